@@ -178,7 +178,7 @@ pub enum Command {
         /// Which note.
         note: DocId,
         /// All that they reach; the default: nothing beyond the folder.
-        grant: crate::Grant,
+        grant: crate::KernelGrant,
     },
     /// Answer what the running cell of a note asks.
     Answer {
@@ -272,7 +272,7 @@ pub enum Command {
         /// What it may do without asking: patterns of the policy, such as `shell: cargo test *`.
         allow: Vec<String>,
         /// Whether it may be replayed from a trace, and what of memory it may not use.
-        recall: agent::memory::Recall,
+        recall: agent::memory::RecallOptions,
     },
     /// Say whether a generated view of an open note is drawn. That is kept with the note; a view that has changed is
     /// another one.
@@ -445,7 +445,7 @@ pub enum Command {
         /// The note in which the plan stands; its boxes are ticked.
         note: DocId,
         /// The tasks of the note, as it has them.
-        tasks: Vec<agent::block::TaskBlock>,
+        tasks: Vec<agent::task_block::TaskBlock>,
         /// Only this one of them.
         only: Option<String>,
         /// All of it may cost at most so many US dollars.
@@ -474,7 +474,7 @@ pub enum Command {
         /// Which volume.
         volume: DocId,
         /// What is to be done.
-        what: agent::memory::Upkeep,
+        what: agent::memory::MemoryMaintenance,
     },
     /// Read anew what agents have to work with: the configuration, keys, servers of tools.
     ReadSetup,

@@ -1,7 +1,7 @@
 //! Work for the host: what the session decided must be done in the world. Plain data; the host decides nothing.
 
-use agent::job::Job;
-use agent::model::{CallId, Request};
+use agent::model_call::{ModelCallId, ModelRequest};
+use agent::tool_job::ToolJob;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -109,10 +109,10 @@ pub enum Effect {
     },
     /// Sync these documents over these hubs from now on, and no others (`HubTold`, `Received`). What is on disk alone
     /// is sent.
-    Sync(Box<crate::Wanted>),
+    Sync(Box<crate::SyncTargets>),
     /// Exchange what these volumes have beside their documents from now on, and nothing else (`AttachmentRead`,
     /// `AttachmentPlaced`, `BlobsCame`).
-    SyncFiles(Box<BTreeMap<DocId, crate::Belongings>>),
+    SyncFiles(Box<BTreeMap<DocId, crate::VolumeAttachments>>),
     /// Try hubs again that are not there, at once.
     RetrySync,
     /// Changes that came as `Received` are not taken.
@@ -153,7 +153,7 @@ pub enum Effect {
         /// The print of the Jupyter kernel that the user has allowed; another one is not started.
         allowed: Option<String>,
         /// What an embedded kernel reaches beyond the folder.
-        grant: crate::Grant,
+        grant: crate::KernelGrant,
         /// Which execution.
         execution: ExecutionId,
         /// The code.
@@ -230,14 +230,14 @@ pub enum Effect {
     /// Call a model (`ModelDelta`…, `ModelDone`).
     CallModel {
         /// Which call.
-        call: CallId,
+        call: ModelCallId,
         /// What it is asked.
-        request: Box<Request>,
+        request: Box<ModelRequest>,
     },
     /// Break a call of a model off; what it still says is not wanted.
     CancelModel {
         /// Which call.
-        call: CallId,
+        call: ModelCallId,
     },
     /// Do what a tool asks for (`ToolDone`).
     RunTool {
@@ -246,7 +246,7 @@ pub enum Effect {
         /// For which call.
         call: String,
         /// What.
-        job: Box<Job>,
+        job: Box<ToolJob>,
     },
     /// Stop that.
     CancelTool {

@@ -2,8 +2,8 @@
 
 use crate::effect::BatchNumber;
 use crate::settings::Settings;
-use agent::job::Outcome;
-use agent::model::{Answer, CallId, Delta, Failure};
+use agent::model_call::{ModelCallId, ModelDelta, ModelError, ModelResponse};
+use agent::tool_job::ToolOutcome;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -206,7 +206,7 @@ pub enum Event {
         count: u64,
     },
     /// What agents have to work with, read anew.
-    AgentSetup(Box<crate::Setup>),
+    AgentSetup(Box<crate::AgentSetup>),
     /// A session's document is loaded.
     SessionLoaded {
         /// Which.
@@ -235,32 +235,32 @@ pub enum Event {
         /// Where it stands, and what.
         found: Vec<(String, String)>,
         /// What the project remembers.
-        memory: Box<agent::memory::Memory>,
+        memory: Box<agent::memory::ProjectMemory>,
         /// The agents of the project.
-        crew: Box<agent::crew::Crew>,
+        crew: Box<agent::agent_registry::AgentRegistry>,
     },
     /// What a volume remembers.
     MemoryRead {
         /// Which volume.
         volume: DocId,
         /// All that it remembers.
-        memory: Box<agent::memory::Memory>,
+        memory: Box<agent::memory::ProjectMemory>,
     },
     /// Search has paid for what texts mean.
-    Spent(crate::Outlay),
+    Spent(crate::EmbeddingCost),
     /// A piece of a model's answer.
     ModelDelta {
         /// Of which call.
-        call: CallId,
+        call: ModelCallId,
         /// The piece.
-        delta: Delta,
+        delta: ModelDelta,
     },
     /// A model has answered, or will not.
     ModelDone {
         /// Which call.
-        call: CallId,
+        call: ModelCallId,
         /// The answer, or why there is none.
-        result: Result<Box<Answer>, Failure>,
+        result: Result<Box<ModelResponse>, ModelError>,
     },
     /// A tool has done what it could.
     ToolDone {
@@ -269,7 +269,7 @@ pub enum Event {
         /// For which call.
         call: String,
         /// What came of it.
-        outcome: Box<Outcome>,
+        outcome: Box<ToolOutcome>,
     },
     /// The Jupyter kernels that were looked for.
     KernelsFound {
@@ -377,29 +377,29 @@ pub struct Started {
     /// What was found wrong while opening.
     pub problems: Vec<String>,
     /// What lies in the trash.
-    pub trash: BTreeMap<DocId, crate::Trashed>,
+    pub trash: BTreeMap<DocId, crate::TrashedFile>,
     /// A move of files that was under way.
-    pub moving: Option<crate::Moving>,
+    pub moving: Option<crate::PendingMove>,
     /// Moves that can be taken back.
-    pub moved: Vec<crate::Moved>,
+    pub moved: Vec<crate::CompletedMove>,
     /// Files that other programs renamed, for which links could follow.
-    pub renamed: Vec<crate::Renamed>,
+    pub renamed: Vec<crate::ExternalRename>,
     /// A line about each session.
-    pub sessions: BTreeMap<DocId, crate::SessionLine>,
+    pub sessions: BTreeMap<DocId, crate::SessionSummary>,
     /// A line about each run.
-    pub runs: BTreeMap<DocId, crate::RunLine>,
+    pub runs: BTreeMap<DocId, crate::RunSummary>,
     /// What is shared over which hubs.
-    pub shares: crate::Shares,
+    pub shares: crate::SyncShares,
     /// The log of sync: milliseconds since 1970, and a line.
     pub sync_log: Vec<(i64, String)>,
     /// What was seen of other devices.
-    pub sync_kept: crate::Kept,
+    pub sync_kept: crate::SavedSyncState,
     /// Rules that the user's decisions have made.
-    pub rules: Vec<agent::policy::Rule>,
+    pub rules: Vec<agent::policy::PolicyRule>,
     /// The schedules of this device.
     pub schedules: BTreeMap<DocId, agent::schedule::Schedule>,
     /// What was spent beside runs on this device, by day.
-    pub outlays: Vec<crate::Outlay>,
+    pub outlays: Vec<crate::EmbeddingCost>,
 }
 
 /// An outline made of a note's file, and how the disk keeps it: both made where the file is read.

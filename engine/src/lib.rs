@@ -2,7 +2,7 @@
 //!
 //! This crate does not know that files, threads, processes, clocks or windows exist. [`Session::apply`] is the only way
 //! state changes: a [`Command`] (a user's wish) or an [`Event`] (a fact from the world) goes in, [`Effect`]s (work for
-//! the host) or a [`Reject`] come out. Time and randomness are arguments, so every run can be replayed.
+//! the host) or a [`CommandError`] come out. Time and randomness are arguments, so every run can be replayed.
 
 pub mod agenda;
 mod arrangement;
@@ -27,13 +27,17 @@ pub use event::Event;
 pub use fresh::{Reactivity, Stale};
 pub use note::{DocPhase, FileSide, KernelPhase, Note, Phase, Shift};
 pub use session::{
-    AGREED, Agents, Agreed, Attached, Balance, Belongings, BlobState, CallPhase, Conversation, Documents, EMBEDDED,
-    END_OF_INPUT, FileMove, Grant, Hub, HubState, Input, Kept, KernelSpec, LAN, LINKS, Live, MERGES, MOVED, MOVING,
-    Merge, Merged, Moved, Moving, OUTBOX, OUTLAYS, Outbox, Outlay, PHASES, Pending, Purse, Question, RELINK, RENAMED,
-    RULES, RUNS, Reach, Reached, Reject, Renamed, Run, RunLine, RunPhase, SCHEDULES, SEEN, SESSIONS, SYNC, SYNC_LOG,
-    Saving, Scanning, Seen, Sent, Session, SessionLine, Setup, Shares, Somebody, Spending, Spot, Spread, Standing,
-    Sync, TRASH, TRASH_FOLDER, Trashed, Verdict, Volume, Wanted, hub_address, links_key, parts, phases_of, read_heads,
-    read_volume_address, run_address, session_address, volume_address,
+    AGREED_BYTES_KEY_PREFIX, AgentRun, AgentSession, AgentSetup, AgreedBytes, AttachmentAction, BudgetScope,
+    BudgetStatus, CallPhase, CleanRunReport, CommandError, CompletedMove, DeliveryState, DocumentsByVolume,
+    EMBEDDED_KERNEL, EMBEDDING_COSTS_KEY_PREFIX, END_OF_INPUT, EXTERNAL_RENAMES_KEY, EmbeddingCost, ExternalRename,
+    FileLocation, FileMove, HubBlobState, HubConnection, HubOutbox, HubState, KernelGrant, KernelSpec, LAN_HUB_ADDRESS,
+    LINKS_KEY_PREFIX, LiveModelCall, MERGES_KEY, MergeKind, MergeRecord, OUTBOX_KEY, PENDING_MOVE_KEY, PHASE_NAMES,
+    POLICY_RULES_KEY, PendingCall, PendingMove, PhaseStatus, RELINK_KEY_PREFIX, RUN_KEY_PREFIX, RemotePeer, RunPhase,
+    RunSummary, RunsState, SCHEDULE_KEY_PREFIX, SEEN_DEVICES_KEY, SESSION_KEY_PREFIX, SYNC_LOG_KEY, SYNC_SHARES_KEY,
+    SaveStatus, SavedSyncState, ScanState, ScopeSpending, SeenDevice, Session, SessionInput, SessionSummary, SharedHub,
+    StdinRequest, SyncProgress, SyncShares, SyncState, SyncStatus, SyncTargets, TRASH_FOLDER, TRASH_KEY_PREFIX,
+    TrashedFile, UNDO_MOVES_KEY, Volume, VolumeAttachments, hub_address, links_key, parse_heads, phases_of,
+    read_volume_address, revertible_parts, run_address, session_address, volume_address,
 };
 pub use settings::{Settings, Theme};
 pub use text::time::Time;

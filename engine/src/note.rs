@@ -3,7 +3,7 @@
 
 use crate::event::{FileMark, FileStamp, FileText};
 use crate::fresh::{Held, Kept, Reactivity};
-use crate::session::{Clean, Verdict, stated_kernel};
+use crate::session::{CleanRun, CleanRunReport, stated_kernel};
 use crate::undo::Undo;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -184,8 +184,8 @@ pub struct Note {
     pub(crate) kernel_print: Option<String>,
     pub(crate) kernel_is: Option<String>,
     /// What the embedded kernel that runs may reach.
-    pub(crate) grant_is: crate::Grant,
-    pub(crate) question: Option<crate::session::Question>,
+    pub(crate) grant_is: crate::KernelGrant,
+    pub(crate) question: Option<crate::session::StdinRequest>,
     pub(crate) outputs_changed: u64,
     /// Counts changes of cells, and of their runs: what depends on both is worked out anew.
     pub(crate) cells_revision: u64,
@@ -197,10 +197,10 @@ pub struct Note {
     pub(crate) running: Option<(ExecutionId, BlockId, BTreeMap<String, bool>)>,
     /// Cells that were asked for again while they ran.
     pub(crate) again: BTreeSet<BlockId>,
-    pub(crate) clean: Option<Clean>,
+    pub(crate) clean: Option<CleanRun>,
     /// Cells that wait for an agent's call, with the hash of the code that was allowed: they run with no other.
     pub(crate) bound: BTreeMap<BlockId, String>,
-    pub(crate) verdict: Option<(u64, Verdict)>,
+    pub(crate) verdict: Option<(u64, CleanRunReport)>,
 }
 
 /// Shifts kept for carets; who has been away longer looks at the text anew.
@@ -251,7 +251,7 @@ impl Note {
             kernel_once: None,
             kernel_print: None,
             kernel_is: None,
-            grant_is: crate::Grant::default(),
+            grant_is: crate::KernelGrant::default(),
             question: None,
             outputs_changed: 0,
             cells_revision: 0,

@@ -1,40 +1,47 @@
 //! The one door: all state, and [`Session::apply`], the only way it changes.
 
 mod cells;
-mod discard;
-mod errands;
-mod files;
+mod external_renames;
 mod grants;
+mod kernel_pool;
 mod kernels;
+mod memory_maintenance;
 mod moves;
+mod note_files;
+mod note_jobs;
 mod notes;
 mod reactive;
-mod renamed;
-mod reserve;
 pub mod runs;
 mod schedules;
 mod sync;
-mod upkeep;
+mod trash;
 mod volumes;
 
-pub use grants::Grant;
-pub(crate) use kernels::stated as stated_kernel;
-pub use kernels::{EMBEDDED, END_OF_INPUT, KernelSpec, Question};
-pub use moves::{FileMove, MOVED, MOVING, Moved, Moving, RELINK, Spot, TRASH, TRASH_FOLDER, Trashed};
-pub(crate) use reactive::Clean;
-pub use reactive::Verdict;
-pub use renamed::{RENAMED, Renamed};
+pub use external_renames::{EXTERNAL_RENAMES_KEY, ExternalRename};
+pub use grants::KernelGrant;
+pub(crate) use kernels::named_kernel as stated_kernel;
+pub use kernels::{EMBEDDED_KERNEL, END_OF_INPUT, KernelSpec, StdinRequest};
+pub use moves::{
+    CompletedMove, FileLocation, FileMove, PENDING_MOVE_KEY, PendingMove, RELINK_KEY_PREFIX, TRASH_FOLDER,
+    TRASH_KEY_PREFIX, TrashedFile, UNDO_MOVES_KEY,
+};
+pub(crate) use reactive::CleanRun;
+pub use reactive::CleanRunReport;
 pub use runs::{
-    Agents, Balance, CallPhase, Conversation, Live, OUTLAYS, Outlay, PHASES, Pending, Purse, RULES, RUNS, Reached, Run,
-    RunLine, RunPhase, SESSIONS, SessionLine, Setup, Spending, parts, phases_of, run_address, session_address,
+    AgentRun, AgentSession, AgentSetup, BudgetScope, BudgetStatus, CallPhase, EMBEDDING_COSTS_KEY_PREFIX,
+    EmbeddingCost, LiveModelCall, PHASE_NAMES, POLICY_RULES_KEY, PendingCall, PhaseStatus, RUN_KEY_PREFIX, RunPhase,
+    RunSummary, RunsState, SESSION_KEY_PREFIX, ScopeSpending, SessionSummary, phases_of, revertible_parts, run_address,
+    session_address,
 };
-pub use schedules::SCHEDULES;
+pub use schedules::SCHEDULE_KEY_PREFIX;
 pub use sync::{
-    AGREED, Agreed, Attached, Belongings, BlobState, Documents, Hub, HubState, Kept, LAN, MERGES, Merge, Merged,
-    OUTBOX, Outbox, Reach, SEEN, SYNC, SYNC_LOG, Seen, Sent, Shares, Somebody, Spread, Standing, Sync, Wanted,
-    hub_address, read_heads, read_volume_address, volume_address,
+    AGREED_BYTES_KEY_PREFIX, AgreedBytes, AttachmentAction, DeliveryState, DocumentsByVolume, HubBlobState,
+    HubConnection, HubOutbox, HubState, LAN_HUB_ADDRESS, MERGES_KEY, MergeKind, MergeRecord, OUTBOX_KEY, RemotePeer,
+    SEEN_DEVICES_KEY, SYNC_LOG_KEY, SYNC_SHARES_KEY, SavedSyncState, SeenDevice, SharedHub, SyncProgress, SyncShares,
+    SyncState, SyncStatus, SyncTargets, VolumeAttachments, hub_address, parse_heads, read_volume_address,
+    volume_address,
 };
-pub use volumes::{LINKS, links_key};
+pub use volumes::{LINKS_KEY_PREFIX, links_key};
 
 use crate::command::Command;
 use crate::effect::{BatchNumber, Effect};
@@ -52,7 +59,7 @@ use text::time::Time;
 
 /// What goes through the door.
 #[derive(Debug)]
-pub enum Input {
+pub enum SessionInput {
     /// A user's wish.
     Command(Command),
     /// A fact from the world.
@@ -62,11 +69,11 @@ pub enum Input {
 /// A wish that is not fulfilled, with a sentence for the user: what happened, to what, what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Reject(pub String);
+pub struct CommandError(pub String);
 
 /// How a scan goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Scanning {
+pub enum ScanState {
     /// Not yet, or over.
     Idle,
     /// Under way; how many files were looked at so far. `again`: something changed meanwhile.
@@ -92,7 +99,7 @@ pub struct Volume {
     /// Whether its files are known yet.
     pub known: bool,
     /// How the scan goes.
-    pub scanning: Scanning,
+    pub scanning: ScanState,
     /// How often a scan has ended.
     pub scans: u64,
     /// What the last scan left out.
@@ -101,7 +108,7 @@ pub struct Volume {
     pub demoted: Vec<Skipped>,
     /// What is wrong with it, for the user.
     pub trouble: Option<String>,
-    /// Counts changes of `files`.
+    /// Counts changes of `note_files`.
     pub revision: u64,
     /// What its notes hold, and which links where.
     pub links: Links,
@@ -120,7 +127,7 @@ pub struct Volume {
 
 /// Whether all is on disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Saving {
+pub struct SaveStatus {
     /// The number of the last keystroke.
     pub last: u64,
     /// The number of the last keystroke that is on disk.
@@ -131,7 +138,7 @@ pub struct Saving {
 
 /// What is to be done once a batch is on disk.
 #[derive(Debug)]
-struct InFlight {
+struct PendingBatch {
     batch: BatchNumber,
     upto: u64,
     mirror: Option<DocId>,
@@ -149,52 +156,52 @@ pub struct Session {
     settings: Settings,
     volumes: BTreeMap<DocId, Volume>,
     mounts: BTreeMap<DocId, PathBuf>,
-    places: HashMap<DocId, (DocId, String)>,
+    file_locations: HashMap<DocId, (DocId, String)>,
     notes: BTreeMap<DocId, Note>,
     unfinished: Vec<DocId>,
     problems: Vec<String>,
-    trash: BTreeMap<DocId, Trashed>,
+    trash: BTreeMap<DocId, TrashedFile>,
     /// Files of the trash that are being deleted for good.
-    discarding: BTreeSet<DocId>,
-    moving: Option<Moving>,
-    moved: Vec<Moved>,
-    renamed: Vec<Renamed>,
-    renamed_notes: usize,
-    errands: Vec<errands::Errand>,
+    deleting_from_trash: BTreeSet<DocId>,
+    pending_move: Option<PendingMove>,
+    undoable_moves: Vec<CompletedMove>,
+    external_renames: Vec<ExternalRename>,
+    outdated_link_notes: usize,
+    note_jobs: Vec<note_jobs::NoteJob>,
     /// Jupyter kernels that were found last.
     kernels: Vec<KernelSpec>,
     kernel_searches: u64,
-    reserve: reserve::Reserve,
-    agents: Agents,
-    planned: schedules::Planned,
-    upkeeps: Vec<upkeep::Upkept>,
+    kernel_pool: kernel_pool::KernelPool,
+    agents: RunsState,
+    schedules_state: schedules::SchedulesState,
+    pending_maintenance: Vec<memory_maintenance::PendingMaintenance>,
     notices: Notices,
-    sync: Sync,
+    sync: SyncState,
     /// This device, as the one that runs belong to.
     device: RunDevice,
     /// How many names of steps and messages were given.
-    named: u64,
-    saving: Saving,
-    in_flight: VecDeque<InFlight>,
+    last_issued_id: u64,
+    saving: SaveStatus,
+    in_flight: VecDeque<PendingBatch>,
     next_batch: BatchNumber,
     wake: Option<Time>,
 }
 
 /// What one pass through the door carries along.
-pub(crate) struct Turn<'a> {
+pub(crate) struct ApplyContext<'a> {
     pub(crate) now: Time,
     pub(crate) rng: &'a mut dyn RngCore,
     pub(crate) effects: Vec<Effect>,
     /// How many names were given so far.
-    pub(crate) named: u64,
+    pub(crate) last_issued_id: u64,
 }
 
-impl Turn<'_> {
+impl ApplyContext<'_> {
     /// A name for a step or a message: those made later sort behind those made before, also inside a millisecond.
-    pub(crate) fn name(&mut self) -> u64 {
-        self.named += 1;
+    pub(crate) fn next_id(&mut self) -> u64 {
+        self.last_issued_id += 1;
         let time = u64::try_from(self.now.0).unwrap_or(0) << 22;
-        time | (self.named & 0x3ff) << 12 | (self.rng.next_u64() & 0xfff)
+        time | (self.last_issued_id & 0x3ff) << 12 | (self.rng.next_u64() & 0xfff)
     }
 }
 
@@ -216,28 +223,28 @@ impl Session {
             settings: Settings::default(),
             volumes: BTreeMap::new(),
             mounts: BTreeMap::new(),
-            places: HashMap::new(),
+            file_locations: HashMap::new(),
             notes: BTreeMap::new(),
             unfinished: Vec::new(),
             problems: Vec::new(),
             trash: BTreeMap::new(),
-            discarding: BTreeSet::new(),
-            moving: None,
-            moved: Vec::new(),
-            renamed: Vec::new(),
-            renamed_notes: 0,
-            errands: Vec::new(),
+            deleting_from_trash: BTreeSet::new(),
+            pending_move: None,
+            undoable_moves: Vec::new(),
+            external_renames: Vec::new(),
+            outdated_link_notes: 0,
+            note_jobs: Vec::new(),
             kernels: Vec::new(),
             kernel_searches: 0,
-            reserve: reserve::Reserve::default(),
-            agents: Agents::default(),
-            planned: schedules::Planned::default(),
-            upkeeps: Vec::new(),
+            kernel_pool: kernel_pool::KernelPool::default(),
+            agents: RunsState::default(),
+            schedules_state: schedules::SchedulesState::default(),
+            pending_maintenance: Vec::new(),
             notices: Notices::default(),
-            sync: Sync::default(),
+            sync: SyncState::default(),
             device: RunDevice { id: DocId([0; 16]), name: String::new() },
-            named: 0,
-            saving: Saving::default(),
+            last_issued_id: 0,
+            saving: SaveStatus::default(),
             in_flight: VecDeque::new(),
             next_batch: 1,
             wake: None,
@@ -247,29 +254,34 @@ impl Session {
     /// The one door. `now` and `rng` are all that this needs of the world.
     ///
     /// # Errors
-    /// [`Reject`] when the wish cannot be fulfilled; the state is as before then. Facts are never rejected.
-    pub fn apply(&mut self, now: Time, rng: &mut dyn RngCore, input: Input) -> Result<Vec<Effect>, Reject> {
-        let mut turn = Turn { now, rng, effects: Vec::new(), named: self.named };
+    /// [`CommandError`] when the wish cannot be fulfilled; the state is as before then. Facts are never rejected.
+    pub fn apply(
+        &mut self,
+        now: Time,
+        rng: &mut dyn RngCore,
+        input: SessionInput,
+    ) -> Result<Vec<Effect>, CommandError> {
+        let mut turn = ApplyContext { now, rng, effects: Vec::new(), last_issued_id: self.last_issued_id };
         match input {
-            Input::Command(command) => {
-                let done = self.command(&mut turn, command);
-                self.named = turn.named;
+            SessionInput::Command(command) => {
+                let done = self.apply_command(&mut turn, command);
+                self.last_issued_id = turn.last_issued_id;
                 done?;
             }
-            Input::Event(event) => self.event(&mut turn, event),
+            SessionInput::Event(event) => self.apply_event(&mut turn, event),
         }
-        self.move_step(&mut turn);
-        self.errand_step(&mut turn);
-        self.reserve_step(&mut turn);
-        self.chore_step(&mut turn);
-        self.sync_step(&mut turn);
-        self.named = turn.named;
+        self.step_move(&mut turn);
+        self.step_note_jobs(&mut turn);
+        self.step_kernel_pool(&mut turn);
+        self.step_tool_note_jobs(&mut turn);
+        self.step_sync(&mut turn);
+        self.last_issued_id = turn.last_issued_id;
         Ok(turn.effects)
     }
 
-    fn command(&mut self, turn: &mut Turn<'_>, command: Command) -> Result<(), Reject> {
+    fn apply_command(&mut self, turn: &mut ApplyContext<'_>, command: Command) -> Result<(), CommandError> {
         if self.workspace_doc.is_none() {
-            return Err(Reject("the workspace is not open yet; try again in a moment".to_owned()));
+            return Err(CommandError("the workspace is not open yet; try again in a moment".to_owned()));
         }
         match command {
             Command::OpenFolder { folder, name } => self.open_folder(turn, folder, name),
@@ -279,37 +291,37 @@ impl Session {
             Command::HoldNote { note } => self.hold_note(turn, note, true),
             Command::ReleaseNote { note } => self.hold_note(turn, note, false),
             Command::CloseNote { note } => self.close_note(turn, note),
-            Command::Edit { note, at, delete, insert } => self.edit(turn, note, at, delete, &insert),
-            Command::EditAll { note, edits } => self.edit_all(turn, note, edits),
+            Command::Edit { note, at, delete, insert } => self.edit_note(turn, note, at, delete, &insert),
+            Command::EditAll { note, edits } => self.apply_edits(turn, note, edits),
             Command::Undo { note } => self.undo(turn, note, false),
             Command::Redo { note } => self.undo(turn, note, true),
             Command::TakeNotebook { note, notebook, executions } => {
-                self.take_notebook(turn, note, &notebook, executions)
+                self.import_notebook(turn, note, &notebook, executions)
             }
-            Command::Run { note, cell } => self.run(turn, note, cell),
-            Command::RunWithin { note, cell, seconds } => self.run_within(turn, note, cell, seconds),
+            Command::Run { note, cell } => self.run_cell(turn, note, cell),
+            Command::RunWithin { note, cell, seconds } => self.run_cell_with_timeout(turn, note, cell, seconds),
             Command::RunAll { note } => self.run_all(turn, note),
             Command::RunCells { note, cells } => self.run_cells(turn, note, cells),
             Command::RunStale { note } => self.run_stale(turn, note),
             Command::RunClean { note } => self.run_clean(turn, note),
             Command::SetReactivity { note, to } => self.set_reactivity(turn, note, to),
             Command::FindKernels { note } => self.find_kernels(turn, note),
-            Command::Grant { note, grant } => self.grant(turn, note, grant),
+            Command::Grant { note, grant } => self.set_kernel_grant(turn, note, grant),
             Command::UseKernel { note, kernel, keep, seen } => {
                 self.use_kernel(turn, note, kernel, keep, seen.as_deref())
             }
-            Command::Answer { note, text } => self.answer(turn, note, text),
-            Command::Interrupt { note } => self.interrupt(turn, note),
+            Command::Answer { note, text } => self.answer_stdin(turn, note, text),
+            Command::Interrupt { note } => self.interrupt_kernel(turn, note),
             Command::RestartKernel { note } => self.restart_kernel(turn, note),
             Command::MoveFiles { moves } => self.move_files(turn, &moves),
             Command::DeleteFiles { files } => self.delete_files(turn, &files),
             Command::RestoreFile { file, path } => self.restore_file(turn, file, path.as_deref()),
-            Command::Discard { files } => self.discard(turn, &files),
-            Command::Amend { note, at, old, new } => self.amend(turn, note, at, old, new),
-            Command::Check { note, at, words, today } => self.check(turn, note, at, words, today),
+            Command::Discard { files } => self.delete_from_trash(turn, &files),
+            Command::Amend { note, at, old, new } => self.replace_note_text(turn, note, at, old, new),
+            Command::Check { note, at, words, today } => self.toggle_task(turn, note, at, words, today),
             Command::SetProperty { note, key, value } => self.set_property(turn, note, key, value),
             Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall } => {
-                let asking = runs::Asking {
+                let asking = runs::RunRequest {
                     run,
                     session,
                     volume,
@@ -318,30 +330,30 @@ impl Session {
                     text,
                     agent,
                     budget,
-                    allow: agent::policy::Policy::asked(&allow, run),
+                    allow: agent::policy::ToolPolicy::rules_for_question(&allow, run),
                     button: None,
                     recall,
                     origin: store::Origin::User,
                     plan: None,
                     project: None,
                 };
-                self.ask(turn, asking)
+                self.request_run(turn, asking)
             }
             Command::ImportSession { session, volume, title, messages, imported } => {
                 self.import_session(turn, session, volume, &title, (messages, imported))
             }
             Command::ImportRun { run, about, todos, steps } => self.import_run(turn, run, *about, todos, steps),
-            Command::ShowView { note, view, shown } => self.show_view(turn, note, view, shown),
-            Command::Press { run, note, view, button } => self.press(turn, run, note, view, button),
+            Command::ShowView { note, view, shown } => self.set_view_shown(turn, note, view, shown),
+            Command::Press { run, note, view, button } => self.press_button(turn, run, note, view, button),
             Command::CancelRun { run } => self.cancel_run(turn, run),
             Command::ResumeRun { run, more, budget } => self.resume_run(turn, run, more, budget),
-            Command::Decide { run, approval, decision } => self.decide(turn, run, &approval, decision),
+            Command::Decide { run, approval, decision } => self.decide_approval(turn, run, &approval, decision),
             Command::SetTodos { run, todos } => self.set_todos(turn, run, todos),
-            Command::Revert { run, only, again } => self.revert(turn, run, only, again),
+            Command::Revert { run, only, again } => self.revert_changes(turn, run, only, again),
             Command::OpenRun { run } => self.open_run(turn, run),
             Command::OpenSession { session } => self.open_session(turn, session),
-            Command::GoTo { session, message } => self.go_to(turn, session, message),
-            Command::DescribeSession { session, title, closed } => self.describe_session(turn, session, title, closed),
+            Command::GoTo { session, message } => self.switch_branch(turn, session, message),
+            Command::DescribeSession { session, title, closed } => self.update_session(turn, session, title, closed),
             Command::ForkSession { session, at, new } => self.fork_session(turn, session, at, new),
             Command::MergeBranch { session, from, into } => self.merge_branch(turn, session, from, into),
             Command::DeleteSession { session } => self.delete_session(turn, session, true),
@@ -352,20 +364,20 @@ impl Session {
             Command::RemoveSchedule { schedule } => self.remove_schedule(turn, schedule),
             Command::PauseSchedule { schedule, paused } => self.pause_schedule(turn, schedule, paused),
             Command::RunSchedule { schedule } => self.run_schedule(turn, schedule),
-            Command::MindSchedules { zones } => self.mind_schedules(turn, zones),
+            Command::MindSchedules { zones } => self.start_scheduler(turn, zones),
             Command::RunTasks { run, session, note, tasks, only, budget, allow } => {
                 self.run_tasks(turn, (run, session, note), tasks, only.as_deref(), (budget, allow))
             }
             Command::CancelTask { note, task } => self.cancel_task(turn, note, task),
             Command::ReopenTask { note, task, failed } => self.reopen_task(turn, note, task, failed),
-            Command::Upkeep { volume, what } => self.begin_upkeep(turn, volume, what, None),
+            Command::Upkeep { volume, what } => self.begin_memory_maintenance(turn, volume, what, None),
             Command::ReadSetup => {
-                self.read_setup(turn);
+                self.request_setup(turn);
                 Ok(())
             }
             Command::ForgetRule { number } => self.forget_rule(turn, number),
             Command::UndoMove => self.undo_move(turn),
-            Command::FollowRenamed => self.follow_renamed(turn),
+            Command::FollowRenamed => self.follow_external_renames(turn),
             Command::ShareVolume { volume, hub } => self.share_volume(turn, volume, &hub),
             Command::UnshareVolume { volume, hub } => self.unshare_volume(turn, volume, &hub),
             Command::JoinVolume { address, folder } => self.join_volume(turn, &address, folder),
@@ -374,7 +386,7 @@ impl Session {
                 Ok(())
             }
             Command::Carets { note, carets } => {
-                self.carets(note, &carets);
+                self.set_carets(note, &carets);
                 Ok(())
             }
             Command::RetrySync => {
@@ -391,15 +403,15 @@ impl Session {
                 Ok(())
             }
             Command::Set { settings } => {
-                self.set(turn, *settings);
+                self.set_settings(turn, *settings);
                 Ok(())
             }
         }
     }
 
-    fn event(&mut self, turn: &mut Turn<'_>, event: Event) {
+    fn apply_event(&mut self, turn: &mut ApplyContext<'_>, event: Event) {
         match event {
-            Event::Started(started) => self.started(turn, *started),
+            Event::Started(started) => self.on_started(turn, *started),
             Event::Tick => self.tick(turn),
             Event::VolumeRead { volume, files } => self.volume_read(turn, volume, *files),
             Event::VolumeLinked { volume, links } => self.volume_linked(turn, volume, *links),
@@ -409,8 +421,8 @@ impl Session {
             Event::FileTouched { volume, path, seen } => self.file_touched(turn, volume, path.as_deref(), seen),
             Event::NoteRead { note, content } => {
                 self.note_read(turn, note, content);
-                self.presence_read(note);
-                self.look_for_kernel(turn, note);
+                self.place_remote_carets(note);
+                self.find_named_kernel(turn, note);
             }
             Event::NoteLoaded { note, docs } => self.note_loaded(turn, note, docs),
             Event::FileRead { note, file } => self.file_read(turn, note, file),
@@ -418,60 +430,64 @@ impl Session {
             Event::FileRaced { note, theirs } => self.file_raced(turn, note, theirs),
             Event::FileGone { note } => self.file_gone(turn, note),
             Event::FileFailed { note, why } => self.file_failed(turn, note, why),
-            Event::Indexed { volume, notes } => self.indexed(turn, volume, notes),
-            Event::FilesMoved { result } => self.files_moved(turn, result),
-            Event::Discarded { file, result } => self.discarded(turn, file, result),
-            Event::Durable { batch } => self.durable(turn, batch),
+            Event::Indexed { volume, notes } => self.on_indexed(turn, volume, notes),
+            Event::FilesMoved { result } => self.on_files_moved(turn, result),
+            Event::Discarded { file, result } => self.on_trash_file_deleted(turn, file, result),
+            Event::Durable { batch } => self.on_durable(turn, batch),
             Event::DiskTrouble { why } => self.saving.trouble = Some(why),
-            Event::Remote { note, bytes } => self.remote(turn, note, bytes.into()),
-            Event::Received { doc, ticket, parcel } => self.received(turn, doc, ticket, parcel),
-            Event::HubTold { hub, state, said } => self.hub_told(turn, &hub, *state, said),
-            Event::Presence { doc, here } => self.presence_told(turn, doc, here),
+            Event::Remote { note, bytes } => self.apply_remote_changes(turn, note, bytes.into()),
+            Event::Received { doc, ticket, parcel } => self.on_received(turn, doc, ticket, parcel),
+            Event::HubTold { hub, state, said } => self.on_hub_state(turn, &hub, *state, said),
+            Event::Presence { doc, here } => self.on_presence(turn, doc, here),
             Event::AttachmentRead { file, stamp } => self.attachment_read(file, stamp),
             Event::AttachmentPlaced { volume, file, path, stamp } => {
                 self.attachment_placed(turn, volume, file, path, stamp);
             }
-            Event::BlobsCame { count } => self.blobs_came(count),
+            Event::BlobsCame { count } => self.on_blobs_received(count),
             Event::KernelsFound { kernels } => self.kernels_found(kernels),
-            Event::KernelReady { note } => self.kernel_ready(note),
-            Event::Began { note, execution } => self.began(turn, note, execution),
-            Event::Output { note, execution, output } => self.output(turn, note, execution, output),
+            Event::KernelReady { note } => self.on_kernel_ready(note),
+            Event::Began { note, execution } => self.on_execution_started(turn, note, execution),
+            Event::Output { note, execution, output } => self.on_output(turn, note, execution, output),
             Event::Finished { note, execution, status, count, whole, cached, took } => {
-                self.finished(turn, note, execution, (status, cached, took), count, whole);
+                self.on_execution_finished(turn, note, execution, (status, cached, took), count, whole);
             }
-            Event::Updated { note, execution, at, output } => self.updated(turn, note, execution, at, output),
-            Event::Cleared { note, execution } => self.cleared(note, execution),
-            Event::Asked { note, execution, prompt, password } => self.asked(note, execution, prompt, password),
-            Event::KernelDied { note, why } => self.kernel_died(turn, note, &why),
+            Event::Updated { note, execution, at, output } => self.update_output(turn, note, execution, at, output),
+            Event::Cleared { note, execution } => self.clear_outputs(note, execution),
+            Event::Asked { note, execution, prompt, password } => {
+                self.on_stdin_request(note, execution, prompt, password)
+            }
+            Event::KernelDied { note, why } => self.on_kernel_died(turn, note, &why),
             Event::AgentSetup(setup) => self.agent_setup(turn, *setup),
             Event::SessionLoaded { session, doc } => self.session_loaded(turn, session, doc),
             Event::RunLoaded { run, doc } => self.run_loaded(turn, run, doc),
             Event::RegistryLoaded { registry, doc } => self.registry_loaded(turn, registry, doc),
-            Event::Gathered { run, found, memory, crew } => self.gathered(turn, run, &found, (*memory, *crew)),
-            Event::Spent(outlay) => self.spent(turn, outlay),
-            Event::MemoryRead { volume, memory } => self.memory_read(turn, volume, &memory),
-            Event::ModelDelta { call, delta } => self.model_delta(turn, call, delta),
-            Event::ModelDone { call, result } => self.model_done(turn, call, result),
-            Event::ToolDone { run, call, outcome } => self.tool_done(turn, run, &call, *outcome),
+            Event::Gathered { run, found, memory, crew } => {
+                self.on_context_gathered(turn, run, &found, (*memory, *crew))
+            }
+            Event::Spent(outlay) => self.record_embedding_cost(turn, outlay),
+            Event::MemoryRead { volume, memory } => self.on_memory_read(turn, volume, &memory),
+            Event::ModelDelta { call, delta } => self.on_model_delta(turn, call, delta),
+            Event::ModelDone { call, result } => self.on_model_done(turn, call, result),
+            Event::ToolDone { run, call, outcome } => self.on_tool_done(turn, run, &call, *outcome),
         }
     }
 
-    fn started(&mut self, turn: &mut Turn<'_>, started: Started) {
+    fn on_started(&mut self, turn: &mut ApplyContext<'_>, started: Started) {
         self.workspace = started.workspace;
         self.folder = started.folder;
         self.device = RunDevice { id: started.workspace, name: started.device };
         self.actor = ActorId::from(started.actor);
         self.settings = started.settings.clamped();
         self.mounts = started.mounts;
-        self.saving = Saving { last: started.last_seq, durable: started.last_seq, trouble: None };
+        self.saving = SaveStatus { last: started.last_seq, durable: started.last_seq, trouble: None };
         self.unfinished = started.unfinished;
         self.problems = started.problems;
         self.trash = started.trash;
-        self.moving = started.moving;
-        self.moved = started.moved;
-        self.renamed = started.renamed;
+        self.pending_move = started.moving;
+        self.undoable_moves = started.moved;
+        self.external_renames = started.renamed;
         let actor = Write::Actor { actor: started.actor.to_vec(), at: turn.now.0 };
-        self.append(turn, vec![actor], None);
+        self.append_writes(turn, vec![actor], None);
         for (id, entry) in started.doc.volumes() {
             let root = self.mounts.get(&id).cloned();
             self.volumes.insert(id, Volume::new(id, entry.name, root));
@@ -479,24 +495,24 @@ impl Session {
         }
         self.workspace_new = started.doc.volumes().is_empty();
         self.workspace_doc = Some(started.doc);
-        self.sync_started(started.shares, started.sync_log, started.sync_kept);
+        self.load_sync_state(started.shares, started.sync_log, started.sync_kept);
         self.schedules_started(turn, started.schedules);
-        self.outlays_started(started.outlays);
+        self.load_embedding_costs(started.outlays);
         self.agents_started(turn, started.sessions, started.runs, started.rules);
     }
 
-    fn set(&mut self, turn: &mut Turn<'_>, settings: Settings) {
+    fn set_settings(&mut self, turn: &mut ApplyContext<'_>, settings: Settings) {
         let settings = settings.clamped();
         if settings != self.settings {
             let value = serde_json::to_vec(&settings).unwrap_or_default();
             self.settings = settings;
-            self.append(turn, vec![Write::Meta { key: "settings".to_owned(), value: Some(value) }], None);
+            self.append_writes(turn, vec![Write::Meta { key: "settings".to_owned(), value: Some(value) }], None);
         }
     }
 
-    fn tick(&mut self, turn: &mut Turn<'_>) {
+    fn tick(&mut self, turn: &mut ApplyContext<'_>) {
         self.wake = None;
-        self.tick_reserve(turn);
+        self.tick_kernel_pool(turn);
         self.tick_runs(turn);
         self.watch_runs(turn);
         self.tick_schedules(turn);
@@ -511,13 +527,13 @@ impl Session {
         }
     }
 
-    fn durable(&mut self, turn: &mut Turn<'_>, batch: BatchNumber) {
+    fn on_durable(&mut self, turn: &mut ApplyContext<'_>, batch: BatchNumber) {
         self.saving.trouble = None;
         while self.in_flight.front().is_some_and(|flight| flight.batch <= batch) {
             let Some(flight) = self.in_flight.pop_front() else { break };
             self.saving.durable = self.saving.durable.max(flight.upto);
             if !flight.then.is_empty() {
-                self.append(turn, flight.then, None);
+                self.append_writes(turn, flight.then, None);
             }
             if let Some(note) = flight.mirror {
                 self.write_file(turn, note);
@@ -526,9 +542,9 @@ impl Session {
         self.agents_durable(turn, batch);
     }
 
-    fn save_all(&mut self, turn: &mut Turn<'_>) {
-        self.keep_log(turn, true);
-        self.outbox_left(turn, None);
+    fn save_all(&mut self, turn: &mut ApplyContext<'_>) {
+        self.save_sync_log(turn, true);
+        self.on_hub_left(turn, None);
         let open: Vec<DocId> = self.notes.keys().copied().collect();
         for note in open {
             self.end_burst(turn, note);
@@ -541,26 +557,26 @@ impl Session {
     }
 
     /// Sends writes on their way to the disk. `mirror`: once they are there, the note's file may follow.
-    pub(crate) fn append(&mut self, turn: &mut Turn<'_>, writes: Vec<Write>, mirror: Option<DocId>) {
-        self.append_then(turn, writes, mirror, Vec::new());
+    pub(crate) fn append_writes(&mut self, turn: &mut ApplyContext<'_>, writes: Vec<Write>, mirror: Option<DocId>) {
+        self.append_writes_then(turn, writes, mirror, Vec::new());
     }
 
-    pub(crate) fn append_then(
+    pub(crate) fn append_writes_then(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut ApplyContext<'_>,
         mut writes: Vec<Write>,
         mirror: Option<DocId>,
         then: Vec<Write>,
     ) {
-        writes.extend(self.outbox_changed(turn.now, &writes));
+        writes.extend(self.track_outbox_writes(turn.now, &writes));
         let batch = self.next_batch;
         self.next_batch += 1;
-        self.in_flight.push_back(InFlight { batch, upto: self.saving.last, mirror, then });
+        self.in_flight.push_back(PendingBatch { batch, upto: self.saving.last, mirror, then });
         turn.effects.push(Effect::Append { batch, writes });
     }
 
     /// Asks to be called again at `at`, unless that is already so.
-    pub(crate) fn wake_at(&mut self, turn: &mut Turn<'_>, at: Time) {
+    pub(crate) fn wake_at(&mut self, turn: &mut ApplyContext<'_>, at: Time) {
         if self.wake.is_none_or(|wake| at < wake) {
             self.wake = Some(at);
             turn.effects.push(Effect::Wake { at });
@@ -572,7 +588,7 @@ impl Session {
         &self.notices
     }
 
-    fn notify(&mut self, turn: &Turn<'_>, notice: Notice) {
+    fn notify(&mut self, turn: &ApplyContext<'_>, notice: Notice) {
         self.notices.publish(turn.now, notice);
     }
 
@@ -587,7 +603,7 @@ impl Session {
     }
 
     /// Whether all is on disk.
-    pub fn saving(&self) -> &Saving {
+    pub fn saving(&self) -> &SaveStatus {
         &self.saving
     }
 
@@ -624,8 +640,8 @@ impl Session {
     }
 
     /// Where a file lies: its volume and the path inside.
-    pub fn place(&self, file: DocId) -> Option<(DocId, &str)> {
-        self.places.get(&file).map(|(volume, path)| (*volume, path.as_str()))
+    pub fn locate_file(&self, file: DocId) -> Option<(DocId, &str)> {
+        self.file_locations.get(&file).map(|(volume, path)| (*volume, path.as_str()))
     }
 
     /// What was found wrong while opening, for the user.

@@ -373,7 +373,7 @@ impl Action {
                 let title = crate::commands::command(id).map_or(id.as_str(), |command| command.title);
                 format!("the command \u{201c}{title}\u{201d}")
             }
-            Action::Tool { name, arguments } => match agent::policy::subject(arguments) {
+            Action::Tool { name, arguments } => match agent::policy::main_argument(arguments) {
                 "" => format!("the tool {name}"),
                 subject => format!("the tool {name}: {}", subject.lines().next().unwrap_or_default()),
             },

@@ -33,12 +33,12 @@ pub(crate) fn front_matter(bytes: &[u8]) {
         if let Ok(new) = properties::set(text, "added", Some(&"value".into())) {
             assert_eq!(Outline::of(&new).properties.get("added"), Some(&"value".into()));
         }
-        let _ = agent::definition::Definition::parse(text);
-        let _ = agent::block::read(text);
-        let _ = agent::memory::trace::Trace::parse(text);
-        let _ = agent::memory::experience::entries("x.md", text, &mut Vec::new());
-        let _ = agent::memory::log::entries("x.md", text, &mut Vec::new());
-        let _ = agent::config::Layer::parse("config.yaml", text);
+        let _ = agent::agent_definition::AgentDefinition::parse(text);
+        let _ = agent::task_block::parse_tasks(text);
+        let _ = agent::memory::trace::RunTrace::parse(text);
+        let _ = agent::memory::experience::parse_entries("x.md", text, &mut Vec::new());
+        let _ = agent::memory::task_log::parse_entries("x.md", text, &mut Vec::new());
+        let _ = agent::config::ConfigLayer::parse("config.yaml", text);
     }
     let _ = yaml::value(text);
 }
@@ -63,7 +63,7 @@ pub(crate) fn markdown_rows(bytes: &[u8]) {
     let outline = Outline::of(text);
     assert!(outline.links.iter().all(|link| text[link.at..].starts_with(&link.target)));
     let _ = text::names::Names::of(text);
-    let _ = agent::calls::fenced(text);
+    let _ = agent::tool_call_parser::find_fenced_calls(text);
 }
 
 /// A collection, read and worked out over no files.
@@ -105,27 +105,27 @@ pub(crate) fn wire_message(bytes: &[u8]) {
 /// Rules as a user types them, one a line, and rules as they are stored: what is read is written the same way. A rule
 /// that a decision about a command makes speaks of no other command.
 pub(crate) fn policy_rule(bytes: &[u8]) {
-    use agent::policy::{Facts, Policy, Rule, Word};
+    use agent::policy::{CallFacts, Permission, PolicyRule, ToolPolicy};
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let mut config = agent::config::Config::default();
+    let mut config = agent::config::AgentConfig::default();
     config.approval.never_approve = text.lines().take(20).map(str::to_owned).collect();
-    let mut policy = Policy::of(&config);
+    let mut policy = ToolPolicy::from_config(&config);
     for rule in &policy.rules {
         let written = serde_json::to_string(rule).expect("written");
-        assert_eq!(&serde_json::from_str::<Rule>(&written).expect("read"), rule);
+        assert_eq!(&serde_json::from_str::<PolicyRule>(&written).expect("read"), rule);
     }
-    let _ = serde_json::from_str::<Vec<Rule>>(text);
-    let _ = agent::calls::fenced(text);
+    let _ = serde_json::from_str::<Vec<PolicyRule>>(text);
+    let _ = agent::tool_call_parser::find_fenced_calls(text);
 
-    let tools = agent::catalog::built_in();
+    let tools = agent::tool_catalog::built_in();
     let shell = tools.iter().find(|tool| tool.name == "shell").expect("there");
-    let (here, run, facts) = (store::DocId([1; 16]), store::DocId([2; 16]), Facts::default());
+    let (here, run, facts) = (store::DocId([1; 16]), store::DocId([2; 16]), CallFacts::default());
     let command = |text: String| serde_json::Map::from_iter([("command".to_owned(), text.into())]);
     let asked = command(text.to_owned());
     let _ = policy.decide(shell, &asked, &facts, here, run);
-    let learned = Policy::learned(store::Scope::Always, true, shell, &asked, &facts, here, run);
+    let learned = ToolPolicy::rule_from_decision(store::Scope::Always, true, shell, &asked, &facts, here, run);
     policy.rules = vec![learned.expect("a rule")];
     for other in [format!("{text}x"), format!("{text}; x"), format!("x {text}")] {
-        assert_ne!(policy.decide(shell, &command(other), &facts, here, run).word, Word::Allow, "{text}");
+        assert_ne!(policy.decide(shell, &command(other), &facts, here, run).word, Permission::Allow, "{text}");
     }
 }

@@ -275,7 +275,7 @@ fn outside_edits_merge(seed: u64, turns: usize, crashes: bool) {
                 twin = Twin::start(world, seed + u64::from(next));
                 twin.now = now;
                 // Known again before it is opened: what was left undone is done by itself meanwhile.
-                while twin.session.place(note).is_none() {
+                while twin.session.locate_file(note).is_none() {
                     twin.wander(&mut chance);
                 }
                 drop(twin.command(Command::OpenNote { note }));

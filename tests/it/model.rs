@@ -4,8 +4,10 @@
 
 use crate::line::agents::owns;
 use crate::program::{House, strict};
-use agent::model::{Answer, CallId, Delta, Endpoint, Failure, Request, Stop, Wire};
-use agent::tool::{Permissions, Risk, Source, ToolSpec};
+use agent::model_call::{
+    ModelCallId, ModelDelta, ModelEndpoint, ModelError, ModelRequest, ModelResponse, ModelStopReason, WireProtocol,
+};
+use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
 use host::agents::llm::{Limits, Providers, Update};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -32,9 +34,9 @@ fn address() -> Option<String> {
     address
 }
 
-fn request(wire: Wire, address: &str, system: &str, prompt: &str, tools: &[ToolSpec]) -> Request {
-    Request {
-        endpoint: Endpoint {
+fn request(wire: WireProtocol, address: &str, system: &str, prompt: &str, tools: &[ToolSpec]) -> ModelRequest {
+    ModelRequest {
+        endpoint: ModelEndpoint {
             provider: "llamacpp".to_owned(),
             wire,
             base_url: Some(address.to_owned()),
@@ -51,15 +53,19 @@ fn request(wire: Wire, address: &str, system: &str, prompt: &str, tools: &[ToolS
 }
 
 /// The answer, in how many pieces it came, and these; or why there is none.
-fn call(providers: &Providers, number: u64, request: Request) -> Result<(Answer, usize, String), Failure> {
+fn call(
+    providers: &Providers,
+    number: u64,
+    request: ModelRequest,
+) -> Result<(ModelResponse, usize, String), ModelError> {
     let (tell, told) = channel();
-    providers.call(CallId { run: DocId([1; 16]), number }, request, None, move |update| {
+    providers.call(ModelCallId { run: DocId([1; 16]), number }, request, None, move |update| {
         let _ = tell.send(update);
     });
     let (mut pieces, mut said) = (0, String::new());
     loop {
         match told.recv_timeout(PATIENCE).expect("an end") {
-            Update::Delta(Delta::Text(text)) => {
+            Update::Delta(ModelDelta::Text(text)) => {
                 pieces += 1;
                 said.push_str(&text);
             }
@@ -74,7 +80,7 @@ fn call(providers: &Providers, number: u64, request: Request) -> Result<(Answer,
 fn a_real_model_streams_and_calls_over_three_wires() {
     let Some(address) = address() else { return };
     let providers = Providers::new(Limits::default());
-    for (number, wire) in (0..).zip([Wire::OpenAi, Wire::Anthropic, Wire::Responses]) {
+    for (number, wire) in (0..).zip([WireProtocol::OpenAi, WireProtocol::Anthropic, WireProtocol::Responses]) {
         let request = request(wire, &address, "You are brief.", "Name three colours.", &[]);
         let (answer, pieces, said) = call(&providers, number, request).expect("an answer");
         assert!(pieces >= 3, "{wire:?} came in {pieces} pieces");
@@ -83,9 +89,9 @@ fn a_real_model_streams_and_calls_over_three_wires() {
         assert!(["red", "blue", "green", "yellow"].iter().any(|colour| low.contains(colour)), "{wire:?}: {low}");
         assert!(answer.spent.input_tokens > 5 && answer.spent.output_tokens >= 3, "{wire:?}: {:?}", answer.spent);
         assert_eq!(answer.spent.cost, Some(0.0));
-        assert!(matches!(answer.stop, Stop::Done | Stop::Length));
+        assert!(matches!(answer.stop, ModelStopReason::Done | ModelStopReason::Length));
     }
-    for (number, wire) in (10..).zip([Wire::OpenAi, Wire::Anthropic, Wire::Responses]) {
+    for (number, wire) in (10..).zip([WireProtocol::OpenAi, WireProtocol::Anthropic, WireProtocol::Responses]) {
         let prompt = "Read the file notes/plan.md.";
         let request = request(wire, &address, "You work in a notebook by calling functions.", prompt, &tools());
         let (answer, _, _) = call(&providers, number, request).expect("an answer");
@@ -93,7 +99,7 @@ fn a_real_model_streams_and_calls_over_three_wires() {
         assert_eq!((call.name.as_str(), &call.arguments["path"]), ("read_file", &json!("notes/plan.md")), "{wire:?}");
     }
     let (tell, told) = channel();
-    providers.test(request(Wire::OpenAi, &address, "", "", &[]).endpoint, None, move |found| {
+    providers.test(request(WireProtocol::OpenAi, &address, "", "", &[]).endpoint, None, move |found| {
         let _ = tell.send(found);
     });
     let tested = told.recv_timeout(PATIENCE).expect("an end").expect("there");
@@ -108,10 +114,10 @@ fn tool(name: &str, description: &str, arguments: &[(&str, &str)]) -> ToolSpec {
         name: name.to_owned(),
         description: description.to_owned(),
         parameters: json!({"type": "object", "properties": properties, "required": required}),
-        risk: Risk::Low,
-        permissions: Permissions::default(),
+        risk: ToolRisk::Low,
+        permissions: ToolPermissions::default(),
         idempotent: true,
-        source: Source::BuiltIn,
+        source: ToolSource::BuiltIn,
     }
 }
 
@@ -184,7 +190,8 @@ fn a_real_model_calls_the_right_tool() {
     let providers = Providers::new(Limits::default());
     let (mut right, mut wrong) = (0, Vec::new());
     for (number, (prompt, name, arguments)) in (0..).zip(PROMPTS) {
-        let request = request(Wire::OpenAi, &address, "You work in a notebook by calling functions.", prompt, &tools());
+        let request =
+            request(WireProtocol::OpenAi, &address, "You work in a notebook by calling functions.", prompt, &tools());
         // What the server itself could not make sense of is as wrong as another tool.
         let answer = match call(&providers, number, request) {
             Ok((answer, _, _)) => answer,

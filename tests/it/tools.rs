@@ -10,7 +10,7 @@ mod python;
 mod shell;
 
 use crate::program::{PROGRAM, strict};
-use agent::job::{Job, Outcome};
+use agent::tool_job::{ToolJob, ToolOutcome};
 use host::tools::{Place, Tools};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
@@ -68,28 +68,28 @@ impl Bench {
         Blobs::new(&self.path("W")).read(hash).expect("a blob")
     }
 
-    pub(crate) fn start(&self, id: u64, job: Job) -> Receiver<Outcome> {
+    pub(crate) fn start(&self, id: u64, job: ToolJob) -> Receiver<ToolOutcome> {
         let (tell, told) = channel();
         self.tools.start(id, job, move |outcome| tell.send(outcome).expect("waited for"));
         told
     }
 
     #[track_caller]
-    pub(crate) fn done(&self, job: Job) -> Outcome {
+    pub(crate) fn done(&self, job: ToolJob) -> ToolOutcome {
         self.start(1, job).recv_timeout(PATIENCE).expect("a job ends")
     }
 
-    pub(crate) fn shell(&self, command: &str) -> Outcome {
+    pub(crate) fn shell(&self, command: &str) -> ToolOutcome {
         self.done(self.line(command, 20))
     }
 
-    pub(crate) fn line(&self, command: &str, seconds: u64) -> Job {
+    pub(crate) fn line(&self, command: &str, seconds: u64) -> ToolJob {
         let command = command.to_owned();
-        Job::Shell { root: self.root(), path: String::new(), command, seconds, network: false }
+        ToolJob::Shell { root: self.root(), path: String::new(), command, seconds, network: false }
     }
 
-    pub(crate) fn python(&self, code: &str, seconds: u64) -> Job {
-        Job::Python { root: self.root(), code: code.to_owned(), seconds, web: None }
+    pub(crate) fn python(&self, code: &str, seconds: u64) -> ToolJob {
+        ToolJob::Python { root: self.root(), code: code.to_owned(), seconds, web: None }
     }
 
     /// Whether there are walls here. Where there are none, jobs that need them are refused, which is looked at.

@@ -2,7 +2,7 @@
 //! between them, which now and then have no network: the text at the end is the known one.
 
 use crate::program::{shared, strict};
-use engine::{Command, Session, Standing};
+use engine::{Command, Session, SyncStatus};
 use host::hub::{Hub, Open, Settings};
 use host::peers::DeviceKey;
 use host::{Driver, Options};
@@ -331,9 +331,9 @@ fn two_people_type_as_they_once_did() {
     one.driver.command(Command::ShareVolume { volume, hub: hub.at().to_owned() }).expect("shared");
     let address = engine::volume_address(hub.at(), volume);
     let mut two = Device::new(|folder| Command::JoinVolume { address, folder });
-    until(&mut one, &mut two, "both have the note", |_, two| two.session().place(note).is_some());
+    until(&mut one, &mut two, "both have the note", |_, two| two.session().locate_file(note).is_some());
     two.driver.command(Command::OpenNote { note }).expect("open");
-    let same = |device: &Device| device.session().standing() == Standing::Same { away: 0 };
+    let same = |device: &Device| device.session().sync_status() == SyncStatus::Synced { away: 0 };
     until(&mut one, &mut two, "both are in step", |one, two| {
         let ready = |device: &Device| device.session().note(note).is_some_and(engine::Note::is_settled);
         ready(one) && ready(two) && same(one) && same(two)

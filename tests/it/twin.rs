@@ -1,10 +1,13 @@
 //! The host's twin for tests: performs effects on a disk and a folder in memory, and tells what came of it. Each piece
 //! of work is a step of its own, so a test chooses in which order the world answers. No threads, no clock, no sleep.
 
-use agent::job::Job;
-use agent::model::{CallId, Request};
+use agent::model_call::{ModelCallId, ModelRequest};
+use agent::tool_job::ToolJob;
 use engine::event::{FileStamp, FileText, ScannedFile, Survey};
-use engine::{Belongings, Command, Documents, Effect, Event, Input, Note, Reject, Session, Setup, Time};
+use engine::{
+    AgentSetup, Command, CommandError, DocumentsByVolume, Effect, Event, Note, Session, SessionInput, Time,
+    VolumeAttachments,
+};
 use host::load;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -81,9 +84,9 @@ pub(crate) struct Twin {
     /// Documents that are synced, over whichever hub.
     pub(crate) wanted: BTreeSet<DocId>,
     /// What shared volumes have beside documents.
-    pub(crate) beside: BTreeMap<DocId, Belongings>,
+    pub(crate) beside: BTreeMap<DocId, VolumeAttachments>,
     /// The same by volume, as the first hub has it.
-    pub(crate) shared: Documents,
+    pub(crate) shared: DocumentsByVolume,
     /// Why changes of others were refused, each with what it is answered by.
     pub(crate) refused: Vec<String>,
     pub(crate) refusals: Vec<u64>,
@@ -96,13 +99,13 @@ pub(crate) struct Twin {
     /// While set, a worker keeps for itself what it did first.
     pub(crate) mute: bool,
     /// What agents have to work with.
-    pub(crate) setup: Setup,
+    pub(crate) setup: AgentSetup,
     /// What is gathered for a message: where it stands, and the text.
     pub(crate) found: Vec<(String, String)>,
     /// Calls of models that wait for their answers.
-    pub(crate) models: Vec<(CallId, Request)>,
+    pub(crate) models: Vec<(ModelCallId, ModelRequest)>,
     /// Jobs of tools that wait for their outcome.
-    pub(crate) tools: Vec<(DocId, String, Job)>,
+    pub(crate) tools: Vec<(DocId, String, ToolJob)>,
     /// What was cancelled, in words.
     pub(crate) cancelled: Vec<String>,
     rng: StdRng,
@@ -136,14 +139,14 @@ impl Twin {
             sent: Vec::new(),
             wanted: BTreeSet::new(),
             beside: BTreeMap::new(),
-            shared: Documents::new(),
+            shared: DocumentsByVolume::new(),
             refused: Vec::new(),
             refusals: Vec::new(),
             written: 0,
             slow: false,
             stuck: false,
             mute: false,
-            setup: Setup::default(),
+            setup: AgentSetup::default(),
             found: Vec::new(),
             models: Vec::new(),
             tools: Vec::new(),
@@ -203,13 +206,13 @@ impl Twin {
     }
 
     /// What lies in these folders of memory.
-    fn remembered(&self, folders: &[String]) -> agent::memory::Memory {
+    fn remembered(&self, folders: &[String]) -> agent::memory::ProjectMemory {
         let files = self.world.files.iter().filter_map(|(file, (bytes, _))| {
             let path = file.strip_prefix(ROOT).ok()?.to_string_lossy().into_owned();
             let there = folders.iter().any(|folder| path.starts_with(&format!("{folder}/")));
             there.then(|| (path, String::from_utf8_lossy(bytes).into_owned()))
         });
-        agent::memory::Memory::read(files)
+        agent::memory::ProjectMemory::from_files(files)
     }
 
     pub(crate) fn file(&self, path: &str) -> Option<String> {
@@ -247,14 +250,15 @@ impl Twin {
         }
     }
 
-    pub(crate) fn command(&mut self, command: Command) -> Result<(), Reject> {
-        let effects = self.session.apply(self.now, &mut self.rng, Input::Command(command))?;
+    pub(crate) fn command(&mut self, command: Command) -> Result<(), CommandError> {
+        let effects = self.session.apply(self.now, &mut self.rng, SessionInput::Command(command))?;
         self.queue(effects);
         Ok(())
     }
 
     pub(crate) fn event(&mut self, event: Event) {
-        let effects = self.session.apply(self.now, &mut self.rng, Input::Event(event)).expect("facts are not rejected");
+        let effects =
+            self.session.apply(self.now, &mut self.rng, SessionInput::Event(event)).expect("facts are not rejected");
         self.queue(effects);
     }
 
@@ -316,7 +320,7 @@ impl Twin {
                         let path = file.strip_prefix(ROOT).ok()?.to_string_lossy().into_owned();
                         Some((path, String::from_utf8_lossy(bytes).into_owned()))
                     });
-                    let crew = Box::new(agent::crew::Crew::read(files));
+                    let crew = Box::new(agent::agent_registry::AgentRegistry::read(files));
                     self.told.push_back(Event::Gathered { run, found: self.found.clone(), memory, crew });
                 }
                 Effect::ReadMemory { volume, .. } => {
@@ -324,7 +328,7 @@ impl Twin {
                         let path = file.strip_prefix(ROOT).ok()?.to_string_lossy().into_owned();
                         agent::memory::is_memory(&path).then(|| (path, String::from_utf8_lossy(bytes).into_owned()))
                     });
-                    let memory = Box::new(agent::memory::Memory::read(all));
+                    let memory = Box::new(agent::memory::ProjectMemory::from_files(all));
                     self.told.push_back(Event::MemoryRead { volume, memory });
                 }
                 Effect::CallModel { call, request } => self.models.push((call, *request)),

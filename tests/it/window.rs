@@ -264,7 +264,7 @@ fn check(window: &mut Driven, number: usize, before: &str, keys: &[(Modifiers, K
     let volume = session(window).volumes().next().expect("a volume").id;
     let name = format!("Case {number}");
     let plain = before.replace('|', "");
-    window.state_mut().wish(Command::NewNote { volume, path: name.clone(), text: plain.clone() });
+    window.state_mut().send_command(Command::NewNote { volume, path: name.clone(), text: plain.clone() });
     let note = session(window).volume(volume).expect("the volume").files[&format!("{name}.md")].id;
     window.state_mut().show(note);
     window.run();
@@ -535,7 +535,7 @@ fn pictures() {
         press(&mut window, NONE, Key::Home);
         picture(&mut window, &format!("{theme}-note"));
         let note = window.state().note().expect("a note is shown");
-        window.state_mut().wish(Command::RunAll { note });
+        window.state_mut().send_command(Command::RunAll { note });
         until(&mut window, "all cells have run", |window| {
             let note = session(window).note(note).expect("the note is open");
             note.cells().all(|cell| note.execution(cell).is_some_and(|run| run.status.is_final()))

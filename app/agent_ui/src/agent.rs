@@ -2,42 +2,42 @@
 //! and what it has used; and the commands of the table that concern it.
 
 pub mod approvals;
-mod bearing;
 mod branches;
 mod changes;
 mod comparison;
 mod composer;
+mod labels;
+mod markdown_view;
 mod messages;
 mod phases;
-mod prose;
+mod recall_preview;
 mod sessions;
 mod timeline;
 mod todos;
 mod tools;
-mod words;
 
-pub use branches::Branches;
-pub use changes::Changes;
-pub use timeline::Timeline;
-pub use tools::Tools;
+pub use branches::BranchesPage;
+pub use changes::ChangesPage;
+pub use timeline::TimelinePage;
+pub use tools::ToolsPage;
 
 use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Id, Key, Layout, Modifiers, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
-use engine::{Agents, Command, Conversation, Run, Session};
+use engine::{AgentRun, AgentSession, Command, RunsState, Session};
 use std::collections::BTreeSet;
 use store::{AgentState, DocId, MessageId, Role as Speaker, StepKind};
-use ui::controls::{icon_button, named};
 use ui::icons;
 use ui::tokens::{self, Colours, size, space};
+use ui::widgets::{icon_button, set_accessible_name};
 
 /// The lower part takes no more of the panel than this.
-const FOOT: f32 = 0.72;
+const MAX_FOOTER_FRACTION: f32 = 0.72;
 
 /// A command of the table that concerns the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum AgentCommand {
     Panel,
     New,
     Stop,
@@ -50,18 +50,18 @@ pub enum Asked {
 }
 
 /// What a command of the table is here.
-pub fn asked(id: &str) -> Option<Asked> {
+pub fn agent_command(id: &str) -> Option<AgentCommand> {
     let asked = match id {
-        "agent.open" => Asked::Panel,
-        "agent.new" => Asked::New,
-        "agent.stop" => Asked::Stop,
-        "agent.resume" => Asked::Resume,
-        "agent.allow" => Asked::Decide { allow: true },
-        "agent.deny" => Asked::Decide { allow: false },
-        "agent.timeline" => Asked::Timeline,
-        "agent.changes" => Asked::Changes,
-        "agent.branches" => Asked::Branches,
-        "agent.tools" => Asked::Tools,
+        "agent.open" => AgentCommand::Panel,
+        "agent.new" => AgentCommand::New,
+        "agent.stop" => AgentCommand::Stop,
+        "agent.resume" => AgentCommand::Resume,
+        "agent.allow" => AgentCommand::Decide { allow: true },
+        "agent.deny" => AgentCommand::Decide { allow: false },
+        "agent.timeline" => AgentCommand::Timeline,
+        "agent.changes" => AgentCommand::Changes,
+        "agent.branches" => AgentCommand::Branches,
+        "agent.tools" => AgentCommand::Tools,
         _ => return None,
     };
     Some(asked)
@@ -69,7 +69,7 @@ pub fn asked(id: &str) -> Option<Asked> {
 
 /// The panel.
 #[derive(Default)]
-pub struct Agent {
+pub struct AgentPanel {
     /// Whether this is seen, and not the outline, the links or the variables.
     pub shown: bool,
     /// The session that is looked at.
@@ -80,19 +80,19 @@ pub struct Agent {
     pub waits: Option<(DocId, String)>,
     /// Sessions and runs that were asked for.
     read: BTreeSet<DocId>,
-    pub composer: composer::Composer,
+    pub composer: composer::MessageComposer,
     /// Who can be called.
-    callable: super::memory::Callable,
-    pub before: bearing::Before,
+    callable: super::memory::CallableAgents,
+    pub before: recall_preview::RecallPreview,
     /// The run of which it is shown what it was given of memory.
     given: Option<DocId>,
     /// A word on what is left to spend.
-    low: super::memory::Low,
-    messages: messages::Messages,
-    cards: approvals::Cards,
-    phases: phases::Phases,
-    todos: todos::Todos,
-    sessions: sessions::Sessions,
+    low: super::memory::LowBudgetWarning,
+    messages: messages::MessageList,
+    cards: approvals::ApprovalCards,
+    phases: phases::RunPhasesView,
+    todos: todos::TodoListView,
+    sessions: sessions::SessionList,
     /// The session's title while it is changed.
     title: Option<String>,
     /// A message that is looked at once its session is read.
@@ -102,7 +102,7 @@ pub struct Agent {
 }
 
 /// What the panel asks of the window.
-pub enum Wanted {
+pub enum AgentPanelAction {
     Send,
     Stop(DocId),
     Fork(store::MessageId),
@@ -134,7 +134,7 @@ fn lately(ui: &Ui, field: Id, caret: usize) {
 }
 
 /// Why a run failed, as it says itself.
-fn last_error(run: &Run) -> Option<String> {
+fn last_error(run: &AgentRun) -> Option<String> {
     run.steps.iter().rev().find_map(|step| match &step.kind {
         StepKind::Error { message, .. } => Some(message.clone()),
         StepKind::Thinking { .. }
@@ -146,38 +146,38 @@ fn last_error(run: &Run) -> Option<String> {
 }
 
 /// Whether a run goes on by itself, or once the user has decided. One that the program's end has interrupted does not.
-pub fn works(run: &Run) -> bool {
+pub fn works(run: &AgentRun) -> bool {
     run.about.ending.is_none() && (run.is_busy() || run.about.agent_state != AgentState::Idle)
 }
 
 /// How many decisions runs wait for, anywhere.
-pub fn waiting(agents: &Agents) -> usize {
+pub fn pending_decision_count(agents: &RunsState) -> usize {
     agents.open_runs().filter(|run| run.about.ending.is_none()).map(|run| run.pending().count()).sum()
 }
 
 /// The run at the end of the branch that is looked at.
-fn run_of(session: &Conversation) -> Option<DocId> {
+fn run_of(session: &AgentSession) -> Option<DocId> {
     session.tree().get(session.head()?)?.run
 }
 
-impl Agent {
+impl AgentPanel {
     /// The run that commands mean: that of the session that is looked at, else the newest.
-    pub fn run(&self, agents: &Agents) -> Option<DocId> {
+    pub fn run(&self, agents: &RunsState) -> Option<DocId> {
         let own = self.session.and_then(|session| agents.session(session)).and_then(run_of);
         own.or_else(|| agents.runs().max_by_key(|(_, line)| line.start_time).map(|(id, _)| id))
     }
 
     /// For what memory is asked while it is written.
-    pub fn goal(&self, session: &Session, note: Option<DocId>) -> Option<bearing::Goal> {
+    pub fn goal(&self, session: &Session, note: Option<DocId>) -> Option<recall_preview::RecallQuery> {
         let text = self.composer.text.trim();
         if text.is_empty() {
             return None;
         }
         let conversation = self.session.and_then(|id| session.agents().session(id));
         let volume = volume(session, note, conversation)?;
-        let note = note.and_then(|note| session.place(note)).map(|(_, path)| path.to_owned());
+        let note = note.and_then(|note| session.locate_file(note)).map(|(_, path)| path.to_owned());
         let agent = called(session, text).unwrap_or_else(|| "assistant".to_owned());
-        Some(bearing::Goal { text: text.to_owned(), volume, note, agent })
+        Some(recall_preview::RecallQuery { text: text.to_owned(), volume, note, agent })
     }
 
     /// Looks at a session from now on.
@@ -195,7 +195,8 @@ impl Agent {
             let open = agents.sessions().filter(|(_, line)| !line.closed);
             self.session = open.max_by_key(|(_, line)| line.updated).map(|(id, _)| id);
         }
-        if let Some((run, text)) = self.waits.take_if(|(run, _)| agents.run(*run).is_some() || !agents.is_asking(*run))
+        if let Some((run, text)) =
+            self.waits.take_if(|(run, _)| agents.run(*run).is_some() || !agents.is_request_pending(*run))
             && agents.run(run).is_none()
             && self.composer.text.is_empty()
         {
@@ -230,7 +231,7 @@ impl Agent {
         session: &Session,
         note: Option<DocId>,
         actions: &mut Vec<PanelAction>,
-    ) -> Option<Wanted> {
+    ) -> Option<AgentPanelAction> {
         self.sync(session, actions);
         let agents = session.agents();
         let area = ui.available_rect_before_wrap();
@@ -238,20 +239,20 @@ impl Agent {
         let run = conversation.and_then(run_of).and_then(|run| agents.run(run));
         let mut wanted = self.head(ui, conversation, run, actions);
         let top = ui.cursor().top();
-        let most = area.height() * FOOT;
+        let most = area.height() * MAX_FOOTER_FRACTION;
         let foot = self.foot.clamp(120.0, most.max(120.0));
         let middle = Rect::from_min_max(pos2(area.left(), top), pos2(area.right(), area.bottom() - foot));
         let mut body = ui::layout::part(ui, "conversation", middle, middle);
         if self.sessions.open {
-            wanted = self.sessions.show(&mut body, agents, self.session).map(Wanted::Session).or(wanted);
+            wanted = self.sessions.show(&mut body, agents, self.session).map(AgentPanelAction::Session).or(wanted);
         } else if let Some(conversation) = conversation {
             match self.messages.show(&mut body, agents, conversation, run, actions) {
-                Some(messages::Wish::Again { text, parent }) => {
+                Some(messages::MessageAction::Again { text, parent }) => {
                     (self.composer.text, self.composer.focus) = (text, true);
                     lately(ui, composer::field(), self.composer.text.chars().count());
-                    self.composer.again = Some(composer::Again { parent });
+                    self.composer.again = Some(composer::MessageResend { parent });
                 }
-                Some(messages::Wish::Fork(at)) => wanted = Some(Wanted::Fork(at)),
+                Some(messages::MessageAction::Fork(at)) => wanted = Some(AgentPanelAction::Fork(at)),
                 None => {}
             }
         } else {
@@ -279,10 +280,10 @@ impl Agent {
     fn head(
         &mut self,
         ui: &mut Ui,
-        conversation: Option<&Conversation>,
-        run: Option<&Run>,
+        conversation: Option<&AgentSession>,
+        run: Option<&AgentRun>,
         actions: &mut Vec<PanelAction>,
-    ) -> Option<Wanted> {
+    ) -> Option<AgentPanelAction> {
         let mut wanted = None;
         let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::STRIP), Sense::hover());
         let right_to_left = Layout::right_to_left(Align::Center);
@@ -311,7 +312,7 @@ impl Agent {
             if response.lost_focus() {
                 let keeps = !child.input(|input| input.key_pressed(Key::Escape));
                 let title = self.title.take().unwrap_or_default();
-                wanted = keeps.then_some(Wanted::Title(title));
+                wanted = keeps.then_some(AgentPanelAction::Title(title));
             } else if !response.has_focus() {
                 response.request_focus();
             }
@@ -326,22 +327,22 @@ impl Agent {
         let response = ui.interact(left, Id::unique("agent's title"), sense);
         let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
         let at = left.left_center() + vec2(space::S, -10.0);
-        ui::controls::clipped(ui, at, left.width() - space::S, text, &style, Colours::of(ui).ink);
-        ui::controls::ring(ui, &response, tokens::CORNER);
+        ui::widgets::paint_clipped_text(ui, at, left.width() - space::S, text, &style, Colours::of(ui).ink);
+        ui::widgets::paint_focus_ring(ui, &response, tokens::CORNER);
         if conversation.is_some() {
-            named(&response, Role::Button, &format!("Change the title: {text}"));
+            set_accessible_name(&response, Role::Button, &format!("Change the title: {text}"));
             if response.clicked() {
                 self.title = Some(text.to_owned());
             }
         } else {
-            named(&response, Role::Heading, text);
+            set_accessible_name(&response, Role::Heading, text);
         }
         wanted
     }
 
     /// What stands there while nothing was said.
-    fn nothing(&self, ui: &mut Ui, agents: &Agents) {
-        let trouble = self.session.and_then(|id| agents.trouble(id));
+    fn nothing(&self, ui: &mut Ui, agents: &RunsState) {
+        let trouble = self.session.and_then(|id| agents.read_error(id));
         let setup = agents.setup().and_then(|setup| setup.trouble.as_deref());
         let (text, hint) = match (trouble, setup, &self.waits) {
             (Some(why), _, _) => (why, ""),
@@ -354,7 +355,7 @@ impl Agent {
                 ("Ask about this note, or have something done.", "What it changes can be seen, and taken back.")
             }
         };
-        ui::states::sentence(ui, text, None, hint);
+        ui::empty_state::show_message(ui, text, None, hint);
     }
 
     /// What is pinned below: todos, what was used, what waits for a word, and the field.
@@ -362,24 +363,24 @@ impl Agent {
         &mut self,
         ui: &mut Ui,
         session: &Session,
-        conversation: Option<&Conversation>,
+        conversation: Option<&AgentSession>,
         note: Option<DocId>,
-        run: Option<&Run>,
+        run: Option<&AgentRun>,
         actions: &mut Vec<PanelAction>,
-    ) -> Option<Wanted> {
+    ) -> Option<AgentPanelAction> {
         let agents = session.agents();
         ui.spacing_mut().item_spacing.y = space::XS;
         ui.add_space(space::XS);
         if let Some(run) = run {
             self.phases.show(ui, run, actions);
             self.todos.show(ui, run, actions);
-            todos::meter(ui, run, actions);
-            changes::line(ui, run, actions);
-            bearing::given(ui, run, &mut self.given, actions);
+            todos::show_run_usage(ui, run, actions);
+            changes::show_changes_link(ui, run, actions);
+            recall_preview::show_recalled_memory(ui, run, &mut self.given, actions);
         }
-        let own = |run: &&Run| conversation.is_some_and(|conversation| conversation.id == run.about.session);
-        let mine: Vec<&Run> = agents.open_runs().filter(|run| run.about.ending.is_none()).filter(own).collect();
-        let elsewhere = waiting(agents) - mine.iter().map(|run| run.pending().count()).sum::<usize>();
+        let own = |run: &&AgentRun| conversation.is_some_and(|conversation| conversation.id == run.about.session);
+        let mine: Vec<&AgentRun> = agents.open_runs().filter(|run| run.about.ending.is_none()).filter(own).collect();
+        let elsewhere = pending_decision_count(agents) - mine.iter().map(|run| run.pending().count()).sum::<usize>();
         if elsewhere > 0 && mine.iter().all(|run| run.pending().next().is_none()) {
             self.elsewhere(ui, agents, elsewhere);
         }
@@ -387,31 +388,31 @@ impl Agent {
         self.cards.show(ui, &mine, free, actions);
         let volume = volume(session, note, conversation);
         let before = || -> Vec<String> {
-            let branch = conversation.map(Conversation::branch).unwrap_or_default();
+            let branch = conversation.map(AgentSession::branch).unwrap_or_default();
             branch.iter().filter(|said| said.role == Speaker::User).map(|said| said.content.clone()).collect()
         };
         let busy = mine.iter().find(|run| works(run)).map(|run| run.id);
         let busy = busy.or(self.waits.as_ref().map(|(run, _)| *run));
         self.before.show(ui, actions);
-        if let Some(words) = self.low.look(session, volume) {
+        if let Some(words) = self.low.refresh_warning(session, volume) {
             low(ui, words, actions);
         }
-        let callable = if self.composer.names_somebody() {
-            self.callable.look(ui.ctx(), session, volume)
+        let callable = if self.composer.is_naming_agent() {
+            self.callable.refresh_names(ui.ctx(), session, volume)
         } else {
             (0, [].as_slice())
         };
         match self.composer.show(ui, session, (volume, callable), &before, busy.is_some()) {
-            Some(composer::Wish::Send) => Some(Wanted::Send),
-            Some(composer::Wish::Stop) => busy.map(Wanted::Stop),
+            Some(composer::ComposerAction::Send) => Some(AgentPanelAction::Send),
+            Some(composer::ComposerAction::Stop) => busy.map(AgentPanelAction::Stop),
             None => None,
         }
     }
 
     /// A word on what waits in another session.
-    fn elsewhere(&mut self, ui: &mut Ui, agents: &Agents, count: usize) {
+    fn elsewhere(&mut self, ui: &mut Ui, agents: &RunsState, count: usize) {
         let words = if count == 1 { "Another session waits for you" } else { "Other sessions wait for you" };
-        if ui::controls::text_button(ui, words, false).clicked() {
+        if ui::widgets::text_button(ui, words, false).clicked() {
             let other = agents.open_runs().find(|run| run.about.ending.is_none() && run.pending().next().is_some());
             self.turn(other.map(|run| run.about.session));
         }
@@ -420,8 +421,8 @@ impl Agent {
 
 /// The agent that a message calls by its name.
 pub fn called(session: &Session, text: &str) -> Option<String> {
-    let names = agent::context::mentions(text);
-    let agents = agent::definition::built_in();
+    let names = agent::model_context::mentions(text);
+    let agents = agent::agent_definition::built_in();
     let asked = |name: &String| agents.iter().any(|agent| agent.name == *name) && !session.is_switched_off(name);
     names.into_iter().find(asked)
 }
@@ -430,21 +431,28 @@ pub fn called(session: &Session, text: &str) -> Option<String> {
 fn low(ui: &mut Ui, text: &str, actions: &mut Vec<PanelAction>) {
     let colours = Colours::of(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), tokens::size::HIT), Sense::click());
-    ui::controls::ground(ui, &response);
+    ui::widgets::paint_hover_fill(ui, &response);
     let at = rect.left_center() + vec2(14.0, 0.0);
     ui.painter().text(at, egui::Align2::CENTER_CENTER, icons::WARNING, tokens::icon(size::ICON), colours.warn);
     let room = rect.width() - 30.0;
-    ui::controls::clipped(ui, rect.left_center() + vec2(30.0, -8.0), room, text, &tokens::caption(), colours.warn);
-    ui::controls::ring(ui, &response, tokens::CORNER);
-    named(&response, Role::Link, text);
+    ui::widgets::paint_clipped_text(
+        ui,
+        rect.left_center() + vec2(30.0, -8.0),
+        room,
+        text,
+        &tokens::caption(),
+        colours.warn,
+    );
+    ui::widgets::paint_focus_ring(ui, &response, tokens::CORNER);
+    set_accessible_name(&response, Role::Link, text);
     if response.on_hover_text(text).clicked() {
         actions.push(PanelAction::Run("view.budget"));
     }
 }
 
 /// The volume in which the agent works: the open note's, the session's, or the first.
-pub fn volume(session: &Session, note: Option<DocId>, conversation: Option<&Conversation>) -> Option<DocId> {
-    let here = note.and_then(|note| session.place(note)).map(|(volume, _)| volume);
+pub fn volume(session: &Session, note: Option<DocId>, conversation: Option<&AgentSession>) -> Option<DocId> {
+    let here = note.and_then(|note| session.locate_file(note)).map(|(volume, _)| volume);
     let own = conversation.and_then(|conversation| conversation.about.volume);
     own.or(here).or_else(|| session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id))
 }

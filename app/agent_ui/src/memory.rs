@@ -3,24 +3,24 @@
 
 mod agents;
 mod budget;
+mod detail;
 mod experiences;
-mod parts;
 mod plans;
 mod schedule;
-mod shown;
 mod traces;
+mod widgets;
 
-pub use agents::{Agents, Callable};
-pub use budget::{Budget, Low};
-pub use experiences::Experiences;
-pub use plans::Plans;
-pub use schedule::Schedules;
-pub use traces::Traces;
+pub use agents::{AgentsPage, CallableAgents};
+pub use budget::{BudgetPage, LowBudgetWarning};
+pub use experiences::ExperiencesPage;
+pub use plans::PlansPage;
+pub use schedule::SchedulesPage;
+pub use traces::TracesPage;
 
-use agent::block::TaskBlock;
-use agent::memory::trace::Trace;
-use agent::memory::{Memory, is_memory};
+use agent::memory::trace::RunTrace;
+use agent::memory::{ProjectMemory, is_memory};
 use agent::schedule::Schedule;
+use agent::task_block::TaskBlock;
 use eframe::egui;
 use engine::{Command, Session};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ use store::{BlobHash, DocId};
 
 /// A command of the table that concerns memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Remembering {
+pub enum MemoryCommand {
     Experiences,
     Traces,
     Budget,
@@ -41,30 +41,30 @@ pub enum Remembering {
 }
 
 /// What a command of the table is here.
-pub fn remembering(id: &str) -> Option<Remembering> {
+pub fn memory_command(id: &str) -> Option<MemoryCommand> {
     match id {
-        "view.memory" => Some(Remembering::Experiences),
-        "view.traces" => Some(Remembering::Traces),
-        "view.budget" => Some(Remembering::Budget),
-        "view.schedule" => Some(Remembering::Schedule),
-        "view.agents" => Some(Remembering::Agents),
-        "view.plans" => Some(Remembering::Plans),
-        "memory.undo" => Some(Remembering::Undo),
+        "view.memory" => Some(MemoryCommand::Experiences),
+        "view.traces" => Some(MemoryCommand::Traces),
+        "view.budget" => Some(MemoryCommand::Budget),
+        "view.schedule" => Some(MemoryCommand::Schedule),
+        "view.agents" => Some(MemoryCommand::Agents),
+        "view.plans" => Some(MemoryCommand::Plans),
+        "memory.undo" => Some(MemoryCommand::Undo),
         _ => None,
     }
 }
 
 /// What pages of memory ask for.
 #[derive(Debug)]
-pub enum Wish {
+pub enum MemoryAction {
     /// An entry goes out of its note, a schedule out of the list; a task is given up.
-    Forget(Forgotten),
+    Forget(ForgottenItem),
     /// The run from which something comes, at one of its steps.
     ShowRun(DocId, String),
     /// The experience of this id.
     Show(String),
     /// Traces come into a volume.
-    Import { volume: DocId, traces: Vec<Trace> },
+    Import { volume: DocId, traces: Vec<RunTrace> },
     /// A message to the agent of this name is begun.
     Call(String),
     /// A note is made, and shown where it is wished.
@@ -75,7 +75,7 @@ pub enum Wish {
 
 /// What was forgotten, and can be brought back.
 #[derive(Clone, Debug)]
-pub enum Forgotten {
+pub enum ForgottenItem {
     /// An entry that was taken out of its note, and where it stood.
     Entry { note: DocId, at: usize, text: String },
     /// A schedule that was removed.
@@ -84,21 +84,21 @@ pub enum Forgotten {
     Task { note: DocId, task: String, failed: bool },
 }
 
-impl Forgotten {
+impl ForgottenItem {
     /// What forgets it, what is said then, and what brings it back.
     pub fn commands(&self) -> (Command, &'static str, Command) {
         match self.clone() {
-            Forgotten::Entry { note, at, text } => {
+            ForgottenItem::Entry { note, at, text } => {
                 let (old, new) = (text.clone(), String::new());
                 let back = Command::Amend { note, at, old: String::new(), new: text };
                 (Command::Amend { note, at, old, new }, "Forgotten.", back)
             }
-            Forgotten::Schedule { id: schedule, what } => (
+            ForgottenItem::Schedule { id: schedule, what } => (
                 Command::RemoveSchedule { schedule },
                 "The schedule is removed.",
                 Command::AddSchedule { schedule, what },
             ),
-            Forgotten::Task { note, task, failed } => (
+            ForgottenItem::Task { note, task, failed } => (
                 Command::CancelTask { note, task: task.clone() },
                 "The task is given up.",
                 Command::ReopenTask { note, task, failed },
@@ -108,49 +108,49 @@ impl Forgotten {
 }
 
 /// What a page shows of the files of volumes.
-trait Shelved: Send + Sized + 'static {
+trait VolumeContents: Send + Sized + 'static {
     /// Whether a file of this path is part of it.
     fn has(path: &str) -> bool;
     /// Reads it from a volume's folder. Blocks.
     fn read(root: &Path) -> Self;
 }
 
-impl Shelved for Memory {
+impl VolumeContents for ProjectMemory {
     fn has(path: &str) -> bool {
         is_memory(path)
     }
 
-    fn read(root: &Path) -> Memory {
+    fn read(root: &Path) -> ProjectMemory {
         host::agents::experience::read(root, &host::agents::experience::folders(root))
     }
 }
 
 /// What a volume holds of it.
-struct Kept<T> {
+struct VolumeMemory<T> {
     volume: DocId,
     name: String,
     holds: T,
 }
 
 /// What all volumes hold of it, as it was read last.
-struct Shelf<T> {
+struct MemoryCache<T> {
     /// The state of the volumes of which it was read: which files there are.
     key: Option<Vec<(DocId, u64)>>,
     /// Those of them that are part of it, and what was in each.
     watched: Vec<(DocId, String, Option<BlobHash>)>,
-    waits: Option<Receiver<Vec<Kept<T>>>>,
-    kept: Vec<Kept<T>>,
+    waits: Option<Receiver<Vec<VolumeMemory<T>>>>,
+    kept: Vec<VolumeMemory<T>>,
     /// Counts what came; 0: nothing was read yet.
     revision: u64,
 }
 
-impl<T> Default for Shelf<T> {
-    fn default() -> Shelf<T> {
-        Shelf { key: None, watched: Vec::new(), waits: None, kept: Vec::new(), revision: 0 }
+impl<T> Default for MemoryCache<T> {
+    fn default() -> MemoryCache<T> {
+        MemoryCache { key: None, watched: Vec::new(), waits: None, kept: Vec::new(), revision: 0 }
     }
 }
 
-impl<T: Shelved> Shelf<T> {
+impl<T: VolumeContents> MemoryCache<T> {
     /// Takes in what was read, and has it read again where files have changed.
     fn refresh(&mut self, ctx: &egui::Context, session: &Session) {
         if let Some(waits) = &self.waits {
@@ -192,7 +192,8 @@ impl<T: Shelved> Shelf<T> {
         let (tell, told) = channel();
         let wake = ctx.clone();
         std::thread::spawn(move || {
-            let one = |(volume, name, root): (DocId, String, PathBuf)| Kept { volume, name, holds: T::read(&root) };
+            let one =
+                |(volume, name, root): (DocId, String, PathBuf)| VolumeMemory { volume, name, holds: T::read(&root) };
             let _ = tell.send(roots.into_iter().map(one).collect()); // the page may be closed
             wake.request_repaint();
         });
@@ -200,7 +201,7 @@ impl<T: Shelved> Shelf<T> {
     }
 }
 
-impl Shelf<Memory> {
+impl MemoryCache<ProjectMemory> {
     /// What could not be read, each with the reason.
     fn problems(&self) -> impl Iterator<Item = &str> {
         self.kept.iter().flat_map(|kept| kept.holds.problems.iter().map(String::as_str))
@@ -209,7 +210,7 @@ impl Shelf<Memory> {
 
 /// The volume in which something new is made: the open note's, or the first.
 fn home(session: &Session, note: Option<DocId>) -> Option<DocId> {
-    let here = note.and_then(|note| session.place(note)).map(|(volume, _)| volume);
+    let here = note.and_then(|note| session.locate_file(note)).map(|(volume, _)| volume);
     here.or_else(|| session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id))
 }
 

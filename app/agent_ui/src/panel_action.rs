@@ -1,6 +1,6 @@
 //! What the pages of agents and memory ask the window for.
 
-use crate::memory::Wish;
+use crate::memory::MemoryAction;
 use engine::Command;
 use store::{DocId, StepId};
 
@@ -22,7 +22,7 @@ pub enum PanelAction {
     /// Say something.
     Say(String),
     /// Something is done with what is remembered.
-    Memory(Box<Wish>),
+    Memory(Box<MemoryAction>),
     /// Show a step of a run on its timeline.
     ShowStep(DocId, StepId),
 }

@@ -8,10 +8,10 @@ pub(super) use sessions::{loaded, sessions};
 
 use super::parse::{needed, number};
 use super::{DONE, FAILED, Refusal, Scene};
-use agent::{policy, question};
+use agent::{approval_text, policy};
 use clap::ArgMatches;
-use engine::session::runs::persisted;
-use engine::{Command, Run, RunLine, Session};
+use engine::session::runs::session_files;
+use engine::{AgentRun, Command, RunSummary, Session};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use store::{
@@ -54,14 +54,14 @@ pub(super) fn run_meant(scene: &Scene<'_>, word: &str) -> Result<DocId, Refusal>
     scene.handle.command(Command::OpenRun { run })?;
     let there = move |session: &Session| {
         let agents = session.agents();
-        if let Some(why) = agents.trouble(run) {
+        if let Some(why) = agents.read_error(run) {
             return Some(Err(why.to_owned()));
         }
         let one = agents.run(run)?;
         // What is under way goes on in its session.
         let whole = one.about.ending.is_some()
             || agents.session(one.about.session).is_some()
-            || agents.trouble(one.about.session).is_some();
+            || agents.read_error(one.about.session).is_some();
         whole.then_some(Ok(()))
     };
     match scene.handle.wait(Some(PATIENCE), there)? {
@@ -75,7 +75,7 @@ pub(super) fn run_meant(scene: &Scene<'_>, word: &str) -> Result<DocId, Refusal>
 fn of_run<R: Send + 'static>(
     scene: &Scene<'_>,
     run: DocId,
-    read: impl FnOnce(&Run) -> R + Send + 'static,
+    read: impl FnOnce(&AgentRun) -> R + Send + 'static,
 ) -> Result<R, Refusal> {
     let found = scene.handle.read(move |session| session.agents().run(run).map(read))?;
     found.ok_or_else(|| Refusal::workspace("the run was closed meanwhile"))
@@ -100,14 +100,14 @@ pub(super) fn askable(scene: &Scene<'_>, volume: DocId, name: &str) -> Result<()
     let root = scene.handle.read(move |session| session.volume(volume).and_then(|volume| volume.root.clone()))?;
     let crew = root.map(|root| host::agents::experience::crew(&root)).unwrap_or_default();
     let name = name.trim_start_matches('@').to_owned();
-    match scene.handle.read(move |session| session.agent_trouble(&crew, &name))? {
+    match scene.handle.read(move |session| session.agent_unavailable_reason(&crew, &name))? {
         Some(why) => Err(Refusal::usage(why)),
         None => Ok(()),
     }
 }
 
 /// How a run stands, in a word.
-fn standing(line: &RunLine) -> &'static str {
+fn standing(line: &RunSummary) -> &'static str {
     match line.ending {
         Some(Ending::Done) => "done",
         Some(Ending::Cancelled) => "stopped",
@@ -135,10 +135,10 @@ pub(super) fn when(milliseconds: i64) -> String {
 /// `runs`: lists runs; with one, stops, resumes or takes back.
 pub(super) fn runs(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
     let Some(word) = args.get_one::<String>("RUN").cloned() else {
-        let elsewhere = |session: &Session, line: &RunLine| {
-            line.device.as_ref().filter(|device| !session.is_here(Some(device))).map(|device| device.name.clone())
+        let elsewhere = |session: &Session, line: &RunSummary| {
+            line.device.as_ref().filter(|device| !session.is_own_device(Some(device))).map(|device| device.name.clone())
         };
-        let mut all: Vec<(DocId, RunLine, Option<String>)> = scene.handle.read(move |session| {
+        let mut all: Vec<(DocId, RunSummary, Option<String>)> = scene.handle.read(move |session| {
             let runs = session.agents().runs();
             runs.map(|(id, line)| (id, line.clone(), elsewhere(session, line))).collect()
         })?;
@@ -176,7 +176,8 @@ pub(super) fn runs(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
     } else if flag("undo") || flag("redo") {
         let before = scene.handle.read(|session| session.problems().len())?;
         scene.handle.command(Command::Revert { run, only, again: flag("redo") })?;
-        let done = |session: &Session| (session.errands() == 0 && session.moving().is_none()).then_some(());
+        let done =
+            |session: &Session| (session.pending_note_jobs() == 0 && session.pending_move().is_none()).then_some(());
         scene.handle.wait(Some(PATIENCE), done)?;
         export::open_note::saved(scene.handle)?;
         let problems = scene.handle.read(move |session| session.problems()[before..].to_vec())?;
@@ -203,7 +204,7 @@ fn show_run(scene: &mut Scene<'_>, run: DocId, args: &ArgMatches) -> Result<u8, 
     let (about, todos, changes) = state;
     if args.get_flag("export") {
         let (uri, now) = (sessions::file_uri(scene, about.note)?, jiff::Timestamp::now().as_millisecond());
-        let exported = of_run(scene, run, move |run| persisted::state(run, &uri, now))?;
+        let exported = of_run(scene, run, move |run| session_files::run_to_json(run, &uri, now))?;
         writeln!(scene.out, "{}", serde_json::to_string_pretty(&exported).unwrap_or_default())?;
         return Ok(DONE);
     }
@@ -228,7 +229,7 @@ fn show_run(scene: &mut Scene<'_>, run: DocId, args: &ArgMatches) -> Result<u8, 
     }
     for change in &changes {
         let gone = change.undone.len();
-        let all = engine::parts(change);
+        let all = engine::revertible_parts(change);
         let state = match gone {
             0 => String::new(),
             gone if gone == all => ", taken back".to_owned(),
@@ -327,7 +328,7 @@ fn write_step(scene: &mut Scene<'_>, step: &ExecutionStep, approvals: &[Approval
         StepKind::Thinking { content, .. } => writeln!(scene.out, "{}", content.trim())?,
         StepKind::ToolCall { tool_name, params, .. } => {
             let tool_name = visible::line(tool_name);
-            let about = |params: &Map<String, Value>| match policy::subject(params) {
+            let about = |params: &Map<String, Value>| match policy::main_argument(params) {
                 "" => serde_json::to_string(params).unwrap_or_default(),
                 subject => subject.to_owned(),
             };
@@ -376,7 +377,7 @@ pub(super) fn approvals(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, 
                 writeln!(scene.out, "{}", serde_json::to_string(rule).unwrap_or_default())?;
             } else {
                 let word = format!("{:?}", rule.word).to_lowercase();
-                let (words, origin) = (rule.words(), visible::line(&rule.origin));
+                let (words, origin) = (rule.describe(), visible::line(&rule.origin));
                 let within = if rule.within.is_some() { ", in one project or run" } else { "" };
                 writeln!(scene.out, "{}  {word:5}  {}  ({origin}{within})", at + 1, visible::line(&words))?;
             }
@@ -387,7 +388,7 @@ pub(super) fn approvals(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, 
     let all = args.get_flag("all");
     let query = args.get_one::<String>("find").map(|word| word.to_lowercase());
     let runs: Vec<DocId> = scene.handle.read(move |session| {
-        let wanted = |line: &RunLine| all || (line.ending.is_none() && line.pending > 0);
+        let wanted = |line: &RunSummary| all || (line.ending.is_none() && line.pending > 0);
         session.agents().runs().filter(|(_, line)| wanted(line)).map(|(id, _)| id).collect()
     })?;
     let mut found: Vec<(DocId, store::Approval)> = Vec::new();
@@ -421,13 +422,14 @@ pub(super) fn approvals(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, 
                         format!("{word} by {} at {}", decision.by, when(decision.at))
                     }
                 };
-                let (what, reason) = (question::title(approval), visible::line(&approval.reason));
+                let (what, reason) = (approval_text::title(approval), visible::line(&approval.reason));
                 writeln!(scene.out, "{}  {state}  {what} ({reason})", name(*run, &approval.id))?;
                 let changed = approval.decision.as_ref().and_then(|decision| decision.arguments.as_ref());
-                let run =
-                    changed.map(|changed| format!("run instead, as it was changed:\n{}", question::arguments(changed)));
+                let run = changed.map(|changed| {
+                    format!("run instead, as it was changed:\n{}", approval_text::format_arguments(changed))
+                });
                 // All of what waits, and what was done in the place of what was asked for.
-                let body = if approval.decision.is_none() { question::body(approval) } else { String::new() };
+                let body = if approval.decision.is_none() { approval_text::body(approval) } else { String::new() };
                 for line in [body, run.unwrap_or_default()].iter().flat_map(|text| text.lines()) {
                     writeln!(scene.out, "    {line}")?;
                 }
@@ -551,7 +553,7 @@ pub(super) fn tools(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
             writeln!(scene.out, "{}", serde_json::to_string(&tool).unwrap_or_default())?;
         } else {
             let title = if tool.title() == tool.name { String::new() } else { format!(" ({})", tool.title()) };
-            let (name, risk) = (visible::line(&tool.name), policy::word(tool.risk));
+            let (name, risk) = (visible::line(&tool.name), policy::risk_label(tool.risk));
             writeln!(scene.out, "{name:14} {risk:8} {}{}", visible::line(&tool.description), visible::line(&title))?;
         }
     }

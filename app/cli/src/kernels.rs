@@ -3,7 +3,7 @@
 use super::parse::needed;
 use super::{DONE, Refusal, Scene, choose};
 use clap::ArgMatches;
-use engine::{Command, EMBEDDED, Grant, KernelSpec, Session};
+use engine::{Command, EMBEDDED_KERNEL, KernelGrant, KernelSpec, Session};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(super) fn grant(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
     if let Some(path) = read.iter().chain(&write).find(|path| !path.exists()) {
         return Err(Refusal::usage(format!("{}: there is no such folder or file to grant", path.display())));
     }
-    let mut granted = scene.handle.read(move |session| session.granted(note))?;
+    let mut granted = scene.handle.read(move |session| session.kernel_grant(note))?;
     if nothing || network || !read.is_empty() || !write.is_empty() {
         export::open_note::loaded(scene.handle, note, |_| ())?;
         let known = |old: Vec<PathBuf>, new: Vec<PathBuf>| {
@@ -37,9 +37,9 @@ pub(super) fn grant(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
             all
         };
         granted = if nothing {
-            Grant::default()
+            KernelGrant::default()
         } else {
-            Grant {
+            KernelGrant {
                 network: network || granted.network,
                 read: known(granted.read, read),
                 write: known(granted.write, write),
@@ -52,7 +52,7 @@ pub(super) fn grant(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
         let said = json!({"network": granted.network, "read": granted.read, "write": granted.write});
         writeln!(scene.out, "{said}")?;
     } else {
-        writeln!(scene.out, "the note's cells reach {}", granted.words())?;
+        writeln!(scene.out, "the note's cells reach {}", granted.describe())?;
     }
     Ok(DONE)
 }
@@ -70,7 +70,7 @@ pub(super) fn kernels(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Re
     let _held = export::open_note::hold(scene.handle, note)?;
     let found = found(scene, note)?;
     if let Some(name) = args.get_one::<String>("use") {
-        if name != EMBEDDED && !found.iter().any(|spec| spec.name == *name) {
+        if name != EMBEDDED_KERNEL && !found.iter().any(|spec| spec.name == *name) {
             return Err(Refusal::usage(format!(
                 "there is no Jupyter kernel {name} here; `tracebook kernels` lists them"
             )));
@@ -89,13 +89,13 @@ pub(super) fn kernels(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Re
             let print = spec.print.get(..SHOWN).unwrap_or(&spec.print);
             return Err(Refusal::usage(format!(
                 "{}. If that is what you want: tracebook kernels NOTE --use {name} --allow {print}",
-                spec.question()
+                spec.approval_question()
             )));
         }
         export::open_note::saved(scene.handle)?;
     }
     let used = scene.handle.read(move |session| session.note(note)?.kernel_name().map(ToOwned::to_owned))?;
-    let used = used.unwrap_or_else(|| EMBEDDED.to_owned());
+    let used = used.unwrap_or_else(|| EMBEDDED_KERNEL.to_owned());
     if scene.json {
         let listed: Vec<_> = found
             .iter()
@@ -110,13 +110,13 @@ pub(super) fn kernels(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Re
         return Ok(DONE);
     }
     let mark = |name: &str| if name == used { "*" } else { " " };
-    writeln!(scene.out, "{} {EMBEDDED}  the built-in Python, in its sandbox", mark(EMBEDDED))?;
+    writeln!(scene.out, "{} {EMBEDDED_KERNEL}  the built-in Python, in its sandbox", mark(EMBEDDED_KERNEL))?;
     for spec in &found {
         let place = spec.path.parent().unwrap_or(&spec.path).display();
         let ask = if spec.doubt.is_some() { " (asks before it runs)" } else { "" };
         writeln!(scene.out, "{} {}  {}, with your rights: {place}{ask}", mark(&spec.name), spec.name, spec.title)?;
     }
-    if !found.iter().any(|spec| spec.name == used) && used != EMBEDDED {
+    if !found.iter().any(|spec| spec.name == used) && used != EMBEDDED_KERNEL {
         writeln!(scene.out, "* {used}  is not installed here")?;
     }
     Ok(DONE)

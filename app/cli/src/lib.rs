@@ -108,8 +108,8 @@ impl Refusal {
     }
 }
 
-impl From<engine::Reject> for Refusal {
-    fn from(reject: engine::Reject) -> Self {
+impl From<engine::CommandError> for Refusal {
+    fn from(reject: engine::CommandError) -> Self {
         Refusal::usage(reject.0)
     }
 }

@@ -36,9 +36,9 @@ pub(super) fn links(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
     }
     let Some(note) = note else { return Ok(DONE) };
     let read = move |session: &Session| -> Option<Value> {
-        let volume = session.volume(session.place(note)?.0)?;
+        let volume = session.volume(session.locate_file(note)?.0)?;
         let out = volume.links.outgoing(note).map(|(link, to)| {
-            let run = || session.agents().addressed(&link.target).map(|_| link.target.clone());
+            let run = || session.agents().find_by_address(&link.target).map(|_| link.target.clone());
             let to = to.map(|to| path(volume, to)).or_else(run);
             json!({"target": shown(link), "kind": kind(link), "at": link.at, "path": to})
         });
@@ -78,7 +78,7 @@ fn broken(scene: &mut Scene<'_>, only: Option<store::DocId>) -> Result<u8, Refus
         for volume in session.volumes() {
             let broken = volume.links.broken();
             let broken = broken.into_iter().filter(|(note, link)| {
-                only.is_none_or(|only| only == *note) && session.agents().addressed(&link.target).is_none()
+                only.is_none_or(|only| only == *note) && session.agents().find_by_address(&link.target).is_none()
             });
             rows.extend(broken.map(|(note, link)| {
                 json!({"volume": volume.name, "path": path(volume, note), "target": shown(link), "kind": kind(link),

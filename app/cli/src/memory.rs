@@ -9,7 +9,7 @@ pub(super) use experiences::{memory, text_of};
 pub(super) use traces::traces;
 
 use super::{Refusal, Scene, choose};
-use agent::memory::{Memory, Mode, Recall};
+use agent::memory::{ProjectMemory, RecallOptions, ReplayMode};
 use clap::ArgMatches;
 use engine::{Command, Session};
 use host::agents::experience;
@@ -24,20 +24,21 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 struct Project {
     id: DocId,
     name: String,
-    memory: Memory,
+    memory: ProjectMemory,
 }
 
 /// How a goal is to be reached, by the option `--mode`.
-pub(super) fn mode(args: &ArgMatches) -> Result<Mode, Refusal> {
+pub(super) fn mode(args: &ArgMatches) -> Result<ReplayMode, Refusal> {
     let word = args.get_one::<String>("mode").map_or("auto", String::as_str);
-    Mode::named(word).ok_or_else(|| Refusal::usage(format!("--mode is auto, learner or follower, not “{word}”")))
+    ReplayMode::from_name(word)
+        .ok_or_else(|| Refusal::usage(format!("--mode is auto, learner or follower, not “{word}”")))
 }
 
 /// What `ask` was told about memory.
-pub(super) fn recall(args: &ArgMatches) -> Result<Recall, Refusal> {
+pub(super) fn recall(args: &ArgMatches) -> Result<RecallOptions, Refusal> {
     let mode = mode(args)?;
     let without = args.get_many::<String>("without").into_iter().flatten().cloned().collect();
-    Ok(Recall { mode, without })
+    Ok(RecallOptions { mode, without })
 }
 
 /// The projects with what they remember; one where it is named.
@@ -71,7 +72,7 @@ fn forget(scene: &Scene<'_>, files: Vec<DocId>) -> Result<(), Refusal> {
     let before = scene.handle.read(|session| session.problems().len())?;
     scene.handle.command(Command::DeleteFiles { files })?;
     let look = move |session: &Session| {
-        session.moving().is_none().then(|| session.problems().get(before..).unwrap_or_default().join("; "))
+        session.pending_move().is_none().then(|| session.problems().get(before..).unwrap_or_default().join("; "))
     };
     match scene.handle.wait(Some(PATIENCE), look)? {
         Some(problems) if problems.is_empty() => Ok(export::open_note::saved(scene.handle)?),

@@ -26,7 +26,7 @@ fn perform(scene: &mut Scene<'_>, command: Command) -> Result<(), Refusal> {
     let before = scene.handle.read(|session| session.problems().len())?;
     scene.handle.command(command)?;
     let look = move |session: &Session| {
-        session.moving().is_none().then(|| session.problems().get(before..).unwrap_or_default().join("; "))
+        session.pending_move().is_none().then(|| session.problems().get(before..).unwrap_or_default().join("; "))
     };
     match scene.handle.wait_on_disk(Some(MOVE), look)? {
         Some(problems) if problems.is_empty() => Ok(export::open_note::saved(scene.handle)?),
@@ -64,7 +64,7 @@ pub(super) fn mv(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal
 
 /// A note's new path: a folder, said by a `/` at its end or known to be one, keeps the note's name.
 fn into_place(session: &Session, note: DocId, to: &str) -> Option<(DocId, String)> {
-    let (volume, path) = session.place(note)?;
+    let (volume, path) = session.locate_file(note)?;
     let folder = to.trim_end_matches('/');
     let name = path.rsplit('/').next().unwrap_or(path);
     let below = format!("{folder}/");
@@ -89,7 +89,7 @@ fn folder(session: &Session, from: &str, to: &str) -> Vec<(DocId, String)> {
 }
 
 fn paths(scene: &Scene<'_>, ids: Vec<DocId>) -> Result<Vec<String>, Refusal> {
-    let path = |session: &Session, id| session.place(id).map_or_else(String::new, |(_, path)| path.to_owned());
+    let path = |session: &Session, id| session.locate_file(id).map_or_else(String::new, |(_, path)| path.to_owned());
     Ok(scene.handle.read(move |session| ids.into_iter().map(|id| path(session, id)).collect())?)
 }
 
@@ -118,7 +118,7 @@ pub(super) fn undo(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
 /// Lets links follow files that other programs renamed.
 pub(super) fn follow(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
     indexed(scene)?;
-    let notes = scene.handle.read(Session::links_to_follow)?;
+    let notes = scene.handle.read(Session::count_outdated_link_notes)?;
     perform(scene, Command::FollowRenamed)?;
     writeln!(scene.out, "links follow in {notes} {}", if notes == 1 { "note" } else { "notes" })?;
     Ok(DONE)
@@ -129,7 +129,7 @@ fn trashed(scene: &Scene<'_>) -> Result<Vec<(DocId, String, String, i64)>, Refus
     choose::volumes_known(scene, false)?;
     let read = |session: &Session| {
         let name = |volume| session.volume(volume).map_or_else(String::new, |volume| volume.name.clone());
-        let row = |(id, trashed): (DocId, &engine::Trashed)| {
+        let row = |(id, trashed): (DocId, &engine::TrashedFile)| {
             (id, name(trashed.row.volume), trashed.row.path.clone(), trashed.at)
         };
         let mut rows: Vec<_> = session.trash().map(row).collect();
@@ -155,7 +155,7 @@ fn discard(scene: &mut Scene<'_>, files: Vec<DocId>) -> Result<(), Refusal> {
     let count = files.len();
     scene.handle.command(Command::Discard { files })?;
     let look = move |session: &Session| {
-        (!session.is_discarding()).then(|| session.problems().get(before..).unwrap_or_default().join("; "))
+        (!session.is_deleting_trash()).then(|| session.problems().get(before..).unwrap_or_default().join("; "))
     };
     match scene.handle.wait_on_disk(Some(MOVE), look)? {
         Some(problems) if problems.is_empty() => {}

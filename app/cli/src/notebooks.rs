@@ -69,7 +69,7 @@ pub(super) fn script(scene: &Scene<'_>, note: DocId) -> Result<Vec<u8>, Refusal>
 
 /// Writes one note as a notebook or a program. Gives its path in the volume.
 pub(super) fn note(scene: &mut Scene<'_>, note: DocId, dest: &Path, form: Form) -> Result<String, Refusal> {
-    let path = scene.handle.read(move |session| session.place(note).map(|(_, path)| path.to_owned()))?;
+    let path = scene.handle.read(move |session| session.locate_file(note).map(|(_, path)| path.to_owned()))?;
     let path = path.ok_or_else(|| Refusal::usage("the note is no longer there"))?;
     let name = path.rsplit('/').next().unwrap_or(&path);
     let name = format!("{}.{}", name.strip_suffix(".md").unwrap_or(name), form.ending());

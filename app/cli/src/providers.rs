@@ -3,8 +3,8 @@
 
 use super::parse::needed;
 use super::{DONE, FAILED, Refusal};
-use agent::config::Config;
-use agent::model::{Endpoint, Failure};
+use agent::config::AgentConfig;
+use agent::model_call::{ModelEndpoint, ModelError};
 use clap::ArgMatches;
 use host::agents::llm::{self, Limits, Providers, Tested};
 use host::maintenance::configuration;
@@ -43,7 +43,7 @@ pub(super) fn providers(workspace: &Path, args: &ArgMatches, json: bool, out: &m
     }
 }
 
-fn list(config: &Config, secrets: &Secrets, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+fn list(config: &AgentConfig, secrets: &Secrets, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
     let mut rows = Vec::new();
     let mut listed = Vec::new();
     for (name, provider) in &config.llm.providers {
@@ -51,9 +51,9 @@ fn list(config: &Config, secrets: &Secrets, json: bool, out: &mut dyn Write) -> 
         let key = llm::key(&endpoint, secrets);
         let price = provider.price.or_else(|| llm::price(&endpoint));
         let is_default = *name == config.llm.default_provider;
-        let dollars = |price: agent::config::Price| format!("${} in, ${} out", price.input, price.output);
+        let dollars = |price: agent::config::ModelPrice| format!("${} in, ${} out", price.input, price.output);
         let state = match (&key, price) {
-            _ if !provider.enabled() => "switched off".to_owned(),
+            _ if !provider.is_enabled() => "switched off".to_owned(),
             (Err(why), _) => why.clone(),
             (Ok(_), _) if endpoint.local => "on this machine, free".to_owned(),
             (Ok(_), Some(price)) => format!("{}, for a million tokens", dollars(price)),
@@ -63,13 +63,13 @@ fn list(config: &Config, secrets: &Secrets, json: bool, out: &mut dyn Write) -> 
         rows.push([format!("{mark} {name}"), llm::word(endpoint.wire).to_owned(), endpoint.model.clone(), state]);
         listed.push(json!({
             "name": name,
-            "enabled": provider.enabled(),
+            "enabled": provider.is_enabled(),
             "wire": llm::word(endpoint.wire),
             "model": endpoint.model,
             "base_url": endpoint.base_url,
             "local": endpoint.local,
             "key": endpoint.key,
-            "ready": provider.enabled() && key.is_ok(),
+            "ready": provider.is_enabled() && key.is_ok(),
             "price": price.map(|price| json!({"input": price.input, "output": price.output})),
             "context": llm::window(config, &endpoint),
         }));
@@ -89,7 +89,11 @@ fn list(config: &Config, secrets: &Secrets, json: bool, out: &mut dyn Write) -> 
 }
 
 /// Asks a provider, and waits for what it says.
-fn ask(config: &Config, secrets: &Secrets, name: &str) -> Result<(Endpoint, Result<Tested, Failure>), Refusal> {
+fn ask(
+    config: &AgentConfig,
+    secrets: &Secrets,
+    name: &str,
+) -> Result<(ModelEndpoint, Result<Tested, ModelError>), Refusal> {
     let endpoint = config.endpoint(name).ok_or_else(|| {
         let names = config.llm.providers.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         Refusal::usage(format!("there is no provider “{name}” in the configuration; there are {names}"))
@@ -105,7 +109,7 @@ fn ask(config: &Config, secrets: &Secrets, name: &str) -> Result<(Endpoint, Resu
     Ok((endpoint, found))
 }
 
-fn test(config: &Config, secrets: &Secrets, name: &str, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+fn test(config: &AgentConfig, secrets: &Secrets, name: &str, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
     let (endpoint, found) = ask(config, secrets, name)?;
     let good = matches!(&found, Ok(tested) if tested.listed != Some(false));
     if json {
@@ -135,7 +139,7 @@ fn test(config: &Config, secrets: &Secrets, name: &str, json: bool, out: &mut dy
     Ok(DONE)
 }
 
-fn models(config: &Config, secrets: &Secrets, name: &str, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+fn models(config: &AgentConfig, secrets: &Secrets, name: &str, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
     let (_, found) = ask(config, secrets, name)?;
     let tested = found.map_err(|why| Refusal { code: FAILED, why: why.why })?;
     let none = || Refusal { code: FAILED, why: format!("{name} at {} has no list of models", tested.host) };

@@ -89,7 +89,7 @@ fn runnable(scene: &Scene<'_>, note: DocId) -> Result<Vec<BlockId>, Refusal> {
     }
     let cells = move |session: &Session| {
         let note = session.note(note)?;
-        Some(note.cells().filter(|cell| session.other_language(note, *cell).is_none()).collect())
+        Some(note.cells().filter(|cell| session.other_language_reason(note, *cell).is_none()).collect())
     };
     Ok(scene.handle.read(cells)?.unwrap_or_default())
 }
@@ -104,7 +104,8 @@ fn together(
 ) -> Result<u8, Refusal> {
     // What is stale says the note's outputs.
     export::open_note::loaded(scene.handle, note, |_| ())?;
-    let verdicts = move |session: &Session| session.note(note).and_then(Note::verdict).map_or(0, |(count, _)| count);
+    let verdicts =
+        move |session: &Session| session.note(note).and_then(Note::clean_run_report).map_or(0, |(count, _)| count);
     let before = scene.handle.read(verdicts)?;
     if stale && scene.handle.read(move |session| session.note(note).is_some_and(none_stale))? {
         if !scene.json {
@@ -136,14 +137,14 @@ fn together(
     if clean {
         let look = move |session: &Session| {
             let open = session.note(note)?;
-            let (count, verdict) = open.verdict()?;
+            let (count, verdict) = open.clean_run_report()?;
             let numbers = open.cells().enumerate().filter(|(_, cell)| verdict.different.contains(cell));
             let different: Vec<usize> = numbers.map(|(at, _)| at + 1).collect();
-            (count > before).then(|| (verdict.clone(), different, open.verdict_words().unwrap_or_default()))
+            (count > before).then(|| (verdict.clone(), different, open.clean_run_summary().unwrap_or_default()))
         };
         let Some((verdict, different, words)) = scene.handle.wait(None, look)? else { return Ok(code) };
         if scene.json {
-            let (same, new, left) = (verdict.same, verdict.new, verdict.left);
+            let (same, new, left) = (verdict.same, verdict.new, verdict.not_run);
             let clean = serde_json::json!({"same": same, "different": different, "new": new, "left": left});
             writeln!(scene.out, "{}", serde_json::json!({"clean": clean}))?;
         } else {
@@ -277,7 +278,7 @@ fn news(note: &Note, cell: BlockId, seen: (usize, usize), live: bool) -> Option<
             body => return Some(((seen.0 + 1, 0), News::Whole(body.clone()))),
         }
     }
-    if let Some(question) = note.question().filter(|question| question.execution == execution.id) {
+    if let Some(question) = note.stdin_request().filter(|question| question.execution == execution.id) {
         return Some((seen, News::Asks { prompt: question.prompt.clone(), password: question.password }));
     }
     let end = News::End { status: execution.status, outputs: execution.outputs.clone() };

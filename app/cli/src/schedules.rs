@@ -3,7 +3,7 @@
 use super::memory::mode;
 use super::parse::number;
 use super::{DONE, FAILED, Refusal, Scene, agents, choose};
-use agent::memory::insight::{Filters, Query};
+use agent::memory::insight::{MemoryFilters, MemoryQuery};
 use agent::schedule::{Came, Schedule, WINDOW, Work};
 use clap::ArgMatches;
 use engine::notice::{Notice, Noticed};
@@ -133,7 +133,7 @@ fn add(scene: &mut Scene<'_>, args: &ArgMatches, when: String) -> Result<u8, Ref
         (None, Some(note), false, None) => Work::Cells { note, cell: number(args, "cell")? },
         (None, None, true, None) => Work::Consolidate,
         (None, None, false, Some(query)) => {
-            Work::Analyze { query: Query { query, filters: Filters::default(), context: String::new() } }
+            Work::Analyze { query: MemoryQuery { query, filters: MemoryFilters::default(), context: String::new() } }
         }
         _ => {
             let why = "say what begins: a goal behind the expression, --run NOTE, --consolidate, or --analyze QUESTION";
@@ -208,7 +208,9 @@ fn run(scene: &mut Scene<'_>, word: &str) -> Result<u8, Refusal> {
             Ok(FAILED)
         }
         Some(Came::Begun { run: None } | Came::Ended { .. } | Came::Done | Came::Skipped { .. }) | None => {
-            let rests = move |session: &Session| (!session.is_keeping_up() && session.errands() == 0).then_some(());
+            let rests = move |session: &Session| {
+                (!session.is_maintaining_memory() && session.pending_note_jobs() == 0).then_some(())
+            };
             scene.handle.wait(Some(PATIENCE), rests)?;
             export::open_note::saved(scene.handle)?;
             let done = matches!(scene.handle.read(last)?.map(|last| last.came), Some(Came::Done));
@@ -226,7 +228,7 @@ fn watch(scene: &mut Scene<'_>, once: bool) -> Result<u8, Refusal> {
     loop {
         let look = move |session: &Session| {
             let new: Vec<Noticed> = session.notices().after(number).cloned().collect();
-            let over = once && new.is_empty() && session.schedules_rest();
+            let over = once && new.is_empty() && session.are_schedules_idle();
             (over || !new.is_empty()).then_some(new)
         };
         let Some(new) = scene.handle.wait(None, look)? else { continue };

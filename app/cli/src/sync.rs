@@ -2,7 +2,7 @@
 
 use super::{DONE, FAILED, Refusal, Scene, choose};
 use clap::ArgMatches;
-use engine::{Command, HubState, LAN, Merge, Reach, Seen, Session, Spread};
+use engine::{Command, HubConnection, HubState, LAN_HUB_ADDRESS, MergeRecord, SeenDevice, Session, SyncProgress};
 use host::fs::copy;
 use serde_json::json;
 use std::time::Duration;
@@ -117,47 +117,50 @@ fn settled(scene: &Scene<'_>, patience: Duration) -> Result<bool, Refusal> {
 fn in_step(session: &Session) -> bool {
     let sync = session.sync();
     let there = |state: Option<&HubState>| {
-        state.is_some_and(|state| state.reach == Reach::Online && state.behind.is_empty() && state.documents > 0)
+        state
+            .is_some_and(|state| state.reach == HubConnection::Online && state.behind.is_empty() && state.documents > 0)
     };
     // What nobody has who is there is not waited for.
     let brought = |state: Option<&HubState>| {
         state.is_some_and(|state| state.blobs.there == 0 && state.blobs.going == 0 && state.blobs.busy == 0)
     };
-    let reading = session.notes().any(|note| note.phase == engine::Phase::Reading) || session.moving().is_some();
+    let reading = session.notes().any(|note| note.phase == engine::Phase::Reading) || session.pending_move().is_some();
     !reading
         && session.is_saved()
         && sync.is_settled()
-        && sync.is_heard()
-        && session.kept_settled()
+        && sync.has_current_hub_states()
+        && session.is_agent_sync_settled()
         && sync.shares.hubs.iter().map(|hub| sync.states.get(&hub.url)).all(|state| there(state) && brought(state))
 }
 
 /// How far it has got, and when whoever is away was there last.
-fn far(spread: &Spread) -> String {
+fn far(spread: &SyncProgress) -> String {
     let seen = spread.last_seen().map(|(who, at)| format!(", {who} last seen {}", host::clock::moment(at.0)));
-    spread.words() + &seen.unwrap_or_default()
+    spread.describe() + &seen.unwrap_or_default()
 }
 
 fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
     let hubs = scene.handle.read(|session| {
         let sync = session.sync();
         let name = |id| session.volume(id).map_or_else(|| "a volume that is closed".to_owned(), |one| one.name.clone());
-        let one = |hub: &engine::Hub| {
-            let volume = |id: &store::DocId| (name(*id), engine::volume_address(&hub.url, *id), session.spread(*id));
-            let volumes: Vec<(String, String, Spread)> = hub.volumes.iter().map(volume).collect();
+        let one = |hub: &engine::SharedHub| {
+            let volume =
+                |id: &store::DocId| (name(*id), engine::volume_address(&hub.url, *id), session.sync_progress(*id));
+            let volumes: Vec<(String, String, SyncProgress)> = hub.volumes.iter().map(volume).collect();
             (hub.url.clone(), sync.states.get(&hub.url).cloned().unwrap_or_else(untold), volumes)
         };
-        let devices: Vec<(Seen, bool)> = sync.devices().into_iter().map(|(seen, here)| (seen.clone(), here)).collect();
-        (sync.shares.paused, session.standing(), sync.shares.hubs.iter().map(one).collect::<Vec<_>>(), devices)
+        let devices: Vec<(SeenDevice, bool)> =
+            sync.devices().into_iter().map(|(seen, here)| (seen.clone(), here)).collect();
+        (sync.shares.paused, session.sync_status(), sync.shares.hubs.iter().map(one).collect::<Vec<_>>(), devices)
     })?;
     let (paused, standing, hubs, devices) = hubs;
     if scene.json {
-        let one = |(url, state, volumes): &(String, HubState, Vec<(String, String, Spread)>)| {
-            let volume = |(name, address, spread): &(String, String, Spread)| {
-                json!({"name": name, "address": address, "state": spread.words(), "documents": spread.documents,
+        let one = |(url, state, volumes): &(String, HubState, Vec<(String, String, SyncProgress)>)| {
+            let volume = |(name, address, spread): &(String, String, SyncProgress)| {
+                json!({"name": name, "address": address, "state": spread.describe(), "documents": spread.documents,
                     "behind": spread.behind, "coming": spread.coming,
-                    "received": spread.received.map(|at| at.0), "same": spread.same.map(|at| at.0),
-                    "seen": spread.seen.map(|at| at.0)})
+                    "received": spread.last_received.map(|at| at.0), "same": spread.last_synced.map(|at| at.0),
+                    "seen": spread.hub_last_seen.map(|at| at.0)})
             };
             let (reach, why) = reach(&state.reach);
             json!({"hub": url, "reach": reach, "why": why, "seen": state.seen.map(|seen| seen.0),
@@ -165,9 +168,9 @@ fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
                 "volumes": volumes.iter().map(volume).collect::<Vec<_>>()})
         };
         let all: Vec<serde_json::Value> = hubs.iter().map(one).collect();
-        let device = |(seen, here): &(Seen, bool)| json!({"name": seen.name, "here": here, "seen": seen.at.0});
+        let device = |(seen, here): &(SeenDevice, bool)| json!({"name": seen.name, "here": here, "seen": seen.at.0});
         let devices: Vec<serde_json::Value> = devices.iter().map(device).collect();
-        let line = json!({"paused": paused, "state": standing.words(), "hubs": all, "devices": devices});
+        let line = json!({"paused": paused, "state": standing.describe(), "hubs": all, "devices": devices});
         writeln!(scene.out, "{line}")?;
         return Ok(DONE);
     }
@@ -180,14 +183,14 @@ fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
     for (url, state, volumes) in hubs {
         let (reach, why) = reach(&state.reach);
         let why = if why.is_empty() { String::new() } else { format!(" ({})", visible::line(why)) };
-        let name = if url == LAN { "The local network" } else { &url };
+        let name = if url == LAN_HUB_ADDRESS { "The local network" } else { &url };
         writeln!(
             scene.out,
             "{name}: {reach}{why}; {} documents, {} on their way",
             state.documents,
             state.behind.len()
         )?;
-        let words = state.blobs.words();
+        let words = state.blobs.describe();
         if !words.is_empty() {
             writeln!(scene.out, "  {words}")?;
         }
@@ -207,7 +210,7 @@ fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
 fn of_note(scene: &mut Scene<'_>, note: &str) -> Result<u8, Refusal> {
     let note = choose::note(scene, note)?;
     let read = move |session: &Session| {
-        (session.place(note).map(|(_, path)| path.to_owned()).unwrap_or_default(), session.spread(note))
+        (session.locate_file(note).map(|(_, path)| path.to_owned()).unwrap_or_default(), session.sync_progress(note))
     };
     let (path, spread) = scene.handle.read(read)?;
     // As another program with automerge-repo finds it, and knows whether it has the same.
@@ -222,14 +225,14 @@ fn of_note(scene: &mut Scene<'_>, note: &str) -> Result<u8, Refusal> {
     let address = store::sync::document_address(note);
     let moment = |at: Option<engine::Time>| at.map(|at| host::clock::moment(at.0));
     if scene.json {
-        let line = json!({"note": path, "state": spread.words(), "behind": spread.behind,
-            "received": spread.received.map(|at| at.0), "same": spread.same.map(|at| at.0),
+        let line = json!({"note": path, "state": spread.describe(), "behind": spread.behind,
+            "received": spread.last_received.map(|at| at.0), "same": spread.last_synced.map(|at| at.0),
             "address": address, "heads": heads});
         writeln!(scene.out, "{line}")?;
     } else {
         writeln!(scene.out, "{}: {}", visible::line(&path), far(&spread))?;
         writeln!(scene.out, "  {address}")?;
-        if let Some(at) = moment(spread.received) {
+        if let Some(at) = moment(spread.last_received) {
             writeln!(scene.out, "  received from another device {at}")?;
         }
     }
@@ -238,11 +241,12 @@ fn of_note(scene: &mut Scene<'_>, note: &str) -> Result<u8, Refusal> {
 
 /// What other devices changed, newest first.
 fn merges(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
-    let merges: Vec<Merge> = scene.handle.read(|session| session.sync().merges.iter().rev().cloned().collect())?;
+    let merges: Vec<MergeRecord> =
+        scene.handle.read(|session| session.sync().merges.iter().rev().cloned().collect())?;
     if scene.json {
-        let one = |(at, merge): (usize, &Merge)| {
+        let one = |(at, merge): (usize, &MergeRecord)| {
             json!({"number": at + 1, "from": merge.from.0, "to": merge.to.0, "note": merge.note.to_string(),
-                "path": merge.path, "what": merge.words(), "texts": merge.has_texts()})
+                "path": merge.path, "what": merge.describe(), "texts": merge.has_texts()})
         };
         let all: Vec<serde_json::Value> = merges.iter().enumerate().map(one).collect();
         writeln!(scene.out, "{}", serde_json::Value::Array(all))?;
@@ -253,7 +257,13 @@ fn merges(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
     }
     for (at, merge) in merges.iter().enumerate() {
         let when = host::clock::moment(merge.to.0);
-        writeln!(scene.out, "{:>4}  {when}  {} {}", at + 1, visible::line(&merge.path), visible::line(&merge.words()))?;
+        writeln!(
+            scene.out,
+            "{:>4}  {when}  {} {}",
+            at + 1,
+            visible::line(&merge.path),
+            visible::line(&merge.describe())
+        )?;
     }
     Ok(DONE)
 }
@@ -268,11 +278,11 @@ fn merge(scene: &mut Scene<'_>, number: &str) -> Result<u8, Refusal> {
     let texts = scene.handle.merged(&merge).map_err(Refusal::workspace)?;
     if scene.json {
         let texts = texts.map(|texts| json!({"before": &*texts.old, "after": &*texts.new}));
-        let line = json!({"path": merge.path, "what": merge.words(), "texts": texts});
+        let line = json!({"path": merge.path, "what": merge.describe(), "texts": texts});
         writeln!(scene.out, "{line}")?;
         return Ok(DONE);
     }
-    writeln!(scene.out, "{} {}", visible::line(&merge.path), visible::line(&merge.words()))?;
+    writeln!(scene.out, "{} {}", visible::line(&merge.path), visible::line(&merge.describe()))?;
     if let Some(texts) = texts {
         write!(scene.out, "{}", unified(&merge.path, Some(&texts.old), Some(&texts.new)))?;
     }
@@ -280,22 +290,22 @@ fn merge(scene: &mut Scene<'_>, number: &str) -> Result<u8, Refusal> {
 }
 
 /// How attachments and large outputs stand with a hub.
-fn files(blobs: &engine::BlobState) -> serde_json::Value {
+fn files(blobs: &engine::HubBlobState) -> serde_json::Value {
     json!({"kept": blobs.kept, "coming": blobs.coming, "there": blobs.there, "going": blobs.going,
         "refused": blobs.refused})
 }
 
 /// A hub of which nothing was heard yet.
 fn untold() -> HubState {
-    HubState { reach: Reach::Trying, ..HubState::default() }
+    HubState { reach: HubConnection::Connecting, ..HubState::default() }
 }
 
-fn reach(reach: &Reach) -> (&'static str, &str) {
+fn reach(reach: &HubConnection) -> (&'static str, &str) {
     match reach {
-        Reach::Off => ("off", ""),
-        Reach::Trying => ("trying", ""),
-        Reach::Online => ("online", ""),
-        Reach::Offline { why } => ("offline", why),
+        HubConnection::Paused => ("off", ""),
+        HubConnection::Connecting => ("trying", ""),
+        HubConnection::Online => ("online", ""),
+        HubConnection::Offline { why } => ("offline", why),
     }
 }
 

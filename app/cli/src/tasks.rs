@@ -2,9 +2,9 @@
 
 use super::memory::{text_of, write};
 use super::{DONE, FAILED, Refusal, Scene, agents, choose};
-use agent::block::{self, Standing, TASKS, TaskBlock};
-use agent::memory::{Mode, Recall};
-use agent::{crew, definition, planner};
+use agent::memory::{RecallOptions, ReplayMode};
+use agent::task_block::{self, TASKS_FOLDER, TaskBlock, TaskStatus};
+use agent::{agent_definition, agent_registry, planner};
 use clap::ArgMatches;
 use engine::Command;
 use host::agents::experience;
@@ -36,7 +36,7 @@ pub(super) fn tasks(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
         "cancel" | "reopen" => {
             let (note, tasks, id) = meant(scene, &needed("which task: PLAN#TASK")?)?;
             let task = id.ok_or_else(|| Refusal::usage("say which task of the plan: PLAN#TASK"))?;
-            let gone = tasks.iter().any(|one| one.id == task && one.standing == Standing::Cancelled);
+            let gone = tasks.iter().any(|one| one.id == task && one.standing == TaskStatus::Cancelled);
             if action == "reopen" && !gone {
                 return Err(Refusal::usage(format!("the task {task} is not given up")));
             }
@@ -46,7 +46,7 @@ pub(super) fn tasks(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
                 "reopen" => Command::ReopenTask { note, task, failed: false },
                 _ => Command::CancelTask { note, task },
             })?;
-            let done = |session: &engine::Session| (session.errands() == 0).then_some(());
+            let done = |session: &engine::Session| (session.pending_note_jobs() == 0).then_some(());
             scene.handle.wait(Some(super::memory::PATIENCE), done)?;
             export::open_note::saved(scene.handle)?;
             writeln!(scene.out, "{named} {said}")?;
@@ -62,7 +62,7 @@ pub(super) fn tasks(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
 /// A task with all its fields, also those that say what goes without saying.
 fn whole(task: &TaskBlock) -> Value {
     json!({
-        "id": task.id, "goal": task.goal, "standing": task.standing.word(), "inputs": task.inputs,
+        "id": task.id, "goal": task.goal, "standing": task.standing.as_str(), "inputs": task.inputs,
         "constraints": task.constraints, "priority": task.priority, "tools_required": task.tools_required,
         "mode": task.mode, "agent": task.agent, "needs": task.needs,
     })
@@ -75,7 +75,7 @@ fn meant(scene: &mut Scene<'_>, word: &str) -> Result<(DocId, Vec<TaskBlock>, Op
     let held = export::open_note::hold(scene.handle, note)?;
     let text = scene.handle.read(move |session| session.note(note).map(engine::Note::text))?.unwrap_or_default();
     drop(held);
-    let (tasks, problems) = block::read(&text);
+    let (tasks, problems) = task_block::parse_tasks(&text);
     for problem in problems {
         writeln!(scene.errors, "tracebook: {problem}: {name}")?;
     }
@@ -92,7 +92,7 @@ fn list(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
     })?;
     for (name, root) in all.iter().filter(|(name, _)| named.as_ref().is_none_or(|named| named == name)) {
         for (path, text) in experience::plans(root) {
-            let (tasks, problems) = block::read(&text);
+            let (tasks, problems) = task_block::parse_tasks(&text);
             for problem in problems {
                 writeln!(scene.errors, "tracebook: {problem}: {path}")?;
             }
@@ -124,7 +124,7 @@ fn crew_of(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
     })?;
     let crew = root.map(|root| experience::crew(&root)).unwrap_or_default();
     let mut all: Vec<(String, &str, String)> = Vec::new();
-    let given = [("yours", own), ("built in", definition::built_in()), ("project", crew.definitions)];
+    let given = [("yours", own), ("built in", agent_definition::built_in()), ("project", crew.definitions)];
     for (whose, agents) in given {
         for agent in agents {
             if all.iter().all(|(name, ..)| *name != agent.name) {
@@ -155,7 +155,7 @@ fn crew_of(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
 fn line(task: &TaskBlock) -> String {
     let agent = task.agent.as_ref().map(|agent| format!("  @{agent}")).unwrap_or_default();
     let needs = if task.needs.is_empty() { String::new() } else { format!("  (after {})", task.needs.join(", ")) };
-    format!("  [{}] {}  {}{agent}{needs}", task.standing.mark(), task.id, task.goal)
+    format!("  [{}] {}  {}{agent}{needs}", task.standing.checkbox_mark(), task.id, task.goal)
 }
 
 /// Brings a task into a plan.
@@ -166,10 +166,10 @@ fn add(scene: &mut Scene<'_>, args: &ArgMatches, goal: &str) -> Result<u8, Refus
     if let Some(name) = value("agent") {
         agents::askable(scene, volume, &name)?;
     }
-    let path = value("plan").unwrap_or_else(|| format!("{TASKS}/tasks.md"));
+    let path = value("plan").unwrap_or_else(|| format!("{TASKS_FOLDER}/tasks.md"));
     let old = text_of(scene, volume, &path)?;
-    let (mut all, _) = block::read(&old);
-    let priority = super::parse::number(args, "priority")?.unwrap_or(u64::from(block::PRIORITY));
+    let (mut all, _) = task_block::parse_tasks(&old);
+    let priority = super::parse::number(args, "priority")?.unwrap_or(u64::from(task_block::DEFAULT_TASK_PRIORITY));
     let mut inputs = std::collections::BTreeMap::new();
     for pair in values("input") {
         let (name, text) =
@@ -182,7 +182,7 @@ fn add(scene: &mut Scene<'_>, args: &ArgMatches, goal: &str) -> Result<u8, Refus
             .find(|id| all.iter().all(|task| task.id != *id))
             .unwrap_or_default(),
         goal: goal.split_whitespace().collect::<Vec<_>>().join(" "),
-        standing: Standing::Open,
+        standing: TaskStatus::Open,
         inputs,
         constraints: values("constraint"),
         priority: u8::try_from(priority).unwrap_or(u8::MAX),
@@ -195,10 +195,10 @@ fn add(scene: &mut Scene<'_>, args: &ArgMatches, goal: &str) -> Result<u8, Refus
     agents::setup_known(scene)?;
     let tools: BTreeSet<String> =
         scene.handle.read(|session| session.agent_tools().into_iter().map(|tool| tool.name).collect())?;
-    block::order(&all, &tools).map_err(Refusal::usage)?;
+    task_block::execution_order(&all, &tools).map_err(Refusal::usage)?;
     let text = match old.is_empty() {
-        true => block::plan("Tasks", std::slice::from_ref(&task)),
-        false => format!("{old}{}{}", if old.ends_with('\n') { "" } else { "\n" }, task.written()),
+        true => task_block::plan_to_markdown("Tasks", std::slice::from_ref(&task)),
+        false => format!("{old}{}{}", if old.ends_with('\n') { "" } else { "\n" }, task.to_markdown()),
     };
     write(scene, volume, &path, &text)?;
     writeln!(scene.out, "{path}#{}", task.id)?;
@@ -220,28 +220,28 @@ fn plan(scene: &mut Scene<'_>, args: &ArgMatches, goal: String) -> Result<u8, Re
             agent: Some("planner".to_owned()),
             budget: agents::budget(args)?,
             allow: Vec::new(),
-            recall: Recall { mode: Mode::Learner, without: Vec::new() },
+            recall: RecallOptions { mode: ReplayMode::Learner, without: Vec::new() },
         };
         let problems = scene.handle.read(|session| session.problems().len())?;
         scene.handle.command(command)?;
         return agents::follow(scene, run, true, problems);
     }
-    let (mut tasks, _) = planner::by_rules(&goal);
+    let (mut tasks, _) = planner::plan_by_rules(&goal);
     agents::setup_known(scene)?;
     let known = scene.handle.read(|session| {
-        let mut known = definition::built_in();
+        let mut known = agent_definition::built_in();
         known.retain(|agent| !session.is_switched_off(&agent.name));
         known
     })?;
     for task in &mut tasks {
-        task.agent = crew::fitting(&task.goal, known.iter()).map(|(name, _)| name);
+        task.agent = agent_registry::best_matching_agent(&task.goal, known.iter()).map(|(name, _)| name);
     }
     let name = planner::slug(&goal);
-    let path = args.get_one::<String>("plan").cloned().unwrap_or_else(|| format!("{TASKS}/{name}.md"));
+    let path = args.get_one::<String>("plan").cloned().unwrap_or_else(|| format!("{TASKS_FOLDER}/{name}.md"));
     if !text_of(scene, volume, &path)?.is_empty() {
         return Err(Refusal::usage(format!("there is a plan of that name already; give another with --plan: {path}")));
     }
-    write(scene, volume, &path, &block::plan(&goal, &tasks))?;
+    write(scene, volume, &path, &task_block::plan_to_markdown(&goal, &tasks))?;
     writeln!(scene.out, "{path}")?;
     for task in &tasks {
         writeln!(scene.out, "{}", line(task))?;

@@ -34,12 +34,12 @@ fn open_volume(scene: &mut Scene<'_>, folder: PathBuf, name: Option<String>) -> 
     let root = folder.clone();
     let before = scene.handle.read(move |session| {
         let known = session.volumes().find(|volume| volume.root.as_ref() == Some(&root));
-        known.map_or(0, |volume| volume.scans + u64::from(volume.scanning != engine::Scanning::Idle))
+        known.map_or(0, |volume| volume.scans + u64::from(volume.scanning != engine::ScanState::Idle))
     })?;
     scene.handle.command(Command::OpenFolder { folder: folder.clone(), name })?;
     let look = move |session: &Session| {
         let volume = session.volumes().find(|volume| volume.root.as_ref() == Some(&folder))?;
-        (volume.scans > before && volume.scanning == engine::Scanning::Idle).then(|| {
+        (volume.scans > before && volume.scanning == engine::ScanState::Idle).then(|| {
             let (notes, attachments) = volume.counts();
             let skipped = volume.skipped.iter().chain(&volume.demoted).cloned().collect();
             let (id, name, trouble) = (volume.id, volume.name.clone(), volume.trouble.clone());

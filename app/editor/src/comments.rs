@@ -1,10 +1,10 @@
 //! Comments that span rows: `%%` in one row and `%%` in a later one. What stands between them is folded away, and is
 //! there as dimmed source while the caret is in it. What lies in one row alone is the row's own business.
 
-use super::long;
-use super::note_editor::{Editor, World};
-use super::rows::{Before, Kind};
-use super::sheet::{Sheet, Spot};
+use super::display_map::{DisplayMap, RowIndex};
+use super::long_rows;
+use super::note_editor::{EditContext, Editor};
+use super::row_splitter::{PrecedingContext, RowKind};
 use engine::Note;
 use pulldown_cmark::Options;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use text::markdown::dialect;
 
 /// What of a row belongs to a comment that began before it or goes on behind it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Comment {
+pub enum CommentSpan {
     /// Nothing.
     #[default]
     None,
@@ -25,29 +25,29 @@ pub enum Comment {
 }
 
 /// Where a block has `%%`, in order, outside code and formulas.
-pub(crate) fn marks(text: &str, before: &Before) -> Vec<usize> {
+pub(crate) fn comment_marks(text: &str, before: &PrecedingContext) -> Vec<usize> {
     if !text.contains("%%") {
         return Vec::new();
     }
     let from = match before {
-        Before::Code(open) => long::rest(text, open, false).2,
-        Before::Start | Before::Line | Before::LineEnd | Before::Gap => 0,
+        PrecedingContext::Code(open) => long_rows::continued_code_parts(text, open, false).2,
+        PrecedingContext::Start | PrecedingContext::Line | PrecedingContext::LineEnd | PrecedingContext::Gap => 0,
     };
     let properties = Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
-    let options = if *before == Before::Start { dialect::options() } else { dialect::options() - properties };
+    let options = if *before == PrecedingContext::Start { dialect::options() } else { dialect::options() - properties };
     dialect::comment_marks(&text[from..], options).into_iter().map(|at| at + from).collect()
 }
 
-impl Sheet {
+impl DisplayMap {
     /// Finds the comments that span rows anew.
     pub(crate) fn find_comments(&mut self, note: &Note, texts: &[&Block]) {
         let marks: Vec<usize> = (0..self.len())
-            .flat_map(|block| self.piece(block).marks.iter().map(move |mark| (block, *mark)))
+            .flat_map(|block| self.block_rows(block).marks.iter().map(move |mark| (block, *mark)))
             .map(|(block, mark)| self.start(block) + mark)
             .collect();
         let pairs: Vec<Range<usize>> = marks.chunks_exact(2).map(|pair| pair[0]..pair[1] + 2).collect();
-        let spans = |range: &Range<usize>, sheet: &mut Sheet| {
-            sheet.find(range.start, note, texts) != sheet.find(range.end - 1, note, texts)
+        let spans = |range: &Range<usize>, sheet: &mut DisplayMap| {
+            sheet.find_row(range.start, note, texts) != sheet.find_row(range.end - 1, note, texts)
         };
         self.comments = pairs.iter().filter(|range| spans(range, self)).cloned().collect();
         self.pairs = pairs;
@@ -61,11 +61,11 @@ impl Sheet {
 
     /// Folds comments away, but for those that are open; the rows know it.
     pub(crate) fn fold_comments(&mut self, note: &Note, texts: &[&Block]) {
-        let mut rows: Vec<(Spot, Comment)> = Vec::new();
-        let mut hidden: Vec<Spot> = Vec::new();
+        let mut rows: Vec<(RowIndex, CommentSpan)> = Vec::new();
+        let mut hidden: Vec<RowIndex> = Vec::new();
         for range in self.comments.clone() {
             let (Some(first), Some(last)) =
-                (self.find(range.start, note, texts), self.find(range.end - 1, note, texts))
+                (self.find_row(range.start, note, texts), self.find_row(range.end - 1, note, texts))
             else {
                 continue;
             };
@@ -81,11 +81,11 @@ impl Sheet {
                 let behind = range.end.min(content.end) - start;
                 let ends = text.get(behind..row.content.end).is_some_and(|rest| rest.trim().is_empty());
                 // A cell can run: it is never out of sight.
-                if row.kind == Kind::Cell {
+                if row.kind == RowKind::Cell {
                     continue;
                 }
                 if open {
-                    rows.push((spot, Comment::Open));
+                    rows.push((spot, CommentSpan::Open));
                 } else if spot != first && ends {
                     hidden.push(spot);
                 } else if rows.last().is_none_or(|(known, _)| *known != spot) {
@@ -100,22 +100,22 @@ impl Sheet {
                         }
                         from - content.start..to - content.start
                     };
-                    rows.push((spot, Comment::Hidden(own.map(inside).collect())));
+                    rows.push((spot, CommentSpan::Hidden(own.map(inside).collect())));
                 }
             }
         }
         self.comment_rows(rows);
-        hidden.into_iter().for_each(|spot| self.hide(spot));
+        hidden.into_iter().for_each(|spot| self.hide_row(spot));
     }
 }
 
-impl World<'_> {
+impl EditContext<'_> {
     /// Opens the comments that hold a caret, or to which somebody has gone; folds the others away.
     pub fn open_comments(&mut self, editor: &Editor, jumped: Option<usize>) {
         if self.sheet.comments.is_empty() {
             return;
         }
-        let at = |at: usize, sheet: &Sheet| sheet.comment_at(at);
+        let at = |at: usize, sheet: &DisplayMap| sheet.comment_at(at);
         let mut open: Vec<usize> = editor.carets().filter_map(|caret| at(caret.at, self.sheet)).collect();
         match jumped.and_then(|jumped| at(jumped, self.sheet)) {
             Some(comment) => self.sheet.gone_to = Some(comment),
@@ -125,19 +125,19 @@ impl World<'_> {
         open.extend(self.sheet.gone_to);
         if open != self.sheet.open {
             self.sheet.open = open;
-            self.sheet.refold(self.note, self.texts);
+            self.sheet.update_folds(self.note, self.texts);
         }
     }
 
     /// Shows a comment that holds a row. Whether there was one.
-    pub(crate) fn unfold_comment(&mut self, spot: Spot) -> bool {
+    pub(crate) fn unfold_comment(&mut self, spot: RowIndex) -> bool {
         let at = self.sheet.start(spot.block) + self.rows(spot.block).get(spot.row).map_or(0, |row| row.content.start);
         let Some(comment) = self.sheet.comment_at(at).filter(|comment| !self.sheet.open.contains(comment)) else {
             return false;
         };
         self.sheet.gone_to = Some(comment);
         self.sheet.open.push(comment);
-        self.sheet.refold(self.note, self.texts);
+        self.sheet.update_folds(self.note, self.texts);
         true
     }
 }

@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr;
 
 /// How a column is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Align {
+enum ColumnAlignment {
     #[default]
     None,
     Left,
@@ -15,16 +15,16 @@ enum Align {
 
 /// A table's source, taken apart.
 #[derive(Debug)]
-pub(crate) struct Grid {
+pub(crate) struct MarkdownTable {
     /// Lines of cells; the second line, of dashes, is not among them.
     rows: Vec<Vec<String>>,
-    aligns: Vec<Align>,
+    aligns: Vec<ColumnAlignment>,
     indent: String,
 }
 
 /// A place in a table: row (the head is 0), column, and how far into its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct TablePosition {
     pub(crate) row: usize,
     pub(crate) column: usize,
     pub(crate) offset: usize,
@@ -58,18 +58,18 @@ fn cells(line: &str) -> Vec<Range<usize>> {
     cells
 }
 
-fn align(cell: &str) -> Align {
+fn align(cell: &str) -> ColumnAlignment {
     match (cell.starts_with(':'), cell.ends_with(':') && cell.len() > 1) {
-        (true, true) => Align::Centre,
-        (true, false) => Align::Left,
-        (false, true) => Align::Right,
-        (false, false) => Align::None,
+        (true, true) => ColumnAlignment::Centre,
+        (true, false) => ColumnAlignment::Left,
+        (false, true) => ColumnAlignment::Right,
+        (false, false) => ColumnAlignment::None,
     }
 }
 
-impl Grid {
+impl MarkdownTable {
     /// Takes a table apart.
-    pub(crate) fn of(text: &str) -> Grid {
+    pub(crate) fn parse_table(text: &str) -> MarkdownTable {
         let mut rows: Vec<Vec<String>> = Vec::new();
         let mut aligns = Vec::new();
         for (index, line) in text.lines().enumerate() {
@@ -82,9 +82,9 @@ impl Grid {
         }
         let width = rows.iter().map(Vec::len).chain([aligns.len()]).max().unwrap_or(1);
         rows.iter_mut().for_each(|row| row.resize(width, String::new()));
-        aligns.resize(width, Align::None);
+        aligns.resize(width, ColumnAlignment::None);
         let indent = text[..text.len() - text.trim_start_matches([' ', '\t']).len()].to_owned();
-        Grid { rows, aligns, indent }
+        MarkdownTable { rows, aligns, indent }
     }
 
     pub(crate) fn rows(&self) -> usize {
@@ -96,7 +96,7 @@ impl Grid {
     }
 
     /// Where in the table a byte of its source stands.
-    pub(crate) fn place(&self, text: &str, at: usize) -> Place {
+    pub(crate) fn position_at(&self, text: &str, at: usize) -> TablePosition {
         let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
         let line = text[..at].matches('\n').count();
         let row = line.saturating_sub(1);
@@ -108,7 +108,11 @@ impl Grid {
         let inner = cell.start + source[cell.clone()].len() - source[cell.clone()].trim_start().len();
         let length = source[cell].trim().len();
         let offset = if line == 1 { 0 } else { here.saturating_sub(inner).min(length) };
-        Place { row: row.min(self.rows.len().saturating_sub(1)), column: column.min(self.columns() - 1), offset }
+        TablePosition {
+            row: row.min(self.rows.len().saturating_sub(1)),
+            column: column.min(self.columns() - 1),
+            offset,
+        }
     }
 
     /// Adds an empty row behind one.
@@ -127,7 +131,7 @@ impl Grid {
     }
 
     /// Its source with aligned columns, and where a place of it stands in there.
-    pub(crate) fn source(&self, place: Place) -> (String, usize) {
+    pub(crate) fn aligned_source(&self, place: TablePosition) -> (String, usize) {
         let widths: Vec<usize> = (0..self.columns())
             .map(|column| self.rows.iter().map(|row| row[column].width()).max().unwrap_or(0).max(3))
             .collect();
@@ -141,9 +145,9 @@ impl Grid {
             for (column, cell) in row.iter().enumerate() {
                 let free = widths[column] - cell.width();
                 let left = match self.aligns[column] {
-                    Align::Right => free,
-                    Align::Centre => free / 2,
-                    Align::None | Align::Left => 0,
+                    ColumnAlignment::Right => free,
+                    ColumnAlignment::Centre => free / 2,
+                    ColumnAlignment::None | ColumnAlignment::Left => 0,
                 };
                 out.push_str(&" ".repeat(left + 1));
                 if (index, column) == (place.row, place.column) {
@@ -159,10 +163,10 @@ impl Grid {
                 out.push('|');
                 for (align, width) in self.aligns.iter().zip(&widths) {
                     let (first, last) = match align {
-                        Align::None => ('-', '-'),
-                        Align::Left => (':', '-'),
-                        Align::Right => ('-', ':'),
-                        Align::Centre => (':', ':'),
+                        ColumnAlignment::None => ('-', '-'),
+                        ColumnAlignment::Left => (':', '-'),
+                        ColumnAlignment::Right => ('-', ':'),
+                        ColumnAlignment::Centre => (':', ':'),
                     };
                     out.push(' ');
                     out.push(first);
@@ -176,7 +180,7 @@ impl Grid {
     }
 
     /// How long the text of a cell is.
-    pub(crate) fn length(&self, row: usize, column: usize) -> usize {
+    pub(crate) fn cell_len(&self, row: usize, column: usize) -> usize {
         self.rows.get(row).and_then(|row| row.get(column)).map_or(0, String::len)
     }
 }
@@ -188,13 +192,13 @@ mod tests {
     #[test]
     fn columns_are_aligned() {
         let text = "|a|long head|\n|-|:-:|\n|日本|x \\| y|\n| 1";
-        let grid = Grid::of(text);
-        let place = grid.place(text, text.find('x').unwrap_or(0));
-        assert_eq!(place, Place { row: 1, column: 1, offset: 0 });
-        let (source, at) = grid.source(place);
+        let grid = MarkdownTable::parse_table(text);
+        let place = grid.position_at(text, text.find('x').unwrap_or(0));
+        assert_eq!(place, TablePosition { row: 1, column: 1, offset: 0 });
+        let (source, at) = grid.aligned_source(place);
         assert_eq!(source, "| a    | long head |\n| ---- | :-------: |\n| 日本 |  x \\| y   |\n| 1    |           |");
         assert_eq!(&source[at..=at], "x");
-        let again = Grid::of(&source);
-        assert_eq!(again.source(place), (source, at), "nothing to do twice");
+        let again = MarkdownTable::parse_table(&source);
+        assert_eq!(again.aligned_source(place), (source, at), "nothing to do twice");
     }
 }

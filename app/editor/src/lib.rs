@@ -5,25 +5,25 @@
     reason = "what is public here is so for sibling crates of this program; fields say what they are"
 )]
 
-pub mod cellwork;
+pub mod assets;
+pub mod cell_edits;
 pub mod comments;
-pub mod drawn;
-pub mod fold;
+pub mod display_map;
+pub mod editor_keys;
+pub mod folding;
 pub mod grid;
-pub mod keys;
+pub mod input_order;
 pub mod lists;
-pub mod long;
-pub mod marks;
+pub mod long_rows;
+pub mod markdown_keys;
 pub mod motion;
 pub mod note_editor;
-pub mod output_data;
 pub mod output_table;
-pub mod python;
+pub mod python_highlighter;
 pub mod render;
-pub mod rows;
-pub mod sheet;
-pub mod sights;
-pub mod source;
-pub mod table;
-pub mod turns;
+pub mod row_layout;
+pub mod row_splitter;
+pub mod source_layout;
+pub mod table_data;
+pub mod table_renderer;
 pub mod vim;

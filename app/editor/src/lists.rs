@@ -3,7 +3,7 @@
 use text::splice::Splice;
 
 /// A list that is open at a line.
-struct Level {
+struct ListLevel {
     /// Where its items begin, and where their text does.
     indent: usize,
     content: usize,
@@ -12,13 +12,13 @@ struct Level {
 }
 
 /// The mark of an item: its column, where its number stands, and what is behind the number.
-struct Mark {
+struct ListMarker {
     indent: usize,
     content: usize,
     number: Option<(std::ops::Range<usize>, u8)>,
 }
 
-fn mark(line: &str) -> Option<Mark> {
+fn mark(line: &str) -> Option<ListMarker> {
     let spaces = line.len() - line.trim_start_matches([' ', '\t']).len();
     let indent = line[..spaces].bytes().map(|byte| if byte == b'\t' { 4 } else { 1 }).sum();
     let rest = line[spaces..].trim_end_matches(['\r', '\n']);
@@ -31,13 +31,13 @@ fn mark(line: &str) -> Option<Mark> {
         return None;
     }
     let number = ordered.then_some((spaces..spaces + digits, sign));
-    Some(Mark { indent, content: indent + digits + 2, number })
+    Some(ListMarker { indent, content: indent + digits + 2, number })
 }
 
 /// What must change so that every ordered list counts on from its first item. Lists inside others that begin at or
 /// behind `fresh` begin with 1, and the outermost with `start`.
 fn fixes(text: &str, fresh: usize, start: Option<u64>) -> Vec<Splice> {
-    let (mut fixes, mut levels, mut at) = (Vec::new(), Vec::<Level>::new(), 0);
+    let (mut fixes, mut levels, mut at) = (Vec::new(), Vec::<ListLevel>::new(), 0);
     let mut fence: Option<String> = None;
     let mut begins = start;
     for line in text.split_inclusive('\n') {
@@ -84,7 +84,7 @@ fn fixes(text: &str, fresh: usize, start: Option<u64>) -> Vec<Splice> {
             }
             (wanted + 1, *sign)
         });
-        let level = Level { indent: mark.indent, content: mark.content, next };
+        let level = ListLevel { indent: mark.indent, content: mark.content, next };
         if sibling {
             levels.pop();
         }

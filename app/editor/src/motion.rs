@@ -5,36 +5,36 @@ use std::ops::Range;
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
 /// The end of the cluster that begins at a place.
-pub fn after(text: &str, at: usize) -> usize {
+pub fn next_grapheme(text: &str, at: usize) -> usize {
     let mut cursor = GraphemeCursor::new(at.min(text.len()), text.len(), true);
     cursor.next_boundary(text, 0).ok().flatten().unwrap_or(text.len())
 }
 
 /// The beginning of the cluster that ends at a place.
-pub fn before(text: &str, at: usize) -> usize {
+pub fn previous_grapheme(text: &str, at: usize) -> usize {
     let mut cursor = GraphemeCursor::new(at.min(text.len()), text.len(), true);
     cursor.prev_boundary(text, 0).ok().flatten().unwrap_or(0)
 }
 
 /// The place itself, or the beginning of the cluster around it.
-pub fn floor(text: &str, at: usize) -> usize {
+pub fn floor_grapheme(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
         at -= 1;
     }
     let mut cursor = GraphemeCursor::new(at, text.len(), true);
-    if cursor.is_boundary(text, 0).unwrap_or(true) { at } else { before(text, at) }
+    if cursor.is_boundary(text, 0).unwrap_or(true) { at } else { previous_grapheme(text, at) }
 }
 
 /// The place itself, or the end of the cluster around it.
-pub(crate) fn ceil(text: &str, at: usize) -> usize {
-    let low = floor(text, at);
-    if low < at { after(text, low) } else { low }
+pub(crate) fn ceil_grapheme(text: &str, at: usize) -> usize {
+    let low = floor_grapheme(text, at);
+    if low < at { next_grapheme(text, low) } else { low }
 }
 
 /// What letters a word is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
+pub(crate) enum CharClass {
     Space,
     Word,
     Ideograph,
@@ -43,30 +43,30 @@ pub(crate) enum Class {
     Mark,
 }
 
-pub(crate) fn class(cluster: &str) -> Class {
-    let Some(first) = cluster.chars().next() else { return Class::Space };
+pub(crate) fn char_class(cluster: &str) -> CharClass {
+    let Some(first) = cluster.chars().next() else { return CharClass::Space };
     match first {
-        c if c.is_whitespace() => Class::Space,
-        '\u{3040}'..='\u{309f}' => Class::Hiragana,
-        '\u{30a0}'..='\u{30ff}' | '\u{31f0}'..='\u{31ff}' => Class::Katakana,
+        c if c.is_whitespace() => CharClass::Space,
+        '\u{3040}'..='\u{309f}' => CharClass::Hiragana,
+        '\u{30a0}'..='\u{30ff}' | '\u{31f0}'..='\u{31ff}' => CharClass::Katakana,
         '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{323af}' => {
-            Class::Ideograph
+            CharClass::Ideograph
         }
-        c if c.is_alphanumeric() || c == '_' => Class::Word,
-        _ => Class::Mark,
+        c if c.is_alphanumeric() || c == '_' => CharClass::Word,
+        _ => CharClass::Mark,
     }
 }
 
 /// Runs of one class, with the apostrophe of "don't" inside its word.
-fn runs(text: &str) -> Vec<(Range<usize>, Class)> {
-    let mut runs: Vec<(Range<usize>, Class)> = Vec::new();
+fn runs(text: &str) -> Vec<(Range<usize>, CharClass)> {
+    let mut runs: Vec<(Range<usize>, CharClass)> = Vec::new();
     let mut clusters = text.grapheme_indices(true).peekable();
     while let Some((at, cluster)) = clusters.next() {
-        let mut here = class(cluster);
-        let inside = matches!(runs.last(), Some((run, Class::Word)) if run.end == at);
-        let goes_on = clusters.peek().is_some_and(|(_, next)| class(next) == Class::Word);
+        let mut here = char_class(cluster);
+        let inside = matches!(runs.last(), Some((run, CharClass::Word)) if run.end == at);
+        let goes_on = clusters.peek().is_some_and(|(_, next)| char_class(next) == CharClass::Word);
         if matches!(cluster, "'" | "’") && inside && goes_on {
-            here = Class::Word;
+            here = CharClass::Word;
         }
         match runs.last_mut() {
             Some((run, class)) if *class == here => run.end = at + cluster.len(),
@@ -79,14 +79,14 @@ fn runs(text: &str) -> Vec<(Range<usize>, Class)> {
 /// The end of the word behind a place.
 pub(crate) fn word_after(text: &str, at: usize) -> usize {
     let runs = runs(text);
-    let ends = runs.iter().filter(|(run, class)| *class != Class::Space && run.end > at);
+    let ends = runs.iter().filter(|(run, class)| *class != CharClass::Space && run.end > at);
     ends.map(|(run, _)| run.end).next().unwrap_or(text.len())
 }
 
 /// The beginning of the word in front of a place.
 pub(crate) fn word_before(text: &str, at: usize) -> usize {
     let runs = runs(text);
-    let starts = runs.iter().rev().filter(|(run, class)| *class != Class::Space && run.start < at);
+    let starts = runs.iter().rev().filter(|(run, class)| *class != CharClass::Space && run.start < at);
     starts.map(|(run, _)| run.start).next().unwrap_or(0)
 }
 
@@ -95,12 +95,12 @@ pub fn word_around(text: &str, at: usize) -> Range<usize> {
     let runs = runs(text);
     let here = runs.iter().position(|(run, _)| run.contains(&at)).or_else(|| runs.len().checked_sub(1));
     let Some(mut index) = here else { return at..at };
-    let is_word = |class: Class| !matches!(class, Class::Space | Class::Mark);
+    let is_word = |class: CharClass| !matches!(class, CharClass::Space | CharClass::Mark);
     if !is_word(runs[index].1) && index > 0 && runs[index].0.start == at && is_word(runs[index - 1].1) {
         index -= 1;
     }
     let (run, class) = &runs[index];
-    if *class != Class::Space {
+    if *class != CharClass::Space {
         return run.clone();
     }
     // White space is selected within its line.
@@ -123,13 +123,16 @@ mod tests {
     fn clusters_are_whole() {
         for cluster in ["a", "e\u{301}", "👩\u{200d}👩\u{200d}👧", "🇩🇪", "각", "न\u{93f}"] {
             let text = format!("x{cluster}y");
-            assert_eq!(after(&text, 1), 1 + cluster.len(), "{cluster}");
-            assert_eq!(before(&text, 1 + cluster.len()), 1, "{cluster}");
+            assert_eq!(next_grapheme(&text, 1), 1 + cluster.len(), "{cluster}");
+            assert_eq!(previous_grapheme(&text, 1 + cluster.len()), 1, "{cluster}");
             for at in 1..1 + cluster.len() {
-                assert_eq!(floor(&text, at), 1, "{cluster}");
+                assert_eq!(floor_grapheme(&text, at), 1, "{cluster}");
             }
         }
-        assert_eq!((after("", 0), before("", 0), floor("é", 1), ceil("é", 1)), (0, 0, 0, 2));
+        assert_eq!(
+            (next_grapheme("", 0), previous_grapheme("", 0), floor_grapheme("é", 1), ceil_grapheme("é", 1)),
+            (0, 0, 0, 2)
+        );
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! The caret. It is a byte of the whole note; which row it is in, and what of that row is edited, is found anew after
 //! every change. Views read it; what is typed leaves as one edit, and the session's text is the truth.
 
-use super::comments::Comment;
-use super::keys::Done;
-use super::render::Pen;
-use super::rows::{Kind, Row};
-use super::sheet::{Sheet, Spot};
-pub use super::source;
+use super::comments::CommentSpan;
+use super::display_map::{DisplayMap, RowIndex};
+use super::editor_keys::KeyOutcome;
+use super::render::TextStyleContext;
+use super::row_splitter::{MarkdownRow, RowKind};
+pub use super::source_layout;
 use eframe::egui;
 use egui::Galley;
 use egui::text::LayoutJob;
@@ -24,7 +24,7 @@ pub fn field() -> egui::Id {
 
 /// An edit of the note, and where the caret stands afterwards. All in bytes of the whole note.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Edit {
+pub struct NoteEdit {
     pub at: usize,
     pub delete: usize,
     pub insert: String,
@@ -62,7 +62,7 @@ impl Caret {
 
 /// A selection that the pointer is making. Until the button is up, no row goes from source to text or back.
 #[derive(Clone, Debug)]
-pub struct Drag {
+pub struct SelectionDrag {
     /// Where the caret was: its row stays the one that shows its source.
     pub frozen: Option<usize>,
     /// What the press selected; nothing, a word or a row.
@@ -76,30 +76,30 @@ pub struct Drag {
 
 /// Text that an input method has not committed yet, and which of its characters are being chosen.
 #[derive(Clone, Debug)]
-pub struct Preedit {
+pub struct ImePreedit {
     pub text: String,
     pub active: Option<Range<usize>>,
 }
 
 /// What is needed to find rows and lay them out.
-pub struct World<'a> {
+pub struct EditContext<'a> {
     pub session: &'a Session,
     pub note: &'a Note,
     pub texts: &'a [&'a Block],
-    pub sheet: &'a mut Sheet,
-    pub pen: Pen<'a>,
+    pub sheet: &'a mut DisplayMap,
+    pub pen: TextStyleContext<'a>,
     /// The width of the column, and of the margin at its left.
     pub width: f32,
     pub margin: f32,
 }
 
-impl World<'_> {
-    pub fn rows(&mut self, block: usize) -> &[Row] {
+impl EditContext<'_> {
+    pub fn rows(&mut self, block: usize) -> &[MarkdownRow] {
         self.sheet.rows(block, self.note, self.texts)
     }
 
-    pub fn find(&mut self, at: usize) -> Option<Spot> {
-        self.sheet.find(at, self.note, self.texts)
+    pub fn find_row(&mut self, at: usize) -> Option<RowIndex> {
+        self.sheet.find_row(at, self.note, self.texts)
     }
 
     /// Whether lines of this note end as on Windows: the first one says it.
@@ -108,23 +108,23 @@ impl World<'_> {
         first.is_some_and(|block| block.text.find('\n').is_some_and(|newline| block.text[..newline].ends_with('\r')))
     }
 
-    pub fn before(&mut self, spot: Spot) -> Option<Spot> {
-        self.sheet.before(spot, self.note, self.texts)
+    pub fn previous_row(&mut self, spot: RowIndex) -> Option<RowIndex> {
+        self.sheet.previous_row(spot, self.note, self.texts)
     }
 
-    pub fn after(&mut self, spot: Spot) -> Option<Spot> {
-        self.sheet.after(spot, self.note, self.texts)
+    pub fn following_row(&mut self, spot: RowIndex) -> Option<RowIndex> {
+        self.sheet.following_row(spot, self.note, self.texts)
     }
 }
 
 /// What of which row is edited.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct EditTarget {
     /// The row; `None`: the line behind the last one, which is not there yet.
-    pub spot: Option<Spot>,
+    pub spot: Option<RowIndex>,
     /// Its block.
     pub block: Option<BlockId>,
-    pub kind: Kind,
+    pub kind: RowKind,
     /// Whether it lies in a comment.
     pub(crate) dim: bool,
     /// Whether only the code between the fences is edited.
@@ -143,13 +143,13 @@ pub struct Target {
     pub(crate) crlf: bool,
 }
 
-impl Target {
-    /// From a byte of `shown` to one of the note.
+impl EditTarget {
+    /// From a byte of `source_row` to one of the note.
     pub fn note_byte(&self, shown: usize) -> usize {
         self.range.start + to_raw(&self.raw, shown)
     }
 
-    /// From a byte of the note to one of `shown`.
+    /// From a byte of the note to one of `source_row`.
     pub fn shown_byte(&self, at: usize) -> usize {
         let raw = at.clamp(self.range.start, self.range.end) - self.range.start;
         let mut raw = (0..=raw).rev().find(|at| self.raw.is_char_boundary(*at)).unwrap_or(0);
@@ -160,14 +160,14 @@ impl Target {
         raw - self.raw[..raw].matches("\r\n").count()
     }
 
-    /// The edit that replaces a range of `shown`; the caret goes behind `caret` bytes of what is inserted.
-    pub fn replace(&self, range: Range<usize>, insert: &str, caret: usize) -> Edit {
+    /// The edit that replaces a range of `source_row`; the caret goes behind `caret` bytes of what is inserted.
+    pub fn replace(&self, range: Range<usize>, insert: &str, caret: usize) -> NoteEdit {
         let (at, end) = (self.note_byte(range.start), self.note_byte(range.end));
         let lines = |text: &str| if self.crlf { text.replace('\n', "\r\n") } else { text.to_owned() };
         let head = lines(self.lead) + &lines(&insert[..caret]);
         let place = at + head.len();
         let insert = head + &lines(&insert[caret..]) + &lines(self.trail);
-        Edit { at, delete: end - at, insert, caret: place, anchor: place }
+        NoteEdit { at, delete: end - at, insert, caret: place, anchor: place }
     }
 }
 
@@ -187,7 +187,7 @@ fn to_raw(raw: &str, shown: usize) -> usize {
 
 /// How the caret looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Shape {
+pub enum CaretShape {
     #[default]
     Line,
     /// It covers a letter: letters are commands.
@@ -218,9 +218,9 @@ pub struct Editor {
     revision: u64,
     /// The column that moving up and down keeps to.
     pub goal: Option<f32>,
-    pub drag: Option<Drag>,
-    pub preedit: Option<Preedit>,
-    pub shape: Shape,
+    pub drag: Option<SelectionDrag>,
+    pub preedit: Option<ImePreedit>,
+    pub shape: CaretShape,
     /// When the caret was moved last, by the window's clock: it does not blink out right then.
     pub touched: f64,
     /// Where on the screen it was drawn last.
@@ -229,21 +229,21 @@ pub struct Editor {
 
 impl Editor {
     /// Puts the caret at a byte of the note.
-    pub fn place(&mut self, at: usize) {
+    pub fn place_caret(&mut self, at: usize) {
         self.caret = Some(Caret::at(at));
         (self.behind, self.upstream, self.focus, self.reveal) = (false, false, true, true);
         self.goal = None;
     }
 
     /// Puts the caret on the line behind the last row.
-    pub fn place_behind(&mut self, length: usize) {
-        self.place(length);
+    pub fn move_caret_after(&mut self, length: usize) {
+        self.place_caret(length);
         self.behind = true;
     }
 
     /// Selects; the caret stands at `at`.
     pub fn select(&mut self, anchor: usize, at: usize) {
-        self.place(at);
+        self.place_caret(at);
         self.caret = Some(Caret { at, anchor });
     }
 
@@ -265,12 +265,12 @@ impl Editor {
     }
 
     /// Ends editing.
-    pub fn leave(&mut self) {
+    pub fn end_editing(&mut self) {
         *self = Editor { revision: self.revision, ..Editor::default() };
     }
 
     /// Carries the carets through what happened to the note since it was looked at last.
-    pub fn carry(&mut self, note: &Note) {
+    pub fn track_note_changes(&mut self, note: &Note) {
         let revision = std::mem::replace(&mut self.revision, note.revision());
         if revision == note.revision() || revision == 0 {
             return;
@@ -295,7 +295,7 @@ impl Editor {
     }
 
     /// Takes over where the carets stand after edits of our own, made at once; the first is that of the leading caret.
-    pub fn edited(&mut self, edits: &[Edit], note: &Note) {
+    pub fn apply_own_edits(&mut self, edits: &[NoteEdit], note: &Note) {
         self.revision = note.revision();
         let carets: Vec<Caret> = edits
             .iter()
@@ -321,17 +321,21 @@ impl Editor {
     }
 
     /// Puts the caret where an undo changed something.
-    pub fn follow(&mut self, since: u64, note: &Note) {
+    pub fn follow_undo(&mut self, since: u64, note: &Note) {
         let last = note.shifts_since(since).and_then(|shifts| shifts.last().copied());
         self.revision = note.revision();
         if let Some(shift) = last {
             self.more.clear();
-            self.place(shift.at + shift.insert);
+            self.place_caret(shift.at + shift.insert);
         }
     }
 
     /// Does something with every caret in turn.
-    pub fn each(&mut self, world: &mut World<'_>, mut step: impl FnMut(&mut Editor, &mut World<'_>) -> Done) -> Done {
+    pub fn for_each_caret(
+        &mut self,
+        world: &mut EditContext<'_>,
+        mut step: impl FnMut(&mut Editor, &mut EditContext<'_>) -> KeyOutcome,
+    ) -> KeyOutcome {
         if self.more.is_empty() {
             return step(self, world);
         }
@@ -340,19 +344,19 @@ impl Editor {
             self.caret = Some(caret);
             self.goal = goal.filter(|_| edits.is_empty());
             match step(self, world) {
-                Done::Edits(more) => {
+                KeyOutcome::Edits(more) => {
                     edits.extend(more);
                     edited = true;
                 }
-                Done::Not | Done::Moved | Done::Page(_) => {
+                KeyOutcome::Not | KeyOutcome::Moved | KeyOutcome::Page(_) => {
                     let caret = self.caret.unwrap_or(caret);
                     let insert = String::new();
-                    edits.push(Edit { at: caret.at, delete: 0, insert, caret: caret.at, anchor: caret.anchor });
+                    edits.push(NoteEdit { at: caret.at, delete: 0, insert, caret: caret.at, anchor: caret.anchor });
                 }
             }
         }
         if edited {
-            return Done::Edits(apart(edits));
+            return KeyOutcome::Edits(apart(edits));
         }
         let mut carets: Vec<Caret> = Vec::new();
         for edit in &edits {
@@ -364,34 +368,34 @@ impl Editor {
         self.caret = carets.first().copied();
         self.more = carets.split_off(1);
         self.behind = false;
-        Done::Moved
+        KeyOutcome::Moved
     }
 
     /// The row that shows its source: that of the caret, or, while the pointer selects, the one that it was in before.
-    pub fn shown(&mut self, world: &mut World<'_>) -> Option<Target> {
+    pub fn source_row(&mut self, world: &mut EditContext<'_>) -> Option<EditTarget> {
         match &self.drag {
             Some(drag) => {
                 let at = drag.frozen?;
                 let (caret, behind) = (self.caret.replace(Caret::at(at)), std::mem::take(&mut self.behind));
-                let target = self.target(world);
+                let target = self.edit_target(world);
                 (self.caret, self.behind) = (caret, behind);
                 target
             }
-            None => self.target(world),
+            None => self.edit_target(world),
         }
     }
 
     /// What the caret edits now.
-    pub fn target(&mut self, world: &mut World<'_>) -> Option<Target> {
+    pub fn edit_target(&mut self, world: &mut EditContext<'_>) -> Option<EditTarget> {
         let caret = self.caret?;
         let crlf = world.crlf();
         let length = world.sheet.bytes();
         if self.behind || world.texts.is_empty() {
             self.behind = true;
-            return Some(Target {
+            return Some(EditTarget {
                 spot: None,
                 block: None,
-                kind: Kind::Paragraph,
+                kind: RowKind::Paragraph,
                 dim: false,
                 code_only: false,
                 language: Rc::default(),
@@ -403,8 +407,8 @@ impl Editor {
                 crlf,
             });
         }
-        let spot = world.find(caret.at.min(length))?;
-        let id = world.sheet.piece(spot.block).id;
+        let spot = world.find_row(caret.at.min(length))?;
+        let id = world.sheet.block_rows(spot.block).id;
         if self.fence.is_some_and(|fence| fence != (id, spot.row)) {
             self.fence = None;
         }
@@ -413,18 +417,18 @@ impl Editor {
 }
 
 /// What of a row is edited; `fences` too, if asked.
-pub fn target_of(spot: Spot, fences: bool, crlf: bool, world: &mut World<'_>) -> Option<Target> {
+pub fn target_of(spot: RowIndex, fences: bool, crlf: bool, world: &mut EditContext<'_>) -> Option<EditTarget> {
     let start = world.sheet.start(spot.block);
     let row = world.rows(spot.block).get(spot.row)?.clone();
     let text = &world.texts.get(spot.block)?.text;
     let whole_fence = match row.kind {
-        Kind::Cell | Kind::Fence { closed: true } => true,
+        RowKind::Cell | RowKind::Fence { closed: true } => true,
         // Open code at the note's end is edited as it stands there.
-        Kind::Code { .. } => row.code.as_ref().is_some_and(|code| code.end != row.content.end),
+        RowKind::Code { .. } => row.code.as_ref().is_some_and(|code| code.end != row.content.end),
         _ => false,
     };
     // A script has no fence that names its language.
-    let bare = row.kind == Kind::Cell && row.code.as_ref().is_some_and(|code| code.start == row.content.start);
+    let bare = row.kind == RowKind::Cell && row.code.as_ref().is_some_and(|code| code.start == row.content.start);
     let (mut range, mut code_only, mut trail) = (row.content.clone(), false, "");
     if let Some(code) = row.code.filter(|_| whole_fence && !fences) {
         code_only = true;
@@ -435,16 +439,16 @@ pub fn target_of(spot: Spot, fences: bool, crlf: bool, world: &mut World<'_>) ->
     }
     let raw = text[range.clone()].to_owned();
     let shown = if raw.contains('\r') { raw.replace("\r\n", "\n") } else { raw.clone() };
-    Some(Target {
+    Some(EditTarget {
         spot: Some(spot),
         block: world.texts.get(spot.block).map(|block| block.id),
         kind: row.kind,
-        dim: row.comment == Comment::Open,
+        dim: row.comment == CommentSpan::Open,
         code_only,
         language: match (&row.whole, row.kind) {
             (Some((_, language)), _) => language.clone(),
             (None, _) if bare => "python".into(),
-            (None, _) if code_only => source::language(&text[row.content.clone()]).into(),
+            (None, _) if code_only => source_layout::language(&text[row.content.clone()]).into(),
             (None, _) => Rc::default(),
         },
         range: start + range.start..start + range.end,
@@ -471,25 +475,25 @@ fn missing_lines(texts: &[&Block]) -> &'static str {
 }
 
 /// Where and how wide the text field of a target is, from the column's left.
-pub fn place_of(target: &Target, width: f32, margin: f32, pen: Pen<'_>) -> (f32, f32) {
+pub fn place_of(target: &EditTarget, width: f32, margin: f32, pen: TextStyleContext<'_>) -> (f32, f32) {
     match target.kind {
-        kind if kind.is_fenced() || kind == Kind::Indented => (0.0, crate::source::code_width(width)),
+        kind if kind.is_fenced() || kind == RowKind::Indented => (0.0, crate::source_layout::code_width(width)),
         kind => {
-            let x = source::hang(&target.shown, kind, margin, pen);
+            let x = source_layout::hanging_indent(&target.shown, kind, margin, pen);
             (x, width - x)
         }
     }
 }
 
 /// The layout of a target's text.
-pub fn job_of(target: &Target, text: &str, width: f32, pen: Pen<'_>) -> LayoutJob {
+pub fn job_of(target: &EditTarget, text: &str, width: f32, pen: TextStyleContext<'_>) -> LayoutJob {
     if target.code_only {
-        let mut job = source::edited(text, &target.language, pen);
+        let mut job = source_layout::edited_code_job(text, &target.language, pen);
         job.wrap.max_width = width;
         job.keep_trailing_whitespace = true;
         return job;
     }
-    let mut job = source::job(text, target.kind, width, pen);
+    let mut job = source_layout::source_job(text, target.kind, width, pen);
     if target.dim {
         job.sections.iter_mut().for_each(|section| section.format.color = pen.colours.muted);
     }
@@ -497,13 +501,13 @@ pub fn job_of(target: &Target, text: &str, width: f32, pen: Pen<'_>) -> LayoutJo
 }
 
 /// How high the text of a target is, at least one line.
-pub fn text_height(galley: &Galley, kind: Kind) -> f32 {
+pub fn text_height(galley: &Galley, kind: RowKind) -> f32 {
     galley.size().y.max(line_of(kind))
 }
 
 /// The height of one line of a kind's source.
-pub fn line_of(kind: Kind) -> f32 {
-    if kind == Kind::Blank { tokens::body().line } else { source::type_of(kind).line }
+pub fn line_of(kind: RowKind) -> f32 {
+    if kind == RowKind::Blank { tokens::body().line } else { source_layout::type_of(kind).line }
 }
 
 /// Line ends as they are counted here: `\n`, whatever another program wrote.
@@ -512,10 +516,10 @@ pub fn plain_ends(text: &str) -> String {
 }
 
 /// Leaves out what cannot be done at once with what stands before it in the list.
-fn apart(edits: Vec<Edit>) -> Vec<Edit> {
-    let mut kept: Vec<Edit> = Vec::with_capacity(edits.len());
+fn apart(edits: Vec<NoteEdit>) -> Vec<NoteEdit> {
+    let mut kept: Vec<NoteEdit> = Vec::with_capacity(edits.len());
     for edit in edits {
-        let clash = |other: &Edit| {
+        let clash = |other: &NoteEdit| {
             let (start, end) = (edit.at.max(other.at), (edit.at + edit.delete).min(other.at + other.delete));
             start < end
                 || (edit.delete > 0 && (edit.at + 1..edit.at + edit.delete).contains(&other.at))
@@ -542,11 +546,11 @@ pub fn char_of(text: &str, byte: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn target(raw: &str) -> Target {
-        Target {
+    fn target(raw: &str) -> EditTarget {
+        EditTarget {
             spot: None,
             block: None,
-            kind: Kind::Paragraph,
+            kind: RowKind::Paragraph,
             dim: false,
             code_only: false,
             language: Rc::default(),
@@ -566,7 +570,7 @@ mod tests {
         assert_eq!(windows.shown_byte(13), 2);
         assert_eq!(windows.shown_byte(12), 1, "between the halves of a line end");
         let edit = windows.replace(2..2, "x\ny", 3);
-        assert_eq!(edit, Edit { at: 13, delete: 0, insert: "x\r\ny".into(), caret: 17, anchor: 17 });
+        assert_eq!(edit, NoteEdit { at: 13, delete: 0, insert: "x\r\ny".into(), caret: 17, anchor: 17 });
         let edit = windows.replace(1..2, "", 0);
         assert_eq!((edit.at, edit.delete, edit.insert.as_str(), edit.caret), (11, 2, "", 11));
         let edit = windows.replace(1..1, "\n  ", 1);
@@ -579,18 +583,18 @@ mod tests {
         let mut behind = target("");
         behind.lead = "\n";
         let edit = behind.replace(0..0, "x", 1);
-        assert_eq!(edit, Edit { at: 10, delete: 0, insert: "\nx".into(), caret: 12, anchor: 12 });
+        assert_eq!(edit, NoteEdit { at: 10, delete: 0, insert: "\nx".into(), caret: 12, anchor: 12 });
         let mut empty_cell = target("");
         empty_cell.trail = "\n";
         let edit = empty_cell.replace(0..0, "x", 1);
-        assert_eq!(edit, Edit { at: 10, delete: 0, insert: "x\n".into(), caret: 11, anchor: 11 });
+        assert_eq!(edit, NoteEdit { at: 10, delete: 0, insert: "x\n".into(), caret: 11, anchor: 11 });
     }
 
     #[test]
     fn several_carets_keep_their_places() {
         let edit = |at: usize, delete: usize, insert: &str| {
             let caret = at + insert.len();
-            Edit { at, delete, insert: insert.to_owned(), caret, anchor: caret }
+            NoteEdit { at, delete, insert: insert.to_owned(), caret, anchor: caret }
         };
         assert_eq!(apart(vec![edit(4, 2, ""), edit(5, 2, ""), edit(0, 0, "x"), edit(6, 0, "y")]).len(), 3);
     }

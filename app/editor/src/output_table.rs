@@ -1,55 +1,55 @@
 //! Tables in outputs: a million rows of which those in sight are drawn, ordered by a column, narrowed by words, copied.
 //! Reading, ordering and narrowing happen on a thread of their own.
 
-use crate::output_data::{Data, Sort};
-use crate::sights::{self, Bytes};
+use crate::assets::{self, AssetBytes};
+use crate::table_data::{ColumnSort, TableData};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;
 use egui::{Align2, Context, CursorIcon, EventFilter, Id, Key, Pos2, Rect, Sense, Stroke, Ui, pos2, vec2};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use ui::controls::format;
-use ui::controls::{clipped, named, ring, word_button};
 use ui::icons;
-use ui::text::thousands;
+use ui::text::format_thousands;
 use ui::tokens::{self, CORNER, Colours, Cut, size, space};
+use ui::widgets::format;
+use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name, word_button};
 
 /// The height of a row.
-const ROW: f32 = 24.0;
+const DATA_TABLE_ROW_HEIGHT: f32 = 24.0;
 /// Rows in sight at most.
-const SEEN: usize = 14;
+const MAX_VISIBLE_TABLE_ROWS: usize = 14;
 /// A table with no more rows has no field to narrow it.
-const FEW: usize = 8;
+const MAX_ROWS_WITHOUT_FILTER: usize = 8;
 /// The bars at the edges.
-const BAR: f32 = 10.0;
+const TABLE_SCROLL_BAR_WIDTH: f32 = 10.0;
 /// Widths of columns.
-const NARROWEST: f32 = 56.0;
-const WIDEST: f32 = 360.0;
+const MIN_DATA_COLUMN_WIDTH: f32 = 56.0;
+const MAX_DATA_COLUMN_WIDTH: f32 = 360.0;
 
 /// In which form a table came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Form {
+pub enum TableFormat {
     Csv,
     Resource,
     /// A text, line by line.
     Lines,
 }
 
-enum State {
-    Reading(Receiver<Result<Data, String>>),
-    Ready(Arc<Data>),
+enum TableState {
+    Reading(Receiver<Result<TableData, String>>),
+    Ready(Arc<TableData>),
     Failed(String),
 }
 
 /// A table, and how it is looked at.
-pub struct Table {
+pub struct DataTable {
     pub source: u64,
-    form: Form,
-    state: State,
+    form: TableFormat,
+    state: TableState,
     /// The rows that are shown, in their order; `None`: all as they came.
     rows: Option<Arc<[u32]>>,
-    sort: Sort,
+    sort: ColumnSort,
     filter: String,
     /// The view that is being worked out.
     coming: Option<Receiver<Arc<[u32]>>>,
@@ -63,31 +63,33 @@ pub struct Table {
     pub version: u64,
 }
 
-impl Table {
+impl DataTable {
     /// Begins to read it.
-    pub fn new(source: u64, form: Form, bytes: Bytes, ctx: &Context) -> Table {
+    pub fn new(source: u64, form: TableFormat, bytes: AssetBytes, ctx: &Context) -> DataTable {
         let (send, receive) = channel();
-        let (handle, wake) = (sights::handle(ctx), ctx.clone());
+        let (handle, wake) = (assets::host_handle(ctx), ctx.clone());
         std::thread::spawn(move || {
-            let read = || -> Result<Data, String> {
+            let read = || -> Result<TableData, String> {
                 let bytes = bytes.read(handle.as_ref())?;
-                if bytes.len() > crate::output_data::LONGEST {
+                if bytes.len() > crate::table_data::MAX_TABLE_BYTES {
                     return Err("the table is too large to be shown".to_owned());
                 }
                 let text = String::from_utf8_lossy(&bytes);
                 match form {
-                    Form::Csv => Data::csv(&text),
-                    Form::Resource => Data::resource(&serde_json::from_str(&text).map_err(|error| error.to_string())?),
-                    Form::Lines => Data::lines(&typeset::printed::plain(&text)),
+                    TableFormat::Csv => TableData::parse_csv(&text),
+                    TableFormat::Resource => {
+                        TableData::parse_data_resource(&serde_json::from_str(&text).map_err(|error| error.to_string())?)
+                    }
+                    TableFormat::Lines => TableData::lines(&typeset::printed::plain(&text)),
                 }
             };
             let _ = send.send(read()); // the note may be gone
             wake.request_repaint();
         });
-        Table {
+        DataTable {
             source,
             form,
-            state: State::Reading(receive),
+            state: TableState::Reading(receive),
             rows: None,
             sort: None,
             filter: String::new(),
@@ -101,12 +103,12 @@ impl Table {
     }
 
     /// Takes in what is there by now.
-    pub fn take(&mut self, ctx: &Context) {
-        if let State::Reading(read) = &self.state {
+    pub fn poll_results(&mut self, ctx: &Context) {
+        if let TableState::Reading(read) = &self.state {
             match read.try_recv() {
-                Ok(Ok(data)) => (self.state, self.version) = (State::Ready(Arc::new(data)), self.version + 1),
-                Ok(Err(why)) => (self.state, self.version) = (State::Failed(why), self.version + 1),
-                Err(TryRecvError::Disconnected) => self.state = State::Failed("it could not be read".to_owned()),
+                Ok(Ok(data)) => (self.state, self.version) = (TableState::Ready(Arc::new(data)), self.version + 1),
+                Ok(Err(why)) => (self.state, self.version) = (TableState::Failed(why), self.version + 1),
+                Err(TryRecvError::Disconnected) => self.state = TableState::Failed("it could not be read".to_owned()),
                 Err(TryRecvError::Empty) => {}
             }
         }
@@ -120,27 +122,31 @@ impl Table {
         }
     }
 
-    fn data(&self) -> Option<&Arc<Data>> {
+    fn data(&self) -> Option<&Arc<TableData>> {
         match &self.state {
-            State::Ready(data) => Some(data),
-            State::Reading(_) | State::Failed(_) => None,
+            TableState::Ready(data) => Some(data),
+            TableState::Reading(_) | TableState::Failed(_) => None,
         }
     }
 
     fn has_head(&self) -> bool {
-        self.form != Form::Lines
+        self.form != TableFormat::Lines
     }
 
     /// How high it is; this does not change while it is narrowed.
     #[allow(clippy::cast_precision_loss, reason = "some rows")]
     pub fn height(&self) -> f32 {
-        let Some(data) = self.data() else { return ROW };
-        let field = if data.rows > FEW { size::HIT + space::S } else { 0.0 };
-        let head = if self.has_head() { ROW } else { 0.0 };
-        field + head + data.rows.min(SEEN) as f32 * ROW + BAR + ROW
+        let Some(data) = self.data() else { return DATA_TABLE_ROW_HEIGHT };
+        let field = if data.rows > MAX_ROWS_WITHOUT_FILTER { size::HIT + space::S } else { 0.0 };
+        let head = if self.has_head() { DATA_TABLE_ROW_HEIGHT } else { 0.0 };
+        field
+            + head
+            + data.rows.min(MAX_VISIBLE_TABLE_ROWS) as f32 * DATA_TABLE_ROW_HEIGHT
+            + TABLE_SCROLL_BAR_WIDTH
+            + DATA_TABLE_ROW_HEIGHT
     }
 
-    fn shown(&self, data: &Data) -> usize {
+    fn shown(&self, data: &TableData) -> usize {
         self.rows.as_ref().map_or(data.rows, |rows| rows.len())
     }
 
@@ -154,7 +160,7 @@ impl Table {
         let (send, receive) = channel();
         let (sort, filter, wake) = (self.sort, self.filter.clone(), ctx.clone());
         std::thread::spawn(move || {
-            let _ = send.send(Arc::from(data.view(sort, &filter))); // a newer view may be wanted by now
+            let _ = send.send(Arc::from(data.filtered_rows(sort, &filter))); // a newer view may be wanted by now
             wake.request_repaint();
         });
         self.coming = Some(receive);
@@ -167,8 +173,8 @@ impl Table {
         let (send, receive) = channel();
         let wake = ctx.clone();
         std::thread::spawn(move || {
-            let rows = rows.unwrap_or_else(|| data.view(None, "").into());
-            let _ = send.send(data.copied(&rows)); // the note may be gone
+            let rows = rows.unwrap_or_else(|| data.filtered_rows(None, "").into());
+            let _ = send.send(data.rows_as_tsv(&rows)); // the note may be gone
             wake.request_repaint();
         });
         self.copy = Some(receive);
@@ -178,47 +184,48 @@ impl Table {
     pub fn show(&mut self, ui: &mut Ui, id: Id, name: &str, origin: Pos2, width: f32) {
         let colours = Colours::of(ui);
         let data = match &self.state {
-            State::Ready(data) => data.clone(),
-            State::Reading(_) => {
-                clipped(ui, origin, width, "Reading the table …", &tokens::caption(), colours.muted);
+            TableState::Ready(data) => data.clone(),
+            TableState::Reading(_) => {
+                paint_clipped_text(ui, origin, width, "Reading the table …", &tokens::caption(), colours.muted);
                 return;
             }
-            State::Failed(why) => {
-                clipped(ui, origin, width, &ui::text::sentence(why), &tokens::caption(), colours.bad);
+            TableState::Failed(why) => {
+                paint_clipped_text(ui, origin, width, &ui::text::sentence(why), &tokens::caption(), colours.bad);
                 return;
             }
         };
         let spans = spans(&data);
         let wide = spans.last().map_or(0.0, |(x, wide)| x + wide);
-        let width = width.min(wide + BAR + 2.0).max(360.0_f32.min(width));
+        let width = width.min(wide + TABLE_SCROLL_BAR_WIDTH + 2.0).max(360.0_f32.min(width));
         let mut top = origin.y;
-        if data.rows > FEW {
+        if data.rows > MAX_ROWS_WITHOUT_FILTER {
             self.field(ui, id, name, Rect::from_min_size(origin, vec2(width.min(size::DIALOG), size::HIT)));
             top += size::HIT + space::S;
         }
-        let head = if self.has_head() { ROW } else { 0.0 };
+        let head = if self.has_head() { DATA_TABLE_ROW_HEIGHT } else { 0.0 };
         #[allow(clippy::cast_precision_loss, reason = "some rows")]
-        let high = data.rows.min(SEEN) as f32 * ROW;
-        let body = Rect::from_min_size(pos2(origin.x, top + head), vec2(width - BAR, high));
+        let high = data.rows.min(MAX_VISIBLE_TABLE_ROWS) as f32 * DATA_TABLE_ROW_HEIGHT;
+        let body = Rect::from_min_size(pos2(origin.x, top + head), vec2(width - TABLE_SCROLL_BAR_WIDTH, high));
         self.left = self.left.clamp(0.0, (wide - body.width()).max(0.0));
         self.body(ui, id, name, &data, body, &spans);
         if head > 0.0 {
             self.head(ui, id, &data, body.with_min_y(top).with_max_y(body.top()), &spans);
         }
         self.bars(ui, id, &data, body, wide);
-        let foot = pos2(origin.x, body.bottom() + BAR);
-        let (all, shown) = (thousands(data.rows), thousands(self.shown(&data)));
+        let foot = pos2(origin.x, body.bottom() + TABLE_SCROLL_BAR_WIDTH);
+        let (all, shown) = (format_thousands(data.rows), format_thousands(self.shown(&data)));
         let kind = if self.has_head() { "rows" } else { "lines" };
         let words = match (&self.coming, self.rows.is_some() && shown != all) {
             (Some(_), _) => "Looking …".to_owned(),
             (None, true) => format!("{shown} of {all} {kind}"),
             (None, false) => format!("{all} {kind}"),
         };
-        let used = clipped(ui, foot + vec2(0.0, 2.0), width, &words, &tokens::caption(), colours.muted);
-        let count = ui.interact(Rect::from_min_size(foot, vec2(used, ROW)), id.with("count"), Sense::hover());
-        named(&count, Role::Label, &words);
+        let used = paint_clipped_text(ui, foot + vec2(0.0, 2.0), width, &words, &tokens::caption(), colours.muted);
+        let count =
+            ui.interact(Rect::from_min_size(foot, vec2(used, DATA_TABLE_ROW_HEIGHT)), id.with("count"), Sense::hover());
+        set_accessible_name(&count, Role::Label, &words);
         let text = if self.copy.is_some() { "Copying …" } else { "Copy" };
-        let button = Rect::from_min_size(foot + vec2(used + space::L, -2.0), vec2(64.0, ROW));
+        let button = Rect::from_min_size(foot + vec2(used + space::L, -2.0), vec2(64.0, DATA_TABLE_ROW_HEIGHT));
         if word_button(ui, button, id.with("copy"), text, &format!("Copy rows of {name}")).clicked() {
             self.copy_rows(ui.ctx());
         }
@@ -243,7 +250,7 @@ impl Table {
     }
 
     /// The rows in sight.
-    fn body(&mut self, ui: &mut Ui, id: Id, name: &str, data: &Data, body: Rect, spans: &[(f32, f32)]) {
+    fn body(&mut self, ui: &mut Ui, id: Id, name: &str, data: &TableData, body: Rect, spans: &[(f32, f32)]) {
         let colours = Colours::of(ui);
         let shown = self.shown(data);
         let grid = id.with("grid");
@@ -252,7 +259,7 @@ impl Table {
             response.request_focus();
             let point = response.interact_pointer_pos().unwrap_or(body.min);
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a row in sight")]
-            let row = (self.top + f64::from((point.y - body.top()) / ROW)).max(0.0) as usize;
+            let row = (self.top + f64::from((point.y - body.top()) / DATA_TABLE_ROW_HEIGHT)).max(0.0) as usize;
             let x = point.x - body.left() + self.left;
             let column = spans.iter().position(|(left, wide)| x < left + wide).unwrap_or(spans.len().saturating_sub(1));
             self.chosen = (row < shown).then_some((row, column));
@@ -262,25 +269,26 @@ impl Table {
         if response.has_focus() && ui.rect_contains_pointer(body) {
             // Who has clicked into the table scrolls it; else the wheel is the page's.
             let wheel = ui.input_mut(|input| std::mem::take(&mut input.smooth_scroll_delta));
-            self.top -= f64::from(wheel.y / ROW);
+            self.top -= f64::from(wheel.y / DATA_TABLE_ROW_HEIGHT);
             self.left -= wheel.x;
         }
         self.top = self.top.clamp(0.0, most);
-        named(&response, Role::Grid, &format!("{name}, {} rows", data.rows));
+        set_accessible_name(&response, Role::Grid, &format!("{name}, {} rows", data.rows));
         let painter = ui.painter().with_clip_rect(body.intersect(ui.clip_rect()));
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a row")]
         let first = self.top.floor() as usize;
         let style = tokens::tabular(13.0);
-        for at in first..shown.min(first + SEEN + 2) {
+        for at in first..shown.min(first + MAX_VISIBLE_TABLE_ROWS + 2) {
             #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a row in sight")]
-            let y = body.top() + (at as f64 - self.top) as f32 * ROW;
+            let y = body.top() + (at as f64 - self.top) as f32 * DATA_TABLE_ROW_HEIGHT;
             let row = self.row(at);
-            let line = Rect::from_min_size(pos2(body.left(), y), vec2(body.width(), ROW));
+            let line = Rect::from_min_size(pos2(body.left(), y), vec2(body.width(), DATA_TABLE_ROW_HEIGHT));
             if ui.rect_contains_pointer(line.intersect(body)) {
                 painter.rect_filled(line, 0.0, colours.hover(colours.paper).gamma_multiply(0.6));
             }
             for (place, (x, wide)) in spans.iter().enumerate() {
-                let cell = Rect::from_min_size(pos2(body.left() + x - self.left, y), vec2(*wide, ROW));
+                let cell =
+                    Rect::from_min_size(pos2(body.left() + x - self.left, y), vec2(*wide, DATA_TABLE_ROW_HEIGHT));
                 if cell.right() < body.left() || cell.left() > body.right() {
                     continue;
                 }
@@ -293,14 +301,22 @@ impl Table {
                 }
                 let cut = &text[..text.floor_char_boundary(400)];
                 let mut job = LayoutJob::default();
-                job.append(&cut.replace(['\n', '\r'], " "), 0.0, format(style.clone(), ROW, colours.ink));
+                job.append(
+                    &cut.replace(['\n', '\r'], " "),
+                    0.0,
+                    format(style.clone(), DATA_TABLE_ROW_HEIGHT, colours.ink),
+                );
                 job.wrap = egui::text::TextWrapping::truncate_at_width((wide - 2.0 * space::S).max(1.0));
                 let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
                 let numeric = data.columns.get(place).is_some_and(|column| column.numeric);
                 let x = if numeric { cell.right() - space::S - galley.size().x } else { cell.left() + space::S };
                 painter.galley(pos2(x, cell.top()), galley, colours.ink);
             }
-            painter.hline(body.x_range(), y + ROW - 0.5, Stroke::new(1.0, colours.line.gamma_multiply(0.6)));
+            painter.hline(
+                body.x_range(),
+                y + DATA_TABLE_ROW_HEIGHT - 0.5,
+                Stroke::new(1.0, colours.line.gamma_multiply(0.6)),
+            );
         }
         if let Some((row, column)) = self.chosen.filter(|_| response.has_focus()) {
             // Who does not see it hears the chosen cell.
@@ -308,18 +324,18 @@ impl Table {
             let said = format!("{title}: {}", data.cell(self.row(row), column));
             ui.ctx().accesskit_node_builder(grid, |node| node.set_description(said));
         }
-        ring(ui, &response, CORNER);
+        paint_focus_ring(ui, &response, CORNER);
     }
 
     /// Arrows, pages and ends move the chosen cell; Ctrl+C copies it.
-    fn keys(&mut self, ui: &Ui, response: &egui::Response, data: &Data, shown: usize, body: Rect) {
+    fn keys(&mut self, ui: &Ui, response: &egui::Response, data: &TableData, shown: usize, body: Rect) {
         if !response.has_focus() || shown == 0 {
             return;
         }
         let filter = EventFilter { tab: false, horizontal_arrows: true, vertical_arrows: true, escape: true };
         ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rows in sight")]
-        let page = ((body.height() / ROW) as usize).saturating_sub(1).max(1);
+        let page = ((body.height() / DATA_TABLE_ROW_HEIGHT) as usize).saturating_sub(1).max(1);
         let last = data.columns.len().saturating_sub(1);
         for event in ui.input(|input| input.events.clone()) {
             let (row, column) = self.chosen.unwrap_or_default();
@@ -353,10 +369,10 @@ impl Table {
         }
     }
 
-    fn reveal(&mut self, (row, column): (usize, usize), data: &Data, body: Rect) {
+    fn reveal(&mut self, (row, column): (usize, usize), data: &TableData, body: Rect) {
         #[allow(clippy::cast_precision_loss, reason = "a row")]
         let row = row as f64;
-        let high = f64::from(body.height() / ROW);
+        let high = f64::from(body.height() / DATA_TABLE_ROW_HEIGHT);
         self.top = self.top.clamp((row + 1.0 - high).max(0.0).min(row), row);
         if let Some((x, wide)) = spans(data).get(column) {
             self.left = self.left.clamp((x + wide - body.width()).min(*x), *x);
@@ -364,13 +380,14 @@ impl Table {
     }
 
     /// The names of the columns; a click orders by one, the next turns that round, the third takes it back.
-    fn head(&mut self, ui: &Ui, id: Id, data: &Data, head: Rect, spans: &[(f32, f32)]) {
+    fn head(&mut self, ui: &Ui, id: Id, data: &TableData, head: Rect, spans: &[(f32, f32)]) {
         let colours = Colours::of(ui);
         let clip = head.intersect(ui.clip_rect());
         let style = tokens::inter(Cut::SemiBold, 13.0);
         let mut wish = None;
         for (place, ((x, wide), column)) in spans.iter().zip(&data.columns).enumerate() {
-            let cell = Rect::from_min_size(pos2(head.left() + x - self.left, head.top()), vec2(*wide, ROW));
+            let cell =
+                Rect::from_min_size(pos2(head.left() + x - self.left, head.top()), vec2(*wide, DATA_TABLE_ROW_HEIGHT));
             if cell.right() < head.left() || cell.left() > head.right() {
                 continue;
             }
@@ -381,14 +398,14 @@ impl Table {
                 Some(false) => "Sort downwards by",
                 Some(true) => "Do not sort by",
             };
-            named(&response, Role::Button, &format!("{how} {}", column.name));
+            set_accessible_name(&response, Role::Button, &format!("{how} {}", column.name));
             let painter = ui.painter().with_clip_rect(clip);
             if response.hovered() {
                 painter.rect_filled(cell, CORNER, colours.hover(colours.paper));
             }
             let mark = if sorted.is_some() { 16.0 } else { 0.0 };
             let mut job = LayoutJob::default();
-            job.append(&column.name, 0.0, format(style.clone(), ROW, colours.ink));
+            job.append(&column.name, 0.0, format(style.clone(), DATA_TABLE_ROW_HEIGHT, colours.ink));
             job.wrap = egui::text::TextWrapping::truncate_at_width((wide - 2.0 * space::S - mark).max(1.0));
             let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
             let text = if column.numeric { cell.right() - space::S - galley.size().x } else { cell.left() + space::S };
@@ -399,7 +416,7 @@ impl Table {
                 painter.text(at, Align2::CENTER_CENTER, icon, tokens::icon(12.0), colours.accent);
             }
             painter.galley(pos2(text, cell.top()), galley, colours.ink);
-            ring(ui, &response, CORNER);
+            paint_focus_ring(ui, &response, CORNER);
             if response.on_hover_cursor(CursorIcon::PointingHand).clicked() {
                 wish = Some(match sorted {
                     None => Some((place, false)),
@@ -416,14 +433,15 @@ impl Table {
     }
 
     /// The bars at the right and below: grabbed, they move the rows and the columns.
-    fn bars(&mut self, ui: &Ui, id: Id, data: &Data, body: Rect, wide: f32) {
+    fn bars(&mut self, ui: &Ui, id: Id, data: &TableData, body: Rect, wide: f32) {
         let colours = Colours::of(ui);
         let shown = self.shown(data);
         let most = most(shown, body);
         if most > 0.0 {
-            let rail = Rect::from_min_size(body.right_top(), vec2(BAR, body.height()));
+            let rail = Rect::from_min_size(body.right_top(), vec2(TABLE_SCROLL_BAR_WIDTH, body.height()));
             #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a share")]
-            let (part, at) = ((f64::from(body.height() / ROW) / shown as f64) as f32, (self.top / most) as f32);
+            let (part, at) =
+                ((f64::from(body.height() / DATA_TABLE_ROW_HEIGHT) / shown as f64) as f32, (self.top / most) as f32);
             let thumb = (rail.height() * part).max(space::XL).min(rail.height());
             let y = rail.top() + (rail.height() - thumb) * at;
             let response = ui.interact(rail, id.with("rows"), Sense::click_and_drag() - Sense::FOCUSABLE);
@@ -432,12 +450,12 @@ impl Table {
                 self.top = f64::from(share.clamp(0.0, 1.0)) * most;
                 ui.ctx().request_repaint();
             }
-            let rect = Rect::from_min_size(pos2(rail.left() + 3.0, y), vec2(BAR - 4.0, thumb));
+            let rect = Rect::from_min_size(pos2(rail.left() + 3.0, y), vec2(TABLE_SCROLL_BAR_WIDTH - 4.0, thumb));
             let strong = response.hovered() || response.dragged();
             ui.painter().rect_filled(rect, 3.0, if strong { colours.muted } else { colours.line });
         }
         if wide > body.width() + 0.5 {
-            let rail = Rect::from_min_size(body.left_bottom(), vec2(body.width(), BAR));
+            let rail = Rect::from_min_size(body.left_bottom(), vec2(body.width(), TABLE_SCROLL_BAR_WIDTH));
             let thumb = (rail.width() * body.width() / wide).max(space::XL);
             let room = (wide - body.width()).max(1.0);
             let x = rail.left() + (rail.width() - thumb) * (self.left / room);
@@ -447,7 +465,7 @@ impl Table {
                 self.left = share.clamp(0.0, 1.0) * room;
                 ui.ctx().request_repaint();
             }
-            let rect = Rect::from_min_size(pos2(x, rail.top() + 3.0), vec2(thumb, BAR - 4.0));
+            let rect = Rect::from_min_size(pos2(x, rail.top() + 3.0), vec2(thumb, TABLE_SCROLL_BAR_WIDTH - 4.0));
             let strong = response.hovered() || response.dragged();
             ui.painter().rect_filled(rect, 3.0, if strong { colours.muted } else { colours.line });
         }
@@ -457,15 +475,16 @@ impl Table {
 /// The last row that can be the first in sight.
 #[allow(clippy::cast_precision_loss, reason = "a count of rows")]
 fn most(shown: usize, body: Rect) -> f64 {
-    (shown as f64 - f64::from(body.height() / ROW)).max(0.0)
+    (shown as f64 - f64::from(body.height() / DATA_TABLE_ROW_HEIGHT)).max(0.0)
 }
 
 /// Where each column begins and how wide it is.
-fn spans(data: &Data) -> Vec<(f32, f32)> {
+fn spans(data: &TableData) -> Vec<(f32, f32)> {
     let mut x = 0.0;
     let spans = data.columns.iter().map(|column| {
         #[allow(clippy::cast_precision_loss, reason = "some letters")]
-        let wide = (column.letters as f32 * 7.6 + 2.0 * space::S + space::M).clamp(NARROWEST, WIDEST);
+        let wide = (column.letters as f32 * 7.6 + 2.0 * space::S + space::M)
+            .clamp(MIN_DATA_COLUMN_WIDTH, MAX_DATA_COLUMN_WIDTH);
         let wide = if data.columns.len() == 1 { wide.max(size::COLUMN) } else { wide };
         let span = (x, wide);
         x += wide;

@@ -1,9 +1,9 @@
 //! A row of Markdown as it is read: laid out once, drawn many times. It knows fonts and colours; it does not know the
 //! caret, the note or the session.
 
-use super::drawn::{Drawn, Map, Part, Run};
-use super::rows::Kind;
-use super::table::Table;
+use super::row_layout::{RowLayout, RowPart, SourceMap, SourceRun};
+use super::row_splitter::RowKind;
+use super::table_renderer::TableRenderer;
 use eframe::egui;
 use egui::text::LayoutJob;
 use egui::{Color32, CornerRadius, Galley, Pos2, Rect, Vec2, pos2, vec2};
@@ -15,30 +15,30 @@ use text::markdown::dialect::{self, CalloutKind, Token};
 use ui::tokens::{self, Colours, space};
 
 mod blocks;
-mod fields;
-pub mod inset;
+pub mod embeds;
+mod inline_fields;
+mod inline_text;
 mod properties;
-mod words;
 
-pub use inset::diagram;
-pub(crate) use words::Inline;
-use words::{Inset, What};
+pub use embeds::diagram;
+pub(crate) use inline_text::InlineText;
+use inline_text::{InlineInset, InsetContent};
 
 /// How far an item of a list stands in from the one around it.
-pub const INDENT: f32 = space::XL;
+pub const LIST_ITEM_INDENT: f32 = space::XL;
 /// How far a quote stands in.
-pub(crate) const QUOTE: f32 = space::L;
+pub(crate) const QUOTE_INDENT: f32 = space::L;
 
 /// What is needed to lay text out.
 #[derive(Clone, Copy)]
-pub struct Pen<'a> {
+pub struct TextStyleContext<'a> {
     pub ctx: &'a egui::Context,
     pub colours: &'static Colours,
     /// The note that is laid out: what its links and pictures are named by means what it means there.
     pub note: DocId,
 }
 
-impl Pen<'_> {
+impl TextStyleContext<'_> {
     pub fn galley(&self, job: LayoutJob) -> Arc<Galley> {
         self.ctx.fonts_mut(|fonts| fonts.layout_job(job))
     }
@@ -47,26 +47,33 @@ impl Pen<'_> {
     pub fn text(&self, text: &str, kind: &tokens::Type, colour: Color32, width: f32) -> Arc<Galley> {
         let mut job = LayoutJob::default();
         job.wrap.max_width = width;
-        job.append(text, 0.0, ui::controls::format(kind.font.clone(), kind.line, colour));
+        job.append(text, 0.0, ui::widgets::format(kind.font.clone(), kind.line, colour));
         self.galley(job)
     }
 }
 
-/// Lays a row out. `source` is its content; `width` the column, `wide` what a table may take.
-pub fn draw(source: &str, kind: Kind, width: f32, wide: f32, pen: Pen<'_>) -> Drawn {
+/// Lays a row out. `source_layout` is its content; `width` the column, `wide` what a table may take.
+pub fn draw(source: &str, kind: RowKind, width: f32, wide: f32, pen: TextStyleContext<'_>) -> RowLayout {
     laid(source, kind, width, wide, None, pen)
 }
 
 /// The same without parts of it, which lie in a comment of several rows. Where nothing is left, a mark says so.
-pub fn draw_without(source: &str, kind: Kind, width: f32, wide: f32, hidden: &[Range<usize>], pen: Pen<'_>) -> Drawn {
+pub fn draw_without(
+    source: &str,
+    kind: RowKind,
+    width: f32,
+    wide: f32,
+    hidden: &[Range<usize>],
+    pen: TextStyleContext<'_>,
+) -> RowLayout {
     let covered = |at: usize| hidden.iter().any(|range| range.contains(&at));
     if source.char_indices().all(|(at, letter)| letter.is_whitespace() || covered(at)) {
         let galley = pen.text("%% …", &tokens::caption(), pen.colours.muted, width);
-        let map = Map { runs: vec![Run { chars: 0, source: 0..source.len(), exact: false }] };
+        let map = SourceMap { runs: vec![SourceRun { chars: 0, source: 0..source.len(), exact: false }] };
         let (height, text) = (galley.size().y, "Comment".to_owned());
-        return Drawn {
+        return RowLayout {
             height,
-            parts: vec![Part::Text { at: Vec2::ZERO, galley, map, links: Vec::new() }],
+            parts: vec![RowPart::Text { at: Vec2::ZERO, galley, map, links: Vec::new() }],
             bare: true,
             text,
         };
@@ -75,30 +82,37 @@ pub fn draw_without(source: &str, kind: Kind, width: f32, wide: f32, hidden: &[R
 }
 
 /// A row as it stands there, in `muted`.
-pub fn dimmed(source: &str, kind: Kind, width: f32, pen: Pen<'_>) -> Drawn {
+pub fn dimmed(source: &str, kind: RowKind, width: f32, pen: TextStyleContext<'_>) -> RowLayout {
     let shown = source.replace('\r', "");
-    let mut job = super::source::job(&shown, kind, width, pen);
+    let mut job = super::source_layout::source_job(&shown, kind, width, pen);
     job.sections.iter_mut().for_each(|section| section.format.color = pen.colours.muted);
     let galley = pen.galley(job);
-    let map = Map { runs: vec![Run { chars: 0, source: 0..source.len(), exact: true }] };
-    let height = galley.size().y.max(super::source::type_of(kind).line);
-    let parts = vec![Part::Text { at: Vec2::ZERO, galley, map, links: Vec::new() }];
-    Drawn { height, parts, bare: true, text: shown }
+    let map = SourceMap { runs: vec![SourceRun { chars: 0, source: 0..source.len(), exact: true }] };
+    let height = galley.size().y.max(super::source_layout::type_of(kind).line);
+    let parts = vec![RowPart::Text { at: Vec2::ZERO, galley, map, links: Vec::new() }];
+    RowLayout { height, parts, bare: true, text: shown }
 }
 
-fn laid(source: &str, kind: Kind, width: f32, wide: f32, hidden: Option<&[Range<usize>]>, pen: Pen<'_>) -> Drawn {
+fn laid(
+    source: &str,
+    kind: RowKind,
+    width: f32,
+    wide: f32,
+    hidden: Option<&[Range<usize>]>,
+    pen: TextStyleContext<'_>,
+) -> RowLayout {
     match kind {
-        Kind::Meta => return properties::draw(source, width, pen),
-        Kind::Html | Kind::Definition | Kind::Indented => return plain(source, kind, width, pen),
-        Kind::Plain => return unread(source, width, pen),
-        Kind::Blank => return Drawn { height: tokens::body().line, ..Drawn::default() },
+        RowKind::Meta => return properties::draw(source, width, pen),
+        RowKind::Html | RowKind::Definition | RowKind::Indented => return plain(source, kind, width, pen),
+        RowKind::Plain => return unread(source, width, pen),
+        RowKind::Blank => return RowLayout { height: tokens::body().line, ..RowLayout::default() },
         _ => {}
     }
     let dedented = match kind {
-        Kind::Item { .. } => Dedented::of(source),
-        _ => Dedented { text: source.to_owned(), cuts: Vec::new() },
+        RowKind::Item { .. } => DedentedSource::of(source),
+        _ => DedentedSource { text: source.to_owned(), cuts: Vec::new() },
     };
-    let mut draw = Draw::new(&dedented, kind, width, wide, pen);
+    let mut draw = RowRenderer::new(&dedented, kind, width, wide, pen);
     let options = dialect::options() - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
     // The notes that a row refers to stand in other rows; Markdown wants to have seen them.
     let length = dedented.text.len();
@@ -126,9 +140,9 @@ fn notes(text: &str) -> String {
 }
 
 /// What stands there as it stands there.
-fn plain(source: &str, kind: Kind, width: f32, pen: Pen<'_>) -> Drawn {
+fn plain(source: &str, kind: RowKind, width: f32, pen: TextStyleContext<'_>) -> RowLayout {
     let code = tokens::code();
-    let ground = matches!(kind, Kind::Indented);
+    let ground = matches!(kind, RowKind::Indented);
     let inset = if ground { space::M } else { 0.0 };
     let colour = if ground { pen.colours.ink } else { pen.colours.muted };
     let galley = pen.text(&source.replace('\r', ""), &code, colour, width - 2.0 * inset);
@@ -137,37 +151,37 @@ fn plain(source: &str, kind: Kind, width: f32, pen: Pen<'_>) -> Drawn {
     let mut parts = Vec::new();
     if ground {
         let rect = Rect::from_min_size(Pos2::ZERO, vec2(width, height));
-        parts.push(Part::Fill { rect, colour: pen.colours.sunken, corner: tokens::CORNER });
+        parts.push(RowPart::Fill { rect, colour: pen.colours.sunken, corner: tokens::CORNER });
     }
     // A carriage return is left out above; where there are some, a click finds the line's start at worst.
-    let map = Map { runs: vec![Run { chars: 0, source: 0..source.len(), exact: true }] };
+    let map = SourceMap { runs: vec![SourceRun { chars: 0, source: 0..source.len(), exact: true }] };
     let at = vec2(inset, if ground { space::S } else { 0.0 });
-    parts.push(Part::Text { at, galley, map, links: Vec::new() });
-    Drawn { height, parts, text: source.to_owned(), bare: false }
+    parts.push(RowPart::Text { at, galley, map, links: Vec::new() });
+    RowLayout { height, parts, text: source.to_owned(), bare: false }
 }
 
 /// What is not read as Markdown: as it stands there, and why.
-fn unread(source: &str, width: f32, pen: Pen<'_>) -> Drawn {
-    let mut drawn = plain(source, Kind::Plain, width, pen);
+fn unread(source: &str, width: f32, pen: TextStyleContext<'_>) -> RowLayout {
+    let mut drawn = plain(source, RowKind::Plain, width, pen);
     let why = text::markdown::check(source).err().unwrap_or_else(|| "it can't be read".to_owned());
     let words = format!("Shown as plain text: {why}.");
     let galley = pen.text(&words, &tokens::caption(), pen.colours.bad, width);
     let at = vec2(0.0, drawn.height + space::XS);
     drawn.height += galley.size().y + space::XS;
-    drawn.parts.push(Part::Text { at, galley, map: Map::default(), links: Vec::new() });
+    drawn.parts.push(RowPart::Text { at, galley, map: SourceMap::default(), links: Vec::new() });
     drawn.text = format!("{words}\n{}", drawn.text);
     drawn
 }
 
 /// An item's source without the indentation that its list gives it.
-pub(crate) struct Dedented {
+pub(crate) struct DedentedSource {
     text: String,
     /// Where in `text` something was left out, and how much in all up to there.
     cuts: Vec<(usize, usize)>,
 }
 
-impl Dedented {
-    fn of(source: &str) -> Dedented {
+impl DedentedSource {
+    fn of(source: &str) -> DedentedSource {
         let indent = source.len() - source.trim_start_matches([' ', '\t']).len();
         let mut text = String::with_capacity(source.len());
         let (mut cuts, mut left_out) = (Vec::new(), 0);
@@ -177,7 +191,7 @@ impl Dedented {
             cuts.push((text.len(), left_out));
             text.push_str(&line[spaces..]);
         }
-        Dedented { text, cuts }
+        DedentedSource { text, cuts }
     }
 
     fn source(&self, at: usize) -> usize {
@@ -194,7 +208,7 @@ impl Dedented {
 
 /// How text looks inside a row.
 #[derive(Clone, Default)]
-struct Look {
+struct InlineStyle {
     strong: u32,
     emphasis: u32,
     strike: u32,
@@ -203,14 +217,14 @@ struct Look {
 }
 
 /// A quote or callout that is open.
-struct Quote {
+struct OpenQuote {
     top: f32,
     /// Of a callout: its colour, and where among the parts its grounds stand.
     callout: Option<(Color32, usize)>,
 }
 
 /// A callout whose title comes next.
-struct Title {
+struct CalloutTitle {
     kind: CalloutKind,
     words: String,
     /// Whether it is open, where it can be folded, and what names it.
@@ -218,7 +232,7 @@ struct Title {
 }
 
 /// A picture, or another note, that stands among the words.
-struct Image {
+struct InlineImage {
     target: String,
     wiki: bool,
     /// Its words.
@@ -226,29 +240,29 @@ struct Image {
     range: Range<usize>,
 }
 
-struct Draw<'a> {
-    source: &'a Dedented,
-    pen: Pen<'a>,
+struct RowRenderer<'a> {
+    source: &'a DedentedSource,
+    pen: TextStyleContext<'a>,
     width: f32,
     wide: f32,
-    parts: Vec<Part>,
+    parts: Vec<RowPart>,
     text: String,
     x: f32,
     y: f32,
     /// Room to leave before the next block.
     gap: f32,
-    inline: Option<Inline>,
-    look: Look,
+    inline: Option<InlineText>,
+    look: InlineStyle,
     heading: Option<u8>,
-    quotes: Vec<Quote>,
-    title: Option<Title>,
+    quotes: Vec<OpenQuote>,
+    title: Option<CalloutTitle>,
     /// How many callouts there were so far.
     callouts: usize,
     /// Inside a folded callout: how many quotes are open around its body.
     folded: Option<usize>,
     /// How many quotes and callouts are open, drawn or not.
     depth: usize,
-    image: Option<Image>,
+    image: Option<InlineImage>,
     /// How many notes are around this text.
     embedded: u8,
     meta: bool,
@@ -262,28 +276,34 @@ struct Draw<'a> {
     mark: Option<usize>,
     /// Code under way, its language, and where it stands.
     code: Option<(String, String, Range<usize>)>,
-    table: Option<Table>,
+    table: Option<TableRenderer>,
     small: bool,
 }
 
-impl<'a> Draw<'a> {
-    fn new(source: &'a Dedented, kind: Kind, width: f32, wide: f32, pen: Pen<'a>) -> Draw<'a> {
+impl<'a> RowRenderer<'a> {
+    fn new(
+        source: &'a DedentedSource,
+        kind: RowKind,
+        width: f32,
+        wide: f32,
+        pen: TextStyleContext<'a>,
+    ) -> RowRenderer<'a> {
         let (depth, number, tail) = match kind {
-            Kind::Item { depth, number, tail } => (depth, number, tail),
+            RowKind::Item { depth, number, tail } => (depth, number, tail),
             _ => (0, None, false),
         };
-        Draw {
+        RowRenderer {
             source,
             pen,
             width,
             wide,
             parts: Vec::new(),
             text: String::new(),
-            x: INDENT * (f32::from(depth.min(12)) + if tail { 1.0 } else { 0.0 }),
+            x: LIST_ITEM_INDENT * (f32::from(depth.min(12)) + if tail { 1.0 } else { 0.0 }),
             y: 0.0,
             gap: 0.0,
             inline: None,
-            look: Look::default(),
+            look: InlineStyle::default(),
             heading: None,
             quotes: Vec::new(),
             title: None,
@@ -295,11 +315,11 @@ impl<'a> Draw<'a> {
             meta: false,
             lists: Vec::new(),
             number,
-            own: matches!(kind, Kind::Item { tail: false, .. }),
+            own: matches!(kind, RowKind::Item { tail: false, .. }),
             mark: None,
             code: None,
             table: None,
-            small: matches!(kind, Kind::Footnote),
+            small: matches!(kind, RowKind::Footnote),
         }
     }
 
@@ -365,7 +385,7 @@ impl<'a> Draw<'a> {
                 self.space();
                 let width = (self.width - self.x).max(1.0);
                 let rect = Rect::from_min_size(pos2(self.x, self.y + 11.5), vec2(width, 1.0));
-                self.parts.push(Part::Fill { rect, colour: self.pen.colours.line, corner: CornerRadius::ZERO });
+                self.parts.push(RowPart::Fill { rect, colour: self.pen.colours.line, corner: CornerRadius::ZERO });
                 self.y += 24.0;
             }
             Mark::TaskListMarker(done) => self.task(done, None, &range),
@@ -392,14 +412,14 @@ impl<'a> Draw<'a> {
             Tag::BlockQuote(_) => {
                 self.flush();
                 self.space();
-                self.x += QUOTE;
+                self.x += QUOTE_INDENT;
                 self.depth += 1;
-                self.quotes.push(Quote { top: self.y, callout: None });
+                self.quotes.push(OpenQuote { top: self.y, callout: None });
             }
             Tag::CodeBlock(kind) => {
                 self.flush();
                 let language = match kind {
-                    CodeBlockKind::Fenced(info) => super::source::word(&info).to_owned(),
+                    CodeBlockKind::Fenced(info) => super::source_layout::fence_language(&info).to_owned(),
                     CodeBlockKind::Indented => String::new(),
                 };
                 self.code = Some((String::new(), language, range));
@@ -417,21 +437,21 @@ impl<'a> Draw<'a> {
             }
             Tag::Table(columns) => {
                 self.flush();
-                self.table = Some(Table::new(columns));
+                self.table = Some(TableRenderer::new(columns));
             }
             Tag::TableHead | Tag::TableRow => {
                 if let Some(table) = &mut self.table {
                     table.rows.push(Vec::new());
                 }
             }
-            Tag::TableCell => self.inline = Some(Inline::default()),
+            Tag::TableCell => self.inline = Some(InlineText::default()),
             Tag::Emphasis => self.look.emphasis += 1,
             Tag::Strong => self.look.strong += 1,
             Tag::Strikethrough => self.look.strike += 1,
             Tag::Link { dest_url, .. } => self.look.link = Some(dest_url.into_string()),
             Tag::Image { dest_url, link_type, .. } => {
                 let wiki = matches!(link_type, LinkType::WikiLink { .. });
-                self.image = Some(Image { target: dest_url.into_string(), wiki, alt: String::new(), range });
+                self.image = Some(InlineImage { target: dest_url.into_string(), wiki, alt: String::new(), range });
             }
             Tag::MetadataBlock(_) => self.meta = true,
             Tag::DefinitionList
@@ -460,13 +480,14 @@ impl<'a> Draw<'a> {
             }
             TagEnd::Item => {
                 self.flush();
-                self.x -= INDENT;
+                self.x -= LIST_ITEM_INDENT;
                 self.gap = self.gap.min(space::XS);
             }
             TagEnd::Table => {
                 if let Some(table) = self.table.take() {
                     self.space();
-                    let (height, text) = table.lay(&mut self.parts, self.x, self.y, self.width, self.wide, self.pen);
+                    let (height, text) =
+                        table.layout_grid(&mut self.parts, self.x, self.y, self.width, self.wide, self.pen);
                     self.y += height;
                     self.text.push_str(&text);
                     self.gap = space::S;
@@ -510,28 +531,28 @@ impl<'a> Draw<'a> {
         }
         self.text.push_str(&inline.words());
         inline.job.wrap.max_width = (self.width - self.x).max(48.0);
-        fields::quiet(&mut inline.job, self.pen.colours);
+        inline_fields::quiet(&mut inline.job, self.pen.colours);
         let galley = self.pen.galley(std::mem::take(&mut inline.job));
         let height = galley.size().y.max(self.kind().line);
         let at = vec2(self.x + inline.shift, self.y);
         self.parts.extend(inline.grounds(&galley, at));
-        self.parts.push(Part::Text { at, galley, map: inline.map, links: inline.links });
+        self.parts.push(RowPart::Text { at, galley, map: inline.map, links: inline.links });
         self.y += height;
         self.gap = space::S;
     }
 
-    fn finish(mut self, source: &str) -> Drawn {
+    fn finish(mut self, source: &str) -> RowLayout {
         self.flush();
         let text = self.text.trim().to_owned();
         for part in &mut self.parts {
-            if let Part::Task { label, .. } = part {
+            if let RowPart::Task { label, .. } = part {
                 text.lines().next().unwrap_or("Task").clone_into(label);
             }
         }
         // A row of which Markdown shows nothing is shown as it stands, so that it can be seen and clicked.
         if self.parts.is_empty() {
-            return plain(source, Kind::Definition, self.width, self.pen);
+            return plain(source, RowKind::Definition, self.width, self.pen);
         }
-        Drawn { height: self.y.max(tokens::body().line), parts: self.parts, text, bare: false }
+        RowLayout { height: self.y.max(tokens::body().line), parts: self.parts, text, bare: false }
     }
 }

@@ -3,35 +3,35 @@
 //! Tracebook shows room: no caret stands there, and such a line goes and comes with the lines that it parts.
 
 mod block;
-mod deeds;
 pub mod ex;
+mod marks;
+mod motions;
 mod normal;
 mod objects;
-mod places;
-#[cfg(test)]
-mod played;
+mod operators;
 mod registers;
-mod travel;
+#[cfg(test)]
+mod tests;
+mod types;
 mod visual;
-mod words;
 
 use super::motion;
-pub use deeds::extent;
-use deeds::{Case, Operator};
-pub use places::Places;
-use registers::Registers;
-pub use travel::Ground;
-use travel::{Hunt, Motion, Span};
-pub use words::{Deed, Mode, Press, Stroke};
+pub use marks::VimMarks;
+pub use motions::BufferView;
+use motions::{CharSearch, MotionSpan, VimMotion};
+pub use operators::line_extent;
+use operators::{LetterCase, VimOperator};
+use registers::VimRegisters;
+pub use types::{VimAction, VimKey, VimMode, VimStroke};
 
 /// A count is at most this.
-const MOST: usize = 100_000;
+const MAX_COUNT: usize = 100_000;
 /// What is kept to be done again: at most so many keys.
-const TAPE: usize = 10_000;
+const MAX_REPEAT_KEYS: usize = 10_000;
 
 /// The rest of a command of several letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waits {
+enum PendingKey {
     /// For a letter to look for.
     Hunt {
         back: bool,
@@ -58,25 +58,25 @@ enum Waits {
 
 /// The machine.
 #[derive(Debug, Default)]
-pub struct Vim {
-    mode: Mode,
+pub struct VimMachine {
+    mode: VimMode,
     count: Option<usize>,
     /// What waits for a motion, and the count in front of it.
-    operator: Option<(Operator, Option<usize>)>,
-    waits: Option<Waits>,
+    operator: Option<(VimOperator, Option<usize>)>,
+    waits: Option<PendingKey>,
     /// The column that going up and down keeps to.
     column: Option<usize>,
-    hunt: Option<Hunt>,
+    hunt: Option<CharSearch>,
     /// In visual modes: the letters at both ends.
     anchor: usize,
     head: usize,
     /// In block mode: up to the lines' ends, however long they are.
     to_end: bool,
-    registers: Registers,
+    registers: VimRegisters,
     /// The marks of the open note, and where the caret was.
-    pub places: Places,
+    pub places: VimMarks,
     /// The register into which keys are recorded, and the keys.
-    recording: Option<(char, Vec<Stroke>)>,
+    recording: Option<(char, Vec<VimStroke>)>,
     /// From which register keys were played last.
     played: Option<char>,
     /// Whether keys of a register are played: they are not recorded.
@@ -88,8 +88,8 @@ pub struct Vim {
     /// What the status line shows of a command under way.
     typed: String,
     /// All keys of the command under way, and those of the last one that changed something.
-    tape: Vec<Stroke>,
-    last: Vec<Stroke>,
+    tape: Vec<VimStroke>,
+    last: Vec<VimStroke>,
     changes: bool,
     /// Whether keys are played again: they are no command of their own.
     pub replays: bool,
@@ -99,24 +99,24 @@ pub struct Vim {
     placed: Option<(usize, usize)>,
 }
 
-impl Vim {
-    pub fn mode(&self) -> Mode {
+impl VimMachine {
+    pub fn mode(&self) -> VimMode {
         self.mode
     }
 
     /// What the status line says: the mode, and what has been typed of a command.
-    pub fn says(&self, caret: usize, anchor: usize) -> String {
+    pub fn status_text(&self, caret: usize, anchor: usize) -> String {
         // A click may have ended a selection, or begun one.
         let told = self.placed == Some((caret, anchor));
         let mode = match self.mode {
-            Mode::Normal if caret != anchor => "Visual",
-            Mode::Visual | Mode::Lines if caret == anchor && !told => "Normal",
-            Mode::Normal => "Normal",
-            Mode::Insert => "Insert",
-            Mode::Replace => "Replace",
-            Mode::Visual => "Visual",
-            Mode::Lines => "Visual line",
-            Mode::Block => "Visual block",
+            VimMode::Normal if caret != anchor => "Visual",
+            VimMode::Visual | VimMode::Lines if caret == anchor && !told => "Normal",
+            VimMode::Normal => "Normal",
+            VimMode::Insert => "Insert",
+            VimMode::Replace => "Replace",
+            VimMode::Visual => "Visual",
+            VimMode::Lines => "Visual line",
+            VimMode::Block => "Visual block",
         };
         let recording = self.recording.as_ref().map(|(name, _)| format!("Recording {name}"));
         let typed = Some(self.typed.clone()).filter(|typed| !typed.is_empty());
@@ -129,43 +129,53 @@ impl Vim {
     }
 
     /// Notes a key before it is answered.
-    pub fn record(&mut self, input: Stroke) {
-        if let Some((_, keys)) = self.recording.as_mut().filter(|(_, keys)| keys.len() < TAPE && !self.plays)
+    pub fn record(&mut self, input: VimStroke) {
+        if let Some((_, keys)) = self.recording.as_mut().filter(|(_, keys)| keys.len() < MAX_REPEAT_KEYS && !self.plays)
             && !self.replays
         {
             keys.push(input.clone());
         }
-        if self.tape.len() < TAPE && !self.replays {
+        if self.tape.len() < MAX_REPEAT_KEYS && !self.replays {
             self.tape.push(input);
         }
     }
 
     /// Answers a key outside insert mode. `caret` and `anchor` are those of the editor.
-    pub fn press(&mut self, press: Press, ground: &Ground<'_>, caret: usize, anchor: usize) -> Vec<Deed> {
+    pub fn handle_key(
+        &mut self,
+        press: VimKey,
+        ground: &BufferView<'_>,
+        caret: usize,
+        anchor: usize,
+    ) -> Vec<VimAction> {
         let length = ground.text.len();
-        let (caret, anchor) =
-            (motion::floor(ground.text, caret.min(length)), motion::floor(ground.text, anchor.min(length)));
-        if self.placed != Some((caret, anchor)) && self.mode != Mode::Insert {
+        let (caret, anchor) = (
+            motion::floor_grapheme(ground.text, caret.min(length)),
+            motion::floor_grapheme(ground.text, anchor.min(length)),
+        );
+        if self.placed != Some((caret, anchor)) && self.mode != VimMode::Insert {
             self.taken_over(ground, caret, anchor);
         }
         let at = if self.is_visual() { self.head.min(length) } else { caret };
-        let at = motion::floor(ground.text, at);
-        self.anchor = motion::floor(ground.text, self.anchor.min(length));
+        let at = motion::floor_grapheme(ground.text, at);
+        self.anchor = motion::floor_grapheme(ground.text, self.anchor.min(length));
         self.failed = false;
         let visual = (self.mode, self.is_visual());
         let chosen = self.registers.chosen;
         let signed = |down: bool| if down { 1.0 } else { -1.0 };
         #[allow(clippy::cast_precision_loss, reason = "a count that somebody typed")]
         let deeds = match press {
-            Press::Letter(letter) => self.letter(letter, ground, at),
-            Press::Escape => self.escape(ground, at),
-            Press::Redo => self.counted(|times| vec![Deed::Redo(times)]),
-            Press::Half { down } => vec![Deed::Page { pages: signed(down) / 2.0 }],
-            Press::Page { down } => self.counted(|times| vec![Deed::Page { pages: signed(down) * times as f32 }]),
-            Press::Scroll { down } => self.counted(|times| vec![Deed::Scroll { lines: signed(down) * times as f32 }]),
-            Press::Count { down } => self.count_up(down, ground, at),
-            Press::Jump { back } => self.jump(back, ground, at),
-            Press::Block => self.enter_visual(Mode::Block, ground, at),
+            VimKey::Letter(letter) => self.letter(letter, ground, at),
+            VimKey::Escape => self.escape(ground, at),
+            VimKey::Redo => self.counted(|times| vec![VimAction::Redo(times)]),
+            VimKey::Half { down } => vec![VimAction::Page { pages: signed(down) / 2.0 }],
+            VimKey::Page { down } => self.counted(|times| vec![VimAction::Page { pages: signed(down) * times as f32 }]),
+            VimKey::Scroll { down } => {
+                self.counted(|times| vec![VimAction::Scroll { lines: signed(down) * times as f32 }])
+            }
+            VimKey::Count { down } => self.count_up(down, ground, at),
+            VimKey::Jump { back } => self.jump_in_list(back, ground, at),
+            VimKey::Block => self.enter_visual(VimMode::Block, ground, at),
         };
         if visual.1 && !self.is_visual() {
             self.places.keep_selection(visual.0, self.anchor, self.head);
@@ -177,10 +187,10 @@ impl Vim {
         }
         if !self.is_under_way() {
             self.typed.clear();
-        } else if let Press::Letter(letter) = press {
+        } else if let VimKey::Letter(letter) = press {
             self.typed.push(letter);
         }
-        if self.mode == Mode::Normal && !self.is_under_way() && !self.replays {
+        if self.mode == VimMode::Normal && !self.is_under_way() && !self.replays {
             let tape = std::mem::take(&mut self.tape);
             if std::mem::take(&mut self.changes) {
                 self.last = tape;
@@ -190,41 +200,41 @@ impl Vim {
     }
 
     /// Keeps in mind where deeds leave the caret.
-    pub(crate) fn note_placed(&mut self, deeds: &[Deed]) {
+    pub(crate) fn note_placed(&mut self, deeds: &[VimAction]) {
         for deed in deeds {
             self.placed = match deed {
-                Deed::Place { at, anchor } => Some((*at, *anchor)),
-                Deed::Replace { at, .. } | Deed::Splices { at, .. } => Some((*at, *at)),
-                Deed::Carets(carets) => carets.first().map(|at| (*at, *at)),
-                Deed::Select(carets) => carets.first().copied(),
-                Deed::Copy(_) => self.placed,
+                VimAction::Place { at, anchor } => Some((*at, *anchor)),
+                VimAction::Replace { at, .. } | VimAction::Splices { at, .. } => Some((*at, *at)),
+                VimAction::Carets(carets) => carets.first().map(|at| (*at, *at)),
+                VimAction::Select(carets) => carets.first().copied(),
+                VimAction::Copy(_) => self.placed,
                 _ => None,
             };
         }
     }
 
     /// The caret was put somewhere by a deed that goes by what is seen: a selection reaches there.
-    pub fn led(&mut self, ground: &Ground<'_>, at: usize) -> Vec<Deed> {
-        let at = motion::floor(ground.text, at);
+    pub fn extend_selection_to(&mut self, ground: &BufferView<'_>, at: usize) -> Vec<VimAction> {
+        let at = motion::floor_grapheme(ground.text, at);
         let deeds = self.arrive(at, ground);
         self.note_placed(&deeds);
         deeds
     }
 
     /// The caret was put somewhere by somebody else: with a selection, that is visual mode.
-    fn taken_over(&mut self, ground: &Ground<'_>, caret: usize, anchor: usize) {
+    fn taken_over(&mut self, ground: &BufferView<'_>, caret: usize, anchor: usize) {
         if caret == anchor {
             if self.is_visual() {
-                self.mode = Mode::Normal;
+                self.mode = VimMode::Normal;
             }
             self.column = None;
             return;
         }
-        self.mode = Mode::Visual;
+        self.mode = VimMode::Visual;
         if caret > anchor {
-            (self.head, self.anchor) = (motion::before(ground.text, caret), anchor);
+            (self.head, self.anchor) = (motion::previous_grapheme(ground.text, caret), anchor);
         } else {
-            (self.head, self.anchor) = (caret, motion::before(ground.text, anchor));
+            (self.head, self.anchor) = (caret, motion::previous_grapheme(ground.text, anchor));
         }
     }
 
@@ -235,10 +245,10 @@ impl Vim {
     }
 
     fn is_visual(&self) -> bool {
-        matches!(self.mode, Mode::Visual | Mode::Lines | Mode::Block)
+        matches!(self.mode, VimMode::Visual | VimMode::Lines | VimMode::Block)
     }
 
-    fn counted(&mut self, deed: impl FnOnce(usize) -> Vec<Deed>) -> Vec<Deed> {
+    fn counted(&mut self, deed: impl FnOnce(usize) -> Vec<VimAction>) -> Vec<VimAction> {
         deed(self.count.take().unwrap_or(1))
     }
 
@@ -246,43 +256,44 @@ impl Vim {
     fn rest(&mut self) {
         (self.count, self.operator, self.waits) = (None, None, None);
         self.registers.chosen = None;
-        self.mode = Mode::Normal;
+        self.mode = VimMode::Normal;
     }
 
-    fn escape(&mut self, ground: &Ground<'_>, at: usize) -> Vec<Deed> {
+    fn escape(&mut self, ground: &BufferView<'_>, at: usize) -> Vec<VimAction> {
         let was = self.mode;
         let under_way = self.is_under_way();
         self.rest();
-        if was.writes() {
+        if was.is_typing() {
             self.places.set('^', at);
             let block = self.block.take();
             let (times, from) = std::mem::take(&mut self.inserts);
-            let keys: Vec<Stroke> = self.tape.get(from..self.tape.len().saturating_sub(1)).unwrap_or(&[]).to_vec();
+            let keys: Vec<VimStroke> = self.tape.get(from..self.tape.len().saturating_sub(1)).unwrap_or(&[]).to_vec();
             if times > 1 && !keys.is_empty() {
-                let keys = std::iter::repeat_n(keys, times.min(MOST) - 1).flatten().take(TAPE).collect();
-                return vec![Deed::Type(keys), Deed::Left];
+                let keys =
+                    std::iter::repeat_n(keys, times.min(MAX_COUNT) - 1).flatten().take(MAX_REPEAT_KEYS).collect();
+                return vec![VimAction::Type(keys), VimAction::Left];
             }
-            return vec![block.map_or(Deed::Left, |at| Deed::Place { at, anchor: at })];
+            return vec![block.map_or(VimAction::Left, |at| VimAction::Place { at, anchor: at })];
         }
         let at = ground.on_letter(at);
-        if was == Mode::Normal && under_way { Vec::new() } else { vec![Deed::Place { at, anchor: at }] }
+        if was == VimMode::Normal && under_way { Vec::new() } else { vec![VimAction::Place { at, anchor: at }] }
     }
 
     fn insert(&mut self, times: usize) {
-        self.mode = Mode::Insert;
+        self.mode = VimMode::Insert;
         self.block = None;
         self.changes = true;
         self.column = None;
         self.inserts = (times, self.tape.len());
     }
 
-    fn letter(&mut self, letter: char, ground: &Ground<'_>, at: usize) -> Vec<Deed> {
+    fn letter(&mut self, letter: char, ground: &BufferView<'_>, at: usize) -> Vec<VimAction> {
         if let Some(waits) = self.waits.take() {
-            return self.waited(waits, letter, ground, at);
+            return self.handle_pending_key(waits, letter, ground, at);
         }
         if letter.is_ascii_digit() && (letter != '0' || self.count.is_some()) {
             let digit = letter as usize - '0' as usize;
-            self.count = Some((self.count.unwrap_or(0) * 10 + digit).min(MOST));
+            self.count = Some((self.count.unwrap_or(0) * 10 + digit).min(MAX_COUNT));
             return Vec::new();
         }
         if let Some(motion) = simple(letter) {
@@ -291,49 +302,51 @@ impl Vim {
         let pending = self.operator.is_some();
         match letter {
             'f' | 'F' | 't' | 'T' => {
-                self.waits = Some(Waits::Hunt { back: letter.is_uppercase(), till: letter.eq_ignore_ascii_case(&'t') });
+                self.waits =
+                    Some(PendingKey::Hunt { back: letter.is_uppercase(), till: letter.eq_ignore_ascii_case(&'t') });
                 return Vec::new();
             }
             ';' | ',' => {
                 let Some(hunt) = self.hunt else { return self.nothing() };
-                let hunt = Hunt { back: hunt.back != (letter == ','), again: true, ..hunt };
-                return self.go(Motion::Letter(hunt), ground, at);
+                let hunt = CharSearch { back: hunt.back != (letter == ','), again: true, ..hunt };
+                return self.go(VimMotion::Letter(hunt), ground, at);
             }
             'g' | '\'' | '`' => {
-                self.waits = Some(if letter == 'g' { Waits::G } else { Waits::Place { line: letter == '\'' } });
+                self.waits =
+                    Some(if letter == 'g' { PendingKey::G } else { PendingKey::Place { line: letter == '\'' } });
                 return Vec::new();
             }
             'z' | '"' | 'm' | 'q' | '@' | 'Z' if !pending => return self.opens(letter),
             'H' | 'M' | 'L' if !pending => {
                 let further = self.count.take().unwrap_or(1) - 1;
-                self.places.jump(at);
+                self.places.push_jump(at);
                 let (part, further) = match letter {
                     'H' => (0.0, further),
                     'M' => (0.5, 0),
                     _ => (1.0, further),
                 };
-                return vec![Deed::Screen { part, further }];
+                return vec![VimAction::Screen { part, further }];
             }
             'n' | 'N' if !pending => {
-                self.places.jump(at);
-                return self.counted(|times| vec![Deed::Match { back: letter == 'N', times }]);
+                self.places.push_jump(at);
+                return self.counted(|times| vec![VimAction::Match { back: letter == 'N', times }]);
             }
             '*' | '#' if !pending => {
-                self.places.jump(at);
-                return vec![Deed::Star { back: letter == '#' }];
+                self.places.push_jump(at);
+                return vec![VimAction::Star { back: letter == '#' }];
             }
             '/' | '?' if !pending => {
-                self.places.jump(at);
-                return vec![Deed::Find { back: letter == '?' }];
+                self.places.push_jump(at);
+                return vec![VimAction::Find { back: letter == '?' }];
             }
             'i' | 'a' if pending || self.is_visual() => {
-                self.waits = Some(Waits::Object { around: letter == 'a' });
+                self.waits = Some(PendingKey::Object { around: letter == 'a' });
                 return Vec::new();
             }
             _ => {}
         }
         let again = match (self.operator, letter) {
-            (Some((Operator::Case(case), _)), 'u' | 'U' | '~') => Some(Operator::Case(case)),
+            (Some((VimOperator::Case(case), _)), 'u' | 'U' | '~') => Some(VimOperator::Case(case)),
             _ => operator(letter),
         };
         if let Some(operator) = again {
@@ -342,28 +355,32 @@ impl Vim {
         if pending {
             return self.nothing();
         }
-        if self.is_visual() { self.visual(letter, ground, at) } else { self.normal(letter, ground, at) }
+        if self.is_visual() {
+            self.handle_visual_key(letter, ground, at)
+        } else {
+            self.handle_normal_key(letter, ground, at)
+        }
     }
 
     /// The first letter of a command of two.
-    fn opens(&mut self, letter: char) -> Vec<Deed> {
+    fn opens(&mut self, letter: char) -> Vec<VimAction> {
         if letter == 'q' && self.recording.is_some() {
             self.end_recording();
             return Vec::new();
         }
         self.waits = Some(match letter {
-            'z' => Waits::Z,
-            'Z' => Waits::End,
-            '"' => Waits::Register,
-            'm' => Waits::Mark,
-            'q' => Waits::Record,
-            _ => Waits::Play,
+            'z' => PendingKey::Z,
+            'Z' => PendingKey::End,
+            '"' => PendingKey::Register,
+            'm' => PendingKey::Mark,
+            'q' => PendingKey::Record,
+            _ => PendingKey::Play,
         });
         Vec::new()
     }
 
     /// Forgets what was under way.
-    fn nothing(&mut self) -> Vec<Deed> {
+    fn nothing(&mut self) -> Vec<VimAction> {
         self.failed = true;
         let mode = self.mode;
         self.rest();
@@ -371,55 +388,66 @@ impl Vim {
         Vec::new()
     }
 
-    fn waited(&mut self, waits: Waits, letter: char, ground: &Ground<'_>, at: usize) -> Vec<Deed> {
+    fn handle_pending_key(
+        &mut self,
+        waits: PendingKey,
+        letter: char,
+        ground: &BufferView<'_>,
+        at: usize,
+    ) -> Vec<VimAction> {
         match waits {
-            Waits::Hunt { back, till } => {
-                let hunt = Hunt { letter, back, till, again: false };
+            PendingKey::Hunt { back, till } => {
+                let hunt = CharSearch { letter, back, till, again: false };
                 self.hunt = Some(hunt);
-                self.go(Motion::Letter(hunt), ground, at)
+                self.go(VimMotion::Letter(hunt), ground, at)
             }
-            Waits::Replace => self.replace(letter, ground, at),
-            Waits::Object { around } => {
+            PendingKey::Replace => self.replace_chars(letter, ground, at),
+            PendingKey::Object { around } => {
                 let before = self.operator.and_then(|(_, count)| count);
                 let count = self.count.take().unwrap_or(1) * before.unwrap_or(1);
-                let Some((range, lines)) = ground.object(letter, around, count.min(MOST), at) else {
+                let Some((range, lines)) = ground.object(letter, around, count.min(MAX_COUNT), at) else {
                     return self.nothing();
                 };
                 match self.operator.take() {
-                    Some((operator, _)) => self.act(operator, range, lines, ground, at),
+                    Some((operator, _)) => self.apply_operator(operator, range, lines, ground, at),
                     None => {
-                        self.mode = if lines { Mode::Lines } else { self.mode };
+                        self.mode = if lines { VimMode::Lines } else { self.mode };
                         self.anchor = range.start;
-                        let last =
-                            if lines { ground.line(range.end).start } else { motion::before(ground.text, range.end) };
+                        let last = if lines {
+                            ground.line(range.end).start
+                        } else {
+                            motion::previous_grapheme(ground.text, range.end)
+                        };
                         self.head = last.max(range.start);
-                        self.select(ground)
+                        self.selection_actions(ground)
                     }
                 }
             }
-            Waits::Register => {
+            PendingKey::Register => {
                 match registers::is_name(letter) {
                     true => self.registers.chosen = Some(letter),
                     false => return self.nothing(),
                 }
                 Vec::new()
             }
-            Waits::Mark => {
+            PendingKey::Mark => {
                 if !self.places.set(letter, at) {
                     return self.nothing();
                 }
                 // A capital is one place in all notes.
-                if letter.is_ascii_uppercase() { vec![Deed::Marked(letter)] } else { Vec::new() }
+                if letter.is_ascii_uppercase() { vec![VimAction::Marked(letter)] } else { Vec::new() }
             }
-            Waits::Place { line } => match self.places.get(letter).map(|at| motion::floor(ground.text, at)) {
-                Some(to) => self.go(Motion::Mark { to, line }, ground, at),
-                None if letter.is_ascii_uppercase() && self.operator.is_none() => {
-                    self.count = None;
-                    vec![Deed::Far { mark: letter, line }]
+            PendingKey::Place { line } => {
+                match self.places.get(letter).map(|at| motion::floor_grapheme(ground.text, at)) {
+                    Some(to) => self.go(VimMotion::Mark { to, line }, ground, at),
+                    None if letter.is_ascii_uppercase() && self.operator.is_none() => {
+                        self.count = None;
+                        vec![VimAction::Far { mark: letter, line }]
+                    }
+                    None => self.nothing(),
                 }
-                None => self.nothing(),
-            },
-            Waits::Record => {
+            }
+            PendingKey::Record => {
                 if !letter.is_ascii_alphanumeric() {
                     return self.nothing();
                 }
@@ -427,24 +455,24 @@ impl Vim {
                 self.recording = Some((letter, Vec::new()));
                 Vec::new()
             }
-            Waits::Play => self.play(letter),
-            Waits::Z => {
+            PendingKey::Play => self.play_macro(letter),
+            PendingKey::Z => {
                 self.count = None;
-                self.seat(letter, ground, at)
+                self.handle_scroll_key(letter, ground, at)
             }
-            Waits::End => match letter {
-                'Z' => vec![Deed::Run("note.save"), Deed::Run("note.close")],
-                'Q' => vec![Deed::Run("note.close")],
+            PendingKey::End => match letter {
+                'Z' => vec![VimAction::Run("note.save"), VimAction::Run("note.close")],
+                'Q' => vec![VimAction::Run("note.close")],
                 _ => self.nothing(),
             },
-            Waits::G => match letter {
-                'g' => self.go(Motion::Top, ground, at),
-                'e' => self.go(Motion::BackEnd { big: false }, ground, at),
-                'E' => self.go(Motion::BackEnd { big: true }, ground, at),
-                '_' => self.go(Motion::LastWord, ground, at),
+            PendingKey::G => match letter {
+                'g' => self.go(VimMotion::Top, ground, at),
+                'e' => self.go(VimMotion::BackEnd { big: false }, ground, at),
+                'E' => self.go(VimMotion::BackEnd { big: true }, ground, at),
+                '_' => self.go(VimMotion::LastWord, ground, at),
                 'j' | 'k' if self.operator.is_none() => {
                     let (down, times) = (letter == 'j', self.count.take().unwrap_or(1));
-                    vec![Deed::Rows { down, times }]
+                    vec![VimAction::Rows { down, times }]
                 }
                 'J' if self.is_visual() => self.join_selected(false, ground),
                 'J' if self.operator.is_none() => {
@@ -453,61 +481,61 @@ impl Vim {
                 }
                 'v' if self.operator.is_none() => self.reselect(ground),
                 'i' if self.operator.is_none() && !self.is_visual() => {
-                    let to = motion::floor(ground.text, self.places.get('^').unwrap_or(at));
+                    let to = motion::floor_grapheme(ground.text, self.places.get('^').unwrap_or(at));
                     let times = self.count.take().unwrap_or(1);
                     self.insert(times);
-                    vec![Deed::Place { at: to, anchor: to }]
+                    vec![VimAction::Place { at: to, anchor: to }]
                 }
                 ';' | ',' if self.operator.is_none() => {
                     let times = self.count.take().unwrap_or(1);
-                    match self.places.change(times, letter == ';') {
-                        Some(to) => self.arrive(motion::floor(ground.text, to), ground),
+                    match self.places.change_target(times, letter == ';') {
+                        Some(to) => self.arrive(motion::floor_grapheme(ground.text, to), ground),
                         None => self.nothing(),
                     }
                 }
                 't' | 'T' if self.operator.is_none() => {
                     self.count = None;
-                    vec![Deed::Run(if letter == 't' { "tab.next" } else { "tab.previous" })]
+                    vec![VimAction::Run(if letter == 't' { "tab.next" } else { "tab.previous" })]
                 }
-                'u' => self.operate(Operator::Case(Case::Lower), 'u', ground, at),
-                'U' => self.operate(Operator::Case(Case::Upper), 'U', ground, at),
-                '~' => self.operate(Operator::Case(Case::Other), '~', ground, at),
+                'u' => self.operate(VimOperator::Case(LetterCase::Lower), 'u', ground, at),
+                'U' => self.operate(VimOperator::Case(LetterCase::Upper), 'U', ground, at),
+                '~' => self.operate(VimOperator::Case(LetterCase::Other), '~', ground, at),
                 _ => self.nothing(),
             },
         }
     }
 
     /// Goes, selects, or does what waits for a motion.
-    fn go(&mut self, motion: Motion, ground: &Ground<'_>, at: usize) -> Vec<Deed> {
+    fn go(&mut self, motion: VimMotion, ground: &BufferView<'_>, at: usize) -> Vec<VimAction> {
         let (operator, before) = self.operator.take().unzip();
         let count = match (self.count.take(), before.flatten()) {
             (None, None) => None,
-            (own, before) => Some((own.unwrap_or(1) * before.unwrap_or(1)).min(MOST)),
+            (own, before) => Some((own.unwrap_or(1) * before.unwrap_or(1)).min(MAX_COUNT)),
         };
         let mut motion = motion;
         // `cw` leaves the space behind the word.
         let on_word = ground.text[at..].chars().next().is_some_and(|letter| !letter.is_whitespace());
-        if let (Some(Operator::Change), Motion::Word { big }, true) = (operator, motion, on_word) {
+        if let (Some(VimOperator::Change), VimMotion::Word { big }, true) = (operator, motion, on_word) {
             let end = ground.object(if big { 'W' } else { 'w' }, false, 1, at).map_or(at, |(range, _)| range.end);
             // Where the word ends here, its end is not the next one's.
             if count.unwrap_or(1) == 1 {
-                return self.act(Operator::Change, at..end, false, ground, at);
+                return self.apply_operator(VimOperator::Change, at..end, false, ground, at);
             }
-            motion = Motion::WordEnd { big };
+            motion = VimMotion::WordEnd { big };
         }
-        let keeps = matches!(motion, Motion::Up | Motion::Down | Motion::End);
-        let Some((mut to, mut span)) = ground.travel(motion, count, at, operator.is_none()) else {
+        let keeps = matches!(motion, VimMotion::Up | VimMotion::Down | VimMotion::End);
+        let Some((mut to, mut span)) = ground.motion_target(motion, count, at, operator.is_none()) else {
             return self.nothing();
         };
         if operator.is_none() {
-            if motion.jumps() {
-                self.places.jump(at);
+            if motion.is_jump() {
+                self.places.push_jump(at);
             }
             // Behind the last letter there is nothing to go to.
-            self.failed = to == at && matches!(motion, Motion::Left)
-                || matches!(motion, Motion::Right | Motion::Word { .. }) && ground.on_letter(to) == at;
-            if !matches!(motion, Motion::Up | Motion::Down) {
-                self.to_end = matches!(motion, Motion::End);
+            self.failed = to == at && matches!(motion, VimMotion::Left)
+                || matches!(motion, VimMotion::Right | VimMotion::Word { .. }) && ground.on_letter(to) == at;
+            if !matches!(motion, VimMotion::Up | VimMotion::Down) {
+                self.to_end = matches!(motion, VimMotion::End);
             }
         }
         if !keeps {
@@ -515,65 +543,67 @@ impl Vim {
         }
         let Some(operator) = operator else {
             match motion {
-                Motion::Up | Motion::Down => {
+                VimMotion::Up | VimMotion::Down => {
                     let column = *self.column.get_or_insert_with(|| ground.column(at));
                     to = ground.at_column(to, column);
                 }
-                Motion::End => self.column = Some(usize::MAX),
+                VimMotion::End => self.column = Some(usize::MAX),
                 _ => {}
             }
             return self.arrive(to, ground);
         };
         // A word that ends its line is deleted without the line's end.
-        if matches!(motion, Motion::Word { .. }) && to > ground.line(at).end && to <= ground.indent(to) {
+        if matches!(motion, VimMotion::Word { .. }) && to > ground.line(at).end && to <= ground.indent(to) {
             to = ground.line(at + ground.text[at..to].trim_end().len()).end;
         }
         // What goes up to the beginning of a line from that of another means whole lines.
-        if matches!(motion, Motion::Paragraph { back: false }) && to > at {
+        if matches!(motion, VimMotion::Paragraph { back: false }) && to > at {
             let whole = at <= ground.indent(at);
             let end = if ground.text[..to].ends_with('\n') { ground.line(to - 1).end } else { to };
-            (to, span) = (end, if whole { Span::Lines } else { Span::Open });
+            (to, span) = (end, if whole { MotionSpan::Lines } else { MotionSpan::Open });
         }
         let (from, to) = (at.min(to), at.max(to));
         match span {
-            Span::Open => self.act(operator, from..to, false, ground, at),
-            Span::Closed => {
-                let to = if to < ground.line(to).end { motion::after(ground.text, to) } else { to };
-                self.act(operator, from..to, false, ground, at)
+            MotionSpan::Open => self.apply_operator(operator, from..to, false, ground, at),
+            MotionSpan::Closed => {
+                let to = if to < ground.line(to).end { motion::next_grapheme(ground.text, to) } else { to };
+                self.apply_operator(operator, from..to, false, ground, at)
             }
-            Span::Lines if (operator, motion) == (Operator::Yank, Motion::Up) => {
+            MotionSpan::Lines if (operator, motion) == (VimOperator::Yank, VimMotion::Up) => {
                 let place = ground.at_column(from, ground.column(at));
-                self.act(operator, ground.line(from).start..ground.line(to).end, true, ground, place)
+                self.apply_operator(operator, ground.line(from).start..ground.line(to).end, true, ground, place)
             }
-            Span::Lines => self.act(operator, ground.line(from).start..ground.line(to).end, true, ground, at),
+            MotionSpan::Lines => {
+                self.apply_operator(operator, ground.line(from).start..ground.line(to).end, true, ground, at)
+            }
         }
     }
 
     /// The caret is there now.
-    fn arrive(&mut self, to: usize, ground: &Ground<'_>) -> Vec<Deed> {
+    fn arrive(&mut self, to: usize, ground: &BufferView<'_>) -> Vec<VimAction> {
         let to = ground.on_letter(to);
         if self.is_visual() {
             self.head = to;
-            return self.select(ground);
+            return self.selection_actions(ground);
         }
         self.placed = Some((to, to));
-        vec![Deed::Place { at: to, anchor: to }]
+        vec![VimAction::Place { at: to, anchor: to }]
     }
 
-    fn operate(&mut self, operator: Operator, letter: char, ground: &Ground<'_>, at: usize) -> Vec<Deed> {
-        if self.mode == Mode::Block {
+    fn operate(&mut self, operator: VimOperator, letter: char, ground: &BufferView<'_>, at: usize) -> Vec<VimAction> {
+        if self.mode == VimMode::Block {
             return self.on_block(operator, letter, ground);
         }
         if self.is_visual() {
-            let (range, lines) = (self.selected(ground), self.mode == Mode::Lines);
-            self.remember(letter, ground);
-            self.mode = Mode::Normal;
+            let (range, lines) = (self.selected(ground), self.mode == VimMode::Lines);
+            self.record_selection(letter, ground);
+            self.mode = VimMode::Normal;
             let times = self.count.take();
-            if let (Operator::Shift { back }, Some(times)) = (operator, times) {
+            if let (VimOperator::Shift { back }, Some(times)) = (operator, times) {
                 self.changes = true;
-                return vec![Deed::Shift { range, back, times }];
+                return vec![VimAction::Shift { range, back, times }];
             }
-            return self.act(operator, range, lines, ground, at);
+            return self.apply_operator(operator, range, lines, ground, at);
         }
         match self.operator {
             // Twice the same: whole lines.
@@ -581,11 +611,11 @@ impl Vim {
                 self.operator = None;
                 let count = self.count.take().unwrap_or(1) * before.unwrap_or(1);
                 let (mut last, start) = (at, ground.line(at).start);
-                for _ in 1..count.min(MOST) {
-                    let Some(next) = ground.step(last, true) else { break };
+                for _ in 1..count.min(MAX_COUNT) {
+                    let Some(next) = ground.next_line(last, true) else { break };
                     last = next;
                 }
-                self.act(operator, start..ground.line(last).end, true, ground, at)
+                self.apply_operator(operator, start..ground.line(last).end, true, ground, at)
             }
             Some(_) => self.nothing(),
             None => {
@@ -596,50 +626,50 @@ impl Vim {
     }
 }
 
-fn simple(letter: char) -> Option<Motion> {
+fn simple(letter: char) -> Option<VimMotion> {
     Some(match letter {
-        'h' => Motion::Left,
-        'l' | ' ' => Motion::Right,
-        'j' => Motion::Down,
-        'k' => Motion::Up,
-        '+' | '\n' => Motion::First { down: true, own: false },
-        '-' => Motion::First { down: false, own: false },
-        '_' => Motion::First { down: true, own: true },
-        '0' => Motion::Start,
-        '^' => Motion::Indent,
-        '$' => Motion::End,
-        '|' => Motion::Column,
-        'w' => Motion::Word { big: false },
-        'W' => Motion::Word { big: true },
-        'b' => Motion::Back { big: false },
-        'B' => Motion::Back { big: true },
-        'e' => Motion::WordEnd { big: false },
-        'E' => Motion::WordEnd { big: true },
-        'G' => Motion::Bottom,
-        '(' => Motion::Sentence { back: true },
-        ')' => Motion::Sentence { back: false },
-        '{' => Motion::Paragraph { back: true },
-        '}' => Motion::Paragraph { back: false },
-        '%' => Motion::Bracket,
+        'h' => VimMotion::Left,
+        'l' | ' ' => VimMotion::Right,
+        'j' => VimMotion::Down,
+        'k' => VimMotion::Up,
+        '+' | '\n' => VimMotion::First { down: true, own: false },
+        '-' => VimMotion::First { down: false, own: false },
+        '_' => VimMotion::First { down: true, own: true },
+        '0' => VimMotion::Start,
+        '^' => VimMotion::Indent,
+        '$' => VimMotion::End,
+        '|' => VimMotion::Column,
+        'w' => VimMotion::Word { big: false },
+        'W' => VimMotion::Word { big: true },
+        'b' => VimMotion::Back { big: false },
+        'B' => VimMotion::Back { big: true },
+        'e' => VimMotion::WordEnd { big: false },
+        'E' => VimMotion::WordEnd { big: true },
+        'G' => VimMotion::Bottom,
+        '(' => VimMotion::Sentence { back: true },
+        ')' => VimMotion::Sentence { back: false },
+        '{' => VimMotion::Paragraph { back: true },
+        '}' => VimMotion::Paragraph { back: false },
+        '%' => VimMotion::Bracket,
         _ => return None,
     })
 }
 
-fn operator(letter: char) -> Option<Operator> {
+fn operator(letter: char) -> Option<VimOperator> {
     Some(match letter {
-        'd' => Operator::Delete,
-        'c' => Operator::Change,
-        'y' => Operator::Yank,
-        '>' => Operator::Shift { back: false },
-        '<' => Operator::Shift { back: true },
-        '=' => Operator::Indent,
+        'd' => VimOperator::Delete,
+        'c' => VimOperator::Change,
+        'y' => VimOperator::Yank,
+        '>' => VimOperator::Shift { back: false },
+        '<' => VimOperator::Shift { back: true },
+        '=' => VimOperator::Indent,
         _ => return None,
     })
 }
 
-fn is_digit(stroke: &Stroke) -> bool {
+fn is_digit(stroke: &VimStroke) -> bool {
     match stroke {
-        Stroke::Text(text) => text.bytes().all(|byte| byte.is_ascii_digit()),
-        Stroke::Key(..) => false,
+        VimStroke::Text(text) => text.bytes().all(|byte| byte.is_ascii_digit()),
+        VimStroke::Key(..) => false,
     }
 }

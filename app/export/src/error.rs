@@ -21,8 +21,8 @@ impl ExportError {
     }
 }
 
-impl From<engine::Reject> for ExportError {
-    fn from(reject: engine::Reject) -> Self {
+impl From<engine::CommandError> for ExportError {
+    fn from(reject: engine::CommandError) -> Self {
         ExportError::usage(reject.0)
     }
 }

@@ -227,7 +227,7 @@ fn printed() -> Tints {
 
 /// Writes one note. Gives its path in the volume.
 fn note(handle: &Handle, id: DocId, form: Form, dest: &Path, progress: &Progress) -> Result<Done, ExportError> {
-    let place = handle.read(move |session| session.place(id).map(|(volume, path)| (volume, path.to_owned())))?;
+    let place = handle.read(move |session| session.locate_file(id).map(|(volume, path)| (volume, path.to_owned())))?;
     let (volume, path) = place.ok_or_else(|| ExportError::usage("the note is no longer there"))?;
     let inside = |name: String| if copy::is_folder(dest) { dest.join(name) } else { dest.to_owned() };
     let (mut missing, mut limited) = (Vec::new(), Vec::new());
@@ -267,7 +267,7 @@ fn note(handle: &Handle, id: DocId, form: Form, dest: &Path, progress: &Progress
 /// # Errors
 /// What is in the way.
 pub fn bundle(handle: &Handle, id: DocId, dest: &Path, progress: &Progress) -> Result<Done, ExportError> {
-    let place = handle.read(move |session| session.place(id).map(|(volume, path)| (volume, path.to_owned())))?;
+    let place = handle.read(move |session| session.locate_file(id).map(|(volume, path)| (volume, path.to_owned())))?;
     let (volume, path) = place.ok_or_else(|| ExportError::usage("the note is no longer there"))?;
     let root = fresh(handle, volume, dest)?;
     let (text, _) = content(handle, id)?;

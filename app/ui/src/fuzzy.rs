@@ -3,23 +3,23 @@
 
 /// A hit: how good, and the places of the letters (characters of the text).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hit {
+pub struct FuzzyMatch {
     pub score: i32,
     pub places: Vec<usize>,
 }
 
 /// A text made ready to be searched many times.
 #[derive(Clone, Debug)]
-pub struct Hay {
+pub struct FuzzyCandidate {
     letters: Vec<char>,
     /// Whether a word begins at the letter.
     begins: Vec<bool>,
 }
 
-impl Hay {
-    pub fn new(text: &str) -> Hay {
+impl FuzzyCandidate {
+    pub fn new(text: &str) -> FuzzyCandidate {
         let mut before = ' ';
-        let mut hay = Hay { letters: Vec::new(), begins: Vec::new() };
+        let mut hay = FuzzyCandidate { letters: Vec::new(), begins: Vec::new() };
         for c in text.chars() {
             let begins = !before.is_alphanumeric() || (before.is_lowercase() && c.is_uppercase());
             hay.letters.push(c.to_lowercase().next().unwrap_or(c));
@@ -30,16 +30,16 @@ impl Hay {
     }
 
     /// Looks for the letters of a query (lower case, without spaces).
-    pub fn find(&self, query: &[char]) -> Option<Hit> {
+    pub fn match_query(&self, query: &[char]) -> Option<FuzzyMatch> {
         if query.is_empty() {
-            return Some(Hit { score: 0, places: Vec::new() });
+            return Some(FuzzyMatch { score: 0, places: Vec::new() });
         }
         // From every place where the first letter stands, the greedy way; the best of these.
         let starts = self.letters.iter().enumerate().filter(|(_, c)| **c == query[0]).map(|(at, _)| at).take(16);
         starts.filter_map(|start| self.from(start, query)).max_by_key(|hit| hit.score)
     }
 
-    fn from(&self, start: usize, query: &[char]) -> Option<Hit> {
+    fn from(&self, start: usize, query: &[char]) -> Option<FuzzyMatch> {
         let (mut places, mut score, mut at) = (Vec::with_capacity(query.len()), 0_i32, start);
         for c in query {
             let next = self.next(at, *c, places.last().copied())?;
@@ -56,7 +56,7 @@ impl Hay {
             score += 4;
         }
         score -= i32::try_from(self.letters.len() / 16).unwrap_or(i32::MAX).min(8);
-        Some(Hit { score, places })
+        Some(FuzzyMatch { score, places })
     }
 
     /// The next place of a letter: right behind the last, else at the beginning of a word, else anywhere.
@@ -70,7 +70,7 @@ impl Hay {
 }
 
 /// The letters of a query.
-pub fn letters(query: &str) -> Vec<char> {
+pub fn query_chars(query: &str) -> Vec<char> {
     query.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect()
 }
 
@@ -79,9 +79,9 @@ mod tests {
     use super::*;
 
     fn order<'a>(query: &str, mut texts: Vec<&'a str>) -> Vec<&'a str> {
-        let query = letters(query);
-        texts.retain(|text| Hay::new(text).find(&query).is_some());
-        texts.sort_by_key(|text| -Hay::new(text).find(&query).map_or(0, |hit| hit.score));
+        let query = query_chars(query);
+        texts.retain(|text| FuzzyCandidate::new(text).match_query(&query).is_some());
+        texts.sort_by_key(|text| -FuzzyCandidate::new(text).match_query(&query).map_or(0, |hit| hit.score));
         texts
     }
 
@@ -90,6 +90,6 @@ mod tests {
         assert_eq!(order("rain", vec!["Brain", "Rainfall", "r a i n", "nothing"]), ["Rainfall", "Brain", "r a i n"]);
         assert_eq!(order("ra", vec!["Grand", "Run all cells", "Radio"])[0], "Radio");
         assert_eq!(order("op fold", vec!["Open folder as volume", "Go to note"]), ["Open folder as volume"]);
-        assert_eq!(Hay::new("Äpfel").find(&letters("ä")).map(|hit| hit.places), Some(vec![0]));
+        assert_eq!(FuzzyCandidate::new("Äpfel").match_query(&query_chars("ä")).map(|hit| hit.places), Some(vec![0]));
     }
 }

@@ -22,7 +22,7 @@ pub fn filter(ui: &mut Ui, query: &mut String, (name, hint): (&str, &str), butto
     let layout = egui::Layout::right_to_left(egui::Align::Center);
     let mut child = ui.new_child(UiBuilder::new().max_rect(line).id_salt("filter").layout(layout));
     child.spacing_mut().item_spacing.x = space::S;
-    let clicked = crate::controls::text_button(&mut child, button, false).clicked();
+    let clicked = crate::widgets::text_button(&mut child, button, false).clicked();
     let style = tokens::small();
     let hint = egui::RichText::new(hint).font(style.font.clone()).color(colours.muted);
     let field = egui::TextEdit::singleline(query)

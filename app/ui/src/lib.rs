@@ -5,14 +5,14 @@
     reason = "what is public here is so for sibling crates of this program; fields say what they are"
 )]
 
-pub mod controls;
-pub mod forces;
+pub mod empty_state;
+pub mod force_layout;
 pub mod fuzzy;
-pub mod hits;
 pub mod icons;
 pub mod layout;
-pub mod states;
+pub mod picker;
 pub mod text;
 pub mod time;
 pub mod toasts;
 pub mod tokens;
+pub mod widgets;

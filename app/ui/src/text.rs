@@ -30,7 +30,7 @@ pub fn absolute(path: &str) -> Option<PathBuf> {
 }
 
 /// A number with thin spaces between thousands.
-pub fn thousands(number: usize) -> String {
+pub fn format_thousands(number: usize) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (place, digit) in digits.chars().enumerate() {

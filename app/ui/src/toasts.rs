@@ -1,17 +1,17 @@
 //! Short words at the lower right: what was refused, and what happened elsewhere. They go by themselves.
 
-use super::controls::{floating, named};
+use super::widgets::{floating_frame, set_accessible_name};
 use crate::tokens::{self, Colours, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Area, Id, Order, Sense, vec2};
 
 /// How long one stays, in seconds.
-const STAYS: f64 = 4.0;
+const TOAST_SECONDS: f64 = 4.0;
 /// One with something to choose stays so much longer.
-const OFFERED: f64 = 8.0;
+const ACTION_TOAST_SECONDS: f64 = 8.0;
 /// How many are kept.
-const MOST: usize = 4;
+const MAX_TOASTS: usize = 4;
 
 struct Toast {
     text: String,
@@ -22,24 +22,24 @@ struct Toast {
 
 impl Toast {
     fn stays(&self) -> f64 {
-        if self.offer.is_some() { STAYS + OFFERED } else { STAYS }
+        if self.offer.is_some() { TOAST_SECONDS + ACTION_TOAST_SECONDS } else { TOAST_SECONDS }
     }
 }
 
 /// The toasts that are there.
 #[derive(Default)]
-pub struct Toasts {
+pub struct ToastStack {
     all: Vec<Toast>,
 }
 
-impl Toasts {
+impl ToastStack {
     /// Adds one, unless it says what the last one says.
-    pub fn say(&mut self, text: impl Into<String>) {
+    pub fn show_message(&mut self, text: impl Into<String>) {
         self.add(text.into(), None);
     }
 
     /// Adds one with a word to click that means a command of the table.
-    pub fn offer(&mut self, text: impl Into<String>, word: &'static str, command: &'static str) {
+    pub fn show_with_action(&mut self, text: impl Into<String>, word: &'static str, command: &'static str) {
         self.add(text.into(), Some((word, command)));
     }
 
@@ -50,7 +50,7 @@ impl Toasts {
             Some(old) => old.since = None,
             None => self.all.push(Toast { text, since: None, offer }),
         }
-        if self.all.len() > MOST {
+        if self.all.len() > MAX_TOASTS {
             self.all.remove(0);
         }
     }
@@ -67,7 +67,7 @@ impl Toasts {
         let bottom = vec2(-space::L, -(tokens::size::STATUS + space::L));
         Area::new(Id::unique("toasts")).order(Order::Tooltip).anchor(Align2::RIGHT_BOTTOM, bottom).show(ctx, |ui| {
             for (index, Toast { text, offer, .. }) in self.all.iter().enumerate() {
-                let frame = floating(colours, dark).inner_margin(egui::Margin::symmetric(16, 12));
+                let frame = floating_frame(colours, dark).inner_margin(egui::Margin::symmetric(16, 12));
                 let response = frame
                     .show(ui, |ui| {
                         ui.set_max_width(360.0);
@@ -77,14 +77,14 @@ impl Toasts {
                         if let Some((word, command)) = offer {
                             let (rect, _) = ui.allocate_exact_size(vec2(60.0, 24.0), Sense::hover());
                             let id = ui.scope_id().with(("toast", index));
-                            if super::controls::word_button(ui, rect, id, word, word).clicked() {
+                            if super::widgets::word_button(ui, rect, id, word, word).clicked() {
                                 (chosen, closed) = (Some(*command), Some(index));
                             }
                         }
                     })
                     .response;
                 let response = if offer.is_none() { response.interact(Sense::click()) } else { response };
-                named(&response, Role::Button, &format!("Dismiss: {text}"));
+                set_accessible_name(&response, Role::Button, &format!("Dismiss: {text}"));
                 if response.clicked() {
                     closed = Some(index);
                 }
@@ -94,7 +94,8 @@ impl Toasts {
         if let Some(index) = closed {
             self.all.remove(index);
         }
-        let next = self.all.iter().filter_map(|toast| Some(toast.since? + toast.stays() - now)).fold(STAYS, f64::min);
+        let next =
+            self.all.iter().filter_map(|toast| Some(toast.since? + toast.stays() - now)).fold(TOAST_SECONDS, f64::min);
         ctx.request_repaint_after(std::time::Duration::from_secs_f64(next.max(0.0) + 0.01));
         chosen
     }

@@ -1,6 +1,6 @@
 //! The agenda: the tasks of all notes by their day. A box that is clicked edits the task's note.
 
-use super::page::Action;
+use super::page::PageAction;
 use super::tree::shown_name;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -11,13 +11,13 @@ use host::clock;
 use std::collections::BTreeSet;
 use text::markdown::dialect;
 use text::task::{Day, NORMAL};
-use ui::controls::{self, clipped, named};
 use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::widgets::{self, paint_clipped_text, set_accessible_name};
 
 /// Notes are named in a column as wide as this, at most.
-const NAMES: f32 = 120.0;
+const MAX_NOTE_NAME_WIDTH: f32 = 120.0;
 
-enum Line {
+enum AgendaRow {
     Title(When, usize),
     /// A task, and how its words are shown.
     Task(Entry, String),
@@ -25,15 +25,15 @@ enum Line {
 
 /// The agenda as it was made last.
 #[derive(Default)]
-pub(super) struct Agenda {
+pub(super) struct AgendaPage {
     query: String,
     done: bool,
     made: Option<(Vec<u64>, String, bool, Day)>,
-    lines: Vec<Line>,
+    lines: Vec<AgendaRow>,
     folded: BTreeSet<&'static str>,
 }
 
-impl Agenda {
+impl AgendaPage {
     fn refresh(&mut self, session: &Session, today: Day) {
         let state: Vec<u64> = session.volumes().map(|volume| volume.links.revision()).collect();
         let key = (state, self.query.clone(), self.done, today);
@@ -48,11 +48,11 @@ impl Agenda {
             groups.entry(When::of(&entry.task, today)).or_default().push(entry);
         }
         for (when, entries) in groups {
-            self.lines.push(Line::Title(when, entries.len()));
+            self.lines.push(AgendaRow::Title(when, entries.len()));
             if !self.folded.contains(when.title()) {
                 let shown = |entry: Entry| {
                     let words = dialect::words(&entry.task.text);
-                    Line::Task(entry, words)
+                    AgendaRow::Task(entry, words)
                 };
                 self.lines.extend(entries.into_iter().map(shown));
             }
@@ -60,7 +60,7 @@ impl Agenda {
     }
 
     /// Draws it.
-    pub(super) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<Action>) {
+    pub(super) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PageAction>) {
         let today = clock::today();
         let colours = Colours::of(ui);
         let width = size::COLUMN.min(ui.available_width() - 2.0 * space::XL);
@@ -94,13 +94,13 @@ impl Agenda {
                     let rect =
                         Rect::from_x_y_ranges(rect.left() + margin..=rect.left() + margin + width, rect.y_range());
                     match line {
-                        Line::Title(when, count) => {
+                        AgendaRow::Title(when, count) => {
                             title(ui, rect, &response, *when, *count);
                             if response.clicked() {
                                 folded = Some(when.title());
                             }
                         }
-                        Line::Task(entry, words) => task(ui, rect, &response, (entry, words), today, actions),
+                        AgendaRow::Task(entry, words) => task(ui, rect, &response, (entry, words), today, actions),
                     }
                 }
             },
@@ -119,12 +119,12 @@ fn title(ui: &Ui, rect: Rect, response: &egui::Response, when: When, count: usiz
     let colour = if when == When::Overdue { colours.bad } else { colours.ink };
     let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
     let at = pos2(rect.left(), rect.bottom() - 24.0);
-    let width = clipped(ui, at, rect.width(), when.title(), &style, colour);
+    let width = paint_clipped_text(ui, at, rect.width(), when.title(), &style, colour);
     let count_at = pos2(at.x + width + space::S, at.y + 2.0);
-    clipped(ui, count_at, 80.0, &count.to_string(), &tokens::caption(), colours.muted);
+    paint_clipped_text(ui, count_at, 80.0, &count.to_string(), &tokens::caption(), colours.muted);
     ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
-    controls::ring(ui, response, CORNER);
-    named(response, Role::Heading, &format!("{}: {count}", when.title()));
+    widgets::paint_focus_ring(ui, response, CORNER);
+    set_accessible_name(response, Role::Heading, &format!("{}: {count}", when.title()));
 }
 
 fn task(
@@ -133,22 +133,22 @@ fn task(
     response: &egui::Response,
     (entry, words): (&Entry, &str),
     today: Day,
-    actions: &mut Vec<Action>,
+    actions: &mut Vec<PageAction>,
 ) {
     let colours = Colours::of(ui);
     let task = &entry.task;
     if response.hovered() {
         ui.painter().rect_filled(rect.expand2(vec2(space::S, 0.0)), CORNER, colours.hover(colours.paper));
     }
-    controls::ring(ui, response, CORNER);
-    named(response, Role::Link, words);
+    widgets::paint_focus_ring(ui, response, CORNER);
+    set_accessible_name(response, Role::Link, words);
     let middle = rect.center().y;
     let square = Rect::from_center_size(pos2(rect.left() + 8.0, middle), Vec2::splat(16.0));
     let id = ui.scope_id().with(("task", entry.note, task.at));
     let check = ui.interact(square.expand(6.0), id, Sense::click());
     let done = task.is_done();
     check.widget_info(|| egui::WidgetInfo::selected(Role::CheckBox, true, done, words));
-    controls::ring(ui, &check, CORNER);
+    widgets::paint_focus_ring(ui, &check, CORNER);
     if done {
         ui.painter().rect_filled(square, 4.0, colours.ok);
         let tick = ui::icons::CHECK;
@@ -166,14 +166,14 @@ fn task(
             _ => ("low", colours.muted),
         };
         let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 12.0), line: 16.0 };
-        left += clipped(ui, pos2(left, middle - 8.0), 40.0, mark, &style, colour) + space::S;
+        left += paint_clipped_text(ui, pos2(left, middle - 8.0), 40.0, mark, &style, colour) + space::S;
     }
     let mut right = rect.right();
     let name = shown_name(entry.path.rsplit('/').next().unwrap_or(&entry.path));
     // Days and notes stand below one another.
-    let room = (rect.width() * 0.22).min(NAMES);
+    let room = (rect.width() * 0.22).min(MAX_NOTE_NAME_WIDTH);
     let wide = ui.painter().layout_no_wrap(name.to_owned(), tokens::caption().font, colours.muted).size().x.min(room);
-    clipped(ui, pos2(right - wide, middle - 8.0), room, name, &tokens::caption(), colours.muted);
+    paint_clipped_text(ui, pos2(right - wide, middle - 8.0), room, name, &tokens::caption(), colours.muted);
     right -= room + space::L;
     if let Some(day) = task.day() {
         let late = day < today && !done;
@@ -189,12 +189,12 @@ fn task(
     }
     right -= space::XS;
     let colour = if done { colours.muted } else { colours.ink };
-    clipped(ui, pos2(left, middle - 10.0), right - left, words, &tokens::small(), colour);
+    paint_clipped_text(ui, pos2(left, middle - 10.0), right - left, words, &tokens::small(), colour);
     if check.clicked() {
         let (note, at, words) = (entry.note, task.at, task.text.clone());
-        actions.push(Action::Do(Command::Check { note, at, words, today }));
+        actions.push(PageAction::Do(Command::Check { note, at, words, today }));
     } else if response.clicked() {
-        actions.push(Action::OpenAt(entry.note, task.at));
+        actions.push(PageAction::OpenAt(entry.note, task.at));
     }
 }
 

@@ -1,45 +1,48 @@
 //! What the commands and pages of the agent do in the window.
 
-use super::Window;
-use super::page::Action;
-use super::views::View;
-use agent_ui::agent::{Asked, Branches, Changes, Timeline, Tools, Wanted, approvals, called, volume, works};
+use super::AppWindow;
+use super::page::PageAction;
+use super::pages::PageView;
+use agent_ui::agent::{
+    AgentCommand, AgentPanelAction, BranchesPage, ChangesPage, TimelinePage, ToolsPage, approvals, called, volume,
+    works,
+};
 use agent_ui::panel_action::PanelAction;
 use eframe::egui;
 use egui::Ui;
-use engine::{Command, Run};
+use engine::{AgentRun, Command};
 use store::{DocId, MessageId, StepId};
 
-impl Window {
+impl AppWindow {
     /// Draws the panel.
-    pub(super) fn show_agent(&mut self, ui: &mut Ui, actions: &mut Vec<Action>) {
-        let Window { driver, agent, here, .. } = self;
+    pub(super) fn show_agent(&mut self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
+        let AppWindow { driver, agent, active_pane: here, .. } = self;
         let Some(driver) = driver.as_ref() else { return };
         let session = driver.session();
         let goal = agent.goal(session, here.note);
         let mut asked = Vec::new();
-        agent.before.step(ui.ctx(), driver, goal, &mut asked);
+        agent.before.poll_recall(ui.ctx(), driver, goal, &mut asked);
         let wanted = agent.show(ui, session, here.note, &mut asked);
-        actions.extend(asked.into_iter().map(Action::from));
+        actions.extend(asked.into_iter().map(PageAction::from));
         let Some(wanted) = wanted else { return };
         match wanted {
-            Wanted::Send => self.ask_agent(),
-            Wanted::Stop(run) => _ = self.send(Command::CancelRun { run }),
-            Wanted::Fork(at) => {
+            AgentPanelAction::Send => self.ask_agent(),
+            AgentPanelAction::Stop(run) => _ = self.send(Command::CancelRun { run }),
+            AgentPanelAction::Fork(at) => {
                 let new = DocId::random(rand::random());
                 if let Some(session) = self.agent.session
                     && self.send(Command::ForkSession { session, at, new })
                 {
                     self.agent.turn(Some(new));
-                    self.toasts.say("This is a session of its own now.");
+                    self.toasts.show_message("This is a session of its own now.");
                 }
             }
-            Wanted::Title(title) => {
+            AgentPanelAction::Title(title) => {
                 if let Some(session) = self.agent.session {
                     self.send(Command::DescribeSession { session, title: Some(title), closed: None });
                 }
             }
-            Wanted::Session(session) => self.agent.turn(Some(session)),
+            AgentPanelAction::Session(session) => self.agent.turn(Some(session)),
         }
         ui.ctx().request_repaint();
     }
@@ -48,8 +51,8 @@ impl Window {
     fn ask_agent(&mut self) {
         let Some(session) = self.session() else { return };
         let conversation = self.agent.session.and_then(|id| session.agents().session(id));
-        let Some(volume) = volume(session, self.here.note, conversation) else {
-            self.toasts.say("An agent works in a folder: open one first.");
+        let Some(volume) = volume(session, self.active_pane.note, conversation) else {
+            self.toasts.show_message("An agent works in a folder: open one first.");
             return;
         };
         let agent = called(session, &self.agent.composer.text);
@@ -58,7 +61,7 @@ impl Window {
             (DocId::random(rand::random()), self.agent.session.unwrap_or_else(|| DocId::random(rand::random())));
         let text = self.agent.composer.text.trim().to_owned();
         // The first message in other words begins a branch beside it.
-        let (note, parent) = (self.here.note, parent.map(|parent| parent.unwrap_or(MessageId::BEGINNING)));
+        let (note, parent) = (self.active_pane.note, parent.map(|parent| parent.unwrap_or(MessageId::BEGINNING)));
         let recall = self.agent.before.recall();
         let ask = Command::Ask {
             run,
@@ -73,7 +76,7 @@ impl Window {
             recall,
         };
         if self.send(ask) {
-            self.agent.composer.sent();
+            self.agent.composer.take_message();
             self.agent.before.clear();
             self.agent.turn(Some(session));
             self.agent.waits = Some((run, text));
@@ -81,55 +84,55 @@ impl Window {
     }
 
     /// Performs a command that concerns the agent.
-    pub(super) fn run_agent(&mut self, asked: Asked) {
+    pub(super) fn run_agent(&mut self, asked: AgentCommand) {
         let Some(agents) = self.driver.as_ref().map(|driver| driver.session().agents()) else { return };
         let run = self.agent.run(agents);
         let busy = run.and_then(|run| agents.run(run)).filter(|run| works(run)).map(|run| run.id);
         match asked {
-            Asked::Panel => {
+            AgentCommand::Panel => {
                 let shown = self.prefs.right_open && self.agent.shown;
                 self.show_agent_panel(!shown);
             }
-            Asked::New => {
+            AgentCommand::New => {
                 self.agent.turn(None);
                 self.show_agent_panel(true);
             }
-            Asked::Stop => match busy {
+            AgentCommand::Stop => match busy {
                 Some(run) => _ = self.send(Command::CancelRun { run }),
-                None => self.toasts.say("The agent is not at work."),
+                None => self.toasts.show_message("The agent is not at work."),
             },
-            Asked::Resume => {
+            AgentCommand::Resume => {
                 let limit =
                     run.and_then(|run| agents.run(run)).is_some_and(|run| run.about.iteration >= run.about.limit);
                 let more = limit.then_some(20);
                 match run {
                     Some(run) => _ = self.send(Command::ResumeRun { run, more, budget: None }),
-                    None => self.toasts.say("Nothing was asked yet."),
+                    None => self.toasts.show_message("Nothing was asked yet."),
                 }
             }
-            Asked::Decide { allow } => match approvals::decide_first(agents.open_runs(), allow) {
+            AgentCommand::Decide { allow } => match approvals::decide_first(agents.open_runs(), allow) {
                 Some(PanelAction::Do(command)) => _ = self.send(command),
-                _ => self.toasts.say("Nothing waits for a word."),
+                _ => self.toasts.show_message("Nothing waits for a word."),
             },
-            Asked::Timeline | Asked::Changes => match run {
+            AgentCommand::Timeline | AgentCommand::Changes => match run {
                 Some(run) => {
                     self.send(Command::OpenRun { run });
                     self.view = Some(match asked {
-                        Asked::Changes => View::Changes(Changes::new(run)),
-                        _ => View::Timeline(Box::new(Timeline::new(run))),
+                        AgentCommand::Changes => PageView::Changes(ChangesPage::new(run)),
+                        _ => PageView::Timeline(Box::new(TimelinePage::new(run))),
                     });
                 }
-                None => self.toasts.say("Nothing was asked yet."),
+                None => self.toasts.show_message("Nothing was asked yet."),
             },
-            Asked::Tools => self.view = Some(View::Tools(Tools::default())),
-            Asked::Branches => {
+            AgentCommand::Tools => self.view = Some(PageView::Tools(ToolsPage::default())),
+            AgentCommand::Branches => {
                 let newest = || agents.sessions().max_by_key(|(_, line)| line.updated).map(|(id, _)| id);
                 match self.agent.session.or_else(newest) {
                     Some(session) => {
                         self.send(Command::OpenSession { session });
-                        self.view = Some(View::Branches(Branches::new(session)));
+                        self.view = Some(PageView::Branches(BranchesPage::new(session)));
                     }
-                    None => self.toasts.say("There is no session yet."),
+                    None => self.toasts.show_message("There is no session yet."),
                 }
             }
         }
@@ -140,7 +143,7 @@ impl Window {
         let Some(agents) = self.driver.as_ref().map(|driver| driver.session().agents()) else { return false };
         if agents.runs().any(|(run, _)| run == doc) {
             self.send(Command::OpenRun { run: doc });
-            self.view = Some(View::Timeline(Box::new(Timeline::at(doc, part.parse().ok()))));
+            self.view = Some(PageView::Timeline(Box::new(TimelinePage::at(doc, part.parse().ok()))));
             return true;
         }
         if !agents.sessions().any(|(session, _)| session == doc) {
@@ -163,20 +166,20 @@ impl Window {
 
     /// Begins a message to the agent of this name.
     pub(super) fn call_agent(&mut self, name: &str) {
-        self.agent.composer.call(name);
+        self.agent.composer.mention_agent(name);
         self.show_agent_panel(true);
     }
 
     /// Shows a step of a run on its timeline.
     pub(super) fn show_step(&mut self, run: DocId, step: StepId) {
         self.send(Command::OpenRun { run });
-        self.view = Some(View::Timeline(Box::new(Timeline::at(run, Some(step)))));
+        self.view = Some(PageView::Timeline(Box::new(TimelinePage::at(run, Some(step)))));
     }
 
     /// Shows what waits for the user's word.
-    pub(super) fn show_waiting(&mut self) {
+    pub(super) fn show_pending_decision(&mut self) {
         let Some(agents) = self.driver.as_ref().map(|driver| driver.session().agents()) else { return };
-        let waits = |run: &&Run| run.about.ending.is_none() && run.pending().next().is_some();
+        let waits = |run: &&AgentRun| run.about.ending.is_none() && run.pending().next().is_some();
         let sessions: Vec<DocId> = agents.open_runs().filter(waits).map(|run| run.about.session).collect();
         if self.agent.session.is_none_or(|session| !sessions.contains(&session)) {
             self.agent.turn(sessions.first().copied());

@@ -1,37 +1,37 @@
 //! Cells: a box for the code with a gutter at its left, what came out straight below. Draws and says what was asked
 //! for; running is the session's.
 
-use super::figure::Figures;
-use super::outputs::{self, Outputs, Views};
-use super::page::Action;
-use editor::render::Pen;
+use super::figure::PageFigures;
+use super::outputs::{self, OutputLayout, OutputViewState};
+use super::page::PageAction;
+use editor::render::TextStyleContext;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text_selection::LabelSelectionState;
 use egui::{Align2, Color32, Galley, Pos2, Rect, Sense, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
-use engine::{Command, Note, Question, Stale};
+use engine::{Command, Note, Stale, StdinRequest};
 use std::collections::{HashMap, HashSet};
 use store::{BlockId, Execution, Status};
-use ui::controls::{clipped, named, ring, word_button};
 use ui::icons;
 use ui::tokens::{self, CORNER, space};
+use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name, word_button};
 
 /// The room above and below code in its box.
-pub(super) const PAD: f32 = space::S;
+pub(super) const CELL_PADDING: f32 = space::S;
 /// The box reaches this far to the left of the column where it has a gutter, and without one.
-const GUTTERED: f32 = tokens::size::GUTTER + space::L;
-const BARE: f32 = space::M;
+const CELL_OUTSET_WITH_GUTTER: f32 = tokens::size::GUTTER + space::L;
+const CELL_OUTSET_WITHOUT_GUTTER: f32 = space::M;
 /// How often a running cell's ring turns on.
-const TURN: std::time::Duration = std::time::Duration::from_millis(100);
+const SPINNER_FRAME_INTERVAL: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// The box around code of a height, at the column's left top.
 pub(super) fn code_box(origin: Pos2, column: f32, height: f32, gutter: bool) -> Rect {
-    let left = if gutter { GUTTERED } else { BARE };
-    Rect::from_min_max(origin - vec2(left, 0.0), origin + vec2(column + space::M, height + 2.0 * PAD))
+    let left = if gutter { CELL_OUTSET_WITH_GUTTER } else { CELL_OUTSET_WITHOUT_GUTTER };
+    Rect::from_min_max(origin - vec2(left, 0.0), origin + vec2(column + space::M, height + 2.0 * CELL_PADDING))
 }
 
 /// A cell as it is drawn now.
-pub(super) struct Shown<'a> {
+pub(super) struct CellFrame<'a> {
     /// Which.
     pub(super) cell: BlockId,
     /// Counted from 1.
@@ -48,22 +48,22 @@ pub(super) struct Shown<'a> {
 
 /// What is kept of cells from frame to frame.
 #[derive(Default)]
-pub(super) struct Cells {
-    outputs: HashMap<BlockId, Outputs>,
+pub(super) struct CellViews {
+    outputs: HashMap<BlockId, OutputLayout>,
     /// How their outputs are looked at.
-    views: HashMap<BlockId, Views>,
+    views: HashMap<BlockId, OutputViewState>,
     /// How somebody looks at figures.
-    pub(super) figures: Figures,
+    pub(super) figures: PageFigures,
     /// Cells whose output is unfolded.
     open: HashSet<BlockId>,
     /// What a cell asks, and the answer so far.
-    answer: Option<(Question, String)>,
+    answer: Option<(StdinRequest, String)>,
 }
 
-impl Cells {
+impl CellViews {
     /// Forgets all; another note is shown.
     pub(super) fn clear(&mut self) {
-        *self = Cells::default();
+        *self = CellViews::default();
     }
 
     /// Forgets what was laid out.
@@ -73,11 +73,11 @@ impl Cells {
     }
 
     /// How high a cell's output is, with the room above it.
-    pub(super) fn output_height(&mut self, note: &Note, cell: BlockId, width: f32, pen: Pen<'_>) -> f32 {
+    pub(super) fn output_height(&mut self, note: &Note, cell: BlockId, width: f32, pen: TextStyleContext<'_>) -> f32 {
         let Some(run) = note.execution(cell) else { return 0.0 };
         let old = self.outputs.remove(&cell);
         let how = (self.open.contains(&cell), note.outputs_changed());
-        let outputs = Outputs::of(old, run, how, self.views.entry(cell).or_default(), width, pen);
+        let outputs = OutputLayout::layout_outputs(old, run, how, self.views.entry(cell).or_default(), width, pen);
         let height = taken(&outputs);
         self.outputs.insert(cell, outputs);
         let asks = if question(note, cell).is_some() { tokens::size::HIT + 2.0 * space::S } else { 0.0 };
@@ -85,14 +85,14 @@ impl Cells {
     }
 
     /// What a running cell asks, with a field for the answer, below what it has printed.
-    pub(super) fn question(
+    pub(super) fn show_question(
         &mut self,
         ui: &mut Ui,
         note: &Note,
         shown: (BlockId, usize),
         origin: Pos2,
         width: f32,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<PageAction>,
     ) {
         let (cell, number) = shown;
         let Some(question) = question(note, cell) else { return };
@@ -107,7 +107,7 @@ impl Cells {
         let style = tokens::code();
         let prompt = typeset::printed::plain(question.prompt.lines().last().unwrap_or(""));
         let at = pos2(line.left(), line.center().y - style.line / 2.0);
-        let used = clipped(ui, at, line.width() * 0.6, &prompt, &style, colours.ink);
+        let used = paint_clipped_text(ui, at, line.width() * 0.6, &prompt, &style, colours.ink);
         let gap = if used > 0.0 { space::S } else { 0.0 };
         let field = Rect::from_min_max(pos2(line.left() + used + gap, line.top()), line.max);
         let edit = egui::TextEdit::singleline(text)
@@ -124,22 +124,28 @@ impl Cells {
             response.request_focus();
         }
         if response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter)) {
-            actions.push(Action::Do(Command::Answer { note: note.id, text: std::mem::take(text) }));
+            actions.push(PageAction::Do(Command::Answer { note: note.id, text: std::mem::take(text) }));
             self.answer = None;
         }
     }
 
     /// The box of a cell, its gutter and its buttons.
-    pub(super) fn frame(&mut self, ui: &mut Ui, note: &Note, shown: Shown<'_>, actions: &mut Vec<Action>) {
-        let Shown { cell, number, area, first, focused, elsewhere } = shown;
+    pub(super) fn show_cell_frame(
+        &mut self,
+        ui: &mut Ui,
+        note: &Note,
+        shown: CellFrame<'_>,
+        actions: &mut Vec<PageAction>,
+    ) {
+        let CellFrame { cell, number, area, first, focused, elsewhere } = shown;
         let colours = tokens::Colours::of(ui);
         let run = note.execution(cell);
-        let busy = note.runs_here(cell);
+        let busy = note.is_running_here(cell);
         if focused {
             let stroke = Stroke::new(tokens::size::RING, colours.accent);
             ui.painter().rect_stroke(area, CORNER, stroke, StrokeKind::Outside);
         }
-        let middle = area.min + vec2(space::S + tokens::size::GUTTER / 2.0, PAD + tokens::code().line / 2.0);
+        let middle = area.min + vec2(space::S + tokens::size::GUTTER / 2.0, CELL_PADDING + tokens::code().line / 2.0);
         let button = Rect::from_center_size(middle, Vec2::splat(tokens::size::HIT));
         let id = ui.scope_id().with(("run", cell));
         let response = ui.interact(button, id, Sense::click());
@@ -148,7 +154,7 @@ impl Cells {
             None if busy => format!("Stop cell {number}"),
             None => format!("Run cell {number}"),
         };
-        named(&response, Role::Button, &name);
+        set_accessible_name(&response, Role::Button, &name);
         let active = response.hovered() || response.has_focus() || ui.rect_contains_pointer(area);
         if response.hovered() {
             ui.painter().rect_filled(button, CORNER, colours.hover(colours.sunken));
@@ -162,10 +168,10 @@ impl Cells {
             Some(who) => turning(ui, middle, colours.person(who), colours.line),
             None => self.glyph(ui, middle, run, stale.is_some(), active, response.hovered()),
         }
-        ring(ui, &response, CORNER);
+        paint_focus_ring(ui, &response, CORNER);
         if response.clicked() {
             let note = note.id;
-            actions.push(Action::Do(if busy { Command::Interrupt { note } } else { Command::Run { note, cell } }));
+            actions.push(PageAction::Do(if busy { Command::Interrupt { note } } else { Command::Run { note, cell } }));
         }
         if response.hovered() || response.has_focus() {
             let mut words = hint(run, stale.as_ref(), &name);
@@ -176,7 +182,7 @@ impl Cells {
             caption(ui, area, run, stale.as_ref(), first, elsewhere);
         }
         if busy || elsewhere.is_some() {
-            ui.ctx().request_repaint_after(TURN);
+            ui.ctx().request_repaint_after(SPINNER_FRAME_INTERVAL);
         }
     }
 
@@ -202,7 +208,7 @@ impl Cells {
     }
 
     /// Folds what a cell printed away, or shows it.
-    pub(super) fn fold(&mut self, cell: BlockId) {
+    pub(super) fn toggle_output_fold(&mut self, cell: BlockId) {
         let views = self.views.entry(cell).or_default();
         views.folded = !views.folded;
         views.version += 1;
@@ -218,8 +224,8 @@ impl Cells {
         origin: Pos2,
         width: f32,
         selected: bool,
-        actions: &mut Vec<Action>,
-        pen: Pen<'_>,
+        actions: &mut Vec<PageAction>,
+        pen: TextStyleContext<'_>,
     ) {
         let Some(outputs) = self.outputs.get(&cell).filter(|outputs| outputs.height > 0.0) else { return };
         let colours = tokens::Colours::of(ui);
@@ -248,10 +254,10 @@ impl Cells {
             );
             for (index, (place, cell, line)) in text.places.iter().enumerate() {
                 let link = ui.interact(place.translate(at.to_vec2()), id.with(index), Sense::click());
-                named(&link, Role::Link, &format!("Line {line} of cell {cell}"));
-                ring(ui, &link, CORNER);
+                set_accessible_name(&link, Role::Link, &format!("Line {line} of cell {cell}"));
+                paint_focus_ring(ui, &link, CORNER);
                 if link.on_hover_cursor(egui::CursorIcon::PointingHand).clicked() {
-                    actions.push(Action::ToLine { cell: *cell, line: *line });
+                    actions.push(PageAction::ToLine { cell: *cell, line: *line });
                 }
             }
         }
@@ -280,7 +286,10 @@ impl Cells {
                 };
             }
         }
-        let area = Rect::from_min_max(origin - vec2(BARE, 0.0), pos2(origin.x + width + BARE, bottom));
+        let area = Rect::from_min_max(
+            origin - vec2(CELL_OUTSET_WITHOUT_GUTTER, 0.0),
+            pos2(origin.x + width + CELL_OUTSET_WITHOUT_GUTTER, bottom),
+        );
         let over = ui.rect_contains_pointer(area);
         let fold = if views.folded { ("Show", icons::CARET_RIGHT) } else { ("Fold", icons::CARET_DOWN) };
         let buttons = [(fold.0, fold.1), ("Save", icons::FLOPPY), ("Copy", icons::COPY)];
@@ -289,18 +298,18 @@ impl Cells {
             let right = area.right() - 34.0 - (buttons.len() - 1 - place) as f32 * tokens::size::HIT;
             let button = Rect::from_min_size(pos2(right, area.top() - space::XS), Vec2::splat(tokens::size::HIT));
             let response = ui.interact(button, ui.scope_id().with((place, "output", cell)), Sense::click());
-            named(&response, Role::Button, &format!("{does} output of cell {number}"));
+            set_accessible_name(&response, Role::Button, &format!("{does} output of cell {number}"));
             if over || response.has_focus() || (place == 0 && views.folded) {
                 let colour = if response.hovered() { colours.hover(colours.paper) } else { colours.paper };
                 ui.painter().rect_filled(button, CORNER, colour);
                 let font = tokens::icon(tokens::size::ICON);
                 ui.painter().text(button.center(), Align2::CENTER_CENTER, icon, font, colours.muted);
             }
-            ring(ui, &response, CORNER);
+            paint_focus_ring(ui, &response, CORNER);
             let response = response.on_hover_text(format!("{does} output"));
             match (response.clicked(), place) {
                 (true, 0) => (views.folded, views.version) = (!views.folded, views.version + 1),
-                (true, 1) => actions.push(Action::SaveOutput(cell)),
+                (true, 1) => actions.push(PageAction::SaveOutput(cell)),
                 (true, _) => ui.copy_text(outputs.text.clone()),
                 (false, _) => {}
             }
@@ -309,12 +318,12 @@ impl Cells {
 }
 
 /// What a cell asks, if it runs and does.
-fn question(note: &Note, cell: BlockId) -> Option<&Question> {
-    note.question().filter(|question| note.execution(cell).is_some_and(|run| run.id == question.execution))
+fn question(note: &Note, cell: BlockId) -> Option<&StdinRequest> {
+    note.stdin_request().filter(|question| note.execution(cell).is_some_and(|run| run.id == question.execution))
 }
 
 /// The height that outputs take, with the room around them.
-fn taken(outputs: &Outputs) -> f32 {
+fn taken(outputs: &OutputLayout) -> f32 {
     let more = if outputs.lines > 0 { tokens::size::HIT } else { 0.0 };
     if outputs.height == 0.0 {
         return 0.0;
@@ -375,13 +384,13 @@ fn caption(
     };
     let galley = ui.painter().layout_no_wrap(text, tokens::tabular(12.0), colour);
     let used = first.and_then(|first| first.rows.first()).map_or(0.0, |row| row.rect().width());
-    let column = area.width() - GUTTERED - space::M;
+    let column = area.width() - CELL_OUTSET_WITH_GUTTER - space::M;
     if used + galley.size().x + space::L > column {
         return;
     }
     let at = pos2(
         area.right() - space::M - galley.size().x,
-        area.top() + PAD + (tokens::code().line - galley.size().y) / 2.0,
+        area.top() + CELL_PADDING + (tokens::code().line - galley.size().y) / 2.0,
     );
     ui.painter().galley(at, galley, colour);
 }

@@ -1,41 +1,41 @@
 //! A collection on its page: its views as tabs, what narrows and orders them, and the table or the cards below. What is
 //! done here is written into the `.base` file or into the notes' properties, one value at a time.
 
-mod bar;
 mod cards;
 mod cell;
-pub(super) mod desk;
-mod inset;
+mod embed;
 mod list;
+pub(super) mod query_worker;
 mod table;
+mod toolbar;
 
-use super::Window;
-use super::page::Action;
+use super::AppWindow;
+use super::page::PageAction;
 use collection::{Base, Change, Row, Table, changed};
-use desk::{Answer, Asked};
 use eframe::egui;
 use egui::{Align2, Rect, Ui};
+pub(super) use embed::{CollectionEmbeds, HeldCollections};
 use engine::{Command, Note, Session};
 use host::clock;
-pub(super) use inset::{Held, Insets};
+use query_worker::{CollectionAnswer, CollectionQuery};
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use store::DocId;
 use text::splice;
-use ui::states;
+use ui::empty_state;
 use ui::tokens::{self, Colours, space};
 
 /// A line of a table: a group's name, or a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum TableLine {
     Group(usize),
     Row(usize),
 }
 
 /// A cell that is edited.
-struct Editing {
+struct CellEditor {
     file: DocId,
     column: String,
     text: String,
@@ -48,7 +48,7 @@ struct Editing {
 
 /// Where a collection's text stands.
 #[derive(Clone, Copy)]
-pub(super) struct Source<'a> {
+pub(super) struct CollectionSource<'a> {
     /// The note that holds it.
     note: &'a Note,
     /// Which part of that note it is, and where that begins; `None`: it is all of it.
@@ -57,10 +57,10 @@ pub(super) struct Source<'a> {
     inside: Option<DocId>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> CollectionSource<'a> {
     /// A collection that is a file, on its page.
-    pub(super) fn file(note: &'a Note) -> Source<'a> {
-        Source { note, part: None, inside: None }
+    pub(super) fn file(note: &'a Note) -> CollectionSource<'a> {
+        CollectionSource { note, part: None, inside: None }
     }
 
     fn text(&self) -> String {
@@ -75,7 +75,7 @@ impl<'a> Source<'a> {
 
 /// A collection's page.
 #[derive(Default)]
-pub(super) struct Collection {
+pub(super) struct CollectionPage {
     /// What was read: of which note at which revision, from where on, and the hash of its text.
     read: Option<(DocId, u64, usize, u64)>,
     base: Option<Result<Arc<Base>, String>>,
@@ -86,7 +86,7 @@ pub(super) struct Collection {
     /// Whether its text is shown instead.
     pub(super) as_text: bool,
     /// The lines as they were made last, and of which table.
-    lines: Vec<Line>,
+    lines: Vec<TableLine>,
     lined: Option<Arc<Table>>,
     folded: HashSet<String>,
     refold: bool,
@@ -95,11 +95,11 @@ pub(super) struct Collection {
     reveal: bool,
     /// How far the table is scrolled.
     offset: egui::Vec2,
-    editing: Option<Editing>,
+    editing: Option<CellEditor>,
     /// A column that is being made wider, and how wide it is by now.
     stretched: Option<(String, f32)>,
     /// A condition that is being made.
-    draft: bar::Draft,
+    draft: toolbar::FilterDraft,
     /// Whether there is little room for words.
     compact: bool,
     /// Since when it is waited for, in seconds.
@@ -114,16 +114,16 @@ pub(super) struct Collection {
 }
 
 /// What a part of the page needs.
-struct Scene<'a> {
+struct CollectionContext<'a> {
     session: &'a Session,
-    source: Source<'a>,
+    source: CollectionSource<'a>,
     base: &'a Arc<Base>,
     /// Whether the pane has the keyboard.
     is_here: bool,
-    actions: &'a mut Vec<Action>,
+    actions: &'a mut Vec<PageAction>,
 }
 
-impl Scene<'_> {
+impl CollectionContext<'_> {
     /// Writes a change into the collection.
     fn change(&mut self, change: &Change) {
         let text = self.source.text();
@@ -133,28 +133,30 @@ impl Scene<'_> {
                 let start = self.source.part.map_or(0, |(_, start)| start);
                 edits.iter_mut().for_each(|edit| edit.at += start);
                 if !edits.is_empty() {
-                    self.deed(Deed::Change { note: self.source.note.id, edits });
+                    self.push_edit(CollectionEdit::Change { note: self.source.note.id, edits });
                 }
             }
-            Err(why) => self.actions.push(Action::Say(format!("That cannot be written into the collection: {why}."))),
+            Err(why) => {
+                self.actions.push(PageAction::Say(format!("That cannot be written into the collection: {why}.")))
+            }
         }
     }
 
-    fn deed(&mut self, deed: Deed) {
-        self.actions.push(Action::Collection(self.source.this(), deed));
+    fn push_edit(&mut self, deed: CollectionEdit) {
+        self.actions.push(PageAction::Collection(self.source.this(), deed));
     }
 
     /// Sets a property of a note.
     fn set(&mut self, file: DocId, key: &str, value: Option<Value>) {
-        self.deed(Deed::Set { file, key: key.to_owned(), value });
+        self.push_edit(CollectionEdit::Set { file, key: key.to_owned(), value });
     }
 
     /// Makes a note that a view shows.
     fn make(&mut self, view: usize) {
-        let inside = self.source.inside.and_then(|note| self.session.place(note));
+        let inside = self.source.inside.and_then(|note| self.session.locate_file(note));
         let name = inside.map(|(_, path)| super::tree::shown_name(path.rsplit('/').next().unwrap_or(path)));
         let (folder, properties) = self.base.wanted(view, name);
-        self.deed(Deed::New { volume: self.source.note.volume, folder, properties });
+        self.push_edit(CollectionEdit::New { volume: self.source.note.volume, folder, properties });
     }
 
     fn is_note(&self, row: &Row) -> bool {
@@ -178,7 +180,7 @@ impl Scene<'_> {
 
 /// What is done in a collection.
 #[derive(Debug)]
-pub(super) enum Deed {
+pub(super) enum CollectionEdit {
     /// Its text is edited, which this note holds.
     Change { note: DocId, edits: Vec<splice::Splice> },
     /// A property of a note is set.
@@ -189,10 +191,10 @@ pub(super) enum Deed {
     Text,
 }
 
-impl Collection {
+impl CollectionPage {
     /// Another note is shown.
-    pub(super) fn turn(&mut self) {
-        *self = Collection::default();
+    pub(super) fn reset_for_note(&mut self) {
+        *self = CollectionPage::default();
     }
 
     /// The view that a link asks for.
@@ -200,7 +202,7 @@ impl Collection {
         self.begin = Some(view.to_owned()).filter(|view| !view.is_empty());
     }
 
-    fn sync(&mut self, source: &Source<'_>) {
+    fn sync(&mut self, source: &CollectionSource<'_>) {
         let start = source.part.map_or(0, |(_, start)| start);
         let (note, revision) = (source.note.id, source.note.revision());
         let known = self.read.as_ref().map(|(note, revision, start, hash)| ((*note, *revision, *start), *hash));
@@ -230,9 +232,9 @@ impl Collection {
         &mut self,
         ui: &mut Ui,
         session: &Session,
-        source: Source<'_>,
+        source: CollectionSource<'_>,
         is_here: bool,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<PageAction>,
     ) {
         self.sync(&source);
         let base = match &self.base {
@@ -241,15 +243,15 @@ impl Collection {
                 let says = format!("This collection cannot be read: {}.", why.trim_end_matches('.'));
                 if source.inside.is_some() {
                     self.say(ui, &says, Colours::of(ui).warn);
-                } else if states::sentence(ui, &says, Some("Show its text"), "") {
-                    actions.push(Action::Collection(source.this(), Deed::Text));
+                } else if empty_state::show_message(ui, &says, Some("Show its text"), "") {
+                    actions.push(PageAction::Collection(source.this(), CollectionEdit::Text));
                 }
                 return;
             }
             None => return,
         };
         let hash = self.read.as_ref().map_or(0, |(.., hash)| *hash);
-        let asked = Asked {
+        let asked = CollectionQuery {
             by: ui.scope_id().with("table"),
             volume: source.note.volume,
             base: &base,
@@ -258,11 +260,11 @@ impl Collection {
             this: Some(source.this()),
             now: clock::now(),
         };
-        let answer = desk::ask(ui.ctx(), &asked);
-        let mut scene = Scene { session, source, base: &base, is_here, actions };
-        self.bar(ui, &mut scene, &answer);
-        let Answer { table: Some(table), .. } = &answer else {
-            self.waiting(ui, &answer, session, source.note);
+        let answer = query_worker::query_table(ui.ctx(), &asked);
+        let mut scene = CollectionContext { session, source, base: &base, is_here, actions };
+        self.show_toolbar(ui, &mut scene, &answer);
+        let CollectionAnswer { table: Some(table), .. } = &answer else {
+            self.show_waiting(ui, &answer, session, source.note);
             return;
         };
         self.since = None;
@@ -270,12 +272,12 @@ impl Collection {
         if let Some(missing) = &self.missing {
             let colours = Colours::of(ui);
             let text = format!("There is no view “{missing}”; another one is shown.");
-            states::bar(ui, ui::icons::WARNING, &text, colours.warn, false);
+            empty_state::show_banner(ui, ui::icons::WARNING, &text, colours.warn, false);
         }
         if let Some(problem) = table.problems.first() {
             let colours = Colours::of(ui);
             let text = format!("Some of this collection is not understood: {problem}.");
-            states::bar(ui, ui::icons::WARNING, &text, colours.warn, false);
+            empty_state::show_banner(ui, ui::icons::WARNING, &text, colours.warn, false);
         }
         if table.rows.is_empty() {
             let words = "No note fits this view.";
@@ -283,8 +285,12 @@ impl Collection {
                 return self.say(ui, words, Colours::of(ui).muted);
             }
             let mut inner = ui.new_child(egui::UiBuilder::new().max_rect(ui.available_rect_before_wrap()));
-            if states::sentence(&mut inner, words, Some("New note"), "Its filters are behind the button “Filter”.")
-            {
+            if empty_state::show_message(
+                &mut inner,
+                words,
+                Some("New note"),
+                "Its filters are behind the button “Filter”.",
+            ) {
                 scene.make(self.view);
             }
             return;
@@ -298,12 +304,12 @@ impl Collection {
             }
         };
         if let Some(words) = instead {
-            states::bar(ui, ui::icons::INFO, &words, Colours::of(ui).muted, false);
+            empty_state::show_banner(ui, ui::icons::INFO, &words, Colours::of(ui).muted, false);
         }
         match kind {
-            "cards" => self.cards(ui, &mut scene, table),
-            "list" => self.list(ui, &mut scene, table),
-            _ => self.table(ui, &mut scene, table),
+            "cards" => self.show_cards(ui, &mut scene, table),
+            "list" => self.show_list(ui, &mut scene, table),
+            _ => self.show_table(ui, &mut scene, table),
         }
     }
 
@@ -312,21 +318,21 @@ impl Collection {
         let style = tokens::small();
         let mut job = egui::text::LayoutJob::default();
         job.wrap.max_width = (ui.available_width() - 2.0 * space::L).max(80.0);
-        job.append(words, 0.0, ui::controls::format(style.font, style.line, colour));
+        job.append(words, 0.0, ui::widgets::format(style.font, style.line, colour));
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         let at = ui.available_rect_before_wrap().min + egui::vec2(space::L, space::S);
         let rect = Rect::from_min_size(at, galley.size());
         let response = ui.interact(rect, ui.scope_id().with("said"), egui::Sense::hover());
-        ui::controls::named(&response, egui::accesskit::Role::Label, words);
+        ui::widgets::set_accessible_name(&response, egui::accesskit::Role::Label, words);
         ui.painter().galley(at, galley, colour);
         self.high = rect.bottom() + space::S - ui.max_rect().top();
     }
 
-    fn waiting(&mut self, ui: &mut Ui, answer: &Answer, session: &Session, note: &Note) {
+    fn show_waiting(&mut self, ui: &mut Ui, answer: &CollectionAnswer, session: &Session, note: &Note) {
         let now = ui.input(|input| input.time);
         let since = *self.since.get_or_insert(now);
         ui.ctx().request_repaint_after(std::time::Duration::from_millis(100));
-        if now - since < states::PATIENCE {
+        if now - since < empty_state::SKELETON_DELAY_SECONDS {
             return;
         }
         let all = session.volume(note.volume).map_or(0, |volume| volume.files.len());
@@ -338,7 +344,7 @@ impl Collection {
         let area = ui.available_rect_before_wrap();
         let colours = Colours::of(ui);
         let response = ui.interact(area, ui.scope_id().with("waiting"), egui::Sense::hover());
-        ui::controls::named(&response, egui::accesskit::Role::Status, &words);
+        ui::widgets::set_accessible_name(&response, egui::accesskit::Role::Status, &words);
         let at = area.center_top() + egui::vec2(0.0, space::XXXL);
         ui.painter().text(at, Align2::CENTER_TOP, words, tokens::small().font, colours.muted);
         #[allow(clippy::cast_precision_loss, reason = "counts of files")]
@@ -357,24 +363,24 @@ impl Collection {
         }
         // The chosen cell stays with its row.
         let chosen = self.chosen.and_then(|(line, column)| {
-            let Some(Line::Row(row)) = self.lines.get(line) else { return None };
+            let Some(TableLine::Row(row)) = self.lines.get(line) else { return None };
             Some((self.lined.as_ref()?.rows.get(*row)?.file, column))
         });
         self.lines.clear();
         if table.groups.is_empty() {
-            self.lines.extend((0..table.rows.len()).map(Line::Row));
+            self.lines.extend((0..table.rows.len()).map(TableLine::Row));
         }
         let mut first = 0;
         for (group, (name, count)) in table.groups.iter().enumerate() {
-            self.lines.push(Line::Group(group));
+            self.lines.push(TableLine::Group(group));
             if !self.folded.contains(name) {
-                self.lines.extend((first..first + count).map(Line::Row));
+                self.lines.extend((first..first + count).map(TableLine::Row));
             }
             first += count;
         }
         if let Some((file, column)) = chosen {
             let is = |row: &usize| table.rows.get(*row).is_some_and(|row| row.file == file);
-            let line = self.lines.iter().position(|line| matches!(line, Line::Row(row) if is(row)));
+            let line = self.lines.iter().position(|line| matches!(line, TableLine::Row(row) if is(row)));
             self.chosen = line.map(|line| (line, column.min(table.columns.len().saturating_sub(1))));
         }
         self.lined = Some(table.clone());
@@ -390,8 +396,8 @@ impl Collection {
 
     fn row<'t>(&self, table: &'t Table, line: usize) -> Option<&'t Row> {
         match self.lines.get(line)? {
-            Line::Row(row) => table.rows.get(*row),
-            Line::Group(_) => None,
+            TableLine::Row(row) => table.rows.get(*row),
+            TableLine::Group(_) => None,
         }
     }
 
@@ -405,7 +411,7 @@ impl Collection {
 
 /// Edits made in collections, to be taken back in order.
 #[derive(Default)]
-pub(super) struct Deeds {
+pub(super) struct CollectionUndo {
     /// Which collection, and which note was edited.
     done: Vec<(DocId, DocId)>,
     undone: Vec<(DocId, DocId)>,
@@ -414,24 +420,28 @@ pub(super) struct Deeds {
 }
 
 /// Edits that can be taken back.
-const KEPT: usize = 64;
+const MAX_COLLECTION_UNDO_STEPS: usize = 64;
 
-impl Window {
+impl AppWindow {
     /// Whether the pane with the caret shows a collection, and not its text.
     pub(super) fn shows_collection(&self) -> bool {
-        let place = self.here.note.and_then(|note| self.session()?.place(note));
-        place.is_some_and(|(_, path)| collection::is_collection(path)) && !self.here.collection.as_text
+        let place = self.active_pane.note.and_then(|note| self.session()?.locate_file(note));
+        place.is_some_and(|(_, path)| collection::is_collection(path)) && !self.active_pane.collection.as_text
     }
 
     /// Whether a collection has the keyboard, or would have it: what is taken back is what was done in it.
     pub(super) fn in_collection(&self) -> bool {
-        self.shows_collection() || self.here.page.insets.focused()
+        self.shows_collection() || self.active_pane.page.insets.focused()
     }
 
     /// The collection that a command means: the page's, or of those in a note the one with the keyboard, the one at the
     /// caret, or the first in sight.
-    fn meant(&mut self) -> Option<&mut Collection> {
-        if self.shows_collection() { Some(&mut self.here.collection) } else { self.here.page.insets.meant() }
+    fn meant(&mut self) -> Option<&mut CollectionPage> {
+        if self.shows_collection() {
+            Some(&mut self.active_pane.collection)
+        } else {
+            self.active_pane.page.insets.command_target()
+        }
     }
 
     /// Whether there is a collection that a command could mean.
@@ -443,68 +453,70 @@ impl Window {
     pub(super) fn turn_view(&mut self, back: bool) {
         let free = self.view.is_none();
         match self.meant().filter(|_| free).map(|collection| collection.turn_view(back)) {
-            None => self.toasts.say("No collection is shown here."),
-            Some(None) => self.toasts.say("This collection cannot be read."),
-            Some(Some(0 | 1)) => self.toasts.say("This collection has one view."),
+            None => self.toasts.show_message("No collection is shown here."),
+            Some(None) => self.toasts.show_message("This collection cannot be read."),
+            Some(Some(0 | 1)) => self.toasts.show_message("This collection has one view."),
             Some(Some(_)) => {}
         }
     }
 
     /// How many rows the collection that is shown has, once its table is there.
     pub fn rows(&self) -> Option<usize> {
-        self.shows_collection().then(|| self.here.collection.lined.as_ref().map(|table| table.rows.len())).flatten()
+        self.shows_collection()
+            .then(|| self.active_pane.collection.lined.as_ref().map(|table| table.rows.len()))
+            .flatten()
     }
 
     /// Does what was done in a collection.
-    pub(super) fn collection_deed(&mut self, ctx: &egui::Context, collection: DocId, deed: Deed) {
+    pub(super) fn apply_collection_edit(&mut self, ctx: &egui::Context, collection: DocId, deed: CollectionEdit) {
         match deed {
-            Deed::Change { note, edits } => {
+            CollectionEdit::Change { note, edits } => {
                 if self.send(Command::EditAll { note, edits }) {
                     self.did(collection, note);
                 }
             }
-            Deed::Set { file, key, value } => {
-                let held = self.deeds.held.contains(&file);
+            CollectionEdit::Set { file, key, value } => {
+                let held = self.collection_undo.held.contains(&file);
                 if !held && !self.send(Command::HoldNote { note: file }) {
                     return;
                 }
                 if !held {
-                    self.deeds.held.push(file);
+                    self.collection_undo.held.push(file);
                 }
                 if self.send(Command::SetProperty { note: file, key: key.clone(), value: value.clone() }) {
                     self.did(collection, file);
                     let session = self.driver.as_ref().map(host::Driver::session);
-                    let volume = session.and_then(|session| session.volume(session.place(file)?.0));
+                    let volume = session.and_then(|session| session.volume(session.locate_file(file)?.0));
                     if let Some(volume) = volume {
-                        desk::ahead(ctx, volume, file, &key, value.as_ref());
+                        query_worker::apply_optimistically(ctx, volume, file, &key, value.as_ref());
                     }
                 }
             }
-            Deed::New { volume, folder, properties } => self.new_in_collection(volume, folder, &properties),
-            Deed::Text => self.here.collection.as_text = !self.here.collection.as_text,
+            CollectionEdit::New { volume, folder, properties } => self.new_in_collection(volume, folder, &properties),
+            CollectionEdit::Text => self.active_pane.collection.as_text = !self.active_pane.collection.as_text,
         }
     }
 
     fn did(&mut self, collection: DocId, note: DocId) {
-        self.deeds.undone.clear();
-        self.deeds.done.push((collection, note));
-        if self.deeds.done.len() > KEPT {
-            self.deeds.done.remove(0);
+        self.collection_undo.undone.clear();
+        self.collection_undo.done.push((collection, note));
+        if self.collection_undo.done.len() > MAX_COLLECTION_UNDO_STEPS {
+            self.collection_undo.done.remove(0);
         }
-        let needed: HashSet<DocId> = self.deeds.done.iter().map(|(_, note)| *note).collect();
-        let (keep, free) = self.deeds.held.iter().copied().partition(|note| needed.contains(note));
-        self.deeds.held = keep;
+        let needed: HashSet<DocId> = self.collection_undo.done.iter().map(|(_, note)| *note).collect();
+        let (keep, free) = self.collection_undo.held.iter().copied().partition(|note| needed.contains(note));
+        self.collection_undo.held = keep;
         free.into_iter().for_each(|note: DocId| _ = self.send(Command::ReleaseNote { note }));
     }
 
     /// Takes back what was done last in the collection that is shown, or does it again.
-    pub(super) fn undo_deed(&mut self, ctx: &egui::Context, redo: bool) {
+    pub(super) fn undo_collection_edit(&mut self, ctx: &egui::Context, redo: bool) {
         let (from, to) = match redo {
-            false => (&mut self.deeds.done, &mut self.deeds.undone),
-            true => (&mut self.deeds.undone, &mut self.deeds.done),
+            false => (&mut self.collection_undo.done, &mut self.collection_undo.undone),
+            true => (&mut self.collection_undo.undone, &mut self.collection_undo.done),
         };
-        let Some(place) = from.iter().rposition(|(collection, _)| Some(*collection) == self.here.note) else {
-            self.toasts.say(if redo { "Nothing to redo." } else { "Nothing to undo." });
+        let Some(place) = from.iter().rposition(|(collection, _)| Some(*collection) == self.active_pane.note) else {
+            self.toasts.show_message(if redo { "Nothing to redo." } else { "Nothing to undo." });
             return;
         };
         let (collection, note) = from.remove(place);
@@ -514,13 +526,13 @@ impl Window {
         }
         // The table shows at once what the note says now.
         let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
-        let volume = session.place(note).and_then(|(volume, _)| session.volume(volume));
+        let volume = session.locate_file(note).and_then(|(volume, _)| session.volume(volume));
         if let (Some(volume), Some(text)) = (volume, session.note(note).map(Note::text)) {
             let now = text::outline::Outline::of(&text).properties;
             let was = volume.links.outline(note).map(|outline| outline.properties.clone()).unwrap_or_default();
             let keys: HashSet<&String> = now.keys().chain(was.keys()).collect();
             for key in keys {
-                desk::ahead(ctx, volume, note, key, now.get(key));
+                query_worker::apply_optimistically(ctx, volume, note, key, now.get(key));
             }
         }
     }
@@ -528,13 +540,13 @@ impl Window {
     /// Makes a collection of the notes beside the open one.
     pub(super) fn new_collection(&mut self) {
         let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
-        let own = self.here.note.and_then(|note| session.place(note));
+        let own = self.active_pane.note.and_then(|note| session.locate_file(note));
         let (volume, folder) = match own {
             Some((volume, path)) => (Some(volume), path.rsplit_once('/').map_or("", |(folder, _)| folder)),
             None => (session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id), ""),
         };
         let Some(volume) = volume.and_then(|volume| session.volume(volume)) else {
-            self.toasts.say("A collection lies in a folder: open one first.");
+            self.toasts.show_message("A collection lies in a folder: open one first.");
             return;
         };
         let inside = if folder.is_empty() { String::new() } else { format!("{folder}/") };

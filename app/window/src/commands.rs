@@ -1,14 +1,14 @@
 //! The commands of the table that the window offers: which key means which, and what each is here. What they do is in
 //! `window.rs`; what they are called is in `engine::commands`.
 
-use super::exports::{Exporting, exporting};
-use super::figure::Turn;
-use super::filing::{Filing, filing};
-use super::jupyter::Cells;
-use super::views::Go;
-use super::writing::Writing;
-use agent_ui::agent::{Asked, asked};
-use agent_ui::memory::{Remembering, remembering};
+use super::command_mode::CellCommand;
+use super::exports::{ExportCommand, export_command};
+use super::figure::FigureCommand;
+use super::format_commands::FormatCommand;
+use super::note_actions::{NoteCommand, note_command};
+use super::pages::NavigationCommand;
+use agent_ui::agent::{AgentCommand, agent_command};
+use agent_ui::memory::{MemoryCommand, memory_command};
 use eframe::egui;
 use egui::{Key, Modifiers};
 use engine::commands::{COMMANDS, CommandInfo};
@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A command of the table, as the window knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum WindowCommand {
     Palette,
     Switcher,
     Search,
@@ -66,11 +66,11 @@ pub(super) enum What {
     Settings,
     Contrast,
     /// It keeps notes in order.
-    File(Filing),
+    File(NoteCommand),
     /// It writes notes to a new place.
-    Export(Exporting),
+    Export(ExportCommand),
     /// A figure, looked at in another way.
-    Figure(Turn),
+    Figure(FigureCommand),
     /// Another view of a collection.
     TurnView {
         back: bool,
@@ -87,94 +87,94 @@ pub(super) enum What {
     SelectNext,
     SelectAll,
     /// It writes at the caret.
-    Write(Writing),
+    Write(FormatCommand),
     /// It concerns links or files.
-    Go(Go),
+    Go(NavigationCommand),
     /// It concerns whole cells.
-    Cells(Cells),
+    Cells(CellCommand),
     /// It concerns the agent.
-    Agent(Asked),
+    Agent(AgentCommand),
     /// It concerns what is remembered.
-    Remember(Remembering),
+    Remember(MemoryCommand),
 }
 
 /// What a command of the table is here.
-pub(super) fn what(id: &str) -> Option<What> {
+pub(super) fn window_command(id: &str) -> Option<WindowCommand> {
     let what = match id {
-        "palette.open" => What::Palette,
-        "switcher.open" => What::Switcher,
-        "search.open" => What::Search,
-        "note.new" => What::NewNote,
-        "collection.new" => What::NewCollection,
-        "collection.next_view" => What::TurnView { back: false },
-        "collection.previous_view" => What::TurnView { back: true },
-        "figure.closer" => What::Figure(Turn::In),
-        "figure.farther" => What::Figure(Turn::Out),
-        "figure.reset" => What::Figure(Turn::Reset),
-        "folder.open" => What::OpenFolder,
-        "folder.rescan" => What::Rescan,
-        "volume.close" => What::CloseVolume,
-        "note.save" => What::Save,
-        "note.undo" => What::Undo,
-        "note.redo" => What::Redo,
-        "note.close" => What::CloseNote,
-        "tab.new" => What::NewTab,
-        "tab.reopen" => What::ReopenTab,
-        "tab.next" => What::NextTab,
-        "tab.previous" => What::PreviousTab,
-        "pane.split_right" => What::SplitRight,
-        "pane.split_down" => What::SplitDown,
-        "cell.run" => What::RunCell { on: false },
-        "note.run_all" => What::RunAll,
-        "note.run_stale" => What::RunStale,
-        "note.run_clean" => What::RunClean,
-        "cells.manual" => What::React(Reactivity::Manual),
-        "cells.marks" => What::React(Reactivity::Marks),
-        "cells.automatic" => What::React(Reactivity::Automatic),
-        "view.variables" => What::Variables,
-        "kernel.choose" => What::Kernel,
-        "kernel.grant" => What::Grant,
-        "cell.stop" => What::Stop,
-        "kernel.restart" => What::Restart,
-        "view.left" => What::Left,
-        "view.right" => What::Right,
-        "view.theme" => What::Theme,
-        "view.spelling" => What::Spelling,
-        "script.runs" => What::ScriptRuns,
-        "text.spelling" => What::Correct,
-        "view.larger" => What::Larger,
-        "view.smaller" => What::Smaller,
-        "view.reset" => What::NormalSize,
-        "app.keys" => What::Keys,
-        "app.settings" => What::Settings,
-        "view.contrast" => What::Contrast,
-        "text.paste_plain" => What::PastePlain,
-        "app.quit" => What::Quit,
-        "find.open" => What::Find,
-        "find.replace" => What::Replace,
-        "find.next" => What::NextMatch,
-        "find.previous" => What::PreviousMatch,
-        "fold.here" => What::Fold,
-        "fold.all" => What::FoldAll,
-        "fold.none" => What::UnfoldAll,
-        "select.next" => What::SelectNext,
-        "select.all" => What::SelectAll,
-        "row.up" => What::Write(Writing::Up),
-        "row.down" => What::Write(Writing::Down),
-        "row.duplicate" => What::Write(Writing::Duplicate),
-        "text.bold" => What::Write(Writing::Bold),
-        "text.italic" => What::Write(Writing::Italic),
-        "text.code" => What::Write(Writing::Code),
-        "text.strike" => What::Write(Writing::Strike),
-        "text.link" => What::Write(Writing::Link),
-        "text.task" => What::Write(Writing::Task),
+        "palette.open" => WindowCommand::Palette,
+        "switcher.open" => WindowCommand::Switcher,
+        "search.open" => WindowCommand::Search,
+        "note.new" => WindowCommand::NewNote,
+        "collection.new" => WindowCommand::NewCollection,
+        "collection.next_view" => WindowCommand::TurnView { back: false },
+        "collection.previous_view" => WindowCommand::TurnView { back: true },
+        "figure.closer" => WindowCommand::Figure(FigureCommand::In),
+        "figure.farther" => WindowCommand::Figure(FigureCommand::Out),
+        "figure.reset" => WindowCommand::Figure(FigureCommand::Reset),
+        "folder.open" => WindowCommand::OpenFolder,
+        "folder.rescan" => WindowCommand::Rescan,
+        "volume.close" => WindowCommand::CloseVolume,
+        "note.save" => WindowCommand::Save,
+        "note.undo" => WindowCommand::Undo,
+        "note.redo" => WindowCommand::Redo,
+        "note.close" => WindowCommand::CloseNote,
+        "tab.new" => WindowCommand::NewTab,
+        "tab.reopen" => WindowCommand::ReopenTab,
+        "tab.next" => WindowCommand::NextTab,
+        "tab.previous" => WindowCommand::PreviousTab,
+        "pane.split_right" => WindowCommand::SplitRight,
+        "pane.split_down" => WindowCommand::SplitDown,
+        "cell.run" => WindowCommand::RunCell { on: false },
+        "note.run_all" => WindowCommand::RunAll,
+        "note.run_stale" => WindowCommand::RunStale,
+        "note.run_clean" => WindowCommand::RunClean,
+        "cells.manual" => WindowCommand::React(Reactivity::Manual),
+        "cells.marks" => WindowCommand::React(Reactivity::Marks),
+        "cells.automatic" => WindowCommand::React(Reactivity::Automatic),
+        "view.variables" => WindowCommand::Variables,
+        "kernel.choose" => WindowCommand::Kernel,
+        "kernel.grant" => WindowCommand::Grant,
+        "cell.stop" => WindowCommand::Stop,
+        "kernel.restart" => WindowCommand::Restart,
+        "view.left" => WindowCommand::Left,
+        "view.right" => WindowCommand::Right,
+        "view.theme" => WindowCommand::Theme,
+        "view.spelling" => WindowCommand::Spelling,
+        "script.runs" => WindowCommand::ScriptRuns,
+        "text.spelling" => WindowCommand::Correct,
+        "view.larger" => WindowCommand::Larger,
+        "view.smaller" => WindowCommand::Smaller,
+        "view.reset" => WindowCommand::NormalSize,
+        "app.keys" => WindowCommand::Keys,
+        "app.settings" => WindowCommand::Settings,
+        "view.contrast" => WindowCommand::Contrast,
+        "text.paste_plain" => WindowCommand::PastePlain,
+        "app.quit" => WindowCommand::Quit,
+        "find.open" => WindowCommand::Find,
+        "find.replace" => WindowCommand::Replace,
+        "find.next" => WindowCommand::NextMatch,
+        "find.previous" => WindowCommand::PreviousMatch,
+        "fold.here" => WindowCommand::Fold,
+        "fold.all" => WindowCommand::FoldAll,
+        "fold.none" => WindowCommand::UnfoldAll,
+        "select.next" => WindowCommand::SelectNext,
+        "select.all" => WindowCommand::SelectAll,
+        "row.up" => WindowCommand::Write(FormatCommand::Up),
+        "row.down" => WindowCommand::Write(FormatCommand::Down),
+        "row.duplicate" => WindowCommand::Write(FormatCommand::Duplicate),
+        "text.bold" => WindowCommand::Write(FormatCommand::Bold),
+        "text.italic" => WindowCommand::Write(FormatCommand::Italic),
+        "text.code" => WindowCommand::Write(FormatCommand::Code),
+        "text.strike" => WindowCommand::Write(FormatCommand::Strike),
+        "text.link" => WindowCommand::Write(FormatCommand::Link),
+        "text.task" => WindowCommand::Write(FormatCommand::Task),
         _ => {
-            let file = || filing(id).map(What::File);
-            let cells = || super::jupyter::cells(id).map(What::Cells);
-            let agent = || asked(id).map(What::Agent);
-            let memory = || remembering(id).map(What::Remember);
-            let export = || exporting(id).map(What::Export);
-            let go = super::views::go(id).map(What::Go);
+            let file = || note_command(id).map(WindowCommand::File);
+            let cells = || super::command_mode::cell_command(id).map(WindowCommand::Cells);
+            let agent = || agent_command(id).map(WindowCommand::Agent);
+            let memory = || memory_command(id).map(WindowCommand::Remember);
+            let export = || export_command(id).map(WindowCommand::Export);
+            let go = super::pages::navigation_command(id).map(WindowCommand::Go);
             return go.or_else(file).or_else(cells).or_else(export).or_else(agent).or_else(memory);
         }
     };
@@ -182,23 +182,23 @@ pub(super) fn what(id: &str) -> Option<What> {
 }
 
 /// The commands that the window offers.
-pub(super) fn offered() -> impl Iterator<Item = &'static CommandInfo> {
+pub(super) fn available_commands() -> impl Iterator<Item = &'static CommandInfo> {
     COMMANDS.iter().filter(|command| command.window)
 }
 
 /// The keys of commands.
-type Spelled = BTreeMap<&'static str, Vec<&'static str>>;
+type ShortcutTexts = BTreeMap<&'static str, Vec<&'static str>>;
 
 thread_local! {
     /// The keys of each command, as they are set at the moment. One thread draws.
-    static KEYS: RefCell<Spelled> = const { RefCell::new(BTreeMap::new()) };
+    static COMMAND_KEYS: RefCell<ShortcutTexts> = const { RefCell::new(BTreeMap::new()) };
     /// Every key that was ever set; each is kept for good, since there are few.
-    static SPELLINGS: RefCell<BTreeSet<&'static str>> = const { RefCell::new(BTreeSet::new()) };
+    static INTERNED_KEY_TEXTS: RefCell<BTreeSet<&'static str>> = const { RefCell::new(BTreeSet::new()) };
 }
 
 /// The keys of a command.
 pub(super) fn keys_of(id: &str) -> Vec<&'static str> {
-    KEYS.with_borrow(|keys| keys.get(id).cloned()).unwrap_or_default()
+    COMMAND_KEYS.with_borrow(|keys| keys.get(id).cloned()).unwrap_or_default()
 }
 
 /// The key that is shown for a command.
@@ -208,31 +208,35 @@ pub(super) fn key_of(id: &str) -> Option<&'static str> {
 
 /// A key and the command that it means.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shortcut {
+pub(super) struct KeyShortcut {
     modifiers: Modifiers,
     key: Key,
-    pub(super) what: What,
+    pub(super) what: WindowCommand,
 }
 
 /// All keys, as they are set. From now on they are shown beside their commands.
-pub(super) fn shortcuts(settings: &Settings) -> Vec<Shortcut> {
+pub(super) fn shortcuts(settings: &Settings) -> Vec<KeyShortcut> {
     let map = keymap(settings);
     let spelling = |key: &String| {
-        SPELLINGS.with_borrow_mut(|known| {
+        INTERNED_KEY_TEXTS.with_borrow_mut(|known| {
             let key = known.get(key.as_str()).copied().unwrap_or_else(|| String::leak(key.clone()));
             known.insert(key);
             key
         })
     };
-    let spelled: Spelled = map.iter().map(|(id, keys)| (*id, keys.iter().map(spelling).collect())).collect();
-    KEYS.set(spelled);
+    let spelled: ShortcutTexts = map.iter().map(|(id, keys)| (*id, keys.iter().map(spelling).collect())).collect();
+    COMMAND_KEYS.set(spelled);
     let mut all = Vec::new();
-    for command in offered() {
+    for command in available_commands() {
         for (place, keys) in map.get(command.id).into_iter().flatten().enumerate() {
-            if let (Some((modifiers, key)), Some(what)) = (parse(keys), what(command.id)) {
+            if let (Some((modifiers, key)), Some(what)) = (parse(keys), window_command(command.id)) {
                 // Of the two keys that run a cell, the first moves on.
-                let what = if let What::RunCell { .. } = what { What::RunCell { on: place == 0 } } else { what };
-                all.push(Shortcut { modifiers, key, what });
+                let what = if let WindowCommand::RunCell { .. } = what {
+                    WindowCommand::RunCell { on: place == 0 }
+                } else {
+                    what
+                };
+                all.push(KeyShortcut { modifiers, key, what });
             }
         }
     }
@@ -240,7 +244,7 @@ pub(super) fn shortcuts(settings: &Settings) -> Vec<Shortcut> {
 }
 
 /// A key as the table writes it.
-pub(super) fn spell(key: Key, modifiers: Modifiers) -> String {
+pub(super) fn key_text(key: Key, modifiers: Modifiers) -> String {
     let name = match key {
         Key::Period => ".",
         Key::Comma => ",",
@@ -261,9 +265,9 @@ pub(super) fn can_be_set(key: Key, modifiers: Modifiers) -> bool {
     function || modifiers.command || modifiers.alt || (key == Key::Enter && modifiers.shift)
 }
 
-impl Shortcut {
+impl KeyShortcut {
     /// Whether this key press is meant.
-    pub(super) fn fits(&self, key: Key, modifiers: Modifiers) -> bool {
+    pub(super) fn matches_key(&self, key: Key, modifiers: Modifiers) -> bool {
         // `+` stands behind shift on many keyboards, and behind `=` on others.
         let symbol = matches!(self.key, Key::Plus);
         // With shift, some keyboards report the other sign on the key.
@@ -298,20 +302,20 @@ mod tests {
 
     #[test]
     fn every_command_and_key_of_the_table_is_known() {
-        for command in offered() {
-            assert!(what(command.id).is_some(), "not wired: {}", command.id);
+        for command in available_commands() {
+            assert!(window_command(command.id).is_some(), "not wired: {}", command.id);
             for keys in command.keys {
                 assert!(parse(keys).is_some(), "not a key: {keys}");
             }
         }
-        let keys: usize = offered().map(|command| command.keys.len()).sum();
+        let keys: usize = available_commands().map(|command| command.keys.len()).sum();
         assert_eq!(shortcuts(&Settings::default()).len(), keys);
         for preset in engine::keymap::Preset::ALL {
             let settings = Settings { preset, ..Settings::default() };
             for key in keymap(&settings).values().flatten() {
                 let (modifiers, code) = parse(key).unwrap_or_else(|| panic!("not a key: {key}"));
                 // As a press would be written down.
-                let (pressed, again) = parse(&spell(code, modifiers)).expect("a key");
+                let (pressed, again) = parse(&key_text(code, modifiers)).expect("a key");
                 assert_eq!((pressed, again), (modifiers, code), "{key}");
             }
         }
@@ -323,16 +327,17 @@ mod tests {
             let settings = Settings { preset, ..Settings::default() };
             let all = shortcuts(&settings);
             let map = keymap(&settings);
-            for (id, key) in offered().flat_map(|info| map[info.id].iter().map(|key| (info.id, key))) {
+            for (id, key) in available_commands().flat_map(|info| map[info.id].iter().map(|key| (info.id, key))) {
                 let (modifiers, code) = parse(key).unwrap_or_else(|| panic!("not a key: {key}"));
                 // As the keyboard reports it: the command key is Ctrl, too.
                 let ctrl = if modifiers.command { Modifiers::CTRL } else { Modifiers::NONE };
-                let meant = all.iter().find(|shortcut| shortcut.fits(code, modifiers | ctrl)).map(|found| found.what);
+                let meant =
+                    all.iter().find(|shortcut| shortcut.matches_key(code, modifiers | ctrl)).map(|found| found.what);
                 let meant = match meant {
-                    Some(What::RunCell { .. }) => Some(What::RunCell { on: false }),
+                    Some(WindowCommand::RunCell { .. }) => Some(WindowCommand::RunCell { on: false }),
                     meant => meant,
                 };
-                assert_eq!(meant, what(id), "{preset:?}: {key} for {id}");
+                assert_eq!(meant, window_command(id), "{preset:?}: {key} for {id}");
             }
         }
     }
@@ -341,13 +346,14 @@ mod tests {
     fn keys_are_exact() {
         let all = shortcuts(&Settings::default());
         assert_eq!(key_of("switcher.open"), Some("Ctrl+P"));
-        let find = |key, modifiers| all.iter().find(|shortcut| shortcut.fits(key, modifiers)).map(|found| found.what);
+        let find =
+            |key, modifiers| all.iter().find(|shortcut| shortcut.matches_key(key, modifiers)).map(|found| found.what);
         let ctrl = Modifiers { ctrl: true, command: true, ..Modifiers::NONE };
-        assert_eq!(find(Key::P, ctrl), Some(What::Switcher));
-        assert_eq!(find(Key::P, ctrl | Modifiers::SHIFT), Some(What::Palette));
-        assert_eq!(find(Key::Equals, ctrl | Modifiers::SHIFT), Some(What::Larger));
-        assert_eq!(find(Key::Enter, Modifiers::SHIFT), Some(What::RunCell { on: true }));
-        assert_eq!(find(Key::Enter, ctrl), Some(What::RunCell { on: false }));
+        assert_eq!(find(Key::P, ctrl), Some(WindowCommand::Switcher));
+        assert_eq!(find(Key::P, ctrl | Modifiers::SHIFT), Some(WindowCommand::Palette));
+        assert_eq!(find(Key::Equals, ctrl | Modifiers::SHIFT), Some(WindowCommand::Larger));
+        assert_eq!(find(Key::Enter, Modifiers::SHIFT), Some(WindowCommand::RunCell { on: true }));
+        assert_eq!(find(Key::Enter, ctrl), Some(WindowCommand::RunCell { on: false }));
         assert_eq!(find(Key::P, Modifiers::NONE), None);
     }
 }

@@ -1,17 +1,17 @@
 //! Dialogs: a new note, a folder to open, what to do when the disk refuses at the end. Each says what
 //! was decided; none does it.
 
-use super::exports::{Exporting, Wanted};
-use super::kernels::Wish;
-use super::outputs::Save;
+use super::exports::{ExportCommand, ExportForm};
+use super::kernel_permissions::KernelPermissionsForm;
+use super::outputs::OutputFile;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Id, Modal, Ui, vec2};
 use export::What;
 use store::DocId;
 use typeset::pdf::Paper;
-use ui::controls::{floating, named, text_button};
 use ui::tokens::{self, Colours, size, space};
+use ui::widgets::{floating_frame, set_accessible_name, text_button};
 
 /// What is open.
 pub(super) enum Dialog {
@@ -26,11 +26,11 @@ pub(super) enum Dialog {
     /// Files of the trash are deleted for good: which, and what they are called.
     Discard { files: Vec<DocId>, what: String },
     /// Where notes are exported to.
-    Export { wanted: Wanted, trouble: Option<String> },
+    Export { wanted: ExportForm, trouble: Option<String> },
     /// Where what a cell printed is saved.
-    SaveOutput { save: Save, dest: String, trouble: Option<String> },
+    SaveOutput { save: OutputFile, dest: String, trouble: Option<String> },
     /// What the cells of a note may reach.
-    Grant { note: DocId, wish: Wish, trouble: Option<String> },
+    Grant { note: DocId, wish: KernelPermissionsForm, trouble: Option<String> },
     /// A kernel that others can change is allowed to run a note's cells: its name, its print, and what it would start.
     Kernel { name: String, print: String, place: String, command: String, doubt: String },
     /// Over which hub a volume is shared: which, and what it is called.
@@ -43,7 +43,7 @@ pub(super) enum Dialog {
 
 /// What was decided.
 #[derive(Debug)]
-pub(super) enum Decision {
+pub(super) enum DialogDecision {
     NewNote {
         volume: DocId,
         path: String,
@@ -64,18 +64,18 @@ pub(super) enum Decision {
         files: Vec<DocId>,
     },
     Export {
-        kind: Exporting,
+        kind: ExportCommand,
         what: What,
         paper: Paper,
         dest: String,
     },
     SaveOutput {
-        save: Save,
+        save: OutputFile,
         dest: String,
     },
     Grant {
         note: DocId,
-        grant: engine::Grant,
+        grant: engine::KernelGrant,
     },
     AllowKernel {
         name: String,
@@ -96,7 +96,12 @@ pub(super) enum Decision {
 
 impl Dialog {
     /// Draws it; gives a decision once there is one.
-    pub(super) fn show(&mut self, ctx: &egui::Context, colours: &'static Colours, dark: bool) -> Option<Decision> {
+    pub(super) fn show(
+        &mut self,
+        ctx: &egui::Context,
+        colours: &'static Colours,
+        dark: bool,
+    ) -> Option<DialogDecision> {
         let screen = ctx.content_rect();
         let width = size::DIALOG.min(screen.width() - 2.0 * space::L);
         let id = Id::unique(match self {
@@ -118,7 +123,7 @@ impl Dialog {
         let response = Modal::new(id)
             .area(area)
             .backdrop_color(egui::Color32::from_black_alpha(if dark { 90 } else { 30 }))
-            .frame(floating(colours, dark).inner_margin(egui::Margin::same(24)))
+            .frame(floating_frame(colours, dark).inner_margin(egui::Margin::same(24)))
             .show(ctx, |ui| {
                 ui.set_width(width - 2.0 * space::XL);
                 decision = match self {
@@ -127,11 +132,11 @@ impl Dialog {
                     }
                     Dialog::Rename { file, path, trouble } => {
                         let decided = rename(ui, path, trouble.as_deref());
-                        decided.and_then(|is| if is { renamed(*file, path) } else { Some(Decision::Never) })
+                        decided.and_then(|is| if is { renamed(*file, path) } else { Some(DialogDecision::Never) })
                     }
                     Dialog::RenameFolder { volume, from, path, trouble } => {
                         let decided = rename(ui, path, trouble.as_deref());
-                        decided.and_then(|is| if is { moved(*volume, from, path) } else { Some(Decision::Never) })
+                        decided.and_then(|is| if is { moved(*volume, from, path) } else { Some(DialogDecision::Never) })
                     }
                     Dialog::OpenFolder { path, trouble } => open_folder(ui, path, trouble.as_deref()),
                     Dialog::Discard { files, what } => discard(ui, files, what),
@@ -147,13 +152,13 @@ impl Dialog {
                 };
             });
         if decision.is_none() && response.backdrop_response.clicked() {
-            return Some(Decision::Never);
+            return Some(DialogDecision::Never);
         }
         decision
     }
 
     /// What Enter means.
-    pub(super) fn enter(&self) -> Option<Decision> {
+    pub(super) fn decision_on_enter(&self) -> Option<DialogDecision> {
         match self {
             Dialog::NewNote { volumes, chosen, name, .. } => made(volumes, *chosen, name),
             Dialog::Rename { file, path, .. } => renamed(*file, path),
@@ -168,7 +173,7 @@ impl Dialog {
     }
 
     /// Says why it could not be done.
-    pub(super) fn refuse(&mut self, why: String) {
+    pub(super) fn show_error(&mut self, why: String) {
         match self {
             Dialog::NewNote { trouble, .. }
             | Dialog::Rename { trouble, .. }
@@ -184,18 +189,18 @@ impl Dialog {
     }
 }
 
-fn made(volumes: &[(DocId, String)], chosen: usize, name: &str) -> Option<Decision> {
+fn made(volumes: &[(DocId, String)], chosen: usize, name: &str) -> Option<DialogDecision> {
     let (volume, _) = volumes.get(chosen)?;
-    (!name.trim().is_empty()).then(|| Decision::NewNote { volume: *volume, path: name.trim().to_owned() })
+    (!name.trim().is_empty()).then(|| DialogDecision::NewNote { volume: *volume, path: name.trim().to_owned() })
 }
 
-fn renamed(file: DocId, path: &str) -> Option<Decision> {
-    (!path.trim().is_empty()).then(|| Decision::Rename { file, path: path.trim().to_owned() })
+fn renamed(file: DocId, path: &str) -> Option<DialogDecision> {
+    (!path.trim().is_empty()).then(|| DialogDecision::Rename { file, path: path.trim().to_owned() })
 }
 
-fn moved(volume: DocId, from: &str, path: &str) -> Option<Decision> {
+fn moved(volume: DocId, from: &str, path: &str) -> Option<DialogDecision> {
     let (from, path) = (from.to_owned(), path.trim().to_owned());
-    (!path.is_empty()).then_some(Decision::RenameFolder { volume, from, path })
+    (!path.is_empty()).then_some(DialogDecision::RenameFolder { volume, from, path })
 }
 
 /// Whether the path shall be taken, once that is decided.
@@ -208,15 +213,15 @@ fn rename(ui: &mut Ui, path: &mut String, trouble: Option<&str>) -> Option<bool>
     buttons(ui, "Rename", "Cancel")
 }
 
-fn opened(path: &str) -> Option<Decision> {
+fn opened(path: &str) -> Option<DialogDecision> {
     let path = path.trim().trim_matches(['"', '\'']);
-    (!path.is_empty()).then(|| Decision::OpenFolder { path: path.to_owned() })
+    (!path.is_empty()).then(|| DialogDecision::OpenFolder { path: path.to_owned() })
 }
 
 fn head(ui: &mut Ui, text: &str) {
     let style = tokens::heading(3);
     let response = ui.label(egui::RichText::new(text).font(style.font));
-    named(&response, Role::Heading, text);
+    set_accessible_name(&response, Role::Heading, text);
     ui.add_space(space::M);
 }
 
@@ -276,7 +281,7 @@ fn new_note(
     chosen: &mut usize,
     name: &mut String,
     trouble: Option<&str>,
-) -> Option<Decision> {
+) -> Option<DialogDecision> {
     head(ui, "New note");
     field(ui, name, "Name of the note", "Name, or Folder/Name");
     if volumes.len() > 1 {
@@ -293,12 +298,12 @@ fn new_note(
     says(ui, trouble);
     match buttons(ui, "Make note", "Cancel") {
         Some(true) => made(volumes, *chosen, name),
-        Some(false) => Some(Decision::Never),
+        Some(false) => Some(DialogDecision::Never),
         None => None,
     }
 }
 
-fn open_folder(ui: &mut Ui, path: &mut String, trouble: Option<&str>) -> Option<Decision> {
+fn open_folder(ui: &mut Ui, path: &mut String, trouble: Option<&str>) -> Option<DialogDecision> {
     head(ui, "Open folder as volume");
     words(ui, "The Markdown in it becomes notes. Nothing in the folder is rewritten by opening it.");
     ui.add_space(space::M);
@@ -306,24 +311,24 @@ fn open_folder(ui: &mut Ui, path: &mut String, trouble: Option<&str>) -> Option<
     says(ui, trouble);
     match buttons(ui, "Open", "Cancel") {
         Some(true) => opened(path),
-        Some(false) => Some(Decision::Never),
+        Some(false) => Some(DialogDecision::Never),
         None => None,
     }
 }
 
-fn discard(ui: &mut Ui, files: &[DocId], what: &str) -> Option<Decision> {
+fn discard(ui: &mut Ui, files: &[DocId], what: &str) -> Option<DialogDecision> {
     head(ui, &format!("Delete {what} for good?"));
     words(ui, "Text, history and outputs go with it. This cannot be undone.");
     says(ui, None);
     match buttons(ui, "Delete for good", "Cancel") {
-        Some(true) => Some(Decision::Discard { files: files.to_vec() }),
-        Some(false) => Some(Decision::Never),
+        Some(true) => Some(DialogDecision::Discard { files: files.to_vec() }),
+        Some(false) => Some(DialogDecision::Never),
         None => None,
     }
 }
 
 /// Shows all that would be started, and asks.
-fn kernel(ui: &mut Ui, name: &str, print: &str, [place, command, doubt]: [&str; 3]) -> Option<Decision> {
+fn kernel(ui: &mut Ui, name: &str, print: &str, [place, command, doubt]: [&str; 3]) -> Option<DialogDecision> {
     head(ui, &format!("Run the kernel {name}?"));
     words(ui, &format!("It runs this note's cells with all your rights. {doubt}."));
     egui::ScrollArea::vertical().max_height(size::DIALOG / 2.0).show(ui, |ui| {
@@ -332,19 +337,24 @@ fn kernel(ui: &mut Ui, name: &str, print: &str, [place, command, doubt]: [&str; 
     });
     says(ui, None);
     match buttons(ui, "Allow", "Cancel") {
-        Some(true) => Some(Decision::AllowKernel { name: name.to_owned(), print: print.to_owned() }),
-        Some(false) => Some(Decision::Never),
+        Some(true) => Some(DialogDecision::AllowKernel { name: name.to_owned(), print: print.to_owned() }),
+        Some(false) => Some(DialogDecision::Never),
         None => None,
     }
 }
 
-fn exported(wanted: &Wanted) -> Option<Decision> {
+fn exported(wanted: &ExportForm) -> Option<DialogDecision> {
     let dest = wanted.dest.trim().trim_matches(['"', '\'']).to_owned();
     let (what, _) = wanted.choices.get(wanted.chosen)?;
-    (!dest.is_empty()).then(|| Decision::Export { kind: wanted.kind, what: what.clone(), paper: wanted.paper, dest })
+    (!dest.is_empty()).then(|| DialogDecision::Export {
+        kind: wanted.kind,
+        what: what.clone(),
+        paper: wanted.paper,
+        dest,
+    })
 }
 
-fn export(ui: &mut Ui, wanted: &mut Wanted, trouble: Option<&str>) -> Option<Decision> {
+fn export(ui: &mut Ui, wanted: &mut ExportForm, trouble: Option<&str>) -> Option<DialogDecision> {
     head(ui, wanted.title());
     if wanted.choices.len() > 1 {
         let mut chosen = None;
@@ -361,12 +371,12 @@ fn export(ui: &mut Ui, wanted: &mut Wanted, trouble: Option<&str>) -> Option<Dec
             }
         });
         if let Some(chosen) = chosen {
-            wanted.choose(chosen);
+            wanted.choose_note(chosen);
         }
         ui.add_space(space::S);
     }
-    words(ui, wanted.says());
-    if wanted.kind == Exporting::Pdf {
+    words(ui, wanted.summary());
+    if wanted.kind == ExportCommand::Pdf {
         ui.add_space(space::S);
         ui.horizontal_wrapped(|ui| {
             words(ui, "Paper");
@@ -382,28 +392,33 @@ fn export(ui: &mut Ui, wanted: &mut Wanted, trouble: Option<&str>) -> Option<Dec
     says(ui, trouble);
     match buttons(ui, "Export", "Cancel") {
         Some(true) => exported(wanted),
-        Some(false) => Some(Decision::Never),
+        Some(false) => Some(DialogDecision::Never),
         None => None,
     }
 }
 
-fn saved(save: &Save, dest: &str) -> Option<Decision> {
+fn saved(save: &OutputFile, dest: &str) -> Option<DialogDecision> {
     let dest = dest.trim().trim_matches(['"', '\'']).to_owned();
-    (!dest.is_empty()).then(|| Decision::SaveOutput { save: save.clone(), dest })
+    (!dest.is_empty()).then(|| DialogDecision::SaveOutput { save: save.clone(), dest })
 }
 
-fn save_output(ui: &mut Ui, save: &Save, dest: &mut String, trouble: Option<&str>) -> Option<Decision> {
+fn save_output(ui: &mut Ui, save: &OutputFile, dest: &mut String, trouble: Option<&str>) -> Option<DialogDecision> {
     head(ui, "Save output as");
     field(ui, dest, "New file", &format!("/home/me/Documents/Name.{}", save.ending));
     says(ui, trouble);
     match buttons(ui, "Save", "Cancel") {
         Some(true) => saved(save, dest),
-        Some(false) => Some(Decision::Never),
+        Some(false) => Some(DialogDecision::Never),
         None => None,
     }
 }
 
-fn grant(ui: &mut Ui, note: DocId, wish: &mut Wish, trouble: &mut Option<String>) -> Option<Decision> {
+fn grant(
+    ui: &mut Ui,
+    note: DocId,
+    wish: &mut KernelPermissionsForm,
+    trouble: &mut Option<String>,
+) -> Option<DialogDecision> {
     head(ui, "What this note’s cells may reach");
     words(
         ui,
@@ -419,23 +434,23 @@ fn grant(ui: &mut Ui, note: DocId, wish: &mut Wish, trouble: &mut Option<String>
     says(ui, trouble.as_deref());
     match buttons(ui, "Grant", "Cancel") {
         Some(true) => match wish.grant() {
-            Ok(grant) => Some(Decision::Grant { note, grant }),
+            Ok(grant) => Some(DialogDecision::Grant { note, grant }),
             Err(why) => {
                 *trouble = Some(why);
                 None
             }
         },
-        Some(false) => Some(Decision::Never),
+        Some(false) => Some(DialogDecision::Never),
         None => None,
     }
 }
 
-fn shared(volume: DocId, hub: &str) -> Option<Decision> {
+fn shared(volume: DocId, hub: &str) -> Option<DialogDecision> {
     let hub = hub.trim().to_owned();
-    (!hub.is_empty()).then_some(Decision::Share { volume, hub })
+    (!hub.is_empty()).then_some(DialogDecision::Share { volume, hub })
 }
 
-fn share(ui: &mut Ui, volume: DocId, name: &str, hub: &mut String, trouble: Option<&str>) -> Option<Decision> {
+fn share(ui: &mut Ui, volume: DocId, name: &str, hub: &mut String, trouble: Option<&str>) -> Option<DialogDecision> {
     head(ui, &format!("Share “{name}”"));
     words(
         ui,
@@ -447,17 +462,17 @@ fn share(ui: &mut Ui, volume: DocId, name: &str, hub: &mut String, trouble: Opti
     says(ui, trouble);
     match buttons(ui, "Share", "Cancel") {
         Some(true) => shared(volume, hub),
-        Some(false) => Some(Decision::Never),
+        Some(false) => Some(DialogDecision::Never),
         None => None,
     }
 }
 
-fn joined(address: &str, folder: &str) -> Option<Decision> {
+fn joined(address: &str, folder: &str) -> Option<DialogDecision> {
     let (address, folder) = (address.trim().to_owned(), folder.trim().trim_matches(['"', '\'']).to_owned());
-    (!address.is_empty() && !folder.is_empty()).then_some(Decision::Join { address, folder })
+    (!address.is_empty() && !folder.is_empty()).then_some(DialogDecision::Join { address, folder })
 }
 
-fn join(ui: &mut Ui, address: &mut String, folder: &mut String, trouble: Option<&str>) -> Option<Decision> {
+fn join(ui: &mut Ui, address: &mut String, folder: &mut String, trouble: Option<&str>) -> Option<DialogDecision> {
     head(ui, "Get a shared volume");
     words(ui, "The other device gives its address: Sync, then “Copy the address”. Its notes become files here.");
     ui.add_space(space::M);
@@ -467,7 +482,7 @@ fn join(ui: &mut Ui, address: &mut String, folder: &mut String, trouble: Option<
     says(ui, trouble);
     match buttons(ui, "Get it", "Cancel") {
         Some(true) => joined(address, folder),
-        Some(false) => Some(Decision::Never),
+        Some(false) => Some(DialogDecision::Never),
         None => None,
     }
 }
@@ -488,13 +503,13 @@ fn lines(ui: &mut Ui, text: &mut String, name: &str, hint: &str) {
     ui.add(field).accessible_name(format!("{name}, {hint}"));
 }
 
-fn closing(ui: &mut Ui, why: &str) -> Option<Decision> {
+fn closing(ui: &mut Ui, why: &str) -> Option<DialogDecision> {
     head(ui, "Not everything is saved");
     words(ui, why);
     says(ui, None);
     match buttons(ui, "Keep open", "Close anyway") {
-        Some(true) => Some(Decision::Never),
-        Some(false) => Some(Decision::CloseAnyway),
+        Some(true) => Some(DialogDecision::Never),
+        Some(false) => Some(DialogDecision::CloseAnyway),
         None => None,
     }
 }

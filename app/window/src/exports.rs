@@ -1,7 +1,7 @@
 //! Exports: asked for in a dialog, written on a thread of their own, with what is done shown meanwhile.
 
 use super::dialogs::Dialog;
-use super::{Overlay, Window};
+use super::{AppWindow, WindowOverlay};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Area, Id, Order, vec2};
@@ -14,12 +14,12 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 use text::outline;
 use typeset::pdf::Paper;
-use ui::controls::{floating, named, text_button};
 use ui::tokens::{self, Colours, size, space};
+use ui::widgets::{floating_frame, set_accessible_name, text_button};
 
 /// What notes shall become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Exporting {
+pub(super) enum ExportCommand {
     Html,
     Pdf,
     /// A folder of Markdown.
@@ -29,19 +29,19 @@ pub(super) enum Exporting {
 }
 
 /// What a command of the table is here.
-pub(super) fn exporting(id: &str) -> Option<Exporting> {
+pub(super) fn export_command(id: &str) -> Option<ExportCommand> {
     Some(match id {
-        "export.html" => Exporting::Html,
-        "export.pdf" => Exporting::Pdf,
-        "export.folder" => Exporting::Folder,
-        "export.open" => Exporting::Open,
+        "export.html" => ExportCommand::Html,
+        "export.pdf" => ExportCommand::Pdf,
+        "export.folder" => ExportCommand::Folder,
+        "export.open" => ExportCommand::Open,
         _ => return None,
     })
 }
 
 /// An export that is asked for: a dialog's fields.
-pub(super) struct Wanted {
-    pub(super) kind: Exporting,
+pub(super) struct ExportForm {
+    pub(super) kind: ExportCommand,
     /// What can be chosen, and its names.
     pub(super) choices: Vec<(What, String)>,
     pub(super) chosen: usize,
@@ -49,36 +49,36 @@ pub(super) struct Wanted {
     pub(super) dest: String,
 }
 
-impl Wanted {
+impl ExportForm {
     /// The title of the dialog.
     pub(super) fn title(&self) -> &'static str {
         match self.kind {
-            Exporting::Html => "Export to HTML",
-            Exporting::Pdf => "Export to PDF",
-            Exporting::Folder | Exporting::Open => "Export to a Markdown folder",
+            ExportCommand::Html => "Export to HTML",
+            ExportCommand::Pdf => "Export to PDF",
+            ExportCommand::Folder | ExportCommand::Open => "Export to a Markdown folder",
         }
     }
 
     /// What comes of it, in a sentence.
-    pub(super) fn says(&self) -> &'static str {
+    pub(super) fn summary(&self) -> &'static str {
         let note = matches!(self.choices.get(self.chosen), Some((What::Note(_), _)));
         match (self.kind, note) {
-            (Exporting::Html, true) => "One page for a browser that needs nothing beside it.",
-            (Exporting::Html, false) => "A folder of pages that link to each other.",
-            (Exporting::Pdf, true) => "One document.",
-            (Exporting::Pdf, false) => "One document in which each note begins on a page of its own.",
+            (ExportCommand::Html, true) => "One page for a browser that needs nothing beside it.",
+            (ExportCommand::Html, false) => "A folder of pages that link to each other.",
+            (ExportCommand::Pdf, true) => "One document.",
+            (ExportCommand::Pdf, false) => "One document in which each note begins on a page of its own.",
             (_, true) => "A folder with the note and the files that it shows.",
             (_, false) => "A folder with all files, byte for byte.",
         }
     }
 
     /// Chooses what to export; the new file is called after it.
-    pub(super) fn choose(&mut self, chosen: usize) {
+    pub(super) fn choose_note(&mut self, chosen: usize) {
         self.chosen = chosen;
         let Some((what, name)) = self.choices.get(chosen) else { return };
         let ending = match (self.kind, what) {
-            (Exporting::Pdf, _) => ".pdf",
-            (Exporting::Html, What::Note(_)) => ".html",
+            (ExportCommand::Pdf, _) => ".pdf",
+            (ExportCommand::Html, What::Note(_)) => ".html",
             _ => "",
         };
         let home = std::env::home_dir().unwrap_or_default();
@@ -90,12 +90,12 @@ impl Wanted {
 
 /// The export that is under way, and what came of the last one.
 #[derive(Default)]
-pub(super) struct Exports {
-    running: Option<Running>,
+pub(super) struct ExportState {
+    running: Option<RunningExport>,
     last: Option<PathBuf>,
 }
 
-struct Running {
+struct RunningExport {
     progress: Arc<Progress>,
     answer: Receiver<Result<Done, ExportError>>,
     name: String,
@@ -103,43 +103,43 @@ struct Running {
 }
 
 /// Before that, nothing is shown of an export.
-const QUIET: f64 = 0.3;
+const EXPORT_PROGRESS_DELAY_SECONDS: f64 = 0.3;
 
-impl Window {
+impl AppWindow {
     /// Performs a command about exports.
-    pub(super) fn run_exporting(&mut self, ctx: &egui::Context, exporting: Exporting) {
-        match (exporting, self.here.note) {
-            (Exporting::Open, _) => self.open_export(ctx),
+    pub(super) fn run_exporting(&mut self, ctx: &egui::Context, exporting: ExportCommand) {
+        match (exporting, self.active_pane.note) {
+            (ExportCommand::Open, _) => self.open_export(ctx),
             (kind, Some(note)) => self.ask_export(kind, What::Note(note)),
             (kind, None) => match self.session().and_then(|session| session.volumes().next()).map(|volume| volume.id) {
                 Some(volume) => self.ask_export(kind, What::Folder(volume, String::new())),
-                None => self.toasts.say("There is nothing to export: open a folder first."),
+                None => self.toasts.show_message("There is nothing to export: open a folder first."),
             },
         }
     }
 
     /// Asks where to.
-    pub(super) fn ask_export(&mut self, kind: Exporting, what: What) {
+    pub(super) fn ask_export(&mut self, kind: ExportCommand, what: What) {
         let Some(session) = self.session() else { return };
         let mut choices: Vec<(What, String)> =
             name(session, &what).map(|name| (what.clone(), name)).into_iter().collect();
         // What is around it can be chosen instead.
         let volume = match &what {
-            What::Note(note) => session.place(*note).map(|(volume, _)| volume),
+            What::Note(note) => session.locate_file(*note).map(|(volume, _)| volume),
             What::Folder(volume, below) => (!below.is_empty()).then_some(*volume),
         };
         let whole = volume.map(|volume| What::Folder(volume, String::new()));
         choices.extend(whole.and_then(|whole| name(session, &whole).map(|name| (whole, name))));
-        let mut wanted = Wanted { kind, choices, chosen: 0, paper: Paper::A4, dest: String::new() };
-        wanted.choose(0);
-        self.overlay = Overlay::Dialog(Dialog::Export { wanted, trouble: None });
+        let mut wanted = ExportForm { kind, choices, chosen: 0, paper: Paper::A4, dest: String::new() };
+        wanted.choose_note(0);
+        self.overlay = WindowOverlay::Dialog(Dialog::Export { wanted, trouble: None });
     }
 
     /// Begins what was asked for. Gives why not.
     pub(super) fn begin_export(
         &mut self,
         ctx: &egui::Context,
-        kind: Exporting,
+        kind: ExportCommand,
         what: What,
         paper: Paper,
         dest: &Path,
@@ -158,9 +158,9 @@ impl Window {
         let shared = progress.clone();
         std::thread::spawn(move || {
             let form = match kind {
-                Exporting::Html => Form::Html,
-                Exporting::Pdf => Form::Pdf(paper),
-                Exporting::Folder | Exporting::Open => Form::Files,
+                ExportCommand::Html => Form::Html,
+                ExportCommand::Pdf => Form::Pdf(paper),
+                ExportCommand::Folder | ExportCommand::Open => Form::Files,
             };
             let done = match (&what, form) {
                 (What::Note(note), Form::Files) => export::bundle(&handle, *note, &dest, &shared),
@@ -170,22 +170,22 @@ impl Window {
             wake.request_repaint();
         });
         let since = ctx.input(|input| input.time);
-        self.exports.running = Some(Running { progress, answer, name, since });
+        self.exports.running = Some(RunningExport { progress, answer, name, since });
         Ok(())
     }
 
     /// Shows how far an export is, and says when it is done.
-    pub(super) fn exports(&mut self, ctx: &egui::Context) {
+    pub(super) fn poll_export(&mut self, ctx: &egui::Context) {
         let Some(running) = &self.exports.running else { return };
         match running.answer.try_recv() {
             Err(TryRecvError::Empty) => self.show_export(ctx),
             Err(TryRecvError::Disconnected) => {
                 self.exports.running = None;
-                self.toasts.say("The export ended before it was done.");
+                self.toasts.show_message("The export ended before it was done.");
             }
             Ok(Err(refusal)) => {
                 self.exports.running = None;
-                self.toasts.say(ui::text::sentence(&refusal.to_string()));
+                self.toasts.show_message(ui::text::sentence(&refusal.to_string()));
             }
             Ok(Ok(done)) => {
                 self.exports.running = None;
@@ -203,7 +203,7 @@ impl Window {
                     text.push_str(&format!("\n{}.", ui::text::sentence(&export::lacking(&done.missing))));
                 }
                 self.exports.last = Some(done.dest);
-                self.toasts.offer(text, "Open", "export.open");
+                self.toasts.show_with_action(text, "Open", "export.open");
             }
         }
     }
@@ -211,8 +211,8 @@ impl Window {
     fn show_export(&self, ctx: &egui::Context) {
         let Some(running) = &self.exports.running else { return };
         let after = ctx.input(|input| input.time) - running.since;
-        if after < QUIET {
-            ctx.request_repaint_after(Duration::from_secs_f64(QUIET - after));
+        if after < EXPORT_PROGRESS_DELAY_SECONDS {
+            ctx.request_repaint_after(Duration::from_secs_f64(EXPORT_PROGRESS_DELAY_SECONDS - after));
             return;
         }
         ctx.request_repaint_after(Duration::from_millis(100));
@@ -220,11 +220,11 @@ impl Window {
         let colours = Colours::dark(dark);
         let corner = vec2(-space::L, -(size::STATUS + space::L));
         Area::new(Id::unique("export")).order(Order::Tooltip).anchor(Align2::RIGHT_BOTTOM, corner).show(ctx, |ui| {
-            floating(colours, dark).inner_margin(egui::Margin::symmetric(16, 12)).show(ui, |ui| {
+            floating_frame(colours, dark).inner_margin(egui::Margin::symmetric(16, 12)).show(ui, |ui| {
                 ui.set_width(300.0);
                 let text = format!("Exporting {}", running.name);
                 let label = ui.label(egui::RichText::new(&text).font(tokens::small().font).color(colours.ink));
-                named(&label, Role::Label, &text);
+                set_accessible_name(&label, Role::Label, &text);
                 ui.add_space(space::S);
                 ui.add(egui::ProgressBar::new(running.progress.share()).desired_height(space::XS).fill(colours.accent));
                 ui.add_space(space::S);
@@ -237,7 +237,7 @@ impl Window {
 
     fn open_export(&mut self, ctx: &egui::Context) {
         let Some(last) = &self.exports.last else {
-            self.toasts.say("Nothing was exported yet.");
+            self.toasts.show_message("Nothing was exported yet.");
             return;
         };
         let index = last.join("index.html");
@@ -252,7 +252,7 @@ fn name(session: &Session, what: &What) -> Option<String> {
     let last = |path: &str| path.trim_end_matches('/').rsplit('/').next().unwrap_or(path).to_owned();
     match what {
         What::Note(note) => {
-            let (_, path) = session.place(*note)?;
+            let (_, path) = session.locate_file(*note)?;
             Some(super::tree::shown_name(&last(path)).to_owned())
         }
         What::Folder(volume, below) if below.is_empty() => Some(session.volume(*volume)?.name.clone()),

@@ -1,14 +1,14 @@
 //! Figures in outputs, as somebody looks at them: which part, which series. Read once, off the thread that draws where
 //! they are large; drawn again when something of that changes, with other limits, so that they stay sharp.
 
-mod act;
-mod shapes;
+mod interaction;
+mod shape_backend;
 
-use editor::render::Pen;
+use editor::render::TextStyleContext;
 use eframe::egui;
 use egui::{Color32, Context, Pos2, Shape, TextureHandle, Vec2, vec2};
 use plot::{Look, Place, Ready, View};
-use shapes::{STEPS, Shapes};
+use shape_backend::{STEPS_PER_POINT, ShapeBackend};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -16,30 +16,30 @@ use std::sync::{Arc, Mutex};
 use store::{BlobHash, ExecutionId, Output, OutputBody};
 use ui::tokens::{self, Colours};
 
-pub(super) use act::Turn;
+pub(super) use interaction::FigureCommand;
 
 /// Figures that were not looked at for so many frames are let go.
-const UNSEEN: u64 = 900;
+const FIGURE_EVICTION_FRAMES: u64 = 900;
 /// What a figure is before it is read, in points.
-const UNKNOWN: Vec2 = vec2(640.0, 400.0);
+const PLACEHOLDER_FIGURE_SIZE: Vec2 = vec2(640.0, 400.0);
 
 /// An execution's output.
-pub(super) type Name = (ExecutionId, usize);
+pub(super) type FigureId = (ExecutionId, usize);
 
 /// Where a figure's data are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Data {
+enum FigureSource {
     /// In the note's outputs: a hash of them.
     Here(u64),
     Blob(BlobHash),
 }
 
 /// A figure among outputs: where it stands, and what is known of it before it is read.
-pub(super) struct Slot {
-    name: Name,
-    data: Data,
+pub(super) struct FigureSlot {
+    name: FigureId,
+    data: FigureSource,
     /// It, where it is small enough for a note's outputs.
-    made: Option<Made>,
+    made: Option<FigureResult>,
     /// Where it stands below the top of the outputs.
     pub(super) y: f32,
     pub(super) size: Vec2,
@@ -48,9 +48,14 @@ pub(super) struct Slot {
     pub(super) words: String,
 }
 
-impl Slot {
+impl FigureSlot {
     /// The figure of an output, at most so wide, if it is one.
-    pub(super) fn of(name: Name, output: &Output, width: f32, pen: Pen<'_>) -> Option<Slot> {
+    pub(super) fn from_output(
+        name: FigureId,
+        output: &Output,
+        width: f32,
+        pen: TextStyleContext<'_>,
+    ) -> Option<FigureSlot> {
         let (OutputBody::ExecuteResult { data, metadata, .. } | OutputBody::DisplayData { data, metadata }) =
             &output.body
         else {
@@ -62,16 +67,16 @@ impl Slot {
             let said = about.and_then(|about| about[name].as_f64());
             said.filter(|said| (16.0..=10_000.0).contains(said)).map_or(else_, |said| said as f32)
         };
-        let mut size = vec2(side("width", UNKNOWN.x), side("height", UNKNOWN.y));
+        let mut size = vec2(side("width", PLACEHOLDER_FIGURE_SIZE.x), side("height", PLACEHOLDER_FIGURE_SIZE.y));
         let title = about.and_then(|about| about["title"].as_str()).unwrap_or("");
         let mut words = if title.is_empty() { "Figure".to_owned() } else { format!("Figure: {title}") };
         let (data, made) = if let Some(value) = data.get(plot::MIME) {
             let json = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             let mut hasher = DefaultHasher::new();
             json.hash(&mut hasher);
-            let data = Data::Here(hasher.finish());
+            let data = FigureSource::Here(hasher.finish());
             // Small enough for a note's outputs, so small enough to be read at once.
-            let made = with(pen.ctx, |shelf| shelf.known(data)).flatten().unwrap_or_else(|| {
+            let made = with(pen.ctx, |shelf| shelf.cached_figure(data)).flatten().unwrap_or_else(|| {
                 let made = Ready::read(&json).map(Arc::new);
                 with(pen.ctx, |shelf| shelf.keep(data, made.clone()));
                 made
@@ -83,18 +88,18 @@ impl Slot {
             }
             (data, Some(made))
         } else {
-            (Data::Blob(output.whole.as_ref().filter(|whole| whole.mime == plot::MIME)?.blob), None)
+            (FigureSource::Blob(output.whole.as_ref().filter(|whole| whole.mime == plot::MIME)?.blob), None)
         };
         // One that is too wide is made smaller as a whole: its words stay in proportion.
         let scale = (width / size.x).min(1.0);
-        Some(Slot { name, data, made, y: 0.0, size: size * scale, scale, words })
+        Some(FigureSlot { name, data, made, y: 0.0, size: size * scale, scale, words })
     }
 }
 
 /// What a drawing depends on besides the figure and the view.
 #[derive(Clone, Copy, PartialEq)]
-struct Key {
-    data: Data,
+struct FigureKey {
+    data: FigureSource,
     scale: f32,
     paper: Color32,
     pixels: f32,
@@ -102,9 +107,9 @@ struct Key {
 }
 
 /// A figure as it is painted.
-struct Drawn {
+struct PaintedFigure {
     ready: Arc<Ready>,
-    key: Key,
+    key: FigureKey,
     view: View,
     shapes: Vec<Shape>,
     /// Shown by some of the shapes.
@@ -112,15 +117,21 @@ struct Drawn {
     places: Vec<Place>,
 }
 
-impl Drawn {
-    fn new(ready: &Arc<Ready>, view: &View, key: Key, pen: Pen<'_>) -> Result<Drawn, String> {
+impl PaintedFigure {
+    fn new(
+        ready: &Arc<Ready>,
+        view: &View,
+        key: FigureKey,
+        pen: TextStyleContext<'_>,
+    ) -> Result<PaintedFigure, String> {
         let look = if pen.colours.paper == Colours::dark(true).paper { Look::DARK } else { Look::LIGHT.bare() };
         #[allow(clippy::cast_possible_truncation, reason = "points")]
         let size = vec2(ready.figure.width as f32, ready.figure.height as f32);
-        let mut backend = Shapes { ctx: pen.ctx, size, scale: key.scale, shapes: Vec::new(), textures: Vec::new() };
-        let places = plot::draw(ready, view, &mut backend, f64::from(STEPS), &look)?;
-        let Shapes { shapes, textures, .. } = backend;
-        Ok(Drawn { ready: ready.clone(), key, view: view.clone(), shapes, _textures: textures, places })
+        let mut backend =
+            ShapeBackend { ctx: pen.ctx, size, scale: key.scale, shapes: Vec::new(), textures: Vec::new() };
+        let places = plot::draw(ready, view, &mut backend, f64::from(STEPS_PER_POINT), &look)?;
+        let ShapeBackend { shapes, textures, .. } = backend;
+        Ok(PaintedFigure { ready: ready.clone(), key, view: view.clone(), shapes, _textures: textures, places })
     }
 
     /// Paints it at a place.
@@ -135,9 +146,9 @@ impl Drawn {
 
 /// How somebody looks at a figure.
 #[derive(Default)]
-struct Looked {
+struct FigureView {
     view: View,
-    drawn: Option<Drawn>,
+    drawn: Option<PaintedFigure>,
     /// When it was in sight last, and where.
     seen: u64,
     top: f32,
@@ -148,30 +159,30 @@ struct Looked {
 
 /// The figures of a page.
 #[derive(Default)]
-pub(super) struct Figures {
-    looked: HashMap<Name, Looked>,
+pub(super) struct PageFigures {
+    looked: HashMap<FigureId, FigureView>,
     frame: u64,
     pass: u64,
 }
 
-impl Figures {
+impl PageFigures {
     /// Draws a figure anew where something has changed.
-    fn draw(&mut self, slot: &Slot, pen: Pen<'_>) -> Option<Result<Arc<Ready>, String>> {
+    fn draw(&mut self, slot: &FigureSlot, pen: TextStyleContext<'_>) -> Option<Result<Arc<Ready>, String>> {
         let made = slot.made.clone().or_else(|| with(pen.ctx, |shelf| shelf.ask(slot.data)).flatten());
         let ready = match made? {
             Ok(ready) => ready,
             Err(why) => return Some(Err(why)),
         };
-        let key = Key {
+        let key = FigureKey {
             data: slot.data,
             scale: slot.scale,
             paper: pen.colours.paper,
             pixels: pen.ctx.pixels_per_point() * tokens::text(),
-            letters: editor::sights::version(pen.ctx),
+            letters: editor::assets::version(pen.ctx),
         };
         let looked = self.looked.entry(slot.name).or_default();
         if looked.drawn.as_ref().is_none_or(|drawn| drawn.key != key || drawn.view != looked.view) {
-            match Drawn::new(&ready, &looked.view, key, pen) {
+            match PaintedFigure::new(&ready, &looked.view, key, pen) {
                 Ok(drawn) => looked.drawn = Some(drawn),
                 Err(why) => return Some(Err(why)),
             }
@@ -190,7 +201,7 @@ impl Figures {
         if self.pass != pass {
             (self.pass, self.frame) = (pass, self.frame + 1);
             let frame = self.frame;
-            for looked in self.looked.values_mut().filter(|looked| looked.seen + UNSEEN < frame) {
+            for looked in self.looked.values_mut().filter(|looked| looked.seen + FIGURE_EVICTION_FRAMES < frame) {
                 looked.drawn = None;
             }
         }
@@ -198,65 +209,66 @@ impl Figures {
 }
 
 /// A figure that was read, or why it was not.
-type Made = Result<Arc<Ready>, String>;
+type FigureResult = Result<Arc<Ready>, String>;
 
 /// The way on which figures come that were read elsewhere.
-type Way = (Sender<(Data, Made)>, Mutex<Receiver<(Data, Made)>>);
+type FigureChannel = (Sender<(FigureSource, FigureResult)>, Mutex<Receiver<(FigureSource, FigureResult)>>);
 
 /// Figures that were read, for all pages.
 #[derive(Default)]
-pub(super) struct Shelf {
-    known: HashMap<Data, (Option<Made>, u64)>,
+pub(super) struct FigureCache {
+    known: HashMap<FigureSource, (Option<FigureResult>, u64)>,
     wishes: Vec<BlobHash>,
     frame: u64,
-    way: Option<Way>,
+    way: Option<FigureChannel>,
 }
 
-impl egui::Plugin for Shelf {
+impl egui::Plugin for FigureCache {
     fn debug_name(&self) -> &'static str {
         "figures"
     }
 }
 
-fn with<R>(ctx: &Context, what: impl FnOnce(&mut Shelf) -> R) -> Option<R> {
+fn with<R>(ctx: &Context, what: impl FnOnce(&mut FigureCache) -> R) -> Option<R> {
     ctx.with_plugin(what)
 }
 
-impl Shelf {
-    fn known(&mut self, data: Data) -> Option<Made> {
+impl FigureCache {
+    fn cached_figure(&mut self, data: FigureSource) -> Option<FigureResult> {
         let (made, seen) = self.known.get_mut(&data)?;
         *seen = self.frame;
         made.clone()
     }
 
-    fn keep(&mut self, data: Data, made: Made) {
+    fn keep(&mut self, data: FigureSource, made: FigureResult) {
         self.known.insert(data, (Some(made), self.frame));
     }
 
     /// A figure; sends for it where it is a blob that is not here yet.
-    fn ask(&mut self, data: Data) -> Option<Made> {
-        if let Data::Blob(blob) = data
+    fn ask(&mut self, data: FigureSource) -> Option<FigureResult> {
+        if let FigureSource::Blob(blob) = data
             && !self.known.contains_key(&data)
         {
             self.known.insert(data, (None, self.frame));
             self.wishes.push(blob);
         }
-        self.known(data)
+        self.cached_figure(data)
     }
 }
 
 /// Sends for the figures that were asked for since the last frame, and takes in those that have come.
-pub(super) fn fetch(ctx: &Context, driver: &host::Driver) {
+pub(super) fn fetch_figures(ctx: &Context, driver: &host::Driver) {
     let wishes = with(ctx, |shelf| {
         shelf.frame += 1;
-        let come: Vec<(Data, Made)> = match shelf.way.as_mut().and_then(|(_, come)| come.get_mut().ok()) {
+        let come: Vec<(FigureSource, FigureResult)> = match shelf.way.as_mut().and_then(|(_, come)| come.get_mut().ok())
+        {
             Some(come) => come.try_iter().collect(),
             None => Vec::new(),
         };
         come.into_iter().for_each(|(data, made)| shelf.keep(data, made));
         let frame = shelf.frame;
         // What is on its way stays; what nobody looks at goes.
-        shelf.known.retain(|_, (made, seen)| made.is_none() || *seen + UNSEEN > frame);
+        shelf.known.retain(|_, (made, seen)| made.is_none() || *seen + FIGURE_EVICTION_FRAMES > frame);
         std::mem::take(&mut shelf.wishes)
     });
     for blob in wishes.unwrap_or_default() {
@@ -280,15 +292,15 @@ pub(super) fn fetch(ctx: &Context, driver: &host::Driver) {
                 Ready::read(&json).map(Arc::new)
             };
             // The window may have gone.
-            let _ = done.send((Data::Blob(blob), read()));
+            let _ = done.send((FigureSource::Blob(blob), read()));
             ctx.request_repaint();
         });
     }
 }
 
-impl super::Window {
+impl super::AppWindow {
     /// How many figures of the note that is shown are drawn.
     pub fn figures(&self) -> usize {
-        self.here.page.cells.figures.drawn()
+        self.active_pane.page.cells.figures.drawn_count()
     }
 }

@@ -1,23 +1,23 @@
 //! The commands that fold headings of the open note and unfold them.
 
-use super::Window;
-use editor::note_editor::{Editor, World};
-use editor::sheet::Spot;
+use super::AppWindow;
+use editor::display_map::RowIndex;
+use editor::note_editor::{EditContext, Editor};
 use eframe::egui;
 
-impl Window {
+impl AppWindow {
     /// Folds the heading at the caret, or unfolds it.
     pub(super) fn fold_here(&mut self, ctx: &egui::Context) {
         let dark = ctx.global_style().visuals.dark_mode;
         let done = self.with_note(ctx, dark, |world, editor, _| {
-            let spot = editor.caret.and_then(|caret| world.find(caret.at))?;
+            let spot = editor.caret.and_then(|caret| world.find_row(caret.at))?;
             let heading = world.heading_of(spot)?;
-            world.fold(heading);
+            world.toggle_fold(heading);
             leave_hidden(world, editor, heading);
             Some(())
         });
         if done.flatten().is_none() {
-            self.toasts.say("Put the caret below a heading first.");
+            self.toasts.show_message("Put the caret below a heading first.");
         }
     }
 
@@ -29,7 +29,7 @@ impl Window {
             let mut headings = Vec::new();
             for block in (0..world.sheet.len()).filter(|_| fold) {
                 for row in 0..world.rows(block).len() {
-                    headings.extend(world.sheet.fold_of(Spot { block, row }));
+                    headings.extend(world.sheet.fold_of(RowIndex { block, row }));
                 }
             }
             // One heading above all others is the note's title: folded, nothing would be left.
@@ -37,8 +37,8 @@ impl Window {
             let alone = headings.iter().filter(|(_, level)| Some(*level) == top).count() == 1 && headings.len() > 1;
             let folds = headings.into_iter().filter(|(_, level)| !alone || Some(*level) != top);
             world.sheet.folds.extend(folds.map(|(fold, _)| fold));
-            world.sheet.refold(world.note, world.texts);
-            if let Some(spot) = editor.caret.and_then(|caret| world.find(caret.at))
+            world.sheet.update_folds(world.note, world.texts);
+            if let Some(spot) = editor.caret.and_then(|caret| world.find_row(caret.at))
                 && world.sheet.is_hidden(spot)
                 && let Some(heading) = world.heading_of(spot)
             {
@@ -49,12 +49,13 @@ impl Window {
 }
 
 /// Takes the caret out of what was just folded away, onto the heading.
-fn leave_hidden(world: &mut World<'_>, editor: &mut Editor, heading: Spot) {
-    let inside = editor.caret.and_then(|caret| world.find(caret.at)).is_some_and(|spot| world.sheet.is_hidden(spot));
+fn leave_hidden(world: &mut EditContext<'_>, editor: &mut Editor, heading: RowIndex) {
+    let inside =
+        editor.caret.and_then(|caret| world.find_row(caret.at)).is_some_and(|spot| world.sheet.is_hidden(spot));
     if inside && let Some(row) = world.sheet.row(heading) {
         let at = world.sheet.start(heading.block) + row.content.end;
         editor.more.clear();
-        editor.place(at);
+        editor.place_caret(at);
         editor.reveal = false;
     }
 }

@@ -1,8 +1,8 @@
 //! The graph of all notes, or of those around the open one: a thread lays it out in steps, the window draws what there
 //! is as one mesh. Names are written where there is room for them.
 
-use super::page::Action;
-use super::references::button;
+use super::backlinks_panel::button;
+use super::page::PageAction;
 use super::tree::shown_name;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -12,30 +12,30 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 use store::{DocId, FileKind};
-use ui::controls::named;
 use ui::tokens::{self, Colours, space};
+use ui::widgets::set_accessible_name;
 
 /// A frame may spend this much on looking up links.
-const BUDGET: Duration = Duration::from_millis(4);
+const LINK_LOOKUP_BUDGET: Duration = Duration::from_millis(4);
 /// More edges than this are not drawn at once: of the rest every other one, or fewer.
-const EDGES: usize = 40_000;
+const MAX_DRAWN_EDGES: usize = 40_000;
 /// Names that are written at once.
-const NAMES: usize = 80;
+const MAX_DRAWN_NAMES: usize = 80;
 /// How far around the open note its own graph goes.
-const AROUND: usize = 2;
+const LOCAL_GRAPH_DEPTH: usize = 2;
 /// Steps of a layout; the later, the smaller.
-const STEPS: usize = 300;
+const LAYOUT_STEPS: usize = 300;
 
 /// Where the notes lie so far; the layout goes on while somebody holds it.
-type Places = Mutex<Arc<Vec<[f32; 2]>>>;
+type NodePositions = Mutex<Arc<Vec<[f32; 2]>>>;
 /// What says where notes are on the screen: places, the point at the middle and the zoom, the area.
-type View = (usize, [u32; 3], [u32; 4]);
+type GraphViewport = (usize, [u32; 3], [u32; 4]);
 /// What a mesh was made of: places and view, hovered note, open note, colours.
-type Key = (View, Option<usize>, Option<DocId>, bool);
+type GraphMeshKey = (GraphViewport, Option<usize>, Option<DocId>, bool);
 
 /// A graph as it is shown.
 #[derive(Default)]
-pub(super) struct Graph {
+pub(super) struct GraphPage {
     /// The note around which it is; `None`: all.
     around: Option<DocId>,
     made: Option<Vec<u64>>,
@@ -45,7 +45,7 @@ pub(super) struct Graph {
     number: HashMap<DocId, u32>,
     edges: Vec<(u32, u32)>,
     degrees: Vec<u32>,
-    places: Option<Arc<Places>>,
+    places: Option<Arc<NodePositions>>,
     /// The point at the middle, and points of the screen for one of the graph.
     centre: Vec2,
     zoom: f32,
@@ -53,21 +53,21 @@ pub(super) struct Graph {
     moved: bool,
     /// Where the notes are on the screen, and for which places and view that holds.
     points: Vec<Pos2>,
-    view: Option<View>,
-    mesh: Option<(Key, Arc<Mesh>)>,
+    view: Option<GraphViewport>,
+    mesh: Option<(GraphMeshKey, Arc<Mesh>)>,
 }
 
-impl Graph {
+impl GraphPage {
     /// Of all notes, or of those around one.
-    pub(super) fn new(around: Option<DocId>) -> Graph {
-        Graph { around, zoom: 1.0, ..Graph::default() }
+    pub(super) fn new(around: Option<DocId>) -> GraphPage {
+        GraphPage { around, zoom: 1.0, ..GraphPage::default() }
     }
 
     /// Looks up notes and links, for a part of a frame at a time, and then has them laid out.
     fn gather(&mut self, ui: &Ui, session: &Session) {
         let state: Vec<u64> = session.volumes().map(|volume| volume.revision).collect();
         if self.made.as_ref() != Some(&state) {
-            *self = Graph { made: Some(state), ..Graph::new(self.around) };
+            *self = GraphPage { made: Some(state), ..GraphPage::new(self.around) };
             match self.around {
                 Some(note) => self.neighbours(session, note),
                 None => {
@@ -85,12 +85,12 @@ impl Graph {
         }
         let begun = Instant::now();
         while let Some(note) = self.left.pop() {
-            let volume = session.place(note).and_then(|(volume, _)| session.volume(volume));
+            let volume = session.locate_file(note).and_then(|(volume, _)| session.volume(volume));
             let (Some(volume), Some(from)) = (volume, self.number.get(&note).copied()) else { continue };
             let mut seen = HashSet::from([from]);
             let targets = volume.links.outgoing(note).filter_map(|(_, to)| self.number.get(&to?).copied());
             self.edges.extend(targets.filter(|to| seen.insert(*to)).map(|to| (from, to)));
-            if begun.elapsed() > BUDGET {
+            if begun.elapsed() > LINK_LOOKUP_BUDGET {
                 ui.ctx().request_repaint();
                 return;
             }
@@ -114,9 +114,9 @@ impl Graph {
 
     /// The notes that some links lead to from one, or that lead to it.
     fn neighbours(&mut self, session: &Session, note: DocId) {
-        let Some(volume) = session.place(note).and_then(|(volume, _)| session.volume(volume)) else { return };
+        let Some(volume) = session.locate_file(note).and_then(|(volume, _)| session.volume(volume)) else { return };
         let mut ring = vec![note];
-        for _ in 0..=AROUND {
+        for _ in 0..=LOCAL_GRAPH_DEPTH {
             let mut next = Vec::new();
             for note in ring {
                 let Some(path) = volume.links.path(note) else { continue };
@@ -131,13 +131,13 @@ impl Graph {
     }
 
     /// Draws it.
-    pub(super) fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<Action>) {
+    pub(super) fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PageAction>) {
         self.gather(ui, session);
         let area = ui.available_rect_before_wrap();
         let colours = Colours::of(ui);
         let response = ui.interact(area, ui.scope_id().with("graph"), Sense::click_and_drag());
         let words = format!("Graph of {} notes and {} links", self.nodes.len(), self.edges.len());
-        named(&response, Role::Canvas, &words);
+        set_accessible_name(&response, Role::Canvas, &words);
         let places = self.places.as_ref().and_then(|places| places.lock().ok().map(|places| places.clone()));
         let Some(places) = places.filter(|places| !places.is_empty()) else {
             let text = if self.nodes.is_empty() { "There are no notes yet." } else { "Looking up the links…" };
@@ -157,7 +157,7 @@ impl Graph {
         if let Some(node) = hovered {
             ui.ctx().set_cursor_icon(egui::CursorIcon::PointingHand);
             if response.clicked() {
-                actions.push(Action::Open(self.nodes[node].0));
+                actions.push(PageAction::Open(self.nodes[node].0));
             }
         }
         let corner = Rect::from_min_size(area.left_top() + vec2(space::L, space::M), vec2(360.0, 28.0));
@@ -169,7 +169,7 @@ impl Graph {
         if let Some((around, label)) = other
             && button(&mut child, label).clicked()
         {
-            *self = Graph::new(around);
+            *self = GraphPage::new(around);
             return;
         }
         if self.moved && button(&mut child, "Show all of it").clicked() {
@@ -204,7 +204,7 @@ impl Graph {
     }
 
     /// Finds out where all notes are on the screen, unless that is known.
-    fn look(&mut self, area: Rect, places: &Arc<Vec<[f32; 2]>>) -> View {
+    fn look(&mut self, area: Rect, places: &Arc<Vec<[f32; 2]>>) -> GraphViewport {
         let bits = |number: f32| number.to_bits();
         let view = (
             Arc::as_ptr(places) as usize,
@@ -233,7 +233,14 @@ impl Graph {
     }
 
     /// All notes and links in sight as one mesh; made anew when something has changed.
-    fn mesh(&mut self, view: View, area: Rect, hovered: Option<usize>, open: Option<DocId>, dark: bool) -> Arc<Mesh> {
+    fn mesh(
+        &mut self,
+        view: GraphViewport,
+        area: Rect,
+        hovered: Option<usize>,
+        open: Option<DocId>,
+        dark: bool,
+    ) -> Arc<Mesh> {
         let key = (view, hovered, open, dark);
         if let Some((made, mesh)) = &self.mesh
             && *made == key
@@ -243,9 +250,9 @@ impl Graph {
         let colours = Colours::dark(dark);
         let (points, near) = (&self.points, area.expand(20.0));
         let mut mesh = Mesh::default();
-        let stride = self.edges.len() / EDGES + 1;
+        let stride = self.edges.len() / MAX_DRAWN_EDGES + 1;
         let quiet = colours.line.lerp_to_gamma(colours.muted, 0.3);
-        let room = self.edges.len().min(EDGES) + points.len();
+        let room = self.edges.len().min(MAX_DRAWN_EDGES) + points.len();
         mesh.reserve_vertices(4 * room);
         mesh.reserve_triangles(2 * room);
         for (index, (from, to)) in self.edges.iter().enumerate() {
@@ -262,7 +269,7 @@ impl Graph {
             }
         }
         let open = open.and_then(|open| self.number.get(&open)).map(|number| *number as usize);
-        let wheel = Wheel::default();
+        let wheel = DotCorners::default();
         for (node, at) in points.iter().enumerate().filter(|(_, at)| near.contains(**at)) {
             let is_open = open == Some(node);
             let colour = if is_open || hovered == Some(node) { colours.accent } else { colours.muted };
@@ -277,9 +284,9 @@ impl Graph {
     fn names(&self, painter: &egui::Painter, area: Rect, hovered: Option<usize>, colours: &Colours) {
         let in_sight = |node: &usize| area.contains(self.points[*node]);
         let mut shown: Vec<usize> = (0..self.points.len()).filter(in_sight).collect();
-        if shown.len() > NAMES {
-            shown.select_nth_unstable_by_key(NAMES, |node| std::cmp::Reverse(self.degrees[*node]));
-            shown.truncate(NAMES);
+        if shown.len() > MAX_DRAWN_NAMES {
+            shown.select_nth_unstable_by_key(MAX_DRAWN_NAMES, |node| std::cmp::Reverse(self.degrees[*node]));
+            shown.truncate(MAX_DRAWN_NAMES);
         }
         shown.extend(hovered.filter(|hovered| !shown.contains(hovered)));
         shown.sort_by_key(|node| (Some(*node) != hovered, std::cmp::Reverse(self.degrees[*node])));
@@ -309,19 +316,19 @@ fn line(mesh: &mut Mesh, from: Pos2, to: Pos2, width: f32, colour: Color32) {
 }
 
 /// The corners of dots: the smaller a dot, the fewer.
-struct Wheel {
+struct DotCorners {
     coarse: [Vec2; 4],
     middle: [Vec2; 7],
     fine: [Vec2; 14],
 }
 
-impl Default for Wheel {
+impl Default for DotCorners {
     fn default() -> Self {
-        Wheel { coarse: corners(), middle: corners(), fine: corners() }
+        DotCorners { coarse: corners(), middle: corners(), fine: corners() }
     }
 }
 
-impl Wheel {
+impl DotCorners {
     fn dot(&self, mesh: &mut Mesh, at: Pos2, radius: f32, colour: Color32) {
         let corners = match radius {
             ..2.0 => &self.coarse[..],
@@ -341,22 +348,22 @@ fn corners<const COUNT: usize>() -> [Vec2; COUNT] {
 }
 
 /// Begins to lay a graph out in a thread, which ends when nobody holds the places any more.
-fn lay_out(nodes: usize, edges: Vec<(u32, u32)>, ctx: egui::Context) -> Arc<Places> {
-    let places: Arc<Places> = Arc::default();
+fn lay_out(nodes: usize, edges: Vec<(u32, u32)>, ctx: egui::Context) -> Arc<NodePositions> {
+    let places: Arc<NodePositions> = Arc::default();
     let held = Arc::downgrade(&places);
     std::thread::spawn(move || run(nodes, &edges, &held, &ctx));
     places
 }
 
-fn run(nodes: usize, edges: &[(u32, u32)], held: &Weak<Places>, ctx: &egui::Context) {
-    let mut layout = ui::forces::Forces::new(nodes, edges);
-    for step in 0..STEPS {
-        layout.step(step, STEPS);
+fn run(nodes: usize, edges: &[(u32, u32)], held: &Weak<NodePositions>, ctx: &egui::Context) {
+    let mut layout = ui::force_layout::ForceLayout::new(nodes, edges);
+    for step in 0..LAYOUT_STEPS {
+        layout.step(step, LAYOUT_STEPS);
         let Some(places) = held.upgrade() else { return };
         // A small graph is done before one could see it move.
-        if nodes > 2_000 || step + 1 == STEPS {
+        if nodes > 2_000 || step + 1 == LAYOUT_STEPS {
             if let Ok(mut places) = places.lock() {
-                *places = Arc::new(layout.places().to_vec());
+                *places = Arc::new(layout.node_positions().to_vec());
             }
             ctx.request_repaint();
         }

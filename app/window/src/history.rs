@@ -1,44 +1,44 @@
 //! The past of a note: its versions at the left, at the right what has changed since one of them, or who wrote what.
 //! Texts are made and compared elsewhere; here they are asked for and drawn, and what shall be brought back is said.
 
-mod list;
-mod sides;
-mod writers;
+mod authors;
+mod side_by_side;
+mod version_list;
 
-pub(super) use list::short;
-pub(super) use sides::Sides;
+pub(super) use side_by_side::SideBySide;
+pub(super) use version_list::short_date_label;
 
-use super::Window;
-use super::views::View;
+use super::AppWindow;
+use super::pages::PageView;
+use authors::AuthorsView;
 use eframe::egui;
 use egui::accesskit::{Role, Toggled};
 use egui::{Align, Align2, Key, Layout, Modifiers, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::{Command, Session};
 use host::Driver;
 use host::history::{Ask, Compared, History, Told, With};
-use list::List;
 use std::sync::Arc;
 use store::DocId;
 use text::history::{Story, Who};
 use text::splice::{self, Splice};
-use ui::controls::{chip, clipped, icon_button, named, ring, text_button};
+use ui::empty_state;
 use ui::icons;
-use ui::states;
 use ui::tokens::{self, CORNER, Colours, size, space};
-use writers::Writers;
+use ui::widgets::{chip_button, icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
+use version_list::VersionList;
 
 /// The list of versions is this wide.
-const LIST: f32 = 264.0;
+const VERSION_LIST_WIDTH: f32 = 264.0;
 /// On a narrower page, the list goes above what is compared.
-const NARROW: f32 = 620.0;
+const MIN_TWO_COLUMN_PAGE_WIDTH: f32 = 620.0;
 /// With less room, the tools go below one another.
-const TOOLS: f32 = 620.0;
+const MIN_SINGLE_LINE_TOOLBAR_WIDTH: f32 = 620.0;
 /// How high the head is.
-const HEAD: f32 = 44.0;
+const HISTORY_HEADER_HEIGHT: f32 = 44.0;
 
 /// What a version is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Against {
+enum CompareBase {
     /// The note as it is now.
     Now,
     /// The version before it.
@@ -46,78 +46,78 @@ enum Against {
 }
 
 /// What is to be done outside the page.
-enum Wish {
+enum HistoryAction {
     /// Edits of the note, and what is said once they are made.
     Edit(Vec<Splice>, &'static str),
 }
 
 /// What was asked for last.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Asked {
+enum HistoryRequest {
     /// A version's changes, the other side, and which revision of the note that is.
-    Compare(std::ops::Range<usize>, Against, u64),
+    Compare(std::ops::Range<usize>, CompareBase, u64),
     Written(usize),
 }
 
 /// The page.
-pub(super) struct Page {
+pub(super) struct HistoryPage {
     note: DocId,
     look: History,
     /// What is known of the past; the outer one: whether an answer has come.
     story: Option<Option<Arc<Story>>>,
     trouble: Option<String>,
-    list: List,
+    list: VersionList,
     /// The version that is looked at.
     chosen: usize,
-    against: Against,
+    against: CompareBase,
     /// Whether who wrote what is shown, and not what has changed.
     authors: bool,
-    asked: Option<Asked>,
+    asked: Option<HistoryRequest>,
     /// Since when an answer is waited for.
     since: f64,
     waits: bool,
-    sides: Sides,
-    writers: Writers,
+    sides: SideBySide,
+    writers: AuthorsView,
     /// The note's revision of which the document was looked at.
     seen: u64,
-    wishes: Vec<Wish>,
+    wishes: Vec<HistoryAction>,
 }
 
-impl Page {
-    pub(super) fn new(driver: &Driver, note: DocId, authors: bool) -> Page {
+impl HistoryPage {
+    pub(super) fn new(driver: &Driver, note: DocId, authors: bool) -> HistoryPage {
         let seen = driver.session().note(note).map_or(0, engine::Note::revision);
-        Page {
+        HistoryPage {
             note,
             look: driver.history(note),
             story: None,
             trouble: None,
-            list: List::default(),
+            list: VersionList::default(),
             chosen: 0,
-            against: Against::Now,
+            against: CompareBase::Now,
             authors,
             asked: None,
             since: 0.0,
             waits: false,
-            sides: Sides::default(),
-            writers: Writers::default(),
+            sides: SideBySide::default(),
+            writers: AuthorsView::default(),
             seen,
             wishes: Vec::new(),
         }
     }
 
     /// Takes in answers, and asks for what is to be seen.
-    fn step(&mut self, session: &Session, now: f64) -> Vec<Wish> {
+    fn step(&mut self, session: &Session, now: f64) -> Vec<HistoryAction> {
         while let Some(told) = self.look.told() {
             match told {
                 Told::Past(story) => self.take(story),
                 Told::Compared(compared) => {
                     (self.waits, self.trouble) = (false, None);
-                    self.sides.take(compared);
+                    self.sides.set_comparison(compared);
                 }
                 Told::Written(authored) => {
                     (self.waits, self.trouble) = (false, None);
                     let versions = self.versions();
-                    self.writers.take(authored, versions.as_deref());
+                    self.writers.set_authors(authored, versions.as_deref());
                 }
                 Told::Failed(why) => (self.waits, self.trouble) = (false, Some(why)),
             }
@@ -130,20 +130,22 @@ impl Page {
         let Some(story) = self.versions() else { return std::mem::take(&mut self.wishes) };
         let Some(version) = story.versions.get(self.chosen) else { return std::mem::take(&mut self.wishes) };
         let wanted = match (self.authors, self.against) {
-            (true, _) => Asked::Written(version.changes.end),
-            (false, Against::Now) => Asked::Compare(version.changes.clone(), Against::Now, note.revision()),
-            (false, Against::Before) => Asked::Compare(version.changes.clone(), Against::Before, 0),
+            (true, _) => HistoryRequest::Written(version.changes.end),
+            (false, CompareBase::Now) => {
+                HistoryRequest::Compare(version.changes.clone(), CompareBase::Now, note.revision())
+            }
+            (false, CompareBase::Before) => HistoryRequest::Compare(version.changes.clone(), CompareBase::Before, 0),
         };
         if self.asked.as_ref() != Some(&wanted) {
             if !self.waits {
                 (self.waits, self.since) = (true, now);
             }
             self.look.ask(match &wanted {
-                Asked::Written(count) => Ask::Written(*count),
-                Asked::Compare(changes, Against::Now, _) => {
+                HistoryRequest::Written(count) => Ask::Written(*count),
+                HistoryRequest::Compare(changes, CompareBase::Now, _) => {
                     Ask::Compare { then: changes.end, with: With::Now(Arc::from(note.text())) }
                 }
-                Asked::Compare(changes, Against::Before, _) => {
+                HistoryRequest::Compare(changes, CompareBase::Before, _) => {
                     Ask::Compare { then: changes.start, with: With::Version(changes.end) }
                 }
             });
@@ -169,7 +171,7 @@ impl Page {
                 None if self.authors => last,
                 None => last.saturating_sub(1),
             };
-            self.list.take(story, self.chosen);
+            self.list.set_history(story, self.chosen);
         }
         (self.story, self.asked) = (Some(story), None);
     }
@@ -181,7 +183,7 @@ impl Page {
             comparison.parts.get(part).map_or_else(Vec::new, |part| text::compare::bring_back(part, old, new))
         });
         if let Some(edits) = edits.filter(|edits| !edits.is_empty()) {
-            self.wishes.push(Wish::Edit(edits, "That part is as it was."));
+            self.wishes.push(HistoryAction::Edit(edits, "That part is as it was."));
         }
     }
 
@@ -190,7 +192,7 @@ impl Page {
         let Some(compared) = self.sides.compared() else { return };
         let edits = splice::difference(&compared.new, &compared.old);
         if !edits.is_empty() {
-            self.wishes.push(Wish::Edit(edits, "The note is as it was then."));
+            self.wishes.push(HistoryAction::Edit(edits, "The note is as it was then."));
         }
     }
 
@@ -198,7 +200,7 @@ impl Page {
     pub(super) fn show(&mut self, ui: &mut Ui, session: &Session) {
         let now = ui.input(|input| input.time);
         if let Some(why) = self.trouble.clone() {
-            states::bar(
+            empty_state::show_banner(
                 ui,
                 icons::WARNING_CIRCLE,
                 &format!("The history cannot be read: {why}."),
@@ -207,24 +209,24 @@ impl Page {
             );
         }
         let Some(story) = &self.story else {
-            if self.trouble.is_none() && now - self.since > states::PATIENCE {
-                states::skeleton(ui, size::COLUMN.min(ui.available_width() - 2.0 * space::XL), space::XL);
+            if self.trouble.is_none() && now - self.since > empty_state::SKELETON_DELAY_SECONDS {
+                empty_state::show_skeleton(ui, size::COLUMN.min(ui.available_width() - 2.0 * space::XL), space::XL);
             }
             return;
         };
         let Some(story) = story.clone().filter(|story| !story.versions.is_empty()) else {
             let text = "This note has no history yet: it is as its file was found.";
-            states::sentence(ui, text, None, "It begins with the first edit that is made here.");
+            empty_state::show_message(ui, text, None, "It begins with the first edit that is made here.");
             return;
         };
         self.keys(ui);
         let area = ui.available_rect_before_wrap();
-        let narrow = area.width() < NARROW + LIST;
+        let narrow = area.width() < MIN_TWO_COLUMN_PAGE_WIDTH + VERSION_LIST_WIDTH;
         let (list, rest) = if narrow {
             let height = (area.height() * 0.3).min(200.0);
             area.split_top_bottom_at_y(area.top() + height)
         } else {
-            area.split_left_right_at_x(area.left() + LIST)
+            area.split_left_right_at_x(area.left() + VERSION_LIST_WIDTH)
         };
         let line = Stroke::new(1.0, Colours::of(ui).line);
         if narrow {
@@ -238,7 +240,7 @@ impl Page {
         }
         let mut ui = ui::layout::part(ui, "compared", rest, rest);
         self.head(&mut ui, &story, session);
-        let waits = self.waits && now - self.since > states::PATIENCE;
+        let waits = self.waits && now - self.since > empty_state::SKELETON_DELAY_SECONDS;
         let area = ui.available_rect_before_wrap();
         if self.authors {
             if let Some(chosen) = self.writers.show(&mut ui) {
@@ -246,7 +248,7 @@ impl Page {
                 self.authors = false;
                 self.list.reveal(chosen);
             }
-        } else if let Some(part) = self.sides.show(&mut ui, self.against == Against::Now) {
+        } else if let Some(part) = self.sides.show(&mut ui, self.against == CompareBase::Now) {
             self.bring_back(part);
         }
         if waits {
@@ -254,7 +256,7 @@ impl Page {
             let at = pos2(area.right() - space::L, area.top() + space::S);
             ui.painter().text(at, Align2::RIGHT_TOP, text, tokens::caption().font, Colours::of(&ui).muted);
         } else if self.waits {
-            ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(states::PATIENCE));
+            ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(empty_state::SKELETON_DELAY_SECONDS));
         }
     }
 
@@ -262,16 +264,16 @@ impl Page {
     fn keys(&mut self, ui: &Ui) {
         let pressed = |key| ui.input_mut(|input| input.consume_key(Modifiers::ALT, key));
         if pressed(Key::ArrowDown) {
-            self.sides.go(false);
+            self.sides.go_to_change(false);
         }
         if pressed(Key::ArrowUp) {
-            self.sides.go(true);
+            self.sides.go_to_change(true);
         }
     }
 
     /// What can be done with what is looked at. `back`: from the right to the left.
     fn tools(&mut self, ui: &mut Ui, locked: bool, back: bool) {
-        if !self.authors && self.against == Against::Now && !locked {
+        if !self.authors && self.against == CompareBase::Now && !locked {
             let differs = self.sides.changes() > 0;
             if differs && text_button(ui, "Restore this version", true).clicked() {
                 self.restore();
@@ -283,16 +285,16 @@ impl Page {
         if self.authors {
             return;
         }
-        let chosen = usize::from(self.against == Against::Before);
+        let chosen = usize::from(self.against == CompareBase::Before);
         if let Some(place) = segments(ui, &["Since then", "In this version"], chosen, back) {
-            self.against = if place == 0 { Against::Now } else { Against::Before };
+            self.against = if place == 0 { CompareBase::Now } else { CompareBase::Before };
         }
         if self.sides.changes() > 1 {
             if icon_button(ui, icons::CARET_DOWN, "Next change", Some("Alt+ArrowDown")).clicked() {
-                self.sides.go(false);
+                self.sides.go_to_change(false);
             }
             if icon_button(ui, icons::CARET_UP, "Previous change", Some("Alt+ArrowUp")).clicked() {
-                self.sides.go(true);
+                self.sides.go_to_change(true);
             }
         }
     }
@@ -301,7 +303,7 @@ impl Page {
     fn head(&mut self, ui: &mut Ui, story: &Story, session: &Session) {
         let colours = Colours::of(ui);
         let locked = session.note(self.note).is_none_or(|note| note.read_only().is_some());
-        if ui.available_width() < TOOLS {
+        if ui.available_width() < MIN_SINGLE_LINE_TOOLBAR_WIDTH {
             ui.add_space(space::S);
             let room = ui.available_rect_before_wrap().shrink2(vec2(space::S, 0.0));
             let mut tools = ui.new_child(UiBuilder::new().max_rect(room).id_salt("tools"));
@@ -312,7 +314,7 @@ impl Page {
             ui.painter().hline(ui.max_rect().x_range(), bottom - 0.5, Stroke::new(1.0, colours.line));
             return;
         }
-        let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), HEAD), Sense::hover());
+        let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), HISTORY_HEADER_HEIGHT), Sense::hover());
         ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
         let inner = rect.shrink2(vec2(space::L, 0.0));
         let mut tools = ui
@@ -325,7 +327,7 @@ impl Page {
         let bold = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
         let room = right - inner.left();
         let middle = rect.center().y;
-        let width = clipped(ui, pos2(inner.left(), middle - 10.0), room, &title, &bold, colours.ink);
+        let width = paint_clipped_text(ui, pos2(inner.left(), middle - 10.0), room, &title, &bold, colours.ink);
         let changes = match (self.authors, self.sides.changes()) {
             (true, _) => String::new(),
             (false, 0) => "nothing differs".to_owned(),
@@ -333,9 +335,9 @@ impl Page {
             (false, many) => format!("{many} changes"),
         };
         let at = pos2(inner.left() + width + space::S, middle - 8.0);
-        clipped(ui, at, room - width - space::S, &changes, &tokens::caption(), colours.muted);
+        paint_clipped_text(ui, at, room - width - space::S, &changes, &tokens::caption(), colours.muted);
         let heard = ui.interact(rect.with_max_x(right.max(rect.left())), ui.scope_id().with("title"), Sense::hover());
-        named(&heard, Role::Heading, &format!("{title}: {changes}"));
+        set_accessible_name(&heard, Role::Heading, &format!("{title}: {changes}"));
     }
 }
 
@@ -383,7 +385,7 @@ fn toggle(ui: &mut Ui, icon: &str, name: &str, on: bool) -> bool {
     ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(14.0), colour);
     let text = pos2(rect.left() + space::M + 20.0, rect.center().y - galley.size().y / 2.0);
     ui.painter().galley(text, galley, colour);
-    ring(ui, &response, CORNER);
+    paint_focus_ring(ui, &response, CORNER);
     response.clicked()
 }
 
@@ -393,7 +395,7 @@ fn segments(ui: &mut Ui, names: &[&str; 2], chosen: usize, back: bool) -> Option
     ui.spacing_mut().item_spacing.x = 0.0;
     for place in if back { [1, 0] } else { [0, 1] } {
         let name = names[place];
-        if chip(ui, name, name, place == chosen, &tokens::small()) {
+        if chip_button(ui, name, name, place == chosen, &tokens::small()) {
             clicked = Some(place);
         }
     }
@@ -402,35 +404,35 @@ fn segments(ui: &mut Ui, names: &[&str; 2], chosen: usize, back: bool) -> Option
     clicked
 }
 
-impl Window {
+impl AppWindow {
     /// Shows the past of a note.
     pub(super) fn show_history(&mut self, note: Option<DocId>, authors: bool) {
         let Some(note) = note else {
-            self.toasts.say("No note is open.");
+            self.toasts.show_message("No note is open.");
             return;
         };
         self.open(note);
         if let Some(driver) = self.driver.as_ref().filter(|driver| driver.session().note(note).is_some()) {
-            self.view = Some(View::History(Box::new(Page::new(driver, note, authors))));
+            self.view = Some(PageView::History(Box::new(HistoryPage::new(driver, note, authors))));
         }
     }
 
     /// Has the page of a note's past take in answers, and does what it asks for.
     pub(super) fn history_step(&mut self, ctx: &egui::Context) {
-        let (Some(View::History(page)), Some(driver)) = (&mut self.view, &self.driver) else { return };
+        let (Some(PageView::History(page)), Some(driver)) = (&mut self.view, &self.driver) else { return };
         let note = page.note;
         let wishes = page.step(driver.session(), ctx.input(|input| input.time));
-        for Wish::Edit(edits, said) in wishes {
+        for HistoryAction::Edit(edits, said) in wishes {
             let revision =
                 self.driver.as_ref().and_then(|driver| driver.session().note(note)).map_or(0, engine::Note::revision);
             if !self.send(Command::EditAll { note, edits }) {
                 continue;
             }
-            self.toasts.offer(said, "Undo", "note.undo");
-            if self.here.note == Some(note)
+            self.toasts.show_with_action(said, "Undo", "note.undo");
+            if self.active_pane.note == Some(note)
                 && let Some(note) = self.driver.as_ref().and_then(|driver| driver.session().note(note))
             {
-                self.here.editor.follow(revision, note);
+                self.active_pane.editor.follow_undo(revision, note);
             }
             ctx.request_repaint();
         }

@@ -1,37 +1,37 @@
 //! Where everything stands: tree, strip, note, panel, status line, in the order in which one reads, which is also the
 //! order of Tab.
 
-use super::page::Action;
-use super::tabs::{self, Stage};
-use super::{Overlay, Window, references, tree};
+use super::page::PageAction;
+use super::tabs::{self, TabsContext};
+use super::{AppWindow, WindowOverlay, backlinks_panel, tree};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::emath::easing::cubic_out;
 use egui::{Align2, CursorIcon, Id, Rect, Sense, Stroke, Ui, pos2};
 use std::ops::RangeInclusive;
-use ui::controls::named;
 use ui::tokens::{self, Colours, size};
+use ui::widgets::set_accessible_name;
 
 /// How wide the edge of a panel is to grab.
-const GRAB: f32 = 8.0;
+const PANEL_RESIZE_HANDLE_WIDTH: f32 = 8.0;
 /// A narrower window shows one of the two panels.
-const BOTH: f32 = 640.0;
+const MIN_TWO_PANEL_WINDOW_WIDTH: f32 = 640.0;
 /// Folding takes this long, in seconds.
-const FOLDS: f32 = 0.12;
+const PANEL_ANIMATION_SECONDS: f32 = 0.12;
 
-impl Window {
+impl AppWindow {
     /// Draws the window; gives what was asked for.
-    pub(super) fn layout(&mut self, ui: &mut Ui) -> Vec<Action> {
+    pub(super) fn show_layout(&mut self, ui: &mut Ui) -> Vec<PageAction> {
         let mut actions = Vec::new();
         let colours = Colours::of(ui);
         let all = ui.max_rect();
         ui.painter().rect_filled(all, 0.0, colours.paper);
         let ctx = ui.ctx().clone();
-        let time = if self.prefs.calm { 0.0 } else { FOLDS };
+        let time = if self.prefs.calm { 0.0 } else { PANEL_ANIMATION_SECONDS };
         let fold =
             |name: &str, open: bool| ctx.animate_bool_with_time_and_easing(Id::unique(name), open, time, cubic_out);
         // Where there is little room (a large scale, a small window), the note keeps some of it.
-        let both = all.width() >= BOTH || !self.prefs.right_open;
+        let both = all.width() >= MIN_TWO_PANEL_WINDOW_WIDTH || !self.prefs.right_open;
         let wide = self.prefs.left.min(all.width() * 0.55).round();
         let left = (wide * fold("left", self.prefs.left_open && both)).round();
         let right = (self.prefs.right.min(all.width() * 0.45) * fold("right", self.prefs.right_open)).round();
@@ -50,7 +50,7 @@ impl Window {
         let mut centre = ui::layout::part(ui, "middle", middle, middle);
         match (&mut self.view, &self.driver) {
             (Some(view), Some(driver)) => {
-                if view.show(&mut centre, driver.session(), self.here.note, &mut actions) {
+                if view.show(&mut centre, driver.session(), self.active_pane.note, &mut actions) {
                     self.view = None;
                 }
             }
@@ -67,8 +67,8 @@ impl Window {
         let mode = self.mode_says();
         if let Some(driver) = &self.driver {
             let session = driver.session();
-            let note = self.here.note.and_then(|note| session.note(note));
-            self.status.show(&mut foot, session, note, self.here.sheet.words(), mode.as_deref(), &mut actions);
+            let note = self.active_pane.note.and_then(|note| session.note(note));
+            self.status.show(&mut foot, session, note, self.active_pane.sheet.words(), mode.as_deref(), &mut actions);
         }
         if self.prefs.left_open && both {
             let moved = edge(ui, "left edge", tree.right(), body, 180.0..=400.0, self.prefs.left);
@@ -85,22 +85,22 @@ impl Window {
         actions
     }
 
-    fn left(&mut self, ui: &mut Ui, actions: &mut Vec<Action>) {
+    fn left(&mut self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
         let Some(driver) = &self.driver else { return };
         let session = driver.session();
-        self.tree.show(ui, session, self.here.note, actions);
+        self.tree.show(ui, session, self.active_pane.note, actions);
         if session.is_open() && session.volumes().next().is_none() {
-            tree::empty(ui, actions);
+            tree::show_empty_tree(ui, actions);
         }
     }
 
-    fn right(&mut self, ui: &mut Ui, actions: &mut Vec<Action>) {
+    fn right(&mut self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
         let shown = match (self.agent.shown, self.variables.shown) {
             (true, _) => 3,
             (false, true) => 2,
             (false, false) => usize::from(self.references.shown),
         };
-        let shown = references::tabs(ui, shown);
+        let shown = backlinks_panel::tabs(ui, shown);
         (self.references.shown, self.variables.shown, self.agent.shown) = (shown == 1, shown == 2, shown == 3);
         if self.agent.shown {
             self.show_agent(ui, actions);
@@ -112,17 +112,17 @@ impl Window {
         }
         if self.references.shown {
             if let Some(driver) = &self.driver {
-                self.references.show(ui, driver, self.here.note, actions);
+                self.references.show(ui, driver, self.active_pane.note, actions);
             }
             return;
         }
         let dark = ui.visuals().dark_mode;
         let ctx = ui.ctx().clone();
-        let Window { driver, here, outline, .. } = self;
+        let AppWindow { driver, active_pane: here, outline, .. } = self;
         let Some(session) = driver.as_ref().map(host::Driver::session) else { return };
         let shown = here.with_note(session, &ctx, dark, |world, _, page| {
             if let Some(at) = outline.show(ui, session, Some(world)) {
-                page.jump(at);
+                page.scroll_to_byte(at);
                 ctx.request_repaint();
             }
         });
@@ -131,12 +131,12 @@ impl Window {
         }
     }
 
-    fn middle(&mut self, ui: &mut Ui, actions: &mut Vec<Action>) {
-        let hold = !matches!(self.overlay, Overlay::None) || self.find.is_some();
-        let waits = self.wanted.is_some() && !self.chose;
-        let Window { driver, here, panes, dismissed, prefs, find, .. } = self;
+    fn middle(&mut self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
+        let hold = !matches!(self.overlay, WindowOverlay::None) || self.find.is_some();
+        let waits = self.pending_note.is_some() && !self.has_chosen_note;
+        let AppWindow { driver, active_pane: here, panes, dismissed_problems: dismissed, prefs, find, .. } = self;
         let Some(session) = driver.as_ref().map(host::Driver::session) else { return };
-        let mut stage = Stage {
+        let mut stage = TabsContext {
             session,
             here,
             others: &mut panes.others,
@@ -152,8 +152,8 @@ impl Window {
         };
         panes.tree.ui(&mut stage, ui);
         let closes_find = stage.closes_find;
-        tabs::handles(ui, &mut panes.tree);
-        tabs::let_go(ui, std::iter::once(here).chain(panes.others.values_mut()));
+        tabs::show_pane_handles(ui, &mut panes.tree);
+        tabs::release_drag_on_pointer_up(ui, std::iter::once(here).chain(panes.others.values_mut()));
         if closes_find {
             self.close_find();
         }
@@ -162,9 +162,12 @@ impl Window {
 
 /// The edge of a panel: dragged, it gives the panel's new width.
 fn edge(ui: &Ui, name: &str, x: f32, body: Rect, range: RangeInclusive<f32>, width: f32) -> Option<f32> {
-    let rect = Rect::from_x_y_ranges(x - GRAB / 2.0..=x + GRAB / 2.0, body.y_range());
+    let rect = Rect::from_x_y_ranges(
+        x - PANEL_RESIZE_HANDLE_WIDTH / 2.0..=x + PANEL_RESIZE_HANDLE_WIDTH / 2.0,
+        body.y_range(),
+    );
     let response = ui.interact(rect, Id::unique(name), Sense::drag() - Sense::FOCUSABLE);
-    named(&response, Role::Splitter, name);
+    set_accessible_name(&response, Role::Splitter, name);
     let response = response.on_hover_and_drag_cursor(CursorIcon::ResizeHorizontal);
     if response.hovered() || response.dragged() {
         let colours = Colours::of(ui);

@@ -6,237 +6,237 @@
     reason = "what is public here is so for sibling crates of this program; fields say what they are"
 )]
 
-mod act;
+mod active_row;
 mod agenda;
 mod agent_commands;
+mod backlinks_panel;
 mod cells;
-mod closing;
-mod codehelp;
+pub mod clipboard;
+mod code_completion;
 mod collection;
+mod command_mode;
+mod command_palette;
 mod commands;
-mod complete;
 mod dialogs;
-mod dropped;
+mod dispatch;
+mod embedded_search;
 mod empty_note;
 mod exports;
-mod field;
 mod figure;
-mod filing;
-mod find;
+mod file_drop;
+mod find_bar;
 mod folding;
-mod follow;
-mod generated;
+mod format_commands;
+mod generated_view;
 mod graph;
 mod history;
 mod hover;
-mod jupyter;
-mod kernels;
-mod keyboard;
+mod kernel_permissions;
+mod key_dispatch;
 mod layout;
+mod link_completion;
+mod link_navigation;
 mod memory_commands;
-mod modal;
+mod note_actions;
 mod outline;
 mod outputs;
 mod page;
-mod palette;
+mod pages;
 mod pane;
 mod panes;
-pub mod pasting;
-mod prefs;
-mod presence;
-mod queries;
-mod references;
 mod related;
+mod remote_cursors;
 mod script;
 mod search;
 mod settings;
-mod slash;
+mod shutdown;
+mod slash_menu;
 mod spelling;
-mod status;
+mod status_bar;
 mod sync;
 mod tabs;
 mod trash;
 mod tree;
 mod variables;
-mod views;
-mod writing;
+mod vim_adapter;
+mod window_state;
 
-use closing::Closing;
-use commands::Shortcut;
-use complete::Completion;
+use backlinks_panel::BacklinksPanel;
+use command_palette::CommandPalette;
+use commands::KeyShortcut;
 use dialogs::Dialog;
-use editor::note_editor::{Editor, World};
+use editor::note_editor::{EditContext, Editor};
 use eframe::egui;
 use host::Driver;
-use hover::Hover;
-use outline::Outline;
-use page::Page;
-use palette::Palette;
-use pane::Pane;
-use panes::Panes;
-use prefs::Prefs;
-use references::References;
-use status::Status;
+use hover::LinkHover;
+use link_completion::LinkCompletion;
+use outline::OutlinePanel;
+use page::NotePage;
+use pages::PageView;
+use pane::EditorPane;
+use panes::PaneLayout;
+use shutdown::ShutdownState;
+use status_bar::StatusBar;
 use std::collections::{HashSet, VecDeque};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::DocId;
-use tree::Tree;
-use ui::toasts::Toasts;
+use tree::FileTree;
+use ui::toasts::ToastStack;
 use ui::tokens;
-use views::View;
+use window_state::WindowState;
 
 /// A frame spends at most this much on what came in.
-const PUMP: Duration = Duration::from_millis(4);
+const MAX_EVENT_PUMP_TIME: Duration = Duration::from_millis(4);
 
 /// What floats above the rest.
-enum Overlay {
+enum WindowOverlay {
     None,
-    Palette(Palette),
-    Search(Box<search::Seek>),
+    Palette(CommandPalette),
+    Search(Box<search::SearchOverlay>),
     Dialog(Dialog),
-    Settings(Box<settings::Page>),
+    Settings(Box<settings::SettingsPage>),
 }
 
 /// The window of Tracebook.
-pub struct Window {
+pub struct AppWindow {
     driver: Option<Driver>,
-    prefs: Prefs,
-    shortcuts: Vec<Shortcut>,
+    prefs: WindowState,
+    shortcuts: Vec<KeyShortcut>,
     /// The pane that has the caret.
-    here: Pane,
-    panes: Panes,
+    active_pane: EditorPane,
+    panes: PaneLayout,
     /// The note to be opened once it is known.
-    wanted: Option<DocId>,
+    pending_note: Option<DocId>,
     /// Whether somebody has chosen a note yet; until then the window may.
-    chose: bool,
+    has_chosen_note: bool,
     /// Notes that the session keeps open, the newest first.
-    kept: VecDeque<DocId>,
-    tree: Tree,
+    background_notes: VecDeque<DocId>,
+    tree: FileTree,
     /// What was done in collections.
-    deeds: collection::Deeds,
+    collection_undo: collection::CollectionUndo,
     /// Collections that notes show.
-    embedded: collection::Held,
+    embedded: collection::HeldCollections,
     /// What waits for a note's text.
-    errands: Vec<filing::Errand>,
-    outline: Outline,
-    references: References,
-    completion: Completion,
-    code_help: codehelp::CodeHelp,
-    variables: variables::Variables,
-    agent: agent_ui::agent::Agent,
+    pending_note_actions: Vec<note_actions::PendingNoteAction>,
+    outline: OutlinePanel,
+    references: BacklinksPanel,
+    completion: LinkCompletion,
+    code_completion: code_completion::CodeCompletion,
+    variables: variables::VariablesPanel,
+    agent: agent_ui::agent::AgentPanel,
     /// Experiences and schedules that were forgotten, the last one at the end: they can be brought back.
-    forgotten: Vec<agent_ui::memory::Forgotten>,
-    hover: Hover,
+    forgotten: Vec<agent_ui::memory::ForgottenItem>,
+    hover: LinkHover,
     /// Where the session was told that the carets are, and of how many shared volumes that was.
-    told_carets: Option<(presence::Place, usize)>,
+    last_reported_carets: Option<(remote_cursors::SharedCarets, usize)>,
     /// The page that is shown instead of notes.
-    view: Option<View>,
-    status: Status,
-    toasts: Toasts,
+    view: Option<PageView>,
+    status: StatusBar,
+    toasts: ToastStack,
     /// The number of the last notice that was looked at.
-    noticed: u64,
+    last_seen_notice: u64,
     /// In how many notes links could follow renamed files, when that was said last.
-    told_renamed: usize,
+    last_reported_renames: usize,
     /// Of each note the last clean run that was told of.
-    verdicts: std::collections::BTreeMap<DocId, u64>,
-    dropped: dropped::Dropped,
-    exports: exports::Exports,
+    last_reported_runs: std::collections::BTreeMap<DocId, u64>,
+    dropped: file_drop::FileDrops,
+    exports: exports::ExportState,
     /// What is said once an output is saved.
     saved: (Sender<String>, Receiver<String>),
-    pasting: pasting::Pasting,
-    overlay: Overlay,
+    pasting: clipboard::PasteState,
+    overlay: WindowOverlay,
     /// Where a chosen hit leads, until its note can be read.
-    aim: Option<search::Aim>,
+    pending_jump: Option<search::PendingJump>,
     /// What is looked for in the open note, and what was looked for before.
-    find: Option<find::Find>,
-    sought: Option<find::Find>,
+    find: Option<find_bar::FindBar>,
+    last_search: Option<find_bar::FindBar>,
     /// Modes of other editors.
-    modal: modal::Modal,
-    jupyter: jupyter::Jupyter,
+    vim_adapter: vim_adapter::VimAdapter,
+    command_mode: command_mode::CommandMode,
     /// How often kernels had been looked for when the user asked which there are.
     kernels_asked: Option<u64>,
     /// The menu behind a slash.
-    slash: Option<slash::Slash>,
+    slash: Option<slash_menu::SlashMenu>,
     /// Commands by when they were used, newest first.
     recent: Vec<&'static str>,
     /// The last few that ran, oldest first.
-    ran: VecDeque<commands::What>,
+    command_log: VecDeque<commands::WindowCommand>,
     /// Problems that were read and put away.
-    dismissed: HashSet<String>,
-    closing: Closing,
+    dismissed_problems: HashSet<String>,
+    shutdown: ShutdownState,
     title: String,
     first_frame: Option<Box<dyn FnOnce()>>,
     /// What could not be saved at the end.
     left_behind: Arc<Mutex<Option<String>>>,
 }
 
-impl Window {
+impl AppWindow {
     /// A window on an open workspace.
-    pub fn new(ctx: &egui::Context, mut driver: Driver) -> Window {
+    pub fn new(ctx: &egui::Context, mut driver: Driver) -> AppWindow {
         tokens::install(ctx);
-        ctx.add_plugin(editor::turns::Turns::default());
+        ctx.add_plugin(editor::input_order::InputOrder::default());
         ctx.add_plugin(spelling::SpellingPlugin::default());
-        ctx.add_plugin(editor::sights::Sights::default());
-        ctx.add_plugin(figure::Shelf::default());
-        ctx.add_plugin(collection::desk::Desk::default());
+        ctx.add_plugin(editor::assets::AssetCache::default());
+        ctx.add_plugin(figure::FigureCache::default());
+        ctx.add_plugin(collection::query_worker::QueryWorker::default());
         let wake = ctx.clone();
         driver.on_wake(move || wake.request_repaint());
-        editor::sights::know(ctx, driver.handle());
-        let prefs = Prefs::of(driver.session().settings());
+        editor::assets::set_host(ctx, driver.handle());
+        let prefs = WindowState::from_settings(driver.session().settings());
         prefs.apply(ctx);
         let settings = driver.session().settings();
         let shortcuts = commands::shortcuts(settings);
-        let tree = Tree::of(settings);
-        let (mut here, panes) = Panes::of(settings.panes.as_ref(), settings.pane);
+        let tree = FileTree::from_settings(settings);
+        let (mut here, panes) = PaneLayout::restore_panes(settings.panes.as_ref(), settings.pane);
         let wanted = if settings.panes.is_some() { here.note } else { settings.last_note };
         let chose = settings.panes.is_some() && wanted.is_none();
-        here.turn(None);
-        Window {
+        here.show_note(None);
+        AppWindow {
             driver: Some(driver),
             prefs,
             shortcuts,
-            here,
+            active_pane: here,
             panes,
-            wanted,
-            chose,
-            kept: VecDeque::new(),
+            pending_note: wanted,
+            has_chosen_note: chose,
+            background_notes: VecDeque::new(),
             tree,
-            deeds: collection::Deeds::default(),
-            embedded: collection::Held::default(),
-            errands: Vec::new(),
-            outline: Outline::default(),
-            references: References::default(),
-            completion: Completion::default(),
-            code_help: codehelp::CodeHelp::default(),
-            variables: variables::Variables::default(),
-            agent: agent_ui::agent::Agent::default(),
+            collection_undo: collection::CollectionUndo::default(),
+            embedded: collection::HeldCollections::default(),
+            pending_note_actions: Vec::new(),
+            outline: OutlinePanel::default(),
+            references: BacklinksPanel::default(),
+            completion: LinkCompletion::default(),
+            code_completion: code_completion::CodeCompletion::default(),
+            variables: variables::VariablesPanel::default(),
+            agent: agent_ui::agent::AgentPanel::default(),
             forgotten: Vec::new(),
-            hover: Hover::default(),
-            told_carets: None,
+            hover: LinkHover::default(),
+            last_reported_carets: None,
             view: None,
-            status: Status::default(),
-            toasts: Toasts::default(),
-            noticed: 0,
-            told_renamed: 0,
-            verdicts: std::collections::BTreeMap::new(),
-            dropped: dropped::Dropped::default(),
-            exports: exports::Exports::default(),
+            status: StatusBar::default(),
+            toasts: ToastStack::default(),
+            last_seen_notice: 0,
+            last_reported_renames: 0,
+            last_reported_runs: std::collections::BTreeMap::new(),
+            dropped: file_drop::FileDrops::default(),
+            exports: exports::ExportState::default(),
             saved: channel(),
-            pasting: pasting::Pasting::default(),
-            overlay: Overlay::None,
-            aim: None,
+            pasting: clipboard::PasteState::default(),
+            overlay: WindowOverlay::None,
+            pending_jump: None,
             find: None,
-            sought: None,
-            modal: modal::Modal::default(),
-            jupyter: jupyter::Jupyter::default(),
+            last_search: None,
+            vim_adapter: vim_adapter::VimAdapter::default(),
+            command_mode: command_mode::CommandMode::default(),
             kernels_asked: None,
             slash: None,
             recent: Vec::new(),
-            ran: VecDeque::new(),
-            dismissed: HashSet::new(),
-            closing: Closing::No,
+            command_log: VecDeque::new(),
+            dismissed_problems: HashSet::new(),
+            shutdown: ShutdownState::No,
             title: String::new(),
             first_frame: None,
             left_behind: Arc::default(),
@@ -249,21 +249,23 @@ impl Window {
     }
 
     /// Sends a command as a view would; for tests.
-    pub fn wish(&mut self, command: engine::Command) {
+    pub fn send_command(&mut self, command: engine::Command) {
         self.send(command);
     }
 
     /// Performs a command of the table, by its id, as the palette does; for tests and pictures.
     pub fn perform_command(&mut self, ctx: &egui::Context, id: &str) {
-        if let Some(what) = commands::what(id) {
-            self.run(ctx, what);
+        if let Some(what) = commands::window_command(id) {
+            self.run_command(ctx, what);
         }
     }
 
     /// The ids of the commands that ran since this was asked last, at most the last eight; for tests.
     pub fn take_ran(&mut self) -> Vec<&'static str> {
-        let id = |what: commands::What| commands::offered().find(|info| commands::what(info.id) == Some(what));
-        self.ran.drain(..).filter_map(id).map(|info| info.id).collect()
+        let id = |what: commands::WindowCommand| {
+            commands::available_commands().find(|info| commands::window_command(info.id) == Some(what))
+        };
+        self.command_log.drain(..).filter_map(id).map(|info| info.id).collect()
     }
 
     /// Shows a note, as a click in the tree does; for tests.
@@ -281,54 +283,55 @@ impl Window {
 
     /// Where the caret is, in bytes of the open note.
     pub fn caret(&self) -> Option<usize> {
-        self.here.editor.caret.map(|caret| caret.at)
+        self.active_pane.editor.caret.map(|caret| caret.at)
     }
 
     /// All carets, from the top of the note: where each is, and where its selection begins; for tests.
     pub fn carets(&self) -> Vec<(usize, usize)> {
-        let mut carets: Vec<(usize, usize)> = self.here.editor.carets().map(|caret| (caret.at, caret.anchor)).collect();
+        let mut carets: Vec<(usize, usize)> =
+            self.active_pane.editor.carets().map(|caret| (caret.at, caret.anchor)).collect();
         carets.sort_unstable();
         carets
     }
 
     /// Puts carets there, with their selections; for tests.
     pub fn place_carets(&mut self, carets: &[(usize, usize)]) {
-        self.here.editor.leave();
+        self.active_pane.editor.end_editing();
         if let [(at, anchor), rest @ ..] = carets {
-            self.here.editor.select(*anchor, *at);
-            self.here.editor.more =
+            self.active_pane.editor.select(*anchor, *at);
+            self.active_pane.editor.more =
                 rest.iter().map(|(at, anchor)| editor::note_editor::Caret { at: *at, anchor: *anchor }).collect();
         }
     }
 
     /// Puts the caret there, as a click would; for tests.
     pub fn place_caret(&mut self, at: usize) {
-        self.here.editor.place(at);
+        self.active_pane.editor.place_caret(at);
     }
 
     /// The note that is shown.
     pub fn note(&self) -> Option<DocId> {
-        self.here.note
+        self.active_pane.note
     }
 
     /// Takes in what happened elsewhere.
     fn pump(&mut self, ctx: &egui::Context) {
         let Some(driver) = &mut self.driver else { return };
-        driver.pump(PUMP);
-        if driver.is_closing() && matches!(self.closing, Closing::No) {
+        driver.pump(MAX_EVENT_PUMP_TIME);
+        if driver.is_closing() && matches!(self.shutdown, ShutdownState::No) {
             ctx.send_viewport_cmd(egui::ViewportCommand::Close);
         }
         if let Some(wake) = driver.next_wake() {
             ctx.request_repaint_after(wake.max(Duration::from_millis(1)));
         }
         let notices = driver.session().notices();
-        for noticed in notices.after(self.noticed).filter(|noticed| noticed.notice.is_news()) {
+        for noticed in notices.after(self.last_seen_notice).filter(|noticed| noticed.notice.is_news()) {
             let words = noticed.notice.words();
             let mut letters = words.chars();
             let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
-            self.toasts.say(format!("{first}{}", letters.as_str()));
+            self.toasts.show_message(format!("{first}{}", letters.as_str()));
         }
-        self.noticed = notices.last();
+        self.last_seen_notice = notices.last();
     }
 
     /// Looks at the note of the pane that has the caret, once it is there.
@@ -336,15 +339,15 @@ impl Window {
         &mut self,
         ctx: &egui::Context,
         dark: bool,
-        look: impl FnOnce(&mut World<'_>, &mut Editor, &mut Page) -> R,
+        look: impl FnOnce(&mut EditContext<'_>, &mut Editor, &mut NotePage) -> R,
     ) -> Option<R> {
-        self.here.with_note(self.driver.as_ref()?.session(), ctx, dark, look)
+        self.active_pane.with_note(self.driver.as_ref()?.session(), ctx, dark, look)
     }
 
     /// Says in the title which note is open.
-    fn entitle(&mut self, ctx: &egui::Context) {
+    fn update_title(&mut self, ctx: &egui::Context) {
         let name = self.driver.as_ref().and_then(|driver| {
-            let (_, path) = driver.session().place(self.here.note?)?;
+            let (_, path) = driver.session().locate_file(self.active_pane.note?)?;
             Some(tree::shown_name(path.rsplit('/').next().unwrap_or(path)).to_owned())
         });
         let title =
@@ -356,7 +359,7 @@ impl Window {
     }
 }
 
-impl eframe::App for Window {
+impl eframe::App for AppWindow {
     fn logic(&mut self, ctx: &egui::Context, _: &mut eframe::Frame) {
         self.pump(ctx);
         self.close_step(ctx);
@@ -366,37 +369,37 @@ impl eframe::App for Window {
         let ctx = ui.ctx().clone();
         self.prefs.blink(&ctx);
         self.choose_first(&ctx);
-        self.spelling(&ctx);
-        self.keyboard(&ctx);
+        self.update_spelling(&ctx);
+        self.dispatch_keys(&ctx);
         self.follow_aim();
-        self.keep_panes();
-        self.tell_renamed();
-        self.tell_carets();
-        self.run_errands(&ctx);
+        self.save_panes();
+        self.report_renamed_links();
+        self.send_carets();
+        self.run_pending_note_actions(&ctx);
         self.history_step(&ctx);
         self.sync_step();
         self.show_kernels();
-        self.here.editor.shape = self.caret_shape();
-        let actions = self.layout(ui);
-        self.hold_embedded();
+        self.active_pane.editor.shape = self.caret_shape();
+        let actions = self.show_layout(ui);
+        self.open_embedded_collections();
         self.feed_views();
         if let Some(driver) = &self.driver {
-            editor::sights::fetch(&ctx, driver.session());
-            figure::fetch(&ctx, driver);
-            collection::desk::feed(&ctx, driver.session());
+            editor::assets::fetch_assets(&ctx, driver.session());
+            figure::fetch_figures(&ctx, driver);
+            collection::query_worker::sync_files(&ctx, driver.session());
         }
-        self.perform(&ctx, actions);
-        self.complete(&ctx);
+        self.perform_actions(&ctx, actions);
+        self.show_link_completion(&ctx);
         self.code_help(&ctx);
-        self.hover(&ctx);
-        self.overlays(&ctx);
-        self.dropped(&ctx);
-        self.tell_saved();
-        self.say_verdict();
-        self.keep_prefs(&ctx);
+        self.update_link_hover(&ctx);
+        self.show_overlays(&ctx);
+        self.handle_file_drops(&ctx);
+        self.report_saved_output();
+        self.report_clean_run();
+        self.save_window_state(&ctx);
         // At the end, so that nothing of this frame is laid out with the glyphs of the next.
         self.prefs.apply(&ctx);
-        self.entitle(&ctx);
+        self.update_title(&ctx);
         if let Some(told) = self.first_frame.take() {
             told();
         }
@@ -440,8 +443,8 @@ pub fn run(driver: Driver, first_frame: impl FnOnce() + 'static) -> Result<(), S
         "tracebook",
         options,
         Box::new(move |creation| {
-            let mut window = Window::new(&creation.egui_ctx, driver);
-            window.read_clipboard(pasting::system);
+            let mut window = AppWindow::new(&creation.egui_ctx, driver);
+            window.read_clipboard(clipboard::system_clipboard);
             window.first_frame = Some(Box::new(first_frame));
             window.left_behind = left;
             Ok(Box::new(window))
@@ -460,10 +463,10 @@ pub fn run(driver: Driver, first_frame: impl FnOnce() + 'static) -> Result<(), S
 
 /// The window's icon: a page with a trace on it.
 fn icon() -> egui::IconData {
-    const SIDE: u32 = 64;
+    const ICON_SIZE_PIXELS: u32 = 64;
     let mut rgba = Vec::new();
-    for y in 0..SIDE {
-        for x in 0..SIDE {
+    for y in 0..ICON_SIZE_PIXELS {
+        for x in 0..ICON_SIZE_PIXELS {
             let page = (10..54).contains(&x) && (6..58).contains(&y);
             // Three lines of text, the last one a trace that rises.
             let text = (18..46).contains(&x) && (matches!(y, 17..20) || (matches!(y, 27..30) && x < 38));
@@ -477,5 +480,5 @@ fn icon() -> egui::IconData {
             rgba.extend([r, g, b, a]);
         }
     }
-    egui::IconData { rgba, width: SIDE, height: SIDE }
+    egui::IconData { rgba, width: ICON_SIZE_PIXELS, height: ICON_SIZE_PIXELS }
 }

@@ -1,7 +1,7 @@
 //! The panel at the right: for now the outline of the open note and what is known about it.
 
-use editor::note_editor::World;
-use editor::rows::Kind;
+use editor::note_editor::EditContext;
+use editor::row_splitter::RowKind;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Ui, pos2, vec2};
@@ -11,18 +11,18 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use store::DocId;
-use ui::controls::{self, clipped, named};
 use ui::text::amount;
-use ui::text::thousands;
+use ui::text::format_thousands;
 use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::widgets::{self, paint_clipped_text, set_accessible_name};
 
 /// A frame may spend this much on rows that nobody looked at yet.
-const BUDGET: Duration = Duration::from_millis(4);
+const OUTLINE_FRAME_BUDGET: Duration = Duration::from_millis(4);
 
 /// Words of headings that are kept beyond those that are shown.
-const KEPT: usize = 500;
+const MAX_CACHED_HEADINGS: usize = 500;
 
-struct Heading {
+struct OutlineHeading {
     at: usize,
     level: u8,
     text: Rc<str>,
@@ -30,15 +30,15 @@ struct Heading {
 
 /// The outline as it was made last.
 #[derive(Default)]
-pub(super) struct Outline {
+pub(super) struct OutlinePanel {
     made: Option<(DocId, u64)>,
-    headings: Vec<Heading>,
+    headings: Vec<OutlineHeading>,
     /// The words of headings by the hash of their row, so that typing elsewhere costs nothing here.
     known: HashMap<u64, Rc<str>>,
 }
 
-impl Outline {
-    fn refresh(&mut self, ui: &Ui, world: &mut World<'_>) {
+impl OutlinePanel {
+    fn refresh(&mut self, ui: &Ui, world: &mut EditContext<'_>) {
         let key = (world.note.id, world.note.revision());
         if self.made == Some(key) {
             return;
@@ -46,9 +46,9 @@ impl Outline {
         let begun = Instant::now();
         let mut headings = Vec::new();
         for block in 0..world.sheet.len() {
-            match world.sheet.heads(block) {
+            match world.sheet.has_headings(block) {
                 Some(false) => continue,
-                None if begun.elapsed() > BUDGET => {
+                None if begun.elapsed() > OUTLINE_FRAME_BUDGET => {
                     // The rows that were cut are kept: the next frame comes further.
                     ui.ctx().request_repaint();
                     return;
@@ -58,14 +58,14 @@ impl Outline {
             let start = world.sheet.start(block);
             let texts = world.texts;
             for row in world.rows(block) {
-                if let Kind::Heading(level) = row.kind {
+                if let RowKind::Heading(level) = row.kind {
                     let source = &texts[block].text[row.content.clone()];
                     let text = self.known.entry(row.hash).or_insert_with(|| words(source).into()).clone();
-                    headings.push(Heading { at: start + row.content.start, level, text });
+                    headings.push(OutlineHeading { at: start + row.content.start, level, text });
                 }
             }
         }
-        if self.known.len() > 2 * headings.len() + KEPT {
+        if self.known.len() > 2 * headings.len() + MAX_CACHED_HEADINGS {
             self.known.clear();
         }
         self.headings = headings;
@@ -73,7 +73,12 @@ impl Outline {
     }
 
     /// Draws the panel. Gives the byte to go to.
-    pub(super) fn show(&mut self, ui: &mut Ui, session: &Session, world: Option<&mut World<'_>>) -> Option<usize> {
+    pub(super) fn show(
+        &mut self,
+        ui: &mut Ui,
+        session: &Session,
+        world: Option<&mut EditContext<'_>>,
+    ) -> Option<usize> {
         let colours = Colours::of(ui);
         let Some(world) = world else {
             title(ui, "Outline");
@@ -100,9 +105,16 @@ impl Outline {
                 }
                 let inset = space::S + space::L * f32::from(heading.level - top);
                 let at = pos2(rect.left() + inset, rect.center().y - 10.0);
-                clipped(ui, at, rect.right() - at.x - space::S, &heading.text, &tokens::small(), colours.ink);
-                controls::ring(ui, &response, CORNER);
-                named(&response, Role::Link, &heading.text);
+                paint_clipped_text(
+                    ui,
+                    at,
+                    rect.right() - at.x - space::S,
+                    &heading.text,
+                    &tokens::small(),
+                    colours.ink,
+                );
+                widgets::paint_focus_ring(ui, &response, CORNER);
+                set_accessible_name(&response, Role::Link, &heading.text);
                 if response.clicked() {
                     chosen = Some(heading.at);
                 }
@@ -116,16 +128,16 @@ impl Outline {
     }
 }
 
-fn facts(ui: &mut Ui, session: &Session, world: &World<'_>) {
+fn facts(ui: &mut Ui, session: &Session, world: &EditContext<'_>) {
     let note = world.note;
-    let place = session.place(note.id);
+    let place = session.locate_file(note.id);
     let volume = place.and_then(|(volume, _)| session.volume(volume));
     fact(ui, "Volume", volume.map_or("", |volume| volume.name.as_str()));
     fact(ui, "Path", place.map_or("", |(_, path)| path));
     fact(ui, "Size", &amount(note.length() as u64));
-    fact(ui, "Words", &thousands(world.sheet.words()));
-    fact(ui, "Blocks", &thousands(world.texts.len()));
-    fact(ui, "Cells", &thousands(world.sheet.cells()));
+    fact(ui, "Words", &format_thousands(world.sheet.words()));
+    fact(ui, "Blocks", &format_thousands(world.texts.len()));
+    fact(ui, "Cells", &format_thousands(world.sheet.cells()));
     fact(ui, "Changes waiting", if note.is_ahead() { "yes, on their way to the file" } else { "none" });
     fact(
         ui,
@@ -146,26 +158,26 @@ fn title(ui: &mut Ui, text: &str) {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::STRIP), Sense::hover());
     let font = tokens::inter(tokens::Cut::SemiBold, 13.0);
     ui.painter().text(rect.left_center() + vec2(space::L, 0.0), Align2::LEFT_CENTER, text, font, Colours::of(ui).ink);
-    named(&response, Role::Heading, text);
+    set_accessible_name(&response, Role::Heading, text);
 }
 
 fn line(ui: &mut Ui, text: &str, colour: egui::Color32) {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::hover());
     let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
-    clipped(ui, at, rect.width() - 2.0 * space::L, text, &tokens::small(), colour);
-    named(&response, Role::Label, text);
+    paint_clipped_text(ui, at, rect.width() - 2.0 * space::L, text, &tokens::small(), colour);
+    set_accessible_name(&response, Role::Label, text);
 }
 
 fn fact(ui: &mut Ui, name: &str, value: &str) {
     let colours = Colours::of(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 24.0), Sense::hover());
-    named(&response, Role::Label, &format!("{name}: {value}"));
+    set_accessible_name(&response, Role::Label, &format!("{name}: {value}"));
     let y = rect.center().y - 10.0;
     let left = rect.left() + space::L;
-    clipped(ui, pos2(left, y), 120.0, name, &tokens::small(), colours.muted);
+    paint_clipped_text(ui, pos2(left, y), 120.0, name, &tokens::small(), colours.muted);
     let right = Rect::from_min_max(pos2(left + 128.0, y), pos2(rect.right() - space::L, y));
     let style = tokens::Type { font: tokens::tabular(13.0), line: 20.0 };
-    clipped(ui, right.min, right.width(), value, &style, colours.ink);
+    paint_clipped_text(ui, right.min, right.width(), value, &style, colours.ink);
     response.on_hover_text(value);
 }
 

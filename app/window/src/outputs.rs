@@ -1,47 +1,47 @@
 //! What a cell printed and returned, in the richest form that can be drawn: laid out once per change, folded past some
 //! lines.
 
-mod forms;
-mod save;
-mod tree;
+mod json_tree;
+mod mime_bundle;
+mod save_file;
 
-use super::figure::Slot;
-use super::page::Action;
-use editor::drawn::{Drawn as Row, rects};
-use editor::output_table::Table;
-use editor::render::{self, Pen};
-use editor::rows::Kind;
-use editor::sights::{self, Bytes, Vector};
+use super::figure::FigureSlot;
+use super::page::PageAction;
+use editor::assets::{self, AssetBytes, DrawingState};
+use editor::output_table::DataTable;
+use editor::render::{self, TextStyleContext};
+use editor::row_layout::{RowLayout as Row, text_rects};
+use editor::row_splitter::RowKind;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;
 use egui::{Color32, CursorIcon, Galley, Pos2, Rect, Sense, Stroke, TextureHandle, Ui, Vec2, vec2};
-use forms::Form;
+use json_tree::JsonTree;
+use mime_bundle::OutputForm;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use store::{Execution, ExecutionId, Output, OutputBody, Status};
-use tree::Tree;
 use typeset::printed::{Ink, Style, coloured, joined};
-use ui::controls::format;
-use ui::controls::{named, word_button};
 use ui::tokens::{self, FOLD, size, space};
+use ui::widgets::format;
+use ui::widgets::{set_accessible_name, word_button};
 
-pub(super) use save::Save;
+pub(super) use save_file::OutputFile;
 
 /// Of HTML as Markdown no more is laid out, in bytes.
-const RICH: usize = 60_000;
+const MAX_RICH_OUTPUT_BYTES: usize = 60_000;
 /// No picture is drawn higher.
-const HIGHEST: f32 = 1_200.0;
+const MAX_OUTPUT_PICTURE_HEIGHT: f32 = 1_200.0;
 
 /// Laid-out output of one execution.
-pub(super) struct Outputs {
-    key: Key,
-    pub(super) galleys: Vec<Text>,
-    pub(super) figures: Vec<Slot>,
+pub(super) struct OutputLayout {
+    key: OutputLayoutKey,
+    pub(super) galleys: Vec<OutputText>,
+    pub(super) figures: Vec<FigureSlot>,
     /// What is neither text nor a figure, each at its height.
-    pub(super) others: Vec<(f32, Shown)>,
+    pub(super) others: Vec<(f32, OutputItem)>,
     pub(super) height: f32,
     /// Lines in all, when some are folded away or could be.
     pub(super) lines: usize,
@@ -50,7 +50,7 @@ pub(super) struct Outputs {
 }
 
 /// Printed text.
-pub(super) struct Text {
+pub(super) struct OutputText {
     pub(super) y: f32,
     pub(super) galley: Arc<Galley>,
     /// Where it names lines of cells: where, which cell, which line.
@@ -58,7 +58,7 @@ pub(super) struct Text {
 }
 
 /// Something in an output.
-pub(super) enum Shown {
+pub(super) enum OutputItem {
     /// Markdown, also what HTML and LaTeX became.
     Rich(Row),
     Picture(TextureHandle, Vec2),
@@ -75,10 +75,10 @@ pub(super) enum Shown {
 
 /// How a user looks at the outputs of one cell.
 #[derive(Default)]
-pub(super) struct Views {
+pub(super) struct OutputViewState {
     execution: Option<ExecutionId>,
-    trees: BTreeMap<usize, (u64, Tree)>,
-    tables: BTreeMap<usize, Table>,
+    trees: BTreeMap<usize, (u64, JsonTree)>,
+    tables: BTreeMap<usize, DataTable>,
     /// Outputs of which all is shown.
     whole: HashSet<usize>,
     /// Whether all of it is folded away.
@@ -87,25 +87,32 @@ pub(super) struct Views {
     pub(super) version: u64,
 }
 
-impl Views {
+impl OutputViewState {
     /// Takes in what came, for the outputs of this run.
     fn sync(&mut self, run: &Execution, ctx: &egui::Context) {
         if self.execution != Some(run.id) {
-            *self = Views { execution: Some(run.id), version: self.version + 1, ..Views::default() };
+            *self =
+                OutputViewState { execution: Some(run.id), version: self.version + 1, ..OutputViewState::default() };
         }
-        self.tables.values_mut().for_each(|table| table.take(ctx));
+        self.tables.values_mut().for_each(|table| table.poll_results(ctx));
     }
 
     fn state(&self) -> u64 {
         self.version + self.tables.values().map(|table| table.version).sum::<u64>()
     }
 
-    fn table(&mut self, at: usize, form: editor::output_table::Form, bytes: Bytes, ctx: &egui::Context) -> f32 {
+    fn table(
+        &mut self,
+        at: usize,
+        form: editor::output_table::TableFormat,
+        bytes: AssetBytes,
+        ctx: &egui::Context,
+    ) -> f32 {
         let source = hash(&(form, &bytes));
-        let table = self.tables.entry(at).or_insert_with(|| Table::new(source, form, bytes.clone(), ctx));
+        let table = self.tables.entry(at).or_insert_with(|| DataTable::new(source, form, bytes.clone(), ctx));
         if table.source != source {
             let version = table.version + 1;
-            *table = Table::new(source, form, bytes, ctx);
+            *table = DataTable::new(source, form, bytes, ctx);
             table.version = version;
         }
         table.height()
@@ -113,9 +120,9 @@ impl Views {
 
     fn tree(&mut self, at: usize, value: &Value) -> f32 {
         let source = hash(&value.to_string());
-        let (known, tree) = self.trees.entry(at).or_insert_with(|| (source, Tree::new(value.clone())));
+        let (known, tree) = self.trees.entry(at).or_insert_with(|| (source, JsonTree::new(value.clone())));
         if *known != source {
-            (*known, *tree) = (source, Tree::new(value.clone()));
+            (*known, *tree) = (source, JsonTree::new(value.clone()));
         }
         tree.height()
     }
@@ -129,7 +136,7 @@ fn hash(what: &impl Hash) -> u64 {
 
 /// What an output's layout depends on.
 #[derive(Clone, Copy, PartialEq)]
-struct Key {
+struct OutputLayoutKey {
     execution: ExecutionId,
     outputs: usize,
     bytes: usize,
@@ -144,19 +151,20 @@ struct Key {
     letters: u64,
 }
 
-impl Outputs {
+impl OutputLayout {
     /// The layout of an execution's outputs, made anew only when something changed.
-    pub(super) fn of(
-        old: Option<Outputs>,
+    pub(super) fn layout_outputs(
+        old: Option<OutputLayout>,
         run: &Execution,
         (open, changed): (bool, u64),
-        views: &mut Views,
+        views: &mut OutputViewState,
         width: f32,
-        pen: Pen<'_>,
-    ) -> Outputs {
+        pen: TextStyleContext<'_>,
+    ) -> OutputLayout {
         views.sync(run, pen.ctx);
-        let changes = !run.status.is_final() || run.outputs.iter().any(|output| forms::data(output).is_some());
-        let key = Key {
+        let changes =
+            !run.status.is_final() || run.outputs.iter().any(|output| mime_bundle::mime_data(output).is_some());
+        let key = OutputLayoutKey {
             execution: run.id,
             outputs: run.outputs.len(),
             bytes: run.outputs.iter().map(bytes).sum(),
@@ -167,12 +175,12 @@ impl Outputs {
             width,
             paper: pen.colours.paper,
             scale: pen.ctx.pixels_per_point() * tokens::text(),
-            letters: sights::version(pen.ctx),
+            letters: assets::version(pen.ctx),
         };
         match old {
             Some(old) if old.key == key => old,
             _ if views.folded => folded(key, run, pen),
-            _ => lay(key, run, views, pen),
+            _ => layout_execution(key, run, views, pen),
         }
     }
 }
@@ -186,13 +194,13 @@ fn bytes(output: &Output) -> usize {
 }
 
 /// All of it folded away: one line says what is there.
-fn folded(key: Key, run: &Execution, pen: Pen<'_>) -> Outputs {
+fn folded(key: OutputLayoutKey, run: &Execution, pen: TextStyleContext<'_>) -> OutputLayout {
     let count = run.outputs.len();
     let text = if count == 1 { "1 output, folded".to_owned() } else { format!("{count} outputs, folded") };
     let galley = pen.text(&text, &tokens::caption(), pen.colours.muted, key.width);
     let height = galley.size().y;
-    let galleys = vec![Text { y: 0.0, galley, places: Vec::new() }];
-    Outputs { key, galleys, figures: Vec::new(), others: Vec::new(), height, lines: 0, text: whole_text(run) }
+    let galleys = vec![OutputText { y: 0.0, galley, places: Vec::new() }];
+    OutputLayout { key, galleys, figures: Vec::new(), others: Vec::new(), height, lines: 0, text: whole_text(run) }
 }
 
 /// The words of an execution's outputs.
@@ -209,17 +217,22 @@ fn whole_text(run: &Execution) -> String {
 }
 
 /// Outputs on their way to a layout.
-struct Lay<'a> {
-    pen: Pen<'a>,
+struct OutputLayouter<'a> {
+    pen: TextStyleContext<'a>,
     width: f32,
     /// Lines that may still be shown, and lines in all.
     left: usize,
     lines: usize,
     y: f32,
-    made: Outputs,
+    made: OutputLayout,
 }
 
-fn lay(key: Key, run: &Execution, views: &mut Views, pen: Pen<'_>) -> Outputs {
+fn layout_execution(
+    key: OutputLayoutKey,
+    run: &Execution,
+    views: &mut OutputViewState,
+    pen: TextStyleContext<'_>,
+) -> OutputLayout {
     let lines = |text: &str| coloured(text).0.lines().count();
     let all: usize = run
         .outputs
@@ -227,13 +240,13 @@ fn lay(key: Key, run: &Execution, views: &mut Views, pen: Pen<'_>) -> Outputs {
         .map(|output| match &output.body {
             OutputBody::Stream { text, .. } => lines(text),
             OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => {
-                if let Form::Text(text) = forms::form(output, data) { lines(&text) } else { 0 }
+                if let OutputForm::Text(text) = mime_bundle::output_form(output, data) { lines(&text) } else { 0 }
             }
             OutputBody::Error { traceback, .. } => lines(&traceback.join("\n")),
         })
         .sum();
     let left = if key.open || all <= FOLD { usize::MAX } else { FOLD };
-    let made = Outputs {
+    let made = OutputLayout {
         key,
         galleys: Vec::new(),
         figures: Vec::new(),
@@ -242,12 +255,13 @@ fn lay(key: Key, run: &Execution, views: &mut Views, pen: Pen<'_>) -> Outputs {
         lines: 0,
         text: whole_text(run),
     };
-    let mut lay = Lay { pen, width: key.width, left, lines: 0, y: 0.0, made };
+    let mut lay = OutputLayouter { pen, width: key.width, left, lines: 0, y: 0.0, made };
     let colours = pen.colours;
     for (at, output) in run.outputs.iter().enumerate() {
         if let Some(whole) = output.whole.as_ref().filter(|_| views.whole.contains(&at)) {
-            let height = views.table(at, editor::output_table::Form::Lines, Bytes::Blob(whole.blob), pen.ctx);
-            lay.other(Shown::Table(at), height);
+            let height =
+                views.table(at, editor::output_table::TableFormat::Lines, AssetBytes::Blob(whole.blob), pen.ctx);
+            lay.other(OutputItem::Table(at), height);
             continue;
         }
         match &output.body {
@@ -256,7 +270,7 @@ fn lay(key: Key, run: &Execution, views: &mut Views, pen: Pen<'_>) -> Outputs {
             }
             OutputBody::Stream { text, .. } => lay.text(text, colours.ink),
             OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => {
-                let form = forms::form(output, data);
+                let form = mime_bundle::output_form(output, data);
                 lay.form(at, output, data, form, views);
             }
             OutputBody::Error { ename, evalue, traceback } => lay.error(ename, evalue, traceback),
@@ -266,7 +280,7 @@ fn lay(key: Key, run: &Execution, views: &mut Views, pen: Pen<'_>) -> Outputs {
             && whole.mime == "text/plain"
         {
             lay.note("Only its beginning is kept in the note.");
-            lay.other(Shown::Whole(at, whole.size), size::HIT);
+            lay.other(OutputItem::Whole(at, whole.size), size::HIT);
         }
     }
     match run.status {
@@ -275,12 +289,12 @@ fn lay(key: Key, run: &Execution, views: &mut Views, pen: Pen<'_>) -> Outputs {
         Status::Queued | Status::Running | Status::Ok | Status::Error => {}
     }
     // One long stream has one button, which shows all of it.
-    let whole = lay.made.others.iter().any(|(_, shown)| matches!(shown, Shown::Whole(..)));
+    let whole = lay.made.others.iter().any(|(_, shown)| matches!(shown, OutputItem::Whole(..)));
     let lines = if whole && run.outputs.len() == 1 { 0 } else { lay.lines };
-    Outputs { height: lay.y, lines: if lines > FOLD { lines } else { 0 }, ..lay.made }
+    OutputLayout { height: lay.y, lines: if lines > FOLD { lines } else { 0 }, ..lay.made }
 }
 
-impl Lay<'_> {
+impl OutputLayouter<'_> {
     /// Printed text, as far as there is room for its lines.
     fn text(&mut self, text: &str, colour: Color32) {
         let (text, spans) = coloured(text);
@@ -333,7 +347,7 @@ impl Lay<'_> {
         let galley = self.pen.galley(job);
         let places = places.iter().filter(|(range, ..)| range.end <= shown.len()).flat_map(|(range, cell, line)| {
             let chars = |to: usize| shown[..to].chars().count();
-            let found = rects(&galley, chars(range.start)..chars(range.end));
+            let found = text_rects(&galley, chars(range.start)..chars(range.end));
             found.into_iter().map(|rect| (rect, *cell, *line)).collect::<Vec<_>>()
         });
         let places = places.collect();
@@ -343,7 +357,7 @@ impl Lay<'_> {
     fn galley(&mut self, galley: Arc<Galley>, places: Vec<(Rect, usize, usize)>) {
         let y = self.y;
         self.y += galley.size().y;
-        self.made.galleys.push(Text { y, galley, places });
+        self.made.galleys.push(OutputText { y, galley, places });
     }
 
     /// An exception: what led to it, then its words.
@@ -352,12 +366,12 @@ impl Lay<'_> {
         let (trace, spans) = coloured(&traceback.join("\n"));
         let before = trace.trim_end();
         let before = before.strip_suffix(head.trim_end()).unwrap_or(before).trim_end();
-        self.coloured(before, &spans, self.pen.colours.muted, &forms::places(before));
+        self.coloured(before, &spans, self.pen.colours.muted, &mime_bundle::traceback_locations(before));
         self.text(&head, self.pen.colours.bad);
         let lacks = evalue.contains("a full Python kernel has it") || ename == "ModuleNotFoundError";
         // Tracebacks of the embedded kernel name cells so.
         if lacks && trace.contains("File \"cell ") {
-            self.other(Shown::Kernels, size::HIT);
+            self.other(OutputItem::Kernels, size::HIT);
         }
     }
 
@@ -370,7 +384,7 @@ impl Lay<'_> {
         self.galley(galley, Vec::new());
     }
 
-    fn other(&mut self, shown: Shown, height: f32) {
+    fn other(&mut self, shown: OutputItem, height: f32) {
         if self.y > 0.0 {
             self.y += space::XS;
         }
@@ -380,9 +394,9 @@ impl Lay<'_> {
 
     fn rich(&mut self, text: &str) {
         let width = self.width.min(size::COLUMN);
-        let row = render::draw(text, Kind::Paragraph, width, self.width, self.pen);
+        let row = render::draw(text, RowKind::Paragraph, width, self.width, self.pen);
         let height = row.height;
-        self.other(Shown::Rich(row), height);
+        self.other(OutputItem::Rich(row), height);
     }
 
     fn form(
@@ -390,50 +404,52 @@ impl Lay<'_> {
         at: usize,
         output: &Output,
         data: &serde_json::Map<String, Value>,
-        form: Form<'_>,
-        views: &mut Views,
+        form: OutputForm<'_>,
+        views: &mut OutputViewState,
     ) {
         let pen = self.pen;
         match form {
-            Form::Figure => {
-                if let Some(mut slot) = Slot::of((self.made.key.execution, at), output, self.width, pen) {
+            OutputForm::Figure => {
+                if let Some(mut slot) = FigureSlot::from_output((self.made.key.execution, at), output, self.width, pen)
+                {
                     slot.y = self.y;
                     self.y += slot.size.y;
                     self.made.figures.push(slot);
                 }
             }
-            Form::Table(form, bytes) => {
+            OutputForm::Table(form, bytes) => {
                 let height = views.table(at, form, bytes, pen.ctx);
-                self.other(Shown::Table(at), height);
+                self.other(OutputItem::Table(at), height);
             }
-            Form::Progress(value) => self.progress(value),
-            Form::Html(bytes) => match sights::words(pen.ctx, &bytes, short_markdown) {
+            OutputForm::Progress(value) => self.progress(value),
+            OutputForm::Html(bytes) => match assets::request_text(pen.ctx, &bytes, short_markdown) {
                 None => self.note("Reading …"),
                 Some(Some(text)) => self.rich(&text),
                 // It says no more than the text beside it, or is too large.
-                Some(None) => self.form(at, output, data, forms::plain_form(output, data), views),
+                Some(None) => self.form(at, output, data, mime_bundle::plain_form(output, data), views),
             },
-            Form::Markdown(bytes) => match &bytes {
-                Bytes::Here(text) => self.rich(text),
-                Bytes::Blob(_) => match sights::words(pen.ctx, &bytes, |text| Some(short(text))) {
+            OutputForm::Markdown(bytes) => match &bytes {
+                AssetBytes::Here(text) => self.rich(text),
+                AssetBytes::Blob(_) => match assets::request_text(pen.ctx, &bytes, |text| Some(short(text))) {
                     None => self.note("Reading …"),
                     Some(text) => self.rich(&text.unwrap_or_default()),
                 },
             },
-            Form::Picture { bytes, is_svg } => match sights::shown_picture(pen.ctx, &bytes, is_svg) {
-                Vector::Waiting => self.note("Drawing …"),
-                Vector::Failed(why) => self.note(&ui::text::sentence(&why)),
-                Vector::Ready(texture, wanted) => {
-                    let scale = (self.width / wanted.x.max(1.0)).min(HIGHEST / wanted.y.max(1.0)).min(1.0);
+            OutputForm::Picture { bytes, is_svg } => match assets::shown_picture(pen.ctx, &bytes, is_svg) {
+                DrawingState::Waiting => self.note("Drawing …"),
+                DrawingState::Failed(why) => self.note(&ui::text::sentence(&why)),
+                DrawingState::Ready(texture, wanted) => {
+                    let scale =
+                        (self.width / wanted.x.max(1.0)).min(MAX_OUTPUT_PICTURE_HEIGHT / wanted.y.max(1.0)).min(1.0);
                     let drawn = wanted * scale;
-                    self.other(Shown::Picture(texture, drawn), drawn.y);
+                    self.other(OutputItem::Picture(texture, drawn), drawn.y);
                 }
             },
-            Form::Tree(value) => {
+            OutputForm::Tree(value) => {
                 let height = views.tree(at, value);
-                self.other(Shown::Tree(at), height);
+                self.other(OutputItem::Tree(at), height);
             }
-            Form::Text(text) => self.text(&text, pen.colours.ink),
+            OutputForm::Text(text) => self.text(&text, pen.colours.ink),
         }
     }
 
@@ -443,7 +459,7 @@ impl Lay<'_> {
         #[allow(clippy::cast_possible_truncation, reason = "a share")]
         let share = total.filter(|total| *total > 0.0).map(|total| (done / total).clamp(0.0, 1.0) as f32);
         let wide = vec2(self.width.min(size::DIALOG), space::XS + 2.0);
-        self.other(Shown::Progress(share, wide), wide.y);
+        self.other(OutputItem::Progress(share, wide), wide.y);
         self.note(value["words"].as_str().unwrap_or(""));
     }
 }
@@ -451,56 +467,56 @@ impl Lay<'_> {
 /// Draws what is neither text nor a figure at a place, in a width.
 pub(super) fn show(
     ui: &mut Ui,
-    piece: &Shown,
+    piece: &OutputItem,
     id: egui::Id,
     cell: usize,
     (at, width): (Pos2, f32),
-    views: &mut Views,
-    actions: &mut Vec<Action>,
+    views: &mut OutputViewState,
+    actions: &mut Vec<PageAction>,
 ) {
     let colours = tokens::Colours::of(ui);
     match piece {
-        Shown::Rich(row) => {
+        OutputItem::Rich(row) => {
             let rect = Rect::from_min_size(at, vec2(width, row.height));
             if !ui.is_rect_visible(rect) {
                 return;
             }
             let response = ui.interact(rect, id, Sense::click() - Sense::FOCUSABLE);
-            named(&response, Role::Label, &row.text);
+            set_accessible_name(&response, Role::Label, &row.text);
             row.paint(ui.painter(), at, colours, "", &[]);
             let over = ui.input(|input| input.pointer.latest_pos()).filter(|_| response.hovered());
-            if let Some(link) = over.and_then(|point| row.at("", point - at).1).map(str::to_owned)
+            if let Some(link) = over.and_then(|point| row.byte_at_point("", point - at).1).map(str::to_owned)
                 && response.on_hover_cursor(CursorIcon::PointingHand).clicked()
             {
-                actions.push(Action::Follow(link));
+                actions.push(PageAction::Follow(link));
             }
         }
-        Shown::Picture(texture, size) => {
+        OutputItem::Picture(texture, size) => {
             let rect = Rect::from_min_size(at, *size);
             let response = ui.interact(rect, id, Sense::hover());
-            named(&response, Role::Image, &format!("Picture of cell {cell}"));
+            set_accessible_name(&response, Role::Image, &format!("Picture of cell {cell}"));
             let whole = Rect::from_min_max(Pos2::ZERO, egui::pos2(1.0, 1.0));
             ui.painter().image(texture.id(), rect, whole, Color32::WHITE);
         }
-        Shown::Progress(share, size) => {
+        OutputItem::Progress(share, size) => {
             let rect = Rect::from_min_size(at, *size);
             let response = ui.interact(rect, id, Sense::hover());
             let words =
                 share.map_or_else(|| "Progress".to_owned(), |share| format!("Progress: {:.0} %", share * 100.0));
-            named(&response, Role::ProgressIndicator, &words);
+            set_accessible_name(&response, Role::ProgressIndicator, &words);
             ui.painter().rect_filled(rect, tokens::CORNER, colours.line);
             let done = rect.with_max_x(rect.left() + rect.width() * share.unwrap_or(0.0));
             let colour = if *share == Some(1.0) { colours.ok } else { colours.accent };
             ui.painter().rect_filled(done, tokens::CORNER, colour);
         }
-        Shown::Tree(index) => {
+        OutputItem::Tree(index) => {
             if let Some((_, tree)) = views.trees.get_mut(index)
                 && tree.show(ui, id, at, width)
             {
                 views.version += 1;
             }
         }
-        Shown::Table(index) => {
+        OutputItem::Table(index) => {
             if let Some(table) = views.tables.get_mut(index) {
                 let rect = Rect::from_min_size(at, vec2(width, table.height()));
                 if ui.is_rect_visible(rect) {
@@ -508,14 +524,14 @@ pub(super) fn show(
                 }
             }
         }
-        Shown::Kernels => {
+        OutputItem::Kernels => {
             let rect = Rect::from_min_size(at, vec2(240.0, size::HIT));
             let text = "Choose a full Python kernel";
             if word_button(ui, rect, id, text, &format!("{text} for cell {cell}")).clicked() {
-                actions.push(Action::Run("kernel.choose"));
+                actions.push(PageAction::Run("kernel.choose"));
             }
         }
-        Shown::Whole(index, bytes) => {
+        OutputItem::Whole(index, bytes) => {
             let rect = Rect::from_min_size(at, vec2(200.0, size::HIT));
             let text = format!("Show all of it ({})", ui::text::amount(*bytes));
             if word_button(ui, rect, id, &text, &format!("Show all of the output of cell {cell}")).clicked() {
@@ -527,10 +543,10 @@ pub(super) fn show(
 }
 
 fn short(text: &str) -> String {
-    if text.len() <= RICH {
+    if text.len() <= MAX_RICH_OUTPUT_BYTES {
         return text.to_owned();
     }
-    let cut = &text[..text.floor_char_boundary(RICH)];
+    let cut = &text[..text.floor_char_boundary(MAX_RICH_OUTPUT_BYTES)];
     format!("{}\n\n…", &cut[..cut.rfind('\n').unwrap_or(cut.len())])
 }
 
@@ -539,7 +555,7 @@ fn short_markdown(html: &str) -> Option<String> {
 }
 
 /// Letters as a terminal has them, in our colours.
-fn styled(style: &Style, plain: Color32, pen: Pen<'_>) -> egui::TextFormat {
+fn styled(style: &Style, plain: Color32, pen: TextStyleContext<'_>) -> egui::TextFormat {
     let colours = pen.colours;
     let colour = |ink: Ink| match ink {
         Ink::Named(1) => colours.bad,

@@ -6,22 +6,22 @@ mod drag;
 mod draw;
 mod pointer;
 
-use super::cells::{self, Cells};
-use super::collection::{Deed, Insets};
+use super::cells::{self, CellViews};
+use super::collection::{CollectionEdit, CollectionEmbeds};
 use super::pane::PaneId;
-use super::search::Aim;
-use super::tree::Wish;
+use super::search::PendingJump;
+use super::tree::TreeAction;
 use agent_ui::panel_action::PanelAction;
-pub(super) use drag::{Hold, past_cell};
-use editor::drawn::Drawn;
-use editor::note_editor::{self, Caret, Edit, Editor, Target, World};
-use editor::rows::{Kind, Row};
-use editor::sheet::{Sheet, Spot};
-use editor::{keys, sights};
+pub(super) use drag::{RowDrag, past_cell};
+use editor::display_map::{DisplayMap, RowIndex};
+use editor::note_editor::{self, Caret, EditContext, EditTarget, Editor, NoteEdit};
+use editor::row_layout::RowLayout;
+use editor::row_splitter::{MarkdownRow, RowKind};
+use editor::{assets, editor_keys};
 use eframe::egui;
 use egui::{Color32, Pos2, Rect, Ui};
 use engine::{Command, Note};
-pub(super) use pointer::pressed;
+pub(super) use pointer::is_pressed;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
@@ -30,28 +30,28 @@ use text::splice::{Splice, moved};
 use ui::tokens::{self, Colours, size, space};
 
 /// The room above the first row and below the last.
-const TOP: f32 = space::XXL;
-const BOTTOM: f32 = 160.0;
+const PAGE_TOP_PADDING: f32 = space::XXL;
+const PAGE_BOTTOM_PADDING: f32 = 160.0;
 /// The margin beside the column, at least.
-const MARGIN: f32 = space::XXXL;
+const MIN_PAGE_MARGIN: f32 = space::XXXL;
 /// The pointer rests once it has been still for so long, in seconds.
-const RESTS: f32 = 0.4;
+const POINTER_REST_SECONDS: f32 = 0.4;
 /// For so long, in seconds, the row is marked to which a link led.
-const POINTED: f64 = 1.5;
+const LINK_TARGET_HIGHLIGHT_SECONDS: f64 = 1.5;
 /// Laid-out rows that are kept.
-const KEPT: usize = 400;
+const MAX_CACHED_ROW_LAYOUTS: usize = 400;
 /// No more of them are let go in one frame.
-const FORGOTTEN: usize = 40;
+const MAX_EVICTED_ROWS_PER_FRAME: usize = 40;
 
 /// What a view asks for.
 #[derive(Debug)]
-pub(super) enum Action {
+pub(super) enum PageAction {
     /// A wish for the session; its rejection becomes a toast.
     Do(Command),
     /// A command of the table.
     Run(&'static str),
     /// An edit of the open note.
-    Edit(Edit),
+    Edit(NoteEdit),
     /// Show this note.
     Open(DocId),
     /// Show this note from a byte on.
@@ -63,7 +63,7 @@ pub(super) enum Action {
     /// Show it in a tab of its own.
     OpenBeside(DocId),
     /// A menu of the tree asks for this.
-    Tree(Wish),
+    Tree(TreeAction),
     /// The caret goes to this pane.
     Here(PaneId),
     /// Close this tab.
@@ -73,21 +73,21 @@ pub(super) enum Action {
     /// Move rows; the caret goes there if it went with them.
     Move { edits: Vec<Splice>, caret: Option<usize> },
     /// Rows of another note go into this one; the caret goes there.
-    Carry { from: Box<Hold>, to: DocId, edit: Splice, caret: usize },
+    Carry { from: Box<RowDrag>, to: DocId, edit: Splice, caret: usize },
     /// Put the caret at a byte of the open note.
     Place(usize),
     /// Say something.
     Say(String),
     /// Something is done with what is remembered.
-    Memory(Box<agent_ui::memory::Wish>),
+    Memory(Box<agent_ui::memory::MemoryAction>),
     /// Show what the agent asks.
     ShowAgent,
     /// Show a step of a run on its timeline.
     ShowStep(DocId, StepId),
     /// Something is done in a collection.
-    Collection(DocId, Deed),
+    Collection(DocId, CollectionEdit),
     /// Show what a search has found.
-    Hit(Aim),
+    Hit(PendingJump),
     /// The caret goes to a line of a cell, both counted from 1.
     ToLine { cell: usize, line: usize },
     /// Save what a cell printed as a file.
@@ -96,46 +96,46 @@ pub(super) enum Action {
     Share(DocId),
 }
 
-impl From<PanelAction> for Action {
-    fn from(action: PanelAction) -> Action {
+impl From<PanelAction> for PageAction {
+    fn from(action: PanelAction) -> PageAction {
         match action {
-            PanelAction::Do(command) => Action::Do(command),
-            PanelAction::Run(id) => Action::Run(id),
-            PanelAction::Open(note) => Action::Open(note),
-            PanelAction::OpenAt(note, at) => Action::OpenAt(note, at),
-            PanelAction::Delete(file) => Action::Delete(file),
-            PanelAction::Follow(link) => Action::Follow(link),
-            PanelAction::Say(text) => Action::Say(text),
-            PanelAction::Memory(wish) => Action::Memory(wish),
-            PanelAction::ShowStep(run, step) => Action::ShowStep(run, step),
+            PanelAction::Do(command) => PageAction::Do(command),
+            PanelAction::Run(id) => PageAction::Run(id),
+            PanelAction::Open(note) => PageAction::Open(note),
+            PanelAction::OpenAt(note, at) => PageAction::OpenAt(note, at),
+            PanelAction::Delete(file) => PageAction::Delete(file),
+            PanelAction::Follow(link) => PageAction::Follow(link),
+            PanelAction::Say(text) => PageAction::Say(text),
+            PanelAction::Memory(wish) => PageAction::Memory(wish),
+            PanelAction::ShowStep(run, step) => PageAction::ShowStep(run, step),
         }
     }
 }
 
 /// Where a note was left: the byte at the page's top and how far below its row's top that is, and the caret.
 #[derive(Clone, Copy, Debug)]
-struct Seat {
+struct ScrollPosition {
     at: usize,
     y: f32,
     caret: Option<Caret>,
 }
 
-impl Default for Seat {
+impl Default for ScrollPosition {
     fn default() -> Self {
-        Seat { at: 0, y: -TOP, caret: None }
+        ScrollPosition { at: 0, y: -PAGE_TOP_PADDING, caret: None }
     }
 }
 
 /// A row as it was drawn in this frame.
-struct Seen {
-    spot: Spot,
+struct VisibleRow {
+    spot: RowIndex,
     origin: Pos2,
     area: Rect,
 }
 
 /// A laid-out row that is kept.
-struct Kept {
-    drawn: Rc<Drawn>,
+struct CachedRow {
+    drawn: Rc<RowLayout>,
     /// In which frame it was used last.
     used: u64,
     /// Where colours were still on their way: how many had come by then.
@@ -146,19 +146,19 @@ struct Kept {
 
 /// The page.
 #[derive(Default)]
-pub(super) struct Page {
+pub(super) struct NotePage {
     note: Option<DocId>,
-    pub(super) cells: Cells,
+    pub(super) cells: CellViews,
     /// The collections that the note shows.
-    pub(super) insets: Insets,
-    drawn: HashMap<u64, Kept>,
+    pub(super) insets: CollectionEmbeds,
+    drawn: HashMap<u64, CachedRow>,
     frame: u64,
     /// Width of column, room for tables, ground, scale and what else was to be seen at the last layout.
     look: Option<(f32, f32, Color32, f32, u64)>,
     /// How full the picture of all letters was, and when that was looked at.
     letters: (f32, u64),
-    seat: Seat,
-    seats: HashMap<DocId, Seat>,
+    seat: ScrollPosition,
+    seats: HashMap<DocId, ScrollPosition>,
     revision: u64,
     /// The offset that was shown, and the one that the user scrolled to since.
     shown: f32,
@@ -178,12 +178,12 @@ pub(super) struct Page {
     /// When and where was pressed last, and how often right there.
     presses: (f64, Pos2, u32),
     /// The rows in sight, from the top.
-    seen: Vec<Seen>,
+    seen: Vec<VisibleRow>,
     /// The grip at the left of a row, and the rows that the pointer holds by one.
-    grip: Option<drag::Grip>,
-    held: Option<drag::Hold>,
+    grip: Option<drag::DragHandle>,
+    held: Option<drag::RowDrag>,
     /// What the pointer brings from another page, and whether it is over another page.
-    guest: Option<drag::Hold>,
+    guest: Option<drag::RowDrag>,
     away: bool,
     /// Where the page was drawn last, and in which pass.
     area: Option<Rect>,
@@ -197,9 +197,9 @@ pub(super) struct Page {
     pub(super) current: Option<Range<usize>>,
 }
 
-impl Page {
+impl NotePage {
     /// Goes to another note; remembers where this one was left.
-    pub(super) fn turn(&mut self, note: Option<DocId>, editor: &mut Editor) {
+    pub(super) fn show_note(&mut self, note: Option<DocId>, editor: &mut Editor) {
         if self.note == note {
             return;
         }
@@ -223,14 +223,14 @@ impl Page {
     }
 
     /// Brings a byte of the note to the top of the page.
-    pub(super) fn jump(&mut self, at: usize) {
+    pub(super) fn scroll_to_byte(&mut self, at: usize) {
         self.jumped = true;
-        (self.seat.at, self.seat.y) = (at, if at == 0 { -TOP } else { -space::L });
+        (self.seat.at, self.seat.y) = (at, if at == 0 { -PAGE_TOP_PADDING } else { -space::L });
     }
 
     /// Brings a byte of the note to the top of the page and marks its row for a moment.
     pub(super) fn point_out(&mut self, at: usize) {
-        self.jump(at);
+        self.scroll_to_byte(at);
         self.pointed = Some((at, None));
     }
 
@@ -238,7 +238,7 @@ impl Page {
     fn fade(&mut self, ui: &Ui) {
         let Some((_, since)) = &mut self.pointed else { return };
         let now = ui.input(|input| input.time);
-        let left = *since.get_or_insert(now) + POINTED - now;
+        let left = *since.get_or_insert(now) + LINK_TARGET_HIGHLIGHT_SECONDS - now;
         if left <= 0.0 || ui.style().animation_time == 0.0 {
             self.pointed = None;
         } else {
@@ -252,13 +252,13 @@ impl Page {
     }
 
     /// Puts the caret back to where it was when the note was left, or to its beginning.
-    pub(super) fn restore(&mut self, editor: &mut Editor) {
-        editor.place(self.seat.caret.map_or(0, |caret| caret.at));
+    pub(super) fn restore_caret(&mut self, editor: &mut Editor) {
+        editor.place_caret(self.seat.caret.map_or(0, |caret| caret.at));
         editor.reveal = false;
     }
 
     /// Takes over what happened to the note since the last frame.
-    pub(super) fn sync(&mut self, note: &Note, sheet: &mut Sheet, texts: &[&Block], editor: &mut Editor) {
+    pub(super) fn sync_layout(&mut self, note: &Note, sheet: &mut DisplayMap, texts: &[&Block], editor: &mut Editor) {
         let revision = std::mem::replace(&mut self.revision, note.revision());
         // A page that was just turned to knows of no edits yet.
         if revision != note.revision() && revision != 0 {
@@ -274,42 +274,42 @@ impl Page {
             self.order = sheet.cell_ids().collect();
             self.numbers = self.order.iter().copied().zip(1..).collect();
         }
-        editor.carry(note);
+        editor.track_note_changes(note);
     }
 
     /// The measures of the page in a width.
-    pub(super) fn measures(available: f32) -> (f32, f32) {
-        let width = size::COLUMN.min(available - 2.0 * MARGIN).max(200.0);
+    pub(super) fn column_metrics(available: f32) -> (f32, f32) {
+        let width = size::COLUMN.min(available - 2.0 * MIN_PAGE_MARGIN).max(200.0);
         (width, (available - width) / 2.0)
     }
 
     /// Moves the caret a screen up or down.
-    pub(super) fn leaf(&mut self, direction: f32, editor: &mut Editor, world: &mut World<'_>) {
-        let (Some(caret), Some(target)) = (editor.caret, editor.target(world)) else { return };
+    pub(super) fn move_caret_by_page(&mut self, direction: f32, editor: &mut Editor, world: &mut EditContext<'_>) {
+        let (Some(caret), Some(target)) = (editor.caret, editor.edit_target(world)) else { return };
         let by = direction * (self.view - space::XXXL).max(space::XXXL);
         let Some(spot) = target.spot else {
             self.nudge += by;
             return;
         };
-        let (galley, left) = keys::layout(&target, world);
-        let cursor = galley.pos_from_cursor(editor.cursor(&target.shown, target.shown_byte(caret.at))).center();
+        let (galley, left) = editor_keys::layout_target(&target, world);
+        let cursor = galley.pos_from_cursor(editor.display_cursor(&target.shown, target.shown_byte(caret.at))).center();
         let x = editor.goal.unwrap_or(left + cursor.x);
-        let y = world.sheet.top(spot) + world.sheet.above(spot) + cursor.y + by;
+        let y = world.sheet.top(spot) + world.sheet.space_above_row(spot) + cursor.y + by;
         let Some((spot, y)) = world.sheet.at_height(y.max(0.0), world.note, world.texts) else { return };
-        let above = world.sheet.above(spot);
+        let above = world.sheet.space_above_row(spot);
         editor.enter_row(spot, y - above, x, world);
         self.nudge += by;
     }
 
     /// Scrolls so that the line of the caret stands at this part of the page: 0 at its top, 1 at its bottom.
-    pub(super) fn seat(&mut self, part: f32, editor: &mut Editor, world: &mut World<'_>) {
-        let (Some(caret), Some(target)) = (editor.caret, editor.target(world)) else { return };
+    pub(super) fn scroll_caret_to(&mut self, part: f32, editor: &mut Editor, world: &mut EditContext<'_>) {
+        let (Some(caret), Some(target)) = (editor.caret, editor.edit_target(world)) else { return };
         let Some(spot) = target.spot else { return };
-        let (galley, _) = keys::layout(&target, world);
-        let line = galley.pos_from_cursor(editor.cursor(&target.shown, target.shown_byte(caret.at)));
+        let (galley, _) = editor_keys::layout_target(&target, world);
+        let line = galley.pos_from_cursor(editor.display_cursor(&target.shown, target.shown_byte(caret.at)));
         let room = (self.view - 2.0 * space::L - line.height()).max(0.0);
         self.seat.at = row_start(spot, world);
-        self.seat.y = world.sheet.above(spot) + line.top() - space::L - part * room;
+        self.seat.y = world.sheet.space_above_row(spot) + line.top() - space::L - part * room;
         (self.ended, self.nudge, self.jumped) = (self.shown, 0.0, true);
         editor.reveal = false;
     }
@@ -320,11 +320,11 @@ impl Page {
     }
 
     /// Puts the caret into the line at this part of the page.
-    pub(super) fn go_to_part(&mut self, part: f32, editor: &mut Editor, world: &mut World<'_>) {
+    pub(super) fn go_to_part(&mut self, part: f32, editor: &mut Editor, world: &mut EditContext<'_>) {
         let line = tokens::body().line;
-        let y = self.shown - TOP + line + part * (self.view - 2.0 * line).max(0.0);
+        let y = self.shown - PAGE_TOP_PADDING + line + part * (self.view - 2.0 * line).max(0.0);
         let Some((spot, y)) = world.sheet.at_height(y.max(0.0), world.note, world.texts) else { return };
-        let above = world.sheet.above(spot);
+        let above = world.sheet.space_above_row(spot);
         editor.enter_row(spot, y - above, 0.0, world);
         editor.goal = None;
     }
@@ -333,20 +333,20 @@ impl Page {
     pub(super) fn show(
         &mut self,
         ui: &mut Ui,
-        world: &mut World<'_>,
+        world: &mut EditContext<'_>,
         editor: &mut Editor,
         hold: bool,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<PageAction>,
     ) {
         self.frame += 1;
-        self.insets.begin();
+        self.insets.begin_frame();
         self.fade(ui);
         let available = ui.available_size();
         self.view = available.y;
         (self.area, self.drawn_in) = (Some(ui.available_rect_before_wrap()), ui.ctx().cumulative_pass_nr());
         let wide = size::WIDE.min(available.x - space::XXXL).max(world.width);
         let (paper, scale) = (Colours::of(ui).paper, ui.ctx().pixels_per_point() * tokens::text());
-        let look = (world.width, wide, paper, scale, sights::version(ui.ctx()));
+        let look = (world.width, wide, paper, scale, assets::version(ui.ctx()));
         // Where egui begins that picture anew, it is emptier than it was, and laid-out text points to where its letters
         // no longer are. A page that was away may have missed it.
         let letters = (ui.ctx().fonts(|fonts| fonts.font_atlas_fill_ratio()), ui.ctx().cumulative_pass_nr());
@@ -364,13 +364,13 @@ impl Page {
         let jumped = std::mem::take(&mut self.jumped).then_some(self.seat.at);
         world.open_comments(editor, jumped);
         for at in editor.carets().map(|caret| caret.at).chain(jumped).collect::<Vec<usize>>() {
-            if let Some(spot) = world.find(at.min(world.sheet.bytes()))
+            if let Some(spot) = world.find_row(at.min(world.sheet.bytes()))
                 && world.sheet.is_hidden(spot)
             {
                 world.unfold_to(spot);
             }
         }
-        let target = editor.shown(world);
+        let target = editor.source_row(world);
         if editor.reveal && editor.drag.is_none() {
             self.approach(target.as_ref(), world);
         }
@@ -378,7 +378,7 @@ impl Page {
         let offset = self.measure_view(offset, target.as_ref(), world);
         let behind = target.as_ref().is_some_and(|target| target.spot.is_none());
         let tail = if behind || world.sheet.bytes() == 0 { space::M + tokens::body().line } else { 0.0 };
-        let height = TOP + world.sheet.height() + tail + BOTTOM;
+        let height = PAGE_TOP_PADDING + world.sheet.height() + tail + PAGE_BOTTOM_PADDING;
         let source = egui::containers::scroll_area::ScrollSource {
             drag: egui::containers::scroll_area::DragScroll::OnTouch,
             ..Default::default()
@@ -401,7 +401,7 @@ impl Page {
     /// Lets go of the laid-out rows that were seen longest ago when there are too many: a few in each frame, since
     /// giving back what letters stand on takes its time.
     fn forget_rows(&mut self) {
-        let over = self.drawn.len().saturating_sub(KEPT).min(FORGOTTEN);
+        let over = self.drawn.len().saturating_sub(MAX_CACHED_ROW_LAYOUTS).min(MAX_EVICTED_ROWS_PER_FRAME);
         if over == 0 {
             return;
         }
@@ -414,23 +414,23 @@ impl Page {
     }
 
     /// Where the page's top is, after what the user scrolled.
-    fn offset(&mut self, target: Option<&Target>, world: &mut World<'_>) -> f32 {
+    fn offset(&mut self, target: Option<&EditTarget>, world: &mut EditContext<'_>) -> f32 {
         let by = self.ended - self.shown + std::mem::take(&mut self.nudge);
         if by.abs() > 3.0 * self.view
-            && let Some((spot, y)) = world.sheet.at_height(self.ended - TOP, world.note, world.texts)
+            && let Some((spot, y)) = world.sheet.at_height(self.ended - PAGE_TOP_PADDING, world.note, world.texts)
         {
             self.seat.at = row_start(spot, world);
             self.seat.y = y;
         } else {
             self.seat.y += by;
         }
-        let Some(mut spot) = world.find(self.seat.at) else {
-            self.seat.y = self.seat.y.clamp(-TOP, 0.0);
-            return TOP + self.seat.y;
+        let Some(mut spot) = world.find_row(self.seat.at) else {
+            self.seat.y = self.seat.y.clamp(-PAGE_TOP_PADDING, 0.0);
+            return PAGE_TOP_PADDING + self.seat.y;
         };
         let mut y = self.seat.y;
         while y < 0.0 {
-            let Some(before) = world.before(spot) else { break };
+            let Some(before) = world.previous_row(spot) else { break };
             y += self.extent(before, target, world);
             spot = before;
         }
@@ -439,24 +439,24 @@ impl Page {
             if y < extent {
                 break;
             }
-            let Some(after) = world.after(spot) else { break };
+            let Some(after) = world.following_row(spot) else { break };
             y -= extent;
             spot = after;
         }
-        if spot == Spot::default() {
-            y = y.max(-TOP);
+        if spot == RowIndex::default() {
+            y = y.max(-PAGE_TOP_PADDING);
         }
         (self.seat.at, self.seat.y) = (row_start(spot, world), y);
-        (TOP + world.sheet.top(spot) + y).max(0.0)
+        (PAGE_TOP_PADDING + world.sheet.top(spot) + y).max(0.0)
     }
 
     /// Brings the row of the caret near, when it is far away.
-    fn approach(&mut self, target: Option<&Target>, world: &mut World<'_>) {
+    fn approach(&mut self, target: Option<&EditTarget>, world: &mut EditContext<'_>) {
         let Some(spot) = target.and_then(|target| target.spot) else {
             self.nudge = world.sheet.height();
             return;
         };
-        let top = TOP + world.sheet.top(spot);
+        let top = PAGE_TOP_PADDING + world.sheet.top(spot);
         if top < self.shown - self.view || top > self.shown + 2.0 * self.view {
             (self.seat.at, self.seat.y) = (row_start(spot, world), -self.view / 3.0);
             (self.ended, self.nudge) = (self.shown, 0.0);
@@ -464,12 +464,12 @@ impl Page {
     }
 
     /// Measures what will be in sight, so that nothing moves while it is drawn.
-    fn measure_view(&mut self, offset: f32, target: Option<&Target>, world: &mut World<'_>) -> f32 {
-        let Some(mut spot) = world.find(self.seat.at) else { return offset };
+    fn measure_view(&mut self, offset: f32, target: Option<&EditTarget>, world: &mut EditContext<'_>) -> f32 {
+        let Some(mut spot) = world.find_row(self.seat.at) else { return offset };
         let mut y = -self.seat.y;
         while y < self.view {
             y += self.extent(spot, target, world);
-            match world.after(spot) {
+            match world.following_row(spot) {
                 Some(after) => spot = after,
                 None => break,
             }
@@ -478,15 +478,15 @@ impl Page {
     }
 
     /// The height of a row and the room above it.
-    fn extent(&mut self, spot: Spot, target: Option<&Target>, world: &mut World<'_>) -> f32 {
+    fn extent(&mut self, spot: RowIndex, target: Option<&EditTarget>, world: &mut EditContext<'_>) -> f32 {
         world.rows(spot.block);
         let Some(row) = world.sheet.row(spot).filter(|row| !row.hidden).cloned() else { return 0.0 };
-        let above = world.sheet.above(spot);
+        let above = world.sheet.space_above_row(spot);
         let editing = target.filter(|target| target.spot == Some(spot));
         // With the caret in it, or with what changes by itself below it, it is measured in every frame.
-        let alone = row.kind != Kind::Cell && !row.base;
+        let alone = row.kind != RowKind::Cell && !row.base;
         let height = match editing {
-            None if alone => match world.sheet.measured(spot) {
+            None if alone => match world.sheet.measured_height(spot) {
                 Some(height) => height,
                 None => self.drawn_row(spot, &row, world).height,
             },
@@ -496,13 +496,19 @@ impl Page {
         above + height
     }
 
-    fn row_height(&mut self, spot: Spot, row: &Row, editing: Option<&Target>, world: &mut World<'_>) -> f32 {
+    fn row_height(
+        &mut self,
+        spot: RowIndex,
+        row: &MarkdownRow,
+        editing: Option<&EditTarget>,
+        world: &mut EditContext<'_>,
+    ) -> f32 {
         let mut height = match editing {
             Some(target) => source_height(target, world),
             None => self.drawn_row(spot, row, world).height,
         };
-        if row.kind == Kind::Cell && !self.apart {
-            let id = world.sheet.piece(spot.block).id;
+        if row.kind == RowKind::Cell && !self.apart {
+            let id = world.sheet.block_rows(spot.block).id;
             height += self.cells.output_height(world.note, id, self.output_width(world), world.pen);
         }
         if row.base {
@@ -512,7 +518,7 @@ impl Page {
     }
 
     /// How wide outputs may be: they keep to the column's left and may go on to the right.
-    fn output_width(&self, world: &World<'_>) -> f32 {
+    fn output_width(&self, world: &EditContext<'_>) -> f32 {
         (world.width + world.margin - space::XL).min(size::WIDE).max(world.width)
     }
 
@@ -522,19 +528,19 @@ impl Page {
     }
 
     /// The number of the cell that a target edits.
-    pub(super) fn cell_at(&self, target: &Target) -> Option<usize> {
+    pub(super) fn cell_at(&self, target: &EditTarget) -> Option<usize> {
         self.numbers.get(&target.block?).copied()
     }
 }
 
 /// The name of the collection that a row shows.
-fn inset_of(spot: Spot, world: &mut World<'_>) -> (BlockId, usize) {
+fn inset_of(spot: RowIndex, world: &mut EditContext<'_>) -> (BlockId, usize) {
     let before = world.rows(spot.block).iter().take(spot.row).filter(|row| row.base).count();
-    (world.sheet.piece(spot.block).id, before)
+    (world.sheet.block_rows(spot.block).id, before)
 }
 
 /// How high a row is while its source is edited, without what stands below it.
-fn source_height(target: &Target, world: &World<'_>) -> f32 {
+fn source_height(target: &EditTarget, world: &EditContext<'_>) -> f32 {
     let (_, width) = note_editor::place_of(target, world.width, world.margin, world.pen);
     let galley = world.pen.galley(note_editor::job_of(target, &target.shown, width, world.pen));
     let (above, below) = pads(target.kind);
@@ -542,23 +548,23 @@ fn source_height(target: &Target, world: &World<'_>) -> f32 {
 }
 
 /// The room above and below the source of a row, inside the box in which it stands.
-fn pads(kind: Kind) -> (f32, f32) {
-    let (above, below) = kind.pads();
-    (if above { cells::PAD } else { 0.0 }, if below { cells::PAD } else { 0.0 })
+fn pads(kind: RowKind) -> (f32, f32) {
+    let (above, below) = kind.has_padding();
+    (if above { cells::CELL_PADDING } else { 0.0 }, if below { cells::CELL_PADDING } else { 0.0 })
 }
 
 /// Puts the caret behind the last row: onto an empty line that is there, or onto one that comes with the first letter.
-pub(super) fn go_behind(world: &mut World<'_>, editor: &mut Editor) {
+pub(super) fn move_caret_after_last_row(world: &mut EditContext<'_>, editor: &mut Editor) {
     let bytes = world.sheet.bytes();
-    let last = world.find(bytes).and_then(|spot| world.sheet.row(spot));
-    if last.is_some_and(|row| row.kind == Kind::Blank) {
-        editor.place(bytes);
+    let last = world.find_row(bytes).and_then(|spot| world.sheet.row(spot));
+    if last.is_some_and(|row| row.kind == RowKind::Blank) {
+        editor.place_caret(bytes);
     } else {
-        editor.place_behind(bytes);
+        editor.move_caret_after(bytes);
     }
 }
 
-fn row_start(spot: Spot, world: &mut World<'_>) -> usize {
+fn row_start(spot: RowIndex, world: &mut EditContext<'_>) -> usize {
     let start = world.sheet.start(spot.block);
     start + world.rows(spot.block).get(spot.row).map_or(0, |row| row.range.start)
 }

@@ -1,13 +1,13 @@
 //! A pane: one place in which a note is open, with a caret, a sheet and a page of its own. One note may be open in
 //! several panes; each carries its caret through what happens in the others.
 
-use super::collection::Collection;
-use super::page::Page;
-use super::script::Script;
+use super::collection::CollectionPage;
+use super::page::NotePage;
+use super::script::ScriptSync;
 use super::tree;
-use editor::note_editor::{Editor, World};
-use editor::render::Pen;
-use editor::sheet::Sheet;
+use editor::display_map::DisplayMap;
+use editor::note_editor::{EditContext, Editor};
+use editor::render::TextStyleContext;
 use eframe::egui;
 use engine::{Phase, Session};
 use store::{Block, DocId, FileKind};
@@ -17,70 +17,70 @@ use ui::tokens::{self, size, space};
 pub(super) type PaneId = u64;
 
 /// A pane.
-pub(super) struct Pane {
+pub(super) struct EditorPane {
     pub(super) id: PaneId,
     pub(super) note: Option<DocId>,
     /// Since when its note is being read.
     pub(super) reading: Option<f64>,
-    pub(super) sheet: Sheet,
-    pub(super) page: Page,
+    pub(super) sheet: DisplayMap,
+    pub(super) page: NotePage,
     pub(super) editor: Editor,
     /// What it shows of a collection.
-    pub(super) collection: Collection,
+    pub(super) collection: CollectionPage,
     /// When its script runs.
-    pub(super) script: Script,
+    pub(super) script: ScriptSync,
     /// The note's column and the margin beside it, as drawn last.
     pub(super) measures: (f32, f32),
 }
 
-impl Pane {
+impl EditorPane {
     /// A pane with a note that is to be read, or without one.
-    pub(super) fn new(id: PaneId, note: Option<DocId>) -> Pane {
-        let mut pane = Pane {
+    pub(super) fn new(id: PaneId, note: Option<DocId>) -> EditorPane {
+        let mut pane = EditorPane {
             id,
             note: None,
             reading: None,
-            sheet: Sheet::default(),
-            page: Page::default(),
+            sheet: DisplayMap::default(),
+            page: NotePage::default(),
             editor: Editor::default(),
-            collection: Collection::default(),
-            script: Script::default(),
+            collection: CollectionPage::default(),
+            script: ScriptSync::default(),
             measures: (size::COLUMN, space::XXXL),
         };
-        pane.turn(note);
+        pane.show_note(note);
         pane
     }
 
     /// The name of its note, and the whole way to it.
     pub(super) fn title(&self, session: &Session) -> Option<(String, String)> {
-        let (volume, path) = session.place(self.note?)?;
+        let (volume, path) = session.locate_file(self.note?)?;
         let volume = session.volume(volume).map_or("", |volume| volume.name.as_str());
         let (_, file) = path.rsplit_once('/').unwrap_or(("", path));
         Some((tree::shown_name(file).to_owned(), format!("{volume} / {}", path.replace('/', " / "))))
     }
 
     /// Opens a note in it, or none.
-    pub(super) fn turn(&mut self, note: Option<DocId>) {
+    pub(super) fn show_note(&mut self, note: Option<DocId>) {
         self.note = note;
         self.reading = None;
-        self.collection.turn();
-        self.page.turn(note, &mut self.editor);
+        self.collection.reset_for_note();
+        self.page.show_note(note, &mut self.editor);
     }
 
     /// Whether its note can be read yet, and if not, what there is to say.
-    pub(super) fn phase(&self, session: &Session) -> Option<Phase> {
+    pub(super) fn note_phase(&self, session: &Session) -> Option<Phase> {
         Some(session.note(self.note?)?.phase.clone())
     }
 
     /// Whether its note is a collection, and its text is not asked for.
     pub(super) fn is_collection(&self, session: &Session) -> bool {
-        let place = self.note.filter(|_| !self.collection.as_text).and_then(|note| session.place(note));
+        let place = self.note.filter(|_| !self.collection.as_text).and_then(|note| session.locate_file(note));
         place.is_some_and(|(_, path)| collection::is_collection(path))
     }
 
     /// Whether its note is a script.
     pub(super) fn is_script(&self, session: &Session) -> bool {
-        let place = self.note.and_then(|note| session.place(note));
+        let place = self.note.and_then(|note| session.locate_file(note));
         place.is_some_and(|(_, path)| FileKind::of(path) == FileKind::Script)
     }
 
@@ -90,18 +90,18 @@ impl Pane {
         session: &Session,
         ctx: &egui::Context,
         dark: bool,
-        look: impl FnOnce(&mut World<'_>, &mut Editor, &mut Page) -> R,
+        look: impl FnOnce(&mut EditContext<'_>, &mut Editor, &mut NotePage) -> R,
     ) -> Option<R> {
         let note = session.note(self.note?)?;
         if note.phase != Phase::Ready || self.is_collection(session) {
             return None;
         }
         let texts: Vec<&Block> = note.blocks().collect();
-        self.page.sync(note, &mut self.sheet, &texts, &mut self.editor);
-        let pen = Pen { ctx, colours: tokens::Colours::dark(dark), note: note.id };
+        self.page.sync_layout(note, &mut self.sheet, &texts, &mut self.editor);
+        let pen = TextStyleContext { ctx, colours: tokens::Colours::dark(dark), note: note.id };
         let (width, margin) = self.measures;
         let sheet = &mut self.sheet;
-        let mut world = World { session, note, texts: &texts, sheet, pen, width, margin };
+        let mut world = EditContext { session, note, texts: &texts, sheet, pen, width, margin };
         Some(look(&mut world, &mut self.editor, &mut self.page))
     }
 }

@@ -1,8 +1,8 @@
 //! Panes beside and behind one another (crate `egui_tiles`): which there are, which has the caret, and how they are
 //! kept over a restart. How they are drawn is in `tabs.rs`.
 
-use super::Window;
-use super::pane::{Pane, PaneId};
+use super::AppWindow;
+use super::pane::{EditorPane, PaneId};
 use eframe::egui;
 use egui_tiles::{Container, Linear, LinearDir, Tile, TileId, Tiles, Tree};
 use engine::{Arrangement, Command};
@@ -10,24 +10,24 @@ use std::collections::HashMap;
 use store::DocId;
 
 /// Closed tabs that can be had back.
-const CLOSED: usize = 20;
+const MAX_REOPENABLE_TABS: usize = 20;
 
 /// All panes but the one with the caret, and where each stands.
-pub(super) struct Panes {
+pub(super) struct PaneLayout {
     pub(super) tree: Tree<PaneId>,
-    pub(super) others: HashMap<PaneId, Pane>,
+    pub(super) others: HashMap<PaneId, EditorPane>,
     next: PaneId,
     closed: Vec<DocId>,
 }
 
-impl Panes {
+impl PaneLayout {
     /// Panes as they were kept: the one with the caret, and the rest.
-    pub(super) fn of(kept: Option<&Arrangement>, here: usize) -> (Pane, Panes) {
+    pub(super) fn restore_panes(kept: Option<&Arrangement>, here: usize) -> (EditorPane, PaneLayout) {
         let mut made = Vec::new();
         let mut tiles = Tiles::default();
         let root = kept.and_then(|kept| build(kept, &mut tiles, &mut made));
         let root = root.unwrap_or_else(|| {
-            made.push(Pane::new(0, None));
+            made.push(EditorPane::new(0, None));
             let pane = tiles.insert_pane(0);
             tiles.insert_tab_tile(vec![pane])
         });
@@ -35,7 +35,7 @@ impl Panes {
         let next = made.len() as PaneId + 1;
         let others = made.into_iter().map(|pane| (pane.id, pane)).collect();
         let tree = Tree::new(egui::Id::unique("panes"), root, tiles);
-        (here, Panes { tree, others, next, closed: Vec::new() })
+        (here, PaneLayout { tree, others, next, closed: Vec::new() })
     }
 
     fn tile(&self, pane: PaneId) -> Option<TileId> {
@@ -48,7 +48,7 @@ impl Panes {
     }
 
     /// All panes in the order in which one reads.
-    pub(super) fn order(&self) -> Vec<PaneId> {
+    pub(super) fn reading_order(&self) -> Vec<PaneId> {
         fn walk(tiles: &Tiles<PaneId>, tile: TileId, order: &mut Vec<PaneId>) {
             match tiles.get(tile) {
                 Some(Tile::Pane(pane)) => order.push(*pane),
@@ -82,25 +82,25 @@ impl Panes {
     }
 
     /// Another pane in which a note is open.
-    pub(super) fn with(&self, note: DocId) -> Option<PaneId> {
+    pub(super) fn pane_with_note(&self, note: DocId) -> Option<PaneId> {
         self.others.values().find(|pane| pane.note == Some(note)).map(|pane| pane.id)
     }
 
     /// A pane of the same tabs in which a note is open.
-    fn behind(&self, pane: PaneId, note: DocId) -> Option<PaneId> {
+    fn background_tab(&self, pane: PaneId, note: DocId) -> Option<PaneId> {
         let tabs = self.tree.tiles.get_container(self.group(pane)?)?;
         let panes = tabs.children().filter_map(|tile| self.tree.tiles.get_pane(tile));
         panes.copied().find(|pane| self.others.get(pane).is_some_and(|pane| pane.note == Some(note)))
     }
 
-    fn fresh(&mut self, note: Option<DocId>) -> Pane {
+    fn fresh(&mut self, note: Option<DocId>) -> EditorPane {
         let id = self.next;
         self.next += 1;
-        Pane::new(id, note)
+        EditorPane::new(id, note)
     }
 
     /// A new tab right of the one that holds this pane.
-    fn add_behind(&mut self, pane: PaneId, new: PaneId) {
+    fn add_background_tab(&mut self, pane: PaneId, new: PaneId) {
         let tile = self.tree.tiles.insert_pane(new);
         let (Some(group), Some(own)) = (self.group(pane), self.tile(pane)) else { return };
         if let Some(Tile::Container(Container::Tabs(tabs))) = self.tree.tiles.get_mut(group) {
@@ -134,9 +134,9 @@ impl Panes {
     }
 
     /// What is kept of the panes, and which one has the caret, with which note.
-    pub(super) fn kept(&self, here: PaneId, note: Option<DocId>) -> (Option<Arrangement>, usize) {
+    pub(super) fn saved_arrangement(&self, here: PaneId, note: Option<DocId>) -> (Option<Arrangement>, usize) {
         let arrangement = self.tree.root.and_then(|root| self.arrangement(root, here, note));
-        let place = self.order().iter().position(|pane| *pane == here).unwrap_or(0);
+        let place = self.reading_order().iter().position(|pane| *pane == here).unwrap_or(0);
         (arrangement.filter(Arrangement::is_more_than_one), place)
     }
 
@@ -167,13 +167,13 @@ impl Panes {
 }
 
 /// Makes tiles of what was kept; the panes in reading order.
-fn build(kept: &Arrangement, tiles: &mut Tiles<PaneId>, made: &mut Vec<Pane>) -> Option<TileId> {
+fn build(kept: &Arrangement, tiles: &mut Tiles<PaneId>, made: &mut Vec<EditorPane>) -> Option<TileId> {
     let (parts, dir) = match kept {
         Arrangement::Tabs { notes, shown } => {
             let mut children = Vec::new();
             for note in notes {
                 let id = made.len() as PaneId;
-                made.push(Pane::new(id, *note));
+                made.push(EditorPane::new(id, *note));
                 children.push(tiles.insert_pane(id));
             }
             let active = children.get(*shown).or(children.first()).copied()?;
@@ -194,17 +194,17 @@ fn build(kept: &Arrangement, tiles: &mut Tiles<PaneId>, made: &mut Vec<Pane>) ->
     (!linear.children.is_empty()).then(|| tiles.insert_container(linear))
 }
 
-impl Window {
+impl AppWindow {
     /// The caret goes to another pane.
     pub(super) fn go_to_pane(&mut self, id: PaneId) {
         self.panes.reveal(id);
         let Some(pane) = self.panes.others.remove(&id) else { return };
-        let old = std::mem::replace(&mut self.here, pane);
+        let old = std::mem::replace(&mut self.active_pane, pane);
         self.panes.others.insert(old.id, old);
-        self.chose = true;
-        self.here.editor.focus = self.here.editor.caret.is_some();
+        self.has_chosen_note = true;
+        self.active_pane.editor.focus = self.active_pane.editor.caret.is_some();
         // The note may have been let go, and it is now the one that was open last.
-        if let Some(note) = self.here.note
+        if let Some(note) = self.active_pane.note
             && self.is_known(note)
         {
             self.send(Command::OpenNote { note });
@@ -212,13 +212,13 @@ impl Window {
     }
 
     fn is_known(&self, note: DocId) -> bool {
-        self.driver.as_ref().is_some_and(|driver| driver.session().place(note).is_some())
+        self.driver.as_ref().is_some_and(|driver| driver.session().locate_file(note).is_some())
     }
 
     /// The next tab, or the one before.
     pub(super) fn turn_tabs(&mut self, back: bool) {
-        let order = self.panes.order();
-        let Some(place) = order.iter().position(|pane| *pane == self.here.id) else { return };
+        let order = self.panes.reading_order();
+        let Some(place) = order.iter().position(|pane| *pane == self.active_pane.id) else { return };
         let by = if back { order.len() - 1 } else { 1 };
         if let Some(pane) = order.get((place + by) % order.len()) {
             self.go_to_pane(*pane);
@@ -229,7 +229,7 @@ impl Window {
     pub(super) fn new_tab(&mut self, note: Option<DocId>) {
         let pane = self.panes.fresh(None);
         let id = pane.id;
-        self.panes.add_behind(self.here.id, id);
+        self.panes.add_background_tab(self.active_pane.id, id);
         self.panes.others.insert(id, pane);
         self.go_to_pane(id);
         if let Some(note) = note {
@@ -241,15 +241,15 @@ impl Window {
     pub(super) fn split(&mut self, dir: LinearDir) {
         let mut pane = self.panes.fresh(None);
         let id = pane.id;
-        pane.turn(self.here.note);
-        self.panes.add_beside(self.here.id, id, dir);
+        pane.show_note(self.active_pane.note);
+        self.panes.add_beside(self.active_pane.id, id, dir);
         self.panes.others.insert(id, pane);
         self.go_to_pane(id);
     }
 
     /// Shows the pane of the same tabs in which a note is open already.
     pub(super) fn go_to_note(&mut self, note: DocId) -> bool {
-        let pane = self.panes.behind(self.here.id, note);
+        let pane = self.panes.background_tab(self.active_pane.id, note);
         if let Some(pane) = pane {
             self.go_to_pane(pane);
         }
@@ -258,8 +258,8 @@ impl Window {
 
     /// Closes a tab; the last one only loses its note.
     pub(super) fn close_tab(&mut self, id: PaneId) {
-        if id == self.here.id {
-            let order = self.panes.order();
+        if id == self.active_pane.id {
+            let order = self.panes.reading_order();
             let place = order.iter().position(|pane| *pane == id).unwrap_or(0);
             let group = self.panes.group(id);
             let near = |pane: &&PaneId| self.panes.group(**pane) == group;
@@ -270,8 +270,8 @@ impl Window {
             match next.copied() {
                 Some(next) => self.go_to_pane(next),
                 None => {
-                    let note = self.here.note;
-                    self.here.turn(None);
+                    let note = self.active_pane.note;
+                    self.active_pane.show_note(None);
                     self.was_closed(note);
                     return;
                 }
@@ -288,13 +288,13 @@ impl Window {
     fn was_closed(&mut self, note: Option<DocId>) {
         let Some(note) = note else { return };
         self.panes.closed.push(note);
-        if self.panes.closed.len() > CLOSED {
+        if self.panes.closed.len() > MAX_REOPENABLE_TABS {
             self.panes.closed.remove(0);
         }
-        if self.here.note == Some(note) || self.panes.with(note).is_some() {
+        if self.active_pane.note == Some(note) || self.panes.pane_with_note(note).is_some() {
             return;
         }
-        self.kept.retain(|kept| *kept != note);
+        self.background_notes.retain(|kept| *kept != note);
         let is_open = self.driver.as_ref().is_some_and(|driver| driver.session().note(note).is_some());
         if is_open {
             self.send(Command::CloseNote { note });
@@ -302,15 +302,17 @@ impl Window {
     }
 
     /// Lets go of the rows that the pointer holds. Whether there were some.
-    pub(super) fn let_go(&mut self) -> bool {
-        let panes = std::iter::once(&mut self.here).chain(self.panes.others.values_mut());
+    pub(super) fn release_dragged_rows(&mut self) -> bool {
+        let panes = std::iter::once(&mut self.active_pane).chain(self.panes.others.values_mut());
         // Each of them, also behind one that held some.
-        panes.map(|pane| pane.page.let_go()).filter(|held| *held).count() > 0
+        panes.map(|pane| pane.page.release_rows()).filter(|held| *held).count() > 0
     }
 
     /// Closes all tabs but the one with the caret.
     pub(super) fn close_other_tabs(&mut self) {
-        for pane in self.panes.order().into_iter().filter(|pane| *pane != self.here.id).collect::<Vec<_>>() {
+        for pane in
+            self.panes.reading_order().into_iter().filter(|pane| *pane != self.active_pane.id).collect::<Vec<_>>()
+        {
             self.close_tab(pane);
         }
     }
@@ -319,7 +321,7 @@ impl Window {
     pub(super) fn reopen_tab(&mut self) {
         while let Some(note) = self.panes.closed.pop() {
             if self.is_known(note) {
-                if self.here.note.is_none() {
+                if self.active_pane.note.is_none() {
                     self.open(note);
                 } else {
                     self.new_tab(Some(note));
@@ -327,14 +329,14 @@ impl Window {
                 return;
             }
         }
-        self.toasts.say("No tab was closed.");
+        self.toasts.show_message("No tab was closed.");
     }
 
     /// Sees to it that the notes in sight are read, and that the pane with the caret is one of them.
-    pub(super) fn keep_panes(&mut self) {
+    pub(super) fn save_panes(&mut self) {
         let seen = self.panes.in_sight();
-        if !seen.contains(&self.here.id)
-            && let Some(front) = self.panes.in_front_of(self.here.id)
+        if !seen.contains(&self.active_pane.id)
+            && let Some(front) = self.panes.in_front_of(self.active_pane.id)
         {
             self.go_to_pane(front);
         }
@@ -344,7 +346,7 @@ impl Window {
         let mut unread = Vec::new();
         for pane in self.panes.others.values() {
             let Some(note) = pane.note else { continue };
-            if session.place(note).is_none() && session.note(note).is_none() {
+            if session.locate_file(note).is_none() && session.note(note).is_none() {
                 if settled {
                     gone.push(pane.id);
                 }
@@ -360,11 +362,11 @@ impl Window {
         }
         for pane in gone {
             if let Some(pane) = self.panes.others.get_mut(&pane) {
-                pane.turn(None);
+                pane.show_note(None);
             }
         }
         // What was opened last is the note with the caret.
-        if let Some(note) = self.here.note.filter(|note| read && self.is_known(*note)) {
+        if let Some(note) = self.active_pane.note.filter(|note| read && self.is_known(*note)) {
             self.send(Command::OpenNote { note });
         }
     }

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use store::{BlockId, DocId};
 
 /// As many are listed.
-const SHOWN: usize = 8;
+const MAX_RELATED_NOTES: usize = 8;
 /// While one writes, they are asked for at most this often.
-const EVERY: Duration = Duration::from_secs(2);
+const RELATED_NOTES_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A note that is near.
-pub(super) struct Near {
+pub(super) struct RelatedNote {
     pub(super) note: DocId,
     pub(super) path: String,
     /// The passage that is nearest.
@@ -26,18 +26,18 @@ pub(super) struct Near {
 
 /// The notes that are near to one.
 #[derive(Default)]
-pub(super) struct Related {
+pub(super) struct RelatedNotes {
     /// The note they were asked for, the state of the index, and when.
     asked: Option<(DocId, u64, Instant)>,
     wait: Option<Receiver<Result<Answer, String>>>,
-    pub(super) found: Vec<Near>,
+    pub(super) found: Vec<RelatedNote>,
     /// Why there are none, if that has a reason.
     pub(super) trouble: Option<String>,
     /// Counts what came.
     pub(super) revision: u64,
 }
 
-impl Related {
+impl RelatedNotes {
     /// Whether an answer is on its way.
     pub(super) fn is_asking(&self) -> bool {
         self.wait.is_some()
@@ -47,9 +47,9 @@ impl Related {
     pub(super) fn refresh(&mut self, ctx: &egui::Context, search: &Search, note: DocId) {
         let revision = search.freshness().revision;
         let same = self.asked.is_some_and(|(of, at, _)| of == note && at == revision);
-        let soon = self.asked.is_some_and(|(of, _, when)| of == note && when.elapsed() < EVERY);
+        let soon = self.asked.is_some_and(|(of, _, when)| of == note && when.elapsed() < RELATED_NOTES_INTERVAL);
         if !same && soon {
-            ctx.request_repaint_after(EVERY);
+            ctx.request_repaint_after(RELATED_NOTES_INTERVAL);
         } else if !same && self.wait.is_none() {
             if self.asked.is_none_or(|(of, ..)| of != note) {
                 self.found.clear();
@@ -57,12 +57,12 @@ impl Related {
             }
             self.asked = Some((note, revision, Instant::now()));
             let wake = ctx.clone();
-            self.wait = Some(search.related(note, SHOWN, move || wake.request_repaint()));
+            self.wait = Some(search.related(note, MAX_RELATED_NOTES, move || wake.request_repaint()));
         }
         let Some(wait) = &self.wait else { return };
         match wait.try_recv() {
             Ok(Ok(answer)) => {
-                let near = |hit: host::search::Hit| Near {
+                let near = |hit: host::search::Hit| RelatedNote {
                     note: hit.note,
                     path: hit.path,
                     block: hit.place.split('/').next().and_then(|block| block.parse().ok()),

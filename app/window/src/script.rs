@@ -1,27 +1,27 @@
 //! A script: the code of a `.py` file at the left, what it shows at the right. While one writes, it runs by itself once
 //! the keys rest and the code can be read; never because it was opened.
 
-use super::page::{Action, Page};
-use editor::note_editor::World;
+use super::page::{NotePage, PageAction};
+use editor::note_editor::EditContext;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Rect, ScrollArea, Sense, Stroke, Ui, vec2};
 use engine::{Command, KernelPhase, Note, Session};
 use std::time::Duration;
 use text::names::Names;
-use ui::controls::named;
 use ui::tokens::{self, Colours, space};
+use ui::widgets::set_accessible_name;
 
 /// A narrower pane shows what came out below the code, as in notes.
-const WIDE: f32 = 720.0;
+const MIN_SPLIT_SCRIPT_WIDTH: f32 = 720.0;
 /// So long the keys rest, in seconds, before it runs.
-const REST: f64 = 0.5;
+const AUTO_RUN_DELAY_SECONDS: f64 = 0.5;
 /// One that is to be stopped first is asked again after this long.
-const AGAIN: f64 = 0.1;
+const RESTART_RETRY_SECONDS: f64 = 0.1;
 
 /// What is known of a script in a pane.
 #[derive(Default)]
-pub(super) struct Script {
+pub(super) struct ScriptSync {
     /// The state of the note that was seen last.
     seen: Option<(store::DocId, u64)>,
     /// When it is to run, in the window's seconds, and whether what ran was asked to stop.
@@ -29,13 +29,20 @@ pub(super) struct Script {
 }
 
 /// The places of code and preview, where there is room for both.
-pub(super) fn halves(rect: Rect) -> Option<(Rect, Rect)> {
-    (rect.width() >= WIDE).then(|| rect.split_left_right_at_fraction(0.5))
+pub(super) fn split_rects(rect: Rect) -> Option<(Rect, Rect)> {
+    (rect.width() >= MIN_SPLIT_SCRIPT_WIDTH).then(|| rect.split_left_right_at_fraction(0.5))
 }
 
-impl Script {
+impl ScriptSync {
     /// Has the script run once its writer rests. `writes`: whether the caret is in this pane.
-    pub(super) fn follow(&mut self, ui: &Ui, session: &Session, note: &Note, writes: bool, actions: &mut Vec<Action>) {
+    pub(super) fn update_auto_run(
+        &mut self,
+        ui: &Ui,
+        session: &Session,
+        note: &Note,
+        writes: bool,
+        actions: &mut Vec<PageAction>,
+    ) {
         let now = ui.input(|input| input.time);
         let state = Some((note.id, note.revision()));
         let before = std::mem::replace(&mut self.seen, state);
@@ -45,7 +52,7 @@ impl Script {
         if before.is_none_or(|(id, _)| id != note.id) {
             self.due = None;
         } else if edited && writes && session.settings().script_runs {
-            self.due = Some((now + REST, false));
+            self.due = Some((now + AUTO_RUN_DELAY_SECONDS, false));
         }
         let Some((at, stopped)) = self.due else { return };
         if now < at {
@@ -57,18 +64,18 @@ impl Script {
             self.due = None;
         } else if matches!(note.kernel, KernelPhase::Busy(_)) {
             if !stopped {
-                actions.push(Action::Do(Command::Interrupt { note: note.id }));
+                actions.push(PageAction::Do(Command::Interrupt { note: note.id }));
             }
-            self.due = Some((now + AGAIN, true));
-            ui.ctx().request_repaint_after(Duration::from_secs_f64(AGAIN));
+            self.due = Some((now + RESTART_RETRY_SECONDS, true));
+            ui.ctx().request_repaint_after(Duration::from_secs_f64(RESTART_RETRY_SECONDS));
         } else {
             self.due = None;
-            actions.push(Action::Do(Command::RunAll { note: note.id }));
+            actions.push(PageAction::Do(Command::RunAll { note: note.id }));
         }
     }
 }
 
-impl super::Window {
+impl super::AppWindow {
     /// Lets scripts run by themselves while one writes, or not.
     pub(super) fn toggle_script_runs(&mut self) {
         let Some(session) = self.session() else { return };
@@ -80,13 +87,18 @@ impl super::Window {
             "Scripts run when you ask for it."
         };
         if self.send(Command::Set { settings: Box::new(settings) }) {
-            self.toasts.say(said);
+            self.toasts.show_message(said);
         }
     }
 }
 
 /// What a script shows, beside its code.
-pub(super) fn preview(ui: &mut Ui, page: &mut Page, world: &mut World<'_>, actions: &mut Vec<Action>) {
+pub(super) fn show_preview(
+    ui: &mut Ui,
+    page: &mut NotePage,
+    world: &mut EditContext<'_>,
+    actions: &mut Vec<PageAction>,
+) {
     let colours = Colours::of(ui);
     let rect = ui.max_rect();
     ui.painter().vline(rect.left(), rect.y_range(), Stroke::new(1.0, colours.line));
@@ -96,11 +108,11 @@ pub(super) fn preview(ui: &mut Ui, page: &mut Page, world: &mut World<'_>, actio
     ui.add_space(space::M);
     ui.horizontal(|ui| {
         let title = ui.label(egui::RichText::new("Preview").font(tokens::small().font).color(colours.muted));
-        named(&title, Role::Heading, "Preview");
+        set_accessible_name(&title, Role::Heading, "Preview");
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
             let mut runs = world.session.settings().script_runs;
             if ui.checkbox(&mut runs, "Run as I type").changed() {
-                actions.push(Action::Run("script.runs"));
+                actions.push(PageAction::Run("script.runs"));
             }
         });
     });
@@ -116,7 +128,7 @@ pub(super) fn preview(ui: &mut Ui, page: &mut Page, world: &mut World<'_>, actio
             nothing = false;
             let (rect, _) = ui.allocate_exact_size(vec2(width, height + space::S), Sense::hover());
             page.cells.output(ui, cell, number, rect.min, width, false, actions, world.pen);
-            page.cells.question(ui, world.note, (cell, number), rect.min, width, actions);
+            page.cells.show_question(ui, world.note, (cell, number), rect.min, width, actions);
         }
         if nothing {
             let run = super::commands::key_of("cell.run").unwrap_or("");

@@ -1,7 +1,7 @@
 //! The search palette: results as one types, with the words that were found marked, filters by click, the passage in
 //! full below. It asks the host and never waits for it; what was chosen is opened at the block.
 
-use super::Window;
+use super::AppWindow;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::{LayoutJob, LayoutSection, TextWrapping};
@@ -12,28 +12,28 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use store::{BlockId, DocId};
-use ui::controls::format;
-use ui::controls::{self, clipped, named};
-use ui::hits::{self, Pick};
 use ui::icons;
-use ui::text::thousands;
+use ui::picker::{self, ListPicker};
+use ui::text::format_thousands;
 use ui::tokens::{self, CORNER, Colours, Cut, size, space};
+use ui::widgets::format;
+use ui::widgets::{self, paint_clipped_text, set_accessible_name};
 
 /// Notes that are shown; the rest is found by typing on.
-const SHOWN: usize = 30;
+const MAX_SEARCH_RESULTS: usize = 30;
 /// Lines in sight.
-const LINES: f32 = 6.0;
-const LINE: f32 = 56.0;
+const VISIBLE_SEARCH_ROWS: f32 = 6.0;
+const SEARCH_ROW_HEIGHT: f32 = 56.0;
 /// The height of a kept search in its list.
-const KEPT: f32 = 32.0;
+const SAVED_SEARCH_ROW_HEIGHT: f32 = 32.0;
 /// Lines of the passage below.
-const PASSAGE: usize = 7;
+const PASSAGE_PREVIEW_LINES: usize = 7;
 /// Bytes of a passage in a line, and below.
-const SHORT: usize = 140;
-const LONG: usize = 700;
+const MAX_ROW_PASSAGE_BYTES: usize = 140;
+const MAX_PREVIEW_PASSAGE_BYTES: usize = 700;
 
 /// A filter to click on: its name, and what it puts before the query.
-const FILTERS: [(&str, &str); 7] = [
+const SEARCH_FILTERS: [(&str, &str); 7] = [
     ("Everything", ""),
     ("Text", "in:prose "),
     ("Code", "in:code "),
@@ -45,7 +45,7 @@ const FILTERS: [(&str, &str); 7] = [
 
 /// Where to go once the note can be read: the block, and the words to stand at.
 #[derive(Clone, Debug)]
-pub(super) struct Aim {
+pub(super) struct PendingJump {
     pub(super) note: DocId,
     block: Option<BlockId>,
     terms: HashSet<String>,
@@ -53,22 +53,22 @@ pub(super) struct Aim {
     part: String,
 }
 
-impl Aim {
+impl PendingJump {
     /// A block, or what a cell printed, by its place: `block`, `cell/output/2`.
-    pub(super) fn at(note: DocId, place: &str) -> Option<Aim> {
+    pub(super) fn from_place(note: DocId, place: &str) -> Option<PendingJump> {
         let block = place.split('/').next()?.parse().ok()?;
-        Some(Aim { note, block: Some(block), terms: HashSet::new(), part: String::new() })
+        Some(PendingJump { note, block: Some(block), terms: HashSet::new(), part: String::new() })
     }
 
     /// The passage of a hit.
-    pub(super) fn of(hit: &Hit, terms: &HashSet<String>) -> Aim {
+    pub(super) fn from_hit(hit: &Hit, terms: &HashSet<String>) -> PendingJump {
         let block = hit.place.split('/').next().and_then(|block| block.parse().ok());
-        Aim { note: hit.note, block, terms: terms.clone(), part: hit.place.clone() }
+        PendingJump { note: hit.note, block, terms: terms.clone(), part: hit.place.clone() }
     }
 }
 
 /// An open search.
-pub(super) struct Seek {
+pub(super) struct SearchOverlay {
     search: Search,
     query: String,
     filter: usize,
@@ -79,7 +79,7 @@ pub(super) struct Seek {
     /// Whether an answer to what is typed is there.
     answered: bool,
     trouble: Option<String>,
-    pick: Pick,
+    pick: ListPicker,
     /// The searches that are kept: names, and what they ask.
     kept: Vec<(String, String)>,
     /// What shall be kept, or be forgotten.
@@ -90,9 +90,9 @@ pub(super) struct Seek {
     linked: Option<DocId>,
 }
 
-impl Seek {
-    pub(super) fn new(search: Search, kept: Vec<(String, String)>) -> Seek {
-        Seek {
+impl SearchOverlay {
+    pub(super) fn new(search: Search, kept: Vec<(String, String)>) -> SearchOverlay {
+        SearchOverlay {
             search,
             query: String::new(),
             filter: 0,
@@ -101,7 +101,7 @@ impl Seek {
             answer: Answer::default(),
             answered: false,
             trouble: None,
-            pick: Pick::default(),
+            pick: ListPicker::default(),
             kept,
             keep: None,
             explains: false,
@@ -110,7 +110,7 @@ impl Seek {
     }
 
     /// Keeps what is asked now, or forgets it again.
-    pub(super) fn keep(&mut self) {
+    pub(super) fn toggle_saved_search(&mut self) {
         let text = self.text().trim().to_owned();
         if text.is_empty() {
             return;
@@ -125,18 +125,18 @@ impl Seek {
     }
 
     /// What was to be kept (`true`) or forgotten since the last call.
-    pub(super) fn taken(&mut self) -> Option<(String, bool)> {
+    pub(super) fn take_saved_change(&mut self) -> Option<(String, bool)> {
         self.keep.take()
     }
 
     /// The note to which a link was copied since the last call.
-    pub(super) fn linked(&mut self) -> Option<DocId> {
+    pub(super) fn take_copied_link(&mut self) -> Option<DocId> {
         self.linked.take()
     }
 
     /// What is asked: the filter and what was typed.
     fn text(&self) -> String {
-        format!("{}{}", FILTERS[self.filter].1, self.query)
+        format!("{}{}", SEARCH_FILTERS[self.filter].1, self.query)
     }
 
     /// Whether the kept searches are listed.
@@ -151,14 +151,14 @@ impl Seek {
             let same = self.asked.take().is_some_and(|(query, filter, _)| query == now.0 && filter == now.1);
             self.asked = Some(now);
             if !same {
-                (self.pick, self.answered) = (Pick::default(), false);
+                (self.pick, self.answered) = (ListPicker::default(), false);
             }
             let text = self.text();
             if text.trim().is_empty() {
                 (self.answer, self.trouble, self.wait) = (Answer::default(), None, None);
             } else {
                 let wake = ctx.clone();
-                let ask = Ask { text, limit: SHOWN, typing: true, ..Ask::default() };
+                let ask = Ask { text, limit: MAX_SEARCH_RESULTS, typing: true, ..Ask::default() };
                 self.wait = Some(self.search.ask(ask, move || wake.request_repaint()));
             }
         }
@@ -183,25 +183,30 @@ impl Seek {
     /// A key that moves the choice.
     pub(super) fn key(&mut self, key: Key) -> bool {
         let lines = if self.lists_kept() { self.kept.len() } else { self.answer.hits.len() };
-        self.pick.key(key, lines, LINES as usize)
+        self.pick.key(key, lines, VISIBLE_SEARCH_ROWS as usize)
     }
 
     /// Where Enter goes; one of the kept searches is asked instead.
-    pub(super) fn choice(&mut self) -> Option<Aim> {
+    pub(super) fn take_choice(&mut self) -> Option<PendingJump> {
         if self.lists_kept() {
             self.query = self.kept.get(self.pick.line)?.1.clone();
             return None;
         }
         let hit = self.answer.hits.get(self.pick.line)?;
-        Some(Aim::of(hit, &self.answer.terms))
+        Some(PendingJump::from_hit(hit, &self.answer.terms))
     }
 
     /// Draws it. `Some(None)`: it shall close.
-    pub(super) fn show(&mut self, ctx: &egui::Context, colours: &'static Colours, dark: bool) -> Option<Option<Aim>> {
+    pub(super) fn show(
+        &mut self,
+        ctx: &egui::Context,
+        colours: &'static Colours,
+        dark: bool,
+    ) -> Option<Option<PendingJump>> {
         self.ask(ctx);
         let mut chosen = None;
-        let most = (ctx.content_rect().height() * 0.45).min(LINES * LINE);
-        let away = hits::float(ctx, "search", 0.125, colours, dark, |ui| {
+        let most = (ctx.content_rect().height() * 0.45).min(VISIBLE_SEARCH_ROWS * SEARCH_ROW_HEIGHT);
+        let away = picker::show_floating(ctx, "search", 0.125, colours, dark, |ui| {
             self.entry(ui);
             self.filters(ui);
             hairline(ui);
@@ -220,13 +225,13 @@ impl Seek {
         let text = self.text();
         let known = self.kept.iter().any(|(_, query)| *query == text.trim());
         let mut keep = false;
-        hits::entry(ui, &mut self.query, "search query", ("Search everything", hint), size::HIT, |ui, _| {
+        picker::show_entry(ui, &mut self.query, "search query", ("Search everything", hint), size::HIT, |ui, _| {
             let name = if known { "Forget this search" } else { "Keep this search" };
             let icon = if known { icons::CHECK } else { icons::FLOPPY };
-            keep = !text.trim().is_empty() && controls::icon_button(ui, icon, name, Some("Ctrl+D")).clicked();
+            keep = !text.trim().is_empty() && widgets::icon_button(ui, icon, name, Some("Ctrl+D")).clicked();
         });
         if keep {
-            self.keep();
+            self.toggle_saved_search();
         }
     }
 
@@ -234,7 +239,7 @@ impl Seek {
         let colours = Colours::of(ui);
         let (strip, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT + space::S), Sense::hover());
         let mut x = strip.left() + space::M;
-        for (place, (name, _)) in FILTERS.iter().enumerate() {
+        for (place, (name, _)) in SEARCH_FILTERS.iter().enumerate() {
             let on = place == self.filter;
             let colour = if on { colours.accent } else { colours.muted };
             let galley = ui.painter().layout_no_wrap((*name).to_owned(), tokens::small().font, colour);
@@ -247,8 +252,8 @@ impl Seek {
             }
             let at = Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min;
             ui.painter().galley(at, galley, colour);
-            controls::ring(ui, &response, CORNER);
-            named(&response, Role::Button, &format!("Search in: {name}"));
+            widgets::paint_focus_ring(ui, &response, CORNER);
+            set_accessible_name(&response, Role::Button, &format!("Search in: {name}"));
             if response.clicked() {
                 self.filter = place;
                 ui.ctx().request_repaint();
@@ -257,7 +262,7 @@ impl Seek {
         }
     }
 
-    fn list(&mut self, ui: &mut Ui, height: f32) -> Option<Aim> {
+    fn list(&mut self, ui: &mut Ui, height: f32) -> Option<PendingJump> {
         let colours = Colours::of(ui);
         if self.lists_kept() {
             self.list_kept(ui);
@@ -273,24 +278,27 @@ impl Seek {
                 }
                 (None, false) => "Looking…".to_owned(),
             };
-            let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), LINE), Sense::hover());
+            let (rect, response) =
+                ui.allocate_exact_size(vec2(ui.available_width(), SEARCH_ROW_HEIGHT), Sense::hover());
             let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
-            clipped(ui, at, rect.width() - 2.0 * space::L, &text, &tokens::small(), colours.muted);
-            named(&response, Role::Label, &text);
+            paint_clipped_text(ui, at, rect.width() - 2.0 * space::L, &text, &tokens::small(), colours.muted);
+            set_accessible_name(&response, Role::Label, &text);
             return None;
         }
         if !self.answer.fits() {
             let text = format!("Nothing fits “{}”. What is nearest:", self.query.trim());
-            let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), KEPT), Sense::hover());
+            let (rect, response) =
+                ui.allocate_exact_size(vec2(ui.available_width(), SAVED_SEARCH_ROW_HEIGHT), Sense::hover());
             let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
-            clipped(ui, at, rect.width() - 2.0 * space::L, &text, &tokens::small(), colours.muted);
-            named(&response, Role::Label, &text);
+            paint_clipped_text(ui, at, rect.width() - 2.0 * space::L, &text, &tokens::small(), colours.muted);
+            set_accessible_name(&response, Role::Label, &text);
         }
         let mut pick = std::mem::take(&mut self.pick);
-        let clicked =
-            pick.list(ui, lines, LINE, height, |ui, line, rect, response| self.line(ui, line, rect, response));
+        let clicked = pick.show_list(ui, lines, SEARCH_ROW_HEIGHT, height, |ui, line, rect, response| {
+            self.line(ui, line, rect, response)
+        });
         self.pick = pick;
-        clicked.and_then(|_| self.choice())
+        clicked.and_then(|_| self.take_choice())
     }
 
     /// The searches that are kept, before anything is typed.
@@ -298,7 +306,7 @@ impl Seek {
         let colours = Colours::of(ui);
         let draw = |ui: &Ui, line: usize, rect: Rect, response: &egui::Response| {
             let (name, query) = &self.kept[line];
-            named(response, Role::Button, &format!("Search again: {name}"));
+            set_accessible_name(response, Role::Button, &format!("Search again: {name}"));
             let mut job = LayoutJob::default();
             job.append(name, 0.0, format(tokens::small().font, 20.0, colours.ink));
             if name != query {
@@ -309,7 +317,13 @@ impl Seek {
             let at = pos2(rect.left() + space::M, rect.center().y - galley.size().y / 2.0);
             ui.painter().galley(at, galley, colours.ink);
         };
-        let clicked = self.pick.list(ui, self.kept.len(), KEPT, LINES * LINE, draw);
+        let clicked = self.pick.show_list(
+            ui,
+            self.kept.len(),
+            SAVED_SEARCH_ROW_HEIGHT,
+            VISIBLE_SEARCH_ROWS * SEARCH_ROW_HEIGHT,
+            draw,
+        );
         if let Some(line) = clicked {
             self.query.clone_from(&self.kept[line].1);
             ui.ctx().request_repaint();
@@ -320,9 +334,9 @@ impl Seek {
         let colours = Colours::of(ui);
         let Some(hit) = self.answer.hits.get(line) else { return };
         let why = hit.why.sentence();
-        named(response, Role::Button, &format!("{}: {why}", hit.title));
+        set_accessible_name(response, Role::Button, &format!("{}: {why}", hit.title));
         let width = rect.width() - 2.0 * space::M;
-        let place = place(hit);
+        let place = hit_location(hit);
         let mut job = LayoutJob::default();
         job.append(&hit.title, 0.0, format(tokens::inter(Cut::SemiBold, 14.0), 20.0, colours.ink));
         job.append(&place, space::S, format(tokens::small().font, 20.0, colours.muted));
@@ -330,8 +344,8 @@ impl Seek {
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         let top = rect.top() + space::S;
         ui.painter().galley(pos2(rect.left() + space::M, top), galley, colours.ink);
-        let (text, found) = hit.excerpt(&self.answer.terms, SHORT);
-        let mut job = marked(&text, &found, 13.0, 20.0, colours.ink, colours);
+        let (text, found) = hit.excerpt(&self.answer.terms, MAX_ROW_PASSAGE_BYTES);
+        let mut job = highlighted_text(&text, &found, 13.0, 20.0, colours.ink, colours);
         job.wrap = TextWrapping::truncate_at_width(width);
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         ui.painter().galley(pos2(rect.left() + space::M, top + 20.0), galley, colours.ink);
@@ -345,9 +359,9 @@ impl Seek {
         let width = ui.available_width() - 2.0 * space::L;
         let found = marks(&hit.text, &self.answer.terms);
         let (text, found, nearest) = part(&hit.text, &found, hit.why.nearest.as_ref());
-        let mut job = marked(&text, &found, 13.0, 20.0, colours.muted, colours);
+        let mut job = highlighted_text(&text, &found, 13.0, 20.0, colours.muted, colours);
         ground(&mut job, nearest, colours.accent_ground);
-        job.wrap = TextWrapping { max_width: width, max_rows: PASSAGE, ..TextWrapping::default() };
+        job.wrap = TextWrapping { max_width: width, max_rows: PASSAGE_PREVIEW_LINES, ..TextWrapping::default() };
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         let more = match hit.more {
             0 => String::new(),
@@ -362,13 +376,13 @@ impl Seek {
             let wide = ui.available_width() - size::HIT - space::M - ui.spacing().item_spacing.x;
             let (rect, response) = ui.allocate_exact_size(vec2(wide, size::HIT), Sense::click());
             let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
-            clipped(ui, at, rect.width() - space::L, &why, &tokens::small(), colours.accent);
-            controls::ring(ui, &response, CORNER);
-            named(&response, Role::Button, &why);
+            paint_clipped_text(ui, at, rect.width() - space::L, &why, &tokens::small(), colours.accent);
+            widgets::paint_focus_ring(ui, &response, CORNER);
+            set_accessible_name(&response, Role::Button, &why);
             if response.on_hover_text(&parts).clicked() {
                 self.explains = !self.explains;
             }
-            if controls::icon_button(ui, icons::COPY, "Copy a link to this passage", None).clicked() {
+            if widgets::icon_button(ui, icons::COPY, "Copy a link to this passage", None).clicked() {
                 ui.ctx().copy_text(link);
                 self.linked = Some(note);
             }
@@ -376,8 +390,8 @@ impl Seek {
         if self.explains {
             let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::hover());
             let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
-            clipped(ui, at, width, &parts, &tokens::small(), colours.muted);
-            named(&response, Role::Label, &parts);
+            paint_clipped_text(ui, at, width, &parts, &tokens::small(), colours.muted);
+            set_accessible_name(&response, Role::Label, &parts);
         }
     }
 
@@ -395,8 +409,8 @@ impl Seek {
         let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::hover());
         let at = pos2(rect.left() + space::L, rect.center().y - 8.0);
         let colour = if bad { colours.warn } else { colours.muted };
-        clipped(ui, at, rect.width() - 2.0 * space::L, &text, &tokens::caption(), colour);
-        named(&response, Role::Label, &text);
+        paint_clipped_text(ui, at, rect.width() - 2.0 * space::L, &text, &tokens::caption(), colour);
+        set_accessible_name(&response, Role::Label, &text);
     }
 }
 
@@ -407,22 +421,27 @@ fn said(fresh: &Freshness) -> (String, bool) {
     }
     if !fresh.complete {
         let waiting =
-            if fresh.waiting > 0 { format!(": {} notes wait", thousands(fresh.waiting)) } else { String::new() };
+            if fresh.waiting > 0 { format!(": {} notes wait", format_thousands(fresh.waiting)) } else { String::new() };
         return (format!("The index is being made{waiting}"), false);
     }
-    let notes = if fresh.notes == 1 { "1 note".to_owned() } else { format!("{} notes", thousands(fresh.notes)) };
+    let notes = if fresh.notes == 1 { "1 note".to_owned() } else { format!("{} notes", format_thousands(fresh.notes)) };
     match fresh.meanings {
         (0, _) => match &fresh.mended {
             Some(mended) => (format!("{notes}, up to date; {mended}"), false),
             None => (format!("{notes}, up to date"), false),
         },
-        (left, all) => {
-            (format!("{notes}; meaning of {} of {} passages", thousands(all - left.min(all)), thousands(all)), false)
-        }
+        (left, all) => (
+            format!(
+                "{notes}; meaning of {} of {} passages",
+                format_thousands(all - left.min(all)),
+                format_thousands(all)
+            ),
+            false,
+        ),
     }
 }
 
-pub(super) fn place(hit: &Hit) -> String {
+pub(super) fn hit_location(hit: &Hit) -> String {
     let folder = hit.path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.replace('/', " / "));
     let heading = if hit.heading == hit.title { "" } else { hit.heading.as_str() };
     let kind = match hit.kind {
@@ -457,8 +476,9 @@ fn part(
     nearest: Option<&Range<usize>>,
 ) -> (String, Vec<Range<usize>>, Option<Range<usize>>) {
     let first = found.first().or(nearest).map_or(0, |mark| mark.start);
-    let start = if first < LONG / 2 { 0 } else { text[..first].rfind('\n').map_or(0, |line| line + 1) };
-    let end = text.floor_char_boundary((start + LONG).min(text.len()));
+    let start =
+        if first < MAX_PREVIEW_PASSAGE_BYTES / 2 { 0 } else { text[..first].rfind('\n').map_or(0, |line| line + 1) };
+    let end = text.floor_char_boundary((start + MAX_PREVIEW_PASSAGE_BYTES).min(text.len()));
     let inside = found.iter().filter(|mark| mark.start >= start && mark.end <= end);
     let near = nearest.map(|near| near.start.clamp(start, end) - start..near.end.clamp(start, end) - start);
     let inside = inside.map(|mark| mark.start - start..mark.end - start).collect();
@@ -485,7 +505,7 @@ fn ground(job: &mut LayoutJob, range: Option<Range<usize>>, colour: Color32) {
 }
 
 /// A text with the words that were found in the accent colour.
-pub(super) fn marked(
+pub(super) fn highlighted_text(
     text: &str,
     found: &[Range<usize>],
     points: f32,
@@ -511,12 +531,12 @@ fn hairline(ui: &Ui) {
     ui.painter().hline(line.x_range(), line.top(), Stroke::new(1.0, Colours::of(ui).line));
 }
 
-impl Window {
+impl AppWindow {
     /// Opens the search, with what was looked for last.
     pub(super) fn open_search(&mut self) {
         if let Some(driver) = &self.driver {
             let kept = driver.session().settings().searches.clone();
-            self.overlay = super::Overlay::Search(Box::new(Seek::new(driver.search().clone(), kept)));
+            self.overlay = super::WindowOverlay::Search(Box::new(SearchOverlay::new(driver.search().clone(), kept)));
         }
     }
 
@@ -524,39 +544,39 @@ impl Window {
     pub(super) fn open_search_for(&mut self, query: &str) {
         if let Some(driver) = &self.driver {
             let kept = driver.session().settings().searches.clone();
-            let seek = Seek { query: query.to_owned(), ..Seek::new(driver.search().clone(), kept) };
-            self.overlay = super::Overlay::Search(Box::new(seek));
+            let seek = SearchOverlay { query: query.to_owned(), ..SearchOverlay::new(driver.search().clone(), kept) };
+            self.overlay = super::WindowOverlay::Search(Box::new(seek));
         }
     }
 
     /// Keeps a search in the settings, or forgets it.
-    pub(super) fn keep_search(&mut self, ctx: &egui::Context, query: &str, keep: bool) {
+    pub(super) fn save_search(&mut self, ctx: &egui::Context, query: &str, keep: bool) {
         let Some(driver) = &self.driver else { return };
         let mut settings = driver.session().settings().clone();
         if !keep {
             settings.searches.retain(|(_, known)| known != query);
         } else if let Err(why) = settings.keep_search(query, query) {
-            self.toasts.say(&why);
+            self.toasts.show_message(&why);
             return;
         }
-        self.set(ctx, vec![super::settings::Change::Searches(settings.searches)]);
+        self.set(ctx, vec![super::settings::SettingsChange::Searches(settings.searches)]);
     }
 
     /// Opens what was found; goes to the block once the note can be read.
-    pub(super) fn go_to_hit(&mut self, aim: Aim) {
+    pub(super) fn go_to_hit(&mut self, aim: PendingJump) {
         self.close_overlay();
         if self.show_found(aim.note, &aim.part) {
             return; // a run, or what was said in a session
         }
         self.open(aim.note);
-        self.aim = Some(aim);
+        self.pending_jump = Some(aim);
     }
 
     /// Goes where a hit was chosen, once its note is there.
     pub(super) fn follow_aim(&mut self) {
-        let Some(aim) = &self.aim else { return };
-        if self.here.note != Some(aim.note) {
-            self.aim = None; // the user went elsewhere
+        let Some(aim) = &self.pending_jump else { return };
+        if self.active_pane.note != Some(aim.note) {
+            self.pending_jump = None; // the user went elsewhere
             return;
         }
         let Some(note) = self.driver.as_ref().and_then(|driver| driver.session().note(aim.note)) else { return };
@@ -569,11 +589,11 @@ impl Window {
             let first = marks(text, &aim.terms).first().map_or(0, |mark| mark.start);
             Some(note.start(id)? + first)
         });
-        self.here.editor.place(at.unwrap_or(0));
-        self.here.page.point_out(at.unwrap_or(0));
-        self.aim = None;
+        self.active_pane.editor.place_caret(at.unwrap_or(0));
+        self.active_pane.page.point_out(at.unwrap_or(0));
+        self.pending_jump = None;
         if lost {
-            self.toasts.say("That passage is no longer in the note.");
+            self.toasts.show_message("That passage is no longer in the note.");
         }
     }
 }

@@ -1,37 +1,37 @@
 //! The settings, in pages, and all of them by their words. Shows what is set, and says what shall be set instead.
 
 mod devices;
-mod keys;
-mod lines;
-mod meaning;
-mod pages;
+mod embeddings;
 mod providers;
+mod sections;
+mod setting_rows;
+mod shortcuts;
 
 use super::commands;
-use devices::Devices;
+use devices::DeviceSettings;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Modal, Modifiers, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
+use embeddings::EmbeddingSettings;
 use engine::commands::{CommandInfo, command};
 use engine::keymap::{Preset, keymap};
-use engine::{Agents, Settings, Theme};
+use engine::{RunsState, Settings, Theme};
 use host::search::Search;
-use lines::Lines;
-use meaning::Meaning;
-use providers::Models;
-use ui::controls::{floating, icon_button, named, ring};
+use providers::ProviderSettings;
+use setting_rows::SettingsRows;
 use ui::icons;
 use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::widgets::{floating_frame, icon_button, paint_focus_ring, set_accessible_name};
 
-const WIDTH: f32 = 800.0;
-const HEIGHT: f32 = 560.0;
+const SETTINGS_WIDTH: f32 = 800.0;
+const SETTINGS_HEIGHT: f32 = 560.0;
 /// The list of sections at the left.
-const LIST: f32 = 208.0;
-const LINE: f32 = 40.0;
+const SECTION_LIST_WIDTH: f32 = 208.0;
+const SECTION_ROW_HEIGHT: f32 = 40.0;
 
 /// A part of the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Section {
+pub(super) enum SettingsSection {
     Look,
     Window,
     Notes,
@@ -42,35 +42,35 @@ pub(super) enum Section {
     Keys,
 }
 
-impl Section {
-    const ALL: [Section; 8] = [
-        Section::Look,
-        Section::Window,
-        Section::Notes,
-        Section::Spelling,
-        Section::Search,
-        Section::Agents,
-        Section::Devices,
-        Section::Keys,
+impl SettingsSection {
+    const ALL: [SettingsSection; 8] = [
+        SettingsSection::Look,
+        SettingsSection::Window,
+        SettingsSection::Notes,
+        SettingsSection::Spelling,
+        SettingsSection::Search,
+        SettingsSection::Agents,
+        SettingsSection::Devices,
+        SettingsSection::Keys,
     ];
 
     fn name(self) -> &'static str {
         match self {
-            Section::Look => "Look",
-            Section::Window => "Window and tree",
-            Section::Notes => "Daily notes and templates",
-            Section::Spelling => "Spelling",
-            Section::Search => "Search and meaning",
-            Section::Agents => "Agents and models",
-            Section::Devices => "Devices",
-            Section::Keys => "Keys and commands",
+            SettingsSection::Look => "Look",
+            SettingsSection::Window => "Window and tree",
+            SettingsSection::Notes => "Daily notes and templates",
+            SettingsSection::Spelling => "Spelling",
+            SettingsSection::Search => "Search and meaning",
+            SettingsSection::Agents => "Agents and models",
+            SettingsSection::Devices => "Devices",
+            SettingsSection::Keys => "Keys and commands",
         }
     }
 }
 
 /// What shall be set.
 #[derive(Clone, Debug)]
-pub(super) enum Change {
+pub(super) enum SettingsChange {
     Theme(Theme),
     Contrast(bool),
     Calm(bool),
@@ -108,50 +108,50 @@ pub(super) enum Change {
     NoKeys,
 }
 
-impl Change {
+impl SettingsChange {
     /// Makes it so.
-    pub(super) fn make(self, settings: &mut Settings) {
+    pub(super) fn apply_to(self, settings: &mut Settings) {
         match self {
-            Change::Theme(theme) => settings.theme = theme,
-            Change::Contrast(contrast) => settings.contrast = contrast,
-            Change::Calm(calm) => settings.calm = calm,
-            Change::Scale(scale) => settings.scale = scale,
-            Change::Text(text) => settings.text = text,
-            Change::Left(open) => settings.left_open = open,
-            Change::LeftWidth(width) => settings.left = width,
-            Change::Right(open) => settings.right_open = open,
-            Change::RightWidth(width) => settings.right = width,
-            Change::WindowSize => settings.window = Settings::default().window,
-            Change::RecentOpen(open) => settings.recent_open = open,
-            Change::FoldTree => {
+            SettingsChange::Theme(theme) => settings.theme = theme,
+            SettingsChange::Contrast(contrast) => settings.contrast = contrast,
+            SettingsChange::Calm(calm) => settings.calm = calm,
+            SettingsChange::Scale(scale) => settings.scale = scale,
+            SettingsChange::Text(text) => settings.text = text,
+            SettingsChange::Left(open) => settings.left_open = open,
+            SettingsChange::LeftWidth(width) => settings.left = width,
+            SettingsChange::Right(open) => settings.right_open = open,
+            SettingsChange::RightWidth(width) => settings.right = width,
+            SettingsChange::WindowSize => settings.window = Settings::default().window,
+            SettingsChange::RecentOpen(open) => settings.recent_open = open,
+            SettingsChange::FoldTree => {
                 settings.unfolded.clear();
                 settings.folded.clear();
             }
-            Change::CloseTabs => (settings.panes, settings.pane) = (None, 0),
-            Change::ForgetRecent => (settings.recent, settings.last_note) = (Vec::new(), None),
-            Change::NoStars => settings.starred.clear(),
-            Change::DailyFolder(folder) => settings.daily_folder = folder,
-            Change::DailyFormat(format) => settings.daily_format = format,
-            Change::DailyTemplate(path) => settings.daily_template = path,
-            Change::Templates(folder) => settings.templates = folder,
-            Change::Spelling(checked) => settings.spelling = checked,
-            Change::Words(words) => settings.words = words,
-            Change::Embedder(model) => settings.embedder = model,
-            Change::OnnxRuntime(path) => settings.onnx_runtime = path,
-            Change::Reranker(name) => settings.reranker = name,
-            Change::MeaningPaused(paused) => settings.meaning_paused = paused,
-            Change::Unsearched(folders) => settings.unsearched = folders,
-            Change::Searches(searches) => settings.searches = searches,
-            Change::Preset(preset) => settings.preset = preset,
-            Change::Keys(id, Some(keys)) => _ = settings.keys.insert(id.to_owned(), keys),
-            Change::Keys(id, None) => _ = settings.keys.remove(id),
-            Change::NoKeys => settings.keys.clear(),
+            SettingsChange::CloseTabs => (settings.panes, settings.pane) = (None, 0),
+            SettingsChange::ForgetRecent => (settings.recent, settings.last_note) = (Vec::new(), None),
+            SettingsChange::NoStars => settings.starred.clear(),
+            SettingsChange::DailyFolder(folder) => settings.daily_folder = folder,
+            SettingsChange::DailyFormat(format) => settings.daily_format = format,
+            SettingsChange::DailyTemplate(path) => settings.daily_template = path,
+            SettingsChange::Templates(folder) => settings.templates = folder,
+            SettingsChange::Spelling(checked) => settings.spelling = checked,
+            SettingsChange::Words(words) => settings.words = words,
+            SettingsChange::Embedder(model) => settings.embedder = model,
+            SettingsChange::OnnxRuntime(path) => settings.onnx_runtime = path,
+            SettingsChange::Reranker(name) => settings.reranker = name,
+            SettingsChange::MeaningPaused(paused) => settings.meaning_paused = paused,
+            SettingsChange::Unsearched(folders) => settings.unsearched = folders,
+            SettingsChange::Searches(searches) => settings.searches = searches,
+            SettingsChange::Preset(preset) => settings.preset = preset,
+            SettingsChange::Keys(id, Some(keys)) => _ = settings.keys.insert(id.to_owned(), keys),
+            SettingsChange::Keys(id, None) => _ = settings.keys.remove(id),
+            SettingsChange::NoKeys => settings.keys.clear(),
         }
     }
 }
 
 /// A command that waits for its key.
-struct Asking {
+struct ShortcutCapture {
     id: &'static str,
     /// The key that was pressed although another command has it, and which.
     taken: Option<(String, &'static CommandInfo)>,
@@ -160,25 +160,34 @@ struct Asking {
 }
 
 /// The open settings.
-pub(super) struct Page {
-    section: Section,
+pub(super) struct SettingsPage {
+    section: SettingsSection,
     /// What is looked for in all sections.
     wanted: String,
     query: String,
-    asking: Option<Asking>,
-    meaning: Meaning,
-    models: Models,
-    devices: Devices,
+    asking: Option<ShortcutCapture>,
+    meaning: EmbeddingSettings,
+    models: ProviderSettings,
+    devices: DeviceSettings,
     /// What is asked of the session.
     pub(super) wishes: Vec<engine::Command>,
 }
 
-impl Page {
+impl SettingsPage {
     /// The page; `folder` is the workspace's.
-    pub(super) fn new(section: Section, search: Search, folder: std::path::PathBuf) -> Page {
-        let (meaning, models) = (Meaning::new(search), Models::new(folder));
+    pub(super) fn new(section: SettingsSection, search: Search, folder: std::path::PathBuf) -> SettingsPage {
+        let (meaning, models) = (EmbeddingSettings::new(search), ProviderSettings::new(folder));
         let (wanted, query) = (String::new(), String::new());
-        Page { section, wanted, query, asking: None, meaning, models, devices: Devices::default(), wishes: Vec::new() }
+        SettingsPage {
+            section,
+            wanted,
+            query,
+            asking: None,
+            meaning,
+            models,
+            devices: DeviceSettings::default(),
+            wishes: Vec::new(),
+        }
     }
 
     /// Whether the next key is meant to become a command's.
@@ -187,7 +196,7 @@ impl Page {
     }
 
     /// Takes a key for the command that waits for one.
-    pub(super) fn key(&mut self, key: Key, modifiers: Modifiers, settings: &Settings) -> Option<Change> {
+    pub(super) fn key(&mut self, key: Key, modifiers: Modifiers, settings: &Settings) -> Option<SettingsChange> {
         let asking = self.asking.as_mut()?;
         if key == Key::Escape {
             self.asking = None;
@@ -197,7 +206,7 @@ impl Page {
             (asking.taken, asking.trouble) = (None, Some("A key needs Ctrl or Alt, or is one of F1 to F12."));
             return None;
         }
-        let spelled = commands::spell(key, modifiers);
+        let spelled = commands::key_text(key, modifiers);
         let map = keymap(settings);
         let other = map.iter().find(|(id, keys)| **id != asking.id && keys.contains(&spelled));
         match other.and_then(|(id, _)| command(id)) {
@@ -209,9 +218,9 @@ impl Page {
         }
     }
 
-    fn set(&mut self, key: String) -> Option<Change> {
+    fn set(&mut self, key: String) -> Option<SettingsChange> {
         let asking = self.asking.take()?;
-        Some(Change::Keys(asking.id, Some(vec![key])))
+        Some(SettingsChange::Keys(asking.id, Some(vec![key])))
     }
 
     /// Draws it. Gives what shall be set; `true`: it shall close.
@@ -219,36 +228,43 @@ impl Page {
         &mut self,
         ctx: &egui::Context,
         settings: &Settings,
-        agents: &Agents,
+        agents: &RunsState,
         dark: bool,
-    ) -> (Vec<Change>, bool) {
+    ) -> (Vec<SettingsChange>, bool) {
         let colours = Colours::dark(dark);
         let screen = ctx.content_rect();
-        let wanted = vec2(WIDTH.min(screen.width() - 2.0 * space::L), HEIGHT.min(screen.height() - 2.0 * space::XXXL));
+        let wanted = vec2(
+            SETTINGS_WIDTH.min(screen.width() - 2.0 * space::L),
+            SETTINGS_HEIGHT.min(screen.height() - 2.0 * space::XXXL),
+        );
         let id = Id::unique("settings");
         let area = Modal::default_area(id).anchor(Align2::CENTER_CENTER, vec2(0.0, 0.0));
         let (mut changes, mut close) = (Vec::new(), false);
         let response = Modal::new(id)
             .area(area)
             .backdrop_color(egui::Color32::from_black_alpha(if dark { 90 } else { 30 }))
-            .frame(floating(colours, dark))
+            .frame(floating_frame(colours, dark))
             .show(ctx, |ui| {
                 let (rect, _) = ui.allocate_exact_size(wanted, Sense::hover());
-                ui.painter().vline(rect.left() + LIST, rect.y_range().shrink(1.0), Stroke::new(1.0, colours.line));
-                let list = Rect::from_min_max(rect.min, pos2(rect.left() + LIST, rect.bottom()));
+                ui.painter().vline(
+                    rect.left() + SECTION_LIST_WIDTH,
+                    rect.y_range().shrink(1.0),
+                    Stroke::new(1.0, colours.line),
+                );
+                let list = Rect::from_min_max(rect.min, pos2(rect.left() + SECTION_LIST_WIDTH, rect.bottom()));
                 self.sections(&mut part(ui, "sections", list.shrink2(vec2(space::S, space::L))));
-                let body = Rect::from_min_max(pos2(rect.left() + LIST, rect.top()), rect.max);
+                let body = Rect::from_min_max(pos2(rect.left() + SECTION_LIST_WIDTH, rect.top()), rect.max);
                 let mut ui = part(ui, "body", body.shrink2(vec2(space::XL, space::L)));
                 let wanted = self.wanted.trim().to_lowercase();
                 let title = if wanted.is_empty() { self.section.name() } else { "Found" };
                 close = head(&mut ui, title);
-                if wanted.is_empty() && self.section == Section::Keys {
+                if wanted.is_empty() && self.section == SettingsSection::Keys {
                     self.keys(&mut ui, settings, &mut changes);
                     return;
                 }
                 egui::ScrollArea::vertical().id_salt(title).auto_shrink(false).show(&mut ui, |ui| {
                     ui.spacing_mut().item_spacing.y = 0.0;
-                    for section in Section::ALL {
+                    for section in SettingsSection::ALL {
                         if !wanted.is_empty() || section == self.section {
                             self.section(ui, section, settings, agents, &wanted, &mut changes);
                         }
@@ -263,22 +279,22 @@ impl Page {
     fn section(
         &mut self,
         ui: &mut Ui,
-        section: Section,
+        section: SettingsSection,
         settings: &Settings,
-        agents: &Agents,
+        agents: &RunsState,
         wanted: &str,
-        changes: &mut Vec<Change>,
+        changes: &mut Vec<SettingsChange>,
     ) {
-        let mut lines = Lines { ui, wanted, shown: 0 };
+        let mut lines = SettingsRows { ui, wanted, shown: 0 };
         match section {
-            Section::Look => pages::look(&mut lines, settings, changes),
-            Section::Window => pages::window(&mut lines, settings, changes),
-            Section::Notes => pages::notes(&mut lines, settings, changes),
-            Section::Spelling => pages::spelling(&mut lines, settings, changes),
-            Section::Search => self.meaning.show(&mut lines, settings, changes),
-            Section::Agents => self.models.show(&mut lines, agents, &mut self.wishes),
-            Section::Devices => self.devices.show(&mut lines),
-            Section::Keys => self.found_keys(ui, settings, wanted, changes),
+            SettingsSection::Look => sections::show_appearance(&mut lines, settings, changes),
+            SettingsSection::Window => sections::show_window(&mut lines, settings, changes),
+            SettingsSection::Notes => sections::show_notes(&mut lines, settings, changes),
+            SettingsSection::Spelling => sections::show_spelling(&mut lines, settings, changes),
+            SettingsSection::Search => self.meaning.show(&mut lines, settings, changes),
+            SettingsSection::Agents => self.models.show(&mut lines, agents, &mut self.wishes),
+            SettingsSection::Devices => self.devices.show(&mut lines),
+            SettingsSection::Keys => self.found_keys(ui, settings, wanted, changes),
         }
     }
 
@@ -295,7 +311,7 @@ impl Page {
             self.asking = None;
         }
         ui.add_space(space::S);
-        for section in Section::ALL {
+        for section in SettingsSection::ALL {
             let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 32.0), Sense::click());
             let chosen = section == self.section && self.wanted.trim().is_empty();
             response.widget_info(|| egui::WidgetInfo::selected(Role::Tab, true, chosen, section.name()));
@@ -304,7 +320,7 @@ impl Page {
             } else if response.hovered() {
                 ui.painter().rect_filled(rect, CORNER, colours.hover(colours.raised));
             }
-            ring(ui, &response, CORNER);
+            paint_focus_ring(ui, &response, CORNER);
             let at = rect.left_center() + vec2(space::S, 0.0);
             ui.painter().text(
                 at,
@@ -330,7 +346,7 @@ fn part(ui: &mut Ui, name: &str, rect: Rect) -> Ui {
 /// The name of the section, and what closes the settings; whether it was clicked.
 fn head(ui: &mut Ui, name: &str) -> bool {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 32.0), Sense::hover());
-    named(&response, Role::Heading, name);
+    set_accessible_name(&response, Role::Heading, name);
     let font = tokens::inter(tokens::Cut::SemiBold, 18.0);
     ui.painter().text(rect.left_center(), Align2::LEFT_CENTER, name, font, Colours::of(ui).ink);
     let corner = Rect::from_min_max(pos2(rect.right() - size::HIT, rect.top()), rect.max);

@@ -1,13 +1,13 @@
 //! Misspelt words: marked where they are read or written, corrected by a palette of suggestions. Lives as a plugin of
 //! egui, since every row asks it. Code, links and what is no plain word are left alone.
 
-use super::Overlay;
-use super::Window;
-use super::page::Action;
-use super::palette::Palette;
-use editor::drawn::{Drawn, Part, rects};
+use super::AppWindow;
+use super::WindowOverlay;
+use super::command_palette::CommandPalette;
+use super::page::PageAction;
 use editor::motion;
-use editor::note_editor::Edit;
+use editor::note_editor::NoteEdit;
+use editor::row_layout::{RowLayout, RowPart, text_rects};
 use eframe::egui;
 use egui::{Galley, Painter, Pos2, Rect, Shape, Stroke, pos2};
 use host::spelling::{Speller, language};
@@ -21,17 +21,17 @@ use ui::tokens::{self, Colours};
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Texts whose words are remembered.
-const KEPT: usize = 2_000;
+const MAX_CACHED_SPELLED_TEXTS: usize = 2_000;
 /// Words that are remembered.
-const WORDS: usize = 20_000;
+const MAX_CACHED_WORDS: usize = 20_000;
 /// Texts longer than this many bytes are not looked through: what is that long is data.
-const LONGEST: usize = 50_000;
+const MAX_SPELL_CHECK_BYTES: usize = 50_000;
 
 /// Words of our own and of those who write notes, which older dictionaries lack.
-const OURS: &[&str] = &["tracebook", "todo", "todos", "wikilink", "wikilinks", "markdown"];
+const BUILT_IN_WORDS: &[&str] = &["tracebook", "todo", "todos", "wikilink", "wikilinks", "markdown"];
 
 /// A word and where it stands in a note.
-struct Asked {
+struct SpellingRequest {
     note: DocId,
     range: Range<usize>,
     word: String,
@@ -39,7 +39,7 @@ struct Asked {
 }
 
 /// What is known of words.
-pub(super) struct Spelling {
+pub(super) struct SpellChecker {
     speller: Option<Speller>,
     own: HashSet<String>,
     /// Texts by their hash, with the characters of the misspelt words in them.
@@ -48,8 +48,8 @@ pub(super) struct Spelling {
     words: HashMap<String, bool>,
     /// Counts the changes of all of this: marks made before one may be others now.
     version: u64,
-    tell: Sender<Asked>,
-    told: Receiver<Asked>,
+    tell: Sender<SpellingRequest>,
+    requests: Receiver<SpellingRequest>,
 }
 
 impl egui::Plugin for SpellingPlugin {
@@ -60,19 +60,19 @@ impl egui::Plugin for SpellingPlugin {
 
 /// The plugin: nothing of egui's own is needed of it.
 #[derive(Default)]
-pub(super) struct SpellingPlugin(std::sync::Mutex<Option<Spelling>>);
+pub(super) struct SpellingPlugin(std::sync::Mutex<Option<SpellChecker>>);
 
-impl Spelling {
-    fn new() -> Spelling {
+impl SpellChecker {
+    fn new() -> SpellChecker {
         let (tell, told) = channel();
-        Spelling {
+        SpellChecker {
             speller: None,
             own: HashSet::new(),
             known: HashMap::new(),
             words: HashMap::new(),
             version: 0,
             tell,
-            told,
+            requests: told,
         }
     }
 
@@ -83,12 +83,12 @@ impl Spelling {
         self.version += 1;
     }
 
-    /// [`Spelling::accepts`], remembered.
+    /// [`SpellChecker::accepts`], remembered.
     fn is_right(&mut self, word: &str) -> bool {
         if let Some(right) = self.words.get(word) {
             return *right;
         }
-        if self.words.len() >= WORDS {
+        if self.words.len() >= MAX_CACHED_WORDS {
             self.words.clear();
         }
         let right = self.accepts(word);
@@ -100,7 +100,7 @@ impl Spelling {
     fn accepts(&self, word: &str) -> bool {
         let word = word.replace('\u{2019}', "'");
         let small = word.to_lowercase();
-        OURS.contains(&small.as_str())
+        BUILT_IN_WORDS.contains(&small.as_str())
             || self.own.contains(&word)
             || self.own.contains(&small)
             || self.speller.as_ref().and_then(|speller| speller.knows(&word)).unwrap_or(true)
@@ -127,7 +127,7 @@ impl Spelling {
             byte = range.start;
             *range = chars..chars + text[range.clone()].chars().count();
         }
-        if self.known.len() >= KEPT {
+        if self.known.len() >= MAX_CACHED_SPELLED_TEXTS {
             self.known.clear();
         }
         let found: Arc<[Range<usize>]> = found.into();
@@ -138,7 +138,7 @@ impl Spelling {
 
 /// The plain words of a text, in bytes: no names of things in code, no addresses, no numbers, no tags.
 fn words(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
-    let text = if text.len() > LONGEST { "" } else { text };
+    let text = if text.len() > MAX_SPELL_CHECK_BYTES { "" } else { text };
     text.unicode_word_indices().filter_map(move |(start, word)| {
         let end = start + word.len();
         let before = text[..start].rfind(char::is_whitespace).map_or(0, |at| at + 1);
@@ -161,7 +161,7 @@ pub(super) fn paint(painter: &Painter, origin: Pos2, galley: &Galley, caret: Opt
         if caret.is_some_and(|caret| range.start < caret && caret <= range.end) {
             continue;
         }
-        for rect in rects(galley, range.clone()) {
+        for rect in text_rects(galley, range.clone()) {
             wave(painter, rect.translate(origin.to_vec2()), Stroke::new(1.0, colour));
         }
     }
@@ -173,14 +173,14 @@ pub(super) fn version(ctx: &egui::Context) -> u64 {
 }
 
 /// Where misspelt words stand in a laid-out row.
-pub(super) fn marks(ctx: &egui::Context, drawn: &Drawn) -> Vec<Rect> {
+pub(super) fn misspelled_rects(ctx: &egui::Context, drawn: &RowLayout) -> Vec<Rect> {
     let mut marks = Vec::new();
     for part in &drawn.parts {
-        if let Part::Text { at, galley, .. } = part
+        if let RowPart::Text { at, galley, .. } = part
             && let Some(Some(found)) =
                 with(ctx, |spelling| spelling.speller.is_some().then(|| spelling.misspelt(galley)))
         {
-            let found = found.iter().flat_map(|range| rects(galley, range.clone()));
+            let found = found.iter().flat_map(|range| text_rects(galley, range.clone()));
             marks.extend(found.map(|rect| rect.translate(*at)));
         }
     }
@@ -209,16 +209,16 @@ fn wave(painter: &Painter, rect: Rect, stroke: Stroke) {
     painter.add(Shape::line(points.collect(), stroke));
 }
 
-fn with<R>(ctx: &egui::Context, look: impl FnOnce(&mut Spelling) -> R) -> Option<R> {
+fn with<R>(ctx: &egui::Context, look: impl FnOnce(&mut SpellChecker) -> R) -> Option<R> {
     ctx.with_plugin(|plugin: &mut SpellingPlugin| {
         let mut spelling = plugin.0.lock().ok()?;
-        Some(look(spelling.get_or_insert_with(Spelling::new)))
+        Some(look(spelling.get_or_insert_with(SpellChecker::new)))
     })?
 }
 
-impl Window {
+impl AppWindow {
     /// Puts the settings into force, and shows the suggestions that have been found since.
-    pub(super) fn spelling(&mut self, ctx: &egui::Context) {
+    pub(super) fn update_spelling(&mut self, ctx: &egui::Context) {
         let Some(settings) = self.session().map(engine::Session::settings) else { return };
         let (on, own) = (settings.spelling, &settings.words);
         let asked = with(ctx, |spelling| {
@@ -226,7 +226,7 @@ impl Window {
                 let wake = ctx.clone();
                 spelling.speller = on.then(|| {
                     Speller::start(language(), move || {
-                        with(&wake, Spelling::forget);
+                        with(&wake, SpellChecker::forget);
                         wake.request_repaint();
                     })
                 });
@@ -236,22 +236,22 @@ impl Window {
                 spelling.own = own.iter().cloned().collect();
                 spelling.forget();
             }
-            spelling.told.try_recv().ok()
+            spelling.requests.try_recv().ok()
         });
-        if let Some(Some(Asked { note, range, word, found })) = asked
-            && self.here.note == Some(note)
-            && matches!(self.overlay, Overlay::None)
+        if let Some(Some(SpellingRequest { note, range, word, found })) = asked
+            && self.active_pane.note == Some(note)
+            && matches!(self.overlay, WindowOverlay::None)
         {
-            self.overlay = Overlay::Palette(Palette::words(&word, &range, &found));
+            self.overlay = WindowOverlay::Palette(CommandPalette::words(&word, &range, &found));
         }
     }
 
     /// Asks for words that may have been meant by the one at the caret.
-    pub(super) fn correct(&mut self, ctx: &egui::Context) {
-        let Some(note) = self.here.note else { return };
+    pub(super) fn suggest_corrections(&mut self, ctx: &egui::Context) {
+        let Some(note) = self.active_pane.note else { return };
         let dark = ctx.global_style().visuals.dark_mode;
         let word = self.with_note(ctx, dark, |world, editor, _| {
-            let target = editor.target(world)?;
+            let target = editor.edit_target(world)?;
             let caret = target.shown_byte(editor.caret?.at);
             let range = motion::word_around(&target.shown, caret);
             let word = target.shown.get(range.clone())?.to_owned();
@@ -259,7 +259,7 @@ impl Window {
         });
         let Some(Some((range, word))) = word.filter(|word| word.as_ref().is_some_and(|(_, word)| !word.is_empty()))
         else {
-            self.toasts.say("Put the caret into a word first.");
+            self.toasts.show_message("Put the caret into a word first.");
             return;
         };
         let said = with(ctx, |spelling| {
@@ -273,7 +273,7 @@ impl Window {
                 Some(Ok(_)) => {
                     let (tell, wake) = (spelling.tell.clone(), ctx.clone());
                     speller.suggest(word.clone(), move |found| {
-                        let _ = tell.send(Asked { note, range, word, found });
+                        let _ = tell.send(SpellingRequest { note, range, word, found });
                         wake.request_repaint();
                     });
                     None
@@ -281,15 +281,15 @@ impl Window {
             }
         });
         if let Some(Some(said)) = said {
-            self.toasts.say(said);
+            self.toasts.show_message(said);
         }
     }
 
     /// Puts another word in the place of one.
-    pub(super) fn put_word(&mut self, ctx: &egui::Context, range: Range<usize>, word: String) {
+    pub(super) fn replace_word(&mut self, ctx: &egui::Context, range: Range<usize>, word: String) {
         let caret = range.start + word.len();
-        let edit = Edit { at: range.start, delete: range.len(), insert: word, caret, anchor: caret };
-        self.perform(ctx, vec![Action::Edit(edit)]);
+        let edit = NoteEdit { at: range.start, delete: range.len(), insert: word, caret, anchor: caret };
+        self.perform_actions(ctx, vec![PageAction::Edit(edit)]);
     }
 
     /// Takes a word for right from now on.
@@ -309,7 +309,7 @@ impl Window {
         settings.spelling = !settings.spelling;
         let said = if settings.spelling { "Spelling is checked." } else { "Spelling is not checked any more." };
         if self.send(engine::Command::Set { settings: Box::new(settings) }) {
-            self.toasts.say(said);
+            self.toasts.show_message(said);
         }
     }
 }

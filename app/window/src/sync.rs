@@ -1,34 +1,34 @@
 //! The page on sync: what is shared over which hubs and how far it has got, what other devices changed, the log. And
 //! the commands of the table that concern sync.
 
-mod merges;
+mod merge_report;
 
 use super::dialogs::Dialog;
-use super::page::Action;
-use super::settings::Section;
-use super::views::View;
-use super::{Overlay, Window};
+use super::page::PageAction;
+use super::pages::PageView;
+use super::settings::SettingsSection;
+use super::{AppWindow, WindowOverlay};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Color32, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
-use engine::{Command, Reach, Session, Standing, Time};
-use merges::Merges;
+use engine::{Command, HubConnection, Session, SyncStatus, Time};
+use merge_report::MergesReport;
 use std::path::PathBuf;
 use std::time::Duration;
 use store::DocId;
-use ui::controls::{clipped, icon_button, named, ring, text_button};
+use ui::empty_state;
 use ui::icons;
-use ui::states;
 use ui::time::when;
 use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
 
-const LINE: f32 = 52.0;
+const SYNC_ROW_HEIGHT: f32 = 52.0;
 /// The log shows a line in this height.
-const SAID: f32 = 28.0;
+const SYNC_LOG_ROW_HEIGHT: f32 = 28.0;
 
 /// A part of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tab {
+pub(super) enum SyncTab {
     State,
     Merges,
     Log,
@@ -36,8 +36,8 @@ pub(super) enum Tab {
 
 /// A command of the table that concerns sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
-    Show(Tab),
+pub(super) enum SyncCommand {
+    Show(SyncTab),
     Pause,
     Retry,
     Share,
@@ -46,16 +46,16 @@ pub(super) enum Wish {
 }
 
 /// What a command of the table is here.
-pub(super) fn wish(id: &str) -> Option<Wish> {
+pub(super) fn sync_command(id: &str) -> Option<SyncCommand> {
     Some(match id {
-        "sync.status" => Wish::Show(Tab::State),
-        "sync.merges" => Wish::Show(Tab::Merges),
-        "sync.log" => Wish::Show(Tab::Log),
-        "sync.pause" => Wish::Pause,
-        "sync.retry" => Wish::Retry,
-        "sync.share" => Wish::Share,
-        "sync.join" => Wish::Join,
-        "sync.devices" => Wish::Devices,
+        "sync.status" => SyncCommand::Show(SyncTab::State),
+        "sync.merges" => SyncCommand::Show(SyncTab::Merges),
+        "sync.log" => SyncCommand::Show(SyncTab::Log),
+        "sync.pause" => SyncCommand::Pause,
+        "sync.retry" => SyncCommand::Retry,
+        "sync.share" => SyncCommand::Share,
+        "sync.join" => SyncCommand::Join,
+        "sync.devices" => SyncCommand::Devices,
         _ => return None,
     })
 }
@@ -86,29 +86,29 @@ struct DeviceRow {
 }
 
 /// The page.
-pub(super) struct Page {
-    pub(super) tab: Tab,
+pub(super) struct SyncPage {
+    pub(super) tab: SyncTab,
     /// Of which state of sync the rows were made, and of how many volumes.
     made: Option<(u64, usize)>,
-    standing: Standing,
+    standing: SyncStatus,
     volumes: Vec<VolumeRow>,
     hubs: Vec<HubRow>,
     devices: Vec<DeviceRow>,
     log: Vec<(String, String)>,
-    merges: Merges,
+    merges: MergesReport,
 }
 
-impl Page {
-    pub(super) fn new(tab: Tab) -> Page {
-        Page {
+impl SyncPage {
+    pub(super) fn new(tab: SyncTab) -> SyncPage {
+        SyncPage {
             tab,
             made: None,
-            standing: Standing::Alone,
+            standing: SyncStatus::NotShared,
             volumes: Vec::new(),
             hubs: Vec::new(),
             devices: Vec::new(),
             log: Vec::new(),
-            merges: Merges::default(),
+            merges: MergesReport::default(),
         }
     }
 
@@ -119,7 +119,7 @@ impl Page {
             return;
         }
         self.made = Some(now);
-        self.standing = session.standing();
+        self.standing = session.sync_status();
         self.volumes = session.volumes().map(|volume| volume_row(session, volume)).collect();
         self.hubs = sync.shares.hubs.iter().map(|hub| hub_row(session, hub)).collect();
         self.devices = sync.devices().into_iter().map(|(seen, here)| device_row(seen, here)).collect();
@@ -128,52 +128,52 @@ impl Page {
     }
 
     /// Draws it.
-    pub(super) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<Action>) {
+    pub(super) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PageAction>) {
         self.refresh(session);
         self.head(ui, actions);
         match self.tab {
-            Tab::State => self.state(ui, actions),
-            Tab::Merges => self.merges.show(ui, session, actions),
-            Tab::Log => self.log(ui),
+            SyncTab::State => self.state(ui, actions),
+            SyncTab::Merges => self.merges.show(ui, session, actions),
+            SyncTab::Log => self.log(ui),
         }
     }
 
     /// How it stands in words, what can be done about it, and the parts of the page.
-    fn head(&mut self, ui: &mut Ui, actions: &mut Vec<Action>) {
+    fn head(&mut self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
         let colours = Colours::of(ui);
         let (left, width) = column(ui);
         ui.add_space(space::XL);
-        let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), LINE), Sense::hover());
-        let rect = Rect::from_min_size(pos2(left, rect.top()), vec2(width, LINE));
-        let (icon, colour) = look(&self.standing, colours);
-        let (words, meaning) = (self.standing.words(), self.standing.meaning());
-        named(&response, Role::Status, &format!("{words}. {meaning}"));
+        let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), SYNC_ROW_HEIGHT), Sense::hover());
+        let rect = Rect::from_min_size(pos2(left, rect.top()), vec2(width, SYNC_ROW_HEIGHT));
+        let (icon, colour) = status_icon(&self.standing, colours);
+        let (words, meaning) = (self.standing.describe(), self.standing.explanation());
+        set_accessible_name(&response, Role::Status, &format!("{words}. {meaning}"));
         let mut tools =
             ui.new_child(UiBuilder::new().max_rect(rect).id_salt("tools").layout(Layout::right_to_left(Align::Center)));
         tools.spacing_mut().item_spacing.x = space::S;
-        let shared = self.standing != Standing::Alone;
-        let paused = self.standing == Standing::Paused;
+        let shared = self.standing != SyncStatus::NotShared;
+        let paused = self.standing == SyncStatus::Paused;
         if shared && text_button(&mut tools, if paused { "Go on" } else { "Pause" }, paused).clicked() {
-            actions.push(Action::Run("sync.pause"));
+            actions.push(PageAction::Run("sync.pause"));
         }
         let away = self.hubs.iter().any(|hub| !hub.online);
         if shared && !paused && away && text_button(&mut tools, "Try now", false).clicked() {
-            actions.push(Action::Run("sync.retry"));
+            actions.push(PageAction::Run("sync.retry"));
         }
         let room = tools.min_rect().left() - rect.left() - 36.0 - space::L;
         let middle = pos2(rect.left() + 12.0, rect.center().y);
         ui.painter().text(middle, Align2::CENTER_CENTER, icon, tokens::icon(22.0), colour);
         let title = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 18.0), line: 26.0 };
         let at = rect.left_top() + vec2(36.0, 3.0);
-        clipped(ui, at, room, &words, &title, colours.ink);
-        clipped(ui, at + vec2(0.0, 27.0), room, meaning, &tokens::caption(), colours.muted);
+        paint_clipped_text(ui, at, room, &words, &title, colours.ink);
+        paint_clipped_text(ui, at + vec2(0.0, 27.0), room, meaning, &tokens::caption(), colours.muted);
         ui.add_space(space::M);
         let (line, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::hover());
         let line = Rect::from_min_size(pos2(left - space::S, line.top()), vec2(width + space::S, size::HIT));
         let mut parts =
             ui.new_child(UiBuilder::new().max_rect(line).id_salt("parts").layout(Layout::left_to_right(Align::Center)));
         parts.spacing_mut().item_spacing.x = space::XS;
-        for (tab, name) in [(Tab::State, "State"), (Tab::Merges, "Changes of others"), (Tab::Log, "Log")] {
+        for (tab, name) in [(SyncTab::State, "State"), (SyncTab::Merges, "Changes of others"), (SyncTab::Log, "Log")] {
             if part(&mut parts, name, self.tab == tab) {
                 self.tab = tab;
             }
@@ -181,7 +181,7 @@ impl Page {
         ui.add_space(space::S);
     }
 
-    fn state(&self, ui: &mut Ui, actions: &mut Vec<Action>) {
+    fn state(&self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
         egui::ScrollArea::vertical().id_salt("sync").auto_shrink(false).show(ui, |ui| {
             ui.spacing_mut().item_spacing.y = 0.0;
             title(ui, "Volumes");
@@ -212,10 +212,10 @@ impl Page {
             let mut more = ui.new_child(UiBuilder::new().max_rect(rect).id_salt("more").layout(layout));
             more.spacing_mut().item_spacing.x = space::S;
             if text_button(&mut more, "Get a shared volume…", false).clicked() {
-                actions.push(Action::Run("sync.join"));
+                actions.push(PageAction::Run("sync.join"));
             }
             if text_button(&mut more, "Devices and pairing", false).clicked() {
-                actions.push(Action::Run("sync.devices"));
+                actions.push(PageAction::Run("sync.devices"));
             }
             ui.add_space(space::XXL);
         });
@@ -223,45 +223,57 @@ impl Page {
 
     fn log(&self, ui: &mut Ui) {
         if self.log.is_empty() {
-            states::sentence(ui, "Nothing has happened yet.", None, "What sync does is told here, newest first.");
+            empty_state::show_message(
+                ui,
+                "Nothing has happened yet.",
+                None,
+                "What sync does is told here, newest first.",
+            );
             return;
         }
         ui.spacing_mut().item_spacing.y = 0.0;
         let rows = self.log.len();
-        egui::ScrollArea::vertical().id_salt("log").auto_shrink(false).show_rows(ui, SAID, rows, |ui, range| {
-            for (at, said) in self.log.iter().skip(range.start).take(range.len()) {
-                let colours = Colours::of(ui);
-                let (left, width) = column(ui);
-                let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), SAID), Sense::hover());
-                named(&response, Role::ListItem, &format!("{at}: {said}"));
-                let top = rect.top() + 4.0;
-                let small = tokens::small();
-                clipped(ui, pos2(left, top), 132.0, at, &tokens::caption(), colours.muted);
-                let used = clipped(ui, pos2(left + 140.0, top - 2.0), width - 140.0, said, &small, colours.ink);
-                if used >= width - 142.0 {
-                    response.on_hover_text(said); // it may be cut short
+        egui::ScrollArea::vertical().id_salt("log").auto_shrink(false).show_rows(
+            ui,
+            SYNC_LOG_ROW_HEIGHT,
+            rows,
+            |ui, range| {
+                for (at, said) in self.log.iter().skip(range.start).take(range.len()) {
+                    let colours = Colours::of(ui);
+                    let (left, width) = column(ui);
+                    let (rect, response) =
+                        ui.allocate_exact_size(vec2(ui.available_width(), SYNC_LOG_ROW_HEIGHT), Sense::hover());
+                    set_accessible_name(&response, Role::ListItem, &format!("{at}: {said}"));
+                    let top = rect.top() + 4.0;
+                    let small = tokens::small();
+                    paint_clipped_text(ui, pos2(left, top), 132.0, at, &tokens::caption(), colours.muted);
+                    let used =
+                        paint_clipped_text(ui, pos2(left + 140.0, top - 2.0), width - 140.0, said, &small, colours.ink);
+                    if used >= width - 142.0 {
+                        response.on_hover_text(said); // it may be cut short
+                    }
                 }
-            }
-        });
+            },
+        );
     }
 }
 
 fn volume_row(session: &Session, volume: &engine::Volume) -> VolumeRow {
-    let spread = session.spread(volume.id);
+    let spread = session.sync_progress(volume.id);
     let shares = &session.sync().shares;
     let hubs: Vec<&str> =
         shares.hubs.iter().filter(|hub| hub.volumes.contains(&volume.id)).map(|hub| hub.url.as_str()).collect();
-    let icon = match spread.sent {
-        engine::Sent::Local => icons::FLOPPY,
-        engine::Sent::Saved => icons::HOURGLASS,
-        engine::Sent::Everywhere | engine::Sent::Away => icons::CHECK,
+    let icon = match spread.delivery {
+        engine::DeliveryState::NotShared => icons::FLOPPY,
+        engine::DeliveryState::SavedLocally => icons::HOURGLASS,
+        engine::DeliveryState::Synced | engine::DeliveryState::SentToAwayHub => icons::CHECK,
     };
-    let mut state = spread.words();
+    let mut state = spread.describe();
     if let Some((who, at)) = spread.last_seen() {
-        state += &format!(" · {who} last seen {}", clock(at));
+        state += &format!(" · {who} last seen {}", time_label(at));
     }
-    if let Some(at) = spread.received {
-        state += &format!(" · received {}", clock(at));
+    if let Some(at) = spread.last_received {
+        state += &format!(" · received {}", time_label(at));
     }
     if !hubs.is_empty() {
         state += &format!(" · over {}", hubs.join(", "));
@@ -270,67 +282,68 @@ fn volume_row(session: &Session, volume: &engine::Volume) -> VolumeRow {
     VolumeRow { id: volume.id, name: volume.name.clone(), state, icon, addresses }
 }
 
-fn hub_row(session: &Session, hub: &engine::Hub) -> HubRow {
+fn hub_row(session: &Session, hub: &engine::SharedHub) -> HubRow {
     let state = session.sync().states.get(&hub.url);
-    let seen = state.and_then(|state| state.seen).map(|at| format!(", last heard {}", clock(at))).unwrap_or_default();
+    let seen =
+        state.and_then(|state| state.seen).map(|at| format!(", last heard {}", time_label(at))).unwrap_or_default();
     let reach = state.map(|state| &state.reach);
     let (icon, words, online) = match reach {
-        Some(Reach::Online) => {
+        Some(HubConnection::Online) => {
             let behind = state.map_or(0, |state| state.behind.len());
             let documents = state.map_or(0, |state| state.documents);
             let mut far = match behind {
                 0 => format!("{documents} documents, all the same"),
                 some => format!("{documents} documents, {some} on their way"),
             };
-            let files = state.map(|state| state.blobs.words()).filter(|words| !words.is_empty());
+            let files = state.map(|state| state.blobs.describe()).filter(|words| !words.is_empty());
             if let Some(files) = files {
                 far += &format!(" · {files}");
             }
             (icons::PLUGS_CONNECTED, format!("Connected · {far}{seen}"), true)
         }
-        Some(Reach::Offline { why }) => {
+        Some(HubConnection::Offline { why }) => {
             (icons::OFFLINE, format!("Not there{seen}: {why}. It is tried again by itself."), false)
         }
-        Some(Reach::Off) => (icons::PLUG, "Not called: sync is paused".to_owned(), false),
-        Some(Reach::Trying) | None => (icons::HOURGLASS, "Being called…".to_owned(), false),
+        Some(HubConnection::Paused) => (icons::PLUG, "Not called: sync is paused".to_owned(), false),
+        Some(HubConnection::Connecting) | None => (icons::HOURGLASS, "Being called…".to_owned(), false),
     };
     HubRow { url: hub.url.clone(), state: words, icon, online }
 }
 
-fn device_row(seen: &engine::Seen, here: bool) -> DeviceRow {
+fn device_row(seen: &engine::SeenDevice, here: bool) -> DeviceRow {
     let state = if here { "Connected now".to_owned() } else { format!("Last seen {}", when(seen.at.seconds())) };
     DeviceRow { name: seen.name.clone(), here, state }
 }
 
 /// How far a note has got, in words.
 pub(super) fn of_note(session: &Session, note: DocId) -> String {
-    let spread = session.spread(note);
-    let mut words = spread.words();
-    if let Some(at) = spread.same.filter(|_| spread.sent == engine::Sent::Everywhere) {
-        words += &format!(" {}", clock(at));
+    let spread = session.sync_progress(note);
+    let mut words = spread.describe();
+    if let Some(at) = spread.last_synced.filter(|_| spread.delivery == engine::DeliveryState::Synced) {
+        words += &format!(" {}", time_label(at));
     }
     if let Some((who, at)) = spread.last_seen() {
-        words += &format!(" · {who} last seen {}", clock(at));
+        words += &format!(" · {who} last seen {}", time_label(at));
     }
-    if let Some(at) = spread.received {
-        words += &format!(" · received {}", clock(at));
+    if let Some(at) = spread.last_received {
+        words += &format!(" · received {}", time_label(at));
     }
     words
 }
 
 /// The time of day.
-pub(super) fn clock(at: Time) -> String {
-    super::history::short(at.seconds())
+pub(super) fn time_label(at: Time) -> String {
+    super::history::short_date_label(at.seconds())
 }
 
 /// The glyph of how sync stands, and its colour; the words beside it say the same.
-pub(super) fn look(standing: &Standing, colours: &Colours) -> (&'static str, Color32) {
+pub(super) fn status_icon(standing: &SyncStatus, colours: &Colours) -> (&'static str, Color32) {
     match standing {
-        Standing::Alone => (icons::FLOPPY, colours.muted),
-        Standing::Paused => (icons::CLOCK, colours.muted),
-        Standing::Offline => (icons::OFFLINE, colours.muted),
-        Standing::Calling | Standing::Busy(_) => (icons::HOURGLASS, colours.muted),
-        Standing::Same { .. } => (icons::CHECK_CIRCLE, colours.ok),
+        SyncStatus::NotShared => (icons::FLOPPY, colours.muted),
+        SyncStatus::Paused => (icons::CLOCK, colours.muted),
+        SyncStatus::Offline => (icons::OFFLINE, colours.muted),
+        SyncStatus::Connecting | SyncStatus::Syncing(_) => (icons::HOURGLASS, colours.muted),
+        SyncStatus::Synced { .. } => (icons::CHECK_CIRCLE, colours.ok),
     }
 }
 
@@ -344,9 +357,9 @@ fn title(ui: &mut Ui, text: &str) {
     ui.add_space(space::L);
     let (left, width) = column(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 24.0), Sense::hover());
-    named(&response, Role::Heading, text);
+    set_accessible_name(&response, Role::Heading, text);
     let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 12.0), line: 16.0 };
-    clipped(ui, pos2(left, rect.top() + 2.0), width, text, &style, Colours::of(ui).muted);
+    paint_clipped_text(ui, pos2(left, rect.top() + 2.0), width, text, &style, Colours::of(ui).muted);
 }
 
 /// A line of a list: a glyph, a name and what is to be said of it, buttons at the right.
@@ -360,9 +373,9 @@ fn line(
 ) {
     let colours = Colours::of(ui);
     let (left, width) = column(ui);
-    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), LINE), Sense::hover());
-    let rect = Rect::from_min_size(pos2(left, rect.top()), vec2(width, LINE));
-    named(&response, Role::ListItem, &format!("{name}: {state}"));
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), SYNC_ROW_HEIGHT), Sense::hover());
+    let rect = Rect::from_min_size(pos2(left, rect.top()), vec2(width, SYNC_ROW_HEIGHT));
+    set_accessible_name(&response, Role::ListItem, &format!("{name}: {state}"));
     ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
     let layout = Layout::right_to_left(Align::Center);
     let mut child = ui.new_child(UiBuilder::new().max_rect(rect).id_salt(("line", salt)).layout(layout));
@@ -373,31 +386,31 @@ fn line(
     ui.painter().text(middle, Align2::CENTER_CENTER, icon, tokens::icon(size::ICON), colour);
     let at = rect.left_top() + vec2(28.0, 7.0);
     let room = right - at.x;
-    clipped(ui, at, room, name, &tokens::small(), colours.ink);
-    let used = clipped(ui, at + vec2(0.0, 20.0), room, state, &tokens::caption(), colours.muted);
+    paint_clipped_text(ui, at, room, name, &tokens::small(), colours.ink);
+    let used = paint_clipped_text(ui, at + vec2(0.0, 20.0), room, state, &tokens::caption(), colours.muted);
     if used >= room - 1.0 {
         response.on_hover_text(state);
     }
 }
 
-fn volume(ui: &mut Ui, row: &VolumeRow, actions: &mut Vec<Action>) {
+fn volume(ui: &mut Ui, row: &VolumeRow, actions: &mut Vec<PageAction>) {
     let colours = Colours::of(ui);
     let colour = if row.icon == icons::CHECK { colours.ok } else { colours.muted };
     line(ui, &row.name, (row.icon, colour), &row.name, &row.state, |ui| {
         if row.addresses.is_empty() {
             let share = text_button(ui, "Share…", false);
-            named(&share, Role::Button, &format!("Share {}", row.name));
+            set_accessible_name(&share, Role::Button, &format!("Share {}", row.name));
             if share.clicked() {
-                actions.push(Action::Share(row.id));
+                actions.push(PageAction::Share(row.id));
             }
             return;
         }
         if icon_button(ui, icons::X_CIRCLE, &format!("Stop sharing {}", row.name), None).clicked() {
-            actions.push(Action::Do(Command::UnshareVolume { volume: row.id, hub: String::new() }));
+            actions.push(PageAction::Do(Command::UnshareVolume { volume: row.id, hub: String::new() }));
         }
         if icon_button(ui, icons::COPY, &format!("Copy the address of {}", row.name), None).clicked() {
             ui.ctx().copy_text(row.addresses.join("\n"));
-            actions.push(Action::Say("The address is copied. Another device gets the volume by it.".to_owned()));
+            actions.push(PageAction::Say("The address is copied. Another device gets the volume by it.".to_owned()));
         }
     });
 }
@@ -412,45 +425,46 @@ fn part(ui: &mut Ui, text: &str, on: bool) -> bool {
     if on {
         ui.painter().rect_filled(rect, CORNER, colours.sunken);
     } else {
-        ui::controls::ground(ui, &response);
+        ui::widgets::paint_hover_fill(ui, &response);
     }
     ui.painter().galley(Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min, galley, colour);
-    ring(ui, &response, CORNER);
+    paint_focus_ring(ui, &response, CORNER);
     response.widget_info(|| egui::WidgetInfo::selected(Role::RadioButton, true, on, text));
     response.clicked()
 }
 
-impl Window {
+impl AppWindow {
     /// Performs a command that concerns sync.
-    pub(super) fn run_sync(&mut self, wish: Wish) {
+    pub(super) fn run_sync(&mut self, wish: SyncCommand) {
         match wish {
-            Wish::Show(tab) => match &mut self.view {
-                Some(View::Sync(page)) => page.tab = tab,
-                _ => self.view = Some(View::Sync(Box::new(Page::new(tab)))),
+            SyncCommand::Show(tab) => match &mut self.view {
+                Some(PageView::Sync(page)) => page.tab = tab,
+                _ => self.view = Some(PageView::Sync(Box::new(SyncPage::new(tab)))),
             },
-            Wish::Pause => {
+            SyncCommand::Pause => {
                 let paused = self.session().is_some_and(|session| session.sync().shares.paused);
                 if self.send(Command::PauseSync { paused: !paused }) {
-                    self.toasts.say(if paused { "Sync goes on." } else { "Sync is paused. Nothing is lost." });
+                    self.toasts.show_message(if paused { "Sync goes on." } else { "Sync is paused. Nothing is lost." });
                 }
             }
-            Wish::Retry => {
+            SyncCommand::Retry => {
                 if self.send(Command::RetrySync) {
-                    self.toasts.say("Hubs are called.");
+                    self.toasts.show_message("Hubs are called.");
                 }
             }
-            Wish::Share => {
-                let here = self.here.note.and_then(|note| self.session()?.place(note)).map(|(volume, _)| volume);
+            SyncCommand::Share => {
+                let here =
+                    self.active_pane.note.and_then(|note| self.session()?.locate_file(note)).map(|(volume, _)| volume);
                 match here.or_else(|| self.session()?.volumes().next().map(|volume| volume.id)) {
                     Some(volume) => self.ask_share(volume),
-                    None => self.toasts.say("Open a folder first: what is shared is a volume."),
+                    None => self.toasts.show_message("Open a folder first: what is shared is a volume."),
                 }
             }
-            Wish::Join => {
+            SyncCommand::Join => {
                 let (address, folder) = (String::new(), String::new());
-                self.overlay = Overlay::Dialog(Dialog::Join { address, folder, trouble: None });
+                self.overlay = WindowOverlay::Dialog(Dialog::Join { address, folder, trouble: None });
             }
-            Wish::Devices => self.open_settings(Section::Devices),
+            SyncCommand::Devices => self.open_settings(SettingsSection::Devices),
         }
     }
 
@@ -460,14 +474,14 @@ impl Window {
         let Some(known) = session.volume(volume) else { return };
         let hub = session.sync().shares.hubs.first().map_or_else(String::new, |hub| hub.url.clone());
         let name = known.name.clone();
-        self.overlay = Overlay::Dialog(Dialog::Share { volume, name, hub, trouble: None });
+        self.overlay = WindowOverlay::Dialog(Dialog::Share { volume, name, hub, trouble: None });
     }
 
     /// Shares a volume. Gives why not.
     pub(super) fn share(&mut self, volume: DocId, hub: String) -> Result<(), String> {
         let Some(driver) = &mut self.driver else { return Ok(()) };
         driver.command(Command::ShareVolume { volume, hub }).map_err(|reject| ui::text::sentence(&reject.0))?;
-        self.run_sync(Wish::Show(Tab::State));
+        self.run_sync(SyncCommand::Show(SyncTab::State));
         Ok(())
     }
 
@@ -490,13 +504,13 @@ impl Window {
             });
             wake.request_repaint_after(Duration::from_millis(1));
         });
-        self.run_sync(Wish::Show(Tab::State));
+        self.run_sync(SyncCommand::Show(SyncTab::State));
         Ok(())
     }
 
     /// Has the page on sync take in the texts that it asked for.
     pub(super) fn sync_step(&mut self) {
-        if let (Some(View::Sync(page)), Some(driver)) = (&mut self.view, &self.driver) {
+        if let (Some(PageView::Sync(page)), Some(driver)) = (&mut self.view, &self.driver) {
             page.merges.step(driver);
         }
     }

@@ -1,10 +1,10 @@
 //! How panes are drawn: a strip of tabs above each group, the note below it. One note alone has no tabs: its name and
 //! path stand in the strip.
 
-use super::collection::Source;
+use super::collection::CollectionSource;
 use super::commands;
-use super::page::{Action, Hold, Page};
-use super::pane::{Pane, PaneId};
+use super::page::{NotePage, PageAction, RowDrag};
+use super::pane::{EditorPane, PaneId};
 use super::script;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -16,29 +16,29 @@ use egui_tiles::{
 };
 use engine::{Command, Phase, Session};
 use std::collections::{HashMap, HashSet};
-use ui::controls::{clipped, icon_button, named, ring};
+use ui::empty_state;
 use ui::icons;
-use ui::states;
 use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// A tab is as wide as its name, within these.
-const NARROWEST: f32 = 96.0;
-const WIDEST: f32 = 220.0;
+const MIN_TAB_WIDTH: f32 = 96.0;
+const MAX_TAB_WIDTH: f32 = 220.0;
 /// An arrow key moves the edge between two panes by this part of both; each keeps at least this part.
-const STEP: f32 = 0.05;
-const LEAST: f32 = 0.15;
+const PANE_RESIZE_STEP: f32 = 0.05;
+const MIN_PANE_FRACTION: f32 = 0.15;
 /// A block that is held over a tab for so long, in seconds, opens it.
-const RESTS: f32 = 0.3;
+const TAB_DRAG_OPEN_DELAY_SECONDS: f32 = 0.3;
 
 /// One frame's worth of context.
-pub(super) struct Stage<'a> {
+pub(super) struct TabsContext<'a> {
     pub(super) session: &'a Session,
-    pub(super) here: &'a mut Pane,
-    pub(super) others: &'a mut HashMap<PaneId, Pane>,
-    pub(super) find: &'a mut Option<super::find::Find>,
+    pub(super) here: &'a mut EditorPane,
+    pub(super) others: &'a mut HashMap<PaneId, EditorPane>,
+    pub(super) find: &'a mut Option<super::find_bar::FindBar>,
     pub(super) closes_find: bool,
     pub(super) dismissed: &'a mut HashSet<String>,
-    pub(super) actions: &'a mut Vec<Action>,
+    pub(super) actions: &'a mut Vec<PageAction>,
     /// Where all panes stand.
     pub(super) area: Rect,
     /// Whether something that floats keeps the keyboard meanwhile.
@@ -49,17 +49,17 @@ pub(super) struct Stage<'a> {
     pub(super) right_open: bool,
 }
 
-impl Stage<'_> {
+impl TabsContext<'_> {
     fn is_one(&self) -> bool {
         self.others.is_empty()
     }
 
-    fn pane(&self, pane: PaneId) -> Option<&Pane> {
+    fn pane(&self, pane: PaneId) -> Option<&EditorPane> {
         if pane == self.here.id { Some(self.here) } else { self.others.get(&pane) }
     }
 
     fn holds_rows(&self) -> bool {
-        self.here.page.held().is_some() || self.others.values().any(|pane| pane.page.held().is_some())
+        self.here.page.dragged_rows().is_some() || self.others.values().any(|pane| pane.page.dragged_rows().is_some())
     }
 
     fn title(&self, pane: PaneId) -> (String, String) {
@@ -75,12 +75,19 @@ impl Stage<'_> {
         let colours = Colours::of(ui);
         let (left, y, room) = (rect.left() + space::S, rect.center().y, (room - space::L).max(0.0));
         let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
-        let width = clipped(ui, pos2(left, y - 10.0), room, &name, &style, colours.ink);
+        let width = paint_clipped_text(ui, pos2(left, y - 10.0), room, &name, &style, colours.ink);
         let rest = room - width - space::M;
         if rest > 80.0 {
-            clipped(ui, pos2(left + width + space::M, y - 8.0), rest, &path, &tokens::caption(), colours.muted);
+            paint_clipped_text(
+                ui,
+                pos2(left + width + space::M, y - 8.0),
+                rest,
+                &path,
+                &tokens::caption(),
+                colours.muted,
+            );
         }
-        named(&response, Role::Heading, &name);
+        set_accessible_name(&response, Role::Heading, &name);
         response.on_hover_text(path)
     }
 
@@ -93,7 +100,7 @@ impl Stage<'_> {
         let style = tokens::Type { font: tokens::inter(cut, 13.0), line: 20.0 };
         let wide = ui.painter().layout_no_wrap(name.clone(), style.font.clone(), colours.ink).size().x;
         let close = size::HIT - space::XS;
-        let width = (wide + space::M + close + space::XS).clamp(NARROWEST, WIDEST);
+        let width = (wide + space::M + close + space::XS).clamp(MIN_TAB_WIDTH, MAX_TAB_WIDTH);
         let (_, rect) = ui.allocate_space(vec2(width, size::STRIP));
         let response = ui.interact(rect, id, Sense::click_and_drag());
         response.widget_info(|| WidgetInfo::selected(Role::Tab, true, state.active, &name));
@@ -110,15 +117,15 @@ impl Stage<'_> {
             let mark = Rect::from_min_size(pos2(rect.left(), rect.bottom() - 2.0), vec2(width, 2.0));
             ui.painter().rect_filled(mark, 0.0, colours.accent);
         }
-        ring(ui, &response, CORNER);
+        paint_focus_ring(ui, &response, CORNER);
         let colour = if state.active { colours.ink } else { colours.muted };
         let room = width - space::M - close - space::XS;
-        clipped(ui, pos2(rect.left() + space::M, rect.center().y - 10.0), room, &name, &style, colour);
+        paint_clipped_text(ui, pos2(rect.left() + space::M, rect.center().y - 10.0), room, &name, &style, colour);
         ui.painter().vline(rect.right() - 0.5, rect.y_range().shrink(10.0), Stroke::new(1.0, colours.line));
         let at = pos2(rect.right() - space::XS - close / 2.0, rect.center().y);
         let cross = Rect::from_center_size(at, vec2(close, close));
         let button = ui.interact(cross, id.with("close"), Sense::click());
-        named(&button, Role::Button, &format!("Close tab {name}"));
+        set_accessible_name(&button, Role::Button, &format!("Close tab {name}"));
         if button.hovered() {
             ui.painter().rect_filled(cross, CORNER, colours.line);
         }
@@ -126,21 +133,21 @@ impl Stage<'_> {
             let font = tokens::icon(12.0);
             ui.painter().text(at, Align2::CENTER_CENTER, icons::X, font, colours.muted);
         }
-        ring(ui, &button, CORNER);
+        paint_focus_ring(ui, &button, CORNER);
         let pressed = response.is_pointer_button_down_on() && ui.input(|input| input.pointer.primary_pressed());
         if over && !state.active && self.holds_rows() {
             // A block that rests over a tab is let into it.
             let still = ui.input(|input| input.pointer.time_since_last_movement());
-            if still >= RESTS {
-                self.actions.push(Action::Here(pane));
+            if still >= TAB_DRAG_OPEN_DELAY_SECONDS {
+                self.actions.push(PageAction::Here(pane));
             } else {
-                ui.ctx().request_repaint_after(std::time::Duration::from_secs_f32(RESTS - still));
+                ui.ctx().request_repaint_after(std::time::Duration::from_secs_f32(TAB_DRAG_OPEN_DELAY_SECONDS - still));
             }
         }
         if button.clicked() || response.middle_clicked() {
-            self.actions.push(Action::CloseTab(pane));
+            self.actions.push(PageAction::CloseTab(pane));
         } else if (pressed && !button.hovered()) || response.clicked() {
-            self.actions.push(Action::Here(pane));
+            self.actions.push(PageAction::Here(pane));
         }
         let button = button.on_hover_text(format!("Close tab   {}", commands::key_of("note.close").unwrap_or("")));
         if button.hovered() { response } else { response.on_hover_text(path) }
@@ -148,31 +155,31 @@ impl Stage<'_> {
 
     /// A note on its page, or what there is to say instead.
     fn note(&mut self, ui: &mut Ui, pane: PaneId) {
-        let Stage { session, here, others, actions, area, hold, waits, .. } = self;
+        let TabsContext { session, here, others, actions, area, hold, waits, .. } = self;
         let session = *session;
         let is_here = pane == here.id;
         let rect = ui.available_rect_before_wrap();
         let pointer = ui.input(|input| input.pointer.any_pressed().then(|| input.pointer.interact_pos()).flatten());
         let inside = pointer.is_some_and(|at| rect.contains(at)) && ui.rect_contains_pointer(rect);
         if inside && !is_here {
-            actions.push(Action::Here(pane));
+            actions.push(PageAction::Here(pane));
         }
         // A press in another pane leaves the caret of this one where it is.
         let hold = *hold || pointer.is_some_and(|at| area.contains(at) && !rect.contains(at));
         let (guest, away) = brought(ui.ctx(), std::iter::once(&**here).chain(others.values()), pane);
         let Some(pane) = (if is_here { Some(&mut **here) } else { others.get_mut(&pane) }) else { return };
-        pane.page.expect(guest, away);
-        let halves = if pane.is_script(session) { script::halves(rect) } else { None };
+        pane.page.set_incoming_drag(guest, away);
+        let halves = if pane.is_script(session) { script::split_rects(rect) } else { None };
         let (rect, beside) = halves.map_or((rect, None), |(code, beside)| (code, Some(beside)));
         pane.page.apart = beside.is_some();
-        pane.measures = Page::measures(rect.width());
+        pane.measures = NotePage::column_metrics(rect.width());
         let (measures, id) = (pane.measures, pane.id);
-        match pane.phase(session) {
+        match pane.note_phase(session) {
             Some(Phase::Ready) if pane.is_collection(session) => {
                 pane.reading = None;
                 if let Some(note) = pane.note.and_then(|note| session.note(note)) {
                     let mut ui = ui::layout::part(ui, "collection", rect, rect);
-                    pane.collection.show(&mut ui, session, Source::file(note), is_here, actions);
+                    pane.collection.show(&mut ui, session, CollectionSource::file(note), is_here, actions);
                 }
             }
             Some(Phase::Ready) => {
@@ -181,13 +188,13 @@ impl Stage<'_> {
                 if pane.is_script(session)
                     && let Some(note) = pane.note.and_then(|note| session.note(note))
                 {
-                    pane.script.follow(ui, session, note, is_here, actions);
+                    pane.script.update_auto_run(ui, session, note, is_here, actions);
                 }
                 let mut whole = ui::layout::part(ui, "code", rect, rect);
                 pane.with_note(session, &ctx, dark, |world, editor, page| {
                     if let Some(beside) = beside {
                         let mut ui = ui::layout::part(ui, "beside", beside, beside);
-                        script::preview(&mut ui, page, world, actions);
+                        script::show_preview(&mut ui, page, world, actions);
                     }
                     let ui = if beside.is_some() { &mut whole } else { ui };
                     if is_here {
@@ -198,7 +205,7 @@ impl Stage<'_> {
                     let (caret, more) = (editor.caret.take(), std::mem::take(&mut editor.more));
                     page.show(ui, world, editor, hold, actions);
                     if editor.caret.is_some() {
-                        actions.push(Action::Here(id));
+                        actions.push(PageAction::Here(id));
                     } else {
                         (editor.caret, editor.more) = (caret, more);
                     }
@@ -206,10 +213,10 @@ impl Stage<'_> {
             }
             Some(Phase::Failed(why)) => {
                 let says = format!("This note cannot be read: {why}.");
-                if states::sentence(ui, &says, Some("Try again"), "")
+                if empty_state::show_message(ui, &says, Some("Try again"), "")
                     && let Some(note) = pane.note
                 {
-                    actions.push(Action::Do(Command::OpenNote { note }));
+                    actions.push(PageAction::Do(Command::OpenNote { note }));
                 }
             }
             Some(Phase::Reading) => loading(ui, &mut pane.reading, measures),
@@ -230,7 +237,7 @@ impl Stage<'_> {
                 "Nothing can be saved at the moment: {why}. You can go on writing; it is kept in memory and saved as \
                  soon as the disk allows it."
             );
-            states::bar(ui, icons::WARNING_CIRCLE, &text, colours.bad, false);
+            empty_state::show_banner(ui, icons::WARNING_CIRCLE, &text, colours.bad, false);
         }
         let note = self.here.note.and_then(|note| session.note(note));
         let volume = note.and_then(|note| session.volume(note.volume));
@@ -240,7 +247,7 @@ impl Stage<'_> {
         let problems = problems.chain(&trouble).chain(&left_out);
         let mut gone = None;
         for problem in problems.filter(|problem| !self.dismissed.contains(*problem)).take(3) {
-            if states::bar(ui, icons::WARNING, problem, colours.warn, true) {
+            if empty_state::show_banner(ui, icons::WARNING, problem, colours.warn, true) {
                 gone = Some(problem.clone());
             }
         }
@@ -262,10 +269,10 @@ fn left_out(volume: &engine::Volume) -> Option<String> {
 /// The rows that the pointer holds over this pane and that are another one's; and whether it is over another one.
 fn brought<'a>(
     ctx: &egui::Context,
-    panes: impl Iterator<Item = &'a Pane> + Clone,
+    panes: impl Iterator<Item = &'a EditorPane> + Clone,
     own: PaneId,
-) -> (Option<Hold>, bool) {
-    let held = panes.clone().find_map(|pane| Some((pane.id, pane.page.held()?)));
+) -> (Option<RowDrag>, bool) {
+    let held = panes.clone().find_map(|pane| Some((pane.id, pane.page.dragged_rows()?)));
     let Some(((holder, held), point)) = held.zip(ctx.input(|input| input.pointer.latest_pos())) else {
         return (None, false);
     };
@@ -275,14 +282,14 @@ fn brought<'a>(
 }
 
 /// Lets go of what the pointer no longer holds, once every pane had its say.
-pub(super) fn let_go<'a>(ui: &Ui, panes: impl Iterator<Item = &'a mut Pane>) {
+pub(super) fn release_drag_on_pointer_up<'a>(ui: &Ui, panes: impl Iterator<Item = &'a mut EditorPane>) {
     if !ui.input(|input| input.pointer.primary_down()) {
-        panes.for_each(|pane| _ = pane.page.let_go());
+        panes.for_each(|pane| _ = pane.page.release_rows());
     }
 }
 
 /// What egui_tiles leaves out of the handles between panes: a name, a mark where the keyboard is, and the arrow keys.
-pub(super) fn handles(ui: &Ui, tree: &mut Tree<PaneId>) {
+pub(super) fn show_pane_handles(ui: &Ui, tree: &mut Tree<PaneId>) {
     let mut found: Vec<(TileId, [TileId; 2], bool, Rect)> = Vec::new();
     for (id, tile) in tree.tiles.iter() {
         let Tile::Container(Container::Linear(linear)) = tile else { continue };
@@ -307,18 +314,19 @@ pub(super) fn handles(ui: &Ui, tree: &mut Tree<PaneId>) {
         });
         let Some(response) = handle.and_then(|handle| ui.ctx().read_response(handle)) else { continue };
         let handle = response.id;
-        named(&response, Role::Splitter, if wide { "Width of panes" } else { "Height of panes" });
+        set_accessible_name(&response, Role::Splitter, if wide { "Width of panes" } else { "Height of panes" });
         if !response.has_focus() {
             continue;
         }
         let arrows = egui::EventFilter { horizontal_arrows: true, vertical_arrows: true, ..Default::default() };
         ui.memory_mut(|memory| memory.set_focus_lock_filter(handle, arrows));
-        ring(ui, &response, CORNER);
+        paint_focus_ring(ui, &response, CORNER);
         let (less, more) = if wide { (Key::ArrowLeft, Key::ArrowRight) } else { (Key::ArrowUp, Key::ArrowDown) };
         let steps = ui.input(|input| f32::from(input.key_pressed(more)) - f32::from(input.key_pressed(less)));
         if let Some(Tile::Container(Container::Linear(linear))) = tree.tiles.get_mut(id).filter(|_| steps != 0.0) {
             let (first, both) = (linear.shares[one], linear.shares[one] + linear.shares[other]);
-            let first = (first + steps * both * STEP).clamp(both * LEAST, both * (1.0 - LEAST));
+            let first = (first + steps * both * PANE_RESIZE_STEP)
+                .clamp(both * MIN_PANE_FRACTION, both * (1.0 - MIN_PANE_FRACTION));
             linear.shares.set_share(one, first);
             linear.shares.set_share(other, both - first);
             ui.ctx().request_repaint();
@@ -329,20 +337,20 @@ pub(super) fn handles(ui: &Ui, tree: &mut Tree<PaneId>) {
 fn loading(ui: &Ui, since: &mut Option<f64>, (column, margin): (f32, f32)) {
     let now = ui.input(|input| input.time);
     let since = *since.get_or_insert(now);
-    if now - since >= states::PATIENCE {
-        states::skeleton(ui, column, margin);
+    if now - since >= empty_state::SKELETON_DELAY_SECONDS {
+        empty_state::show_skeleton(ui, column, margin);
     } else {
-        ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(states::PATIENCE));
+        ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(empty_state::SKELETON_DELAY_SECONDS));
     }
 }
 
-impl egui_tiles::Behavior<PaneId> for Stage<'_> {
+impl egui_tiles::Behavior<PaneId> for TabsContext<'_> {
     fn pane_ui(&mut self, ui: &mut Ui, _: TileId, pane: &mut PaneId) -> UiResponse {
         ui.spacing_mut().item_spacing.y = 0.0;
         if *pane == self.here.id {
             self.bars(ui);
             if let Some(find) = self.find {
-                self.closes_find |= find.bar(ui, self.session, self.here, self.actions);
+                self.closes_find |= find.show_find_bar(ui, self.session, self.here, self.actions);
             }
         } else if let Some(other) = self.others.get_mut(pane) {
             // What is looked for is looked for where the caret is.
@@ -375,7 +383,7 @@ impl egui_tiles::Behavior<PaneId> for Stage<'_> {
             ui.add_space(space::S);
             let name = if self.left_open { "Hide the tree" } else { "Show the tree" };
             if icon_button(ui, icons::SIDEBAR, name, commands::key_of("view.left")).clicked() {
-                self.actions.push(Action::Run("view.left"));
+                self.actions.push(PageAction::Run("view.left"));
             }
         }
     }
@@ -387,7 +395,7 @@ impl egui_tiles::Behavior<PaneId> for Stage<'_> {
             ui.add_space(space::S);
             let name = if self.right_open { "Hide the outline" } else { "Show the outline" };
             if icon_button(ui, icons::LIST_BULLETS, name, commands::key_of("view.right")).clicked() {
-                self.actions.push(Action::Run("view.right"));
+                self.actions.push(PageAction::Run("view.right"));
             }
         }
         let pane = tabs.active.and_then(|tile| tiles.get_pane(&tile));
@@ -395,14 +403,14 @@ impl egui_tiles::Behavior<PaneId> for Stage<'_> {
         if note.is_some_and(|note| note.cells().next().is_some())
             && icon_button(ui, icons::PLAY, "Run all cells", commands::key_of("note.run_all")).clicked()
         {
-            self.actions.push(Action::Run("note.run_all"));
+            self.actions.push(PageAction::Run("note.run_all"));
         }
     }
 
     fn drag_ui(&mut self, tiles: &Tiles<PaneId>, ui: &mut Ui, tile: TileId) {
         let name = tiles.get_pane(&tile).map_or_else(|| "Tabs".to_owned(), |pane| self.title(*pane).0);
         let dark = ui.visuals().dark_mode;
-        let frame = ui::controls::floating(Colours::of(ui), dark).inner_margin(egui::Margin::symmetric(12, 4));
+        let frame = ui::widgets::floating_frame(Colours::of(ui), dark).inner_margin(egui::Margin::symmetric(12, 4));
         frame.show(ui, |ui| ui.label(name));
     }
 

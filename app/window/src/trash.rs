@@ -1,23 +1,23 @@
 //! The trash: what was deleted, when, and where it lay; taken back, or deleted for good.
 
 use super::dialogs::Dialog;
-use super::page::Action;
-use super::tree::{Wish, shown_name};
-use super::{Overlay, Window};
+use super::page::PageAction;
+use super::tree::{TreeAction, shown_name};
+use super::{AppWindow, WindowOverlay};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::{Command, Session};
 use store::{DocId, FileKind};
-use ui::controls::{clipped, icon_button, named, text_button};
+use ui::empty_state;
 use ui::icons;
-use ui::states;
 use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::widgets::{icon_button, paint_clipped_text, set_accessible_name, text_button};
 
-const LINE: f32 = 52.0;
+const TRASH_ROW_HEIGHT: f32 = 52.0;
 
 /// A deleted file as it is listed.
-struct Row {
+struct TrashRow {
     file: DocId,
     name: String,
     place: String,
@@ -27,21 +27,21 @@ struct Row {
 
 /// The page.
 #[derive(Default)]
-pub(super) struct Trash {
-    rows: Vec<Row>,
+pub(super) struct TrashPage {
+    rows: Vec<TrashRow>,
     /// How many files lay in the trash when the rows were made, and when the last of them was deleted.
     made: Option<(usize, i64)>,
     query: String,
 }
 
-impl Trash {
+impl TrashPage {
     fn refresh(&mut self, session: &Session) {
         let state = session.trash().fold((0, 0), |(count, last), (_, one)| (count + 1, one.at.max(last)));
         if self.made == Some(state) {
             return;
         }
         self.made = Some(state);
-        let mut all: Vec<(i64, Row)> = session
+        let mut all: Vec<(i64, TrashRow)> = session
             .trash()
             .map(|(file, trashed)| {
                 let (folder, name) = trashed.row.path.rsplit_once('/').unwrap_or(("", &trashed.row.path));
@@ -51,7 +51,10 @@ impl Trash {
                 let note = trashed.row.kind == FileKind::Note;
                 let name = if note { shown_name(name) } else { name }.to_owned();
                 let when = ui::time::when(trashed.at / 1_000);
-                (trashed.at, Row { file, name, place: place.replace('/', " / ").replace("  /  ", " / "), when, note })
+                (
+                    trashed.at,
+                    TrashRow { file, name, place: place.replace('/', " / ").replace("  /  ", " / "), when, note },
+                )
             })
             .collect();
         all.sort_by(|(one, row), (other, next)| other.cmp(one).then_with(|| row.name.cmp(&next.name)));
@@ -59,10 +62,10 @@ impl Trash {
     }
 
     /// Draws it.
-    pub(super) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<Action>) {
+    pub(super) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PageAction>) {
         self.refresh(session);
         if self.rows.is_empty() {
-            states::sentence(ui, "The trash is empty.", None, "What you delete lies here until you empty it.");
+            empty_state::show_message(ui, "The trash is empty.", None, "What you delete lies here until you empty it.");
             return;
         }
         let colours = Colours::of(ui);
@@ -70,11 +73,12 @@ impl Trash {
         let margin = (ui.available_width() - width) / 2.0;
         let words = ("Filter the trash", "Filter by name or folder");
         if ui::layout::filter(ui, &mut self.query, words, "Empty the trash…") {
-            actions.push(Action::Run("trash.empty"));
+            actions.push(PageAction::Run("trash.empty"));
         }
         let wanted = self.query.trim().to_lowercase();
-        let fits = |row: &&Row| row.name.to_lowercase().contains(&wanted) || row.place.to_lowercase().contains(&wanted);
-        let rows: Vec<&Row> = self.rows.iter().filter(fits).collect();
+        let fits =
+            |row: &&TrashRow| row.name.to_lowercase().contains(&wanted) || row.place.to_lowercase().contains(&wanted);
+        let rows: Vec<&TrashRow> = self.rows.iter().filter(fits).collect();
         if rows.is_empty() {
             let at = pos2(ui.max_rect().left() + margin, ui.cursor().top());
             let words = "Nothing of that name lies in the trash.";
@@ -84,11 +88,12 @@ impl Trash {
         ui.spacing_mut().item_spacing.y = 0.0;
         egui::ScrollArea::vertical().id_salt("trash").auto_shrink(false).show_rows(
             ui,
-            LINE,
+            TRASH_ROW_HEIGHT,
             rows.len(),
             |ui, range| {
                 for row in rows.iter().skip(range.start).take(range.len()) {
-                    let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), LINE), Sense::hover());
+                    let (rect, _) =
+                        ui.allocate_exact_size(vec2(ui.available_width(), TRASH_ROW_HEIGHT), Sense::hover());
                     let rect =
                         Rect::from_x_y_ranges(rect.left() + margin..=rect.left() + margin + width, rect.y_range());
                     line(ui, rect, row, actions);
@@ -98,10 +103,10 @@ impl Trash {
     }
 }
 
-fn line(ui: &mut Ui, rect: Rect, row: &Row, actions: &mut Vec<Action>) {
+fn line(ui: &mut Ui, rect: Rect, row: &TrashRow, actions: &mut Vec<PageAction>) {
     let colours = Colours::of(ui);
     let response = ui.interact(rect, ui.scope_id().with(("trashed", row.file)), Sense::hover());
-    named(&response, Role::ListItem, &format!("{}, from {}, deleted {}", row.name, row.place, row.when));
+    set_accessible_name(&response, Role::ListItem, &format!("{}, from {}, deleted {}", row.name, row.place, row.when));
     if ui.rect_contains_pointer(rect) {
         ui.painter().rect_filled(rect.expand2(vec2(space::S, 0.0)), CORNER, colours.hover(colours.paper));
     }
@@ -110,12 +115,12 @@ fn line(ui: &mut Ui, rect: Rect, row: &Row, actions: &mut Vec<Action>) {
         ui.new_child(UiBuilder::new().max_rect(rect).id_salt(row.file).layout(Layout::right_to_left(Align::Center)));
     tools.spacing_mut().item_spacing.x = space::S;
     if icon_button(&mut tools, icons::TRASH, &format!("Delete {} for good", row.name), None).clicked() {
-        actions.push(Action::Tree(Wish::Discard(vec![row.file])));
+        actions.push(PageAction::Tree(TreeAction::Discard(vec![row.file])));
     }
     let restore = text_button(&mut tools, "Restore", false);
-    named(&restore, Role::Button, &format!("Restore {}", row.name));
+    set_accessible_name(&restore, Role::Button, &format!("Restore {}", row.name));
     if restore.clicked() {
-        actions.push(Action::Do(Command::RestoreFile { file: row.file, path: None }));
+        actions.push(PageAction::Do(Command::RestoreFile { file: row.file, path: None }));
     }
     let mut right = tools.min_rect().left() - space::L;
     let when = ui.painter().layout_no_wrap(row.when.clone(), tokens::caption().font, colours.muted);
@@ -126,17 +131,17 @@ fn line(ui: &mut Ui, rect: Rect, row: &Row, actions: &mut Vec<Action>) {
     ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(size::ICON), colours.muted);
     let left = rect.left() + 28.0;
     let room = right - left - space::L;
-    clipped(ui, pos2(left, rect.top() + 7.0), room, &row.name, &tokens::small(), colours.ink);
-    clipped(ui, pos2(left, rect.top() + 27.0), room, &row.place, &tokens::caption(), colours.muted);
+    paint_clipped_text(ui, pos2(left, rect.top() + 7.0), room, &row.name, &tokens::small(), colours.ink);
+    paint_clipped_text(ui, pos2(left, rect.top() + 27.0), room, &row.place, &tokens::caption(), colours.muted);
 }
 
-impl Window {
+impl AppWindow {
     /// Asks whether all that lies in the trash shall go.
     pub(super) fn ask_empty(&mut self) {
         let files: Vec<DocId> =
             self.session().map(|session| session.trash().map(|(file, _)| file).collect()).unwrap_or_default();
         if files.is_empty() {
-            self.toasts.say("The trash is empty.");
+            self.toasts.show_message("The trash is empty.");
         } else {
             self.ask_discard(files);
         }
@@ -153,6 +158,6 @@ impl Window {
             [one] => named(one).map_or_else(|| "this file".to_owned(), |name| format!("“{name}”")),
             many => format!("{} files", many.len()),
         };
-        self.overlay = Overlay::Dialog(Dialog::Discard { files, what });
+        self.overlay = WindowOverlay::Dialog(Dialog::Discard { files, what });
     }
 }

@@ -2,32 +2,32 @@
 //! drawn only where it is in sight. Lines can be dragged into folders; each has a menu.
 
 use super::commands;
-use super::exports::Exporting;
-use super::page::Action;
+use super::exports::ExportCommand;
+use super::page::PageAction;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Ui, WidgetInfo, pos2, vec2};
-use engine::{Command, Scanning, Session, Settings, Volume};
+use engine::{Command, ScanState, Session, Settings, Volume};
 use export::What;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
 use store::disk::FileRow;
 use store::{DocId, FileKind};
-use ui::controls::word_button;
-use ui::controls::{self, clipped, icon_button};
 use ui::icons;
 use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::widgets::word_button;
+use ui::widgets::{self, icon_button, paint_clipped_text};
 
-const LINE: f32 = size::HIT;
-const STEP: f32 = space::L;
+const TREE_ROW_HEIGHT: f32 = size::HIT;
+const TREE_INDENT: f32 = space::L;
 /// Recent notes that are listed.
-const RECENT: usize = 7;
+const MAX_RECENT_NOTES: usize = 7;
 /// While a scan runs, the tree is made anew at most this often, in seconds.
-const EVERY: f64 = 0.25;
+const TREE_REFRESH_SECONDS: f64 = 0.25;
 
 /// What a line stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Thing {
+enum TreeItem {
     /// Starred or recent notes.
     Section {
         open: bool,
@@ -44,19 +44,19 @@ enum Thing {
 }
 
 #[derive(Clone, Debug)]
-struct Line {
+struct TreeRow {
     volume: DocId,
     depth: u16,
     name: String,
-    thing: Thing,
+    thing: TreeItem,
 }
 
 /// Of each volume its id, revision and whether it is known; how often something was folded; starred and recent notes.
-type Stamp = (Vec<(DocId, u64, bool)>, u64, Vec<DocId>, Vec<DocId>);
+type TreeStamp = (Vec<(DocId, u64, bool)>, u64, Vec<DocId>, Vec<DocId>);
 
 /// What a menu of the tree asks for, beyond commands of the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum TreeAction {
     /// A new note below this path of a volume.
     NewNote(DocId, String),
     /// Another name or place for a folder of a volume.
@@ -74,18 +74,18 @@ pub(super) enum Wish {
     /// An end to files of the trash.
     Discard(Vec<DocId>),
     /// To a new place, as HTML, PDF or Markdown.
-    Export(Exporting, What),
+    Export(ExportCommand, What),
 }
 
 /// The tree's state: what is folded, and the lines as they were made last.
 #[derive(Default)]
-pub(super) struct Tree {
+pub(super) struct FileTree {
     folded: HashSet<DocId>,
     open: HashSet<(DocId, String)>,
     recent_open: bool,
-    lines: Vec<Line>,
+    lines: Vec<TreeRow>,
     /// What the lines were made of.
-    made: Option<Stamp>,
+    made: Option<TreeStamp>,
     made_at: f64,
     changes: u64,
     /// The note that was shown to be open last.
@@ -93,17 +93,17 @@ pub(super) struct Tree {
     reveal: bool,
 }
 
-impl Tree {
+impl FileTree {
     /// The tree as it was folded last.
-    pub(super) fn of(settings: &Settings) -> Tree {
+    pub(super) fn from_settings(settings: &Settings) -> FileTree {
         let open = settings.unfolded.iter().cloned().collect();
         let folded = settings.folded.iter().copied().collect();
-        Tree { open, folded, recent_open: settings.recent_open, ..Tree::default() }
+        FileTree { open, folded, recent_open: settings.recent_open, ..FileTree::default() }
     }
 
     /// Takes over what the settings say of it.
     pub(super) fn set(&mut self, settings: &Settings) {
-        let Tree { folded, open, recent_open, .. } = Tree::of(settings);
+        let FileTree { folded, open, recent_open, .. } = FileTree::from_settings(settings);
         if (&self.folded, &self.open, self.recent_open) != (&folded, &open, recent_open) {
             (self.folded, self.open, self.recent_open) = (folded, open, recent_open);
             self.changes += 1;
@@ -111,7 +111,7 @@ impl Tree {
     }
 
     /// Has the settings remember what is folded.
-    pub(super) fn put(&self, settings: &mut Settings) {
+    pub(super) fn store_settings(&self, settings: &mut Settings) {
         settings.recent_open = self.recent_open;
         settings.folded = self.folded.iter().copied().collect();
         settings.folded.sort_unstable();
@@ -120,7 +120,7 @@ impl Tree {
     }
 
     /// Draws the tree.
-    pub(super) fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<Action>) {
+    pub(super) fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PageAction>) {
         self.head(ui, actions);
         if self.marked != note {
             self.marked = note;
@@ -131,22 +131,28 @@ impl Tree {
             return;
         }
         let reveal = std::mem::take(&mut self.reveal);
-        let marked = self.lines.iter().rposition(|line| matches!(line.thing, Thing::Note(id) if Some(id) == note));
+        let marked = self.lines.iter().rposition(|line| matches!(line.thing, TreeItem::Note(id) if Some(id) == note));
         let mut toggled = None;
         egui::ScrollArea::vertical().id_salt("tree").auto_shrink(false).show_viewport(ui, |ui, viewport| {
             #[allow(clippy::cast_precision_loss, reason = "a count of lines")]
-            let top_of = |line: usize| line as f32 * LINE;
+            let top_of = |line: usize| line as f32 * TREE_ROW_HEIGHT;
             ui.set_height(top_of(self.lines.len()) + space::XL);
             let page = ui.max_rect();
             if let Some(line) = marked.filter(|_| reveal) {
-                let rect = Rect::from_min_size(pos2(page.left(), page.top() + top_of(line)), vec2(1.0, LINE));
+                let rect =
+                    Rect::from_min_size(pos2(page.left(), page.top() + top_of(line)), vec2(1.0, TREE_ROW_HEIGHT));
                 ui.scroll_to_rect(rect, None);
             }
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a line in sight")]
-            let (first, last) =
-                ((viewport.top() / LINE).max(0.0) as usize, (viewport.bottom() / LINE).ceil().max(0.0) as usize);
+            let (first, last) = (
+                (viewport.top() / TREE_ROW_HEIGHT).max(0.0) as usize,
+                (viewport.bottom() / TREE_ROW_HEIGHT).ceil().max(0.0) as usize,
+            );
             for index in first..last.min(self.lines.len()) {
-                let rect = Rect::from_min_size(pos2(page.left(), page.top() + top_of(index)), vec2(page.width(), LINE));
+                let rect = Rect::from_min_size(
+                    pos2(page.left(), page.top() + top_of(index)),
+                    vec2(page.width(), TREE_ROW_HEIGHT),
+                );
                 if self.line(ui, session, index, rect, note, actions) {
                     toggled = Some(index);
                 }
@@ -158,7 +164,7 @@ impl Tree {
         }
     }
 
-    fn head(&self, ui: &mut Ui, actions: &mut Vec<Action>) {
+    fn head(&self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
         let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::STRIP), Sense::hover());
         let colours = Colours::of(ui);
         let at = rect.left_center() + vec2(space::L, 0.0);
@@ -172,7 +178,7 @@ impl Tree {
             [(icons::FOLDER_PLUS, "Open folder as volume", "folder.open"), (icons::FILE_PLUS, "New note", "note.new")]
         {
             if icon_button(&mut child, icon, name, commands::key_of(id)).clicked() {
-                actions.push(Action::Run(id));
+                actions.push(PageAction::Run(id));
             }
         }
     }
@@ -182,16 +188,16 @@ impl Tree {
         let state: Vec<(DocId, u64, bool)> =
             session.volumes().map(|volume| (volume.id, volume.revision, volume.known)).collect();
         let (starred, recent) = (session.settings().starred.clone(), session.settings().recent.clone());
-        let stamp: Stamp = (state, self.changes, starred, recent);
+        let stamp: TreeStamp = (state, self.changes, starred, recent);
         if self.made.as_ref() == Some(&stamp) {
             return;
         }
         let now = ui.input(|input| input.time);
-        let scans = session.volumes().any(|volume| matches!(volume.scanning, Scanning::Running { .. }));
+        let scans = session.volumes().any(|volume| matches!(volume.scanning, ScanState::Running { .. }));
         let only_files =
             self.made.as_ref().is_some_and(|made| (made.1, &made.2, &made.3) == (stamp.1, &stamp.2, &stamp.3));
-        if scans && only_files && now - self.made_at < EVERY {
-            ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(EVERY));
+        if scans && only_files && now - self.made_at < TREE_REFRESH_SECONDS {
+            ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(TREE_REFRESH_SECONDS));
             return;
         }
         let (starred, recent) = (stamp.2.clone(), stamp.3.clone());
@@ -200,7 +206,7 @@ impl Tree {
         self.lines.clear();
         self.section(session, "Starred", true, &starred);
         if recent.len() > 1 {
-            let recent: Vec<DocId> = recent.into_iter().take(RECENT).collect();
+            let recent: Vec<DocId> = recent.into_iter().take(MAX_RECENT_NOTES).collect();
             self.section(session, "Recent", self.recent_open, &recent);
         }
         let mut volumes: Vec<&Volume> = session.volumes().collect();
@@ -208,7 +214,7 @@ impl Tree {
         for volume in volumes {
             let open = !self.folded.contains(&volume.id);
             let name = volume.name.clone();
-            self.lines.push(Line { volume: volume.id, depth: 0, name, thing: Thing::Volume { open } });
+            self.lines.push(TreeRow { volume: volume.id, depth: 0, name, thing: TreeItem::Volume { open } });
             if open {
                 self.folder(volume, "", 1);
             }
@@ -217,15 +223,15 @@ impl Tree {
 
     /// A heading and the notes below it, where there are any.
     fn section(&mut self, session: &Session, name: &str, open: bool, notes: &[DocId]) {
-        let places = notes.iter().filter_map(|note| Some((*note, session.place(*note)?)));
-        let found: Vec<Line> = places
+        let places = notes.iter().filter_map(|note| Some((*note, session.locate_file(*note)?)));
+        let found: Vec<TreeRow> = places
             .map(|(note, (volume, path))| {
                 let name = shown_name(path.rsplit('/').next().unwrap_or(path)).to_owned();
-                Line { volume, depth: 1, name, thing: Thing::Note(note) }
+                TreeRow { volume, depth: 1, name, thing: TreeItem::Note(note) }
             })
             .collect();
         let Some(volume) = found.first().map(|line| line.volume) else { return };
-        self.lines.push(Line { volume, depth: 0, name: name.to_owned(), thing: Thing::Section { open } });
+        self.lines.push(TreeRow { volume, depth: 0, name: name.to_owned(), thing: TreeItem::Section { open } });
         if open {
             self.lines.extend(found);
         }
@@ -239,47 +245,47 @@ impl Tree {
         for name in folders {
             let path = format!("{prefix}{name}/");
             let open = self.open.contains(&(volume.id, path.clone()));
-            let thing = Thing::Folder { path: path.clone(), open };
-            self.lines.push(Line { volume: volume.id, depth, name: name.to_owned(), thing });
+            let thing = TreeItem::Folder { path: path.clone(), open };
+            self.lines.push(TreeRow { volume: volume.id, depth, name: name.to_owned(), thing });
             if open {
                 self.folder(volume, &path, depth + 1);
             }
         }
         for (name, row) in files {
             let (name, thing) = match row.kind {
-                FileKind::Note | FileKind::Collection | FileKind::Script => (shown_name(name), Thing::Note(row.id)),
-                FileKind::Attachment => (name, Thing::Attachment(row.id)),
+                FileKind::Note | FileKind::Collection | FileKind::Script => (shown_name(name), TreeItem::Note(row.id)),
+                FileKind::Attachment => (name, TreeItem::Attachment(row.id)),
             };
-            self.lines.push(Line { volume: volume.id, depth, name: name.to_owned(), thing });
+            self.lines.push(TreeRow { volume: volume.id, depth, name: name.to_owned(), thing });
         }
     }
 
-    fn toggle(&mut self, line: &Line) {
+    fn toggle(&mut self, line: &TreeRow) {
         match &line.thing {
-            Thing::Section { .. } => {
+            TreeItem::Section { .. } => {
                 if line.name == "Recent" {
                     self.recent_open = !self.recent_open;
                 }
             }
-            Thing::Volume { .. } => {
+            TreeItem::Volume { .. } => {
                 if !self.folded.remove(&line.volume) {
                     self.folded.insert(line.volume);
                 }
             }
-            Thing::Folder { path, .. } => {
+            TreeItem::Folder { path, .. } => {
                 let key = (line.volume, path.clone());
                 if !self.open.remove(&key) {
                     self.open.insert(key);
                 }
             }
-            Thing::Note(_) | Thing::Attachment(_) => {}
+            TreeItem::Note(_) | TreeItem::Attachment(_) => {}
         }
         self.changes += 1;
     }
 
     /// Unfolds what is around the marked note.
     fn reveal_note(&mut self, session: &Session) {
-        let Some((volume, path)) = self.marked.and_then(|note| session.place(note)) else { return };
+        let Some((volume, path)) = self.marked.and_then(|note| session.locate_file(note)) else { return };
         self.reveal = true;
         self.changes += 1;
         self.folded.remove(&volume);
@@ -296,69 +302,69 @@ impl Tree {
         index: usize,
         rect: Rect,
         note: Option<DocId>,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<PageAction>,
     ) -> bool {
         let Some(line) = self.lines.get(index) else { return false };
         let colours = Colours::of(ui);
-        let starred = self.lines.iter().position(|line| matches!(line.thing, Thing::Volume { .. })).unwrap_or(0);
+        let starred = self.lines.iter().position(|line| matches!(line.thing, TreeItem::Volume { .. })).unwrap_or(0);
         let id = match &line.thing {
             // A note may stand among the starred ones, too.
-            Thing::Note(note) => ui.scope_id().with((note, index < starred, index.min(starred))),
+            TreeItem::Note(note) => ui.scope_id().with((note, index < starred, index.min(starred))),
             thing => ui.scope_id().with((line.volume, &line.name, line.depth, file_of(thing).is_some(), index)),
         };
         let rect = rect.shrink2(vec2(space::S, 0.0));
         let response = ui.interact(rect, id, Sense::click_and_drag());
-        let marked = index >= starred && matches!(line.thing, Thing::Note(id) if Some(id) == note);
+        let marked = index >= starred && matches!(line.thing, TreeItem::Note(id) if Some(id) == note);
         self.carry(ui, session, line, rect, &response, actions);
         menu(session, line, &response, actions);
         response.widget_info(|| WidgetInfo::selected(Role::TreeItem, true, marked, &line.name));
         if marked {
             ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
-            let bar = Rect::from_min_size(rect.left_top() + vec2(0.0, 6.0), vec2(3.0, LINE - 12.0));
+            let bar = Rect::from_min_size(rect.left_top() + vec2(0.0, 6.0), vec2(3.0, TREE_ROW_HEIGHT - 12.0));
             ui.painter().rect_filled(bar, 2.0, colours.accent);
         } else if response.hovered() {
             ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
         }
-        controls::ring(ui, &response, CORNER);
+        widgets::paint_focus_ring(ui, &response, CORNER);
         let middle = rect.center().y;
-        let mut x = rect.left() + space::XS + STEP * f32::from(line.depth.min(12));
+        let mut x = rect.left() + space::XS + TREE_INDENT * f32::from(line.depth.min(12));
         let icon = |x: f32, icon: &str, points: f32| {
             ui.painter().text(pos2(x + 7.0, middle), Align2::CENTER_CENTER, icon, tokens::icon(points), colours.muted);
         };
         match &line.thing {
-            Thing::Section { open } | Thing::Volume { open } | Thing::Folder { open, .. } => {
+            TreeItem::Section { open } | TreeItem::Volume { open } | TreeItem::Folder { open, .. } => {
                 icon(x, if *open { icons::CARET_DOWN } else { icons::CARET_RIGHT }, 12.0);
                 ui.ctx().accesskit_node_builder(id, |node| node.set_expanded(*open));
             }
-            Thing::Attachment(_) => icon(x, icons::PAPERCLIP, 13.0),
-            Thing::Note(_) if collection::is_collection(&line.name) => icon(x, icons::TABLE, 13.0),
-            Thing::Note(_) => {}
+            TreeItem::Attachment(_) => icon(x, icons::PAPERCLIP, 13.0),
+            TreeItem::Note(_) if collection::is_collection(&line.name) => icon(x, icons::TABLE, 13.0),
+            TreeItem::Note(_) => {}
         }
-        x += STEP + 2.0;
+        x += TREE_INDENT + 2.0;
         let mut right = rect.right() - space::S;
-        if let (Thing::Volume { .. }, Some(volume)) = (&line.thing, session.volume(line.volume)) {
+        if let (TreeItem::Volume { .. }, Some(volume)) = (&line.thing, session.volume(line.volume)) {
             right -= self.about_volume(ui, volume, pos2(right, middle), &response);
         }
         let cut = match line.thing {
-            Thing::Volume { .. } | Thing::Section { .. } => tokens::Cut::SemiBold,
+            TreeItem::Volume { .. } | TreeItem::Section { .. } => tokens::Cut::SemiBold,
             _ if marked => tokens::Cut::SemiBold,
             _ => tokens::Cut::Regular,
         };
-        let muted = matches!(line.thing, Thing::Attachment(_) | Thing::Section { .. });
+        let muted = matches!(line.thing, TreeItem::Attachment(_) | TreeItem::Section { .. });
         let colour = if muted { colours.muted } else { colours.ink };
         let style = tokens::Type { font: tokens::inter(cut, 13.0), line: 20.0 };
         let shown = line.name.strip_suffix(".base").unwrap_or(&line.name);
-        clipped(ui, pos2(x, middle - 10.0), right - x, shown, &style, colour);
+        paint_clipped_text(ui, pos2(x, middle - 10.0), right - x, shown, &style, colour);
         let beside = response.middle_clicked() || ui.input(|input| input.modifiers.command);
         if !response.clicked() && !response.middle_clicked() {
             return false;
         }
         match &line.thing {
-            Thing::Note(note) if beside => actions.push(Action::OpenBeside(*note)),
-            Thing::Section { .. } | Thing::Volume { .. } | Thing::Folder { .. } => return true,
-            Thing::Note(note) => actions.push(Action::Open(*note)),
-            Thing::Attachment(_) => {
-                actions.push(Action::Say(format!(
+            TreeItem::Note(note) if beside => actions.push(PageAction::OpenBeside(*note)),
+            TreeItem::Section { .. } | TreeItem::Volume { .. } | TreeItem::Folder { .. } => return true,
+            TreeItem::Note(note) => actions.push(PageAction::Open(*note)),
+            TreeItem::Attachment(_) => {
+                actions.push(PageAction::Say(format!(
                     "An attachment stays as it is; open it with its own program: {}",
                     line.name
                 )));
@@ -372,13 +378,13 @@ impl Tree {
         &self,
         ui: &Ui,
         session: &Session,
-        line: &Line,
+        line: &TreeRow,
         rect: Rect,
         response: &egui::Response,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<PageAction>,
     ) {
         let colours = Colours::of(ui);
-        if !matches!(line.thing, Thing::Section { .. } | Thing::Volume { .. }) {
+        if !matches!(line.thing, TreeItem::Section { .. } | TreeItem::Volume { .. }) {
             response.dnd_set_drag_payload(line.clone());
             if response.dragged()
                 && let Some(at) = ui.input(|input| input.pointer.latest_pos())
@@ -387,21 +393,21 @@ impl Tree {
             }
         }
         let into = match &line.thing {
-            Thing::Volume { .. } => String::new(),
-            Thing::Folder { path, .. } => path.clone(),
-            Thing::Section { .. } | Thing::Note(_) | Thing::Attachment(_) => return,
+            TreeItem::Volume { .. } => String::new(),
+            TreeItem::Folder { path, .. } => path.clone(),
+            TreeItem::Section { .. } | TreeItem::Note(_) | TreeItem::Attachment(_) => return,
         };
-        let fits = |dragged: &Line| dragged.volume == line.volume && !moves(session, dragged, &into).is_empty();
-        if response.dnd_hover_payload::<Line>().is_some_and(|dragged| fits(&dragged)) {
+        let fits = |dragged: &TreeRow| dragged.volume == line.volume && !moves(session, dragged, &into).is_empty();
+        if response.dnd_hover_payload::<TreeRow>().is_some_and(|dragged| fits(&dragged)) {
             let stroke = egui::Stroke::new(size::RING, colours.accent);
             ui.painter().rect_stroke(rect, CORNER, stroke, egui::StrokeKind::Inside);
         }
-        if let Some(dragged) = response.dnd_release_payload::<Line>() {
+        if let Some(dragged) = response.dnd_release_payload::<TreeRow>() {
             let moves = moves(session, &dragged, &into);
             if dragged.volume != line.volume {
-                actions.push(Action::Say("A note moves inside its volume only.".to_owned()));
+                actions.push(PageAction::Say("A note moves inside its volume only.".to_owned()));
             } else if !moves.is_empty() {
-                actions.push(Action::Do(Command::MoveFiles { moves }));
+                actions.push(PageAction::Do(Command::MoveFiles { moves }));
             }
         }
     }
@@ -415,9 +421,9 @@ impl Tree {
             return space::XL;
         }
         let text = match volume.scanning {
-            Scanning::Running { seen, .. } if seen > 0 => format!("{seen} files…"),
-            Scanning::Running { .. } if volume.files.is_empty() => "looking…".to_owned(),
-            Scanning::Running { .. } | Scanning::Idle => return 0.0,
+            ScanState::Running { seen, .. } if seen > 0 => format!("{seen} files…"),
+            ScanState::Running { .. } if volume.files.is_empty() => "looking…".to_owned(),
+            ScanState::Running { .. } | ScanState::Idle => return 0.0,
         };
         let rect = ui.painter().text(at, Align2::RIGHT_CENTER, text, tokens::tabular(12.0), colours.muted);
         rect.width() + space::S
@@ -425,37 +431,37 @@ impl Tree {
 }
 
 /// The file that a line stands for.
-fn file_of(thing: &Thing) -> Option<DocId> {
+fn file_of(thing: &TreeItem) -> Option<DocId> {
     match thing {
-        Thing::Note(file) | Thing::Attachment(file) => Some(*file),
-        Thing::Section { .. } | Thing::Volume { .. } | Thing::Folder { .. } => None,
+        TreeItem::Note(file) | TreeItem::Attachment(file) => Some(*file),
+        TreeItem::Section { .. } | TreeItem::Volume { .. } | TreeItem::Folder { .. } => None,
     }
 }
 
 /// The files below a folder.
-pub(super) fn below<'a>(volume: &'a Volume, folder: &'a str) -> impl Iterator<Item = (&'a str, DocId)> {
+pub(super) fn files_below<'a>(volume: &'a Volume, folder: &'a str) -> impl Iterator<Item = (&'a str, DocId)> {
     let from = volume.files.range::<String, _>(folder.to_owned()..);
     from.take_while(move |(path, _)| path.starts_with(folder)).map(|(path, row)| (path.as_str(), row.id))
 }
 
 /// The moves that bring a line into a folder of its volume (`a/b/`, or nothing for the volume itself).
-fn moves(session: &Session, line: &Line, into: &str) -> Vec<(DocId, String)> {
+fn moves(session: &Session, line: &TreeRow, into: &str) -> Vec<(DocId, String)> {
     match &line.thing {
-        Thing::Note(file) | Thing::Attachment(file) => {
-            let Some((_, path)) = session.place(*file) else { return Vec::new() };
+        TreeItem::Note(file) | TreeItem::Attachment(file) => {
+            let Some((_, path)) = session.locate_file(*file) else { return Vec::new() };
             let name = path.rsplit('/').next().unwrap_or(path);
             let to = format!("{into}{name}");
             if to == path { Vec::new() } else { vec![(*file, to)] }
         }
-        Thing::Folder { path, .. } => {
+        TreeItem::Folder { path, .. } => {
             let to = format!("{into}{}/", line.name);
             let Some(volume) = session.volume(line.volume).filter(|_| to != *path && !into.starts_with(path.as_str()))
             else {
                 return Vec::new();
             };
-            below(volume, path).map(|(file, id)| (id, format!("{to}{}", &file[path.len()..]))).collect()
+            files_below(volume, path).map(|(file, id)| (id, format!("{to}{}", &file[path.len()..]))).collect()
         }
-        Thing::Section { .. } | Thing::Volume { .. } => Vec::new(),
+        TreeItem::Section { .. } | TreeItem::Volume { .. } => Vec::new(),
     }
 }
 
@@ -471,69 +477,73 @@ fn ghost(ui: &Ui, at: egui::Pos2, name: &str) {
 }
 
 /// The menu of a line.
-fn menu(session: &Session, line: &Line, response: &egui::Response, actions: &mut Vec<Action>) {
-    if matches!(line.thing, Thing::Section { .. }) {
+fn menu(session: &Session, line: &TreeRow, response: &egui::Response, actions: &mut Vec<PageAction>) {
+    if matches!(line.thing, TreeItem::Section { .. }) {
         return;
     }
     response.context_menu(|ui| {
         ui.set_min_width(180.0);
         let mut chosen = None;
-        let mut item = |ui: &mut Ui, name: &str, action: Action| {
+        let mut item = |ui: &mut Ui, name: &str, action: PageAction| {
             if ui.add(egui::Button::new(name).frame(false)).clicked() {
                 chosen = Some(action);
             }
         };
         match &line.thing {
-            Thing::Note(note) => {
-                item(ui, "Open in a new tab", Action::OpenBeside(*note));
+            TreeItem::Note(note) => {
+                item(ui, "Open in a new tab", PageAction::OpenBeside(*note));
                 let is = session.settings().starred.contains(note);
-                item(ui, if is { "Take the star away" } else { "Star" }, Action::Tree(Wish::Star(*note)));
+                item(ui, if is { "Take the star away" } else { "Star" }, PageAction::Tree(TreeAction::Star(*note)));
                 ui.separator();
                 let folder =
-                    session.place(*note).map_or("", |(_, path)| &path[..path.rfind('/').map_or(0, |at| at + 1)]);
-                item(ui, "New note here…", Action::Tree(Wish::NewNote(line.volume, folder.to_owned())));
-                item(ui, "Duplicate", Action::Tree(Wish::Duplicate(*note)));
-                item(ui, "Rename or move", Action::Rename(*note));
-                item(ui, "History", Action::Tree(Wish::History(*note)));
+                    session.locate_file(*note).map_or("", |(_, path)| &path[..path.rfind('/').map_or(0, |at| at + 1)]);
+                item(ui, "New note here…", PageAction::Tree(TreeAction::NewNote(line.volume, folder.to_owned())));
+                item(ui, "Duplicate", PageAction::Tree(TreeAction::Duplicate(*note)));
+                item(ui, "Rename or move", PageAction::Rename(*note));
+                item(ui, "History", PageAction::Tree(TreeAction::History(*note)));
                 ui.separator();
-                item(ui, "Copy link", Action::Tree(Wish::CopyLink(*note)));
-                item(ui, "Copy path", Action::Tree(Wish::CopyPath(*note)));
+                item(ui, "Copy link", PageAction::Tree(TreeAction::CopyLink(*note)));
+                item(ui, "Copy path", PageAction::Tree(TreeAction::CopyPath(*note)));
                 ui.separator();
                 exports(ui, &What::Note(*note), &mut item);
                 ui.separator();
-                item(ui, "Delete", Action::Delete(*note));
+                item(ui, "Delete", PageAction::Delete(*note));
             }
-            Thing::Attachment(file) => {
-                item(ui, "Rename or move", Action::Rename(*file));
-                item(ui, "Copy path", Action::Tree(Wish::CopyPath(*file)));
+            TreeItem::Attachment(file) => {
+                item(ui, "Rename or move", PageAction::Rename(*file));
+                item(ui, "Copy path", PageAction::Tree(TreeAction::CopyPath(*file)));
                 ui.separator();
-                item(ui, "Delete", Action::Delete(*file));
+                item(ui, "Delete", PageAction::Delete(*file));
             }
-            Thing::Folder { path, .. } => {
-                item(ui, "New note here…", Action::Tree(Wish::NewNote(line.volume, path.clone())));
+            TreeItem::Folder { path, .. } => {
+                item(ui, "New note here…", PageAction::Tree(TreeAction::NewNote(line.volume, path.clone())));
                 let inner = format!("{path}New folder/");
-                item(ui, "New folder here…", Action::Tree(Wish::NewNote(line.volume, inner)));
-                item(ui, "Rename or move…", Action::Tree(Wish::RenameFolder(line.volume, path.clone())));
+                item(ui, "New folder here…", PageAction::Tree(TreeAction::NewNote(line.volume, inner)));
+                item(ui, "Rename or move…", PageAction::Tree(TreeAction::RenameFolder(line.volume, path.clone())));
                 ui.separator();
                 exports(ui, &What::Folder(line.volume, path.clone()), &mut item);
                 ui.separator();
                 let volume = session.volume(line.volume);
                 let files: Vec<DocId> =
-                    volume.into_iter().flat_map(|volume| below(volume, path)).map(|(_, id)| id).collect();
+                    volume.into_iter().flat_map(|volume| files_below(volume, path)).map(|(_, id)| id).collect();
                 let name = format!("Delete {} files", files.len());
-                item(ui, &name, Action::Do(Command::DeleteFiles { files }));
+                item(ui, &name, PageAction::Do(Command::DeleteFiles { files }));
             }
-            Thing::Volume { .. } => {
-                item(ui, "New note here…", Action::Tree(Wish::NewNote(line.volume, String::new())));
-                item(ui, "New folder here…", Action::Tree(Wish::NewNote(line.volume, "New folder/".to_owned())));
+            TreeItem::Volume { .. } => {
+                item(ui, "New note here…", PageAction::Tree(TreeAction::NewNote(line.volume, String::new())));
+                item(
+                    ui,
+                    "New folder here…",
+                    PageAction::Tree(TreeAction::NewNote(line.volume, "New folder/".to_owned())),
+                );
                 ui.separator();
-                item(ui, "Trash", Action::Run("view.trash"));
+                item(ui, "Trash", PageAction::Run("view.trash"));
                 ui.separator();
                 exports(ui, &What::Folder(line.volume, String::new()), &mut item);
                 ui.separator();
-                item(ui, "Close volume", Action::Do(Command::CloseVolume { volume: line.volume }));
+                item(ui, "Close volume", PageAction::Do(Command::CloseVolume { volume: line.volume }));
             }
-            Thing::Section { .. } => {}
+            TreeItem::Section { .. } => {}
         }
         if let Some(action) = chosen {
             actions.push(action);
@@ -543,24 +553,24 @@ fn menu(session: &Session, line: &Line, response: &egui::Response, actions: &mut
 }
 
 /// The items of a menu that export something.
-fn exports(ui: &mut Ui, what: &What, item: &mut impl FnMut(&mut Ui, &str, Action)) {
+fn exports(ui: &mut Ui, what: &What, item: &mut impl FnMut(&mut Ui, &str, PageAction)) {
     for (name, kind) in [
-        ("Export to HTML…", Exporting::Html),
-        ("Export to PDF…", Exporting::Pdf),
-        ("Export to Markdown folder…", Exporting::Folder),
+        ("Export to HTML…", ExportCommand::Html),
+        ("Export to PDF…", ExportCommand::Pdf),
+        ("Export to Markdown folder…", ExportCommand::Folder),
     ] {
-        item(ui, name, Action::Tree(Wish::Export(kind, what.clone())));
+        item(ui, name, PageAction::Tree(TreeAction::Export(kind, what.clone())));
     }
 }
 
 /// What the workspace shows where there is no volume yet.
-pub(super) fn empty(ui: &mut Ui, actions: &mut Vec<Action>) {
+pub(super) fn show_empty_tree(ui: &mut Ui, actions: &mut Vec<PageAction>) {
     let colours = Colours::of(ui);
     let at = ui.cursor().min + vec2(space::L, space::S);
     ui.painter().text(at, Align2::LEFT_TOP, "No folder is open.", tokens::small().font, colours.muted);
     let rect = Rect::from_min_size(at + vec2(0.0, 20.0), vec2(120.0, size::HIT));
     if word_button(ui, rect, ui.scope_id().with("open"), "Open a folder", "Open a folder").clicked() {
-        actions.push(Action::Run("folder.open"));
+        actions.push(PageAction::Run("folder.open"));
     }
 }
 

@@ -1,8 +1,8 @@
 //! The variables of a note's kernel, in the panel at the right: asked for after each run, sorted, narrowed, and written
 //! into the cell at a click.
 
-use super::Window;
-use editor::note_editor::Edit;
+use super::AppWindow;
+use editor::note_editor::NoteEdit;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Ui, pos2, vec2};
@@ -11,14 +11,14 @@ use host::{Answer, Inquiry, Variable};
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use store::DocId;
-use ui::controls::{clipped, named, ring};
 use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
-const LINE: f32 = 44.0;
+const VARIABLE_ROW_HEIGHT: f32 = 44.0;
 
 /// What the rows are sorted by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum By {
+enum VariableSort {
     /// As the cells made them.
     #[default]
     Made,
@@ -26,16 +26,17 @@ enum By {
     Type,
 }
 
-impl By {
-    const ALL: [(By, &'static str); 3] = [(By::Made, "Made"), (By::Name, "Name"), (By::Type, "Type")];
+impl VariableSort {
+    const ALL: [(VariableSort, &'static str); 3] =
+        [(VariableSort::Made, "Made"), (VariableSort::Name, "Name"), (VariableSort::Type, "Type")];
 }
 
 /// The list as it was told last.
 #[derive(Default)]
-pub(super) struct Variables {
+pub(super) struct VariablesPanel {
     /// Whether this is seen, and not the outline or the links.
     pub(super) shown: bool,
-    by: By,
+    by: VariableSort,
     filter: String,
     /// For which note and which of its runs they were asked for.
     asked: Option<(DocId, u64)>,
@@ -46,13 +47,13 @@ pub(super) struct Variables {
     last: Option<(DocId, u64, Range<usize>)>,
 }
 
-impl Window {
+impl AppWindow {
     /// Draws the panel, and asks the kernel when something has run.
     pub(super) fn show_variables(&mut self, ui: &mut Ui) {
-        let Some(id) = self.here.note else { return words(ui, "No note is open.") };
+        let Some(id) = self.active_pane.note else { return words(ui, "No note is open.") };
         let Some(note) = self.session().and_then(|session| session.note(id)) else { return };
         let (phase, state) = (note.kernel, (id, note.runs()));
-        if let Some(caret) = self.here.editor.caret.filter(|_| self.here.editor.more.is_empty()) {
+        if let Some(caret) = self.active_pane.editor.caret.filter(|_| self.active_pane.editor.more.is_empty()) {
             self.variables.last = Some((id, note.revision(), caret.range()));
         }
         if self.variables.known.as_ref().is_some_and(|(of, _)| *of != id) || phase == KernelPhase::Off {
@@ -71,29 +72,29 @@ impl Window {
         }
         self.variables.receive(id);
         if let Some(name) = self.variables.show(ui) {
-            self.put_name(ui.ctx(), &name);
+            self.insert_name(ui.ctx(), &name);
         }
     }
 
     /// A name goes to the caret, if that is or was just now in a cell, and else to the clipboard.
-    fn put_name(&mut self, ctx: &egui::Context, name: &str) {
-        let now = self.here.note.and_then(|note| Some((note, self.session()?.note(note)?.revision())));
+    fn insert_name(&mut self, ctx: &egui::Context, name: &str) {
+        let now = self.active_pane.note.and_then(|note| Some((note, self.session()?.note(note)?.revision())));
         let last = self.variables.last.clone().filter(|(note, revision, _)| now == Some((*note, *revision)));
         match last.filter(|(_, _, range)| self.is_code(range.start)) {
             Some((_, _, range)) => {
                 let end = range.start + name.len();
                 let (at, delete, insert) = (range.start, range.len(), name.to_owned());
-                self.edit(vec![Edit { at, delete, insert, caret: end, anchor: end }]);
+                self.apply_edits(vec![NoteEdit { at, delete, insert, caret: end, anchor: end }]);
             }
             None => {
                 ctx.copy_text(name.to_owned());
-                self.toasts.say(format!("{name} is copied."));
+                self.toasts.show_message(format!("{name} is copied."));
             }
         }
     }
 }
 
-impl Variables {
+impl VariablesPanel {
     fn receive(&mut self, note: DocId) {
         let Some(waits) = &self.waits else { return };
         match waits.try_recv() {
@@ -113,9 +114,9 @@ impl Variables {
             |row: &&Variable| row.name.to_lowercase().contains(&query) || row.kind.to_lowercase().contains(&query);
         let mut rows: Vec<&Variable> = all.iter().filter(fits).collect();
         match self.by {
-            By::Made => {}
-            By::Name => rows.sort_by_key(|row| row.name.to_lowercase()),
-            By::Type => rows.sort_by_key(|row| (row.kind.to_lowercase(), row.name.to_lowercase())),
+            VariableSort::Made => {}
+            VariableSort::Name => rows.sort_by_key(|row| row.name.to_lowercase()),
+            VariableSort::Type => rows.sort_by_key(|row| (row.kind.to_lowercase(), row.name.to_lowercase())),
         }
         rows
     }
@@ -142,18 +143,23 @@ impl Variables {
         }
         let mut clicked = None;
         let area = egui::ScrollArea::vertical().id_salt("variables").auto_shrink(false);
-        area.show_rows(ui, LINE, rows.len(), |ui, range| {
+        area.show_rows(ui, VARIABLE_ROW_HEIGHT, rows.len(), |ui, range| {
             ui.spacing_mut().item_spacing.y = 0.0;
             for row in rows.iter().skip(range.start).take(range.len()) {
-                let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), LINE), Sense::click());
+                let (rect, response) =
+                    ui.allocate_exact_size(vec2(ui.available_width(), VARIABLE_ROW_HEIGHT), Sense::click());
                 let rect = rect.shrink2(vec2(space::S, 0.0));
                 if response.hovered() {
                     ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
                 }
                 line(ui, rect, row, colours);
-                ring(ui, &response, CORNER);
+                paint_focus_ring(ui, &response, CORNER);
                 let size = if row.size.is_empty() { String::new() } else { format!(", {}", row.size) };
-                named(&response, Role::Button, &format!("{}: {}{size} {}", row.name, row.kind, row.value));
+                set_accessible_name(
+                    &response,
+                    Role::Button,
+                    &format!("{}: {}{size} {}", row.name, row.kind, row.value),
+                );
                 if response.clicked() {
                     clicked = Some(row.name.clone());
                 }
@@ -177,17 +183,17 @@ impl Variables {
             ui.add(field).accessible_name("Filter variables");
             ui.horizontal(|ui| {
                 ui.spacing_mut().item_spacing.x = space::XS;
-                for (by, name) in By::ALL {
+                for (by, name) in VariableSort::ALL {
                     let on = self.by == by;
                     let font = tokens::inter(if on { tokens::Cut::SemiBold } else { tokens::Cut::Regular }, 12.0);
                     let colour = if on { colours.ink } else { colours.muted };
                     let galley = ui.painter().layout_no_wrap(name.to_owned(), font, colour);
                     let wanted = vec2(galley.size().x + 2.0 * space::S, size::HIT);
                     let (rect, response) = ui.allocate_exact_size(wanted, Sense::click());
-                    ui::controls::ground(ui, &response);
+                    ui::widgets::paint_hover_fill(ui, &response);
                     let at = Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min;
                     ui.painter().galley(at, galley, colour);
-                    ring(ui, &response, CORNER);
+                    paint_focus_ring(ui, &response, CORNER);
                     response.widget_info(|| {
                         egui::WidgetInfo::selected(Role::RadioButton, true, on, format!("Sort by: {name}"))
                     });
@@ -209,39 +215,39 @@ fn line(ui: &Ui, rect: Rect, row: &Variable, colours: &Colours) {
         size => format!("{}, {size}", row.kind),
     };
     let width = rect.width() - 2.0 * space::S;
-    let used = clipped(ui, pos2(left, rect.top() + 2.0), width * 0.6, &row.name, &code, colours.ink);
+    let used = paint_clipped_text(ui, pos2(left, rect.top() + 2.0), width * 0.6, &row.name, &code, colours.ink);
     let at = pos2(left + used + space::S, rect.top() + 2.0 + (code.line - caption.line) / 2.0);
-    clipped(ui, at, width - used - space::S, &about, &caption, colours.muted);
+    paint_clipped_text(ui, at, width - used - space::S, &about, &caption, colours.muted);
     let at = pos2(left, rect.top() + 2.0 + code.line);
     let value = tokens::Type { font: egui::FontId::new(12.0, code.font.family.clone()), line: caption.line };
-    clipped(ui, at, width, &row.value, &value, colours.muted);
+    paint_clipped_text(ui, at, width, &row.value, &value, colours.muted);
 }
 
 fn words(ui: &mut Ui, text: &str) {
     let colours = Colours::of(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::hover());
     let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
-    clipped(ui, at, rect.width() - 2.0 * space::L, text, &tokens::small(), colours.muted);
-    named(&response, Role::Label, text);
+    paint_clipped_text(ui, at, rect.width() - 2.0 * space::L, text, &tokens::small(), colours.muted);
+    set_accessible_name(&response, Role::Label, text);
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{By, Variables};
+    use super::{VariableSort, VariablesPanel};
     use host::Variable;
 
     #[test]
     fn rows_are_sorted_and_narrowed() {
         let row = |name: &str, kind: &str| Variable { name: name.into(), kind: kind.into(), ..Variable::default() };
         let all = [row("total", "int"), row("Boat", "type"), row("area", "str")];
-        let names = |by: By, filter: &str| {
-            let variables = Variables { by, filter: filter.into(), ..Variables::default() };
+        let names = |by: VariableSort, filter: &str| {
+            let variables = VariablesPanel { by, filter: filter.into(), ..VariablesPanel::default() };
             variables.rows(&all).iter().map(|row| row.name.clone()).collect::<Vec<_>>()
         };
-        assert_eq!(names(By::Made, ""), ["total", "Boat", "area"]);
-        assert_eq!(names(By::Name, ""), ["area", "Boat", "total"]);
-        assert_eq!(names(By::Type, ""), ["total", "area", "Boat"]);
-        assert_eq!(names(By::Name, "T"), ["area", "Boat", "total"], "a type counts, too");
-        assert_eq!(names(By::Name, "boa"), ["Boat"]);
+        assert_eq!(names(VariableSort::Made, ""), ["total", "Boat", "area"]);
+        assert_eq!(names(VariableSort::Name, ""), ["area", "Boat", "total"]);
+        assert_eq!(names(VariableSort::Type, ""), ["total", "area", "Boat"]);
+        assert_eq!(names(VariableSort::Name, "T"), ["area", "Boat", "total"], "a type counts, too");
+        assert_eq!(names(VariableSort::Name, "boa"), ["Boat"]);
     }
 }

@@ -5,9 +5,9 @@
 
 mod values;
 
-use crate::model::{Endpoint, Wire};
-use crate::router::When;
-use crate::tool::Risk;
+use crate::model_call::{ModelEndpoint, WireProtocol};
+use crate::router::RoutingCondition;
+use crate::tool_spec::ToolRisk;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -15,46 +15,46 @@ use std::fmt;
 pub use values::is_local;
 
 /// A longer file is refused, in bytes.
-const LONGEST: usize = 1 << 20;
+const MAX_CONFIG_FILE_BYTES: usize = 1 << 20;
 /// Tokens that fit into a request to a model of which nothing is known.
-pub const UNKNOWN_CONTEXT: u64 = 8_192;
+pub const DEFAULT_CONTEXT_TOKENS: u64 = 8_192;
 /// The same of one on this machine: what Ollama gives unless it is told otherwise, and cuts without a word.
-pub const LOCAL_CONTEXT: u64 = 4_096;
+pub const LOCAL_CONTEXT_TOKENS: u64 = 4_096;
 
 /// The whole configuration.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Config {
+pub struct AgentConfig {
     /// How it runs.
     #[serde(deserialize_with = "values::section")]
-    pub runtime: Runtime,
+    pub runtime: RuntimeConfig,
     /// Language models.
     #[serde(deserialize_with = "values::section")]
-    pub llm: Llm,
+    pub llm: LlmConfig,
     /// Agents.
     #[serde(deserialize_with = "values::section")]
-    pub agents: Agents,
+    pub agents: AgentsConfig,
     /// What needs the user's word.
     #[serde(deserialize_with = "values::section")]
-    pub approval: Approval,
+    pub approval: ApprovalConfig,
     /// What tools may reach.
     #[serde(deserialize_with = "values::section")]
-    pub security: Security,
+    pub security: SecurityConfig,
     /// Tools of other programs.
     #[serde(deserialize_with = "values::section")]
-    pub mcp: Mcp,
+    pub mcp: McpConfig,
     /// What is remembered.
     #[serde(deserialize_with = "values::section")]
-    pub memory: Memory,
+    pub memory: MemoryConfig,
     /// What may be spent.
     #[serde(deserialize_with = "values::section")]
-    pub budget: Budget,
+    pub budget: BudgetConfig,
 }
 
 /// What may be spent in a calendar month, UTC.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Budget {
+pub struct BudgetConfig {
     /// US dollars for all runs; `None`: no limit.
     #[serde(deserialize_with = "values::dollars")]
     pub month: Option<f64>,
@@ -70,7 +70,7 @@ pub struct Budget {
 /// What is remembered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Memory {
+pub struct MemoryConfig {
     /// Whether runs that went well become traces, and all become experiences.
     #[serde(deserialize_with = "values::plain")]
     pub learn: bool,
@@ -79,7 +79,7 @@ pub struct Memory {
 /// How much a run does at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Profile {
+pub enum RuntimeProfile {
     /// One thing after the other.
     Minimal,
     /// For most machines.
@@ -89,13 +89,13 @@ pub enum Profile {
     Performance,
 }
 
-impl Profile {
+impl RuntimeProfile {
     /// So many tool calls of one turn run at the same time.
-    pub fn parallel_tools(self) -> usize {
+    pub fn max_parallel_tools(self) -> usize {
         match self {
-            Profile::Minimal => 1,
-            Profile::Standard => 4,
-            Profile::Performance => 8,
+            RuntimeProfile::Minimal => 1,
+            RuntimeProfile::Standard => 4,
+            RuntimeProfile::Performance => 8,
         }
     }
 }
@@ -116,9 +116,9 @@ pub enum LogLevel {
 /// How it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Runtime {
+pub struct RuntimeConfig {
     /// How much a run does at once.
-    pub profile: Profile,
+    pub profile: RuntimeProfile,
     /// The workspace that is opened where none is named; empty: the platform's.
     pub data_dir: String,
     /// What the command line says on standard error.
@@ -128,7 +128,7 @@ pub struct Runtime {
 /// Language models and how one is chosen.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Llm {
+pub struct LlmConfig {
     /// Who is asked where no rule says otherwise.
     pub default_provider: String,
     /// Whether a provider on this machine goes before the default one.
@@ -147,18 +147,18 @@ pub struct Llm {
     pub fallback: Vec<String>,
     /// Who is asked for which requests.
     #[serde(deserialize_with = "values::section")]
-    pub rules: Vec<Rule>,
+    pub rules: Vec<RoutingRule>,
     /// All of them, by name.
     #[serde(deserialize_with = "values::section")]
-    pub providers: BTreeMap<String, Provider>,
+    pub providers: BTreeMap<String, ProviderConfig>,
 }
 
 /// Which provider is asked for which requests.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rule {
+pub struct RoutingRule {
     /// For which requests.
-    pub when: When,
+    pub when: RoutingCondition,
     /// The provider.
     #[serde(rename = "use")]
     pub provider: String,
@@ -170,7 +170,7 @@ pub struct Rule {
 /// US dollars for a million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Price {
+pub struct ModelPrice {
     /// Of the request.
     #[serde(deserialize_with = "values::amount")]
     pub input: f64,
@@ -179,7 +179,7 @@ pub struct Price {
     pub output: f64,
 }
 
-impl Price {
+impl ModelPrice {
     /// What so many tokens cost, US dollars.
     pub fn of(self, input: u64, output: u64) -> f64 {
         (self.input * input as f64 + self.output * output as f64) / 1e6
@@ -189,12 +189,12 @@ impl Price {
 /// Who gives answers.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Provider {
+pub struct ProviderConfig {
     /// Whether it may be asked; where nothing is said, it may.
     #[serde(deserialize_with = "values::plain")]
     pub enabled: Option<bool>,
     /// How it speaks; `None`: as its name says, else like OpenAI.
-    pub wire: Option<Wire>,
+    pub wire: Option<WireProtocol>,
     /// Where; `None`: its own address.
     #[serde(deserialize_with = "values::address")]
     pub base_url: Option<String>,
@@ -216,12 +216,12 @@ pub struct Provider {
     #[serde(deserialize_with = "values::temperature")]
     pub temperature: Option<f64>,
     /// What it costs; `None`: as the price list has it.
-    pub price: Option<Price>,
+    pub price: Option<ModelPrice>,
 }
 
-impl Provider {
+impl ProviderConfig {
     /// Whether it may be asked.
-    pub fn enabled(&self) -> bool {
+    pub fn is_enabled(&self) -> bool {
         self.enabled.unwrap_or(true)
     }
 }
@@ -229,7 +229,7 @@ impl Provider {
 /// The agents that there are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Agents {
+pub struct AgentsConfig {
     /// The one that answers.
     #[serde(deserialize_with = "values::section")]
     pub lead: AgentChoice,
@@ -252,10 +252,10 @@ pub struct AgentChoice {
 /// What needs the user's word.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Approval {
+pub struct ApprovalConfig {
     /// What has less risk than this runs without asking: none, low or medium.
     #[serde(deserialize_with = "values::level")]
-    pub auto_approve_level: Risk,
+    pub auto_approve_level: ToolRisk,
     /// A question that nobody answers for so many seconds is a no.
     #[serde(deserialize_with = "values::seconds")]
     pub timeout_seconds: u64,
@@ -265,10 +265,10 @@ pub struct Approval {
     pub never_approve: Vec<String>,
 }
 
-impl Default for Approval {
-    fn default() -> Approval {
-        Approval {
-            auto_approve_level: Risk::Medium,
+impl Default for ApprovalConfig {
+    fn default() -> ApprovalConfig {
+        ApprovalConfig {
+            auto_approve_level: ToolRisk::Medium,
             timeout_seconds: 300,
             always_approve: Vec::new(),
             never_approve: Vec::new(),
@@ -279,7 +279,7 @@ impl Default for Approval {
 /// What tools may reach.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Security {
+pub struct SecurityConfig {
     /// Whether shell and Python tools run in the sandbox. Where not, each of them asks every time.
     #[serde(deserialize_with = "values::plain")]
     pub sandbox_enabled: bool,
@@ -290,25 +290,25 @@ pub struct Security {
     pub allowed_hosts: Vec<String>,
 }
 
-impl Default for Security {
-    fn default() -> Security {
-        Security { sandbox_enabled: true, network_restricted: false, allowed_hosts: Vec::new() }
+impl Default for SecurityConfig {
+    fn default() -> SecurityConfig {
+        SecurityConfig { sandbox_enabled: true, network_restricted: false, allowed_hosts: Vec::new() }
     }
 }
 
 /// Tools of other programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Mcp {
+pub struct McpConfig {
     /// Servers of the Model Context Protocol, by name.
     #[serde(deserialize_with = "values::section")]
-    pub servers: BTreeMap<String, McpServer>,
+    pub servers: BTreeMap<String, McpServerConfig>,
 }
 
 /// A server of tools: a program, or an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct McpServer {
+pub struct McpServerConfig {
     /// Whether it is used; where nothing is said, it is.
     #[serde(deserialize_with = "values::plain")]
     pub enabled: Option<bool>,
@@ -349,32 +349,32 @@ impl fmt::Display for ConfigError {
 
 /// One file, read and found well-formed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Layer {
+pub struct ConfigLayer {
     file: String,
     value: Value,
 }
 
-impl Layer {
+impl ConfigLayer {
     /// Reads the text of a file; `file` is how errors name it.
     ///
     /// # Errors
     /// It is no YAML, names unknown keys, or has values of the wrong kind.
-    pub fn parse(file: &str, text: &str) -> Result<Layer, ConfigError> {
+    pub fn parse(file: &str, text: &str) -> Result<ConfigLayer, ConfigError> {
         let error = |place, what: String| ConfigError { file: file.to_owned(), place, what };
-        if text.len() > LONGEST {
-            return Err(error(None, format!("it is longer than {LONGEST} bytes")));
+        if text.len() > MAX_CONFIG_FILE_BYTES {
+            return Err(error(None, format!("it is longer than {MAX_CONFIG_FILE_BYTES} bytes")));
         }
         let said = |why: serde_saphyr::Error| {
             let place = why.location().map(|place| (place.line(), place.column())).filter(|place| place.0 > 0);
-            error(place, values::words(&why))
+            error(place, values::error_text(&why))
         };
         let empty = text.lines().all(|line| line.trim_start().starts_with('#') || line.trim().is_empty());
         if empty {
-            return Ok(Layer { file: file.to_owned(), value: Value::Object(serde_json::Map::new()) });
+            return Ok(ConfigLayer { file: file.to_owned(), value: Value::Object(serde_json::Map::new()) });
         }
-        text::yaml::typed_with::<Config>(text, values::strict()).map_err(said)?;
-        let value = text::yaml::typed_with::<Value>(text, values::strict()).map_err(said)?;
-        Ok(Layer { file: file.to_owned(), value })
+        text::yaml::typed_with::<AgentConfig>(text, values::strict_yaml_options()).map_err(said)?;
+        let value = text::yaml::typed_with::<Value>(text, values::strict_yaml_options()).map_err(said)?;
+        Ok(ConfigLayer { file: file.to_owned(), value })
     }
 }
 
@@ -383,23 +383,23 @@ impl Layer {
 ///
 /// # Errors
 /// What each file says is fine, but together they are not: a provider that is meant is not there, and the like.
-pub fn merge(layers: &[Layer]) -> Result<Config, ConfigError> {
-    let mut whole = Layer::parse("the default configuration", system::CONFIG)?.value;
+pub fn merge(layers: &[ConfigLayer]) -> Result<AgentConfig, ConfigError> {
+    let mut whole = ConfigLayer::parse("the default configuration", system::CONFIG)?.value;
     for layer in layers {
-        lay(&mut whole, &layer.value);
+        merge_values(&mut whole, &layer.value);
     }
     let file = layers.last().map_or("the default configuration", |layer| layer.file.as_str());
     let error = |what: String| ConfigError { file: file.to_owned(), place: None, what };
-    let config = serde_json::from_value::<Config>(whole).map_err(|why| error(why.to_string()))?;
-    config.check().map_err(error)?;
+    let config = serde_json::from_value::<AgentConfig>(whole).map_err(|why| error(why.to_string()))?;
+    config.validate().map_err(error)?;
     Ok(config)
 }
 
-fn lay(below: &mut Value, above: &Value) {
+fn merge_values(below: &mut Value, above: &Value) {
     match (below, above) {
         (Value::Object(below), Value::Object(above)) => {
             for (key, value) in above {
-                lay(below.entry(key.clone()).or_insert(Value::Null), value);
+                merge_values(below.entry(key.clone()).or_insert(Value::Null), value);
             }
         }
         // A name with nothing behind it, as of a section whose lines are all comments, says nothing.
@@ -408,16 +408,16 @@ fn lay(below: &mut Value, above: &Value) {
     }
 }
 
-impl Config {
+impl AgentConfig {
     /// Where a provider's model is to be had.
-    pub fn endpoint(&self, name: &str) -> Option<Endpoint> {
+    pub fn endpoint(&self, name: &str) -> Option<ModelEndpoint> {
         let provider = self.llm.providers.get(name)?;
-        let wire = provider.wire.unwrap_or(values::wire_of(name));
+        let wire = provider.wire.unwrap_or(values::default_wire_protocol(name));
         let near = || match (&provider.base_url, wire) {
             (Some(address), _) => is_local(address),
-            (None, wire) => wire == Wire::Ollama,
+            (None, wire) => wire == WireProtocol::Ollama,
         };
-        Some(Endpoint {
+        Some(ModelEndpoint {
             provider: name.to_owned(),
             wire,
             base_url: provider.base_url.clone(),
@@ -428,7 +428,7 @@ impl Config {
     }
 
     /// What must fit together across keys.
-    fn check(&self) -> Result<(), String> {
+    fn validate(&self) -> Result<(), String> {
         let llm = &self.llm;
         let known = |name: &str, at: &str| match llm.providers.contains_key(name) {
             true => Ok(()),
@@ -452,7 +452,7 @@ impl Config {
             }
         }
         for (name, provider) in &llm.providers {
-            if provider.enabled() && provider.model.trim().is_empty() {
+            if provider.is_enabled() && provider.model.trim().is_empty() {
                 return Err(format!("llm.providers.{name}.model is missing: name the model, or set enabled to false"));
             }
         }

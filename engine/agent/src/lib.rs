@@ -1,27 +1,27 @@
 //! The agent: what is asked of models and tools, and how it is decided. Plain data and pure decisions; the loop itself
 //! is in `session/runs.rs`, what it needs of the world in the host.
 
-pub mod address;
-pub mod argv;
-pub mod block;
-pub mod calls;
-pub mod catalog;
+pub mod agent_definition;
+pub mod agent_registry;
+pub mod approval_text;
 pub mod config;
-pub mod context;
-pub mod crew;
-pub mod definition;
-pub mod guarded;
-pub mod job;
 pub mod memory;
-pub mod model;
-pub mod names;
+pub mod model_call;
+pub mod model_context;
+pub mod name_suggestions;
 pub mod planner;
 pub mod policy;
-pub mod question;
-pub mod quote;
+pub mod policy_rule;
+pub mod prompt_quote;
+pub mod protected_writes;
 pub mod router;
-pub mod rule;
 pub mod schedule;
-pub mod schema;
+pub mod schema_limits;
 pub mod secrets;
-pub mod tool;
+pub mod shell_words;
+pub mod task_block;
+pub mod tool_call_parser;
+pub mod tool_catalog;
+pub mod tool_job;
+pub mod tool_spec;
+pub mod web_address;

@@ -1,55 +1,57 @@
 //! Memory: what was done before, kept as notes of the project that people can read and edit. Pure: files come as text,
 //! and what is to be written goes as text.
 
-pub mod consolidate;
+pub mod consolidation;
 pub mod experience;
 pub mod goal;
 pub mod insight;
-pub mod learn;
-pub mod log;
-pub mod outcome;
-pub mod shape;
-pub mod template;
+pub mod result_check;
+pub mod run_outcome;
+pub mod slots;
+pub mod task_log;
 pub mod trace;
+pub mod trace_extraction;
 
-use goal::Goal;
+use goal::ParsedGoal;
 use serde::{Deserialize, Serialize};
+use slots::SlotValues;
 use std::collections::BTreeMap;
-use template::Values;
-use trace::{FOLLOWS, TRACES, Trace};
+use trace::{AUTO_REPLAY_CONFIDENCE, RunTrace, TRACES_FOLDER};
 
 /// The folder of a project's memory.
-pub const FOLDER: &str = "memory";
+pub const MEMORY_FOLDER: &str = "memory";
 /// The folder in it of what holds for long.
-pub const LONG_TERM: &str = "long_term";
+pub const LONG_TERM_FOLDER: &str = "long_term";
 /// The folder of projects inside a volume.
-pub const PROJECTS: &str = "projects";
+pub const PROJECTS_FOLDER: &str = "projects";
 
 /// Whether a file belongs to the memory of its volume or of one of the projects in it.
 pub fn is_memory(path: &str) -> bool {
-    let below =
-        path.strip_prefix(PROJECTS).and_then(|rest| rest.strip_prefix('/')).and_then(|rest| rest.split_once('/'));
+    let below = path
+        .strip_prefix(PROJECTS_FOLDER)
+        .and_then(|rest| rest.strip_prefix('/'))
+        .and_then(|rest| rest.split_once('/'));
     let own = below.map_or(path, |(_, rest)| rest);
-    own.strip_prefix(FOLDER).is_some_and(|rest| rest.starts_with('/'))
+    own.strip_prefix(MEMORY_FOLDER).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// Where inside a folder of memory its files lie.
-pub const PLACES: [&str; 3] = ["", TRACES, log::FOLDER];
+pub const MEMORY_SUBFOLDERS: [&str; 3] = ["", TRACES_FOLDER, task_log::TASK_LOG_FOLDER];
 
 /// What is made of the memory of a volume, without a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Upkeep {
+pub enum MemoryMaintenance {
     /// What repeats and what has proved good becomes long-term notes; what is over goes.
     Consolidate,
     /// It is asked, and what it says is kept as a note.
-    Analyze(insight::Query),
+    Analyze(insight::MemoryQuery),
 }
 
 /// How a goal is to be reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum ReplayMode {
     /// By a trace that is sure enough, else by a model.
     #[default]
     Auto,
@@ -59,13 +61,13 @@ pub enum Mode {
     Follower,
 }
 
-impl Mode {
+impl ReplayMode {
     /// The mode of this name.
-    pub fn named(name: &str) -> Option<Mode> {
+    pub fn from_name(name: &str) -> Option<ReplayMode> {
         match name.to_lowercase().as_str() {
-            "auto" => Some(Mode::Auto),
-            "learner" => Some(Mode::Learner),
-            "follower" => Some(Mode::Follower),
+            "auto" => Some(ReplayMode::Auto),
+            "learner" => Some(ReplayMode::Learner),
+            "follower" => Some(ReplayMode::Follower),
             _ => None,
         }
     }
@@ -73,42 +75,42 @@ impl Mode {
 
 /// What of memory a run may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Recall {
+pub struct RecallOptions {
     /// How its goal is to be reached.
-    pub mode: Mode,
+    pub mode: ReplayMode,
     /// What the user does not want: paths of traces, ids of experiences.
     pub without: Vec<String>,
 }
 
 /// A trace, and where it lies in its volume.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Filed {
+pub struct StoredTrace {
     /// Its path.
     pub path: String,
     /// Its text, as it was read.
     pub text: String,
     /// It.
-    pub trace: Trace,
+    pub trace: RunTrace,
 }
 
 /// What a project remembers.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Memory {
+pub struct ProjectMemory {
     /// Its traces.
-    pub traces: Vec<Filed>,
+    pub traces: Vec<StoredTrace>,
     /// Its experiences.
-    pub entries: Vec<experience::Entry>,
+    pub entries: Vec<experience::ExperienceEntry>,
     /// What was done lately: the tasks of its session logs.
-    pub logged: Vec<log::Entry>,
+    pub logged: Vec<task_log::TaskLogEntry>,
     /// Files that cannot be read, and why.
     pub problems: Vec<String>,
     /// Experiences that a search by words and meaning has found for the goal in question, the best first.
-    pub near: Vec<Near>,
+    pub near: Vec<ExperienceMatch>,
 }
 
 /// An experience that a search has found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Near {
+pub struct ExperienceMatch {
     /// Its id.
     pub id: String,
     /// How well it fits, 0 to about 1; to be compared among those of one search.
@@ -119,11 +121,11 @@ pub struct Near {
 
 /// A trace that fits a goal.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fitting {
+pub struct TraceMatch {
     /// Which, among those of the memory.
     pub at: usize,
     /// The values that it gets.
-    pub values: Values,
+    pub values: SlotValues,
     /// How sure it is.
     pub confidence: f64,
     /// Why it fits: a sentence.
@@ -131,103 +133,104 @@ pub struct Fitting {
 }
 
 /// The folder in which memory is kept for work at this note: the project's, where the note lies in one.
-pub fn folder(note: Option<&str>) -> String {
+pub fn memory_folder(note: Option<&str>) -> String {
     let mut parts = note.unwrap_or_default().split('/');
     match (parts.next(), parts.next(), parts.next()) {
-        (Some(PROJECTS), Some(name), Some(_)) => format!("{PROJECTS}/{name}/{FOLDER}"),
-        _ => FOLDER.to_owned(),
+        (Some(PROJECTS_FOLDER), Some(name), Some(_)) => format!("{PROJECTS_FOLDER}/{name}/{MEMORY_FOLDER}"),
+        _ => MEMORY_FOLDER.to_owned(),
     }
 }
 
 /// The folders in which is looked for it.
-pub fn folders(note: Option<&str>) -> Vec<String> {
-    let own = folder(note);
-    if own == FOLDER { vec![own] } else { vec![own, FOLDER.to_owned()] }
+pub fn memory_folders(note: Option<&str>) -> Vec<String> {
+    let own = memory_folder(note);
+    if own == MEMORY_FOLDER { vec![own] } else { vec![own, MEMORY_FOLDER.to_owned()] }
 }
 
 /// Whether a path is that of a note of experiences.
-pub fn is_log(path: &str) -> bool {
-    is_memory(path) && path.ends_with(&format!("/{}", experience::LOG))
+pub fn is_experience_log(path: &str) -> bool {
+    is_memory(path) && path.ends_with(&format!("/{}", experience::EXPERIENCE_LOG_FILE))
 }
 
 /// Whether a path is that of a trace.
 pub fn is_trace(path: &str) -> bool {
-    path.ends_with(".md") && path.contains(&format!("{FOLDER}/{TRACES}/"))
+    path.ends_with(".md") && path.contains(&format!("{MEMORY_FOLDER}/{TRACES_FOLDER}/"))
 }
 
-impl Memory {
+impl ProjectMemory {
     /// Of these files: path inside the volume, and text.
-    pub fn read(files: impl IntoIterator<Item = (String, String)>) -> Memory {
-        let mut memory = Memory::default();
+    pub fn from_files(files: impl IntoIterator<Item = (String, String)>) -> ProjectMemory {
+        let mut memory = ProjectMemory::default();
         for (path, text) in files {
             if is_trace(&path) {
-                match Trace::parse(&text) {
-                    Ok(trace) => memory.traces.push(Filed { path, text, trace }),
+                match RunTrace::parse(&text) {
+                    Ok(trace) => memory.traces.push(StoredTrace { path, text, trace }),
                     Err(why) => memory.problems.push(format!("{why}: {path}")),
                 }
-            } else if path.ends_with(&format!("{FOLDER}/{}", experience::LOG)) {
-                memory.entries.extend(experience::entries(&path, &text, &mut memory.problems));
-            } else if log::is_log(&path) {
-                memory.logged.extend(log::entries(&path, &text, &mut memory.problems));
+            } else if path.ends_with(&format!("{MEMORY_FOLDER}/{}", experience::EXPERIENCE_LOG_FILE)) {
+                memory.entries.extend(experience::parse_entries(&path, &text, &mut memory.problems));
+            } else if task_log::is_task_log(&path) {
+                memory.logged.extend(task_log::parse_entries(&path, &text, &mut memory.problems));
             }
         }
         memory
     }
 
     /// Whether an experience has this id, or a trace this path.
-    pub fn knows(&self, name: &str) -> bool {
+    pub fn contains_item(&self, name: &str) -> bool {
         self.traces.iter().any(|filed| filed.path == name)
             || self.entries.iter().any(|entry| entry.experience.experience_id == name)
     }
 
     /// The traces that fit a goal, the surest first. `tools`: by name, what they are known by now.
-    pub fn fitting(
+    pub fn matching_traces(
         &self,
         goal: &str,
         note: Option<&str>,
         agent: &str,
         tools: &BTreeMap<String, String>,
-    ) -> Vec<Fitting> {
-        let goal = Goal::read(goal);
-        let mut found: Vec<Fitting> = Vec::new();
+    ) -> Vec<TraceMatch> {
+        let goal = ParsedGoal::parse(goal);
+        let mut found: Vec<TraceMatch> = Vec::new();
         for (at, filed) in self.traces.iter().enumerate() {
             let trace = &filed.trace;
             if trace.known.agent != agent || trace.changed_tool(tools).is_some() {
                 continue;
             }
-            let Ok(values) = trace.fits(&goal, note) else { continue };
+            let Ok(values) = trace.match_goal(&goal, note) else { continue };
             let confidence = trace.confidence();
             let said: Vec<String> = values.iter().map(|(name, (_, text))| format!("{name} = {text}")).collect();
             let with = if said.is_empty() { String::new() } else { format!(" with {}", said.join(", ")) };
             let (good, all) = (trace.known.verified_count, trace.known.usage_count);
             let why =
                 format!("the same goal{with}; {good} of {all} replays were good, so {:.0} % sure", confidence * 100.0);
-            found.push(Fitting { at, values, confidence, why });
+            found.push(TraceMatch { at, values, confidence, why });
         }
         found.sort_by(|one, other| other.confidence.total_cmp(&one.confidence));
         found
     }
 
     /// The trace to replay for a goal, if there is one.
-    pub fn chosen(
+    pub fn choose_trace(
         &self,
         goal: &str,
         note: Option<&str>,
         agent: &str,
         tools: &BTreeMap<String, String>,
-        recall: &Recall,
-    ) -> Option<Fitting> {
-        if recall.mode == Mode::Learner {
+        recall: &RecallOptions,
+    ) -> Option<TraceMatch> {
+        if recall.mode == ReplayMode::Learner {
             return None;
         }
-        let mut found = self.fitting(goal, note, agent, tools);
+        let mut found = self.matching_traces(goal, note, agent, tools);
         found.retain(|fitting| {
             let wanted = self.traces.get(fitting.at).is_some_and(|filed| !recall.without.contains(&filed.path));
-            wanted && (recall.mode == Mode::Follower || fitting.confidence > FOLLOWS)
+            wanted && (recall.mode == ReplayMode::Follower || fitting.confidence > AUTO_REPLAY_CONFIDENCE)
         });
         // Two that would do different things: nobody can say which is meant.
-        let calls =
-            |fitting: &Fitting| self.traces.get(fitting.at).map(|filed| filed.trace.calls(&fitting.values, &[]));
+        let calls = |fitting: &TraceMatch| {
+            self.traces.get(fitting.at).map(|filed| filed.trace.predicted_calls(&fitting.values, &[]))
+        };
         let first = found.first()?;
         let alike = found.iter().all(|other| calls(other) == calls(first));
         (alike || found.len() == 1).then(|| found.swap_remove(0))
@@ -240,10 +243,10 @@ mod tests {
 
     #[test]
     fn memory_lies_with_its_project() {
-        assert_eq!(folder(None), "memory");
-        assert_eq!(folder(Some("plan.md")), "memory");
-        assert_eq!(folder(Some("projects/fft/notes/plan.md")), "projects/fft/memory");
-        assert_eq!(folders(Some("projects/fft/plan.md")), ["projects/fft/memory", "memory"]);
+        assert_eq!(memory_folder(None), "memory");
+        assert_eq!(memory_folder(Some("plan.md")), "memory");
+        assert_eq!(memory_folder(Some("projects/fft/notes/plan.md")), "projects/fft/memory");
+        assert_eq!(memory_folders(Some("projects/fft/plan.md")), ["projects/fft/memory", "memory"]);
         assert!(is_memory("projects/fft/memory/memory_log.md") && is_memory("memory/traces/a.md"));
         assert!(!is_memory("memory.md") && !is_memory("notes/memory/a.md") && !is_memory("projects/memory/a.md"));
         assert!(is_trace("projects/fft/memory/traces/a.md") && !is_trace("memory/a.md"));

@@ -1,28 +1,28 @@
 //! The planner: a goal becomes tasks that need one another. By rules, where the goal says so itself; by a model, which
 //! calls a tool of a fixed form; what either says is checked the same way.
 
-use crate::block::{self, TaskBlock};
-use crate::quote;
-use crate::tool::{Permissions, Risk, Source, ToolSpec};
+use crate::prompt_quote;
+use crate::task_block::{self, TaskBlock};
+use crate::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
 /// The tool that a plan is called by.
-pub const PLAN: &str = "plan";
+pub const PLAN_TOOL: &str = "plan";
 /// The tool by which it is said who does which tasks.
-pub const ASSIGN: &str = "assign";
+pub const ASSIGN_TOOL: &str = "assign";
 /// What a model is told that is to say so.
-pub const WHO: &str = "You decide which agent does which task of a plan, by what each agent is good for. You do none \
+pub const ASSIGN_PROMPT: &str = "You decide which agent does which task of a plan, by what each agent is good for. You do none \
                        of the tasks yourself. Call the tool `assign` once, with every task in it.";
 /// Of a task's goal so many bytes are shown where it is asked who does it.
-const SHOWN: usize = 500;
+const MAX_SHOWN_GOAL_BYTES: usize = 500;
 /// Rules make at most so many tasks.
-const MOST: usize = 20;
+const MAX_RULE_PLANNED_TASKS: usize = 20;
 
 /// An agent that a plan wants and that is not there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, serde::Serialize)]
-pub struct Wanted {
+pub struct ProposedAgent {
     /// Its name: small letters, digits, `-`.
     pub name: String,
     /// What it is good for.
@@ -34,29 +34,29 @@ pub struct Wanted {
 /// A plan.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct Plan {
+pub struct TaskPlan {
     /// The name of the project: small letters, digits, `_`.
     pub project: String,
     /// What is to be done.
     pub tasks: Vec<TaskBlock>,
     /// Agents that are to be made for it.
-    pub agents: Vec<Wanted>,
+    pub agents: Vec<ProposedAgent>,
 }
 
 /// The tool as a model sees it.
-pub fn tool() -> ToolSpec {
+pub fn plan_tool() -> ToolSpec {
     let name = json!({"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,47}$"});
     // People give tasks ids of their own, and classes of Python are agents, too.
     let word = json!({"type": "string", "pattern": "^[^\\s]{1,60}$"});
     let words = json!({"type": "array", "maxItems": 20, "items": {"type": "string", "maxLength": 500}});
     ToolSpec {
-        name: PLAN.to_owned(),
+        name: PLAN_TOOL.to_owned(),
         description: "Give the plan: the tasks into which the goal is split, each small enough for one agent. A task \
                       begins once those that it needs are done; those that need nothing of each other go side by side."
             .to_owned(),
         parameters: json!({"type": "object", "additionalProperties": false, "required": ["tasks"], "properties": {
             "project": {"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,47}$", "description": "A short name"},
-            "tasks": {"type": "array", "minItems": 1, "maxItems": block::MOST, "items": {"type": "object",
+            "tasks": {"type": "array", "minItems": 1, "maxItems": task_block::MAX_PLAN_TASKS, "items": {"type": "object",
                 "additionalProperties": false, "required": ["id", "goal"], "properties": {
                     "id": word,
                     "goal": {"type": "string", "minLength": 1, "maxLength": 10000},
@@ -72,10 +72,10 @@ pub fn tool() -> ToolSpec {
                     "name": name, "description": {"type": "string", "maxLength": 500},
                     "prompt": {"type": "string", "minLength": 1, "maxLength": 8000}}},
                 "description": "Only where no agent that there is fits"}}}),
-        risk: Risk::None,
-        permissions: Permissions::default(),
+        risk: ToolRisk::None,
+        permissions: ToolPermissions::default(),
         idempotent: true,
-        source: Source::BuiltIn,
+        source: ToolSource::BuiltIn,
     }
 }
 
@@ -83,31 +83,31 @@ pub fn tool() -> ToolSpec {
 pub fn assign_tool() -> ToolSpec {
     let word = json!({"type": "string", "pattern": "^[^\\s]{1,60}$"});
     ToolSpec {
-        name: ASSIGN.to_owned(),
+        name: ASSIGN_TOOL.to_owned(),
         description: "Say for each task which of the agents does it: the one that is good for it.".to_owned(),
         parameters: json!({"type": "object", "additionalProperties": false, "required": ["tasks"], "properties": {
-            "tasks": {"type": "array", "minItems": 1, "maxItems": block::MOST, "items": {"type": "object",
+            "tasks": {"type": "array", "minItems": 1, "maxItems": task_block::MAX_PLAN_TASKS, "items": {"type": "object",
                 "additionalProperties": false, "required": ["task", "agent"], "properties": {
                     "task": word, "agent": word}}}}}),
-        risk: Risk::None,
-        permissions: Permissions::default(),
+        risk: ToolRisk::None,
+        permissions: ToolPermissions::default(),
         idempotent: true,
-        source: Source::BuiltIn,
+        source: ToolSource::BuiltIn,
     }
 }
 
 /// The question who does these tasks, of these agents.
-pub fn who<'a>(tasks: impl Iterator<Item = &'a TaskBlock>, agents: &str) -> String {
+pub fn assignment_prompt<'a>(tasks: impl Iterator<Item = &'a TaskBlock>, agents: &str) -> String {
     let line = |task: &TaskBlock| {
-        let goal = &task.goal[..task.goal.floor_char_boundary(SHOWN)];
-        format!("- {}: {}", task.id, quote::inline(goal, SHOWN))
+        let goal = &task.goal[..task.goal.floor_char_boundary(MAX_SHOWN_GOAL_BYTES)];
+        format!("- {}: {}", task.id, prompt_quote::quote_inline(goal, MAX_SHOWN_GOAL_BYTES))
     };
     let tasks: Vec<String> = tasks.map(line).collect();
     format!("Tasks:\n{}\n\nAgents: {agents}.", tasks.join("\n"))
 }
 
 /// Who was said to do which task, in the order in which it was said.
-pub fn assigned(arguments: &Map<String, Value>) -> Vec<(&str, &str)> {
+pub fn parse_assignments(arguments: &Map<String, Value>) -> Vec<(&str, &str)> {
     let pairs = arguments.get("tasks").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     pairs.iter().filter_map(|pair| Some((pair.get("task")?.as_str()?, pair.get("agent")?.as_str()?))).collect()
 }
@@ -116,9 +116,9 @@ pub fn assigned(arguments: &Map<String, Value>) -> Vec<(&str, &str)> {
 ///
 /// # Errors
 /// A sentence: what of it cannot be carried out.
-pub fn read(arguments: &Map<String, Value>, tools: &BTreeSet<String>) -> Result<Plan, String> {
-    let plan: Plan = serde_json::from_value(Value::Object(arguments.clone())).map_err(|error| error.to_string())?;
-    block::order(&plan.tasks, tools)?;
+pub fn parse_plan(arguments: &Map<String, Value>, tools: &BTreeSet<String>) -> Result<TaskPlan, String> {
+    let plan: TaskPlan = serde_json::from_value(Value::Object(arguments.clone())).map_err(|error| error.to_string())?;
+    task_block::execution_order(&plan.tasks, tools)?;
     Ok(plan)
 }
 
@@ -132,16 +132,16 @@ pub fn slug(text: &str) -> String {
         .chars()
         .map(|c| if c.is_alphanumeric() { c } else { ' ' })
         .collect();
-    let words: Vec<&str> = plain.split_whitespace().filter(|word| !LITTLE.contains(word)).take(4).collect();
+    let words: Vec<&str> = plain.split_whitespace().filter(|word| !SLUG_STOP_WORDS.contains(word)).take(4).collect();
     let name: String = words.join("_").chars().take(40).collect();
     if name.is_empty() { "project".to_owned() } else { name }
 }
 
 /// Words that say little of what a text is about.
-const LITTLE: [&str; 10] = ["the", "a", "an", "of", "for", "and", "to", "in", "please", "with"];
+const SLUG_STOP_WORDS: [&str; 10] = ["the", "a", "an", "of", "for", "and", "to", "in", "please", "with"];
 
 /// The item of a list in a line: its words, and whether it is numbered.
-fn item(line: &str) -> Option<(&str, bool)> {
+fn parse_list_item(line: &str) -> Option<(&str, bool)> {
     let line = line.trim();
     if let Some(rest) = line.strip_prefix("- ").or_else(|| line.strip_prefix("* ")).or_else(|| line.strip_prefix("• "))
     {
@@ -155,10 +155,10 @@ fn item(line: &str) -> Option<(&str, bool)> {
 }
 
 /// Words at which one thing ends and the next begins.
-const BREAKS: [&str; 6] = [", and then ", " and then ", "; then ", ", then ", "; ", ", after that "];
+const TASK_SEPARATORS: [&str; 6] = [", and then ", " and then ", "; then ", ", then ", "; ", ", after that "];
 
 /// Where a sentence ends: a stop that a space and a capital follow.
-fn sentences(text: &str) -> Vec<&str> {
+fn split_sentences(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut from = 0;
     for (at, stop) in text.match_indices(['.', '!', '\n']) {
@@ -178,14 +178,14 @@ fn sentences(text: &str) -> Vec<&str> {
 
 /// The tasks of which a goal says itself that they are several; one task where it does not. `listed`: whether it is a
 /// list, so that nobody need ask a model what the tasks are.
-pub fn by_rules(goal: &str) -> (Vec<TaskBlock>, bool) {
-    let lines: Vec<(&str, bool)> = goal.lines().filter_map(item).take(MOST).collect();
+pub fn plan_by_rules(goal: &str) -> (Vec<TaskBlock>, bool) {
+    let lines: Vec<(&str, bool)> = goal.lines().filter_map(parse_list_item).take(MAX_RULE_PLANNED_TASKS).collect();
     let listed = lines.len() > 1;
     let parts: Vec<(String, bool)> = if listed {
         lines.into_iter().map(|(words, numbered)| (words.to_owned(), numbered)).collect()
     } else {
-        let mut parts: Vec<String> = sentences(goal).into_iter().map(str::to_owned).collect();
-        for word in BREAKS {
+        let mut parts: Vec<String> = split_sentences(goal).into_iter().map(str::to_owned).collect();
+        for word in TASK_SEPARATORS {
             parts = parts.iter().flat_map(|part| part.split(word).map(str::to_owned).collect::<Vec<_>>()).collect();
         }
         parts.into_iter().map(|part| (part, true)).collect()
@@ -196,7 +196,7 @@ pub fn by_rules(goal: &str) -> (Vec<TaskBlock>, bool) {
         let lower = words.to_lowercase();
         let then = ["then ", "after that ", "finally "].iter().find(|word| lower.starts_with(*word));
         let words = then.map_or(words, |word| words.get(word.len()..).unwrap_or(words).trim_start_matches([',', ' ']));
-        if words.is_empty() || tasks.len() == MOST {
+        if words.is_empty() || tasks.len() == MAX_RULE_PLANNED_TASKS {
             continue;
         }
         let mut letters = words.chars();
@@ -218,7 +218,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn split(goal: &str) -> Vec<(String, Vec<String>)> {
-        by_rules(goal).0.into_iter().map(|task| (task.goal, task.needs)).collect()
+        plan_by_rules(goal).0.into_iter().map(|task| (task.goal, task.needs)).collect()
     }
 
     fn expected(tasks: &[(&str, &[&str])]) -> Vec<(String, Vec<String>)> {
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(split(goal), expected(tasks));
         let goal = "Do this:\n- test the page\n- write the docs\n- then deploy it";
         let tasks: &[(&str, &[&str])] = &[("Test the page", &[]), ("Write the docs", &[]), ("Deploy it", &["t2"])];
-        assert_eq!((split(goal), by_rules(goal).1), (expected(tasks), true));
+        assert_eq!((split(goal), plan_by_rules(goal).1), (expected(tasks), true));
         let goal = "1. Make a\n2) Make b";
         assert_eq!(split(goal), expected(&[("Make a", &[]), ("Make b", &["t1"])]));
         assert_eq!(
@@ -255,8 +255,8 @@ mod tests {
         let good = object(json!({"project": "x", "tasks": [
             {"id": "a", "goal": "A", "tools_required": ["shell"], "mode": "learner", "inputs": {"n": 1}},
             {"id": "b", "goal": "B", "needs": ["a"], "agent": "qa", "priority": 70}]}));
-        assert_eq!(crate::calls::check(&tool(), &good), Ok(()));
-        let plan = read(&good, &tools).expect("read");
+        assert_eq!(crate::tool_call_parser::check_arguments(&plan_tool(), &good), Ok(()));
+        let plan = parse_plan(&good, &tools).expect("read");
         assert_eq!((plan.tasks[1].needs.len(), plan.tasks[0].priority, plan.tasks[1].priority), (1, 50, 70));
         for wrong in [
             json!({"tasks": []}),
@@ -265,18 +265,18 @@ mod tests {
             json!({"tasks": [{"id": "a", "goal": "x", "mode": "dreamer"}]}),
             json!({"tasks": [{"id": "a", "goal": "x"}], "approve": ["shell"]}),
         ] {
-            assert!(crate::calls::check(&tool(), &object(wrong.clone())).is_err(), "{wrong}");
+            assert!(crate::tool_call_parser::check_arguments(&plan_tool(), &object(wrong.clone())).is_err(), "{wrong}");
         }
         let circle =
             json!({"tasks": [{"id": "a", "goal": "A", "needs": ["b"]}, {"id": "b", "goal": "B", "needs": ["a"]}]});
-        assert!(read(&object(circle), &tools).is_err_and(|why| why.contains("circle")));
+        assert!(parse_plan(&object(circle), &tools).is_err_and(|why| why.contains("circle")));
     }
 
     proptest! {
         #[test]
         fn whatever_is_asked_gives_a_plan_that_holds(goal in "(\\PC|- |1\\. |, then | and then |\\. |\n|İ){0,60}") {
-            let (tasks, _) = by_rules(&goal);
-            prop_assert!(tasks.is_empty() || block::order(&tasks, &BTreeSet::new()).is_ok());
+            let (tasks, _) = plan_by_rules(&goal);
+            prop_assert!(tasks.is_empty() || task_block::execution_order(&tasks, &BTreeSet::new()).is_ok());
         }
     }
 }

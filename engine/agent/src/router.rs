@@ -5,27 +5,27 @@
 //! the agent's own provider, the first rule that fits, one on this machine, the default, the fallback chain. A
 //! provider that is known to be slower than the target is passed over where another is left.
 
-mod when;
+mod condition;
 
-use crate::config::{Config, Price};
-use crate::model::Endpoint;
+use crate::config::{AgentConfig, ModelPrice};
+use crate::model_call::ModelEndpoint;
+pub use condition::RoutingCondition;
 use std::collections::{BTreeMap, VecDeque};
-pub use when::When;
 
 /// An answer longer than so many tokens is a large one.
-const LARGE_ANSWER: u32 = 4_096;
+const LARGE_ANSWER_TOKENS: u32 = 4_096;
 /// A request longer than so many tokens is a large one.
-const LARGE_REQUEST: u64 = 32_000;
+const LARGE_REQUEST_TOKENS: u64 = 32_000;
 /// An answer is taken to be so long where no limit is set, in tokens.
-const USUAL_ANSWER: u64 = 1_024;
+const DEFAULT_ANSWER_TOKENS: u64 = 1_024;
 /// So many latencies of a model are remembered.
-const REMEMBERED: usize = 21;
+const MAX_LATENCY_SAMPLES: usize = 21;
 /// So much of a prompt is looked at, in bytes.
-const LOOKED_AT: usize = 64 * 1024;
+const MAX_CLASSIFIED_PROMPT_BYTES: usize = 64 * 1024;
 
 /// What a request is like.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Features {
+pub struct RequestFeatures {
     /// Tokens of the whole request, estimated.
     pub tokens: u64,
     /// How hard it is, 0 to 1.
@@ -39,18 +39,18 @@ pub struct Features {
 }
 
 /// Tokens of a text, estimated: four bytes each.
-pub fn tokens(text: &str) -> u64 {
+pub fn estimate_prompt_tokens(text: &str) -> u64 {
     (text.len() as u64).div_ceil(4)
 }
 
-impl Features {
-    /// Of the user's words `prompt` in a request of `tokens`, that offers `tools` and whose answer may have
+impl RequestFeatures {
+    /// Of the user's words `prompt` in a request of `estimate_prompt_tokens`, that offers `tools` and whose answer may have
     /// `max_tokens`.
-    pub fn of(prompt: &str, tokens: u64, tools: usize, max_tokens: Option<u32>) -> Features {
-        let large = tokens > LARGE_REQUEST || max_tokens.is_some_and(|most| most > LARGE_ANSWER);
-        let prompt = prompt.get(..prompt.floor_char_boundary(LOOKED_AT)).unwrap_or_default();
+    pub fn from_request(prompt: &str, tokens: u64, tools: usize, max_tokens: Option<u32>) -> RequestFeatures {
+        let large = tokens > LARGE_REQUEST_TOKENS || max_tokens.is_some_and(|most| most > LARGE_ANSWER_TOKENS);
+        let prompt = prompt.get(..prompt.floor_char_boundary(MAX_CLASSIFIED_PROMPT_BYTES)).unwrap_or_default();
         let code = asks_for_code(prompt);
-        Features { tokens, complexity: complexity(prompt, code), code, large, tools: tools as u64 }
+        RequestFeatures { tokens, complexity: estimate_complexity(prompt, code), code, large, tools: tools as u64 }
     }
 }
 
@@ -61,7 +61,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 }
 
 fn asks_for_code(prompt: &str) -> bool {
-    const WORDS: &[&str] = &[
+    const CODE_REQUEST_WORDS: &[&str] = &[
         "api",
         "bug",
         "cell",
@@ -93,12 +93,14 @@ fn asks_for_code(prompt: &str) -> bool {
         "typescript",
         "unittest",
     ];
-    prompt.contains("```") || prompt.contains("def ") || words(prompt).any(|word| WORDS.contains(&word.as_str()))
+    prompt.contains("```")
+        || prompt.contains("def ")
+        || words(prompt).any(|word| CODE_REQUEST_WORDS.contains(&word.as_str()))
 }
 
 /// A guess from what can be counted: how long it is, how many things it asks for, and words of hard work.
-fn complexity(prompt: &str, code: bool) -> f64 {
-    const HARD: &[&str] = &[
+fn estimate_complexity(prompt: &str, code: bool) -> f64 {
+    const HARD_WORK_WORDS: &[&str] = &[
         "analyse",
         "analyze",
         "architecture",
@@ -127,7 +129,7 @@ fn complexity(prompt: &str, code: bool) -> f64 {
     let (mut count, mut hard) = (0_u32, 0_u32);
     for word in words(prompt) {
         count += 1;
-        hard += u32::from(HARD.contains(&word.as_str()));
+        hard += u32::from(HARD_WORK_WORDS.contains(&word.as_str()));
     }
     let begins = |line: &&str| {
         let line = line.trim_start();
@@ -143,20 +145,20 @@ fn complexity(prompt: &str, code: bool) -> f64 {
 
 /// What is known of one provider at the time of asking.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Known {
+pub struct ProviderStatus {
     /// Why it cannot be asked, such as a missing key; `None`: it can.
     pub barred: Option<String>,
     /// What the price list says; the configuration's own price goes before it.
-    pub price: Option<Price>,
+    pub price: Option<ModelPrice>,
     /// How long an answer took of late, the median, in milliseconds.
     pub latency: Option<u64>,
 }
 
 /// What the choice depends on beside the configuration.
 #[derive(Clone, Debug, Default)]
-pub struct Situation {
+pub struct RoutingContext {
     /// What is known of providers, by name. Of one that is not named nothing is known.
-    pub known: BTreeMap<String, Known>,
+    pub providers: BTreeMap<String, ProviderStatus>,
     /// The provider that the agent always asks.
     pub wanted: Option<String>,
     /// Those that did not answer this request, with their reason.
@@ -167,18 +169,18 @@ pub struct Situation {
 
 /// Who is asked, and why.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Decision {
+pub struct RoutingDecision {
     /// Who.
-    pub endpoint: Endpoint,
+    pub endpoint: ModelEndpoint,
     /// Why, in words.
     pub reason: String,
     /// What the request will cost at most, US dollars; `None`: the price is not known.
     pub cost: Option<f64>,
 }
 
-impl Decision {
+impl RoutingDecision {
     /// As it is kept in a step of a run.
-    pub fn route(&self) -> String {
+    pub fn describe_route(&self) -> String {
         format!("{}/{}: {}", self.endpoint.provider, self.endpoint.model, self.reason)
     }
 }
@@ -187,21 +189,25 @@ impl Decision {
 ///
 /// # Errors
 /// A sentence that says of each provider why it is not: nobody can be asked.
-pub fn route(config: &Config, features: &Features, situation: &Situation) -> Result<Decision, String> {
+pub fn choose_provider(
+    config: &AgentConfig,
+    features: &RequestFeatures,
+    situation: &RoutingContext,
+) -> Result<RoutingDecision, String> {
     let llm = &config.llm;
     let mut left_out: Vec<(&str, String)> = Vec::new();
-    let mut open: Vec<(&str, Endpoint, Option<f64>)> = Vec::new();
+    let mut open: Vec<(&str, ModelEndpoint, Option<f64>)> = Vec::new();
     for (name, provider) in &llm.providers {
-        if !provider.enabled() {
+        if !provider.is_enabled() {
             continue;
         }
         let Some(endpoint) = config.endpoint(name) else { continue };
-        let known = situation.known.get(name);
+        let known = situation.providers.get(name);
         let price = match endpoint.local {
-            true => Some(Price { input: 0.0, output: 0.0 }),
+            true => Some(ModelPrice { input: 0.0, output: 0.0 }),
             false => provider.price.or(known.and_then(|known| known.price)),
         };
-        let answer = provider.max_tokens.map_or(USUAL_ANSWER, u64::from);
+        let answer = provider.max_tokens.map_or(DEFAULT_ANSWER_TOKENS, u64::from);
         let cost = price.map(|price| price.of(features.tokens, answer));
         let over = |limit: Option<f64>, spent: f64| {
             limit.zip(cost).filter(|(limit, cost)| *cost > 0.0 && spent + cost > *limit)
@@ -222,9 +228,9 @@ pub fn route(config: &Config, features: &Features, situation: &Situation) -> Res
             None => open.push((name, endpoint, cost)),
         }
     }
-    let slow = slow_ones(llm.latency_target, &open, situation);
-    let (name, mut reason) =
-        choose(config, features, situation, &open, &slow).ok_or_else(|| nobody(config, &left_out))?;
+    let slow = slow_providers(llm.latency_target, &open, situation);
+    let (name, mut reason) = apply_routing_rules(config, features, situation, &open, &slow)
+        .ok_or_else(|| no_provider_message(config, &left_out))?;
     // What would have been chosen otherwise and was not is part of the reason.
     for (tried, why) in &situation.tried {
         reason.push_str(&format!("; {tried} did not answer: {}", why.trim_end_matches('.')));
@@ -238,21 +244,21 @@ pub fn route(config: &Config, features: &Features, situation: &Situation) -> Res
         }
     }
     let (_, endpoint, cost) =
-        open.into_iter().find(|(open, ..)| *open == name).ok_or_else(|| nobody(config, &left_out))?;
+        open.into_iter().find(|(open, ..)| *open == name).ok_or_else(|| no_provider_message(config, &left_out))?;
     if cost.is_none() && (llm.cost_limit.is_some() || llm.request_cost_limit.is_some()) {
         reason.push_str("; its price is not known, so no limit of cost holds");
     }
-    Ok(Decision { endpoint, reason, cost })
+    Ok(RoutingDecision { endpoint, reason, cost })
 }
 
 /// Those that are known to be slower than the target, unless all are.
-fn slow_ones<'a>(
+fn slow_providers<'a>(
     target: Option<u64>,
-    open: &[(&'a str, Endpoint, Option<f64>)],
-    situation: &Situation,
+    open: &[(&'a str, ModelEndpoint, Option<f64>)],
+    situation: &RoutingContext,
 ) -> Vec<(&'a str, u64)> {
     let Some(target) = target else { return Vec::new() };
-    let took = |name: &str| situation.known.get(name).and_then(|known| known.latency);
+    let took = |name: &str| situation.providers.get(name).and_then(|known| known.latency);
     let slow: Vec<(&str, u64)> = open
         .iter()
         .filter_map(|(name, ..)| took(name).filter(|took| *took > target).map(|took| (*name, took)))
@@ -260,11 +266,11 @@ fn slow_ones<'a>(
     if slow.len() == open.len() { Vec::new() } else { slow }
 }
 
-fn choose<'a>(
-    config: &'a Config,
-    features: &Features,
-    situation: &'a Situation,
-    open: &[(&'a str, Endpoint, Option<f64>)],
+fn apply_routing_rules<'a>(
+    config: &'a AgentConfig,
+    features: &RequestFeatures,
+    situation: &'a RoutingContext,
+    open: &[(&'a str, ModelEndpoint, Option<f64>)],
     slow: &[(&'a str, u64)],
 ) -> Option<(&'a str, String)> {
     let llm = &config.llm;
@@ -272,13 +278,13 @@ fn choose<'a>(
     if let Some(name) = situation.wanted.as_deref().and_then(find) {
         return Some((name, "the agent's own provider".to_owned()));
     }
-    let mut rules: Vec<(usize, &crate::config::Rule)> = llm.rules.iter().enumerate().collect();
+    let mut rules: Vec<(usize, &crate::config::RoutingRule)> = llm.rules.iter().enumerate().collect();
     rules.sort_by_key(|(at, rule)| (std::cmp::Reverse(rule.priority), *at));
     for (_, rule) in rules {
         if rule.when.holds(features)
             && let Some(name) = find(&rule.provider)
         {
-            return Some((name, format!("rule “{}”: {}", rule.when.text(), rule.when.facts(features))));
+            return Some((name, format!("rule “{}”: {}", rule.when.text(), rule.when.describe_features(features))));
         }
     }
     let quick = |name: &str| slow.iter().all(|(slow, _)| *slow != name);
@@ -300,7 +306,7 @@ fn choose<'a>(
     Some((name, format!("{why}{}", passed(name))))
 }
 
-fn nobody(config: &Config, left_out: &[(&str, String)]) -> String {
+fn no_provider_message(config: &AgentConfig, left_out: &[(&str, String)]) -> String {
     let llm = &config.llm;
     let meant = |name: &str| {
         name == llm.default_provider
@@ -312,7 +318,7 @@ fn nobody(config: &Config, left_out: &[(&str, String)]) -> String {
         .filter(|(name, _)| meant(name))
         .map(|(name, why)| format!("{name}: {}", why.trim_end_matches('.')))
         .collect();
-    if llm.providers.get(&llm.default_provider).is_some_and(|provider| !provider.enabled()) {
+    if llm.providers.get(&llm.default_provider).is_some_and(|provider| !provider.is_enabled()) {
         said.push(format!("{} is switched off", llm.default_provider));
     }
     if said.is_empty() {
@@ -323,22 +329,22 @@ fn nobody(config: &Config, left_out: &[(&str, String)]) -> String {
 
 /// How long models took of late.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Latencies {
+pub struct ProviderLatencies {
     took: BTreeMap<String, VecDeque<u64>>,
 }
 
-impl Latencies {
+impl ProviderLatencies {
     /// A model of this provider took so many milliseconds for a whole answer.
-    pub fn record(&mut self, provider: &str, milliseconds: u64) {
+    pub fn record_latency(&mut self, provider: &str, milliseconds: u64) {
         let took = self.took.entry(provider.to_owned()).or_default();
         took.push_back(milliseconds);
-        while took.len() > REMEMBERED {
+        while took.len() > MAX_LATENCY_SAMPLES {
             took.pop_front();
         }
     }
 
     /// The median of the last answers, milliseconds.
-    pub fn median(&self, provider: &str) -> Option<u64> {
+    pub fn median_latency(&self, provider: &str) -> Option<u64> {
         let mut took: Vec<u64> = self.took.get(provider)?.iter().copied().collect();
         took.sort_unstable();
         took.get(took.len() / 2).copied()

@@ -9,8 +9,8 @@
 //! right after the change; what names one that comes twice begins at the first; what comes every so many minutes or
 //! hours goes on through both.
 
-use crate::memory::Mode;
-use crate::memory::insight::Query;
+use crate::memory::ReplayMode;
+use crate::memory::insight::MemoryQuery;
 use croner::errors::CronError;
 use croner::parser::{CronParser, Seconds, Year};
 use croner::{CivilDate, CivilDateTime, CivilTime, Cron, CronDateTime, Resolution, Weekday};
@@ -54,7 +54,7 @@ pub enum Work {
         budget: Option<f64>,
         /// How the goal is to be reached.
         #[serde(default)]
-        mode: Mode,
+        mode: ReplayMode,
     },
     /// Cells of a note run.
     Cells {
@@ -69,7 +69,7 @@ pub enum Work {
     /// Memory is asked, and what it says kept as a note.
     Analyze {
         /// What it is asked.
-        query: Query,
+        query: MemoryQuery,
     },
 }
 

@@ -1,7 +1,7 @@
 //! Secrets in files and texts: which files commonly hold them, and what in a text is one. Files are asked about before
 //! a model reads them; what is found is masked in all that a model reads and in all that is logged.
 
-pub mod names;
+pub mod secret_files;
 
 use regex::{Regex, RegexSet};
 use serde_json::{Map, Value};
@@ -10,85 +10,88 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 /// A mask begins so, followed by what it stands for and a `]`.
-const MASK: &str = "[masked: ";
+const MASK_PREFIX: &str = "[masked: ";
 /// A shorter key of this installation is not looked for, since it may be an ordinary word.
-const MIN_OWN_KEY_BYTES: usize = 8;
+const MIN_INSTALLATION_KEY_BYTES: usize = 8;
 /// A file with so many secrets is one of credentials.
-const FULL: usize = 3;
+const MIN_CREDENTIAL_FILE_SECRETS: usize = 3;
 /// So many lines in a row that look like lines of a key are one.
-const KEY_LINES: usize = 2;
+const MIN_CONSECUTIVE_KEY_LINES: usize = 2;
 /// A shorter value is no secret worth the name.
-const MIN_VALUE_BYTES: usize = 4;
+const MIN_SECRET_VALUE_BYTES: usize = 4;
 
 /// The values of this installation's own keys, which no model and no log may hold. They are never printed.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct OwnKeys(Vec<String>);
+pub struct InstallationKeys(Vec<String>);
 
-impl std::fmt::Debug for OwnKeys {
+impl std::fmt::Debug for InstallationKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "OwnKeys({})", self.0.len())
     }
 }
 
-impl OwnKeys {
+impl InstallationKeys {
     /// These values; those too short to be told from ordinary words are left out.
-    pub fn new(values: impl IntoIterator<Item = String>) -> OwnKeys {
-        let mut values: Vec<String> = values.into_iter().filter(|value| value.len() >= MIN_OWN_KEY_BYTES).collect();
+    pub fn new(values: impl IntoIterator<Item = String>) -> InstallationKeys {
+        let mut values: Vec<String> =
+            values.into_iter().filter(|value| value.len() >= MIN_INSTALLATION_KEY_BYTES).collect();
         // Where one is part of another, the longer one is masked first.
         values.sort_by_key(|value| std::cmp::Reverse(value.len()));
         values.dedup();
-        OwnKeys(values)
+        InstallationKeys(values)
     }
 
     /// A text in which these values and all secrets of known forms are masked. Its lines stay as many as they were.
-    pub fn masked<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    pub fn mask_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut found: Vec<(Range<usize>, &str)> = Vec::new();
         for value in &self.0 {
-            found.extend(text.match_indices(value.as_str()).map(|(at, _)| (at..at + value.len(), OWN)));
+            found.extend(
+                text.match_indices(value.as_str()).map(|(at, _)| (at..at + value.len(), INSTALLATION_KEY_LABEL)),
+            );
         }
-        find(text, &mut found);
+        find_secrets(text, &mut found);
         if found.is_empty() {
             return Cow::Borrowed(text);
         }
-        Cow::Owned(replaced(text, found))
+        Cow::Owned(replace_with_masks(text, found))
     }
 
     /// Masks a text in place.
-    pub fn mask(&self, text: &mut String) {
-        if let Cow::Owned(masked) = self.masked(text) {
+    pub fn mask_in_place(&self, text: &mut String) {
+        if let Cow::Owned(masked) = self.mask_text(text) {
             *text = masked;
         }
     }
 }
 
 /// A text in which all secrets of known forms are masked.
-pub fn masked(text: &str) -> Cow<'_, str> {
-    static NONE: OwnKeys = OwnKeys(Vec::new());
-    NONE.masked(text)
+pub fn mask_known_secrets(text: &str) -> Cow<'_, str> {
+    static NO_INSTALLATION_KEYS: InstallationKeys = InstallationKeys(Vec::new());
+    NO_INSTALLATION_KEYS.mask_text(text)
 }
 
 /// Whether a text holds a mask: then it isn't the text that it was made from.
-pub fn holds_mask(text: &str) -> bool {
-    let labels = || FORMS.iter().map(|form| form.label).chain([OWN, PRIVATE_KEY]);
-    text.split(MASK).skip(1).any(|rest| labels().any(|label| rest.starts_with(label)))
+pub fn contains_mask(text: &str) -> bool {
+    let labels = || SECRET_PATTERNS.iter().map(|form| form.label).chain([INSTALLATION_KEY_LABEL, PRIVATE_KEY_LABEL]);
+    text.split(MASK_PREFIX).skip(1).any(|rest| labels().any(|label| rest.starts_with(label)))
 }
 
 /// Whether a masked text is that of a file that is there for its secrets: a private key, or several secrets.
-pub fn is_full_of_masks(masked: &str) -> bool {
-    let labels = || FORMS.iter().map(|form| form.label).chain([OWN, PRIVATE_KEY]);
-    let masks = masked.split(MASK).skip(1);
+pub fn is_masked_credential_file(masked: &str) -> bool {
+    let labels = || SECRET_PATTERNS.iter().map(|form| form.label).chain([INSTALLATION_KEY_LABEL, PRIVATE_KEY_LABEL]);
+    let masks = masked.split(MASK_PREFIX).skip(1);
     let found: Vec<&str> = masks.filter_map(|rest| labels().find(|label| rest.starts_with(label))).collect();
-    found.len() >= FULL || found.contains(&PRIVATE_KEY)
+    found.len() >= MIN_CREDENTIAL_FILE_SECRETS || found.contains(&PRIVATE_KEY_LABEL)
 }
 
 /// What the mask of an own key says.
-const OWN: &str = "a key of this installation";
+const INSTALLATION_KEY_LABEL: &str = "a key of this installation";
 /// What the mask of a private key says.
-const PRIVATE_KEY: &str = "private key";
+const PRIVATE_KEY_LABEL: &str = "private key";
 
 /// Which values of a form are secrets, where its shape alone doesn't tell.
 #[derive(Clone, Copy, PartialEq)]
-enum Test {
+enum SecretCheck {
     /// All.
     Any,
     /// Those that look random.
@@ -98,61 +101,89 @@ enum Test {
 }
 
 /// A form that secrets have. The first group is the secret, or the whole where there is none.
-struct Form {
+struct SecretPattern {
     label: &'static str,
     pattern: &'static str,
-    test: Test,
+    test: SecretCheck,
 }
 
-const fn form(label: &'static str, pattern: &'static str, test: Test) -> Form {
-    Form { label, pattern, test }
+const fn secret_pattern(label: &'static str, pattern: &'static str, test: SecretCheck) -> SecretPattern {
+    SecretPattern { label, pattern, test }
 }
 
 /// The forms. Classes are ASCII and repetitions have no upper bound, so that the automata stay small.
-const FORMS: &[Form] = &[
-    form("AWS access key", r"(?-u:\b)((?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16})(?-u:\b)", Test::Any),
-    form("GitHub token", r"(?-u:\b)(gh[pousr]_[A-Za-z0-9]{20,})", Test::Any),
-    form("GitHub token", r"(?-u:\b)(github_pat_[A-Za-z0-9_]{20,})", Test::Any),
-    form("GitLab token", r"(?-u:\b)(gl(?:pat|dt|ptt|rt|cbt)-[A-Za-z0-9_\-]{16,})", Test::Any),
-    form("Slack token", r"(?-u:\b)(xox[abceoprs]-[A-Za-z0-9\-]{10,}|xapp-[0-9]-[A-Za-z0-9\-]{10,})", Test::Any),
-    form("Slack webhook", r"hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9/_\-]{20,})", Test::Any),
-    form("Google API key", r"(?-u:\b)(AIza[0-9A-Za-z_\-]{30,})", Test::Any),
-    form("Google token", r"(?-u:\b)(ya29\.[0-9A-Za-z_\-]{20,}|GOCSPX-[0-9A-Za-z_\-]{20,})", Test::Any),
-    form("API key", r"(?-u:\b)(sk-(?:ant|proj|or|svcacct|admin)-[A-Za-z0-9_\-]{16,})", Test::Any),
-    form("API key", r"(?-u:\b)(sk-[A-Za-z0-9_\-]{16,})", Test::Random),
-    form("API key", r"(?-u:\b)((?:sk|pk|rk|whsec)_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/]{20,})", Test::Any),
-    form(
+const SECRET_PATTERNS: &[SecretPattern] = &[
+    secret_pattern("AWS access key", r"(?-u:\b)((?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16})(?-u:\b)", SecretCheck::Any),
+    secret_pattern("GitHub token", r"(?-u:\b)(gh[pousr]_[A-Za-z0-9]{20,})", SecretCheck::Any),
+    secret_pattern("GitHub token", r"(?-u:\b)(github_pat_[A-Za-z0-9_]{20,})", SecretCheck::Any),
+    secret_pattern("GitLab token", r"(?-u:\b)(gl(?:pat|dt|ptt|rt|cbt)-[A-Za-z0-9_\-]{16,})", SecretCheck::Any),
+    secret_pattern(
+        "Slack token",
+        r"(?-u:\b)(xox[abceoprs]-[A-Za-z0-9\-]{10,}|xapp-[0-9]-[A-Za-z0-9\-]{10,})",
+        SecretCheck::Any,
+    ),
+    secret_pattern(
+        "Slack webhook",
+        r"hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9/_\-]{20,})",
+        SecretCheck::Any,
+    ),
+    secret_pattern("Google API key", r"(?-u:\b)(AIza[0-9A-Za-z_\-]{30,})", SecretCheck::Any),
+    secret_pattern("Google token", r"(?-u:\b)(ya29\.[0-9A-Za-z_\-]{20,}|GOCSPX-[0-9A-Za-z_\-]{20,})", SecretCheck::Any),
+    secret_pattern("API key", r"(?-u:\b)(sk-(?:ant|proj|or|svcacct|admin)-[A-Za-z0-9_\-]{16,})", SecretCheck::Any),
+    secret_pattern("API key", r"(?-u:\b)(sk-[A-Za-z0-9_\-]{16,})", SecretCheck::Random),
+    secret_pattern(
+        "API key",
+        r"(?-u:\b)((?:sk|pk|rk|whsec)_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/]{20,})",
+        SecretCheck::Any,
+    ),
+    secret_pattern(
         "API key",
         r"(?-u:\b)((?:gsk_|xai-|pplx-|hf_|npm_|ntn_|lin_api_|csk-|tgp_v1_|r8_|nvapi-)[A-Za-z0-9_\-]{24,})",
-        Test::Random,
+        SecretCheck::Random,
     ),
-    form("API key", r"(?-u:\b)(pypi-[A-Za-z0-9_\-]{40,}|dop_v1_[a-f0-9]{40,}|dapi[a-f0-9]{32})", Test::Any),
-    form("API key", r"(?-u:\b)(SG\.[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]{16,}|hv[sb]\.[A-Za-z0-9_\-]{20,})", Test::Any),
-    form(
+    secret_pattern(
+        "API key",
+        r"(?-u:\b)(pypi-[A-Za-z0-9_\-]{40,}|dop_v1_[a-f0-9]{40,}|dapi[a-f0-9]{32})",
+        SecretCheck::Any,
+    ),
+    secret_pattern(
+        "API key",
+        r"(?-u:\b)(SG\.[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]{16,}|hv[sb]\.[A-Za-z0-9_\-]{20,})",
+        SecretCheck::Any,
+    ),
+    secret_pattern(
         "API key",
         r"(?-u:\b)(shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}|AC[a-f0-9]{32}|SK[a-f0-9]{32}|key-[a-f0-9]{32})(?-u:\b)",
-        Test::Any,
+        SecretCheck::Any,
     ),
-    form("bot token", r"(?-u:\b)([0-9]{8,10}:AA[A-Za-z0-9_\-]{32,})", Test::Any),
-    form("secret key", r"(?-u:\b)(AGE-SECRET-KEY-1[0-9A-Z]{40,})", Test::Any),
-    form("token", r"(?-u:\b)(eyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,})", Test::Any),
-    form(
+    secret_pattern("bot token", r"(?-u:\b)([0-9]{8,10}:AA[A-Za-z0-9_\-]{32,})", SecretCheck::Any),
+    secret_pattern("secret key", r"(?-u:\b)(AGE-SECRET-KEY-1[0-9A-Z]{40,})", SecretCheck::Any),
+    secret_pattern(
+        "token",
+        r"(?-u:\b)(eyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,})",
+        SecretCheck::Any,
+    ),
+    secret_pattern(
         "password",
         r#"(?-u:\b)[a-zA-Z][a-zA-Z0-9+.\-]*://[^\s:/?\#@"'<>`]*:([^\s/"'<>`]{3,})@[A-Za-z0-9\[*_$-]"#,
-        Test::Real,
+        SecretCheck::Real,
     ),
-    form(
+    secret_pattern(
         "credentials",
         r#"(?i)(?-u:\b)(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:bearer|basic|token)\s+([A-Za-z0-9._~+/=\-]{8,})"#,
-        Test::Real,
+        SecretCheck::Real,
     ),
-    form("credentials", r"(?-u:\b)[Bb]earer\s+([A-Za-z0-9._~+/=\-]{16,})", Test::Random),
-    form("credentials", r#""auth"\s*:\s*"([A-Za-z0-9+/=]{8,})""#, Test::Random),
-    form("credentials", r"client-key-data:\s*([A-Za-z0-9+/=]{16,})", Test::Any),
-    form("credentials", r#"(?i)(?-u:\b)(?:AccountKey|SharedAccessKey|sig)=([A-Za-z0-9+/%=]{24,})"#, Test::Random),
-    form("password", r"(?-u:\b)login\s+[^\s]+\s+password\s+([!-~]{3,})", Test::Real),
+    secret_pattern("credentials", r"(?-u:\b)[Bb]earer\s+([A-Za-z0-9._~+/=\-]{16,})", SecretCheck::Random),
+    secret_pattern("credentials", r#""auth"\s*:\s*"([A-Za-z0-9+/=]{8,})""#, SecretCheck::Random),
+    secret_pattern("credentials", r"client-key-data:\s*([A-Za-z0-9+/=]{16,})", SecretCheck::Any),
+    secret_pattern(
+        "credentials",
+        r#"(?i)(?-u:\b)(?:AccountKey|SharedAccessKey|sig)=([A-Za-z0-9+/%=]{24,})"#,
+        SecretCheck::Random,
+    ),
+    secret_pattern("password", r"(?-u:\b)login\s+[^\s]+\s+password\s+([!-~]{3,})", SecretCheck::Real),
     // `NAME=value`, as in .env files; also where lines were joined, as in passages that a search finds.
-    form(
+    secret_pattern(
         "value",
         concat!(
             r#"(?-u:\b)[A-Z][A-Z0-9_]*"#,
@@ -160,56 +191,57 @@ const FORMS: &[Form] = &[
             r#"ENCRYPTION_?KEY|SIGNING_?KEY|CREDENTIALS?)(?:_BASE|_VALUE|[0-9]*)="#,
             r#"(?:"([^"\n]{4,})"|'([^'\n]{4,})'|([^\s"'\#=][^\s\#]{3,}))"#
         ),
-        Test::Real,
+        SecretCheck::Real,
     ),
-    form(
+    secret_pattern(
         "value",
         concat!(
             r#"(?-u:\b)(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|APIKEY|API_KEY)="#,
             r#"(?:"([^"\n]{4,})"|'([^'\n]{4,})'|([^\s"'\#=][^\s\#]{3,}))"#
         ),
-        Test::Real,
+        SecretCheck::Real,
     ),
     // `password: value`, `"apiKey": "value"`, `--token=value`: only values that look random.
-    form(
+    secret_pattern(
         "value",
         concat!(
             r#"(?i)(?:password|passwd|passphrase|pwd|secret|token|api[_\-]?key|access[_\-]?key|private[_\-]?key|"#,
             r#"secret[_\-]?key|account[_\-]?key|encryption[_\-]?key|signing[_\-]?key|credential|authkey)"#,
             r#"["'`]?[ \t]*(?:=>|:=|=|:)[ \t]*["'`]?([!\#$%&*+\-./0-9:=?@A-Z\\^_a-z|~]{8,})"#
         ),
-        Test::Random,
+        SecretCheck::Random,
     ),
     // `password = "value"`: passwords are shorter than tokens.
-    form(
+    secret_pattern(
         "value",
         concat!(
             r#"(?i)(?:password|passwd|passphrase)["'`]?[ \t]*(?:=>|:=|=|:)[ \t]*"#,
             r#"(?:"([!\#-&(-~]{6,})"|'([!\#-&(-~]{6,})'|([!\#$%&*+\-./0-9:=?@A-Z\\^_a-z|~]{6,}))"#
         ),
-        Test::Random,
+        SecretCheck::Random,
     ),
 ];
 
-static SET: LazyLock<Option<RegexSet>> = LazyLock::new(|| RegexSet::new(FORMS.iter().map(|form| form.pattern)).ok());
-static EACH: LazyLock<Vec<Option<Regex>>> =
-    LazyLock::new(|| FORMS.iter().map(|form| Regex::new(form.pattern).ok()).collect());
+static SECRET_PATTERN_SET: LazyLock<Option<RegexSet>> =
+    LazyLock::new(|| RegexSet::new(SECRET_PATTERNS.iter().map(|form| form.pattern)).ok());
+static SECRET_REGEXES: LazyLock<Vec<Option<Regex>>> =
+    LazyLock::new(|| SECRET_PATTERNS.iter().map(|form| Regex::new(form.pattern).ok()).collect());
 
 /// Finds the secrets of known forms.
-fn find(text: &str, found: &mut Vec<(Range<usize>, &str)>) {
-    private_keys(text, found);
-    key_lines(text, found);
-    let Some(set) = SET.as_ref() else { return };
+fn find_secrets(text: &str, found: &mut Vec<(Range<usize>, &str)>) {
+    find_private_keys(text, found);
+    find_key_lines(text, found);
+    let Some(set) = SECRET_PATTERN_SET.as_ref() else { return };
     for at in &set.matches(text) {
-        let (Some(form), Some(Some(regex))) = (FORMS.get(at), EACH.get(at)) else { continue };
+        let (Some(form), Some(Some(regex))) = (SECRET_PATTERNS.get(at), SECRET_REGEXES.get(at)) else { continue };
         for captures in regex.captures_iter(text) {
             let Some(one) = captures.iter().skip(1).flatten().next() else { continue };
             let behind = text[one.end()..].bytes().next();
             let holds = match form.test {
-                Test::Any => true,
+                SecretCheck::Any => true,
                 // What a call or an index gives is code.
-                Test::Random => !matches!(behind, Some(b'(' | b'[')) && looks_random(one.as_str()),
-                Test::Real => is_real(one.as_str()),
+                SecretCheck::Random => !matches!(behind, Some(b'(' | b'[')) && looks_random(one.as_str()),
+                SecretCheck::Real => is_real(one.as_str()),
             };
             if holds {
                 found.push((one.range(), form.label));
@@ -220,7 +252,7 @@ fn find(text: &str, found: &mut Vec<(Range<usize>, &str)>) {
 
 /// Finds private keys between their first line, `-----BEGIN … PRIVATE KEY-----`, and their last. Of one that is cut
 /// off, what looks like a key behind its first line.
-fn private_keys(text: &str, found: &mut Vec<(Range<usize>, &str)>) {
+fn find_private_keys(text: &str, found: &mut Vec<(Range<usize>, &str)>) {
     let mut from = 0;
     while let Some(at) = text[from..].find("-----BEGIN ").map(|at| from + at) {
         from = at + "-----BEGIN ".len();
@@ -244,7 +276,7 @@ fn private_keys(text: &str, found: &mut Vec<(Range<usize>, &str)>) {
             let bare = line.trim_matches(|c: char| c.is_ascii_whitespace() || c == '+' || c == '>');
             if !bare.is_empty() {
                 let begins = at + line.find(bare).unwrap_or(0);
-                found.push((begins..begins + bare.len(), PRIVATE_KEY));
+                found.push((begins..begins + bare.len(), PRIVATE_KEY_LABEL));
             }
             at += line.len();
         }
@@ -264,7 +296,7 @@ fn is_key_line(line: &str) -> bool {
 
 /// Finds the middle of private keys, where their first line was left out: lines that look like it, several in a row,
 /// and not in a certificate or another thing that is public.
-fn key_lines(text: &str, found: &mut Vec<(Range<usize>, &str)>) {
+fn find_key_lines(text: &str, found: &mut Vec<(Range<usize>, &str)>) {
     let mut public = false;
     let mut row: Vec<Range<usize>> = Vec::new();
     let mut at = 0;
@@ -277,15 +309,15 @@ fn key_lines(text: &str, found: &mut Vec<(Range<usize>, &str)>) {
             let from = at + line.find(bare).unwrap_or(0);
             row.push(from..from + bare.len());
         } else {
-            let key = row.len() >= KEY_LINES;
-            found.extend(row.drain(..).filter(|_| key).map(|range| (range, PRIVATE_KEY)));
+            let key = row.len() >= MIN_CONSECUTIVE_KEY_LINES;
+            found.extend(row.drain(..).filter(|_| key).map(|range| (range, PRIVATE_KEY_LABEL)));
         }
         public &= !line.contains("-----END ");
         at += line.len();
     }
 }
 
-fn replaced(text: &str, mut found: Vec<(Range<usize>, &str)>) -> String {
+fn replace_with_masks(text: &str, mut found: Vec<(Range<usize>, &str)>) -> String {
     found.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
     let mut whole = String::with_capacity(text.len());
     let mut at = 0;
@@ -296,7 +328,7 @@ fn replaced(text: &str, mut found: Vec<(Range<usize>, &str)>) -> String {
             continue;
         }
         whole.push_str(&text[at..range.start]);
-        whole.push_str(&format!("{MASK}{label}]"));
+        whole.push_str(&format!("{MASK_PREFIX}{label}]"));
         at = range.end;
     }
     whole.push_str(&text[at..]);
@@ -306,7 +338,7 @@ fn replaced(text: &str, mut found: Vec<(Range<usize>, &str)>) -> String {
 /// Whether a value is written as a reference or a placeholder: it stands for a secret and isn't one.
 fn is_placeholder(value: &str) -> bool {
     let bare = value.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_ascii_lowercase();
-    const WORDS: [&str; 31] = [
+    const PLACEHOLDER_WORDS: [&str; 31] = [
         "password",
         "passwd",
         "pass",
@@ -343,10 +375,10 @@ fn is_placeholder(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     let letters = lower.bytes().filter(u8::is_ascii_alphanumeric).collect::<std::collections::BTreeSet<u8>>();
     bare.is_empty()
-        || WORDS.contains(&bare.as_str())
+        || PLACEHOLDER_WORDS.contains(&bare.as_str())
         || begins.iter().any(|word| lower.starts_with(word))
         || (lower.starts_with('$') && lower[1..].bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'))
-        || lower.starts_with(&MASK[..MASK.len() - 1])
+        || lower.starts_with(&MASK_PREFIX[..MASK_PREFIX.len() - 1])
         || letters.len() < 2
 }
 
@@ -355,7 +387,7 @@ fn is_real(value: &str) -> bool {
     let value = value.trim();
     let number = value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b',' | b'_' | b'-'));
     let path = value.starts_with(['/', '~', '.']) && value.split('/').all(|part| !looks_random(part));
-    let short = value.len() < MIN_VALUE_BYTES || number && value.len() < 9;
+    let short = value.len() < MIN_SECRET_VALUE_BYTES || number && value.len() < 9;
     !short && !path && !is_placeholder(value) && !is_code(value)
 }
 
@@ -411,7 +443,7 @@ fn looks_random(value: &str) -> bool {
 }
 
 /// Arguments of tools that hold text, not names of files.
-const TEXTS: [&str; 15] = [
+const TEXT_ARGUMENTS: [&str; 15] = [
     "content",
     "old_content",
     "new_content",
@@ -430,16 +462,16 @@ const TEXTS: [&str; 15] = [
 ];
 
 /// Why a call asks the user whatever rules allow: it names a file that commonly holds secrets. A sentence.
-pub fn question(arguments: &Map<String, Value>) -> Option<String> {
+pub fn secret_access_reason(arguments: &Map<String, Value>) -> Option<String> {
     let named = |path: &str| {
-        let what = names::holds_secrets(path)?;
+        let what = secret_files::secret_file_kind(path)?;
         Some(format!("{path} commonly holds {what}; a model reads it with the secrets masked that are found in it"))
     };
     for (key, value) in arguments {
         let found = match (key.as_str(), value) {
-            ("command", Value::String(line)) => names::in_command(line).find_map(|path| named(&path)),
-            ("code", Value::String(code)) => names::in_code(code).find_map(|path| named(&path)),
-            (key, _) if TEXTS.contains(&key) => None,
+            ("command", Value::String(line)) => secret_files::file_names_in_command(line).find_map(|path| named(&path)),
+            ("code", Value::String(code)) => secret_files::file_names_in_code(code).find_map(|path| named(&path)),
+            (key, _) if TEXT_ARGUMENTS.contains(&key) => None,
             (_, Value::String(path)) => named(path),
             (_, Value::Array(items)) => items.iter().filter_map(Value::as_str).find_map(named),
             _ => None,

@@ -10,15 +10,15 @@ use crate::maintenance::configuration;
 use crate::maintenance::secrets::Secrets;
 use crate::search::Search;
 use crate::tools::{NOTHING, Place, Tools};
-use agent::address::{Address, is_listed};
-use agent::config::Config;
-use agent::definition::Definition;
-use agent::job::{Job, Outcome};
-use agent::model::{CallId, Failure, FailureKind, Request};
-use agent::router::Latencies;
-use agent::secrets::OwnKeys;
-use agent::tool::{Permissions, Risk, ToolSpec};
-use engine::{Event, Setup};
+use agent::agent_definition::AgentDefinition;
+use agent::config::AgentConfig;
+use agent::model_call::{ModelCallId, ModelError, ModelErrorKind, ModelRequest};
+use agent::router::ProviderLatencies;
+use agent::secrets::InstallationKeys;
+use agent::tool_job::{ToolJob, ToolOutcome};
+use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSpec};
+use agent::web_address::{WebAddress, is_listed};
+use engine::{AgentSetup, Event};
 use mcp::{Server, Servers, Way};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -53,12 +53,12 @@ pub(crate) struct Agents {
 }
 
 /// What agents have to work with, read from files and found on this machine.
-fn read_setup(folder: &Path, tools: &Tools, secrets: Option<&Secrets>, servers: &Servers) -> Setup {
+fn read_setup(folder: &Path, tools: &Tools, secrets: Option<&Secrets>, servers: &Servers) -> AgentSetup {
     let config = match configuration::load(folder) {
         Ok(config) => config,
-        Err(trouble) => return Setup { trouble: Some(trouble.to_string()), ..Setup::default() },
+        Err(trouble) => return AgentSetup { trouble: Some(trouble.to_string()), ..AgentSetup::default() },
     };
-    let known = secrets.map(|secrets| llm::known(&config, secrets, &Latencies::default())).unwrap_or_default();
+    let known = secrets.map(|secrets| llm::known(&config, secrets, &ProviderLatencies::default())).unwrap_or_default();
     let names = config.llm.providers.keys();
     let window = |name: &String| Some((name.clone(), llm::window(&config, &config.endpoint(name)?)));
     let contexts = names.filter_map(window).collect();
@@ -67,17 +67,17 @@ fn read_setup(folder: &Path, tools: &Tools, secrets: Option<&Secrets>, servers: 
     let servers = served(servers, &config, secrets, &mut problems);
     let agents = definitions(&folder.join(AGENTS), &mut problems);
     let own_keys = own_keys(&config, secrets);
-    Setup { unconfined, known, contexts, config, trouble: None, agents, plugins, problems, own_keys, servers }
+    AgentSetup { unconfined, known, contexts, config, trouble: None, agents, plugins, problems, own_keys, servers }
 }
 
 /// The values of all keys of this installation that can be read: those that are kept, and those that the configuration
 /// names. No model and no log may hold them.
-fn own_keys(config: &Config, secrets: Option<&Secrets>) -> OwnKeys {
-    let Some(secrets) = secrets else { return OwnKeys::default() };
+fn own_keys(config: &AgentConfig, secrets: Option<&Secrets>) -> InstallationKeys {
+    let Some(secrets) = secrets else { return InstallationKeys::default() };
     let kept = secrets.list().unwrap_or_default().into_iter().map(|(name, _)| name);
     let named = config.llm.providers.keys().filter_map(|name| config.endpoint(name)?.key);
     let names: BTreeSet<String> = kept.chain(named).collect();
-    OwnKeys::new(names.iter().filter_map(|name| Some(secrets.get(name).ok()??.0.expose().to_owned())))
+    InstallationKeys::new(names.iter().filter_map(|name| Some(secrets.get(name).ok()??.0.expose().to_owned())))
 }
 
 /// The files of a folder with this ending, in the order of their names.
@@ -91,12 +91,12 @@ fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
 }
 
 /// The user's own agents: Markdown files with front matter.
-fn definitions(folder: &Path, problems: &mut Vec<String>) -> Vec<Definition> {
+fn definitions(folder: &Path, problems: &mut Vec<String>) -> Vec<AgentDefinition> {
     let mut found = Vec::new();
     for file in files(folder, "md") {
         let text = crate::fs::copy::read(&file, LARGEST_PLUGIN).and_then(|bytes| String::from_utf8(bytes).ok());
-        match Definition::parse(&text.unwrap_or_default()) {
-            Ok(agent) => found.push(Definition { path: Some(file.display().to_string()), ..agent }),
+        match AgentDefinition::parse(&text.unwrap_or_default()) {
+            Ok(agent) => found.push(AgentDefinition { path: Some(file.display().to_string()), ..agent }),
             Err(why) => problems.push(format!("{why}: {}", file.display())),
         }
     }
@@ -106,7 +106,7 @@ fn definitions(folder: &Path, problems: &mut Vec<String>) -> Vec<Definition> {
 /// The tools of the servers that are configured. They have the user's rights, so each is asked about.
 fn served(
     servers: &Servers,
-    config: &Config,
+    config: &AgentConfig,
     secrets: Option<&Secrets>,
     problems: &mut Vec<String>,
 ) -> Vec<(String, String, ToolSpec)> {
@@ -148,8 +148,8 @@ fn served(
                         name: tool.name.clone(),
                         description: tool.description,
                         parameters: tool.schema,
-                        risk: Risk::High,
-                        permissions: Permissions::default(),
+                        risk: ToolRisk::High,
+                        permissions: ToolPermissions::default(),
                         idempotent: false,
                         source,
                     };
@@ -164,8 +164,8 @@ fn served(
 }
 
 /// Whether a server's address may be reached: where only hosts on the list are, it is one of them.
-fn reached(url: &str, config: &Config) -> Result<(), String> {
-    let address = Address::read(url)?;
+fn reached(url: &str, config: &AgentConfig) -> Result<(), String> {
+    let address = WebAddress::read(url)?;
     let host = &address.site.host;
     if config.security.network_restricted && !is_listed(host, &config.security.allowed_hosts) {
         return Err(format!("{host} is not on the list of hosts; add it to allowed_hosts to use this server"));
@@ -241,18 +241,18 @@ impl Agents {
         limit: usize,
         memory: Vec<String>,
     ) {
-        let mut jobs: Vec<(String, Job)> = Vec::new();
+        let mut jobs: Vec<(String, ToolJob)> = Vec::new();
         for path in paths {
             // `plan.md#cell2` speaks of the note.
             let file = path.split('#').next().unwrap_or(&path).to_owned();
-            jobs.push((path, Job::Read { root: root.clone(), path: file, lines: None }));
+            jobs.push((path, ToolJob::Read { root: root.clone(), path: file, lines: None }));
         }
         if limit > 0 {
             // Words that an asker uses are no query language.
             let query: String = text.chars().take(400).map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
             // Among notes: what this very run says bears on nothing.
             let query = format!("in:prose OR in:code OR in:output OR in:memory {query}");
-            jobs.push(("Found in the workspace".to_owned(), Job::Search { query, limit }));
+            jobs.push(("Found in the workspace".to_owned(), ToolJob::Search { query, limit }));
         }
         let (tell, told) = channel();
         for (at, (_, job)) in jobs.iter().enumerate() {
@@ -262,7 +262,7 @@ impl Agents {
         let (inbox, search) = (self.inbox.clone(), self.search.clone());
         std::thread::spawn(move || {
             let until = Instant::now() + PATIENCE;
-            let mut found: Vec<(usize, Outcome)> = Vec::new();
+            let mut found: Vec<(usize, ToolOutcome)> = Vec::new();
             while found.len() < jobs.len() {
                 match told.recv_timeout(until.saturating_duration_since(Instant::now())) {
                     Ok(one) => found.push(one),
@@ -292,7 +292,7 @@ impl Agents {
         });
     }
 
-    pub(crate) fn call(&self, call: CallId, request: Request) {
+    pub(crate) fn call(&self, call: ModelCallId, request: ModelRequest) {
         let (inbox, secrets, providers) = (self.inbox.clone(), self.secrets.clone(), self.providers.clone());
         // A keyring may let one wait.
         std::thread::spawn(move || {
@@ -300,7 +300,7 @@ impl Agents {
                 Some(Ok(key)) => key.map(|key| key.expose().to_owned()),
                 None => None,
                 Some(Err(why)) => {
-                    let failure = Failure { kind: FailureKind::Key, why, partial: String::new() };
+                    let failure = ModelError { kind: ModelErrorKind::Key, why, partial: String::new() };
                     return inbox.event(Event::ModelDone { call, result: Err(failure) });
                 }
             };
@@ -314,11 +314,11 @@ impl Agents {
         });
     }
 
-    pub(crate) fn cancel_call(&self, call: CallId) {
+    pub(crate) fn cancel_call(&self, call: ModelCallId) {
         self.providers.cancel(call);
     }
 
-    pub(crate) fn run(&mut self, run: DocId, call: String, job: Job) {
+    pub(crate) fn run(&mut self, run: DocId, call: String, job: ToolJob) {
         let number = self.number();
         self.jobs.insert((run, call.clone()), number);
         let inbox = self.inbox.clone();

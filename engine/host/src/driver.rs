@@ -11,7 +11,7 @@ use crate::sync::Syncer;
 use crate::worker::{Job, Workers};
 use crate::workspace::Owned;
 use crate::writer::{Work, Writer};
-use engine::{Command, Effect, Event, Reject, Session, Time};
+use engine::{Command, CommandError, Effect, Event, Session, Time};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ type Wake = Arc<dyn Fn() + Send + Sync>;
 /// What other threads put into the session's letter box.
 pub(crate) enum Post {
     Event(Event),
-    Command { command: Command, answer: Option<Sender<Result<u64, Reject>>> },
+    Command { command: Command, answer: Option<Sender<Result<u64, CommandError>>> },
     Read(Box<dyn FnOnce(&Session) + Send>),
     Wait(Look),
     Job(Box<Job>),
@@ -220,13 +220,13 @@ impl Driver {
     ///
     /// # Errors
     /// The session's rejection.
-    pub fn command(&mut self, command: Command) -> Result<(), Reject> {
+    pub fn command(&mut self, command: Command) -> Result<(), CommandError> {
         if let Some(why) = self.reads_only.as_ref().filter(|_| !command.only_reads()) {
             self.refused.store(true, Ordering::Release);
-            return Err(Reject(format!("nothing was changed: {why}")));
+            return Err(CommandError(format!("nothing was changed: {why}")));
         }
         let settings = matches!(command, Command::Set { .. });
-        let effects = self.session.apply(now(), &mut self.rng, engine::Input::Command(command))?;
+        let effects = self.session.apply(now(), &mut self.rng, engine::SessionInput::Command(command))?;
         self.perform(effects);
         if settings {
             self.search.settings(self.session.settings());
@@ -407,7 +407,7 @@ impl Driver {
     }
 
     fn event(&mut self, event: Event) {
-        let effects = self.session.apply(now(), &mut self.rng, engine::Input::Event(event)).unwrap_or_default();
+        let effects = self.session.apply(now(), &mut self.rng, engine::SessionInput::Event(event)).unwrap_or_default();
         self.perform(effects);
         self.look();
     }

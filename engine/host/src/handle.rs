@@ -1,7 +1,7 @@
 //! The way to the session from other threads: the command line and connections of the local socket use it.
 
 use crate::driver::{Inbox, Post};
-use engine::{Command, Reject, Session};
+use engine::{Command, CommandError, Session};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -70,10 +70,10 @@ impl Handle {
     ///
     /// # Errors
     /// The session's rejection, or that the program is closing.
-    pub fn command(&self, command: Command) -> Result<u64, Reject> {
+    pub fn command(&self, command: Command) -> Result<u64, CommandError> {
         let (answer, wait) = channel();
         self.inbox.post(Post::Command { command, answer: Some(answer) });
-        wait.recv().unwrap_or_else(|_| Err(Reject(Gone.to_string())))
+        wait.recv().unwrap_or_else(|_| Err(CommandError(Gone.to_string())))
     }
 
     /// Reads something of the session, on its thread. Keep it short: the window waits meanwhile.

@@ -12,7 +12,7 @@ use crate::kernel::inquiry::{Answer, Inquiry};
 use crate::kernel::pure_cache::PureCache;
 use crate::kernel::replies::{Kept, Replies};
 use crate::writer::Writer;
-use engine::{Event, Grant};
+use engine::{Event, KernelGrant};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{BufReader, Read, Write};
@@ -89,7 +89,7 @@ pub(crate) struct Cell {
     /// The Jupyter kernel that runs it; `None`: the embedded one.
     pub(crate) kernel: Option<Chosen>,
     /// What the embedded one reaches beyond the folder.
-    pub(crate) grant: Grant,
+    pub(crate) grant: KernelGrant,
     pub(crate) code: String,
     /// What the traceback calls it.
     pub(crate) label: String,
@@ -213,7 +213,7 @@ impl Kernels {
         if let Some((_, kernel)) = self.reserve.take() {
             Process::end(&kernel.process);
         }
-        self.reserve = folder.map(|folder| (folder.clone(), self.start(&folder, None, &Grant::default())));
+        self.reserve = folder.map(|folder| (folder.clone(), self.start(&folder, None, &KernelGrant::default())));
     }
 
     fn take_reserve(&mut self, folder: &ConfinedPath, cell: &Cell) -> Option<Kernel> {
@@ -250,7 +250,7 @@ impl Kernels {
         }
     }
 
-    fn start(&mut self, folder: &ConfinedPath, kernel: Option<&Chosen>, grant: &Grant) -> Kernel {
+    fn start(&mut self, folder: &ConfinedPath, kernel: Option<&Chosen>, grant: &KernelGrant) -> Kernel {
         let mut command = Command::new(&self.program);
         // A terminal's Ctrl-C is for us; the kernel is asked to stop by a message.
         #[cfg(unix)]
@@ -328,10 +328,10 @@ fn by_name(command: &mut Command, chosen: &Chosen, folder: &Path) -> Result<(), 
     let again = "choose it again to allow it (Choose kernel, or `tracebook kernels`)";
     match allowed {
         Some(print) if *print == spec.print => {}
-        Some(_) => return Err(format!("it has changed since you allowed it: {}; {again}", spec.question())),
+        Some(_) => return Err(format!("it has changed since you allowed it: {}; {again}", spec.approval_question())),
         // A permission of an earlier version names the kernel alone.
         None if spec.doubt.is_none() => {}
-        None => return Err(format!("you have not allowed it: {}; {again}", spec.question())),
+        None => return Err(format!("you have not allowed it: {}; {again}", spec.approval_question())),
     }
     command.arg("--jupyter").arg(&spec.path).arg(&kernel.allowed);
     Ok(())

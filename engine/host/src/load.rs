@@ -4,8 +4,10 @@
 use crate::workspace::OpenError;
 use engine::event::{FileText, KnownFiles, KnownLinks, NoteContent, NoteDocs, Started, marks_key};
 use engine::{
-    AGREED, Event, Kept, LINKS, MERGES, MOVED, MOVING, Moving, OUTBOX, OUTLAYS, Outlay, RELINK, RENAMED, RULES, RUNS,
-    SCHEDULES, SEEN, SESSIONS, SYNC, SYNC_LOG, Settings, TRASH,
+    AGREED_BYTES_KEY_PREFIX, EMBEDDING_COSTS_KEY_PREFIX, EXTERNAL_RENAMES_KEY, EmbeddingCost, Event, LINKS_KEY_PREFIX,
+    MERGES_KEY, OUTBOX_KEY, PENDING_MOVE_KEY, POLICY_RULES_KEY, PendingMove, RELINK_KEY_PREFIX, RUN_KEY_PREFIX,
+    SCHEDULE_KEY_PREFIX, SEEN_DEVICES_KEY, SESSION_KEY_PREFIX, SYNC_LOG_KEY, SYNC_SHARES_KEY, SavedSyncState, Settings,
+    TRASH_KEY_PREFIX, UNDO_MOVES_KEY,
 };
 use rand::RngCore;
 use std::collections::BTreeMap;
@@ -55,8 +57,8 @@ pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Res
     if !loaded.bad.is_empty() {
         problems.push("a part of the workspace's document cannot be read; run `tracebook fsck`".to_owned());
     }
-    let relinks = entries(reader.as_ref(), RELINK)?;
-    let moving = Moving::unfinished(json(reader.as_ref(), MOVING)?.unwrap_or_default(), relinks);
+    let relinks = entries(reader.as_ref(), RELINK_KEY_PREFIX)?;
+    let moving = PendingMove::unfinished(json(reader.as_ref(), PENDING_MOVE_KEY)?.unwrap_or_default(), relinks);
     Ok(Started {
         workspace,
         folder: folder.to_owned(),
@@ -68,27 +70,27 @@ pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Res
         unfinished: reader.unfinished()?,
         actor,
         problems,
-        trash: entries(reader.as_ref(), TRASH)?,
+        trash: entries(reader.as_ref(), TRASH_KEY_PREFIX)?,
         moving,
-        moved: json(reader.as_ref(), MOVED)?.unwrap_or_default(),
-        renamed: json(reader.as_ref(), RENAMED)?.unwrap_or_default(),
-        sessions: entries(reader.as_ref(), SESSIONS)?,
-        runs: entries(reader.as_ref(), RUNS)?,
-        shares: json(reader.as_ref(), SYNC)?.unwrap_or_default(),
-        sync_log: json(reader.as_ref(), SYNC_LOG)?.unwrap_or_default(),
-        sync_kept: Kept {
-            merges: json(reader.as_ref(), MERGES)?.unwrap_or_default(),
-            seen: json(reader.as_ref(), SEEN)?.unwrap_or_default(),
-            agreed: entries(reader.as_ref(), AGREED)?,
-            outboxes: json(reader.as_ref(), OUTBOX)?.unwrap_or_default(),
+        moved: json(reader.as_ref(), UNDO_MOVES_KEY)?.unwrap_or_default(),
+        renamed: json(reader.as_ref(), EXTERNAL_RENAMES_KEY)?.unwrap_or_default(),
+        sessions: entries(reader.as_ref(), SESSION_KEY_PREFIX)?,
+        runs: entries(reader.as_ref(), RUN_KEY_PREFIX)?,
+        shares: json(reader.as_ref(), SYNC_SHARES_KEY)?.unwrap_or_default(),
+        sync_log: json(reader.as_ref(), SYNC_LOG_KEY)?.unwrap_or_default(),
+        sync_kept: SavedSyncState {
+            merges: json(reader.as_ref(), MERGES_KEY)?.unwrap_or_default(),
+            seen: json(reader.as_ref(), SEEN_DEVICES_KEY)?.unwrap_or_default(),
+            agreed: entries(reader.as_ref(), AGREED_BYTES_KEY_PREFIX)?,
+            outboxes: json(reader.as_ref(), OUTBOX_KEY)?.unwrap_or_default(),
         },
         // One that cannot be read is none; the others hold.
-        rules: json::<Vec<serde_json::Value>>(reader.as_ref(), RULES)?
+        rules: json::<Vec<serde_json::Value>>(reader.as_ref(), POLICY_RULES_KEY)?
             .unwrap_or_default()
             .into_iter()
             .filter_map(|rule| serde_json::from_value(rule).ok())
             .collect(),
-        schedules: entries(reader.as_ref(), SCHEDULES)?,
+        schedules: entries(reader.as_ref(), SCHEDULE_KEY_PREFIX)?,
         outlays: outlays(reader.as_ref())?,
     })
 }
@@ -104,8 +106,8 @@ fn entries<T: serde::de::DeserializeOwned>(
     Ok(reader.metas(beginning)?.iter().filter_map(entry).collect())
 }
 
-fn outlays(reader: &dyn Reader) -> Result<Vec<Outlay>, OpenError> {
-    let kept = reader.metas(OUTLAYS)?;
+fn outlays(reader: &dyn Reader) -> Result<Vec<EmbeddingCost>, OpenError> {
+    let kept = reader.metas(EMBEDDING_COSTS_KEY_PREFIX)?;
     Ok(kept.iter().filter_map(|(_, value)| serde_json::from_slice(value).ok()).collect())
 }
 
@@ -122,9 +124,9 @@ pub fn volume_files(reader: &dyn Reader, volume: DocId, mut tell: impl FnMut(Eve
     };
     tell(Event::VolumeRead { volume, files: Box::new(KnownFiles::new(volume, rows.clone())) });
     // What cannot be read of the outlines is made again.
-    let outlines = reader.metas(LINKS).unwrap_or_default();
+    let outlines = reader.metas(LINKS_KEY_PREFIX).unwrap_or_default();
     let outlines = outlines.iter().filter_map(|(key, value)| {
-        Some((key.strip_prefix(LINKS)?.parse().ok()?, serde_json::from_slice::<Outlined>(value).ok()?))
+        Some((key.strip_prefix(LINKS_KEY_PREFIX)?.parse().ok()?, serde_json::from_slice::<Outlined>(value).ok()?))
     });
     tell(Event::VolumeLinked { volume, links: Box::new(KnownLinks::new(&rows, outlines)) });
 }

@@ -15,7 +15,7 @@ use self::prints::Prints;
 use crate::driver::Inbox;
 use crate::sync::presence::Here;
 use crate::writer::Writer;
-use engine::{Event, HubState, LAN, Reach, Wanted};
+use engine::{Event, HubConnection, HubState, LAN_HUB_ADDRESS, SyncTargets};
 use peers::client::{Client, Told};
 use rand::Rng;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -43,7 +43,7 @@ const LAST_TRY: Duration = Duration::from_secs(30);
 const SINGLY: usize = 2_048;
 
 enum Task {
-    Wanted(Wanted),
+    Wanted(SyncTargets),
     Retry,
     /// Chunks, each with its number (0: it is not known); of a snapshot no bytes.
     Written(Vec<(DocId, Option<Vec<u8>>, i64)>),
@@ -63,7 +63,7 @@ enum Task {
     Told(Link, Told),
     Near(Link, peers::near::Told),
     /// What volumes have beside documents.
-    Files(BTreeMap<DocId, engine::Belongings>),
+    Files(BTreeMap<DocId, engine::VolumeAttachments>),
     Shelf(shelf::Done),
     /// The program ends; answered once those who heard us know.
     Close(Sender<()>),
@@ -91,7 +91,7 @@ impl Syncer {
     }
 
     /// What is to be synced from now on.
-    pub(crate) fn wanted(&self, wanted: Wanted) {
+    pub(crate) fn wanted(&self, wanted: SyncTargets) {
         if self.active.load(Ordering::Acquire) || !wanted.hubs.is_empty() {
             self.active.store(true, Ordering::Release);
             let _ = self.tasks.send(Task::Wanted(wanted));
@@ -99,7 +99,7 @@ impl Syncer {
     }
 
     /// What shared volumes have beside documents.
-    pub(crate) fn files(&self, volumes: BTreeMap<DocId, engine::Belongings>) {
+    pub(crate) fn files(&self, volumes: BTreeMap<DocId, engine::VolumeAttachments>) {
         if self.active.load(Ordering::Acquire) {
             let _ = self.tasks.send(Task::Files(volumes));
         }
@@ -297,7 +297,7 @@ impl Desk {
         }
     }
 
-    fn wanted(&mut self, wanted: Wanted) {
+    fn wanted(&mut self, wanted: SyncTargets) {
         self.paused = wanted.paused;
         let gone: Vec<String> =
             self.hubs.keys().filter(|url| !wanted.hubs.iter().any(|(wanted, _)| wanted == *url)).cloned().collect();
@@ -335,7 +335,7 @@ impl Desk {
             }
             hub.state.documents = hub.docs.len();
             hub.news = true;
-            if url == LAN {
+            if url == LAN_HUB_ADDRESS {
                 match self.paused {
                     true => self.hang_up(&url),
                     false if self.nearby.near.is_none() => hub.due = hub.due.or_else(|| Some(Instant::now())),
@@ -349,7 +349,7 @@ impl Desk {
                     hub.due = Some(Instant::now());
                 }
                 if self.paused {
-                    (hub.due, hub.state.reach) = (None, Reach::Off);
+                    (hub.due, hub.state.reach) = (None, HubConnection::Paused);
                 }
                 continue;
             };
@@ -381,8 +381,8 @@ impl Desk {
 
     fn hang_up(&mut self, url: &str) {
         let Some(hub) = self.hubs.get_mut(url) else { return };
-        (hub.due, hub.state.reach, hub.news) = (None, Reach::Off, true);
-        if url == LAN {
+        (hub.due, hub.state.reach, hub.news) = (None, HubConnection::Paused, true);
+        if url == LAN_HUB_ADDRESS {
             return self.leave_near();
         }
         if let Some(link) = hub.link.take() {
@@ -397,7 +397,7 @@ impl Desk {
     /// Tries hubs whose time has come.
     fn dial(&mut self) {
         let now = Instant::now();
-        for (url, hub) in self.hubs.iter_mut().filter(|(url, _)| *url != LAN) {
+        for (url, hub) in self.hubs.iter_mut().filter(|(url, _)| *url != LAN_HUB_ADDRESS) {
             if self.paused || hub.link.is_some() || hub.due.is_none_or(|due| due > now) {
                 continue;
             }
@@ -408,7 +408,7 @@ impl Desk {
                 match started {
                     Ok(client) => self.client = Some(client),
                     Err(why) => {
-                        hub.state.reach = Reach::Offline { why };
+                        hub.state.reach = HubConnection::Offline { why };
                         (hub.due, hub.news) = (Some(now + LAST_TRY), true);
                         continue;
                     }
@@ -417,7 +417,7 @@ impl Desk {
             self.last_link += 1;
             (hub.link, hub.due) = (Some(self.last_link), None);
             if hub.tries == 0 {
-                (hub.state.reach, hub.news) = (Reach::Trying, true);
+                (hub.state.reach, hub.news) = (HubConnection::Connecting, true);
             }
             self.links.insert(self.last_link, url.clone());
             if let Some(client) = &self.client {
@@ -471,10 +471,10 @@ impl Desk {
         let jitter = rand::rng().random_range(0.8..1.2);
         hub.due = (!self.paused).then(|| Instant::now() + pause.mul_f64(jitter));
         hub.tries += 1;
-        if !matches!(hub.state.reach, Reach::Offline { .. }) {
+        if !matches!(hub.state.reach, HubConnection::Offline { .. }) {
             hub.said.push(format!("{url} is not there ({why}); it is tried again by itself"));
         }
-        hub.state.reach = if self.paused { Reach::Off } else { Reach::Offline { why } };
+        hub.state.reach = if self.paused { HubConnection::Paused } else { HubConnection::Offline { why } };
         hub.news = true;
     }
 
@@ -511,10 +511,10 @@ impl Desk {
             Output::Welcome { link, peer, metadata } => {
                 self.blobs_welcome(link, &peer, &metadata);
                 if let Some((url, hub)) = self.hub(link) {
-                    if hub.state.reach != Reach::Online && url != LAN {
+                    if hub.state.reach != HubConnection::Online && url != LAN_HUB_ADDRESS {
                         hub.said.push(format!("connected to {url}"));
                     }
-                    (hub.state.reach, hub.tries, hub.news) = (Reach::Online, 0, true);
+                    (hub.state.reach, hub.tries, hub.news) = (HubConnection::Online, 0, true);
                 }
                 self.presence.again();
             }
@@ -644,13 +644,13 @@ impl Desk {
                 continue;
             }
             (hub.news, hub.told) = (false, Some(now));
-            hub.state.behind = if url == LAN { Arc::new(self.nearby.behind()) } else { hub.behind.clone() };
-            let links: Vec<Link> = match url == LAN {
+            hub.state.behind = if url == LAN_HUB_ADDRESS { Arc::new(self.nearby.behind()) } else { hub.behind.clone() };
+            let links: Vec<Link> = match url == LAN_HUB_ADDRESS {
                 true => self.nearby.devices.keys().copied().collect(),
                 false => hub.link.into_iter().collect(),
             };
             let volumes = hub.volumes.keys().copied().collect();
-            hub.state.blobs = self.blobs.state(&volumes, &links, hub.state.reach == Reach::Online);
+            hub.state.blobs = self.blobs.state(&volumes, &links, hub.state.reach == HubConnection::Online);
             let (state, said) = (Box::new(hub.state.clone()), std::mem::take(&mut hub.said));
             self.inbox.event(Event::HubTold { hub: url.clone(), state, said });
         }

@@ -12,7 +12,7 @@ mod shell;
 mod shown;
 
 use crate::search::{Ask, Search, excerpt, marks};
-use agent::job::{Job, Outcome};
+use agent::tool_job::{ToolJob, ToolOutcome};
 use shown::shown;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -116,7 +116,7 @@ impl Tools {
 
     /// Starts a job under an id that no other one has now. `on_done` is called once, on another thread, whatever
     /// happens.
-    pub fn start(&self, id: u64, job: Job, on_done: impl FnOnce(Outcome) + Send + 'static) {
+    pub fn start(&self, id: u64, job: ToolJob, on_done: impl FnOnce(ToolOutcome) + Send + 'static) {
         let stop = Stop::default();
         if let Some(before) = self.running().insert(id, stop.clone()) {
             before.0.store(true, Ordering::Release); // two of one name: the first is not wanted any more
@@ -133,7 +133,7 @@ impl Tools {
                 running.remove(&id);
             }
             drop(running);
-            on_done(done.unwrap_or_else(|why| Outcome { text: shown::shortened(&why), ..Outcome::default() }));
+            on_done(done.unwrap_or_else(|why| ToolOutcome { text: shown::shortened(&why), ..ToolOutcome::default() }));
         });
     }
 
@@ -198,37 +198,37 @@ impl Desk {
     }
 }
 
-fn perform(place: &Arc<Place>, job: &Job, stop: &Stop) -> Result<Outcome, String> {
+fn perform(place: &Arc<Place>, job: &ToolJob, stop: &Stop) -> Result<ToolOutcome, String> {
     match job {
-        Job::Read { root, path, lines } => files::read(place, root, path, *lines),
-        Job::List { root, path } => files::list(place, root, path, stop),
-        Job::Replace { root, path, text, expected } => files::replace(place, root, path, text, *expected),
-        Job::Amend { root, path, old, new } => files::amend(place, root, path, old, new),
-        Job::Remove { root, path } => files::remove(place, root, path),
-        Job::Restore { root, path, expected, to } => files::restore(place, root, path, *expected, *to),
-        Job::Shell { root, path, command, seconds, network } => {
+        ToolJob::Read { root, path, lines } => files::read(place, root, path, *lines),
+        ToolJob::List { root, path } => files::list(place, root, path, stop),
+        ToolJob::Replace { root, path, text, expected } => files::replace(place, root, path, text, *expected),
+        ToolJob::Amend { root, path, old, new } => files::amend(place, root, path, old, new),
+        ToolJob::Remove { root, path } => files::remove(place, root, path),
+        ToolJob::Restore { root, path, expected, to } => files::restore(place, root, path, *expected, *to),
+        ToolJob::Shell { root, path, command, seconds, network } => {
             shell::run(place, &shell::Shell { root, path, command, seconds: *seconds, network: *network }, stop)
         }
-        Job::Python { root, code, seconds, web } => {
+        ToolJob::Python { root, code, seconds, web } => {
             python::run(place, &python::Run { root, code, seconds: *seconds, web: web.as_ref() }, stop)
         }
-        Job::Search { query, limit } => {
+        ToolJob::Search { query, limit } => {
             let (query, limit) = (query.clone(), *limit);
             apart(place, stop, move |place| find(place, query, limit))
         }
-        Job::Git { root, what } => {
+        ToolJob::Git { root, what } => {
             // A commit that has begun is not left halfway; to look is.
             let (root, what) = (root.clone(), what.clone());
             match &what {
-                agent::job::GitJob::Commit { .. } => git::run(place, &root, &what),
+                agent::tool_job::GitJob::Commit { .. } => git::run(place, &root, &what),
                 _ => apart(place, stop, move |place| git::run(place, &root, &what)),
             }
         }
-        Job::Fetch { url, hosts, inside } => {
+        ToolJob::Fetch { url, hosts, inside } => {
             let (url, hosts, inside) = (url.clone(), hosts.clone(), inside.clone());
             apart(place, stop, move |place| fetch::run(place, &url, &hosts, &inside))
         }
-        Job::Mcp { server, tool, arguments, definition } => {
+        ToolJob::Mcp { server, tool, arguments, definition } => {
             mcp::run(place, &mcp::Call { server, tool, arguments, definition }, stop)
         }
     }
@@ -239,8 +239,8 @@ fn perform(place: &Arc<Place>, job: &Job, stop: &Stop) -> Result<Outcome, String
 fn apart(
     place: &Arc<Place>,
     stop: &Stop,
-    work: impl FnOnce(&Place) -> Result<Outcome, String> + Send + 'static,
-) -> Result<Outcome, String> {
+    work: impl FnOnce(&Place) -> Result<ToolOutcome, String> + Send + 'static,
+) -> Result<ToolOutcome, String> {
     let (tell, told) = channel();
     let place = place.clone();
     std::thread::spawn(move || {
@@ -257,7 +257,7 @@ fn apart(
     }
 }
 
-fn find(place: &Place, query: String, limit: usize) -> Result<Outcome, String> {
+fn find(place: &Place, query: String, limit: usize) -> Result<ToolOutcome, String> {
     let search = place.search.as_ref().ok_or("there is no search here")?;
     let answer = search.find(Ask { text: query.clone(), limit: limit.clamp(1, 50), ..Ask::default() })?;
     let mut text = String::new();
@@ -269,5 +269,5 @@ fn find(place: &Place, query: String, limit: usize) -> Result<Outcome, String> {
         text = format!("{NOTHING} “{query}”");
     }
     let (text, whole) = shown(text.trim_end().as_bytes(), &place.blobs)?;
-    Ok(Outcome { success: true, text, whole, ..Outcome::default() })
+    Ok(ToolOutcome { success: true, text, whole, ..ToolOutcome::default() })
 }

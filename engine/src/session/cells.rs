@@ -1,6 +1,6 @@
 //! Cells: what is asked of a note's kernel, what it answers, and how it is kept.
 
-use super::{Reject, Session, Turn};
+use super::{ApplyContext, CommandError, Session};
 use crate::effect::Effect;
 use crate::fresh::Reactivity;
 use crate::note::{KernelPhase, Note, Phase, code_hash};
@@ -9,34 +9,34 @@ use store::{BlobHash, BlobRef, BlockId, DocId, Execution, ExecutionId, FileKind,
 use text::markdown;
 
 /// A kernel that has not stopped this many milliseconds after it was asked to is killed: one click, at most a second.
-const GRACE: i64 = 700;
+const INTERRUPT_GRACE_MS: i64 = 700;
 /// A kernel of the user's own may hold what took hours to make: it has longer, and is killed at once when it is asked
 /// to stop a second time.
-const GRACE_OWN: i64 = 5_000;
+const JUPYTER_INTERRUPT_GRACE_MS: i64 = 5_000;
 /// A cell that says nothing else is stopped after so many seconds.
-const SECONDS: u64 = 30;
+const DEFAULT_CELL_TIMEOUT_SECS: u64 = 30;
 /// Outputs of a running cell are kept at most this often, in milliseconds.
-pub(super) const KEEP_EVERY: i64 = 1_000;
+pub(super) const OUTPUT_SAVE_INTERVAL_MS: i64 = 1_000;
 /// Of a stream the note keeps this many bytes; the whole becomes a blob.
-const STREAM: usize = 65_536;
+const MAX_INLINE_STREAM_BYTES: usize = 65_536;
 /// A cell keeps this many outputs.
-const OUTPUTS: usize = 1_000;
+const MAX_CELL_OUTPUTS: usize = 1_000;
 
 impl Session {
-    pub(super) fn take_notebook(
+    pub(super) fn import_notebook(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut ApplyContext<'_>,
         id: DocId,
         notebook: &BlobRef,
         executions: Vec<Execution>,
-    ) -> Result<(), Reject> {
+    ) -> Result<(), CommandError> {
         let Some(note) = self.notes.get_mut(&id).filter(|note| note.phase == Phase::Ready) else {
-            return Err(Reject("the note is not open yet; try again in a moment".to_owned()));
+            return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
         };
         let Some(doc) = &mut note.outputs else {
-            return Err(Reject("the note's outputs are not loaded yet; try again in a moment".to_owned()));
+            return Err(CommandError("the note's outputs are not loaded yet; try again in a moment".to_owned()));
         };
-        let kept = doc.keep_notebook(notebook, turn.now.seconds()).map_err(|error| Reject(error.to_string()))?;
+        let kept = doc.keep_notebook(notebook, turn.now.seconds()).map_err(|error| CommandError(error.to_string()))?;
         let bytes = if std::mem::take(&mut note.outputs_new) { doc.save() } else { kept };
         for execution in executions {
             let Some(code) = note.code(execution.cell).map(code_hash) else { continue };
@@ -44,43 +44,48 @@ impl Session {
             note.executions.insert(execution.cell, Execution { code, started: turn.now.0, ..execution });
             note.runs += 1;
         }
-        self.append(turn, vec![Write::Chunk { doc: id.outputs(), bytes }], None);
+        self.append_writes(turn, vec![Write::Chunk { doc: id.outputs(), bytes }], None);
         self.save_outputs(turn, id);
         Ok(())
     }
 
-    pub(super) fn run(&mut self, turn: &mut Turn<'_>, id: DocId, cell: BlockId) -> Result<(), Reject> {
-        self.react(turn, id, vec![cell])
+    pub(super) fn run_cell(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        cell: BlockId,
+    ) -> Result<(), CommandError> {
+        self.run_reactively(turn, id, vec![cell])
     }
 
-    pub(super) fn run_within(
+    pub(super) fn run_cell_with_timeout(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut ApplyContext<'_>,
         id: DocId,
         cell: BlockId,
         seconds: u64,
-    ) -> Result<(), Reject> {
+    ) -> Result<(), CommandError> {
         if let Some(note) = self.notes.get_mut(&id) {
             note.limits.insert(cell, seconds);
         }
-        self.queue(turn, id, vec![cell])
+        self.queue_cells(turn, id, vec![cell])
     }
 
-    pub(super) fn run_all(&mut self, turn: &mut Turn<'_>, id: DocId) -> Result<(), Reject> {
-        let Some(note) = self.notes.get(&id) else { return Err(Reject("the note is not open".to_owned())) };
+    pub(super) fn run_all(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
+        let Some(note) = self.notes.get(&id) else { return Err(CommandError("the note is not open".to_owned())) };
         let mut cells: Vec<BlockId> = note.cells().collect();
         if cells.is_empty() {
-            return Err(Reject("the note has no Python cell; start one with ```python".to_owned()));
+            return Err(CommandError("the note has no Python cell; start one with ```python".to_owned()));
         }
         // A note may hold cells of several languages: all that its kernel can run, run.
-        if cells.iter().any(|cell| self.other_language(note, *cell).is_none()) {
-            cells.retain(|cell| self.other_language(note, *cell).is_none());
+        if cells.iter().any(|cell| self.other_language_reason(note, *cell).is_none()) {
+            cells.retain(|cell| self.other_language_reason(note, *cell).is_none());
         }
-        self.queue(turn, id, cells)
+        self.queue_cells(turn, id, cells)
     }
 
     /// Why the note's kernel cannot run a cell: it is of another language.
-    pub fn other_language(&self, note: &Note, cell: BlockId) -> Option<String> {
+    pub fn other_language_reason(&self, note: &Note, cell: BlockId) -> Option<String> {
         let language = note.language(cell)?;
         match note.kernel_name() {
             None if language == "python" => None,
@@ -98,24 +103,29 @@ impl Session {
         }
     }
 
-    pub(super) fn queue(&mut self, turn: &mut Turn<'_>, id: DocId, cells: Vec<BlockId>) -> Result<(), Reject> {
+    pub(super) fn queue_cells(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        cells: Vec<BlockId>,
+    ) -> Result<(), CommandError> {
         let Some(note) = self.notes.get(&id).filter(|note| note.phase == Phase::Ready) else {
-            return Err(Reject("the note is not open yet; try again in a moment".to_owned()));
+            return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
         };
         if let Some(why) = note.read_only() {
-            return Err(Reject(format!("the note can only be read: {why}")));
+            return Err(CommandError(format!("the note can only be read: {why}")));
         }
-        self.not_elsewhere(id, &cells)?;
+        self.ensure_not_running_remotely(id, &cells)?;
         if let Some(kernel) = note.kernel_name().filter(|_| !self.allows_kernel(note)) {
-            return Err(Reject(not_allowed(kernel)));
+            return Err(CommandError(kernel_not_allowed_message(kernel)));
         }
-        if let Some(why) = cells.iter().find_map(|cell| self.other_language(note, *cell)) {
-            return Err(Reject(why));
+        if let Some(why) = cells.iter().find_map(|cell| self.other_language_reason(note, *cell)) {
+            return Err(CommandError(why));
         }
         if cells.iter().any(|cell| note.code(*cell).is_none()) {
-            return Err(Reject("there is no Python cell here; start one with ```python".to_owned()));
+            return Err(CommandError("there is no Python cell here; start one with ```python".to_owned()));
         }
-        self.adopt(turn, id);
+        self.create_note_document(turn, id);
         self.end_burst(turn, id);
         let alone = cells.len();
         for cell in cells {
@@ -151,21 +161,21 @@ impl Session {
             waiting.sort_by_key(|cell| order.iter().position(|other| other == cell));
             note.queue = waiting.into();
         }
-        self.next(turn, id);
+        self.start_next_cell(turn, id);
         Ok(())
     }
 
     /// Sends the next cell to the kernel if it is free.
-    fn next(&mut self, turn: &mut Turn<'_>, id: DocId) {
-        let folder = self.file(id).and_then(|file| file.parent().map(ToOwned::to_owned));
+    fn start_next_cell(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        let folder = self.note_file_path(id).and_then(|file| file.parent().map(ToOwned::to_owned));
         let Some(folder) = folder else { return };
         if self.notes.get(&id).is_some_and(|note| note.queue.is_empty()) || self.change_kernel(turn, id) {
             return;
         }
-        if self.end_kernel_of_other_grant(turn, id) {
+        if self.end_kernel_with_stale_grant(turn, id) {
             return;
         }
-        let grant = self.granted(id);
+        let grant = self.kernel_grant(id);
         let allowed = self.notes.get(&id).and_then(|note| self.allowed_kernel(note));
         if self.notes.get(&id).is_some_and(|note| !self.allows_kernel(note)) {
             self.notes.get_mut(&id).into_iter().for_each(cancel_queue); // it was changed while they waited
@@ -194,7 +204,7 @@ impl Session {
             execution.code = code_hash(&code);
             note.kernel = KernelPhase::Busy(execution.id);
             let execution = execution.id;
-            let forget = note.prepare(execution, cell);
+            let forget = note.prepare_execution(execution, cell);
             let pure = note.pure(cell);
             let label = format!("cell {place}");
             let kernel = note.kernel_name().map(ToOwned::to_owned);
@@ -216,16 +226,16 @@ impl Session {
         }
     }
 
-    pub(super) fn interrupt(&mut self, turn: &mut Turn<'_>, id: DocId) -> Result<(), Reject> {
-        let Some(note) = self.notes.get_mut(&id) else { return Err(Reject("the note is not open".to_owned())) };
+    pub(super) fn interrupt_kernel(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
+        let Some(note) = self.notes.get_mut(&id) else { return Err(CommandError("the note is not open".to_owned())) };
         let KernelPhase::Busy(execution) = note.kernel else {
-            return Err(Reject("nothing is running in this note".to_owned()));
+            return Err(CommandError("nothing is running in this note".to_owned()));
         };
         cancel_queue(note);
         let asked = note.kill.is_some_and(|(_, asked)| asked == execution);
         let grace = match (&note.kernel_is, asked) {
-            (None, _) => GRACE,
-            (Some(_), false) => GRACE_OWN,
+            (None, _) => INTERRUPT_GRACE_MS,
+            (Some(_), false) => JUPYTER_INTERRUPT_GRACE_MS,
             (Some(_), true) => 0,
         };
         let at = turn.now.plus(grace);
@@ -235,10 +245,10 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn restart_kernel(&mut self, turn: &mut Turn<'_>, id: DocId) -> Result<(), Reject> {
-        let Some(note) = self.notes.get_mut(&id) else { return Err(Reject("the note is not open".to_owned())) };
+    pub(super) fn restart_kernel(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
+        let Some(note) = self.notes.get_mut(&id) else { return Err(CommandError("the note is not open".to_owned())) };
         if note.kernel == KernelPhase::Off {
-            return Err(Reject("no kernel is running in this note".to_owned()));
+            return Err(CommandError("no kernel is running in this note".to_owned()));
         }
         cancel_queue(note);
         note.stopping = true;
@@ -246,8 +256,8 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn tick_kernel(&mut self, turn: &mut Turn<'_>, id: DocId) {
-        self.tick_limit(turn, id);
+    pub(super) fn tick_kernel(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        self.tick_cell_timeout(turn, id);
         let Some(note) = self.notes.get_mut(&id) else { return };
         let Some((at, execution)) = note.kill else { return };
         if note.kernel != KernelPhase::Busy(execution) {
@@ -262,7 +272,7 @@ impl Session {
     }
 
     /// Stops a cell that has had its time, as a user would.
-    fn tick_limit(&mut self, turn: &mut Turn<'_>, id: DocId) {
+    fn tick_cell_timeout(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(note) = self.notes.get_mut(&id) else { return };
         let Some((at, execution, seconds)) = note.limit else { return };
         if note.kernel != KernelPhase::Busy(execution) {
@@ -271,13 +281,13 @@ impl Session {
             note.limit = None;
             note.overran = Some((execution, seconds));
             // It refuses only where nothing runs.
-            let _ = self.interrupt(turn, id);
+            let _ = self.interrupt_kernel(turn, id);
         } else {
             self.wake_at(turn, at);
         }
     }
 
-    pub(super) fn kernel_ready(&mut self, id: DocId) {
+    pub(super) fn on_kernel_ready(&mut self, id: DocId) {
         if let Some(note) = self.notes.get_mut(&id)
             && note.kernel == KernelPhase::Off
         {
@@ -286,7 +296,7 @@ impl Session {
     }
 
     /// The execution that the kernel works on, if it is this one: output of a superseded execution is dropped.
-    pub(super) fn current(&mut self, id: DocId, execution: ExecutionId) -> Option<&mut Execution> {
+    pub(super) fn current_execution(&mut self, id: DocId, execution: ExecutionId) -> Option<&mut Execution> {
         let note = self.notes.get_mut(&id)?;
         if note.kernel != KernelPhase::Busy(execution) {
             return None;
@@ -294,9 +304,9 @@ impl Session {
         note.executions.values_mut().find(|known| known.id == execution)
     }
 
-    pub(super) fn began(&mut self, turn: &mut Turn<'_>, id: DocId, execution: ExecutionId) {
+    pub(super) fn on_execution_started(&mut self, turn: &mut ApplyContext<'_>, id: DocId, execution: ExecutionId) {
         let now = turn.now.0;
-        let Some(current) = self.current(id, execution) else { return };
+        let Some(current) = self.current_execution(id, execution) else { return };
         current.status = Status::Running;
         current.started = now;
         let cell = current.cell;
@@ -304,7 +314,7 @@ impl Session {
             note.unsaved_outputs.insert(cell);
             let marked = note.kind == FileKind::Note;
             let stated = note.block(cell).filter(|_| marked).and_then(|block| markdown::time_limit(&block.text));
-            let seconds = note.limits.remove(&cell).or(stated).unwrap_or(SECONDS);
+            let seconds = note.limits.remove(&cell).or(stated).unwrap_or(DEFAULT_CELL_TIMEOUT_SECS);
             let at = turn.now.plus(i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX / 2));
             note.limit = (seconds > 0).then_some((at, execution, seconds));
             if seconds > 0 {
@@ -314,17 +324,23 @@ impl Session {
         self.save_outputs(turn, id);
     }
 
-    pub(super) fn output(&mut self, turn: &mut Turn<'_>, id: DocId, execution: ExecutionId, mut output: Output) {
+    pub(super) fn on_output(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        execution: ExecutionId,
+        mut output: Output,
+    ) {
         let overran = self.notes.get(&id).and_then(|note| note.overran).filter(|(over, _)| *over == execution);
-        let Some(current) = self.current(id, execution) else { return };
+        let Some(current) = self.current_execution(id, execution) else { return };
         let cell = current.cell;
         if let (Some((_, seconds)), OutputBody::Error { ename, evalue, traceback }) = (overran, &mut output.body)
             && ename == "KeyboardInterrupt"
         {
-            *ename = TIME_LIMIT.to_owned();
-            *evalue = over_time(seconds);
+            *ename = TIME_LIMIT_ERROR.to_owned();
+            *evalue = timeout_message(seconds);
             traceback.pop();
-            traceback.push(format!("{TIME_LIMIT}: {evalue}"));
+            traceback.push(format!("{TIME_LIMIT_ERROR}: {evalue}"));
         }
         if let (
             Some(Output { body: OutputBody::Stream { name, text }, .. }),
@@ -332,22 +348,22 @@ impl Session {
         ) = (current.outputs.last_mut(), &output.body)
             && name == new
         {
-            text.push_str(&more[..more.floor_char_boundary(STREAM.saturating_sub(text.len()))]);
-        } else if current.outputs.len() < OUTPUTS {
+            text.push_str(&more[..more.floor_char_boundary(MAX_INLINE_STREAM_BYTES.saturating_sub(text.len()))]);
+        } else if current.outputs.len() < MAX_CELL_OUTPUTS {
             if let OutputBody::Stream { text, .. } = &mut output.body {
-                text.truncate(text.floor_char_boundary(STREAM));
+                text.truncate(text.floor_char_boundary(MAX_INLINE_STREAM_BYTES));
             }
             current.outputs.push(output);
         }
         if let Some(note) = self.notes.get_mut(&id) {
             note.unsaved_outputs.insert(cell);
         }
-        self.wake_at(turn, turn.now.plus(KEEP_EVERY));
+        self.wake_at(turn, turn.now.plus(OUTPUT_SAVE_INTERVAL_MS));
     }
 
-    pub(super) fn finished(
+    pub(super) fn on_execution_finished(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut ApplyContext<'_>,
         id: DocId,
         execution: ExecutionId,
         (status, cached, took): (Status, bool, Option<u64>),
@@ -355,7 +371,7 @@ impl Session {
         whole: Vec<(usize, BlobRef)>,
     ) {
         let now = turn.now;
-        let Some(current) = self.current(id, execution) else { return };
+        let Some(current) = self.current_execution(id, execution) else { return };
         (current.status, current.cached) = (status, cached);
         current.count = count;
         current.duration = took.or_else(|| u64::try_from(now.0.saturating_sub(current.started)).ok());
@@ -369,19 +385,19 @@ impl Session {
             note.kernel = KernelPhase::Idle;
             note.question = None;
             note.unsaved_outputs.insert(cell);
-            note.hold_results(execution);
+            note.bind_results(execution);
             note.runs += 1;
             if status != Status::Ok {
                 cancel_queue(note); // the first error stops what was to follow
             }
         }
         self.save_outputs(turn, id);
-        self.run_again(turn, id);
-        self.next(turn, id);
-        self.conclude(id);
+        self.rerun_requested_cells(turn, id);
+        self.start_next_cell(turn, id);
+        self.finish_clean_run(id);
     }
 
-    pub(super) fn kernel_died(&mut self, turn: &mut Turn<'_>, id: DocId, why: &str) {
+    pub(super) fn on_kernel_died(&mut self, turn: &mut ApplyContext<'_>, id: DocId, why: &str) {
         let now = turn.now;
         let Some(note) = self.notes.get_mut(&id) else { return };
         let asked = std::mem::take(&mut note.stopping);
@@ -391,7 +407,7 @@ impl Session {
                 current.duration = u64::try_from(now.0.saturating_sub(current.started)).ok();
                 let overran = note.overran.filter(|(over, _)| *over == execution);
                 let (ename, evalue) = if let Some((_, seconds)) = overran.filter(|_| asked) {
-                    (TIME_LIMIT.to_owned(), format!("{}; variables are gone", over_time(seconds)))
+                    (TIME_LIMIT_ERROR.to_owned(), format!("{}; variables are gone", timeout_message(seconds)))
                 } else if asked {
                     (
                         "KernelStopped".to_owned(),
@@ -414,14 +430,14 @@ impl Session {
         note.again.clear();
         note.runs += 1;
         self.save_outputs(turn, id);
-        self.next(turn, id);
-        self.clean_step(turn, id);
-        self.let_go(turn, id);
+        self.start_next_cell(turn, id);
+        self.step_clean_run(turn, id);
+        self.release_note(turn, id);
     }
 
     /// Keeps outputs of a cell that is still running: from time to time, and only when they have doubled, so that the
     /// document's history does not hold every line twice.
-    pub(super) fn tick_outputs(&mut self, turn: &mut Turn<'_>, id: DocId) {
+    pub(super) fn tick_outputs(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(note) = self.notes.get(&id) else { return };
         if note.unsaved_outputs.is_empty() {
             return;
@@ -429,15 +445,15 @@ impl Session {
         let (at, bytes) = note.outputs_saved;
         let now_bytes = unsaved_bytes(note);
         let running = matches!(note.kernel, KernelPhase::Busy(_));
-        if !running || (turn.now.since(at) >= KEEP_EVERY && now_bytes >= bytes * 2) {
+        if !running || (turn.now.since(at) >= OUTPUT_SAVE_INTERVAL_MS && now_bytes >= bytes * 2) {
             self.save_outputs(turn, id);
         } else {
-            self.wake_at(turn, turn.now.plus(KEEP_EVERY));
+            self.wake_at(turn, turn.now.plus(OUTPUT_SAVE_INTERVAL_MS));
         }
     }
 
     /// Sends the outputs that are not on disk yet there.
-    pub(super) fn save_outputs(&mut self, turn: &mut Turn<'_>, id: DocId) {
+    pub(super) fn save_outputs(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(note) = self.notes.get_mut(&id) else { return };
         note.outputs_saved = (turn.now, unsaved_bytes(note));
         let Some(doc) = &mut note.outputs else { return };
@@ -449,7 +465,7 @@ impl Session {
         match doc.commit(&executions, turn.now.seconds()) {
             Ok(bytes) => {
                 let bytes = if std::mem::take(&mut note.outputs_new) { doc.save() } else { bytes };
-                self.append(turn, vec![Write::Chunk { doc: id.outputs(), bytes }], None);
+                self.append_writes(turn, vec![Write::Chunk { doc: id.outputs(), bytes }], None);
             }
             Err(error) => note.problems.push(error.to_string()),
         }
@@ -457,7 +473,7 @@ impl Session {
 }
 
 /// Why a note's cells do not run yet.
-fn not_allowed(kernel: &str) -> String {
+fn kernel_not_allowed_message(kernel: &str) -> String {
     format!(
         "this note asks for your own kernel {kernel}, which runs with all your rights, outside of the sandbox; choose \
          it once to allow that (Choose kernel, or --kernel {kernel})"
@@ -465,9 +481,9 @@ fn not_allowed(kernel: &str) -> String {
 }
 
 /// The class that the error of a cell has that was stopped since it took too long.
-const TIME_LIMIT: &str = "TimeLimit";
+const TIME_LIMIT_ERROR: &str = "TimeLimit";
 
-fn over_time(seconds: u64) -> String {
+fn timeout_message(seconds: u64) -> String {
     format!("stopped after {seconds} s; write `timeout=0` behind `python` in the cell's first line to let it run")
 }
 

@@ -1,7 +1,7 @@
 //! Which kernel runs a note's cells: the embedded one, or one of the user's own Jupyter kernels; and what a running
 //! cell asks of the user.
 
-use super::{Reject, Session, Turn};
+use super::{ApplyContext, CommandError, Session};
 use crate::effect::Effect;
 use crate::note::{KernelPhase, Note, Phase};
 use std::path::PathBuf;
@@ -9,14 +9,14 @@ use store::{DocId, ExecutionId, Output};
 use text::properties;
 
 /// The name of the embedded kernel, beside those of Jupyter's.
-pub const EMBEDDED: &str = "embedded";
+pub const EMBEDDED_KERNEL: &str = "embedded";
 /// The answer to a cell's question that says that there will be no answers: Python's `EOFError`. It is what Jupyter's
 /// clients send.
 pub const END_OF_INPUT: &str = "\u{4}";
 /// The property that names a note's kernel.
-const PROPERTY: &str = "kernel";
+const KERNEL_PROPERTY: &str = "kernel";
 /// Notes of which it is remembered that their kernel may run.
-const REMEMBERED: usize = 1_000;
+const MAX_REMEMBERED_KERNELS: usize = 1_000;
 
 /// A Jupyter kernel that is installed on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub struct KernelSpec {
 
 impl KernelSpec {
     /// What the user is to know before it is allowed. Nothing in it moves the caret or hides what stands beside it.
-    pub fn question(&self) -> String {
+    pub fn approval_question(&self) -> String {
         let doubt = self.doubt.as_deref().unwrap_or("it has all your rights").escape_debug().to_string();
         format!(
             "the kernel {} runs with all your rights, and {doubt}. Its file: {}. Its command: {}",
@@ -62,7 +62,7 @@ impl KernelSpec {
 
 /// What a running cell asks of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct StdinRequest {
     /// Which execution.
     pub execution: ExecutionId,
     /// What it asks.
@@ -74,15 +74,15 @@ pub struct Question {
 }
 
 /// The kernel that a text names in its properties, if it is one of Jupyter's.
-pub(crate) fn stated(text: &str) -> Option<String> {
+pub(crate) fn named_kernel(text: &str) -> Option<String> {
     if !text.starts_with("---") {
         return None;
     }
     let properties = properties::read(text)?.ok()?;
-    let stated = properties.iter().find(|property| property.key == PROPERTY)?;
+    let stated = properties.iter().find(|property| property.key == KERNEL_PROPERTY)?;
     let (name, _) = stated.values.first()?;
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
-    (name != EMBEDDED && !name.is_empty() && name.len() <= 200 && name.chars().all(plain)).then(|| name.clone())
+    (name != EMBEDDED_KERNEL && !name.is_empty() && name.len() <= 200 && name.chars().all(plain)).then(|| name.clone())
 }
 
 impl Note {
@@ -95,7 +95,7 @@ impl Note {
     }
 
     /// What the running cell asks of the user.
-    pub fn question(&self) -> Option<&Question> {
+    pub fn stdin_request(&self) -> Option<&StdinRequest> {
         self.question.as_ref()
     }
 
@@ -122,7 +122,7 @@ impl Session {
     }
 
     /// Where a note names a kernel of the user's it is looked for: its language says which cells it runs.
-    pub(super) fn look_for_kernel(&mut self, turn: &mut Turn<'_>, id: DocId) {
+    pub(super) fn find_named_kernel(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let named = self.notes.get(&id).is_some_and(|note| note.kernel_name().is_some());
         if named && self.kernel_searches == 0 {
             // It refuses only where the note is gone.
@@ -130,9 +130,9 @@ impl Session {
         }
     }
 
-    pub(super) fn find_kernels(&mut self, turn: &mut Turn<'_>, id: DocId) -> Result<(), Reject> {
-        let folder = self.file(id).and_then(|file| file.parent().map(ToOwned::to_owned));
-        let Some(folder) = folder else { return Err(Reject("the note is not open".to_owned())) };
+    pub(super) fn find_kernels(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
+        let folder = self.note_file_path(id).and_then(|file| file.parent().map(ToOwned::to_owned));
+        let Some(folder) = folder else { return Err(CommandError("the note is not open".to_owned())) };
         turn.effects.push(Effect::FindKernels { folder });
         Ok(())
     }
@@ -157,41 +157,41 @@ impl Session {
     /// `seen`: the print of the kernel whose file and command the user has seen.
     pub(super) fn use_kernel(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut ApplyContext<'_>,
         id: DocId,
         kernel: Option<String>,
         keep: bool,
         seen: Option<&str>,
-    ) -> Result<(), Reject> {
-        let kernel = kernel.filter(|name| name != EMBEDDED);
+    ) -> Result<(), CommandError> {
+        let kernel = kernel.filter(|name| name != EMBEDDED_KERNEL);
         let spec = kernel.as_ref().and_then(|name| self.kernels.iter().find(|spec| spec.name == *name));
         if let Some(spec) = spec.filter(|spec| spec.doubt.is_some() && seen != Some(&spec.print)) {
             let kept = self.settings.kernel_prints.iter().any(|(of, print)| *of == id && *print == spec.print);
             if !kept {
-                return Err(Reject(spec.question()));
+                return Err(CommandError(spec.approval_question()));
             }
         }
         let print = spec.map(|spec| spec.print.clone());
         let Some(note) = self.notes.get(&id).filter(|note| note.phase == Phase::Ready) else {
-            return Err(Reject("the note is not open yet; try again in a moment".to_owned()));
+            return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
         };
         if matches!(note.kernel, KernelPhase::Busy(_)) {
-            return Err(Reject("a cell is running; stop it before another kernel is chosen".to_owned()));
+            return Err(CommandError("a cell is running; stop it before another kernel is chosen".to_owned()));
         }
         if keep && note.kernel_stated != kernel {
-            self.set_property(turn, id, PROPERTY.to_owned(), kernel.clone().map(Into::into))?;
+            self.set_property(turn, id, KERNEL_PROPERTY.to_owned(), kernel.clone().map(Into::into))?;
         }
         if keep {
             let mut settings = self.settings.clone();
             settings.kernels.retain(|(other, _)| *other != id);
             settings.kernels.extend(kernel.clone().map(|kernel| (id, kernel)));
-            let over = settings.kernels.len().saturating_sub(REMEMBERED);
+            let over = settings.kernels.len().saturating_sub(MAX_REMEMBERED_KERNELS);
             settings.kernels.drain(..over);
             settings.kernel_prints.retain(|(other, _)| *other != id);
             settings.kernel_prints.extend(print.clone().map(|print| (id, print)));
-            let over = settings.kernel_prints.len().saturating_sub(REMEMBERED);
+            let over = settings.kernel_prints.len().saturating_sub(MAX_REMEMBERED_KERNELS);
             settings.kernel_prints.drain(..over);
-            self.set(turn, settings);
+            self.set_settings(turn, settings);
         }
         let Some(note) = self.notes.get_mut(&id) else { return Ok(()) };
         note.kernel_once = (!keep).then_some(kernel);
@@ -202,7 +202,7 @@ impl Session {
     }
 
     /// Ends a kernel that is not the one that the note names. Whether it does: then what waits goes on once it is gone.
-    pub(super) fn change_kernel(&mut self, turn: &mut Turn<'_>, id: DocId) -> bool {
+    pub(super) fn change_kernel(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> bool {
         let Some(note) = self.notes.get_mut(&id) else { return false };
         let other = note.kernel == KernelPhase::Idle && note.kernel_is.as_deref() != note.kernel_name();
         if other && !note.stopping {
@@ -212,19 +212,24 @@ impl Session {
         other
     }
 
-    pub(super) fn asked(&mut self, id: DocId, execution: ExecutionId, prompt: String, password: bool) {
+    pub(super) fn on_stdin_request(&mut self, id: DocId, execution: ExecutionId, prompt: String, password: bool) {
         let Some(note) = self.notes.get_mut(&id) else { return };
         if note.kernel == KernelPhase::Busy(execution) {
             let limit = note.limit.take().map(|(_, _, seconds)| seconds);
-            note.question = Some(Question { execution, prompt, password, limit });
+            note.question = Some(StdinRequest { execution, prompt, password, limit });
         }
     }
 
     /// The user answers what the running cell asked.
-    pub(super) fn answer(&mut self, turn: &mut Turn<'_>, id: DocId, text: String) -> Result<(), Reject> {
-        let Some(note) = self.notes.get_mut(&id) else { return Err(Reject("the note is not open".to_owned())) };
+    pub(super) fn answer_stdin(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        text: String,
+    ) -> Result<(), CommandError> {
+        let Some(note) = self.notes.get_mut(&id) else { return Err(CommandError("the note is not open".to_owned())) };
         let Some(question) = note.question.take() else {
-            return Err(Reject("no cell of this note asks for anything".to_owned()));
+            return Err(CommandError("no cell of this note asks for anything".to_owned()));
         };
         turn.effects.push(Effect::Answer { note: id, text });
         if let Some(seconds) = question.limit {
@@ -236,8 +241,8 @@ impl Session {
     }
 
     /// A cell takes back what it has shown so far.
-    pub(super) fn cleared(&mut self, id: DocId, execution: ExecutionId) {
-        if let Some(current) = self.current(id, execution) {
+    pub(super) fn clear_outputs(&mut self, id: DocId, execution: ExecutionId) {
+        if let Some(current) = self.current_execution(id, execution) {
             current.outputs.clear();
             let cell = current.cell;
             self.output_changed(id, cell);
@@ -245,9 +250,9 @@ impl Session {
     }
 
     /// Something that was shown becomes something else, also after the end of its cell.
-    pub(super) fn updated(
+    pub(super) fn update_output(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut ApplyContext<'_>,
         id: DocId,
         execution: ExecutionId,
         at: usize,
@@ -259,7 +264,7 @@ impl Session {
         *shown = output;
         let cell = run.cell;
         self.output_changed(id, cell);
-        self.wake_at(turn, turn.now.plus(super::cells::KEEP_EVERY));
+        self.wake_at(turn, turn.now.plus(super::cells::OUTPUT_SAVE_INTERVAL_MS));
     }
 
     fn output_changed(&mut self, id: DocId, cell: store::BlockId) {
@@ -272,14 +277,14 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
-    use super::stated;
+    use super::named_kernel;
 
     #[test]
     fn a_note_names_its_kernel_in_its_properties() {
-        assert_eq!(stated("---\nkernel: python3\n---\n").as_deref(), Some("python3"));
-        assert_eq!(stated("---\nkernel: embedded\n---\n"), None);
-        assert_eq!(stated("---\nkernel: the one of Linux\n---\n"), None);
-        assert_eq!(stated("kernel: python3\n"), None);
-        assert_eq!(stated("---\ntitle: x\n---\n"), None);
+        assert_eq!(named_kernel("---\nkernel: python3\n---\n").as_deref(), Some("python3"));
+        assert_eq!(named_kernel("---\nkernel: embedded\n---\n"), None);
+        assert_eq!(named_kernel("---\nkernel: the one of Linux\n---\n"), None);
+        assert_eq!(named_kernel("kernel: python3\n"), None);
+        assert_eq!(named_kernel("---\ntitle: x\n---\n"), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Notes: reading, typing, bursts that become changes, undo, changes from other replicas.
 
-use super::{Reject, Session, Turn};
+use super::{ApplyContext, CommandError, Session};
 use crate::effect::Effect;
 use crate::event::{FileMark, FileText, NoteContent, NoteDocs};
 use crate::note::{DocPhase, Note, Phase, code_hash};
@@ -15,83 +15,83 @@ use text::time::Time;
 use text::{markdown, splice::trim};
 
 /// A burst ends after a pause of this many milliseconds …
-const PAUSE: i64 = 500;
+const BURST_PAUSE_MS: i64 = 500;
 /// … or once it has gone on for this long …
-const LONGEST_BURST: i64 = 2_000;
+const MAX_BURST_MS: i64 = 2_000;
 /// … or once it has this many operations.
-const LARGEST_BURST: usize = 4_000;
+const MAX_BURST_OPERATIONS: usize = 4_000;
 /// A note may grow to this many bytes.
-const LARGEST_NOTE: usize = 64 << 20;
+const MAX_NOTE_BYTES: usize = 64 << 20;
 
 impl Session {
-    pub(super) fn open_note(&mut self, turn: &mut Turn<'_>, id: DocId) -> Result<(), Reject> {
+    pub(super) fn open_note(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
         self.note_row(id)?;
         self.read_note(turn, id);
         if let Some(note) = self.notes.get_mut(&id) {
             note.shown = true;
         }
-        self.reserve.note = Some(id);
+        self.kernel_pool.note = Some(id);
         let mut settings = self.settings.clone();
         settings.recent.retain(|recent| *recent != id);
         settings.recent.insert(0, id);
         settings.last_note = Some(id);
-        self.set(turn, settings);
+        self.set_settings(turn, settings);
         Ok(())
     }
 
-    pub(super) fn hold_note(&mut self, turn: &mut Turn<'_>, id: DocId, hold: bool) -> Result<(), Reject> {
+    pub(super) fn hold_note(&mut self, turn: &mut ApplyContext<'_>, id: DocId, hold: bool) -> Result<(), CommandError> {
         if hold {
             self.note_row(id)?;
             self.read_note(turn, id);
         }
         let Some(note) = self.notes.get_mut(&id) else {
-            return Err(Reject("the note is not open".to_owned()));
+            return Err(CommandError("the note is not open".to_owned()));
         };
         note.holds = if hold { note.holds + 1 } else { note.holds.saturating_sub(1) };
         if !hold {
             self.end_burst(turn, id);
-            self.let_go(turn, id);
+            self.release_note(turn, id);
         }
         Ok(())
     }
 
     /// Whether this is a note at all.
-    fn note_row(&self, id: DocId) -> Result<(), Reject> {
-        let Some((volume, path)) = self.place(id) else {
-            return Err(Reject(format!("there is no note {id}")));
+    fn note_row(&self, id: DocId) -> Result<(), CommandError> {
+        let Some((volume, path)) = self.locate_file(id) else {
+            return Err(CommandError(format!("there is no note {id}")));
         };
         let Some(volume) = self.volumes.get(&volume) else { return Ok(()) };
         if volume.files.get(path).is_some_and(|row| !row.kind.is_text()) {
             let why = volume.demoted.iter().find(|other| other.path == path).map(|other| other.why.as_str());
             let why = why.unwrap_or("it is an attachment, not a note");
-            return Err(Reject(format!("{why}: {path}")));
+            return Err(CommandError(format!("{why}: {path}")));
         }
         if volume.root.is_none() {
-            return Err(Reject(format!("its volume has no folder on this device: {}", volume.name)));
+            return Err(CommandError(format!("its volume has no folder on this device: {}", volume.name)));
         }
         Ok(())
     }
 
-    pub(super) fn close_note(&mut self, turn: &mut Turn<'_>, id: DocId) -> Result<(), Reject> {
+    pub(super) fn close_note(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
         let Some(note) = self.notes.get_mut(&id) else {
-            return Err(Reject("the note is not open".to_owned()));
+            return Err(CommandError("the note is not open".to_owned()));
         };
         note.shown = false;
         self.end_burst(turn, id);
         self.save_outputs(turn, id);
-        self.let_go(turn, id);
+        self.release_note(turn, id);
         Ok(())
     }
 
     /// Drops a note that nobody looks at and of which nothing is under way.
-    pub(super) fn let_go(&mut self, turn: &mut Turn<'_>, id: DocId) {
+    pub(super) fn release_note(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(note) = self.notes.get(&id) else { return };
         if note.shown || note.holds > 0 || !note.is_at_rest() {
             return;
         }
         let (volume, gone) = (note.volume, note.file.gone);
         // Where others type on, the next key finds it here, and its file is not written for each of them.
-        let next = note.file.written.filter(|_| note.others && !gone).map(|written| written.plus(PAUSE));
+        let next = note.file.written.filter(|_| note.others && !gone).map(|written| written.plus(BURST_PAUSE_MS));
         if let Some(next) = next.filter(|next| turn.now < *next) {
             self.wake_at(turn, next);
             return;
@@ -103,20 +103,20 @@ impl Session {
             turn.effects.push(Effect::KillKernel { note: id });
         }
         self.notes.remove(&id);
-        if gone && let Some((_, path)) = self.place(id) {
+        if gone && let Some((_, path)) = self.locate_file(id) {
             let (path, mut writes) = (path.to_owned(), Vec::new());
             self.forget_file(volume, &path, &mut writes);
             writes.extend(self.volume_doc_writes(turn, volume));
-            self.append(turn, writes, None);
+            self.append_writes(turn, writes, None);
         }
     }
 
     /// Begins to read a note, unless that is done.
-    pub(super) fn read_note(&mut self, turn: &mut Turn<'_>, id: DocId) {
+    pub(super) fn read_note(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         if self.notes.get(&id).is_some_and(|note| !matches!(note.phase, Phase::Failed(_))) {
             return;
         }
-        let Some((volume, path)) = self.place(id).map(|(volume, path)| (volume, path.to_owned())) else { return };
+        let Some((volume, path)) = self.locate_file(id).map(|(volume, path)| (volume, path.to_owned())) else { return };
         let Some(root) = self.volumes.get(&volume).and_then(|volume| volume.root.clone()) else { return };
         let file = root.join(&path);
         self.notes.insert(id, Note::new(id, volume, FileKind::of(&path)));
@@ -126,7 +126,14 @@ impl Session {
         turn.effects.push(Effect::ReadNote { note: id, volume, path, file });
     }
 
-    pub(super) fn create_note(&mut self, turn: &mut Turn<'_>, id: DocId, volume: DocId, row: FileRow, text: &str) {
+    pub(super) fn create_note(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        volume: DocId,
+        row: FileRow,
+        text: &str,
+    ) {
         let mut note = Note::new(id, volume, row.kind);
         note.phase = Phase::Ready;
         note.shown = true;
@@ -137,10 +144,15 @@ impl Session {
         // In one commit: a name without a text would be waited for on all devices.
         let mut with = self.volume_doc_writes(turn, volume);
         with.push(Write::File(row));
-        self.adopt_with(turn, id, with);
+        self.create_note_document_with(turn, id, with);
     }
 
-    pub(super) fn note_read(&mut self, turn: &mut Turn<'_>, id: DocId, content: Result<Box<NoteContent>, String>) {
+    pub(super) fn note_read(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        content: Result<Box<NoteContent>, String>,
+    ) {
         let Some(note) = self.notes.get_mut(&id) else { return };
         if note.phase != Phase::Reading {
             return;
@@ -184,9 +196,9 @@ impl Session {
             note.file.known = Some(file.stamp.hash);
             note.file.base = Some(Arc::from(file.text));
             let waits = !note.remote.is_empty();
-            self.touched(turn, id, file.stamp);
+            self.remember_file_stamp(turn, id, file.stamp);
             if waits {
-                self.adopt(turn, id); // changes from elsewhere need a document
+                self.create_note_document(turn, id); // changes from elsewhere need a document
             }
             return;
         }
@@ -203,7 +215,7 @@ impl Session {
         if !note.file.ahead_stored && file.as_ref().is_some_and(is_older) {
             note.file.ahead_stored = true;
             let ahead = Write::Ahead { note: id, ahead: true };
-            self.append(turn, vec![ahead], None);
+            self.append_writes(turn, vec![ahead], None);
         }
         let Some(note) = self.notes.get_mut(&id) else { return };
         match file {
@@ -238,14 +250,14 @@ impl Session {
             note.burst = Some(turn.now);
         }
         if let Some(stamp) = note.file.stamp {
-            self.touched(turn, id, stamp);
+            self.remember_file_stamp(turn, id, stamp);
         }
         self.load_doc(turn, id);
         self.wake_at(turn, turn.now);
     }
 
     /// Has the note's documents loaded (or made) by a worker.
-    pub(super) fn load_doc(&mut self, turn: &mut Turn<'_>, id: DocId) {
+    pub(super) fn load_doc(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(note) = self.notes.get_mut(&id) else { return };
         if matches!(note.doc, DocPhase::None) {
             note.doc = DocPhase::Loading;
@@ -253,7 +265,7 @@ impl Session {
         }
     }
 
-    pub(super) fn note_loaded(&mut self, turn: &mut Turn<'_>, id: DocId, docs: Result<Box<NoteDocs>, String>) {
+    pub(super) fn note_loaded(&mut self, turn: &mut ApplyContext<'_>, id: DocId, docs: Result<Box<NoteDocs>, String>) {
         let Some(note) = self.notes.get_mut(&id) else { return };
         let docs = match docs {
             Ok(docs) => *docs,
@@ -295,11 +307,11 @@ impl Session {
             chunks.extend(self.row_with_heads(id).map(Write::File));
         }
         if !chunks.is_empty() {
-            self.append(turn, chunks, None);
+            self.append_writes(turn, chunks, None);
         }
         if let Some((bytes, covers)) = docs.snapshot {
             let then = vec![Write::DropChunks { doc: id, upto: covers }];
-            self.append_then(turn, vec![Write::Snapshot { doc: id, bytes, covers }], None, then);
+            self.append_writes_then(turn, vec![Write::Snapshot { doc: id, bytes, covers }], None, then);
         }
         if let Some(note) = self.notes.get_mut(&id)
             && note.file.base.is_none()
@@ -313,7 +325,7 @@ impl Session {
         let Some(note) = self.notes.get_mut(&id) else { return };
         let remote = std::mem::take(&mut note.remote);
         for parcel in remote {
-            self.remote(turn, id, parcel);
+            self.apply_remote_changes(turn, id, parcel);
         }
         let Some(note) = self.notes.get_mut(&id) else { return };
         if let Some(file) = note.file.unmerged.take() {
@@ -323,18 +335,18 @@ impl Session {
             note.file.unsure = false;
         }
         self.save_outputs(turn, id);
-        self.keep_views(turn, id);
+        self.save_view_decisions(turn, id);
         if self.notes.get(&id).is_some_and(|note| note.file.due.is_some()) {
             self.write_file(turn, id);
         }
     }
 
     /// Makes a note that was only read into one with rows on disk and a document.
-    pub(super) fn adopt(&mut self, turn: &mut Turn<'_>, id: DocId) {
-        self.adopt_with(turn, id, Vec::new());
+    pub(super) fn create_note_document(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        self.create_note_document_with(turn, id, Vec::new());
     }
 
-    fn adopt_with(&mut self, turn: &mut Turn<'_>, id: DocId, with: Vec<Write>) {
+    fn create_note_document_with(&mut self, turn: &mut ApplyContext<'_>, id: DocId, with: Vec<Write>) {
         let Some(note) = self.notes.get_mut(&id) else { return };
         if !note.adopted {
             note.adopted = true;
@@ -343,52 +355,52 @@ impl Session {
             writes.extend(note.blocks().map(|block| Write::Block { note: id, block: block.clone() }));
             writes.push(Write::Ahead { note: id, ahead: true });
             note.file.due.get_or_insert(turn.now);
-            self.append(turn, writes, None);
+            self.append_writes(turn, writes, None);
             // The document is made of the rows, so they must be on disk (the worker waits for its turn behind them).
             self.load_doc(turn, id);
-            self.wake_at(turn, turn.now.plus(PAUSE));
+            self.wake_at(turn, turn.now.plus(BURST_PAUSE_MS));
         }
         self.load_doc(turn, id);
     }
 
-    fn ready(&self, id: DocId) -> Result<&Note, Reject> {
+    fn ready_note(&self, id: DocId) -> Result<&Note, CommandError> {
         let Some(note) = self.notes.get(&id) else {
-            return Err(Reject("the note is not open".to_owned()));
+            return Err(CommandError("the note is not open".to_owned()));
         };
         match &note.phase {
             Phase::Ready => Ok(note),
-            Phase::Reading => Err(Reject("the note is still being read; try again in a moment".to_owned())),
-            Phase::Failed(why) => Err(Reject(format!("the note cannot be read: {why}"))),
+            Phase::Reading => Err(CommandError("the note is still being read; try again in a moment".to_owned())),
+            Phase::Failed(why) => Err(CommandError(format!("the note cannot be read: {why}"))),
         }
     }
 
-    pub(super) fn edit(
+    pub(super) fn edit_note(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut ApplyContext<'_>,
         id: DocId,
         at: usize,
         delete: usize,
         insert: &str,
-    ) -> Result<(), Reject> {
-        let note = self.ready(id)?;
+    ) -> Result<(), CommandError> {
+        let note = self.ready_note(id)?;
         if let Some(why) = note.read_only() {
-            return Err(Reject(format!("the note can only be read: {why}")));
+            return Err(CommandError(format!("the note can only be read: {why}")));
         }
         let length = note.length();
         let Some(removed) = note.slice(at, delete) else {
             let end = at.saturating_add(delete);
-            return Err(Reject(format!(
+            return Err(CommandError(format!(
                 "the edit does not fit: bytes {at} to {end} of a note of {length} bytes, or not between characters"
             )));
         };
-        if length - delete + insert.len() > LARGEST_NOTE {
-            return Err(Reject(format!("a note has at most {} MiB; split it", LARGEST_NOTE >> 20)));
+        if length - delete + insert.len() > MAX_NOTE_BYTES {
+            return Err(CommandError(format!("a note has at most {} MiB; split it", MAX_NOTE_BYTES >> 20)));
         }
         if delete == 0 && insert.is_empty() {
             return Ok(());
         }
         let change = Change { at, removed, inserted: insert.to_owned() };
-        self.adopt(turn, id);
+        self.create_note_document(turn, id);
         self.splice_note(turn, id, &[Splice { at, delete, insert: insert.to_owned() }], false, Vec::new());
         if let Some(note) = self.notes.get_mut(&id) {
             note.undo.record(turn.now, change);
@@ -396,10 +408,15 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn edit_all(&mut self, turn: &mut Turn<'_>, id: DocId, edits: Vec<Splice>) -> Result<(), Reject> {
-        let note = self.ready(id)?;
+    pub(super) fn apply_edits(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        edits: Vec<Splice>,
+    ) -> Result<(), CommandError> {
+        let note = self.ready_note(id)?;
         if let Some(why) = note.read_only() {
-            return Err(Reject(format!("the note can only be read: {why}")));
+            return Err(CommandError(format!("the note can only be read: {why}")));
         }
         let apart = edits.windows(2).all(|pair| pair[0].at.saturating_add(pair[0].delete) <= pair[1].at);
         let changes: Option<Vec<Change>> = edits
@@ -411,16 +428,16 @@ impl Session {
             })
             .collect();
         let Some(changes) = changes.filter(|_| apart) else {
-            return Err(Reject("the edits do not fit the note as it is, so none of them was made".to_owned()));
+            return Err(CommandError("the edits do not fit the note as it is, so none of them was made".to_owned()));
         };
         let grown: usize = edits.iter().map(|edit| edit.insert.len()).sum();
-        if note.length().saturating_add(grown) > LARGEST_NOTE {
-            return Err(Reject(format!("a note has at most {} MiB; split it", LARGEST_NOTE >> 20)));
+        if note.length().saturating_add(grown) > MAX_NOTE_BYTES {
+            return Err(CommandError(format!("a note has at most {} MiB; split it", MAX_NOTE_BYTES >> 20)));
         }
         if edits.iter().all(|edit| edit.delete == 0 && edit.insert.is_empty()) {
             return Ok(());
         }
-        self.adopt(turn, id);
+        self.create_note_document(turn, id);
         self.splice_note(turn, id, &edits, false, Vec::new());
         if let Some(note) = self.notes.get_mut(&id) {
             note.undo.record_all(turn.now, changes);
@@ -429,28 +446,28 @@ impl Session {
     }
 
     /// Takes back the last step, with the steps that were made at once with it; or makes them again.
-    pub(super) fn undo(&mut self, turn: &mut Turn<'_>, id: DocId, redo: bool) -> Result<(), Reject> {
-        self.undo_one(turn, id, redo)?;
+    pub(super) fn undo(&mut self, turn: &mut ApplyContext<'_>, id: DocId, redo: bool) -> Result<(), CommandError> {
+        self.undo_step(turn, id, redo)?;
         while self.notes.get(&id).is_some_and(|note| note.undo.goes_on(redo)) {
-            self.undo_one(turn, id, redo)?;
+            self.undo_step(turn, id, redo)?;
         }
         Ok(())
     }
 
-    fn undo_one(&mut self, turn: &mut Turn<'_>, id: DocId, redo: bool) -> Result<(), Reject> {
-        if let Some(why) = self.ready(id)?.read_only() {
-            return Err(Reject(format!("the note can only be read: {why}")));
+    fn undo_step(&mut self, turn: &mut ApplyContext<'_>, id: DocId, redo: bool) -> Result<(), CommandError> {
+        if let Some(why) = self.ready_note(id)?.read_only() {
+            return Err(CommandError(format!("the note can only be read: {why}")));
         }
         let Some(note) = self.notes.get_mut(&id) else { return Ok(()) };
         let Some(change) = note.undo.next(redo) else {
-            return Err(Reject(if redo { "nothing to redo" } else { "nothing to undo" }.to_owned()));
+            return Err(CommandError(if redo { "nothing to redo" } else { "nothing to undo" }.to_owned()));
         };
         let fits = note.slice(change.at, change.removed.len()).as_ref() == Some(&change.removed);
         note.undo.taken(redo, fits);
         if !fits {
-            return Err(Reject("what was written there has changed since, so it was left alone".to_owned()));
+            return Err(CommandError("what was written there has changed since, so it was left alone".to_owned()));
         }
-        self.adopt(turn, id);
+        self.create_note_document(turn, id);
         let mut splices = splice::difference(&change.removed, &change.inserted);
         splices.iter_mut().for_each(|splice| splice.at += change.at);
         self.splice_note(turn, id, &splices, false, Vec::new());
@@ -461,7 +478,7 @@ impl Session {
     /// `foreign`: from outside, so that structure is looked at as a whole. `with`: what must be on disk with it.
     pub(super) fn splice_note(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut ApplyContext<'_>,
         id: DocId,
         splices: &[Splice],
         foreign: bool,
@@ -506,24 +523,24 @@ impl Session {
             writes.push(Write::Ahead { note: id, ahead: true });
         }
         // Where somebody may be looking each key is a change of its own; the file has its time.
-        let live = self.sync.is_live(note.volume);
-        note.file.due.get_or_insert(if live { turn.now.plus(PAUSE) } else { turn.now });
-        let full = note.pending.len() >= LARGEST_BURST;
-        self.append(turn, writes, None);
+        let live = self.sync.is_hub_online(note.volume);
+        note.file.due.get_or_insert(if live { turn.now.plus(BURST_PAUSE_MS) } else { turn.now });
+        let full = note.pending.len() >= MAX_BURST_OPERATIONS;
+        self.append_writes(turn, writes, None);
         if full {
             self.end_burst(turn, id);
         } else if live {
             self.end_burst(turn, id);
-            self.wake_at(turn, turn.now.plus(PAUSE));
+            self.wake_at(turn, turn.now.plus(BURST_PAUSE_MS));
         } else {
-            self.wake_at(turn, turn.now.plus(PAUSE));
+            self.wake_at(turn, turn.now.plus(BURST_PAUSE_MS));
         }
     }
 
-    pub(super) fn tick_note(&mut self, turn: &mut Turn<'_>, id: DocId) {
+    pub(super) fn tick_note(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(note) = self.notes.get(&id) else { return };
         if let Some(burst) = note.burst {
-            let end = note.last_edit.plus(PAUSE).min(burst.plus(LONGEST_BURST));
+            let end = note.last_edit.plus(BURST_PAUSE_MS).min(burst.plus(MAX_BURST_MS));
             if turn.now >= end {
                 self.end_burst(turn, id);
             } else {
@@ -538,11 +555,11 @@ impl Session {
                 self.wake_at(turn, due);
             }
         }
-        self.let_go(turn, id);
+        self.release_note(turn, id);
     }
 
     /// Makes one change of what was typed since the last, and sends it to the disk; the file follows.
-    pub(super) fn end_burst(&mut self, turn: &mut Turn<'_>, id: DocId) {
+    pub(super) fn end_burst(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(note) = self.notes.get_mut(&id) else { return };
         let DocPhase::Loaded(doc) = &mut note.doc else { return };
         note.burst = None;
@@ -561,8 +578,8 @@ impl Session {
                     writes.push(Write::Block { note: id, block: block.clone() });
                 }
                 writes.push(Write::JournalDone { note: id, upto: note.pending_upto });
-                writes.extend(self.mark_text(id));
-                self.append(turn, writes, Some(id));
+                writes.extend(self.mark_current_text(id));
+                self.append_writes(turn, writes, Some(id));
             }
             // The journal keeps what was typed; the document is looked at by fsck.
             Err(error) => note.problems.push(error.to_string()),
@@ -570,7 +587,7 @@ impl Session {
     }
 
     /// Changes from another replica.
-    pub(super) fn remote(&mut self, turn: &mut Turn<'_>, id: DocId, mut parcel: Parcel) {
+    pub(super) fn apply_remote_changes(&mut self, turn: &mut ApplyContext<'_>, id: DocId, mut parcel: Parcel) {
         if !self.notes.contains_key(&id) {
             self.read_note(turn, id);
         }
@@ -579,7 +596,7 @@ impl Session {
         let DocPhase::Loaded(doc) = &mut note.doc else {
             note.remote.push(parcel);
             if note.phase == Phase::Ready {
-                self.adopt(turn, id);
+                self.create_note_document(turn, id);
             }
             return;
         };
@@ -597,13 +614,13 @@ impl Session {
         // A note that has come without a text gets its file all the same.
         let unmade = note.file.stamp.is_none() && !note.file.gone && !note.file.ahead_stored;
         if touched.blocks.is_empty() && !unmade {
-            self.append(turn, vec![Write::Chunk { doc: id, bytes: parcel.bytes }], None);
+            self.append_writes(turn, vec![Write::Chunk { doc: id, bytes: parcel.bytes }], None);
             return;
         }
         if note.blocks.iter().any(|block| !block.text.is_empty())
-            && let Some((_, path)) = self.places.get(&id)
+            && let Some((_, path)) = self.file_locations.get(&id)
         {
-            self.sync.report_text(turn.now, (id, path.clone()), &before, &doc.heads());
+            self.sync.add_text_merge(turn.now, (id, path.clone()), &before, &doc.heads());
         }
         let mut writes = vec![Write::Chunk { doc: id, bytes: parcel.bytes }];
         for block in touched.blocks {
@@ -639,20 +656,22 @@ impl Session {
             writes.push(Write::Ahead { note: id, ahead: true });
         }
         // At once, unless that was done just now: where others type on, the file has its time as when we do.
-        let due =
-            note.file.written.map_or(turn.now, |written| written.plus(PAUSE).clamp(turn.now, turn.now.plus(PAUSE)));
+        let due = note
+            .file
+            .written
+            .map_or(turn.now, |written| written.plus(BURST_PAUSE_MS).clamp(turn.now, turn.now.plus(BURST_PAUSE_MS)));
         let due = *note.file.due.get_or_insert(due);
         if due <= turn.now {
-            writes.extend(self.mark_text(id));
+            writes.extend(self.mark_current_text(id));
         } else {
             self.wake_at(turn, due);
         }
-        self.append(turn, writes, Some(id));
-        self.presence_read(id);
+        self.append_writes(turn, writes, Some(id));
+        self.place_remote_carets(id);
     }
 
     /// Merges what another program wrote into the file with what we have.
-    pub(super) fn merge_text(&mut self, turn: &mut Turn<'_>, id: DocId, theirs: &str) {
+    pub(super) fn merge_text(&mut self, turn: &mut ApplyContext<'_>, id: DocId, theirs: &str) {
         let Some(note) = self.notes.get(&id) else { return };
         if note.read_only().is_some() {
             return;
@@ -667,10 +686,11 @@ impl Session {
             if *base == *ours { splices } else { splice::carry(&splices, &splice::difference(&base, &ours)) }
         };
         let mark = FileMark { hash: BlobHash::of(theirs.as_bytes()), heads: Vec::new(), text: Some(theirs.to_owned()) };
-        let with: Vec<Write> = if note.adopted { self.mark(id, mark).into_iter().collect() } else { Vec::new() };
+        let with: Vec<Write> =
+            if note.adopted { self.add_file_mark(id, mark).into_iter().collect() } else { Vec::new() };
         let (Some(first), Some(last)) = (splices.first(), splices.last()) else {
             if !with.is_empty() {
-                self.append(turn, with, None);
+                self.append_writes(turn, with, None);
             }
             return;
         };
@@ -693,6 +713,6 @@ impl Session {
     }
 
     pub(super) fn burst_due(now: Time) -> Time {
-        now.plus(PAUSE)
+        now.plus(BURST_PAUSE_MS)
     }
 }

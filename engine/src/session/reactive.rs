@@ -1,6 +1,6 @@
 //! Cells that depend on each other: what runs when one is asked for, what is forgotten, a clean run of the whole note.
 
-use super::{Reject, Session, Turn};
+use super::{ApplyContext, CommandError, Session};
 use crate::fresh::{Held, Reactivity};
 use crate::note::{KernelPhase, Note, Phase};
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,15 +9,15 @@ use text::{outline, properties};
 
 /// A clean run under way: what the cells' results were before.
 #[derive(Debug, Default)]
-pub(crate) struct Clean {
+pub(crate) struct CleanRun {
     /// Whether the old kernel has not ended yet.
-    waits: bool,
-    before: BTreeMap<BlockId, String>,
+    awaits_kernel: bool,
+    previous_results: BTreeMap<BlockId, String>,
 }
 
 /// What a clean run found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub struct CleanRunReport {
     /// Cells with the result that they had.
     pub same: usize,
     /// Cells with another result.
@@ -25,18 +25,18 @@ pub struct Verdict {
     /// Cells that had none before.
     pub new: usize,
     /// Cells that did not come to their end, or to their turn.
-    pub left: usize,
+    pub not_run: usize,
 }
 
 impl Note {
     /// What the last clean run found, and which run it was: it counts them.
-    pub fn verdict(&self) -> Option<(u64, &Verdict)> {
+    pub fn clean_run_report(&self) -> Option<(u64, &CleanRunReport)> {
         self.verdict.as_ref().map(|(count, verdict)| (*count, verdict))
     }
 
     /// The same in words, for the user.
-    pub fn verdict_words(&self) -> Option<String> {
-        let (_, Verdict { same, different, new, left }) = self.verdict.as_ref()?;
+    pub fn clean_run_summary(&self) -> Option<String> {
+        let (_, CleanRunReport { same, different, new, not_run: left }) = self.verdict.as_ref()?;
         let numbers: Vec<String> = self
             .cells()
             .enumerate()
@@ -66,11 +66,11 @@ impl Note {
 
     /// Whether a kernel is being ended before a clean run.
     pub fn is_restarting(&self) -> bool {
-        self.clean.as_ref().is_some_and(|clean| clean.waits)
+        self.clean.as_ref().is_some_and(|clean| clean.awaits_kernel)
     }
 
     /// The cells that would run where one is asked for.
-    pub(crate) fn running_with(&self, cell: BlockId) -> Vec<BlockId> {
+    pub(crate) fn cells_run_with(&self, cell: BlockId) -> Vec<BlockId> {
         match self.reactivity {
             Reactivity::Automatic => self.planned(&[cell]),
             Reactivity::Manual | Reactivity::Marks => vec![cell],
@@ -89,7 +89,7 @@ impl Note {
     }
 
     /// The kernel has run a cell, to its end or not: what it binds is that run's now.
-    pub(crate) fn hold_results(&mut self, execution: ExecutionId) {
+    pub(crate) fn bind_results(&mut self, execution: ExecutionId) {
         let Some((_, cell, writes)) = self.running.take().filter(|(running, _, _)| *running == execution) else {
             return;
         };
@@ -104,7 +104,7 @@ impl Note {
     }
 
     /// A run that is about to be sent: what it is going to see is kept, and what it must not see is to be forgotten.
-    pub(crate) fn prepare(&mut self, execution: ExecutionId, cell: BlockId) -> Vec<String> {
+    pub(crate) fn prepare_execution(&mut self, execution: ExecutionId, cell: BlockId) -> Vec<String> {
         let fresh = self.fresh();
         let Some(at) = fresh.cells.iter().position(|other| *other == cell) else { return Vec::new() };
         let forget = match self.reactivity {
@@ -123,7 +123,7 @@ impl Note {
 }
 
 /// A cell's result, as far as two runs of it can be compared: without counts and addresses.
-fn result(run: &Execution) -> String {
+fn comparable_result(run: &Execution) -> String {
     let mut text = run.status.word().to_owned();
     for output in &run.outputs {
         let mut body = serde_json::to_value(&output.body).unwrap_or_default();
@@ -148,68 +148,81 @@ fn result(run: &Execution) -> String {
 
 impl Session {
     /// Runs cells, and where the note says so what depends on them and what they need.
-    pub(super) fn react(&mut self, turn: &mut Turn<'_>, id: DocId, asked: Vec<BlockId>) -> Result<(), Reject> {
+    pub(super) fn run_reactively(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        asked: Vec<BlockId>,
+    ) -> Result<(), CommandError> {
         let automatic = self.notes.get(&id).filter(|note| {
             note.reactivity == Reactivity::Automatic && asked.iter().all(|cell| note.cell(*cell).is_some())
         });
         let cells = automatic.map_or_else(|| asked.clone(), |note| note.planned(&asked));
-        self.queue(turn, id, cells)
+        self.queue_cells(turn, id, cells)
     }
 
     /// Runs these cells and no others.
-    pub(super) fn run_cells(&mut self, turn: &mut Turn<'_>, id: DocId, cells: Vec<BlockId>) -> Result<(), Reject> {
-        self.queue(turn, id, cells)
+    pub(super) fn run_cells(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        cells: Vec<BlockId>,
+    ) -> Result<(), CommandError> {
+        self.queue_cells(turn, id, cells)
     }
 
     /// Runs the cells whose results no longer count, and what they need.
-    pub(super) fn run_stale(&mut self, turn: &mut Turn<'_>, id: DocId) -> Result<(), Reject> {
-        let Some(note) = self.notes.get(&id) else { return Err(Reject("the note is not open".to_owned())) };
+    pub(super) fn run_stale(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
+        let Some(note) = self.notes.get(&id) else { return Err(CommandError("the note is not open".to_owned())) };
         let stale: Vec<BlockId> = note.cells().filter(|cell| note.staleness(*cell).is_some()).collect();
         if stale.is_empty() {
-            return Err(Reject("nothing is stale in this note".to_owned()));
+            return Err(CommandError("nothing is stale in this note".to_owned()));
         }
         let cells = note.planned(&stale);
-        self.queue(turn, id, cells)
+        self.queue_cells(turn, id, cells)
     }
 
     /// Runs all cells in a fresh kernel and compares the results with those before.
-    pub(super) fn run_clean(&mut self, turn: &mut Turn<'_>, id: DocId) -> Result<(), Reject> {
+    pub(super) fn run_clean(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
         let Some(note) = self.notes.get_mut(&id).filter(|note| note.phase == Phase::Ready) else {
-            return Err(Reject("the note is not open yet; try again in a moment".to_owned()));
+            return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
         };
         if note.cells().next().is_none() {
-            return Err(Reject("the note has no Python cell; start one with ```python".to_owned()));
+            return Err(CommandError("the note has no Python cell; start one with ```python".to_owned()));
         }
         let ended = note.executions.values().filter(|run| run.status.is_final());
-        let before = ended.map(|run| (run.cell, result(run))).collect();
+        let before = ended.map(|run| (run.cell, comparable_result(run))).collect();
         let waits = note.kernel != KernelPhase::Off;
-        note.clean = Some(Clean { waits, before });
+        note.clean = Some(CleanRun { awaits_kernel: waits, previous_results: before });
         if waits { self.restart_kernel(turn, id) } else { self.run_all(turn, id) }
     }
 
     /// The old kernel is gone: a clean run that waited for that begins.
-    pub(super) fn clean_step(&mut self, turn: &mut Turn<'_>, id: DocId) {
+    pub(super) fn step_clean_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(clean) = self.notes.get_mut(&id).and_then(|note| note.clean.as_mut()) else { return };
-        if std::mem::take(&mut clean.waits) {
+        if std::mem::take(&mut clean.awaits_kernel) {
             // It refuses only where nothing can run.
             let _ = self.run_all(turn, id);
         }
-        self.conclude(id);
+        self.finish_clean_run(id);
     }
 
     /// Says what a clean run found, once it is over.
-    pub(super) fn conclude(&mut self, id: DocId) {
+    pub(super) fn finish_clean_run(&mut self, id: DocId) {
         let Some(note) = self.notes.get_mut(&id) else { return };
         let over = note.queue.is_empty() && !matches!(note.kernel, KernelPhase::Busy(_)) && !note.stopping;
-        let Some(Clean { before, .. }) = note.clean.take_if(|clean| over && !clean.waits) else { return };
-        let mut verdict = Verdict::default();
+        let Some(CleanRun { previous_results: before, .. }) = note.clean.take_if(|clean| over && !clean.awaits_kernel)
+        else {
+            return;
+        };
+        let mut verdict = CleanRunReport::default();
         for cell in note.cells() {
             match (note.executions.get(&cell), before.get(&cell)) {
-                (Some(run), Some(old)) if *old == result(run) => verdict.same += 1,
-                (Some(run), _) if !matches!(run.status, Status::Ok | Status::Error) => verdict.left += 1,
+                (Some(run), Some(old)) if *old == comparable_result(run) => verdict.same += 1,
+                (Some(run), _) if !matches!(run.status, Status::Ok | Status::Error) => verdict.not_run += 1,
                 (Some(_), Some(_)) => verdict.different.push(cell),
                 (Some(run), None) if run.status == Status::Ok => verdict.new += 1,
-                (Some(_) | None, None) | (None, Some(_)) => verdict.left += 1,
+                (Some(_) | None, None) | (None, Some(_)) => verdict.not_run += 1,
             }
         }
         let count = note.verdict.as_ref().map_or(0, |(count, _)| *count) + 1;
@@ -217,37 +230,42 @@ impl Session {
     }
 
     /// Cells that were asked for again while they ran.
-    pub(super) fn run_again(&mut self, turn: &mut Turn<'_>, id: DocId) {
+    pub(super) fn rerun_requested_cells(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let again: BTreeSet<BlockId> =
             self.notes.get_mut(&id).map(|note| std::mem::take(&mut note.again)).unwrap_or_default();
         if !again.is_empty() {
             // A cell that is gone meanwhile is refused.
-            let _ = self.react(turn, id, again.into_iter().collect());
+            let _ = self.run_reactively(turn, id, again.into_iter().collect());
         }
     }
 
     /// Writes into a note's properties what happens to cells that depend on one that runs.
-    pub(super) fn set_reactivity(&mut self, turn: &mut Turn<'_>, id: DocId, mode: Reactivity) -> Result<(), Reject> {
-        let Some(note) = self.notes.get(&id) else { return Err(Reject("the note is not open".to_owned())) };
+    pub(super) fn set_reactivity(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        mode: Reactivity,
+    ) -> Result<(), CommandError> {
+        let Some(note) = self.notes.get(&id) else { return Err(CommandError("the note is not open".to_owned())) };
         if note.reactivity() == mode {
             return Ok(());
         }
         let text = note.text();
         let line = format!("{}: {}\n", Reactivity::PROPERTY, mode.word());
         let Some(range) = outline::front_matter(&text) else {
-            return self.edit(turn, id, 0, 0, &format!("---\n{line}---\n\n"));
+            return self.edit_note(turn, id, 0, 0, &format!("---\n{line}---\n\n"));
         };
         let properties = match properties::read(&text) {
             Some(Ok(properties)) => properties,
-            Some(Err(why)) => return Err(Reject(format!("the note's properties cannot be read: {why}"))),
+            Some(Err(why)) => return Err(CommandError(format!("the note's properties cannot be read: {why}"))),
             None => Vec::new(),
         };
         match properties.iter().find(|property| property.key == Reactivity::PROPERTY) {
             Some(old) => {
                 let lines = old.lines.clone();
-                self.edit(turn, id, lines.start, lines.len(), &line)
+                self.edit_note(turn, id, lines.start, lines.len(), &line)
             }
-            None => self.edit(turn, id, range.end, 0, &line),
+            None => self.edit_note(turn, id, range.end, 0, &line),
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Schedules as the session keeps them: what is due begins, in a process that stays. All that begins is a run under the
 //! same policy as if the user had asked for it there and then; what it may not do by itself waits as an approval.
 
-use super::runs::{Asking, COMMAND};
-use super::{Reject, Session, Turn};
+use super::runs::{NOTE_COMMAND_TOOL, RunRequest};
+use super::{ApplyContext, CommandError, Session};
 use crate::notice::Notice;
-use agent::definition;
-use agent::memory::trace::iso;
-use agent::memory::{Recall, Upkeep};
-use agent::policy::Policy;
+use agent::agent_definition;
+use agent::memory::trace::iso_timestamp;
+use agent::memory::{MemoryMaintenance, RecallOptions};
+use agent::policy::ToolPolicy;
 use agent::schedule::{Came, Due, Last, Schedule, Work};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -17,39 +17,39 @@ use text::time::Time;
 use text::zone::Zone;
 
 /// The beginning of the names under which the disk keeps schedules.
-pub const SCHEDULES: &str = "schedules/";
+pub const SCHEDULE_KEY_PREFIX: &str = "schedules/";
 /// There are at most so many.
-const MOST: usize = 200;
+const MAX_SCHEDULES: usize = 200;
 /// A volume that is still being read is waited for in steps of so many milliseconds.
-const SOON: i64 = 1_000;
+const VOLUME_WAIT_INTERVAL_MS: i64 = 1_000;
 /// A clock that is behind by so many milliseconds was set back.
-const BACK: i64 = 1_000;
+const MIN_CLOCK_SETBACK_MS: i64 = 1_000;
 /// A goal has at most so many bytes.
-const GOAL: usize = 100_000;
+const MAX_SCHEDULE_GOAL_BYTES: usize = 100_000;
 
 /// What the session knows of schedules.
 #[derive(Debug, Default)]
-pub(super) struct Planned {
-    pub(super) all: BTreeMap<DocId, Schedule>,
+pub(super) struct SchedulesState {
+    pub(super) schedules: BTreeMap<DocId, Schedule>,
     /// Whether what is due begins: this process stays.
-    minded: bool,
+    is_active: bool,
     /// Whether something is due and waits for its volume to be read.
     waiting: bool,
     /// When was last looked.
-    seen: Time,
+    last_checked: Time,
     /// Clocks, as they are known today.
     zones: Vec<Zone>,
 }
 
 /// The session of all runs of a schedule's cells: the same one each time.
-fn session_of(schedule: DocId) -> DocId {
+fn schedule_session_id(schedule: DocId) -> DocId {
     let hash = BlobHash::of(format!("schedule {schedule}").as_bytes());
     let mut id = [0; 16];
     id.copy_from_slice(&hash.0[..16]);
     DocId(id)
 }
 
-fn random(turn: &mut Turn<'_>) -> DocId {
+fn random_id(turn: &mut ApplyContext<'_>) -> DocId {
     let mut bytes = [0; 16];
     turn.rng.fill_bytes(&mut bytes);
     DocId::random(bytes)
@@ -58,98 +58,121 @@ fn random(turn: &mut Turn<'_>) -> DocId {
 impl Session {
     /// The schedules of this device.
     pub fn schedules(&self) -> impl Iterator<Item = (DocId, &Schedule)> {
-        self.planned.all.iter().map(|(id, schedule)| (*id, schedule))
+        self.schedules_state.schedules.iter().map(|(id, schedule)| (*id, schedule))
     }
 
     /// Whether what a schedule began last is still under way, or waits for the user.
-    pub fn is_scheduled_now(&self, schedule: DocId) -> bool {
-        let last = self.planned.all.get(&schedule).and_then(|one| one.last.as_ref());
+    pub fn is_schedule_active(&self, schedule: DocId) -> bool {
+        let last = self.schedules_state.schedules.get(&schedule).and_then(|one| one.last.as_ref());
         match last.map(|last| &last.came) {
             Some(Came::Begun { run: Some(run) }) => {
                 let agents = self.agents();
-                let open = |run: &crate::Run| run.is_awake() || run.pending().next().is_some();
-                agents.is_asking(*run) || agents.run(*run).is_some_and(open)
+                let open = |run: &crate::AgentRun| run.is_awake() || run.pending().next().is_some();
+                agents.is_request_pending(*run) || agents.run(*run).is_some_and(open)
             }
-            Some(Came::Begun { run: None }) => self.upkeeps.iter().any(|one| one.schedule == Some(schedule)),
+            Some(Came::Begun { run: None }) => {
+                self.pending_maintenance.iter().any(|one| one.schedule == Some(schedule))
+            }
             Some(Came::Ended { .. } | Came::Done | Came::Failed { .. } | Came::Skipped { .. }) | None => false,
         }
     }
 
     /// Whether nothing that a schedule began goes on without the user's word, and nothing is due.
-    pub fn schedules_rest(&self) -> bool {
-        let works = |run: &crate::Run| run.is_awake() && run.pending().next().is_none();
-        !self.planned.waiting
-            && self.upkeeps.is_empty()
-            && self.errands() == 0
-            && !self.agents().has_questions()
+    pub fn are_schedules_idle(&self) -> bool {
+        let works = |run: &crate::AgentRun| run.is_awake() && run.pending().next().is_none();
+        !self.schedules_state.waiting
+            && self.pending_maintenance.is_empty()
+            && self.pending_note_jobs() == 0
+            && !self.agents().has_run_requests()
             && !self.agents().open_runs().any(works)
     }
 
-    fn keep_schedule(&mut self, turn: &mut Turn<'_>, id: DocId) {
-        let value = self.planned.all.get(&id).and_then(|one| serde_json::to_vec(one).ok());
-        self.append(turn, vec![Write::Meta { key: format!("{SCHEDULES}{id}"), value }], None);
+    fn save_schedule(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        let value = self.schedules_state.schedules.get(&id).and_then(|one| serde_json::to_vec(one).ok());
+        self.append_writes(turn, vec![Write::Meta { key: format!("{SCHEDULE_KEY_PREFIX}{id}"), value }], None);
     }
 
-    pub(super) fn add_schedule(&mut self, turn: &mut Turn<'_>, id: DocId, mut new: Schedule) -> Result<(), Reject> {
-        let reject = |why: &str| Err(Reject(why.to_owned()));
+    pub(super) fn add_schedule(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        mut new: Schedule,
+    ) -> Result<(), CommandError> {
+        let reject = |why: &str| Err(CommandError(why.to_owned()));
         new.name = new.name.trim().to_owned();
         if new.name.is_empty() || new.name.len() > 100 || new.name.contains(char::is_control) {
             return reject("a schedule needs a name of one line, of at most 100 bytes");
         }
-        if self.planned.all.values().any(|known| known.name == new.name) || self.planned.all.contains_key(&id) {
-            return Err(Reject(format!("there is a schedule called {} already", new.name)));
+        if self.schedules_state.schedules.values().any(|known| known.name == new.name)
+            || self.schedules_state.schedules.contains_key(&id)
+        {
+            return Err(CommandError(format!("there is a schedule called {} already", new.name)));
         }
-        if self.planned.all.len() >= MOST {
-            return Err(Reject(format!("there are {MOST} schedules already; remove some")));
+        if self.schedules_state.schedules.len() >= MAX_SCHEDULES {
+            return Err(CommandError(format!("there are {MAX_SCHEDULES} schedules already; remove some")));
         }
         if let Some(zone) = &new.zone {
-            zone.check().map_err(Reject)?;
+            zone.check().map_err(CommandError)?;
         }
         if new.offset.abs() > 18 * 60 || new.window > 3_660 * 86_400 {
             return reject("a clock is at most 18 hours from UTC, and a window at most ten years");
         }
         match &new.work {
             Work::Goal { goal, .. } if goal.trim().is_empty() => return reject("say what is to be done"),
-            Work::Goal { goal, .. } if goal.len() > GOAL => return reject("a goal has at most 100 kB"),
-            Work::Cells { note, .. } if self.place(*note).is_none() => return reject("there is no such note"),
+            Work::Goal { goal, .. } if goal.len() > MAX_SCHEDULE_GOAL_BYTES => {
+                return reject("a goal has at most 100 kB");
+            }
+            Work::Cells { note, .. } if self.locate_file(*note).is_none() => return reject("there is no such note"),
             Work::Analyze { query } if query.query.trim().is_empty() => return reject("say what memory is asked"),
             Work::Goal { .. } | Work::Cells { .. } | Work::Consolidate | Work::Analyze { .. } => {}
         }
         match self.volumes.get(&new.volume) {
-            None => return Err(Reject(format!("there is no volume {}", new.volume))),
+            None => return Err(CommandError(format!("there is no volume {}", new.volume))),
             Some(volume) if volume.root.is_none() => return reject("the volume has no folder on this device"),
             Some(_) => {}
         }
         new.last = None;
-        new.next = Some(new.upcoming(turn.now).map_err(Reject)?);
-        self.planned.all.insert(id, new);
-        self.keep_schedule(turn, id);
+        new.next = Some(new.upcoming(turn.now).map_err(CommandError)?);
+        self.schedules_state.schedules.insert(id, new);
+        self.save_schedule(turn, id);
         self.tick_schedules(turn);
         Ok(())
     }
 
-    pub(super) fn remove_schedule(&mut self, turn: &mut Turn<'_>, id: DocId) -> Result<(), Reject> {
-        self.planned.all.remove(&id).ok_or_else(|| Reject("there is no such schedule".to_owned()))?;
-        self.keep_schedule(turn, id);
+    pub(super) fn remove_schedule(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
+        self.schedules_state
+            .schedules
+            .remove(&id)
+            .ok_or_else(|| CommandError("there is no such schedule".to_owned()))?;
+        self.save_schedule(turn, id);
         Ok(())
     }
 
     /// Lets a schedule rest, or go on: what fell into its rest is not made up for.
-    pub(super) fn pause_schedule(&mut self, turn: &mut Turn<'_>, id: DocId, paused: bool) -> Result<(), Reject> {
-        let one = self.planned.all.get_mut(&id).ok_or_else(|| Reject("there is no such schedule".to_owned()))?;
+    pub(super) fn pause_schedule(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        paused: bool,
+    ) -> Result<(), CommandError> {
+        let one = self
+            .schedules_state
+            .schedules
+            .get_mut(&id)
+            .ok_or_else(|| CommandError("there is no such schedule".to_owned()))?;
         one.paused = paused;
         one.next = one.upcoming(turn.now).ok();
-        self.keep_schedule(turn, id);
+        self.save_schedule(turn, id);
         self.tick_schedules(turn);
         Ok(())
     }
 
     /// Begins what a schedule stands for now, whether it is due or not.
-    pub(super) fn run_schedule(&mut self, turn: &mut Turn<'_>, id: DocId) -> Result<(), Reject> {
-        let one = self.planned.all.get(&id).cloned();
-        let one = one.ok_or_else(|| Reject("there is no such schedule".to_owned()))?;
-        if self.is_scheduled_now(id) {
-            return Err(Reject(format!("the last time of {} is still under way, or waits for you", one.name)));
+    pub(super) fn run_schedule(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
+        let one = self.schedules_state.schedules.get(&id).cloned();
+        let one = one.ok_or_else(|| CommandError("there is no such schedule".to_owned()))?;
+        if self.is_schedule_active(id) {
+            return Err(CommandError(format!("the last time of {} is still under way, or waits for you", one.name)));
         }
         let now = turn.now;
         self.begin_scheduled(turn, id, &one, now, 0);
@@ -157,85 +180,90 @@ impl Session {
     }
 
     /// What is kept of schedules was read.
-    pub(super) fn schedules_started(&mut self, turn: &mut Turn<'_>, all: BTreeMap<DocId, Schedule>) {
-        self.planned.all = all;
-        self.take_zones(turn);
+    pub(super) fn schedules_started(&mut self, turn: &mut ApplyContext<'_>, all: BTreeMap<DocId, Schedule>) {
+        self.schedules_state.schedules = all;
+        self.refresh_zones(turn);
     }
 
     /// When clocks change is decided anew now and then: schedules go by what is known of their clock today.
-    fn take_zones(&mut self, turn: &mut Turn<'_>) {
+    fn refresh_zones(&mut self, turn: &mut ApplyContext<'_>) {
         let known = |one: &Schedule| {
             let own = one.zone.as_ref()?;
-            self.planned.zones.iter().find(|zone| zone.name == own.name && *zone != own).cloned()
+            self.schedules_state.zones.iter().find(|zone| zone.name == own.name && *zone != own).cloned()
         };
         let changed: Vec<(DocId, Zone)> =
-            self.planned.all.iter().filter_map(|(id, one)| Some((*id, known(one)?))).collect();
+            self.schedules_state.schedules.iter().filter_map(|(id, one)| Some((*id, known(one)?))).collect();
         for (id, zone) in changed {
-            let Some(one) = self.planned.all.get_mut(&id) else { continue };
+            let Some(one) = self.schedules_state.schedules.get_mut(&id) else { continue };
             // What was due already stays due: it is made up for, or left out.
             let due = one.next.filter(|next| *next <= turn.now);
             one.zone = Some(zone);
             one.next = due.or_else(|| one.upcoming(turn.now).ok());
-            self.keep_schedule(turn, id);
+            self.save_schedule(turn, id);
         }
     }
 
     /// From now on what is due begins: this process stays. `zones`: clocks, as they are known today.
-    pub(super) fn mind_schedules(&mut self, turn: &mut Turn<'_>, zones: Vec<Zone>) -> Result<(), Reject> {
-        if zones.len() > MOST + 1 {
-            return Err(Reject("more clocks than there are schedules".to_owned()));
+    pub(super) fn start_scheduler(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        zones: Vec<Zone>,
+    ) -> Result<(), CommandError> {
+        if zones.len() > MAX_SCHEDULES + 1 {
+            return Err(CommandError("more clocks than there are schedules".to_owned()));
         }
         for zone in &zones {
-            zone.check().map_err(Reject)?;
+            zone.check().map_err(CommandError)?;
         }
         if !zones.is_empty() {
-            self.planned.zones = zones;
-            self.take_zones(turn);
+            self.schedules_state.zones = zones;
+            self.refresh_zones(turn);
         }
-        if !std::mem::replace(&mut self.planned.minded, true) {
-            self.planned.seen = Time(i64::MAX); // the clock may have been set back meanwhile
+        if !std::mem::replace(&mut self.schedules_state.is_active, true) {
+            self.schedules_state.last_checked = Time(i64::MAX); // the clock may have been set back meanwhile
         }
         self.tick_schedules(turn);
         Ok(())
     }
 
     /// Begins what is due, and has itself called again when the next is.
-    pub(super) fn tick_schedules(&mut self, turn: &mut Turn<'_>) {
-        if !self.planned.minded {
+    pub(super) fn tick_schedules(&mut self, turn: &mut ApplyContext<'_>) {
+        if !self.schedules_state.is_active {
             return;
         }
         let now = turn.now;
-        let back = self.planned.seen.0.saturating_sub(now.0) > BACK;
-        self.planned.seen = now;
-        self.planned.waiting = false;
+        let back = self.schedules_state.last_checked.0.saturating_sub(now.0) > MIN_CLOCK_SETBACK_MS;
+        self.schedules_state.last_checked = now;
+        self.schedules_state.waiting = false;
         let mut order: Vec<(Option<Time>, String, DocId)> =
-            self.planned.all.iter().map(|(id, one)| (one.next, one.name.clone(), *id)).collect();
+            self.schedules_state.schedules.iter().map(|(id, one)| (one.next, one.name.clone(), *id)).collect();
         order.sort();
         for (_, _, id) in order {
             if back {
-                self.replan(turn, id);
+                self.replan_schedule(turn, id);
             }
-            self.begin_due(turn, id);
+            self.begin_due_schedule(turn, id);
         }
-        let next = self.planned.all.values().filter(|one| !one.paused).filter_map(|one| one.next).min();
+        let next = self.schedules_state.schedules.values().filter(|one| !one.paused).filter_map(|one| one.next).min();
         if let Some(next) = next {
-            let at = if self.planned.waiting { now.plus(SOON) } else { next.max(now.plus(1)) };
+            let at =
+                if self.schedules_state.waiting { now.plus(VOLUME_WAIT_INTERVAL_MS) } else { next.max(now.plus(1)) };
             self.wake_at(turn, at);
         }
     }
 
     /// The clock was set back: what is due next may come sooner than was thought.
-    fn replan(&mut self, turn: &mut Turn<'_>, id: DocId) {
-        let Some(one) = self.planned.all.get_mut(&id) else { return };
+    fn replan_schedule(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        let Some(one) = self.schedules_state.schedules.get_mut(&id) else { return };
         let Ok(upcoming) = one.upcoming(turn.now) else { return };
         if one.next.is_some_and(|next| upcoming < next) {
             one.next = Some(upcoming);
-            self.keep_schedule(turn, id);
+            self.save_schedule(turn, id);
         }
     }
 
-    fn begin_due(&mut self, turn: &mut Turn<'_>, id: DocId) {
-        let Some(one) = self.planned.all.get(&id).cloned() else { return };
+    fn begin_due_schedule(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        let Some(one) = self.schedules_state.schedules.get(&id).cloned() else { return };
         let (due, missed, late) = match one.due(turn.now) {
             Due::No => return,
             Due::Yes { due, missed } => (due, missed, false),
@@ -243,26 +271,28 @@ impl Session {
         };
         let skip = |why: String| Came::Skipped { why };
         if late {
-            let why = format!("it was due at {}, more than {} ago", iso(due.0), span(one.window));
-            return self.came(turn, id, due, missed, skip(why));
+            let why = format!("it was due at {}, more than {} ago", iso_timestamp(due.0), duration_text(one.window));
+            return self.record_schedule_outcome(turn, id, due, missed, skip(why));
         }
         match self.volumes.get(&one.volume) {
             Some(volume) if volume.root.is_some() && !volume.known => {
-                self.planned.waiting = true;
+                self.schedules_state.waiting = true;
                 return;
             }
             Some(volume) if volume.root.is_some() => {}
             Some(_) | None => {
                 let why = "its volume is not on this device any more".to_owned();
-                return self.came(turn, id, due, missed, Came::Failed { why });
+                return self.record_schedule_outcome(turn, id, due, missed, Came::Failed { why });
             }
         }
-        if self.is_scheduled_now(id) {
+        if self.is_schedule_active(id) {
             let why = "the last time is still under way, or waits for you".to_owned();
             let begun = one.last.map(|last| last.came);
-            self.came(turn, id, due, missed, skip(why));
+            self.record_schedule_outcome(turn, id, due, missed, skip(why));
             // What is under way stays what is known of it.
-            if let (Some(came), Some(last)) = (begun, self.planned.all.get_mut(&id).and_then(|one| one.last.as_mut())) {
+            if let (Some(came), Some(last)) =
+                (begun, self.schedules_state.schedules.get_mut(&id).and_then(|one| one.last.as_mut()))
+            {
                 last.came = came;
             }
             return;
@@ -270,21 +300,21 @@ impl Session {
         self.begin_scheduled(turn, id, &one, due, missed);
     }
 
-    fn begin_scheduled(&mut self, turn: &mut Turn<'_>, id: DocId, one: &Schedule, due: Time, missed: u64) {
+    fn begin_scheduled(&mut self, turn: &mut ApplyContext<'_>, id: DocId, one: &Schedule, due: Time, missed: u64) {
         let begun = self.begin_work(turn, id, one);
         match begun {
             Ok(run) => {
                 let name = one.name.clone();
                 self.notify(turn, Notice::Scheduled { schedule: id, name, due, missed });
-                self.came(turn, id, due, missed, Came::Begun { run });
+                self.record_schedule_outcome(turn, id, due, missed, Came::Begun { run });
             }
-            Err(Reject(why)) => self.came(turn, id, due, missed, Came::Failed { why }),
+            Err(CommandError(why)) => self.record_schedule_outcome(turn, id, due, missed, Came::Failed { why }),
         }
     }
 
     /// Keeps what came of a point in time, and when the next is.
-    fn came(&mut self, turn: &mut Turn<'_>, id: DocId, due: Time, missed: u64, came: Came) {
-        let Some(one) = self.planned.all.get_mut(&id) else { return };
+    fn record_schedule_outcome(&mut self, turn: &mut ApplyContext<'_>, id: DocId, due: Time, missed: u64, came: Came) {
+        let Some(one) = self.schedules_state.schedules.get_mut(&id) else { return };
         let why = match &came {
             Came::Skipped { why } | Came::Failed { why } => Some(why.clone()),
             Came::Begun { .. } | Came::Ended { .. } | Came::Done => None,
@@ -292,15 +322,20 @@ impl Session {
         one.last = Some(Last { due, at: turn.now, missed, came });
         one.next = one.upcoming(turn.now).ok();
         let name = one.name.clone();
-        self.keep_schedule(turn, id);
+        self.save_schedule(turn, id);
         if let Some(why) = why {
             self.notify(turn, Notice::Skipped { schedule: id, name, why });
         }
     }
 
-    fn begin_work(&mut self, turn: &mut Turn<'_>, id: DocId, one: &Schedule) -> Result<Option<DocId>, Reject> {
-        let run = random(turn);
-        let asking = |session: DocId, text: String, note: Option<DocId>| Asking {
+    fn begin_work(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        one: &Schedule,
+    ) -> Result<Option<DocId>, CommandError> {
+        let run = random_id(turn);
+        let asking = |session: DocId, text: String, note: Option<DocId>| RunRequest {
             run,
             session,
             volume: one.volume,
@@ -309,24 +344,24 @@ impl Session {
             text,
             agent: None,
             budget: None,
-            allow: Policy::asked(&one.allow, run),
+            allow: ToolPolicy::rules_for_question(&one.allow, run),
             button: None,
-            recall: Recall::default(),
+            recall: RecallOptions::default(),
             origin: Origin::Schedule { schedule: id },
             plan: None,
             project: None,
         };
         let question = match one.work.clone() {
             Work::Goal { goal, note, agent, budget, mode } => {
-                let recall = Recall { mode, without: Vec::new() };
-                Asking { agent, budget, recall, ..asking(random(turn), goal, note) }
+                let recall = RecallOptions { mode, without: Vec::new() };
+                RunRequest { agent, budget, recall, ..asking(random_id(turn), goal, note) }
             }
             Work::Cells { note, cell } => {
-                let path = self.place(note).map(|(_, path)| path.to_owned());
-                let path = path.ok_or_else(|| Reject("its note is gone".to_owned()))?;
+                let path = self.locate_file(note).map(|(_, path)| path.to_owned());
+                let path = path.ok_or_else(|| CommandError("its note is gone".to_owned()))?;
                 let (name, key, value): (&str, &str, Value) = match cell {
                     Some(cell) => ("run_cell", "cell", json!(cell)),
-                    None => (COMMAND, "name", json!("note.run_all")),
+                    None => (NOTE_COMMAND_TOOL, "name", json!("note.run_all")),
                 };
                 let mut arguments = Map::new();
                 arguments.insert("path".to_owned(), json!(path));
@@ -334,45 +369,45 @@ impl Session {
                 let call = ToolCall { id: String::new(), name: name.to_owned(), arguments };
                 let title = format!("Schedule {}", one.name);
                 let text = format!("{}: {} in {path}.", title, one.work.words());
-                let agent = Some(definition::BUTTON.to_owned());
-                Asking { agent, button: Some((title, call)), ..asking(session_of(id), text, Some(note)) }
+                let agent = Some(agent_definition::BUTTON_AGENT.to_owned());
+                RunRequest { agent, button: Some((title, call)), ..asking(schedule_session_id(id), text, Some(note)) }
             }
             Work::Consolidate => {
-                self.begin_upkeep(turn, one.volume, Upkeep::Consolidate, Some(id))?;
+                self.begin_memory_maintenance(turn, one.volume, MemoryMaintenance::Consolidate, Some(id))?;
                 return Ok(None);
             }
             Work::Analyze { query } => {
-                self.begin_upkeep(turn, one.volume, Upkeep::Analyze(query), Some(id))?;
+                self.begin_memory_maintenance(turn, one.volume, MemoryMaintenance::Analyze(query), Some(id))?;
                 return Ok(None);
             }
         };
-        self.ask(turn, question)?;
+        self.request_run(turn, question)?;
         Ok(Some(run))
     }
 
     /// What a schedule has begun is over.
-    pub(super) fn schedule_came(&mut self, turn: &mut Turn<'_>, id: DocId, came: Came) {
-        let Some(one) = self.planned.all.get_mut(&id) else { return };
+    pub(super) fn finish_schedule(&mut self, turn: &mut ApplyContext<'_>, id: DocId, came: Came) {
+        let Some(one) = self.schedules_state.schedules.get_mut(&id) else { return };
         let name = one.name.clone();
         let Some(last) = one.last.as_mut() else { return };
         let why = if let Came::Failed { why } = &came { Some(why.clone()) } else { None };
         last.came = came;
-        self.keep_schedule(turn, id);
+        self.save_schedule(turn, id);
         if let Some(why) = why {
             self.notify(turn, Notice::Skipped { schedule: id, name, why });
         }
     }
 
     /// The end of a run that a schedule has begun.
-    pub(super) fn schedule_ended(&mut self, turn: &mut Turn<'_>, run: DocId, origin: Origin, how: Ending) {
+    pub(super) fn schedule_ended(&mut self, turn: &mut ApplyContext<'_>, run: DocId, origin: Origin, how: Ending) {
         if let Origin::Schedule { schedule } = origin {
-            self.schedule_came(turn, schedule, Came::Ended { run, how });
+            self.finish_schedule(turn, schedule, Came::Ended { run, how });
         }
     }
 }
 
 /// So many seconds in words.
-fn span(seconds: u64) -> String {
+fn duration_text(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),
         120..7_200 => format!("{} min", seconds / 60),

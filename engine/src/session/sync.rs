@@ -1,23 +1,23 @@
 //! Sync as the session sees it: which volumes are shared over which hubs, what other devices changed, how far all of it
 //! has got. The protocol is the store's (`store::sync`), connections are the host's.
 
+mod apply_remote;
 mod attachments;
 mod deletions;
 mod files;
 mod merges;
 mod outbox;
 mod presence;
-mod shown;
-mod take;
+mod status;
 
-pub use attachments::{AGREED, Agreed, Attached, Belongings};
-pub(super) use files::heads_text;
-pub use merges::{MERGES, Merge, Merged, read_heads};
-pub use outbox::{OUTBOX, Outbox};
-pub use presence::{SEEN, Seen, Somebody};
-pub use shown::{Spread, Standing};
+pub use attachments::{AGREED_BYTES_KEY_PREFIX, AgreedBytes, AttachmentAction, VolumeAttachments};
+pub(super) use files::format_heads;
+pub use merges::{MERGES_KEY, MergeKind, MergeRecord, parse_heads};
+pub use outbox::{HubOutbox, OUTBOX_KEY};
+pub use presence::{RemotePeer, SEEN_DEVICES_KEY, SeenDevice};
+pub use status::{SyncProgress, SyncStatus};
 
-use super::{Reject, Session, Turn, Volume};
+use super::{ApplyContext, CommandError, Session, Volume};
 use crate::effect::Effect;
 use crate::note::Phase;
 use serde::{Deserialize, Serialize};
@@ -30,26 +30,26 @@ use store::{BlobHash, DocId, FileEntry, Parcel, VolumeDoc};
 use text::time::Time;
 
 /// What stands for the local network in place of a hub's address: all paired devices on it.
-pub const LAN: &str = "lan:";
+pub const LAN_HUB_ADDRESS: &str = "lan:";
 /// Under which name the disk keeps what is shared over which hubs.
-pub const SYNC: &str = "sync";
+pub const SYNC_SHARES_KEY: &str = "sync";
 /// Under which name the disk keeps the log of sync.
-pub const SYNC_LOG: &str = "sync/log";
+pub const SYNC_LOG_KEY: &str = "sync/log";
 /// Lines of the log that are kept.
-const LOG: usize = 200;
+const MAX_SYNC_LOG_LINES: usize = 200;
 /// The log is kept on disk this often at most, in milliseconds.
-const LOG_EVERY: i64 = 2_000;
+const SYNC_LOG_SAVE_INTERVAL_MS: i64 = 2_000;
 /// The host is told of this many documents in a millisecond, at most.
-const TOLD_EVERY: usize = 100;
+const MAX_REPORTED_DOCUMENTS_PER_MS: usize = 100;
 /// Notes that are read at the same time so that they get documents, before they can be synced.
-const AT_ONCE: usize = 64;
+const MAX_CONCURRENT_NOTE_READS: usize = 64;
 /// Notes that are being made or changed at the same time as other devices want it. What comes for further ones waits:
 /// all that is under way is gone through whenever something happens.
-const ARRIVING: usize = 256;
+const MAX_ARRIVING_NOTES: usize = 256;
 
 /// A hub, and what is shared over it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hub {
+pub struct SharedHub {
     /// Its address: `ws://…` or `wss://…`.
     pub url: String,
     /// The volumes.
@@ -61,9 +61,9 @@ pub struct Hub {
 
 /// What lasts of the settings of sync, on this device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shares {
+pub struct SyncShares {
     /// The hubs.
-    pub hubs: Vec<Hub>,
+    pub hubs: Vec<SharedHub>,
     /// Whether nothing is synced for now, since the user wants it so.
     pub paused: bool,
     /// Tools of others that were removed here: they are not proposed again.
@@ -72,33 +72,33 @@ pub struct Shares {
 }
 
 /// Documents by the volume that they belong to.
-pub type Documents = BTreeMap<DocId, Arc<BTreeSet<DocId>>>;
+pub type DocumentsByVolume = BTreeMap<DocId, Arc<BTreeSet<DocId>>>;
 
 /// What the host is to connect to, and which documents it is to sync there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct SyncTargets {
     /// Address of each hub, and the documents of each volume.
-    pub hubs: Vec<(String, Documents)>,
+    pub hubs: Vec<(String, DocumentsByVolume)>,
     /// Whether to connect to none for now.
     pub paused: bool,
 }
 
 /// What the disk kept of what was seen.
 #[derive(Clone, Debug, Default)]
-pub struct Kept {
+pub struct SavedSyncState {
     /// What other devices' edits did to notes, oldest first.
-    pub merges: VecDeque<Merge>,
+    pub merges: VecDeque<MergeRecord>,
     /// Devices that were seen, by the beginning of their key or by name.
-    pub seen: BTreeMap<String, Seen>,
+    pub seen: BTreeMap<String, SeenDevice>,
     /// The bytes of attachments that were the same everywhere last.
-    pub agreed: BTreeMap<DocId, Agreed>,
+    pub agreed: BTreeMap<DocId, AgreedBytes>,
     /// What hubs have not been sent, by their address.
-    pub outboxes: BTreeMap<String, Outbox>,
+    pub outboxes: BTreeMap<String, HubOutbox>,
 }
 
 /// How blobs stand with a hub: pictures, other attachments, large outputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BlobState {
+pub struct HubBlobState {
     /// Whether it keeps any; `None`: nobody knows yet.
     pub kept: Option<bool>,
     /// How many are still to come to this device.
@@ -113,9 +113,9 @@ pub struct BlobState {
     pub busy: usize,
 }
 
-impl BlobState {
+impl HubBlobState {
     /// In words; nothing where there is nothing to say.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let files = |count: usize| if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
         let mut words = Vec::new();
         if self.kept == Some(false) {
@@ -139,12 +139,12 @@ impl BlobState {
 
 /// How the connection to a hub stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Reach {
+pub enum HubConnection {
     /// It is not tried: sync is paused.
     #[default]
-    Off,
+    Paused,
     /// It is being tried.
-    Trying,
+    Connecting,
     /// It is there.
     Online,
     /// It is not there; it is tried again by itself. That is no error: all that is done meanwhile is sent later.
@@ -158,7 +158,7 @@ pub enum Reach {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HubState {
     /// Whether it is there.
-    pub reach: Reach,
+    pub reach: HubConnection,
     /// When something was heard from it last.
     pub seen: Option<Time>,
     /// Documents that are synced with it.
@@ -170,88 +170,88 @@ pub struct HubState {
     /// Documents of which not both have the same yet.
     pub behind: Arc<BTreeSet<DocId>>,
     /// How blobs stand.
-    pub blobs: BlobState,
+    pub blobs: HubBlobState,
 }
 
 /// How far a note or a volume has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sent {
+pub enum DeliveryState {
     /// It is not shared.
-    Local,
+    NotShared,
     /// It is on this device's disk, and not yet all of it elsewhere.
-    Saved,
+    SavedLocally,
     /// All of it was sent, to hubs of which not all are there now.
-    Away,
+    SentToAwayHub,
     /// All that shares it has the same.
-    Everywhere,
+    Synced,
 }
 
 /// All that the session knows of sync.
 #[derive(Debug, Default)]
-pub struct Sync {
+pub struct SyncState {
     /// What is shared where.
-    pub shares: Shares,
+    pub shares: SyncShares,
     /// How each hub stands, by address.
     pub states: BTreeMap<String, HubState>,
     /// What happened, oldest first.
     pub log: VecDeque<(Time, String)>,
     /// What other devices' edits did to notes here, oldest first.
-    pub merges: VecDeque<Merge>,
+    pub merges: VecDeque<MergeRecord>,
     /// Counts changes of all this.
     pub revision: u64,
     /// When changes of other devices came last: of notes, volumes.
-    received: BTreeMap<DocId, Time>,
+    last_received: BTreeMap<DocId, Time>,
     /// When documents and volumes were the same everywhere last.
-    same: BTreeMap<DocId, Time>,
+    last_synced: BTreeMap<DocId, Time>,
     /// Who else is where.
-    presence: presence::Presence,
-    attachments: attachments::Attachments,
+    presence: presence::PresenceState,
+    attachments: attachments::AttachmentsState,
     /// What hubs have not been sent, and when a shared document changed here last.
-    outboxes: outbox::Outboxes,
+    outboxes: outbox::HubOutboxes,
     /// When it is to be kept on disk, if there is much of it.
     outbox_due: Option<Time>,
     changed: Option<Time>,
     /// When the log is to be kept on disk, if it has new lines.
     log_due: Option<Time>,
     /// Whether the host is to be told anew what is wanted.
-    stale: bool,
+    is_stale: bool,
     /// When it was told last, and of how many documents.
-    told: Option<(Time, usize)>,
+    last_reported: Option<(Time, usize)>,
     /// Of how many for each hub.
-    asked: BTreeMap<String, usize>,
+    requested_counts: BTreeMap<String, usize>,
     /// The outputs document of each shared note with cells, and back.
     outputs: HashMap<DocId, DocId>,
     notes: HashMap<DocId, DocId>,
     /// Notes of shared volumes that have no document yet.
-    bare: BTreeSet<DocId>,
+    undocumented_notes: BTreeSet<DocId>,
     /// Changes of a volume's document that came before it was loaded.
-    early: Vec<(DocId, u64, Parcel)>,
+    early_volume_changes: Vec<(DocId, u64, Parcel)>,
     /// New notes of other devices, by volume, until their text is there.
-    coming: BTreeMap<DocId, (DocId, FileEntry)>,
+    expected_notes: BTreeMap<DocId, (DocId, FileEntry)>,
     /// Text of such notes that waits for its place to be free.
-    arrived: Vec<(DocId, u64, Parcel)>,
+    arrived_notes: Vec<(DocId, u64, Parcel)>,
     /// What has come while enough is under way, with what it is answered by.
-    waiting: VecDeque<(DocId, u64, Parcel)>,
+    waiting_changes: VecDeque<(DocId, u64, Parcel)>,
     /// What other devices did to files, and is to be done here.
     renames: BTreeSet<DocId>,
     deleted: BTreeSet<DocId>,
     restored: BTreeSet<DocId>,
     /// Notes that were deleted elsewhere and may have been edited here, each with whether it is held open for it.
-    doubted: BTreeMap<DocId, bool>,
+    remote_deletions: BTreeMap<DocId, bool>,
     /// What could not be done is tried again then, and so often it was tried.
-    later: Option<Time>,
-    tries: BTreeMap<DocId, u32>,
+    retry_at: Option<Time>,
+    retry_counts: BTreeMap<DocId, u32>,
 }
 
-impl Sync {
-    pub(super) fn say(&mut self, now: Time, line: String) {
+impl SyncState {
+    pub(super) fn log_line(&mut self, now: Time, line: String) {
         if self.log.back().is_some_and(|(_, last)| *last == line) {
             self.log.pop_back(); // the same again: now
-        } else if self.log.len() >= LOG {
+        } else if self.log.len() >= MAX_SYNC_LOG_LINES {
             self.log.pop_front();
         }
         self.log.push_back((now, line));
-        self.log_due.get_or_insert(now.plus(LOG_EVERY));
+        self.log_due.get_or_insert(now.plus(SYNC_LOG_SAVE_INTERVAL_MS));
         self.revision += 1;
     }
 
@@ -268,30 +268,30 @@ impl Sync {
     /// Whether all that came is in its place, and all that is to be sent can be. Notes whose text no hub has yet are
     /// not waited for.
     pub fn is_settled(&self) -> bool {
-        !self.stale
-            && self.arrived.is_empty()
-            && self.waiting.is_empty()
-            && self.early.is_empty()
-            && self.bare.is_empty()
+        !self.is_stale
+            && self.arrived_notes.is_empty()
+            && self.waiting_changes.is_empty()
+            && self.early_volume_changes.is_empty()
+            && self.undocumented_notes.is_empty()
             && self.renames.is_empty()
             && self.deleted.is_empty()
             && self.restored.is_empty()
-            && self.doubted.is_empty()
+            && self.remote_deletions.is_empty()
             && (self.shares.hubs.is_empty() || self.attachments_settled())
     }
 
     /// Whether the host has said how the hubs stand since it was told last what is to be synced there: before that,
     /// nothing may be behind only because nobody has looked.
-    pub fn is_heard(&self) -> bool {
+    pub fn has_current_hub_states(&self) -> bool {
         self.shares.hubs.iter().all(|hub| {
             let state = self.states.get(&hub.url);
-            state.is_some_and(|state| Some(&state.documents) == self.asked.get(&hub.url))
+            state.is_some_and(|state| Some(&state.documents) == self.requested_counts.get(&hub.url))
         })
     }
 
     /// Whether others may be looking: a hub that shares the volume is there.
-    pub(super) fn is_live(&self, volume: DocId) -> bool {
-        let there = |url: &str| self.states.get(url).is_some_and(|state| state.reach == Reach::Online);
+    pub(super) fn is_hub_online(&self, volume: DocId) -> bool {
+        let there = |url: &str| self.states.get(url).is_some_and(|state| state.reach == HubConnection::Online);
         self.shares.hubs.iter().any(|hub| hub.volumes.contains(&volume) && there(&hub.url))
     }
 
@@ -301,9 +301,9 @@ impl Sync {
     }
 
     /// What the host is to be told once more.
-    pub(super) fn touch(&mut self) {
-        self.stale = true;
-        self.touch_attachments();
+    pub(super) fn mark_stale(&mut self) {
+        self.is_stale = true;
+        self.mark_attachments_stale();
         self.revision += 1;
     }
 }
@@ -317,10 +317,10 @@ pub fn volume_address(url: &str, volume: DocId) -> String {
 ///
 /// # Errors
 /// A sentence.
-pub fn read_volume_address(address: &str) -> Result<(String, DocId), Reject> {
+pub fn read_volume_address(address: &str) -> Result<(String, DocId), CommandError> {
     let parts = address.split_once('#').and_then(|(url, doc)| Some((url, read_document_address(doc)?)));
     let Some((url, doc)) = parts else {
-        return Err(Reject(format!(
+        return Err(CommandError(format!(
             "a volume's address is a hub's address, # and a document's (ws://host:port#automerge:…): {address}"
         )));
     };
@@ -331,135 +331,150 @@ pub fn read_volume_address(address: &str) -> Result<(String, DocId), Reject> {
 ///
 /// # Errors
 /// A sentence.
-pub fn hub_address(url: &str) -> Result<String, Reject> {
+pub fn hub_address(url: &str) -> Result<String, CommandError> {
     let url = url.trim().trim_end_matches('/');
-    if url == LAN || url == "lan" {
-        return Ok(LAN.to_owned());
+    if url == LAN_HUB_ADDRESS || url == "lan" {
+        return Ok(LAN_HUB_ADDRESS.to_owned());
     }
     let rest = url.strip_prefix("ws://").or_else(|| url.strip_prefix("wss://"));
     match rest {
         Some(rest) if !rest.is_empty() && url.len() <= 500 && !url.contains([' ', '#', '"']) => Ok(url.to_owned()),
-        _ => {
-            Err(Reject(format!("a hub's address begins with ws:// or wss://, or is lan for the local network: {url}")))
-        }
+        _ => Err(CommandError(format!(
+            "a hub's address begins with ws:// or wss://, or is lan for the local network: {url}"
+        ))),
     }
 }
 
 impl Session {
     /// What the session knows of sync.
-    pub fn sync(&self) -> &Sync {
+    pub fn sync(&self) -> &SyncState {
         &self.sync
     }
 
-    pub(super) fn share_volume(&mut self, turn: &mut Turn<'_>, volume: DocId, url: &str) -> Result<(), Reject> {
+    pub(super) fn share_volume(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        volume: DocId,
+        url: &str,
+    ) -> Result<(), CommandError> {
         let url = hub_address(url)?;
         let name = match self.volumes.get(&volume) {
             Some(Volume { root: Some(_), name, .. }) => name.clone(),
             Some(volume) => {
-                return Err(Reject(format!("the volume has no folder on this device: {}", volume.name)));
+                return Err(CommandError(format!("the volume has no folder on this device: {}", volume.name)));
             }
-            None => return Err(Reject(format!("there is no volume {volume}"))),
+            None => return Err(CommandError(format!("there is no volume {volume}"))),
         };
-        self.hub(&url).volumes.insert(volume);
-        self.sync.say(turn.now, format!("{name} is shared over {url}"));
-        self.keep_shares(turn);
-        self.look_for_bare(volume);
-        self.kept_volume_loaded(turn, volume);
+        self.hub_mut(&url).volumes.insert(volume);
+        self.sync.log_line(turn.now, format!("{name} is shared over {url}"));
+        self.save_shares(turn);
+        self.queue_undocumented_notes(volume);
+        self.on_volume_list_loaded(turn, volume);
         Ok(())
     }
 
-    pub(super) fn join_volume(&mut self, turn: &mut Turn<'_>, address: &str, folder: PathBuf) -> Result<(), Reject> {
+    pub(super) fn join_volume(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        address: &str,
+        folder: PathBuf,
+    ) -> Result<(), CommandError> {
         let (url, id) = read_volume_address(address)?;
         if let Some(volume) = self.volumes.get(&id) {
-            return Err(Reject(format!("this volume is here already: {}", volume.name)));
+            return Err(CommandError(format!("this volume is here already: {}", volume.name)));
         }
-        let name = self.place_for(&folder, None)?;
-        let doc = VolumeDoc::load(id, &[], self.actor.clone()).map_err(|error| Reject(error.to_string()))?.doc;
-        let hub = self.hub(&url);
+        let name = self.check_volume_folder(&folder, None)?;
+        let doc = VolumeDoc::load(id, &[], self.actor.clone()).map_err(|error| CommandError(error.to_string()))?.doc;
+        let hub = self.hub_mut(&url);
         hub.volumes.insert(id);
         hub.coming.insert(id);
-        self.sync.say(turn.now, format!("{name} is asked for at {url}"));
+        self.sync.log_line(turn.now, format!("{name} is asked for at {url}"));
         self.add_volume(turn, id, name, folder, doc, false)?;
-        self.keep_shares(turn);
+        self.save_shares(turn);
         Ok(())
     }
 
-    pub(super) fn unshare_volume(&mut self, turn: &mut Turn<'_>, volume: DocId, url: &str) -> Result<(), Reject> {
+    pub(super) fn unshare_volume(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        volume: DocId,
+        url: &str,
+    ) -> Result<(), CommandError> {
         let mut any = false;
         for hub in self.sync.shares.hubs.iter_mut().filter(|hub| url.is_empty() || hub.url == url) {
             any |= hub.volumes.remove(&volume);
             hub.coming.remove(&volume);
         }
         if !any {
-            return Err(Reject("the volume is not shared there".to_owned()));
+            return Err(CommandError("the volume is not shared there".to_owned()));
         }
         self.sync.shares.hubs.retain(|hub| !hub.volumes.is_empty());
         let name = self.volumes.get(&volume).map_or_else(|| volume.to_string(), |volume| volume.name.clone());
-        self.sync.say(turn.now, format!("{name} is not shared any more; what others have of it stays with them"));
-        self.keep_shares(turn);
+        self.sync.log_line(turn.now, format!("{name} is not shared any more; what others have of it stays with them"));
+        self.save_shares(turn);
         Ok(())
     }
 
-    pub(super) fn pause_sync(&mut self, turn: &mut Turn<'_>, paused: bool) {
+    pub(super) fn pause_sync(&mut self, turn: &mut ApplyContext<'_>, paused: bool) {
         if self.sync.shares.paused != paused {
             self.sync.shares.paused = paused;
-            self.sync.say(turn.now, if paused { "paused" } else { "goes on" }.to_owned());
-            self.keep_shares(turn);
+            self.sync.log_line(turn.now, if paused { "paused" } else { "goes on" }.to_owned());
+            self.save_shares(turn);
         }
     }
 
-    pub(super) fn retry_sync(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn retry_sync(&mut self, turn: &mut ApplyContext<'_>) {
         turn.effects.push(Effect::RetrySync);
     }
 
     /// The host tells how a hub stands.
-    pub(super) fn hub_told(&mut self, turn: &mut Turn<'_>, url: &str, state: HubState, said: Vec<String>) {
+    pub(super) fn on_hub_state(&mut self, turn: &mut ApplyContext<'_>, url: &str, state: HubState, said: Vec<String>) {
         if self.sync.shares.hubs.iter().any(|hub| hub.url == url) {
             let before = self.sync.states.get(url).cloned().unwrap_or_default();
-            self.note_same(turn.now, &before, &state);
-            if before.reach == Reach::Online && state.reach != Reach::Online {
-                self.outbox_left(turn, Some(url));
+            self.record_synced_times(turn.now, &before, &state);
+            if before.reach == HubConnection::Online && state.reach != HubConnection::Online {
+                self.on_hub_left(turn, Some(url));
             }
             self.sync.states.insert(url.to_owned(), state);
         } else {
             self.sync.states.remove(url);
         }
-        said.into_iter().for_each(|line| self.sync.say(turn.now, line));
+        said.into_iter().for_each(|line| self.sync.log_line(turn.now, line));
         self.sync.revision += 1;
     }
 
-    fn hub(&mut self, url: &str) -> &mut Hub {
+    fn hub_mut(&mut self, url: &str) -> &mut SharedHub {
         let hubs = &mut self.sync.shares.hubs;
         let at = hubs.iter().position(|hub| hub.url == url).unwrap_or_else(|| {
-            hubs.push(Hub { url: url.to_owned(), volumes: BTreeSet::new(), coming: BTreeSet::new() });
+            hubs.push(SharedHub { url: url.to_owned(), volumes: BTreeSet::new(), coming: BTreeSet::new() });
             hubs.len() - 1
         });
         &mut hubs[at]
     }
 
-    pub(super) fn keep_shares(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn save_shares(&mut self, turn: &mut ApplyContext<'_>) {
         let value = serde_json::to_vec(&self.sync.shares).ok();
-        self.sync.touch();
-        self.sync.told = None; // at once
-        self.sync.outbox_shares();
+        self.sync.mark_stale();
+        self.sync.last_reported = None; // at once
+        self.sync.prune_outboxes();
         let outbox = self.sync.outbox_write();
-        self.append(turn, vec![Write::Meta { key: SYNC.to_owned(), value }, outbox], None);
+        self.append_writes(turn, vec![Write::Meta { key: SYNC_SHARES_KEY.to_owned(), value }, outbox], None);
     }
 
     /// What was shared when the program ended.
-    pub(super) fn sync_started(&mut self, shares: Shares, log: Vec<(i64, String)>, told: Kept) {
-        let Kept { merges, seen, agreed, outboxes } = told;
+    pub(super) fn load_sync_state(&mut self, shares: SyncShares, log: Vec<(i64, String)>, told: SavedSyncState) {
+        let SavedSyncState { merges, seen, agreed, outboxes } = told;
         self.sync.outboxes = outboxes;
         self.sync.set_seen(seen);
         self.sync.set_agreed(agreed);
         self.sync.log = log.into_iter().map(|(at, line)| (Time(at), line)).collect();
         self.sync.merges = merges;
         self.sync.shares = shares;
-        self.sync.touch();
+        self.sync.mark_stale();
     }
 
     /// Notes of this volume without a document get one, a few at a time.
-    pub(super) fn look_for_bare(&mut self, volume: DocId) {
+    pub(super) fn queue_undocumented_notes(&mut self, volume: DocId) {
         if !self.sync.is_shared(volume) {
             return;
         }
@@ -467,61 +482,65 @@ impl Session {
             // Of what has no file either the text is still to come.
             let is_made = |row: &&FileRow| row.size > 0 || row.mtime != 0;
             let bare = volume.files.values().filter(is_made).filter(|row| row.kind.is_text() && row.heads.is_empty());
-            self.sync.bare.extend(bare.map(|row| row.id));
+            self.sync.undocumented_notes.extend(bare.map(|row| row.id));
         }
-        self.sync.touch();
+        self.sync.mark_stale();
     }
 
     /// Files of a volume came, went or were renamed here, and its document says so.
     pub(super) fn sync_files_changed(&mut self, volume: DocId, files: &[(DocId, Option<FileEntry>)]) {
         if self.sync.is_shared(volume) {
-            self.attachments_told(volume, files.iter().map(|(file, entry)| (file, entry.as_ref())));
+            self.on_remote_attachments(volume, files.iter().map(|(file, entry)| (file, entry.as_ref())));
             let new = files.iter().filter(|(_, entry)| entry.as_ref().is_some_and(|entry| entry.kind.is_text()));
-            self.sync.bare.extend(new.map(|(file, _)| *file));
-            self.sync.touch();
+            self.sync.undocumented_notes.extend(new.map(|(file, _)| *file));
+            self.sync.mark_stale();
         }
     }
 
     /// Called whenever something has happened.
-    pub(super) fn sync_step(&mut self, turn: &mut Turn<'_>) {
-        if self.sync.shares.hubs.is_empty() && !self.sync.stale {
+    pub(super) fn step_sync(&mut self, turn: &mut ApplyContext<'_>) {
+        if self.sync.shares.hubs.is_empty() && !self.sync.is_stale {
             return;
         }
-        self.weigh_deletions(turn);
-        self.move_files_of_others(turn);
-        self.take_what_waits(turn);
-        self.place_what_arrived(turn);
-        self.bare_step(turn);
-        self.tools_step(turn);
-        self.write_kept(turn);
-        self.keep_log(turn, false);
-        self.outbox_step(turn);
-        self.presence_step(turn);
-        if self.sync.stale {
+        self.decide_deletions(turn);
+        self.apply_remote_file_changes(turn);
+        self.apply_waiting_changes(turn);
+        self.place_arrived_notes(turn);
+        self.step_undocumented_notes(turn);
+        self.step_tool_sharing(turn);
+        self.write_volume_lists(turn);
+        self.save_sync_log(turn, false);
+        self.step_outbox(turn);
+        self.step_presence(turn);
+        if self.sync.is_stale {
             // All documents are gone through for it: the more there are, the more seldom.
-            let due = self.sync.told.map(|(at, count)| at.plus((count / TOLD_EVERY).min(1_000) as i64));
+            let due = self
+                .sync
+                .last_reported
+                .map(|(at, count)| at.plus((count / MAX_REPORTED_DOCUMENTS_PER_MS).min(1_000) as i64));
             if let Some(due) = due.filter(|due| turn.now < *due) {
                 self.wake_at(turn, due);
-                return self.attachments_step(turn);
+                return self.step_attachments(turn);
             }
-            self.sync.stale = false;
-            let wanted = self.wanted();
-            let of = |volumes: &Documents| match volumes.len() {
+            self.sync.is_stale = false;
+            let wanted = self.sync_targets();
+            let of = |volumes: &DocumentsByVolume| match volumes.len() {
                 1 => volumes.values().map(|docs| docs.len()).sum(),
                 _ => volumes.values().flat_map(|docs| docs.iter()).collect::<BTreeSet<_>>().len(),
             };
-            self.sync.asked = wanted.hubs.iter().map(|(url, volumes)| (url.clone(), of(volumes))).collect();
-            self.sync.told = Some((turn.now, self.sync.asked.values().sum()));
+            self.sync.requested_counts = wanted.hubs.iter().map(|(url, volumes)| (url.clone(), of(volumes))).collect();
+            self.sync.last_reported = Some((turn.now, self.sync.requested_counts.values().sum()));
             turn.effects.push(Effect::Sync(Box::new(wanted)));
         }
-        self.attachments_step(turn);
+        self.step_attachments(turn);
     }
 
     /// Gives documents to notes that have none yet.
-    fn bare_step(&mut self, turn: &mut Turn<'_>) {
+    fn step_undocumented_notes(&mut self, turn: &mut ApplyContext<'_>) {
         // Those that are under way stand among the first: they leave the list when they have a document.
-        let next: Vec<DocId> = self.sync.bare.iter().copied().take(2 * AT_ONCE).collect();
-        let mut room = AT_ONCE;
+        let next: Vec<DocId> =
+            self.sync.undocumented_notes.iter().copied().take(2 * MAX_CONCURRENT_NOTE_READS).collect();
+        let mut room = MAX_CONCURRENT_NOTE_READS;
         for note in next {
             let open = self.notes.get(&note);
             let busy = open.is_some_and(|note| note.phase == Phase::Reading || note.is_loading());
@@ -532,18 +551,18 @@ impl Session {
             let begins = open.is_some_and(|note| note.phase == Phase::Ready && !note.adopted);
             let (is_open, done) = (
                 open.is_some(),
-                self.place(note).is_none_or(|(volume, path)| {
+                self.locate_file(note).is_none_or(|(volume, path)| {
                     let row = self.volumes.get(&volume).and_then(|volume| volume.files.get(path));
                     row.is_none_or(|row| !row.heads.is_empty())
                 }),
             );
             if done {
-                self.sync.bare.remove(&note);
-                self.let_go(turn, note);
+                self.sync.undocumented_notes.remove(&note);
+                self.release_note(turn, note);
                 continue;
             }
             if begins {
-                self.adopt(turn, note);
+                self.create_note_document(turn, note);
             } else if !is_open {
                 self.read_note(turn, note);
             }
@@ -552,7 +571,7 @@ impl Session {
     }
 
     /// Keeps the log on disk, if it is time or `now`.
-    pub(super) fn keep_log(&mut self, turn: &mut Turn<'_>, now: bool) {
+    pub(super) fn save_sync_log(&mut self, turn: &mut ApplyContext<'_>, now: bool) {
         let Some(due) = self.sync.log_due else { return };
         if !now && turn.now < due {
             return self.wake_at(turn, due);
@@ -560,20 +579,20 @@ impl Session {
         self.sync.log_due = None;
         let lines: Vec<(i64, &str)> = self.sync.log.iter().map(|(at, line)| (at.0, line.as_str())).collect();
         let (lines, merges) = (serde_json::to_vec(&lines).ok(), serde_json::to_vec(&self.sync.merges).ok());
-        let log = Write::Meta { key: SYNC_LOG.to_owned(), value: lines };
-        let merges = Write::Meta { key: MERGES.to_owned(), value: merges };
-        let seen = Write::Meta { key: SEEN.to_owned(), value: serde_json::to_vec(self.sync.seen()).ok() };
-        self.append(turn, vec![log, merges, seen], None);
+        let log = Write::Meta { key: SYNC_LOG_KEY.to_owned(), value: lines };
+        let merges = Write::Meta { key: MERGES_KEY.to_owned(), value: merges };
+        let seen = Write::Meta { key: SEEN_DEVICES_KEY.to_owned(), value: serde_json::to_vec(self.sync.seen()).ok() };
+        self.append_writes(turn, vec![log, merges, seen], None);
     }
 
     /// The shared note whose outputs these are.
     fn note_of_outputs(&self, doc: DocId) -> Option<DocId> {
-        self.sync.notes.get(&doc).copied().filter(|note| self.places.contains_key(note))
+        self.sync.notes.get(&doc).copied().filter(|note| self.file_locations.contains_key(note))
     }
 
     /// Which documents are to be synced where: of each volume its own, its notes, the outputs of notes with cells, its
     /// sessions, runs and tools. Never settings of this device, keys, or what a workspace alone knows.
-    fn wanted(&mut self) -> Wanted {
+    fn sync_targets(&mut self) -> SyncTargets {
         let (mut outputs, mut notes) = (std::mem::take(&mut self.sync.outputs), std::mem::take(&mut self.sync.notes));
         let shares = &self.sync.shares;
         let mut known: BTreeMap<DocId, Arc<BTreeSet<DocId>>> = BTreeMap::new();
@@ -597,15 +616,15 @@ impl Session {
                 }
             }
             if self.volumes.contains_key(volume) {
-                docs.extend(self.kept_docs(*volume));
+                docs.extend(self.agent_docs(*volume));
             }
-            let coming = self.sync.coming.iter().filter(|(_, (of, _))| of == volume);
+            let coming = self.sync.expected_notes.iter().filter(|(_, (of, _))| of == volume);
             docs.extend(coming.map(|(note, _)| *note));
             known.insert(*volume, Arc::new(docs));
         }
         let of = |volume: &DocId| Some((*volume, known.get(volume)?.clone()));
         let hubs = shares.hubs.iter().map(|hub| (hub.url.clone(), hub.volumes.iter().filter_map(of).collect()));
-        let wanted = Wanted { hubs: hubs.collect(), paused: shares.paused };
+        let wanted = SyncTargets { hubs: hubs.collect(), paused: shares.paused };
         (self.sync.outputs, self.sync.notes) = (outputs, notes);
         wanted
     }

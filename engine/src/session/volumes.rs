@@ -1,6 +1,6 @@
 //! Volumes: folders of ordinary files, as scans and the watcher tell of them.
 
-use super::{Reject, Scanning, Session, Turn, Volume};
+use super::{ApplyContext, CommandError, ScanState, Session, Volume};
 use crate::effect::Effect;
 use crate::event::{KnownFiles, KnownLinks, ScannedFile, Skipped, Survey};
 use crate::note::{KernelPhase, Note, Phase};
@@ -12,7 +12,7 @@ use store::{BlobHash, DocId, FileEntry, FileKind, VolumeDoc};
 use text::links::{self, Links};
 
 /// Files entered into the volume's document per pass: the thread that draws calls, and must not be held up.
-const DOC_SLICE: usize = 256;
+const MAX_FILES_PER_DOC_WRITE: usize = 256;
 
 impl Volume {
     pub(super) fn new(id: DocId, name: String, root: Option<PathBuf>) -> Volume {
@@ -22,7 +22,7 @@ impl Volume {
             root,
             files: BTreeMap::new(),
             known: false,
-            scanning: Scanning::Idle,
+            scanning: ScanState::Idle,
             scans: 0,
             skipped: Vec::new(),
             demoted: Vec::new(),
@@ -56,7 +56,7 @@ impl Volume {
     }
 
     /// A file is no part of it any more.
-    pub(crate) fn unlink(&mut self, file: DocId) {
+    pub(crate) fn remove_file(&mut self, file: DocId) {
         self.links.forget(file);
         if let Some(gone) = &mut self.linking {
             gone.push(file);
@@ -79,31 +79,34 @@ impl<'a> From<&'a Volume> for collection::Source<'a> {
 impl Session {
     pub(super) fn open_folder(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut ApplyContext<'_>,
         folder: PathBuf,
         name: Option<String>,
-    ) -> Result<(), Reject> {
+    ) -> Result<(), CommandError> {
         if let Some((known, _)) = self.mounts.iter().find(|(_, root)| **root == folder) {
             let known = *known;
             self.scan(turn, known);
             return Ok(());
         }
-        let name = self.place_for(&folder, name)?;
-        let id = DocId::random(self.random(turn));
-        let doc = VolumeDoc::load(id, &[], self.actor.clone()).map_err(|error| Reject(error.to_string()))?.doc;
+        let name = self.check_volume_folder(&folder, name)?;
+        let id = DocId::random(self.random_bytes(turn));
+        let doc = VolumeDoc::load(id, &[], self.actor.clone()).map_err(|error| CommandError(error.to_string()))?.doc;
         self.add_volume(turn, id, name, folder, doc, true)
     }
 
     /// Whether a folder can become a volume. Gives the name that the volume gets.
-    pub(super) fn place_for(&self, folder: &Path, name: Option<String>) -> Result<String, Reject> {
+    pub(super) fn check_volume_folder(&self, folder: &Path, name: Option<String>) -> Result<String, CommandError> {
         if !folder.is_absolute() {
-            return Err(Reject(format!("a volume needs an absolute path: {}", folder.display())));
+            return Err(CommandError(format!("a volume needs an absolute path: {}", folder.display())));
         }
         if folder.to_str().is_none() {
-            return Err(Reject(format!("the folder's path is not UTF-8 text; rename it first: {}", folder.display())));
+            return Err(CommandError(format!(
+                "the folder's path is not UTF-8 text; rename it first: {}",
+                folder.display()
+            )));
         }
         if self.folder.starts_with(folder) {
-            return Err(Reject(format!(
+            return Err(CommandError(format!(
                 "the folder holds the workspace's own database; choose one that does not: {}",
                 folder.display()
             )));
@@ -111,7 +114,7 @@ impl Session {
         for (id, root) in &self.mounts {
             if folder.starts_with(root) || root.starts_with(folder) {
                 let name = self.volumes.get(id).map_or("another volume", |volume| volume.name.as_str());
-                return Err(Reject(format!(
+                return Err(CommandError(format!(
                     "the folder lies inside “{name}” or around it, and a file belongs to one volume: {}",
                     folder.display()
                 )));
@@ -127,37 +130,37 @@ impl Session {
     /// Enters a volume. `new`: nobody has it yet.
     pub(super) fn add_volume(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut ApplyContext<'_>,
         id: DocId,
         name: String,
         folder: PathBuf,
         doc: VolumeDoc,
         new: bool,
-    ) -> Result<(), Reject> {
+    ) -> Result<(), CommandError> {
         let mut volume = Volume::new(id, name.clone(), Some(folder.clone()));
         (volume.known, volume.linking, volume.doc, volume.doc_new) = (true, None, Some(Box::new(doc)), new);
         self.mounts.insert(id, folder.clone());
         self.volumes.insert(id, volume);
         let mut writes = self.workspace_writes(turn, id, Some(&name))?;
         writes.push(self.mounts_write());
-        self.append(turn, writes, None);
+        self.append_writes(turn, writes, None);
         self.write_volume_doc(turn, id);
-        turn.effects.push(Effect::WriteMarker { volumes: self.marker() });
+        turn.effects.push(Effect::WriteMarker { volumes: self.volume_markers() });
         turn.effects.push(Effect::Watch { volume: id, root: folder });
         self.scan(turn, id);
         Ok(())
     }
 
-    pub(super) fn close_volume(&mut self, turn: &mut Turn<'_>, volume: DocId) -> Result<(), Reject> {
+    pub(super) fn close_volume(&mut self, turn: &mut ApplyContext<'_>, volume: DocId) -> Result<(), CommandError> {
         if !self.volumes.contains_key(&volume) {
-            return Err(Reject(format!("there is no volume {volume}")));
+            return Err(CommandError(format!("there is no volume {volume}")));
         }
-        if self.moving.is_some() {
-            return Err(Reject("files are being moved; try again in a moment".to_owned()));
+        if self.pending_move.is_some() {
+            return Err(CommandError("files are being moved; try again in a moment".to_owned()));
         }
         if let Some(note) = self.notes.values().find(|note| note.volume == volume && note.is_ahead()) {
-            let path = self.place(note.id).map_or("a note", |(_, path)| path);
-            return Err(Reject(format!("wait until it is saved, then try again: {path}")));
+            let path = self.locate_file(note.id).map_or("a note", |(_, path)| path);
+            return Err(CommandError(format!("wait until it is saved, then try again: {path}")));
         }
         let mut writes = self.workspace_writes(turn, volume, None)?;
         self.mounts.remove(&volume);
@@ -168,11 +171,11 @@ impl Session {
             }
         }
         self.notes.retain(|_, note| note.volume != volume);
-        self.places.retain(|_, (of, _)| *of != volume);
+        self.file_locations.retain(|_, (of, _)| *of != volume);
         self.attachments_closed(volume);
         writes.push(self.mounts_write());
-        self.append(turn, writes, None);
-        turn.effects.push(Effect::WriteMarker { volumes: self.marker() });
+        self.append_writes(turn, writes, None);
+        turn.effects.push(Effect::WriteMarker { volumes: self.volume_markers() });
         turn.effects.push(Effect::Unwatch { volume });
         Ok(())
     }
@@ -180,12 +183,13 @@ impl Session {
     /// Writes that enter (or remove) a volume in the workspace's document.
     fn workspace_writes(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut ApplyContext<'_>,
         volume: DocId,
         name: Option<&str>,
-    ) -> Result<Vec<Write>, Reject> {
+    ) -> Result<Vec<Write>, CommandError> {
         let Some(doc) = &mut self.workspace_doc else { return Ok(Vec::new()) };
-        let bytes = doc.set_volume(volume, name, turn.now.seconds()).map_err(|error| Reject(error.to_string()))?;
+        let bytes =
+            doc.set_volume(volume, name, turn.now.seconds()).map_err(|error| CommandError(error.to_string()))?;
         // The first chunk of a document must hold its first change too.
         let bytes = if std::mem::take(&mut self.workspace_new) { doc.save() } else { bytes };
         Ok(vec![Write::Chunk { doc: self.workspace, bytes }])
@@ -196,7 +200,7 @@ impl Session {
         Write::Meta { key: "mounts".to_owned(), value: Some(value) }
     }
 
-    fn marker(&self) -> Vec<(DocId, String, PathBuf)> {
+    fn volume_markers(&self) -> Vec<(DocId, String, PathBuf)> {
         let mounted = |volume: &Volume| Some((volume.id, volume.name.clone(), volume.root.clone()?));
         self.volumes.values().filter_map(mounted).collect()
     }
@@ -207,19 +211,19 @@ impl Session {
         std::iter::once(name.to_owned()).chain(numbered).find(|name| !taken(name)).unwrap_or_default()
     }
 
-    pub(super) fn random(&self, turn: &mut Turn<'_>) -> [u8; 16] {
+    pub(super) fn random_bytes(&self, turn: &mut ApplyContext<'_>) -> [u8; 16] {
         let mut bytes = [0; 16];
         turn.rng.fill_bytes(&mut bytes);
         bytes
     }
 
-    pub(super) fn scan(&mut self, turn: &mut Turn<'_>, id: DocId) {
+    pub(super) fn scan(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(volume) = self.volumes.get_mut(&id) else { return };
         let Some(root) = volume.root.clone().filter(|_| volume.is_read()) else { return };
         match &mut volume.scanning {
-            Scanning::Running { again, .. } => *again = true,
-            Scanning::Idle => {
-                volume.scanning = Scanning::Running { seen: 0, again: false };
+            ScanState::Running { again, .. } => *again = true,
+            ScanState::Idle => {
+                volume.scanning = ScanState::Running { seen: 0, again: false };
                 volume.moved.clear();
                 let unindexed = volume.unindexed.clone();
                 turn.effects.push(Effect::Scan { volume: id, root, unindexed });
@@ -227,26 +231,27 @@ impl Session {
         }
     }
 
-    pub(super) fn volume_read(&mut self, turn: &mut Turn<'_>, id: DocId, known: KnownFiles) {
+    pub(super) fn volume_read(&mut self, turn: &mut ApplyContext<'_>, id: DocId, known: KnownFiles) {
         let Some(volume) = self.volumes.get_mut(&id) else { return };
         let KnownFiles { mut files, mut places } = known;
         // The smaller goes into the larger: the thread that draws calls, and must not be held up.
-        if places.len() > self.places.len() {
-            std::mem::swap(&mut places, &mut self.places);
+        if places.len() > self.file_locations.len() {
+            std::mem::swap(&mut places, &mut self.file_locations);
         }
-        self.places.extend(places);
+        self.file_locations.extend(places);
         volume.files.append(&mut files);
         volume.known = true;
         volume.revision += 1;
         // What a crash left between keystroke and file is brought to its end.
-        let mine: Vec<DocId> = self.unfinished.iter().copied().filter(|note| self.places.contains_key(note)).collect();
+        let mine: Vec<DocId> =
+            self.unfinished.iter().copied().filter(|note| self.file_locations.contains_key(note)).collect();
         self.unfinished.retain(|note| !mine.contains(note));
         for note in mine {
             self.read_note(turn, note);
         }
     }
 
-    pub(super) fn volume_linked(&mut self, turn: &mut Turn<'_>, id: DocId, known: KnownLinks) {
+    pub(super) fn volume_linked(&mut self, turn: &mut ApplyContext<'_>, id: DocId, known: KnownLinks) {
         let Some(volume) = self.volumes.get_mut(&id) else { return };
         let early = std::mem::replace(&mut volume.links, known.links);
         let unindexed = std::mem::replace(&mut volume.unindexed, known.unindexed);
@@ -260,7 +265,7 @@ impl Session {
             }
         }
         for file in volume.linking.take().into_iter().flatten() {
-            if !self.places.contains_key(&file) {
+            if !self.file_locations.contains_key(&file) {
                 volume.links.forget(file);
                 volume.unindexed.remove(&file);
             }
@@ -271,7 +276,12 @@ impl Session {
         }
     }
 
-    pub(super) fn volume_loaded(&mut self, turn: &mut Turn<'_>, id: DocId, doc: Result<Box<VolumeDoc>, String>) {
+    pub(super) fn volume_loaded(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        doc: Result<Box<VolumeDoc>, String>,
+    ) {
         let Some(volume) = self.volumes.get_mut(&id) else { return };
         match doc {
             Ok(doc) => {
@@ -283,12 +293,12 @@ impl Session {
             Err(why) => volume.trouble = Some(why),
         }
         self.write_volume_doc(turn, id);
-        self.compare_files(turn, id);
+        self.reconcile_files(turn, id);
         self.sync_volume_loaded(turn, id);
         self.scan(turn, id);
     }
 
-    pub(super) fn scanned(&mut self, turn: &mut Turn<'_>, id: DocId, files: Vec<ScannedFile>, seen: u64) {
+    pub(super) fn scanned(&mut self, turn: &mut ApplyContext<'_>, id: DocId, files: Vec<ScannedFile>, seen: u64) {
         if !self.volumes.contains_key(&id) {
             return;
         }
@@ -297,17 +307,17 @@ impl Session {
             self.scanned_file(turn, id, file, &mut writes);
         }
         if let Some(volume) = self.volumes.get_mut(&id)
-            && let Scanning::Running { seen: so_far, .. } = &mut volume.scanning
+            && let ScanState::Running { seen: so_far, .. } = &mut volume.scanning
         {
             *so_far = seen;
         }
         writes.extend(self.volume_doc_writes(turn, id));
         if !writes.is_empty() {
-            self.append(turn, writes, None);
+            self.append_writes(turn, writes, None);
         }
     }
 
-    fn scanned_file(&mut self, turn: &mut Turn<'_>, id: DocId, file: ScannedFile, writes: &mut Vec<Write>) {
+    fn scanned_file(&mut self, turn: &mut ApplyContext<'_>, id: DocId, file: ScannedFile, writes: &mut Vec<Write>) {
         if self.is_in_motion(id, &file.path) {
             return; // looked at again once the move is over
         }
@@ -321,7 +331,7 @@ impl Session {
             writes.push(Write::FileGone { volume: id, path: old.path.clone() });
         }
         let old = old.or_else(|| volume.files.get(&file.path).cloned());
-        let old = old.filter(|old| !self.makes_room(old));
+        let old = old.filter(|old| !self.make_room_for_file(old));
         let Some(volume) = self.volumes.get_mut(&id) else { return };
         if let Some(old) = old.as_ref().filter(|_| was.is_none() && file.why.is_none())
             && (old.size, old.mtime, old.hash) == (file.stamp.size, file.stamp.mtime, file.stamp.hash)
@@ -347,7 +357,7 @@ impl Session {
         let mut bytes = [0; 16];
         turn.rng.fill_bytes(&mut bytes);
         // A file that others have at this path, and that was not here: it is that one.
-        let theirs = || self.sync.attachment_at(id, &file.path).filter(|one| !self.places.contains_key(one));
+        let theirs = || self.sync.attachment_at(id, &file.path).filter(|one| !self.file_locations.contains_key(one));
         let new = || match file.kind {
             FileKind::Attachment => theirs().filter(|one| !self.trash.contains_key(one)),
             FileKind::Note | FileKind::Collection | FileKind::Script => None,
@@ -357,7 +367,7 @@ impl Session {
             None => (new().unwrap_or(DocId::random(bytes)), Vec::new()),
         };
         if file.kind == FileKind::Attachment && self.sync.is_shared(id) {
-            self.sync.touch_attachments();
+            self.sync.mark_attachments_stale();
         }
         let Some(volume) = self.volumes.get_mut(&id) else { return };
         let renamed = was.filter(|_| volume.links.path(note).is_some());
@@ -392,9 +402,9 @@ impl Session {
             writes.push(Write::Meta { key: links_key(note), value: Some(survey.stored) });
         }
         if let Some(was) = renamed {
-            self.renamed_elsewhere(id, note, &was, &file.path);
+            self.record_external_rename(id, note, &was, &file.path);
         }
-        self.places.insert(note, (id, file.path));
+        self.file_locations.insert(note, (id, file.path));
         writes.push(Write::File(row));
         if self.notes.get(&note).is_some_and(|note| note.phase == Phase::Ready) {
             self.read_file(turn, note); // it is open and was renamed
@@ -403,14 +413,14 @@ impl Session {
 
     pub(super) fn scan_done(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut ApplyContext<'_>,
         id: DocId,
         gone: &[String],
         skipped: Vec<Skipped>,
         failed: Option<String>,
     ) {
         if failed.is_none() {
-            self.renames_known(turn, id, gone);
+            self.prune_external_renames(turn, id, gone);
         }
         let mut writes = Vec::new();
         for path in gone {
@@ -442,11 +452,11 @@ impl Session {
         if volume.doc.is_some() || failed.is_some() {
             volume.trouble = failed;
         }
-        let again = matches!(volume.scanning, Scanning::Running { again: true, .. });
-        volume.scanning = Scanning::Idle;
+        let again = matches!(volume.scanning, ScanState::Running { again: true, .. });
+        volume.scanning = ScanState::Idle;
         writes.extend(self.volume_doc_writes(turn, id));
         if !writes.is_empty() {
-            self.append(turn, writes, None);
+            self.append_writes(turn, writes, None);
         }
         if again {
             self.scan(turn, id);
@@ -458,11 +468,11 @@ impl Session {
         let Some(volume) = self.volumes.get_mut(&id) else { return };
         if let Some(row) = volume.files.remove(path) {
             volume.demoted.retain(|other| other.path != path);
-            volume.doc_heads.push((row.id, super::sync::heads_text(&row.heads)));
+            volume.doc_heads.push((row.id, super::sync::format_heads(&row.heads)));
             volume.doc_pending.push_back((row.id, None));
             volume.revision += 1;
-            volume.unlink(row.id);
-            self.places.remove(&row.id);
+            volume.remove_file(row.id);
+            self.file_locations.remove(&row.id);
             writes.push(Write::FileGone { volume: id, path: path.to_owned() });
             writes.push(Write::Meta { key: links_key(row.id), value: None });
             self.attachment_gone(row.id);
@@ -470,27 +480,27 @@ impl Session {
     }
 
     /// What notes hold that others refer to is known.
-    pub(super) fn indexed(&mut self, turn: &mut Turn<'_>, id: DocId, notes: Vec<(DocId, Survey)>) {
+    pub(super) fn on_indexed(&mut self, turn: &mut ApplyContext<'_>, id: DocId, notes: Vec<(DocId, Survey)>) {
         let mut writes = Vec::with_capacity(notes.len());
         let Some(volume) = self.volumes.get_mut(&id) else { return };
         for (note, Survey { outline, stored }) in notes {
             if volume.links.path(note).is_none() {
                 continue; // deleted meanwhile
             }
-            let relinks = self.moving.as_ref().and_then(|moving| moving.relinks_of(note));
+            let relinks = self.pending_move.as_ref().and_then(|moving| moving.relinks_of(note));
             let outline = relinks.map_or(outline.clone(), |relinks| Arc::new(links::relinked(&outline, relinks)));
             volume.links.set(note, outline);
             volume.unindexed.remove(&note);
             writes.push(Write::Meta { key: links_key(note), value: Some(stored) });
         }
         if !writes.is_empty() {
-            self.append(turn, writes, None);
+            self.append_writes(turn, writes, None);
         }
     }
 
     pub(super) fn file_touched(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut ApplyContext<'_>,
         id: DocId,
         path: Option<&str>,
         seen: Option<(u64, i64)>,
@@ -507,23 +517,23 @@ impl Session {
     }
 
     /// Enters what is new into the volume's document, a slice at a time.
-    pub(super) fn write_volume_doc(&mut self, turn: &mut Turn<'_>, id: DocId) {
+    pub(super) fn write_volume_doc(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let writes = self.volume_doc_writes(turn, id);
         if !writes.is_empty() {
-            self.append(turn, writes, None);
+            self.append_writes(turn, writes, None);
         }
     }
 
     /// The same, to be written together with what else is known of these files: after a crash the disk has both, or
     /// neither.
-    pub(super) fn volume_doc_writes(&mut self, turn: &mut Turn<'_>, id: DocId) -> Vec<Write> {
+    pub(super) fn volume_doc_writes(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Vec<Write> {
         let mut writes = Vec::new();
         let Some(volume) = self.volumes.get_mut(&id) else { return writes };
         let Some(doc) = &mut volume.doc else { return writes };
         if (volume.doc_pending.is_empty() && !volume.doc_new) || self.sync.is_coming(id) {
             return writes;
         }
-        let count = volume.doc_pending.len().min(DOC_SLICE);
+        let count = volume.doc_pending.len().min(MAX_FILES_PER_DOC_WRITE);
         let mut slice: Vec<(DocId, Option<FileEntry>)> = volume.doc_pending.drain(..count).collect();
         let more = !volume.doc_pending.is_empty();
         // What it says already is not said again: that could undo what another device did at the same time.
@@ -555,7 +565,7 @@ impl Session {
 
     /// What the disk knows of files is held against the volume's document: a crash, or a move that failed, may have
     /// come between what others said and what was done here. `doc_pending` is still to be said.
-    pub(super) fn compare_files(&mut self, turn: &mut Turn<'_>, id: DocId) {
+    pub(super) fn reconcile_files(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let is_shared = self.sync.is_shared(id);
         let Some(volume) = self.volumes.get_mut(&id).filter(|volume| volume.known) else { return };
         let Some(doc) = volume.doc.as_ref().filter(|_| !self.sync.is_coming(id)) else { return };
@@ -573,29 +583,35 @@ impl Session {
         }
         volume.doc_pending.extend(unlisted);
         for (file, entry) in told {
-            self.file_told(turn, id, file, entry);
+            self.on_remote_file(turn, id, file, entry);
         }
         self.write_volume_doc(turn, id);
     }
 
-    pub(super) fn new_note(&mut self, turn: &mut Turn<'_>, id: DocId, path: &str, text: &str) -> Result<(), Reject> {
-        let path = inside(path)?;
+    pub(super) fn new_note(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        path: &str,
+        text: &str,
+    ) -> Result<(), CommandError> {
+        let path = normalize_volume_path(path)?;
         let path = if FileKind::of(&path).is_text() { path } else { format!("{path}.md") };
         let kind = FileKind::of(&path);
         let Some(volume) = self.volumes.get_mut(&id) else {
-            return Err(Reject(format!("there is no volume {id}")));
+            return Err(CommandError(format!("there is no volume {id}")));
         };
         if volume.root.is_none() {
-            return Err(Reject(format!("the volume has no folder on this device: {}", volume.name)));
+            return Err(CommandError(format!("the volume has no folder on this device: {}", volume.name)));
         }
         if !volume.known {
-            return Err(Reject(format!(
+            return Err(CommandError(format!(
                 "the volume's files are still being read; try again in a moment: {}",
                 volume.name
             )));
         }
         if volume.files.contains_key(&path) || self.is_in_motion(id, &path) {
-            return Err(Reject(format!("there is a file of that name already; choose another: {path}")));
+            return Err(CommandError(format!("there is a file of that name already; choose another: {path}")));
         }
         let Some(volume) = self.volumes.get_mut(&id) else { return Ok(()) };
         let mut bytes = [0; 16];
@@ -618,23 +634,23 @@ impl Session {
         volume.links.enter(note, &path);
         let entry = FileEntry { path: path.clone(), kind };
         volume.doc_pending.push_back((note, Some(entry)));
-        self.places.insert(note, (id, path));
+        self.file_locations.insert(note, (id, path));
         self.create_note(turn, note, id, row, text);
         Ok(())
     }
 }
 
 /// The beginning of the names under which the disk keeps what notes hold that others refer to.
-pub const LINKS: &str = "links/";
+pub const LINKS_KEY_PREFIX: &str = "links/";
 
 /// Under which name it keeps that of one note.
 pub fn links_key(note: DocId) -> String {
-    format!("{LINKS}{note}")
+    format!("{LINKS_KEY_PREFIX}{note}")
 }
 
 /// A path that stays inside its volume, with `/` between its parts.
-pub(super) fn inside(path: &str) -> Result<String, Reject> {
-    let refuse = |why: &str| Err(Reject(format!("{why}: {path}")));
+pub(super) fn normalize_volume_path(path: &str) -> Result<String, CommandError> {
+    let refuse = |why: &str| Err(CommandError(format!("{why}: {path}")));
     if path.trim().is_empty() {
         return refuse("a note needs a name");
     }

@@ -5,9 +5,9 @@ use super::report::{Goal, Report};
 use super::{ms, until, workspace};
 use crate::stage::Stage;
 use agent::config;
-use agent::model::{Answer, Stop};
+use agent::model_call::{ModelResponse, ModelStopReason};
 use eframe::egui::vec2;
-use engine::{Command, Event, Input, Setup};
+use engine::{AgentSetup, Command, Event, SessionInput};
 use host::measure::{self, Scratch};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -32,10 +32,10 @@ pub(super) fn measure(report: &mut Report) -> Result<(), String> {
 fn turns(report: &mut Report) -> Result<(), String> {
     let mut bare = Bare::open()?;
     bare.note("# A\n".to_owned())?;
-    bare.setup = Setup { config: config::merge(&[]).map_err(|error| error.to_string())?, ..Setup::default() };
+    bare.setup = AgentSetup { config: config::merge(&[]).map_err(|error| error.to_string())?, ..AgentSetup::default() };
     let volume = bare.session.volumes().next().ok_or("the volume is not there")?.id;
     let run = DocId([5; 16]);
-    bare.answer(Input::Command(Command::Ask {
+    bare.answer(SessionInput::Command(Command::Ask {
         run,
         session: DocId([6; 16]),
         volume,
@@ -45,13 +45,13 @@ fn turns(report: &mut Report) -> Result<(), String> {
         agent: None,
         budget: None,
         allow: Vec::new(),
-        recall: agent::memory::Recall::default(),
+        recall: agent::memory::RecallOptions::default(),
     }))?;
     let mut times = Vec::new();
     for turn in 0..TURNS {
         let Some(call) = bare.calls.pop() else {
             // Its limit of iterations.
-            bare.answer(Input::Command(Command::ResumeRun { run, more: Some(100), budget: None }))?;
+            bare.answer(SessionInput::Command(Command::ResumeRun { run, more: Some(100), budget: None }))?;
             continue;
         };
         let todos = json!({"todos": [{"content": format!("step {turn}")}]});
@@ -60,16 +60,16 @@ fn turns(report: &mut Report) -> Result<(), String> {
             name: "todo_write".to_owned(),
             arguments: todos.as_object().cloned().unwrap_or_default(),
         };
-        let answer = Answer {
+        let answer = ModelResponse {
             text: "I go on.".to_owned(),
             thinking: String::new(),
             calls: vec![asked],
             malformed: Vec::new(),
             spent: Spent::default(),
-            stop: Stop::Done,
+            stop: ModelStopReason::Done,
         };
         let begun = measure::thread_cpu();
-        bare.answer(Input::Event(Event::ModelDone { call, result: Ok(Box::new(answer)) }))?;
+        bare.answer(SessionInput::Event(Event::ModelDone { call, result: Ok(Box::new(answer)) }))?;
         // A thinking, a call, a result and a todo step.
         times.push(ms(measure::thread_cpu().saturating_sub(begun)) / 4.0);
     }
@@ -173,7 +173,7 @@ fn opened(report: &mut Report) -> Result<(), String> {
         driver.command(Command::OpenSession { session }).map_err(|reject| reject.0)?;
         until(&mut driver, "the session is read", |state| state.agents().session(session).is_some())?;
         sessions.push(ms(begun.elapsed()));
-        let tree = driver.session().agents().session(session).map(engine::Conversation::tree);
+        let tree = driver.session().agents().session(session).map(engine::AgentSession::tree);
         let (messages, branches) = tree.map_or((0, 0), |tree| (tree.len() as u64, tree.leaves().len() as u64));
         if (steps as u64, messages, branches) != (STEPS, MESSAGES, BRANCHES) {
             report.wrong(format!("{steps} steps, {messages} messages and {branches} branches were read"));

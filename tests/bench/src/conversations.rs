@@ -3,8 +3,8 @@
 
 use super::report::{Goal as Aim, Report};
 use super::{PATIENCE, until, volume, workspace};
-use agent::memory::experience::{Experience, HEAD, LOG};
-use agent::memory::{self, Memory};
+use agent::memory::experience::{EXPERIENCE_LOG_FILE, EXPERIENCE_LOG_HEADING, Experience};
+use agent::memory::{self, ProjectMemory};
 use engine::Session;
 use host::agents::experience::{folders, nearest, read};
 use host::measure::{self, Scratch};
@@ -172,10 +172,10 @@ fn asked(
             author: "user".to_owned(),
             ..Experience::default()
         };
-        one.written()
+        one.to_markdown()
     });
-    let text = format!("{HEAD}{}", entries.collect::<Vec<String>>().join("\n"));
-    scratch.write(&format!("N/{}/{LOG}", memory::FOLDER), text.as_bytes())?;
+    let text = format!("{EXPERIENCE_LOG_HEADING}{}", entries.collect::<Vec<String>>().join("\n"));
+    scratch.write(&format!("N/{}/{EXPERIENCE_LOG_FILE}", memory::MEMORY_FOLDER), text.as_bytes())?;
     let root = scratch.folder().join("N");
     let mut driver = workspace(&scratch)?;
     volume(&mut driver, &root)?;
@@ -183,7 +183,7 @@ fn asked(
     let search = driver.search().clone();
     search.settle(PATIENCE)?;
     search.meanings(PATIENCE)?;
-    let known: Memory = read(&root, &folders(&root));
+    let known: ProjectMemory = read(&root, &folders(&root));
     let kept = known.entries.len();
     if kept != conversation.turns.len() {
         let (name, turns) = (&conversation.name, conversation.turns.len());

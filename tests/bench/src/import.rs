@@ -5,7 +5,7 @@ use super::prose;
 use super::report::{Goal, Report};
 use super::{ms, workspace};
 use crate::stage::Stage;
-use engine::{Command, Scanning, Session};
+use engine::{Command, ScanState, Session};
 use host::measure::{self, Scratch};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -113,7 +113,7 @@ fn tell(report: &mut Report, name: &str, stalls: &Stalls) {
 fn scan(stage: &mut Stage, folder: &Path, scans: u64) -> Result<Stalls, String> {
     let known = |session: &Session| {
         let mut volumes = session.volumes();
-        volumes.any(|volume| volume.scans > scans && volume.known && volume.scanning == Scanning::Idle)
+        volumes.any(|volume| volume.scans > scans && volume.known && volume.scanning == ScanState::Idle)
     };
     let (begun, cpu) = (Instant::now(), measure::process_cpu());
     stage.command(Command::OpenFolder { folder: folder.to_owned(), name: None });

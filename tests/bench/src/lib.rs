@@ -35,7 +35,7 @@ mod typing;
 use crate::stage::Stage;
 use clap::ArgMatches;
 use cli::{DONE, FAILED, Refusal, parse};
-use engine::{Command, Scanning, Session};
+use engine::{Command, ScanState, Session};
 use host::measure::Scratch;
 use host::{Driver, Options};
 use report::Report;
@@ -141,7 +141,7 @@ fn staged(scratch: &Scratch) -> Result<Stage, String> {
     stage.command(Command::OpenFolder { folder: scratch.folder().join("N"), name: None });
     stage.run_until("all notes are known", |session| {
         let mut volumes = session.volumes();
-        volumes.any(|volume| volume.scans > 0 && volume.is_indexed() && volume.scanning == Scanning::Idle)
+        volumes.any(|volume| volume.scans > 0 && volume.is_indexed() && volume.scanning == ScanState::Idle)
             && session.is_saved()
     })?;
     Ok(stage)

@@ -5,8 +5,8 @@ use super::replay::paraphrased;
 use super::report::{Goal as Aim, Report, percentile};
 use super::{PATIENCE, until, volume, workspace};
 use agent::memory;
-use agent::memory::Memory;
-use agent::memory::experience::{self, Experience, HEAD, LOG, Outcome};
+use agent::memory::ProjectMemory;
+use agent::memory::experience::{self, EXPERIENCE_LOG_FILE, EXPERIENCE_LOG_HEADING, Experience, RunOutcome};
 use engine::Session;
 use host::agents::experience::{folders, nearest, read};
 use host::measure::{self, Scratch};
@@ -71,7 +71,7 @@ fn log(works: &[String]) -> Vec<Fed> {
             learnings_or_issues: format!("read_file, write_file did it, in {} model calls.", 1 + number % 7),
             source: source.to_owned(),
             author: "assistant".to_owned(),
-            final_outcome: if number % 11 == 5 { Outcome::Failure } else { Outcome::Success },
+            final_outcome: if number % 11 == 5 { RunOutcome::Failure } else { RunOutcome::Success },
             ..Experience::default()
         };
         let run = format!("run {number:032x}");
@@ -108,13 +108,13 @@ fn gate(report: &mut Report, data: &Path) -> Result<(), String> {
     let count = fed.len();
     for Fed { experience, .. } in fed {
         let begun = Instant::now();
-        match experience::admitted(&text, experience.bounded(0)) {
+        match experience::with_experience(&text, experience.with_limits(0)) {
             Some(new) => text = new,
             None => refused += 1,
         }
         took.push(super::ms(begun.elapsed()));
     }
-    let kept = experience::entries(LOG, &text, &mut Vec::new());
+    let kept = experience::parse_entries(EXPERIENCE_LOG_FILE, &text, &mut Vec::new());
     let mut seen: BTreeSet<usize> = BTreeSet::new();
     let (mut repeats, mut noise, mut bare, mut superseded) = (0_u32, 0_u32, 0_u32, 0_u32);
     for entry in &kept {
@@ -189,12 +189,12 @@ fn recall(report: &mut Report, data: &Path) -> Result<(), String> {
                     author: "user".to_owned(),
                     ..Experience::default()
                 };
-                entries.push(one.written());
+                entries.push(one.to_markdown());
                 number += 1;
             }
         }
-        let text = format!("{HEAD}{}", entries.join("\n"));
-        let path = format!("N/{}/{name}/{}/{LOG}", memory::PROJECTS, memory::FOLDER);
+        let text = format!("{EXPERIENCE_LOG_HEADING}{}", entries.join("\n"));
+        let path = format!("N/{}/{name}/{}/{EXPERIENCE_LOG_FILE}", memory::PROJECTS_FOLDER, memory::MEMORY_FOLDER);
         scratch.write(&path, text.as_bytes())?;
     }
     let questions = lines(&data.join("BFCL_v4_memory.json"))?;
@@ -207,7 +207,7 @@ fn recall(report: &mut Report, data: &Path) -> Result<(), String> {
     search.settle(PATIENCE)?;
     search.meanings(PATIENCE)?;
     // All five conversations at once: what another person said is in the way.
-    let known: Memory = read(&root, &folders(&root));
+    let known: ProjectMemory = read(&root, &folders(&root));
     let (mut asked, mut took) = (0_u32, Vec::new());
     let mut sums: BTreeMap<&str, [f64; 2]> = BTreeMap::new();
     for question in &questions {

@@ -4,9 +4,9 @@
 use super::ms;
 use super::prose::{self, Chance};
 use super::report::{Goal, Report, percentile};
-use agent::model::CallId;
+use agent::model_call::ModelCallId;
 use engine::event::{FileStamp, NoteDocs, Started};
-use engine::{Command, Effect, Event, Input, Session, Settings, Setup, Time};
+use engine::{AgentSetup, Command, Effect, Event, Session, SessionInput, Settings, Time};
 use host::measure;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -29,9 +29,9 @@ pub(super) struct Bare {
     rng: StdRng,
     now: Time,
     /// What agents have to work with.
-    pub(super) setup: Setup,
+    pub(super) setup: AgentSetup,
     /// Calls of models that wait for an answer.
-    pub(super) calls: Vec<CallId>,
+    pub(super) calls: Vec<ModelCallId>,
 }
 
 impl Bare {
@@ -55,7 +55,7 @@ impl Bare {
             renamed: Vec::new(),
             sessions: BTreeMap::new(),
             runs: BTreeMap::new(),
-            shares: engine::Shares::default(),
+            shares: engine::SyncShares::default(),
             sync_log: Vec::new(),
             sync_kept: Default::default(),
             rules: Vec::new(),
@@ -63,17 +63,17 @@ impl Bare {
             outlays: Vec::new(),
         };
         let (session, rng) = (Session::new(), StdRng::seed_from_u64(7));
-        let mut bare = Bare { session, rng, now: Time(1_000), setup: Setup::default(), calls: Vec::new() };
-        bare.answer(Input::Event(Event::Started(Box::new(started))))?;
+        let mut bare = Bare { session, rng, now: Time(1_000), setup: AgentSetup::default(), calls: Vec::new() };
+        bare.answer(SessionInput::Event(Event::Started(Box::new(started))))?;
         Ok(bare)
     }
 
-    fn apply(&mut self, input: Input) -> Result<Vec<Effect>, String> {
+    fn apply(&mut self, input: SessionInput) -> Result<Vec<Effect>, String> {
         self.session.apply(self.now, &mut self.rng, input).map_err(|reject| reject.0)
     }
 
     /// Performs an input and all that follows from it. Gives the note that was made, if one was.
-    pub(super) fn answer(&mut self, input: Input) -> Result<(), String> {
+    pub(super) fn answer(&mut self, input: SessionInput) -> Result<(), String> {
         let effects = self.apply(input)?;
         self.settle(effects)
     }
@@ -132,7 +132,7 @@ impl Bare {
                 | Effect::CancelTool { .. }
                 | Effect::Wake { .. } => continue,
             };
-            waiting.extend(self.apply(Input::Event(event))?);
+            waiting.extend(self.apply(SessionInput::Event(event))?);
         }
         Ok(())
     }
@@ -156,9 +156,9 @@ impl Bare {
 
     /// A volume with one note of this text.
     pub(super) fn note(&mut self, text: String) -> Result<DocId, String> {
-        self.answer(Input::Command(Command::OpenFolder { folder: folder("notes"), name: None }))?;
+        self.answer(SessionInput::Command(Command::OpenFolder { folder: folder("notes"), name: None }))?;
         let volume = self.session.volumes().next().ok_or("the volume is not there")?.id;
-        self.answer(Input::Command(Command::NewNote { volume, path: "long.md".to_owned(), text }))?;
+        self.answer(SessionInput::Command(Command::NewNote { volume, path: "long.md".to_owned(), text }))?;
         self.session.notes().next().map(|note| note.id).ok_or_else(|| "the note is not there".to_owned())
     }
 }
@@ -206,7 +206,7 @@ fn blocks(report: &mut Report, text: String) -> Result<Vec<f64>, String> {
         let bytes = replica.commit(&[op], bare.now.seconds(), None).map_err(say)?;
         bare.now = bare.now.plus(1_000);
         let begun = measure::thread_cpu();
-        let effects = bare.apply(Input::Event(Event::Remote { note: id, bytes }))?;
+        let effects = bare.apply(SessionInput::Event(Event::Remote { note: id, bytes }))?;
         let applied = measure::thread_cpu();
         if !effects.iter().any(|effect| matches!(effect, Effect::Append { writes, .. } if holds_block(writes))) {
             report.wrong("a remote edit changed no block");

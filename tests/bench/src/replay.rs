@@ -5,11 +5,11 @@
 //! own, in a Python process.
 
 use super::report::{Goal as Aim, Report, percentile};
-use agent::memory::goal::Goal;
-use agent::memory::learn::{Lived, ToolFacts, learn};
-use agent::memory::template;
-use agent::memory::trace::{Trace, wilson};
-use agent::memory::{Filed, Memory, Mode, Recall};
+use agent::memory::goal::ParsedGoal;
+use agent::memory::slots;
+use agent::memory::trace::{RunTrace, wilson_lower_bound};
+use agent::memory::trace_extraction::{CompletedRun, ToolFacts, learn_trace};
+use agent::memory::{ProjectMemory, RecallOptions, ReplayMode, StoredTrace};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -125,7 +125,7 @@ struct Count {
 
 struct Bench {
     world: World,
-    memory: Memory,
+    memory: ProjectMemory,
     facts: BTreeMap<String, ToolFacts>,
     counts: BTreeMap<&'static str, Count>,
     matching: Vec<f64>,
@@ -154,13 +154,13 @@ pub(super) fn measure(report: &mut Report, corpus: &Path) -> Result<(), String> 
         ((*name).clone(), ToolFacts { schema: format!("{name} 1"), idempotent: !changes.contains(*name) })
     };
     let facts: BTreeMap<String, ToolFacts> = names.iter().map(fact).collect();
-    let mut memory = Memory::default();
+    let mut memory = ProjectMemory::default();
     let mut owner: Vec<usize> = Vec::new();
     let mut refused = 0.0;
     for (at, task) in tasks.iter().enumerate() {
         match learned(task, &truths[at].0, &facts) {
             Ok(trace) => {
-                memory.traces.push(Filed { path: format!("memory/traces/{at}.md"), text: String::new(), trace });
+                memory.traces.push(StoredTrace { path: format!("memory/traces/{at}.md"), text: String::new(), trace });
                 owner.push(at);
             }
             Err(_) => refused += 1.0,
@@ -187,7 +187,7 @@ pub(super) fn measure(report: &mut Report, corpus: &Path) -> Result<(), String> 
 }
 
 /// The trace of a task, as a run that did what the ground truth says would have left it.
-fn learned(task: &Task, said: &[Said], facts: &BTreeMap<String, ToolFacts>) -> Result<Trace, String> {
+fn learned(task: &Task, said: &[Said], facts: &BTreeMap<String, ToolFacts>) -> Result<RunTrace, String> {
     let mut steps: Vec<ExecutionStep> = Vec::new();
     let mut add = |kind| {
         let id = StepId(steps.len() as u64);
@@ -221,7 +221,7 @@ fn learned(task: &Task, said: &[Said], facts: &BTreeMap<String, ToolFacts>) -> R
         imported: None,
     };
     let there = BTreeSet::new();
-    learn(&Lived {
+    learn_trace(&CompletedRun {
         about: &about,
         steps: &steps,
         approvals: &[],
@@ -300,8 +300,8 @@ impl Bench {
         schemas: &BTreeMap<String, String>,
     ) -> Result<(End, String), String> {
         let begun = Instant::now();
-        let recall = Recall { mode: Mode::Follower, without: Vec::new() };
-        let chosen = self.memory.chosen(goal, None, "assistant", schemas, &recall);
+        let recall = RecallOptions { mode: ReplayMode::Follower, without: Vec::new() };
+        let chosen = self.memory.choose_trace(goal, None, "assistant", schemas, &recall);
         self.matching.push(super::ms(begun.elapsed()));
         let Some(fitting) = chosen else { return Ok((End::Missed, String::new())) };
         let Some(trace) = self.memory.traces.get(fitting.at).map(|filed| filed.trace.clone()) else {
@@ -312,7 +312,7 @@ impl Bench {
         let mut results: Vec<String> = Vec::new();
         let mut end = End::Done;
         for step in &trace.steps {
-            let Ok(args) = template::arguments(&step.input, &fitting.values, &results) else {
+            let Ok(args) = slots::fill_arguments(&step.input, &fitting.values, &results) else {
                 end = End::Stopped;
                 break;
             };
@@ -364,7 +364,7 @@ impl Bench {
             self.count("other words", end, after == state);
         }
         // Another value, in the goal, the environment and what is right alike.
-        let values: Vec<String> = Goal::read(&task.goal).values().map(|(_, text)| text.to_owned()).collect();
+        let values: Vec<String> = ParsedGoal::parse(&task.goal).values().map(|(_, text)| text.to_owned()).collect();
         for (number, value) in values.iter().enumerate().filter(|(_, value)| value.len() >= 3) {
             let new = match value.rsplit_once('.') {
                 Some((stem, ending)) if !value.starts_with(|c: char| c.is_ascii_digit()) => {
@@ -468,7 +468,7 @@ impl Bench {
         report.figure("all: fallen back to a model", share(fallen, whole.asked), "%", Aim::None);
         report.figure("unsafe replays", share(whole.wrong, whole.asked), "%", Aim::None);
         // The upper end of the interval is one less the lower end of what was safe.
-        let upper = (1.0 - wilson(whole.asked - whole.wrong, whole.asked)) * 100.0;
+        let upper = (1.0 - wilson_lower_bound(whole.asked - whole.wrong, whole.asked)) * 100.0;
         report.figure("unsafe replays, upper end at 95 %", upper, "%", Aim::Under(1.0));
         report.figure("a goal matched against all traces, p50", percentile(&mut self.matching, 50), "ms", Aim::None);
         // What a replay costs beside no tokens: its own calls of tools, and those of replays that come to nothing.

@@ -275,7 +275,7 @@ fn act(stage: &mut Stage, step: &Do, scratch: &Scratch) -> Result<(), String> {
         Wait(time) => stage.run(Duration::from_millis(*time)),
         Outside(old, new) => {
             let note = stage.note().ok_or("no note is open")?;
-            let place = stage.session().place(note).map(|(_, path)| path.to_owned()).ok_or("the note is gone")?;
+            let place = stage.session().locate_file(note).map(|(_, path)| path.to_owned()).ok_or("the note is gone")?;
             let text = stage.session().note(note).map(engine::Note::text).unwrap_or_default();
             scratch.write(&format!("Sample/{place}"), text.replace(old, new).as_bytes())?;
             stage.run_until("the other program's words are there", |session| {
@@ -288,7 +288,7 @@ fn act(stage: &mut Stage, step: &Do, scratch: &Scratch) -> Result<(), String> {
             let file = find(stage.session()).ok_or("the note is gone")?;
             stage.command(Command::DeleteFiles { files: vec![file] });
             stage.run_until("the note is in the trash", |session| {
-                session.moving().is_none() && find(session).is_none()
+                session.pending_move().is_none() && find(session).is_none()
             })?;
         }
         Converse => {

@@ -12,7 +12,7 @@ use host::Driver;
 use host::measure;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
-use window::Window;
+use window::AppWindow;
 
 /// How long anything may take before it is given up.
 const PATIENCE: Duration = Duration::from_secs(1_800);
@@ -43,7 +43,7 @@ pub(crate) struct Drawn {
 /// A window that is drawn for nobody.
 pub(crate) struct Stage {
     context: egui::Context,
-    window: Window,
+    window: AppWindow,
     frame: eframe::Frame,
     begun: Instant,
     repaints: Receiver<Duration>,
@@ -70,7 +70,7 @@ impl Stage {
         let context = egui::Context::default();
         let (tell, repaints) = channel();
         context.set_request_repaint_callback(move |info| _ = tell.send(info.delay));
-        let window = Window::new(&context, driver);
+        let window = AppWindow::new(&context, driver);
         let frame = eframe::Frame::_new_kittest();
         Stage {
             context,
@@ -94,7 +94,7 @@ impl Stage {
 
     /// Sends a command as a view does.
     pub(crate) fn command(&mut self, command: Command) {
-        self.window.wish(command);
+        self.window.send_command(command);
     }
 
     /// Draws a frame in which these events come in.

@@ -3,7 +3,7 @@
 
 use super::report::{Goal, Report};
 use super::{hub, ms, prose, until, volume};
-use engine::{Command, Reach, Session};
+use engine::{Command, HubConnection, Session};
 use host::measure::{self, Scratch};
 use host::{Driver, Options};
 use std::time::{Duration, Instant};
@@ -64,9 +64,14 @@ fn both(one: &mut House, two: &mut House, what: &str, so: impl Fn(&Session, &Ses
 /// Whether all that a device shares is the same elsewhere.
 fn in_step(session: &Session) -> bool {
     let sync = session.sync();
-    let there = sync.states.values().all(|state| state.reach == Reach::Online && state.behind.is_empty());
+    let there = sync.states.values().all(|state| state.reach == HubConnection::Online && state.behind.is_empty());
     let told = sync.states.values().any(|state| state.documents > 1);
-    there && told && sync.is_settled() && sync.is_heard() && session.kept_settled() && session.is_saved()
+    there
+        && told
+        && sync.is_settled()
+        && sync.has_current_hub_states()
+        && session.is_agent_sync_settled()
+        && session.is_saved()
 }
 
 /// What a file holds on a device, as a hash.

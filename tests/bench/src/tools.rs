@@ -2,7 +2,7 @@
 
 use super::ms;
 use super::report::{Goal, Report, percentile};
-use agent::job::{Job, Outcome};
+use agent::tool_job::{ToolJob, ToolOutcome};
 use host::measure::Scratch;
 use host::tools::{Place, Tools};
 use std::process::{Command, Stdio};
@@ -20,18 +20,18 @@ pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
     let root = scratch.folder().join("N");
     let program = std::env::current_exe().map_err(|error| format!("the program does not find itself ({error})"))?;
     let tools = Tools::new(Place::new(program, scratch.folder()));
-    let time = |job: &Job, count: usize| -> Result<Vec<f64>, String> {
+    let time = |job: &ToolJob, count: usize| -> Result<Vec<f64>, String> {
         (0..count as u64)
             .map(|id| {
                 let (tell, told) = channel();
                 let begun = Instant::now();
                 tools.start(id, job.clone(), move |outcome| _ = tell.send(outcome));
-                let outcome: Outcome = told.recv_timeout(PATIENCE).map_err(|_| "a tool does not end".to_owned())?;
+                let outcome: ToolOutcome = told.recv_timeout(PATIENCE).map_err(|_| "a tool does not end".to_owned())?;
                 outcome.success.then(|| ms(begun.elapsed())).ok_or(outcome.text)
             })
             .collect()
     };
-    let read = Job::Read { root: root.clone(), path: "data.csv".to_owned(), lines: None };
+    let read = ToolJob::Read { root: root.clone(), path: "data.csv".to_owned(), lines: None };
     report.figure("a file read, p50", percentile(&mut time(&read, count)?, 50), "ms", Goal::Under(2.0));
     if let Err(why) = tools.confined() {
         report.leave_out("shell and Python behind walls", why);
@@ -46,9 +46,9 @@ pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
     }
     report.figure("sh -c : without walls, p50", percentile(&mut plain, 50), "ms", Goal::None);
     let (path, command) = (String::new(), ":".to_owned());
-    let shell = Job::Shell { root: root.clone(), path, command, seconds: 10, network: false };
+    let shell = ToolJob::Shell { root: root.clone(), path, command, seconds: 10, network: false };
     report.figure("sh -c : behind walls, p50", percentile(&mut time(&shell, count)?, 50), "ms", Goal::None);
-    let python = Job::Python { root, code: "1 + 1".to_owned(), seconds: 20, web: None };
+    let python = ToolJob::Python { root, code: "1 + 1".to_owned(), seconds: 20, web: None };
     report.figure("Python, one run, p50", percentile(&mut time(&python, STARTS)?, 50), "ms", Goal::None);
     Ok(())
 }

@@ -154,7 +154,7 @@ fn open_again(report: &mut Report, scratch: &Scratch, note: DocId, end: &str) ->
     for _ in 0..OPENINGS {
         let begun = Instant::now();
         let mut driver = workspace(scratch)?;
-        until(&mut driver, "the volume is known", |session| session.place(note).is_some())?;
+        until(&mut driver, "the volume is known", |session| session.locate_file(note).is_some())?;
         opened.push(ms(begun.elapsed()));
         let (begun, before) = (Instant::now(), measure::process_cpu());
         driver.command(Command::OpenNote { note }).map_err(|reject| reject.0)?;

@@ -1,10 +1,12 @@
 //! An agent at work: what it says and does becomes steps, nothing happens twice, and what it changed can be taken back.
 
 use crate::twin::Twin;
-use agent::config::{Config, Layer, merge};
-use agent::job::{Changed, Job, Outcome};
-use agent::model::{Answer, CallId, Delta, Failure, FailureKind, Request, Stop};
-use engine::{Command, Event, Run, Setup};
+use agent::config::{AgentConfig, ConfigLayer, merge};
+use agent::model_call::{
+    ModelCallId, ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ModelStopReason,
+};
+use agent::tool_job::{FileChange, ToolJob, ToolOutcome};
+use engine::{AgentRun, AgentSetup, Command, Event};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use store::{
@@ -14,17 +16,17 @@ use store::{
 pub(super) const RUN: DocId = DocId([7; 16]);
 pub(super) const SESSION: DocId = DocId([8; 16]);
 
-pub(super) fn config(more: &str) -> Config {
+pub(super) fn config(more: &str) -> AgentConfig {
     let text = format!(
         "llm:\n  default_provider: near\n  cost_limit: null\n  providers:\n    near: {{wire: openai, base_url: \
          \"http://localhost:1/v1\", model: tiny, context: 4000}}\n    far: {{wire: openai, base_url: \
          \"https://far.example/v1\", model: big, price: {{input: 1.0, output: 1.0}}}}\n{more}"
     );
-    merge(&[Layer::parse("config.yaml", &text).expect("read")]).expect("whole")
+    merge(&[ConfigLayer::parse("config.yaml", &text).expect("read")]).expect("whole")
 }
 
-pub(super) fn setup(more: &str) -> Setup {
-    Setup { config: config(more), ..Setup::default() }
+pub(super) fn setup(more: &str) -> AgentSetup {
+    AgentSetup { config: config(more), ..AgentSetup::default() }
 }
 
 pub(super) fn agent(files: &[(&str, &str)], more: &str) -> Twin {
@@ -46,7 +48,7 @@ pub(super) fn ask_in(twin: &mut Twin, run: DocId, text: &str, parent: Option<Mes
         agent: None,
         budget: None,
         allow: Vec::new(),
-        recall: agent::memory::Recall::default(),
+        recall: agent::memory::RecallOptions::default(),
     };
     twin.command(command).expect("asked");
     twin.rest();
@@ -56,28 +58,28 @@ pub(super) fn ask(twin: &mut Twin, text: &str) {
     ask_in(twin, RUN, text, None);
 }
 
-pub(super) fn run(twin: &Twin) -> &Run {
+pub(super) fn run(twin: &Twin) -> &AgentRun {
     twin.session.agents().run(RUN).expect("the run is open")
 }
 
-pub(super) fn said(text: &str, calls: &[(&str, Value)]) -> Answer {
+pub(super) fn said(text: &str, calls: &[(&str, Value)]) -> ModelResponse {
     let call = |(at, (name, arguments)): (usize, &(&str, Value))| ToolCall {
         id: format!("c{at}"),
         name: (*name).to_owned(),
         arguments: arguments.as_object().cloned().unwrap_or_default(),
     };
-    Answer {
+    ModelResponse {
         text: text.to_owned(),
         thinking: String::new(),
         calls: calls.iter().enumerate().map(call).collect(),
         malformed: Vec::new(),
         spent: Spent { input_tokens: 10, output_tokens: 5, cost: Some(0.0) },
-        stop: Stop::Done,
+        stop: ModelStopReason::Done,
     }
 }
 
 /// The model answers the call that waits, which is given.
-pub(super) fn answer(twin: &mut Twin, answer: Answer) -> (CallId, Request) {
+pub(super) fn answer(twin: &mut Twin, answer: ModelResponse) -> (ModelCallId, ModelRequest) {
     assert!(!twin.models.is_empty(), "no model is called");
     let (call, request) = twin.models.remove(0);
     twin.event(Event::ModelDone { call, result: Ok(Box::new(answer)) });
@@ -86,7 +88,7 @@ pub(super) fn answer(twin: &mut Twin, answer: Answer) -> (CallId, Request) {
 }
 
 /// The job that waits ends so; it is given.
-pub(super) fn done(twin: &mut Twin, outcome: Outcome) -> Job {
+pub(super) fn done(twin: &mut Twin, outcome: ToolOutcome) -> ToolJob {
     assert!(!twin.tools.is_empty(), "no tool runs");
     let (run, call, job) = twin.tools.remove(0);
     twin.event(Event::ToolDone { run, call, outcome: Box::new(outcome) });
@@ -94,8 +96,8 @@ pub(super) fn done(twin: &mut Twin, outcome: Outcome) -> Job {
     job
 }
 
-pub(super) fn fine(text: &str) -> Outcome {
-    Outcome { success: true, text: text.to_owned(), ..Outcome::default() }
+pub(super) fn fine(text: &str) -> ToolOutcome {
+    ToolOutcome { success: true, text: text.to_owned(), ..ToolOutcome::default() }
 }
 
 pub(super) fn decide(twin: &mut Twin, approval: &str, allowed: bool, scope: Scope) {
@@ -105,11 +107,11 @@ pub(super) fn decide(twin: &mut Twin, approval: &str, allowed: bool, scope: Scop
     twin.rest();
 }
 
-pub(super) fn kinds(run: &Run) -> Vec<&'static str> {
+pub(super) fn kinds(run: &AgentRun) -> Vec<&'static str> {
     run.steps.iter().map(|step| step.kind.word()).collect()
 }
 
-pub(super) fn results(run: &Run) -> Vec<(bool, String)> {
+pub(super) fn results(run: &AgentRun) -> Vec<(bool, String)> {
     let result = |kind: &StepKind| match kind {
         StepKind::ToolResult { success, result, error, .. } => {
             let text = result.as_ref().and_then(Value::as_str).map(ToOwned::to_owned).or(error.clone());
@@ -127,7 +129,7 @@ fn an_answer_is_kept_with_its_way() {
     let (call, request) = twin.models[0].clone();
     assert_eq!(request.endpoint.model, "tiny");
     assert_eq!(request.messages.last().map(|message| message.role), Some(Role::User));
-    twin.event(Event::ModelDelta { call, delta: Delta::Text("A head".to_owned()) });
+    twin.event(Event::ModelDelta { call, delta: ModelDelta::Text("A head".to_owned()) });
     assert_eq!(run(&twin).live.as_ref().map(|live| live.text.as_str()), Some("A head"));
     answer(&mut twin, said("A heading.", &[]));
     assert_eq!(kinds(run(&twin)), ["thinking", "final_answer"]);
@@ -159,7 +161,7 @@ fn tools_run_and_the_model_reads_what_they_say() {
     ];
     answer(&mut twin, said("I look.", &calls));
     assert_eq!(twin.tools.len(), 2);
-    assert!(matches!(&twin.tools[0].2, Job::Read { path, .. } if path == "data.csv"), "{:?}", twin.tools[0]);
+    assert!(matches!(&twin.tools[0].2, ToolJob::Read { path, .. } if path == "data.csv"), "{:?}", twin.tools[0]);
     done(&mut twin, fine("1,2\n"));
     assert_eq!(twin.text(note), "one\ntwo\n");
     done(&mut twin, fine("a.md\n"));
@@ -195,7 +197,7 @@ fn what_carries_risk_waits_for_the_user() {
     assert_eq!(run(&twin).pending().count(), 1);
     decide(&mut twin, "c0", true, Scope::Run);
     let job = done(&mut twin, fine("built"));
-    assert!(matches!(job, Job::Shell { command, network: false, .. } if command == "make"));
+    assert!(matches!(job, ToolJob::Shell { command, network: false, .. } if command == "make"));
     // The same again in this run needs no further word; another command does.
     answer(&mut twin, said("", &[("shell", json!({"command": "make"}))]));
     done(&mut twin, fine("built"));
@@ -252,7 +254,7 @@ fn an_approval_can_be_edited_and_a_question_answered() {
     twin.command(Command::Decide { run: RUN, approval: "c1".to_owned(), decision }).expect("answered");
     twin.rest();
     let job = done(&mut twin, fine(""));
-    assert!(matches!(job, Job::Shell { command, .. } if command == "rm -rf build/tmp"));
+    assert!(matches!(job, ToolJob::Shell { command, .. } if command == "rm -rf build/tmp"));
     let all = results(run(&twin));
     assert!(all.contains(&(true, "release".to_owned())), "{all:?}");
 }
@@ -293,7 +295,7 @@ fn calls_in_fences_and_broken_ones_are_understood() {
     answer(&mut twin, said("```tool\n{\"tool\": \"read\n```", &[]));
     let (_, request) = answer(&mut twin, said("Done.", &[]));
     assert!(request.messages.last().is_some_and(|message| message.content.contains("could not be read")));
-    let malformed = Answer { malformed: vec![("shell".to_owned(), "{".to_owned())], ..said("", &[]) };
+    let malformed = ModelResponse { malformed: vec![("shell".to_owned(), "{".to_owned())], ..said("", &[]) };
     ask_in(&mut twin, DocId([10; 16]), "more", None);
     answer(&mut twin, malformed);
     assert_eq!(twin.models.len(), 1, "it is told, and goes on");
@@ -315,7 +317,7 @@ fn a_run_is_stopped_at_any_point_and_resumed() {
             decide(&mut twin, "c1", true, Scope::Once);
         }
         if let Some((call, _)) = twin.models.first() {
-            twin.event(Event::ModelDelta { call: *call, delta: Delta::Text("half a".to_owned()) });
+            twin.event(Event::ModelDelta { call: *call, delta: ModelDelta::Text("half a".to_owned()) });
         }
         twin.command(Command::CancelRun { run: RUN }).expect("stopped");
         twin.rest();
@@ -335,7 +337,7 @@ fn a_run_is_stopped_at_any_point_and_resumed() {
         twin.command(Command::ResumeRun { run: RUN, more: None, budget: None }).expect("resumed");
         twin.rest();
         let (_, request) = answer(&mut twin, said("Done.", &[]));
-        let open = |request: &Request| {
+        let open = |request: &ModelRequest| {
             let calls: usize = request.messages.iter().map(|message| message.tool_calls.len()).sum();
             calls - request.messages.iter().filter(|message| message.role == Role::Tool).count()
         };
@@ -369,7 +371,7 @@ fn money_ends_a_run() {
     let mut twin = agent(&[("a.md", "x\n")], "");
     let mut config = config("");
     (config.llm.default_provider, config.llm.prefer_local) = ("far".to_owned(), false);
-    twin.setup = Setup { config, ..Setup::default() };
+    twin.setup = AgentSetup { config, ..AgentSetup::default() };
     let volume = twin.session.volumes().next().expect("a volume").id;
     let (text, budget) = ("work".to_owned(), Some(0.01));
     let command = Command::Ask {
@@ -382,13 +384,13 @@ fn money_ends_a_run() {
         agent: None,
         budget,
         allow: Vec::new(),
-        recall: agent::memory::Recall::default(),
+        recall: agent::memory::RecallOptions::default(),
     };
     twin.command(command).expect("asked");
     twin.rest();
     let spent = Spent { input_tokens: 9_000, output_tokens: 2_000, cost: Some(0.011) };
     let calls = [("todo_write", json!({"todos": [{"content": "more"}]}))];
-    answer(&mut twin, Answer { spent, ..said("", &calls) });
+    answer(&mut twin, ModelResponse { spent, ..said("", &calls) });
     assert_eq!(run(&twin).about.ending, Some(Ending::Budget));
     let last = run(&twin).steps.last().expect("a step");
     assert!(matches!(&last.kind, StepKind::Error { message, .. } if message.contains("$0.01")), "{last:?}");
@@ -402,19 +404,19 @@ fn a_model_that_fails_is_said_and_the_next_is_asked() {
     let mut twin = agent(&[("a.md", "x\n")], "");
     let mut config = config("");
     (config.llm.fallback, config.llm.prefer_local) = (vec!["far".to_owned()], false);
-    twin.setup = Setup { config, ..Setup::default() };
+    twin.setup = AgentSetup { config, ..AgentSetup::default() };
     ask(&mut twin, "work");
-    let fail = |kind, partial: &str| Failure {
+    let fail = |kind, partial: &str| ModelError {
         kind,
         why: "localhost:1 refuses connections; start it".to_owned(),
         partial: partial.to_owned(),
     };
     let (call, _) = twin.models.remove(0);
-    twin.event(Event::ModelDone { call, result: Err(fail(FailureKind::Unreachable, "")) });
+    twin.event(Event::ModelDone { call, result: Err(fail(ModelErrorKind::Unreachable, "")) });
     twin.rest();
     let (call, request) = twin.models.remove(0);
     assert_eq!(request.endpoint.provider, "far");
-    twin.event(Event::ModelDone { call, result: Err(fail(FailureKind::Cut, "so far")) });
+    twin.event(Event::ModelDone { call, result: Err(fail(ModelErrorKind::Cut, "so far")) });
     twin.rest();
     assert_eq!(run(&twin).about.ending, Some(Ending::Failed));
     let session = twin.session.agents().session(SESSION).expect("open");
@@ -470,8 +472,8 @@ fn all_that_a_run_changed_is_taken_back_and_made_again() {
     answer(&mut twin, said("", &calls));
     twin.pass(5_000);
     let (before, after) = (None, Some(BlobHash::of(b"1\n")));
-    let changed = vec![Changed { path: "d.csv".to_owned(), before, after }];
-    done(&mut twin, Outcome { changed, ..fine("Created d.csv") });
+    let changed = vec![FileChange { path: "d.csv".to_owned(), before, after }];
+    done(&mut twin, ToolOutcome { changed, ..fine("Created d.csv") });
     answer(&mut twin, said("Done.", &[]));
     twin.settle();
     let state = |twin: &Twin| [twin.file("a.md"), twin.file("b.md"), twin.file("old.md")];
@@ -484,7 +486,7 @@ fn all_that_a_run_changed_is_taken_back_and_made_again() {
     twin.command(Command::Revert { run: RUN, only: None, again: false }).expect("taken back");
     twin.settle();
     assert_eq!(twin.file("a.md"), words(&format!("mine\n\n{text}")));
-    assert!(matches!(&twin.tools[0].2, Job::Restore { to: None, expected: Some(_), .. }), "{:?}", twin.tools);
+    assert!(matches!(&twin.tools[0].2, ToolJob::Restore { to: None, expected: Some(_), .. }), "{:?}", twin.tools);
     done(&mut twin, fine(""));
     twin.command(Command::Revert { run: RUN, only: None, again: false }).expect_err("all of it is");
     twin.settle();
@@ -494,7 +496,7 @@ fn all_that_a_run_changed_is_taken_back_and_made_again() {
     assert_eq!(state(&twin), [words(&format!("mine\n\n{new}")), words("new\n"), None]);
 
     // One hunk of it.
-    let hunks = engine::parts(&run(&twin).changes[0]);
+    let hunks = engine::revertible_parts(&run(&twin).changes[0]);
     assert!(hunks >= 2, "{hunks}");
     twin.command(Command::Revert { run: RUN, only: Some((0, Some(0))), again: false }).expect("taken back");
     twin.settle();

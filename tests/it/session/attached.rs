@@ -2,7 +2,7 @@
 
 use crate::twin::{ROOT, Twin};
 use engine::event::FileStamp;
-use engine::{AGREED, Attached, Command, Event};
+use engine::{AGREED_BYTES_KEY_PREFIX, AttachmentAction, Command, Event};
 use std::path::Path;
 use store::disk::Reader;
 use store::{BlobHash, DocId};
@@ -21,7 +21,7 @@ fn agreed() -> (Twin, DocId) {
         twin.settle();
         twin.pass(1_500);
         let read: Vec<(DocId, String)> = twin.beside.get(&volume).map_or_else(Vec::new, |beside| {
-            let read = beside.files.iter().filter(|(_, (_, attached))| *attached == Attached::Read);
+            let read = beside.files.iter().filter(|(_, (_, attached))| *attached == AttachmentAction::Read);
             read.map(|(file, (path, _))| (*file, path.clone())).collect()
         });
         for (file, path) in read {
@@ -35,12 +35,12 @@ fn agreed() -> (Twin, DocId) {
 
 /// The files of which the disk says what was agreed on.
 fn rows(twin: &Twin) -> Vec<String> {
-    let rows = twin.world.disk.metas(AGREED).expect("read");
+    let rows = twin.world.disk.metas(AGREED_BYTES_KEY_PREFIX).expect("read");
     let mut paths: Vec<String> = rows
         .iter()
         .map(|(key, _)| {
-            let file: DocId = key.strip_prefix(AGREED).expect("a row").parse().expect("an id");
-            twin.session.place(file).map_or("gone", |(_, path)| path).to_owned()
+            let file: DocId = key.strip_prefix(AGREED_BYTES_KEY_PREFIX).expect("a row").parse().expect("an id");
+            twin.session.locate_file(file).map_or("gone", |(_, path)| path).to_owned()
         })
         .collect();
     paths.sort();

@@ -1,7 +1,7 @@
 //! A note and its file: what another program writes, removes and renames, and when; what a crash leaves between them.
 
 use crate::twin::{Step, Twin, World};
-use engine::{Command, Event, Scanning};
+use engine::{Command, Event, ScanState};
 use store::disk::Reader;
 use store::{BlockId, DocId};
 
@@ -380,7 +380,7 @@ fn at_a_start_the_tree_is_there_before_the_links_are() {
     }
     let volume = twin.session.volumes().next().expect("a volume");
     assert!(volume.known && !volume.is_indexed() && volume.links.outlines().next().is_none());
-    assert_eq!(volume.scanning, Scanning::Idle, "the folder is looked through once all is known");
+    assert_eq!(volume.scanning, ScanState::Idle, "the folder is looked through once all is known");
     // A note can be read meanwhile, and nothing is renamed past links that nobody knows yet.
     let (a, b) = (twin.id("a.md"), twin.id("b.md"));
     twin.command(Command::OpenNote { note: a }).expect("opened");

@@ -2,7 +2,7 @@
 //! answer, circles.
 
 use super::agents::{RUN, SESSION, agent, answer, ask, ask_in, config, decide, run, said, setup};
-use agent::router::Known;
+use agent::router::ProviderStatus;
 use engine::{Command, Event};
 use serde_json::json;
 use store::{DocId, Ending, Role, Scope};
@@ -71,8 +71,8 @@ fn who_answers_slowly_is_asked_less() {
     let mut slow = setup("");
     slow.config = config("");
     slow.config.llm.latency_target = Some(1_000);
-    slow.known.insert("near".to_owned(), Known::default());
-    slow.known.insert("far".to_owned(), Known::default());
+    slow.known.insert("near".to_owned(), ProviderStatus::default());
+    slow.known.insert("far".to_owned(), ProviderStatus::default());
     twin.setup = slow;
     ask_in(&mut twin, DocId([20; 16]), "work", None);
     let (call, request) = twin.models.remove(0);

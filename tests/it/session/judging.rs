@@ -3,8 +3,8 @@
 
 use super::agents::{RUN, agent, answer, ask, decide, done, fine, results, run, said, setup};
 use crate::twin::{Asked, Twin};
-use agent::job::{Asks, Job, Outcome};
-use agent::tool::{Permissions, Risk, Source, ToolSpec};
+use agent::tool_job::{AccessRequest, ToolJob, ToolOutcome};
+use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
 use engine::{CallPhase, Command};
 use serde_json::{Map, Value, json};
 use store::{Approval, Decision, Scope, UserTool};
@@ -60,7 +60,7 @@ fn a_lasting_word_on_a_cell_is_about_its_code() {
     decide(&mut twin, "c0", true, Scope::Always);
     assert_eq!(evaluated(&twin), ["print(1)\n"]);
     let rule = twin.session.agents().rules()[0].clone();
-    assert!(rule.words().contains("with the code that was shown"), "{}", rule.words());
+    assert!(rule.describe().contains("with the code that was shown"), "{}", rule.describe());
     // A second run of the same code needs no word; other code does.
     let again = |twin: &mut Twin, number: u8, path: &str| {
         super::agents::ask_in(twin, store::DocId([number; 16]), "again", Some(store::MessageId::BEGINNING));
@@ -73,7 +73,7 @@ fn a_lasting_word_on_a_cell_is_about_its_code() {
     twin.outside("a.md", Some(&cell("import os")));
     twin.pass(5_000);
     let (pending, phase) = again(&mut twin, 41, "a.md");
-    assert_eq!((pending, phase), (1, Some(CallPhase::Asked)));
+    assert_eq!((pending, phase), (1, Some(CallPhase::AwaitingApproval)));
 }
 
 #[test]
@@ -115,10 +115,10 @@ fn where_an_address_leads_is_asked_about() {
     answer(&mut twin, said("", &[("fetch_url", json!({"url": "http://docs.example:8080/a"}))]));
     assert!(waits(&twin)[0].reason.contains("http://docs.example:8080"), "{:?}", waits(&twin));
     decide(&mut twin, "c0", true, Scope::Project);
-    let led = |asks: Asks| Outcome { asks: Some(asks), ..Outcome::default() };
-    let job = done(&mut twin, led(Asks::Redirect { url: "http://evil.example/b".to_owned() }));
+    let led = |asks: AccessRequest| ToolOutcome { asks: Some(asks), ..ToolOutcome::default() };
+    let job = done(&mut twin, led(AccessRequest::Redirect { url: "http://evil.example/b".to_owned() }));
     assert!(
-        matches!(&job, Job::Fetch { url, hosts, inside } if url.ends_with("/a") && hosts.len() + inside.len() == 0),
+        matches!(&job, ToolJob::Fetch { url, hosts, inside } if url.ends_with("/a") && hosts.len() + inside.len() == 0),
         "{job:?}"
     );
     let again = waits(&twin);
@@ -128,14 +128,14 @@ fn where_an_address_leads_is_asked_about() {
     decide(&mut twin, "c0~2", true, Scope::Once);
     // The name of what was allowed turns out to mean this machine.
     let ips = vec!["127.0.0.1".to_owned()];
-    done(&mut twin, led(Asks::Inside { url: "http://evil.example/b".to_owned(), ips: ips.clone() }));
+    done(&mut twin, led(AccessRequest::PrivateAddress { url: "http://evil.example/b".to_owned(), ips: ips.clone() }));
     let third = waits(&twin);
     assert!(twin.tools.is_empty() && third[0].id == "c0~3", "{third:?}");
     assert!(third[0].reason.contains("evil.example means the loopback address 127.0.0.1"), "{}", third[0].reason);
     decide(&mut twin, "c0~3", true, Scope::Once);
     let job = done(&mut twin, fine("seen"));
     assert!(
-        matches!(&job, Job::Fetch { url, inside, .. } if url == "http://evil.example/b" && *inside == ips),
+        matches!(&job, ToolJob::Fetch { url, inside, .. } if url == "http://evil.example/b" && *inside == ips),
         "{job:?}"
     );
     // Allowed for the project was one site, with its port.
@@ -156,7 +156,7 @@ fn an_address_that_leads_in_circles_comes_to_an_end() {
         decide(&mut twin, &approval, true, Scope::Project);
         while !twin.tools.is_empty() {
             let url = format!("http://{}.example/", ["a", "b"][turn % 2]);
-            done(&mut twin, Outcome { asks: Some(Asks::Redirect { url }), ..Outcome::default() });
+            done(&mut twin, ToolOutcome { asks: Some(AccessRequest::Redirect { url }), ..ToolOutcome::default() });
         }
     }
     assert!(waits(&twin).is_empty() && results(run(&twin))[0].1.contains("too often"), "{:?}", results(run(&twin)));
@@ -238,7 +238,7 @@ fn a_tool_that_changes_is_asked_about_again() {
     assert!(twin.session.agents().rules().is_empty(), "nothing lasting was said of what was not shown");
     decide(&mut twin, "c0~2", true, Scope::Always);
     let job = done(&mut twin, fine("2"));
-    assert!(matches!(&job, Job::Python { code, web: None, .. } if code.contains("return 2")), "{job:?}");
+    assert!(matches!(&job, ToolJob::Python { code, web: None, .. } if code.contains("return 2")), "{job:?}");
     answer(&mut twin, said("", &[("double", json!({}))]));
     assert_eq!(waits(&twin).len(), 0, "the same again");
     done(&mut twin, fine("2"));
@@ -254,10 +254,10 @@ fn served(server: &str, tool: &str, description: &str) -> (String, String, ToolS
         name: String::new(),
         description: description.to_owned(),
         parameters: json!({"type": "object"}),
-        risk: Risk::High,
-        permissions: Permissions::default(),
+        risk: ToolRisk::High,
+        permissions: ToolPermissions::default(),
         idempotent: false,
-        source: Source::BuiltIn,
+        source: ToolSource::BuiltIn,
     };
     (server.to_owned(), tool.to_owned(), spec)
 }
@@ -276,7 +276,7 @@ fn tools_of_servers_are_told_apart_and_bound_to_what_they_are() {
     assert_eq!(waits(&twin)[0].what, "Use a_b/c");
     decide(&mut twin, "c0", true, Scope::Always);
     let job = done(&mut twin, fine("ok"));
-    assert!(matches!(&job, Job::Mcp { server, tool, .. } if server == "a_b" && tool == "c"), "{job:?}");
+    assert!(matches!(&job, ToolJob::Mcp { server, tool, .. } if server == "a_b" && tool == "c"), "{job:?}");
     answer(&mut twin, said("", &[(&pair[1], json!({}))]));
     assert_eq!(waits(&twin)[0].what, "Use a/b_c", "the word on one server's tool is none on another's");
     let id = waits(&twin)[0].id.clone();

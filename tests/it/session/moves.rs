@@ -92,7 +92,7 @@ fn a_deleted_note_lies_in_the_trash_and_comes_back_with_its_history() {
     twin.command(Command::DeleteFiles { files: vec![note] }).expect("deleted");
     twin.settle();
     assert_eq!(twin.file("c.md"), None);
-    assert!(twin.session.note(note).is_none() && twin.session.place(note).is_none());
+    assert!(twin.session.note(note).is_none() && twin.session.locate_file(note).is_none());
     let trashed: Vec<DocId> = twin.session.trash().map(|(file, _)| file).collect();
     assert_eq!(trashed, [note]);
     assert!(twin.world.files.keys().any(|file| file.starts_with(Path::new("/w/trash"))));
@@ -103,7 +103,7 @@ fn a_deleted_note_lies_in_the_trash_and_comes_back_with_its_history() {
     twin.settle();
     twin.command(Command::RestoreFile { file: note, path: None }).expect("restored");
     twin.settle();
-    assert_eq!(twin.session.place(note).map(|(_, path)| path.to_owned()).as_deref(), Some("c 2.md"));
+    assert_eq!(twin.session.locate_file(note).map(|(_, path)| path.to_owned()).as_deref(), Some("c 2.md"));
     twin.open("c 2.md");
     assert!(twin.text(note).ends_with("more\n"));
     assert!(twin.note(note).document().is_some_and(|doc| doc.history().len() > 1), "its history is there");
@@ -194,7 +194,7 @@ fn renames_in(vault: &str, seed: u64) {
         twin.settle();
         moves += usize::from(*from != to);
         for (note, links) in targets(&twin) {
-            let path = twin.session.place(note).expect("a place").1;
+            let path = twin.session.locate_file(note).expect("a place").1;
             let same = links.iter().zip(&before[&note]).position(|(now, was)| was.is_some() && now != was);
             assert_eq!(
                 (same, links.len()),
@@ -246,7 +246,7 @@ fn crash_everywhere(seed: u64) {
     for (at, world) in left.into_iter().enumerate() {
         let mut next = Twin::start(world, seed + 1);
         next.settle();
-        let place = next.session.place(ids[1]).map(|(_, path)| path.to_owned());
+        let place = next.session.locate_file(ids[1]).map(|(_, path)| path.to_owned());
         let place = place.unwrap_or_else(|| panic!("seed {seed}, state {at}: the note is lost"));
         let there = [next.file("x/b.md").is_some(), next.file("y/new.md").is_some()];
         assert_eq!(there, [place == "x/b.md", place == "y/new.md"], "seed {seed}, state {at}");
@@ -254,8 +254,8 @@ fn crash_everywhere(seed: u64) {
         assert_eq!(text, if place == "x/b.md" { a } else { moved }, "seed {seed}, state {at}");
         let trashed = next.session.trash().any(|(file, _)| file == ids[2]);
         assert_eq!(next.file("c.md").is_none(), trashed, "seed {seed}, state {at}");
-        assert_eq!(next.session.place(ids[2]).is_none(), trashed, "seed {seed}, state {at}");
-        assert!(next.session.moving().is_none() && next.session.is_saved(), "seed {seed}, state {at}");
+        assert_eq!(next.session.locate_file(ids[2]).is_none(), trashed, "seed {seed}, state {at}");
+        assert!(next.session.pending_move().is_none() && next.session.is_saved(), "seed {seed}, state {at}");
     }
 }
 
@@ -311,9 +311,9 @@ fn a_move_that_was_only_said_before_a_crash_waits_for_what_is_not_saved() {
         }
         let mut twin = Twin::start(twin.crash(), 2);
         twin.settle();
-        assert!(twin.session.moving().is_none(), "after {steps} steps it never ends");
+        assert!(twin.session.pending_move().is_none(), "after {steps} steps it never ends");
         assert!(twin.session.is_saved(), "after {steps} steps");
-        let there = twin.session.place(note).is_some();
+        let there = twin.session.locate_file(note).is_some();
         let trashed = twin.session.trash().any(|(file, _)| file == note);
         assert!(!(there && trashed), "after {steps} steps");
         assert_eq!(twin.file("new.md").is_some(), there, "after {steps} steps");

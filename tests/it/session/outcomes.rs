@@ -3,10 +3,10 @@
 
 use super::agents::{agent, answer, ask, decide, done, fine, results, run, said, setup};
 use crate::twin::Twin;
-use agent::job::Outcome as Came;
-use agent::memory::experience::{Experience, Outcome, entries};
-use agent::memory::{Mode, Recall, Upkeep};
-use engine::{Command, Run};
+use agent::memory::experience::{Experience, RunOutcome, parse_entries};
+use agent::memory::{MemoryMaintenance, RecallOptions, ReplayMode};
+use agent::tool_job::ToolOutcome as Came;
+use engine::{AgentRun, Command};
 use serde_json::{Value, json};
 use store::{Decision, DocId, Ending, Scope, StepKind};
 
@@ -17,13 +17,13 @@ fn bad(text: &str) -> Came {
 /// The experiences of the project.
 fn known(twin: &Twin) -> Vec<Experience> {
     let text = twin.file("memory/memory_log.md").unwrap_or_default();
-    entries("memory/memory_log.md", &text, &mut Vec::new()).into_iter().map(|entry| entry.experience).collect()
+    parse_entries("memory/memory_log.md", &text, &mut Vec::new()).into_iter().map(|entry| entry.experience).collect()
 }
 
 /// What consolidation makes of the memory.
 fn practices(twin: &mut Twin) -> String {
     let volume = twin.session.volumes().next().expect("a volume").id;
-    twin.command(Command::Upkeep { volume, what: Upkeep::Consolidate }).expect("begun");
+    twin.command(Command::Upkeep { volume, what: MemoryMaintenance::Consolidate }).expect("begun");
     twin.settle();
     twin.file("memory/long_term/best_practices.md").unwrap_or_default()
 }
@@ -49,7 +49,7 @@ fn a_run_that_only_failed_is_a_failure_although_it_ended_with_an_answer() {
     assert!(results(run(&twin)).iter().all(|(good, _)| !good));
     twin.settle();
     let [one] = known(&twin).try_into().expect("one experience");
-    assert_eq!(one.final_outcome, Outcome::Failure, "{one:?}");
+    assert_eq!(one.final_outcome, RunOutcome::Failure, "{one:?}");
     assert!(!one.components_used.contains(&"fly_away".to_owned()), "{one:?}");
     let lesson = &one.learnings_or_issues;
     assert!(lesson.contains("there is no tool fly_away") && lesson.contains("No rule to make target"), "{lesson}");
@@ -82,7 +82,7 @@ fn of_a_run_that_recovered_only_what_worked_is_praised() {
     answer(&mut twin, said("Written.", &[]));
     twin.settle();
     let [one] = known(&twin).try_into().expect("one experience");
-    assert_eq!(one.final_outcome, Outcome::SuccessWithRecovery, "{one:?}");
+    assert_eq!(one.final_outcome, RunOutcome::SuccessWithRecovery, "{one:?}");
     assert_eq!(one.components_used, ["assistant", "write_file", "shell"]);
     let practices = practices(&mut twin);
     assert!(dos(&practices).contains("did it"), "{practices}");
@@ -105,7 +105,7 @@ fn a_part_that_failed_makes_the_whole_a_failure() {
     let (id, session) = (DocId([51; 16]), DocId([52; 16]));
     let (note, parent, budget, allow) = (None, None, None, Vec::new());
     let (agent, text) = (Some("system".to_owned()), "1. Build the shop\n2. Sing a song\n".to_owned());
-    let recall = Recall::default();
+    let recall = RecallOptions::default();
     let command = Command::Ask { run: id, session, volume, note, parent, text, agent, budget, allow, recall };
     twin.command(command).expect("asked");
     twin.settle();
@@ -131,8 +131,9 @@ fn a_part_that_failed_makes_the_whole_a_failure() {
         .find(|path| path.starts_with("projects/") && path.ends_with("memory_log.md"))
         .cloned();
     let text = twin.file(&path.expect("it remembers")).expect("written");
-    let all: Vec<Experience> = entries("x", &text, &mut Vec::new()).into_iter().map(|entry| entry.experience).collect();
-    assert!(!all.is_empty() && all.iter().all(|one| one.final_outcome == Outcome::Failure), "{all:#?}");
+    let all: Vec<Experience> =
+        parse_entries("x", &text, &mut Vec::new()).into_iter().map(|entry| entry.experience).collect();
+    assert!(!all.is_empty() && all.iter().all(|one| one.final_outcome == RunOutcome::Failure), "{all:#?}");
     assert!(all.iter().all(|one| !one.learnings_or_issues.contains("went well")), "{all:#?}");
 }
 
@@ -140,11 +141,11 @@ fn a_part_that_failed_makes_the_whole_a_failure() {
 
 const CSV: &str = "day,sold\n1,517\n2,623\n";
 
-fn ask_mode(twin: &mut Twin, number: u8, text: &str, mode: Mode) -> DocId {
+fn ask_mode(twin: &mut Twin, number: u8, text: &str, mode: ReplayMode) -> DocId {
     let volume = twin.session.volumes().next().expect("a volume").id;
     let (run, session) = (DocId([number; 16]), DocId([number + 100; 16]));
     let (note, parent, agent, budget, allow) = (None, None, None, None, Vec::new());
-    let (recall, text) = (Recall { mode, without: Vec::new() }, text.to_owned());
+    let (recall, text) = (RecallOptions { mode, without: Vec::new() }, text.to_owned());
     let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall };
     twin.command(command).expect("asked");
     twin.rest();
@@ -155,20 +156,20 @@ fn ask_mode(twin: &mut Twin, number: u8, text: &str, mode: Mode) -> DocId {
 fn waiting() -> (Twin, DocId) {
     let files = [("a.md", "# A\n"), ("data/2026-10.csv", CSV), ("data/2026-11.csv", CSV)];
     let mut twin = agent(&files, "");
-    ask_mode(&mut twin, 7, "Write the report for October 2026 into reports/2026-10.md", Mode::Auto);
+    ask_mode(&mut twin, 7, "Write the report for October 2026 into reports/2026-10.md", ReplayMode::Auto);
     answer(&mut twin, said("", &[("read_file", json!({"path": "data/2026-10.csv"}))]));
     done(&mut twin, fine(CSV));
     let write = json!({"path": "reports/2026-10.md", "content": "# October 2026\n\nSee data/2026-10.csv\n"});
     answer(&mut twin, said("", &[("write_file", write)]));
     answer(&mut twin, said("The report for October 2026 is written.", &[]));
     twin.settle();
-    let id = ask_mode(&mut twin, 9, "Write the report for November 2026 into reports/2026-11.md", Mode::Follower);
+    let id = ask_mode(&mut twin, 9, "Write the report for November 2026 into reports/2026-11.md", ReplayMode::Follower);
     done(&mut twin, fine("day,sold\n1,1\n"));
     assert_eq!(one(&twin, id).pending().count(), 1);
     (twin, id)
 }
 
-fn one(twin: &Twin, id: DocId) -> &Run {
+fn one(twin: &Twin, id: DocId) -> &AgentRun {
     twin.session.agents().run(id).expect("the run is open")
 }
 
@@ -188,7 +189,7 @@ fn allow(twin: &mut Twin, id: DocId) {
     twin.settle();
 }
 
-fn says(run: &Run, words: &str) -> bool {
+fn says(run: &AgentRun, words: &str) -> bool {
     run.steps.iter().any(|step| matches!(&step.kind, StepKind::Error { message, .. } if message.contains(words)))
 }
 

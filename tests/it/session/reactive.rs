@@ -117,10 +117,10 @@ fn a_clean_run_says_whether_the_results_are_the_same() {
         printed(&mut twin, note, execution, if number == 2 { "other" } else { "1" });
         finished(&mut twin, note, execution, Status::Ok);
     }
-    let (count, verdict) = twin.note(note).verdict().expect("a verdict");
+    let (count, verdict) = twin.note(note).clean_run_report().expect("a verdict");
     assert_eq!((count, verdict.same, verdict.different.clone()), (1, 3, vec![cells_of(&twin, note)[1]]));
     let words = "Clean run: 1 result differ: cell 2; 3 results the same".replace("1 result differ", "1 result differs");
-    assert_eq!(twin.note(note).verdict_words().expect("words"), words);
+    assert_eq!(twin.note(note).clean_run_summary().expect("words"), words);
 }
 
 #[test]

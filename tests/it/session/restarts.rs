@@ -87,7 +87,7 @@ fn a_crash_at_any_point_of_a_run() {
         agent: None,
         budget: None,
         allow: Vec::new(),
-        recall: agent::memory::Recall::default(),
+        recall: agent::memory::RecallOptions::default(),
     };
     twin.command(command).expect("asked");
     let look = |twin: &mut Twin, worlds: &mut Vec<(World, usize, usize)>| loop {

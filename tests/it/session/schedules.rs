@@ -3,11 +3,11 @@
 
 use super::agents::{agent, answer, kinds, results, said, setup};
 use crate::twin::{Asked, Twin};
-use agent::memory::insight::Query;
-use agent::memory::{Mode, Upkeep};
+use agent::memory::insight::MemoryQuery;
+use agent::memory::{MemoryMaintenance, ReplayMode};
 use agent::schedule::{Came, Schedule, Work};
 use engine::notice::Notice;
-use engine::{Command, Event, Run, Time};
+use engine::{AgentRun, Command, Event, Time};
 use serde_json::json;
 use store::{Decision, DocId, Ending, Origin, Scope};
 use text::zone::Zone;
@@ -15,7 +15,7 @@ use text::zone::Zone;
 const HOUR: i64 = 3_600_000;
 
 fn goal(text: &str) -> Work {
-    Work::Goal { goal: text.to_owned(), note: None, agent: None, budget: None, mode: Mode::Auto }
+    Work::Goal { goal: text.to_owned(), note: None, agent: None, budget: None, mode: ReplayMode::Auto }
 }
 
 fn add(twin: &mut Twin, number: u8, when: &str, work: Work) -> DocId {
@@ -56,7 +56,7 @@ fn came(twin: &Twin, schedule: DocId) -> Came {
 }
 
 /// The run that a schedule began last.
-fn run(twin: &Twin, schedule: DocId) -> &Run {
+fn run(twin: &Twin, schedule: DocId) -> &AgentRun {
     match came(twin, schedule) {
         Came::Begun { run: Some(run) } | Came::Ended { run, .. } => twin.session.agents().run(run).expect("open"),
         other => panic!("{other:?}"),
@@ -298,7 +298,7 @@ fn cells_and_memory_are_scheduled_too() {
     let mut twin = house(&[("a.md", text), ("memory/memory_log.md", log)]);
     let note = twin.id("a.md");
     let id = add(&mut twin, 3, "0 * * * *", Work::Cells { note, cell: Some(2) });
-    let query = Query { query: "How are peaks of a signal found?".to_owned(), ..Query::default() };
+    let query = MemoryQuery { query: "How are peaks of a signal found?".to_owned(), ..MemoryQuery::default() };
     let asked = add(&mut twin, 4, "5 * * * *", Work::Analyze { query });
     let consolidated = add(&mut twin, 5, "10 * * * *", Work::Consolidate);
     twin.pass(HOUR + 1);
@@ -322,9 +322,9 @@ fn cells_and_memory_are_scheduled_too() {
     assert!(said.contains("- exp_1") && said.contains("scipy.fft works"), "{said}");
     assert!(twin.file("memory/long_term/best_practices.md").expect("kept").contains("scipy.fft works"));
     let volume = twin.session.volumes().next().expect("a volume").id;
-    twin.command(Command::Upkeep { volume, what: Upkeep::Consolidate }).expect("by hand too");
+    twin.command(Command::Upkeep { volume, what: MemoryMaintenance::Consolidate }).expect("by hand too");
     twin.rest();
-    assert!(!twin.session.is_keeping_up());
+    assert!(!twin.session.is_maintaining_memory());
 }
 
 #[test]
@@ -358,7 +358,7 @@ fn the_watchdog_ends_what_hangs_and_says_so() {
     let (call, _) = twin.models[0].clone();
     for _ in 0..4 {
         twin.pass(15 * 60_000);
-        let delta = agent::model::Delta::Text("hm ".to_owned());
+        let delta = agent::model_call::ModelDelta::Text("hm ".to_owned());
         twin.event(Event::ModelDelta { call, delta });
     }
     assert!(twin.cancelled.is_empty());

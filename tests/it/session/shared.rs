@@ -81,7 +81,7 @@ fn a_run_is_seen_elsewhere_while_it_goes_on_and_is_not_started_twice() {
     pair.sync();
     pair.open_there();
     let there = run(&pair.two);
-    assert!(!pair.two.session.is_here(there.device.as_ref()) && there.device.is_some());
+    assert!(!pair.two.session.is_own_device(there.device.as_ref()) && there.device.is_some());
     assert_eq!(there.steps, run(&pair.one).steps);
     assert_eq!(there.todos.len(), 1);
     assert_eq!(there.pending().count(), 1, "what it asks is seen");
@@ -194,7 +194,7 @@ fn a_session_that_is_deleted_goes_elsewhere_too_unless_it_went_on_there() {
         agent: None,
         budget: None,
         allow: Vec::new(),
-        recall: agent::memory::Recall::default(),
+        recall: agent::memory::RecallOptions::default(),
     };
     pair.one.command(ask("two", run)).expect("asked");
     pair.one.rest();
@@ -301,7 +301,7 @@ fn more_notes_than_are_made_at_once_arrive_all() {
     one.command(Command::ShareVolume { volume, hub: hub.clone() }).expect("shared");
     // What has only its file is not spoken of yet.
     assert!(one.session.sync().is_shared(volume) && !one.session.sync().is_settled());
-    assert_eq!(one.session.spread(volume).behind, COUNT);
+    assert_eq!(one.session.sync_progress(volume).behind, COUNT);
     let address = engine::volume_address(&hub, volume);
     two.command(Command::JoinVolume { address, folder: ROOT.into() }).expect("joined");
     for _ in 0..20 {

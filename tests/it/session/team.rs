@@ -3,27 +3,27 @@
 
 use super::agents::{agent, answer, decide, done, fine, results, run, said};
 use crate::twin::Twin;
-use agent::block::{self, Standing, TaskBlock};
-use agent::job::Job;
-use agent::memory::Recall;
-use agent::model::{Answer, Failure, FailureKind};
+use agent::memory::RecallOptions;
+use agent::model_call::{ModelError, ModelErrorKind, ModelResponse};
+use agent::task_block::{self, TaskBlock, TaskStatus};
+use agent::tool_job::ToolJob;
 use engine::notice::Notice;
-use engine::{Command, Event, Purse, Reached, Run};
+use engine::{AgentRun, BudgetScope, Command, Event, PhaseStatus};
 use serde_json::{Value, json};
 use store::{DocId, Ending, Origin, Scope, Spent, StepKind, TodoStatus};
 
 fn ask(twin: &mut Twin, text: &str, budget: Option<f64>) {
     let volume = twin.session.volumes().next().expect("a volume").id;
     let (run, session, text) = (super::agents::RUN, super::agents::SESSION, text.to_owned());
-    let (note, parent, agent, allow, recall) = (None, None, None, Vec::new(), Recall::default());
+    let (note, parent, agent, allow, recall) = (None, None, None, Vec::new(), RecallOptions::default());
     let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall };
     twin.command(command).expect("asked");
     twin.rest();
 }
 
-fn carry_out(twin: &mut Twin, path: &str, only: Option<&str>, budget: Option<f64>) -> Result<(), engine::Reject> {
+fn carry_out(twin: &mut Twin, path: &str, only: Option<&str>, budget: Option<f64>) -> Result<(), engine::CommandError> {
     let note = twin.id(path);
-    let (tasks, _) = block::read(&twin.file(path).expect("there"));
+    let (tasks, _) = task_block::parse_tasks(&twin.file(path).expect("there"));
     let (run, session, only) = (super::agents::RUN, super::agents::SESSION, only.map(str::to_owned));
     let made = twin.command(Command::RunTasks { run, session, note, tasks, only, budget, allow: Vec::new() });
     twin.rest();
@@ -31,15 +31,15 @@ fn carry_out(twin: &mut Twin, path: &str, only: Option<&str>, budget: Option<f64
 }
 
 /// The runs that got work handed on, oldest first.
-fn handed(twin: &Twin) -> Vec<&Run> {
-    let mut all: Vec<&Run> =
+fn handed(twin: &Twin) -> Vec<&AgentRun> {
+    let mut all: Vec<&AgentRun> =
         twin.session.agents().open_runs().filter(|run| matches!(run.about.origin, Origin::Agent { .. })).collect();
     all.sort_by_key(|run| run.about.asked);
     all
 }
 
 /// The model that works on this goal answers.
-fn answer_for(twin: &mut Twin, goal: &str, answer: Answer) {
+fn answer_for(twin: &mut Twin, goal: &str, answer: ModelResponse) {
     let at = twin
         .models
         .iter()
@@ -51,8 +51,8 @@ fn answer_for(twin: &mut Twin, goal: &str, answer: Answer) {
 
 fn boxes(twin: &mut Twin, path: &str) -> String {
     twin.pass(5_000);
-    let (tasks, _) = block::read(&twin.file(path).expect("there"));
-    tasks.iter().map(|task| task.standing.mark()).collect()
+    let (tasks, _) = task_block::parse_tasks(&twin.file(path).expect("there"));
+    tasks.iter().map(|task| task.standing.checkbox_mark()).collect()
 }
 
 /// The model says who does which task.
@@ -106,7 +106,7 @@ fn a_plan_is_carried_out_side_by_side_and_its_note_is_ticked() {
         })
         .collect();
     assert_eq!(told.len(), 6, "{told:?}");
-    assert_eq!(twin.session.agents().family(super::agents::RUN).len(), 4);
+    assert_eq!(twin.session.agents().run_family(super::agents::RUN).len(), 4);
     let again = carry_out(&mut twin, "tasks/shop.md", None, None);
     assert!(again.is_err_and(|reject| reject.0.contains("nothing is left")));
 }
@@ -209,7 +209,7 @@ fn nonsense_about_who_does_a_task_is_asked_for_once() {
     let mut twin = agent(&[("tasks/song.md", plan)], "");
     carry_out(&mut twin, "tasks/song.md", None, None).expect("begun");
     let (call, _) = twin.models.remove(0);
-    let failure = Failure { kind: FailureKind::Refused, why: "it refuses".to_owned(), partial: String::new() };
+    let failure = ModelError { kind: ModelErrorKind::Refused, why: "it refuses".to_owned(), partial: String::new() };
     twin.event(Event::ModelDone { call, result: Err(failure) });
     twin.rest();
     assert_eq!(handed(&twin).len(), 2);
@@ -233,13 +233,14 @@ fn what_fails_holds_up_what_needs_it_and_is_tried_again() {
     carry_out(&mut twin, "tasks/shop.md", None, None).expect("begun");
     answer_for(&mut twin, "Write the README", said("Done.", &[]));
     let (call, _) = twin.models.remove(0);
-    let failure = Failure { kind: FailureKind::Refused, why: "it refuses".to_owned(), partial: String::new() };
+    let failure = ModelError { kind: ModelErrorKind::Refused, why: "it refuses".to_owned(), partial: String::new() };
     twin.event(Event::ModelDone { call, result: Err(failure) });
     twin.rest();
     assert_eq!(run(&twin).about.ending, Some(Ending::Failed));
     assert_eq!(boxes(&mut twin, "tasks/shop.md"), "!x ");
-    let reached: Vec<(&str, Reached)> = run(&twin).phases().iter().map(|phase| (phase.name, phase.reached)).collect();
-    let ways = [Reached::Over, Reached::Halted, Reached::Ahead];
+    let reached: Vec<(&str, PhaseStatus)> =
+        run(&twin).phases().iter().map(|phase| (phase.name, phase.reached)).collect();
+    let ways = [PhaseStatus::Finished, PhaseStatus::Stopped, PhaseStatus::Upcoming];
     assert_eq!(
         reached,
         ["Analyse and plan", "Execute the plan", "Summarise"].into_iter().zip(ways).collect::<Vec<_>>()
@@ -294,8 +295,8 @@ fn a_task_is_given_up_and_a_circle_is_refused() {
     assert_eq!(boxes(&mut twin, "tasks/shop.md"), "   ", "what was under way is open again");
 }
 
-fn costs(cost: f64, answer: Answer) -> Answer {
-    Answer { spent: Spent { input_tokens: 1_000, output_tokens: 100, cost: Some(cost) }, ..answer }
+fn costs(cost: f64, answer: ModelResponse) -> ModelResponse {
+    ModelResponse { spent: Spent { input_tokens: 1_000, output_tokens: 100, cost: Some(cost) }, ..answer }
 }
 
 #[test]
@@ -320,16 +321,16 @@ fn agents_side_by_side_spend_one_budget_and_stop_when_it_is_gone() {
     assert_eq!(boxes(&mut twin, "tasks/shop.md"), "!x ");
     // Each task by itself, and the whole with all that it has handed on, beside what there was for it.
     let spent = |by| {
-        let all = twin.session.spending(by).into_iter();
+        let all = twin.session.spending_by_scope(by).into_iter();
         all.map(|one| (one.title, (one.spent * 100.0).round(), one.limit)).collect::<Vec<_>>()
     };
-    let tasks = spent(Purse::Task);
+    let tasks = spent(BudgetScope::Task);
     let of = |words: &str| {
         tasks.iter().find(|(title, ..)| title.starts_with(words)).map(|(_, spent, limit)| (*spent, *limit))
     };
     assert_eq!((tasks.len(), of("Carry out the plan")), (3, Some((6.0, Some(0.05)))), "{tasks:?}");
     assert_eq!(of("Plot the rows"), Some((3.0, None)), "{tasks:?}");
-    let sessions = spent(Purse::Session);
+    let sessions = spent(BudgetScope::Session);
     assert_eq!((sessions.len(), sessions[0].1, sessions[0].2), (1, 6.0, Some(1.0)), "{sessions:?}");
     // With more it goes on where it was.
     twin.command(Command::ResumeRun { run: super::agents::RUN, more: None, budget: Some(5.0) }).expect("resumed");
@@ -363,7 +364,7 @@ fn an_agent_hands_work_on_and_its_limits_stay() {
     let decision = store::Decision { allowed: true, scope, by, at: 0, arguments: None, comment: None };
     twin.command(Command::Decide { run: child, approval, decision }).expect("decided");
     twin.rest();
-    assert!(matches!(done(&mut twin, fine("made")), Job::Shell { .. }));
+    assert!(matches!(done(&mut twin, fine("made")), ToolJob::Shell { .. }));
     answer_for(&mut twin, "Try the page", said("It works.", &[]));
     let told = results(run(&twin));
     assert!(told.contains(&(true, "It works.".to_owned())), "{told:?}");
@@ -377,7 +378,7 @@ fn an_agent_hands_work_on_and_its_limits_stay() {
 fn ask_agent_of_memory(twin: &mut Twin) {
     let volume = twin.session.volumes().next().expect("a volume").id;
     let (run, session) = (DocId([21; 16]), DocId([22; 16]));
-    let (note, parent, budget, allow, recall) = (None, None, None, Vec::new(), Recall::default());
+    let (note, parent, budget, allow, recall) = (None, None, None, Vec::new(), RecallOptions::default());
     let (text, agent) = ("what do we know?".to_owned(), Some("memory-analysis".to_owned()));
     let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall };
     twin.command(command).expect("asked");
@@ -400,7 +401,7 @@ fn an_agent_in_python_runs_in_the_sandbox_once_the_user_says_so() {
     assert_eq!(pending[0].1, "Run the agent PeakFinder of this project in the sandbox");
     decide(&mut twin, &pending[0].0, true, Scope::Always);
     let job = done(&mut twin, fine("three peaks"));
-    let Job::Python { code, web: None, .. } = job else { panic!("{job:?}") };
+    let ToolJob::Python { code, web: None, .. } = job else { panic!("{job:?}") };
     assert!(code.starts_with("class PeakFinder") && code.contains("execute(\"@peakfinder find them\")"), "{code}");
     assert_eq!(run(&twin).about.ending, Some(Ending::Done));
     // What was allowed always was this code: another one is asked about again.
@@ -410,7 +411,7 @@ fn an_agent_in_python_runs_in_the_sandbox_once_the_user_says_so() {
     let run = DocId([31; 16]);
     let volume = twin.session.volumes().next().expect("a volume").id;
     let (note, parent, agent, budget, allow) = (None, None, None, None, Vec::new());
-    let (session, text, recall) = (DocId([32; 16]), "@peaks again".to_owned(), Recall::default());
+    let (session, text, recall) = (DocId([32; 16]), "@peaks again".to_owned(), RecallOptions::default());
     let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall };
     twin.command(command).expect("asked");
     twin.rest();
@@ -453,7 +454,7 @@ fn the_system_agent_walks_eight_phases_in_a_project_of_its_own() {
     answer(&mut twin, said("", &[("plan", plan)]));
     // The standard tree is made by tools like any other: judged, kept as changes.
     let mut made = Vec::new();
-    while let Some((_, _, Job::Replace { path, .. })) = twin.tools.first() {
+    while let Some((_, _, ToolJob::Replace { path, .. })) = twin.tools.first() {
         made.push(path.clone());
         done(&mut twin, fine("made"));
     }
@@ -464,7 +465,7 @@ fn the_system_agent_walks_eight_phases_in_a_project_of_its_own() {
     let asked: Vec<String> = run(&twin).pending().map(|approval| approval.id.clone()).collect();
     assert_eq!((asked.len(), twin.file(definition)), (1, None));
     decide(&mut twin, &asked[0], true, Scope::Once);
-    while let Some((_, _, Job::Replace { .. })) = twin.tools.first() {
+    while let Some((_, _, ToolJob::Replace { .. })) = twin.tools.first() {
         done(&mut twin, fine("made"));
     }
     twin.pass(5_000);
@@ -497,8 +498,8 @@ fn the_system_agent_walks_eight_phases_in_a_project_of_its_own() {
     // Each step belongs to a phase, and each phase has its steps.
     let shown = whole.phases();
     let names: Vec<&str> = shown.iter().map(|phase| phase.name).collect();
-    assert_eq!(names, engine::PHASES);
-    assert!(shown.iter().all(|phase| phase.reached == Reached::Over && phase.steps > 0), "{shown:?}");
+    assert_eq!(names, engine::PHASE_NAMES);
+    assert!(shown.iter().all(|phase| phase.reached == PhaseStatus::Finished && phase.steps > 0), "{shown:?}");
     assert_eq!(shown.iter().map(|phase| phase.steps).sum::<usize>(), whole.steps.len());
     let of = whole.step_phases();
     let seen = |tool: &str| {
@@ -544,7 +545,7 @@ fn after_a_restart_the_project_s_agents_are_there_again() {
     assert!(twin.models[0].1.system.contains("\nYou rhyme.\n"), "{}", twin.models[0].1.system);
     // A plan that was given and cannot be carried out is not replaced by another one.
     let note = twin.id("tasks/no.md");
-    let (mut tasks, _) = block::read("- [ ] Fly ^fly\n");
+    let (mut tasks, _) = task_block::parse_tasks("- [ ] Fly ^fly\n");
     tasks[0].tools_required = vec!["wings".to_owned()];
     let (run, session) = (DocId([51; 16]), DocId([52; 16]));
     let (only, budget, allow) = (None, None, Vec::new());
@@ -562,17 +563,17 @@ fn without_a_model_the_plan_is_made_by_rules() {
     for _ in 0..2 {
         let (call, _) = twin.models.remove(0);
         let failure =
-            Failure { kind: FailureKind::Unreachable, why: "nobody is there".to_owned(), partial: String::new() };
+            ModelError { kind: ModelErrorKind::Unreachable, why: "nobody is there".to_owned(), partial: String::new() };
         twin.event(Event::ModelDone { call, result: Err(failure) });
         twin.rest();
     }
     assert!(twin.models.is_empty());
     twin.pass(5_000);
     assert_eq!(run(&twin).about.ending, Some(Ending::Done));
-    let path = twin.session.volumes().next().expect("one").files.keys().find(|path| block::is_plan(path)).cloned();
-    let (tasks, _) = block::read(&twin.file(&path.expect("a plan")).expect("kept"));
+    let path = twin.session.volumes().next().expect("one").files.keys().find(|path| task_block::is_plan(path)).cloned();
+    let (tasks, _) = task_block::parse_tasks(&twin.file(&path.expect("a plan")).expect("kept"));
     let seen: Vec<(&str, Option<&str>, usize)> =
         tasks.iter().map(|task: &TaskBlock| (task.goal.as_str(), task.agent.as_deref(), task.needs.len())).collect();
     assert_eq!(seen, [("Test the shop", Some("qa"), 0), ("Write the README", Some("docs"), 1)]);
-    assert!(tasks.iter().all(|task| task.standing == Standing::Open));
+    assert!(tasks.iter().all(|task| task.standing == TaskStatus::Open));
 }

@@ -2,8 +2,8 @@
 
 use super::agents::{RUN, agent, answer, ask, fine, results, run, said};
 use crate::twin::Twin;
-use agent::job::Job;
-use engine::{Command, Event, Run, view};
+use agent::tool_job::ToolJob;
+use engine::{AgentRun, Command, Event, view};
 use serde_json::{Value, json};
 use store::{BlobHash, Decision, DocId, Ending, Scope};
 
@@ -42,7 +42,7 @@ fn press(twin: &mut Twin, note: DocId, view: BlobHash, button: usize) {
     twin.rest();
 }
 
-fn pressed(twin: &Twin) -> &Run {
+fn pressed(twin: &Twin) -> &AgentRun {
     twin.session.agents().run(PRESS).expect("it is a run")
 }
 
@@ -167,7 +167,7 @@ fn a_press_that_was_interrupted_is_not_pressed_again() {
     twin.command(Command::Decide { run: PRESS, approval, decision }).expect("decided");
     twin.rest();
     let (of, call, job) = twin.tools.remove(0);
-    assert!(matches!(job, Job::Shell { .. }));
+    assert!(matches!(job, ToolJob::Shell { .. }));
     twin.event(Event::ToolDone { run: of, call, outcome: Box::new(fine("built")) });
     twin.rest();
     assert_eq!(pressed(&twin).about.ending, Some(Ending::Done));

@@ -4,7 +4,7 @@
 //! that was on a disk is there (or in the trash, where its note was deleted), and nothing is there twice.
 
 use crate::twin::{ROOT, Twin, World};
-use engine::{Command, Documents, Event, HubState, Phase, Reach, Time};
+use engine::{Command, DocumentsByVolume, Event, HubConnection, HubState, Phase, Time};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -28,7 +28,7 @@ struct Device {
     recalled: bool,
     link: Option<Link>,
     /// What is synced, and the same for the question what the hub may see.
-    volumes: Documents,
+    volumes: DocumentsByVolume,
     shown: Arc<Mutex<Docs>>,
     /// Received changes on their way to the disk, known again by their bytes.
     tickets: HashMap<(DocId, BlobHash), Ticket>,
@@ -49,7 +49,7 @@ fn peers(name: String, compares: bool) -> Peers {
     Peers::new(PeerId(name), metadata, Limits { resting: 6, ..Limits::default() })
 }
 
-fn all(volumes: &Documents) -> Docs {
+fn all(volumes: &DocumentsByVolume) -> Docs {
     Arc::new(volumes.values().flat_map(|docs| docs.iter().copied()).collect())
 }
 
@@ -62,7 +62,7 @@ impl Device {
             peers: peers(run, true),
             recalled: false,
             link: None,
-            volumes: Documents::new(),
+            volumes: DocumentsByVolume::new(),
             shown: Arc::default(),
             tickets: HashMap::new(),
             told: 0,
@@ -170,9 +170,9 @@ impl Device {
     fn tell(&mut self) {
         if std::mem::take(&mut self.news) && !self.volumes.is_empty() {
             let reach = match self.link {
-                Some(link) if self.peers.who(link).is_some() => Reach::Online,
-                Some(_) => Reach::Trying,
-                None => Reach::Offline { why: "cut".to_owned() },
+                Some(link) if self.peers.who(link).is_some() => HubConnection::Online,
+                Some(_) => HubConnection::Connecting,
+                None => HubConnection::Offline { why: "cut".to_owned() },
             };
             let behind = Arc::new(self.behind.clone());
             let documents = self.shown.lock().unwrap().len();
@@ -479,7 +479,7 @@ impl Whole {
         if self.devices[at].twin.command(Command::Edit { note, at: spot, delete: 0, insert }).is_ok() {
             let key = self.devices[at].twin.session.saving().last;
             let word = self.word(at, Some(note), Some(key), false);
-            let path = self.devices[at].twin.session.place(note).map(|(_, path)| path.to_owned());
+            let path = self.devices[at].twin.session.locate_file(note).map(|(_, path)| path.to_owned());
             self.say(at, format!("types {word} into {path:?} {note}"));
         }
     }
@@ -645,7 +645,7 @@ impl Whole {
                 .flat_map(|volume| volume.files.values().map(|row| (row.id, row.path.as_str())))
                 .collect();
             assert!(session.sync().is_settled(), "{name} is not settled: {listed:?}");
-            assert!(session.moving().is_none(), "{name} still moves files");
+            assert!(session.pending_move().is_none(), "{name} still moves files");
             // What another program writes may be there before anybody has looked.
             let legal = |why: &&String| !why.starts_with("something has that name already");
             assert_eq!(session.problems().iter().filter(legal).collect::<Vec<_>>(), [] as [&String; 0], "{name}");

@@ -1,7 +1,7 @@
 //! Fetch, from a server on this machine: what is read, and where it does not go.
 
 use super::Bench;
-use agent::job::{Asks, Job, Outcome};
+use agent::tool_job::{AccessRequest, ToolJob, ToolOutcome};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -38,9 +38,9 @@ pub(super) fn redirect(to: &str) -> Vec<u8> {
 }
 
 /// Fetches, with these addresses outside of the public internet allowed; redirects may lead to these hosts.
-fn fetch(bench: &Bench, url: &str, inside: &[&str], hosts: &[&str]) -> Outcome {
+fn fetch(bench: &Bench, url: &str, inside: &[&str], hosts: &[&str]) -> ToolOutcome {
     let [inside, hosts] = [inside, hosts].map(|all| all.iter().map(|one| (*one).to_owned()).collect());
-    bench.done(Job::Fetch { url: url.to_owned(), hosts, inside })
+    bench.done(ToolJob::Fetch { url: url.to_owned(), hosts, inside })
 }
 
 #[test]
@@ -97,10 +97,10 @@ fn it_goes_nowhere_else() {
     let (there, four) = (format!("http://localhost:{secret}/"), vec!["127.0.0.1".to_owned()]);
     // Another site is asked about, also on the same machine; one that is listed by its name is, too, for what it means.
     let redirected = asked(&at("/name"), &["127.0.0.1"], &[]);
-    assert_eq!(redirected, Some(Asks::Redirect { url: there.clone() }));
+    assert_eq!(redirected, Some(AccessRequest::Redirect { url: there.clone() }));
     let listed = asked(&at("/name"), &["127.0.0.1"], &["localhost"]);
     assert!(
-        matches!(&listed, Some(Asks::Inside { url, ips }) if *url == there && ips.contains(&four[0])),
+        matches!(&listed, Some(AccessRequest::PrivateAddress { url, ips }) if *url == there && ips.contains(&four[0])),
         "{listed:?}"
     );
     for url in [
@@ -112,10 +112,13 @@ fn it_goes_nowhere_else() {
     ] {
         for hosts in [&[][..], &["example.org"], &[".0.0.1", ".1", "."]] {
             let inside = asked(&url, &["127.0.0.2"], hosts);
-            assert!(matches!(&inside, Some(Asks::Inside { ips, .. }) if *ips == four), "{url}: {inside:?}");
+            assert!(
+                matches!(&inside, Some(AccessRequest::PrivateAddress { ips, .. }) if *ips == four),
+                "{url}: {inside:?}"
+            );
         }
     }
-    assert!(matches!(asked(&there, &[], &["localhost", ".localhost"]), Some(Asks::Inside { .. })));
+    assert!(matches!(asked(&there, &[], &["localhost", ".localhost"]), Some(AccessRequest::PrivateAddress { .. })));
     for url in [
         at("/file"),
         at("/loop"),
@@ -140,7 +143,7 @@ fn a_server_that_does_not_answer_is_left_alone_at_once() {
         Vec::new()
     });
     let (url, inside) = (format!("http://127.0.0.1:{port}/"), vec!["127.0.0.1".to_owned()]);
-    let job = Job::Fetch { url, hosts: Vec::new(), inside };
+    let job = ToolJob::Fetch { url, hosts: Vec::new(), inside };
     let waits = bench.start(3, job);
     assert!(waits.recv_timeout(Duration::from_millis(300)).is_err());
     let asked = Instant::now();

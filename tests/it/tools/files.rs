@@ -1,29 +1,29 @@
 //! Files: what is read, listed, written, and what is not.
 
 use super::Bench;
-use agent::job::{Job, Outcome, SHOWN};
+use agent::tool_job::{MAX_TOOL_RESULT_BYTES, ToolJob, ToolOutcome};
 use std::os::unix::fs::symlink;
 use store::BlobHash;
 
 impl Bench {
-    fn read(&self, path: &str) -> Outcome {
-        self.done(Job::Read { root: self.root(), path: path.to_owned(), lines: None })
+    fn read(&self, path: &str) -> ToolOutcome {
+        self.done(ToolJob::Read { root: self.root(), path: path.to_owned(), lines: None })
     }
 
-    fn replace(&self, path: &str, text: &str, expected: Option<Option<BlobHash>>) -> Outcome {
-        self.done(Job::Replace { root: self.root(), path: path.to_owned(), text: text.to_owned(), expected })
+    fn replace(&self, path: &str, text: &str, expected: Option<Option<BlobHash>>) -> ToolOutcome {
+        self.done(ToolJob::Replace { root: self.root(), path: path.to_owned(), text: text.to_owned(), expected })
     }
 
-    fn amend(&self, path: &str, old: &str, new: &str) -> Outcome {
-        self.done(Job::Amend { root: self.root(), path: path.to_owned(), old: old.to_owned(), new: new.to_owned() })
+    fn amend(&self, path: &str, old: &str, new: &str) -> ToolOutcome {
+        self.done(ToolJob::Amend { root: self.root(), path: path.to_owned(), old: old.to_owned(), new: new.to_owned() })
     }
 
-    fn remove(&self, path: &str) -> Outcome {
-        self.done(Job::Remove { root: self.root(), path: path.to_owned() })
+    fn remove(&self, path: &str) -> ToolOutcome {
+        self.done(ToolJob::Remove { root: self.root(), path: path.to_owned() })
     }
 
-    fn list(&self, path: &str) -> Outcome {
-        self.done(Job::List { root: self.root(), path: path.to_owned() })
+    fn list(&self, path: &str) -> ToolOutcome {
+        self.done(ToolJob::List { root: self.root(), path: path.to_owned() })
     }
 }
 
@@ -73,9 +73,10 @@ fn reading_has_limits() {
     let lines: String = (1..=5_000).map(|number| format!("line {number}\n")).collect();
     bench.write("notes/long.txt", lines.as_bytes());
     let all = bench.read("long.txt");
-    assert!(all.success && all.text.len() <= SHOWN && all.text.contains("are left out here"));
+    assert!(all.success && all.text.len() <= MAX_TOOL_RESULT_BYTES && all.text.contains("are left out here"));
     assert_eq!(bench.blob(all.whole.expect("a blob").blob), lines.as_bytes());
-    let part = |lines| bench.done(Job::Read { root: bench.root(), path: "long.txt".to_owned(), lines: Some(lines) });
+    let part =
+        |lines| bench.done(ToolJob::Read { root: bench.root(), path: "long.txt".to_owned(), lines: Some(lines) });
     assert_eq!(part((4_999, 10)).text, "line 4999\nline 5000\n");
     assert_eq!(part((0, 1)).text, "line 1\n");
     assert_eq!(part((2, usize::MAX)).text.lines().next(), Some("line 2"));

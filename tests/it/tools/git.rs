@@ -1,11 +1,11 @@
 //! Git, in words: a volume in a repository that git itself made, and one that is in none.
 
 use super::Bench;
-use agent::job::{GitJob, Job, Outcome};
+use agent::tool_job::{GitJob, ToolJob, ToolOutcome};
 use std::process::Command;
 
-fn git(bench: &Bench, what: GitJob) -> Outcome {
-    bench.done(Job::Git { root: bench.root(), what })
+fn git(bench: &Bench, what: GitJob) -> ToolOutcome {
+    bench.done(ToolJob::Git { root: bench.root(), what })
 }
 
 #[test]

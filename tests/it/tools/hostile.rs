@@ -1,14 +1,14 @@
 //! A shell that means harm: every attempt is made for real.
 
 use super::Bench;
-use agent::job::{Job, Outcome};
+use agent::tool_job::{ToolJob, ToolOutcome};
 use std::io::Write;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
 
 #[track_caller]
-fn stopped(outcome: &Outcome) {
+fn stopped(outcome: &ToolOutcome) {
     assert!(!outcome.success, "{outcome:?}");
     assert!(!outcome.text.contains("planted"), "{outcome:?}");
 }
@@ -50,7 +50,7 @@ fn nothing_outside_the_volume_is_read() {
     }
     // A volume that holds the workspace and the home.
     let whole = |command: String| {
-        bench.done(Job::Shell { root: bench.path(""), path: String::new(), command, seconds: 20, network: false })
+        bench.done(ToolJob::Shell { root: bench.path(""), path: String::new(), command, seconds: 20, network: false })
     };
     stopped(&whole(format!("cat {key}")));
     stopped(&whole(format!("cat {database}")));
@@ -156,7 +156,7 @@ fn no_network_is_reached() {
     // Where it is granted it is there; the local sockets of other programs never are.
     let granted = |command: &str| {
         let command = command.to_owned();
-        bench.done(Job::Shell { root: bench.root(), path: String::new(), command, seconds: 20, network: true })
+        bench.done(ToolJob::Shell { root: bench.root(), path: String::new(), command, seconds: 20, network: true })
     };
     assert_eq!(granted(&connect).text, "through\n");
     stopped(&granted(bus));

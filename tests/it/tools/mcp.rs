@@ -1,8 +1,8 @@
 //! Tools of an MCP server, as jobs. The server is a few lines of `sh`; the real one is in the crate's own tests.
 
 use super::Bench;
-use agent::job::Job;
-use agent::tool::{Permissions, Source, definition};
+use agent::tool_job::ToolJob;
+use agent::tool_spec::{ToolPermissions, ToolSource, hash_definition};
 use host::mcp::{Server, Servers, Way};
 use std::time::{Duration, Instant};
 
@@ -26,8 +26,8 @@ done"#;
 
 /// What a tool is when its server says this of it.
 fn defined(server: &str, tool: &str, words: &str) -> String {
-    let source = Source::Server { server: server.to_owned(), tool: tool.to_owned() };
-    definition(&source, words, &serde_json::json!({"type": "object"}), &Permissions::default())
+    let source = ToolSource::Server { server: server.to_owned(), tool: tool.to_owned() };
+    hash_definition(&source, words, &serde_json::json!({"type": "object"}), &ToolPermissions::default())
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn a_tool_of_a_server_is_a_job() {
     let way = Way::Program { command: "sh".to_owned(), args, env: Default::default(), folder: None };
     servers.configure(vec![Server { name: "own".to_owned(), way }]);
     let bench = Bench::with(|place| place.servers = Some(servers));
-    let job = |server: &str, tool: &str| Job::Mcp {
+    let job = |server: &str, tool: &str| ToolJob::Mcp {
         server: server.to_owned(),
         tool: tool.to_owned(),
         arguments: Default::default(),

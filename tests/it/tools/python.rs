@@ -1,7 +1,7 @@
 //! Python as a tool: one run, its value as the result.
 
 use super::Bench;
-use agent::job::{Job, Web};
+use agent::tool_job::{ToolJob, WebAccess};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
@@ -55,12 +55,12 @@ fn it_stays_behind_its_walls_and_ends() {
     assert_eq!(bench.done(bench.python(&code, PATIENCE)).text, refused);
     // A volume that holds the workspace and the home: what is hidden in it, and the workspace, stay shut.
     let (code, refused) = tried(&[&key, &database]);
-    let whole = Job::Python { root: bench.path(""), code, seconds: PATIENCE, web: None };
+    let whole = ToolJob::Python { root: bench.path(""), code, seconds: PATIENCE, web: None };
     assert_eq!(bench.done(whole).text, refused);
     // Who may use the web has no network either: this process fetches for it.
     let (code, refused) = tried(&[&connect, "import socket\nsocket.socket(socket.AF_INET, socket.SOCK_DGRAM)"]);
-    let web = Some(Web { hosts: vec!["127.0.0.1".to_owned()], restricted: false });
-    assert_eq!(bench.done(Job::Python { root: bench.root(), code, seconds: PATIENCE, web }).text, refused);
+    let web = Some(WebAccess { hosts: vec!["127.0.0.1".to_owned()], restricted: false });
+    assert_eq!(bench.done(ToolJob::Python { root: bench.root(), code, seconds: PATIENCE, web }).text, refused);
 
     let late = bench.done(bench.python("print('begun', flush=True)\nsum(range(10 ** 12))", 1));
     assert!(!late.success && late.text.starts_with("begun\n(stopped after 1 s)"), "{late:?}");
@@ -88,8 +88,8 @@ fn what_it_fetches_is_fetched_under_the_policy() {
     let fetched = |code: &str, hosts: &[&str], restricted: bool| {
         let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
         let code = format!("import _tracebook_web\n_tracebook_web.install()\nimport urllib.request\n{code}");
-        let web = Some(Web { hosts, restricted });
-        bench.done(Job::Python { root: bench.root(), code, seconds: PATIENCE, web })
+        let web = Some(WebAccess { hosts, restricted });
+        bench.done(ToolJob::Python { root: bench.root(), code, seconds: PATIENCE, web })
     };
     let get = |url: &str| format!("print(urllib.request.urlopen({url:?}).read().decode())");
     let here = format!("http://127.0.0.1:{port}/a");

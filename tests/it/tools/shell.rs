@@ -1,7 +1,7 @@
 //! Shell: what comes back, and that it ends.
 
 use super::{Bench, PATIENCE};
-use agent::job::{Job, SHOWN};
+use agent::tool_job::{MAX_TOOL_RESULT_BYTES, ToolJob};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -14,7 +14,7 @@ fn a_line_is_run_in_the_volume() {
     let done = bench.shell("wc -l < sub/data.csv; echo wrong >&2; pwd; echo made > new.txt");
     assert_eq!((done.success, done.text), (true, format!("2\nwrong\n{}\n", bench.root().display())));
     assert_eq!(bench.text("notes/new.txt"), "made\n");
-    let job = |path: &str| Job::Shell {
+    let job = |path: &str| ToolJob::Shell {
         root: bench.root(),
         path: path.to_owned(),
         command: "cat data.csv".to_owned(),
@@ -86,7 +86,7 @@ fn output_has_an_end() {
     }
     let flood = bench.done(bench.line("yes 'a flood of words'", 60));
     assert!(!flood.success && flood.text.ends_with("(stopped: it printed more than 50 MB)"), "{:.200}", flood.text);
-    assert!(flood.text.len() <= SHOWN && flood.text.starts_with("a flood of words\n"));
+    assert!(flood.text.len() <= MAX_TOOL_RESULT_BYTES && flood.text.starts_with("a flood of words\n"));
     let whole = flood.whole.expect("a blob");
     assert!(whole.size >= 50 << 20 && whole.size < 51 << 20, "{whole:?}");
     assert_eq!(bench.left(), 0);

@@ -105,7 +105,7 @@ pub(super) fn shows(window: &mut Driven, label: &str) -> bool {
 }
 
 /// The run that was asked last.
-pub(super) fn run(window: &Driven) -> &engine::Run {
+pub(super) fn run(window: &Driven) -> &engine::AgentRun {
     let agents = session(window).agents();
     let newest = agents.runs().max_by_key(|(_, line)| line.start_time).map(|(id, _)| id).expect("a run");
     agents.run(newest).expect("it is open")
@@ -269,7 +269,7 @@ fn an_approval_is_pinned_is_changed_and_decided_and_what_came_of_it_is_taken_bac
     window.get_by_label("Reject: plan.md part 1").click();
     // One move at a time: the file is gone a little before the move has ended.
     let moved = |window: &mut Driven, there: bool| {
-        bench.notes().join("plan.md").exists() == there && session(window).moving().is_none()
+        bench.notes().join("plan.md").exists() == there && session(window).pending_move().is_none()
     };
     until(&mut window, "the file is gone", |window| moved(window, false));
     window.get_by_label("Redo all").click();
@@ -313,7 +313,7 @@ fn a_run_that_failed_says_why_and_is_resumed() {
          \"{address}/v1\", model: m, context: 32000}}\n"
     );
     std::fs::write(bench.folder.path().join("workspace/config.yaml"), config).expect("a file");
-    window.state_mut().wish(Command::ReadSetup);
+    window.state_mut().send_command(Command::ReadSetup);
     soon(&mut window, "it is read", |window| !session(window).agents().is_reading());
     window.get_by_label("Resume the run").click();
     soon(&mut window, "it answers", |window| shows(window, "Now I am."));
@@ -332,7 +332,7 @@ fn a_note_links_to_a_step_of_a_run() {
     };
     let text = format!("[[{link}|it said]]\n\nNot [[run-00000000#1]].\n");
     let note = window.state().note().expect("a note");
-    window.state_mut().wish(Command::Amend { note, at: 0, old: "# Talk\n".to_owned(), new: text });
+    window.state_mut().send_command(Command::Amend { note, at: 0, old: "# Talk\n".to_owned(), new: text });
     soon(&mut window, "the link is there", |window| window.query_by_label("it said").is_some());
     links::click_link(&mut window, "it said");
     soon(&mut window, "the step is shown", |window| shows(window, ". Answer"));
@@ -420,7 +420,13 @@ fn ten_thousand_steps_cost_no_frame() {
     };
     let title = "Long".to_owned();
     let messages = vec![asked, said];
-    window.state_mut().wish(Command::ImportSession { session: session_id, volume, title, messages, imported: None });
+    window.state_mut().send_command(Command::ImportSession {
+        session: session_id,
+        volume,
+        title,
+        messages,
+        imported: None,
+    });
     let steps: Vec<store::ExecutionStep> = (0..10_000_u64)
         .map(|number| store::ExecutionStep {
             id: store::StepId(number + 1),
@@ -452,7 +458,12 @@ fn ten_thousand_steps_cost_no_frame() {
         phase: 0,
         imported: None,
     };
-    window.state_mut().wish(Command::ImportRun { run: run_id, about: Box::new(about), todos: Vec::new(), steps });
+    window.state_mut().send_command(Command::ImportRun {
+        run: run_id,
+        about: Box::new(about),
+        todos: Vec::new(),
+        steps,
+    });
     press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::I);
     until(&mut window, "the session is shown", |window| shows(window, "Change the title: Long"));
     assert!(shows(&mut window, "cost unknown"), "what is not known is not guessed");
@@ -514,7 +525,7 @@ fn pictures_of_the_agent() {
         press(&mut window, CTRL_SHIFT, Key::L);
         let name = |what: &str| format!("{theme}-agent-{what}");
         if theme == "dark" {
-            window.state_mut().wish(Command::ReadSetup);
+            window.state_mut().send_command(Command::ReadSetup);
             let ctx = window.ctx.clone();
             window.state_mut().perform_command(&ctx, "agent.new");
             window.run();
@@ -569,7 +580,7 @@ fn the_phases_of_larger_work_are_seen_in_the_panel_and_on_the_timeline() {
     window.get_by_label("Phase 7 of 8: Summarise"); // above the answer, at the end of the conversation
     window.get_by_label("All 8 phases are over").click();
     window.run();
-    for (number, name) in (1..).zip(engine::PHASES) {
+    for (number, name) in (1..).zip(engine::PHASE_NAMES) {
         assert!(shows(&mut window, &format!("Phase {number}: {name}, over, ")), "{name}");
     }
     pictured(&mut window, "phases-panel");
@@ -580,7 +591,7 @@ fn the_phases_of_larger_work_are_seen_in_the_panel_and_on_the_timeline() {
     assert!(seen >= 2, "above its steps, and beside the one that is chosen: {seen}");
     window.get_by_label("All of it").click();
     window.run();
-    for (number, name) in (1..).zip(engine::PHASES) {
+    for (number, name) in (1..).zip(engine::PHASE_NAMES) {
         assert!(shows(&mut window, &format!("Phase {number} of 8: {name}")), "{name}");
     }
     pictured(&mut window, "phases-timeline");

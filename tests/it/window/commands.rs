@@ -169,7 +169,7 @@ fn figures() -> Drive {
     drive.choose("figure.closer");
     assert!(drive.window.query_all_by_label_contains("No figure").next().is_some());
     let note = drive.window.state().note().expect("a note is shown");
-    drive.window.state_mut().wish(engine::Command::RunAll { note });
+    drive.window.state_mut().send_command(engine::Command::RunAll { note });
     drive.until("the figure is there", |window| window.query_by_label("Figure: Rain").is_some());
     let reset = "Reset view of the figure of cell 1";
     for id in ["figure.closer", "figure.farther"] {
@@ -281,7 +281,7 @@ fn cells() -> Drive {
     drive.window.get_by_label("Grant").click();
     let granted = |window: &Driven| {
         let session = session(window);
-        session.granted(session.notes().next().expect("a note").id).words()
+        session.kernel_grant(session.notes().next().expect("a note").id).describe()
     };
     drive.until("it is granted", |window| granted(window) == "the network; /usr/share/zoneinfo (to read)");
     drive
@@ -311,7 +311,12 @@ fn whole_cells() -> Drive {
     drive.window.run();
     drive.choose("cell.copy");
     let note = drive.window.state().note().expect("a note is shown");
-    drive.window.state_mut().wish(Command::Edit { note, at: 0, delete: both.len(), insert: "1 + 1\n".to_owned() });
+    drive.window.state_mut().send_command(Command::Edit {
+        note,
+        at: 0,
+        delete: both.len(),
+        insert: "1 + 1\n".to_owned(),
+    });
     drive.window.run();
     drive.window.state_mut().place_caret(0);
     drive.window.run();
@@ -349,7 +354,7 @@ fn reacting() -> Drive {
     drive.until("both have run", |window| runs(window) == 2);
     let note = session(&drive.window).notes().next().expect("a note").id;
     let at = "```python\nx = ".len();
-    drive.window.state_mut().wish(Command::Edit { note, at, delete: 1, insert: "2".to_owned() });
+    drive.window.state_mut().send_command(Command::Edit { note, at, delete: 1, insert: "2".to_owned() });
     drive.choose("note.run_stale");
     drive.until("both have run", |window| window.query_by_label("42").is_some());
     drive.choose("note.run_clean");
@@ -386,12 +391,12 @@ fn links() -> Drive {
     drive.until("it is over", |window| session(window).can_undo_move());
     drive.choose("files.undo");
     drive.until("it has its old name", |window| path(window) == "One.md");
-    drive.until("it is over", |window| session(window).moving().is_none());
+    drive.until("it is over", |window| session(window).pending_move().is_none());
     std::fs::rename(drive.bench.notes().join("Two.md"), drive.bench.notes().join("Three.md")).expect("renamed");
-    drive.until("it is seen", |window| session(window).links_to_follow() == 1);
+    drive.until("it is seen", |window| session(window).count_outdated_link_notes() == 1);
     drive.choose("files.follow");
     drive.until("the link follows", |window| text(window).is_some_and(|text| text.starts_with("[[Three]]")));
-    drive.until("it is over", |window| session(window).moving().is_none());
+    drive.until("it is over", |window| session(window).pending_move().is_none());
     drive.choose("note.delete");
     drive.until("it is in the trash", |window| session(window).trash().count() == 1);
     drive.choose("view.trash");
@@ -417,11 +422,11 @@ fn pasts() -> Drive {
 }
 
 fn pasting() -> Drive {
-    use window::pasting::Clip;
+    use window::clipboard::ClipboardContent;
     let mut drive = Drive::on(&[("One.md", "a\n")]);
     drive.window.state_mut().read_clipboard(|| {
         let html = "<meta charset='utf-8'><p>some <b>bold</b> words</p>".to_owned();
-        Some(Clip { text: "some bold words".to_owned(), html })
+        Some(ClipboardContent { text: "some bold words".to_owned(), html })
     });
     drive.window.get_by_label("a").click();
     drive.window.run();
@@ -559,13 +564,19 @@ fn agents() -> Drive {
     let said = store::Message::new(store::MessageId(1), store::Role::User, "a question", 1);
     let messages = vec![store::Message { run: Some(run), ..said }];
     let title = "Asked".to_owned();
-    drive.window.state_mut().wish(Command::ImportSession { session: asked, volume, title, messages, imported: None });
+    drive.window.state_mut().send_command(Command::ImportSession {
+        session: asked,
+        volume,
+        title,
+        messages,
+        imported: None,
+    });
     let about = serde_json::json!({"session": asked, "asked": store::MessageId(1), "head": store::MessageId(1),
         "volume": volume, "note": null, "prompt": "a question", "agent": "assistant", "startTime": 0, "ended": 1,
         "ending": "done", "iteration": 1, "limit": 20, "agentState": "idle",
         "spent": {"inputTokens": 1, "outputTokens": 1, "cost": null}, "budget": null});
     let about = serde_json::from_value(about).expect("what is said of a run");
-    drive.window.state_mut().wish(Command::ImportRun { run, about, todos: Vec::new(), steps: Vec::new() });
+    drive.window.state_mut().send_command(Command::ImportRun { run, about, todos: Vec::new(), steps: Vec::new() });
     drive.window.run();
     for (id, says) in [
         ("view.memory", "Nothing is remembered yet."),

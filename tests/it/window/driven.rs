@@ -7,10 +7,10 @@ use egui_kittest::kittest::Queryable;
 use engine::{Command, Phase, Session};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use window::Window;
+use window::AppWindow;
 
 /// A window under test.
-pub(super) type Driven = Harness<'static, Window>;
+pub(super) type Driven = Harness<'static, AppWindow>;
 
 pub(super) struct Bench {
     pub(super) folder: tempfile::TempDir,
@@ -46,7 +46,7 @@ impl Bench {
             .with_max_steps(1_000)
             // Notes hold what they hold; a real window asks the system for what the bundled fonts lack.
             .allow_missing_glyphs()
-            .build_eframe(move |creation| Window::new(&creation.egui_ctx, driver));
+            .build_eframe(move |creation| AppWindow::new(&creation.egui_ctx, driver));
         harness.run();
         harness
     }
@@ -74,7 +74,7 @@ impl Bench {
     /// A window in which the volume is open and its first note is shown.
     pub(super) fn opened(&self) -> Driven {
         let mut harness = self.window();
-        harness.state_mut().wish(Command::OpenFolder { folder: self.notes(), name: None });
+        harness.state_mut().send_command(Command::OpenFolder { folder: self.notes(), name: None });
         until(&mut harness, "the first note is shown", |harness| text(harness).is_some());
         harness
     }
@@ -96,7 +96,7 @@ pub(super) fn text(harness: &Driven) -> Option<String> {
 
 pub(super) fn path(harness: &Driven) -> String {
     let window = harness.state();
-    let place = window.note().and_then(|note| window.session()?.place(note));
+    let place = window.note().and_then(|note| window.session()?.locate_file(note));
     place.expect("a note is shown").1.to_owned()
 }
 

@@ -32,7 +32,7 @@ fn a_figure_stands_below_its_cell() {
     let note = window.state().note().expect("a note is shown");
     until(&mut window, "the note is read", |window| session(window).note(note).is_some_and(|note| note.is_settled()));
     let before = window.query_by_label_contains("After the figure").map(|below| below.rect().top());
-    window.state_mut().wish(Command::RunAll { note });
+    window.state_mut().send_command(Command::RunAll { note });
     until(&mut window, "the cell has run", |window| {
         let note = session(window).note(note).expect("the note is open");
         note.cells().all(|cell| note.execution(cell).is_some_and(|run| run.status.is_final()))
@@ -57,7 +57,7 @@ fn shown(code: &str, label: &str) -> (Bench, Driven) {
     let bench = Bench::new(&[("Plot.md", &text)]);
     let mut window = bench.opened();
     let note = window.state().note().expect("a note is shown");
-    window.state_mut().wish(Command::RunAll { note });
+    window.state_mut().send_command(Command::RunAll { note });
     until(&mut window, "the figure is drawn", |window| {
         window.query_by_label(label).is_some() && window.state().figures() > 0
     });
@@ -201,7 +201,7 @@ fn sixty_calls_are_shown() {
     let bench = Bench::new(&[("Plots.md", &text)]);
     let mut window = bench.opened();
     let note = window.state().note().expect("a note is shown");
-    window.state_mut().wish(Command::RunAll { note });
+    window.state_mut().send_command(Command::RunAll { note });
     until(&mut window, "all cells have run", |window| {
         let note = session(window).note(note).expect("the note is open");
         note.cells().all(|cell| note.execution(cell).is_some_and(|run| run.status.is_final()))

@@ -113,7 +113,7 @@ fn play(window: &mut Driven, before: &str, keys: &str, modes: bool) -> String {
     let (plain, carets) = read(before);
     let note = window.state().note().expect("a note is shown");
     let delete = text(window).expect("a note is shown").len();
-    window.state_mut().wish(Command::Edit { note, at: 0, delete, insert: plain });
+    window.state_mut().send_command(Command::Edit { note, at: 0, delete, insert: plain });
     window.step();
     window.state_mut().place_carets(&carets);
     window.step();

@@ -44,7 +44,7 @@ fn a_note_is_renamed_with_its_links_deleted_and_had_back() {
     until(&mut window, "all is as it was", |_| {
         FILES.iter().all(|(path, text)| file(&bench, path).as_deref() == Some(*text))
     });
-    until(&mut window, "it is over", |window| session(window).moving().is_none());
+    until(&mut window, "it is over", |window| session(window).pending_move().is_none());
     window.state_mut().perform_command(&ctx, "note.delete");
     until(&mut window, "it is gone", |_| file(&bench, "Places/Sea.md").is_none());
     assert_ne!(window.state().note(), Some(sea));
@@ -281,7 +281,7 @@ fn links_pictures() {
         window.state_mut().perform_command(&ctx, "note.undo");
     }
     let kepano = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/vaults/kepano");
-    window.state_mut().wish(Command::OpenFolder { folder: kepano, name: None });
+    window.state_mut().send_command(Command::OpenFolder { folder: kepano, name: None });
     until(&mut window, "the vault is known", |window| {
         session(window).volumes().all(|volume| volume.is_indexed() && volume.scans > 0)
     });

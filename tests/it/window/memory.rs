@@ -2,7 +2,7 @@
 
 use super::agent::{ask, asked, ended, model, run, shows, soon};
 use super::*;
-use ::agent::memory::experience::{Experience, HEAD, Outcome, Tier};
+use ::agent::memory::experience::{EXPERIENCE_LOG_HEADING, Experience, MemoryTier, RunOutcome};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -25,8 +25,8 @@ fn experience(id: &str, goal: &str, lesson: &str) -> Experience {
 }
 
 fn log(entries: &[Experience]) -> String {
-    let entries: Vec<String> = entries.iter().map(Experience::written).collect();
-    format!("{HEAD}{}", entries.join("\n"))
+    let entries: Vec<String> = entries.iter().map(Experience::to_markdown).collect();
+    format!("{EXPERIENCE_LOG_HEADING}{}", entries.join("\n"))
 }
 
 fn signals() -> Vec<Experience> {
@@ -86,11 +86,11 @@ fn what_bears_on_a_question_is_shown_before_it_is_asked_and_can_be_left_out() {
 #[test]
 fn experiences_are_filtered_edited_forgotten_and_brought_back() {
     let mut entries = signals();
-    entries[1].final_outcome = Outcome::Failure;
+    entries[1].final_outcome = RunOutcome::Failure;
     entries[1].superseded_by = "exp_4".to_owned();
     entries[2].expires = "2026-01-01".to_owned();
     let new = experience("exp_4", "Plot the peaks of the signal", "Mark them in blue");
-    let (tier, project) = (Tier::LongTerm, "sound".to_owned());
+    let (tier, project) = (MemoryTier::LongTerm, "sound".to_owned());
     entries.push(Experience { tier, project_name: project, ..new });
     let whole = log(&entries);
     let bench = Bench::new(&[("One.md", "1\n"), (LOG, &whole)]);
@@ -144,20 +144,21 @@ fn experiences_are_filtered_edited_forgotten_and_brought_back() {
 #[test]
 fn what_was_done_lately_is_listed_with_what_was_learned() {
     let task = |goal: &str, status: &str, run: &str, day: &str| {
-        let known = ::agent::memory::log::Known {
+        let known = ::agent::memory::task_log::TaskLogMetadata {
             timestamp: format!("2026-11-{day}T10:00:00Z"),
             action: "task_execution".to_owned(),
             status: status.to_owned(),
             run: run.to_owned(),
             agent: "assistant".to_owned(),
-            ..::agent::memory::log::Known::default()
+            ..::agent::memory::task_log::TaskLogMetadata::default()
         };
         let actions = vec!["read_file: data.csv".to_owned()];
         let results = "It was read.".to_owned();
-        ::agent::memory::log::Task { known, goal: goal.to_owned(), actions, results, code: Vec::new() }.written()
+        ::agent::memory::task_log::LoggedTask { known, goal: goal.to_owned(), actions, results, code: Vec::new() }
+            .to_markdown()
     };
     let first = task("Read the data", "completed", "5f0c1d2e3a4b5c6d7e8f90a1b2c3d4e5", "20");
-    let whole = ::agent::memory::log::logged(&first, &task("Write a letter", "failed", "", "21"));
+    let whole = ::agent::memory::task_log::with_logged_task(&first, &task("Write a letter", "failed", "", "21"));
     let path = "projects/shop/memory/short_term/execution_log.md";
     let bench = Bench::new(&[("One.md", "1\n"), (LOG, &log(&signals())), (path, &whole)]);
     let mut window = bench.opened();
@@ -315,13 +316,19 @@ fn what_was_spent_is_listed_and_a_low_balance_is_told_before_a_question() {
         let (run, asked) = (store::DocId([number; 16]), store::DocId([number + 100; 16]));
         let said = store::Message::new(store::MessageId(1), store::Role::User, "a question", now);
         let (messages, title) = (vec![store::Message { run: Some(run), ..said }], format!("Session {number}"));
-        window.state_mut().wish(Command::ImportSession { session: asked, volume, title, messages, imported: None });
+        window.state_mut().send_command(Command::ImportSession {
+            session: asked,
+            volume,
+            title,
+            messages,
+            imported: None,
+        });
         let about = json!({"session": asked, "asked": store::MessageId(1), "head": store::MessageId(1),
             "volume": volume, "note": null, "prompt": format!("question {number}"), "agent": "assistant",
             "startTime": now, "ended": now, "ending": "done", "iteration": 1, "limit": 20, "agentState": "idle",
             "spent": {"inputTokens": 1_000, "outputTokens": 10, "cost": cost}, "budget": null});
         let about = serde_json::from_value(about).expect("what is said of a run");
-        window.state_mut().wish(Command::ImportRun { run, about, todos: Vec::new(), steps: Vec::new() });
+        window.state_mut().send_command(Command::ImportRun { run, about, todos: Vec::new(), steps: Vec::new() });
     }
     window.run();
     press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::G);

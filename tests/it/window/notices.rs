@@ -23,8 +23,8 @@ fn what_a_schedule_begins_is_said() {
         next: None,
         last: None,
     };
-    window.state_mut().wish(Command::AddSchedule { schedule, what: Box::new(what) });
-    window.state_mut().wish(Command::RunSchedule { schedule });
+    window.state_mut().send_command(Command::AddSchedule { schedule, what: Box::new(what) });
+    window.state_mut().send_command(Command::RunSchedule { schedule });
     until(&mut window, "it is said", |window| window.query_by_label("Dismiss: Schedule tidy began").is_some());
     until(&mut window, "it is done", |window| {
         session(window).schedules().any(|(_, one)| one.last.as_ref().is_some_and(|last| last.came == Came::Done))

@@ -12,7 +12,7 @@ fn ran(note: &str) -> (Bench, Driven) {
     until(&mut window, "the note is shown", |window| window.state().note().is_some());
     let note = window.state().note().expect("a note is shown");
     until(&mut window, "the note is read", |window| session(window).note(note).is_some_and(|note| note.is_settled()));
-    window.state_mut().wish(Command::RunAll { note });
+    window.state_mut().send_command(Command::RunAll { note });
     until(&mut window, "the cells have run", |window| {
         let note = session(window).note(note).expect("the note is open");
         note.cells().all(|cell| note.execution(cell).is_some_and(|run| run.status.is_final()))

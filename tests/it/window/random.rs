@@ -123,7 +123,7 @@ fn whatever_is_done_the_caret_stands_behind_what_was_typed() {
         // Whatever was done is undone, down to the first byte.
         let id = window.state().note().expect("a note is shown");
         for _ in 0..300 {
-            window.state_mut().wish(Command::Undo { note: id });
+            window.state_mut().send_command(Command::Undo { note: id });
         }
         assert_eq!(text(&window).as_deref(), Some(note.as_str()), "seed {seed}, all undone");
     }

@@ -101,7 +101,7 @@ fn everything_that_can_be_used_has_a_name_and_a_role() {
     go(&mut window, "collection.next_view");
     bad.extend(nameless(&window, "cards"));
     let volume = session(&window).volumes().next().expect("a volume").id;
-    window.state_mut().wish(Command::CloseVolume { volume });
+    window.state_mut().send_command(Command::CloseVolume { volume });
     until(&mut window, "there is no volume", |window| session(window).volumes().next().is_none());
     bad.extend(nameless(&window, "the empty window"));
     assert!(bad.is_empty(), "{}", bad.join("\n"));

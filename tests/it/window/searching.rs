@@ -81,7 +81,7 @@ fn a_link_that_was_copied_stays_right() {
     };
     let link = address(&mut window);
     until(&mut window, "the note has its document", |window| {
-        session(window).is_saved() && session(window).errands() == 0
+        session(window).is_saved() && session(window).pending_note_jobs() == 0
     });
     let after = std::fs::metadata(bench.notes().join("Rivers.md")).expect("there").modified().expect("a time");
     assert_eq!(before, after, "the file is not written");
@@ -118,7 +118,7 @@ fn runs_can_be_asked_for() {
     let steps = [(host::search::Kind::Run, "s1", "Count the herons at the weir.")];
     kept.0.lock().unwrap().push(document(1, "run-7", "Morning count", &steps));
     let mut window = bench.window_with(|driver| driver.search().further(Box::new(kept)));
-    window.state_mut().wish(engine::Command::OpenFolder { folder: bench.notes(), name: None });
+    window.state_mut().send_command(engine::Command::OpenFolder { folder: bench.notes(), name: None });
     until(&mut window, "the first note is shown", |window| text(window).is_some());
     press(&mut window, CTRL_SHIFT, Key::F);
     type_text(&mut window, "heron");

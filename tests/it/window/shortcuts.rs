@@ -104,7 +104,7 @@ fn ready(window: &mut Driven, note: store::DocId, id: &str, preset: Preset, plac
     }
     let now = text(window).expect("the note is shown");
     if now != NOTE {
-        window.state_mut().wish(Command::Edit { note, at: 0, delete: now.len(), insert: NOTE.to_owned() });
+        window.state_mut().send_command(Command::Edit { note, at: 0, delete: now.len(), insert: NOTE.to_owned() });
         window.step();
     }
     let cell = IN_CELLS.contains(&id) || (preset, place) == (Preset::Jupyter, Place::Commands);

@@ -44,7 +44,7 @@ fn volume(window: &Driven) -> DocId {
 }
 
 fn synced(window: &Driven) -> bool {
-    session(window).standing() == engine::Standing::Same { away: 0 } && session(window).sync().is_settled()
+    session(window).sync_status() == engine::SyncStatus::Synced { away: 0 } && session(window).sync().is_settled()
 }
 
 /// Two windows that share a volume, both at its first note.
@@ -61,11 +61,11 @@ impl Two {
         let benches = [Bench::new(files), Bench::new(&[])];
         let mut one = benches[0].opened();
         let shared = volume(&one);
-        one.state_mut().wish(Command::ShareVolume { volume: shared, hub: house.at.clone() });
+        one.state_mut().send_command(Command::ShareVolume { volume: shared, hub: house.at.clone() });
         until(&mut one, "it is shared", |one| synced(one));
         let mut two = benches[1].window();
         let address = engine::volume_address(&house.at, shared);
-        two.state_mut().wish(Command::JoinVolume { address, folder: benches[1].notes() });
+        two.state_mut().send_command(Command::JoinVolume { address, folder: benches[1].notes() });
         let count = files.len();
         until(&mut two, "the volume has come", |two| {
             one.step();
@@ -137,7 +137,7 @@ fn what_another_device_changed_is_shown_before_and_after() {
     let since = std::time::Instant::now();
     both.first("all has been the same for a while", |_| since.elapsed().as_secs() >= 1);
     let listen = both.house.stop();
-    both.both("the hub is gone", |window| session(window).standing() == engine::Standing::Offline);
+    both.both("the hub is gone", |window| session(window).sync_status() == engine::SyncStatus::Offline);
     assert!(both.one.query_by_label("Sync: Offline").is_some());
     // Nothing waits, and that is what is said.
     title(&mut both.one, "sync.status");
@@ -148,15 +148,15 @@ fn what_another_device_changed_is_shown_before_and_after() {
     type_text(&mut both.two, "Two. ");
     let note = both.one.state().note().expect("a note");
     let end = text(&both.one).expect("a text").len();
-    both.one.state_mut().wish(Command::Edit { note, at: end, delete: 0, insert: "\nOne.\n".to_owned() });
+    both.one.state_mut().send_command(Command::Edit { note, at: end, delete: 0, insert: "\nOne.\n".to_owned() });
     both.first("something waits", |window| {
         window.query_all_by_label_contains("notes: Saved here, not sent yet").next().is_some()
     });
     title(&mut both.one, "sync.log");
     both.first("the log says it", |window| window.query_all_by_label_contains("is not there").next().is_some());
     both.house.start(listen);
-    both.one.state_mut().wish(Command::RetrySync);
-    both.two.state_mut().wish(Command::RetrySync);
+    both.one.state_mut().send_command(Command::RetrySync);
+    both.two.state_mut().send_command(Command::RetrySync);
     let whole = |window: &mut Driven| text(window).is_some_and(|text| text.contains("Two. ") && text.contains("One."));
     both.both("both have all", whole);
     title(&mut both.one, "sync.merges");
@@ -188,7 +188,7 @@ fn a_picture_that_has_not_come_says_so_until_it_is_there() {
     let listen = both.house.stop();
     both.house.quota = 1_000_000;
     both.house.start(listen);
-    [&mut both.one, &mut both.two].into_iter().for_each(|window| window.state_mut().wish(Command::RetrySync));
+    [&mut both.one, &mut both.two].into_iter().for_each(|window| window.state_mut().send_command(Command::RetrySync));
     let picture: Vec<u8> = (0..2_000_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     std::fs::write(both.benches[0].notes().join("cat.png"), &picture).expect("written");
     let at = both.house.at.clone();
@@ -202,7 +202,7 @@ fn a_picture_that_has_not_come_says_so_until_it_is_there() {
     let listen = both.house.stop();
     both.house.quota = 0;
     both.house.start(listen);
-    [&mut both.one, &mut both.two].into_iter().for_each(|window| window.state_mut().wish(Command::RetrySync));
+    [&mut both.one, &mut both.two].into_iter().for_each(|window| window.state_mut().send_command(Command::RetrySync));
     let there = both.benches[1].notes().join("cat.png");
     both.until("it has come", |_, two| std::fs::read(&there).is_ok_and(|there| there == picture) && synced(two));
     both.show("Plan.md");
@@ -218,10 +218,10 @@ fn others_at_a_note_are_seen_until_they_go() {
     both.two.run();
     both.first("their caret is seen", |window| window.query_all_by_label(&here).count() == 2);
     let note = both.one.state().note().expect("a note");
-    let carets = |window: &Driven| session(window).sync().others(note).first().map(|one| one.carets.clone());
+    let carets = |window: &Driven| session(window).sync().peers_at(note).first().map(|one| one.carets.clone());
     assert_eq!(carets(&both.one), Some(vec![(13, 8)]));
     // What is written before it pushes it along, on either side.
-    both.one.state_mut().wish(Command::Edit { note, at: 0, delete: 0, insert: "x\n".to_owned() });
+    both.one.state_mut().send_command(Command::Edit { note, at: 0, delete: 0, insert: "x\n".to_owned() });
     both.one.run();
     both.until("the edit has come", |_, two| text(two).is_some_and(|text| text.starts_with("x\n")));
     both.first("their caret has moved", |window| carets(window) == Some(vec![(15, 10)]));
@@ -314,7 +314,7 @@ fn who_falls_silent_or_is_killed_is_gone_within_ten_seconds() {
         println!("{signal}: gone after {:.1} s", took.as_secs_f64());
         assert!(took < Duration::from_secs(10), "{signal}: {took:?}");
         let note = one.state().note().expect("a note");
-        assert!(session(&one).sync().others(note).is_empty(), "{signal}");
+        assert!(session(&one).sync().peers_at(note).is_empty(), "{signal}");
         if signal == "-STOP" {
             beside.signal("-CONT");
         }

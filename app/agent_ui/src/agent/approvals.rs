@@ -1,27 +1,27 @@
 //! What waits for the user's word, pinned above the field: what, why, with what, and the buttons that decide.
 
-use super::{key, prose, words};
+use super::{key, labels, markdown_view};
 use crate::panel_action::PanelAction;
-use agent::question;
+use agent::approval_text;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Sense, Stroke, Ui, vec2};
-use engine::{Command, Run};
+use engine::{AgentRun, Command};
 use serde_json::{Map, Value};
 use store::{Approval, Decision, DocId, Scope};
 use text::visible;
-use ui::controls::{clipped, named, text_button};
 use ui::icons;
 use ui::tokens::{self, CARD, Colours, space};
+use ui::widgets::{paint_clipped_text, set_accessible_name, text_button};
 
 /// No more of what is asked for stands there without scrolling.
-const HIGHEST: f32 = 160.0;
+const MAX_REQUEST_HEIGHT: f32 = 160.0;
 /// Arguments that are edited as what they are, and not as JSON.
-const PLAIN: [&str; 3] = ["command", "code", "content"];
+const PLAIN_TEXT_ARGUMENTS: [&str; 3] = ["command", "code", "content"];
 
 /// What was begun with a card.
 #[derive(Default)]
-pub(super) struct Cards {
+pub(super) struct ApprovalCards {
     /// The approval that is being changed before it is allowed: its text, and why that cannot be read.
     edit: Option<(String, String, Option<String>)>,
     /// What is answered to a question.
@@ -29,34 +29,34 @@ pub(super) struct Cards {
 }
 
 /// A decision of the user.
-fn decided(run: DocId, approval: &Approval, allowed: bool, scope: Scope, comment: Option<String>) -> Decided {
+fn decided(run: DocId, approval: &Approval, allowed: bool, scope: Scope, comment: Option<String>) -> ApprovalDecision {
     let decision = Decision { allowed, scope, by: "user".to_owned(), at: 0, arguments: None, comment };
-    Decided { run, approval: approval.id.clone(), decision }
+    ApprovalDecision { run, approval: approval.id.clone(), decision }
 }
 
-struct Decided {
+struct ApprovalDecision {
     run: DocId,
     approval: String,
     decision: Decision,
 }
 
-impl Decided {
+impl ApprovalDecision {
     fn command(self) -> PanelAction {
         PanelAction::Do(Command::Decide { run: self.run, approval: self.approval, decision: self.decision })
     }
 }
 
 /// The first of what waits is allowed once, or denied; a question cannot be answered so.
-pub fn decide_first<'a>(runs: impl Iterator<Item = &'a Run>, allowed: bool) -> Option<PanelAction> {
+pub fn decide_first<'a>(runs: impl Iterator<Item = &'a AgentRun>, allowed: bool) -> Option<PanelAction> {
     let mut waiting = runs.flat_map(|run| run.pending().map(move |approval| (run.id, approval)));
     let (run, approval) = waiting.find(|(_, approval)| !allowed || approval.tool != "ask_user")?;
     Some(decided(run, approval, allowed, Scope::Once, None).command())
 }
 
-impl Cards {
+impl ApprovalCards {
     /// Draws the card of the first that waits. `free`: the keys that decide are not needed by what is being written.
-    pub(super) fn show(&mut self, ui: &mut Ui, runs: &[&Run], free: bool, actions: &mut Vec<PanelAction>) {
-        let waiting: Vec<(&Run, &Approval)> =
+    pub(super) fn show(&mut self, ui: &mut Ui, runs: &[&AgentRun], free: bool, actions: &mut Vec<PanelAction>) {
+        let waiting: Vec<(&AgentRun, &Approval)> =
             runs.iter().flat_map(|run| run.pending().map(move |approval| (*run, approval))).collect();
         let Some((run, approval)) = waiting.first().copied() else {
             self.edit = None;
@@ -75,9 +75,9 @@ impl Cards {
             ui.spacing_mut().item_spacing = vec2(space::XS, space::XS);
             let count = waiting.len();
             let more = if count > 1 { format!("1 of {count}") } else { String::new() };
-            title(ui, &question::title(approval), &more);
-            let (reason, until) = (visible::line(&approval.reason), words::clock(approval.expires));
-            let reach = question::reach(approval);
+            title(ui, &approval_text::title(approval), &more);
+            let (reason, until) = (visible::line(&approval.reason), labels::time_label(approval.expires));
+            let reach = approval_text::lasting_scope(approval);
             let why = format!("{} {reach} Counts as denied at {until}.", sentence(&reason)).replace("  ", " ");
             line(ui, &why, &tokens::caption(), colours.muted);
             if approval.tool == "ask_user" {
@@ -87,8 +87,8 @@ impl Cards {
                 self.buttons(ui, run.id, approval, actions);
             }
         });
-        let label = format!("The agent waits: {}", question::title(approval));
-        named(&shown.response, Role::Group, &label);
+        let label = format!("The agent waits: {}", approval_text::title(approval));
+        set_accessible_name(&shown.response, Role::Group, &label);
         if free && approval.tool != "ask_user" && self.edit.is_none() {
             if key(ui, Key::Enter, Modifiers::COMMAND) {
                 actions.push(decided(run.id, approval, true, Scope::Once, None).command());
@@ -122,7 +122,7 @@ impl Cards {
     fn body(&mut self, ui: &mut Ui, approval: &Approval) {
         let colours = Colours::of(ui);
         if let Some((_, text, trouble)) = self.edit.as_mut().filter(|(id, ..)| *id == approval.id) {
-            egui::ScrollArea::vertical().id_salt("changed arguments").max_height(HIGHEST).show(ui, |ui| {
+            egui::ScrollArea::vertical().id_salt("changed arguments").max_height(MAX_REQUEST_HEIGHT).show(ui, |ui| {
                 let field = egui::TextEdit::multiline(text)
                     .font(egui::FontId::new(12.0, tokens::code().font.family))
                     .margin(egui::Margin::symmetric(8, 6))
@@ -140,14 +140,14 @@ impl Cards {
         }
         ui.add_space(space::XS);
         let width = ui.available_width();
-        let height = prose::height(ui, width, &text) + 2.0 * space::XS;
+        let height = markdown_view::height(ui, width, &text) + 2.0 * space::XS;
         let area = ui.available_rect_before_wrap();
-        let ground = egui::Rect::from_min_size(area.min, vec2(width, height.min(HIGHEST)));
+        let ground = egui::Rect::from_min_size(area.min, vec2(width, height.min(MAX_REQUEST_HEIGHT)));
         ui.painter().rect_filled(ground, tokens::CORNER, colours.sunken);
-        egui::ScrollArea::vertical().id_salt("arguments").max_height(HIGHEST).show(ui, |ui| {
+        egui::ScrollArea::vertical().id_salt("arguments").max_height(MAX_REQUEST_HEIGHT).show(ui, |ui| {
             let (rect, response) = ui.allocate_exact_size(vec2(width, height), Sense::hover());
-            prose::mono(ui, rect.min + vec2(0.0, space::XS), width, &text);
-            named(&response, Role::Label, &text);
+            markdown_view::paint_mono(ui, rect.min + vec2(0.0, space::XS), width, &text);
+            set_accessible_name(&response, Role::Label, &text);
         });
         ui.add_space(space::XS);
     }
@@ -164,7 +164,7 @@ impl Cards {
                 for (scope, words) in
                     [(Scope::Run, "This run"), (Scope::Project, "This project"), (Scope::Always, "Always")]
                 {
-                    let button = text_button(ui, words, false).on_hover_text(question::reach(approval));
+                    let button = text_button(ui, words, false).on_hover_text(approval_text::lasting_scope(approval));
                     if button.clicked() {
                         chosen = Some((true, scope));
                     }
@@ -196,7 +196,7 @@ impl Cards {
 
 /// All that would run or be sent: the arguments, and code that is not among them. None of it is cut.
 fn all_of(approval: &Approval) -> String {
-    let mut text = words::parameters(&approval.arguments);
+    let mut text = labels::parameters_text(&approval.arguments);
     for piece in &approval.code {
         let gap = if text.is_empty() { "" } else { "\n\n" };
         text.push_str(&format!("{gap}{}:\n{}", visible::line(&piece.title), visible::block(&piece.text)));
@@ -206,7 +206,7 @@ fn all_of(approval: &Approval) -> String {
 
 /// The argument that is edited as it is: a command, code, or what is written.
 fn plain(arguments: &Map<String, Value>) -> Option<(&'static str, &str)> {
-    PLAIN.iter().find_map(|key| Some((*key, arguments.get(*key)?.as_str()?)))
+    PLAIN_TEXT_ARGUMENTS.iter().find_map(|key| Some((*key, arguments.get(*key)?.as_str()?)))
 }
 
 fn editable(arguments: &Map<String, Value>) -> String {
@@ -250,15 +250,15 @@ fn title(ui: &mut Ui, text: &str, more: &str) {
         let mut job = egui::text::LayoutJob::default();
         job.wrap.max_width = room;
         let font = tokens::inter(tokens::Cut::SemiBold, 13.0);
-        job.append(text, 0.0, ui::controls::format(font, 20.0, colours.ink));
+        job.append(text, 0.0, ui::widgets::format(font, 20.0, colours.ink));
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         let (rect, response) = ui.allocate_exact_size(vec2(room, galley.size().y), Sense::hover());
         ui.painter().galley(rect.min, galley, colours.ink);
-        named(&response, Role::Heading, text);
+        set_accessible_name(&response, Role::Heading, text);
         if !more.is_empty() {
             let (rect, response) = ui.allocate_exact_size(vec2(48.0, 20.0), Sense::hover());
-            clipped(ui, rect.left_top() + vec2(0.0, 2.0), 48.0, more, &tokens::caption(), colours.warn);
-            named(&response, Role::Label, more);
+            paint_clipped_text(ui, rect.left_top() + vec2(0.0, 2.0), 48.0, more, &tokens::caption(), colours.warn);
+            set_accessible_name(&response, Role::Label, more);
         }
     });
 }
@@ -267,11 +267,11 @@ fn title(ui: &mut Ui, text: &str, more: &str) {
 fn line(ui: &mut Ui, text: &str, style: &tokens::Type, colour: egui::Color32) {
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
-    job.append(text, 0.0, ui::controls::format(style.font.clone(), style.line, colour));
+    job.append(text, 0.0, ui::widgets::format(style.font.clone(), style.line, colour));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y), Sense::hover());
     ui.painter().galley(rect.min, galley, colour);
-    named(&response, Role::Label, text);
+    set_accessible_name(&response, Role::Label, text);
 }
 
 #[cfg(test)]

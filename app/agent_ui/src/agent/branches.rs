@@ -1,29 +1,29 @@
 //! The branches of a session, as a page: what was asked, each with the beginning of its answer, set in where a branch
 //! begins. A click goes there; what another branch came to is brought over.
 
-use super::comparison::Comparison;
-use super::words;
+use super::comparison::BranchComparison;
+use super::labels;
 use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::Role as Part;
 use egui::{Align2, Id, Rect, Sense, Stroke, Ui, pos2, vec2};
-use engine::{Command, Conversation, Session};
+use engine::{AgentSession, Command, Session};
 use std::collections::BTreeSet;
 use store::{DocId, Message, MessageId, Role};
-use ui::controls::{clipped, ring, word_button};
+use ui::empty_state;
 use ui::icons;
-use ui::states;
 use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::widgets::{paint_clipped_text, paint_focus_ring, word_button};
 
-const LINE: f32 = 48.0;
+const BRANCH_ROW_HEIGHT: f32 = 48.0;
 /// How far a branch is set in, and how often at most.
-const INDENT: f32 = 20.0;
-const DEEPEST: usize = 12;
+const BRANCH_INDENT: f32 = 20.0;
+const MAX_BRANCH_INDENT_LEVELS: usize = 12;
 /// More messages than these are not walked through.
-const MOST: usize = 100_000;
+const MAX_BRANCH_MESSAGES: usize = 100_000;
 
 /// A question, and what it came to.
-struct Line {
+struct BranchRow {
     id: MessageId,
     depth: usize,
     text: String,
@@ -33,24 +33,24 @@ struct Line {
 }
 
 /// The page.
-pub struct Branches {
+pub struct BranchesPage {
     session: DocId,
     made: Option<(u64, Option<MessageId>)>,
-    lines: Vec<Line>,
+    lines: Vec<BranchRow>,
     /// The branch that is looked at beside another one.
-    compared: Option<Comparison>,
+    compared: Option<BranchComparison>,
 }
 
 fn first(text: &str) -> String {
     text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").chars().take(200).collect()
 }
 
-impl Branches {
-    pub fn new(session: DocId) -> Branches {
-        Branches { session, made: None, lines: Vec::new(), compared: None }
+impl BranchesPage {
+    pub fn new(session: DocId) -> BranchesPage {
+        BranchesPage { session, made: None, lines: Vec::new(), compared: None }
     }
 
-    fn make(&mut self, session: &Conversation) {
+    fn make(&mut self, session: &AgentSession) {
         let key = (session.revision, session.head());
         if self.made == Some(key) {
             return;
@@ -63,14 +63,14 @@ impl Branches {
         if tree.children(None).len() > 1 {
             left.iter_mut().for_each(|(_, depth)| *depth = 1);
         }
-        while let Some((id, depth)) = left.pop().filter(|_| seen.len() < MOST) {
+        while let Some((id, depth)) = left.pop().filter(|_| seen.len() < MAX_BRANCH_MESSAGES) {
             let Some(message) = tree.get(id).filter(|_| seen.insert(id)) else { continue };
             match message.role {
-                Role::User => self.lines.push(Line {
+                Role::User => self.lines.push(BranchRow {
                     id,
                     depth,
                     text: first(&message.content),
-                    about: words::clock(message.timestamp),
+                    about: labels::time_label(message.timestamp),
                     on: on.contains(&id),
                 }),
                 Role::Assistant => self.answered(message),
@@ -87,14 +87,14 @@ impl Branches {
     fn answered(&mut self, message: &Message) {
         let text = first(&message.content);
         if let Some(line) = self.lines.last_mut().filter(|_| !text.is_empty()) {
-            line.about = format!("{}  ·  {text}", words::clock(message.timestamp));
+            line.about = format!("{}  ·  {text}", labels::time_label(message.timestamp));
         }
     }
 
     /// Draws it.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         let Some(conversation) = session.agents().session(self.session) else {
-            states::sentence(ui, "Reading the session…", None, "");
+            empty_state::show_message(ui, "Reading the session…", None, "");
             return;
         };
         if let Some(compared) = &mut self.compared {
@@ -111,12 +111,13 @@ impl Branches {
         ui.spacing_mut().item_spacing.y = 0.0;
         egui::ScrollArea::vertical().id_salt("branches").auto_shrink(false).show_rows(
             ui,
-            LINE,
+            BRANCH_ROW_HEIGHT,
             self.lines.len(),
             |ui, rows| {
                 for line in self.lines.get(rows).unwrap_or_default() {
-                    let (row, _) = ui.allocate_exact_size(vec2(ui.available_width(), LINE), Sense::hover());
-                    let inset = INDENT * line.depth.min(DEEPEST) as f32;
+                    let (row, _) =
+                        ui.allocate_exact_size(vec2(ui.available_width(), BRANCH_ROW_HEIGHT), Sense::hover());
+                    let inset = BRANCH_INDENT * line.depth.min(MAX_BRANCH_INDENT_LEVELS) as f32;
                     let left = row.left() + margin + inset;
                     let rect =
                         Rect::from_min_max(pos2(left, row.top()), pos2(row.left() + margin + width, row.bottom()));
@@ -125,7 +126,7 @@ impl Branches {
             },
         );
         if let Some(other) = beside {
-            self.compared = Some(Comparison::new(other));
+            self.compared = Some(BranchComparison::new(other));
             ui.ctx().request_repaint();
         }
     }
@@ -135,8 +136,8 @@ impl Branches {
 fn one(
     ui: &mut Ui,
     rect: Rect,
-    line: &Line,
-    session: &Conversation,
+    line: &BranchRow,
+    session: &AgentSession,
     actions: &mut Vec<PanelAction>,
 ) -> Option<MessageId> {
     let colours = Colours::of(ui);
@@ -155,13 +156,13 @@ fn one(
     } else {
         ui.painter().circle(rail, 4.5, colours.paper, Stroke::new(1.5, colour));
     }
-    ring(ui, &response, CORNER);
+    paint_focus_ring(ui, &response, CORNER);
     let end = session.tree().newest_below(line.id);
     let room = rect.width() - 28.0 - if line.on { space::S } else { 192.0 };
     let cut = if line.on { tokens::Cut::SemiBold } else { tokens::Cut::Regular };
     let style = tokens::Type { font: tokens::inter(cut, 13.0), line: 20.0 };
-    clipped(ui, rect.left_top() + vec2(28.0, 3.0), room, &line.text, &style, colours.ink);
-    clipped(ui, rect.left_top() + vec2(28.0, 24.0), room, &line.about, &tokens::caption(), colours.muted);
+    paint_clipped_text(ui, rect.left_top() + vec2(28.0, 3.0), room, &line.text, &style, colours.ink);
+    paint_clipped_text(ui, rect.left_top() + vec2(28.0, 24.0), room, &line.about, &tokens::caption(), colours.muted);
     response.widget_info(|| egui::WidgetInfo::selected(Part::TreeItem, true, line.on, &line.text));
     if response.clicked() {
         let to = if line.on { line.id } else { end };
@@ -188,7 +189,7 @@ fn one(
 }
 
 /// The last message on the branch that is looked at before the next question.
-fn answer_to(session: &Conversation, question: MessageId) -> MessageId {
+fn answer_to(session: &AgentSession, question: MessageId) -> MessageId {
     let branch = session.branch();
     let own = branch.iter().skip_while(|message| message.id != question).skip(1);
     own.take_while(|message| message.role != Role::User).last().map_or(question, |message| message.id)

@@ -1,19 +1,19 @@
 //! What a run changed, as a page: each file with its hunks; a hunk is taken back or brought again, or all of it.
 
-use super::{prose, words};
+use super::{labels, markdown_view};
 use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
-use engine::{Command, Run, Session};
+use engine::{AgentRun, Command, Session};
 use store::{Change, ChangeKind, DocId};
-use ui::controls::{clipped, named, text_button, word_button};
+use ui::empty_state;
 use ui::icons;
-use ui::states;
 use ui::tokens::{self, CARD, Colours, size, space};
+use ui::widgets::{paint_clipped_text, set_accessible_name, text_button, word_button};
 
 /// A part of a change, as it is drawn.
-struct Piece {
+struct ChangeHunk {
     number: u64,
     part: usize,
     text: String,
@@ -22,22 +22,22 @@ struct Piece {
 }
 
 /// A file, and what was changed in it.
-struct File {
+struct ChangedFileView {
     title: String,
     about: String,
     file: Option<DocId>,
-    pieces: Vec<Piece>,
+    pieces: Vec<ChangeHunk>,
 }
 
 /// The page.
-pub struct Changes {
+pub struct ChangesPage {
     run: DocId,
     made: Option<(u64, u32)>,
-    files: Vec<File>,
+    files: Vec<ChangedFileView>,
 }
 
 /// A line in the panel that leads to the page.
-pub(super) fn line(ui: &mut Ui, run: &Run, actions: &mut Vec<PanelAction>) {
+pub(super) fn show_changes_link(ui: &mut Ui, run: &AgentRun, actions: &mut Vec<PanelAction>) {
     if run.changes.is_empty() {
         return;
     }
@@ -53,14 +53,14 @@ pub(super) fn line(ui: &mut Ui, run: &Run, actions: &mut Vec<PanelAction>) {
 }
 
 /// What a change did, in a word, and each of its parts as a diff.
-fn told(change: &Change) -> (&'static str, Vec<String>) {
+fn describe_change(change: &Change) -> (&'static str, Vec<String>) {
     match &change.what {
-        ChangeKind::Created { text } => ("made", vec![words::diff("all of it", "", text)]),
+        ChangeKind::Created { text } => ("made", vec![labels::diff_text("all of it", "", text)]),
         ChangeKind::Edited { hunks } => {
             let hunk = |hunk: &store::Hunk| {
                 let before = hunk.before.lines().last().unwrap_or("").trim();
                 let place = if before.is_empty() { "at the start".to_owned() } else { format!("after “{before}”") };
-                words::diff(&place, &hunk.removed, &hunk.inserted)
+                labels::diff_text(&place, &hunk.removed, &hunk.inserted)
             };
             ("changed", hunks.iter().map(hunk).collect())
         }
@@ -76,24 +76,24 @@ fn told(change: &Change) -> (&'static str, Vec<String>) {
     }
 }
 
-impl Changes {
-    pub fn new(run: DocId) -> Changes {
-        Changes { run, made: None, files: Vec::new() }
+impl ChangesPage {
+    pub fn new(run: DocId) -> ChangesPage {
+        ChangesPage { run, made: None, files: Vec::new() }
     }
 
-    fn make(&mut self, ui: &Ui, run: &Run, width: f32) {
+    fn make(&mut self, ui: &Ui, run: &AgentRun, width: f32) {
         let key = (run.revision, width.to_bits());
         if self.made == Some(key) {
             return;
         }
         self.files.clear();
         for change in &run.changes {
-            let (about, texts) = told(change);
+            let (about, texts) = describe_change(change);
             let pieces = texts.into_iter().enumerate().map(|(part, text)| {
-                let height = prose::height(ui, width, &text) + 2.0 * space::XS;
-                Piece { number: change.number, part, text, undone: change.undone.contains(&part), height }
+                let height = markdown_view::height(ui, width, &text) + 2.0 * space::XS;
+                ChangeHunk { number: change.number, part, text, undone: change.undone.contains(&part), height }
             });
-            let about = format!("{about} at {}", words::clock(change.at));
+            let about = format!("{about} at {}", labels::time_label(change.at));
             match self.files.iter_mut().find(|file| file.title == change.path) {
                 Some(file) => {
                     file.about = about;
@@ -101,7 +101,7 @@ impl Changes {
                 }
                 None => {
                     let (title, pieces) = (change.path.clone(), pieces.collect());
-                    self.files.push(File { title, about, file: change.file, pieces });
+                    self.files.push(ChangedFileView { title, about, file: change.file, pieces });
                 }
             }
         }
@@ -111,11 +111,11 @@ impl Changes {
     /// Draws it.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         let Some(run) = session.agents().run(self.run) else {
-            states::sentence(ui, "Reading the run…", None, "");
+            empty_state::show_message(ui, "Reading the run…", None, "");
             return;
         };
         if run.changes.is_empty() {
-            states::sentence(ui, "This run has changed nothing.", None, "");
+            empty_state::show_message(ui, "This run has changed nothing.", None, "");
             return;
         }
         let width = size::COLUMN.min(ui.available_width() - 2.0 * space::XL);
@@ -137,7 +137,7 @@ impl Changes {
             if super::works(run) {
                 let (rect, response) = ui.allocate_exact_size(vec2(260.0, size::HIT), Sense::hover());
                 let words = "The run is at work: stop it first";
-                clipped(
+                paint_clipped_text(
                     ui,
                     rect.left_center() - vec2(0.0, 8.0),
                     260.0,
@@ -145,14 +145,17 @@ impl Changes {
                     &tokens::caption(),
                     Colours::of(ui).muted,
                 );
-                named(&response, Role::Label, words);
+                set_accessible_name(&response, Role::Label, words);
             }
         });
         ui.add_space(space::S);
         let colours = Colours::of(ui);
         egui::ScrollArea::vertical().id_salt("changes").auto_shrink(false).show_viewport(ui, |ui, viewport| {
-            let heights =
-                |file: &File| HEAD + file.pieces.iter().map(|piece| piece.height + FOOT).sum::<f32>() + space::XL;
+            let heights = |file: &ChangedFileView| {
+                FILE_HEADER_HEIGHT
+                    + file.pieces.iter().map(|piece| piece.height + FILE_FOOTER_HEIGHT).sum::<f32>()
+                    + space::XL
+            };
             ui.set_height(self.files.iter().map(heights).sum::<f32>() + space::XL);
             let page = ui.max_rect();
             let (left, mut y) = (page.left() + margin, page.top());
@@ -160,23 +163,23 @@ impl Changes {
                 top + height >= page.top() + viewport.top() && top <= page.top() + viewport.bottom()
             };
             for file in &self.files {
-                let head = Rect::from_min_size(pos2(left, y), vec2(width, HEAD));
-                if near(y, HEAD) {
+                let head = Rect::from_min_size(pos2(left, y), vec2(width, FILE_HEADER_HEIGHT));
+                if near(y, FILE_HEADER_HEIGHT) {
                     title(ui, head, file, actions);
                 }
-                y += HEAD;
+                y += FILE_HEADER_HEIGHT;
                 for piece in &file.pieces {
-                    if near(y, piece.height + FOOT) {
+                    if near(y, piece.height + FILE_FOOTER_HEIGHT) {
                         let rect = Rect::from_min_size(pos2(left, y), vec2(width, piece.height));
                         let ground = if piece.undone { colours.paper } else { colours.sunken };
                         ui.painter().rect(rect, CARD, ground, Stroke::new(1.0, colours.line), egui::StrokeKind::Inside);
-                        prose::mono(ui, rect.min + vec2(0.0, space::XS), width, &piece.text);
+                        markdown_view::paint_mono(ui, rect.min + vec2(0.0, space::XS), width, &piece.text);
                         let id = Id::unique(("hunk", piece.number, piece.part));
-                        named(&ui.interact(rect, id, Sense::hover()), Role::Label, &piece.text);
+                        set_accessible_name(&ui.interact(rect, id, Sense::hover()), Role::Label, &piece.text);
                         let foot = Rect::from_min_size(pos2(left, rect.bottom()), vec2(width, size::HIT));
                         buttons(ui, foot, file, piece, &revert, actions);
                     }
-                    y += piece.height + FOOT;
+                    y += piece.height + FILE_FOOTER_HEIGHT;
                 }
                 y += space::XL;
             }
@@ -184,10 +187,10 @@ impl Changes {
     }
 }
 
-const HEAD: f32 = 36.0;
-const FOOT: f32 = 36.0;
+const FILE_HEADER_HEIGHT: f32 = 36.0;
+const FILE_FOOTER_HEIGHT: f32 = 36.0;
 
-fn title(ui: &mut Ui, rect: Rect, file: &File, actions: &mut Vec<PanelAction>) {
+fn title(ui: &mut Ui, rect: Rect, file: &ChangedFileView, actions: &mut Vec<PanelAction>) {
     let colours = Colours::of(ui);
     let id = Id::unique(("changed file", &file.title));
     let response = ui.interact(rect, id, if file.file.is_some() { Sense::click() } else { Sense::hover() });
@@ -196,10 +199,10 @@ fn title(ui: &mut Ui, rect: Rect, file: &File, actions: &mut Vec<PanelAction>) {
     let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 15.0), line: 24.0 };
     let room = rect.width() - 180.0;
     let ink = if response.hovered() && file.file.is_some() { colours.accent } else { colours.ink };
-    clipped(ui, rect.left_center() + vec2(24.0, -12.0), room, &file.title, &style, ink);
+    paint_clipped_text(ui, rect.left_center() + vec2(24.0, -12.0), room, &file.title, &style, ink);
     ui.painter().text(rect.right_center(), Align2::RIGHT_CENTER, &file.about, tokens::caption().font, colours.muted);
-    ui::controls::ring(ui, &response, tokens::CORNER);
-    named(&response, Role::Heading, &format!("{}: {}", file.title, file.about));
+    ui::widgets::paint_focus_ring(ui, &response, tokens::CORNER);
+    set_accessible_name(&response, Role::Heading, &format!("{}: {}", file.title, file.about));
     if response.clicked() {
         actions.extend(file.file.map(PanelAction::Open));
     }
@@ -209,8 +212,8 @@ fn title(ui: &mut Ui, rect: Rect, file: &File, actions: &mut Vec<PanelAction>) {
 fn buttons(
     ui: &mut Ui,
     foot: Rect,
-    file: &File,
-    piece: &Piece,
+    file: &ChangedFileView,
+    piece: &ChangeHunk,
     revert: &dyn Fn(Option<(u64, Option<usize>)>, bool) -> PanelAction,
     actions: &mut Vec<PanelAction>,
 ) {
@@ -229,5 +232,5 @@ fn buttons(
     }
     let (icon, colour) = if piece.undone { (icons::UNDO, colours.muted) } else { (icons::CHECK, colours.ok) };
     ui.painter().text(foot.left_center() + vec2(8.0, 0.0), Align2::CENTER_CENTER, icon, tokens::icon(13.0), colour);
-    clipped(ui, foot.left_center() + vec2(22.0, -8.0), 200.0, says, &tokens::caption(), colours.muted);
+    paint_clipped_text(ui, foot.left_center() + vec2(22.0, -8.0), 200.0, says, &tokens::caption(), colours.muted);
 }

@@ -4,17 +4,17 @@ use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::Role as Part;
 use egui::{Sense, Ui, vec2};
-use engine::{Command, Conversation};
+use engine::{AgentSession, Command};
 use store::{Message, MessageId, Role};
-use ui::controls::{named, text_button};
 use ui::tokens::{self, Colours, size, space};
+use ui::widgets::{set_accessible_name, text_button};
 
 /// So much of each branch is shown: messages, and letters of each.
-const MESSAGES: usize = 100;
-const LETTERS: usize = 2_000;
+const MAX_COMPARED_MESSAGES: usize = 100;
+const MAX_COMPARED_MESSAGE_CHARS: usize = 2_000;
 
 /// Two branches.
-pub(super) struct Comparison {
+pub(super) struct BranchComparison {
     other: MessageId,
     made: Option<(u64, Option<MessageId>)>,
     /// Of each side: who says what.
@@ -22,7 +22,7 @@ pub(super) struct Comparison {
 }
 
 /// What a branch says behind a message.
-fn said(session: &Conversation, end: MessageId, fork: Option<MessageId>) -> Vec<(&'static str, String)> {
+fn said(session: &AgentSession, end: MessageId, fork: Option<MessageId>) -> Vec<(&'static str, String)> {
     let branch = session.tree().branch(end);
     let from = branch.iter().position(|message| Some(message.id) == fork).map_or(0, |at| at + 1);
     let words = |message: &&Message| {
@@ -32,22 +32,22 @@ fn said(session: &Conversation, end: MessageId, fork: Option<MessageId>) -> Vec<
             Role::Tool => "Tool",
             Role::System => "System",
         };
-        let mut text: String = message.content.trim().chars().take(LETTERS).collect();
+        let mut text: String = message.content.trim().chars().take(MAX_COMPARED_MESSAGE_CHARS).collect();
         for call in &message.tool_calls {
-            text.push_str(&format!("\n› {} {}", call.name, super::words::subject(&call.arguments)));
+            text.push_str(&format!("\n› {} {}", call.name, super::labels::call_summary(&call.arguments)));
         }
         (who, text.trim().to_owned())
     };
     let all = branch[from..].iter().map(words).filter(|(_, text)| !text.is_empty());
-    all.take(MESSAGES).collect()
+    all.take(MAX_COMPARED_MESSAGES).collect()
 }
 
-impl Comparison {
-    pub(super) fn new(other: MessageId) -> Comparison {
-        Comparison { other, made: None, sides: Default::default() }
+impl BranchComparison {
+    pub(super) fn new(other: MessageId) -> BranchComparison {
+        BranchComparison { other, made: None, sides: Default::default() }
     }
 
-    fn make(&mut self, session: &Conversation) {
+    fn make(&mut self, session: &AgentSession) {
         let key = (session.revision, session.head());
         if self.made == Some(key) {
             return;
@@ -59,7 +59,7 @@ impl Comparison {
     }
 
     /// Draws it; whether it shall be closed.
-    pub(super) fn show(&mut self, ui: &mut Ui, session: &Conversation, actions: &mut Vec<PanelAction>) -> bool {
+    pub(super) fn show(&mut self, ui: &mut Ui, session: &AgentSession, actions: &mut Vec<PanelAction>) -> bool {
         self.make(session);
         let mut closed = false;
         egui::Frame::NONE.inner_margin(egui::Margin::same(16)).show(ui, |ui| {
@@ -101,9 +101,9 @@ impl Comparison {
 fn line(ui: &mut Ui, text: &str, style: &tokens::Type, colour: egui::Color32, role: Part) {
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
-    job.append(text, 0.0, ui::controls::format(style.font.clone(), style.line, colour));
+    job.append(text, 0.0, ui::widgets::format(style.font.clone(), style.line, colour));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y), Sense::hover());
     ui.painter().galley(rect.min, galley, colour);
-    named(&response, role, text);
+    set_accessible_name(&response, role, text);
 }

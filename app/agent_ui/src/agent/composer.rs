@@ -7,28 +7,28 @@ use egui::accesskit::Role;
 use egui::{Id, Key, Modifiers, Sense, Ui, vec2};
 use engine::Session;
 use store::{DocId, FileKind, MessageId};
-use ui::controls::{clipped, icon_button, named, ring};
-use ui::fuzzy::Hay;
+use ui::fuzzy::FuzzyCandidate;
 use ui::icons;
 use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// So many names are offered.
-const OFFERED: usize = 6;
+const MAX_NAME_SUGGESTIONS: usize = 6;
 /// So many notes are looked at while a name is typed.
-const LOOKED_AT: usize = 20_000;
+const MAX_SCANNED_NOTES: usize = 20_000;
 
 /// A message that is sent again in other words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Again {
+pub struct MessageResend {
     /// The message that the new one follows; `None`: it begins a session.
     pub parent: Option<MessageId>,
 }
 
 /// The field and what is around it.
 #[derive(Default)]
-pub struct Composer {
+pub struct MessageComposer {
     pub text: String,
-    pub again: Option<Again>,
+    pub again: Option<MessageResend>,
     /// It shall have the keyboard.
     pub focus: bool,
     /// The caret shall go to the end.
@@ -44,14 +44,14 @@ pub struct Composer {
 }
 
 /// Tells what was asked before, oldest first.
-pub(super) type Before<'a> = &'a dyn Fn() -> Vec<String>;
+pub(super) type PromptHistory<'a> = &'a dyn Fn() -> Vec<String>;
 
 /// The volume in which the agent works, and who can be called there: their names, with a number that changes with them.
-pub(super) type Around<'a> = (Option<DocId>, (u64, &'a [String]));
+pub(super) type ComposerContext<'a> = (Option<DocId>, (u64, &'a [String]));
 
 /// What the composer asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum ComposerAction {
     Send,
     Stop,
 }
@@ -66,16 +66,16 @@ fn mention(name: &str) -> String {
     if name.contains(char::is_whitespace) { format!("@\"{name}\" ") } else { format!("@{name} ") }
 }
 
-impl Composer {
+impl MessageComposer {
     /// Draws it.
     pub(super) fn show(
         &mut self,
         ui: &mut Ui,
         session: &Session,
-        around: Around<'_>,
-        before: Before<'_>,
+        around: ComposerContext<'_>,
+        before: PromptHistory<'_>,
         busy: bool,
-    ) -> Option<Wish> {
+    ) -> Option<ComposerAction> {
         let mut wish = None;
         if std::mem::take(&mut self.end) {
             self.caret = self.text.chars().count();
@@ -93,8 +93,8 @@ impl Composer {
                 let (rect, response) = ui
                     .allocate_exact_size(vec2(ui.available_width() - size::HIT - space::S, size::HIT), Sense::hover());
                 let words = "In other words: this becomes another branch";
-                named(&response, Role::Label, words);
-                clipped(
+                set_accessible_name(&response, Role::Label, words);
+                paint_clipped_text(
                     ui,
                     rect.left_center() - vec2(0.0, 8.0),
                     rect.width(),
@@ -142,21 +142,28 @@ impl Composer {
             let room = ui.available_width() - 72.0;
             let (rect, _) = ui.allocate_exact_size(vec2(room.max(0.0), size::HIT), Sense::hover());
             let keys = "Enter sends, Shift+Enter begins a line";
-            clipped(ui, rect.left_center() - vec2(0.0, 8.0), rect.width(), keys, &tokens::caption(), colours.muted);
+            paint_clipped_text(
+                ui,
+                rect.left_center() - vec2(0.0, 8.0),
+                rect.width(),
+                keys,
+                &tokens::caption(),
+                colours.muted,
+            );
             ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
                 ui.spacing_mut().item_spacing.x = space::XS;
                 if busy && icon_button(ui, icons::STOP, "Stop the agent", None).clicked() {
-                    wish = Some(Wish::Stop);
+                    wish = Some(ComposerAction::Stop);
                 }
                 if send(ui, !self.text.trim().is_empty()) {
-                    wish = Some(Wish::Send);
+                    wish = Some(ComposerAction::Send);
                 }
             });
         });
-        wish.filter(|wish| *wish == Wish::Stop || !self.text.trim().is_empty())
+        wish.filter(|wish| *wish == ComposerAction::Stop || !self.text.trim().is_empty())
     }
 
-    fn keys(&mut self, ui: &Ui, before: Before<'_>) -> Option<Wish> {
+    fn keys(&mut self, ui: &Ui, before: PromptHistory<'_>) -> Option<ComposerAction> {
         let open = !self.offers.is_empty();
         if open {
             let count = self.offers.len();
@@ -172,7 +179,7 @@ impl Composer {
             return None;
         }
         if key(ui, Key::Enter, Modifiers::NONE) {
-            return Some(Wish::Send);
+            return Some(ComposerAction::Send);
         }
         let steps = match &self.back {
             Some(_) => true,
@@ -210,12 +217,12 @@ impl Composer {
     }
 
     /// Whether a name is being typed.
-    pub(super) fn names_somebody(&self) -> bool {
+    pub(super) fn is_naming_agent(&self) -> bool {
         self.name().is_some()
     }
 
     /// Finds the names that fit what is typed.
-    fn offer(&mut self, session: &Session, (volume, (revision, callable)): Around<'_>) {
+    fn offer(&mut self, session: &Session, (volume, (revision, callable)): ComposerContext<'_>) {
         let Some((at, typed)) = self.name() else {
             self.offers.clear();
             self.offered_for = None;
@@ -228,17 +235,21 @@ impl Composer {
         let query: Vec<char> = typed.chars().flat_map(char::to_lowercase).collect();
         let mut found: Vec<(i32, String)> = Vec::new();
         let mut look = |name: &str, more: i32| {
-            if let Some(hit) = Hay::new(name).find(&query) {
+            if let Some(hit) = FuzzyCandidate::new(name).match_query(&query) {
                 found.push((hit.score + more, name.to_owned()));
             }
         };
         callable.iter().for_each(|name| look(name, 2));
         let files = volume.and_then(|volume| session.volume(volume)).into_iter().flat_map(|volume| volume.files.iter());
-        files.filter(|(_, row)| row.kind == FileKind::Note).take(LOOKED_AT).for_each(|(path, _)| look(path, 0));
+        files.filter(|(_, row)| row.kind == FileKind::Note).take(MAX_SCANNED_NOTES).for_each(|(path, _)| look(path, 0));
         found.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
         // What is already written whole needs no offer.
         let whole = found.first().is_some_and(|(_, name)| *name == typed);
-        self.offers = if whole { Vec::new() } else { found.into_iter().take(OFFERED).map(|(_, name)| name).collect() };
+        self.offers = if whole {
+            Vec::new()
+        } else {
+            found.into_iter().take(MAX_NAME_SUGGESTIONS).map(|(_, name)| name).collect()
+        };
         (self.offered_for, self.chosen) = (Some(asked), 0);
     }
 
@@ -253,7 +264,7 @@ impl Composer {
             } else if response.hovered() {
                 ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
             }
-            clipped(
+            paint_clipped_text(
                 ui,
                 rect.left_center() + vec2(space::S, -10.0),
                 rect.width() - space::L,
@@ -261,7 +272,7 @@ impl Composer {
                 &tokens::small(),
                 colours.ink,
             );
-            ring(ui, &response, CORNER);
+            paint_focus_ring(ui, &response, CORNER);
             response.widget_info(|| egui::WidgetInfo::selected(Role::ListBoxOption, true, at == self.chosen, name));
             if response.clicked() {
                 clicked = Some(at);
@@ -285,7 +296,7 @@ impl Composer {
     }
 
     /// An agent is called by its name: what was written is for it.
-    pub fn call(&mut self, name: &str) {
+    pub fn mention_agent(&mut self, name: &str) {
         let name = mention(name);
         if !self.text.starts_with(&name) {
             self.text.insert_str(0, &name);
@@ -294,7 +305,7 @@ impl Composer {
     }
 
     /// What was written, which is taken out.
-    pub fn sent(&mut self) -> (String, Option<Again>) {
+    pub fn take_message(&mut self) -> (String, Option<MessageResend>) {
         self.back = None;
         self.caret = 0;
         (std::mem::take(&mut self.text), self.again.take())
@@ -312,6 +323,6 @@ fn send(ui: &mut Ui, can: bool) -> bool {
         let stroke = egui::Stroke::new(size::RING, colours.accent);
         ui.painter().rect_stroke(rect.expand(2.0), CORNER, stroke, egui::StrokeKind::Inside);
     }
-    named(&response, Role::Button, "Send");
+    set_accessible_name(&response, Role::Button, "Send");
     response.on_hover_text("Send   Enter").clicked() && can
 }

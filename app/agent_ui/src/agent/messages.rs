@@ -1,34 +1,34 @@
 //! The branch of a session that is looked at: messages as Markdown, tool calls as quiet lines that unfold. Only what is
 //! in sight is drawn; how high the rest is was measured before, or is guessed.
 
-use super::prose::{self, Prose, Setting};
-use super::{composer, phases, words};
+use super::markdown_view::{self, MarkdownLayoutCache, MarkdownView};
+use super::{composer, labels, phases};
 use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::Role as Part;
 use egui::{Align2, Id, Pos2, Rect, Sense, Ui, pos2, vec2};
-use engine::{Agents, CallPhase, Command, Conversation, Run};
+use engine::{AgentRun, AgentSession, CallPhase, Command, RunsState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use store::{DocId, Message, MessageId, Role, StepKind, ToolCall};
-use ui::controls::{clipped, named, ring};
 use ui::icons;
 use ui::tokens::{self, CARD, CORNER, Colours, size, space};
+use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// A frame may spend this much on measuring what nobody looked at yet.
-const BUDGET: Duration = Duration::from_millis(4);
+const MESSAGE_MEASURE_BUDGET: Duration = Duration::from_millis(4);
 /// What surrounds a message on its card.
-const PAD: f32 = space::M;
+const MESSAGE_PADDING: f32 = space::M;
 
 /// What is seen of a message.
-enum What {
+enum MessageContent {
     User {
-        text: Prose,
+        text: MarkdownView,
         siblings: Vec<MessageId>,
         parent: Option<MessageId>,
     },
     Words {
-        text: Prose,
+        text: MarkdownView,
     },
     Call {
         call: ToolCall,
@@ -45,37 +45,37 @@ enum What {
     },
 }
 
-struct Item {
+struct MessageRow {
     id: MessageId,
-    what: What,
+    what: MessageContent,
     height: Option<f32>,
 }
 
 /// What a click on a message asks for.
-pub(super) enum Wish {
+pub(super) enum MessageAction {
     Again { text: String, parent: Option<MessageId> },
     Fork(MessageId),
 }
 
 /// The branch as it was cut into items last.
 #[derive(Default)]
-pub(super) struct Messages {
+pub(super) struct MessageList {
     /// Of which session it was, at which revision, with which end, and how many of its runs were known.
     made: Option<(DocId, u64, Option<MessageId>, usize)>,
-    items: Vec<Item>,
-    setting: Setting,
+    items: Vec<MessageRow>,
+    setting: MarkdownLayoutCache,
     /// For which width and which setting the heights hold.
     measured: (f32, u64),
     /// Calls and asides that are unfolded.
     open: BTreeSet<(MessageId, String)>,
     /// The answer on its way, and its text as it was cut last.
-    live: Option<(u64, usize, Prose)>,
+    live: Option<(u64, usize, MarkdownView)>,
     offset: f32,
     at_end: bool,
 }
 
-impl Messages {
-    fn sync(&mut self, agents: &Agents, session: &Conversation) {
+impl MessageList {
+    fn sync(&mut self, agents: &RunsState, session: &AgentSession) {
         let known = agents.open_runs().filter(|run| run.about.session == session.id).count();
         let key = (session.id, session.revision, session.head(), known);
         if self.made == Some(key) {
@@ -86,12 +86,12 @@ impl Messages {
         let branch = session.branch();
         // Messages never change: what was cut and measured is taken over where the branches agree.
         let mut kept = old.into_iter().peekable();
-        self.items = items(session, &branch, &phases::beginnings(agents, &branch));
+        self.items = items(session, &branch, &phases::phase_starts(agents, &branch));
         for item in &mut self.items {
             let kind = std::mem::discriminant(&item.what);
-            let alike = |before: &Item| before.id == item.id && std::mem::discriminant(&before.what) == kind;
+            let alike = |before: &MessageRow| before.id == item.id && std::mem::discriminant(&before.what) == kind;
             let Some(before) = kept.next_if(alike).filter(|_| same) else { break };
-            let answered = matches!(&item.what, What::Call { result, .. } if result.is_some());
+            let answered = matches!(&item.what, MessageContent::Call { result, .. } if result.is_some());
             item.height = before.height.filter(|_| !answered);
         }
         if !same {
@@ -104,14 +104,14 @@ impl Messages {
     pub(super) fn show(
         &mut self,
         ui: &mut Ui,
-        agents: &Agents,
-        session: &Conversation,
-        run: Option<&Run>,
+        agents: &RunsState,
+        session: &AgentSession,
+        run: Option<&AgentRun>,
         actions: &mut Vec<PanelAction>,
-    ) -> Option<Wish> {
+    ) -> Option<MessageAction> {
         self.sync(agents, session);
         let width = (ui.available_width() - 2.0 * space::L).max(120.0);
-        self.setting.begin(ui, width);
+        self.setting.begin_frame(ui, width);
         if self.measured != (width, self.setting.anew) {
             self.measured = (width, self.setting.anew);
             self.items.iter_mut().for_each(|item| item.height = None);
@@ -152,7 +152,7 @@ impl Messages {
 
     /// Finds out how high items are, from the end, for as long as a frame may take. Gives by how much what is above the
     /// view has grown.
-    fn measure(&mut self, ui: &Ui, agents: &Agents, session: &Conversation, width: f32) -> f32 {
+    fn measure(&mut self, ui: &Ui, agents: &RunsState, session: &AgentSession, width: f32) -> f32 {
         if self.items.iter().all(|item| item.height.is_some()) {
             return 0.0;
         }
@@ -168,7 +168,7 @@ impl Messages {
             if self.items[at].height.is_some() {
                 continue;
             }
-            if begun.elapsed() > BUDGET {
+            if begun.elapsed() > MESSAGE_MEASURE_BUDGET {
                 ui.ctx().request_repaint();
                 break;
             }
@@ -182,19 +182,21 @@ impl Messages {
         grown
     }
 
-    fn height(&mut self, ui: &Ui, at: usize, agents: &Agents, session: &Conversation, width: f32) -> f32 {
-        let Messages { items, setting, open, .. } = self;
+    fn height(&mut self, ui: &Ui, at: usize, agents: &RunsState, session: &AgentSession, width: f32) -> f32 {
+        let MessageList { items, setting, open, .. } = self;
         let item = &items[at];
         match &item.what {
-            What::User { text, .. } => setting.height(ui, text, width - 2.0 * PAD) + 2.0 * PAD + size::HIT + space::S,
-            What::Words { text } => setting.height(ui, text, width) + size::HIT,
-            What::Phase { .. } => size::HIT + space::S,
-            What::Call { call, result, run } => {
+            MessageContent::User { text, .. } => {
+                setting.height(ui, text, width - 2.0 * MESSAGE_PADDING) + 2.0 * MESSAGE_PADDING + size::HIT + space::S
+            }
+            MessageContent::Words { text } => setting.height(ui, text, width) + size::HIT,
+            MessageContent::Phase { .. } => size::HIT + space::S,
+            MessageContent::Call { call, result, run } => {
                 let open = open.contains(&(item.id, call.id.clone()));
                 size::HIT
                     + if open { details(ui, agents, session, call, *result, *run, width).1 + space::S } else { 0.0 }
             }
-            What::Aside { .. } => {
+            MessageContent::Aside { .. } => {
                 let open = open.contains(&(item.id, String::new()));
                 let text = session.tree().get(item.id).map_or("", |message| message.content.as_str());
                 size::HIT + if open { height_of(ui, text, width) + space::S } else { 0.0 }
@@ -207,11 +209,11 @@ impl Messages {
         ui: &mut Ui,
         at: usize,
         rect: Rect,
-        agents: &Agents,
-        session: &Conversation,
+        agents: &RunsState,
+        session: &AgentSession,
         actions: &mut Vec<PanelAction>,
-    ) -> Option<Wish> {
-        let Messages { items, setting, open, .. } = self;
+    ) -> Option<MessageAction> {
+        let MessageList { items, setting, open, .. } = self;
         let item = items.get_mut(at)?;
         let message = session.tree().get(item.id)?;
         let colours = Colours::of(ui);
@@ -219,24 +221,24 @@ impl Messages {
         let mut toggled = None;
         let mut wish = None;
         match &item.what {
-            What::User { text, siblings, parent } => {
+            MessageContent::User { text, siblings, parent } => {
                 let card = rect.with_max_y(rect.bottom() - size::HIT - space::S);
                 ui.painter().rect_filled(card, CARD, colours.accent_ground);
-                let origin = card.min + vec2(PAD, PAD);
+                let origin = card.min + vec2(MESSAGE_PADDING, MESSAGE_PADDING);
                 // A guess may be lower than the text is.
-                let link = setting.paint(ui, text, origin, rect.width() - 2.0 * PAD, id);
+                let link = setting.paint(ui, text, origin, rect.width() - 2.0 * MESSAGE_PADDING, id);
                 actions.extend(link.map(PanelAction::Follow));
                 let foot =
                     Rect::from_min_max(pos2(rect.left(), card.bottom()), pos2(rect.right(), card.bottom() + size::HIT));
                 wish = user_foot(ui, foot, message, siblings, *parent, session, id, actions);
             }
-            What::Words { text } => {
+            MessageContent::Words { text } => {
                 let link = setting.paint(ui, text, rect.min, rect.width(), id);
                 actions.extend(link.map(PanelAction::Follow));
                 let foot = rect.with_min_y(rect.bottom() - size::HIT);
                 wish = answer_foot(ui, foot, message, session, id, actions);
             }
-            What::Call { call, result, run } => {
+            MessageContent::Call { call, result, run } => {
                 let key = (item.id, call.id.clone());
                 let is_open = open.contains(&key);
                 let line = rect.with_max_y(rect.top() + size::HIT);
@@ -248,8 +250,8 @@ impl Messages {
                     unfolded(ui, pos2(rect.left(), line.bottom()), rect.width(), &text, id.with((&call.id, "text")));
                 }
             }
-            What::Phase { title } => phase_line(ui, rect, title, id),
-            What::Aside { title } => {
+            MessageContent::Phase { title } => phase_line(ui, rect, title, id),
+            MessageContent::Aside { title } => {
                 let key = (item.id, String::new());
                 let is_open = open.contains(&key);
                 let line = rect.with_max_y(rect.top() + size::HIT);
@@ -272,7 +274,7 @@ impl Messages {
     }
 
     /// How high what is on its way is.
-    fn live(&mut self, ui: &Ui, run: Option<&Run>, width: f32) -> f32 {
+    fn live(&mut self, ui: &Ui, run: Option<&AgentRun>, width: f32) -> f32 {
         let Some(live) = run.and_then(|run| run.live.as_ref()) else {
             self.live = None;
             return if run.is_some() { size::HIT } else { 0.0 };
@@ -280,14 +282,21 @@ impl Messages {
         let known =
             self.live.as_ref().is_some_and(|(call, length, _)| (*call, *length) == (live.call.number, live.text.len()));
         if !known {
-            self.live = Some((live.call.number, live.text.len(), Prose::new(&live.text)));
+            self.live = Some((live.call.number, live.text.len(), MarkdownView::new(&live.text)));
         }
         let Some((_, _, prose)) = &self.live else { return size::HIT };
         let text = if prose.is_empty() { 0.0 } else { self.setting.height(ui, prose, width) + space::S };
         size::HIT + text
     }
 
-    fn paint_live(&mut self, ui: &mut Ui, run: Option<&Run>, at: Pos2, width: f32, actions: &mut Vec<PanelAction>) {
+    fn paint_live(
+        &mut self,
+        ui: &mut Ui,
+        run: Option<&AgentRun>,
+        at: Pos2,
+        width: f32,
+        actions: &mut Vec<PanelAction>,
+    ) {
         let Some(run) = run else { return };
         let colours = Colours::of(ui);
         let mut y = at.y;
@@ -325,13 +334,20 @@ impl Messages {
             tokens::icon(size::ICON),
             colour,
         );
-        clipped(ui, line.left_center() + vec2(24.0, -8.0), width - 24.0, &says, &tokens::caption(), colours.muted);
-        named(&response, Part::Status, &says);
+        paint_clipped_text(
+            ui,
+            line.left_center() + vec2(24.0, -8.0),
+            width - 24.0,
+            &says,
+            &tokens::caption(),
+            colours.muted,
+        );
+        set_accessible_name(&response, Part::Status, &says);
     }
 }
 
 /// Cuts a branch into what is seen of it.
-fn items(session: &Conversation, branch: &[&Message], phases: &BTreeMap<MessageId, String>) -> Vec<Item> {
+fn items(session: &AgentSession, branch: &[&Message], phases: &BTreeMap<MessageId, String>) -> Vec<MessageRow> {
     let tree = session.tree();
     // A result stands below its call, wherever its message is.
     let results: BTreeMap<(Option<DocId>, &str), MessageId> = branch
@@ -340,24 +356,24 @@ fn items(session: &Conversation, branch: &[&Message], phases: &BTreeMap<MessageI
         .collect();
     let mut items = Vec::new();
     for message in branch {
-        let mut push = |what| items.push(Item { id: message.id, what, height: None });
+        let mut push = |what| items.push(MessageRow { id: message.id, what, height: None });
         if let Some(title) = phases.get(&message.id) {
-            push(What::Phase { title: title.clone() });
+            push(MessageContent::Phase { title: title.clone() });
         }
         match message.role {
             Role::User => {
                 let parent = message.parents.first().copied().filter(|parent| tree.get(*parent).is_some());
                 let own = |id: &&MessageId| tree.get(**id).is_some_and(|other| other.role == Role::User);
                 let siblings = tree.children(parent).iter().filter(own).copied().collect();
-                push(What::User { text: Prose::new(&message.content), siblings, parent });
+                push(MessageContent::User { text: MarkdownView::new(&message.content), siblings, parent });
             }
             Role::Assistant => {
                 if !message.content.trim().is_empty() || message.tool_calls.is_empty() {
-                    push(What::Words { text: Prose::new(&message.content) });
+                    push(MessageContent::Words { text: MarkdownView::new(&message.content) });
                 }
                 for call in &message.tool_calls {
                     let result = results.get(&(message.run, call.id.as_str())).copied();
-                    push(What::Call { call: call.clone(), result, run: message.run });
+                    push(MessageContent::Call { call: call.clone(), result, run: message.run });
                 }
             }
             Role::System => {
@@ -365,7 +381,7 @@ fn items(session: &Conversation, branch: &[&Message], phases: &BTreeMap<MessageI
                     0 => "Told the model".to_owned(),
                     count => format!("Summary of {count} messages"),
                 };
-                push(What::Aside { title });
+                push(MessageContent::Aside { title });
             }
             Role::Tool => {}
         }
@@ -374,12 +390,12 @@ fn items(session: &Conversation, branch: &[&Message], phases: &BTreeMap<MessageI
 }
 
 /// About how high an item is.
-fn guess(item: &Item, width: f32) -> f32 {
+fn guess(item: &MessageRow, width: f32) -> f32 {
     match &item.what {
-        What::User { .. } => 24.0 + 2.0 * PAD + size::HIT + space::S,
-        What::Words { text } => (text.length() as f32 * 7.5 / width).ceil().max(1.0) * 24.0 + size::HIT,
-        What::Call { .. } | What::Aside { .. } => size::HIT,
-        What::Phase { .. } => size::HIT + space::S,
+        MessageContent::User { .. } => 24.0 + 2.0 * MESSAGE_PADDING + size::HIT + space::S,
+        MessageContent::Words { text } => (text.byte_len() as f32 * 7.5 / width).ceil().max(1.0) * 24.0 + size::HIT,
+        MessageContent::Call { .. } | MessageContent::Aside { .. } => size::HIT,
+        MessageContent::Phase { .. } => size::HIT + space::S,
     }
 }
 
@@ -388,16 +404,16 @@ fn phase_line(ui: &mut Ui, rect: Rect, title: &str, id: Id) {
     let colours = Colours::of(ui);
     let line = rect.with_min_y(rect.bottom() - size::HIT);
     let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 12.0), line: 16.0 };
-    let used = clipped(ui, line.left_center() - vec2(0.0, 8.0), line.width(), title, &style, colours.muted);
+    let used = paint_clipped_text(ui, line.left_center() - vec2(0.0, 8.0), line.width(), title, &style, colours.muted);
     let from = line.left() + used + space::S;
     if from < line.right() {
         ui.painter().hline(from..=line.right(), line.center().y, egui::Stroke::new(1.0, colours.line));
     }
-    named(&ui.interact(line, id.with("phase"), Sense::hover()), Part::Label, title);
+    set_accessible_name(&ui.interact(line, id.with("phase"), Sense::hover()), Part::Label, title);
 }
 
 fn height_of(ui: &Ui, text: &str, width: f32) -> f32 {
-    prose::height(ui, width, text) + 2.0 * space::XS
+    markdown_view::height(ui, width, text) + 2.0 * space::XS
 }
 
 /// A text in the code font below its line.
@@ -405,27 +421,30 @@ fn unfolded(ui: &mut Ui, at: Pos2, width: f32, text: &str, id: Id) {
     let height = height_of(ui, text, width);
     let rect = Rect::from_min_size(at, vec2(width, height));
     ui.painter().rect_filled(rect, CORNER, Colours::of(ui).sunken);
-    prose::mono(ui, at + vec2(0.0, space::XS), width, text);
+    markdown_view::paint_mono(ui, at + vec2(0.0, space::XS), width, text);
     let response = ui.interact(rect, id, Sense::hover());
-    named(&response, Part::Label, text);
+    set_accessible_name(&response, Part::Label, text);
 }
 
 /// What a call was given and what came of it, and how high that is.
 fn details(
     ui: &Ui,
-    agents: &Agents,
-    session: &Conversation,
+    agents: &RunsState,
+    session: &AgentSession,
     call: &ToolCall,
     result: Option<MessageId>,
     run: Option<DocId>,
     width: f32,
 ) -> (String, f32) {
     let arguments = approved(agents, call, run).unwrap_or(&call.arguments);
-    let given = words::parameters(arguments);
+    let given = labels::parameters_text(arguments);
     let said = result.and_then(|id| session.tree().get(id)).map_or("", |message| message.content.as_str());
     // What changes a file answers with the change.
-    let mut text =
-        if prose::is_diff(said) { said.to_owned() } else { [given.as_str(), said].join("\n\n").trim().to_owned() };
+    let mut text = if markdown_view::is_diff(said) {
+        said.to_owned()
+    } else {
+        [given.as_str(), said].join("\n\n").trim().to_owned()
+    };
     if let Some(whole) = result.and_then(|id| session.tree().get(id)).and_then(|message| message.whole.as_ref()) {
         text.push_str(&format!("\n\nThe whole result has {} bytes.", whole.size));
     }
@@ -435,7 +454,7 @@ fn details(
 
 /// The arguments that the user has allowed instead.
 fn approved<'a>(
-    agents: &'a Agents,
+    agents: &'a RunsState,
     call: &ToolCall,
     run: Option<DocId>,
 ) -> Option<&'a serde_json::Map<String, serde_json::Value>> {
@@ -444,33 +463,33 @@ fn approved<'a>(
 }
 
 /// How far a call is, in a word, with a sign, and how long it took.
-fn standing(
-    agents: &Agents,
-    session: &Conversation,
+fn tool_call_state(
+    agents: &RunsState,
+    session: &AgentSession,
     call: &ToolCall,
     result: Option<MessageId>,
     run: Option<DocId>,
-) -> (Stands, String) {
+) -> (ToolCallState, String) {
     let run = run.and_then(|run| agents.run(run));
     if let Some(message) = result.and_then(|id| session.tree().get(id)) {
         let of_call =
             |kind: &StepKind| matches!(kind, StepKind::ToolResult { tool_call_id, .. } if *tool_call_id == call.id);
         let step = run.and_then(|run| run.steps.iter().rev().find(|step| of_call(&step.kind)));
-        let took = step.and_then(|step| step.duration).map(words::took).unwrap_or_default();
-        return (if message.error.is_some() { Stands::Failed } else { Stands::Done }, took);
+        let took = step.and_then(|step| step.duration).map(labels::duration_label).unwrap_or_default();
+        return (if message.error.is_some() { ToolCallState::Failed } else { ToolCallState::Done }, took);
     }
     let phase =
         run.and_then(|run| run.calls.iter().find(|pending| pending.call.id == call.id)).map(|pending| &pending.phase);
     match phase {
-        Some(CallPhase::Asked) => (Stands::Asks, String::new()),
-        Some(CallPhase::Looking | CallPhase::Ready) => (Stands::Waits, String::new()),
-        Some(CallPhase::Running { .. }) => (Stands::Runs, String::new()),
-        Some(CallPhase::Done) | None => (Stands::Waits, String::new()),
+        Some(CallPhase::AwaitingApproval) => (ToolCallState::Asks, String::new()),
+        Some(CallPhase::ReadingFacts | CallPhase::Ready) => (ToolCallState::Waits, String::new()),
+        Some(CallPhase::Running { .. }) => (ToolCallState::Runs, String::new()),
+        Some(CallPhase::Done) | None => (ToolCallState::Waits, String::new()),
     }
 }
 
 #[derive(Clone, Copy)]
-enum Stands {
+enum ToolCallState {
     Asks,
     Waits,
     Runs,
@@ -482,8 +501,8 @@ enum Stands {
 fn call_line(
     ui: &mut Ui,
     rect: Rect,
-    agents: &Agents,
-    session: &Conversation,
+    agents: &RunsState,
+    session: &AgentSession,
     call: &ToolCall,
     result: Option<MessageId>,
     run: Option<DocId>,
@@ -491,19 +510,19 @@ fn call_line(
     id: Id,
 ) -> bool {
     let colours = Colours::of(ui);
-    let (stands, took) = standing(agents, session, call, result, run);
+    let (stands, took) = tool_call_state(agents, session, call, result, run);
     let (icon, colour, word) = match stands {
-        Stands::Asks => (icons::QUESTION, colours.warn, "asks"),
-        Stands::Waits => (icons::HOURGLASS, colours.muted, "waits"),
-        Stands::Runs => (icons::SPINNER, colours.tool, "runs"),
-        Stands::Done => (icons::WRENCH, colours.tool, "done"),
-        Stands::Failed => (icons::X_CIRCLE, colours.bad, "failed"),
+        ToolCallState::Asks => (icons::QUESTION, colours.warn, "asks"),
+        ToolCallState::Waits => (icons::HOURGLASS, colours.muted, "waits"),
+        ToolCallState::Runs => (icons::SPINNER, colours.tool, "runs"),
+        ToolCallState::Done => (icons::WRENCH, colours.tool, "done"),
+        ToolCallState::Failed => (icons::X_CIRCLE, colours.bad, "failed"),
     };
-    let about = words::subject(approved(agents, call, run).unwrap_or(&call.arguments));
+    let about = labels::call_summary(approved(agents, call, run).unwrap_or(&call.arguments));
     let title = if about.is_empty() { call.name.clone() } else { format!("{}  {about}", call.name) };
-    let end = if took.is_empty() && !matches!(stands, Stands::Done) { word.to_owned() } else { took };
+    let end = if took.is_empty() && !matches!(stands, ToolCallState::Done) { word.to_owned() } else { took };
     let pressed = quiet_line(ui, rect, icon, colour, &title, &end, open, id);
-    if matches!(stands, Stands::Failed) && !open {
+    if matches!(stands, ToolCallState::Failed) && !open {
         let why = result.and_then(|id| session.tree().get(id)).map_or("", |message| message.content.as_str());
         let response = ui.interact(rect, id.with("why"), Sense::hover());
         response.on_hover_text(why.chars().take(300).collect::<String>());
@@ -525,7 +544,7 @@ fn quiet_line(
 ) -> bool {
     let colours = Colours::of(ui);
     let response = ui.interact(rect, id.with("line"), Sense::click());
-    ui::controls::ground(ui, &response);
+    ui::widgets::paint_hover_fill(ui, &response);
     ui.painter().text(rect.left_center() + vec2(10.0, 0.0), Align2::CENTER_CENTER, icon, tokens::icon(14.0), colour);
     let caret = if open { icons::CARET_DOWN } else { icons::CARET_RIGHT };
     ui.painter().text(
@@ -539,10 +558,10 @@ fn quiet_line(
     let right =
         ui.painter().text(rect.right_center() - vec2(20.0, 0.0), Align2::RIGHT_CENTER, end, font, colours.muted).left();
     let room = right - rect.left() - 24.0 - space::S;
-    clipped(ui, rect.left_center() + vec2(24.0, -10.0), room, title, &tokens::small(), colours.muted);
-    ring(ui, &response, CORNER);
+    paint_clipped_text(ui, rect.left_center() + vec2(24.0, -10.0), room, title, &tokens::small(), colours.muted);
+    paint_focus_ring(ui, &response, CORNER);
     let name = if end.is_empty() { title.to_owned() } else { format!("{title}, {end}") };
-    named(&response, Part::Button, &name);
+    set_accessible_name(&response, Part::Button, &name);
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_expanded(open));
     response.clicked()
 }
@@ -554,12 +573,12 @@ fn faint(ui: &mut Ui, right: &mut f32, foot: Rect, icon: &str, name: &str, seen:
     let response = ui.interact(rect, id.with(name), Sense::click());
     let colours = Colours::of(ui);
     if seen || response.has_focus() {
-        ui::controls::ground(ui, &response);
+        ui::widgets::paint_hover_fill(ui, &response);
         let colour = if response.hovered() || response.has_focus() { colours.ink } else { colours.muted };
         ui.painter().text(rect.center(), Align2::CENTER_CENTER, icon, tokens::icon(14.0), colour);
     }
-    ring(ui, &response, CORNER);
-    named(&response, Part::Button, name);
+    paint_focus_ring(ui, &response, CORNER);
+    set_accessible_name(&response, Part::Button, name);
     response.on_hover_text(name).clicked()
 }
 
@@ -571,21 +590,21 @@ fn user_foot(
     message: &Message,
     siblings: &[MessageId],
     parent: Option<MessageId>,
-    session: &Conversation,
+    session: &AgentSession,
     id: Id,
     actions: &mut Vec<PanelAction>,
-) -> Option<Wish> {
+) -> Option<MessageAction> {
     let seen = ui.rect_contains_pointer(foot.with_min_y(foot.top() - 60.0));
     let mut right = foot.right();
     let mut wish = None;
     if faint(ui, &mut right, foot, icons::PENCIL, "Ask in other words", seen, id) {
-        wish = Some(Wish::Again { text: message.content.clone(), parent });
+        wish = Some(MessageAction::Again { text: message.content.clone(), parent });
     }
     if faint(ui, &mut right, foot, icons::COPY, "Copy the message", seen, id) {
         ui.ctx().copy_text(message.content.clone());
     }
     if faint(ui, &mut right, foot, icons::BRANCH, "Fork into a new session", seen, id) {
-        wish = Some(Wish::Fork(message.id));
+        wish = Some(MessageAction::Fork(message.id));
     }
     // Who goes to a branch goes to its end.
     let go = |to: MessageId| {
@@ -605,7 +624,7 @@ fn user_foot(
         ui.painter().text(middle, Align2::CENTER_CENTER, &words, tokens::tabular(12.0), colours.muted);
         let rect = Rect::from_center_size(middle, vec2(48.0, size::HIT));
         let response = ui.interact(rect, id.with("branches"), Sense::hover());
-        named(&response, Part::Label, &format!("Branch {words}"));
+        set_accessible_name(&response, Part::Label, &format!("Branch {words}"));
         let mut x = foot.left() + 2.0 * size::HIT + 48.0;
         if faint(ui, &mut x, foot, icons::CARET_RIGHT, "Later branch", true, id)
             && let Some(to) = siblings.get(at + 1)
@@ -621,18 +640,18 @@ fn answer_foot(
     ui: &mut Ui,
     foot: Rect,
     message: &Message,
-    session: &Conversation,
+    session: &AgentSession,
     id: Id,
     actions: &mut Vec<PanelAction>,
-) -> Option<Wish> {
+) -> Option<MessageAction> {
     let colours = Colours::of(ui);
-    let mut says = message.duration.map(words::took).unwrap_or_default();
+    let mut says = message.duration.map(labels::duration_label).unwrap_or_default();
     let mut colour = colours.muted;
     if let Some(why) = &message.partial {
         says = format!("Not whole: {why}");
         colour = colours.warn;
     }
-    let used = clipped(
+    let used = paint_clipped_text(
         ui,
         foot.left_center() - vec2(0.0, 8.0),
         foot.width() - 3.0 * size::HIT,
@@ -642,7 +661,7 @@ fn answer_foot(
     );
     if !says.is_empty() {
         let response = ui.interact(foot.with_max_x(foot.left() + used), id.with("took"), Sense::hover());
-        named(&response, Part::Label, &says);
+        set_accessible_name(&response, Part::Label, &says);
     }
     let seen = ui.rect_contains_pointer(foot.with_min_y(foot.top() - 60.0));
     let mut right = foot.right();
@@ -651,7 +670,7 @@ fn answer_foot(
         ui.ctx().copy_text(message.content.clone());
     }
     if faint(ui, &mut right, foot, icons::BRANCH, "Fork into a new session here", seen, id) {
-        wish = Some(Wish::Fork(message.id));
+        wish = Some(MessageAction::Fork(message.id));
     }
     let last = session.head() == Some(message.id);
     if !last && faint(ui, &mut right, foot, icons::ARROW_LEFT, "Branch from here", seen, id) {

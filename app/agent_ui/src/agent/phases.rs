@@ -1,21 +1,21 @@
 //! The phases of a run whose agent works in phases: where it is, in one line; and each of them below, which leads to
 //! its first step.
 
-use super::{todos, words};
+use super::{labels, todos};
 use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, Rect, Sense, Ui, pos2, vec2};
-use engine::{Agents, PHASES, Reached, Run, RunPhase};
+use engine::{AgentRun, PHASE_NAMES, PhaseStatus, RunPhase, RunsState};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{DocId, Message, MessageId, Role as Speaker, StepKind};
-use ui::controls::{clipped, named, ring};
 use ui::icons;
 use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// What is seen of them.
 #[derive(Default)]
-pub(super) struct Phases {
+pub(super) struct RunPhasesView {
     /// Whether the user has unfolded them, and for which run.
     open: Option<DocId>,
     /// For which run and which revision of it they were worked out.
@@ -32,24 +32,25 @@ fn steps(count: usize) -> String {
     if count == 1 { "1 step".to_owned() } else { format!("{count} steps") }
 }
 
-impl Phases {
+impl RunPhasesView {
     /// Draws them.
-    pub(super) fn show(&mut self, ui: &mut Ui, run: &Run, actions: &mut Vec<PanelAction>) {
+    pub(super) fn show(&mut self, ui: &mut Ui, run: &AgentRun, actions: &mut Vec<PanelAction>) {
         let key = (run.id, run.revision);
         if self.made != Some(key) {
             (self.all, self.made) = (run.phases(), Some(key));
         }
         let of = self.all.len();
-        let Some(last) = self.all.iter().rfind(|phase| phase.reached != Reached::Ahead).or(self.all.first()) else {
+        let Some(last) = self.all.iter().rfind(|phase| phase.reached != PhaseStatus::Upcoming).or(self.all.first())
+        else {
             return;
         };
         let says = match last.reached {
-            Reached::Over if last.number == of => format!("All {of} phases are over"),
-            Reached::Halted => format!("{}, stopped", title(last, of)),
-            Reached::Over | Reached::Now | Reached::Ahead => title(last, of),
+            PhaseStatus::Finished if last.number == of => format!("All {of} phases are over"),
+            PhaseStatus::Stopped => format!("{}, stopped", title(last, of)),
+            PhaseStatus::Finished | PhaseStatus::Current | PhaseStatus::Upcoming => title(last, of),
         };
         let open = self.open == Some(run.id);
-        if todos::head(ui, &says, open) {
+        if todos::show_header(ui, &says, open) {
             self.open = if open { None } else { Some(run.id) };
         }
         bar(ui, &self.all);
@@ -63,12 +64,12 @@ impl Phases {
     }
 }
 
-fn hue(reached: Reached, colours: &Colours) -> (&'static str, Color32, &'static str) {
+fn hue(reached: PhaseStatus, colours: &Colours) -> (&'static str, Color32, &'static str) {
     match reached {
-        Reached::Ahead => (icons::CIRCLE_DASHED, colours.muted, "to come"),
-        Reached::Now => (icons::HOURGLASS, colours.accent, "under way"),
-        Reached::Over => (icons::CHECK_CIRCLE, colours.ok, "over"),
-        Reached::Halted => (icons::WARNING, colours.warn, "stopped"),
+        PhaseStatus::Upcoming => (icons::CIRCLE_DASHED, colours.muted, "to come"),
+        PhaseStatus::Current => (icons::HOURGLASS, colours.accent, "under way"),
+        PhaseStatus::Finished => (icons::CHECK_CIRCLE, colours.ok, "over"),
+        PhaseStatus::Stopped => (icons::WARNING, colours.warn, "stopped"),
     }
 }
 
@@ -81,44 +82,44 @@ fn bar(ui: &mut Ui, all: &[RunPhase]) {
     for (place, phase) in all.iter().enumerate() {
         let left = rect.left() + place as f32 * (wide + gap);
         let piece = Rect::from_min_size(pos2(left, rect.top()), vec2(wide, rect.height()));
-        let colour = if phase.reached == Reached::Ahead { colours.line } else { hue(phase.reached, colours).1 };
+        let colour = if phase.reached == PhaseStatus::Upcoming { colours.line } else { hue(phase.reached, colours).1 };
         ui.painter().rect_filled(piece, 1.5, colour);
     }
 }
 
-fn line(ui: &mut Ui, run: &Run, phase: &RunPhase, actions: &mut Vec<PanelAction>) {
+fn line(ui: &mut Ui, run: &AgentRun, phase: &RunPhase, actions: &mut Vec<PanelAction>) {
     let colours = Colours::of(ui);
     let step = phase.first.and_then(|first| run.steps.get(first)).map(|step| step.id);
     let sense = if step.is_some() { Sense::click() } else { Sense::hover() };
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), sense);
     if step.is_some() {
-        ui::controls::ground(ui, &response);
+        ui::widgets::paint_hover_fill(ui, &response);
     }
     let (icon, colour, word) = hue(phase.reached, colours);
     let middle = rect.left_center() + vec2(14.0, 0.0);
     ui.painter().text(middle, Align2::CENTER_CENTER, icon, tokens::icon(14.0), colour);
     let mut about = Vec::new();
     about.extend((phase.steps > 0).then(|| steps(phase.steps)));
-    about.extend(phase.took.map(words::took));
+    about.extend(phase.took.map(labels::duration_label));
     let about = about.join("  ·  ");
     let at = rect.right_center() - vec2(space::S, 0.0);
     let shown = ui.painter().text(at, Align2::RIGHT_CENTER, &about, tokens::tabular(12.0), colours.muted);
     let left = rect.left() + 30.0;
-    let ink = if phase.reached == Reached::Ahead { colours.muted } else { colours.ink };
+    let ink = if phase.reached == PhaseStatus::Upcoming { colours.muted } else { colours.ink };
     let room = shown.left() - space::S - left;
     let name = format!("{}  {}", phase.number, phase.name);
-    clipped(ui, pos2(left, rect.center().y - 10.0), room, &name, &tokens::small(), ink);
-    ring(ui, &response, CORNER);
+    paint_clipped_text(ui, pos2(left, rect.center().y - 10.0), room, &name, &tokens::small(), ink);
+    paint_focus_ring(ui, &response, CORNER);
     let spoken = [format!("Phase {}: {}", phase.number, phase.name), word.to_owned(), about.replace("  ·  ", ", ")];
     let spoken = spoken.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(", ");
-    named(&response, if step.is_some() { Role::Button } else { Role::Label }, &spoken);
+    set_accessible_name(&response, if step.is_some() { Role::Button } else { Role::Label }, &spoken);
     if let Some(step) = step.filter(|_| response.clicked()) {
         actions.push(PanelAction::ShowStep(run.id, step));
     }
 }
 
 /// Before which messages of a branch a phase begins, in words: that of their calls, and of the answer that sums up.
-pub(super) fn beginnings(agents: &Agents, branch: &[&Message]) -> BTreeMap<MessageId, String> {
+pub(super) fn phase_starts(agents: &RunsState, branch: &[&Message]) -> BTreeMap<MessageId, String> {
     let mut found = BTreeMap::new();
     let runs: BTreeSet<DocId> = branch.iter().filter_map(|message| message.run).collect();
     for run in runs.into_iter().filter_map(|run| agents.run(run)) {
@@ -132,7 +133,7 @@ pub(super) fn beginnings(agents: &Agents, branch: &[&Message]) -> BTreeMap<Messa
                 calls.insert(tool_call_id, phase);
             }
         }
-        let sum = all.iter().find(|phase| phase.name == PHASES[6]).map(|phase| phase.number);
+        let sum = all.iter().find(|phase| phase.name == PHASE_NAMES[6]).map(|phase| phase.number);
         let mut now = None;
         let own = |message: &&&Message| message.run == Some(run.id) && message.role == Speaker::Assistant;
         for message in branch.iter().filter(own) {

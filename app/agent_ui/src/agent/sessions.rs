@@ -3,24 +3,24 @@
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Sense, Ui, vec2};
-use engine::Agents;
+use engine::RunsState;
 use store::DocId;
-use ui::controls::{clipped, ring};
 use ui::tokens::{self, CORNER, Colours, space};
+use ui::widgets::{paint_clipped_text, paint_focus_ring};
 
-const LINE: f32 = 48.0;
+const SESSION_ROW_HEIGHT: f32 = 48.0;
 
 /// The list as it was made last.
 #[derive(Default)]
-pub(super) struct Sessions {
+pub(super) struct SessionList {
     pub(super) open: bool,
     query: String,
     made: Option<(u64, String)>,
     lines: Vec<(DocId, String, String)>,
 }
 
-impl Sessions {
-    fn refresh(&mut self, agents: &Agents) {
+impl SessionList {
+    fn refresh(&mut self, agents: &RunsState) {
         let key = (agents.revision(), self.query.trim().to_lowercase());
         if self.made.as_ref() == Some(&key) {
             return;
@@ -28,7 +28,7 @@ impl Sessions {
         let fits = |title: &str| title.to_lowercase().contains(&key.1);
         let mut all: Vec<_> = agents.sessions().filter(|(_, line)| !line.closed && fits(&line.title)).collect();
         all.sort_by_key(|(_, line)| std::cmp::Reverse(line.updated));
-        let about = |line: &engine::SessionLine| {
+        let about = |line: &engine::SessionSummary| {
             let branches = if line.branches > 1 { format!("  ·  {} branches", line.branches) } else { String::new() };
             let when = ui::time::when(line.updated / 1_000);
             format!("{when}  ·  {} messages{branches}", line.messages)
@@ -38,7 +38,7 @@ impl Sessions {
     }
 
     /// Draws them; gives the one that was chosen.
-    pub(super) fn show(&mut self, ui: &mut Ui, agents: &Agents, current: Option<DocId>) -> Option<DocId> {
+    pub(super) fn show(&mut self, ui: &mut Ui, agents: &RunsState, current: Option<DocId>) -> Option<DocId> {
         let colours = Colours::of(ui);
         let mut chosen = None;
         ui.add_space(space::XS);
@@ -54,17 +54,18 @@ impl Sessions {
         });
         self.refresh(agents);
         if self.lines.is_empty() {
-            ui::states::sentence(ui, "There is no such session.", None, "");
+            ui::empty_state::show_message(ui, "There is no such session.", None, "");
             return None;
         }
         ui.spacing_mut().item_spacing.y = 0.0;
         egui::ScrollArea::vertical().id_salt("sessions").auto_shrink(false).show_rows(
             ui,
-            LINE,
+            SESSION_ROW_HEIGHT,
             self.lines.len(),
             |ui, rows| {
                 for (id, title, about) in self.lines.get(rows).unwrap_or_default() {
-                    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), LINE), Sense::click());
+                    let (rect, response) =
+                        ui.allocate_exact_size(vec2(ui.available_width(), SESSION_ROW_HEIGHT), Sense::click());
                     let rect = rect.shrink2(vec2(space::S, 1.0));
                     let is = current == Some(*id);
                     if is {
@@ -72,10 +73,24 @@ impl Sessions {
                     } else if response.hovered() {
                         ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
                     }
-                    ring(ui, &response, CORNER);
+                    paint_focus_ring(ui, &response, CORNER);
                     let room = rect.width() - space::L;
-                    clipped(ui, rect.left_top() + vec2(space::S, 4.0), room, title, &tokens::small(), colours.ink);
-                    clipped(ui, rect.left_top() + vec2(space::S, 25.0), room, about, &tokens::caption(), colours.muted);
+                    paint_clipped_text(
+                        ui,
+                        rect.left_top() + vec2(space::S, 4.0),
+                        room,
+                        title,
+                        &tokens::small(),
+                        colours.ink,
+                    );
+                    paint_clipped_text(
+                        ui,
+                        rect.left_top() + vec2(space::S, 25.0),
+                        room,
+                        about,
+                        &tokens::caption(),
+                        colours.muted,
+                    );
                     response.widget_info(|| {
                         egui::WidgetInfo::selected(Role::ListBoxOption, true, is, format!("Session: {title}"))
                     });

@@ -1,48 +1,48 @@
 //! The steps of a run as a graph, as a page: by time from the left to the right, calls that ran at once one below the
 //! other. Laid out once for each revision; of ten thousand steps only those in sight are drawn.
 
-use super::{phases, prose, words};
+use super::{labels, markdown_view, phases};
 use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::epaint::Mesh;
 use egui::{Align2, Color32, EventFilter, Id, Key, Modifiers, Pos2, Rect, Sense, Shape, Stroke, Ui, Vec2, pos2, vec2};
-use engine::{Run, RunPhase, Session};
+use engine::{AgentRun, RunPhase, Session};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use store::{DocId, ExecutionStep, StepId, StepKind};
-use ui::controls::{clipped, named, ring, text_button};
+use ui::empty_state;
 use ui::icons;
-use ui::states;
 use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
 
 /// A step's box, and how far the next one is.
-const BOX: Vec2 = vec2(184.0, 48.0);
-const PITCH: Vec2 = vec2(216.0, 64.0);
+const STEP_BOX_SIZE: Vec2 = vec2(184.0, 48.0);
+const STEP_PITCH: Vec2 = vec2(216.0, 64.0);
 /// Nearer than this, boxes hold their words.
-const LEGIBLE: f32 = 0.55;
+const MIN_TEXT_ZOOM: f32 = 0.55;
 /// Nearer than this, lines lead from step to step.
-const EDGES: f32 = 0.1;
+const MIN_EDGE_ZOOM: f32 = 0.1;
 /// From no farther than this one sees a run.
-const FARTHEST: f32 = 0.000_5;
+const MIN_TIMELINE_ZOOM: f32 = 0.000_5;
 /// Of what a step is about.
-const DETAILS: f32 = 340.0;
+const STEP_DETAILS_WIDTH: f32 = 340.0;
 /// How high the line is in which phases are named.
-const NAMES: f32 = 24.0;
+const PHASE_NAMES_HEIGHT: f32 = 24.0;
 
 /// Where a step stands: its column and its lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct StepPosition {
     column: usize,
     lane: usize,
 }
 
 /// The page.
-pub struct Timeline {
+pub struct TimelinePage {
     run: DocId,
     /// For which revision, and of how many steps, the layout is.
     made: Option<(u64, usize)>,
-    places: Vec<Place>,
+    places: Vec<StepPosition>,
     /// The steps of each column.
     columns: Vec<Vec<usize>>,
     parents: Vec<Vec<usize>>,
@@ -63,9 +63,9 @@ pub struct Timeline {
 
 /// Where steps stand. A call stands behind the step that asks for it, its result behind it on the same lane; all else
 /// waits for what was before.
-fn lay_out(steps: &[ExecutionStep]) -> (Vec<Place>, Vec<Vec<usize>>) {
+fn lay_out(steps: &[ExecutionStep]) -> (Vec<StepPosition>, Vec<Vec<usize>>) {
     let mut numbers: HashMap<StepId, usize> = HashMap::with_capacity(steps.len());
-    let mut places: Vec<Place> = Vec::with_capacity(steps.len());
+    let mut places: Vec<StepPosition> = Vec::with_capacity(steps.len());
     let mut parents: Vec<Vec<usize>> = Vec::with_capacity(steps.len());
     // Where calls stand, and where their results will.
     let mut taken: HashSet<(usize, usize)> = HashSet::new();
@@ -79,12 +79,12 @@ fn lay_out(steps: &[ExecutionStep]) -> (Vec<Place>, Vec<Vec<usize>>) {
                 let free = |lane: &usize| !taken.contains(&(column, *lane)) && !taken.contains(&(column + 1, *lane));
                 let lane = (0..).find(free).unwrap_or_default();
                 taken.extend([(column, lane), (column + 1, lane)]);
-                Place { column, lane }
+                StepPosition { column, lane }
             }
             (StepKind::ToolResult { .. }, Some(parent)) => {
-                Place { column: places[parent].column + 1, lane: places[parent].lane }
+                StepPosition { column: places[parent].column + 1, lane: places[parent].lane }
             }
-            _ => Place { column: next, lane: 0 },
+            _ => StepPosition { column: next, lane: 0 },
         };
         next = next.max(place.column + 1);
         places.push(place);
@@ -94,9 +94,9 @@ fn lay_out(steps: &[ExecutionStep]) -> (Vec<Place>, Vec<Vec<usize>>) {
     (places, parents)
 }
 
-impl Timeline {
-    pub fn new(run: DocId) -> Timeline {
-        Timeline {
+impl TimelinePage {
+    pub fn new(run: DocId) -> TimelinePage {
+        TimelinePage {
             run,
             made: None,
             places: Vec::new(),
@@ -116,11 +116,11 @@ impl Timeline {
     }
 
     /// The same, at a step.
-    pub fn at(run: DocId, step: Option<StepId>) -> Timeline {
-        Timeline { wanted: step, ..Timeline::new(run) }
+    pub fn at(run: DocId, step: Option<StepId>) -> TimelinePage {
+        TimelinePage { wanted: step, ..TimelinePage::new(run) }
     }
 
-    fn make(&mut self, run: &Run) {
+    fn make(&mut self, run: &AgentRun) {
         let key = (run.revision, run.steps.len());
         if self.made == Some(key) {
             return;
@@ -151,11 +151,11 @@ impl Timeline {
     /// Draws it.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         let Some(run) = session.agents().run(self.run) else {
-            states::sentence(ui, "Reading the run…", None, "");
+            empty_state::show_message(ui, "Reading the run…", None, "");
             return;
         };
         if run.steps.is_empty() {
-            states::sentence(ui, "The run has made no step yet.", None, "");
+            empty_state::show_message(ui, "The run has made no step yet.", None, "");
             return;
         }
         self.make(run);
@@ -167,10 +167,10 @@ impl Timeline {
             self.moved = true;
         }
         let chosen = self.chosen.and_then(|at| run.steps.get(at)).is_some();
-        let beside = chosen && all.width() > 2.0 * DETAILS;
+        let beside = chosen && all.width() > 2.0 * STEP_DETAILS_WIDTH;
         let area = match (chosen, beside) {
             (false, _) => all,
-            (true, true) => all.with_max_x(all.right() - DETAILS),
+            (true, true) => all.with_max_x(all.right() - STEP_DETAILS_WIDTH),
             (true, false) => all.with_max_y(all.center().y),
         };
         self.graph(ui, run, area);
@@ -180,31 +180,36 @@ impl Timeline {
         }
     }
 
-    fn graph(&mut self, ui: &mut Ui, run: &Run, area: Rect) {
+    fn graph(&mut self, ui: &mut Ui, run: &AgentRun, area: Rect) {
         let colours = Colours::of(ui);
         let id = Id::unique("timeline");
         let response = ui.interact(area, id, Sense::click_and_drag());
         let words = format!("Timeline of {} steps", run.steps.len());
-        named(&response, Role::Canvas, &words);
+        set_accessible_name(&response, Role::Canvas, &words);
         if std::mem::take(&mut self.focus) {
             response.request_focus();
         }
         self.steer(ui, run, &response, area);
         let painter = ui.painter().with_clip_rect(area);
         let origin = area.left_center() + vec2(space::XL, 0.0) - self.centre * self.zoom;
-        let top = (self.lanes.min(8) as f32 - 1.0) * PITCH.y / 2.0;
-        let place = |place: Place| {
-            let at = vec2(place.column as f32 * PITCH.x, place.lane as f32 * PITCH.y - top - BOX.y / 2.0);
-            Rect::from_min_size(origin + at * self.zoom, BOX * self.zoom)
+        let top = (self.lanes.min(8) as f32 - 1.0) * STEP_PITCH.y / 2.0;
+        let place = |place: StepPosition| {
+            let at = vec2(
+                place.column as f32 * STEP_PITCH.x,
+                place.lane as f32 * STEP_PITCH.y - top - STEP_BOX_SIZE.y / 2.0,
+            );
+            Rect::from_min_size(origin + at * self.zoom, STEP_BOX_SIZE * self.zoom)
         };
-        let column = |x: f32| ((x - origin.x) / (PITCH.x * self.zoom)).floor().max(0.0) as usize;
+        let column = |x: f32| ((x - origin.x) / (STEP_PITCH.x * self.zoom)).floor().max(0.0) as usize;
         let (from, to) = (column(area.left()).saturating_sub(1), column(area.right()) + 2);
-        let legible = self.zoom >= LEGIBLE;
+        let legible = self.zoom >= MIN_TEXT_ZOOM;
         let bands: Vec<(usize, Rect)> = self
             .bands
             .iter()
             .map(|(phase, range)| {
-                let side = |column: usize| origin.x + (column as f32 * PITCH.x - (PITCH.x - BOX.x) / 2.0) * self.zoom;
+                let side = |column: usize| {
+                    origin.x + (column as f32 * STEP_PITCH.x - (STEP_PITCH.x - STEP_BOX_SIZE.x) / 2.0) * self.zoom
+                };
                 (*phase, area.with_min_x(side(range.start)).with_max_x(side(range.end)))
             })
             .filter(|(_, band)| band.intersects(area))
@@ -218,10 +223,10 @@ impl Timeline {
         let mut clicked = None;
         let seen = self.columns.get(from..to.min(self.columns.len())).unwrap_or_default();
         // Far away, steps that would share a point of the screen are drawn as one.
-        let stride = (1.0 / (PITCH.x * self.zoom)).ceil().max(1.0) as usize;
+        let stride = (1.0 / (STEP_PITCH.x * self.zoom)).ceil().max(1.0) as usize;
         for step in seen.iter().step_by(stride).flatten().copied() {
             let rect = place(self.places[step]);
-            for parent in self.parents[step].iter().filter(|_| self.zoom > EDGES) {
+            for parent in self.parents[step].iter().filter(|_| self.zoom > MIN_EDGE_ZOOM) {
                 let before = place(self.places[*parent]);
                 edge(&painter, before.right_center(), rect.left_center(), colours.muted.gamma_multiply(0.6));
             }
@@ -254,7 +259,7 @@ impl Timeline {
             self.chosen = None;
         }
         self.name_phases(ui, &painter, area, &bands);
-        ring(ui, &response, CORNER);
+        paint_focus_ring(ui, &response, CORNER);
         let says = format!("{words}. Arrows go from step to step, the wheel zooms, dragging moves.");
         let at = area.left_bottom() + vec2(space::L, -space::M);
         painter.text(at, Align2::LEFT_BOTTOM, says, tokens::caption().font, colours.muted);
@@ -268,13 +273,13 @@ impl Timeline {
         child.spacing_mut().item_spacing.x = space::XS;
         for (word, by) in [("Nearer", 1.25), ("Farther", 0.8)] {
             if text_button(&mut child, word, false).clicked() {
-                self.zoom = (self.zoom * by).clamp(FARTHEST, 2.0);
+                self.zoom = (self.zoom * by).clamp(MIN_TIMELINE_ZOOM, 2.0);
                 self.moved = true;
             }
         }
         if text_button(&mut child, "All of it", false).clicked() {
-            let wide = self.columns.len() as f32 * PITCH.x;
-            self.zoom = ((area.width() - 2.0 * space::XL) / wide.max(1.0)).clamp(FARTHEST, 1.0);
+            let wide = self.columns.len() as f32 * STEP_PITCH.x;
+            self.zoom = ((area.width() - 2.0 * space::XL) / wide.max(1.0)).clamp(MIN_TIMELINE_ZOOM, 1.0);
             (self.centre, self.moved) = (Vec2::ZERO, true);
         }
     }
@@ -286,7 +291,7 @@ impl Timeline {
         for (at, (phase, band)) in bands.iter().enumerate() {
             let Some(phase) = phase.checked_sub(1).and_then(|at| self.phases.get(at)) else { continue };
             let seen = band.intersect(area);
-            let strip = Rect::from_min_size(pos2(seen.left(), top), vec2(seen.width(), NAMES));
+            let strip = Rect::from_min_size(pos2(seen.left(), top), vec2(seen.width(), PHASE_NAMES_HEIGHT));
             let ground = if phase.number % 2 == 0 { colours.sunken } else { colours.paper };
             painter.rect_filled(strip, 0.0, ground);
             painter.vline(band.left(), area.y_range(), Stroke::new(1.0, colours.line));
@@ -296,16 +301,16 @@ impl Timeline {
             if room > space::XL {
                 let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 12.0), line: 16.0 };
                 let at = strip.left_center() + vec2(space::S, -8.0);
-                clipped(ui, at, room, &name, &style, colours.muted);
+                paint_clipped_text(ui, at, room, &name, &style, colours.muted);
             }
             let response = ui.interact(strip, Id::unique(("phase", phase.number, at)), Sense::hover());
-            named(&response, Role::Label, &words);
+            set_accessible_name(&response, Role::Label, &words);
             response.on_hover_text(words);
         }
     }
 
     /// Panning, zooming, and the arrows.
-    fn steer(&mut self, ui: &Ui, run: &Run, response: &egui::Response, area: Rect) {
+    fn steer(&mut self, ui: &Ui, run: &AgentRun, response: &egui::Response, area: Rect) {
         if response.dragged() {
             self.centre -= response.drag_delta() / self.zoom;
             self.moved = true;
@@ -313,7 +318,7 @@ impl Timeline {
         if response.hovered() {
             let (scroll, pinch, pointer) =
                 ui.input(|input| (input.smooth_scroll_delta(), input.zoom_delta(), input.pointer.latest_pos()));
-            let zoom = (self.zoom * (scroll.y * 0.004).exp() * pinch).clamp(FARTHEST, 2.0);
+            let zoom = (self.zoom * (scroll.y * 0.004).exp() * pinch).clamp(MIN_TIMELINE_ZOOM, 2.0);
             if scroll != Vec2::ZERO || pinch != 1.0 {
                 let pointer = pointer.unwrap_or(area.center()) - (area.left_center() + vec2(space::XL, 0.0));
                 // What is under the pointer stays there.
@@ -324,7 +329,7 @@ impl Timeline {
         }
         if !self.moved && super::works(run) {
             // The end is what happens.
-            let wide = self.columns.len() as f32 * PITCH.x;
+            let wide = self.columns.len() as f32 * STEP_PITCH.x;
             self.centre.x = (wide - (area.width() - 2.0 * space::XL) / self.zoom).max(0.0);
         }
         if !response.has_focus() {
@@ -373,27 +378,27 @@ impl Timeline {
     fn reveal(&mut self, step: usize, area: Rect) {
         self.chosen = Some(step);
         let Some(place) = self.places.get(step) else { return };
-        let (left, wide) = (place.column as f32 * PITCH.x, (area.width() - 2.0 * space::XL) / self.zoom);
+        let (left, wide) = (place.column as f32 * STEP_PITCH.x, (area.width() - 2.0 * space::XL) / self.zoom);
         // With the details open there is less room.
-        let wide = (wide - DETAILS / self.zoom).max(BOX.x);
+        let wide = (wide - STEP_DETAILS_WIDTH / self.zoom).max(STEP_BOX_SIZE.x);
         if left < self.centre.x {
             self.centre.x = left;
             self.moved = true;
-        } else if left + BOX.x > self.centre.x + wide {
-            self.centre.x = left + BOX.x - wide;
+        } else if left + STEP_BOX_SIZE.x > self.centre.x + wide {
+            self.centre.x = left + STEP_BOX_SIZE.x - wide;
             self.moved = true;
         }
     }
 
     /// What is said of the chosen step.
-    fn details(&mut self, ui: &mut Ui, run: &Run, rect: Rect, actions: &mut Vec<PanelAction>) {
+    fn details(&mut self, ui: &mut Ui, run: &AgentRun, rect: Rect, actions: &mut Vec<PanelAction>) {
         let Some((at, step)) = self.chosen.and_then(|at| Some((at, run.steps.get(at)?))) else { return };
         let colours = Colours::of(ui);
         ui.painter().rect_filled(rect, 0.0, colours.paper);
         ui.painter().vline(rect.left() + 0.5, rect.y_range(), Stroke::new(1.0, colours.line));
         let mut panel = ui::layout::part(ui, "step", rect.shrink2(vec2(space::L, 0.0)), rect);
         let ui = &mut panel;
-        let (kind, _) = words::step(step);
+        let (kind, _) = labels::step_label(step);
         ui.add_space(space::M);
         let title = match &step.kind {
             StepKind::ToolCall { tool_name, .. } => format!("{}. {kind}: {tool_name}", at + 1),
@@ -406,11 +411,19 @@ impl Timeline {
             colours.ink,
             Role::Heading,
         );
-        let mut facts =
-            vec![format!("At {}, {} after the start", words::clock(step.timestamp), since(step, run.about.start_time))];
-        facts.extend(step.duration.map(|duration| format!("Took {}", words::took(duration))));
+        let mut facts = vec![format!(
+            "At {}, {} after the start",
+            labels::time_label(step.timestamp),
+            since(step, run.about.start_time)
+        )];
+        facts.extend(step.duration.map(|duration| format!("Took {}", labels::duration_label(duration))));
         if let Some(spent) = &step.spent {
-            facts.push(format!("{} read, {} written, {}", spent.input_tokens, spent.output_tokens, words::cost(spent)));
+            facts.push(format!(
+                "{} read, {} written, {}",
+                spent.input_tokens,
+                spent.output_tokens,
+                labels::cost_label(spent)
+            ));
         }
         let phase = self.of.get(at).and_then(|phase| self.phases.get(phase.checked_sub(1)?));
         match phase {
@@ -438,25 +451,25 @@ impl Timeline {
             }
         });
         ui.add_space(space::S);
-        let whole = words::whole(step);
-        let whole = &whole[..whole.floor_char_boundary(prose::LONGEST)];
+        let whole = labels::step_text(step);
+        let whole = &whole[..whole.floor_char_boundary(markdown_view::MAX_MESSAGE_BYTES)];
         if whole.is_empty() {
             return;
         }
         egui::ScrollArea::vertical().id_salt(("step", at)).auto_shrink(false).show(ui, |ui| {
             let width = ui.available_width();
-            let height = prose::height(ui, width, whole) + 2.0 * space::S;
+            let height = markdown_view::height(ui, width, whole) + 2.0 * space::S;
             let (rect, response) = ui.allocate_exact_size(vec2(width, height), Sense::hover());
             ui.painter().rect_filled(rect, CORNER, colours.sunken);
-            prose::mono(ui, rect.min + vec2(0.0, space::S), width, whole);
-            named(&response, Role::Label, whole);
+            markdown_view::paint_mono(ui, rect.min + vec2(0.0, space::S), width, whole);
+            set_accessible_name(&response, Role::Label, whole);
             ui.add_space(space::L);
         });
     }
 }
 
 fn since(step: &ExecutionStep, start: i64) -> String {
-    words::took(u64::try_from(step.timestamp.saturating_sub(start)).unwrap_or(0))
+    labels::duration_label(u64::try_from(step.timestamp.saturating_sub(start)).unwrap_or(0))
 }
 
 fn hue(kind: &StepKind, colours: &Colours) -> Color32 {
@@ -493,7 +506,7 @@ fn boxed(
 ) -> bool {
     let colours = Colours::of(ui);
     let response = ui.interact(rect.intersect(painter.clip_rect()), Id::unique(("step", step.id.0)), Sense::CLICK);
-    let (kind, about) = words::step(step);
+    let (kind, about) = labels::step_label(step);
     let ground = if chosen { colours.accent_ground } else { colours.raised };
     let line = match (chosen, response.hovered()) {
         (true, _) => Stroke::new(2.0, colours.accent),
@@ -512,16 +525,23 @@ fn boxed(
         tokens::icon(14.0),
         colour,
     );
-    let took = step.duration.map(words::took).unwrap_or_default();
+    let took = step.duration.map(labels::duration_label).unwrap_or_default();
     let left = inner.left() + 24.0;
     let tall = rect.height() >= 40.0;
     let title = if about.is_empty() { kind } else { about.as_str() };
     let y = if tall { rect.center().y - 19.0 } else { rect.center().y - 10.0 };
-    clipped(ui, pos2(left, y), inner.right() - left, title, &tokens::small(), colours.ink);
+    paint_clipped_text(ui, pos2(left, y), inner.right() - left, title, &tokens::small(), colours.ink);
     if tall {
         let words = if took.is_empty() { since(step, start) } else { took };
         let line = format!("{kind}  ·  {words}");
-        clipped(ui, pos2(left, rect.center().y + 2.0), inner.right() - left, &line, &tokens::caption(), colours.muted);
+        paint_clipped_text(
+            ui,
+            pos2(left, rect.center().y + 2.0),
+            inner.right() - left,
+            &line,
+            &tokens::caption(),
+            colours.muted,
+        );
     }
     let name = format!("Step {}: {kind} {about}", number + 1);
     response.widget_info(|| egui::WidgetInfo::selected(Role::ListBoxOption, true, chosen, name.trim()));
@@ -543,11 +563,11 @@ fn text(ui: &mut Ui, words: &str, style: &tokens::Type, colour: Color32, role: R
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
     job.wrap.max_rows = 4;
-    job.append(words, 0.0, ui::controls::format(style.font.clone(), style.line, colour));
+    job.append(words, 0.0, ui::widgets::format(style.font.clone(), style.line, colour));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y), Sense::hover());
     ui.painter().galley(rect.min, galley, colour);
-    named(&response, role, words);
+    set_accessible_name(&response, role, words);
 }
 
 #[cfg(test)]

@@ -1,24 +1,24 @@
 //! What a run is to do, seen and changed while it works; and what it has used of its iterations, tokens and money.
 
-use super::{key, words};
+use super::{key, labels};
 use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::{Role, Toggled};
 use egui::{Align2, Key, Modifiers, Sense, Ui, vec2};
-use engine::{Command, Run};
+use engine::{AgentRun, Command};
 use store::{DocId, Ending, TodoItem, TodoStatus};
-use ui::controls::{clipped, icon_button, named, ring, text_button};
 use ui::icons;
 use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
 
 /// More todos than these are scrolled.
-const HIGHEST: f32 = 168.0;
+const MAX_TODO_LIST_HEIGHT: f32 = 168.0;
 /// So many iterations more are given at a click.
-const MORE: u64 = 20;
+const EXTRA_ITERATIONS: u64 = 20;
 
 /// What is seen and written of them.
 #[derive(Default)]
-pub(super) struct Todos {
+pub(super) struct TodoListView {
     /// Whether the user has folded or unfolded them, and for which run.
     open: Option<(DocId, bool)>,
     /// The one whose words are changed.
@@ -27,9 +27,9 @@ pub(super) struct Todos {
     focus: Option<String>,
 }
 
-impl Todos {
+impl TodoListView {
     /// Draws the list. While the run works it is open, unless it waits for a word, which needs the room.
-    pub(super) fn show(&mut self, ui: &mut Ui, run: &Run, actions: &mut Vec<PanelAction>) {
+    pub(super) fn show(&mut self, ui: &mut Ui, run: &AgentRun, actions: &mut Vec<PanelAction>) {
         if run.todos.is_empty() {
             return;
         }
@@ -37,9 +37,9 @@ impl Todos {
             .open
             .filter(|(of, _)| *of == run.id)
             .map_or(super::works(run) && run.pending().next().is_none(), |(_, open)| open);
-        let done = run.todos.iter().filter(|todo| words::is_over(todo)).count();
+        let done = run.todos.iter().filter(|todo| labels::is_over(todo)).count();
         let title = format!("Todos: {done} of {}", run.todos.len());
-        if head(ui, &title, open) {
+        if show_header(ui, &title, open) {
             self.open = Some((run.id, !open));
         }
         if !open {
@@ -47,7 +47,7 @@ impl Todos {
         }
         let mut changed: Option<Vec<TodoItem>> = None;
         ui.spacing_mut().item_spacing.y = 0.0;
-        egui::ScrollArea::vertical().id_salt("todos").max_height(HIGHEST).show(ui, |ui| {
+        egui::ScrollArea::vertical().id_salt("todos").max_height(MAX_TODO_LIST_HEIGHT).show(ui, |ui| {
             for at in 0..run.todos.len() {
                 if let Some(todos) = self.todo(ui, &run.todos, at) {
                     changed = Some(todos);
@@ -106,11 +106,11 @@ impl Todos {
         let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::hover());
         // Named for itself, so that the keyboard goes with it where it is moved.
         let response = ui.interact(rect, egui::Id::unique(("todo", &todo.id)), Sense::click());
-        let over = words::is_over(todo);
+        let over = labels::is_over(todo);
         if response.hovered() {
             ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
         }
-        ring(ui, &response, CORNER);
+        paint_focus_ring(ui, &response, CORNER);
         let (icon, colour) = match todo.status {
             TodoStatus::Pending => (icons::CIRCLE, colours.muted),
             TodoStatus::InProgress => (icons::HOURGLASS, colours.accent),
@@ -121,7 +121,7 @@ impl Todos {
         ui.painter().text(middle, Align2::CENTER_CENTER, icon, tokens::icon(size::ICON), colour);
         let room = rect.width() - 30.0 - 2.0 * size::HIT;
         let ink = if over { colours.muted } else { colours.ink };
-        clipped(ui, rect.left_center() + vec2(30.0, -10.0), room, &todo.content, &tokens::small(), ink);
+        paint_clipped_text(ui, rect.left_center() + vec2(30.0, -10.0), room, &todo.content, &tokens::small(), ink);
         response.widget_info(|| egui::WidgetInfo::selected(Role::CheckBox, true, over, &todo.content));
         let toggled = if over { Toggled::True } else { Toggled::False };
         ui.ctx().accesskit_node_builder(response.id, |node| node.set_toggled(toggled));
@@ -167,37 +167,37 @@ impl Todos {
 }
 
 /// The line that folds and unfolds them; whether it was clicked.
-pub(super) fn head(ui: &mut Ui, title: &str, open: bool) -> bool {
+pub(super) fn show_header(ui: &mut Ui, title: &str, open: bool) -> bool {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::click());
     let colours = Colours::of(ui);
-    ui::controls::ground(ui, &response);
+    ui::widgets::paint_hover_fill(ui, &response);
     let caret = if open { icons::CARET_DOWN } else { icons::CARET_RIGHT };
     let at = rect.left_center() + vec2(14.0, 0.0);
     ui.painter().text(at, Align2::CENTER_CENTER, caret, tokens::icon(12.0), colours.muted);
     let bold = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
-    clipped(ui, rect.left_center() + vec2(30.0, -10.0), rect.width() - 30.0, title, &bold, colours.ink);
-    ring(ui, &response, CORNER);
-    named(&response, Role::Button, title);
+    paint_clipped_text(ui, rect.left_center() + vec2(30.0, -10.0), rect.width() - 30.0, title, &bold, colours.ink);
+    paint_focus_ring(ui, &response, CORNER);
+    set_accessible_name(&response, Role::Button, title);
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_expanded(open));
     response.clicked()
 }
 
 /// What a run has used, and what may be done with it where it stands.
-pub(super) fn meter(ui: &mut Ui, run: &Run, actions: &mut Vec<PanelAction>) {
+pub(super) fn show_run_usage(ui: &mut Ui, run: &AgentRun, actions: &mut Vec<PanelAction>) {
     let about = &run.about;
-    let budget = about.budget.map(|budget| format!(" of {}", words::dollars(budget))).unwrap_or_default();
+    let budget = about.budget.map(|budget| format!(" of {}", labels::dollars_label(budget))).unwrap_or_default();
     let said = format!(
         "Iteration {} of {}  ·  {}  ·  {}{budget}",
         about.iteration,
         about.limit,
-        words::tokens(&about.spent),
-        words::cost(&about.spent)
+        labels::tokens_label(&about.spent),
+        labels::cost_label(&about.spent)
     );
     let colours = Colours::of(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 20.0), Sense::hover());
     let style = tokens::Type { font: tokens::tabular(12.0), line: 16.0 };
-    clipped(ui, rect.left_center() - vec2(0.0, 8.0), rect.width(), &said, &style, colours.muted);
-    named(&response, Role::Label, &said);
+    paint_clipped_text(ui, rect.left_center() - vec2(0.0, 8.0), rect.width(), &said, &style, colours.muted);
+    set_accessible_name(&response, Role::Label, &said);
     // How much of what it may have is used: of its money where there is a limit, else of its iterations.
     let part = match (about.budget, about.spent.cost) {
         (Some(budget), Some(cost)) if budget > 0.0 => cost / budget,
@@ -218,13 +218,13 @@ pub(super) fn meter(ui: &mut Ui, run: &Run, actions: &mut Vec<PanelAction>) {
         }
         return;
     };
-    let why = super::last_error(run).unwrap_or_else(|| words::ended(ending).to_owned());
+    let why = super::last_error(run).unwrap_or_else(|| labels::ending_label(ending).to_owned());
     let needs = about.iteration >= about.limit;
-    let more = ("Give it 20 iterations more", Some(MORE), about.budget);
+    let more = ("Give it 20 iterations more", Some(EXTRA_ITERATIONS), about.budget);
     let offers = match ending {
         Ending::Budget => {
             let double = about.budget.map(|budget| (budget * 2.0).max(0.01));
-            vec![("Double its budget", needs.then_some(MORE), double)]
+            vec![("Double its budget", needs.then_some(EXTRA_ITERATIONS), double)]
         }
         _ if needs => vec![more],
         Ending::Limit => vec![more],
@@ -246,13 +246,13 @@ fn stopped(
     job.wrap.max_width = ui.available_width() - space::XL;
     job.wrap.max_rows = 6;
     let small = tokens::small();
-    job.append(why, 0.0, ui::controls::format(small.font, small.line, colours.ink));
+    job.append(why, 0.0, ui::widgets::format(small.font, small.line, colours.ink));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y), Sense::hover());
     let at = rect.left_top() + vec2(8.0, 10.0);
     ui.painter().text(at, Align2::CENTER_CENTER, icons::WARNING, tokens::icon(size::ICON), colours.warn);
     ui.painter().galley(rect.min + vec2(space::XL, 0.0), galley, colours.ink);
-    named(&response, Role::Label, why);
+    set_accessible_name(&response, Role::Label, why);
     ui.add_space(space::XS);
     ui.horizontal_wrapped(|ui| {
         for (words, more, budget) in offers {

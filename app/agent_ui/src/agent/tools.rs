@@ -1,7 +1,7 @@
 //! The user's own tools, as a page: what waits to be read, with its code and what it may do; approved, switched off,
 //! removed; brought in from a file and written to one.
 
-use super::prose;
+use super::markdown_view;
 use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -11,31 +11,31 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use store::{Registered, UserTool};
 use text::visible;
-use ui::controls::{named, text_button};
-use ui::states;
+use ui::empty_state;
 use ui::tokens::{self, CARD, Colours, space};
+use ui::widgets::{set_accessible_name, text_button};
 
 /// A file of tools has at most so many bytes.
-const LARGEST: u64 = 16 << 20;
+const MAX_TOOLS_FILE_BYTES: u64 = 16 << 20;
 /// Of a tool's code so much is seen without scrolling.
-const CODE: f32 = 320.0;
+const MAX_TOOL_CODE_HEIGHT: f32 = 320.0;
 
 /// What came of a file.
-enum Done {
+enum ToolFileResult {
     Read(Result<Vec<UserTool>, String>),
     Written(Result<PathBuf, String>),
 }
 
 /// The page.
 #[derive(Default)]
-pub struct Tools {
+pub struct ToolsPage {
     asked: bool,
     file: String,
-    waits: Option<Receiver<Done>>,
+    waits: Option<Receiver<ToolFileResult>>,
     said: Option<Result<String, String>>,
 }
 
-impl Tools {
+impl ToolsPage {
     /// Draws it.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         if !std::mem::replace(&mut self.asked, true) {
@@ -45,7 +45,7 @@ impl Tools {
         }
         self.receive(actions);
         let Some(tools) = session.user_tools() else {
-            states::sentence(ui, "Reading the tools…", None, "");
+            empty_state::show_message(ui, "Reading the tools…", None, "");
             return;
         };
         let width = tokens::size::COLUMN.min(ui.available_width() - 2.0 * space::XL);
@@ -83,13 +83,13 @@ impl Tools {
             let free = self.waits.is_none() && !self.file.trim().is_empty();
             if text_button(ui, "Import", false).clicked() && free {
                 let path = path.clone();
-                self.begin(ui, move || Done::Read(read(&path)));
+                self.begin(ui, move || ToolFileResult::Read(read(&path)));
             }
             if text_button(ui, "Export", false).clicked() && free {
                 let all: Vec<UserTool> = tools.iter().filter_map(|tool| tool.newest().cloned()).collect();
                 self.begin(ui, move || {
                     let json = serde_json::to_vec_pretty(&all).unwrap_or_default();
-                    Done::Written(host::fs::copy::write_new(&path, &json).map(|()| path))
+                    ToolFileResult::Written(host::fs::copy::write_new(&path, &json).map(|()| path))
                 });
             }
         });
@@ -101,7 +101,7 @@ impl Tools {
     }
 
     /// Files are read and written elsewhere.
-    fn begin(&mut self, ui: &Ui, work: impl FnOnce() -> Done + Send + 'static) {
+    fn begin(&mut self, ui: &Ui, work: impl FnOnce() -> ToolFileResult + Send + 'static) {
         let (tell, told) = channel();
         let wake = ui.ctx().clone();
         std::thread::spawn(move || {
@@ -116,11 +116,11 @@ impl Tools {
         let done = match waits.try_recv() {
             Ok(done) => done,
             Err(TryRecvError::Empty) => return,
-            Err(TryRecvError::Disconnected) => Done::Read(Err("The file could not be read.".to_owned())),
+            Err(TryRecvError::Disconnected) => ToolFileResult::Read(Err("The file could not be read.".to_owned())),
         };
         self.waits = None;
         self.said = Some(match done {
-            Done::Read(Ok(tools)) => {
+            ToolFileResult::Read(Ok(tools)) => {
                 let said = match tools.len() {
                     1 => "1 tool was read: it waits for your word.".to_owned(),
                     many => format!("{many} tools were read: they wait for your word."),
@@ -129,14 +129,14 @@ impl Tools {
                 actions.extend(tools.into_iter().map(propose));
                 Ok(said)
             }
-            Done::Written(Ok(path)) => Ok(format!("Saved as {}", path.display())),
-            Done::Read(Err(why)) | Done::Written(Err(why)) => Err(ui::text::sentence(&why)),
+            ToolFileResult::Written(Ok(path)) => Ok(format!("Saved as {}", path.display())),
+            ToolFileResult::Read(Err(why)) | ToolFileResult::Written(Err(why)) => Err(ui::text::sentence(&why)),
         });
     }
 }
 
 fn read(path: &std::path::Path) -> Result<Vec<UserTool>, String> {
-    let bytes = host::fs::copy::read(path, LARGEST).ok_or("the file cannot be read, or is too large")?;
+    let bytes = host::fs::copy::read(path, MAX_TOOLS_FILE_BYTES).ok_or("the file cannot be read, or is too large")?;
     let one = serde_json::from_slice::<UserTool>(&bytes).map(|tool| vec![tool]);
     one.or_else(|_| serde_json::from_slice(&bytes)).map_err(|error| format!("it is no file of tools: {error}"))
 }
@@ -168,14 +168,14 @@ fn card(ui: &mut Ui, tool: &Registered, actions: &mut Vec<PanelAction>) {
         // What is approved is what is seen.
         let code = visible::block(&newest.code);
         let width = ui.available_width();
-        let height = prose::height(ui, width, &code) + 2.0 * space::XS;
+        let height = markdown_view::height(ui, width, &code) + 2.0 * space::XS;
         let area = ui.available_rect_before_wrap();
-        let ground = egui::Rect::from_min_size(area.min, vec2(width, height.min(CODE)));
+        let ground = egui::Rect::from_min_size(area.min, vec2(width, height.min(MAX_TOOL_CODE_HEIGHT)));
         ui.painter().rect_filled(ground, tokens::CORNER, colours.sunken);
-        egui::ScrollArea::vertical().id_salt(("code", &newest.name)).max_height(CODE).show(ui, |ui| {
+        egui::ScrollArea::vertical().id_salt(("code", &newest.name)).max_height(MAX_TOOL_CODE_HEIGHT).show(ui, |ui| {
             let (rect, response) = ui.allocate_exact_size(vec2(width, height), Sense::hover());
-            prose::mono(ui, rect.min + vec2(0.0, space::XS), width, &code);
-            named(&response, Role::Label, &code);
+            markdown_view::paint_mono(ui, rect.min + vec2(0.0, space::XS), width, &code);
+            set_accessible_name(&response, Role::Label, &code);
         });
         ui.horizontal_wrapped(|ui| {
             let name = newest.name.clone();
@@ -193,7 +193,7 @@ fn card(ui: &mut Ui, tool: &Registered, actions: &mut Vec<PanelAction>) {
             }
         });
     });
-    named(&shown.response, Role::Group, &format!("Tool: {}", newest.name));
+    set_accessible_name(&shown.response, Role::Group, &format!("Tool: {}", newest.name));
 }
 
 /// A text in its lines.
@@ -201,9 +201,9 @@ fn words(ui: &mut Ui, text: &str, style: &tokens::Type, colour: egui::Color32, r
     let text = &visible::block(text);
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
-    job.append(text, 0.0, ui::controls::format(style.font.clone(), style.line, colour));
+    job.append(text, 0.0, ui::widgets::format(style.font.clone(), style.line, colour));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y), Sense::hover());
     ui.painter().galley(rect.min, galley, colour);
-    named(&response, role, text);
+    set_accessible_name(&response, role, text);
 }

@@ -1,40 +1,40 @@
 //! Who can be asked, as a page: the agents of projects, in Markdown and in Python, the user's own and those of the
 //! program; what each is for, what it has, where its file lies; called, opened, made.
 
-use super::parts::{self, Lines};
-use super::{Shelf, Shelved, Wish, file, home};
+use super::widgets::{self, UnfoldedList};
+use super::{MemoryAction, MemoryCache, VolumeContents, file, home};
 use crate::panel_action::PanelAction;
-use agent::crew::{self, Crew};
-use agent::definition::{self, Definition};
+use agent::agent_definition::{self, AgentDefinition};
+use agent::agent_registry::{self, AgentRegistry};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
 use engine::{Session, phases_of};
 use std::path::Path;
 use store::DocId;
-use ui::controls::{clipped, icon_button, named, text_button};
+use ui::empty_state;
 use ui::icons;
-use ui::states;
 use ui::tokens::{self, Colours, size, space};
+use ui::widgets::{icon_button, paint_clipped_text, set_accessible_name, text_button};
 
 /// Whose agents are listed.
-const WHOSE: [&str; 4] = ["All agents", "Of projects", "Yours", "The program's"];
+const OWNER_FILTERS: [&str; 4] = ["All agents", "Of projects", "Yours", "The program's"];
 /// Of what an agent is told so much is shown, in bytes.
-const PROMPT: usize = 3_000;
+const MAX_PROMPT_PREVIEW_BYTES: usize = 3_000;
 
-impl Shelved for Crew {
+impl VolumeContents for AgentRegistry {
     fn has(path: &str) -> bool {
-        crew::is_agent(path)
+        agent_registry::is_agent_file(path)
     }
 
-    fn read(root: &Path) -> Crew {
+    fn read(root: &Path) -> AgentRegistry {
         host::agents::experience::crew(root)
     }
 }
 
 /// Whose an agent is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Whose {
+enum AgentOwner {
     /// A project's: its volume, and that one's name.
     Project(DocId, String),
     Yours,
@@ -43,10 +43,10 @@ enum Whose {
 
 /// An agent as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Row {
+struct AgentRow {
     name: String,
     description: String,
-    whose: Whose,
+    whose: AgentOwner,
     path: Option<String>,
     /// Its tools; `None`: all.
     tools: Option<Vec<String>>,
@@ -59,28 +59,28 @@ struct Row {
 
 /// The page.
 #[derive(Default)]
-pub struct Agents {
-    shelf: Shelf<Crew>,
+pub struct AgentsPage {
+    shelf: MemoryCache<AgentRegistry>,
     query: String,
     whose: usize,
     /// For which crews, which state of the agents, and which filters the rows were made.
     made: Option<(u64, u64, String, usize)>,
-    rows: Vec<Row>,
+    rows: Vec<AgentRow>,
     /// The one that is unfolded.
-    open: Option<(Whose, String)>,
+    open: Option<(AgentOwner, String)>,
 }
 
-impl Row {
-    fn of(agent: Definition, whose: Whose) -> Row {
-        let Definition { name, description, tools, when, prompt, path } = agent;
-        Row { name, description, whose, path, tools, when, prompt, python: false, off: None }
+impl AgentRow {
+    fn of(agent: AgentDefinition, whose: AgentOwner) -> AgentRow {
+        let AgentDefinition { name, description, tools, when, prompt, path } = agent;
+        AgentRow { name, description, whose, path, tools, when, prompt, python: false, off: None }
     }
 
     fn fits(&self, query: &str, whose: usize) -> bool {
         let own = match whose {
-            1 => matches!(self.whose, Whose::Project(..)),
-            2 => self.whose == Whose::Yours,
-            3 => self.whose == Whose::Program,
+            1 => matches!(self.whose, AgentOwner::Project(..)),
+            2 => self.whose == AgentOwner::Yours,
+            3 => self.whose == AgentOwner::Program,
             _ => true,
         };
         own && [&self.name, &self.description].iter().any(|text| text.to_lowercase().contains(query))
@@ -101,29 +101,29 @@ impl Row {
 
     fn place(&self) -> String {
         match &self.whose {
-            Whose::Project(_, project) => project.clone(),
-            Whose::Yours => "yours".to_owned(),
-            Whose::Program => "comes with the program".to_owned(),
+            AgentOwner::Project(_, project) => project.clone(),
+            AgentOwner::Yours => "yours".to_owned(),
+            AgentOwner::Program => "comes with the program".to_owned(),
         }
     }
 }
 
 /// All agents in the order of the list: projects' first, then the user's, then the program's. Of those that share a
 /// name one is asked: the user's, else the program's, else the first project's.
-fn listed(session: &Session, crews: &Shelf<Crew>) -> Vec<Row> {
+fn listed(session: &Session, crews: &MemoryCache<AgentRegistry>) -> Vec<AgentRow> {
     let setup = session.agents().setup();
-    let own: Vec<Definition> = setup.map(|setup| setup.agents.clone()).unwrap_or_default();
-    let built_in = definition::built_in();
+    let own: Vec<AgentDefinition> = setup.map(|setup| setup.agents.clone()).unwrap_or_default();
+    let built_in = agent_definition::built_in();
     let mut rows = Vec::new();
     for kept in &crews.kept {
-        let whose = || Whose::Project(kept.volume, kept.name.clone());
+        let whose = || AgentOwner::Project(kept.volume, kept.name.clone());
         for agent in kept.holds.definitions.iter().cloned() {
             let taken = own.iter().chain(&built_in).any(|other| other.name == agent.name);
             let off = taken.then(|| "its name is taken by an agent of yours or of the program".to_owned());
-            rows.push(Row { off, ..Row::of(agent, whose()) });
+            rows.push(AgentRow { off, ..AgentRow::of(agent, whose()) });
         }
         for agent in &kept.holds.python {
-            rows.push(Row {
+            rows.push(AgentRow {
                 name: agent.class.clone(),
                 description: agent.description.clone(),
                 whose: whose(),
@@ -136,15 +136,15 @@ fn listed(session: &Session, crews: &Shelf<Crew>) -> Vec<Row> {
             });
         }
     }
-    let shadowed = |agent: &Definition| own.iter().any(|other| other.name == agent.name);
-    let program: Vec<Row> = built_in
+    let shadowed = |agent: &AgentDefinition| own.iter().any(|other| other.name == agent.name);
+    let program: Vec<AgentRow> = built_in
         .into_iter()
         .map(|agent| {
             let off = shadowed(&agent).then(|| "yours of this name is".to_owned());
-            Row { off, ..Row::of(agent, Whose::Program) }
+            AgentRow { off, ..AgentRow::of(agent, AgentOwner::Program) }
         })
         .collect();
-    rows.extend(own.iter().cloned().map(|agent| Row::of(agent, Whose::Yours)));
+    rows.extend(own.iter().cloned().map(|agent| AgentRow::of(agent, AgentOwner::Yours)));
     rows.extend(program);
     for row in &mut rows {
         let choice = setup.and_then(|setup| setup.config.agents.specialists.get(&row.name));
@@ -155,7 +155,7 @@ fn listed(session: &Session, crews: &Shelf<Crew>) -> Vec<Row> {
     rows
 }
 
-impl Agents {
+impl AgentsPage {
     fn refresh(&mut self, ctx: &egui::Context, session: &Session) {
         self.shelf.refresh(ctx, session);
         let key = (self.shelf.revision, session.agents().revision(), self.query.clone(), self.whose);
@@ -172,7 +172,7 @@ impl Agents {
     pub fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PanelAction>) {
         self.refresh(ui.ctx(), session);
         if self.shelf.revision == 0 {
-            states::sentence(ui, "Reading the agents…", None, "");
+            empty_state::show_message(ui, "Reading the agents…", None, "");
             return;
         }
         let words = ("Filter agents", "Filter by name or purpose");
@@ -182,7 +182,9 @@ impl Agents {
                 None => actions.push(PanelAction::Say("Open a folder first: agents lie in one.".to_owned())),
             }
         }
-        parts::row(ui, |ui| self.whose = parts::chips(ui, "Whose", &WHOSE, self.whose).unwrap_or(self.whose));
+        widgets::row(ui, |ui| {
+            self.whose = widgets::filter_chips(ui, "Whose", &OWNER_FILTERS, self.whose).unwrap_or(self.whose)
+        });
         ui.add_space(space::S);
         if self.rows.is_empty() {
             let none = match self.whose {
@@ -192,38 +194,40 @@ impl Agents {
                 }
                 _ => "No agent has these words.",
             };
-            parts::row(ui, |ui| parts::said(ui, none, Colours::of(ui).muted, Role::Label));
+            widgets::row(ui, |ui| widgets::show_text_line(ui, none, Colours::of(ui).muted, Role::Label));
             return;
         }
         ui.spacing_mut().item_spacing.y = 0.0;
-        let (margin, width) = parts::column(ui);
+        let (margin, width) = widgets::page_column(ui);
         let mut open = self.open.clone();
         egui::ScrollArea::vertical().id_salt("agents").auto_shrink(false).show_viewport(ui, |ui, viewport| {
-            let key = |row: &Row| (row.whose.clone(), row.name.clone());
+            let key = |row: &AgentRow| (row.whose.clone(), row.name.clone());
             let opened = open.as_ref().and_then(|open| self.rows.iter().position(|row| key(row) == *open));
             let details = opened.and_then(|place| self.rows.get(place)).map(|row| {
                 let facts = facts(row);
-                (parts::facts(ui, &facts, width - 2.0 * space::XL), parts::spoken(&facts))
+                (widgets::facts_galley(ui, &facts, width - 2.0 * space::XL), widgets::facts_accessible_text(&facts))
             });
             let more = details.as_ref().map_or(0.0, |(galley, _)| galley.size().y + size::HIT + 2.0 * space::M);
             let problems: Vec<&str> =
                 self.shelf.kept.iter().flat_map(|kept| kept.holds.problems.iter().map(String::as_str)).collect();
             let count = self.rows.len();
-            let lines = Lines::begin(ui, viewport, (margin, width), count, (opened, more), problems.len());
+            let lines = UnfoldedList::begin_list(ui, viewport, (margin, width), count, (opened, more), problems.len());
             for (place, row) in self.rows.iter().enumerate() {
-                let Some((rect, is)) = lines.at(place) else { continue };
+                let Some((rect, is)) = lines.row_rect(place) else { continue };
                 let mut asked = line(ui, rect, row, is);
                 if let Some((galley, spoken)) = details.as_ref().filter(|_| is) {
-                    asked = unfolded(ui, lines.below(rect), row, galley, spoken).or(asked);
+                    asked = unfolded(ui, lines.detail_rect(rect), row, galley, spoken).or(asked);
                 }
                 match asked {
-                    Some(Asked::Fold) => open = (!is).then(|| key(row)),
-                    Some(Asked::Call) => actions.push(PanelAction::Memory(Box::new(Wish::Call(row.name.clone())))),
-                    Some(Asked::Open) => actions.extend(opening(ui, session, row)),
+                    Some(AgentRowAction::Fold) => open = (!is).then(|| key(row)),
+                    Some(AgentRowAction::Call) => {
+                        actions.push(PanelAction::Memory(Box::new(MemoryAction::Call(row.name.clone()))))
+                    }
+                    Some(AgentRowAction::Open) => actions.extend(opening(ui, session, row)),
                     None => {}
                 }
             }
-            lines.problems(ui, problems.into_iter());
+            lines.show_problems(ui, problems.into_iter());
         });
         self.open = open;
     }
@@ -232,8 +236,8 @@ impl Agents {
 /// Who can be called with `@` in a volume, by name: the agents of the program, the user's own, and the volume's, as far
 /// as they were read.
 #[derive(Default)]
-pub struct Callable {
-    shelf: Shelf<Crew>,
+pub struct CallableAgents {
+    shelf: MemoryCache<AgentRegistry>,
     /// For what the names were found.
     made: Option<(u64, u64, Option<DocId>)>,
     names: Vec<String>,
@@ -241,16 +245,21 @@ pub struct Callable {
     revision: u64,
 }
 
-impl Callable {
+impl CallableAgents {
     /// The names, with a number that changes with them.
-    pub(crate) fn look(&mut self, ctx: &egui::Context, session: &Session, volume: Option<DocId>) -> (u64, &[String]) {
+    pub(crate) fn refresh_names(
+        &mut self,
+        ctx: &egui::Context,
+        session: &Session,
+        volume: Option<DocId>,
+    ) -> (u64, &[String]) {
         self.shelf.refresh(ctx, session);
         let key = (self.shelf.revision, session.agents().revision(), volume);
         if self.made != Some(key) {
             self.made = Some(key);
-            let here = |row: &Row| match &row.whose {
-                Whose::Project(of, _) => Some(*of) == volume,
-                Whose::Yours | Whose::Program => true,
+            let here = |row: &AgentRow| match &row.whose {
+                AgentOwner::Project(of, _) => Some(*of) == volume,
+                AgentOwner::Yours | AgentOwner::Program => true,
             };
             let mut names: Vec<String> = Vec::new();
             for row in listed(session, &self.shelf).into_iter().filter(|row| row.off.is_none() && here(row)) {
@@ -269,7 +278,7 @@ impl Callable {
 
 /// Makes an agent of a project: a file to be written on.
 fn new(session: &Session, volume: DocId) -> PanelAction {
-    let path = |name: &str| format!("{}/{name}.md", crew::DEFINITIONS);
+    let path = |name: &str| format!("{}/{name}.md", agent_registry::AGENT_DEFINITIONS_FOLDER);
     let free = |name: &String| file(session, volume, &path(name)).is_none();
     let names = std::iter::once("helper".to_owned()).chain((2..).map(|number| format!("helper-{number}")));
     let name = names.into_iter().find(free).unwrap_or_default();
@@ -277,18 +286,18 @@ fn new(session: &Session, volume: DocId) -> PanelAction {
         "---\nname: {name}\ndescription: \"Says in a sentence what it is good for.\"\nwhen: [words, of, goals]\ntools: \
          [search, read_file, write_file]\n---\nYou help. Say here what it is to do, how, and what it must not do.\n"
     );
-    PanelAction::Memory(Box::new(Wish::Make { volume, path: path(&name), text, shown: true }))
+    PanelAction::Memory(Box::new(MemoryAction::Make { volume, path: path(&name), text, shown: true }))
 }
 
 /// Shows the file of an agent: in the window where it lies in a project, else as the system shows it.
-fn opening(ui: &Ui, session: &Session, row: &Row) -> Option<PanelAction> {
+fn opening(ui: &Ui, session: &Session, row: &AgentRow) -> Option<PanelAction> {
     let path = row.path.as_ref()?;
     match &row.whose {
-        Whose::Project(volume, _) => Some(match file(session, *volume, path) {
+        AgentOwner::Project(volume, _) => Some(match file(session, *volume, path) {
             Some(note) => PanelAction::Open(note),
             None => PanelAction::Say("Its file is not known yet; try again in a moment.".to_owned()),
         }),
-        Whose::Yours | Whose::Program => {
+        AgentOwner::Yours | AgentOwner::Program => {
             ui.ctx().open_url(egui::OpenUrl::new_tab(format!("file://{path}")));
             None
         }
@@ -296,22 +305,22 @@ fn opening(ui: &Ui, session: &Session, row: &Row) -> Option<PanelAction> {
 }
 
 /// What is wished of an agent.
-enum Asked {
+enum AgentRowAction {
     Fold,
     Call,
     Open,
 }
 
-fn line(ui: &mut Ui, rect: Rect, row: &Row, open: bool) -> Option<Asked> {
+fn line(ui: &mut Ui, rect: Rect, row: &AgentRow, open: bool) -> Option<AgentRowAction> {
     let colours = Colours::of(ui);
-    let salt = (&row.name, row.path.as_deref(), matches!(row.whose, Whose::Program));
+    let salt = (&row.name, row.path.as_deref(), matches!(row.whose, AgentOwner::Program));
     let id = ui.scope_id().with(("agent", salt));
-    let response = parts::ground(ui, rect, id, &format!("Agent: {}", row.name), open);
+    let response = widgets::show_row_background(ui, rect, id, &format!("Agent: {}", row.name), open);
     let icon = if row.python { icons::FILE_CODE } else { icons::ROBOT };
     let colour = match (&row.off, &row.whose) {
         (Some(_), _) => colours.muted,
-        (None, Whose::Project(..) | Whose::Yours) => colours.accent,
-        (None, Whose::Program) => colours.tool,
+        (None, AgentOwner::Project(..) | AgentOwner::Yours) => colours.accent,
+        (None, AgentOwner::Program) => colours.tool,
     };
     let at = pos2(rect.left() + 26.0, rect.center().y);
     ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(size::ICON), colour);
@@ -329,20 +338,20 @@ fn line(ui: &mut Ui, rect: Rect, row: &Row, open: bool) -> Option<Asked> {
     // The name stands out; what it is for stands behind it.
     let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
     let (left, ink) = (rect.left() + 44.0, if row.off.is_some() { colours.muted } else { colours.ink });
-    let used = clipped(ui, pos2(left, rect.top() + 7.0), right - left, &row.name, &style, ink);
+    let used = paint_clipped_text(ui, pos2(left, rect.top() + 7.0), right - left, &row.name, &style, ink);
     let behind = left + used + space::S;
-    clipped(ui, pos2(behind, rect.top() + 7.0), right - behind, purpose, &tokens::small(), ink);
+    paint_clipped_text(ui, pos2(behind, rect.top() + 7.0), right - behind, purpose, &tokens::small(), ink);
     let style = tokens::Type { font: tokens::tabular(12.0), line: 16.0 };
-    clipped(ui, pos2(left, rect.top() + 27.0), right - left, &about.join("  ·  "), &style, colours.muted);
+    paint_clipped_text(ui, pos2(left, rect.top() + 27.0), right - left, &about.join("  ·  "), &style, colours.muted);
     match (opens, calls, response.clicked()) {
-        (true, _, _) => Some(Asked::Open),
-        (_, true, _) => Some(Asked::Call),
-        (_, _, true) => Some(Asked::Fold),
+        (true, _, _) => Some(AgentRowAction::Open),
+        (_, true, _) => Some(AgentRowAction::Call),
+        (_, _, true) => Some(AgentRowAction::Fold),
         _ => None,
     }
 }
 
-fn facts(row: &Row) -> Vec<(&'static str, String)> {
+fn facts(row: &AgentRow) -> Vec<(&'static str, String)> {
     let tools = match (&row.tools, row.python) {
         (_, true) => {
             "none of the agents': it runs as a program in the sandbox, once you have allowed its code".to_owned()
@@ -353,11 +362,11 @@ fn facts(row: &Row) -> Vec<(&'static str, String)> {
     let phases: Vec<String> =
         (1..).zip(phases_of(&row.name)).map(|(number, phase)| format!("{number} {phase}")).collect();
     let file = match (&row.whose, &row.path) {
-        (Whose::Project(_, project), Some(path)) => format!("{path} in {project}"),
+        (AgentOwner::Project(_, project), Some(path)) => format!("{path} in {project}"),
         (_, Some(path)) => path.clone(),
         (_, None) => format!("system/agents/{}.md, inside the program", row.name),
     };
-    let prompt = &row.prompt[..row.prompt.floor_char_boundary(PROMPT)];
+    let prompt = &row.prompt[..row.prompt.floor_char_boundary(MAX_PROMPT_PREVIEW_BYTES)];
     let call = if row.off.is_some() { String::new() } else { format!("@{} in a message", row.name) };
     vec![
         ("For", row.description.clone()),
@@ -373,22 +382,28 @@ fn facts(row: &Row) -> Vec<(&'static str, String)> {
 }
 
 /// What is unfolded below a line.
-fn unfolded(ui: &mut Ui, rect: Rect, row: &Row, galley: &std::sync::Arc<egui::Galley>, spoken: &str) -> Option<Asked> {
+fn unfolded(
+    ui: &mut Ui,
+    rect: Rect,
+    row: &AgentRow,
+    galley: &std::sync::Arc<egui::Galley>,
+    spoken: &str,
+) -> Option<AgentRowAction> {
     let colours = Colours::of(ui);
     let text = Rect::from_min_size(rect.min + vec2(20.0, 0.0), galley.size());
     ui.painter().galley(text.min, galley.clone(), colours.ink);
     let id = Id::unique(("agent's facts", &row.name));
-    named(&ui.interact(text, id, Sense::hover()), Role::Label, spoken);
+    set_accessible_name(&ui.interact(text, id, Sense::hover()), Role::Label, spoken);
     let place = Rect::from_min_size(text.left_bottom() + vec2(0.0, space::S), vec2(rect.width(), size::HIT));
     let layout = Layout::left_to_right(Align::Center);
     let mut tools = ui.new_child(UiBuilder::new().max_rect(place).id_salt(("facts", &row.name)).layout(layout));
     tools.spacing_mut().item_spacing.x = space::S;
     let mut asked = None;
     if row.off.is_none() && text_button(&mut tools, &format!("Call @{}", row.name), false).clicked() {
-        asked = Some(Asked::Call);
+        asked = Some(AgentRowAction::Call);
     }
     if row.path.is_some() && text_button(&mut tools, "Open its file", false).clicked() {
-        asked = Some(Asked::Open);
+        asked = Some(AgentRowAction::Open);
     }
     asked
 }

@@ -1,36 +1,37 @@
 //! What runs have spent, as a page: what is left of the month, and each spend by task, session, project or month. And a
 //! word before a spend when little is left.
 
-use super::Wish;
-use super::parts;
+use super::MemoryAction;
+use super::widgets;
 use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Stroke, Ui, pos2, vec2};
-use engine::{Balance, Purse, Session, Spending, Time};
+use engine::{BudgetScope, BudgetStatus, ScopeSpending, Session, Time};
 use store::DocId;
 use text::task::Day;
-use ui::controls::{clipped, named, ring};
+use ui::empty_state;
 use ui::icons;
-use ui::states;
 use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// How high a line is.
-const LINE: f32 = 48.0;
+const SPENDING_ROW_HEIGHT: f32 = 48.0;
 /// How high a balance is.
-const BALANCE: f32 = 56.0;
+const BALANCE_ROW_HEIGHT: f32 = 56.0;
 
-const GROUPS: [&str; 4] = ["Task", "Session", "Project", "Month"];
-const PURSES: [Purse; 4] = [Purse::Task, Purse::Session, Purse::Project, Purse::Month];
+const SPENDING_GROUPS: [&str; 4] = ["Task", "Session", "Project", "Month"];
+const GROUP_PURSES: [BudgetScope; 4] =
+    [BudgetScope::Task, BudgetScope::Session, BudgetScope::Project, BudgetScope::Month];
 
 /// The page.
 #[derive(Default)]
-pub struct Budget {
+pub struct BudgetPage {
     group: usize,
     /// For what the rows were made.
     made: Option<(u64, usize, Day)>,
-    rows: Vec<Spending>,
-    balances: Vec<Balance>,
+    rows: Vec<ScopeSpending>,
+    balances: Vec<BudgetStatus>,
 }
 
 /// The time by the system's clock.
@@ -44,26 +45,26 @@ fn day(at: i64) -> Day {
 
 /// A word on what is left, where it is little, for the place from which something is asked.
 #[derive(Default)]
-pub struct Low {
+pub struct LowBudgetWarning {
     /// For what it was worked out.
     made: Option<(u64, Option<DocId>, Day)>,
     words: Option<String>,
 }
 
-impl Low {
+impl LowBudgetWarning {
     /// The word, if there is one.
-    pub(crate) fn look(&mut self, session: &Session, volume: Option<DocId>) -> Option<&str> {
+    pub(crate) fn refresh_warning(&mut self, session: &Session, volume: Option<DocId>) -> Option<&str> {
         let now = now();
         let key = (session.agents().revision(), volume, day(now.0));
         if self.made != Some(key) {
             self.made = Some(key);
-            self.words = session.low_balance(now, volume);
+            self.words = session.low_budget_warning(now, volume);
         }
         self.words.as_deref()
     }
 }
 
-impl Budget {
+impl BudgetPage {
     fn refresh(&mut self, session: &Session) {
         let now = now();
         let key = (session.agents().revision(), self.group, day(now.0));
@@ -71,55 +72,55 @@ impl Budget {
             return;
         }
         self.made = Some(key);
-        self.balances = session.balances(now);
-        let by = PURSES.get(self.group).copied().unwrap_or(Purse::Task);
-        self.rows = session.spending(by);
+        self.balances = session.budget_statuses(now);
+        let by = GROUP_PURSES.get(self.group).copied().unwrap_or(BudgetScope::Task);
+        self.rows = session.spending_by_scope(by);
     }
 
     /// Draws it.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         if session.agents().setup().is_none() {
-            states::sentence(ui, "Reading what was spent…", None, "");
+            empty_state::show_message(ui, "Reading what was spent…", None, "");
             return;
         }
         self.refresh(session);
         ui.add_space(space::XL);
         ui.spacing_mut().item_spacing.y = 0.0;
-        let (margin, width) = parts::column(ui);
+        let (margin, width) = widgets::page_column(ui);
         let colours = Colours::of(ui);
         egui::ScrollArea::vertical().id_salt("budget").auto_shrink(false).show_viewport(ui, |ui, viewport| {
             let page = ui.max_rect();
             let left = page.left() + margin;
             for balance in &self.balances {
-                let (line, _) = ui.allocate_exact_size(vec2(ui.available_width(), BALANCE), Sense::hover());
-                draw_balance(ui, Rect::from_min_size(pos2(left, line.top()), vec2(width, BALANCE)), balance);
+                let (line, _) = ui.allocate_exact_size(vec2(ui.available_width(), BALANCE_ROW_HEIGHT), Sense::hover());
+                draw_balance(ui, Rect::from_min_size(pos2(left, line.top()), vec2(width, BALANCE_ROW_HEIGHT)), balance);
             }
             if self.balances.iter().all(|balance| balance.limit.is_none()) {
                 let hint =
                     "There is no limit. The configuration sets one, in US dollars: budget: {month: 5, project: 2}";
-                parts::row(ui, |ui| said(ui, hint));
+                widgets::row(ui, |ui| said(ui, hint));
             }
             ui.add_space(space::L);
-            parts::row(ui, |ui| {
-                self.group = parts::chips(ui, "Spent by", &GROUPS, self.group).unwrap_or(self.group);
+            widgets::row(ui, |ui| {
+                self.group = widgets::filter_chips(ui, "Spent by", &SPENDING_GROUPS, self.group).unwrap_or(self.group);
             });
             ui.add_space(space::S);
             if self.rows.is_empty() {
-                parts::row(ui, |ui| said(ui, "Nothing was spent yet: no agent was asked."));
+                widgets::row(ui, |ui| said(ui, "Nothing was spent yet: no agent was asked."));
                 return;
             }
             let top = ui.cursor().top();
-            ui.allocate_space(vec2(ui.available_width(), self.rows.len() as f32 * LINE + space::XL));
+            ui.allocate_space(vec2(ui.available_width(), self.rows.len() as f32 * SPENDING_ROW_HEIGHT + space::XL));
             for (place, row) in self.rows.iter().enumerate() {
-                let y = top + place as f32 * LINE;
-                if y + LINE < page.top() + viewport.top() || y > page.top() + viewport.bottom() {
+                let y = top + place as f32 * SPENDING_ROW_HEIGHT;
+                if y + SPENDING_ROW_HEIGHT < page.top() + viewport.top() || y > page.top() + viewport.bottom() {
                     continue;
                 }
-                let rect = Rect::from_min_size(pos2(left, y), vec2(width, LINE));
+                let rect = Rect::from_min_size(pos2(left, y), vec2(width, SPENDING_ROW_HEIGHT));
                 if draw_row(ui, rect, place, row, colours)
                     && let Some(doc) = row.doc
                 {
-                    actions.push(PanelAction::Memory(Box::new(Wish::ShowRun(doc, String::new()))));
+                    actions.push(PanelAction::Memory(Box::new(MemoryAction::ShowRun(doc, String::new()))));
                 }
             }
         });
@@ -129,8 +130,15 @@ impl Budget {
 /// A quiet line of text.
 fn said(ui: &mut Ui, text: &str) {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 24.0), Sense::hover());
-    clipped(ui, rect.left_top() + vec2(0.0, 2.0), rect.width(), text, &tokens::small(), Colours::of(ui).muted);
-    named(&response, Role::Label, text);
+    paint_clipped_text(
+        ui,
+        rect.left_top() + vec2(0.0, 2.0),
+        rect.width(),
+        text,
+        &tokens::small(),
+        Colours::of(ui).muted,
+    );
+    set_accessible_name(&response, Role::Label, text);
 }
 
 fn money(usd: f64) -> String {
@@ -138,20 +146,20 @@ fn money(usd: f64) -> String {
 }
 
 fn count(tokens: u64) -> String {
-    ui::text::thousands(usize::try_from(tokens).unwrap_or(usize::MAX))
+    ui::text::format_thousands(usize::try_from(tokens).unwrap_or(usize::MAX))
 }
 
-fn draw_balance(ui: &mut Ui, rect: Rect, balance: &Balance) {
+fn draw_balance(ui: &mut Ui, rect: Rect, balance: &BudgetStatus) {
     let colours = Colours::of(ui);
-    let left = match (balance.limit, balance.left()) {
+    let left = match (balance.limit, balance.remaining()) {
         (Some(limit), Some(left)) => format!("{} of {} left", money(left), money(limit)),
         _ => "no limit".to_owned(),
     };
     let mut about = vec![format!("{} spent", money(balance.spent)), format!("{} tokens", count(balance.tokens))];
     about.extend((balance.unknown > 0).then(|| format!("{} of unknown price", balance.unknown)));
     let about = about.join("  ·  ");
-    let low = balance.low();
-    let (icon, colour) = match (&low, balance.left()) {
+    let low = balance.low_warning();
+    let (icon, colour) = match (&low, balance.remaining()) {
         (Some(_), Some(left)) if left <= 0.0 => (Some(icons::WARNING), colours.bad),
         (Some(_), _) => (Some(icons::WARNING), colours.warn),
         (None, _) => (None, colours.accent),
@@ -164,23 +172,23 @@ fn draw_balance(ui: &mut Ui, rect: Rect, balance: &Balance) {
         at += 24.0;
     }
     let room = rect.width() - 200.0;
-    clipped(ui, pos2(at, rect.top() + 8.0), room, &ui::text::sentence(&balance.of), &bold, colours.ink);
+    paint_clipped_text(ui, pos2(at, rect.top() + 8.0), room, &ui::text::sentence(&balance.of), &bold, colours.ink);
     let style = tokens::Type { font: tokens::tabular(12.0), line: 16.0 };
-    clipped(ui, pos2(at, rect.top() + 28.0), room, &about, &style, colours.muted);
+    paint_clipped_text(ui, pos2(at, rect.top() + 28.0), room, &about, &style, colours.muted);
     let ink = if low.is_some() { colour } else { colours.ink };
     let place = pos2(rect.right(), rect.top() + 18.0);
     ui.painter().text(place, Align2::RIGHT_CENTER, &left, tokens::tabular(13.0), ink);
     if let Some(limit) = balance.limit.filter(|limit| *limit > 0.0) {
         let bar = Rect::from_min_size(pos2(rect.right() - 160.0, rect.top() + 34.0), vec2(160.0, 3.0));
-        parts::bar(ui, bar, balance.spent / limit, colour);
+        widgets::paint_bar(ui, bar, balance.spent / limit, colour);
     }
     ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
     let response = ui.interact(rect, ui.scope_id().with(("balance", &balance.of)), Sense::hover());
-    named(&response, Role::Label, &format!("{}: {left}, {about}", balance.of));
+    set_accessible_name(&response, Role::Label, &format!("{}: {left}, {about}", balance.of));
 }
 
 /// A line of the log; whether it was chosen.
-fn draw_row(ui: &Ui, rect: Rect, place: usize, row: &Spending, colours: &Colours) -> bool {
+fn draw_row(ui: &Ui, rect: Rect, place: usize, row: &ScopeSpending, colours: &Colours) -> bool {
     // A run and a session can be looked at.
     let leads = row.doc.is_some() && !row.project.is_empty();
     let sense = if leads { Sense::click() } else { Sense::hover() };
@@ -206,10 +214,10 @@ fn draw_row(ui: &Ui, rect: Rect, place: usize, row: &Spending, colours: &Colours
     about.retain(|part| !part.is_empty());
     let about = about.join("  ·  ");
     let room = rect.width() - 180.0;
-    clipped(ui, pos2(rect.left(), rect.top() + 6.0), room, &row.title, &tokens::small(), colours.ink);
-    clipped(ui, pos2(rect.left(), rect.top() + 26.0), room, &about, &tokens::caption(), colours.muted);
-    ring(ui, &response, CORNER);
+    paint_clipped_text(ui, pos2(rect.left(), rect.top() + 6.0), room, &row.title, &tokens::small(), colours.ink);
+    paint_clipped_text(ui, pos2(rect.left(), rect.top() + 26.0), room, &about, &tokens::caption(), colours.muted);
+    paint_focus_ring(ui, &response, CORNER);
     let role = if leads { Role::Link } else { Role::Label };
-    named(&response, role, &format!("Spent: {}, {cost}, {tokens}", row.title));
+    set_accessible_name(&response, role, &format!("Spent: {}, {cost}, {tokens}", row.title));
     response.clicked()
 }

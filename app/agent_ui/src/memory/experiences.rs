@@ -2,12 +2,12 @@
 //! by words, tier, outcome and project; opened in their note to be edited; forgotten, and brought back. And the context
 //! of the session in which something was said last, to be read: it stands in no note, and other tiers are without it.
 
-use super::parts::{self, LINE, Lines};
-use super::shown::{One, Shown, project};
-use super::{Forgotten, Shelf, Wish, file};
+use super::detail::{MemoryDetail, MemoryItem, project};
+use super::widgets::{self, MEMORY_ROW_HEIGHT, UnfoldedList};
+use super::{ForgottenItem, MemoryAction, MemoryCache, file};
 use crate::panel_action::PanelAction;
-use agent::memory::experience::{Experience, Outcome, Tier};
-use agent::memory::{Filed, Memory, log};
+use agent::memory::experience::{Experience, MemoryTier, RunOutcome};
+use agent::memory::{ProjectMemory, StoredTrace, task_log};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
@@ -15,81 +15,86 @@ use engine::{Command, Session};
 use host::clock;
 use std::collections::BTreeSet;
 use store::{DocId, Message};
-use ui::controls::{icon_button, named, text_button};
+use ui::empty_state;
 use ui::icons;
-use ui::states;
 use ui::tokens::{self, Colours, size, space};
+use ui::widgets::{icon_button, set_accessible_name, text_button};
 
 /// What the tiers of memory are here.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Level {
+enum MemoryTierFilter {
     All,
     Context,
     Logs,
     Traces,
-    Entries(Tier),
+    Entries(MemoryTier),
 }
 
-const TIERS: [(&str, Level); 7] = [
-    ("All tiers", Level::All),
-    ("Context", Level::Context),
-    ("Session logs", Level::Logs),
-    ("Traces", Level::Traces),
-    ("Episodic", Level::Entries(Tier::Episodic)),
-    ("Short term", Level::Entries(Tier::ShortTerm)),
-    ("Long term", Level::Entries(Tier::LongTerm)),
+const TIER_FILTERS: [(&str, MemoryTierFilter); 7] = [
+    ("All tiers", MemoryTierFilter::All),
+    ("Context", MemoryTierFilter::Context),
+    ("Session logs", MemoryTierFilter::Logs),
+    ("Traces", MemoryTierFilter::Traces),
+    ("Episodic", MemoryTierFilter::Entries(MemoryTier::Episodic)),
+    ("Short term", MemoryTierFilter::Entries(MemoryTier::ShortTerm)),
+    ("Long term", MemoryTierFilter::Entries(MemoryTier::LongTerm)),
 ];
 
-const OUTCOMES: [(&str, Option<Outcome>); 4] = [
+const OUTCOME_FILTERS: [(&str, Option<RunOutcome>); 4] = [
     ("All outcomes", None),
-    ("Went well", Some(Outcome::Success)),
-    ("Failed", Some(Outcome::Failure)),
-    ("Recovered", Some(Outcome::SuccessWithRecovery)),
+    ("Went well", Some(RunOutcome::Success)),
+    ("Failed", Some(RunOutcome::Failure)),
+    ("Recovered", Some(RunOutcome::SuccessWithRecovery)),
 ];
 
 /// By what the list is narrowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Filter {
+struct ExperienceFilter {
     query: String,
     tier: usize,
     outcome: usize,
     project: Option<String>,
 }
 
-impl Filter {
-    fn level(&self) -> Level {
-        TIERS.get(self.tier).map_or(Level::All, |(_, level)| *level)
+impl ExperienceFilter {
+    fn level(&self) -> MemoryTierFilter {
+        TIER_FILTERS.get(self.tier).map_or(MemoryTierFilter::All, |(_, level)| *level)
     }
 
     fn fits(&self, one: &Experience) -> bool {
         let words = [&one.primary_goal, &one.learnings_or_issues].into_iter().chain(&one.components_used);
-        self.has(&[Level::Entries(one.tier)], Some(one.final_outcome), &one.project_name, words)
+        self.has(&[MemoryTierFilter::Entries(one.tier)], Some(one.final_outcome), &one.project_name, words)
     }
 
     /// What was done lately is short-term memory.
-    fn fits_task(&self, task: &log::Task, project: &str) -> bool {
+    fn fits_task(&self, task: &task_log::LoggedTask, project: &str) -> bool {
         let words = [&task.goal, &task.results].into_iter().chain(&task.actions);
-        self.has(&[Level::Logs, Level::Entries(Tier::ShortTerm)], task.outcome(), project, words)
+        self.has(
+            &[MemoryTierFilter::Logs, MemoryTierFilter::Entries(MemoryTier::ShortTerm)],
+            task.outcome(),
+            project,
+            words,
+        )
     }
 
     /// What is replayed has gone well.
-    fn fits_trace(&self, filed: &Filed, project: &str) -> bool {
+    fn fits_trace(&self, filed: &StoredTrace, project: &str) -> bool {
         let words =
             std::iter::once(&filed.trace.known.goal_text).chain(filed.trace.steps.iter().map(|step| &step.tool));
-        self.has(&[Level::Traces], Some(Outcome::Success), project, words)
+        self.has(&[MemoryTierFilter::Traces], Some(RunOutcome::Success), project, words)
     }
 
     fn has<'a>(
         &self,
-        own: &[Level],
-        came: Option<Outcome>,
+        own: &[MemoryTierFilter],
+        came: Option<RunOutcome>,
         project: &str,
         mut words: impl Iterator<Item = &'a String>,
     ) -> bool {
         let level = self.level();
-        let outcome = OUTCOMES.get(self.outcome).and_then(|(_, outcome)| *outcome);
+        let outcome = OUTCOME_FILTERS.get(self.outcome).and_then(|(_, outcome)| *outcome);
         let query = self.query.trim().to_lowercase();
-        (level == Level::All || own.contains(&level))
+        (level == MemoryTierFilter::All || own.contains(&level))
             && outcome.is_none_or(|outcome| came == Some(outcome))
             && self.project.as_ref().is_none_or(|wanted| project == wanted)
             && words.any(|text| text.to_lowercase().contains(&query))
@@ -98,15 +103,15 @@ impl Filter {
 
 /// Where on the shelf something lies that is listed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct MemoryItemRef {
     volume: usize,
     number: usize,
-    what: What,
+    what: MemoryItemKind,
 }
 
 /// Among what on the shelf it lies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
+enum MemoryItemKind {
     Experience,
     Task,
     Trace,
@@ -115,12 +120,12 @@ enum What {
 
 /// The page.
 #[derive(Default)]
-pub struct Experiences {
-    shelf: Shelf<Memory>,
-    filter: Filter,
+pub struct ExperiencesPage {
+    shelf: MemoryCache<ProjectMemory>,
+    filter: ExperienceFilter,
     /// For what the rows were made: what was read, the filter, how many were forgotten meanwhile, and the context.
-    made: Option<(u64, Filter, usize, u64)>,
-    rows: Vec<Place>,
+    made: Option<(u64, ExperienceFilter, usize, u64)>,
+    rows: Vec<MemoryItemRef>,
     projects: Vec<String>,
     /// The one that is unfolded.
     open: Option<String>,
@@ -135,30 +140,34 @@ pub struct Experiences {
 }
 
 /// What lies at a place.
-fn at<'a>(shelf: &'a Shelf<Memory>, context: &'a [Message], place: Place) -> Option<One<'a>> {
+fn at<'a>(
+    shelf: &'a MemoryCache<ProjectMemory>,
+    context: &'a [Message],
+    place: MemoryItemRef,
+) -> Option<MemoryItem<'a>> {
     let kept = || shelf.kept.get(place.volume).map(|kept| &kept.holds);
     match place.what {
-        What::Experience => kept()?.entries.get(place.number).map(One::Experience),
-        What::Task => kept()?.logged.get(place.number).map(One::Task),
-        What::Trace => kept()?.traces.get(place.number).map(One::Trace),
-        What::Message => context.get(place.number).map(One::Message),
+        MemoryItemKind::Experience => kept()?.entries.get(place.number).map(MemoryItem::Experience),
+        MemoryItemKind::Task => kept()?.logged.get(place.number).map(MemoryItem::Task),
+        MemoryItemKind::Trace => kept()?.traces.get(place.number).map(MemoryItem::Trace),
+        MemoryItemKind::Message => context.get(place.number).map(MemoryItem::Message),
     }
 }
 
-impl Experiences {
+impl ExperiencesPage {
     /// The page with one of them unfolded.
-    pub fn at(id: String) -> Experiences {
-        Experiences { open: Some(id), reveal: true, ..Experiences::default() }
+    pub fn at(id: String) -> ExperiencesPage {
+        ExperiencesPage { open: Some(id), reveal: true, ..ExperiencesPage::default() }
     }
 
     /// What was forgotten is there again.
-    pub fn undone(&mut self) {
+    pub fn on_forget_undone(&mut self) {
         self.gone.clear();
     }
 
     /// Takes the context of the session in which something was said last. Gives what it is known by.
     fn read_context(&mut self, session: &Session, actions: &mut Vec<PanelAction>) -> u64 {
-        if self.filter.level() != Level::Context {
+        if self.filter.level() != MemoryTierFilter::Context {
             return 0;
         }
         let agents = session.agents();
@@ -190,36 +199,45 @@ impl Experiences {
         }
         self.made = Some(key);
         let mut projects = BTreeSet::new();
-        let mut rows: Vec<(&str, Place)> = Vec::new();
+        let mut rows: Vec<(&str, MemoryItemRef)> = Vec::new();
         for (kept, volume) in self.shelf.kept.iter().zip(0..) {
             for (entry, number) in kept.holds.entries.iter().zip(0..) {
                 let one = &entry.experience;
                 projects.insert(one.project_name.clone());
                 let open = self.reveal && self.open.as_ref() == Some(&one.experience_id);
                 if (self.filter.fits(one) || open) && !self.gone.contains(&one.experience_id) {
-                    rows.push((&one.timestamp, Place { volume, number, what: What::Experience }));
+                    rows.push((&one.timestamp, MemoryItemRef { volume, number, what: MemoryItemKind::Experience }));
                 }
             }
             for (entry, number) in kept.holds.logged.iter().zip(0..) {
                 let project = project(&entry.path, &kept.name);
                 projects.insert(project.to_owned());
-                if self.filter.fits_task(&entry.task, project) && !self.gone.contains(&*One::Task(entry).name()) {
-                    rows.push((&entry.task.known.timestamp, Place { volume, number, what: What::Task }));
+                if self.filter.fits_task(&entry.task, project) && !self.gone.contains(&*MemoryItem::Task(entry).name())
+                {
+                    rows.push((
+                        &entry.task.known.timestamp,
+                        MemoryItemRef { volume, number, what: MemoryItemKind::Task },
+                    ));
                 }
             }
             for (filed, number) in kept.holds.traces.iter().zip(0..) {
                 if self.filter.fits_trace(filed, project(&filed.path, &kept.name)) {
-                    rows.push((&filed.trace.known.created_at, Place { volume, number, what: What::Trace }));
+                    rows.push((
+                        &filed.trace.known.created_at,
+                        MemoryItemRef { volume, number, what: MemoryItemKind::Trace },
+                    ));
                 }
             }
         }
         rows.sort_by(|one, other| other.cmp(one));
-        if self.filter.level() == Level::Context {
+        if self.filter.level() == MemoryTierFilter::Context {
             let query = self.filter.query.trim().to_lowercase();
             let fits = |message: &Message| message.content.to_lowercase().contains(&query);
             let fitting = self.context.iter().zip(0..).filter(|(message, _)| fits(message));
             // As it was said: the oldest first.
-            rows = fitting.map(|(_, number)| ("", Place { volume: 0, number, what: What::Message })).collect();
+            rows = fitting
+                .map(|(_, number)| ("", MemoryItemRef { volume: 0, number, what: MemoryItemKind::Message }))
+                .collect();
         }
         self.rows = rows.into_iter().map(|(_, place)| place).collect();
         self.projects = projects.into_iter().collect();
@@ -229,18 +247,19 @@ impl Experiences {
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         self.refresh(ui.ctx(), session, actions);
         if self.shelf.revision == 0 {
-            states::sentence(ui, "Reading what is remembered…", None, "");
+            empty_state::show_message(ui, "Reading what is remembered…", None, "");
             return;
         }
-        let empty = |memory: &Memory| memory.entries.is_empty() && memory.logged.is_empty() && memory.traces.is_empty();
+        let empty =
+            |memory: &ProjectMemory| memory.entries.is_empty() && memory.logged.is_empty() && memory.traces.is_empty();
         let nothing = self.shelf.kept.iter().all(|kept| empty(&kept.holds));
-        if nothing && self.filter.level() != Level::Context {
+        if nothing && self.filter.level() != MemoryTierFilter::Context {
             if session.agents().sessions().next().is_some() {
                 self.choices(ui); // a context there may be
             }
             let hint = "What an agent did is kept here, with what can be learned of it; what bears on a later question \
                         is shown before it is asked.";
-            states::sentence(ui, "Nothing is remembered yet.", None, hint);
+            empty_state::show_message(ui, "Nothing is remembered yet.", None, hint);
             return;
         }
         let words = ("Filter memory", "Filter by what was wanted or learned");
@@ -249,7 +268,7 @@ impl Experiences {
         }
         self.choices(ui);
         ui.add_space(space::S);
-        let (margin, width) = parts::column(ui);
+        let (margin, width) = widgets::page_column(ui);
         if self.rows.is_empty() {
             let at = pos2(ui.max_rect().left() + margin, ui.cursor().top());
             let none = "Nothing that is remembered fits these filters.";
@@ -259,60 +278,65 @@ impl Experiences {
         let today = clock::today();
         ui.spacing_mut().item_spacing.y = 0.0;
         let problems: Vec<String> = self.shelf.problems().map(str::to_owned).collect();
-        let Experiences { shelf, rows, open, reveal, gone, context, .. } = self;
+        let ExperiencesPage { shelf, rows, open, reveal, gone, context, .. } = self;
         let (shelf, context) = (&*shelf, context.as_slice());
-        let shown = |place: &Place| {
+        let shown = |place: &MemoryItemRef| {
             let kept = shelf.kept.get(place.volume);
-            let one = at(shelf, context, *place)?.shown(kept.map_or("", |kept| &kept.name), today);
+            let one = at(shelf, context, *place)?.detail(kept.map_or("", |kept| &kept.name), today);
             Some((kept.map(|kept| kept.volume), one))
         };
         let mut show = None;
         egui::ScrollArea::vertical().id_salt("experiences").auto_shrink(false).show_viewport(ui, |ui, viewport| {
-            let is_open = |place: &Place, open: &str| at(shelf, context, *place).is_some_and(|one| one.name() == open);
+            let is_open =
+                |place: &MemoryItemRef, open: &str| at(shelf, context, *place).is_some_and(|one| one.name() == open);
             let opened = open.as_ref().and_then(|open| rows.iter().position(|place| is_open(place, open)));
-            let details = opened
-                .and_then(|place| shown(rows.get(place)?))
-                .map(|(_, one)| (parts::facts(ui, &one.facts, width - space::XL), parts::spoken(&one.facts)));
+            let details = opened.and_then(|place| shown(rows.get(place)?)).map(|(_, one)| {
+                (widgets::facts_galley(ui, &one.facts, width - space::XL), widgets::facts_accessible_text(&one.facts))
+            });
             let more = details.as_ref().map_or(0.0, |(galley, _)| galley.size().y + size::HIT + 2.0 * space::M);
-            let lines = Lines::begin(ui, viewport, (margin, width), rows.len(), (opened, more), problems.len());
+            let lines =
+                UnfoldedList::begin_list(ui, viewport, (margin, width), rows.len(), (opened, more), problems.len());
             if std::mem::take(reveal)
                 && let Some(place) = opened
             {
-                let top = lines.page.top() + place as f32 * LINE;
-                ui.scroll_to_rect(Rect::from_min_size(pos2(lines.page.left(), top), vec2(width, LINE + more)), None);
+                let top = lines.page.top() + place as f32 * MEMORY_ROW_HEIGHT;
+                ui.scroll_to_rect(
+                    Rect::from_min_size(pos2(lines.page.left(), top), vec2(width, MEMORY_ROW_HEIGHT + more)),
+                    None,
+                );
             }
             for (place, row) in rows.iter().enumerate() {
-                let Some((rect, is)) = lines.at(place) else { continue };
+                let Some((rect, is)) = lines.row_rect(place) else { continue };
                 let Some((volume, one)) = shown(row) else { continue };
                 let note = volume.and_then(|volume| file(session, volume, one.path));
                 let asked = line(ui, rect, &one, is);
                 let asked = match details.as_ref().filter(|_| is) {
-                    Some((galley, spoken)) => unfolded(ui, lines.below(rect), &one, galley, spoken).or(asked),
+                    Some((galley, spoken)) => unfolded(ui, lines.detail_rect(rect), &one, galley, spoken).or(asked),
                     None => asked,
                 };
                 match (asked, note) {
-                    (Some(Asked::Fold), _) => *open = (!is).then(|| one.name.clone()),
-                    (Some(Asked::Edit), Some(note)) => actions.push(PanelAction::OpenAt(note, one.at)),
-                    (Some(Asked::Forget), Some(note)) if !one.text.is_empty() => {
+                    (Some(ExperienceAction::Fold), _) => *open = (!is).then(|| one.name.clone()),
+                    (Some(ExperienceAction::Edit), Some(note)) => actions.push(PanelAction::OpenAt(note, one.at)),
+                    (Some(ExperienceAction::Forget), Some(note)) if !one.text.is_empty() => {
                         gone.insert(one.name.clone());
-                        let forgotten = Forgotten::Entry { note, at: one.at, text: one.text.to_owned() };
-                        actions.push(PanelAction::Memory(Box::new(Wish::Forget(forgotten))));
+                        let forgotten = ForgottenItem::Entry { note, at: one.at, text: one.text.to_owned() };
+                        actions.push(PanelAction::Memory(Box::new(MemoryAction::Forget(forgotten))));
                     }
-                    (Some(Asked::Forget), Some(note)) if row.what == What::Trace => {
+                    (Some(ExperienceAction::Forget), Some(note)) if row.what == MemoryItemKind::Trace => {
                         actions.push(PanelAction::Delete(note))
                     }
-                    (Some(Asked::Forget), Some(note)) => actions.push(PanelAction::OpenAt(note, one.at)),
-                    (Some(Asked::Edit | Asked::Forget), None) => {
+                    (Some(ExperienceAction::Forget), Some(note)) => actions.push(PanelAction::OpenAt(note, one.at)),
+                    (Some(ExperienceAction::Edit | ExperienceAction::Forget), None) => {
                         actions.push(PanelAction::Say("Its note is not known yet; try again in a moment.".to_owned()));
                     }
-                    (Some(Asked::Run(run, step)), _) => {
-                        actions.push(PanelAction::Memory(Box::new(Wish::ShowRun(run, step))));
+                    (Some(ExperienceAction::Run(run, step)), _) => {
+                        actions.push(PanelAction::Memory(Box::new(MemoryAction::ShowRun(run, step))));
                     }
-                    (Some(Asked::Other(id)), _) => show = Some(id),
+                    (Some(ExperienceAction::Other(id)), _) => show = Some(id),
                     (None, _) => {}
                 }
             }
-            lines.problems(ui, problems.iter().map(String::as_str));
+            lines.show_problems(ui, problems.iter().map(String::as_str));
         });
         if let Some(id) = show {
             (self.open, self.reveal, self.made) = (Some(id), true, None);
@@ -320,20 +344,20 @@ impl Experiences {
     }
 
     fn choices(&mut self, ui: &mut Ui) {
-        let Experiences { filter, projects, .. } = self;
-        parts::row(ui, |ui| {
-            let names = TIERS.map(|(name, _)| name);
-            filter.tier = parts::chips(ui, "Tier", &names, filter.tier).unwrap_or(filter.tier);
-            let names = OUTCOMES.map(|(name, _)| name);
-            filter.outcome = parts::chips(ui, "Outcome", &names, filter.outcome).unwrap_or(filter.outcome);
+        let ExperiencesPage { filter, projects, .. } = self;
+        widgets::row(ui, |ui| {
+            let names = TIER_FILTERS.map(|(name, _)| name);
+            filter.tier = widgets::filter_chips(ui, "Tier", &names, filter.tier).unwrap_or(filter.tier);
+            let names = OUTCOME_FILTERS.map(|(name, _)| name);
+            filter.outcome = widgets::filter_chips(ui, "Outcome", &names, filter.outcome).unwrap_or(filter.outcome);
         });
         if projects.len() > 1 {
             ui.add_space(space::XS);
-            parts::row(ui, |ui| {
+            widgets::row(ui, |ui| {
                 let names: Vec<&str> =
                     std::iter::once("All projects").chain(projects.iter().map(String::as_str)).collect();
                 let at = projects.iter().position(|name| Some(name) == filter.project.as_ref()).map_or(0, |at| at + 1);
-                if let Some(chosen) = parts::chips(ui, "Project", &names, at) {
+                if let Some(chosen) = widgets::filter_chips(ui, "Project", &names, at) {
                     filter.project = chosen.checked_sub(1).and_then(|at| projects.get(at)).cloned();
                 }
             });
@@ -342,7 +366,7 @@ impl Experiences {
 }
 
 /// What is wished of something that is remembered.
-enum Asked {
+enum ExperienceAction {
     Fold,
     Edit,
     Forget,
@@ -350,16 +374,16 @@ enum Asked {
     Other(String),
 }
 
-fn line(ui: &mut Ui, rect: Rect, one: &Shown<'_>, open: bool) -> Option<Asked> {
+fn line(ui: &mut Ui, rect: Rect, one: &MemoryDetail<'_>, open: bool) -> Option<ExperienceAction> {
     let colours = Colours::of(ui);
     let goal = one.goal;
     let id = ui.scope_id().with(("experience", one.path, &one.name));
-    let response = parts::ground(ui, rect, id, &one.label, open);
+    let response = widgets::show_row_background(ui, rect, id, &one.label, open);
     let (icon, colour) = match one.came {
         _ if one.dim => (icons::CIRCLE_DASHED, colours.muted),
-        Some(Outcome::Success) => (icons::CHECK_CIRCLE, colours.ok),
-        Some(Outcome::SuccessWithRecovery) => (icons::WARNING_CIRCLE, colours.warn),
-        Some(Outcome::Failure) => (icons::X_CIRCLE, colours.bad),
+        Some(RunOutcome::Success) => (icons::CHECK_CIRCLE, colours.ok),
+        Some(RunOutcome::SuccessWithRecovery) => (icons::WARNING_CIRCLE, colours.warn),
+        Some(RunOutcome::Failure) => (icons::X_CIRCLE, colours.bad),
         None => (icons::CIRCLE, colours.muted),
     };
     let at = pos2(rect.left() + 26.0, rect.center().y);
@@ -371,13 +395,13 @@ fn line(ui: &mut Ui, rect: Rect, one: &Shown<'_>, open: bool) -> Option<Asked> {
     let forget = kept && icon_button(&mut tools, icons::TRASH, &format!("Forget: {goal}"), Some("Delete")).clicked();
     let edit = kept && icon_button(&mut tools, icons::PENCIL, &format!("Edit in its note: {goal}"), None).clicked();
     let right = tools.min_rect().left() - space::S;
-    parts::two(ui, rect, rect.left() + 44.0, right, (goal, &one.about), one.dim);
+    widgets::paint_two_lines(ui, rect, rect.left() + 44.0, right, (goal, &one.about), one.dim);
     let deletes =
         kept && response.has_focus() && ui.input_mut(|input| input.consume_key(egui::Modifiers::NONE, Key::Delete));
     match (forget || deletes, edit, response.clicked()) {
-        (true, _, _) => Some(Asked::Forget),
-        (_, true, _) => Some(Asked::Edit),
-        (_, _, true) => Some(Asked::Fold),
+        (true, _, _) => Some(ExperienceAction::Forget),
+        (_, true, _) => Some(ExperienceAction::Edit),
+        (_, _, true) => Some(ExperienceAction::Fold),
         _ => None,
     }
 }
@@ -386,30 +410,30 @@ fn line(ui: &mut Ui, rect: Rect, one: &Shown<'_>, open: bool) -> Option<Asked> {
 fn unfolded(
     ui: &mut Ui,
     rect: Rect,
-    one: &Shown<'_>,
+    one: &MemoryDetail<'_>,
     galley: &std::sync::Arc<egui::Galley>,
     spoken: &str,
-) -> Option<Asked> {
+) -> Option<ExperienceAction> {
     let colours = Colours::of(ui);
     let text = Rect::from_min_size(rect.min + vec2(20.0, 0.0), galley.size());
     ui.painter().galley(text.min, galley.clone(), colours.ink);
     let id = Id::unique(("experience's facts", &one.name));
-    named(&ui.interact(text, id, Sense::hover()), Role::Label, spoken);
+    set_accessible_name(&ui.interact(text, id, Sense::hover()), Role::Label, spoken);
     let place = Rect::from_min_size(text.left_bottom() + vec2(0.0, space::S), vec2(rect.width(), size::HIT));
     let layout = Layout::left_to_right(Align::Center);
     let mut tools = ui.new_child(UiBuilder::new().max_rect(place).id_salt(("facts", &one.name)).layout(layout));
     tools.spacing_mut().item_spacing.x = space::S;
     let mut asked = None;
     if !one.path.is_empty() && text_button(&mut tools, "Edit in its note", false).clicked() {
-        asked = Some(Asked::Edit);
+        asked = Some(ExperienceAction::Edit);
     }
     if let Some((run, step)) = &one.run
         && text_button(&mut tools, "Show the run", false).clicked()
     {
-        asked = Some(Asked::Run(*run, step.clone()));
+        asked = Some(ExperienceAction::Run(*run, step.clone()));
     }
     if !one.superseded_by.is_empty() && text_button(&mut tools, "Show what supersedes it", false).clicked() {
-        asked = Some(Asked::Other(one.superseded_by.to_owned()));
+        asked = Some(ExperienceAction::Other(one.superseded_by.to_owned()));
     }
     asked
 }

@@ -1,12 +1,12 @@
 //! Plans, as a page: what is to be done, by which agent, after what, and how far it is; made, carried out, given up. A
 //! plan is a note of todos; the page is another look at it.
 
-use super::parts::{self, Lines};
-use super::{Forgotten, Shelf, Shelved, Wish, file, home};
+use super::widgets::{self, UnfoldedList};
+use super::{ForgottenItem, MemoryAction, MemoryCache, VolumeContents, file, home};
 use crate::panel_action::PanelAction;
-use agent::block::{self, PRIORITY, Standing, TASKS, TaskBlock};
-use agent::memory::Mode;
-use agent::{crew, definition, planner};
+use agent::memory::ReplayMode;
+use agent::task_block::{self, DEFAULT_TASK_PRIORITY, TASKS_FOLDER, TaskBlock, TaskStatus};
+use agent::{agent_definition, agent_registry, planner};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
@@ -14,18 +14,18 @@ use engine::{Command, Session};
 use std::collections::BTreeMap;
 use std::path::Path;
 use store::DocId;
-use ui::controls::{clipped, icon_button, named, text_button};
+use ui::empty_state;
 use ui::icons;
-use ui::states;
 use ui::tokens::{self, Colours, size, space};
+use ui::widgets::{icon_button, paint_clipped_text, set_accessible_name, text_button};
 
 /// Which tasks are listed.
-const STATES: [&str; 5] = ["All tasks", "Open", "Under way", "Failed", "Done"];
+const TASK_STATE_FILTERS: [&str; 5] = ["All tasks", "Open", "Under way", "Failed", "Done"];
 /// How far a task stands in from its plan.
-const INDENT: f32 = space::XL;
+const TASK_INDENT: f32 = space::XL;
 
 /// A plan as its note has it.
-struct Plan {
+struct NotePlan {
     path: String,
     title: String,
     tasks: Vec<TaskBlock>,
@@ -34,56 +34,56 @@ struct Plan {
 
 /// The plans of a volume.
 #[derive(Default)]
-struct Held {
-    plans: Vec<Plan>,
+struct VolumePlans {
+    plans: Vec<NotePlan>,
 }
 
-impl Shelved for Held {
+impl VolumeContents for VolumePlans {
     fn has(path: &str) -> bool {
-        block::is_plan(path)
+        task_block::is_plan(path)
     }
 
-    fn read(root: &Path) -> Held {
+    fn read(root: &Path) -> VolumePlans {
         let plan = |(path, text): (String, String)| {
-            let (tasks, problems) = block::read(&text);
+            let (tasks, problems) = task_block::parse_tasks(&text);
             let head = text.lines().find_map(|line| line.strip_prefix("# "));
             let title = head.map(|head| head.trim().trim_start_matches("Plan:").trim().to_owned());
             let name = || path.rsplit('/').next().unwrap_or(&path).trim_end_matches(".md").to_owned();
-            Plan { title: title.filter(|title| !title.is_empty()).unwrap_or_else(name), path, tasks, problems }
+            NotePlan { title: title.filter(|title| !title.is_empty()).unwrap_or_else(name), path, tasks, problems }
         };
         let plans = host::agents::experience::plans(root).into_iter().map(plan);
-        Held { plans: plans.filter(|plan| !plan.tasks.is_empty() || !plan.problems.is_empty()).collect() }
+        VolumePlans { plans: plans.filter(|plan| !plan.tasks.is_empty() || !plan.problems.is_empty()).collect() }
     }
 }
 
 /// A plan as it is listed: where it lies on the shelf, how its tasks stand now, and the run that carries it out.
-struct Shown {
+struct ListedPlan {
     at: (usize, usize),
-    stands: Vec<Standing>,
+    stands: Vec<TaskStatus>,
     run: Option<DocId>,
     unfolded: bool,
 }
 
 /// A line of the list.
 #[derive(Clone, Copy)]
-enum Row {
+enum PlanRow {
     Plan(usize),
     Task(usize, usize),
 }
 
 /// For what the rows were made: what was read, the state of agents, filter, and how often something was folded.
-type Made = (u64, u64, String, usize, usize);
+type PlanRowsKey = (u64, u64, String, usize, usize);
 
 /// The page.
 #[derive(Default)]
-pub struct Plans {
-    shelf: Shelf<Held>,
+pub struct PlansPage {
+    shelf: MemoryCache<VolumePlans>,
     query: String,
     state: usize,
     goal: String,
-    made: Option<Made>,
-    plans: Vec<Shown>,
-    rows: Vec<Row>,
+    made: Option<PlanRowsKey>,
+    plans: Vec<ListedPlan>,
+    rows: Vec<PlanRow>,
     /// Plans that the user has unfolded or folded.
     turned: BTreeMap<(DocId, String), bool>,
     turns: usize,
@@ -91,22 +91,22 @@ pub struct Plans {
     open: Option<(DocId, String, String)>,
 }
 
-fn is_over(standing: Standing) -> bool {
-    matches!(standing, Standing::Done | Standing::Cancelled)
+fn is_over(standing: TaskStatus) -> bool {
+    matches!(standing, TaskStatus::Done | TaskStatus::Cancelled)
 }
 
-fn fits(standing: Standing, state: usize) -> bool {
+fn fits(standing: TaskStatus, state: usize) -> bool {
     match state {
-        1 => standing == Standing::Open,
-        2 => standing == Standing::Running,
-        3 => standing == Standing::Failed,
+        1 => standing == TaskStatus::Open,
+        2 => standing == TaskStatus::Running,
+        3 => standing == TaskStatus::Failed,
         4 => is_over(standing),
         _ => true,
     }
 }
 
-impl Plans {
-    fn plan(&self, (at, place): (usize, usize)) -> Option<(DocId, &str, &Plan)> {
+impl PlansPage {
+    fn plan(&self, (at, place): (usize, usize)) -> Option<(DocId, &str, &NotePlan)> {
         let kept = self.shelf.kept.get(at)?;
         Some((kept.volume, &kept.name, kept.holds.plans.get(place)?))
     }
@@ -120,7 +120,7 @@ impl Plans {
         }
         self.made = Some(made);
         // A run knows how its tasks stand before their note does.
-        let mut live: BTreeMap<DocId, (DocId, BTreeMap<String, Standing>)> = BTreeMap::new();
+        let mut live: BTreeMap<DocId, (DocId, BTreeMap<String, TaskStatus>)> = BTreeMap::new();
         for run in agents.open_runs().filter(|run| run.about.ending.is_none()) {
             if let Some(note) = session.plan_note(run) {
                 let stands = run.tasks().into_iter().map(|task| (task.id, task.standing)).collect();
@@ -133,7 +133,7 @@ impl Plans {
             for (place, plan) in kept.holds.plans.iter().enumerate() {
                 let now = file(session, kept.volume, &plan.path).and_then(|note| live.get(&note));
                 let stand = |task: &TaskBlock| now.and_then(|(_, stands)| stands.get(&task.id)).copied();
-                let stands: Vec<Standing> =
+                let stands: Vec<TaskStatus> =
                     plan.tasks.iter().map(|task| stand(task).unwrap_or(task.standing)).collect();
                 let whole = plan.title.to_lowercase().contains(&query);
                 let found: Vec<usize> = (0..plan.tasks.len())
@@ -148,11 +148,11 @@ impl Plans {
                 let over = stands.iter().all(|standing| is_over(*standing)) && !narrowed;
                 let turned = self.turned.get(&(kept.volume, plan.path.clone()));
                 let unfolded = turned.copied().unwrap_or(!over);
-                rows.push(Row::Plan(plans.len()));
+                rows.push(PlanRow::Plan(plans.len()));
                 if unfolded {
-                    rows.extend(found.into_iter().map(|task| Row::Task(plans.len(), task)));
+                    rows.extend(found.into_iter().map(|task| PlanRow::Task(plans.len(), task)));
                 }
-                plans.push(Shown { at: (at, place), stands, run: now.map(|(run, _)| *run), unfolded });
+                plans.push(ListedPlan { at: (at, place), stands, run: now.map(|(run, _)| *run), unfolded });
             }
         }
         (self.plans, self.rows) = (plans, rows);
@@ -162,14 +162,16 @@ impl Plans {
     pub fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PanelAction>) {
         self.refresh(ui.ctx(), session);
         if self.shelf.revision == 0 {
-            states::sentence(ui, "Reading the plans…", None, "");
+            empty_state::show_message(ui, "Reading the plans…", None, "");
             return;
         }
         let words = ("Filter plans", "Filter by plan or task");
         if ui::layout::filter(ui, &mut self.query, words, "Agents") {
             actions.push(PanelAction::Run("view.agents"));
         }
-        parts::row(ui, |ui| self.state = parts::chips(ui, "Tasks", &STATES, self.state).unwrap_or(self.state));
+        widgets::row(ui, |ui| {
+            self.state = widgets::filter_chips(ui, "Tasks", &TASK_STATE_FILTERS, self.state).unwrap_or(self.state)
+        });
         ui.add_space(space::XS);
         self.form(ui, session, note, actions);
         ui.add_space(space::S);
@@ -179,7 +181,7 @@ impl Plans {
             } else {
                 "No task fits these filters."
             };
-            parts::row(ui, |ui| parts::said(ui, none, Colours::of(ui).muted, Role::Label));
+            widgets::row(ui, |ui| widgets::show_text_line(ui, none, Colours::of(ui).muted, Role::Label));
             return;
         }
         ui.spacing_mut().item_spacing.y = 0.0;
@@ -187,26 +189,29 @@ impl Plans {
     }
 
     fn list(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
-        let (margin, width) = parts::column(ui);
+        let (margin, width) = widgets::page_column(ui);
         let (mut open, mut toggle) = (self.open.clone(), None);
         egui::ScrollArea::vertical().id_salt("plans").auto_shrink(false).show_viewport(ui, |ui, viewport| {
-            let task = |row: &Row| match *row {
-                Row::Plan(_) => None,
-                Row::Task(plan, task) => {
+            let task = |row: &PlanRow| match *row {
+                PlanRow::Plan(_) => None,
+                PlanRow::Task(plan, task) => {
                     let shown = self.plans.get(plan)?;
                     let (volume, _, held) = self.plan(shown.at)?;
                     Some((volume, held, held.tasks.get(task)?, *shown.stands.get(task)?))
                 }
             };
-            let named_so = |row: &Row| task(row).map(|(volume, plan, task, _)| (volume, &plan.path, &task.id));
-            let is_open = |row: &Row| {
+            let named_so = |row: &PlanRow| task(row).map(|(volume, plan, task, _)| (volume, &plan.path, &task.id));
+            let is_open = |row: &PlanRow| {
                 let open = open.as_ref().map(|(volume, path, id)| (*volume, path, id));
                 open.is_some() && named_so(row) == open
             };
             let opened = self.rows.iter().position(is_open);
             let details = opened.and_then(|place| task(self.rows.get(place)?)).map(|(_, _, task, standing)| {
                 let facts = facts(task, standing);
-                (parts::facts(ui, &facts, width - 2.0 * space::XL - INDENT), parts::spoken(&facts))
+                (
+                    widgets::facts_galley(ui, &facts, width - 2.0 * space::XL - TASK_INDENT),
+                    widgets::facts_accessible_text(&facts),
+                )
             });
             let more = details.as_ref().map_or(0.0, |(galley, _)| galley.size().y + 2.0 * space::M);
             let problems: Vec<String> = self
@@ -217,56 +222,58 @@ impl Plans {
                 .flat_map(|plan| plan.problems.iter().map(|problem| format!("{problem}: {}", plan.path)))
                 .collect();
             let count = self.rows.len();
-            let lines = Lines::begin(ui, viewport, (margin, width), count, (opened, more), problems.len());
+            let lines = UnfoldedList::begin_list(ui, viewport, (margin, width), count, (opened, more), problems.len());
             for (place, row) in self.rows.iter().enumerate() {
-                let Some((rect, is)) = lines.at(place) else { continue };
-                let (Row::Plan(number) | Row::Task(number, _)) = *row;
+                let Some((rect, is)) = lines.row_rect(place) else { continue };
+                let (PlanRow::Plan(number) | PlanRow::Task(number, _)) = *row;
                 let Some((shown, (volume, project, plan))) =
                     self.plans.get(number).and_then(|shown| Some((shown, self.plan(shown.at)?)))
                 else {
                     continue;
                 };
                 let asked = match *row {
-                    Row::Plan(_) => head(ui, rect, shown, project, plan),
-                    Row::Task(_, task) => line(ui, rect.with_min_x(rect.left() + INDENT), shown, plan, task, is),
+                    PlanRow::Plan(_) => head(ui, rect, shown, project, plan),
+                    PlanRow::Task(_, task) => {
+                        line(ui, rect.with_min_x(rect.left() + TASK_INDENT), shown, plan, task, is)
+                    }
                 };
                 if let Some((galley, spoken)) = details.as_ref().filter(|_| is) {
-                    let at = rect.left_bottom() + vec2(INDENT + space::XL + 20.0, space::S);
+                    let at = rect.left_bottom() + vec2(TASK_INDENT + space::XL + 20.0, space::S);
                     let text = Rect::from_min_size(at, galley.size());
                     ui.painter().galley(text.min, galley.clone(), Colours::of(ui).ink);
                     let response = ui.interact(text, Id::unique(("task's facts", &plan.path)), Sense::hover());
-                    named(&response, Role::Label, spoken);
+                    set_accessible_name(&response, Role::Label, spoken);
                 }
                 let (Some(asked), note) = (asked, file(session, volume, &plan.path)) else { continue };
                 let only = match *row {
-                    Row::Plan(_) => None,
-                    Row::Task(_, task) => plan.tasks.get(task).map(|task| task.id.clone()),
+                    PlanRow::Plan(_) => None,
+                    PlanRow::Task(_, task) => plan.tasks.get(task).map(|task| task.id.clone()),
                 };
                 match (asked, only, note) {
-                    (Asked::Fold, None, _) => toggle = Some(((volume, plan.path.clone()), !shown.unfolded)),
-                    (Asked::Fold, Some(id), _) => open = (!is).then(|| (volume, plan.path.clone(), id)),
-                    (Asked::Stop(run), ..) => actions.push(PanelAction::Do(Command::CancelRun { run })),
-                    (Asked::Run(run), ..) => {
-                        actions.push(PanelAction::Memory(Box::new(Wish::ShowRun(run, String::new()))))
+                    (PlanAction::Fold, None, _) => toggle = Some(((volume, plan.path.clone()), !shown.unfolded)),
+                    (PlanAction::Fold, Some(id), _) => open = (!is).then(|| (volume, plan.path.clone(), id)),
+                    (PlanAction::Stop(run), ..) => actions.push(PanelAction::Do(Command::CancelRun { run })),
+                    (PlanAction::Run(run), ..) => {
+                        actions.push(PanelAction::Memory(Box::new(MemoryAction::ShowRun(run, String::new()))))
                     }
-                    (Asked::Open, _, Some(note)) => actions.push(PanelAction::Open(note)),
-                    (Asked::Begin, only, Some(note)) => {
-                        let tasks = standing(plan, &shown.stands);
-                        actions.push(PanelAction::Memory(Box::new(Wish::CarryOut { note, tasks, only })));
+                    (PlanAction::Open, _, Some(note)) => actions.push(PanelAction::Open(note)),
+                    (PlanAction::Begin, only, Some(note)) => {
+                        let tasks = tasks_with_state(plan, &shown.stands);
+                        actions.push(PanelAction::Memory(Box::new(MemoryAction::CarryOut { note, tasks, only })));
                     }
-                    (Asked::GiveUp, Some(task), Some(note)) => {
+                    (PlanAction::GiveUp, Some(task), Some(note)) => {
                         let place = plan.tasks.iter().position(|known| known.id == task);
                         let stood = place.and_then(|place| shown.stands.get(place)).copied();
-                        let gone = Forgotten::Task { note, task, failed: stood == Some(Standing::Failed) };
-                        actions.push(PanelAction::Memory(Box::new(Wish::Forget(gone))));
+                        let gone = ForgottenItem::Task { note, task, failed: stood == Some(TaskStatus::Failed) };
+                        actions.push(PanelAction::Memory(Box::new(MemoryAction::Forget(gone))));
                     }
-                    (Asked::GiveUp, None, _) => {}
-                    (Asked::Open | Asked::Begin | Asked::GiveUp, _, None) => {
+                    (PlanAction::GiveUp, None, _) => {}
+                    (PlanAction::Open | PlanAction::Begin | PlanAction::GiveUp, _, None) => {
                         actions.push(PanelAction::Say("Its note is not known yet; try again in a moment.".to_owned()));
                     }
                 }
             }
-            lines.problems(ui, problems.iter().map(String::as_str));
+            lines.show_problems(ui, problems.iter().map(String::as_str));
         });
         self.open = open;
         if let Some((plan, unfolded)) = toggle {
@@ -278,9 +285,9 @@ impl Plans {
     /// A new plan, split into tasks by rules.
     fn form(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PanelAction>) {
         let colours = Colours::of(ui);
-        let Plans { goal, .. } = self;
+        let PlansPage { goal, .. } = self;
         let mut makes = false;
-        parts::row(ui, |ui| {
+        widgets::row(ui, |ui| {
             let style = tokens::small();
             let says = "What is to be done: first this, then that";
             let hint = egui::RichText::new(says).font(style.font.clone()).color(colours.muted);
@@ -297,33 +304,33 @@ impl Plans {
         let Some(volume) = home(session, note) else {
             return actions.push(PanelAction::Say("Open a folder first: plans lie in one.".to_owned()));
         };
-        let (mut tasks, _) = planner::by_rules(&said);
+        let (mut tasks, _) = planner::plan_by_rules(&said);
         if tasks.is_empty() {
             return actions.push(PanelAction::Say("Say what is to be done.".to_owned()));
         }
-        let mut known = definition::built_in();
+        let mut known = agent_definition::built_in();
         known.retain(|agent| !session.is_switched_off(&agent.name));
         for task in &mut tasks {
-            task.agent = crew::fitting(&task.goal, known.iter()).map(|(name, _)| name);
+            task.agent = agent_registry::best_matching_agent(&task.goal, known.iter()).map(|(name, _)| name);
         }
-        let path = format!("{TASKS}/{}.md", planner::slug(&said));
+        let path = format!("{TASKS_FOLDER}/{}.md", planner::slug(&said));
         if file(session, volume, &path).is_some() {
             return actions.push(PanelAction::Say(format!("There is a plan of that name already: {path}")));
         }
         goal.clear();
-        let text = block::plan(&said, &tasks);
-        actions.push(PanelAction::Memory(Box::new(Wish::Make { volume, path, text, shown: false })));
+        let text = task_block::plan_to_markdown(&said, &tasks);
+        actions.push(PanelAction::Memory(Box::new(MemoryAction::Make { volume, path, text, shown: false })));
     }
 }
 
 /// The tasks of a plan as they stand now.
-fn standing(plan: &Plan, stands: &[Standing]) -> Vec<TaskBlock> {
-    let now = |(task, standing): (&TaskBlock, &Standing)| TaskBlock { standing: *standing, ..task.clone() };
+fn tasks_with_state(plan: &NotePlan, stands: &[TaskStatus]) -> Vec<TaskBlock> {
+    let now = |(task, standing): (&TaskBlock, &TaskStatus)| TaskBlock { standing: *standing, ..task.clone() };
     plan.tasks.iter().zip(stands).map(now).collect()
 }
 
 /// What is wished of a plan, or of a task.
-enum Asked {
+enum PlanAction {
     Fold,
     Open,
     Begin,
@@ -333,19 +340,20 @@ enum Asked {
 }
 
 /// The line of a plan.
-fn head(ui: &mut Ui, rect: Rect, shown: &Shown, project: &str, plan: &Plan) -> Option<Asked> {
+fn head(ui: &mut Ui, rect: Rect, shown: &ListedPlan, project: &str, plan: &NotePlan) -> Option<PlanAction> {
     let colours = Colours::of(ui);
-    let count = |wanted: Standing| shown.stands.iter().filter(|standing| **standing == wanted).count();
-    let (all, done) = (shown.stands.len(), count(Standing::Done));
+    let count = |wanted: TaskStatus| shown.stands.iter().filter(|standing| **standing == wanted).count();
+    let (all, done) = (shown.stands.len(), count(TaskStatus::Done));
     let mut about = vec![format!("{done} of {all} done")];
-    for (standing, word) in [(Standing::Running, "under way"), (Standing::Failed, "failed")] {
+    for (standing, word) in [(TaskStatus::Running, "under way"), (TaskStatus::Failed, "failed")] {
         about.extend(Some(count(standing)).filter(|count| *count > 0).map(|count| format!("{count} {word}")));
     }
     about.push(plan.path.clone());
     about.push(project.to_owned());
     let title = plan.title.as_str();
     let id = ui.scope_id().with(("plan", project, &plan.path));
-    let response = parts::ground(ui, rect, id, &format!("Plan: {title}, {done} of {all} done"), shown.unfolded);
+    let response =
+        widgets::show_row_background(ui, rect, id, &format!("Plan: {title}, {done} of {all} done"), shown.unfolded);
     let layout = Layout::right_to_left(Align::Center);
     let mut tools = ui.new_child(UiBuilder::new().max_rect(rect).id_salt((project, &plan.path)).layout(layout));
     tools.spacing_mut().item_spacing.x = 0.0;
@@ -354,54 +362,54 @@ fn head(ui: &mut Ui, rect: Rect, shown: &Shown, project: &str, plan: &Plan) -> O
     let left = shown.stands.iter().any(|standing| !is_over(*standing));
     if let Some(run) = shown.run {
         if icon_button(&mut tools, icons::STOP, &format!("Stop: {title}"), None).clicked() {
-            asked = Some(Asked::Stop(run));
+            asked = Some(PlanAction::Stop(run));
         }
         if icon_button(&mut tools, icons::GRAPH, &format!("Show the run: {title}"), None).clicked() {
-            asked = Some(Asked::Run(run));
+            asked = Some(PlanAction::Run(run));
         }
     } else if left && icon_button(&mut tools, icons::PLAY, &format!("Carry out: {title}"), None).clicked() {
-        asked = Some(Asked::Begin);
+        asked = Some(PlanAction::Begin);
     }
     let right = tools.min_rect().left() - space::S;
     let meter = Rect::from_min_size(pos2(right - 72.0, rect.center().y - 1.0), vec2(72.0, 3.0));
     let colour = if done == all { colours.ok } else { colours.accent };
-    parts::bar(ui, meter, done as f64 / all.max(1) as f64, colour);
+    widgets::paint_bar(ui, meter, done as f64 / all.max(1) as f64, colour);
     let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
     let (left, room) = (rect.left() + 20.0, meter.left() - space::M - rect.left() - 20.0);
-    clipped(ui, pos2(left, rect.top() + 7.0), room, title, &style, colours.ink);
+    paint_clipped_text(ui, pos2(left, rect.top() + 7.0), room, title, &style, colours.ink);
     let style = tokens::Type { font: tokens::tabular(12.0), line: 16.0 };
-    clipped(ui, pos2(left, rect.top() + 27.0), room, &about.join("  ·  "), &style, colours.muted);
+    paint_clipped_text(ui, pos2(left, rect.top() + 27.0), room, &about.join("  ·  "), &style, colours.muted);
     match (opens, asked, response.clicked()) {
-        (true, ..) => Some(Asked::Open),
+        (true, ..) => Some(PlanAction::Open),
         (_, Some(asked), _) => Some(asked),
-        (_, _, true) => Some(Asked::Fold),
+        (_, _, true) => Some(PlanAction::Fold),
         _ => None,
     }
 }
 
 /// The line of a task.
-fn line(ui: &mut Ui, rect: Rect, shown: &Shown, plan: &Plan, number: usize, open: bool) -> Option<Asked> {
+fn line(ui: &mut Ui, rect: Rect, shown: &ListedPlan, plan: &NotePlan, number: usize, open: bool) -> Option<PlanAction> {
     let colours = Colours::of(ui);
     let (task, standing) = (plan.tasks.get(number)?, *shown.stands.get(number)?);
     let done = |id: &String| {
         let needed = plan.tasks.iter().position(|task| task.id == *id);
-        needed.and_then(|at| shown.stands.get(at)).is_none_or(|standing| *standing == Standing::Done)
+        needed.and_then(|at| shown.stands.get(at)).is_none_or(|standing| *standing == TaskStatus::Done)
     };
     let waits: Vec<&str> = task.needs.iter().filter(|id| !done(id)).map(String::as_str).collect();
     let (icon, colour, mut word) = match standing {
-        Standing::Open => (icons::CIRCLE, colours.muted, "open".to_owned()),
-        Standing::Running if shown.run.is_none() => (icons::WARNING, colours.warn, "interrupted".to_owned()),
-        Standing::Running => (icons::HOURGLASS, colours.accent, "under way".to_owned()),
-        Standing::Done => (icons::CHECK_CIRCLE, colours.ok, "done".to_owned()),
-        Standing::Failed => (icons::X_CIRCLE, colours.bad, "failed".to_owned()),
-        Standing::Cancelled => (icons::MINUS, colours.muted, "given up".to_owned()),
+        TaskStatus::Open => (icons::CIRCLE, colours.muted, "open".to_owned()),
+        TaskStatus::Running if shown.run.is_none() => (icons::WARNING, colours.warn, "interrupted".to_owned()),
+        TaskStatus::Running => (icons::HOURGLASS, colours.accent, "under way".to_owned()),
+        TaskStatus::Done => (icons::CHECK_CIRCLE, colours.ok, "done".to_owned()),
+        TaskStatus::Failed => (icons::X_CIRCLE, colours.bad, "failed".to_owned()),
+        TaskStatus::Cancelled => (icons::MINUS, colours.muted, "given up".to_owned()),
     };
-    if standing == Standing::Open && !waits.is_empty() {
+    if standing == TaskStatus::Open && !waits.is_empty() {
         word = format!("waits for {}", waits.join(", "));
     }
     let goal = task.goal.as_str();
     let id = ui.scope_id().with(("task", &plan.path, &task.id));
-    let response = parts::ground(ui, rect, id, &format!("Task {}: {goal}, {word}", task.id), open);
+    let response = widgets::show_row_background(ui, rect, id, &format!("Task {}: {goal}, {word}", task.id), open);
     let at = pos2(rect.left() + 26.0, rect.center().y);
     ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(size::ICON), colour);
     let layout = Layout::right_to_left(Align::Center);
@@ -409,37 +417,37 @@ fn line(ui: &mut Ui, rect: Rect, shown: &Shown, plan: &Plan, number: usize, open
     tools.spacing_mut().item_spacing.x = 0.0;
     let mut asked = None;
     if !is_over(standing) && icon_button(&mut tools, icons::X, &format!("Give up: {goal}"), None).clicked() {
-        asked = Some(Asked::GiveUp);
+        asked = Some(PlanAction::GiveUp);
     }
     let free = !is_over(standing) && waits.is_empty() && shown.run.is_none();
     if free && icon_button(&mut tools, icons::PLAY, &format!("Begin: {goal}"), None).clicked() {
-        asked = Some(Asked::Begin);
+        asked = Some(PlanAction::Begin);
     }
     let right = tools.min_rect().left().min(rect.right()) - space::S;
     let mut about = vec![word];
     about.extend(task.agent.as_ref().map(|agent| format!("@{agent}")));
-    about.extend((task.priority != PRIORITY).then(|| format!("priority {}", task.priority)));
+    about.extend((task.priority != DEFAULT_TASK_PRIORITY).then(|| format!("priority {}", task.priority)));
     about.extend(task.budget().map(|budget| format!("at most ${budget:.2}")));
     about.push(task.id.clone());
-    parts::two(ui, rect, rect.left() + 44.0, right, (goal, &about.join("  ·  ")), is_over(standing));
+    widgets::paint_two_lines(ui, rect, rect.left() + 44.0, right, (goal, &about.join("  ·  ")), is_over(standing));
     match (asked, response.clicked()) {
         (Some(asked), _) => Some(asked),
-        (None, true) => Some(Asked::Fold),
+        (None, true) => Some(PlanAction::Fold),
         (None, false) => None,
     }
 }
 
-fn facts(task: &TaskBlock, standing: Standing) -> Vec<(&'static str, String)> {
+fn facts(task: &TaskBlock, standing: TaskStatus) -> Vec<(&'static str, String)> {
     let inputs = task.inputs.iter().map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>();
     let mode = match task.mode {
-        Mode::Auto => "auto: by a trace that is sure enough, else by a model",
-        Mode::Learner => "learner: by a model",
-        Mode::Follower => "follower: by a trace that fits, else by a model",
+        ReplayMode::Auto => "auto: by a trace that is sure enough, else by a model",
+        ReplayMode::Learner => "learner: by a model",
+        ReplayMode::Follower => "follower: by a trace that fits, else by a model",
     };
     let agent = task.agent.as_ref().map_or_else(|| "as its words say".to_owned(), |agent| format!("@{agent}"));
     vec![
         ("Goal", task.goal.clone()),
-        ("Stands", standing.word().to_owned()),
+        ("Stands", standing.as_str().to_owned()),
         ("Inputs", inputs.join(", ")),
         ("Keeps to", task.constraints.join("; ")),
         ("Priority", format!("{} of 100", task.priority)),

@@ -1,6 +1,6 @@
 //! What begins by itself and when, as a page: made, begun now, paused, removed.
 
-use super::{Forgotten, Wish, parts};
+use super::{ForgottenItem, MemoryAction, widgets};
 use crate::panel_action::PanelAction;
 use agent::schedule::{Came, POLICY, Schedule, WINDOW, Work, free_name};
 use eframe::egui;
@@ -10,17 +10,17 @@ use engine::{Command, Session, Time};
 use host::clock;
 use store::DocId;
 use text::zone::Zone;
-use ui::controls::{icon_button, named, text_button};
 use ui::icons;
 use ui::tokens::{self, Colours, size, space};
+use ui::widgets::{icon_button, set_accessible_name, text_button};
 
 /// How high a line is.
-const LINE: f32 = 52.0;
+const SCHEDULE_ROW_HEIGHT: f32 = 52.0;
 
-const WORKS: [&str; 3] = ["Ask an agent", "Run the open note", "Consolidate memory"];
+const SCHEDULED_WORK_KINDS: [&str; 3] = ["Ask an agent", "Run the open note", "Consolidate memory"];
 
 /// The page.
-pub struct Schedules {
+pub struct SchedulesPage {
     when: String,
     goal: String,
     work: usize,
@@ -30,9 +30,9 @@ pub struct Schedules {
     zone: Option<Zone>,
 }
 
-impl Default for Schedules {
+impl Default for SchedulesPage {
     fn default() -> Self {
-        Schedules {
+        SchedulesPage {
             when: "0 9 * * 1-5".to_owned(),
             goal: String::new(),
             work: 0,
@@ -51,7 +51,7 @@ fn minute(at: Time) -> String {
     clock::moment(at.0).chars().take(16).collect()
 }
 
-impl Schedules {
+impl SchedulesPage {
     /// Draws it.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PanelAction>) {
         ui.add_space(space::XL);
@@ -62,19 +62,21 @@ impl Schedules {
         if all.is_empty() {
             let none =
                 "Nothing begins by itself yet. It does while this window, or `tracebook schedule watch`, is open.";
-            parts::row(ui, |ui| parts::said(ui, none, Colours::of(ui).muted, Role::Label));
+            widgets::row(ui, |ui| widgets::show_text_line(ui, none, Colours::of(ui).muted, Role::Label));
             return;
         }
         ui.spacing_mut().item_spacing.y = 0.0;
-        let (margin, width) = parts::column(ui);
+        let (margin, width) = widgets::page_column(ui);
         egui::ScrollArea::vertical().id_salt("schedule").auto_shrink(false).show_rows(
             ui,
-            LINE,
+            SCHEDULE_ROW_HEIGHT,
             all.len(),
             |ui, range| {
                 for (id, one) in all.iter().skip(range.start).take(range.len()) {
-                    let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), LINE), Sense::hover());
-                    let rect = Rect::from_min_size(pos2(rect.left() + margin, rect.top()), vec2(width, LINE));
+                    let (rect, _) =
+                        ui.allocate_exact_size(vec2(ui.available_width(), SCHEDULE_ROW_HEIGHT), Sense::hover());
+                    let rect =
+                        Rect::from_min_size(pos2(rect.left() + margin, rect.top()), vec2(width, SCHEDULE_ROW_HEIGHT));
                     line(ui, rect, session, *id, one, actions);
                 }
             },
@@ -84,14 +86,14 @@ impl Schedules {
     /// A new one: when, and what.
     fn form(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PanelAction>) {
         let colours = Colours::of(ui);
-        let Schedules { when, goal, work, .. } = self;
+        let SchedulesPage { when, goal, work, .. } = self;
         let mut enters = false;
-        parts::row(ui, |ui| {
-            *work = parts::chips(ui, "What begins", &WORKS, *work).unwrap_or(*work);
+        widgets::row(ui, |ui| {
+            *work = widgets::filter_chips(ui, "What begins", &SCHEDULED_WORK_KINDS, *work).unwrap_or(*work);
         });
         ui.add_space(space::XS);
         let mut add = false;
-        parts::row(ui, |ui| {
+        widgets::row(ui, |ui| {
             let mut field = |ui: &mut Ui, text: &mut String, name: &str, hint: &str, width: f32| {
                 let style = tokens::small();
                 let hint = egui::RichText::new(hint).font(style.font.clone()).color(colours.muted);
@@ -107,7 +109,7 @@ impl Schedules {
             add = text_button(ui, "Add", true).clicked();
         });
         if self.next.as_ref().is_none_or(|(known, _)| *known != self.when) {
-            let one = self.made(session, note, Work::Consolidate);
+            let one = self.build_schedule(session, note, Work::Consolidate);
             let next = one.map_or_else(|| Err("Open a folder first.".to_owned()), |one| one.after(now()));
             let by = self.zone.as_ref().map_or("UTC", |zone| zone.name.as_str());
             let next = next.map(|next| format!("Next at {}, by {by}", minute(next)));
@@ -115,11 +117,13 @@ impl Schedules {
             self.next = Some((self.when.clone(), next));
         }
         match &self.next {
-            Some((_, Ok(next))) => parts::row(ui, |ui| parts::said(ui, next, colours.muted, Role::Status)),
-            Some((_, Err(why))) => parts::row(ui, |ui| parts::said(ui, why, colours.bad, Role::Status)),
+            Some((_, Ok(next))) => {
+                widgets::row(ui, |ui| widgets::show_text_line(ui, next, colours.muted, Role::Status))
+            }
+            Some((_, Err(why))) => widgets::row(ui, |ui| widgets::show_text_line(ui, why, colours.bad, Role::Status)),
             None => {}
         }
-        parts::row(ui, |ui| parts::prose(ui, POLICY, colours.muted));
+        widgets::row(ui, |ui| widgets::show_small_text(ui, POLICY, colours.muted));
         if !(add || enters) {
             return;
         }
@@ -132,13 +136,13 @@ impl Schedules {
                 note,
                 agent: None,
                 budget: None,
-                mode: agent::memory::Mode::Auto,
+                mode: agent::memory::ReplayMode::Auto,
             },
             (1, Some(note)) => Work::Cells { note, cell: None },
             (1, None) => return actions.push(PanelAction::Say("No note is open.".to_owned())),
             _ => Work::Consolidate,
         };
-        if let Some(what) = self.made(session, note, work) {
+        if let Some(what) = self.build_schedule(session, note, work) {
             self.goal.clear();
             let schedule = DocId::random(rand::random());
             actions.push(PanelAction::Do(Command::AddSchedule { schedule, what: Box::new(what) }));
@@ -146,8 +150,8 @@ impl Schedules {
     }
 
     /// A schedule of what stands in the form. `None`: there is no volume.
-    fn made(&self, session: &Session, note: Option<DocId>, work: Work) -> Option<Schedule> {
-        let here = note.and_then(|note| session.place(note)).map(|(volume, _)| volume);
+    fn build_schedule(&self, session: &Session, note: Option<DocId>, work: Work) -> Option<Schedule> {
+        let here = note.and_then(|note| session.locate_file(note)).map(|(volume, _)| volume);
         let first = || session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id);
         let taken: Vec<&str> = session.schedules().map(|(_, one)| one.name.as_str()).collect();
         Some(Schedule {
@@ -181,12 +185,12 @@ fn line(ui: &mut Ui, rect: Rect, session: &Session, id: DocId, one: &Schedule, a
     let about = format!("{} ({})  ·  {next}  ·  {last}  ·  {project}", one.when, one.clock().name);
     let words = ui::text::sentence(&one.work.words());
     let response = ui.interact(rect, ui.scope_id().with(("schedule", id)), Sense::hover());
-    named(&response, Role::ListItem, &format!("Schedule {}: {words}, {next}, {last}", one.name));
+    set_accessible_name(&response, Role::ListItem, &format!("Schedule {}: {words}, {next}, {last}", one.name));
     if ui.rect_contains_pointer(rect) {
         ui.painter().rect_filled(rect.expand2(vec2(space::S, 0.0)), tokens::CORNER, colours.hover(colours.paper));
     }
     ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
-    let works = session.is_scheduled_now(id);
+    let works = session.is_schedule_active(id);
     let (icon, colour) = match (one.paused, works, one.last.as_ref().map(|last| &last.came)) {
         (true, _, _) => (icons::CIRCLE_DASHED, colours.muted),
         (false, true, _) => (icons::HOURGLASS, colours.accent),
@@ -200,8 +204,8 @@ fn line(ui: &mut Ui, rect: Rect, session: &Session, id: DocId, one: &Schedule, a
     tools.spacing_mut().item_spacing.x = 0.0;
     let name = &one.name;
     if icon_button(&mut tools, icons::TRASH, &format!("Remove the schedule: {name}"), None).clicked() {
-        let gone = Forgotten::Schedule { id, what: Box::new(one.clone()) };
-        actions.push(PanelAction::Memory(Box::new(Wish::Forget(gone))));
+        let gone = ForgottenItem::Schedule { id, what: Box::new(one.clone()) };
+        actions.push(PanelAction::Memory(Box::new(MemoryAction::Forget(gone))));
     }
     let (icon, word) = if one.paused { (icons::REDO, "Go on") } else { (icons::STOP, "Pause") };
     if icon_button(&mut tools, icon, &format!("{word}: {name}"), None).clicked() {
@@ -218,8 +222,8 @@ fn line(ui: &mut Ui, rect: Rect, session: &Session, id: DocId, one: &Schedule, a
     if let Some(run) = run
         && icon_button(&mut tools, icons::GRAPH, &format!("Show the last run: {name}"), None).clicked()
     {
-        actions.push(PanelAction::Memory(Box::new(Wish::ShowRun(run, String::new()))));
+        actions.push(PanelAction::Memory(Box::new(MemoryAction::ShowRun(run, String::new()))));
     }
     let right = tools.min_rect().left() - space::S;
-    parts::two(ui, rect, rect.left() + 28.0, right, (&words, &about), one.paused);
+    widgets::paint_two_lines(ui, rect, rect.left() + 28.0, right, (&words, &about), one.paused);
 }

@@ -1,11 +1,11 @@
 //! The library of traces, as a page: what runs have learned to do again without a model, how sure each is, and what it
 //! has saved; opened as notes, deleted, exported and imported.
 
-use super::parts::{self, Lines};
-use super::{Shelf, Wish, file};
+use super::widgets::{self, UnfoldedList};
+use super::{MemoryAction, MemoryCache, file};
 use crate::panel_action::PanelAction;
-use agent::memory::trace::{self, FOLLOWS, Trace};
-use agent::memory::{Filed, Memory};
+use agent::memory::trace::{self, AUTO_REPLAY_CONFIDENCE, RunTrace};
+use agent::memory::{ProjectMemory, StoredTrace};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
@@ -13,26 +13,26 @@ use engine::Session;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use store::DocId;
-use ui::controls::{icon_button, named, text_button};
+use ui::empty_state;
 use ui::icons;
-use ui::states;
 use ui::tokens::{self, Colours, size, space};
+use ui::widgets::{icon_button, set_accessible_name, text_button};
 
 /// A library has at most so many bytes.
-const LARGEST: u64 = 64 << 20;
+const MAX_TRACE_FILE_BYTES: u64 = 64 << 20;
 /// So many steps are listed.
-const STEPS: usize = 40;
+const MAX_LISTED_TRACE_STEPS: usize = 40;
 
 /// What came of a file.
-enum Done {
-    Read(Result<Vec<Trace>, String>),
+enum TraceFileResult {
+    Read(Result<Vec<RunTrace>, String>),
     Written(Result<PathBuf, String>),
 }
 
 /// The page.
 #[derive(Default)]
-pub struct Traces {
-    shelf: Shelf<Memory>,
+pub struct TracesPage {
+    shelf: MemoryCache<ProjectMemory>,
     query: String,
     made: Option<(u64, String)>,
     /// Volume and trace, by their places on the shelf.
@@ -42,19 +42,19 @@ pub struct Traces {
     open: Option<(DocId, String)>,
     file: String,
     asked: bool,
-    waits: Option<Receiver<Done>>,
+    waits: Option<Receiver<TraceFileResult>>,
     said: Option<Result<String, String>>,
 }
 
 /// What was saved, in words.
 fn saved(tokens: u64, usd: f64, secs: f64) -> String {
-    let tokens = ui::text::thousands(usize::try_from(tokens).unwrap_or(usize::MAX));
+    let tokens = ui::text::format_thousands(usize::try_from(tokens).unwrap_or(usize::MAX));
     let time = if secs >= 120.0 { format!("{:.0} min", secs / 60.0) } else { format!("{secs:.0} s") };
     let usd = if usd >= 0.1 || usd == 0.0 { format!("${usd:.2}") } else { format!("${usd:.4}") };
     format!("{tokens} tokens, {usd}, {time}")
 }
 
-impl Traces {
+impl TracesPage {
     fn refresh(&mut self, ctx: &egui::Context, session: &Session) {
         self.shelf.refresh(ctx, session);
         let key = (self.shelf.revision, self.query.clone());
@@ -66,7 +66,7 @@ impl Traces {
         let all = self.shelf.kept.iter().zip(0..);
         let all =
             all.flat_map(|(kept, at)| kept.holds.traces.iter().zip(0..).map(move |(one, place)| (at, place, one)));
-        let fits = |one: &Filed| {
+        let fits = |one: &StoredTrace| {
             one.trace.known.goal_text.to_lowercase().contains(&wanted)
                 || one.trace.steps.iter().any(|step| step.tool.to_lowercase().contains(&wanted))
         };
@@ -86,7 +86,7 @@ impl Traces {
         self.saved = format!("Replays have saved {} so far.", saved(tokens, usd, secs));
     }
 
-    fn filed(&self, (at, place): (usize, usize)) -> Option<(DocId, &str, &Filed)> {
+    fn filed(&self, (at, place): (usize, usize)) -> Option<(DocId, &str, &StoredTrace)> {
         let kept = self.shelf.kept.get(at)?;
         Some((kept.volume, &kept.name, kept.holds.traces.get(place)?))
     }
@@ -100,7 +100,7 @@ impl Traces {
         self.refresh(ui.ctx(), session);
         self.receive(session, actions);
         if self.shelf.revision == 0 {
-            states::sentence(ui, "Reading the traces…", None, "");
+            empty_state::show_message(ui, "Reading the traces…", None, "");
             return;
         }
         let words = ("Filter traces", "Filter by goal or tool");
@@ -110,17 +110,17 @@ impl Traces {
         self.files(ui);
         ui.add_space(space::S);
         let colours = Colours::of(ui);
-        let (margin, width) = parts::column(ui);
+        let (margin, width) = widgets::page_column(ui);
         if self.rows.is_empty() {
             let none = if self.query.is_empty() {
                 "There is no trace yet: a run that an agent did well becomes one."
             } else {
                 "No trace has these words."
             };
-            parts::row(ui, |ui| parts::said(ui, none, colours.muted, Role::Status));
+            widgets::row(ui, |ui| widgets::show_text_line(ui, none, colours.muted, Role::Status));
             return;
         }
-        parts::row(ui, |ui| parts::said(ui, &self.saved, colours.muted, Role::Status));
+        widgets::row(ui, |ui| widgets::show_text_line(ui, &self.saved, colours.muted, Role::Status));
         ui.add_space(space::XS);
         ui.spacing_mut().item_spacing.y = 0.0;
         let mut open = self.open.clone();
@@ -132,32 +132,32 @@ impl Traces {
             };
             let opened = self.rows.iter().position(is_open);
             let details = opened.and_then(|place| self.filed(*self.rows.get(place)?)).map(|(_, project, filed)| {
-                let facts = facts(project, filed);
-                (parts::facts(ui, &facts, width - 2.0 * space::XL), parts::spoken(&facts))
+                let facts = trace_facts(project, filed);
+                (widgets::facts_galley(ui, &facts, width - 2.0 * space::XL), widgets::facts_accessible_text(&facts))
             });
             let more = details.as_ref().map_or(0.0, |(galley, _)| galley.size().y + size::HIT + 2.0 * space::M);
             let problems: Vec<&str> = self.shelf.problems().collect();
             let count = self.rows.len();
-            let lines = Lines::begin(ui, viewport, (margin, width), count, (opened, more), problems.len());
+            let lines = UnfoldedList::begin_list(ui, viewport, (margin, width), count, (opened, more), problems.len());
             for (place, row) in self.rows.iter().enumerate() {
                 let Some((volume, _, filed)) = self.filed(*row) else { continue };
-                let Some((rect, is)) = lines.at(place) else { continue };
+                let Some((rect, is)) = lines.row_rect(place) else { continue };
                 let mut asked = line(ui, rect, volume, filed, is);
                 if let Some((galley, spoken)) = details.as_ref().filter(|_| is) {
-                    asked = unfolded(ui, lines.below(rect), filed, galley, spoken).or(asked);
+                    asked = unfolded(ui, lines.detail_rect(rect), filed, galley, spoken).or(asked);
                 }
                 let note = file(session, volume, &filed.path);
                 match (asked, note) {
-                    (Some(Asked::Fold), _) => open = (!is).then(|| (volume, filed.path.clone())),
-                    (Some(Asked::Open), Some(note)) => actions.push(PanelAction::Open(note)),
-                    (Some(Asked::Delete), Some(note)) => actions.push(PanelAction::Delete(note)),
-                    (Some(Asked::Open | Asked::Delete), None) => {
+                    (Some(TraceAction::Fold), _) => open = (!is).then(|| (volume, filed.path.clone())),
+                    (Some(TraceAction::Open), Some(note)) => actions.push(PanelAction::Open(note)),
+                    (Some(TraceAction::Delete), Some(note)) => actions.push(PanelAction::Delete(note)),
+                    (Some(TraceAction::Open | TraceAction::Delete), None) => {
                         actions.push(PanelAction::Say("Its note is not known yet; try again in a moment.".to_owned()));
                     }
                     (None, _) => {}
                 }
             }
-            lines.problems(ui, problems.into_iter());
+            lines.show_problems(ui, problems.into_iter());
         });
         self.open = open;
     }
@@ -169,8 +169,8 @@ impl Traces {
         let (mut reads, mut writes) = (false, false);
         let count = rows.len();
         let free = self.waits.is_none() && !self.file.trim().is_empty();
-        let Traces { file, said: told, .. } = self;
-        parts::row(ui, |ui| {
+        let TracesPage { file, said: told, .. } = self;
+        widgets::row(ui, |ui| {
             let field = egui::TextEdit::singleline(file)
                 .font(tokens::small().font)
                 .margin(egui::Margin::symmetric(8, 6))
@@ -181,18 +181,20 @@ impl Traces {
             writes = count > 0 && text_button(ui, &words, false).clicked() && free;
         });
         match told {
-            Some(Ok(words)) => parts::row(ui, |ui| parts::said(ui, words, colours.ok, Role::Status)),
-            Some(Err(why)) => parts::row(ui, |ui| parts::said(ui, why, colours.bad, Role::Status)),
+            Some(Ok(words)) => widgets::row(ui, |ui| widgets::show_text_line(ui, words, colours.ok, Role::Status)),
+            Some(Err(why)) => widgets::row(ui, |ui| widgets::show_text_line(ui, why, colours.bad, Role::Status)),
             None => {}
         }
         let path = ui::text::absolute(self.file.trim());
         match (reads, writes, path) {
-            (true, _, Some(path)) => self.begin(ui, move || Done::Read(read(&path))),
+            (true, _, Some(path)) => self.begin(ui, move || TraceFileResult::Read(read(&path))),
             (_, true, Some(path)) => {
                 let texts: Vec<String> =
-                    rows.iter().filter_map(|row| Some(self.filed(*row)?.2.trace.exported())).collect();
+                    rows.iter().filter_map(|row| Some(self.filed(*row)?.2.trace.to_library_yaml())).collect();
                 let text = texts.join("\n");
-                self.begin(ui, move || Done::Written(host::fs::copy::write_new(&path, text.as_bytes()).map(|()| path)));
+                self.begin(ui, move || {
+                    TraceFileResult::Written(host::fs::copy::write_new(&path, text.as_bytes()).map(|()| path))
+                });
             }
             (true, _, None) | (_, true, None) => {
                 self.said = Some(Err("Give the whole path, beginning with / or ~.".to_owned()));
@@ -202,7 +204,7 @@ impl Traces {
     }
 
     /// Files are read and written elsewhere.
-    fn begin(&mut self, ui: &Ui, work: impl FnOnce() -> Done + Send + 'static) {
+    fn begin(&mut self, ui: &Ui, work: impl FnOnce() -> TraceFileResult + Send + 'static) {
         let (tell, told) = channel();
         let wake = ui.ctx().clone();
         std::thread::spawn(move || {
@@ -217,37 +219,39 @@ impl Traces {
         let done = match waits.try_recv() {
             Ok(done) => done,
             Err(TryRecvError::Empty) => return,
-            Err(TryRecvError::Disconnected) => Done::Read(Err("the file could not be read".to_owned())),
+            Err(TryRecvError::Disconnected) => TraceFileResult::Read(Err("the file could not be read".to_owned())),
         };
         self.waits = None;
         let volume = session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id);
         match (done, volume) {
-            (Done::Read(Ok(traces)), Some(volume)) => {
-                actions.push(PanelAction::Memory(Box::new(Wish::Import { volume, traces })));
+            (TraceFileResult::Read(Ok(traces)), Some(volume)) => {
+                actions.push(PanelAction::Memory(Box::new(MemoryAction::Import { volume, traces })));
             }
-            (Done::Read(Ok(_)), None) => self.said = Some(Err("Open a folder first: traces lie in one.".to_owned())),
-            (Done::Written(Ok(path)), _) => self.said = Some(Ok(format!("Saved as {}", path.display()))),
-            (Done::Read(Err(why)) | Done::Written(Err(why)), _) => {
+            (TraceFileResult::Read(Ok(_)), None) => {
+                self.said = Some(Err("Open a folder first: traces lie in one.".to_owned()))
+            }
+            (TraceFileResult::Written(Ok(path)), _) => self.said = Some(Ok(format!("Saved as {}", path.display()))),
+            (TraceFileResult::Read(Err(why)) | TraceFileResult::Written(Err(why)), _) => {
                 self.said = Some(Err(ui::text::sentence(&why)));
             }
         }
     }
 }
 
-fn read(path: &std::path::Path) -> Result<Vec<Trace>, String> {
-    let bytes = host::fs::copy::read(path, LARGEST).and_then(|bytes| String::from_utf8(bytes).ok());
+fn read(path: &std::path::Path) -> Result<Vec<RunTrace>, String> {
+    let bytes = host::fs::copy::read(path, MAX_TRACE_FILE_BYTES).and_then(|bytes| String::from_utf8(bytes).ok());
     let text = bytes.ok_or_else(|| format!("it is not there, too long, or no text: {}", path.display()))?;
-    trace::library(&text)
+    trace::parse_library(&text)
 }
 
 /// What is wished of a trace.
-enum Asked {
+enum TraceAction {
     Fold,
     Open,
     Delete,
 }
 
-fn line(ui: &mut Ui, rect: Rect, volume: DocId, filed: &Filed, open: bool) -> Option<Asked> {
+fn line(ui: &mut Ui, rect: Rect, volume: DocId, filed: &StoredTrace, open: bool) -> Option<TraceAction> {
     let known = &filed.trace.known;
     let colours = Colours::of(ui);
     let goal = known.goal_text.lines().next().unwrap_or_default();
@@ -264,7 +268,7 @@ fn line(ui: &mut Ui, rect: Rect, volume: DocId, filed: &Filed, open: bool) -> Op
     about.push(if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") });
     let about = about.join("  ·  ");
     let id = ui.scope_id().with(("trace", volume, &filed.path));
-    let response = parts::ground(ui, rect, id, &format!("Trace: {goal}"), open);
+    let response = widgets::show_row_background(ui, rect, id, &format!("Trace: {goal}"), open);
     let layout = Layout::right_to_left(Align::Center);
     let mut tools = ui.new_child(UiBuilder::new().max_rect(rect).id_salt((volume, &filed.path)).layout(layout));
     tools.spacing_mut().item_spacing.x = 0.0;
@@ -274,37 +278,37 @@ fn line(ui: &mut Ui, rect: Rect, volume: DocId, filed: &Filed, open: bool) -> Op
     // How sure it is, as a bar and in words.
     let sure = format!("{:.0} % sure", confidence * 100.0);
     let meter = Rect::from_min_size(pos2(right - 76.0, rect.center().y + 8.0), vec2(72.0, 3.0));
-    let follows = confidence > FOLLOWS;
+    let follows = confidence > AUTO_REPLAY_CONFIDENCE;
     let colour = if follows { colours.ok } else { colours.accent };
-    parts::bar(ui, meter, confidence, colour);
+    widgets::paint_bar(ui, meter, confidence, colour);
     let at = pos2(meter.right(), rect.center().y - 4.0);
     ui.painter().text(at, Align2::RIGHT_CENTER, &sure, tokens::tabular(12.0), colours.muted);
     let spoken = if follows { format!("{sure}: replayed by itself") } else { format!("{sure}: replayed when asked") };
     let place = Rect::from_min_max(pos2(meter.left(), rect.top() + 8.0), pos2(meter.right(), rect.bottom() - 8.0));
     let id = ui.scope_id().with(("sure", volume, &filed.path));
     let meter_response = ui.interact(place, id, Sense::hover());
-    named(&meter_response, Role::Label, &spoken);
+    set_accessible_name(&meter_response, Role::Label, &spoken);
     meter_response.on_hover_text(spoken);
-    parts::two(ui, rect, rect.left() + 20.0, meter.left() - space::M, (goal, &about), false);
+    widgets::paint_two_lines(ui, rect, rect.left() + 20.0, meter.left() - space::M, (goal, &about), false);
     let deletes = response.has_focus() && ui.input_mut(|input| input.consume_key(egui::Modifiers::NONE, Key::Delete));
     match (delete || deletes, edit, response.clicked()) {
-        (true, _, _) => Some(Asked::Delete),
-        (_, true, _) => Some(Asked::Open),
-        (_, _, true) => Some(Asked::Fold),
+        (true, _, _) => Some(TraceAction::Delete),
+        (_, true, _) => Some(TraceAction::Open),
+        (_, _, true) => Some(TraceAction::Fold),
         _ => None,
     }
 }
 
-pub(super) fn facts(project: &str, filed: &Filed) -> Vec<(&'static str, String)> {
-    let Filed { path, trace, .. } = filed;
+pub(super) fn trace_facts(project: &str, filed: &StoredTrace) -> Vec<(&'static str, String)> {
+    let StoredTrace { path, trace, .. } = filed;
     let slots: Vec<String> = trace
         .slots
         .iter()
-        .map(|slot| format!("{} ({}), such as {}", slot.name, slot.kind.word(), slot.value))
+        .map(|slot| format!("{} ({}), such as {}", slot.name, slot.kind.as_str(), slot.value))
         .collect();
     let mut steps: Vec<String> = Vec::new();
-    for (step, number) in trace.steps.iter().zip(1_usize..).take(STEPS) {
-        let subject = agent::policy::subject(&step.input).lines().next().unwrap_or_default();
+    for (step, number) in trace.steps.iter().zip(1_usize..).take(MAX_LISTED_TRACE_STEPS) {
+        let subject = agent::policy::main_argument(&step.input).lines().next().unwrap_or_default();
         let subject = &subject[..subject.floor_char_boundary(160)];
         steps.push(format!("{number}. {} {subject}", step.tool).trim_end().to_owned());
         let conditions: Vec<String> = step
@@ -315,7 +319,10 @@ pub(super) fn facts(project: &str, filed: &Filed) -> Vec<(&'static str, String)>
             .collect();
         steps.extend((!conditions.is_empty()).then(|| format!("    {}", conditions.join(", "))));
     }
-    steps.extend((trace.steps.len() > STEPS).then(|| format!("… and {} more", trace.steps.len() - STEPS)));
+    steps.extend(
+        (trace.steps.len() > MAX_LISTED_TRACE_STEPS)
+            .then(|| format!("… and {} more", trace.steps.len() - MAX_LISTED_TRACE_STEPS)),
+    );
     let known = &trace.known;
     let learned = format!(
         "{}, for {} tokens, ${:.4}, {:.0} s",
@@ -324,7 +331,7 @@ pub(super) fn facts(project: &str, filed: &Filed) -> Vec<(&'static str, String)>
         known.learned_usd,
         known.learned_secs
     );
-    let sure = if trace.confidence() > FOLLOWS {
+    let sure = if trace.confidence() > AUTO_REPLAY_CONFIDENCE {
         "It is replayed without being asked for.".to_owned()
     } else {
         "It is replayed when you choose so before a run.".to_owned()
@@ -346,17 +353,17 @@ pub(super) fn facts(project: &str, filed: &Filed) -> Vec<(&'static str, String)>
 fn unfolded(
     ui: &mut Ui,
     rect: Rect,
-    filed: &Filed,
+    filed: &StoredTrace,
     galley: &std::sync::Arc<egui::Galley>,
     spoken: &str,
-) -> Option<Asked> {
+) -> Option<TraceAction> {
     let colours = Colours::of(ui);
     let text = Rect::from_min_size(rect.min, galley.size());
     ui.painter().galley(text.min, galley.clone(), colours.ink);
     let id = Id::unique(("trace's facts", &filed.path));
-    named(&ui.interact(text, id, Sense::hover()), Role::Label, spoken);
+    set_accessible_name(&ui.interact(text, id, Sense::hover()), Role::Label, spoken);
     let place = Rect::from_min_size(text.left_bottom() + vec2(0.0, space::S), vec2(rect.width(), size::HIT));
     let layout = Layout::left_to_right(Align::Center);
     let mut tools = ui.new_child(UiBuilder::new().max_rect(place).id_salt(("facts", &filed.path)).layout(layout));
-    text_button(&mut tools, "Open as a note", false).clicked().then_some(Asked::Open)
+    text_button(&mut tools, "Open as a note", false).clicked().then_some(TraceAction::Open)
 }

@@ -2,11 +2,11 @@
 
 use super::super::{DONE, FAILED, Refusal, Scene, choose, running};
 use super::{fresh, meant, write_step};
-use agent::calls;
+use agent::approval_text;
 use agent::config::LogLevel;
-use agent::question;
+use agent::tool_call_parser;
 use clap::ArgMatches;
-use engine::{Command, Live, Session};
+use engine::{Command, LiveModelCall, Session};
 use std::io::Read;
 use store::{Approval, Decision, DocId, Ending, ExecutionStep, MessageId, Scope, StepKind};
 use text::visible;
@@ -85,7 +85,7 @@ pub(crate) fn ask(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
     for word in scene.handle.read(move |session| session.unknown_tools(&allowed))? {
         writeln!(scene.errors, "tracebook: {word}")?;
     }
-    if let Some(low) = scene.handle.read(move |session| session.low_balance(now, Some(volume)))? {
+    if let Some(low) = scene.handle.read(move |session| session.low_budget_warning(now, Some(volume)))? {
         writeln!(scene.errors, "tracebook: {low}")?;
     }
     follow(scene, run, args.get_flag("no-wait"), problems)
@@ -105,7 +105,7 @@ pub(crate) fn volume(scene: &Scene<'_>, named: Option<String>, note: Option<DocI
                 Refusal::usage(format!("there is no project {name}; there are {}", names.join(", ")))
             });
         }
-        if let Some((volume, _)) = note.and_then(|note| session.place(note)) {
+        if let Some((volume, _)) = note.and_then(|note| session.locate_file(note)) {
             return Ok(volume);
         }
         let around = all.iter().find(|volume| volume.root.as_ref().is_some_and(|root| folder.starts_with(root)));
@@ -146,7 +146,7 @@ pub(crate) fn follow(scene: &mut Scene<'_>, run: DocId, leave: bool, problems: u
             coming.push_str(&more);
             if !scene.json {
                 // A call that a model writes into its answer is printed once it is one, as a step.
-                let all = calls::shown(&coming);
+                let all = tool_call_parser::displayable_prefix(&coming);
                 let new = all.get(streamed.len()..).unwrap_or_default();
                 scene.out.write_all(new.as_bytes())?;
                 scene.out.flush()?;
@@ -184,7 +184,7 @@ pub(crate) fn follow(scene: &mut Scene<'_>, run: DocId, leave: bool, problems: u
                 writeln!(
                     scene.errors,
                     "{}: waits for `tracebook approvals {name} --allow` or --deny",
-                    question::title(&approval)
+                    approval_text::title(&approval)
                 )?;
                 return Ok(FAILED);
             }
@@ -193,7 +193,7 @@ pub(crate) fn follow(scene: &mut Scene<'_>, run: DocId, leave: bool, problems: u
                 writeln!(
                     scene.errors,
                     "{}: waits for `tracebook approvals {name} --allow` or --deny",
-                    question::title(&approval)
+                    approval_text::title(&approval)
                 )?;
             }
         }
@@ -202,7 +202,7 @@ pub(crate) fn follow(scene: &mut Scene<'_>, run: DocId, leave: bool, problems: u
         }
         if let Some(ending) = news.ending {
             // What was learned of it is kept, too.
-            let kept = |session: &Session| (session.errands() == 0).then_some(());
+            let kept = |session: &Session| (session.pending_note_jobs() == 0).then_some(());
             scene.handle.wait(Some(super::PATIENCE), kept)?;
             export::open_note::saved(scene.handle)?;
             return Ok(if ending == Ending::Done { DONE } else { FAILED });
@@ -212,11 +212,14 @@ pub(crate) fn follow(scene: &mut Scene<'_>, run: DocId, leave: bool, problems: u
 
 /// The words of an answer, without the calls that stand in it.
 fn words_of(text: &str) -> String {
-    calls::without(text, &calls::fenced(text)).split_whitespace().collect::<Vec<_>>().join(" ")
+    tool_call_parser::strip_fenced_calls(text, &tool_call_parser::find_fenced_calls(text))
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// What is to be said of a call of a model and was not `told` yet: why it is called again, and how it was chosen.
-fn said(live: &Live, level: LogLevel, told: &[String]) -> Vec<String> {
+fn said(live: &LiveModelCall, level: LogLevel, told: &[String]) -> Vec<String> {
     let number = live.call.number;
     let chosen = (level >= LogLevel::Info).then(|| format!("call {number}: {}", live.route));
     let again = live.again.as_ref().map(|why| format!("call {number}: {why}"));
@@ -254,7 +257,7 @@ fn news(
     let mut news = News::default();
     let Some(run) = agents.run(id) else {
         let said = session.problems().get(problems..).unwrap_or_default();
-        let lost = !agents.is_asking(id);
+        let lost = !agents.is_request_pending(id);
         let why = said.last().cloned().unwrap_or_else(|| "the question was not taken".to_owned());
         news.trouble = lost.then_some(why);
         return lost.then_some((news, level));
@@ -268,13 +271,13 @@ fn news(
         news.live = (!more.is_empty()).then(|| (live.call.number, more.to_owned()));
     }
     news.said = run.live.as_ref().map(|live| said(live, level, told)).unwrap_or_default();
-    let family = agents.family(id);
-    let open = family.iter().filter_map(|id| agents.run(*id)).filter(|run| run.is_kept());
+    let family = agents.run_family(id);
+    let open = family.iter().filter_map(|id| agents.run(*id)).filter(|run| run.is_durable());
     let mut waits = open.flat_map(|run| run.pending().map(|approval| (run.id, approval)));
     let new =
         |(of, approval): &(DocId, &Approval)| !asked.contains(&format!("{}/{}", &of.to_string()[..8], approval.id));
     news.approval = waits.find(new).map(|(of, approval)| (of, approval.clone()));
-    news.ending = run.about.ending.filter(|_| run.is_kept());
+    news.ending = run.about.ending.filter(|_| run.is_durable());
     // An interrupted run that was only looked at is not under way.
     let idle = run.about.ending.is_none() && !run.is_busy() && steps > 0 && news.steps.is_empty();
     let any = !news.steps.is_empty()
@@ -293,10 +296,10 @@ fn decide(scene: &mut Scene<'_>, run: DocId, approval: &Approval) -> Result<bool
         // All of it: what is allowed is what was seen.
         false => format!(
             "{}\n{}({}) {} Allow? [y]es, [n]o, in this [r]un, in this [p]roject, [a]lways: ",
-            question::title(approval),
-            question::body(approval).lines().map(|line| format!("    {line}\n")).collect::<String>(),
+            approval_text::title(approval),
+            approval_text::body(approval).lines().map(|line| format!("    {line}\n")).collect::<String>(),
             visible::line(&approval.reason),
-            question::reach(approval),
+            approval_text::lasting_scope(approval),
         ),
     };
     scene.errors.write_all(words.as_bytes())?;

@@ -3,8 +3,8 @@
 use super::super::{DONE, Refusal, Scene};
 use super::{PATIENCE, fresh, meant, when};
 use clap::ArgMatches;
-use engine::session::runs::persisted;
-use engine::{Command, Conversation, Session, SessionLine};
+use engine::session::runs::session_files;
+use engine::{AgentSession, Command, Session, SessionSummary};
 use serde_json::json;
 use std::io::Read;
 use store::{AgentState, DocId, Ending, Message, MessageId, MessageTree, RunAbout, Spent};
@@ -18,7 +18,7 @@ pub(super) fn file_uri(scene: &Scene<'_>, note: Option<DocId>) -> Result<String,
     Ok(scene
         .handle
         .read(move |session| {
-            let (volume, path) = note.and_then(|note| session.place(note))?;
+            let (volume, path) = note.and_then(|note| session.locate_file(note))?;
             let root = session.volume(volume)?.root.clone()?;
             Some(format!("file://{}", root.join(path).display()))
         })?
@@ -29,12 +29,12 @@ pub(super) fn file_uri(scene: &Scene<'_>, note: Option<DocId>) -> Result<String,
 pub(crate) fn loaded<R: Send + 'static>(
     scene: &Scene<'_>,
     id: DocId,
-    read: impl FnOnce(&Session, &Conversation) -> R + Send + 'static,
+    read: impl FnOnce(&Session, &AgentSession) -> R + Send + 'static,
 ) -> Result<R, Refusal> {
     scene.handle.command(Command::OpenSession { session: id })?;
     let there = move |session: &Session| {
         let agents = session.agents();
-        if let Some(why) = agents.trouble(id) {
+        if let Some(why) = agents.read_error(id) {
             return Some(Err(why.to_owned()));
         }
         agents.session(id).map(|_| Ok(()))
@@ -56,7 +56,7 @@ pub(crate) fn sessions(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, R
     if let Some(file) = args.get_one::<String>("import").cloned() {
         return import(scene, &file);
     }
-    let all: Vec<(DocId, SessionLine)> =
+    let all: Vec<(DocId, SessionSummary)> =
         scene.handle.read(|session| session.agents().sessions().map(|(id, line)| (id, line.clone())).collect())?;
     let Some(word) = args.get_one::<String>("SESSION") else {
         let mut all = all;
@@ -182,13 +182,13 @@ fn export(scene: &mut Scene<'_>, id: DocId, form: &str) -> Result<u8, Refusal> {
     let now = jiff::Timestamp::now().as_millisecond();
     let text = match form {
         "json" => {
-            let context = loaded(scene, id, move |_, one| persisted::context(one, &uri, now))?;
+            let context = loaded(scene, id, move |_, one| session_files::session_to_json(one, &uri, now))?;
             serde_json::to_string_pretty(&context).unwrap_or_default()
         }
         "md" | "html" => {
             let text = loaded(scene, id, move |session, one| {
                 let runs: Vec<_> = session.agents().open_runs().filter(|run| run.about.session == id).collect();
-                (one.about.title.clone(), persisted::markdown(one, &runs))
+                (one.about.title.clone(), session_files::session_to_markdown(one, &runs))
             })?;
             if form == "md" { text.1 } else { export::text_page(&text.0, &text.1) }
         }
@@ -225,8 +225,8 @@ fn home(scene: &Scene<'_>) -> Result<DocId, Refusal> {
 fn import(scene: &mut Scene<'_>, file: &str) -> Result<u8, Refusal> {
     let text = text_of(scene, file)?;
     let refuse = |why: String| Refusal::usage(format!("{file}: {why}"));
-    let persisted::ImportedContext { messages, imported } =
-        persisted::read_context(&text, rand::random).map_err(refuse)?;
+    let session_files::ImportedContext { messages, imported } =
+        session_files::parse_session_json(&text, rand::random).map_err(refuse)?;
     let first = messages.first().map_or_else(String::new, |message| message.content.clone());
     let (session, volume) = (fresh(), home(scene)?);
     scene.handle.command(Command::ImportSession {
@@ -246,7 +246,8 @@ pub(super) fn import_run(scene: &mut Scene<'_>, word: &str, file: &str) -> Resul
     let sessions: Vec<DocId> = scene.handle.read(|session| session.agents().sessions().map(|(id, _)| id).collect())?;
     let session = meant(word, sessions.into_iter(), "session")?;
     let text = text_of(scene, file)?;
-    let state = persisted::read_state(&text, rand::random).map_err(|why| Refusal::usage(format!("{file}: {why}")))?;
+    let state =
+        session_files::parse_run_json(&text, rand::random).map_err(|why| Refusal::usage(format!("{file}: {why}")))?;
     let head = loaded(scene, session, |_, one| one.head())?.unwrap_or(MessageId(0));
     let (run, volume) = (fresh(), home(scene)?);
     let done = state.steps.iter().any(|step| step.kind.word() == "final_answer");

@@ -3,7 +3,7 @@
 use super::super::agents;
 use super::super::{DONE, Refusal, Scene};
 use clap::ArgMatches;
-use engine::{Outlay, Purse, RunLine, Spending, Time};
+use engine::{BudgetScope, EmbeddingCost, RunSummary, ScopeSpending, Time};
 use serde_json::json;
 use store::DocId;
 use text::task::Day;
@@ -16,9 +16,9 @@ const LISTED: usize = 100;
 
 /// What was spent of each purse of a kind.
 fn spending(scene: &mut Scene<'_>, word: &str) -> Result<u8, Refusal> {
-    let by = Purse::named(word)
+    let by = BudgetScope::from_name(word)
         .ok_or_else(|| Refusal::usage(format!("--by is task, session, project or month, not “{word}”")))?;
-    let all: Vec<Spending> = scene.handle.read(move |session| session.spending(by))?;
+    let all: Vec<ScopeSpending> = scene.handle.read(move |session| session.spending_by_scope(by))?;
     for one in all.into_iter().take(LISTED) {
         let left = one.limit.map(|limit| (limit - one.spent).max(0.0));
         if scene.json {
@@ -27,7 +27,7 @@ fn spending(scene: &mut Scene<'_>, word: &str) -> Result<u8, Refusal> {
             writeln!(scene.out, "{value}")?;
             continue;
         }
-        let Spending { doc, title, project, limit, spent, tokens, unknown, .. } = &one;
+        let ScopeSpending { doc, title, project, limit, spent, tokens, unknown, .. } = &one;
         let left = match (limit, left) {
             (Some(limit), Some(left)) => format!(", ${left:.4} of ${limit:.2} left"),
             _ => String::new(),
@@ -41,12 +41,12 @@ fn spending(scene: &mut Scene<'_>, word: &str) -> Result<u8, Refusal> {
 }
 
 /// A line of the log: what search has spent on a day.
-fn paid(scene: &mut Scene<'_>, outlay: &Outlay) -> Result<(), Refusal> {
+fn paid(scene: &mut Scene<'_>, outlay: &EmbeddingCost) -> Result<(), Refusal> {
     if scene.json {
         writeln!(scene.out, "{}", json!({"search": outlay}))?;
         return Ok(());
     }
-    let Outlay { what, calls, tokens, cost, unknown, .. } = outlay;
+    let EmbeddingCost { what, calls, tokens, cost, unknown, .. } = outlay;
     let cost = if unknown == calls { "unknown".to_owned() } else { format!("${cost:.4}") };
     let day = Day(outlay.at.div_euclid(86_400_000));
     writeln!(scene.out, "{day}  {cost}  {tokens} tokens  {calls} calls of search by {what}")?;
@@ -59,15 +59,15 @@ pub(crate) fn budget(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
         return spending(scene, word);
     }
     let now = Time(jiff::Timestamp::now().as_millisecond());
-    let balances = scene.handle.read(move |session| session.balances(now))?;
+    let balances = scene.handle.read(move |session| session.budget_statuses(now))?;
     for balance in &balances {
         if scene.json {
             let mut value = serde_json::to_value(balance).unwrap_or_default();
-            value["left"] = json!(balance.left());
+            value["left"] = json!(balance.remaining());
             writeln!(scene.out, "{value}")?;
             continue;
         }
-        let left = match (balance.limit, balance.left()) {
+        let left = match (balance.limit, balance.remaining()) {
             (Some(limit), Some(left)) => format!("${left:.4} of ${limit:.2} left"),
             _ => "no limit".to_owned(),
         };
@@ -79,10 +79,11 @@ pub(crate) fn budget(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
         writeln!(scene.out, "{of}: ${spent:.4}, {tokens} tokens, {left}{unknown}")?;
     }
     if args.get_flag("log") {
-        let mut runs: Vec<(DocId, RunLine)> =
+        let mut runs: Vec<(DocId, RunSummary)> =
             scene.handle.read(|session| session.agents().runs().map(|(id, line)| (id, line.clone())).collect())?;
         runs.sort_by_key(|(_, line)| std::cmp::Reverse(line.start_time));
-        let outlays: Vec<Outlay> = scene.handle.read(|session| session.outlays().rev().take(LOG).cloned().collect())?;
+        let outlays: Vec<EmbeddingCost> =
+            scene.handle.read(|session| session.embedding_costs().rev().take(LOG).cloned().collect())?;
         let mut outlays = outlays.into_iter().peekable();
         for (id, line) in runs.into_iter().take(LOG) {
             while let Some(outlay) = outlays.next_if(|outlay| outlay.at >= line.start_time) {

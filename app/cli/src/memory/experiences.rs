@@ -3,11 +3,11 @@
 use super::super::agents::loaded;
 use super::super::{DONE, FAILED, Refusal, Scene};
 use super::{Project, file, projects, write};
-use agent::context::message_tokens;
-use agent::memory::experience::{self, Entry, Experience, LOG, Outcome, Tier};
-use agent::memory::insight::{Filters, Query};
-use agent::memory::log::Entry as Logged;
-use agent::memory::{FOLDER, Upkeep};
+use agent::memory::experience::{self, EXPERIENCE_LOG_FILE, Experience, ExperienceEntry, MemoryTier, RunOutcome};
+use agent::memory::insight::{MemoryFilters, MemoryQuery};
+use agent::memory::task_log::TaskLogEntry as Logged;
+use agent::memory::{MEMORY_FOLDER, MemoryMaintenance};
+use agent::model_context::estimate_message_tokens;
 use clap::ArgMatches;
 use engine::Command;
 use engine::notice::{Notice, Noticed};
@@ -36,7 +36,7 @@ pub(crate) fn memory(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
             let (_, entry) = meant(&all, &needed("which experience")?)?;
             match scene.json {
                 true => writeln!(scene.out, "{}", serde_json::to_string(&entry.experience).unwrap_or_default())?,
-                false => write!(scene.out, "{}", entry.experience.written())?,
+                false => write!(scene.out, "{}", entry.experience.to_markdown())?,
             }
             Ok(DONE)
         }
@@ -44,10 +44,10 @@ pub(crate) fn memory(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
         "bearing" => bearing(scene, all, &needed("on which goal")?),
         "analyze" => {
             let value = |name: &str| args.get_one::<String>(name).cloned().unwrap_or_default();
-            let filters = Filters { project_type: value("about"), outcome: value("outcome") };
-            let query = Query { query: needed("what is asked")?, filters, context: value("goal") };
+            let filters = MemoryFilters { project_type: value("about"), outcome: value("outcome") };
+            let query = MemoryQuery { query: needed("what is asked")?, filters, context: value("goal") };
             // One answer over all projects.
-            let mut whole = agent::memory::Memory::default();
+            let mut whole = agent::memory::ProjectMemory::default();
             whole.entries.extend(all.into_iter().flat_map(|project| project.memory.entries));
             let said = whole.analyze(&query, today());
             writeln!(scene.out, "{}", serde_json::to_string_pretty(&said).unwrap_or_default())?;
@@ -69,9 +69,9 @@ pub(crate) fn memory(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
 }
 
 /// The experience of this id.
-fn meant<'a>(all: &'a [Project], word: &str) -> Result<(DocId, &'a Entry), Refusal> {
+fn meant<'a>(all: &'a [Project], word: &str) -> Result<(DocId, &'a ExperienceEntry), Refusal> {
     let entries = all.iter().flat_map(|project| project.memory.entries.iter().map(|entry| (project.id, entry)));
-    let found: Vec<(DocId, &Entry)> =
+    let found: Vec<(DocId, &ExperienceEntry)> =
         entries.filter(|(_, entry)| entry.experience.experience_id.starts_with(word)).collect();
     match found.as_slice() {
         [one] => Ok(*one),
@@ -81,10 +81,10 @@ fn meant<'a>(all: &'a [Project], word: &str) -> Result<(DocId, &'a Entry), Refus
 }
 
 /// The outcome that is wanted, by the option `--outcome`.
-fn outcome(args: &ArgMatches) -> Result<Option<Outcome>, Refusal> {
+fn outcome(args: &ArgMatches) -> Result<Option<RunOutcome>, Refusal> {
     let Some(word) = args.get_one::<String>("outcome") else { return Ok(None) };
     let why = || Refusal::usage(format!("--outcome is success, failure or success_with_recovery, not “{word}”"));
-    Outcome::named(word).map(Some).ok_or_else(why)
+    RunOutcome::from_name(word).map(Some).ok_or_else(why)
 }
 
 /// What was done lately: the tasks of session logs.
@@ -123,7 +123,7 @@ fn context(scene: &mut Scene<'_>, all: &[Project]) -> Result<u8, Refusal> {
         return Ok(DONE);
     };
     for message in loaded(scene, id, |_, conversation| conversation.context())? {
-        let tokens = message_tokens(&message);
+        let tokens = estimate_message_tokens(&message);
         if scene.json {
             let mut value = serde_json::to_value(&message).unwrap_or_default();
             (value["session"], value["tokens"]) = (json!(id), json!(tokens));
@@ -145,7 +145,7 @@ fn list(scene: &mut Scene<'_>, args: &ArgMatches, all: &[Project]) -> Result<u8,
         Some("context" | "l1") => return context(scene, all),
         Some("session" | "l2") => return log(scene, args, all),
         Some("traces" | "l3") => return super::traces::list(scene, all),
-        Some(word) => Some(Tier::named(word).ok_or_else(|| {
+        Some(word) => Some(MemoryTier::from_name(word).ok_or_else(|| {
             Refusal::usage(format!(
                 "--tier is context, session, traces or semantic (l1 to l4); of semantic memory episodic, short_term or \
                  long_term; not “{word}”"
@@ -153,13 +153,13 @@ fn list(scene: &mut Scene<'_>, args: &ArgMatches, all: &[Project]) -> Result<u8,
         })?),
     };
     for project in all {
-        for Entry { path, experience, .. } in &project.memory.entries {
+        for ExperienceEntry { path, experience, .. } in &project.memory.entries {
             let fits = wanted.is_none_or(|wanted| experience.final_outcome == wanted)
                 && tier.is_none_or(|tier| experience.tier == tier);
             if !fits {
                 continue;
             }
-            let counts = experience.counts(today());
+            let counts = experience.is_current(today());
             if scene.json {
                 let mut value = serde_json::to_value(experience).unwrap_or_default();
                 value["path"] = json!(path);
@@ -175,7 +175,7 @@ fn list(scene: &mut Scene<'_>, args: &ArgMatches, all: &[Project]) -> Result<u8,
                 (false, by) => format!("  (see {by})"),
             };
             let times = if experience.count > 1 { format!(" ×{}", experience.count) } else { String::new() };
-            let outcome = experience.final_outcome.word();
+            let outcome = experience.final_outcome.as_str();
             writeln!(scene.out, "{}  {day}  {outcome}{times}  {goal}{state}", experience.experience_id)?;
         }
         for problem in &project.memory.problems {
@@ -194,7 +194,7 @@ fn bearing(scene: &mut Scene<'_>, all: Vec<Project>, goal: &str) -> Result<u8, R
     for mut project in all {
         project.memory.near =
             host::agents::experience::nearest(scene.handle.search(), &project.memory, goal, Mode::Both);
-        for one in project.memory.bears(goal, None, "assistant", &schemas, today()) {
+        for one in project.memory.relevant_items(goal, None, "assistant", &schemas, today()) {
             match scene.json {
                 true => writeln!(scene.out, "{}", serde_json::to_string(&one).unwrap_or_default())?,
                 false => writeln!(scene.out, "{} {}  {}  ({})", one.kind, one.name, one.what, one.why)?,
@@ -208,11 +208,11 @@ fn bearing(scene: &mut Scene<'_>, all: Vec<Project>, goal: &str) -> Result<u8, R
 fn add(scene: &mut Scene<'_>, args: &ArgMatches, all: &[Project], text: String) -> Result<u8, Refusal> {
     let value = |name: &str| args.get_one::<String>(name).cloned();
     let outcome = value("outcome").unwrap_or_else(|| "success".to_owned());
-    let final_outcome = Outcome::named(&outcome)
+    let final_outcome = RunOutcome::from_name(&outcome)
         .ok_or_else(|| Refusal::usage("--outcome is success, failure or success_with_recovery".to_owned()))?;
     let word = value("tier").unwrap_or_else(|| "long_term".to_owned());
-    let tier =
-        Tier::named(&word).ok_or_else(|| Refusal::usage("--tier is episodic, short_term or long_term".to_owned()))?;
+    let tier = MemoryTier::from_name(&word)
+        .ok_or_else(|| Refusal::usage("--tier is episodic, short_term or long_term".to_owned()))?;
     let volume = super::super::agents::volume(scene, value("project"), None)?;
     let project = all.iter().find(|project| project.id == volume);
     let project = project.ok_or_else(|| Refusal::usage("say in which project: --project NAME"))?;
@@ -232,25 +232,25 @@ fn add(scene: &mut Scene<'_>, args: &ArgMatches, all: &[Project], text: String) 
         author: "user".to_owned(),
         ..Experience::default()
     };
-    let new = new.bounded(now());
-    let path = format!("{FOLDER}/{LOG}");
+    let new = new.with_limits(now());
+    let path = format!("{MEMORY_FOLDER}/{EXPERIENCE_LOG_FILE}");
     let old = text_of(scene, volume, &path)?;
-    let known = experience::entries(&path, &old, &mut Vec::new());
+    let known = experience::parse_entries(&path, &old, &mut Vec::new());
     let count = known.len();
-    match experience::judge(&new, &known.iter().map(|entry| &entry.experience).collect::<Vec<_>>()) {
-        experience::Verdict::Refuse(why) => {
+    match experience::decide_admission(&new, &known.iter().map(|entry| &entry.experience).collect::<Vec<_>>()) {
+        experience::AdmissionDecision::Refuse(why) => {
             writeln!(scene.errors, "tracebook: it is not kept: {why}")?;
             return Ok(FAILED);
         }
-        experience::Verdict::Merge(at) => {
+        experience::AdmissionDecision::Merge(at) => {
             let same = known.get(at).map_or("", |entry| entry.experience.experience_id.as_str());
             writeln!(scene.out, "{same}: it was known already and counts once more")?;
         }
-        experience::Verdict::Keep | experience::Verdict::Supersede(_) => {
+        experience::AdmissionDecision::Keep | experience::AdmissionDecision::Supersede(_) => {
             writeln!(scene.out, "{}", new.experience_id)?;
         }
     }
-    if let Some(text) = experience::admitted(&old, new)
+    if let Some(text) = experience::with_experience(&old, new)
         && (text != old || count == 0)
     {
         write(scene, volume, &path, &text)?;
@@ -270,16 +270,18 @@ pub(crate) fn text_of(scene: &Scene<'_>, volume: DocId, path: &str) -> Result<St
 /// Takes entries out of their note.
 fn remove(scene: &Scene<'_>, volume: DocId, path: &str, ids: &[String]) -> Result<(), Refusal> {
     let text = text_of(scene, volume, path)?;
-    write(scene, volume, path, &experience::without(&text, ids))
+    write(scene, volume, path, &experience::without_entries(&text, ids))
 }
 
 /// Makes long-term notes of the logs; what a project inside the volume has learned comes into the volume's own memory.
 fn consolidate(scene: &mut Scene<'_>, all: &[Project]) -> Result<u8, Refusal> {
     let before = scene.handle.read(|session| session.notices().last())?;
     for project in all {
-        scene.handle.command(Command::Upkeep { volume: project.id, what: Upkeep::Consolidate })?;
+        scene.handle.command(Command::Upkeep { volume: project.id, what: MemoryMaintenance::Consolidate })?;
     }
-    let done = |session: &engine::Session| (!session.is_keeping_up() && session.errands() == 0).then_some(());
+    let done = |session: &engine::Session| {
+        (!session.is_maintaining_memory() && session.pending_note_jobs() == 0).then_some(())
+    };
     scene.handle.wait(Some(super::PATIENCE), done)?;
     export::open_note::saved(scene.handle)?;
     let new: Vec<Noticed> = scene.handle.read(move |session| session.notices().after(before).cloned().collect())?;

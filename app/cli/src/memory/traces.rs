@@ -3,8 +3,8 @@
 use super::super::agents;
 use super::super::{DONE, FAILED, Refusal, Scene};
 use super::{Project, file, forget, projects, write};
-use agent::memory::Filed;
-use agent::memory::trace::{self, FOLLOWS, TRACES};
+use agent::memory::StoredTrace;
+use agent::memory::trace::{self, AUTO_REPLAY_CONFIDENCE, TRACES_FOLDER};
 use clap::ArgMatches;
 use serde_json::json;
 use std::io::Read;
@@ -29,11 +29,11 @@ pub(crate) fn traces(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
         }
         "export" => {
             let all = projects(scene, args)?;
-            let wanted: Vec<&Filed> = match &name {
+            let wanted: Vec<&StoredTrace> = match &name {
                 Some(word) => vec![meant(&all, word)?.1],
                 None => all.iter().flat_map(|project| &project.memory.traces).collect(),
             };
-            let texts: Vec<String> = wanted.iter().map(|filed| filed.trace.exported()).collect();
+            let texts: Vec<String> = wanted.iter().map(|filed| filed.trace.to_library_yaml()).collect();
             write!(scene.out, "{}", texts.join("\n"))?;
             Ok(DONE)
         }
@@ -57,8 +57,8 @@ pub(crate) fn traces(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
 }
 
 /// The trace that a word means: its path, the name of its file, or the beginning of its signature.
-fn meant<'a>(all: &'a [Project], word: &str) -> Result<(DocId, &'a Filed), Refusal> {
-    let found: Vec<(DocId, &Filed)> = all
+fn meant<'a>(all: &'a [Project], word: &str) -> Result<(DocId, &'a StoredTrace), Refusal> {
+    let found: Vec<(DocId, &StoredTrace)> = all
         .iter()
         .flat_map(|project| project.memory.traces.iter().map(|filed| (project.id, filed)))
         .filter(|(_, filed)| {
@@ -77,7 +77,7 @@ fn meant<'a>(all: &'a [Project], word: &str) -> Result<(DocId, &'a Filed), Refus
 pub(super) fn list(scene: &mut Scene<'_>, all: &[Project]) -> Result<u8, Refusal> {
     let (mut tokens, mut money) = (0, 0.0);
     for project in all {
-        for Filed { path, trace, .. } in &project.memory.traces {
+        for StoredTrace { path, trace, .. } in &project.memory.traces {
             let known = &trace.known;
             let confidence = trace.confidence();
             tokens += known.saved_tokens;
@@ -87,7 +87,7 @@ pub(super) fn list(scene: &mut Scene<'_>, all: &[Project]) -> Result<u8, Refusal
                 value["path"] = json!(path);
                 value["project"] = json!(project.name);
                 value["confidence"] = json!(confidence);
-                value["follows"] = json!(confidence > FOLLOWS);
+                value["follows"] = json!(confidence > AUTO_REPLAY_CONFIDENCE);
                 value["steps"] = json!(trace.steps.len());
                 writeln!(scene.out, "{value}")?;
                 continue;
@@ -124,17 +124,17 @@ fn import(scene: &mut Scene<'_>, args: &ArgMatches, from: &str) -> Result<u8, Re
         text = bytes
             .ok_or_else(|| Refusal::usage(format!("it is not there, too long, or no text: {}", path.display())))?;
     }
-    let found = trace::library(&text).map_err(|why| Refusal::usage(format!("{from}: {why}")))?;
+    let found = trace::parse_library(&text).map_err(|why| Refusal::usage(format!("{from}: {why}")))?;
     super::super::choose::volumes_known(scene, true)?;
     let volume = agents::volume(scene, args.get_one::<String>("project").cloned(), None)?;
     for trace in found {
-        let trace = trace.imported();
-        let path = format!("{}/{TRACES}/{}", agent::memory::FOLDER, trace.file_name());
+        let trace = trace.reset_for_import();
+        let path = format!("{}/{TRACES_FOLDER}/{}", agent::memory::MEMORY_FOLDER, trace.file_name());
         if file(scene, volume, &path)?.is_some() {
             writeln!(scene.errors, "tracebook: there is a trace for this goal already, so it was left out: {path}")?;
             continue;
         }
-        write(scene, volume, &path, &trace.note())?;
+        write(scene, volume, &path, &trace.to_note())?;
         writeln!(scene.out, "{path}")?;
     }
     Ok(DONE)
@@ -146,8 +146,8 @@ fn learn(scene: &mut Scene<'_>, word: &str) -> Result<u8, Refusal> {
     let run = agents::run_meant(scene, word)?;
     let made = scene.handle.read(move |session| {
         let about = &session.agents().run(run)?.about;
-        let note = about.note.and_then(|note| session.place(note)).map(|(_, path)| path.to_owned());
-        Some((about.volume, note, session.learned(run)))
+        let note = about.note.and_then(|note| session.locate_file(note)).map(|(_, path)| path.to_owned());
+        Some((about.volume, note, session.trace_of_run(run)))
     })?;
     let Some((volume, note, made)) = made else { return Err(Refusal::workspace("the run was closed meanwhile")) };
     let trace = match made {
@@ -157,13 +157,13 @@ fn learn(scene: &mut Scene<'_>, word: &str) -> Result<u8, Refusal> {
             return Ok(FAILED);
         }
     };
-    let path = format!("{}/{TRACES}/{}", agent::memory::folder(note.as_deref()), trace.file_name());
+    let path = format!("{}/{TRACES_FOLDER}/{}", agent::memory::memory_folder(note.as_deref()), trace.file_name());
     super::super::choose::volumes_known(scene, true)?;
     if file(scene, volume, &path)?.is_some() {
         writeln!(scene.errors, "tracebook: there is a trace for this goal already: {path}")?;
         return Ok(FAILED);
     }
-    write(scene, volume, &path, &trace.note())?;
+    write(scene, volume, &path, &trace.to_note())?;
     writeln!(scene.out, "{path}")?;
     Ok(DONE)
 }

@@ -1,14 +1,14 @@
 //! Blocks inside a row that are more than their words: items and their boxes, code.
 
-use super::super::drawn::{Map, Part, Run};
-use super::super::source;
-use super::{Draw, INDENT};
+use super::super::row_layout::{RowPart, SourceMap, SourceRun};
+use super::super::source_layout;
+use super::{LIST_ITEM_INDENT, RowRenderer};
 use eframe::egui;
 use egui::{Rect, pos2, vec2};
 use std::ops::Range;
 use ui::tokens::{self, space};
 
-impl Draw<'_> {
+impl RowRenderer<'_> {
     /// The mark of an item: a dot, or its number right-aligned in front of the text.
     pub(super) fn item(&mut self, range: &Range<usize>) {
         self.flush();
@@ -30,22 +30,22 @@ impl Draw<'_> {
         };
         let galley = self.pen.text(&mark, &kind, self.pen.colours.muted, f32::INFINITY);
         let x = if number.is_some() {
-            (self.x + INDENT - space::S - galley.size().x).max(self.x - INDENT)
+            (self.x + LIST_ITEM_INDENT - space::S - galley.size().x).max(self.x - LIST_ITEM_INDENT)
         } else {
             self.x + 6.0
         };
         let at = self.source.source(range.start);
-        let map = Map { runs: vec![Run { chars: 0, source: at..at, exact: false }] };
+        let map = SourceMap { runs: vec![SourceRun { chars: 0, source: at..at, exact: false }] };
         self.mark = Some(self.parts.len());
-        self.parts.push(Part::Text { at: vec2(x, self.y), galley, map, links: Vec::new() });
-        self.x += INDENT;
+        self.parts.push(RowPart::Text { at: vec2(x, self.y), galley, map, links: Vec::new() });
+        self.x += LIST_ITEM_INDENT;
     }
 
     pub(super) fn task(&mut self, done: bool, state: Option<char>, range: &Range<usize>) {
-        let rect = Rect::from_min_size(pos2(self.x - INDENT - 2.0, self.y), vec2(INDENT, 24.0));
+        let rect = Rect::from_min_size(pos2(self.x - LIST_ITEM_INDENT - 2.0, self.y), vec2(LIST_ITEM_INDENT, 24.0));
         let mark = self.source.source(range.start + 1);
         let mark = mark..mark + 1;
-        let part = Part::Task { rect, mark, done, state, label: String::new() };
+        let part = RowPart::Task { rect, mark, done, state, label: String::new() };
         if state == Some('-') {
             self.look.strike += 1;
         }
@@ -63,14 +63,14 @@ impl Draw<'_> {
         self.space();
         let width = (self.width - self.x).max(48.0);
         let line = tokens::code().line;
-        let mut job = source::code(code.trim_end_matches('\n'), &language, false, self.pen);
+        let mut job = source_layout::code_job(code.trim_end_matches('\n'), &language, false, self.pen);
         job.wrap.max_width = width - 2.0 * space::M;
         let galley = self.pen.galley(job);
         let height = galley.size().y.max(line) + 2.0 * space::S;
         let rect = Rect::from_min_size(pos2(self.x, self.y), vec2(width, height));
-        self.parts.push(Part::Fill { rect, colour: self.pen.colours.sunken, corner: tokens::CORNER });
+        self.parts.push(RowPart::Fill { rect, colour: self.pen.colours.sunken, corner: tokens::CORNER });
         let at = vec2(self.x + space::M, self.y + space::S);
-        self.parts.push(Part::Text { at, galley, map: Map::default(), links: Vec::new() });
+        self.parts.push(RowPart::Text { at, galley, map: SourceMap::default(), links: Vec::new() });
         self.text.push_str(&code);
         self.y += height;
         self.gap = space::S;
@@ -84,7 +84,7 @@ impl Draw<'_> {
         let galley = self.pen.text(&says, &tokens::caption(), self.pen.colours.muted, width);
         let at = vec2(self.x, self.y + space::XS);
         self.y += galley.size().y + space::XS;
-        self.parts.push(Part::Text { at, galley, map: Map::default(), links: Vec::new() });
+        self.parts.push(RowPart::Text { at, galley, map: SourceMap::default(), links: Vec::new() });
         self.text.push_str(&says);
     }
 }

@@ -1,7 +1,7 @@
 //! The properties of a note, as a quiet table above its text.
 
-use super::super::drawn::{Drawn, Map, Part, Run};
-use super::{Pen, plain};
+use super::super::row_layout::{RowLayout, RowPart, SourceMap, SourceRun};
+use super::{TextStyleContext, plain};
 use eframe::egui;
 use egui::{CornerRadius, Rect, pos2, vec2};
 use std::ops::Range;
@@ -10,9 +10,9 @@ use ui::icons;
 use ui::tokens::{self, space};
 
 /// The height of a line.
-const LINE: f32 = 28.0;
+const PROPERTY_ROW_HEIGHT: f32 = 28.0;
 /// Where the values begin.
-const VALUES: f32 = 176.0;
+const PROPERTY_VALUES_X: f32 = 176.0;
 
 fn icon(kind: Kind) -> &'static str {
     match kind {
@@ -26,8 +26,8 @@ fn icon(kind: Kind) -> &'static str {
 }
 
 /// Lays the front matter out.
-pub(super) fn draw(source: &str, width: f32, pen: Pen<'_>) -> Drawn {
-    let kind = super::Kind::Meta;
+pub(super) fn draw(source: &str, width: f32, pen: TextStyleContext<'_>) -> RowLayout {
+    let kind = super::RowKind::Meta;
     match properties::read(source) {
         None => plain(source, kind, width, pen),
         Some(Err(why)) => {
@@ -36,7 +36,7 @@ pub(super) fn draw(source: &str, width: f32, pen: Pen<'_>) -> Drawn {
             let galley = pen.text(&words, &tokens::caption(), pen.colours.bad, width);
             let height = galley.size().y;
             let at = vec2(0.0, drawn.height + space::XS);
-            drawn.parts.push(Part::Text { at, galley, map: Map::default(), links: Vec::new() });
+            drawn.parts.push(RowPart::Text { at, galley, map: SourceMap::default(), links: Vec::new() });
             drawn.height += height + space::XS;
             drawn.text = format!("{words}\n{}", drawn.text);
             drawn
@@ -45,58 +45,61 @@ pub(super) fn draw(source: &str, width: f32, pen: Pen<'_>) -> Drawn {
     }
 }
 
-fn table(source: &str, properties: &[Property], width: f32, pen: Pen<'_>) -> Drawn {
-    let mut table = Table { source, pen, width, y: 0.0, parts: Vec::new(), text: String::new() };
+fn table(source: &str, properties: &[Property], width: f32, pen: TextStyleContext<'_>) -> RowLayout {
+    let mut table = PropertiesTable { source, pen, width, y: 0.0, parts: Vec::new(), text: String::new() };
     for property in properties {
         table.row(property);
     }
     let end = properties.last().map_or(source.find('\n').map_or(source.len(), |at| at + 1), |last| last.lines.end);
-    let galley = pen.text("Add a property", &tokens::small(), pen.colours.muted, VALUES);
-    let rect = Rect::from_min_size(pos2(0.0, table.y), vec2(galley.size().x + space::XL + space::S, LINE));
+    let galley = pen.text("Add a property", &tokens::small(), pen.colours.muted, PROPERTY_VALUES_X);
+    let rect =
+        Rect::from_min_size(pos2(0.0, table.y), vec2(galley.size().x + space::XL + space::S, PROPERTY_ROW_HEIGHT));
     table.icon(icons::PLUS);
     let at = vec2(space::XL, table.y + 4.0);
-    table.parts.push(Part::Text { at, galley, map: Map::default(), links: Vec::new() });
+    table.parts.push(RowPart::Text { at, galley, map: SourceMap::default(), links: Vec::new() });
     let (insert, label) = ("name: \n".to_owned(), "Add a property".to_owned());
-    table.parts.push(Part::Edit { rect, range: end..end, insert, caret: Some(4), label });
-    table.y += LINE;
-    Drawn { height: table.y, parts: table.parts, text: table.text, bare: false }
+    table.parts.push(RowPart::Edit { rect, range: end..end, insert, caret: Some(4), label });
+    table.y += PROPERTY_ROW_HEIGHT;
+    RowLayout { height: table.y, parts: table.parts, text: table.text, bare: false }
 }
 
-struct Table<'a> {
+struct PropertiesTable<'a> {
     pub source: &'a str,
-    pen: Pen<'a>,
+    pen: TextStyleContext<'a>,
     width: f32,
     y: f32,
-    parts: Vec<Part>,
+    parts: Vec<RowPart>,
     text: String,
 }
 
-impl Table<'_> {
+impl PropertiesTable<'_> {
     fn icon(&mut self, icon: &str) {
         let style = tokens::Type { font: tokens::icon(15.0), line: 20.0 };
         let galley = self.pen.text(icon, &style, self.pen.colours.muted, 24.0);
         let at = vec2(0.0, self.y + 4.0);
-        self.parts.push(Part::Text { at, galley, map: Map::default(), links: Vec::new() });
+        self.parts.push(RowPart::Text { at, galley, map: SourceMap::default(), links: Vec::new() });
     }
 
     /// Words that stand in the source.
     fn words(&mut self, words: &str, range: &Range<usize>, x: f32, chip: bool, link: bool) -> (f32, f32) {
         let colours = self.pen.colours;
         let colour = if link || chip { colours.accent } else { colours.ink };
-        let galley = self.pen.text(words, &tokens::small(), colour, (self.width - x - LINE).max(80.0));
+        let galley = self.pen.text(words, &tokens::small(), colour, (self.width - x - PROPERTY_ROW_HEIGHT).max(80.0));
         let size = galley.size();
         let at = vec2(x, self.y + 4.0);
         if chip {
             let rect = Rect::from_min_size(at.to_pos2(), size).expand2(vec2(6.0, 0.0));
-            self.parts.push(Part::Fill { rect, colour: colours.accent_ground, corner: CornerRadius::same(6) });
+            self.parts.push(RowPart::Fill { rect, colour: colours.accent_ground, corner: CornerRadius::same(6) });
         }
         let raw = self.source.get(range.clone()).unwrap_or("");
         let start = range.start + raw.find(words).unwrap_or(0);
-        let map = Map { runs: vec![Run { chars: 0, source: start..start + words.len(), exact: raw.contains(words) }] };
+        let map = SourceMap {
+            runs: vec![SourceRun { chars: 0, source: start..start + words.len(), exact: raw.contains(words) }],
+        };
         let target = words.trim_start_matches("[[").trim_end_matches("]]");
         let target = target.split_once('|').map_or(target, |(target, _)| target).to_owned();
         let links = if link { vec![(0..words.chars().count() + 1, target)] } else { Vec::new() };
-        self.parts.push(Part::Text { at, galley, map, links });
+        self.parts.push(RowPart::Text { at, galley, map, links });
         (size.x, size.y)
     }
 
@@ -104,15 +107,15 @@ impl Table<'_> {
         let colours = self.pen.colours;
         let top = self.y;
         self.icon(icon(property.kind));
-        let key = self.pen.text(&property.key, &tokens::small(), colours.muted, VALUES - space::XXL);
+        let key = self.pen.text(&property.key, &tokens::small(), colours.muted, PROPERTY_VALUES_X - space::XXL);
         let start = property.lines.start;
-        let runs = vec![Run { chars: 0, source: start..start + property.key.len(), exact: true }];
+        let runs = vec![SourceRun { chars: 0, source: start..start + property.key.len(), exact: true }];
         let at = vec2(space::XL, self.y + 4.0);
-        self.parts.push(Part::Text { at, galley: key, map: Map { runs }, links: Vec::new() });
+        self.parts.push(RowPart::Text { at, galley: key, map: SourceMap { runs }, links: Vec::new() });
         self.text.push_str(&property.key);
         self.text.push_str(": ");
-        let mut x = VALUES;
-        let mut height = LINE;
+        let mut x = PROPERTY_VALUES_X;
+        let mut height = PROPERTY_ROW_HEIGHT;
         for (index, (words, range)) in property.values.iter().enumerate() {
             self.text.push_str(if index > 0 { ", " } else { "" });
             self.text.push_str(words);
@@ -120,16 +123,16 @@ impl Table<'_> {
                 Kind::Check(done) => {
                     let rect = Rect::from_min_size(pos2(x - 2.0, self.y + 2.0), vec2(20.0, 24.0));
                     let label = property.key.clone();
-                    self.parts.push(Part::Task { rect, mark: range.clone(), done, state: None, label });
+                    self.parts.push(RowPart::Task { rect, mark: range.clone(), done, state: None, label });
                 }
                 Kind::List => {
                     let link = words.starts_with("[[") || words.contains("://");
-                    let room = self.width - x - LINE;
+                    let room = self.width - x - PROPERTY_ROW_HEIGHT;
                     let wide = self.pen.text(words, &tokens::small(), colours.ink, f32::INFINITY).size().x;
-                    if wide > room && x > VALUES {
-                        x = VALUES;
-                        self.y += LINE;
-                        height += LINE;
+                    if wide > room && x > PROPERTY_VALUES_X {
+                        x = PROPERTY_VALUES_X;
+                        self.y += PROPERTY_ROW_HEIGHT;
+                        height += PROPERTY_ROW_HEIGHT;
                     }
                     x += self.words(words, range, x + 6.0, true, link).0 + space::L + space::XS;
                 }
@@ -142,11 +145,20 @@ impl Table<'_> {
         self.text.push('\n');
         let style = tokens::Type { font: tokens::icon(12.0), line: 20.0 };
         let cross = self.pen.text(icons::X, &style, colours.muted, 24.0);
-        let rect = Rect::from_min_size(pos2(self.width - LINE, top), vec2(LINE, LINE));
-        let at = vec2(self.width - LINE / 2.0 - 6.0, top + 4.0);
-        self.parts.push(Part::Text { at, galley: cross, map: Map::default(), links: Vec::new() });
+        let rect = Rect::from_min_size(
+            pos2(self.width - PROPERTY_ROW_HEIGHT, top),
+            vec2(PROPERTY_ROW_HEIGHT, PROPERTY_ROW_HEIGHT),
+        );
+        let at = vec2(self.width - PROPERTY_ROW_HEIGHT / 2.0 - 6.0, top + 4.0);
+        self.parts.push(RowPart::Text { at, galley: cross, map: SourceMap::default(), links: Vec::new() });
         let label = format!("Remove the property {}", property.key);
-        self.parts.push(Part::Edit { rect, range: property.lines.clone(), insert: String::new(), caret: None, label });
+        self.parts.push(RowPart::Edit {
+            rect,
+            range: property.lines.clone(),
+            insert: String::new(),
+            caret: None,
+            label,
+        });
         self.y = top + height;
     }
 }

@@ -1,9 +1,9 @@
 //! Vim's block mode: the letters of several lines between two columns.
 
-use super::deeds::{Operator, cased};
-use super::registers::{Cut, Register};
-use super::travel::Ground;
-use super::{Deed, Mode, Stroke, Vim};
+use super::motions::BufferView;
+use super::operators::{VimOperator, change_case};
+use super::registers::{RegisterKind, VimRegister};
+use super::{VimAction, VimMachine, VimMode, VimStroke};
 use crate::motion;
 use eframe::egui;
 use egui::{Key, Modifiers};
@@ -11,22 +11,22 @@ use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// A block has at most so many lines.
-const LINES: usize = 1_000;
+const MAX_BLOCK_LINES: usize = 1_000;
 
-impl Vim {
+impl VimMachine {
     /// The lines of the block, and its columns; the second is the last one in it.
-    fn extent(&self, ground: &Ground<'_>) -> (Vec<usize>, usize, usize) {
+    fn extent(&self, ground: &BufferView<'_>) -> (Vec<usize>, usize, usize) {
         let (from, to) = (self.anchor.min(self.head), self.anchor.max(self.head));
         let (one, other) = (ground.column(self.anchor), ground.column(self.head));
         let mut lines = self.lines(&(from..to + 1), ground);
         lines.retain(|line| *line <= to);
-        lines.truncate(LINES);
+        lines.truncate(MAX_BLOCK_LINES);
         // Up to the lines' ends: where this line ends says nothing.
         (lines, if self.to_end { one } else { one.min(other) }, one.max(other))
     }
 
     /// What is in the block of each line; nothing where the line is too short.
-    pub(super) fn block(&self, ground: &Ground<'_>) -> Vec<Range<usize>> {
+    pub(super) fn block_ranges(&self, ground: &BufferView<'_>) -> Vec<Range<usize>> {
         let (lines, left, right) = self.extent(ground);
         let part = |line: &usize| {
             let end = if self.to_end { ground.line(*line).end } else { ground.at_column(*line, right + 1) };
@@ -35,74 +35,78 @@ impl Vim {
         lines.iter().map(part).collect()
     }
 
-    pub(super) fn select_block(&self, ground: &Ground<'_>) -> Vec<Deed> {
+    pub(super) fn select_block(&self, ground: &BufferView<'_>) -> Vec<VimAction> {
         let line = ground.line(self.head);
         let backward = !self.to_end && ground.column(self.head) < ground.column(self.anchor);
         let ends = |part: Range<usize>| if backward { (part.start, part.end) } else { (part.end, part.start) };
         let (own, others): (Vec<Range<usize>>, Vec<Range<usize>>) = self
-            .block(ground)
+            .block_ranges(ground)
             .into_iter()
             .filter(|part| !part.is_empty() || (line.start..=line.end).contains(&part.start))
             .partition(|part| (line.start..=line.end).contains(&part.start));
         let carets: Vec<(usize, usize)> = own.into_iter().chain(others).map(ends).collect();
         if carets.is_empty() {
-            vec![Deed::Place { at: self.head, anchor: self.head }]
+            vec![VimAction::Place { at: self.head, anchor: self.head }]
         } else {
-            vec![Deed::Select(carets)]
+            vec![VimAction::Select(carets)]
         }
     }
 
     /// The other corner in the same line leads.
-    pub(super) fn other_corner(&mut self, ground: &Ground<'_>) -> Vec<Deed> {
+    pub(super) fn other_corner(&mut self, ground: &BufferView<'_>) -> Vec<VimAction> {
         let (one, other) = (ground.column(self.anchor), ground.column(self.head));
         let place = |at: usize, column: usize| ground.on_letter(ground.at_column(at, column));
         (self.anchor, self.head) = (place(self.anchor, other), place(self.head, one));
-        self.select(ground)
+        self.selection_actions(ground)
     }
 
     /// Keys that select a block as large from wherever the caret will be.
-    pub(super) fn block_keys(&self, ground: &Ground<'_>) -> Vec<Stroke> {
+    pub(super) fn block_keys(&self, ground: &BufferView<'_>) -> Vec<VimStroke> {
         let (lines, left, right) = self.extent(ground);
         let steps = |count: usize, key: char| if count > 0 { format!("{count}{key}") } else { String::new() };
         let across = if self.to_end { "$".to_owned() } else { steps(right - left, 'l') };
         let keys = steps(lines.len().saturating_sub(1), 'j') + &across;
-        let begin = Stroke::Key(Key::V, Modifiers::COMMAND);
-        std::iter::once(begin).chain(keys.chars().map(|key| Stroke::Text(key.to_string()))).collect()
+        let begin = VimStroke::Key(Key::V, Modifiers::COMMAND);
+        std::iter::once(begin).chain(keys.chars().map(|key| VimStroke::Text(key.to_string()))).collect()
     }
 
     /// Does something with the block.
-    pub(super) fn on_block(&mut self, operator: Operator, letter: char, ground: &Ground<'_>) -> Vec<Deed> {
+    pub(super) fn on_block(&mut self, operator: VimOperator, letter: char, ground: &BufferView<'_>) -> Vec<VimAction> {
         let range = self.selected(ground);
-        let parts = self.block(ground);
-        self.remember(letter, ground);
-        if let Operator::Shift { .. } | Operator::Indent = operator {
-            self.mode = Mode::Lines;
+        let parts = self.block_ranges(ground);
+        self.record_selection(letter, ground);
+        if let VimOperator::Shift { .. } | VimOperator::Indent = operator {
+            self.mode = VimMode::Lines;
             return self.operate(operator, letter, ground, range.start);
         }
-        self.mode = Mode::Normal;
+        self.mode = VimMode::Normal;
         self.count = None;
-        self.changes = operator != Operator::Yank;
+        self.changes = operator != VimOperator::Yank;
         let Some(start) = parts.first().map(|part| part.start) else { return self.nothing() };
         let mut deeds = Vec::new();
-        if matches!(operator, Operator::Delete | Operator::Change | Operator::Yank) {
+        if matches!(operator, VimOperator::Delete | VimOperator::Change | VimOperator::Yank) {
             let text: Vec<&str> = parts.iter().map(|part| &ground.text[part.clone()]).collect();
-            deeds = self.registers.keep(Register::new(text.join("\n"), Cut::Block, false), operator == Operator::Yank);
+            deeds = self.registers.store_text(
+                VimRegister::new(text.join("\n"), RegisterKind::Block, false),
+                operator == VimOperator::Yank,
+            );
         }
         self.registers.chosen = None;
         match operator {
-            Operator::Yank => {
-                self.places.copied(start, parts.last().map_or(start, |part| part.end));
-                deeds.push(Deed::Place { at: start, anchor: start });
+            VimOperator::Yank => {
+                self.places.record_yank(start, parts.last().map_or(start, |part| part.end));
+                deeds.push(VimAction::Place { at: start, anchor: start });
             }
-            Operator::Case(case) => {
-                let edits = parts.into_iter().map(|part| (part.clone(), cased(&ground.text[part], case))).collect();
-                deeds.push(Deed::Splices { edits, at: start });
+            VimOperator::Case(case) => {
+                let edits =
+                    parts.into_iter().map(|part| (part.clone(), change_case(&ground.text[part], case))).collect();
+                deeds.push(VimAction::Splices { edits, at: start });
             }
             _ => {
-                let change = operator == Operator::Change;
+                let change = operator == VimOperator::Change;
                 let line = ground.line(start);
                 let gone = !change && parts[0].end >= line.end && start > line.start;
-                let at = if gone { motion::before(ground.text, start) } else { start };
+                let at = if gone { motion::previous_grapheme(ground.text, start) } else { start };
                 // Where a line is too short nothing is changed.
                 let held: Vec<Range<usize>> = parts.into_iter().filter(|part| !part.is_empty()).collect();
                 if change {
@@ -113,18 +117,18 @@ impl Vim {
                     carets.push(start);
                 }
                 let edits = held.into_iter().map(|part| (part, String::new())).collect();
-                deeds.push(Deed::Splices { edits, at });
-                deeds.extend(change.then_some(Deed::Carets(carets)));
+                deeds.push(VimAction::Splices { edits, at });
+                deeds.extend(change.then_some(VimAction::Carets(carets)));
             }
         }
         deeds
     }
 
     /// Writes in front of the block in every line, or behind it.
-    pub(super) fn write_block(&mut self, behind: bool, ground: &Ground<'_>) -> Vec<Deed> {
+    pub(super) fn write_block(&mut self, behind: bool, ground: &BufferView<'_>) -> Vec<VimAction> {
         let (lines, left, right) = self.extent(ground);
         let corner = lines.first().map(|line| ground.at_column(*line, left));
-        self.remember(if behind { 'A' } else { 'I' }, ground);
+        self.record_selection(if behind { 'A' } else { 'I' }, ground);
         let column = if behind { right + 1 } else { left };
         let mut pads = Vec::new();
         for line in lines {
@@ -149,34 +153,34 @@ impl Vim {
             .map(|(at, missing)| (at, " ".repeat(missing)))
             .collect();
         let at = carets.first().copied().unwrap_or(self.head);
-        let pads = (!edits.is_empty()).then_some(Deed::Splices { edits, at });
-        pads.into_iter().chain([Deed::Carets(carets)]).collect()
+        let pads = (!edits.is_empty()).then_some(VimAction::Splices { edits, at });
+        pads.into_iter().chain([VimAction::Carets(carets)]).collect()
     }
 
     /// `r`: other letters in place of those of the block.
-    pub(super) fn replace_block(&mut self, letter: char, ground: &Ground<'_>) -> Vec<Deed> {
-        let parts = self.block(ground);
+    pub(super) fn replace_block(&mut self, letter: char, ground: &BufferView<'_>) -> Vec<VimAction> {
+        let parts = self.block_ranges(ground);
         let mut keys = self.block_keys(ground);
-        keys.extend(['r', letter].map(|key| Stroke::Text(key.to_string())));
+        keys.extend(['r', letter].map(|key| VimStroke::Text(key.to_string())));
         self.tape = keys;
-        self.mode = Mode::Normal;
+        self.mode = VimMode::Normal;
         self.changes = true;
         let Some(start) = parts.first().map(|part| part.start) else { return self.nothing() };
         let with = |part: Range<usize>| letter.to_string().repeat(ground.text[part].graphemes(true).count());
         let edits = parts.into_iter().map(|part| (part.clone(), with(part))).collect();
-        vec![Deed::Splices { edits, at: start }]
+        vec![VimAction::Splices { edits, at: start }]
     }
 
     /// Puts a block that was cut out at a column of these lines.
-    pub(super) fn put_block(
+    pub(super) fn paste_block(
         &mut self,
         text: &str,
         behind: bool,
         times: usize,
-        ground: &Ground<'_>,
+        ground: &BufferView<'_>,
         at: usize,
-    ) -> Vec<Deed> {
-        let to = if behind && at < ground.line(at).end { motion::after(ground.text, at) } else { at };
+    ) -> Vec<VimAction> {
+        let to = if behind && at < ground.line(at).end { motion::next_grapheme(ground.text, at) } else { at };
         let column = ground.column(to);
         let width = text.split('\n').map(|part| part.graphemes(true).count()).max().unwrap_or(0);
         let (mut edits, mut line, mut last) = (Vec::<(Range<usize>, String)>::new(), Some(at), at);
@@ -190,7 +194,7 @@ impl Vim {
                     // Nothing is padded at the end of a line.
                     let whole = if ends { padded.repeat(times - 1) + part } else { padded.repeat(times) };
                     edits.push((place..place, pad + &whole));
-                    (last, line) = (start, ground.step(start, true));
+                    (last, line) = (start, ground.next_line(start, true));
                 }
                 // The text ends here: more lines come.
                 None => {
@@ -204,7 +208,7 @@ impl Vim {
             }
         }
         self.changes = true;
-        vec![Deed::Splices { edits, at: to }]
+        vec![VimAction::Splices { edits, at: to }]
     }
 }
 

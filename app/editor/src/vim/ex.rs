@@ -3,26 +3,26 @@
 use regex_lite::{Captures, Regex, RegexBuilder};
 
 /// A line is read up to this many bytes.
-const LONG: usize = 10_000;
+const MAX_EX_COMMAND_BYTES: usize = 10_000;
 
 /// What a line asks for.
 #[derive(Debug)]
-pub enum Ex {
+pub enum ExCommand {
     /// Commands of the table, one after the other.
     Run(&'static [&'static str]),
     /// The caret goes to a line.
-    Line(Place),
-    Substitute(Substitute),
+    Line(LineAddress),
+    Substitute(SubstituteCommand),
     /// Lines go.
-    Delete((Place, Place)),
-    Global(Global),
+    Delete((LineAddress, LineAddress)),
+    Global(GlobalCommand),
     /// What was found is no longer marked.
     Unmark,
 }
 
 /// A line of the note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum LineAddress {
     /// By its number, from 1.
     Number(usize),
     /// So many lines behind that of the caret, or before it.
@@ -34,25 +34,25 @@ pub enum Place {
 
 /// Something is done in the lines that hold something, or in those that do not.
 #[derive(Debug)]
-pub struct Global {
+pub struct GlobalCommand {
     /// The first and the last line that are looked at; the whole note, where none are named.
-    pub lines: (Place, Place),
+    pub lines: (LineAddress, LineAddress),
     /// What is looked for; `None`: what was looked for last.
     pub pattern: Option<String>,
     /// Whether lines without it are meant.
     pub not: bool,
     /// What comes in place of what in them; `None`: they go.
-    pub then: Option<Substitute>,
+    pub then: Option<SubstituteCommand>,
 }
 
 /// Words that come in place of others.
 #[derive(Debug)]
-pub struct Substitute {
+pub struct SubstituteCommand {
     /// The first and the last line.
-    pub lines: (Place, Place),
+    pub lines: (LineAddress, LineAddress),
     /// What is looked for, as a pattern of this program; `None`: what was looked for last.
     pub pattern: Option<String>,
-    with: Vec<Part>,
+    with: Vec<ReplacementPart>,
     /// Whether more than the first place of each line is meant.
     pub all: bool,
     /// Whether capitals count.
@@ -60,13 +60,13 @@ pub struct Substitute {
 }
 
 #[derive(Debug)]
-enum Part {
+enum ReplacementPart {
     Text(String),
     Group(usize),
 }
 
 /// Lines that are commands of the table.
-const COMMANDS: &[(&[&str], &[&str])] = &[
+const EX_COMMANDS: &[(&[&str], &[&str])] = &[
     (&["w", "write", "wa", "up", "update"], &["note.save"]),
     (&["q", "quit", "q!", "bd", "close", "clo"], &["note.close"]),
     (&["wq", "x", "xit", "exit"], &["note.save", "note.close"]),
@@ -85,32 +85,32 @@ const COMMANDS: &[(&[&str], &[&str])] = &[
 ];
 
 /// Reads a line without its colon. `None`: it is none of these; an error says what is wrong with it.
-pub fn read(line: &str) -> Option<Result<Ex, String>> {
+pub fn read(line: &str) -> Option<Result<ExCommand, String>> {
     let line = line.trim().trim_start_matches(':').trim_start();
-    if line.is_empty() || line.len() > LONG {
+    if line.is_empty() || line.len() > MAX_EX_COMMAND_BYTES {
         return None;
     }
-    if let Some((_, ids)) = COMMANDS.iter().find(|(names, _)| names.contains(&line)) {
-        return Some(Ok(Ex::Run(ids)));
+    if let Some((_, ids)) = EX_COMMANDS.iter().find(|(names, _)| names.contains(&line)) {
+        return Some(Ok(ExCommand::Run(ids)));
     }
     if matches!(line, "noh" | "nohl" | "nohlsearch") {
-        return Some(Ok(Ex::Unmark));
+        return Some(Ok(ExCommand::Unmark));
     }
     let (lines, rest) = range(line);
     if rest.is_empty() {
         let (_, last) = lines?;
-        return Some(Ok(Ex::Line(last)));
+        return Some(Ok(ExCommand::Line(last)));
     }
-    let here = (Place::Here(0), Place::Here(0));
+    let here = (LineAddress::Here(0), LineAddress::Here(0));
     if matches!(rest, "d" | "delete") {
-        return Some(Ok(Ex::Delete(lines.unwrap_or(here))));
+        return Some(Ok(ExCommand::Delete(lines.unwrap_or(here))));
     }
-    if let Some(global) = global(rest, lines.unwrap_or((Place::Number(1), Place::Last(0)))) {
-        return Some(global.map(Ex::Global));
+    if let Some(global) = global(rest, lines.unwrap_or((LineAddress::Number(1), LineAddress::Last(0)))) {
+        return Some(global.map(ExCommand::Global));
     }
     let rest = rest.strip_prefix("substitute").or_else(|| rest.strip_prefix('s'))?;
     let mark = mark_of(rest)?;
-    Some(substitute(&rest[mark.len_utf8()..], mark, lines.unwrap_or(here)).map(Ex::Substitute))
+    Some(substitute(&rest[mark.len_utf8()..], mark, lines.unwrap_or(here)).map(ExCommand::Substitute))
 }
 
 /// The sign that parts what is looked for from what follows.
@@ -119,7 +119,7 @@ fn mark_of(rest: &str) -> Option<char> {
 }
 
 /// `g/pattern/d`, `v/pattern/s/old/new/`.
-fn global(rest: &str, lines: (Place, Place)) -> Option<Result<Global, String>> {
+fn global(rest: &str, lines: (LineAddress, LineAddress)) -> Option<Result<GlobalCommand, String>> {
     let word = rest.find(|letter: char| !letter.is_ascii_alphabetic())?;
     let (mut not, mut body) = match &rest[..word] {
         "g" | "gl" | "global" => (false, &rest[word..]),
@@ -141,7 +141,7 @@ fn global(rest: &str, lines: (Place, Place)) -> Option<Result<Global, String>> {
             };
             // What is looked for need not be said twice.
             match substitute(&body[1..], mark, lines) {
-                Ok(wish) => Some(Substitute { pattern: wish.pattern.or_else(|| pattern.clone()), ..wish }),
+                Ok(wish) => Some(SubstituteCommand { pattern: wish.pattern.or_else(|| pattern.clone()), ..wish }),
                 Err(why) => return Some(Err(why)),
             }
         }
@@ -149,32 +149,32 @@ fn global(rest: &str, lines: (Place, Place)) -> Option<Result<Global, String>> {
     if let Some(Err(why)) = pattern.as_deref().map(|pattern| regex(pattern, true)) {
         return Some(Err(why));
     }
-    Some(Ok(Global { lines, pattern, not, then }))
+    Some(Ok(GlobalCommand { lines, pattern, not, then }))
 }
 
 /// What a line would do, in words.
-pub fn says(line: &str) -> Option<String> {
+pub fn describe_command(line: &str) -> Option<String> {
     Some(match read(line)? {
         Err(why) => why,
-        Ok(Ex::Run(ids)) => {
+        Ok(ExCommand::Run(ids)) => {
             let titles = ids.iter().filter_map(|id| engine::commands::command(id)).map(|command| command.title);
             titles.collect::<Vec<&str>>().join(", then: ")
         }
-        Ok(Ex::Line(Place::Number(number))) => format!("Go to line {number}"),
-        Ok(Ex::Line(Place::Last(0))) => "Go to the last line".to_owned(),
-        Ok(Ex::Line(_)) => "Go to that line".to_owned(),
-        Ok(Ex::Delete((from, to))) if from == to => "Delete a line".to_owned(),
-        Ok(Ex::Delete(_)) => "Delete these lines".to_owned(),
-        Ok(Ex::Global(wish)) => {
+        Ok(ExCommand::Line(LineAddress::Number(number))) => format!("Go to line {number}"),
+        Ok(ExCommand::Line(LineAddress::Last(0))) => "Go to the last line".to_owned(),
+        Ok(ExCommand::Line(_)) => "Go to that line".to_owned(),
+        Ok(ExCommand::Delete((from, to))) if from == to => "Delete a line".to_owned(),
+        Ok(ExCommand::Delete(_)) => "Delete these lines".to_owned(),
+        Ok(ExCommand::Global(wish)) => {
             let what = wish.pattern.map_or("what was found last".to_owned(), |pattern| format!("“{pattern}”"));
             let does = if wish.then.is_some() { "Replace in" } else { "Delete" };
             format!("{does} the lines {} {what}", if wish.not { "without" } else { "with" })
         }
-        Ok(Ex::Unmark) => "Unmark what was found".to_owned(),
-        Ok(Ex::Substitute(wish)) => {
+        Ok(ExCommand::Unmark) => "Unmark what was found".to_owned(),
+        Ok(ExCommand::Substitute(wish)) => {
             let what = wish.pattern.map_or("what was found last".to_owned(), |pattern| format!("“{pattern}”"));
             let place = match wish.lines {
-                (Place::Number(1), Place::Last(0)) => "in the whole note",
+                (LineAddress::Number(1), LineAddress::Last(0)) => "in the whole note",
                 (from, to) if from == to => "in one line",
                 _ => "in these lines",
             };
@@ -185,35 +185,37 @@ pub fn says(line: &str) -> Option<String> {
 }
 
 /// The lines in front of a command.
-fn range(line: &str) -> (Option<(Place, Place)>, &str) {
+fn range(line: &str) -> (Option<(LineAddress, LineAddress)>, &str) {
     if let Some(rest) = line.strip_prefix('%') {
-        return (Some((Place::Number(1), Place::Last(0))), rest);
+        return (Some((LineAddress::Number(1), LineAddress::Last(0))), rest);
     }
     let (first, rest) = place(line);
-    let Some(first) = first.or_else(|| rest.starts_with(',').then_some(Place::Here(0))) else { return (None, line) };
+    let Some(first) = first.or_else(|| rest.starts_with(',').then_some(LineAddress::Here(0))) else {
+        return (None, line);
+    };
     match rest.strip_prefix(',') {
         Some(rest) => {
             let (second, rest) = place(rest);
-            (Some((first, second.unwrap_or(Place::Here(0)))), rest)
+            (Some((first, second.unwrap_or(LineAddress::Here(0)))), rest)
         }
         None => (Some((first, first)), rest),
     }
 }
 
 /// One line's place.
-fn place(text: &str) -> (Option<Place>, &str) {
+fn place(text: &str) -> (Option<LineAddress>, &str) {
     let digits = |text: &str| text.len() - text.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
     let (at, mut rest) = match text.chars().next() {
-        Some('.') => (Some(Place::Here(0)), &text[1..]),
-        Some('$') => (Some(Place::Last(0)), &text[1..]),
+        Some('.') => (Some(LineAddress::Here(0)), &text[1..]),
+        Some('$') => (Some(LineAddress::Last(0)), &text[1..]),
         Some('\'') => match text[1..].chars().next() {
-            Some(mark) => (Some(Place::Mark(mark)), &text[1 + mark.len_utf8()..]),
+            Some(mark) => (Some(LineAddress::Mark(mark)), &text[1 + mark.len_utf8()..]),
             None => (None, text),
         },
-        Some('+' | '-') => (Some(Place::Here(0)), text),
+        Some('+' | '-') => (Some(LineAddress::Here(0)), text),
         Some('0'..='9') => {
             let count = digits(text);
-            (Some(Place::Number(text[..count].parse().unwrap_or(usize::MAX))), &text[count..])
+            (Some(LineAddress::Number(text[..count].parse().unwrap_or(usize::MAX))), &text[count..])
         }
         _ => (None, text),
     };
@@ -223,10 +225,10 @@ fn place(text: &str) -> (Option<Place>, &str) {
         let by: isize = if count == 0 { 1 } else { rest[1..=count].parse().unwrap_or(isize::MAX / 4) };
         let by = if sign == '-' { -by } else { by };
         at = match at {
-            Place::Here(lines) => Place::Here(lines.saturating_add(by)),
-            Place::Last(lines) => Place::Last(lines.saturating_add(by)),
-            Place::Number(number) => Place::Number(number.saturating_add_signed(by)),
-            Place::Mark(mark) => Place::Mark(mark),
+            LineAddress::Here(lines) => LineAddress::Here(lines.saturating_add(by)),
+            LineAddress::Last(lines) => LineAddress::Last(lines.saturating_add(by)),
+            LineAddress::Number(number) => LineAddress::Number(number.saturating_add_signed(by)),
+            LineAddress::Mark(mark) => LineAddress::Mark(mark),
         };
         rest = &rest[1 + count..];
     }
@@ -234,7 +236,7 @@ fn place(text: &str) -> (Option<Place>, &str) {
 }
 
 /// `old/new/flags`.
-fn substitute(text: &str, mark: char, lines: (Place, Place)) -> Result<Substitute, String> {
+fn substitute(text: &str, mark: char, lines: (LineAddress, LineAddress)) -> Result<SubstituteCommand, String> {
     let (old, rest) = until(text, mark);
     let (new, flags) = until(rest, mark);
     let (mut all, mut case) = (false, true);
@@ -250,7 +252,7 @@ fn substitute(text: &str, mark: char, lines: (Place, Place)) -> Result<Substitut
         }
     }
     let pattern = (!old.is_empty()).then(|| pattern(&old));
-    let wish = Substitute { lines, pattern, with: replacement(&new), all, case };
+    let wish = SubstituteCommand { lines, pattern, with: replacement(&new), all, case };
     if let Some(pattern) = &wish.pattern {
         wish.regex(pattern)?;
     }
@@ -326,7 +328,7 @@ fn pattern(vim: &str) -> String {
 }
 
 /// What comes in place of a match.
-fn replacement(vim: &str) -> Vec<Part> {
+fn replacement(vim: &str) -> Vec<ReplacementPart> {
     let (mut parts, mut text) = (Vec::new(), String::new());
     let mut letters = vim.chars();
     while let Some(letter) = letters.next() {
@@ -349,10 +351,10 @@ fn replacement(vim: &str) -> Vec<Part> {
                 continue;
             }
         };
-        parts.push(Part::Text(std::mem::take(&mut text)));
-        parts.push(Part::Group(group));
+        parts.push(ReplacementPart::Text(std::mem::take(&mut text)));
+        parts.push(ReplacementPart::Group(group));
     }
-    parts.push(Part::Text(text));
+    parts.push(ReplacementPart::Text(text));
     parts
 }
 
@@ -365,7 +367,7 @@ pub fn regex(pattern: &str, case: bool) -> Result<Regex, String> {
     made.map_err(|error| format!("This is no pattern: {}", error.to_string().lines().last().unwrap_or("")))
 }
 
-impl Substitute {
+impl SubstituteCommand {
     /// The pattern, ready to look with.
     ///
     /// # Errors
@@ -376,9 +378,9 @@ impl Substitute {
 
     /// What comes in place of a match.
     pub fn put(&self, found: &Captures<'_>) -> String {
-        let part = |part: &Part| match part {
-            Part::Text(text) => text.clone(),
-            Part::Group(group) => found.get(*group).map_or(String::new(), |group| group.as_str().to_owned()),
+        let part = |part: &ReplacementPart| match part {
+            ReplacementPart::Text(text) => text.clone(),
+            ReplacementPart::Group(group) => found.get(*group).map_or(String::new(), |group| group.as_str().to_owned()),
         };
         self.with.iter().map(part).collect()
     }
@@ -389,32 +391,32 @@ mod tests {
     use super::*;
 
     fn replaced(line: &str, text: &str) -> String {
-        let Some(Ok(Ex::Substitute(wish))) = read(line) else { panic!("{line}: {:?}", read(line)) };
+        let Some(Ok(ExCommand::Substitute(wish))) = read(line) else { panic!("{line}: {:?}", read(line)) };
         let regex = wish.regex(wish.pattern.as_deref().expect("a pattern")).expect("a pattern");
         regex.replacen(text, usize::from(!wish.all), |found: &Captures<'_>| wish.put(found)).into_owned()
     }
 
     #[test]
     fn lines_are_read_as_vim_reads_them() {
-        assert!(matches!(read("w"), Some(Ok(Ex::Run(["note.save"])))));
-        assert!(matches!(read(":wq"), Some(Ok(Ex::Run(["note.save", "note.close"])))));
-        assert!(matches!(read("12"), Some(Ok(Ex::Line(Place::Number(12))))));
-        assert!(matches!(read("$-2"), Some(Ok(Ex::Line(Place::Last(-2))))));
-        assert!(matches!(read(".+"), Some(Ok(Ex::Line(Place::Here(1))))));
-        assert!(matches!(read("noh"), Some(Ok(Ex::Unmark))));
+        assert!(matches!(read("w"), Some(Ok(ExCommand::Run(["note.save"])))));
+        assert!(matches!(read(":wq"), Some(Ok(ExCommand::Run(["note.save", "note.close"])))));
+        assert!(matches!(read("12"), Some(Ok(ExCommand::Line(LineAddress::Number(12))))));
+        assert!(matches!(read("$-2"), Some(Ok(ExCommand::Line(LineAddress::Last(-2))))));
+        assert!(matches!(read(".+"), Some(Ok(ExCommand::Line(LineAddress::Here(1))))));
+        assert!(matches!(read("noh"), Some(Ok(ExCommand::Unmark))));
         assert!(read("bold").is_none() && read("").is_none() && read("split right").is_none());
         assert!(matches!(read("%s/a/b/z"), Some(Err(_))) && matches!(read("s/\\(/b/"), Some(Err(_))));
         let lines = |line: &str| match read(line) {
-            Some(Ok(Ex::Substitute(wish))) => wish.lines,
+            Some(Ok(ExCommand::Substitute(wish))) => wish.lines,
             other => panic!("{other:?}"),
         };
-        assert_eq!(lines("s/a/b"), (Place::Here(0), Place::Here(0)));
-        assert_eq!(lines("%s/a/b"), (Place::Number(1), Place::Last(0)));
-        assert_eq!(lines("2,$s/a/b"), (Place::Number(2), Place::Last(0)));
-        assert_eq!(lines("'<,'>s#a#b#"), (Place::Mark('<'), Place::Mark('>')));
-        assert_eq!(lines(".,+3s/a/b"), (Place::Here(0), Place::Here(3)));
+        assert_eq!(lines("s/a/b"), (LineAddress::Here(0), LineAddress::Here(0)));
+        assert_eq!(lines("%s/a/b"), (LineAddress::Number(1), LineAddress::Last(0)));
+        assert_eq!(lines("2,$s/a/b"), (LineAddress::Number(2), LineAddress::Last(0)));
+        assert_eq!(lines("'<,'>s#a#b#"), (LineAddress::Mark('<'), LineAddress::Mark('>')));
+        assert_eq!(lines(".,+3s/a/b"), (LineAddress::Here(0), LineAddress::Here(3)));
         let global = |line: &str| match read(line) {
-            Some(Ok(Ex::Global(wish))) => (wish.pattern, wish.not, wish.then.and_then(|then| then.pattern)),
+            Some(Ok(ExCommand::Global(wish))) => (wish.pattern, wish.not, wish.then.and_then(|then| then.pattern)),
             other => panic!("{other:?}"),
         };
         let some = |word: &str| Some(word.to_owned());
@@ -422,7 +424,7 @@ mod tests {
         assert_eq!(global("%v#x#delete"), (some("x"), true, None));
         assert_eq!(global("g!/x/s/a/b/g"), (some("x"), true, some("a")));
         assert_eq!(global("2,3g/x/s//y/"), (some("x"), false, some("x")));
-        assert!(matches!(read("2,3d"), Some(Ok(Ex::Delete((Place::Number(2), Place::Number(3)))))));
+        assert!(matches!(read("2,3d"), Some(Ok(ExCommand::Delete((LineAddress::Number(2), LineAddress::Number(3)))))));
         assert!(matches!(read("g/a/p"), Some(Err(_))) && matches!(read("g/\\(/d"), Some(Err(_))));
         assert!(read("graph view").is_none() && read("view.graph").is_none() && read("g").is_none());
     }

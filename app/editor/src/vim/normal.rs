@@ -1,21 +1,22 @@
 //! Vim's keys of normal mode that are no motions and no operators.
 
-use super::deeds::{Case, Operator, cased};
-use super::travel::{Ground, Motion, Span};
-use super::{Deed, Mode, Stroke, Vim, Waits, is_digit};
+use super::motions::{BufferView, MotionSpan, VimMotion};
+use super::operators::{LetterCase, VimOperator, change_case};
+use super::{PendingKey, VimAction, VimMachine, VimMode, VimStroke, is_digit};
 use crate::motion;
 use std::ops::Range;
 
-impl Vim {
+impl VimMachine {
     /// A key of normal mode that is no motion and no operator.
-    pub(super) fn normal(&mut self, letter: char, ground: &Ground<'_>, at: usize) -> Vec<Deed> {
+    pub(super) fn handle_normal_key(&mut self, letter: char, ground: &BufferView<'_>, at: usize) -> Vec<VimAction> {
         let (line, count) = (ground.line(at), self.count.take());
         let times = count.unwrap_or(1);
         let right = |times: usize| {
-            let (to, _) = ground.travel(Motion::Right, Some(times), at, false).unwrap_or((at, Span::Open));
+            let (to, _) =
+                ground.motion_target(VimMotion::Right, Some(times), at, false).unwrap_or((at, MotionSpan::Open));
             at..to
         };
-        let place = |at: usize| vec![Deed::Place { at, anchor: at }];
+        let place = |at: usize| vec![VimAction::Place { at, anchor: at }];
         match letter {
             'i' | 'I' | 'a' | 'A' => {
                 self.insert(times);
@@ -29,48 +30,54 @@ impl Vim {
             'o' | 'O' => {
                 self.insert(1);
                 let to = if letter == 'o' { line.end } else { line.start };
-                vec![Deed::Place { at: to, anchor: to }, Deed::Open { below: letter == 'o' }]
+                vec![VimAction::Place { at: to, anchor: to }, VimAction::Open { below: letter == 'o' }]
             }
-            'x' => self.act(Operator::Delete, right(times), false, ground, at),
+            'x' => self.apply_operator(VimOperator::Delete, right(times), false, ground, at),
             'X' => {
-                let (from, _) = ground.travel(Motion::Left, Some(times), at, false).unwrap_or((at, Span::Open));
-                self.act(Operator::Delete, from..at, false, ground, at)
+                let (from, _) =
+                    ground.motion_target(VimMotion::Left, Some(times), at, false).unwrap_or((at, MotionSpan::Open));
+                self.apply_operator(VimOperator::Delete, from..at, false, ground, at)
             }
-            's' => self.act(Operator::Change, right(times), false, ground, at),
+            's' => self.apply_operator(VimOperator::Change, right(times), false, ground, at),
             'D' | 'C' => {
-                let (to, _) = ground.travel(Motion::End, count, at, false).unwrap_or((line.end, Span::Open));
-                let operator = if letter == 'D' { Operator::Delete } else { Operator::Change };
-                self.act(operator, at..to, false, ground, at)
+                let (to, _) =
+                    ground.motion_target(VimMotion::End, count, at, false).unwrap_or((line.end, MotionSpan::Open));
+                let operator = if letter == 'D' { VimOperator::Delete } else { VimOperator::Change };
+                self.apply_operator(operator, at..to, false, ground, at)
             }
             'S' | 'Y' => {
-                let operator = if letter == 'S' { Operator::Change } else { Operator::Yank };
+                let operator = if letter == 'S' { VimOperator::Change } else { VimOperator::Yank };
                 self.operator = Some((operator, count));
                 self.operate(operator, letter, ground, at)
             }
             'r' => {
-                (self.waits, self.count) = (Some(Waits::Replace), count);
+                (self.waits, self.count) = (Some(PendingKey::Replace), count);
                 Vec::new()
             }
             '~' => {
                 let range = right(times);
-                let with = cased(&ground.text[range.clone()], Case::Other);
+                let with = change_case(&ground.text[range.clone()], LetterCase::Other);
                 self.changes = true;
                 let to = (range.start + with.len()).min(line.end + with.len() - range.len());
-                let at = if range.end >= line.end { motion::before(ground.text, line.end).max(line.start) } else { to };
-                vec![Deed::Replace { range, with, at }]
+                let at = if range.end >= line.end {
+                    motion::previous_grapheme(ground.text, line.end).max(line.start)
+                } else {
+                    to
+                };
+                vec![VimAction::Replace { range, with, at }]
             }
             'R' => {
                 self.insert(1);
-                self.mode = Mode::Replace;
+                self.mode = VimMode::Replace;
                 Vec::new()
             }
             'J' => self.join(ground, at, times.max(2), true),
-            'p' | 'P' => self.put(letter == 'p', times, ground, at),
-            'u' => vec![Deed::Undo(times)],
+            'p' | 'P' => self.paste_register(letter == 'p', times, ground, at),
+            'u' => vec![VimAction::Undo(times)],
             '.' => {
                 let mut keys = self.last.clone();
                 // The next of what was deleted, as `"1p` brings the last.
-                if let [Stroke::Text(mark), Stroke::Text(name), ..] = keys.as_mut_slice()
+                if let [VimStroke::Text(mark), VimStroke::Text(name), ..] = keys.as_mut_slice()
                     && mark == "\""
                     && let Some(number) = name.parse::<u8>().ok().filter(|number| (1..9).contains(number))
                 {
@@ -79,49 +86,49 @@ impl Vim {
                 }
                 if let Some(count) = count {
                     let digits = keys.iter().take_while(|stroke| is_digit(stroke)).count();
-                    keys.splice(..digits, count.to_string().chars().map(|digit| Stroke::Text(digit.to_string())));
+                    keys.splice(..digits, count.to_string().chars().map(|digit| VimStroke::Text(digit.to_string())));
                 }
-                vec![Deed::Again(keys)]
+                vec![VimAction::Again(keys)]
             }
-            'v' => self.enter_visual(Mode::Visual, ground, at),
-            'V' => self.enter_visual(Mode::Lines, ground, at),
-            '&' => vec![Deed::ExAgain],
-            ':' => vec![Deed::Ex { visual: false }],
+            'v' => self.enter_visual(VimMode::Visual, ground, at),
+            'V' => self.enter_visual(VimMode::Lines, ground, at),
+            '&' => vec![VimAction::ExAgain],
+            ':' => vec![VimAction::Ex { visual: false }],
             _ => self.nothing(),
         }
     }
 
     /// Moves the page below the caret, or folds.
-    pub(super) fn seat(&mut self, letter: char, ground: &Ground<'_>, at: usize) -> Vec<Deed> {
+    pub(super) fn handle_scroll_key(&mut self, letter: char, ground: &BufferView<'_>, at: usize) -> Vec<VimAction> {
         let part = match letter {
             't' | '\n' => 0.0,
             'z' | '.' => 0.5,
             'b' | '-' => 1.0,
-            'a' | 'o' | 'c' => return vec![Deed::Run("fold.here")],
-            'M' => return vec![Deed::Run("fold.all")],
-            'R' => return vec![Deed::Run("fold.none")],
+            'a' | 'o' | 'c' => return vec![VimAction::Run("fold.here")],
+            'M' => return vec![VimAction::Run("fold.all")],
+            'R' => return vec![VimAction::Run("fold.none")],
             _ => return self.nothing(),
         };
         if !matches!(letter, '\n' | '.' | '-') {
-            return vec![Deed::Seat { part }];
+            return vec![VimAction::Seat { part }];
         }
         let mut deeds = self.arrive(ground.indent(at), ground);
-        deeds.push(Deed::Seat { part });
+        deeds.push(VimAction::Seat { part });
         deeds
     }
 
     /// The way over the places from which the caret jumped.
-    pub(super) fn jump(&mut self, back: bool, ground: &Ground<'_>, at: usize) -> Vec<Deed> {
+    pub(super) fn jump_in_list(&mut self, back: bool, ground: &BufferView<'_>, at: usize) -> Vec<VimAction> {
         let times = self.count.take().unwrap_or(1);
-        match self.places.jumped(times, back, at) {
-            Some(to) => self.arrive(motion::floor(ground.text, to), ground),
+        match self.places.jump_target(times, back, at) {
+            Some(to) => self.arrive(motion::floor_grapheme(ground.text, to), ground),
             None => self.nothing(),
         }
     }
 
     /// Makes the number at the caret, or the next one of its line, larger or smaller; in a selection the first of each
     /// line.
-    pub(super) fn count_up(&mut self, down: bool, ground: &Ground<'_>, at: usize) -> Vec<Deed> {
+    pub(super) fn count_up(&mut self, down: bool, ground: &BufferView<'_>, at: usize) -> Vec<VimAction> {
         let times = i128::try_from(self.count.take().unwrap_or(1)).unwrap_or(1);
         let by = if down { -times } else { times };
         let from = if self.is_visual() { self.selected(ground).start } else { at };
@@ -129,7 +136,7 @@ impl Vim {
             true => {
                 let ranges = self.selected_in_lines(ground);
                 self.remember_count(down, ground);
-                self.mode = Mode::Normal;
+                self.mode = VimMode::Normal;
                 ranges.into_iter().filter_map(|range| counted(ground.text, range, by)).collect()
             }
             false => counted(ground.text, at..ground.line(at).end, by).into_iter().collect(),
@@ -138,7 +145,7 @@ impl Vim {
         self.changes = true;
         // At the last digit; a selection is left at its beginning.
         let at = if from == at && edits.len() == 1 { range.start + with.len().saturating_sub(1) } else { from };
-        vec![Deed::Splices { edits, at }]
+        vec![VimAction::Splices { edits, at }]
     }
 }
 

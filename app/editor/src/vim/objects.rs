@@ -1,11 +1,11 @@
 //! What Vim's text objects hold.
 
-use super::super::motion::Class;
-use super::travel::Ground;
+use super::super::motion::CharClass;
+use super::motions::BufferView;
 use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
 
-impl Ground<'_> {
+impl BufferView<'_> {
     /// What a text object holds, and whether that is whole lines. `around`: with the white space, or the marks, around.
     pub(crate) fn object(&self, name: char, around: bool, count: usize, at: usize) -> Option<(Range<usize>, bool)> {
         let pair = match name {
@@ -29,11 +29,11 @@ impl Ground<'_> {
     }
 
     fn inside(&self, open: char, close: char, around: bool, count: usize, at: usize) -> Option<Range<usize>> {
-        let mut start = if self.text[at..].starts_with(open) { at } else { self.opening(at, open, close)? };
+        let mut start = if self.text[at..].starts_with(open) { at } else { self.opening_bracket(at, open, close)? };
         for _ in 1..count {
-            start = self.opening(start, open, close)?;
+            start = self.opening_bracket(start, open, close)?;
         }
-        let end = self.closing(start + open.len_utf8(), open, close)?;
+        let end = self.closing_bracket(start + open.len_utf8(), open, close)?;
         Some(if around { start..end + close.len_utf8() } else { start + open.len_utf8()..end })
     }
 
@@ -90,7 +90,7 @@ impl Ground<'_> {
     fn words(&self, big: bool, around: bool, count: usize, at: usize) -> Range<usize> {
         let line = self.line(at);
         let text = &self.text[line.clone()];
-        let mut runs: Vec<(Range<usize>, Class)> = Vec::new();
+        let mut runs: Vec<(Range<usize>, CharClass)> = Vec::new();
         for (place, cluster) in text.grapheme_indices(true) {
             let (class, place) = (self.class(cluster, big), line.start + place);
             match runs.last_mut() {
@@ -103,7 +103,7 @@ impl Ground<'_> {
             return line.start..line.start;
         };
         let run = |index: usize| runs[index.min(runs.len() - 1)].0.clone();
-        let is_space = |index: usize| runs.get(index).is_some_and(|(_, class)| *class == Class::Space);
+        let is_space = |index: usize| runs.get(index).is_some_and(|(_, class)| *class == CharClass::Space);
         if !around {
             return run(first).start..run(first + count - 1).end;
         }

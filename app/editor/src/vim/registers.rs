@@ -1,14 +1,14 @@
 //! Vim's registers: what was deleted or copied, under a letter; and the keys that were recorded into one.
 
-use super::travel::Ground;
-use super::{Deed, Stroke, TAPE, Vim};
+use super::motions::BufferView;
+use super::{MAX_REPEAT_KEYS, VimAction, VimMachine, VimStroke};
 use eframe::egui;
 use egui::{Key, Modifiers};
 use std::collections::BTreeMap;
 
 /// What a text was cut out as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Cut {
+pub(super) enum RegisterKind {
     #[default]
     Letters,
     /// Whole lines; the last line end is left out.
@@ -19,26 +19,26 @@ pub(super) enum Cut {
 
 /// What stands in a register.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Register {
+pub(super) struct VimRegister {
     pub(super) text: String,
-    pub(super) cut: Cut,
+    pub(super) cut: RegisterKind,
     /// Lines with an empty line beside them.
     pub(super) spaced: bool,
     /// Keys, where they were recorded.
-    keys: Vec<Stroke>,
+    keys: Vec<VimStroke>,
 }
 
-impl Register {
-    pub(super) fn new(text: String, cut: Cut, spaced: bool) -> Register {
-        Register { text, cut, spaced, keys: Vec::new() }
+impl VimRegister {
+    pub(super) fn new(text: String, cut: RegisterKind, spaced: bool) -> VimRegister {
+        VimRegister { text, cut, spaced, keys: Vec::new() }
     }
 
     /// Appends another one: to lines, or lines, on a line of its own.
-    fn append(&mut self, other: Register) {
-        if self.cut == Cut::Letters && other.cut == Cut::Letters {
+    fn append(&mut self, other: VimRegister) {
+        if self.cut == RegisterKind::Letters && other.cut == RegisterKind::Letters {
             self.text.push_str(&other.text);
-        } else if !self.text.is_empty() || self.cut == Cut::Lines {
-            self.cut = if self.cut == other.cut { self.cut } else { Cut::Lines };
+        } else if !self.text.is_empty() || self.cut == RegisterKind::Lines {
+            self.cut = if self.cut == other.cut { self.cut } else { RegisterKind::Lines };
             self.text.push_str(if self.spaced && other.spaced { "\n\n" } else { "\n" });
             self.text.push_str(&other.text);
         } else {
@@ -50,12 +50,12 @@ impl Register {
 
 /// All registers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Registers {
+pub(super) struct VimRegisters {
     /// `a` to `z`; `0`: what was copied last; `1` to `9`: what was deleted, the newest first; `-`: less than a line;
     /// `+`: the clipboard, as it was seen last.
-    named: BTreeMap<char, Register>,
+    named: BTreeMap<char, VimRegister>,
     /// What was written last: it is meant where no register is named.
-    last: Register,
+    last: VimRegister,
     /// The one that the command under way names.
     pub(super) chosen: Option<char>,
 }
@@ -65,15 +65,15 @@ pub(super) fn is_name(name: char) -> bool {
     name.is_ascii_alphanumeric() || matches!(name, '"' | '_' | '-' | '+' | '*')
 }
 
-impl Registers {
+impl VimRegisters {
     /// Keeps a text. `copied`: it was not deleted.
-    pub(super) fn keep(&mut self, register: Register, copied: bool) -> Vec<Deed> {
+    pub(super) fn store_text(&mut self, register: VimRegister, copied: bool) -> Vec<VimAction> {
         let name = self.chosen.take().filter(|name| *name != '"');
         let mut deeds = Vec::new();
         match name {
             Some('_') => return deeds,
             Some('+' | '*') => {
-                deeds.push(Deed::Copy(register.text.clone()));
+                deeds.push(VimAction::Copy(register.text.clone()));
                 self.named.insert('+', register.clone());
             }
             Some(name) if name.is_ascii_uppercase() => {
@@ -84,7 +84,7 @@ impl Registers {
             }
             Some(name) => _ = self.named.insert(name, register.clone()),
             None if copied => _ = self.named.insert('0', register.clone()),
-            None if register.cut == Cut::Letters && !register.text.contains('\n') => {
+            None if register.cut == RegisterKind::Letters && !register.text.contains('\n') => {
                 self.named.insert('-', register.clone());
             }
             None => {
@@ -101,32 +101,38 @@ impl Registers {
     }
 
     /// What stands in the register that the command names, or what was kept last.
-    pub(super) fn take(&mut self) -> Register {
+    pub(super) fn take_selected(&mut self) -> VimRegister {
         match self.chosen.take() {
             None | Some('"') => self.last.clone(),
             Some(name) => self.get(name).cloned().unwrap_or_default(),
         }
     }
 
-    fn get(&self, name: char) -> Option<&Register> {
+    fn get(&self, name: char) -> Option<&VimRegister> {
         self.named.get(&name.to_ascii_lowercase()).filter(|_| name != '_')
     }
 }
 
-impl Vim {
+impl VimMachine {
     /// Puts what is on the clipboard of the system at the caret.
-    pub fn fetched(&mut self, text: &str, (behind, times): (bool, usize), ground: &Ground<'_>, at: usize) -> Vec<Deed> {
+    pub fn paste_clipboard(
+        &mut self,
+        text: &str,
+        (behind, times): (bool, usize),
+        ground: &BufferView<'_>,
+        at: usize,
+    ) -> Vec<VimAction> {
         let held = self.registers.get('+').is_some_and(|register| register.text == text);
         if !held {
             // A line of another program is a line here, too.
             let lines = text.strip_suffix('\n').filter(|text| !text.is_empty());
-            let cut = if lines.is_some() { Cut::Lines } else { Cut::Letters };
-            let register = Register::new(lines.unwrap_or(text).to_owned(), cut, false);
+            let cut = if lines.is_some() { RegisterKind::Lines } else { RegisterKind::Letters };
+            let register = VimRegister::new(lines.unwrap_or(text).to_owned(), cut, false);
             self.registers.named.insert('+', register);
         }
         self.registers.last = self.registers.get('+').cloned().unwrap_or_default();
         self.registers.chosen = None;
-        let deeds = self.put(behind, times, ground, at);
+        let deeds = self.paste_register(behind, times, ground, at);
         self.note_placed(&deeds);
         deeds
     }
@@ -136,10 +142,10 @@ impl Vim {
         let Some((name, mut keys)) = self.recording.take() else { return };
         keys.pop();
         let words = keys.iter().map(|key| match key {
-            Stroke::Text(text) => text.as_str(),
-            Stroke::Key(..) => "",
+            VimStroke::Text(text) => text.as_str(),
+            VimStroke::Key(..) => "",
         });
-        let register = Register { text: words.collect(), keys, ..Register::default() };
+        let register = VimRegister { text: words.collect(), keys, ..VimRegister::default() };
         if name.is_ascii_uppercase() {
             self.registers.named.entry(name.to_ascii_lowercase()).or_default().append(register);
         } else {
@@ -148,29 +154,29 @@ impl Vim {
     }
 
     /// Plays the keys of a register, or its text as keys.
-    pub(super) fn play(&mut self, name: char) -> Vec<Deed> {
+    pub(super) fn play_macro(&mut self, name: char) -> Vec<VimAction> {
         let times = self.count.take().unwrap_or(1);
         if name == ':' {
-            return vec![Deed::ExAgain];
+            return vec![VimAction::ExAgain];
         }
         let Some(name) = (if name == '@' { self.played } else { Some(name) }) else { return self.nothing() };
         let Some(register) = self.registers.get(name) else { return self.nothing() };
         let mut keys = register.keys.clone();
         if keys.is_empty() {
-            let letters = register.text.chars().take(TAPE);
+            let letters = register.text.chars().take(MAX_REPEAT_KEYS);
             let none = Modifiers::NONE;
             keys = letters
                 .map(|letter| match letter {
-                    '\n' => Stroke::Key(Key::Enter, none),
-                    '\u{1b}' => Stroke::Key(Key::Escape, none),
-                    letter => Stroke::Text(letter.to_string()),
+                    '\n' => VimStroke::Key(Key::Enter, none),
+                    '\u{1b}' => VimStroke::Key(Key::Escape, none),
+                    letter => VimStroke::Text(letter.to_string()),
                 })
                 .collect();
-            if register.cut == Cut::Lines {
-                keys.push(Stroke::Key(Key::Enter, none));
+            if register.cut == RegisterKind::Lines {
+                keys.push(VimStroke::Key(Key::Enter, none));
             }
         }
         self.played = Some(name);
-        vec![Deed::Play { keys, times }]
+        vec![VimAction::Play { keys, times }]
     }
 }

@@ -1,18 +1,18 @@
 //! Vim's visual modes: what is selected, and the keys there that are no motions and no operators.
 
-use super::deeds::{Case, Operator};
-use super::registers::{Cut, Register};
-use super::travel::Ground;
-use super::{Deed, Mode, Stroke, Vim, Waits, operator};
+use super::motions::BufferView;
+use super::operators::{LetterCase, VimOperator};
+use super::registers::{RegisterKind, VimRegister};
+use super::{PendingKey, VimAction, VimMachine, VimMode, VimStroke, operator};
 use crate::motion;
 use eframe::egui;
 use egui::{Key, Modifiers};
 use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
 
-impl Vim {
+impl VimMachine {
     /// Goes to a visual mode, or out of it.
-    pub(super) fn enter_visual(&mut self, mode: Mode, ground: &Ground<'_>, at: usize) -> Vec<Deed> {
+    pub(super) fn enter_visual(&mut self, mode: VimMode, ground: &BufferView<'_>, at: usize) -> Vec<VimAction> {
         self.count = None;
         if self.mode == mode {
             return self.escape(ground, at);
@@ -22,49 +22,49 @@ impl Vim {
         }
         self.mode = mode;
         self.to_end = false;
-        self.select(ground)
+        self.selection_actions(ground)
     }
 
     /// Selects what was selected last.
-    pub(super) fn reselect(&mut self, ground: &Ground<'_>) -> Vec<Deed> {
+    pub(super) fn reselect(&mut self, ground: &BufferView<'_>) -> Vec<VimAction> {
         let Some((mode, from, to)) = self.places.selection() else { return self.nothing() };
         if self.is_visual() {
             self.places.keep_selection(self.mode, self.anchor, self.head);
         }
         self.mode = mode;
-        (self.anchor, self.head) = (motion::floor(ground.text, from), motion::floor(ground.text, to));
-        self.select(ground)
+        (self.anchor, self.head) = (motion::floor_grapheme(ground.text, from), motion::floor_grapheme(ground.text, to));
+        self.selection_actions(ground)
     }
 
     /// The letters, or lines, that visual mode has selected.
-    pub(super) fn selected(&self, ground: &Ground<'_>) -> Range<usize> {
+    pub(super) fn selected(&self, ground: &BufferView<'_>) -> Range<usize> {
         let (from, to) = (self.anchor.min(self.head), self.anchor.max(self.head));
         match self.mode {
-            Mode::Lines | Mode::Block => ground.line(from).start..ground.line(to).end,
-            _ => from..motion::after(ground.text, to),
+            VimMode::Lines | VimMode::Block => ground.line(from).start..ground.line(to).end,
+            _ => from..motion::next_grapheme(ground.text, to),
         }
     }
 
-    pub(super) fn select(&self, ground: &Ground<'_>) -> Vec<Deed> {
-        if self.mode == Mode::Block {
+    pub(super) fn selection_actions(&self, ground: &BufferView<'_>) -> Vec<VimAction> {
+        if self.mode == VimMode::Block {
             return self.select_block(ground);
         }
         let range = self.selected(ground);
         let (at, anchor) = if self.head >= self.anchor { (range.end, range.start) } else { (range.start, range.end) };
-        vec![Deed::Place { at, anchor }]
+        vec![VimAction::Place { at, anchor }]
     }
 
     /// Puts keys on the tape that select as much from wherever the caret will be.
-    pub(super) fn remember(&mut self, letter: char, ground: &Ground<'_>) {
-        if self.mode == Mode::Block {
+    pub(super) fn record_selection(&mut self, letter: char, ground: &BufferView<'_>) {
+        if self.mode == VimMode::Block {
             self.tape = self.block_keys(ground);
-            self.tape.push(Stroke::Text(letter.to_string()));
+            self.tape.push(VimStroke::Text(letter.to_string()));
             return;
         }
         let range = self.selected(ground);
         let text = ground.text.get(range).unwrap_or("");
         let (opens, steps, step) = match self.mode {
-            Mode::Lines => {
+            VimMode::Lines => {
                 let lines = text.split('\n').filter(|line| !line.trim().is_empty()).count();
                 ("V", lines.saturating_sub(1), "j")
             }
@@ -72,20 +72,20 @@ impl Vim {
         };
         let steps = if steps > 0 { format!("{steps}{step}") } else { String::new() };
         let keys = format!("{opens}{steps}{letter}");
-        self.tape = keys.chars().map(|letter| Stroke::Text(letter.to_string())).collect();
+        self.tape = keys.chars().map(|letter| VimStroke::Text(letter.to_string())).collect();
     }
 
     /// Puts keys on the tape that select as much and count.
-    pub(super) fn remember_count(&mut self, down: bool, ground: &Ground<'_>) {
-        self.remember(' ', ground);
+    pub(super) fn remember_count(&mut self, down: bool, ground: &BufferView<'_>) {
+        self.record_selection(' ', ground);
         self.tape.pop();
-        self.tape.push(Stroke::Key(if down { Key::X } else { Key::A }, Modifiers::COMMAND));
+        self.tape.push(VimStroke::Key(if down { Key::X } else { Key::A }, Modifiers::COMMAND));
     }
 
     /// What is selected of each line.
-    pub(super) fn selected_in_lines(&self, ground: &Ground<'_>) -> Vec<Range<usize>> {
-        if self.mode == Mode::Block {
-            return self.block(ground);
+    pub(super) fn selected_in_lines(&self, ground: &BufferView<'_>) -> Vec<Range<usize>> {
+        if self.mode == VimMode::Block {
+            return self.block_ranges(ground);
         }
         let range = self.selected(ground);
         let mut parts = Vec::new();
@@ -97,92 +97,96 @@ impl Vim {
     }
 
     /// The lines of a range on which a caret can stand.
-    pub(super) fn lines(&self, range: &Range<usize>, ground: &Ground<'_>) -> Vec<usize> {
+    pub(super) fn lines(&self, range: &Range<usize>, ground: &BufferView<'_>) -> Vec<usize> {
         let first = ground.line(range.start).start;
-        let lines = std::iter::successors(Some(first), |at| ground.step(*at, true));
-        lines.take_while(|at| *at < range.end || *at == first).take(super::MOST).collect()
+        let lines = std::iter::successors(Some(first), |at| ground.next_line(*at, true));
+        lines.take_while(|at| *at < range.end || *at == first).take(super::MAX_COUNT).collect()
     }
 
     /// Makes one line of all that are selected.
-    pub(super) fn join_selected(&mut self, spaced: bool, ground: &Ground<'_>) -> Vec<Deed> {
+    pub(super) fn join_selected(&mut self, spaced: bool, ground: &BufferView<'_>) -> Vec<VimAction> {
         let range = self.selected(ground);
-        self.remember('J', ground);
+        self.record_selection('J', ground);
         self.count = None;
         let count = self.lines(&range, ground).len();
-        self.mode = Mode::Normal;
+        self.mode = VimMode::Normal;
         self.join(ground, range.start, count.max(2), spaced)
     }
 
     /// A key of visual mode that is no motion and no operator.
-    pub(super) fn visual(&mut self, letter: char, ground: &Ground<'_>, at: usize) -> Vec<Deed> {
-        let lines = self.mode == Mode::Lines;
+    pub(super) fn handle_visual_key(&mut self, letter: char, ground: &BufferView<'_>, at: usize) -> Vec<VimAction> {
+        let lines = self.mode == VimMode::Lines;
         if !matches!(letter, 'r' | 'J') && operator(letter).is_none() {
             self.count = None;
         }
         match letter {
             'v' | 'V' => {
-                let wanted = if letter == 'v' { Mode::Visual } else { Mode::Lines };
+                let wanted = if letter == 'v' { VimMode::Visual } else { VimMode::Lines };
                 self.enter_visual(wanted, ground, at)
             }
             'o' => {
                 std::mem::swap(&mut self.anchor, &mut self.head);
-                self.select(ground)
+                self.selection_actions(ground)
             }
-            'O' if self.mode == Mode::Block => self.other_corner(ground),
+            'O' if self.mode == VimMode::Block => self.other_corner(ground),
             'O' => {
                 std::mem::swap(&mut self.anchor, &mut self.head);
-                self.select(ground)
+                self.selection_actions(ground)
             }
-            'I' | 'A' if self.mode == Mode::Block => self.write_block(letter == 'A', ground),
-            'D' | 'C' if self.mode == Mode::Block => {
+            'I' | 'A' if self.mode == VimMode::Block => self.write_block(letter == 'A', ground),
+            'D' | 'C' if self.mode == VimMode::Block => {
                 self.to_end = true;
-                self.operate(if letter == 'D' { Operator::Delete } else { Operator::Change }, letter, ground, at)
+                self.operate(if letter == 'D' { VimOperator::Delete } else { VimOperator::Change }, letter, ground, at)
             }
             'I' | 'A' => {
                 let range = self.selected(ground);
-                self.mode = Mode::Normal;
+                self.mode = VimMode::Normal;
                 self.insert(1);
                 let to = if letter == 'I' { range.start } else { range.end };
-                vec![Deed::Place { at: to, anchor: to }]
+                vec![VimAction::Place { at: to, anchor: to }]
             }
             'x' | 's' | 'D' | 'X' | 'C' | 'S' | 'R' | 'Y' | 'u' | 'U' | '~' => {
                 if matches!(letter, 'D' | 'X' | 'C' | 'S' | 'R' | 'Y') {
-                    self.mode = Mode::Lines;
+                    self.mode = VimMode::Lines;
                 }
                 let operator = match letter {
-                    'x' | 'D' | 'X' => Operator::Delete,
-                    's' | 'C' | 'S' | 'R' => Operator::Change,
-                    'Y' => Operator::Yank,
-                    'u' => Operator::Case(Case::Lower),
-                    'U' => Operator::Case(Case::Upper),
-                    _ => Operator::Case(Case::Other),
+                    'x' | 'D' | 'X' => VimOperator::Delete,
+                    's' | 'C' | 'S' | 'R' => VimOperator::Change,
+                    'Y' => VimOperator::Yank,
+                    'u' => VimOperator::Case(LetterCase::Lower),
+                    'U' => VimOperator::Case(LetterCase::Upper),
+                    _ => VimOperator::Case(LetterCase::Other),
                 };
                 self.operate(operator, letter, ground, at)
             }
             'r' => {
-                self.waits = Some(Waits::Replace);
+                self.waits = Some(PendingKey::Replace);
                 Vec::new()
             }
             'J' => self.join_selected(true, ground),
             'p' | 'P' => {
-                let old = self.registers.take();
+                let old = self.registers.take_selected();
                 let range = self.selected(ground);
-                self.mode = Mode::Normal;
+                self.mode = VimMode::Normal;
                 self.changes = true;
                 let held = ground.text.get(range.clone()).unwrap_or("").to_owned();
                 // What was there is kept, unless `P` was pressed.
                 if letter == 'p' {
-                    let cut = if lines { Cut::Lines } else { Cut::Letters };
-                    self.registers.keep(Register::new(held, cut, false), false);
+                    let cut = if lines { RegisterKind::Lines } else { RegisterKind::Letters };
+                    self.registers.store_text(VimRegister::new(held, cut, false), false);
                 }
-                let parted = old.cut == Cut::Lines && !lines;
+                let parted = old.cut == RegisterKind::Lines && !lines;
                 let with = if parted { format!("\n{}\n", old.text) } else { old.text };
-                let at = if parted || lines { range.start } else { range.start + motion::before(&with, with.len()) };
-                vec![Deed::Replace { at: at + usize::from(parted), range, with }]
+                let at = if parted || lines {
+                    range.start
+                } else {
+                    range.start + motion::previous_grapheme(&with, with.len())
+                };
+                vec![VimAction::Replace { at: at + usize::from(parted), range, with }]
             }
             ':' => {
-                self.mode = Mode::Normal;
-                vec![Deed::Ex { visual: true }]
+                self.mode = VimMode::Normal;
+                vec![VimAction::Ex { visual: true }]
             }
             _ => self.nothing(),
         }

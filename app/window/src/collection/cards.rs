@@ -1,35 +1,35 @@
 //! The cards of a collection: a picture, a name, and the other columns below it.
 
-use super::super::page::Action;
-use super::{Collection, Line, Scene};
+use super::super::page::PageAction;
+use super::{CollectionContext, CollectionPage, TableLine};
 use collection::{Row, Table};
-use editor::sights::{self, Sight};
+use editor::assets::{self, Asset};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, CornerRadius, Pos2, Rect, Sense, Stroke, StrokeKind, Ui, pos2, vec2};
 use std::sync::Arc;
-use ui::controls::{clipped, named, ring};
 use ui::icons;
 use ui::tokens::{self, CARD, Colours, Cut, space};
+use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// The width of a card where none is said.
-const WIDE: f32 = 220.0;
+const DEFAULT_CARD_WIDTH: f32 = 220.0;
 /// The line of a column.
-const LINE: f32 = 24.0;
+const CARD_LINE_HEIGHT: f32 = 24.0;
 /// A group's name.
-const GROUP: f32 = 40.0;
+const CARD_GROUP_HEIGHT: f32 = 40.0;
 
-enum Band {
+enum CardBand {
     Group(usize),
     Cards(usize, usize),
 }
 
-impl Collection {
+impl CollectionPage {
     /// Draws the cards.
-    pub(super) fn cards(&mut self, ui: &mut Ui, scene: &mut Scene<'_>, table: &Arc<Table>) {
+    pub(super) fn show_cards(&mut self, ui: &mut Ui, scene: &mut CollectionContext<'_>, table: &Arc<Table>) {
         let area = ui.available_rect_before_wrap();
         let view = scene.base.views.get(self.view);
-        let wanted = view.and_then(|view| view.card).unwrap_or(WIDE).max(64.0);
+        let wanted = view.and_then(|view| view.card).unwrap_or(DEFAULT_CARD_WIDTH).max(64.0);
         let room = (area.width() - 2.0 * space::L).max(wanted);
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "cards beside one another")]
         let across = (((room + space::M) / (wanted + space::M)) as usize).max(1);
@@ -40,10 +40,11 @@ impl Collection {
         let named = table.columns.iter().any(|column| column.name == "file.name");
         let columns = table.columns.len() - usize::from(named);
         #[allow(clippy::cast_precision_loss, reason = "a few columns")]
-        let words = if named { 36.0 } else { 0.0 } + columns as f32 * LINE;
+        let words = if named { 36.0 } else { 0.0 } + columns as f32 * CARD_LINE_HEIGHT;
         let high = picture + words + if words > 0.0 { space::S } else { 0.0 };
         let bands = self.bands(across);
-        let height = |band: &Band| if matches!(band, Band::Group(_)) { GROUP } else { high + space::M };
+        let height =
+            |band: &CardBand| if matches!(band, CardBand::Group(_)) { CARD_GROUP_HEIGHT } else { high + space::M };
         let all: f32 = bands.iter().map(height).sum();
         (self.high, self.wide) = (area.top() - ui.max_rect().top() + all + space::XL, 0.0);
         self.focused = false;
@@ -61,12 +62,12 @@ impl Collection {
                         continue;
                     }
                     match band {
-                        Band::Group(group) => {
+                        CardBand::Group(group) => {
                             let at = pos2(origin.x, origin.y + top);
-                            let rect = Rect::from_min_size(at, vec2(room, GROUP - space::S));
+                            let rect = Rect::from_min_size(at, vec2(room, CARD_GROUP_HEIGHT - space::S));
                             self.card_group(ui, table, rect, *group);
                         }
-                        Band::Cards(first, last) => {
+                        CardBand::Cards(first, last) => {
                             for (place, row) in (*first..*last).enumerate() {
                                 let Some(row) = table.rows.get(row) else { continue };
                                 #[allow(clippy::cast_precision_loss, reason = "cards beside one another")]
@@ -81,13 +82,13 @@ impl Collection {
         );
     }
 
-    fn bands(&self, across: usize) -> Vec<Band> {
-        let mut bands: Vec<Band> = Vec::new();
+    fn bands(&self, across: usize) -> Vec<CardBand> {
+        let mut bands: Vec<CardBand> = Vec::new();
         for line in &self.lines {
             match (line, bands.last_mut()) {
-                (Line::Group(group), _) => bands.push(Band::Group(*group)),
-                (Line::Row(row), Some(Band::Cards(first, last))) if *last - *first < across => *last = row + 1,
-                (Line::Row(row), _) => bands.push(Band::Cards(*row, row + 1)),
+                (TableLine::Group(group), _) => bands.push(CardBand::Group(*group)),
+                (TableLine::Row(row), Some(CardBand::Cards(first, last))) if *last - *first < across => *last = row + 1,
+                (TableLine::Row(row), _) => bands.push(CardBand::Cards(*row, row + 1)),
             }
         }
         bands
@@ -98,7 +99,7 @@ impl Collection {
         let Some((name, count)) = table.groups.get(group) else { return };
         let words = if name.is_empty() { "Without a value" } else { name.as_str() };
         let response = ui.interact(rect, ui.scope_id().with(("group", group)), Sense::click());
-        named(&response, Role::Heading, &format!("{words}: {count}"));
+        set_accessible_name(&response, Role::Heading, &format!("{words}: {count}"));
         let icon = if self.folded.contains(name) { icons::CARET_RIGHT } else { icons::CARET_DOWN };
         let middle = rect.center().y;
         ui.painter().text(
@@ -110,81 +111,81 @@ impl Collection {
         );
         let style = tokens::Type { font: tokens::inter(Cut::SemiBold, 13.0), line: 20.0 };
         let at = pos2(rect.left() + space::L + space::XS, middle - 10.0);
-        let wide = clipped(ui, at, rect.width() * 0.7, words, &style, colours.ink);
+        let wide = paint_clipped_text(ui, at, rect.width() * 0.7, words, &style, colours.ink);
         let at = pos2(at.x + wide + space::S, at.y + 2.0);
-        clipped(ui, at, 80.0, &count.to_string(), &tokens::caption(), colours.muted);
-        ring(ui, &response, tokens::CORNER);
+        paint_clipped_text(ui, at, 80.0, &count.to_string(), &tokens::caption(), colours.muted);
+        paint_focus_ring(ui, &response, tokens::CORNER);
         if response.clicked() {
             self.fold(&name.clone());
         }
     }
 }
 
-fn card(ui: &Ui, scene: &mut Scene<'_>, table: &Table, row: &Row, rect: Rect, picture: f32) {
+fn card(ui: &Ui, scene: &mut CollectionContext<'_>, table: &Table, row: &Row, rect: Rect, picture: f32) {
     let colours = Colours::of(ui);
     let id = ui.scope_id().with(("card", row.file));
     let response = ui.interact(rect, id, Sense::click());
     let name = super::super::tree::shown_name(row.path.rsplit('/').next().unwrap_or(&row.path));
-    named(&response, Role::Link, &format!("Card {name}"));
+    set_accessible_name(&response, Role::Link, &format!("Card {name}"));
     ui.painter().rect_filled(rect, CARD, if response.hovered() { colours.sunken } else { colours.raised });
     if picture > 0.0 {
         let frame = rect.with_max_y(rect.top() + picture);
         cover(ui, scene, row, frame);
     }
     ui.painter().rect_stroke(rect, CARD, Stroke::new(1.0, colours.line), StrokeKind::Inside);
-    ring(ui, &response, CARD);
+    paint_focus_ring(ui, &response, CARD);
     let mut y = rect.top() + picture + space::XS;
     let inner = rect.shrink2(vec2(space::M, 0.0));
     if table.columns.iter().any(|column| column.name == "file.name") {
         let style = tokens::Type { font: tokens::inter(Cut::SemiBold, 13.0), line: 20.0 };
-        clipped(ui, pos2(inner.left(), y + 6.0), inner.width(), name, &style, colours.ink);
+        paint_clipped_text(ui, pos2(inner.left(), y + 6.0), inner.width(), name, &style, colours.ink);
         y += 32.0;
     }
     for (column, cell) in table.columns.iter().zip(&row.cells).filter(|(column, _)| column.name != "file.name") {
-        let line = Rect::from_min_size(pos2(inner.left(), y), vec2(inner.width(), LINE));
+        let line = Rect::from_min_size(pos2(inner.left(), y), vec2(inner.width(), CARD_LINE_HEIGHT));
         let label = (inner.width() * 0.38).min(96.0);
         let at = pos2(line.left(), line.center().y - 7.0); // on the line of its value
-        clipped(ui, at, label - space::S, &column.title, &tokens::caption(), colours.muted);
+        paint_clipped_text(ui, at, label - space::S, &column.title, &tokens::caption(), colours.muted);
         let value = line.with_min_x(line.left() + label - space::S);
         let response = ui.interact(value, id.with(&column.name), Sense::hover());
-        named(&response, Role::Label, &format!("{} of {name}: {}", column.title, cell.shown()));
+        set_accessible_name(&response, Role::Label, &format!("{} of {name}: {}", column.title, cell.shown()));
         // Numbers stand at the left here: there is nothing below to compare them with.
         let shown = match cell {
             collection::Cell::Number(number) => collection::Cell::Date(number.to_string()),
             other => other.clone(),
         };
         super::cell::draw(ui, scene, value, id.with((&column.name, "cell")), &shown, column.property().is_some());
-        y += LINE;
+        y += CARD_LINE_HEIGHT;
     }
     let beside = response.middle_clicked() || ui.input(|input| input.modifiers.command);
     if response.clicked() || response.middle_clicked() {
         scene.actions.push(match (scene.is_note(row), beside) {
-            (true, true) => Action::OpenBeside(row.file),
-            (true, false) => Action::Open(row.file),
-            (false, _) => Action::Follow(row.path.clone()),
+            (true, true) => PageAction::OpenBeside(row.file),
+            (true, false) => PageAction::Open(row.file),
+            (false, _) => PageAction::Follow(row.path.clone()),
         });
     }
 }
 
 /// The picture of a card, cut to its frame.
-fn cover(ui: &Ui, scene: &Scene<'_>, row: &Row, frame: Rect) {
+fn cover(ui: &Ui, scene: &CollectionContext<'_>, row: &Row, frame: Rect) {
     let colours = Colours::of(ui);
     let corner = CornerRadius { nw: CARD.nw, ne: CARD.ne, sw: 0, se: 0 };
     ui.painter().rect_filled(frame, corner, colours.sunken);
     let sight = match row.image.as_deref() {
-        Some(target) if !target.contains("://") => sights::sight(ui.ctx(), scene.source.note.id, target),
-        _ => Sight::None,
+        Some(target) if !target.contains("://") => assets::request_asset(ui.ctx(), scene.source.note.id, target),
+        _ => Asset::None,
     };
     match sight {
-        Sight::Picture(texture, natural) => {
+        Asset::Picture(texture, natural) => {
             let scale = (frame.width() / natural.x.max(1.0)).max(frame.height() / natural.y.max(1.0));
             let part = vec2(frame.width() / (natural.x * scale), frame.height() / (natural.y * scale));
             let whole = Rect::from_center_size(pos2(0.5, 0.5), part.min(vec2(1.0, 1.0)));
             let image = egui::epaint::RectShape::filled(frame, corner, Color32::WHITE);
             ui.painter().add(image.with_texture(texture.id(), whole));
         }
-        Sight::Waiting => {}
-        Sight::Text(_) | Sight::Remark(_) | Sight::None => {
+        Asset::Waiting => {}
+        Asset::Text(_) | Asset::Remark(_) | Asset::None => {
             let at: Pos2 = frame.center();
             ui.painter().text(at, Align2::CENTER_CENTER, icons::IMAGE, tokens::icon(24.0), colours.line);
         }

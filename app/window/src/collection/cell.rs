@@ -1,7 +1,7 @@
 //! What stands in a cell: how it is drawn, and the field in which it is edited.
 
-use super::super::page::Action;
-use super::{Editing, Scene};
+use super::super::page::PageAction;
+use super::{CellEditor, CollectionContext};
 use collection::Cell;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -9,29 +9,29 @@ use egui::{Align2, Id, Key, Rect, Sense, Stroke, StrokeKind, Ui, Vec2, pos2, vec
 use serde_json::Value;
 use text::outline::plain;
 use text::properties::{Kind, typed};
-use ui::controls::{clipped, named, ring};
 use ui::icons;
 use ui::tokens::{self, CORNER, Colours, space};
+use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// The inset of words in a cell.
-const INSET: f32 = space::S;
+const CELL_TEXT_INSET: f32 = space::S;
 
 /// Draws what stands in a cell. Links in it can be clicked.
-pub(super) fn draw(ui: &Ui, scene: &mut Scene<'_>, rect: Rect, id: Id, cell: &Cell, own: bool) {
+pub(super) fn draw(ui: &Ui, scene: &mut CollectionContext<'_>, rect: Rect, id: Id, cell: &Cell, own: bool) {
     let colours = Colours::of(ui);
     let ink = if own { colours.ink } else { colours.muted };
     let style = tokens::small();
-    let inner = rect.shrink2(vec2(INSET, 0.0));
+    let inner = rect.shrink2(vec2(CELL_TEXT_INSET, 0.0));
     let top = rect.center().y - 10.0;
     match cell {
         Cell::Empty => {}
         Cell::Text(text) => {
             let line = text.lines().next().unwrap_or("");
-            clipped(ui, pos2(inner.left(), top), inner.width(), line, &style, ink);
+            paint_clipped_text(ui, pos2(inner.left(), top), inner.width(), line, &style, ink);
         }
         Cell::Date(date) => {
             let style = tokens::Type { font: tokens::tabular(13.0), line: 20.0 };
-            clipped(ui, pos2(inner.left(), top), inner.width(), date, &style, ink);
+            paint_clipped_text(ui, pos2(inner.left(), top), inner.width(), date, &style, ink);
         }
         Cell::Number(number) => {
             let at = pos2(inner.right(), rect.center().y);
@@ -58,7 +58,15 @@ pub(super) fn draw(ui: &Ui, scene: &mut Scene<'_>, rect: Rect, id: Id, cell: &Ce
 }
 
 /// A link, or a word on a ground of its own; gives its width.
-pub(super) fn link(ui: &Ui, scene: &mut Scene<'_>, x: f32, inner: Rect, id: Id, cell: &Cell, chip: bool) -> f32 {
+pub(super) fn link(
+    ui: &Ui,
+    scene: &mut CollectionContext<'_>,
+    x: f32,
+    inner: Rect,
+    id: Id,
+    cell: &Cell,
+    chip: bool,
+) -> f32 {
     let colours = Colours::of(ui);
     let words = cell.shown();
     let style = if chip { tokens::caption() } else { tokens::small() };
@@ -75,22 +83,22 @@ pub(super) fn link(ui: &Ui, scene: &mut Scene<'_>, x: f32, inner: Rect, id: Id, 
     }
     let at = pos2(x + pad, inner.center().y - style.line / 2.0);
     if galley.size().x > room {
-        clipped(ui, at, room, &words, &style, colour);
+        paint_clipped_text(ui, at, room, &words, &style, colour);
     } else {
         let at = pos2(at.x, inner.center().y - galley.size().y / 2.0);
         ui.painter().galley(at, galley, colour);
     }
     if let Cell::Link { target, to, .. } = cell {
         let response = ui.interact(rect, id.with("link"), Sense::click() - Sense::FOCUSABLE);
-        named(&response, Role::Link, &words);
+        set_accessible_name(&response, Role::Link, &words);
         if response.hovered() {
             ui.painter().hline(at.x..=rect.right() - pad, rect.bottom() - 2.0, Stroke::new(1.0, colours.accent));
         }
         let beside = response.middle_clicked() || ui.input(|input| input.modifiers.command);
         if response.clicked() || response.middle_clicked() {
             scene.actions.push(match to {
-                Some(file) if beside => Action::OpenBeside(*file),
-                _ => Action::Follow(target.clone()),
+                Some(file) if beside => PageAction::OpenBeside(*file),
+                _ => PageAction::Follow(target.clone()),
             });
         }
         response.on_hover_cursor(egui::CursorIcon::PointingHand);
@@ -119,7 +127,7 @@ pub(super) fn text_of(value: &Value) -> String {
 }
 
 /// What became of a cell that is edited.
-pub(super) enum Edited {
+pub(super) enum CellEditOutcome {
     /// It goes on.
     Not,
     /// It is left as it was.
@@ -128,9 +136,9 @@ pub(super) enum Edited {
     Is(Option<Value>, (isize, isize)),
 }
 
-impl Editing {
+impl CellEditor {
     /// The field over a cell.
-    pub(super) fn show(&mut self, ui: &mut Ui, rect: Rect, id: Id, kind: Kind, label: &str) -> Edited {
+    pub(super) fn show(&mut self, ui: &mut Ui, rect: Rect, id: Id, kind: Kind, label: &str) -> CellEditOutcome {
         let colours = Colours::of(ui);
         let wide = rect.with_max_x(rect.right().max(rect.left() + 160.0));
         let trouble = self.trouble.is_some();
@@ -173,7 +181,7 @@ impl Editing {
             ui.painter().rect_filled(ground, CORNER, colours.raised);
             ui.painter().galley(at, galley, colours.bad);
             let response = ui.interact(ground, id.with("trouble"), Sense::hover());
-            named(&response, Role::Alert, trouble);
+            set_accessible_name(&response, Role::Alert, trouble);
         }
         if !self.begun {
             response.request_focus();
@@ -186,13 +194,13 @@ impl Editing {
                 state.cursor.set_char_range(Some(all));
                 egui::TextEdit::store_state(ui.ctx(), id, state);
             }
-            return Edited::Not;
+            return CellEditOutcome::Not;
         }
         if response.changed() {
             self.trouble = None;
         }
         if escape {
-            return Edited::Left;
+            return CellEditOutcome::Left;
         }
         if enter || tab.is_some() || response.lost_focus() {
             let way = match tab {
@@ -200,17 +208,17 @@ impl Editing {
                 None => (0, isize::from(enter)),
             };
             return match self.value(kind) {
-                Ok(value) => Edited::Is(value, way),
+                Ok(value) => CellEditOutcome::Is(value, way),
                 // Who clicks elsewhere has given up.
-                Err(_) if !enter && tab.is_none() => Edited::Left,
+                Err(_) if !enter && tab.is_none() => CellEditOutcome::Left,
                 Err(why) => {
                     self.trouble = Some(why);
                     response.request_focus();
-                    Edited::Not
+                    CellEditOutcome::Not
                 }
             };
         }
-        Edited::Not
+        CellEditOutcome::Not
     }
 
     fn value(&self, kind: Kind) -> Result<Option<Value>, &'static str> {
@@ -226,7 +234,7 @@ impl Editing {
 }
 
 /// A small flat button that is words, with an icon in front.
-pub(super) fn tool(ui: &mut Ui, icon: &str, words: &str, name: &str, on: bool) -> egui::Response {
+pub(super) fn tool_button(ui: &mut Ui, icon: &str, words: &str, name: &str, on: bool) -> egui::Response {
     let colours = Colours::of(ui);
     let colour = if on { colours.accent } else { colours.muted };
     let style = tokens::small();
@@ -234,12 +242,12 @@ pub(super) fn tool(ui: &mut Ui, icon: &str, words: &str, name: &str, on: bool) -
     let gap = if words.is_empty() { 0.0 } else { space::XS };
     let width = 16.0 + gap + galley.size().x + 2.0 * space::S;
     let (rect, response) = ui.allocate_exact_size(vec2(width, tokens::size::HIT), Sense::click());
-    ui::controls::ground(ui, &response);
+    ui::widgets::paint_hover_fill(ui, &response);
     let at = pos2(rect.left() + space::S + 8.0, rect.center().y);
     ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(15.0), colour);
     let words = pos2(rect.left() + space::S + 16.0 + gap, rect.center().y - galley.size().y / 2.0);
     ui.painter().galley(words, galley, colour);
-    ring(ui, &response, CORNER);
-    named(&response, Role::Button, name);
+    paint_focus_ring(ui, &response, CORNER);
+    set_accessible_name(&response, Role::Button, name);
     response
 }

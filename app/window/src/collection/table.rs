@@ -1,25 +1,25 @@
 //! The table of a collection: rows in sight, a head that stays, columns that are dragged wider, one chosen cell that
 //! the keyboard moves.
 
-use super::super::page::Action;
-use super::cell::{self, Edited, text_of};
-use super::{Collection, Editing, Line, Scene};
+use super::super::page::PageAction;
+use super::cell::{self, CellEditOutcome, text_of};
+use super::{CellEditor, CollectionContext, CollectionPage, TableLine};
 use collection::{Cell, Change, Column, SUMMARIES, Table};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, CursorIcon, EventFilter, Id, Key, Modifiers, Rect, Sense, Stroke, Ui, pos2, vec2};
 use std::sync::Arc;
 use text::properties::Kind;
-use ui::controls::{clipped, named, ring};
 use ui::icons;
 use ui::tokens::{self, CORNER, Colours, Cut, size, space};
+use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// The height of a row.
-const ROW: f32 = 32.0;
+const TABLE_ROW_HEIGHT: f32 = 32.0;
 /// The edge of a column, to grab.
-const GRAB: f32 = 8.0;
+const COLUMN_RESIZE_HANDLE_WIDTH: f32 = 8.0;
 /// A column is as wide as this at least.
-const NARROWEST: f32 = 48.0;
+const MIN_COLLECTION_COLUMN_WIDTH: f32 = 48.0;
 
 fn width(column: &Column, first: bool) -> f32 {
     column.width.unwrap_or(match column.kind {
@@ -47,14 +47,14 @@ fn step(key: Key, page: isize) -> Option<(isize, isize)> {
     })
 }
 
-impl Collection {
+impl CollectionPage {
     /// Draws the table.
-    pub(super) fn table(&mut self, ui: &mut Ui, scene: &mut Scene<'_>, table: &Arc<Table>) {
+    pub(super) fn show_table(&mut self, ui: &mut Ui, scene: &mut CollectionContext<'_>, table: &Arc<Table>) {
         let colours = Colours::of(ui);
         let area = ui.available_rect_before_wrap();
         let summed = table.columns.iter().any(|column| column.summary.is_some());
-        let head = area.with_max_y(area.top() + ROW);
-        let foot = if summed { ROW } else { 0.0 };
+        let head = area.with_max_y(area.top() + TABLE_ROW_HEIGHT);
+        let foot = if summed { TABLE_ROW_HEIGHT } else { 0.0 };
         let body = Rect::from_min_max(pos2(area.left(), head.bottom()), pos2(area.right(), area.bottom() - foot));
         let mut x = 0.0;
         let spans: Vec<(f32, f32)> = table
@@ -73,7 +73,7 @@ impl Collection {
         // Below the last row of a page there is some room; a note has its own.
         let tail = if scene.source.inside.is_some() { 0.0 } else { space::XL };
         #[allow(clippy::cast_precision_loss, reason = "a count of rows")]
-        let lines = self.lines.len() as f32 * ROW + tail;
+        let lines = self.lines.len() as f32 * TABLE_ROW_HEIGHT + tail;
         let bar = if wide > area.width() + 0.5 { space::M } else { 0.0 };
         (self.high, self.wide) = (body.top() - ui.max_rect().top() + lines + foot + bar, wide);
         let grid = ui.scope_id().with("grid");
@@ -86,8 +86,8 @@ impl Collection {
         {
             let offset = self.offset;
             #[allow(clippy::cast_precision_loss, reason = "a count of rows")]
-            let top = line as f32 * ROW;
-            let y = offset.y.clamp((top + ROW - body.height()).min(top), top);
+            let top = line as f32 * TABLE_ROW_HEIGHT;
+            let y = offset.y.clamp((top + TABLE_ROW_HEIGHT - body.height()).min(top), top);
             let (left, across) = spans.get(column).copied().unwrap_or((0.0, 0.0));
             let x = offset.x.clamp((left + across + space::XXL - body.width()).min(left), left);
             scroll = scroll.scroll_offset(vec2(x.max(0.0), y.max(0.0)));
@@ -98,14 +98,17 @@ impl Collection {
             ui.set_min_size(vec2(wide.max(body.width()), lines));
             let origin = ui.max_rect().min;
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "lines in sight")]
-            let (first, last) = ((seen.top() / ROW).max(0.0) as usize, (seen.bottom() / ROW).ceil().max(0.0) as usize);
+            let (first, last) = (
+                (seen.top() / TABLE_ROW_HEIGHT).max(0.0) as usize,
+                (seen.bottom() / TABLE_ROW_HEIGHT).ceil().max(0.0) as usize,
+            );
             for place in first..last.min(self.lines.len()) {
                 #[allow(clippy::cast_precision_loss, reason = "a count of rows")]
-                let top = origin.y + place as f32 * ROW;
-                let rect = Rect::from_min_size(pos2(origin.x, top), vec2(wide.max(body.width()), ROW));
+                let top = origin.y + place as f32 * TABLE_ROW_HEIGHT;
+                let rect = Rect::from_min_size(pos2(origin.x, top), vec2(wide.max(body.width()), TABLE_ROW_HEIGHT));
                 match self.lines[place] {
-                    Line::Group(group) => self.group(ui, table, rect, seen.left(), group),
-                    Line::Row(row) => self.cells(ui, scene, table, rect, place, row, &spans, grid),
+                    TableLine::Group(group) => self.group(ui, table, rect, seen.left(), group),
+                    TableLine::Row(row) => self.cells(ui, scene, table, rect, place, row, &spans, grid),
                 }
             }
         });
@@ -121,7 +124,7 @@ impl Collection {
             ground.request_focus();
         }
         self.focused = ground.has_focus() || self.editing.is_some();
-        ring(ui, &ground, egui::CornerRadius::ZERO);
+        paint_focus_ring(ui, &ground, egui::CornerRadius::ZERO);
         let name = scene.base.views.get(self.view).map_or("Table", |view| view.name.as_str());
         let rows = table.rows.len();
         ground.widget_info(|| egui::WidgetInfo::labeled(Role::Grid, true, format!("{name}, {rows} rows")));
@@ -150,11 +153,18 @@ impl Collection {
         ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(12.0), colours.muted);
         let style = tokens::Type { font: tokens::inter(Cut::SemiBold, 13.0), line: 20.0 };
         let at = pos2(left + space::L + space::XS, rect.center().y - 10.0);
-        let wide = clipped(ui, at, 480.0, words, &style, colours.ink);
+        let wide = paint_clipped_text(ui, at, 480.0, words, &style, colours.ink);
         let count = count.to_string();
-        clipped(ui, pos2(at.x + wide + space::S, at.y + 2.0), 80.0, &count, &tokens::caption(), colours.muted);
+        paint_clipped_text(
+            ui,
+            pos2(at.x + wide + space::S, at.y + 2.0),
+            80.0,
+            &count,
+            &tokens::caption(),
+            colours.muted,
+        );
         ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
-        ring(ui, &response, CORNER);
+        paint_focus_ring(ui, &response, CORNER);
         if response.clicked() {
             self.fold(&name.clone());
         }
@@ -164,7 +174,7 @@ impl Collection {
     fn cells(
         &mut self,
         ui: &mut Ui,
-        scene: &mut Scene<'_>,
+        scene: &mut CollectionContext<'_>,
         table: &Table,
         rect: Rect,
         line: usize,
@@ -183,7 +193,7 @@ impl Collection {
         let clip = ui.clip_rect();
         for (place, (column, cell)) in table.columns.iter().zip(&row.cells).enumerate() {
             let (x, wide) = spans.get(place).copied().unwrap_or((0.0, 0.0));
-            let at = Rect::from_min_size(pos2(rect.left() + space::L + x, rect.top()), vec2(wide, ROW));
+            let at = Rect::from_min_size(pos2(rect.left() + space::L + x, rect.top()), vec2(wide, TABLE_ROW_HEIGHT));
             if at.right() < clip.left() || at.left() > clip.right() {
                 continue;
             }
@@ -199,7 +209,7 @@ impl Collection {
             let edited =
                 self.editing.as_ref().is_some_and(|editing| editing.file == row.file && editing.column == column.name);
             if edited {
-                let painter = Rect::from_min_size(at.min, vec2(at.width(), ROW));
+                let painter = Rect::from_min_size(at.min, vec2(at.width(), TABLE_ROW_HEIGHT));
                 self.edit(ui, scene, table, painter, grid, column, (line, place), &label());
                 continue;
             }
@@ -224,7 +234,7 @@ impl Collection {
     fn edit(
         &mut self,
         ui: &mut Ui,
-        scene: &mut Scene<'_>,
+        scene: &mut CollectionContext<'_>,
         table: &Table,
         rect: Rect,
         grid: Id,
@@ -236,9 +246,9 @@ impl Collection {
         let kind = kind_of(column, &scene.property(editing.file, column.property().unwrap_or("")));
         let mut inner = ui.new_child(egui::UiBuilder::new().max_rect(rect).id_salt("editing"));
         match editing.show(&mut inner, rect, grid, kind, label) {
-            Edited::Not => return,
-            Edited::Left => {}
-            Edited::Is(value, (right, down)) => {
+            CellEditOutcome::Not => return,
+            CellEditOutcome::Left => {}
+            CellEditOutcome::Is(value, (right, down)) => {
                 let key = column.property().unwrap_or(&column.name);
                 if text_of(&scene.property(editing.file, key)) != editing.text {
                     scene.set(editing.file, key, value);
@@ -252,32 +262,32 @@ impl Collection {
     }
 
     /// Begins to edit the chosen cell; a box is ticked at once. `typed`: what takes the place of what stands there.
-    fn begin(&mut self, scene: &mut Scene<'_>, table: &Table, typed: Option<String>) {
+    fn begin(&mut self, scene: &mut CollectionContext<'_>, table: &Table, typed: Option<String>) {
         let Some((line, place)) = self.chosen else { return };
         let (Some(row), Some(column)) = (self.row(table, line), table.columns.get(place)) else { return };
         let Some(key) = column.property() else {
             let words = match column.name.as_str() {
-                "file.name" => return scene.actions.push(Action::Rename(row.file)),
+                "file.name" => return scene.actions.push(PageAction::Rename(row.file)),
                 name if name.starts_with("formula.") => "A formula works this out; it cannot be edited.",
                 _ => "This is a fact about the file; it cannot be edited.",
             };
-            return scene.actions.push(Action::Say(words.to_owned()));
+            return scene.actions.push(PageAction::Say(words.to_owned()));
         };
         if !scene.is_note(row) {
-            return scene.actions.push(Action::Say("Only notes have properties.".to_owned()));
+            return scene.actions.push(PageAction::Say("Only notes have properties.".to_owned()));
         }
         let value = scene.property(row.file, key);
         match (row.cells.get(place), kind_of(column, &value)) {
             (Some(Cell::Check(done)), _) => scene.set(row.file, key, Some((!done).into())),
             (_, Kind::Check(_)) if value.is_null() => scene.set(row.file, key, Some(true.into())),
             _ if value.is_object() => {
-                scene.actions.push(Action::Say("Properties inside properties are edited in the note.".to_owned()));
+                scene.actions.push(PageAction::Say("Properties inside properties are edited in the note.".to_owned()));
             }
             _ => {
                 let by_typing = typed.is_some();
                 let text = typed.unwrap_or_else(|| text_of(&value));
                 let (file, column) = (row.file, column.name.clone());
-                self.editing = Some(Editing { file, column, text, begun: false, typed: by_typing, trouble: None });
+                self.editing = Some(CellEditor { file, column, text, begun: false, typed: by_typing, trouble: None });
             }
         }
     }
@@ -291,7 +301,7 @@ impl Collection {
         let mut to = line.saturating_add_signed(down).min(self.lines.len().saturating_sub(1));
         // Groups are stepped over.
         let forth = down >= 0;
-        while matches!(self.lines.get(to), Some(Line::Group(_))) {
+        while matches!(self.lines.get(to), Some(TableLine::Group(_))) {
             match if forth { to.checked_add(1) } else { to.checked_sub(1) } {
                 Some(next) if next < self.lines.len() => to = next,
                 _ => {
@@ -305,18 +315,18 @@ impl Collection {
     }
 
     /// What the keyboard does while no cell is edited.
-    fn keys(&mut self, ui: &Ui, scene: &mut Scene<'_>, table: &Table, grid: Id, body: Rect) {
+    fn keys(&mut self, ui: &Ui, scene: &mut CollectionContext<'_>, table: &Table, grid: Id, body: Rect) {
         if !ui.memory(|memory| memory.has_focus(grid)) || self.editing.is_some() || !scene.is_here {
             return;
         }
         let filter = EventFilter { tab: false, horizontal_arrows: true, vertical_arrows: true, escape: true };
         ui.memory_mut(|memory| memory.set_focus_lock_filter(grid, filter));
         if self.chosen.is_none() {
-            let first = self.lines.iter().position(|line| matches!(line, Line::Row(_)));
+            let first = self.lines.iter().position(|line| matches!(line, TableLine::Row(_)));
             self.chosen = first.map(|first| (first, 0));
         }
         #[allow(clippy::cast_possible_truncation, reason = "rows in sight")]
-        let page = ((body.height() / ROW) as isize - 1).max(1);
+        let page = ((body.height() / TABLE_ROW_HEIGHT) as isize - 1).max(1);
         let events = ui.input(|input| input.events.clone());
         for event in events {
             match event {
@@ -345,7 +355,7 @@ impl Collection {
         }
     }
 
-    fn key(&mut self, ui: &Ui, scene: &mut Scene<'_>, table: &Table, key: Key, modifiers: Modifiers) {
+    fn key(&mut self, ui: &Ui, scene: &mut CollectionContext<'_>, table: &Table, key: Key, modifiers: Modifiers) {
         let Some((line, column)) = self.chosen else { return };
         let Some(row) = self.row(table, line) else { return };
         let file = row.file;
@@ -353,7 +363,7 @@ impl Collection {
             Key::Enter if modifiers.command_only() => {
                 let is_note = scene.is_note(row);
                 let path = row.path.clone();
-                scene.actions.push(if is_note { Action::Open(file) } else { Action::Follow(path) });
+                scene.actions.push(if is_note { PageAction::Open(file) } else { PageAction::Follow(path) });
             }
             Key::Enter | Key::F2 if modifiers.is_none() => self.begin(scene, table, None),
             Key::Space if modifiers.is_none() && matches!(row.cells.get(column), Some(Cell::Check(_))) => {
@@ -381,7 +391,7 @@ impl Collection {
     fn head(
         &mut self,
         ui: &mut Ui,
-        scene: &mut Scene<'_>,
+        scene: &mut CollectionContext<'_>,
         table: &Table,
         head: Rect,
         spans: &[(f32, f32)],
@@ -394,7 +404,8 @@ impl Collection {
         let sort = scene.base.views.get(self.view).map(|view| view.sort.clone()).unwrap_or_default();
         for (place, column) in table.columns.iter().enumerate() {
             let (x, wide) = spans.get(place).copied().unwrap_or((0.0, 0.0));
-            let at = Rect::from_min_size(pos2(head.left() + space::L + x - shift, head.top()), vec2(wide, ROW));
+            let at =
+                Rect::from_min_size(pos2(head.left() + space::L + x - shift, head.top()), vec2(wide, TABLE_ROW_HEIGHT));
             if at.right() < head.left() || at.left() > head.right() {
                 continue;
             }
@@ -411,13 +422,13 @@ impl Collection {
             let text = ui.painter().layout_no_wrap(column.title.clone(), style.font.clone(), colours.muted);
             let own = text.size().x.min(room);
             let left = if right { at.right() - space::S - own } else { at.left() + space::S };
-            clipped(ui, pos2(left, at.center().y - 8.0), room, &column.title, &style, colours.muted);
+            paint_clipped_text(ui, pos2(left, at.center().y - 8.0), room, &column.title, &style, colours.muted);
             if let Some(arrow) = arrow {
                 let x = if right { left - 10.0 } else { left + own + 10.0 };
                 let font = tokens::icon(11.0);
                 ui.painter().text(pos2(x, at.center().y), Align2::CENTER_CENTER, arrow, font, colours.accent);
             }
-            ring(ui, &response, CORNER);
+            paint_focus_ring(ui, &response, CORNER);
             let how = match sorted {
                 Some((_, true)) => ", sorted from last to first",
                 Some((_, false)) => ", sorted from first to last",
@@ -439,11 +450,14 @@ impl Collection {
     }
 
     /// The edge of a column, which is dragged.
-    fn stretch(&mut self, ui: &Ui, scene: &mut Scene<'_>, column: &Column, at: Rect) {
-        let edge = Rect::from_x_y_ranges(at.right() - GRAB / 2.0..=at.right() + GRAB / 2.0, at.y_range());
+    fn stretch(&mut self, ui: &Ui, scene: &mut CollectionContext<'_>, column: &Column, at: Rect) {
+        let edge = Rect::from_x_y_ranges(
+            at.right() - COLUMN_RESIZE_HANDLE_WIDTH / 2.0..=at.right() + COLUMN_RESIZE_HANDLE_WIDTH / 2.0,
+            at.y_range(),
+        );
         let id = ui.scope_id().with(("edge", &column.name));
         let response = ui.interact(edge, id, Sense::drag() - Sense::FOCUSABLE);
-        named(&response, Role::Splitter, &format!("Edge of {}", column.title));
+        set_accessible_name(&response, Role::Splitter, &format!("Edge of {}", column.title));
         if response.hovered() || response.dragged() {
             let stroke = Stroke::new(2.0, Colours::of(ui).accent);
             ui.painter().vline(at.right() - 0.5, at.y_range().shrink(6.0), stroke);
@@ -452,7 +466,7 @@ impl Collection {
         if response.dragged()
             && let Some(pointer) = response.interact_pointer_pos()
         {
-            let wide = (pointer.x - at.left()).round().clamp(NARROWEST, 1_200.0);
+            let wide = (pointer.x - at.left()).round().clamp(MIN_COLLECTION_COLUMN_WIDTH, 1_200.0);
             self.stretched = Some((column.name.clone(), wide));
         }
         if response.drag_stopped()
@@ -467,7 +481,7 @@ impl Collection {
         }
     }
 
-    fn column_menu(&self, response: &egui::Response, scene: &mut Scene<'_>, table: &Table, place: usize) {
+    fn column_menu(&self, response: &egui::Response, scene: &mut CollectionContext<'_>, table: &Table, place: usize) {
         let Some(column) = table.columns.get(place) else { return };
         let Some(view) = scene.base.views.get(self.view).cloned() else { return };
         response.context_menu(|ui| {
@@ -539,7 +553,8 @@ fn sums(ui: &mut Ui, table: &Table, foot: Rect, spans: &[(f32, f32)], shift: f32
     ui.painter().hline(foot.x_range(), foot.top() + 0.5, Stroke::new(1.0, colours.line));
     for (column, (x, wide)) in table.columns.iter().zip(spans) {
         let Some((summary, value)) = &column.summary else { continue };
-        let at = Rect::from_min_size(pos2(foot.left() + space::L + x - shift, foot.top()), vec2(*wide, ROW));
+        let at =
+            Rect::from_min_size(pos2(foot.left() + space::L + x - shift, foot.top()), vec2(*wide, TABLE_ROW_HEIGHT));
         let style = tokens::caption();
         let values = tokens::Type { font: tokens::tabular(13.0), line: 20.0 };
         let wide_of = |words: &str, style: &tokens::Type| {
@@ -553,22 +568,22 @@ fn sums(ui: &mut Ui, table: &Table, foot: Rect, spans: &[(f32, f32)], shift: f32
             Kind::Number => at.right() - space::S - value_wide - space::XS - word_wide,
             _ => at.left() + space::S,
         };
-        clipped(ui, pos2(left, at.center().y - 7.0), word_wide + 0.5, summary, &style, colours.muted);
+        paint_clipped_text(ui, pos2(left, at.center().y - 7.0), word_wide + 0.5, summary, &style, colours.muted);
         let left = left + word_wide + space::XS;
-        clipped(ui, pos2(left, at.center().y - 10.0), value_wide + 0.5, value, &values, colours.ink);
+        paint_clipped_text(ui, pos2(left, at.center().y - 10.0), value_wide + 0.5, value, &values, colours.ink);
         let response = ui.interact(at, ui.scope_id().with(("sum", &column.name)), Sense::hover());
-        named(&response, Role::Label, &format!("{summary} of {}: {value}", column.title));
+        set_accessible_name(&response, Role::Label, &format!("{summary} of {}: {value}", column.title));
     }
 }
 
-impl Collection {
+impl CollectionPage {
     /// A button for a note that this view shows.
-    pub(super) fn new_button(&self, ui: &mut Ui, scene: &mut Scene<'_>) {
-        if cell::tool(ui, icons::PLUS, self.said("New"), "New note in this view", false).clicked() {
+    pub(super) fn new_button(&self, ui: &mut Ui, scene: &mut CollectionContext<'_>) {
+        if cell::tool_button(ui, icons::PLUS, self.said("New"), "New note in this view", false).clicked() {
             scene.make(self.view);
         }
     }
 }
 
 /// A row is as high as what can be hit.
-const _: () = assert!(ROW >= size::HIT);
+const _: () = assert!(TABLE_ROW_HEIGHT >= size::HIT);

@@ -2,44 +2,44 @@
 //! are dropped. An item takes the items inside it along; a folded heading what is below it. Over a tab or another pane
 //! they go into the note there.
 
-use super::{Action, Page, TOP};
-use editor::marks::{branch, bytes, is_item, neighbours, renumber};
-use editor::note_editor::{Caret, Edit, Editor, World};
-use editor::render::INDENT;
-use editor::rows::{Kind, Row};
-use editor::sheet::Spot;
+use super::{NotePage, PAGE_TOP_PADDING, PageAction};
+use editor::display_map::RowIndex;
+use editor::markdown_keys::{is_item, item_rows, neighbor_rows, renumber_list, rows_byte_range};
+use editor::note_editor::{Caret, EditContext, Editor, NoteEdit};
+use editor::render::LIST_ITEM_INDENT;
+use editor::row_splitter::{MarkdownRow, RowKind};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, CursorIcon, Pos2, Rect, Sense, Stroke, Ui, pos2, vec2};
 use std::ops::Range;
 use store::DocId;
 use text::splice::{Splice, perform};
-use ui::controls::named;
 use ui::icons;
 use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::widgets::set_accessible_name;
 
 /// How far left of the column the middle of a grip is: beside words, and beside what reaches out of the column.
-const NEAR: f32 = 36.0;
-const FAR: f32 = 58.0;
+const DRAG_HANDLE_OFFSET: f32 = 36.0;
+const WIDE_DRAG_HANDLE_OFFSET: f32 = 58.0;
 /// So near to the edge of the page, the page moves.
-const EDGE: f32 = space::XXL;
+const AUTO_SCROLL_EDGE: f32 = space::XXL;
 
 /// Rows that the pointer holds.
 #[derive(Clone, Debug)]
-pub(crate) struct Hold {
+pub(crate) struct RowDrag {
     /// Their note, and their bytes.
     pub(crate) note: DocId,
     rows: Range<usize>,
     /// The revision of the note for which that is so.
     pub(crate) revision: u64,
     /// What is written elsewhere, and what goes here then.
-    load: Load,
+    load: DraggedText,
     pub(crate) gone: Splice,
 }
 
 /// Rows as they are written elsewhere.
 #[derive(Clone, Debug)]
-struct Load {
+struct DraggedText {
     text: String,
     /// How far in its first line stands.
     indent: String,
@@ -50,36 +50,43 @@ struct Load {
 
 /// A place between two rows.
 #[derive(Clone, Copy)]
-struct Gap {
+struct DropGap {
     /// The row below it; `None`: it is behind the last one.
-    below: Option<Spot>,
+    below: Option<RowIndex>,
     at: Pos2,
 }
 
 /// A grip, as it was drawn in this frame.
-pub(super) struct Grip {
-    spot: Spot,
+pub(super) struct DragHandle {
+    spot: RowIndex,
     rect: Rect,
     pressed: bool,
 }
 
 /// Draws the grip of a row while the pointer is near it.
-pub(super) fn grip(ui: &Ui, spot: Spot, row: &Row, origin: Pos2, area: Rect, id: egui::Id) -> Option<Grip> {
+pub(super) fn show_drag_handle(
+    ui: &Ui,
+    spot: RowIndex,
+    row: &MarkdownRow,
+    origin: Pos2,
+    area: Rect,
+    id: egui::Id,
+) -> Option<DragHandle> {
     let kind = row.kind;
-    let fixed = row.part || matches!(kind, Kind::Blank | Kind::Meta | Kind::Code { .. });
+    let fixed = row.part || matches!(kind, RowKind::Blank | RowKind::Meta | RowKind::Code { .. });
     if fixed || !ui.rect_contains_pointer(area) {
         return None;
     }
-    let far = matches!(kind, Kind::Heading(_) | Kind::Cell);
-    let x = (origin.x - if far { FAR } else { NEAR }).max(area.left() + space::S);
+    let far = matches!(kind, RowKind::Heading(_) | RowKind::Cell);
+    let x = (origin.x - if far { WIDE_DRAG_HANDLE_OFFSET } else { DRAG_HANDLE_OFFSET }).max(area.left() + space::S);
     let y = match kind {
-        Kind::Heading(_) => (origin.y + area.bottom()) / 2.0,
+        RowKind::Heading(_) => (origin.y + area.bottom()) / 2.0,
         kind if kind.is_fenced() => origin.y + space::S + tokens::code().line / 2.0,
         _ => origin.y + tokens::body().line / 2.0,
     };
     let rect = Rect::from_center_size(pos2(x, y), vec2(18.0, size::HIT));
     let response = ui.interact(rect, id, Sense::click_and_drag() - Sense::FOCUSABLE);
-    named(&response, Role::Button, "Move block");
+    set_accessible_name(&response, Role::Button, "Move block");
     let colours = Colours::of(ui);
     if response.hovered() {
         ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
@@ -90,38 +97,44 @@ pub(super) fn grip(ui: &Ui, spot: Spot, row: &Row, origin: Pos2, area: Rect, id:
     if !pressed {
         response.on_hover_cursor(CursorIcon::Grab).on_hover_text("Drag to move   Alt+Up, Alt+Down");
     }
-    Some(Grip { spot, rect, pressed })
+    Some(DragHandle { spot, rect, pressed })
 }
 
-impl Page {
+impl NotePage {
     /// Lets go of what the pointer holds. Whether there was something.
-    pub(crate) fn let_go(&mut self) -> bool {
+    pub(crate) fn release_rows(&mut self) -> bool {
         self.held.take().is_some()
     }
 
     /// What the pointer holds.
-    pub(crate) fn held(&self) -> Option<&Hold> {
+    pub(crate) fn dragged_rows(&self) -> Option<&RowDrag> {
         self.held.as_ref()
     }
 
     /// Says what the pointer brings from other pages, and whether it is over one of these.
-    pub(crate) fn expect(&mut self, guest: Option<Hold>, away: bool) {
+    pub(crate) fn set_incoming_drag(&mut self, guest: Option<RowDrag>, away: bool) {
         (self.guest, self.away) = (guest, away);
     }
 
     /// Whether a press at the grip is under way, which leaves the caret where it is.
-    pub(super) fn grips(&self, ui: &Ui) -> bool {
+    pub(super) fn is_handle_pressed(&self, ui: &Ui) -> bool {
         let point = ui.input(|input| input.pointer.latest_pos());
         self.held.is_some() || point.is_some_and(|at| self.grip.as_ref().is_some_and(|grip| grip.rect.contains(at)))
     }
 
     /// Takes rows up, shows where they would go, and lets them go there.
-    pub(super) fn hold(&mut self, ui: &Ui, world: &mut World<'_>, editor: &mut Editor, actions: &mut Vec<Action>) {
+    pub(super) fn update_row_drag(
+        &mut self,
+        ui: &Ui,
+        world: &mut EditContext<'_>,
+        editor: &mut Editor,
+        actions: &mut Vec<PageAction>,
+    ) {
         if let Some(spot) = self.grip.as_ref().filter(|grip| grip.pressed).map(|grip| grip.spot) {
-            let rows = bytes(taken(spot, editor, world), world);
+            let rows = rows_byte_range(taken(spot, editor, world), world);
             let whole = Splice { at: rows.start, delete: rows.len(), insert: String::new() };
-            let (load, gone) = (Load::of(&rows, world), leave(&rows, world).unwrap_or(whole));
-            self.held = Some(Hold { note: world.note.id, rows, revision: world.note.revision(), load, gone });
+            let (load, gone) = (DraggedText::of(&rows, world), leave(&rows, world).unwrap_or(whole));
+            self.held = Some(RowDrag { note: world.note.id, rows, revision: world.note.revision(), load, gone });
             // Whoever writes goes on writing.
             editor.focus = editor.caret.is_some();
         }
@@ -141,9 +154,9 @@ impl Page {
                 let inside = |at: usize| held.rows.start <= at && at <= held.rows.end;
                 let caret = editor.caret.filter(|caret| inside(caret.at));
                 let caret = caret.map(|caret| start + (caret.at - held.rows.start).min(held.rows.len()));
-                actions.push(Action::Move { edits, caret });
+                actions.push(PageAction::Move { edits, caret });
             } else if !own && let Some((edit, caret)) = below.and_then(|below| arrival(&held, below, world)) {
-                actions.push(Action::Carry { from: Box::new(held), to: world.note.id, edit, caret });
+                actions.push(PageAction::Carry { from: Box::new(held), to: world.note.id, edit, caret });
             }
             ui.ctx().request_repaint();
             return;
@@ -151,7 +164,7 @@ impl Page {
         ui.ctx().set_cursor_icon(CursorIcon::Grabbing);
         let colours = Colours::of(ui);
         let start =
-            |spot: Spot| world.sheet.start(spot.block) + world.sheet.row(spot).map_or(0, |row| row.content.start);
+            |spot: RowIndex| world.sheet.start(spot.block) + world.sheet.row(spot).map_or(0, |row| row.content.start);
         let taken = self.seen.iter().filter(|seen| own && held.rows.contains(&start(seen.spot)));
         let rects = taken.map(|seen| {
             let (left, right) = (seen.origin.x - space::S, seen.origin.x + world.width + space::S);
@@ -170,7 +183,8 @@ impl Page {
             return;
         }
         let view = ui.clip_rect();
-        let beyond = (point.y - view.bottom() + EDGE).max(0.0) - (view.top() + EDGE - point.y).max(0.0);
+        let beyond =
+            (point.y - view.bottom() + AUTO_SCROLL_EDGE).max(0.0) - (view.top() + AUTO_SCROLL_EDGE - point.y).max(0.0);
         if beyond != 0.0 {
             self.nudge += (beyond * 0.3).clamp(-24.0, 24.0);
             ui.ctx().request_repaint();
@@ -178,16 +192,16 @@ impl Page {
     }
 
     /// The place between rows that is nearest to the pointer; none where nothing would move.
-    fn gap(&self, point: Pos2, held: &Hold, world: &mut World<'_>) -> Option<Gap> {
-        let mut nearest: Option<(f32, Gap, usize)> = None;
-        let mut take = |y: f32, x: f32, below: Option<Spot>, at: usize| {
+    fn gap(&self, point: Pos2, held: &RowDrag, world: &mut EditContext<'_>) -> Option<DropGap> {
+        let mut nearest: Option<(f32, DropGap, usize)> = None;
+        let mut take = |y: f32, x: f32, below: Option<RowIndex>, at: usize| {
             let distance = (y - point.y).abs();
             if nearest.as_ref().is_none_or(|(least, ..)| distance < *least) {
-                nearest = Some((distance, Gap { below, at: pos2(x, y) }, at));
+                nearest = Some((distance, DropGap { below, at: pos2(x, y) }, at));
             }
         };
         for seen in &self.seen {
-            let Some(row) = world.sheet.row(seen.spot).filter(|row| !row.part && row.kind != Kind::Meta) else {
+            let Some(row) = world.sheet.row(seen.spot).filter(|row| !row.part && row.kind != RowKind::Meta) else {
                 continue;
             };
             let at = world.sheet.start(seen.spot.block) + row.content.start;
@@ -195,40 +209,42 @@ impl Page {
             take(y - if seen.area.top() == seen.origin.y { 2.0 } else { 0.0 }, seen.origin.x, Some(seen.spot), at);
         }
         if let Some(last) = self.seen.last()
-            && world.after(last.spot).is_none()
+            && world.following_row(last.spot).is_none()
         {
             take(last.area.bottom() + space::XS, last.origin.x, None, usize::MAX);
         }
         if world.texts.is_empty() {
             let area = self.area?;
-            let at = pos2(area.left() + world.margin, area.top() + TOP);
-            return Some(Gap { below: None, at });
+            let at = pos2(area.left() + world.margin, area.top() + PAGE_TOP_PADDING);
+            return Some(DropGap { below: None, at });
         }
         let (_, gap, at) = nearest?;
         if held.note != world.note.id {
             return Some(gap);
         }
         // Where they are already: before themselves, among themselves, right behind themselves.
-        let behind = world.find(held.rows.end).and_then(|last| world.sheet.row_after(last, world.note, world.texts));
-        let behind = behind.map_or(usize::MAX, |spot| bytes((spot, spot), world).start);
+        let behind =
+            world.find_row(held.rows.end).and_then(|last| world.sheet.row_after(last, world.note, world.texts));
+        let behind = behind.map_or(usize::MAX, |spot| rows_byte_range((spot, spot), world).start);
         (at < held.rows.start || at > behind).then_some(gap)
     }
 
     /// How far in a line stands: as far as the item that it is above or below.
-    fn depth(&self, gap: Gap, world: &mut World<'_>) -> f32 {
-        let depth = |spot: Option<Spot>, world: &World<'_>| match spot.and_then(|spot| world.sheet.row(spot))?.kind {
-            Kind::Item { depth, .. } => Some(f32::from(depth.min(12)) * INDENT),
-            _ => None,
-        };
+    fn depth(&self, gap: DropGap, world: &mut EditContext<'_>) -> f32 {
+        let depth =
+            |spot: Option<RowIndex>, world: &EditContext<'_>| match spot.and_then(|spot| world.sheet.row(spot))?.kind {
+                RowKind::Item { depth, .. } => Some(f32::from(depth.min(12)) * LIST_ITEM_INDENT),
+                _ => None,
+            };
         let above = above(gap.below, world);
         depth(gap.below, world).or_else(|| depth(above, world)).unwrap_or(0.0)
     }
 }
 
 /// The rows that a grip takes up: those that are selected with its own, or the row and what is inside it.
-fn taken(spot: Spot, editor: &Editor, world: &mut World<'_>) -> (Spot, Spot) {
+fn taken(spot: RowIndex, editor: &Editor, world: &mut EditContext<'_>) -> (RowIndex, RowIndex) {
     for range in editor.selected() {
-        if let (Some(first), Some(last)) = (world.find(range.start), world.find(range.end))
+        if let (Some(first), Some(last)) = (world.find_row(range.start), world.find_row(range.end))
             && (first..=last).contains(&spot)
             && first < last
         {
@@ -239,8 +255,8 @@ fn taken(spot: Spot, editor: &Editor, world: &mut World<'_>) -> (Spot, Spot) {
 }
 
 /// The last row of what belongs to one.
-fn whole(spot: Spot, world: &mut World<'_>) -> Spot {
-    let mut last = branch(spot, world).1;
+fn whole(spot: RowIndex, world: &mut EditContext<'_>) -> RowIndex {
+    let mut last = item_rows(spot, world).1;
     while let Some(next) = world.sheet.row_after(last, world.note, world.texts).filter(|next| {
         let part = world.sheet.row(*next).is_some_and(|row| row.part);
         world.sheet.is_hidden(*next) || part
@@ -251,33 +267,33 @@ fn whole(spot: Spot, world: &mut World<'_>) -> Spot {
 }
 
 /// The row above a place.
-fn above(below: Option<Spot>, world: &mut World<'_>) -> Option<Spot> {
+fn above(below: Option<RowIndex>, world: &mut EditContext<'_>) -> Option<RowIndex> {
     match below {
         Some(below) => world.sheet.row_before(below, world.note, world.texts),
         None => {
             let block = world.texts.len().checked_sub(1)?;
             let row = world.rows(block).len().checked_sub(1)?;
-            Some(Spot { block, row })
+            Some(RowIndex { block, row })
         }
     }
 }
 
 /// Moves the rows of the caret past their neighbours, where one of them is a cell: it stays what it is, with what it
 /// has printed. The edits, and where the caret is then.
-pub(crate) fn past_cell(caret: Caret, down: bool, world: &mut World<'_>) -> Option<(Vec<Splice>, usize)> {
-    let spot = world.find(caret.at)?;
-    let (own, other) = neighbours(spot, caret, down, world)?;
+pub(crate) fn past_cell(caret: Caret, down: bool, world: &mut EditContext<'_>) -> Option<(Vec<Splice>, usize)> {
+    let spot = world.find_row(caret.at)?;
+    let (own, other) = neighbor_rows(spot, caret, down, world)?;
     (has_cell(own, world) || has_cell(other, world)).then_some(())?;
     let below = if down { world.sheet.row_after(other.1, world.note, world.texts) } else { Some(other.0) };
-    let rows = bytes(own, world);
+    let rows = rows_byte_range(own, world);
     let (edits, start) = moved(&rows, below, world)?;
     Some((edits, start + caret.at.saturating_sub(rows.start).min(rows.len())))
 }
 
-fn has_cell((first, last): (Spot, Spot), world: &mut World<'_>) -> bool {
+fn has_cell((first, last): (RowIndex, RowIndex), world: &mut EditContext<'_>) -> bool {
     let mut at = Some(first);
     while let Some(spot) = at.filter(|spot| *spot <= last) {
-        if world.rows(spot.block).get(spot.row).is_some_and(|row| row.kind == Kind::Cell) {
+        if world.rows(spot.block).get(spot.row).is_some_and(|row| row.kind == RowKind::Cell) {
             return true;
         }
         at = world.sheet.row_after(spot, world.note, world.texts);
@@ -286,8 +302,8 @@ fn has_cell((first, last): (Spot, Spot), world: &mut World<'_>) -> bool {
 }
 
 /// The edits that move rows above another one, or behind the last, and where they begin then.
-fn moved(rows: &Range<usize>, below: Option<Spot>, world: &mut World<'_>) -> Option<(Vec<Splice>, usize)> {
-    let (gone, load) = (leave(rows, world)?, Load::of(rows, world));
+fn moved(rows: &Range<usize>, below: Option<RowIndex>, world: &mut EditContext<'_>) -> Option<(Vec<Splice>, usize)> {
+    let (gone, load) = (leave(rows, world)?, DraggedText::of(rows, world));
     let (come, lead) = load.arrive(below, world)?;
     let later = come.at > gone.at;
     let start = come.at + lead + if later { gone.insert.len() } else { 0 } - if later { gone.delete } else { 0 };
@@ -300,15 +316,15 @@ fn moved(rows: &Range<usize>, below: Option<Spot>, world: &mut World<'_>) -> Opt
     }
     edits.iter_mut().for_each(|edit| edit.at -= whole.start);
     let insert = perform(&slice(whole.clone(), world), &edits);
-    let edit = Edit { at: whole.start, delete: whole.len(), insert, caret: start, anchor: start };
+    let edit = NoteEdit { at: whole.start, delete: whole.len(), insert, caret: start, anchor: start };
     // In a list the numbers go on from one another.
-    let edit = if load.items.0 { renumber(edit, false, world) } else { edit };
+    let edit = if load.items.0 { renumber_list(edit, false, world) } else { edit };
     Some((vec![Splice { at: edit.at, delete: edit.delete, insert: edit.insert }], edit.caret))
 }
 
 /// The edit that writes rows of another note above a row, or behind the last, and where they begin then.
-fn arrival(held: &Hold, below: Option<Spot>, world: &mut World<'_>) -> Option<(Splice, usize)> {
-    let text = match world.session.place(held.note).zip(world.session.place(world.note.id)) {
+fn arrival(held: &RowDrag, below: Option<RowIndex>, world: &mut EditContext<'_>) -> Option<(Splice, usize)> {
+    let text = match world.session.locate_file(held.note).zip(world.session.locate_file(world.note.id)) {
         // What its links led to, they lead to from there.
         Some(((from, _), (to, _))) if from == to => {
             let links = world.session.volume(to).map(|volume| &volume.links);
@@ -318,18 +334,18 @@ fn arrival(held: &Hold, below: Option<Spot>, world: &mut World<'_>) -> Option<(S
     };
     let text = text.unwrap_or_else(|| held.load.text.clone()).replace("\r\n", "\n");
     let text = if world.crlf() { text.replace('\n', "\r\n") } else { text };
-    let load = Load { text, ..held.load.clone() };
+    let load = DraggedText { text, ..held.load.clone() };
     if world.texts.is_empty() {
         return Some((Splice { at: 0, delete: 0, insert: load.text }, 0));
     }
     let (come, lead) = load.arrive(below, world)?;
     let start = come.at + lead;
-    let edit = Edit { at: come.at, delete: come.delete, insert: come.insert, caret: start, anchor: start };
-    let edit = if load.items.0 { renumber(edit, false, world) } else { edit };
+    let edit = NoteEdit { at: come.at, delete: come.delete, insert: come.insert, caret: start, anchor: start };
+    let edit = if load.items.0 { renumber_list(edit, false, world) } else { edit };
     Some((Splice { at: edit.at, delete: edit.delete, insert: edit.insert }, edit.caret))
 }
 
-fn slice(range: Range<usize>, world: &World<'_>) -> String {
+fn slice(range: Range<usize>, world: &EditContext<'_>) -> String {
     world.note.slice(range.start, range.len()).unwrap_or_default()
 }
 
@@ -337,17 +353,17 @@ fn lines(text: &str) -> usize {
     text.matches('\n').count()
 }
 
-fn end(spot: Option<Spot>, world: &mut World<'_>) -> Option<usize> {
-    spot.map(|spot| bytes((spot, spot), world).end)
+fn end(spot: Option<RowIndex>, world: &mut EditContext<'_>) -> Option<usize> {
+    spot.map(|spot| rows_byte_range((spot, spot), world).end)
 }
 
-fn start(spot: Option<Spot>, world: &mut World<'_>) -> Option<usize> {
-    spot.map(|spot| bytes((spot, spot), world).start)
+fn start(spot: Option<RowIndex>, world: &mut EditContext<'_>) -> Option<usize> {
+    spot.map(|spot| rows_byte_range((spot, spot), world).start)
 }
 
 /// What takes rows away: what stood apart around them stands apart. `None`: there is nothing else.
-fn leave(rows: &Range<usize>, world: &mut World<'_>) -> Option<Splice> {
-    let (first, last) = (world.find(rows.start)?, world.find(rows.end)?);
+fn leave(rows: &Range<usize>, world: &mut EditContext<'_>) -> Option<Splice> {
+    let (first, last) = (world.find_row(rows.start)?, world.find_row(rows.end)?);
     let (before, behind) =
         (world.sheet.row_before(first, world.note, world.texts), world.sheet.row_after(last, world.note, world.texts));
     Some(match (end(before, world), start(behind, world)) {
@@ -362,21 +378,21 @@ fn leave(rows: &Range<usize>, world: &mut World<'_>) -> Option<Splice> {
     })
 }
 
-impl Load {
-    fn of(rows: &Range<usize>, world: &mut World<'_>) -> Load {
-        let (first, last) = (world.find(rows.start), world.find(rows.end));
-        let item = |spot: Option<Spot>, world: &mut World<'_>| spot.is_some_and(|spot| is_item(spot, world));
+impl DraggedText {
+    fn of(rows: &Range<usize>, world: &mut EditContext<'_>) -> DraggedText {
+        let (first, last) = (world.find_row(rows.start), world.find_row(rows.end));
+        let item = |spot: Option<RowIndex>, world: &mut EditContext<'_>| spot.is_some_and(|spot| is_item(spot, world));
         let items = (item(first, world), item(last, world));
         let indent = first.map(|first| indent(first, world)).unwrap_or_default();
-        Load { text: slice(rows.clone(), world), indent, list: is_list(rows, world), items }
+        DraggedText { text: slice(rows.clone(), world), indent, list: is_list(rows, world), items }
     }
 
     /// The edit that writes it above a row, or behind the last, and how far behind its beginning the text begins: an
     /// item beside items on the next line, all else apart.
-    fn arrive(&self, below: Option<Spot>, world: &mut World<'_>) -> Option<(Splice, usize)> {
+    fn arrive(&self, below: Option<RowIndex>, world: &mut EditContext<'_>) -> Option<(Splice, usize)> {
         let newline = if world.crlf() { "\r\n" } else { "\n" };
         let above = above(below, world);
-        let item = |spot: Option<Spot>, world: &mut World<'_>| spot.is_some_and(|spot| is_item(spot, world));
+        let item = |spot: Option<RowIndex>, world: &mut EditContext<'_>| spot.is_some_and(|spot| is_item(spot, world));
         let mut text = self.text.clone();
         if self.list {
             let beside = if item(below, world) { below } else { above.filter(|spot| is_item(*spot, world)) };
@@ -387,7 +403,10 @@ impl Load {
             (Some(above), Some(below)) => slice(above..below, world),
             _ => String::new(),
         };
-        let gap = |beside: Option<Spot>, own: bool, world: &mut World<'_>| match (beside, own && item(beside, world)) {
+        let gap = |beside: Option<RowIndex>, own: bool, world: &mut EditContext<'_>| match (
+            beside,
+            own && item(beside, world),
+        ) {
             (None, _) => String::new(),
             (Some(_), true) if lines(&there) == 0 => newline.to_owned(),
             (Some(_), true) if item(above, world) && item(below, world) => there.clone(),
@@ -400,15 +419,15 @@ impl Load {
     }
 }
 
-fn indent(spot: Spot, world: &mut World<'_>) -> String {
-    let line = bytes((spot, spot), world);
+fn indent(spot: RowIndex, world: &mut EditContext<'_>) -> String {
+    let line = rows_byte_range((spot, spot), world);
     let text = slice(line, world);
     text[..text.len() - text.trim_start_matches([' ', '\t']).len()].to_owned()
 }
 
 /// Whether all rows of a range are items.
-fn is_list(range: &Range<usize>, world: &mut World<'_>) -> bool {
-    let (mut at, last) = (world.find(range.start), world.find(range.end));
+fn is_list(range: &Range<usize>, world: &mut EditContext<'_>) -> bool {
+    let (mut at, last) = (world.find_row(range.start), world.find_row(range.end));
     while let Some(spot) = at.filter(|spot| last.is_some_and(|last| *spot <= last)) {
         if !is_item(spot, world) {
             return false;

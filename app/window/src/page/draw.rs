@@ -1,17 +1,20 @@
 //! Draws the rows in sight: each as it is read, or as it is edited, and what stands beside it.
 
-use super::super::cells::{self, Shown};
-use super::super::{field, presence, spelling};
+use super::super::cells::{self, CellFrame};
+use super::super::{active_row, remote_cursors, spelling};
 use super::drag;
-use super::pointer::pressed;
-use super::{Action, Kept, Page, Seen, TOP, go_behind, inset_of, pads, source_height};
-use editor::comments::Comment;
-use editor::drawn::{Drawn, Map, Part, Run};
-use editor::fold;
-use editor::note_editor::{self, Edit, Editor, Target, World};
-use editor::rows::{Kind, Row};
-use editor::sheet::Spot;
-use editor::{motion, render, sights, source};
+use super::pointer::is_pressed;
+use super::{
+    CachedRow, NotePage, PAGE_TOP_PADDING, PageAction, VisibleRow, inset_of, move_caret_after_last_row, pads,
+    source_height,
+};
+use editor::comments::CommentSpan;
+use editor::display_map::RowIndex;
+use editor::folding;
+use editor::note_editor::{self, EditContext, EditTarget, Editor, NoteEdit};
+use editor::row_layout::{RowLayout, RowPart, SourceMap, SourceRun};
+use editor::row_splitter::{MarkdownRow, RowKind};
+use editor::{assets, motion, render, source_layout};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, CornerRadius, CursorIcon, Painter, Pos2, Rect, Sense, Ui, Vec2, pos2, vec2};
@@ -19,36 +22,36 @@ use engine::Command;
 use std::ops::Range;
 use std::rc::Rc;
 use text::task::Task;
-use ui::controls::{self, named};
 use ui::tokens::{self, Colours, size, space};
+use ui::widgets::{self, set_accessible_name};
 
-impl Page {
+impl NotePage {
     /// A row that is read, laid out.
-    pub(super) fn drawn_row(&mut self, spot: Spot, row: &Row, world: &World<'_>) -> Rc<Drawn> {
-        let coloured = sights::coloured(world.pen.ctx);
-        let look = row.look();
+    pub(super) fn drawn_row(&mut self, spot: RowIndex, row: &MarkdownRow, world: &EditContext<'_>) -> Rc<RowLayout> {
+        let coloured = assets::highlighted_count(world.pen.ctx);
+        let look = row.layout_hash();
         if let Some(kept) = self.drawn.get_mut(&look)
             && kept.waits.is_none_or(|waits| waits == coloured)
         {
             kept.used = self.frame;
             return kept.drawn.clone();
         }
-        let waits = sights::waits(world.pen.ctx);
+        let waits = assets::unknown_hues_count(world.pen.ctx);
         let text = world.texts.get(spot.block).map_or("", |block| block.text.as_str());
         let (width, wide, ..) = self.look.unwrap_or_default();
         let source = text.get(row.content.clone()).unwrap_or("");
         let drawn = match &row.code {
-            _ if row.comment == Comment::Open => render::dimmed(source, row.kind, width, world.pen),
+            _ if row.comment == CommentSpan::Open => render::dimmed(source, row.kind, width, world.pen),
             _ if row.base => unseen(source, world.pen),
             Some(code) if row.kind.is_fenced() => code_row(text, row, code, width, world.pen),
             _ => match &row.comment {
-                Comment::Hidden(hidden) => render::draw_without(source, row.kind, width, wide, hidden, world.pen),
-                Comment::None | Comment::Open => render::draw(source, row.kind, width, wide, world.pen),
+                CommentSpan::Hidden(hidden) => render::draw_without(source, row.kind, width, wide, hidden, world.pen),
+                CommentSpan::None | CommentSpan::Open => render::draw(source, row.kind, width, wide, world.pen),
             },
         };
         let drawn = Rc::new(drawn);
-        let waits = (sights::waits(world.pen.ctx) != waits).then_some(coloured);
-        self.drawn.insert(look, Kept { drawn: drawn.clone(), used: self.frame, waits, spelt: None });
+        let waits = (assets::unknown_hues_count(world.pen.ctx) != waits).then_some(coloured);
+        self.drawn.insert(look, CachedRow { drawn: drawn.clone(), used: self.frame, waits, spelt: None });
         drawn
     }
 
@@ -57,24 +60,26 @@ impl Page {
         &mut self,
         ui: &mut Ui,
         viewport: Rect,
-        world: &mut World<'_>,
+        world: &mut EditContext<'_>,
         editor: &mut Editor,
-        target: Option<Target>,
+        target: Option<EditTarget>,
         hold: bool,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<PageAction>,
     ) {
         let page = ui.max_rect();
         let left = page.left() + world.margin;
         self.seen.clear();
-        let hold = hold || self.grips(ui);
+        let hold = hold || self.is_handle_pressed(ui);
         self.grip = None;
         let mut edited = false;
-        let mut spot =
-            world.sheet.at_height((viewport.top() - TOP).max(0.0), world.note, world.texts).map(|(spot, _)| spot);
-        let mut y = spot.map_or(TOP, |spot| TOP + world.sheet.top(spot));
-        let far = |target: &Target, world: &mut World<'_>| {
+        let mut spot = world
+            .sheet
+            .at_height((viewport.top() - PAGE_TOP_PADDING).max(0.0), world.note, world.texts)
+            .map(|(spot, _)| spot);
+        let mut y = spot.map_or(PAGE_TOP_PADDING, |spot| PAGE_TOP_PADDING + world.sheet.top(spot));
+        let far = |target: &EditTarget, world: &mut EditContext<'_>| {
             let spot = target.spot.unwrap_or_default();
-            TOP + world.sheet.top(spot) + world.sheet.above(spot)
+            PAGE_TOP_PADDING + world.sheet.top(spot) + world.sheet.space_above_row(spot)
         };
         // The field of the caret is there even out of sight: who types comes back to it.
         if let (Some(target), Some(first)) = (&target, spot)
@@ -89,10 +94,10 @@ impl Page {
                 break;
             }
             if world.sheet.is_hidden(here) {
-                spot = world.after(here);
+                spot = world.following_row(here);
                 continue;
             }
-            let above = world.sheet.above(here);
+            let above = world.sheet.space_above_row(here);
             let height = self.extent(here, target.as_ref(), world) - above;
             let origin = pos2(left, page.top() + y + above);
             let area = Rect::from_min_max(pos2(page.left(), page.top() + y), pos2(page.right(), origin.y + height));
@@ -100,9 +105,9 @@ impl Page {
             edited |= editing.is_some();
             self.row(ui, here, origin, area, world, editor, editing, hold, actions);
             y += above + height;
-            spot = world.after(here);
+            spot = world.following_row(here);
         }
-        let end = TOP + world.sheet.height();
+        let end = PAGE_TOP_PADDING + world.sheet.height();
         let behind = target.as_ref().is_some_and(|target| target.spot.is_none());
         if spot.is_none() {
             let origin = pos2(left, page.top() + end + if world.texts.is_empty() { 0.0 } else { space::M });
@@ -119,9 +124,9 @@ impl Page {
             let y = if behind { end } else { far(target, world) };
             self.field_out_of_sight(ui, pos2(left, page.top() + y), world, editor, target, hold);
         }
-        self.hold(ui, world, editor, actions);
-        self.pull(ui, target.as_ref(), world, editor);
-        self.rest(ui, target.as_ref(), world);
+        self.update_row_drag(ui, world, editor, actions);
+        self.extend_selection(ui, target.as_ref(), world, editor);
+        self.update_hover(ui, target.as_ref(), world);
         self.drop_text(ui, target.as_ref(), world, actions);
     }
 
@@ -130,17 +135,22 @@ impl Page {
         &mut self,
         ui: &mut Ui,
         origin: Pos2,
-        world: &mut World<'_>,
+        world: &mut EditContext<'_>,
         editor: &mut Editor,
-        target: &Target,
+        target: &EditTarget,
         hold: bool,
     ) {
         let area = Rect::from_min_size(origin, vec2(world.width, note_editor::line_of(target.kind)));
-        self.field(ui, origin, area, world, editor, target, hold);
+        self.show_active_row(ui, origin, area, world, editor, target, hold);
     }
 
     /// The grounds behind parts of the note: what was found, and what is selected.
-    pub(crate) fn grounds(&self, ui: &Ui, editor: &Editor, own: &Range<usize>) -> Vec<(Range<usize>, Color32)> {
+    pub(crate) fn paint_backgrounds(
+        &self,
+        ui: &Ui,
+        editor: &Editor,
+        own: &Range<usize>,
+    ) -> Vec<(Range<usize>, Color32)> {
         let colours = Colours::of(ui);
         let first = self.found.partition_point(|range| range.end <= own.start);
         let found = self.found[first..].iter().take_while(|range| range.start < own.end);
@@ -157,12 +167,12 @@ impl Page {
     }
 
     /// The empty room below: a click there goes on writing.
-    fn below(&mut self, ui: &mut Ui, area: Rect, world: &mut World<'_>, editor: &mut Editor) {
+    fn below(&mut self, ui: &mut Ui, area: Rect, world: &mut EditContext<'_>, editor: &mut Editor) {
         let response = ui.interact(area, ui.scope_id().with("below"), Sense::click() - Sense::FOCUSABLE);
-        named(&response, Role::Label, "End of the note");
+        set_accessible_name(&response, Role::Label, "End of the note");
         let response = response.on_hover_cursor(CursorIcon::Text);
-        if pressed(ui, &response, editor) {
-            go_behind(world, editor);
+        if is_pressed(ui, &response, editor) {
+            move_caret_after_last_row(world, editor);
         }
     }
 
@@ -170,29 +180,30 @@ impl Page {
     fn row(
         &mut self,
         ui: &mut Ui,
-        spot: Spot,
+        spot: RowIndex,
         origin: Pos2,
         area: Rect,
-        world: &mut World<'_>,
+        world: &mut EditContext<'_>,
         editor: &mut Editor,
-        editing: Option<&Target>,
+        editing: Option<&EditTarget>,
         hold: bool,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<PageAction>,
     ) {
         let Some(row) = world.sheet.row(spot).cloned() else { return };
-        let id = world.sheet.piece(spot.block).id;
+        let id = world.sheet.block_rows(spot.block).id;
         let colours = Colours::of(ui);
-        self.seen.push(Seen { spot, origin, area });
+        self.seen.push(VisibleRow { spot, origin, area });
         let drawn = if editing.is_none() { Some(self.drawn_row(spot, &row, world)) } else { None };
         let code_height = match (&drawn, editing) {
             (Some(drawn), _) => drawn.height,
             (None, Some(target)) => source_height(target, world),
             (None, None) => 0.0,
         };
-        let frame = cells::code_box(origin, world.width, code_height - 2.0 * cells::PAD, row.kind == Kind::Cell);
+        let frame =
+            cells::code_box(origin, world.width, code_height - 2.0 * cells::CELL_PADDING, row.kind == RowKind::Cell);
         let bare = drawn.as_ref().is_some_and(|drawn| drawn.bare);
-        if (row.kind.is_fenced() && !bare) || (row.kind == Kind::Indented && editing.is_some()) {
-            let (top, bottom) = row.kind.pads();
+        if (row.kind.is_fenced() && !bare) || (row.kind == RowKind::Indented && editing.is_some()) {
+            let (top, bottom) = row.kind.has_padding();
             let round = |round: bool, corner: u8| if round { corner } else { 0 };
             let all = tokens::CORNER;
             let corner = CornerRadius {
@@ -202,20 +213,20 @@ impl Page {
                 se: round(bottom, all.se),
             };
             // Parts of one box reach into each other: no line of the paper shows between them.
-            let below = if row.kind.goes_on().1 { 1.0 } else { 0.0 };
+            let below = if row.kind.continues().1 { 1.0 } else { 0.0 };
             ui.painter().rect_filled(frame.with_max_y(frame.bottom() + below), corner, colours.sunken);
         }
         let mut first = None;
         match (&drawn, editing) {
             (None, Some(target)) => {
                 let inset = pads(row.kind).0;
-                let is_boxed = row.kind.is_fenced() || row.kind == Kind::Indented;
+                let is_boxed = row.kind.is_fenced() || row.kind == RowKind::Indented;
                 let area = if is_boxed { area.with_max_y(frame.bottom()) } else { area };
-                first = self.field(ui, origin + vec2(0.0, inset), area, world, editor, target, hold);
+                first = self.show_active_row(ui, origin + vec2(0.0, inset), area, world, editor, target, hold);
             }
             (Some(drawn), _) => {
                 self.read(ui, spot, &row, drawn, origin, area, world, editor, actions);
-                if let Some(Part::Text { galley, .. }) = drawn.parts.first() {
+                if let Some(RowPart::Text { galley, .. }) = drawn.parts.first() {
                     first = Some(galley.clone());
                 }
             }
@@ -231,29 +242,29 @@ impl Page {
             self.insets.show(ui, key, text, start, at, wide, how, world, actions);
         }
         if self.held.is_none() && editor.drag.is_none() {
-            let grip = drag::grip(ui, spot, &row, origin, area, ui.scope_id().with(("grip", id, spot.row)));
+            let grip = drag::show_drag_handle(ui, spot, &row, origin, area, ui.scope_id().with(("grip", id, spot.row)));
             self.grip = grip.or(self.grip.take());
         }
         match row.kind {
-            Kind::Heading(_) => {
+            RowKind::Heading(_) => {
                 let folded = world.sheet.is_folded(spot);
                 let text = world.texts.get(spot.block).map_or("", |block| block.text.as_str());
                 let name = text.get(row.content.clone()).unwrap_or("").trim_start_matches(['#', ' ']);
-                if fold::chevron(ui, spot, origin, area, name, folded, id) {
-                    world.fold(spot);
+                if folding::show_fold_chevron(ui, spot, origin, area, name, folded, id) {
+                    world.toggle_fold(spot);
                     ui.ctx().request_repaint();
                 }
-                if let Some(end) = drawn.as_ref().and_then(|drawn| drawn.end()).filter(|_| folded) {
+                if let Some(end) = drawn.as_ref().and_then(|drawn| drawn.end_rect()).filter(|_| folded) {
                     let at = origin + end.right_center().to_vec2() + vec2(space::S, 0.0);
                     ui.painter().text(at, Align2::LEFT_CENTER, "…", tokens::body().font, colours.muted);
                 }
             }
-            Kind::Cell => {
+            RowKind::Cell => {
                 let number = self.numbers.get(&id).copied().unwrap_or(0);
                 let (first, focused) = (first.as_deref(), editing.is_some());
-                let elsewhere = world.session.sync().runs_elsewhere(world.note.id, id);
-                let shown = Shown { cell: id, number, area: frame, first, focused, elsewhere };
-                self.cells.frame(ui, world.note, shown, actions);
+                let elsewhere = world.session.sync().remote_runner(world.note.id, id);
+                let shown = CellFrame { cell: id, number, area: frame, first, focused, elsewhere };
+                self.cells.show_cell_frame(ui, world.note, shown, actions);
                 let at = origin + vec2(0.0, code_height);
                 let wide = self.output_width(world);
                 let own =
@@ -261,10 +272,10 @@ impl Page {
                 let whole = editor.selected().iter().any(|range| range.start <= own.start && own.end <= range.end);
                 if !self.apart {
                     self.cells.output(ui, id, number, at, wide, whole, actions, world.pen);
-                    self.cells.question(ui, world.note, (id, number), at, world.width, actions);
+                    self.cells.show_question(ui, world.note, (id, number), at, world.width, actions);
                 }
             }
-            Kind::Fence { .. } | Kind::Code { first: true, .. } if !bare => {
+            RowKind::Fence { .. } | RowKind::Code { first: true, .. } if !bare => {
                 self.language(ui, spot, &row, frame, first.as_deref(), world, editor);
             }
             _ => {}
@@ -276,34 +287,34 @@ impl Page {
     fn read(
         &mut self,
         ui: &mut Ui,
-        spot: Spot,
-        row: &Row,
-        drawn: &Rc<Drawn>,
+        spot: RowIndex,
+        row: &MarkdownRow,
+        drawn: &Rc<RowLayout>,
         origin: Pos2,
         area: Rect,
-        world: &mut World<'_>,
+        world: &mut EditContext<'_>,
         editor: &mut Editor,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<PageAction>,
     ) {
-        let block = world.sheet.piece(spot.block).id;
+        let block = world.sheet.block_rows(spot.block).id;
         let start = world.sheet.start(spot.block);
         let texts = world.texts;
         let text = texts.get(spot.block).map_or("", |block| block.text.as_str());
         let id = ui.scope_id().with(("row", block, spot.row));
         let response = ui.interact(area, id, Sense::click());
-        let role = if matches!(row.kind, Kind::Heading(_)) { Role::Heading } else { Role::Label };
+        let role = if matches!(row.kind, RowKind::Heading(_)) { Role::Heading } else { Role::Label };
         response.widget_info(|| {
             egui::WidgetInfo::labeled(role, true, if drawn.text.is_empty() { "Empty line" } else { &drawn.text })
         });
         let source = text.get(row.content.clone()).unwrap_or("");
         let own = start + row.content.start..start + row.content.end;
-        let people = presence::people(world.session, world.note);
-        let mut grounds = presence::grounds(&people, &own, Colours::of(ui));
-        grounds.extend(self.grounds(ui, editor, &own));
+        let people = remote_cursors::remote_users(world.session, world.note);
+        let mut grounds = remote_cursors::selection_fills(&people, &own, Colours::of(ui));
+        grounds.extend(self.paint_backgrounds(ui, editor, &own));
         for (range, colour) in &mut grounds {
             if range.end > own.end && range.start <= own.end {
                 // The line end is part of it.
-                let end = drawn.end().unwrap_or(Rect::from_min_size(Pos2::ZERO, vec2(0.0, tokens::body().line)));
+                let end = drawn.end_rect().unwrap_or(Rect::from_min_size(Pos2::ZERO, vec2(0.0, tokens::body().line)));
                 let at = origin + end.right_top().to_vec2();
                 ui.painter().rect_filled(Rect::from_min_size(at, vec2(space::S, end.height())), 0.0, *colour);
             }
@@ -311,77 +322,83 @@ impl Page {
         }
         drawn.paint(ui.painter(), origin, Colours::of(ui), source, &grounds);
         for caret in editor.more.iter().filter(|caret| own.contains(&caret.at) || caret.at == own.end) {
-            let place = drawn.place(source, caret.at - own.start).unwrap_or(Rect::ZERO).translate(origin.to_vec2());
+            let place =
+                drawn.caret_rect(source, caret.at - own.start).unwrap_or(Rect::ZERO).translate(origin.to_vec2());
             let since = ui.input(|input| input.time) - editor.touched;
             let line = Rect::from_min_max(place.min, pos2(place.min.x + 2.0, place.max.y.max(place.min.y + 20.0)));
             egui::text_selection::visuals::paint_text_cursor(ui, ui.painter(), line, since);
         }
-        presence::carets(ui, &people, &own, |at| {
-            Some(drawn.place(source, at - own.start)?.translate(origin.to_vec2()))
+        remote_cursors::paint_carets(ui, &people, &own, |at| {
+            Some(drawn.caret_rect(source, at - own.start)?.translate(origin.to_vec2()))
         });
-        if !row.kind.is_fenced() && !matches!(row.kind, Kind::Indented | Kind::Html | Kind::Meta) {
-            self.misspelt(ui.painter(), origin, row.look());
+        if !row.kind.is_fenced() && !matches!(row.kind, RowKind::Indented | RowKind::Html | RowKind::Meta) {
+            self.misspelt(ui.painter(), origin, row.layout_hash());
         }
         if response.has_focus() {
-            field::ring(ui, origin, world.width, area.bottom());
+            active_row::paint_focus_ring(ui, origin, world.width, area.bottom());
         }
         for (index, part) in drawn.parts.iter().enumerate() {
-            if let Part::Fold { rect, callout, open, label } = part {
+            if let RowPart::Fold { rect, callout, open, label } = part {
                 let fold = ui.interact(rect.translate(origin.to_vec2()), id.with(index), Sense::click());
                 let does = if *open { "Fold" } else { "Unfold" };
-                named(&fold, Role::Button, &format!("{does}: {label}"));
-                controls::ring(ui, &fold, tokens::CORNER);
+                set_accessible_name(&fold, Role::Button, &format!("{does}: {label}"));
+                widgets::paint_focus_ring(ui, &fold, tokens::CORNER);
                 if fold.on_hover_cursor(CursorIcon::PointingHand).clicked() {
-                    sights::turn(ui.ctx(), *callout);
+                    assets::toggle_callout(ui.ctx(), *callout);
                 }
             }
-            if let Part::Remark { rect, text } = part {
+            if let RowPart::Remark { rect, text } = part {
                 let remark = ui.interact(rect.translate(origin.to_vec2()), id.with(index), Sense::hover());
-                named(&remark, Role::Label, text);
+                set_accessible_name(&remark, Role::Label, text);
                 remark.on_hover_text(text);
             }
-            if let Part::Edit { rect, range, insert, caret, label } = part {
+            if let RowPart::Edit { rect, range, insert, caret, label } = part {
                 let button = ui.interact(rect.translate(origin.to_vec2()), id.with(index), Sense::click());
-                named(&button, Role::Button, label);
-                controls::ring(ui, &button, tokens::CORNER);
+                set_accessible_name(&button, Role::Button, label);
+                widgets::paint_focus_ring(ui, &button, tokens::CORNER);
                 if button.on_hover_cursor(CursorIcon::PointingHand).clicked() {
                     let (at, delete) = (start + row.content.start + range.start, range.len());
                     let insert = insert.clone();
                     actions.push(match caret.map(|caret| at + caret) {
                         Some(caret) => {
                             editor.focus = true;
-                            Action::Edit(Edit { at, delete, insert, caret, anchor: caret })
+                            PageAction::Edit(NoteEdit { at, delete, insert, caret, anchor: caret })
                         }
-                        None => Action::Do(Command::Edit { note: world.note.id, at, delete, insert }),
+                        None => PageAction::Do(Command::Edit { note: world.note.id, at, delete, insert }),
                     });
                 }
             }
-            if let Part::Task { rect, mark, done, label, .. } = part {
+            if let RowPart::Task { rect, mark, done, label, .. } = part {
                 let rect = Rect::from_center_size(rect.center() + origin.to_vec2(), Vec2::splat(size::HIT));
                 let task = ui.interact(rect, id.with(index), Sense::click());
                 task.widget_info(|| egui::WidgetInfo::selected(Role::CheckBox, true, *done, label));
-                controls::ring(ui, &task, tokens::CORNER);
+                widgets::paint_focus_ring(ui, &task, tokens::CORNER);
                 if task.clicked() {
                     let line = source[..mark.start.min(source.len())].rfind('\n').map_or(0, |newline| newline + 1);
                     let again = source[line..].lines().next().and_then(|text| Task::of(text, own.start + line));
                     if let Some(again) = again.filter(|again| again.repeat.is_some()) {
                         // Its next one comes with it.
                         let (note, at, words, today) = (world.note.id, again.at, again.text, host::clock::today());
-                        actions.push(Action::Do(Command::Check { note, at, words, today }));
+                        actions.push(PageAction::Do(Command::Check { note, at, words, today }));
                     } else {
                         let at = start + row.content.start + mark.start;
                         let words = if mark.len() > 1 { ["false", "true"] } else { [" ", "x"] };
                         let insert = words[usize::from(!*done)].to_owned();
-                        actions.push(Action::Do(Command::Edit { note: world.note.id, at, delete: mark.len(), insert }));
+                        actions.push(PageAction::Do(Command::Edit {
+                            note: world.note.id,
+                            at,
+                            delete: mark.len(),
+                            insert,
+                        }));
                     }
                 }
             }
         }
-        let code = row.code.clone().filter(|_| row.kind.is_fenced() && row.kind != Kind::Fence { closed: false });
+        let code = row.code.clone().filter(|_| row.kind.is_fenced() && row.kind != RowKind::Fence { closed: false });
         let content = code.unwrap_or_else(|| row.content.clone());
         let place = |point: Pos2| -> (usize, Option<String>) {
-            let (byte, link) = drawn.at(source, point - origin);
-            (row.content.start + motion::floor(source, byte), link.map(str::to_owned))
+            let (byte, link) = drawn.byte_at_point(source, point - origin);
+            (row.content.start + motion::floor_grapheme(source, byte), link.map(str::to_owned))
         };
         let over = ui.input(|input| input.pointer.latest_pos()).filter(|_| response.hovered());
         let link = over.and_then(|point| place(point).1);
@@ -390,14 +407,14 @@ impl Page {
         if let Some(link) = link {
             self.over = over.map(|point| (link.clone(), point));
             if response.clicked() {
-                actions.push(Action::Follow(link));
+                actions.push(PageAction::Follow(link));
             }
             return;
         }
-        if pressed(ui, &response, editor) {
+        if is_pressed(ui, &response, editor) {
             let point = response.interact_pointer_pos().or(over);
             let at = start + point.map_or(content.start, |point| place(point).0);
-            self.press(ui, at, point.unwrap_or(origin), world, editor);
+            self.handle_press(ui, at, point.unwrap_or(origin), world, editor);
         }
     }
 
@@ -406,7 +423,7 @@ impl Page {
         let Some(kept) = self.drawn.get_mut(&row) else { return };
         let version = spelling::version(painter.ctx());
         let Some((_, marks)) = kept.spelt.as_ref().filter(|(known, _)| *known == version) else {
-            let marks = spelling::marks(painter.ctx(), &kept.drawn);
+            let marks = spelling::misspelled_rects(painter.ctx(), &kept.drawn);
             spelling::paint_marks(painter, origin, &marks);
             kept.spelt = Some((version, marks));
             return;
@@ -419,11 +436,11 @@ impl Page {
     fn language(
         &mut self,
         ui: &mut Ui,
-        spot: Spot,
-        row: &Row,
+        spot: RowIndex,
+        row: &MarkdownRow,
         frame: Rect,
         first: Option<&egui::Galley>,
-        world: &World<'_>,
+        world: &EditContext<'_>,
         editor: &mut Editor,
     ) {
         let text = world.texts.get(spot.block).map_or("", |block| block.text.as_str());
@@ -437,74 +454,81 @@ impl Page {
         if used + galley.size().x + space::XL > world.width {
             return;
         }
-        let at = pos2(frame.right() - space::M - galley.size().x, frame.top() + cells::PAD + 3.0);
+        let at = pos2(frame.right() - space::M - galley.size().x, frame.top() + cells::CELL_PADDING + 3.0);
         let area = Rect::from_min_size(at, galley.size()).expand2(vec2(space::XS, space::XS));
-        let id = world.sheet.piece(spot.block).id;
+        let id = world.sheet.block_rows(spot.block).id;
         let response = ui.interact(area, ui.scope_id().with(("language", id, spot.row)), Sense::click());
-        named(&response, Role::Button, &format!("Language: {word}"));
-        controls::ring(ui, &response, tokens::CORNER);
+        set_accessible_name(&response, Role::Button, &format!("Language: {word}"));
+        widgets::paint_focus_ring(ui, &response, tokens::CORNER);
         ui.painter().galley(at, galley, Colours::of(ui).muted);
         if response.clicked() {
-            editor.place(world.sheet.start(spot.block) + row.content.start + opening.trim_end_matches('\r').len());
+            editor
+                .place_caret(world.sheet.start(spot.block) + row.content.start + opening.trim_end_matches('\r').len());
             editor.fence = Some((id, spot.row));
         }
     }
 }
 
 /// A row of which nothing is seen: what it means stands below it.
-fn unseen(source: &str, pen: render::Pen<'_>) -> Drawn {
+fn unseen(source: &str, pen: render::TextStyleContext<'_>) -> RowLayout {
     let galley = pen.text("", &tokens::body(), pen.colours.ink, f32::INFINITY);
-    let map = Map { runs: vec![Run { chars: 0, source: 0..source.len(), exact: false }] };
-    let parts = vec![Part::Text { at: Vec2::ZERO, galley, map, links: Vec::new() }];
+    let map = SourceMap { runs: vec![SourceRun { chars: 0, source: 0..source.len(), exact: false }] };
+    let parts = vec![RowPart::Text { at: Vec2::ZERO, galley, map, links: Vec::new() }];
     let what = if engine::view::block(source).is_some() { "View" } else { "Collection" };
-    Drawn { height: 0.0, parts, bare: true, text: format!("{what}: {source}") }
+    RowLayout { height: 0.0, parts, bare: true, text: format!("{what}: {source}") }
 }
 
 /// Code between fences, or a part of it, laid out.
-fn code_row(text: &str, row: &Row, code: &Range<usize>, width: f32, pen: render::Pen<'_>) -> Drawn {
+fn code_row(
+    text: &str,
+    row: &MarkdownRow,
+    code: &Range<usize>,
+    width: f32,
+    pen: render::TextStyleContext<'_>,
+) -> RowLayout {
     let shown = |range: &Range<usize>| text.get(range.clone()).unwrap_or("").replace("\r\n", "\n");
     let shown_code = shown(code);
     let mut job = match &row.whole {
         Some((whole, language)) => {
             let body = shown_code.strip_suffix('\n').unwrap_or(&shown_code);
-            source::part(body, &shown(whole), shown(&(whole.start..code.start)).len(), language, pen)
+            source_layout::code_part_job(body, &shown(whole), shown(&(whole.start..code.start)).len(), language, pen)
         }
         None => {
             let content = text.get(row.content.clone()).unwrap_or("");
-            let bare = row.kind == Kind::Cell && code.start == row.content.start;
-            let language = if bare { "python" } else { source::language(content) };
-            source::code(shown_code.trim_end_matches('\n'), language, false, pen)
+            let bare = row.kind == RowKind::Cell && code.start == row.content.start;
+            let language = if bare { "python" } else { source_layout::language(content) };
+            source_layout::code_job(shown_code.trim_end_matches('\n'), language, false, pen)
         }
     };
-    job.wrap.max_width = editor::source::code_width(width);
+    job.wrap.max_width = editor::source_layout::code_width(width);
     let galley = pen.galley(job);
     let (above, below) = pads(row.kind);
     let height = galley.size().y.max(tokens::code().line) + above + below;
     let map = code_map(text.get(code.clone()).unwrap_or(""), code.start - row.content.start);
-    let part = Part::Text { at: vec2(0.0, above), galley, map, links: Vec::new() };
-    let drawn = Drawn { height, parts: vec![part], bare: false, text: shown_code.clone() };
+    let part = RowPart::Text { at: vec2(0.0, above), galley, map, links: Vec::new() };
+    let drawn = RowLayout { height, parts: vec![part], bare: false, text: shown_code.clone() };
     let content = text.get(row.content.clone()).unwrap_or("");
-    let is_diagram = row.whole.is_none() && row.kind != Kind::Cell && source::language(content) == "mermaid";
+    let is_diagram = row.whole.is_none() && row.kind != RowKind::Cell && source_layout::language(content) == "mermaid";
     if is_diagram { render::diagram(drawn, &shown_code, 0..content.len(), width, pen) } else { drawn }
 }
 
 /// From the characters of code, shown with plain line ends, to the bytes of a row whose code begins at `start`.
-fn code_map(code: &str, start: usize) -> Map {
+fn code_map(code: &str, start: usize) -> SourceMap {
     let (mut runs, mut chars, mut at) = (Vec::new(), 0, start);
     for line in code.split_inclusive('\n') {
         let end = line.strip_suffix("\r\n").map_or(line.len(), str::len);
-        runs.push(Run { chars, source: at..at + end, exact: true });
+        runs.push(SourceRun { chars, source: at..at + end, exact: true });
         let shown = line.chars().count() - usize::from(end < line.len());
         if end < line.len() {
-            runs.push(Run { chars: chars + shown - 1, source: at + end..at + line.len(), exact: false });
+            runs.push(SourceRun { chars: chars + shown - 1, source: at + end..at + line.len(), exact: false });
         }
         chars += shown;
         at += line.len();
     }
     if runs.is_empty() {
-        runs.push(Run { chars: 0, source: start..start, exact: true });
+        runs.push(SourceRun { chars: 0, source: start..start, exact: true });
     }
-    Map { runs }
+    SourceMap { runs }
 }
 
 fn hint(ui: &Ui, origin: Pos2) {

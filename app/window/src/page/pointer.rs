@@ -1,19 +1,26 @@
 //! What the pointer does on the page: a press puts the caret, a pull selects, the middle button drops text.
 
-use super::{Action, Page, RESTS};
-use editor::note_editor::{self, Drag, Editor, Target, World, byte_of, target_of};
-use editor::{keys, motion};
+use super::{NotePage, POINTER_REST_SECONDS, PageAction};
+use editor::note_editor::{self, EditContext, EditTarget, Editor, SelectionDrag, byte_of, target_of};
+use editor::{editor_keys, motion};
 use eframe::egui;
 use egui::{Pos2, Ui, vec2};
 use std::ops::Range;
 use ui::tokens::space;
 
 /// A press so soon after another, in seconds, at the same place, means more: a word, a row.
-const AGAIN: f64 = 0.5;
+const MULTI_CLICK_SECONDS: f64 = 0.5;
 
-impl Page {
+impl NotePage {
     /// What was pressed at a byte of the note: a caret, a word, a row, more of a selection, one more caret.
-    pub(crate) fn press(&mut self, ui: &Ui, at: usize, point: Pos2, world: &mut World<'_>, editor: &mut Editor) {
+    pub(crate) fn handle_press(
+        &mut self,
+        ui: &Ui,
+        at: usize,
+        point: Pos2,
+        world: &mut EditContext<'_>,
+        editor: &mut Editor,
+    ) {
         // The keys that were down when it was pressed, which need not be down any more.
         let held = |event: &egui::Event| match event {
             egui::Event::PointerButton { pressed: true, modifiers, .. } => Some(*modifiers),
@@ -24,7 +31,7 @@ impl Page {
             (modifiers, input.time, input.pointer.primary_down())
         });
         let (last, place, presses) = self.presses;
-        let again = now - last <= AGAIN + 0.001 && place.distance(point) < 6.0;
+        let again = now - last <= MULTI_CLICK_SECONDS + 0.001 && place.distance(point) < 6.0;
         let count = if again { presses % 3 + 1 } else { 1 };
         self.presses = (now, point, count);
         let old = editor.caret;
@@ -50,14 +57,20 @@ impl Page {
         editor.preedit = None;
         editor.touched = ui.input(|input| input.time);
         if down {
-            editor.drag = Some(Drag { frozen, origin, unit, from: point, moved: false });
+            editor.drag = Some(SelectionDrag { frozen, origin, unit, from: point, moved: false });
             ui.ctx().set_dragged_id(note_editor::field());
         }
         ui.ctx().request_repaint();
     }
 
     /// Lets the selection follow the pointer while the button is down, and the page with it at its edges.
-    pub(super) fn pull(&mut self, ui: &Ui, target: Option<&Target>, world: &mut World<'_>, editor: &mut Editor) {
+    pub(super) fn extend_selection(
+        &mut self,
+        ui: &Ui,
+        target: Option<&EditTarget>,
+        world: &mut EditContext<'_>,
+        editor: &mut Editor,
+    ) {
         let Some(mut drag) = editor.drag.take() else { return };
         let (down, point) = ui.input(|input| (input.pointer.primary_down(), input.pointer.latest_pos()));
         if !down {
@@ -102,20 +115,20 @@ impl Page {
     }
 
     /// Looks what the pointer rests on.
-    pub(super) fn rest(&mut self, ui: &Ui, target: Option<&Target>, world: &mut World<'_>) {
+    pub(super) fn update_hover(&mut self, ui: &Ui, target: Option<&EditTarget>, world: &mut EditContext<'_>) {
         let (point, still, down) = ui.input(|input| {
             let pointer = &input.pointer;
             (pointer.hover_pos(), pointer.time_since_last_movement(), pointer.any_down())
         });
         let over = point.filter(|_| !down && ui.rect_contains_pointer(ui.clip_rect()));
         self.resting = match over {
-            Some(point) if still >= RESTS => match self.resting {
+            Some(point) if still >= POINTER_REST_SECONDS => match self.resting {
                 // It has not moved since.
                 Some((at, known)) if known == point => Some((at, known)),
                 _ => self.hit(point, target, world).map(|at| (at, point)),
             },
             Some(_) => {
-                ui.ctx().request_repaint_after(std::time::Duration::from_secs_f32(RESTS - still));
+                ui.ctx().request_repaint_after(std::time::Duration::from_secs_f32(POINTER_REST_SECONDS - still));
                 None
             }
             None => None,
@@ -123,32 +136,32 @@ impl Page {
     }
 
     /// The byte of the note at a point of the page.
-    fn hit(&mut self, point: Pos2, target: Option<&Target>, world: &mut World<'_>) -> Option<usize> {
+    fn hit(&mut self, point: Pos2, target: Option<&EditTarget>, world: &mut EditContext<'_>) -> Option<usize> {
         let index =
             self.seen.partition_point(|seen| seen.area.bottom() <= point.y).min(self.seen.len().checked_sub(1)?);
         let seen = self.seen.get(index)?;
         let (spot, origin) = (seen.spot, seen.origin);
         let row = world.sheet.row(spot)?.clone();
         if let Some(target) = target.filter(|target| target.spot == Some(spot)) {
-            let (galley, left) = keys::layout(target, world);
+            let (galley, left) = editor_keys::layout_target(target, world);
             let inset = super::pads(row.kind).0;
             let cursor = galley.cursor_from_pos(point - origin - vec2(left, inset));
-            let at = motion::floor(&target.shown, byte_of(&target.shown, cursor.index.0));
+            let at = motion::floor_grapheme(&target.shown, byte_of(&target.shown, cursor.index.0));
             return Some(target.note_byte(at));
         }
         let drawn = self.drawn_row(spot, &row, world);
         let text = world.texts.get(spot.block)?.text.get(row.content.clone())?;
-        let (byte, _) = drawn.at(text, point - origin);
-        Some(world.sheet.start(spot.block) + row.content.start + motion::floor(text, byte))
+        let (byte, _) = drawn.byte_at_point(text, point - origin);
+        Some(world.sheet.start(spot.block) + row.content.start + motion::floor_grapheme(text, byte))
     }
 
     /// What the middle button drops, on systems where what is selected can be dropped.
     pub(super) fn drop_text(
         &mut self,
         ui: &Ui,
-        target: Option<&Target>,
-        world: &mut World<'_>,
-        actions: &mut Vec<Action>,
+        target: Option<&EditTarget>,
+        world: &mut EditContext<'_>,
+        actions: &mut Vec<PageAction>,
     ) {
         let dropped = ui.input(|input| {
             input.events.iter().find_map(|event| match event {
@@ -158,21 +171,21 @@ impl Page {
         });
         let Some((point, text)) = dropped.filter(|(point, _)| ui.clip_rect().contains(*point)) else { return };
         if let Some(at) = self.hit(point, target, world) {
-            let edit = keys::replace_across(at..at, &note_editor::plain_ends(&text), world.crlf());
-            actions.push(Action::Edit(edit));
+            let edit = editor_keys::replace_across(at..at, &note_editor::plain_ends(&text), world.crlf());
+            actions.push(PageAction::Edit(edit));
         }
     }
 }
 
 /// Whether something was pressed just now, or clicked by those who do not press: in one frame, or without a pointer.
-pub(crate) fn pressed(ui: &Ui, response: &egui::Response, editor: &Editor) -> bool {
+pub(crate) fn is_pressed(ui: &Ui, response: &egui::Response, editor: &Editor) -> bool {
     (response.is_pointer_button_down_on() && ui.input(|input| input.pointer.primary_pressed()))
         || (response.clicked() && editor.drag.is_none())
 }
 
 /// What a press selects at a byte: nothing, a word, a row.
-fn unit_at(at: usize, unit: u32, world: &mut World<'_>) -> Range<usize> {
-    let target = world.find(at).filter(|_| unit > 1).and_then(|spot| target_of(spot, false, false, world));
+fn unit_at(at: usize, unit: u32, world: &mut EditContext<'_>) -> Range<usize> {
+    let target = world.find_row(at).filter(|_| unit > 1).and_then(|spot| target_of(spot, false, false, world));
     match target {
         Some(target) if unit == 2 => {
             let word = motion::word_around(&target.shown, target.shown_byte(at));

@@ -1,7 +1,7 @@
 //! The page on devices: which were paired, one more by a code or a QR code, one less. All that waits (disk, keyring,
 //! network) is done by threads; the page shows what they say.
 
-use super::lines::{Lines, text};
+use super::setting_rows::{SettingsRows, text};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Sense, Ui, vec2};
@@ -15,15 +15,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
-use ui::controls::{named, text_button};
 use ui::tokens::{self, Colours, space};
+use ui::widgets::{set_accessible_name, text_button};
 
 /// A field of the QR code, in points.
-const FIELD: f32 = 4.0;
+const QR_MODULE_SIZE: f32 = 4.0;
 
 /// What is known.
 #[derive(Clone, Default)]
-struct Known {
+struct KnownDevices {
     /// This device, once it has a key: who it is, and who keeps the key.
     own: Option<(DeviceId, &'static str)>,
     name: String,
@@ -31,21 +31,21 @@ struct Known {
 }
 
 /// A code that is shown.
-struct Shown {
+struct PairingCode {
     code: String,
     until: i64,
     square: Option<qr::Square>,
 }
 
 /// A code is offered.
-struct Offered {
-    shown: Receiver<Shown>,
-    now: Option<Shown>,
+struct PairingOffer {
+    shown: Receiver<PairingCode>,
+    now: Option<PairingCode>,
     done: Receiver<Result<String, String>>,
     cancelled: Arc<AtomicBool>,
 }
 
-impl Drop for Offered {
+impl Drop for PairingOffer {
     /// Nobody sees the code any more: it is worth nothing.
     fn drop(&mut self) {
         self.cancelled.store(true, Ordering::Relaxed);
@@ -54,10 +54,10 @@ impl Drop for Offered {
 
 /// What the page knows beyond the session.
 #[derive(Default)]
-pub(super) struct Devices {
-    known: Option<Result<Known, String>>,
-    reading: Option<Receiver<Result<Known, String>>>,
-    offered: Option<Offered>,
+pub(super) struct DeviceSettings {
+    known: Option<Result<KnownDevices, String>>,
+    reading: Option<Receiver<Result<KnownDevices, String>>>,
+    offered: Option<PairingOffer>,
     /// Something is under way: what it says at its end.
     busy: Option<Receiver<Result<String, String>>>,
     /// What the last one said.
@@ -79,27 +79,27 @@ fn work<T: Send + 'static>(ctx: &egui::Context, work: impl FnOnce() -> T + Send 
     told
 }
 
-fn read() -> Result<Known, String> {
+fn read() -> Result<KnownDevices, String> {
     let own = known_key()?.map(|(key, place)| (key.id(), place.words()));
     let all = list()?.list()?;
     let others = all.into_iter().filter(|(id, _)| own.is_none_or(|(own, _)| own != *id)).collect();
-    Ok(Known { own, name: called()?, others })
+    Ok(KnownDevices { own, name: called()?, others })
 }
 
-impl Devices {
-    pub(super) fn show(&mut self, lines: &mut Lines<'_>) {
+impl DeviceSettings {
+    pub(super) fn show(&mut self, lines: &mut SettingsRows<'_>) {
         let ctx = lines.ui.ctx().clone();
         self.hear(&ctx);
         let known = match &self.known {
-            None => return lines.line("Devices", "The list is being read.", |_| ()),
-            Some(Err(why)) => return lines.line("The list of devices cannot be used", why, |_| ()),
+            None => return lines.show_matching_row("Devices", "The list is being read.", |_| ()),
+            Some(Err(why)) => return lines.show_matching_row("The list of devices cannot be used", why, |_| ()),
             Some(Ok(known)) => known.clone(),
         };
         let about = match known.own {
             Some((id, place)) => format!("Key {}, kept by {place}.", id.short()),
             None => "It gets a key of its own when it is first paired.".to_owned(),
         };
-        lines.line("This device", &about, |ui| {
+        lines.show_matching_row("This device", &about, |ui| {
             if let Some(name) = text(ui, "Name of this device", &known.name, "a name") {
                 self.busy = Some(work(ui.ctx(), move || rename(&name)));
             }
@@ -111,15 +111,15 @@ impl Devices {
                 Ok(words) => ("Done", words),
                 Err(why) => ("That did not work", why),
             };
-            lines.line(title, words, |_| ());
+            lines.show_matching_row(title, words, |_| ());
         } else if self.busy.is_some() {
-            lines.line("Under way", "This takes a moment.", |_| ());
+            lines.show_matching_row("Under way", "This takes a moment.", |_| ());
         }
         for (id, device) in &known.others {
             self.other(lines, *id, device);
         }
         if known.others.is_empty() {
-            lines.line("Other devices", "None is paired yet.", |_| ());
+            lines.show_matching_row("Other devices", "None is paired yet.", |_| ());
         }
     }
 
@@ -151,10 +151,10 @@ impl Devices {
     }
 
     /// A code for another device on this network.
-    fn offer(&mut self, lines: &mut Lines<'_>) {
+    fn offer(&mut self, lines: &mut SettingsRows<'_>) {
         let Some(offered) = &mut self.offered else {
             let about = "Shows a code for another device on this network; no server is needed.";
-            lines.line("Pair a device", about, |ui| {
+            lines.show_matching_row("Pair a device", about, |ui| {
                 if text_button(ui, "Show a code", false).clicked() {
                     (self.said, self.offered) = (None, Some(start_offer(ui.ctx())));
                 }
@@ -177,7 +177,7 @@ impl Devices {
         };
         let title = offered.now.as_ref().map_or_else(|| "Code".to_owned(), |shown| format!("Code {}", shown.code));
         let mut cancel = false;
-        lines.line(&title, &about, |ui| cancel = text_button(ui, "Cancel", false).clicked());
+        lines.show_matching_row(&title, &about, |ui| cancel = text_button(ui, "Cancel", false).clicked());
         if let Some(square) = offered.now.as_ref().and_then(|shown| shown.square.as_ref()) {
             draw(lines.ui, square);
         }
@@ -190,13 +190,13 @@ impl Devices {
     }
 
     /// A hub, or a device that shows a code.
-    fn join(&mut self, lines: &mut Lines<'_>) {
+    fn join(&mut self, lines: &mut SettingsRows<'_>) {
         let promised = self.at.parse::<Invitation>().ok().and_then(|invited| invited.rights);
         let about = match promised {
             Some(rights) => format!("By this invitation, this device {} there.", rights.words()),
             None => "A code alone, or with the hub's address before it.".to_owned(),
         };
-        lines.line("Join with a code", &about, |ui| {
+        lines.show_matching_row("Join with a code", &about, |ui| {
             let style = tokens::small();
             let ready = self.busy.is_none() && !self.at.trim().is_empty();
             let clicked = text_button(ui, "Join", false).clicked();
@@ -211,7 +211,7 @@ impl Devices {
         });
     }
 
-    fn other(&mut self, lines: &mut Lines<'_>, id: DeviceId, device: &Device) {
+    fn other(&mut self, lines: &mut SettingsRows<'_>, id: DeviceId, device: &Device) {
         let rights = match device.access {
             Access::None => "It sees nothing.",
             Access::Read => "It reads.",
@@ -224,7 +224,7 @@ impl Devices {
             (Some(address), true) => format!("A hub at {address}. {}", id.short()),
             (None, true) => format!("{rights} {}", id.short()),
         };
-        lines.line(&device.name, &about, |ui| {
+        lines.show_matching_row(&device.name, &about, |ui| {
             if !device.is_welcome() || self.busy.is_some() {
                 return;
             }
@@ -262,7 +262,7 @@ fn revoked(id: DeviceId, name: &str) -> Result<String, String> {
     })
 }
 
-fn start_offer(ctx: &egui::Context) -> Offered {
+fn start_offer(ctx: &egui::Context) -> PairingOffer {
     let cancelled = Arc::new(AtomicBool::new(false));
     let (tell, shown) = channel();
     let (wake, stop) = (ctx.clone(), Arc::clone(&cancelled));
@@ -270,14 +270,14 @@ fn start_offer(ctx: &egui::Context) -> Offered {
         let (own, devices) = (key()?.0, list()?);
         let show = |invitation: &Invitation, offer: &host::peers::pairing::Offer| {
             let square = qr::Square::new(&invitation.to_string()).ok();
-            let _ = tell.send(Shown { code: offer.code(), until: offer.until(), square });
+            let _ = tell.send(PairingCode { code: offer.code(), until: offer.until(), square });
             wake.request_repaint();
         };
         let cancelled = || stop.load(Ordering::Relaxed);
         let met = meeting::offer(&own, &called()?, &devices, Reach::Local, show, cancelled, |_| ())?;
         Ok(format!("Paired with {} ({}).", met.name, met.device.short()))
     });
-    Offered { shown, now: None, done, cancelled }
+    PairingOffer { shown, now: None, done, cancelled }
 }
 
 fn join(at: &str) -> Result<String, String> {
@@ -296,16 +296,21 @@ fn join(at: &str) -> Result<String, String> {
 
 /// The QR code, dark on light whatever the theme: cameras want it so.
 fn draw(ui: &mut Ui, square: &qr::Square) {
-    let side = square.side as f32 * FIELD + 4.0 * FIELD * 2.0;
+    let side = square.side as f32 * QR_MODULE_SIZE + 4.0 * QR_MODULE_SIZE * 2.0;
     ui.add_space(space::M);
     let (rect, response) = ui.allocate_exact_size(vec2(side, side), Sense::hover());
-    named(&response, Role::Image, "QR code with the code and this device's key");
+    set_accessible_name(&response, Role::Image, "QR code with the code and this device's key");
     let colours = Colours::dark(false);
     ui.painter().rect_filled(rect, tokens::CORNER, colours.raised);
-    let first = rect.min + vec2(4.0 * FIELD, 4.0 * FIELD);
+    let first = rect.min + vec2(4.0 * QR_MODULE_SIZE, 4.0 * QR_MODULE_SIZE);
     for (at, _) in square.dark.iter().enumerate().filter(|(_, dark)| **dark) {
-        let place = first + vec2((at % square.side) as f32 * FIELD, (at / square.side) as f32 * FIELD);
-        ui.painter().rect_filled(egui::Rect::from_min_size(place, vec2(FIELD, FIELD)), 0.0, colours.ink);
+        let place =
+            first + vec2((at % square.side) as f32 * QR_MODULE_SIZE, (at / square.side) as f32 * QR_MODULE_SIZE);
+        ui.painter().rect_filled(
+            egui::Rect::from_min_size(place, vec2(QR_MODULE_SIZE, QR_MODULE_SIZE)),
+            0.0,
+            colours.ink,
+        );
     }
     ui.add_space(space::M);
 }

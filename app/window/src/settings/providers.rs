@@ -1,13 +1,13 @@
 //! The page on agents: which language models there are, whether they answer, where their configuration lies, and what
 //! the user has allowed for good. Keys are never shown.
 
-use super::lines::Lines;
-use agent::config::Config;
-use agent::model::Endpoint;
-use agent::policy::Word;
+use super::setting_rows::SettingsRows;
+use agent::config::AgentConfig;
+use agent::model_call::ModelEndpoint;
+use agent::policy::Permission;
 use eframe::egui;
 use egui::{Sense, pos2, vec2};
-use engine::{Agents, Command};
+use engine::{Command, RunsState};
 use host::agents::llm::{self, Limits, Providers};
 use host::maintenance::configuration;
 use host::maintenance::secrets::Secrets;
@@ -15,38 +15,38 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use text::visible;
-use ui::controls::{clipped, icon_button, text_button};
 use ui::icons;
 use ui::tokens::{self, Colours, size};
+use ui::widgets::{icon_button, paint_clipped_text, text_button};
 
 /// The file in the workspace's folder.
-const FILE: &str = "config.yaml";
+const CONFIG_FILE_NAME: &str = "config.yaml";
 
 /// A test that is under way, or what it said.
-enum Test {
+enum ProviderTest {
     Waits(Receiver<Result<String, String>>),
     Said(Result<String, String>),
 }
 
 /// What the page knows beyond the session.
-pub(super) struct Models {
+pub(super) struct ProviderSettings {
     folder: PathBuf,
-    tests: BTreeMap<String, Test>,
+    tests: BTreeMap<String, ProviderTest>,
     /// Whether the configuration was asked for since the page is open.
     asked: bool,
 }
 
-impl Models {
-    pub(super) fn new(folder: PathBuf) -> Models {
-        Models { folder, tests: BTreeMap::new(), asked: false }
+impl ProviderSettings {
+    pub(super) fn new(folder: PathBuf) -> ProviderSettings {
+        ProviderSettings { folder, tests: BTreeMap::new(), asked: false }
     }
 
-    pub(super) fn show(&mut self, lines: &mut Lines<'_>, agents: &Agents, wishes: &mut Vec<Command>) {
+    pub(super) fn show(&mut self, lines: &mut SettingsRows<'_>, agents: &RunsState, wishes: &mut Vec<Command>) {
         if !std::mem::replace(&mut self.asked, true) {
             wishes.push(Command::ReadSetup);
         }
-        let path = self.folder.join(FILE);
-        lines.line("Configuration", &path.display().to_string(), |ui| {
+        let path = self.folder.join(CONFIG_FILE_NAME);
+        lines.show_matching_row("Configuration", &path.display().to_string(), |ui| {
             if text_button(ui, "Read it again", false).clicked() {
                 wishes.push(Command::ReadSetup);
                 self.tests.clear();
@@ -56,11 +56,11 @@ impl Models {
             }
         });
         let Some(setup) = agents.setup() else {
-            lines.line("Language models", "The configuration is being read.", |_| ());
+            lines.show_matching_row("Language models", "The configuration is being read.", |_| ());
             return;
         };
         if let Some(trouble) = &setup.trouble {
-            lines.line("The configuration cannot be used", trouble, |_| ());
+            lines.show_matching_row("The configuration cannot be used", trouble, |_| ());
         }
         let config = &setup.config;
         for (name, provider) in &config.llm.providers {
@@ -69,13 +69,13 @@ impl Models {
             let lead = if *name == config.llm.default_provider { "The default. " } else { "" };
             let about = match self.said(name) {
                 Some(said) => said,
-                None if !provider.enabled() => "Switched off.".to_owned(),
+                None if !provider.is_enabled() => "Switched off.".to_owned(),
                 None => format!("{lead}{} {}", at(&endpoint), keyed(&endpoint, barred)),
             };
             let title = format!("{name}: {}", endpoint.model);
-            lines.line(&title, &about, |ui| {
-                if provider.enabled() && text_button(ui, &format!("Test {name}"), false).clicked() {
-                    self.tests.insert(name.clone(), Test::Waits(test(ui.ctx(), config, endpoint.clone())));
+            lines.show_matching_row(&title, &about, |ui| {
+                if provider.is_enabled() && text_button(ui, &format!("Test {name}"), false).clicked() {
+                    self.tests.insert(name.clone(), ProviderTest::Waits(test(ui.ctx(), config, endpoint.clone())));
                 }
             });
         }
@@ -83,35 +83,35 @@ impl Models {
             Some(why) => format!("No: {why}. Each call that runs programs asks."),
             None => "Yes: programs that tools run see the project and no network.".to_owned(),
         };
-        lines.line("Tools run in a sandbox", &confined, |_| ());
+        lines.show_matching_row("Tools run in a sandbox", &confined, |_| ());
         rules(lines, agents, wishes);
     }
 
     /// What a test said of a provider, or that it is under way.
     fn said(&mut self, name: &str) -> Option<String> {
         let test = self.tests.get_mut(name)?;
-        if let Test::Waits(answer) = test {
+        if let ProviderTest::Waits(answer) = test {
             let said = match answer.try_recv() {
                 Ok(said) => said,
                 Err(TryRecvError::Empty) => return Some("Asking it…".to_owned()),
                 Err(TryRecvError::Disconnected) => Err("It does not answer.".to_owned()),
             };
-            *test = Test::Said(said);
+            *test = ProviderTest::Said(said);
         }
         match test {
-            Test::Said(Ok(words)) => Some(format!("It works: {words}")),
-            Test::Said(Err(why)) => Some(format!("It does not work: {why}")),
-            Test::Waits(_) => None,
+            ProviderTest::Said(Ok(words)) => Some(format!("It works: {words}")),
+            ProviderTest::Said(Err(why)) => Some(format!("It does not work: {why}")),
+            ProviderTest::Waits(_) => None,
         }
     }
 }
 
-fn at(endpoint: &Endpoint) -> String {
+fn at(endpoint: &ModelEndpoint) -> String {
     let place = endpoint.base_url.as_deref().unwrap_or("at its own address");
     if endpoint.local { format!("On this machine, {place}.") } else { format!("{place}.") }
 }
 
-fn keyed(endpoint: &Endpoint, barred: Option<&str>) -> String {
+fn keyed(endpoint: &ModelEndpoint, barred: Option<&str>) -> String {
     match (&endpoint.key, barred) {
         (_, Some(why)) => format!("Not ready: {why}."),
         (None, None) => "It needs no key.".to_owned(),
@@ -120,7 +120,7 @@ fn keyed(endpoint: &Endpoint, barred: Option<&str>) -> String {
 }
 
 /// Asks a provider whether it is there; reading its key may take a while, so a thread does.
-fn test(ctx: &egui::Context, config: &Config, endpoint: Endpoint) -> Receiver<Result<String, String>> {
+fn test(ctx: &egui::Context, config: &AgentConfig, endpoint: ModelEndpoint) -> Receiver<Result<String, String>> {
     let (tell, answer) = channel();
     let (wake, default) = (ctx.clone(), config.llm.default_provider.clone());
     std::thread::spawn(move || {
@@ -131,7 +131,7 @@ fn test(ctx: &egui::Context, config: &Config, endpoint: Endpoint) -> Receiver<Re
     answer
 }
 
-fn ask(endpoint: &Endpoint, default: &str) -> Result<String, String> {
+fn ask(endpoint: &ModelEndpoint, default: &str) -> Result<String, String> {
     let folder = configuration::user_folder().ok_or("there is no home folder to keep secrets in")?;
     let key = llm::key(endpoint, &Secrets::new(&folder))?;
     let (tell, told) = channel();
@@ -150,13 +150,13 @@ fn ask(endpoint: &Endpoint, default: &str) -> Result<String, String> {
 }
 
 /// What the user has allowed or denied for good, each with what takes it back.
-fn rules(lines: &mut Lines<'_>, agents: &Agents, wishes: &mut Vec<Command>) {
+fn rules(lines: &mut SettingsRows<'_>, agents: &RunsState, wishes: &mut Vec<Command>) {
     let lasting: Vec<_> = agents.rules().iter().enumerate().collect();
     let about = match lasting.len() {
         0 => "Nothing yet: “Always” and “This project” beside a question add to it.".to_owned(),
         count => format!("{count}, made by your answers."),
     };
-    lines.line("What you have allowed", &about, |_| ());
+    lines.show_matching_row("What you have allowed", &about, |_| ());
     if !lines.wanted.is_empty() {
         return;
     }
@@ -164,16 +164,16 @@ fn rules(lines: &mut Lines<'_>, agents: &Agents, wishes: &mut Vec<Command>) {
     for (number, rule) in lasting {
         let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 32.0), Sense::hover());
         let word = match rule.word {
-            Word::Allow => "Allowed",
-            Word::Ask => "Asked",
-            Word::Deny => "Denied",
+            Permission::Allow => "Allowed",
+            Permission::Ask => "Asked",
+            Permission::Deny => "Denied",
         };
         let within = if rule.within.is_some() { ", here only" } else { "" };
-        let rule = visible::line(&rule.words()).into_owned();
+        let rule = visible::line(&rule.describe()).into_owned();
         let said = format!("{word}{within}: {rule}");
         let _ = response.on_hover_text(&said); // all of it, where the line is too short
         let at = pos2(rect.left(), rect.center().y - 10.0);
-        clipped(ui, at, rect.width() - 60.0, &said, &tokens::small(), Colours::of(ui).ink);
+        paint_clipped_text(ui, at, rect.width() - 60.0, &said, &tokens::small(), Colours::of(ui).ink);
         let corner = egui::Rect::from_min_max(pos2(rect.right() - size::HIT, rect.top()), rect.max);
         let mut child = ui.new_child(egui::UiBuilder::new().max_rect(corner).id_salt(("rule", number)));
         if icon_button(&mut child, icons::X, &format!("Take back: {rule}"), None).clicked() {

@@ -1,14 +1,14 @@
 //! What files mean, alone and laid over one another.
 
 use super::*;
-use crate::router::When;
+use crate::router::RoutingCondition;
 use proptest::prelude::*;
 
-fn parse(text: &str) -> Layer {
-    Layer::parse("config.yaml", text).expect("a good file")
+fn parse(text: &str) -> ConfigLayer {
+    ConfigLayer::parse("config.yaml", text).expect("a good file")
 }
 
-fn whole(text: &str) -> Config {
+fn whole(text: &str) -> AgentConfig {
     merge(&[parse(text)]).expect("fits together")
 }
 
@@ -18,13 +18,13 @@ fn the_embedded_file_is_good_and_names_what_the_program_does_without_it() {
     assert_eq!(config.llm.default_provider, "ollama");
     assert_eq!(config.llm.cost_limit, Some(1.0));
     assert_eq!(config.llm.fallback, Vec::<String>::new(), "nothing leaves the machine unasked");
-    assert_eq!(config.approval, Approval::default());
-    assert_eq!(config.security, Security::default());
-    assert_eq!(config.runtime, Runtime::default());
+    assert_eq!(config.approval, ApprovalConfig::default());
+    assert_eq!(config.security, SecurityConfig::default());
+    assert_eq!(config.runtime, RuntimeConfig::default());
     let ollama = config.endpoint("ollama").expect("there");
     assert!(ollama.local && ollama.key.is_none());
     let anthropic = config.endpoint("anthropic").expect("there");
-    assert_eq!((anthropic.wire, anthropic.key.as_deref()), (Wire::Anthropic, Some("ANTHROPIC_API_KEY")));
+    assert_eq!((anthropic.wire, anthropic.key.as_deref()), (WireProtocol::Anthropic, Some("ANTHROPIC_API_KEY")));
     assert!(!anthropic.local);
     // Every key that can be written is in the file, as text or as a comment.
     for key in [
@@ -121,7 +121,7 @@ security:
 fn the_file_of_the_reference_is_understood() {
     let config = whole(REFERENCE);
     assert_eq!(config.llm.providers["anthropic"].model, "claude-3-5-sonnet-20241022");
-    assert!(!config.llm.providers["openai"].enabled());
+    assert!(!config.llm.providers["openai"].is_enabled());
     assert_eq!(config.agents.lead.llm_provider.as_deref(), Some("anthropic"));
     assert_eq!(config.approval.never_approve, ["read_file"]);
     assert_eq!(config.security.allowed_hosts, ["github.com"]);
@@ -152,7 +152,7 @@ fn what_is_wrong_is_said_with_its_place() {
         ("llm: [\n", (1, 6), "expected names and values"),
     ];
     for (text, place, word) in table {
-        let error = Layer::parse("config.yaml", text).expect_err(text);
+        let error = ConfigLayer::parse("config.yaml", text).expect_err(text);
         assert_eq!(error.place.map(|place| place.0), Some(place.0), "{text}{error}");
         assert!(error.place.is_some_and(|(_, column)| column >= 1), "{error}");
         assert!(error.what.contains(word), "{text}{error}");
@@ -178,7 +178,7 @@ fn what_does_not_fit_together_is_said() {
         let error = merge(&[parse(text)]).expect_err(text);
         assert!(error.to_string().contains(word), "{error}");
     }
-    let error = Layer::parse("c", "mcp:\n  servers:\n    a: {url: 'http://h/', headers: {X-Api-Key: abc}}\n")
+    let error = ConfigLayer::parse("c", "mcp:\n  servers:\n    a: {url: 'http://h/', headers: {X-Api-Key: abc}}\n")
         .expect_err("a key");
     assert!(error.what.contains("X-Api-Key") && !error.what.contains("abc"), "{error}");
 }
@@ -206,9 +206,9 @@ fn hostile_files_are_bounded() {
     let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\n\
                 d: &d [*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e]\n";
     let deep = "[".repeat(100_000);
-    let long = "#".repeat(LONGEST + 1);
+    let long = "#".repeat(MAX_CONFIG_FILE_BYTES + 1);
     for text in [bomb, deep.as_str(), long.as_str(), "\u{0}", "%YAML 9.9\n---\n- \t"] {
-        assert!(Layer::parse("c", text).is_err());
+        assert!(ConfigLayer::parse("c", text).is_err());
     }
 }
 
@@ -245,10 +245,10 @@ proptest! {
         words in "[a-z:\\-\\[\\]{}&*!|>'\"%@,?# \n\t0-9.${}]{0,200}",
     ) {
         for text in [text, words] {
-            if let Err(error) = Layer::parse("c", &text) {
+            if let Err(error) = ConfigLayer::parse("c", &text) {
                 prop_assert!(!error.to_string().contains('\n'), "{error}");
             }
-            let _ = When::parse(&text);
+            let _ = RoutingCondition::parse(&text);
             let _ = is_local(&text);
         }
     }
@@ -262,7 +262,7 @@ proptest! {
     fn a_file_cut_anywhere_is_read_or_refused(at in 0..system::CONFIG.len(), with in any::<char>()) {
         let at = system::CONFIG.floor_char_boundary(at);
         let cut = &system::CONFIG[..at];
-        let _ = Layer::parse("c", cut).map(|layer| merge(&[layer]));
-        let _ = Layer::parse("c", &format!("{cut}{with}{}", &system::CONFIG[at..])).map(|layer| merge(&[layer]));
+        let _ = ConfigLayer::parse("c", cut).map(|layer| merge(&[layer]));
+        let _ = ConfigLayer::parse("c", &format!("{cut}{with}{}", &system::CONFIG[at..])).map(|layer| merge(&[layer]));
     }
 }

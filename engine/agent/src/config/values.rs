@@ -1,17 +1,17 @@
 //! Single values of the configuration, each checked where it stands, so that an error has its line and column.
 
-use crate::model::Wire;
-use crate::tool::Risk;
+use crate::model_call::WireProtocol;
+use crate::tool_spec::ToolRisk;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error};
 use std::collections::BTreeMap;
 
 /// How files are read: nothing is guessed. `yes` is no truth value and `5` is no name.
-pub(super) fn strict() -> serde_saphyr::Options {
+pub(super) fn strict_yaml_options() -> serde_saphyr::Options {
     serde_saphyr::options! { strict_booleans: true, no_schema: true, with_snippet: false }
 }
 
 /// What the parser says, on one line and without the place, which stands in front.
-pub(super) fn words(why: &serde_saphyr::Error) -> String {
+pub(super) fn error_text(why: &serde_saphyr::Error) -> String {
     let text = why.without_snippet().to_string();
     let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some(at) = text.rfind(" at line ") {
@@ -78,10 +78,10 @@ pub(super) fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Erro
 }
 
 /// The risk below which nothing asks; what leaves the sandbox always may ask.
-pub(super) fn level<'de, D: Deserializer<'de>>(from: D) -> Result<Risk, D::Error> {
-    match Risk::deserialize(from)? {
-        level @ (Risk::None | Risk::Low | Risk::Medium) => Ok(level),
-        Risk::High | Risk::Critical => Err(D::Error::custom("auto_approve_level takes none, low or medium")),
+pub(super) fn level<'de, D: Deserializer<'de>>(from: D) -> Result<ToolRisk, D::Error> {
+    match ToolRisk::deserialize(from)? {
+        level @ (ToolRisk::None | ToolRisk::Low | ToolRisk::Medium) => Ok(level),
+        ToolRisk::High | ToolRisk::Critical => Err(D::Error::custom("auto_approve_level takes none, low or medium")),
     }
 }
 
@@ -89,7 +89,7 @@ pub(super) fn level<'de, D: Deserializer<'de>>(from: D) -> Result<Risk, D::Error
 pub(super) fn key<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
     // What stands there may be a key: the sentence does not repeat it.
-    named(&text).map(|name| Some(name.to_owned())).ok_or_else(|| {
+    placeholder_name(&text).map(|name| Some(name.to_owned())).ok_or_else(|| {
         D::Error::custom(
             "a key does not belong in a file; write ${NAME} and keep the key in the environment variable NAME or by \
              `tracebook secrets set NAME`",
@@ -98,7 +98,7 @@ pub(super) fn key<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, 
 }
 
 /// The name in `${NAME}`.
-fn named(text: &str) -> Option<&str> {
+fn placeholder_name(text: &str) -> Option<&str> {
     let name = text.strip_prefix("${")?.strip_suffix('}')?;
     let fits = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') && !name.is_empty();
     (fits && name.len() <= 128).then_some(name)
@@ -156,12 +156,12 @@ pub fn is_local(address: &str) -> bool {
 }
 
 /// How a provider speaks that says nothing about it: as its name has it.
-pub(super) fn wire_of(name: &str) -> Wire {
+pub(super) fn default_wire_protocol(name: &str) -> WireProtocol {
     match name {
-        "ollama" => Wire::Ollama,
-        "anthropic" => Wire::Anthropic,
-        "google" | "gemini" => Wire::Google,
-        "openai" => Wire::Responses,
-        _ => Wire::OpenAi,
+        "ollama" => WireProtocol::Ollama,
+        "anthropic" => WireProtocol::Anthropic,
+        "google" | "gemini" => WireProtocol::Google,
+        "openai" => WireProtocol::Responses,
+        _ => WireProtocol::OpenAi,
     }
 }

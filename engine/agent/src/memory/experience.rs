@@ -1,25 +1,25 @@
 //! Experiences: what came of earlier work, each with its source, as entries of the note `memory_log.md`. What is
 //! written passes a gate: nothing without source, nothing twice, and what is contradicted is said to be so.
 
-use super::goal::Goal;
-use super::trace::iso;
+use super::goal::ParsedGoal;
+use super::trace::iso_timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use text::task::Day;
 
 /// The note of experiences in a folder of memory.
-pub const LOG: &str = "memory_log.md";
+pub const EXPERIENCE_LOG_FILE: &str = "memory_log.md";
 /// Two goals of which so much is the same are one.
-const ALIKE: f64 = 0.8;
+const SAME_GOAL_SIMILARITY: f64 = 0.8;
 /// Failures are forgotten after so many days: what failed then may work now.
-const FAILURES_LAST: i64 = 180;
+const FAILURE_RETENTION_DAYS: i64 = 180;
 /// An entry's texts have at most so many bytes.
-const TEXT: usize = 4_000;
+const MAX_EXPERIENCE_TEXT_BYTES: usize = 4_000;
 
 /// What came of something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum RunOutcome {
     /// It went well.
     #[default]
     Success,
@@ -29,31 +29,33 @@ pub enum Outcome {
     SuccessWithRecovery,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// The word that stands in files.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
-            Outcome::Success => "success",
-            Outcome::Failure => "failure",
-            Outcome::SuccessWithRecovery => "success_with_recovery",
+            RunOutcome::Success => "success",
+            RunOutcome::Failure => "failure",
+            RunOutcome::SuccessWithRecovery => "success_with_recovery",
         }
     }
 
     /// The outcome of this name.
-    pub fn named(word: &str) -> Option<Outcome> {
-        [Outcome::Success, Outcome::Failure, Outcome::SuccessWithRecovery].into_iter().find(|one| one.word() == word)
+    pub fn from_name(word: &str) -> Option<RunOutcome> {
+        [RunOutcome::Success, RunOutcome::Failure, RunOutcome::SuccessWithRecovery]
+            .into_iter()
+            .find(|one| one.as_str() == word)
     }
 
     /// Whether it went well in the end.
     pub fn is_good(self) -> bool {
-        self != Outcome::Failure
+        self != RunOutcome::Failure
     }
 }
 
 /// How long something is remembered, and what for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Tier {
+pub enum MemoryTier {
     /// What happened once.
     #[default]
     Episodic,
@@ -63,23 +65,23 @@ pub enum Tier {
     LongTerm,
 }
 
-impl Tier {
+impl MemoryTier {
     /// The tier of this name.
-    pub fn named(word: &str) -> Option<Tier> {
+    pub fn from_name(word: &str) -> Option<MemoryTier> {
         match word {
-            "episodic" => Some(Tier::Episodic),
-            "short_term" => Some(Tier::ShortTerm),
-            "long_term" => Some(Tier::LongTerm),
+            "episodic" => Some(MemoryTier::Episodic),
+            "short_term" => Some(MemoryTier::ShortTerm),
+            "long_term" => Some(MemoryTier::LongTerm),
             _ => None,
         }
     }
 
     /// The word that stands in files.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
-            Tier::Episodic => "episodic",
-            Tier::ShortTerm => "short_term",
-            Tier::LongTerm => "long_term",
+            MemoryTier::Episodic => "episodic",
+            MemoryTier::ShortTerm => "short_term",
+            MemoryTier::LongTerm => "long_term",
         }
     }
 }
@@ -99,7 +101,7 @@ pub struct Experience {
     /// What was wanted.
     pub primary_goal: String,
     /// What came of it.
-    pub final_outcome: Outcome,
+    pub final_outcome: RunOutcome,
     /// Agents and tools.
     pub components_used: Vec<String>,
     /// How many files it made.
@@ -113,7 +115,7 @@ pub struct Experience {
     /// When, `2026-11-22T10:30:00Z`.
     pub timestamp: String,
     /// For how long it is remembered.
-    pub tier: Tier,
+    pub tier: MemoryTier,
     /// Where it comes from: a run, a note, the user. An entry without is not kept.
     pub source: String,
     /// The step of the run in which it came out, as notes link to it: `run-3f2a90c1#5`.
@@ -137,7 +139,7 @@ pub struct Experience {
 
 /// An entry, and where it stands.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct ExperienceEntry {
     /// The path of its note.
     pub path: String,
     /// Where it begins there, in bytes.
@@ -150,7 +152,7 @@ pub struct Entry {
 
 /// What the gate says of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AdmissionDecision {
     /// It is new.
     Keep,
     /// It is the same as this one, which counts once more.
@@ -162,79 +164,82 @@ pub enum Verdict {
 }
 
 /// The words by which two goals are compared.
-fn words(text: &str) -> BTreeSet<String> {
-    let goal = Goal::read(text);
+fn goal_words(text: &str) -> BTreeSet<String> {
+    let goal = ParsedGoal::parse(text);
     let values = goal.values().map(|(_, text)| text.to_lowercase()).collect::<Vec<_>>();
     goal.words().map(str::to_owned).chain(values).collect()
 }
 
 /// How much of two goals is the same, 0 to 1.
-fn likeness(one: &BTreeSet<String>, other: &BTreeSet<String>) -> f64 {
+fn goal_similarity(one: &BTreeSet<String>, other: &BTreeSet<String>) -> f64 {
     let both = one.intersection(other).count() as f64;
     let all = one.union(other).count() as f64;
     if all == 0.0 { 0.0 } else { both / all }
 }
 
 /// Judges an entry before it is written.
-pub fn judge(new: &Experience, known: &[&Experience]) -> Verdict {
+pub fn decide_admission(new: &Experience, known: &[&Experience]) -> AdmissionDecision {
     if new.source.trim().is_empty() {
-        return Verdict::Refuse("it has no source".to_owned());
+        return AdmissionDecision::Refuse("it has no source".to_owned());
     }
-    let own = words(&new.primary_goal);
+    let own = goal_words(&new.primary_goal);
     let telling = own.iter().filter(|word| word.chars().filter(|c| c.is_alphanumeric()).count() > 1).count();
     // A user's own words count for themselves; of a run the goal must say something.
     let written = new.author == "user" && new.learnings_or_issues.split_whitespace().count() >= 3;
     if telling < 2 && !written {
-        return Verdict::Refuse("it says too little to be of use".to_owned());
+        return AdmissionDecision::Refuse("it says too little to be of use".to_owned());
     }
     let mut best: Option<(usize, f64)> = None;
     for (at, other) in known.iter().enumerate() {
         if other.project_name != new.project_name || !other.superseded_by.is_empty() {
             continue;
         }
-        let like = likeness(&own, &words(&other.primary_goal));
+        let like = goal_similarity(&own, &goal_words(&other.primary_goal));
         // What was learned tells two experiences of one goal apart only where somebody wrote it.
-        let lesson = likeness(&words(&other.learnings_or_issues), &words(&new.learnings_or_issues));
+        let lesson = goal_similarity(&goal_words(&other.learnings_or_issues), &goal_words(&new.learnings_or_issues));
         let by_hand = new.author == "user" || other.author == "user";
-        if like >= ALIKE && (!by_hand || lesson >= ALIKE) && best.is_none_or(|(_, known)| like > known) {
+        if like >= SAME_GOAL_SIMILARITY
+            && (!by_hand || lesson >= SAME_GOAL_SIMILARITY)
+            && best.is_none_or(|(_, known)| like > known)
+        {
             best = Some((at, like));
         }
     }
     match best {
-        None => Verdict::Keep,
+        None => AdmissionDecision::Keep,
         Some((at, _))
             if known.get(at).is_some_and(|other| other.final_outcome.is_good() == new.final_outcome.is_good()) =>
         {
-            Verdict::Merge(at)
+            AdmissionDecision::Merge(at)
         }
-        Some((at, _)) => Verdict::Supersede(at),
+        Some((at, _)) => AdmissionDecision::Supersede(at),
     }
 }
 
-fn cut(text: &str) -> String {
+fn truncate_text(text: &str) -> String {
     let text = text.trim();
-    text[..text.floor_char_boundary(TEXT)].to_owned()
+    text[..text.floor_char_boundary(MAX_EXPERIENCE_TEXT_BYTES)].to_owned()
 }
 
 impl Experience {
-    /// With its texts within bounds, and for failures a day on which they are forgotten. `now`: as of [`iso`].
-    pub fn bounded(mut self, now: i64) -> Experience {
-        self.primary_goal = cut(&self.primary_goal);
-        self.output_summary = cut(&self.output_summary);
-        self.learnings_or_issues = cut(&self.learnings_or_issues);
+    /// With its texts within bounds, and for failures a day on which they are forgotten. `now`: as of [`iso_timestamp`].
+    pub fn with_limits(mut self, now: i64) -> Experience {
+        self.primary_goal = truncate_text(&self.primary_goal);
+        self.output_summary = truncate_text(&self.output_summary);
+        self.learnings_or_issues = truncate_text(&self.learnings_or_issues);
         if self.timestamp.is_empty() {
-            self.timestamp = iso(now);
+            self.timestamp = iso_timestamp(now);
         }
-        if self.final_outcome == Outcome::Failure && self.expires.is_empty() {
-            let until = now.saturating_add(FAILURES_LAST * 86_400_000);
-            self.expires = iso(until).get(..10).unwrap_or_default().to_owned();
+        if self.final_outcome == RunOutcome::Failure && self.expires.is_empty() {
+            let until = now.saturating_add(FAILURE_RETENTION_DAYS * 86_400_000);
+            self.expires = iso_timestamp(until).get(..10).unwrap_or_default().to_owned();
         }
         self.count = self.count.max(1);
         self
     }
 
     /// This entry, seen once more.
-    pub fn merged(&self, new: &Experience) -> Experience {
+    pub fn merge_with(&self, new: &Experience) -> Experience {
         let mut one = self.clone();
         one.count = self.count.saturating_add(new.count.max(1));
         one.timestamp.clone_from(&new.timestamp);
@@ -253,18 +258,18 @@ impl Experience {
     }
 
     /// What it says, for a search: what was wanted, what came of it, what was learned.
-    pub fn words(&self) -> String {
+    pub fn search_text(&self) -> String {
         let parts = [&self.primary_goal, &self.output_summary, &self.learnings_or_issues];
         parts.into_iter().filter(|part| !part.is_empty()).map(String::as_str).collect::<Vec<_>>().join("\n")
     }
 
     /// Whether it counts on this day.
-    pub fn counts(&self, today: Day) -> bool {
+    pub fn is_current(&self, today: Day) -> bool {
         self.superseded_by.is_empty() && Day::parse(&self.expires).is_none_or(|expires| today < expires)
     }
 
     /// As an entry of the note.
-    pub fn written(&self) -> String {
+    pub fn to_markdown(&self) -> String {
         let title: String = self.primary_goal.lines().next().unwrap_or_default().chars().take(80).collect();
         let body = serde_saphyr::to_string(self).unwrap_or_default();
         let mut fence = "```".to_owned();
@@ -276,10 +281,11 @@ impl Experience {
 }
 
 /// The beginning of a note of experiences.
-pub const HEAD: &str = "# Memory log\n\nWhat came of earlier work. Each entry can be edited or deleted here.\n\n";
+pub const EXPERIENCE_LOG_HEADING: &str =
+    "# Memory log\n\nWhat came of earlier work. Each entry can be edited or deleted here.\n\n";
 
 /// The entries of a note, in their order. What cannot be read is told.
-pub fn entries(path: &str, text: &str, problems: &mut Vec<String>) -> Vec<Entry> {
+pub fn parse_entries(path: &str, text: &str, problems: &mut Vec<String>) -> Vec<ExperienceEntry> {
     let mut found = Vec::new();
     let mut at = 0;
     let mut heading = 0;
@@ -294,7 +300,7 @@ pub fn entries(path: &str, text: &str, problems: &mut Vec<String>) -> Vec<Entry>
             }
             Some((from, fence)) if bare == ticks && ticks.len() >= fence.len() => {
                 match text::yaml::typed::<Experience>(&text[*from..at]) {
-                    Ok(experience) if !experience.experience_id.is_empty() => found.push(Entry {
+                    Ok(experience) if !experience.experience_id.is_empty() => found.push(ExperienceEntry {
                         path: path.to_owned(),
                         at: heading,
                         text: text[heading..at + line.len()].to_owned(),
@@ -311,13 +317,13 @@ pub fn entries(path: &str, text: &str, problems: &mut Vec<String>) -> Vec<Entry>
         at += line.len();
     }
     if found.is_empty() && text.contains("experience_id:") {
-        found = theirs(path, text);
+        found = parse_reference_entries(path, text);
     }
     found
 }
 
 /// Entries in the form of the reference: a list between two lines `---`, each value an item of its own.
-fn theirs(path: &str, text: &str) -> Vec<Entry> {
+fn parse_reference_entries(path: &str, text: &str) -> Vec<ExperienceEntry> {
     let yaml = text.split("\n---").next().unwrap_or(text).trim_start_matches("---").trim_start();
     let Ok(items) = text::yaml::typed::<Vec<serde_json::Map<String, serde_json::Value>>>(yaml) else {
         return Vec::new();
@@ -331,14 +337,14 @@ fn theirs(path: &str, text: &str) -> Vec<Entry> {
     }
     let one = |map| {
         let experience: Experience = serde_json::from_value(serde_json::Value::Object(map)).ok()?;
-        Some(Entry { path: path.to_owned(), at: 0, text: String::new(), experience })
+        Some(ExperienceEntry { path: path.to_owned(), at: 0, text: String::new(), experience })
     };
     maps.into_iter().filter_map(one).collect()
 }
 
 /// What is to be done to a note of experiences.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum MemoryNoteEdit {
     /// The note is made with this text.
     Make(String),
     /// A piece of it becomes another.
@@ -350,29 +356,33 @@ pub enum Change {
     },
 }
 
-/// Brings an entry through the gate. `entries`: those of the note, `exists`: whether there is one.
+/// Brings an entry through the gate. `parse_entries`: those of the note, `exists`: whether there is one.
 ///
 /// # Errors
 /// Why it is not kept.
-pub fn admit(new: Experience, entries: &[Entry], exists: bool) -> Result<Vec<Change>, String> {
+pub fn admit_experience(
+    new: Experience,
+    entries: &[ExperienceEntry],
+    exists: bool,
+) -> Result<Vec<MemoryNoteEdit>, String> {
     let known: Vec<&Experience> = entries.iter().map(|entry| &entry.experience).collect();
     let replace = |at: usize, one: &Experience| {
         let entry = entries.get(at)?;
-        (!entry.text.is_empty()).then(|| Change::Replace { old: entry.text.clone(), new: one.written() })
+        (!entry.text.is_empty()).then(|| MemoryNoteEdit::Replace { old: entry.text.clone(), new: one.to_markdown() })
     };
-    let verdict = judge(&new, &known);
+    let verdict = decide_admission(&new, &known);
     let mut changes = Vec::new();
     match verdict {
-        Verdict::Refuse(why) => return Err(why),
-        Verdict::Merge(at) => {
-            let merged = known.get(at).map(|one| one.merged(&new));
+        AdmissionDecision::Refuse(why) => return Err(why),
+        AdmissionDecision::Merge(at) => {
+            let merged = known.get(at).map(|one| one.merge_with(&new));
             return Ok(merged.and_then(|one| replace(at, &one)).into_iter().collect());
         }
-        Verdict::Keep => {}
-        Verdict::Supersede(_) => {}
+        AdmissionDecision::Keep => {}
+        AdmissionDecision::Supersede(_) => {}
     }
     let last = entries.len().checked_sub(1);
-    let superseded = if let Verdict::Supersede(at) = verdict { Some(at) } else { None };
+    let superseded = if let AdmissionDecision::Supersede(at) = verdict { Some(at) } else { None };
     let changed = |at: usize| {
         let one = (*known.get(at)?).clone();
         Some(Experience { superseded_by: new.experience_id.clone(), ..one })
@@ -384,37 +394,37 @@ pub fn admit(new: Experience, entries: &[Entry], exists: bool) -> Result<Vec<Cha
     let behind = last.and_then(|last| {
         let entry = entries.get(last).filter(|entry| !entry.text.is_empty())?;
         let before = match superseded {
-            Some(at) if at == last => changed(at)?.written(),
+            Some(at) if at == last => changed(at)?.to_markdown(),
             _ => entry.text.clone(),
         };
-        Some(Change::Replace { old: entry.text.clone(), new: format!("{before}\n{}", new.written()) })
+        Some(MemoryNoteEdit::Replace { old: entry.text.clone(), new: format!("{before}\n{}", new.to_markdown()) })
     });
     match behind {
         Some(change) => changes.push(change),
-        None if !exists => changes.push(Change::Make(format!("{HEAD}{}", new.written()))),
-        None => changes.push(Change::Replace { old: String::new(), new: format!("\n{}", new.written()) }),
+        None if !exists => changes.push(MemoryNoteEdit::Make(format!("{EXPERIENCE_LOG_HEADING}{}", new.to_markdown()))),
+        None => changes.push(MemoryNoteEdit::Replace { old: String::new(), new: format!("\n{}", new.to_markdown()) }),
     }
     Ok(changes)
 }
 
 /// The text of a note of experiences with one more, if it is admitted.
-pub fn admitted(text: &str, new: Experience) -> Option<String> {
-    let known = entries("", text, &mut Vec::new());
+pub fn with_experience(text: &str, new: Experience) -> Option<String> {
+    let known = parse_entries("", text, &mut Vec::new());
     let mut whole = text.to_owned();
-    for change in admit(new, &known, !text.trim().is_empty()).ok()? {
+    for change in admit_experience(new, &known, !text.trim().is_empty()).ok()? {
         match change {
-            Change::Make(made) => whole = made,
-            Change::Replace { old, new } if old.is_empty() => whole.push_str(&new),
-            Change::Replace { old, new } => whole = whole.replacen(&old, &new, 1),
+            MemoryNoteEdit::Make(made) => whole = made,
+            MemoryNoteEdit::Replace { old, new } if old.is_empty() => whole.push_str(&new),
+            MemoryNoteEdit::Replace { old, new } => whole = whole.replacen(&old, &new, 1),
         }
     }
     Some(whole)
 }
 
 /// The text of a note of experiences without those of these names.
-pub fn without(text: &str, names: &[String]) -> String {
+pub fn without_entries(text: &str, names: &[String]) -> String {
     let mut whole = text.to_owned();
-    for entry in entries("", text, &mut Vec::new()) {
+    for entry in parse_entries("", text, &mut Vec::new()) {
         if names.contains(&entry.experience.experience_id) && !entry.text.is_empty() {
             whole = whole.replacen(&entry.text, "", 1);
         }
@@ -427,7 +437,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn experience(id: &str, goal: &str, outcome: Outcome) -> Experience {
+    fn experience(id: &str, goal: &str, outcome: RunOutcome) -> Experience {
         let one = Experience {
             experience_id: id.to_owned(),
             project_name: "p".to_owned(),
@@ -437,54 +447,56 @@ mod tests {
             source: "run 1".to_owned(),
             ..Experience::default()
         };
-        one.bounded(1_795_000_000_000)
+        one.with_limits(1_795_000_000_000)
     }
 
     /// The note with these changes made.
-    fn applied(text: &str, changes: &[Change]) -> String {
+    fn applied(text: &str, changes: &[MemoryNoteEdit]) -> String {
         let mut text = text.to_owned();
         for change in changes {
             match change {
-                Change::Make(new) => text.clone_from(new),
-                Change::Replace { old, new } if old.is_empty() => text.push_str(new),
-                Change::Replace { old, new } => text = text.replacen(old, new, 1),
+                MemoryNoteEdit::Make(new) => text.clone_from(new),
+                MemoryNoteEdit::Replace { old, new } if old.is_empty() => text.push_str(new),
+                MemoryNoteEdit::Replace { old, new } => text = text.replacen(old, new, 1),
             }
         }
         text
     }
 
-    fn read(text: &str) -> Vec<Entry> {
+    fn read(text: &str) -> Vec<ExperienceEntry> {
         let mut problems = Vec::new();
-        let found = entries("memory/memory_log.md", text, &mut problems);
+        let found = parse_entries("memory/memory_log.md", text, &mut problems);
         assert_eq!(problems, [] as [String; 0], "{text}");
         found
     }
 
     #[test]
     fn what_is_admitted_is_new_has_a_source_and_is_read_again() {
-        let one = experience("exp_1", "Create a sine wave and apply an FFT", Outcome::Failure);
-        let text = applied("", &admit(one.clone(), &[], false).expect("kept"));
+        let one = experience("exp_1", "Create a sine wave and apply an FFT", RunOutcome::Failure);
+        let text = applied("", &admit_experience(one.clone(), &[], false).expect("kept"));
         assert_eq!(read(&text)[0].experience, one);
         assert_eq!(one.expires, "2027-05-17");
         // The same once more is counted, not repeated.
-        let again = experience("exp_2", "please create a sine wave, and apply the FFT", Outcome::Failure);
-        let text = applied(&text, &admit(again, &read(&text), true).expect("merged"));
+        let again = experience("exp_2", "please create a sine wave, and apply the FFT", RunOutcome::Failure);
+        let text = applied(&text, &admit_experience(again, &read(&text), true).expect("merged"));
         assert_eq!((read(&text).len(), read(&text)[0].experience.count), (1, 2));
         // What went well later takes the place of what failed, which names it.
-        let good = experience("exp_3", "Create a sine wave and apply an FFT", Outcome::SuccessWithRecovery);
-        let text = applied(&text, &admit(good, &read(&text), true).expect("kept"));
+        let good = experience("exp_3", "Create a sine wave and apply an FFT", RunOutcome::SuccessWithRecovery);
+        let text = applied(&text, &admit_experience(good, &read(&text), true).expect("kept"));
         let found = read(&text);
         assert_eq!((found.len(), found[0].experience.superseded_by.as_str()), (2, "exp_3"));
         let today = Day::parse("2026-11-22").expect("a day");
-        assert!(!found[0].experience.counts(today) && found[1].experience.counts(today));
+        assert!(!found[0].experience.is_current(today) && found[1].experience.is_current(today));
         // Another thing stands behind.
-        let other = experience("exp_4", "Translate the letter into French", Outcome::Success);
-        let text = applied(&text, &admit(other, &read(&text), true).expect("kept"));
+        let other = experience("exp_4", "Translate the letter into French", RunOutcome::Success);
+        let text = applied(&text, &admit_experience(other, &read(&text), true).expect("kept"));
         assert_eq!(read(&text).len(), 3);
-        let none = Experience { source: String::new(), ..experience("exp_5", "Count all the birds", Outcome::Success) };
-        assert!(admit(none, &read(&text), true).is_err_and(|why| why.contains("no source")));
-        let noise = Experience { learnings_or_issues: String::new(), ..experience("exp_6", "ok!", Outcome::Success) };
-        assert!(admit(noise, &read(&text), true).is_err_and(|why| why.contains("too little")));
+        let none =
+            Experience { source: String::new(), ..experience("exp_5", "Count all the birds", RunOutcome::Success) };
+        assert!(admit_experience(none, &read(&text), true).is_err_and(|why| why.contains("no source")));
+        let noise =
+            Experience { learnings_or_issues: String::new(), ..experience("exp_6", "ok!", RunOutcome::Success) };
+        assert!(admit_experience(noise, &read(&text), true).is_err_and(|why| why.contains("too little")));
     }
 
     #[test]
@@ -499,7 +511,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_note_is_read(text in "(## x\n|```yaml\n|```\n|experience_id: a\n|---\n|- \\PC|\\PC|\n){0,40}") {
-            entries("memory/memory_log.md", &text, &mut Vec::new());
+            parse_entries("memory/memory_log.md", &text, &mut Vec::new());
         }
     }
 }

@@ -25,7 +25,7 @@ pub enum SlotKind {
 
 impl SlotKind {
     /// The word that stands in files.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             SlotKind::Date => "date",
             SlotKind::Month => "month",
@@ -38,7 +38,7 @@ impl SlotKind {
     }
 
     /// Whether a value of this kind may stand where one of the other stood.
-    pub fn fits(self, other: SlotKind) -> bool {
+    pub fn accepts(self, other: SlotKind) -> bool {
         let loose = |kind| matches!(kind, SlotKind::Name | SlotKind::Text);
         self == other || (loose(self) && loose(other))
     }
@@ -46,7 +46,7 @@ impl SlotKind {
 
 /// A part of a goal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Token {
+pub enum GoalToken {
     /// A word, in the form in which words are compared.
     Word(String),
     /// A value. Days as `2026-11-22`, months as `2026-11`, numbers without separators.
@@ -55,26 +55,26 @@ pub enum Token {
 
 /// A goal as it was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Goal {
+pub struct ParsedGoal {
     /// Its parts, in order, without words that only ask politely.
-    pub tokens: Vec<Token>,
+    pub tokens: Vec<GoalToken>,
     /// Whether what is to be done depends on what is found: then the same steps need the same findings.
     pub depends: bool,
 }
 
 /// A goal is read up to so many bytes; one that is longer is never replayed.
-pub const LONGEST: usize = 4_000;
+pub const MAX_GOAL_BYTES: usize = 4_000;
 /// Words between quotation marks have at most so many bytes.
-const QUOTED: usize = 400;
+const MAX_QUOTED_VALUE_BYTES: usize = 400;
 
 /// Words without which a goal says the same.
-const POLITE: [&str; 29] = [
+const POLITENESS_WORDS: [&str; 29] = [
     "a", "an", "the", "please", "kindly", "could", "can", "would", "will", "you", "i", "me", "want", "need", "like",
     "to", "us", "hey", "hi", "hello", "just", "thanks", "thank", "my", "our", "so", "that", "would", "now",
 ];
 
 /// Words for the same: each becomes the first of its row.
-const SAME: [&[&str]; 14] = [
+const GOAL_SYNONYMS: [&[&str]; 14] = [
     &["create", "make", "generate", "produce"],
     &["delete", "remove", "erase"],
     &["show", "display"],
@@ -92,7 +92,7 @@ const SAME: [&[&str]; 14] = [
 ];
 
 /// Words by which what is done depends on what is found, or on when it is asked.
-const DEPENDS: [&str; 55] = [
+const CONDITIONAL_WORDS: [&str; 55] = [
     "if",
     "unless",
     "whether",
@@ -151,7 +151,7 @@ const DEPENDS: [&str; 55] = [
 ];
 
 /// The months, as they are written in full.
-pub(super) const MONTHS: [&str; 12] = [
+pub(super) const MONTH_NAMES: [&str; 12] = [
     "January",
     "February",
     "March",
@@ -166,41 +166,43 @@ pub(super) const MONTHS: [&str; 12] = [
     "December",
 ];
 
-const NUMBERS: [&str; 13] =
+const NUMBER_WORDS: [&str; 13] =
     ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
 
 /// A piece of a goal between spaces or quotation marks.
-struct Piece<'a> {
+struct GoalPiece<'a> {
     text: &'a str,
     quoted: bool,
     /// Whether it begins a sentence: then a capital says nothing.
     first: bool,
 }
 
-impl Goal {
+impl ParsedGoal {
     /// Reads a goal.
-    pub fn read(text: &str) -> Goal {
-        let text = &text[..text.floor_char_boundary(LONGEST)];
-        let mut raw: Vec<(Token, bool)> = Vec::new();
+    pub fn parse(text: &str) -> ParsedGoal {
+        let text = &text[..text.floor_char_boundary(MAX_GOAL_BYTES)];
+        let mut raw: Vec<(GoalToken, bool)> = Vec::new();
         let mut depends = false;
-        for piece in pieces(text) {
-            classify(&piece, &mut raw);
+        for piece in split_pieces(text) {
+            classify_piece(&piece, &mut raw);
         }
-        dated(&mut raw);
-        let mut tokens: Vec<Token> = Vec::new();
+        merge_written_dates(&mut raw);
+        let mut tokens: Vec<GoalToken> = Vec::new();
         let mut joins = false;
         for (token, capital) in raw {
             match (token, tokens.last_mut()) {
                 // Two capitals in a row are one name.
-                (Token::Value(SlotKind::Name, next), Some(Token::Value(SlotKind::Name, name))) if joins && capital => {
+                (GoalToken::Value(SlotKind::Name, next), Some(GoalToken::Value(SlotKind::Name, name)))
+                    if joins && capital =>
+                {
                     name.push(' ');
                     name.push_str(&next);
                 }
-                (Token::Word(word), _) => {
-                    depends |= DEPENDS.contains(&word.as_str());
+                (GoalToken::Word(word), _) => {
+                    depends |= CONDITIONAL_WORDS.contains(&word.as_str());
                     joins = false;
-                    if !POLITE.contains(&word.as_str()) || word == "to" {
-                        tokens.push(Token::Word(word));
+                    if !POLITENESS_WORDS.contains(&word.as_str()) || word == "to" {
+                        tokens.push(GoalToken::Word(word));
                     }
                 }
                 (value, _) => {
@@ -210,39 +212,39 @@ impl Goal {
             }
         }
         // "I want to write" and "write" say the same; "move a to b" needs its "to".
-        while tokens.first() == Some(&Token::Word("to".to_owned())) {
+        while tokens.first() == Some(&GoalToken::Word("to".to_owned())) {
             tokens.remove(0);
         }
-        Goal { tokens, depends }
+        ParsedGoal { tokens, depends }
     }
 
     /// Its words that are no values.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         self.tokens.iter().filter_map(|token| match token {
-            Token::Word(word) => Some(word.as_str()),
-            Token::Value(..) => None,
+            GoalToken::Word(word) => Some(word.as_str()),
+            GoalToken::Value(..) => None,
         })
     }
 
     /// Its values.
     pub fn values(&self) -> impl Iterator<Item = (SlotKind, &str)> {
         self.tokens.iter().filter_map(|token| match token {
-            Token::Word(_) => None,
-            Token::Value(kind, text) => Some((*kind, text.as_str())),
+            GoalToken::Word(_) => None,
+            GoalToken::Value(kind, text) => Some((*kind, text.as_str())),
         })
     }
 
     /// What the goal says with its values left out: goals of one form differ in values only.
-    pub fn form(&self) -> String {
-        let word = |token: &Token| match token {
-            Token::Word(word) => word.clone(),
-            Token::Value(kind, _) => format!("{{{}}}", kind.word()),
+    pub fn template_text(&self) -> String {
+        let word = |token: &GoalToken| match token {
+            GoalToken::Word(word) => word.clone(),
+            GoalToken::Value(kind, _) => format!("{{{}}}", kind.as_str()),
         };
         self.tokens.iter().map(word).collect::<Vec<_>>().join(" ")
     }
 }
 
-fn pieces(text: &str) -> Vec<Piece<'_>> {
+fn split_pieces(text: &str) -> Vec<GoalPiece<'_>> {
     let mut found = Vec::new();
     let mut rest = text;
     let mut first = true;
@@ -256,8 +258,8 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
                 continue;
             }
         }
-        if let Some((inside, behind)) = quoted(rest, letter) {
-            found.push(Piece { text: inside, quoted: true, first: false });
+        if let Some((inside, behind)) = parse_quoted(rest, letter) {
+            found.push(GoalPiece { text: inside, quoted: true, first: false });
             (rest, first) = (behind, false);
             continue;
         }
@@ -268,7 +270,7 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
         let bare = chunk.trim_end_matches(closing).trim_end_matches([',', ';', ':', '.', '!', '?', '…']);
         let bare = bare.trim_end_matches(closing).trim_start_matches(['"', '\'', '`', '“', '‘']);
         if !bare.is_empty() {
-            found.push(Piece { text: bare, quoted: false, first });
+            found.push(GoalPiece { text: bare, quoted: false, first });
         }
         first = chunk.trim_end_matches(closing).ends_with(['.', '!', '?', ':']);
     }
@@ -276,7 +278,7 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
 }
 
 /// What stands between quotation marks at the beginning of `text`, and what comes behind.
-fn quoted(text: &str, open: char) -> Option<(&str, &str)> {
+fn parse_quoted(text: &str, open: char) -> Option<(&str, &str)> {
     let close = match open {
         '"' | '\'' | '`' => open,
         '“' => '”',
@@ -284,7 +286,8 @@ fn quoted(text: &str, open: char) -> Option<(&str, &str)> {
         _ => return None,
     };
     let inner = &text[open.len_utf8()..];
-    for (at, letter) in inner.char_indices().take_while(|(at, letter)| *at <= QUOTED && *letter != '\n') {
+    for (at, letter) in inner.char_indices().take_while(|(at, letter)| *at <= MAX_QUOTED_VALUE_BYTES && *letter != '\n')
+    {
         let behind = &inner[at + letter.len_utf8()..];
         // An apostrophe inside a word closes nothing.
         if letter == close && !behind.starts_with(char::is_alphanumeric) && at > 0 {
@@ -294,13 +297,13 @@ fn quoted(text: &str, open: char) -> Option<(&str, &str)> {
     None
 }
 
-fn classify(piece: &Piece<'_>, into: &mut Vec<(Token, bool)>) {
+fn classify_piece(piece: &GoalPiece<'_>, into: &mut Vec<(GoalToken, bool)>) {
     let text = piece.text;
-    let mut value = |kind, text: &str| into.push((Token::Value(kind, text.to_owned()), false));
+    let mut value = |kind, text: &str| into.push((GoalToken::Value(kind, text.to_owned()), false));
     if text.starts_with("http://") || text.starts_with("https://") || (text.contains('@') && !text.starts_with('@')) {
         return value(SlotKind::Url, text);
     }
-    if let Some((kind, text)) = day(text) {
+    if let Some((kind, text)) = parse_date(text) {
         return value(kind, &text);
     }
     let plain = text.strip_prefix('@').unwrap_or(text);
@@ -315,14 +318,14 @@ fn classify(piece: &Piece<'_>, into: &mut Vec<(Token, bool)>) {
         None => (None, text),
     };
     let (amount, percent) = amount.strip_suffix('%').map_or((amount, false), |amount| (amount, true));
-    if let Some(number) = number(amount) {
-        into.extend(sign.map(|sign| (Token::Word(sign.to_string()), false)));
-        into.push((Token::Value(SlotKind::Number, number), false));
-        into.extend(percent.then(|| (Token::Word("%".to_owned()), false)));
+    if let Some(number) = parse_number(amount) {
+        into.extend(sign.map(|sign| (GoalToken::Word(sign.to_string()), false)));
+        into.push((GoalToken::Value(SlotKind::Number, number), false));
+        into.extend(percent.then(|| (GoalToken::Word("%".to_owned()), false)));
         return;
     }
     let lower = text.to_lowercase();
-    if let Some(at) = NUMBERS.iter().position(|word| *word == lower) {
+    if let Some(at) = NUMBER_WORDS.iter().position(|word| *word == lower) {
         return value(SlotKind::Number, &at.to_string());
     }
     let capitals = text.chars().filter(|c| c.is_uppercase()).count();
@@ -333,17 +336,17 @@ fn classify(piece: &Piece<'_>, into: &mut Vec<(Token, bool)>) {
     }
     let bare = lower.strip_suffix("'s").or_else(|| lower.strip_suffix("’s")).unwrap_or(&lower);
     if capitals > 0 && !piece.first && bare != "i" && !bare.starts_with("i'") {
-        return into.push((Token::Value(SlotKind::Name, text.to_owned()), true));
+        return into.push((GoalToken::Value(SlotKind::Name, text.to_owned()), true));
     }
     // "archive/old" is a path; "and/or" are words.
     for part in bare.split(['/', '\u{2014}']).filter(|part| !part.is_empty()) {
-        let same = SAME.iter().find(|row| row.contains(&part)).map_or(part, |row| row[0]);
-        into.push((Token::Word(same.to_owned()), false));
+        let same = GOAL_SYNONYMS.iter().find(|row| row.contains(&part)).map_or(part, |row| row[0]);
+        into.push((GoalToken::Word(same.to_owned()), false));
     }
 }
 
 /// A number as it is written, without separators between thousands.
-fn number(text: &str) -> Option<String> {
+fn parse_number(text: &str) -> Option<String> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let fits = digits.starts_with(|c: char| c.is_ascii_digit())
         && digits.chars().all(|c| c.is_ascii_digit() || c == ',' || c == '.')
@@ -373,7 +376,7 @@ fn is_path(text: &str) -> bool {
 }
 
 /// A day or a month as numbers.
-fn day(text: &str) -> Option<(SlotKind, String)> {
+fn parse_date(text: &str) -> Option<(SlotKind, String)> {
     let parts: Vec<&str> = text.split(['-', '.', '/']).collect();
     let number = |at: usize| parts.get(at).filter(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
     let sized = |at: usize, len: usize| number(at).filter(|part| part.len() == len)?.parse::<u32>().ok();
@@ -398,16 +401,18 @@ fn day(text: &str) -> Option<(SlotKind, String)> {
 }
 
 /// Months and days that are written in words become values.
-fn dated(tokens: &mut Vec<(Token, bool)>) {
-    let month = |token: &Token| {
-        let (Token::Word(word) | Token::Value(SlotKind::Name, word)) = token else { return None };
+fn merge_written_dates(tokens: &mut Vec<(GoalToken, bool)>) {
+    let month = |token: &GoalToken| {
+        let (GoalToken::Word(word) | GoalToken::Value(SlotKind::Name, word)) = token else { return None };
         let fits =
             |name: &str| name.eq_ignore_ascii_case(word) || (word.len() == 3 && name[..3].eq_ignore_ascii_case(word));
-        MONTHS.iter().position(|name| fits(name)).map(|at| at + 1)
+        MONTH_NAMES.iter().position(|name| fits(name)).map(|at| at + 1)
     };
-    let number = |token: Option<&(Token, bool)>, from: u32, to: u32| match token {
-        Some((Token::Value(SlotKind::Number, text), _)) => text.parse::<u32>().ok().filter(|n| (from..=to).contains(n)),
-        Some((Token::Value(SlotKind::Name, text), _)) => {
+    let number = |token: Option<&(GoalToken, bool)>, from: u32, to: u32| match token {
+        Some((GoalToken::Value(SlotKind::Number, text), _)) => {
+            text.parse::<u32>().ok().filter(|n| (from..=to).contains(n))
+        }
+        Some((GoalToken::Value(SlotKind::Name, text), _)) => {
             // The 3rd, the 22nd.
             let digits = text.trim_end_matches(|c: char| c.is_ascii_lowercase());
             digits.parse::<u32>().ok().filter(|n| (from..=to).contains(n))
@@ -419,14 +424,14 @@ fn dated(tokens: &mut Vec<(Token, bool)>) {
         if let Some(month) = month(&tokens[at].0) {
             let year = |at: usize| number(tokens.get(at), 1000, 9999);
             let (from, to, made) = if let (Some(day), Some(year)) = (number(tokens.get(at + 1), 1, 31), year(at + 2)) {
-                (at, at + 3, Token::Value(SlotKind::Date, format!("{year:04}-{month:02}-{day:02}")))
+                (at, at + 3, GoalToken::Value(SlotKind::Date, format!("{year:04}-{month:02}-{day:02}")))
             } else if let Some(year) = year(at + 1) {
                 let before = at.checked_sub(1).and_then(|before| number(tokens.get(before), 1, 31));
                 match before {
                     Some(day) => {
-                        (at - 1, at + 2, Token::Value(SlotKind::Date, format!("{year:04}-{month:02}-{day:02}")))
+                        (at - 1, at + 2, GoalToken::Value(SlotKind::Date, format!("{year:04}-{month:02}-{day:02}")))
                     }
-                    None => (at, at + 2, Token::Value(SlotKind::Month, format!("{year:04}-{month:02}"))),
+                    None => (at, at + 2, GoalToken::Value(SlotKind::Month, format!("{year:04}-{month:02}"))),
                 }
             } else {
                 at += 1;
@@ -446,9 +451,9 @@ mod tests {
 
     #[test]
     fn goals_are_read() {
-        let form = |text: &str| Goal::read(text).form();
+        let form = |text: &str| ParsedGoal::parse(text).template_text();
         let values = |text: &str| {
-            let goal = Goal::read(text);
+            let goal = ParsedGoal::parse(text);
             goal.values().map(|(_, text)| text.to_owned()).collect::<Vec<_>>().join("|")
         };
         let said = "Please write the report for October 2026 into reports/october.md.";
@@ -464,13 +469,13 @@ mod tests {
         );
         assert_eq!(values("on the 3rd of five"), "3rd|5");
         assert_eq!(form("don't delete it"), "don't delete it");
-        assert!(Goal::read("Delete all of them").depends && !Goal::read("Delete a.md").depends);
+        assert!(ParsedGoal::parse("Delete all of them").depends && !ParsedGoal::parse("Delete a.md").depends);
     }
 
     proptest! {
         #[test]
         fn anything_can_be_read(text in "(\\PC|['\"`“ .-]|2026-10|May ){0,60}") {
-            Goal::read(&text).form();
+            ParsedGoal::parse(&text).template_text();
         }
     }
 }

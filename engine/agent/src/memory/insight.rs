@@ -1,27 +1,27 @@
 //! What memory says of a goal: experiences that bear on it, with the reason for each; what they have in common, by
 //! counting. No model is needed for any of it.
 
-use super::experience::{Experience, Outcome};
-use super::goal::Goal;
-use super::trace::wilson;
-use super::{Memory, Near};
-use crate::quote;
+use super::experience::{Experience, RunOutcome};
+use super::goal::ParsedGoal;
+use super::trace::wilson_lower_bound;
+use super::{ExperienceMatch, ProjectMemory};
+use crate::prompt_quote;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use text::task::Day;
 
 /// At most so many experiences bear on a goal.
-const BEARING: usize = 5;
+const MAX_RECALLED_EXPERIENCES: usize = 5;
 /// An experience bears on a goal from this likeness on, 0 to 1.
-const ENOUGH: f64 = 0.2;
+const MIN_RECALL_SIMILARITY: f64 = 0.2;
 /// An experience that shares too few words bears on a goal from this nearness in meaning on, a cosine.
-const MEANT: f64 = 0.4;
+const MIN_RECALL_COSINE: f64 = 0.4;
 /// So many insights and recommendations are given.
-const INSIGHTS: usize = 6;
+const MAX_KEY_INSIGHTS: usize = 6;
 
 /// Something that bears on a goal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Bearing {
+pub struct RecalledItem {
     /// By what it is dropped: the id of an experience, the path of a trace.
     pub name: String,
     /// `experience` or `trace`.
@@ -34,47 +34,47 @@ pub struct Bearing {
     pub score: f64,
 }
 
-/// The kind of a [`Bearing`] that is an experience.
-pub const EXPERIENCE: &str = "experience";
+/// The kind of a [`RecalledItem`] that is an experience.
+pub const EXPERIENCE_KIND: &str = "experience";
 /// The kind of one that is a trace.
-pub const TRACE: &str = "trace";
+pub const TRACE_KIND: &str = "trace";
 
 /// What a run was given of memory, and what the user left out, as the words of its step. `None`: neither.
-pub fn told_of(bearing: &[Bearing], without: &[String]) -> Option<String> {
+pub fn recall_step_text(bearing: &[RecalledItem], without: &[String]) -> Option<String> {
     if bearing.is_empty() && without.is_empty() {
         return None;
     }
-    let mut words = String::from(if bearing.is_empty() { NOTHING } else { REMEMBERED });
+    let mut words = String::from(if bearing.is_empty() { NO_RECALL_HEADING } else { RECALL_HEADING });
     for one in bearing {
         words.push_str(&format!("\n- {} {}: {}\n  {}", one.kind, one.name, one.what, one.why));
     }
     if !without.is_empty() {
-        words.push_str(&format!("\n{LEFT_OUT}{}", without.join(", ")));
+        words.push_str(&format!("\n{EXCLUDED_PREFIX}{}", without.join(", ")));
     }
     Some(words)
 }
 
-const REMEMBERED: &str = "What is remembered of this:";
-const NOTHING: &str = "Nothing else is remembered of this.";
-const LEFT_OUT: &str = "Left out by you: ";
+const RECALL_HEADING: &str = "What is remembered of this:";
+const NO_RECALL_HEADING: &str = "Nothing else is remembered of this.";
+const EXCLUDED_PREFIX: &str = "Left out by you: ";
 
 /// What stands in the words of such a step: what was given, and what was left out. `None`: it is another step.
-pub fn given(words: &str) -> Option<(Vec<Bearing>, Vec<String>)> {
+pub fn parse_recall_step(words: &str) -> Option<(Vec<RecalledItem>, Vec<String>)> {
     let mut lines = words.lines().peekable();
-    lines.next().filter(|first| *first == REMEMBERED || *first == NOTHING)?;
+    lines.next().filter(|first| *first == RECALL_HEADING || *first == NO_RECALL_HEADING)?;
     let (mut all, mut without) = (Vec::new(), Vec::new());
     while let Some(line) = lines.next() {
-        if let Some(names) = line.strip_prefix(LEFT_OUT) {
+        if let Some(names) = line.strip_prefix(EXCLUDED_PREFIX) {
             without.extend(names.split(", ").map(str::to_owned));
             continue;
         }
-        let found = [EXPERIENCE, TRACE].into_iter().find_map(|kind| {
+        let found = [EXPERIENCE_KIND, TRACE_KIND].into_iter().find_map(|kind| {
             let (name, what) = line.strip_prefix("- ")?.strip_prefix(kind)?.strip_prefix(' ')?.split_once(": ")?;
             Some((kind, name.to_owned(), what.to_owned()))
         });
         let Some((kind, name, what)) = found else { continue };
         let why = lines.next_if(|next| next.starts_with("  ")).unwrap_or_default().trim().to_owned();
-        all.push(Bearing { name, kind, what, why, score: 0.0 });
+        all.push(RecalledItem { name, kind, what, why, score: 0.0 });
     }
     Some((all, without))
 }
@@ -82,11 +82,11 @@ pub fn given(words: &str) -> Option<(Vec<Bearing>, Vec<String>)> {
 /// A question to memory, in the JSON of `llmos-lite.md`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Query {
+pub struct MemoryQuery {
     /// What is asked.
     pub query: String,
     /// Among what is looked.
-    pub filters: Filters,
+    pub filters: MemoryFilters,
     /// What for.
     pub context: String,
 }
@@ -94,7 +94,7 @@ pub struct Query {
 /// Among what is looked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Filters {
+pub struct MemoryFilters {
     /// Words that the project or the goal has.
     pub project_type: String,
     /// The outcome.
@@ -104,7 +104,7 @@ pub struct Filters {
 /// What memory says, in the JSON of `llmos-lite.md`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Analysis {
+pub struct MemoryAnalysis {
     /// In a sentence or two.
     pub analysis_summary: String,
     /// The ids of the experiences.
@@ -118,28 +118,28 @@ pub struct Analysis {
 }
 
 /// Words of a text in the form in which they are compared: beginnings of words, so that "signals" finds "signal".
-fn words(text: &str) -> BTreeSet<String> {
-    let goal = Goal::read(text);
+fn word_stems(text: &str) -> BTreeSet<String> {
+    let goal = ParsedGoal::parse(text);
     let values: Vec<String> = goal.values().map(|(_, text)| text.to_lowercase()).collect();
     let all = goal.words().map(str::to_owned).chain(values);
     let parts = all.flat_map(|word| word.split(|c: char| !c.is_alphanumeric()).map(str::to_owned).collect::<Vec<_>>());
-    let telling = parts.filter(|word| word.chars().count() > 2 && !COMMON.contains(&word.as_str()));
+    let telling = parts.filter(|word| word.chars().count() > 2 && !RECALL_STOP_WORDS.contains(&word.as_str()));
     telling.map(|word| word.chars().take(6).collect()).collect()
 }
 
 /// Words that say nothing of what a text is about.
-const COMMON: [&str; 24] = [
+const RECALL_STOP_WORDS: [&str; 24] = [
     "and", "for", "with", "from", "into", "this", "was", "were", "are", "all", "what", "which", "how", "use", "used",
     "new", "not", "but", "has", "have", "when", "where", "that", "then",
 ];
 
 /// How near experiences are to a question: shared words, the rare ones more.
-fn near<'a>(query: &str, all: &[&'a Experience]) -> Vec<(f64, Vec<String>, &'a Experience)> {
-    let wanted = words(query);
+fn rank_by_similarity<'a>(query: &str, all: &[&'a Experience]) -> Vec<(f64, Vec<String>, &'a Experience)> {
+    let wanted = word_stems(query);
     let texts: Vec<BTreeSet<String>> = all
         .iter()
         .map(|one| {
-            words(&format!("{} {} {}", one.primary_goal, one.learnings_or_issues, one.components_used.join(" ")))
+            word_stems(&format!("{} {} {}", one.primary_goal, one.learnings_or_issues, one.components_used.join(" ")))
         })
         .collect();
     let count = texts.len().max(1) as f64;
@@ -152,7 +152,7 @@ fn near<'a>(query: &str, all: &[&'a Experience]) -> Vec<(f64, Vec<String>, &'a E
     for (one, text) in all.iter().zip(&texts) {
         let shared: Vec<String> = wanted.intersection(text).cloned().collect();
         let score: f64 = shared.iter().map(weight).sum::<f64>() / whole.max(f64::MIN_POSITIVE);
-        if score >= ENOUGH && (shared.len() > 1 || wanted.len() == 1) {
+        if score >= MIN_RECALL_SIMILARITY && (shared.len() > 1 || wanted.len() == 1) {
             found.push((score.min(1.0), shared, *one));
         }
     }
@@ -160,23 +160,24 @@ fn near<'a>(query: &str, all: &[&'a Experience]) -> Vec<(f64, Vec<String>, &'a E
     found
 }
 
-impl Memory {
+impl ProjectMemory {
     /// The experiences that count on this day.
-    fn counting(&self, today: Day) -> Vec<&Experience> {
-        self.entries.iter().map(|entry| &entry.experience).filter(|one| one.counts(today)).collect()
+    fn current_experiences(&self, today: Day) -> Vec<&Experience> {
+        self.entries.iter().map(|entry| &entry.experience).filter(|one| one.is_current(today)).collect()
     }
 
     /// The experiences that bear on a goal, with the reason for each.
-    pub fn bearing(&self, goal: &str, today: Day) -> Vec<Bearing> {
-        let counting = self.counting(today);
-        let by_words = near(goal, &counting);
+    pub fn relevant_experiences(&self, goal: &str, today: Day) -> Vec<RecalledItem> {
+        let counting = self.current_experiences(today);
+        let by_words = rank_by_similarity(goal, &counting);
         // A search that compares meanings, too, has the better order; what it does not know yet has its words.
-        let searched: BTreeMap<&str, &Near> = self.near.iter().map(|near| (near.id.as_str(), near)).collect();
-        let mut found: Vec<Bearing> = Vec::new();
+        let searched: BTreeMap<&str, &ExperienceMatch> =
+            self.near.iter().map(|near| (near.id.as_str(), near)).collect();
+        let mut found: Vec<RecalledItem> = Vec::new();
         for one in counting {
             let words = by_words.iter().find(|(_, _, other)| other.experience_id == one.experience_id);
             let known = searched.get(one.experience_id.as_str());
-            let meaning = known.and_then(|known| known.meaning).filter(|meaning| *meaning >= MEANT);
+            let meaning = known.and_then(|known| known.meaning).filter(|meaning| *meaning >= MIN_RECALL_COSINE);
             if words.is_none() && meaning.is_none() {
                 continue;
             }
@@ -185,79 +186,81 @@ impl Memory {
             why.extend(meaning.map(|meaning| format!("near in meaning ({meaning:.2})")));
             let day = one.timestamp.get(..10).unwrap_or("once");
             let times = if one.count > 1 { format!(", {} times", one.count) } else { String::new() };
-            why.push(format!("{} on {day}{times}", one.final_outcome.word().replace('_', " ")));
+            why.push(format!("{} on {day}{times}", one.final_outcome.as_str().replace('_', " ")));
             let score = known.map_or_else(|| words.map_or(0.0, |(score, ..)| *score), |known| known.score);
-            found.push(Bearing {
+            found.push(RecalledItem {
                 name: one.experience_id.clone(),
-                kind: EXPERIENCE,
+                kind: EXPERIENCE_KIND,
                 what: one.primary_goal.lines().next().unwrap_or_default().to_owned(),
                 why: why.join("; "),
                 score: (score * 1_000.0).round() / 1_000.0,
             });
         }
         found.sort_by(|one, other| other.score.total_cmp(&one.score));
-        found.truncate(BEARING);
+        found.truncate(MAX_RECALLED_EXPERIENCES);
         found
     }
 
     /// All that bears on a goal: experiences, and traces that fit it.
-    pub fn bears(
+    pub fn relevant_items(
         &self,
         goal: &str,
         note: Option<&str>,
         agent: &str,
         tools: &BTreeMap<String, String>,
         today: Day,
-    ) -> Vec<Bearing> {
-        let mut bearing = self.bearing(goal, today);
-        for fitting in self.fitting(goal, note, agent, tools) {
+    ) -> Vec<RecalledItem> {
+        let mut bearing = self.relevant_experiences(goal, today);
+        for fitting in self.matching_traces(goal, note, agent, tools) {
             let Some(filed) = self.traces.get(fitting.at) else { continue };
             let what = filed.trace.known.goal_text.lines().next().unwrap_or_default().to_owned();
             let (name, why) = (filed.path.clone(), fitting.why);
-            bearing.push(Bearing { name, kind: TRACE, what, why, score: fitting.confidence });
+            bearing.push(RecalledItem { name, kind: TRACE_KIND, what, why, score: fitting.confidence });
         }
         bearing
     }
 
     /// What a model is told of these experiences: as material, without a word of instruction.
-    pub fn told(&self, bearing: &[Bearing]) -> String {
-        let mut text = format!("What came of earlier work that bears on this. {}\n", quote::MATERIAL);
+    pub fn recall_prompt(&self, bearing: &[RecalledItem]) -> String {
+        let mut text =
+            format!("What came of earlier work that bears on this. {}\n", prompt_quote::QUOTED_MATERIAL_PREAMBLE);
         for one in bearing {
             let Some(entry) = self.entries.iter().find(|entry| entry.experience.experience_id == one.name) else {
                 continue;
             };
             let known = &entry.experience;
-            let lesson = quote::line(&known.learnings_or_issues, 600);
-            let said = format!("{} ({}): {lesson}", quote::line(&one.what, 300), known.final_outcome.word());
+            let lesson = prompt_quote::single_line(&known.learnings_or_issues, 600);
+            let said =
+                format!("{} ({}): {lesson}", prompt_quote::single_line(&one.what, 300), known.final_outcome.as_str());
             let by = if known.author.is_empty() { "an unknown author" } else { &known.author };
             let source = format!("{}, {}, written by {by} of {}", entry.path, one.name, known.source);
-            text.push_str(&format!("\n{}", quote::block(&source, &said)));
+            text.push_str(&format!("\n{}", prompt_quote::quote_block(&source, &said)));
         }
         text
     }
 
     /// Answers a question by what is remembered: retrieval and counting.
-    pub fn analyze(&self, query: &Query, today: Day) -> Analysis {
+    pub fn analyze(&self, query: &MemoryQuery, today: Day) -> MemoryAnalysis {
         let wanted = query.filters.project_type.to_lowercase().replace('_', " ");
-        let kinds = words(&wanted);
+        let kinds = word_stems(&wanted);
         let all: Vec<&Experience> = self
-            .counting(today)
+            .current_experiences(today)
             .into_iter()
-            .filter(|one| match Outcome::named(&query.filters.outcome) {
-                Some(Outcome::Success) => one.final_outcome.is_good(),
+            .filter(|one| match RunOutcome::from_name(&query.filters.outcome) {
+                Some(RunOutcome::Success) => one.final_outcome.is_good(),
                 Some(outcome) => one.final_outcome == outcome,
                 None => true,
             })
             .filter(|one| {
-                let own = words(&format!("{} {}", one.project_name.replace('_', " "), one.primary_goal));
+                let own = word_stems(&format!("{} {}", one.project_name.replace('_', " "), one.primary_goal));
                 kinds.is_empty() || kinds.intersection(&own).next().is_some()
             })
             .collect();
-        let found = near(&format!("{} {}", query.query, query.context), &all);
+        let found = rank_by_similarity(&format!("{} {}", query.query, query.context), &all);
         let relevant: Vec<&Experience> = found.iter().map(|(_, _, one)| *one).take(20).collect();
         if relevant.is_empty() {
             let analysis_summary = "Nothing that is remembered bears on this.".to_owned();
-            return Analysis { analysis_summary, ..Analysis::default() };
+            return MemoryAnalysis { analysis_summary, ..MemoryAnalysis::default() };
         }
         let weight = |one: &Experience| one.count.max(1);
         let times: u64 = relevant.iter().map(|one| weight(one)).sum();
@@ -271,10 +274,10 @@ impl Memory {
             }
         }
         let mut parts: Vec<(&str, u64, u64)> = parts.into_iter().map(|(name, (well, all))| (name, well, all)).collect();
-        parts.sort_by(|one, other| wilson(other.1, other.2).total_cmp(&wilson(one.1, one.2)));
+        parts.sort_by(|one, other| wilson_lower_bound(other.1, other.2).total_cmp(&wilson_lower_bound(one.1, one.2)));
         let mut key_insights: Vec<String> = parts
             .iter()
-            .take(INSIGHTS - 1)
+            .take(MAX_KEY_INSIGHTS - 1)
             .map(|(name, well, all)| {
                 format!("{name} went well {well} of {all} times ({:.0} %)", *well as f64 / (*all).max(1) as f64 * 100.0)
             })
@@ -292,15 +295,15 @@ impl Memory {
         for one in &relevant {
             let Some(first) = lesson(one) else { continue };
             let words = if one.final_outcome.is_good() { first } else { format!("Avoid: {first}") };
-            if recommendations.len() < INSIGHTS && !recommendations.contains(&words) {
+            if recommendations.len() < MAX_KEY_INSIGHTS && !recommendations.contains(&words) {
                 recommendations.push(words);
             }
         }
         let subject = relevant.first().map_or("", |one| one.primary_goal.lines().next().unwrap_or_default());
         let top = found.first().map_or(0.0, |(score, _, _)| *score);
         // Sure is what is near, and what always came out the same.
-        let steady = wilson(good.max(times - good), times);
-        Analysis {
+        let steady = wilson_lower_bound(good.max(times - good), times);
+        MemoryAnalysis {
             analysis_summary: format!(
                 "{times} earlier runs bear on this, {good} of them went well; the nearest is \u{201c}{subject}\u{201d}."
             ),
@@ -312,9 +315,9 @@ impl Memory {
     }
 }
 
-impl Analysis {
+impl MemoryAnalysis {
     /// As a note. `at`: when it was asked.
-    pub fn note(&self, question: &str, at: &str) -> String {
+    pub fn to_note(&self, question: &str, at: &str) -> String {
         let list = |lines: &[String]| match lines {
             [] => "None.".to_owned(),
             lines => lines.iter().map(|line| format!("- {line}")).collect::<Vec<_>>().join("\n"),
@@ -335,10 +338,10 @@ impl Analysis {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::experience::Entry;
+    use crate::memory::experience::ExperienceEntry;
 
-    fn memory() -> Memory {
-        let one = |id: &str, goal: &str, outcome, parts: &[&str], lesson: &str, count| Entry {
+    fn memory() -> ProjectMemory {
+        let one = |id: &str, goal: &str, outcome, parts: &[&str], lesson: &str, count| ExperienceEntry {
             path: "memory/memory_log.md".to_owned(),
             at: 0,
             text: String::new(),
@@ -356,50 +359,53 @@ mod tests {
             },
         };
         let entries = vec![
-            one("exp_1", "Analyse a noisy signal with an FFT", Outcome::Success, &["scipy"], "Use scipy.fft", 3),
-            one("exp_2", "Plot the FFT of a signal", Outcome::Failure, &["pylab"], "pylab is not there", 1),
-            one("exp_3", "Translate a letter into French", Outcome::Success, &["search"], "Ask for the tone", 1),
+            one("exp_1", "Analyse a noisy signal with an FFT", RunOutcome::Success, &["scipy"], "Use scipy.fft", 3),
+            one("exp_2", "Plot the FFT of a signal", RunOutcome::Failure, &["pylab"], "pylab is not there", 1),
+            one("exp_3", "Translate a letter into French", RunOutcome::Success, &["search"], "Ask for the tone", 1),
         ];
-        Memory { entries, ..Memory::default() }
+        ProjectMemory { entries, ..ProjectMemory::default() }
     }
 
     #[test]
     fn what_bears_on_a_goal_is_found_with_its_reason() {
         let today = Day::parse("2026-11-22").expect("a day");
-        let found = memory().bearing("Find the peak in the FFT of these signals", today);
+        let found = memory().relevant_experiences("Find the peak in the FFT of these signals", today);
         let names: Vec<&str> = found.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names.len(), 2, "{found:?}");
         assert!(found.iter().all(|one| one.why.contains("fft") && one.why.contains("signal")), "{found:?}");
-        assert_eq!(memory().bearing("Water the plants", today), []);
+        assert_eq!(memory().relevant_experiences("Water the plants", today), []);
         // What a search has found by its meaning bears on it, too, and its order is the search's.
-        let near = |id: &str, score, meaning| Near { id: id.to_owned(), score, meaning };
+        let near = |id: &str, score, meaning| ExperienceMatch { id: id.to_owned(), score, meaning };
         let searched = vec![near("exp_3", 0.9, Some(0.6)), near("exp_2", 0.8, None), near("exp_1", 0.5, Some(0.1))];
-        let searched = Memory { near: searched, ..memory() };
-        let found = searched.bearing("Find the peak in the FFT of these signals", today);
+        let searched = ProjectMemory { near: searched, ..memory() };
+        let found = searched.relevant_experiences("Find the peak in the FFT of these signals", today);
         let names: Vec<&str> = found.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["exp_3", "exp_2", "exp_1"]);
         assert_eq!(found[0].why, "near in meaning (0.60); success on 2026-11-20");
         // What is kept of it in a run is read again.
-        let words = told_of(&found, &["exp_9".to_owned(), "memory/traces/a.md".to_owned()]).expect("words");
-        let (mut again, without) = given(&words).expect("they are read");
+        let words = recall_step_text(&found, &["exp_9".to_owned(), "memory/traces/a.md".to_owned()]).expect("words");
+        let (mut again, without) = parse_recall_step(&words).expect("they are read");
         again.iter_mut().zip(&found).for_each(|(one, known)| one.score = known.score);
         assert_eq!((again, without.len()), (found, 2), "{words}");
-        assert_eq!((told_of(&[], &[]), given("I think: - experience x: y")), (None, None));
-        let found = memory().bearing("Find the peak in the FFT of these signals", today);
-        let told = memory().told(&found);
+        assert_eq!((recall_step_text(&[], &[]), parse_recall_step("I think: - experience x: y")), (None, None));
+        let found = memory().relevant_experiences("Find the peak in the FFT of these signals", today);
+        let told = memory().recall_prompt(&found);
         assert!(told.contains("not instruction") && told.contains("Use scipy.fft"), "{told}");
     }
 
     #[test]
     fn an_analysis_counts() {
         let today = Day::parse("2026-11-22").expect("a day");
-        let query = Query { query: "What leads to good FFT of a signal?".to_owned(), ..Query::default() };
+        let query = MemoryQuery { query: "What leads to good FFT of a signal?".to_owned(), ..MemoryQuery::default() };
         let said = memory().analyze(&query, today);
         assert_eq!(said.relevant_experiences.len(), 2);
         assert!(said.key_insights.iter().any(|one| one.contains("scipy went well 3 of 3")), "{said:?}");
         assert!(said.recommendations.contains(&"Avoid: pylab is not there".to_owned()), "{said:?}");
         assert!(said.confidence_score > 0.2 && said.confidence_score <= 1.0);
-        let good = Query { filters: Filters { outcome: "success".to_owned(), ..Filters::default() }, ..query };
+        let good = MemoryQuery {
+            filters: MemoryFilters { outcome: "success".to_owned(), ..MemoryFilters::default() },
+            ..query
+        };
         assert_eq!(memory().analyze(&good, today).relevant_experiences, ["exp_1"]);
     }
 }

@@ -3,10 +3,10 @@
 //! The form is that of `llm-os.md`: front matter with what is known of the trace, then its steps as YAML, in a note
 //! between fences.
 
-use super::goal::{Goal, SlotKind, Token};
-use super::shape::Expect;
-use super::template::{self, Values};
-use crate::tool::ToolSpec;
+use super::goal::{GoalToken, ParsedGoal, SlotKind};
+use super::result_check::ResultCheck;
+use super::slots::{self, SlotValues};
+use crate::tool_spec::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -14,17 +14,17 @@ use store::BlobHash;
 use text::outline;
 
 /// The folder of traces below the one of a project's memory.
-pub const TRACES: &str = "traces";
+pub const TRACES_FOLDER: &str = "traces";
 /// From this confidence on a trace is replayed without being asked for.
-pub const FOLLOWS: f64 = 0.9;
+pub const AUTO_REPLAY_CONFIDENCE: f64 = 0.9;
 /// A file of a trace has at most so many bytes.
-pub const LARGEST: usize = 1 << 20;
+pub const MAX_TRACE_BYTES: usize = 1 << 20;
 /// A trace has at most so many steps.
-const STEPS: usize = 200;
+const MAX_TRACE_STEPS: usize = 200;
 
 /// A value of the goal that may be another the next time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Slot {
+pub struct TraceSlot {
     /// By which name the steps call it.
     pub name: String,
     /// What kind of value it is.
@@ -36,7 +36,7 @@ pub struct Slot {
 
 /// One step: a call of a tool, what must hold before it, and what must have come of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Step {
+pub struct TraceStep {
     /// The tool.
     pub tool: String,
     /// By what its schema is known: a tool that has changed since is another one.
@@ -59,15 +59,15 @@ pub struct Step {
     pub removes: Vec<String>,
     /// What its result must be like.
     #[serde(default)]
-    pub expect: Expect,
+    pub expect: ResultCheck,
 }
 
 /// What a trace does: the part of its file that is YAML.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Body {
+struct TraceBody {
     #[serde(default)]
-    slots: Vec<Slot>,
-    steps: Vec<Step>,
+    slots: Vec<TraceSlot>,
+    steps: Vec<TraceStep>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     answer: Option<String>,
 }
@@ -75,7 +75,7 @@ struct Body {
 /// What is known of a trace: its front matter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Known {
+pub struct TraceMetadata {
     /// `trace`.
     #[serde(rename = "type")]
     pub kind: String,
@@ -117,13 +117,13 @@ pub struct Known {
 
 /// What a run did, to be done again.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Trace {
+pub struct RunTrace {
     /// What is known of it.
-    pub known: Known,
+    pub known: TraceMetadata,
     /// The values that may be others.
-    pub slots: Vec<Slot>,
+    pub slots: Vec<TraceSlot>,
     /// What it does.
-    pub steps: Vec<Step>,
+    pub steps: Vec<TraceStep>,
     /// What it says at the end; `None`: what its last step said.
     pub answer: Option<String>,
 }
@@ -131,16 +131,16 @@ pub struct Trace {
 /// By what a tool is known: schema, risk, and for the user's own tools their code.
 pub fn schema_hash(tool: &ToolSpec, code: &str) -> String {
     let whole = format!("{}\n{}\n{:?}\n{}\n{code}", tool.name, tool.parameters, tool.risk, tool.idempotent);
-    short(whole.as_bytes())
+    short_hash(whole.as_bytes())
 }
 
 /// The first half of a hash, as a word.
-pub(super) fn short(bytes: &[u8]) -> String {
+pub(super) fn short_hash(bytes: &[u8]) -> String {
     BlobHash::of(bytes).to_string().chars().take(16).collect()
 }
 
 /// The lower end of the interval in which the true share lies, of which `good` of `all` were seen (Wilson, 95 %).
-pub fn wilson(good: u64, all: u64) -> f64 {
+pub fn wilson_lower_bound(good: u64, all: u64) -> f64 {
     if all == 0 {
         return 0.0;
     }
@@ -152,12 +152,12 @@ pub fn wilson(good: u64, all: u64) -> f64 {
 }
 
 /// The share of replays that were good, as files have it.
-pub fn rating(good: u64, all: u64) -> f64 {
+pub fn success_share(good: u64, all: u64) -> f64 {
     (good as f64 / all.max(1) as f64 * 1_000.0).round() / 1_000.0
 }
 
 /// A point in time, milliseconds since 1970, as files have it.
-pub fn iso(at: i64) -> String {
+pub fn iso_timestamp(at: i64) -> String {
     let (year, month, day) = text::task::Day(at.div_euclid(86_400_000)).date();
     let seconds = at.rem_euclid(86_400_000) / 1_000;
     let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
@@ -165,29 +165,29 @@ pub fn iso(at: i64) -> String {
 }
 
 /// A tool's name, and what it is given.
-pub type Call = (String, Map<String, Value>);
+pub type TraceCall = (String, Map<String, Value>);
 
-impl Trace {
+impl RunTrace {
     /// How sure it is that a replay does what is wanted.
     pub fn confidence(&self) -> f64 {
-        wilson(self.known.verified_count, self.known.usage_count)
+        wilson_lower_bound(self.known.verified_count, self.known.usage_count)
     }
 
     /// Whether it fits this goal, and with which values.
     ///
     /// # Errors
     /// Why it does not: a sentence.
-    pub fn fits(&self, goal: &Goal, note: Option<&str>) -> Result<Values, String> {
-        let own = Goal::read(&self.known.goal_text);
-        let mut values = Values::new();
+    pub fn match_goal(&self, goal: &ParsedGoal, note: Option<&str>) -> Result<SlotValues, String> {
+        let own = ParsedGoal::parse(&self.known.goal_text);
+        let mut values = SlotValues::new();
         if own.tokens.is_empty() || own.tokens.len() != goal.tokens.len() {
             return Err("the words are others".to_owned());
         }
         let slot = |kind: SlotKind, text: &str| self.slots.iter().find(|slot| slot.kind == kind && slot.value == text);
         for (own, new) in own.tokens.iter().zip(&goal.tokens) {
             match (own, new) {
-                (Token::Word(own), Token::Word(new)) if own == new => {}
-                (Token::Value(own_kind, own), Token::Value(new_kind, new)) if own_kind.fits(*new_kind) => {
+                (GoalToken::Word(own), GoalToken::Word(new)) if own == new => {}
+                (GoalToken::Value(own_kind, own), GoalToken::Value(new_kind, new)) if own_kind.accepts(*new_kind) => {
                     match slot(*own_kind, own) {
                         None if own == new => {}
                         None => return Err(format!("it is for {own}, not {new}")),
@@ -199,7 +199,7 @@ impl Trace {
                         },
                     }
                 }
-                (Token::Word(_) | Token::Value(..), _) => return Err("the words are others".to_owned()),
+                (GoalToken::Word(_) | GoalToken::Value(..), _) => return Err("the words are others".to_owned()),
             }
         }
         // What stood apart when it was learned must stand apart now, or a step would do another thing.
@@ -221,8 +221,8 @@ impl Trace {
         for one in &self.slots {
             for other in self.slots.iter().filter(|other| other.name != one.name) {
                 let alike = |kind, text: &str, of: (SlotKind, &str)| {
-                    let of = template::renderings(of.0, of.1);
-                    let all = template::renderings(kind, text).into_iter();
+                    let of = slots::value_renderings(of.0, of.1);
+                    let all = slots::value_renderings(kind, text).into_iter();
                     let same = |form: &'static str, text: &str| {
                         of.iter()
                             .filter(|(_, known)| known == text)
@@ -256,28 +256,30 @@ impl Trace {
     }
 
     /// What its steps would be given, as far as no result is needed for it.
-    pub fn calls(&self, values: &Values, results: &[String]) -> Vec<Result<Call, String>> {
-        let one = |step: &Step| Ok((step.tool.clone(), template::arguments(&step.input, values, results)?));
+    pub fn predicted_calls(&self, values: &SlotValues, results: &[String]) -> Vec<Result<TraceCall, String>> {
+        let one = |step: &TraceStep| Ok((step.tool.clone(), slots::fill_arguments(&step.input, values, results)?));
         self.steps.iter().map(one).collect()
     }
 
     /// What goals of its form have in common.
-    pub fn signature(&self) -> String {
-        let own = Goal::read(&self.known.goal_text);
-        let word = |token: &Token| match token {
-            Token::Word(word) => word.clone(),
-            Token::Value(kind, text) => match self.slots.iter().any(|slot| slot.kind == *kind && slot.value == *text) {
-                true => format!("{{{}}}", kind.word()),
-                false => format!("{text:?}"),
-            },
+    pub fn goal_signature(&self) -> String {
+        let own = ParsedGoal::parse(&self.known.goal_text);
+        let word = |token: &GoalToken| match token {
+            GoalToken::Word(word) => word.clone(),
+            GoalToken::Value(kind, text) => {
+                match self.slots.iter().any(|slot| slot.kind == *kind && slot.value == *text) {
+                    true => format!("{{{}}}", kind.as_str()),
+                    false => format!("{text:?}"),
+                }
+            }
         };
         let form: Vec<String> = own.tokens.iter().map(word).collect();
-        short(format!("{}\n{}", self.known.agent, form.join(" ")).as_bytes())
+        short_hash(format!("{}\n{}", self.known.agent, form.join(" ")).as_bytes())
     }
 
     /// As one that another workspace has learned: what is known of it there proves nothing here.
-    pub fn imported(self) -> Trace {
-        let known = Known {
+    pub fn reset_for_import(self) -> RunTrace {
+        let known = TraceMetadata {
             kind: "trace".to_owned(),
             success_rating: 0.0,
             usage_count: 0,
@@ -288,14 +290,14 @@ impl Trace {
             saved_secs: 0.0,
             ..self.known.clone()
         };
-        let mut trace = Trace { known, ..self };
-        trace.known.goal_signature = trace.signature();
+        let mut trace = RunTrace { known, ..self };
+        trace.known.goal_signature = trace.goal_signature();
         trace
     }
 
     /// The name of its file, without a folder.
     pub fn file_name(&self) -> String {
-        let own = Goal::read(&self.known.goal_text);
+        let own = ParsedGoal::parse(&self.known.goal_text);
         let words: Vec<&str> = own.words().filter(|word| word.chars().all(char::is_alphanumeric)).take(5).collect();
         let mut name = words.join("-");
         name.truncate(name.floor_char_boundary(48));
@@ -303,49 +305,49 @@ impl Trace {
         format!("{}-{signature}.md", if name.is_empty() { "trace" } else { &name })
     }
 
-    fn front(&self) -> String {
+    fn front_matter(&self) -> String {
         serde_saphyr::to_string(&self.known).unwrap_or_default()
     }
 
-    fn body(&self) -> String {
+    fn body_yaml(&self) -> String {
         let (slots, steps, answer) = (self.slots.clone(), self.steps.clone(), self.answer.clone());
-        serde_saphyr::to_string(&Body { slots, steps, answer }).unwrap_or_default()
+        serde_saphyr::to_string(&TraceBody { slots, steps, answer }).unwrap_or_default()
     }
 
     /// As a note.
-    pub fn note(&self) -> String {
-        let body = self.body();
+    pub fn to_note(&self) -> String {
+        let body = self.body_yaml();
         let mut fence = "```".to_owned();
         while body.contains(&fence) {
             fence.push('`');
         }
         let title = self.known.goal_text.lines().next().unwrap_or_default();
-        format!("---\n{}---\n\n# {title}\n\n{fence}yaml\n{body}{fence}\n", self.front())
+        format!("---\n{}---\n\n# {title}\n\n{fence}yaml\n{body}{fence}\n", self.front_matter())
     }
 
     /// As YAML with front matter, the form in which libraries are exchanged.
-    pub fn exported(&self) -> String {
-        format!("---\n{}---\n\n{}", self.front(), self.body())
+    pub fn to_library_yaml(&self) -> String {
+        format!("---\n{}---\n\n{}", self.front_matter(), self.body_yaml())
     }
 
     /// Reads a trace: a note, or YAML with front matter.
     ///
     /// # Errors
     /// A sentence: what cannot be read.
-    pub fn parse(text: &str) -> Result<Trace, String> {
-        if text.len() > LARGEST {
-            return Err(format!("a trace has at most {} MB", LARGEST >> 20));
+    pub fn parse(text: &str) -> Result<RunTrace, String> {
+        if text.len() > MAX_TRACE_BYTES {
+            return Err(format!("a trace has at most {} MB", MAX_TRACE_BYTES >> 20));
         }
         let range = outline::front_matter(text).ok_or("a trace begins with front matter, between two lines ---")?;
-        let mut known: Known = text::yaml::typed(&text[range.clone()])
+        let mut known: TraceMetadata = text::yaml::typed(&text[range.clone()])
             .map_err(|error| format!("its front matter cannot be read: {error}"))?;
         let behind = text[range.end..].split_once('\n').map_or("", |(_, behind)| behind);
-        let body: Body =
-            text::yaml::typed(yaml(behind)).map_err(|error| format!("its steps cannot be read: {error}"))?;
-        if body.steps.is_empty() || body.steps.len() > STEPS {
-            return Err(format!("a trace has from 1 to {STEPS} steps"));
+        let body: TraceBody =
+            text::yaml::typed(extract_yaml(behind)).map_err(|error| format!("its steps cannot be read: {error}"))?;
+        if body.steps.is_empty() || body.steps.len() > MAX_TRACE_STEPS {
+            return Err(format!("a trace has from 1 to {MAX_TRACE_STEPS} steps"));
         }
-        if Goal::read(&known.goal_text).tokens.is_empty() {
+        if ParsedGoal::parse(&known.goal_text).tokens.is_empty() {
             return Err("its goal_text says nothing".to_owned());
         }
         if known.agent.is_empty() {
@@ -353,15 +355,15 @@ impl Trace {
         }
         for step in &body.steps {
             for text in step.needs.iter().chain(&step.free).chain(&step.leaves).chain(&step.removes) {
-                template::parts(text)?;
+                slots::parse_template(text)?;
             }
         }
-        Ok(Trace { known, slots: body.slots, steps: body.steps, answer: body.answer })
+        Ok(RunTrace { known, slots: body.slots, steps: body.steps, answer: body.answer })
     }
 }
 
 /// The YAML of a body: what stands between fences, or all of it.
-fn yaml(text: &str) -> &str {
+fn extract_yaml(text: &str) -> &str {
     let mut at = 0;
     let mut open: Option<(usize, &str)> = None;
     for line in text.split_inclusive('\n') {
@@ -383,7 +385,7 @@ fn yaml(text: &str) -> &str {
 ///
 /// # Errors
 /// A sentence: which of them cannot be read, and why.
-pub fn library(text: &str) -> Result<Vec<Trace>, String> {
+pub fn parse_library(text: &str) -> Result<Vec<RunTrace>, String> {
     // A trace begins where front matter does: a line --- before a line that names its type.
     let mut starts = Vec::new();
     let mut at = 0;
@@ -401,7 +403,7 @@ pub fn library(text: &str) -> Result<Vec<Trace>, String> {
     }
     let ends = starts.iter().skip(1).copied().chain([text.len()]);
     let one = |(number, (from, to)): (usize, (&usize, usize))| {
-        Trace::parse(&text[*from..to]).map_err(|why| format!("trace {}: {why}", number + 1))
+        RunTrace::parse(&text[*from..to]).map_err(|why| format!("trace {}: {why}", number + 1))
     };
     starts.iter().zip(ends).enumerate().map(one).collect()
 }
@@ -412,54 +414,54 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    pub(crate) fn sample() -> Trace {
+    pub(crate) fn sample() -> RunTrace {
         let input = json!({"path": "data/{month1}.csv", "lines": {"$slot": "number1"}, "text": "a: {{b}}\n```\nc\n"});
-        let step = Step {
+        let step = TraceStep {
             tool: "read_file".to_owned(),
             schema: "0123456789abcdef".to_owned(),
             input: input.as_object().cloned().unwrap_or_default(),
             needs: vec!["data/{month1}.csv".to_owned()],
-            expect: Expect::of("a,b\n1,2\n", false),
-            ..Step::default()
+            expect: ResultCheck::from_result("a,b\n1,2\n", false),
+            ..TraceStep::default()
         };
-        let slot = |name: &str, kind, value: &str| Slot { name: name.to_owned(), kind, value: value.to_owned() };
-        let mut trace = Trace {
-            known: Known {
+        let slot = |name: &str, kind, value: &str| TraceSlot { name: name.to_owned(), kind, value: value.to_owned() };
+        let mut trace = RunTrace {
+            known: TraceMetadata {
                 kind: "trace".to_owned(),
                 goal_text: "Show 5 lines of October 2026: \"quick\" and yes".to_owned(),
                 agent: "assistant".to_owned(),
-                created_at: iso(1_795_000_000_000),
-                ..Known::default()
+                created_at: iso_timestamp(1_795_000_000_000),
+                ..TraceMetadata::default()
             },
             slots: vec![slot("month1", SlotKind::Month, "2026-10"), slot("number1", SlotKind::Number, "5")],
             steps: vec![step.clone(), step],
             answer: Some("Yes: {step1}\n- [x] no".to_owned()),
         };
-        trace.known.goal_signature = trace.signature();
+        trace.known.goal_signature = trace.goal_signature();
         trace
     }
 
     #[test]
     fn traces_are_written_and_read() {
         let trace = sample();
-        assert_eq!(Trace::parse(&trace.note()).as_ref(), Ok(&trace), "{}", trace.note());
-        assert_eq!(Trace::parse(&trace.exported()).as_ref(), Ok(&trace));
-        let two = format!("{}\n{}", trace.exported(), trace.exported());
-        assert_eq!(library(&two), Ok(vec![trace.clone(), trace.clone()]));
+        assert_eq!(RunTrace::parse(&trace.to_note()).as_ref(), Ok(&trace), "{}", trace.to_note());
+        assert_eq!(RunTrace::parse(&trace.to_library_yaml()).as_ref(), Ok(&trace));
+        let two = format!("{}\n{}", trace.to_library_yaml(), trace.to_library_yaml());
+        assert_eq!(parse_library(&two), Ok(vec![trace.clone(), trace.clone()]));
         // The form of the reference is read, too.
         let front = "goal_signature: \"a3f7c9e1b2d4f8a6\"\ngoal_text: \"Calculate primes\"\nusage_count: 15\n";
         let theirs =
             format!("---\n{front}---\n\nsteps:\n  - tool: Write\n    input:\n      content: |\n        def f():\n");
-        let read = library(&theirs).expect("read");
+        let read = parse_library(&theirs).expect("read");
         assert_eq!((read[0].known.usage_count, read[0].steps.len()), (15, 1));
-        assert!(library("nothing").is_err() && Trace::parse("---\n---\nsteps: []").is_err());
+        assert!(parse_library("nothing").is_err() && RunTrace::parse("---\n---\nsteps: []").is_err());
         assert!(trace.file_name().ends_with(".md"), "{}", trace.file_name());
     }
 
     #[test]
     fn only_its_own_form_fits() {
         let trace = sample();
-        let fits = |text: &str| trace.fits(&Goal::read(text), None);
+        let fits = |text: &str| trace.match_goal(&ParsedGoal::parse(text), None);
         let values = fits("Please display 7 lines of November 2026: \"quick\" and yes").expect("it fits");
         assert_eq!(values["month1"].1, "2026-11");
         assert_eq!(values["number1"].1, "7");
@@ -472,16 +474,23 @@ mod tests {
 
     #[test]
     fn confidence_has_to_be_earned() {
-        assert_eq!(wilson(0, 0), 0.0);
-        assert!(wilson(1, 1) < 0.21 && wilson(34, 34) < FOLLOWS && wilson(35, 35) > FOLLOWS);
-        assert!(wilson(50, 52) < FOLLOWS && wilson(100, 101) > FOLLOWS);
-        assert_eq!(iso(1_795_000_000_000), "2026-11-18T11:06:40Z");
+        assert_eq!(wilson_lower_bound(0, 0), 0.0);
+        assert!(
+            wilson_lower_bound(1, 1) < 0.21
+                && wilson_lower_bound(34, 34) < AUTO_REPLAY_CONFIDENCE
+                && wilson_lower_bound(35, 35) > AUTO_REPLAY_CONFIDENCE
+        );
+        assert!(
+            wilson_lower_bound(50, 52) < AUTO_REPLAY_CONFIDENCE
+                && wilson_lower_bound(100, 101) > AUTO_REPLAY_CONFIDENCE
+        );
+        assert_eq!(iso_timestamp(1_795_000_000_000), "2026-11-18T11:06:40Z");
     }
 
     proptest! {
         #[test]
         fn any_file_is_read_or_refused(text in "(---\n|type: trace\n|steps:\n|- tool: x\n|```yaml\n|\\PC|\n){0,40}") {
-            let _ = (Trace::parse(&text), library(&text));
+            let _ = (RunTrace::parse(&text), parse_library(&text));
         }
     }
 }

@@ -1,24 +1,24 @@
 //! Who is asked, as tables.
 
 use super::*;
-use crate::config::{Layer, merge};
+use crate::config::{ConfigLayer, merge};
 
-fn config(text: &str) -> Config {
-    merge(&[Layer::parse("c", text).expect("a good file")]).expect("fits")
+fn config(text: &str) -> AgentConfig {
+    merge(&[ConfigLayer::parse("c", text).expect("a good file")]).expect("fits")
 }
 
 /// Keys are there, and prices and latencies as said: `name price-of-a-million latency`.
-fn situation(known: &[(&str, Option<f64>, Option<u64>)]) -> Situation {
+fn situation(known: &[(&str, Option<f64>, Option<u64>)]) -> RoutingContext {
     let one = |(name, price, latency): &(&str, Option<f64>, Option<u64>)| {
-        let price = price.map(|price| Price { input: price, output: price });
-        ((*name).to_owned(), Known { barred: None, price, latency: *latency })
+        let price = price.map(|price| ModelPrice { input: price, output: price });
+        ((*name).to_owned(), ProviderStatus { barred: None, price, latency: *latency })
     };
-    Situation { known: known.iter().map(one).collect(), ..Situation::default() }
+    RoutingContext { providers: known.iter().map(one).collect(), ..RoutingContext::default() }
 }
 
 #[test]
 fn conditions() {
-    let features = Features { tokens: 9_000, complexity: 0.85, code: true, large: false, tools: 3 };
+    let features = RequestFeatures { tokens: 9_000, complexity: 0.85, code: true, large: false, tools: 3 };
     let table = [
         ("complexity > 0.8 and code", true),
         ("complexity > 0.9 or code", true),
@@ -35,11 +35,11 @@ fn conditions() {
         ("tools > 3", false),
     ];
     for (text, expected) in table {
-        assert_eq!(When::parse(text).expect(text).holds(&features), expected, "{text}");
+        assert_eq!(RoutingCondition::parse(text).expect(text).holds(&features), expected, "{text}");
     }
-    let when = When::parse(" complexity > 0.8 and code ").expect("good");
+    let when = RoutingCondition::parse(" complexity > 0.8 and code ").expect("good");
     assert_eq!(
-        (when.text(), when.facts(&features).as_str()),
+        (when.text(), when.describe_features(&features).as_str()),
         ("complexity > 0.8 and code", "complexity 0.85, asks for code")
     );
 }
@@ -64,16 +64,16 @@ fn conditions_that_are_none() {
         (long.as_str(), "at most"),
     ];
     for (text, word) in table {
-        let why = When::parse(text).expect_err(text);
+        let why = RoutingCondition::parse(text).expect_err(text);
         assert!(why.contains(word), "{text}: {why}");
     }
 }
 
 #[test]
 fn requests_have_features() {
-    let easy = Features::of("What day is it?", 20, 0, None);
+    let easy = RequestFeatures::from_request("What day is it?", 20, 0, None);
     assert!(!easy.code && !easy.large && easy.complexity < 0.2, "{easy:?}");
-    let hard = Features::of(
+    let hard = RequestFeatures::from_request(
         "Analyse why the parser is slow, compare three designs, implement the best as a Python function, then prove it \
          correct:\n- time\n- memory\n- readability\nWhat would you change? Why? Explain.",
         200,
@@ -82,10 +82,10 @@ fn requests_have_features() {
     );
     assert!(hard.code && hard.large && hard.complexity > 0.6, "{hard:?}");
     assert!(hard.complexity <= 1.0);
-    assert!(Features::of("Write", 40_000, 0, None).large);
-    assert_eq!(tokens("abcde"), 2);
+    assert!(RequestFeatures::from_request("Write", 40_000, 0, None).large);
+    assert_eq!(estimate_prompt_tokens("abcde"), 2);
     // A prompt is cut between letters.
-    let _ = Features::of(&"é".repeat(LOOKED_AT), 1, 0, None);
+    let _ = RequestFeatures::from_request(&"é".repeat(MAX_CLASSIFIED_PROMPT_BYTES), 1, 0, None);
 }
 
 #[test]
@@ -95,14 +95,14 @@ fn who_is_asked_and_why() {
                  - {when: code and complexity > 0.8, use: anthropic, priority: 5}\n";
     let far = "llm: {default_provider: openai, prefer_local: false}\n";
     let near_first = "llm: {default_provider: openai}\n";
-    let easy = Features { tokens: 1_000, ..Features::default() };
-    let code = Features { code: true, complexity: 0.3, ..easy };
-    let hard = Features { code: true, complexity: 0.9, ..easy };
+    let easy = RequestFeatures { tokens: 1_000, ..RequestFeatures::default() };
+    let code = RequestFeatures { code: true, complexity: 0.3, ..easy };
+    let hard = RequestFeatures { code: true, complexity: 0.9, ..easy };
     let none: &[(&str, Option<f64>, Option<u64>)] = &[];
     let priced: &[(&str, Option<f64>, Option<u64>)] =
         &[("openai", Some(1.0), Some(500)), ("anthropic", Some(10.0), Some(900))];
     type Known = (&'static str, Option<f64>, Option<u64>);
-    let table: &[(&str, &Features, &[Known], &str, &str)] = &[
+    let table: &[(&str, &RequestFeatures, &[Known], &str, &str)] = &[
         (plain, &easy, none, "ollama", "on this machine"),
         (far, &easy, priced, "openai", "the default"),
         (near_first, &easy, priced, "ollama", "on this machine"),
@@ -111,12 +111,12 @@ fn who_is_asked_and_why() {
         (rules, &hard, priced, "anthropic", "rule “code and complexity > 0.8”: asks for code, complexity 0.90"),
     ];
     for (text, features, known, who, why) in table {
-        let decision = route(&config(text), features, &situation(known)).expect(text);
+        let decision = choose_provider(&config(text), features, &situation(known)).expect(text);
         assert_eq!((decision.endpoint.provider.as_str(), decision.reason.as_str()), (*who, *why), "{text}");
     }
-    let wanted = Situation { wanted: Some("anthropic".to_owned()), ..situation(priced) };
-    let decision = route(&config(rules), &code, &wanted).expect("one");
-    assert_eq!(decision.route(), "anthropic/claude-sonnet-4-5: the agent's own provider");
+    let wanted = RoutingContext { wanted: Some("anthropic".to_owned()), ..situation(priced) };
+    let decision = choose_provider(&config(rules), &code, &wanted).expect("one");
+    assert_eq!(decision.describe_route(), "anthropic/claude-sonnet-4-5: the agent's own provider");
 }
 
 #[test]
@@ -124,78 +124,82 @@ fn limits_of_cost() {
     // 1,000 tokens and an answer of 1,024: $0.02 at 10, $0.002 at 1.
     let text = "llm:\n  default_provider: anthropic\n  prefer_local: false\n  fallback: [openai, ollama]\n  \
                 request_cost_limit: 0.01\n";
-    let features = Features { tokens: 1_000, ..Features::default() };
+    let features = RequestFeatures { tokens: 1_000, ..RequestFeatures::default() };
     let known: &[(&str, Option<f64>, Option<u64>)] = &[("openai", Some(1.0), None), ("anthropic", Some(10.0), None)];
-    let decision = route(&config(text), &features, &situation(known)).expect("one");
+    let decision = choose_provider(&config(text), &features, &situation(known)).expect("one");
     assert_eq!(decision.endpoint.provider, "openai");
     assert_eq!(decision.reason, "next in the fallback chain; not anthropic: $0.0202 is over the $0.0100 for a request");
     assert!(decision.cost.is_some_and(|cost| (cost - 0.002024).abs() < 1e-9));
     // The session's money is nearly gone: only what is free is left.
-    let spent = Situation { spent: 0.999, ..situation(known) };
-    let decision = route(&config(text), &features, &spent).expect("one");
+    let spent = RoutingContext { spent: 0.999, ..situation(known) };
+    let decision = choose_provider(&config(text), &features, &spent).expect("one");
     assert_eq!((decision.endpoint.provider.as_str(), decision.cost), ("ollama", Some(0.0)));
     // Nothing is left.
     let alone = "llm: {default_provider: anthropic, prefer_local: false, cost_limit: 0.001}\n";
-    let why = route(&config(alone), &features, &situation(known)).expect_err("too dear");
+    let why = choose_provider(&config(alone), &features, &situation(known)).expect_err("too dear");
     assert!(
         why.starts_with("No model can be asked. anthropic: $0.0000 spent and $0.0202 more is over the $0.0010"),
         "{why}"
     );
     // What has no known price is let through, and said.
-    let decision = route(&config(alone), &features, &situation(&[])).expect("one");
+    let decision = choose_provider(&config(alone), &features, &situation(&[])).expect("one");
     assert!(decision.cost.is_none() && decision.reason.ends_with("its price is not known, so no limit of cost holds"));
     // The configuration's own price goes before the list's.
     let own = "llm:\n  default_provider: anthropic\n  prefer_local: false\n  \
                providers: {anthropic: {price: {input: 0.1, output: 0.1}}}\n";
-    let decision = route(&config(own), &features, &situation(known)).expect("one");
+    let decision = choose_provider(&config(own), &features, &situation(known)).expect("one");
     assert!(decision.cost.is_some_and(|cost| cost < 0.001));
 }
 
 #[test]
 fn those_that_are_slow_or_do_not_answer() {
     let text = "llm:\n  latency_target: 2000\n  prefer_local: true\n  fallback: [openai]\n  cost_limit: null\n";
-    let features = Features::default();
+    let features = RequestFeatures::default();
     let slow: &[(&str, Option<f64>, Option<u64>)] = &[("ollama", None, Some(9_000)), ("openai", Some(1.0), Some(800))];
-    let decision = route(&config(text), &features, &situation(slow)).expect("one");
+    let decision = choose_provider(&config(text), &features, &situation(slow)).expect("one");
     assert_eq!(decision.endpoint.provider, "openai");
     assert_eq!(decision.reason, "next in the fallback chain; not ollama: it takes 9000 ms, more than the target");
     // All are slow: the first is as good as any.
     let all: &[(&str, Option<f64>, Option<u64>)] = &[("ollama", None, Some(9_000)), ("openai", Some(1.0), Some(8_000))];
     let mut both = situation(all);
     for name in ["anthropic", "google", "openrouter"] {
-        both.known.insert(name.to_owned(), Known { barred: Some("its key is missing".to_owned()), ..Known::default() });
+        both.providers.insert(
+            name.to_owned(),
+            ProviderStatus { barred: Some("its key is missing".to_owned()), ..ProviderStatus::default() },
+        );
     }
-    assert_eq!(route(&config(text), &features, &both).expect("one").endpoint.provider, "ollama");
+    assert_eq!(choose_provider(&config(text), &features, &both).expect("one").endpoint.provider, "ollama");
 
     let tried = vec![("ollama".to_owned(), "nobody listens at localhost:11434.".to_owned())];
-    let down = Situation { tried, ..situation(&[]) };
-    let decision = route(&config("llm: {fallback: [openai], cost_limit: null}\n"), &features, &down).expect("one");
+    let down = RoutingContext { tried, ..situation(&[]) };
+    let decision =
+        choose_provider(&config("llm: {fallback: [openai], cost_limit: null}\n"), &features, &down).expect("one");
     assert_eq!(decision.endpoint.provider, "openai");
     assert_eq!(decision.reason, "next in the fallback chain; ollama did not answer: nobody listens at localhost:11434");
     // Without a chain nobody else is asked.
-    let why = route(&config("llm: {default_provider: ollama}\n"), &features, &down).expect_err("nobody");
+    let why = choose_provider(&config("llm: {default_provider: ollama}\n"), &features, &down).expect_err("nobody");
     assert_eq!(why, "No model can be asked. ollama: nobody listens at localhost:11434. See `tracebook providers`.");
     // A key that is missing.
     let mut barred = situation(&[]);
-    barred.known.insert(
+    barred.providers.insert(
         "openai".to_owned(),
-        Known { barred: Some("its key OPENAI_API_KEY is missing".to_owned()), ..Known::default() },
+        ProviderStatus { barred: Some("its key OPENAI_API_KEY is missing".to_owned()), ..ProviderStatus::default() },
     );
     let far = config("llm: {default_provider: openai, prefer_local: false}\n");
-    let why = route(&far, &features, &barred).expect_err("no key");
+    let why = choose_provider(&far, &features, &barred).expect_err("no key");
     assert!(why.contains("openai: its key OPENAI_API_KEY is missing"), "{why}");
 }
 
 #[test]
 fn latencies_are_medians_of_the_last_answers() {
-    let mut latencies = Latencies::default();
-    assert_eq!(latencies.median("a"), None);
+    let mut latencies = ProviderLatencies::default();
+    assert_eq!(latencies.median_latency("a"), None);
     for took in [100, 9_000, 300] {
-        latencies.record("a", took);
+        latencies.record_latency("a", took);
     }
-    assert_eq!(latencies.median("a"), Some(300));
-    for _ in 0..REMEMBERED {
-        latencies.record("a", 50);
+    assert_eq!(latencies.median_latency("a"), Some(300));
+    for _ in 0..MAX_LATENCY_SAMPLES {
+        latencies.record_latency("a", 50);
     }
-    assert_eq!(latencies.median("a"), Some(50));
+    assert_eq!(latencies.median_latency("a"), Some(50));
 }

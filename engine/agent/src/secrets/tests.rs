@@ -73,26 +73,26 @@ fn real() -> Vec<(String, Vec<String>)> {
 #[test]
 fn secrets_of_real_files_are_masked_and_lines_stay_where_they_are() {
     for (text, secrets) in real() {
-        let seen = masked(&text);
+        let seen = mask_known_secrets(&text);
         for secret in &secrets {
             assert!(!seen.contains(secret.as_str()), "{secret} is left in:\n{seen}");
         }
-        assert!(holds_mask(&seen), "{seen}");
+        assert!(contains_mask(&seen), "{seen}");
         assert_eq!(seen.lines().count(), text.lines().count(), "{seen}");
-        assert_eq!(masked(&seen), seen, "masked twice is masked once");
+        assert_eq!(mask_known_secrets(&seen), seen, "masked twice is masked once");
     }
     // The middle of a key, as `sed -n 2,3p` gives it; the same in a certificate is public.
     let body = "MIIEpAIBAAKCAQEA7bq0Zs3mN1Xx0YwU2o4q5l6k7j8h9g0f1d2s3a4p5o6i7u8y";
-    let seen = masked(&format!("{body}\n{body}\n")).into_owned();
+    let seen = mask_known_secrets(&format!("{body}\n{body}\n")).into_owned();
     assert_eq!(seen, "[masked: private key]\n[masked: private key]\n");
     let public = format!("-----BEGIN CERTIFICATE-----\n{body}\n{body}\n-----END CERTIFICATE-----\n");
-    assert_eq!(masked(&public), public);
-    let seen = masked("./a/.env:4:SMTP_PASS=\"two words here\"\n12:DB_PASSWORD=letmein\n").into_owned();
+    assert_eq!(mask_known_secrets(&public), public);
+    let seen = mask_known_secrets("./a/.env:4:SMTP_PASS=\"two words here\"\n12:DB_PASSWORD=letmein\n").into_owned();
     assert_eq!(seen, "./a/.env:4:SMTP_PASS=\"[masked: value]\"\n12:DB_PASSWORD=[masked: value]\n");
-    let seen = masked("# N  export DB_PASSWORD=letmein  x (TOKEN='abcd efgh')").into_owned();
+    let seen = mask_known_secrets("# N  export DB_PASSWORD=letmein  x (TOKEN='abcd efgh')").into_owned();
     assert_eq!(seen, "# N  export DB_PASSWORD=[masked: value]  x (TOKEN='[masked: value]')");
     // What tells nothing stays.
-    let seen = masked("DEBUG=true\nPORT=8080\nDB_PASSWORD=letmein\n").into_owned();
+    let seen = mask_known_secrets("DEBUG=true\nPORT=8080\nDB_PASSWORD=letmein\n").into_owned();
     assert!(seen.starts_with("DEBUG=true\nPORT=8080\nDB_PASSWORD=[masked: value]"), "{seen}");
 }
 
@@ -120,14 +120,14 @@ fn ordinary_text_and_code_stay_as_they_are() {
         "A bearer of news; bearer certificates.",
     ];
     for text in plain {
-        assert_eq!(masked(text), text);
+        assert_eq!(mask_known_secrets(text), text);
     }
 }
 
 #[test]
 fn keys_of_this_installation_are_masked_whatever_their_form() {
-    let own = OwnKeys::new(["plainlookingkey".to_owned(), "short".to_owned()]);
-    assert_eq!(own.masked("x plainlookingkey y short"), "x [masked: a key of this installation] y short");
+    let own = InstallationKeys::new(["plainlookingkey".to_owned(), "short".to_owned()]);
+    assert_eq!(own.mask_text("x plainlookingkey y short"), "x [masked: a key of this installation] y short");
     assert!(!format!("{own:?}").contains("plain"));
 }
 
@@ -174,7 +174,7 @@ fn files_that_hold_secrets_are_known_by_name() {
         ".env ",
         ".env#cell2",
     ] {
-        assert!(names::holds_secrets(path).is_some(), "{path}");
+        assert!(secret_files::secret_file_kind(path).is_some(), "{path}");
     }
     for path in [
         "notes/a.md",
@@ -197,13 +197,13 @@ fn files_that_hold_secrets_are_known_by_name() {
         "pem.txt",
         ".envoy.yaml",
     ] {
-        assert_eq!(names::holds_secrets(path), None, "{path}");
+        assert_eq!(secret_files::secret_file_kind(path), None, "{path}");
     }
 }
 
 #[test]
 fn calls_that_name_such_files_ask() {
-    let asks = |arguments: Value| question(arguments.as_object().expect("an object")).is_some();
+    let asks = |arguments: Value| secret_access_reason(arguments.as_object().expect("an object")).is_some();
     for arguments in [
         json!({"path": ".env"}),
         json!({"path": "config/../.env"}),
@@ -262,7 +262,7 @@ fn nothing_is_masked_in_vaults_notebooks_and_our_own_code() {
     let mut wrong = Vec::new();
     for (path, text) in &all {
         let mut found = Vec::new();
-        find(text, &mut found);
+        find_secrets(text, &mut found);
         wrong.extend(found.into_iter().map(|(range, label)| format!("{}: {label}: {}", path.display(), &text[range])));
     }
     println!("{} texts were looked at", all.len());
@@ -274,7 +274,7 @@ proptest! {
     fn any_text_keeps_its_lines(
         text in "(-----BEGIN |PRIVATE KEY-----|-----END |TOKEN=|password: \"|://a:|@|sk-|ghp_|eyJ|\\.|\\PC|\n){0,60}",
     ) {
-        let seen = masked(&text).into_owned();
+        let seen = mask_known_secrets(&text).into_owned();
         prop_assert_eq!(seen.lines().count(), text.lines().count());
     }
 
@@ -285,7 +285,7 @@ proptest! {
         body in "[A-Za-z0-9]{36}",
     ) {
         let token = format!("ghp_{body}");
-        let seen = masked(&format!("{before} {token}{after}")).into_owned();
+        let seen = mask_known_secrets(&format!("{before} {token}{after}")).into_owned();
         prop_assert!(!seen.contains(&token), "{seen}");
     }
 }

@@ -7,8 +7,10 @@ use crate::prices::{self, Counted};
 use crate::trouble::{self, Key, Trouble, scrub};
 use crate::wire::{self, Signatures};
 use crate::{Limits, Update};
-use agent::model::{Answer, CallId, Delta, Failure, FailureKind, Request, Stop, Wire};
-use agent::router::tokens;
+use agent::model_call::{
+    ModelCallId, ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ModelStopReason, WireProtocol,
+};
+use agent::router::estimate_prompt_tokens;
 use futures_util::Stream;
 use genai::chat::{ChatOptions, ChatStream, ChatStreamEvent, ReasoningEffort, StopReason, StreamEnd};
 use rand::Rng;
@@ -28,8 +30,8 @@ const BUSY: Duration = Duration::from_millis(1_500);
 
 /// What a call needs.
 pub(crate) struct Call {
-    pub(crate) id: CallId,
-    pub(crate) request: Request,
+    pub(crate) id: ModelCallId,
+    pub(crate) request: ModelRequest,
     pub(crate) key: Option<Key>,
     pub(crate) line: Arc<Line>,
     pub(crate) clients: Arc<Clients>,
@@ -55,12 +57,12 @@ impl Call {
             let why = scrub(&trouble.why, self.key.as_ref());
             let Some(pause) = pause else {
                 let partial = self.line.partial();
-                return self.line.end(Update::Failure(Failure { kind: trouble.kind, why, partial }));
+                return self.line.end(Update::Failure(ModelError { kind: trouble.kind, why, partial }));
             };
             tried += 1;
             let seconds = pause.as_secs_f64();
             let why = format!("{} Trying again in {seconds:.1} s ({tried} of {TRIES}).", why.trim());
-            self.line.delta(Delta::Again { why });
+            self.line.delta(ModelDelta::Retry { why });
             tokio::select! {
                 () = self.line.stopped() => return,
                 () = tokio::time::sleep(pause) => {}
@@ -68,13 +70,13 @@ impl Call {
         }
     }
 
-    async fn attempt(&self, host: &str) -> Result<Answer, Trouble> {
+    async fn attempt(&self, host: &str) -> Result<ModelResponse, Trouble> {
         let endpoint = &self.request.endpoint;
         let target = wire::target(endpoint, self.key.as_ref().map(|key| key.0.as_str())).map_err(|why| {
-            Trouble::new(FailureKind::Refused, format!("{why}. Set llm.providers.{}.base_url.", endpoint.provider))
+            Trouble::new(ModelErrorKind::Refused, format!("{why}. Set llm.providers.{}.base_url.", endpoint.provider))
         })?;
         let client =
-            self.clients.genai(target.endpoint.base_url()).map_err(|why| Trouble::new(FailureKind::Refused, why))?;
+            self.clients.genai(target.endpoint.base_url()).map_err(|why| Trouble::new(ModelErrorKind::Refused, why))?;
         let gather = Arc::new(Gather::new(endpoint.wire));
         let mut options = ChatOptions::default()
             .with_capture_usage(true)
@@ -82,15 +84,15 @@ impl Call {
             .with_stream_read_timeout(self.limits.silent)
             .with_raw_frame_sink_arc(gather.clone());
         // Those of OpenAI's chat completions are put together by the gatherer.
-        if endpoint.wire != Wire::OpenAi {
+        if endpoint.wire != WireProtocol::OpenAi {
             options = options.with_capture_tool_calls(true);
         }
-        if matches!(endpoint.wire, Wire::OpenAi | Wire::Responses) {
+        if matches!(endpoint.wire, WireProtocol::OpenAi | WireProtocol::Responses) {
             // A model whose name ends in “-high” or the like would otherwise lose it: a budget is sent to neither.
             options = options.with_reasoning_effort(ReasoningEffort::Budget(0));
         }
         // `genai` takes it that an Ollama has no key.
-        if let (Wire::Ollama, Some(Key(key))) = (endpoint.wire, &self.key) {
+        if let (WireProtocol::Ollama, Some(Key(key))) = (endpoint.wire, &self.key) {
             options = options.with_extra_headers(("Authorization".to_owned(), format!("Bearer {key}")));
         }
         if let Some(most) = self.request.max_tokens {
@@ -121,14 +123,14 @@ impl Call {
                     let stuck = frames > 0 && last.elapsed() > self.limits.silent;
                     if stuck || began.elapsed() > self.limits.whole {
                         let why = format!("{host} does not come to an end. Ask again, or go on from what came.");
-                        return Err(Trouble::new(FailureKind::Cut, why));
+                        return Err(Trouble::new(ModelErrorKind::Cut, why));
                     }
                     continue;
                 }
             };
             let Some(event) = event else {
                 return Err(Trouble::new(
-                    FailureKind::Malformed,
+                    ModelErrorKind::Malformed,
                     format!("{host} sends a piece without an end; the rest is left out."),
                 ));
             };
@@ -137,12 +139,12 @@ impl Call {
                 Some(Err(error)) => {
                     let mut trouble = read(&error);
                     // A connection that was lost before anything came is as good as none.
-                    trouble.again |= trouble.kind == FailureKind::Cut;
+                    trouble.again |= trouble.kind == ModelErrorKind::Cut;
                     return Err(trouble);
                 }
-                Some(Ok(ChatStreamEvent::Chunk(chunk))) => got.text(&self.line, Delta::Text(chunk.content)),
+                Some(Ok(ChatStreamEvent::Chunk(chunk))) => got.text(&self.line, ModelDelta::Text(chunk.content)),
                 Some(Ok(ChatStreamEvent::ReasoningChunk(chunk))) => {
-                    got.text(&self.line, Delta::Thinking(chunk.content))
+                    got.text(&self.line, ModelDelta::Thinking(chunk.content))
                 }
                 Some(Ok(ChatStreamEvent::ToolCallChunk(chunk))) => {
                     let long = chunk.tool_call.fn_arguments.as_str().is_some_and(|text| text.len() > MOST_ARGUMENTS);
@@ -162,7 +164,7 @@ impl Call {
             let over = gather.seen().over.take();
             if let Some(over) = got.over.take().or(over) {
                 return Err(Trouble::new(
-                    FailureKind::Malformed,
+                    ModelErrorKind::Malformed,
                     format!("{host} sends {over}; the rest is left out."),
                 ));
             }
@@ -171,7 +173,7 @@ impl Call {
     }
 
     /// The answer that a finished stream makes.
-    fn answer(&self, host: &str, got: Got, gather: &Gather) -> Result<Answer, Trouble> {
+    fn answer(&self, host: &str, got: Got, gather: &Gather) -> Result<ModelResponse, Trouble> {
         let wire = self.request.endpoint.wire;
         let (pieces, finish, frames) = {
             let mut seen = gather.seen();
@@ -184,10 +186,10 @@ impl Call {
             if nothing && frames == 0 {
                 let why =
                     format!("{host} answers, but with no stream of this kind. Is its wire “{}”?", trouble::word(wire));
-                return Err(Trouble::new(FailureKind::Malformed, why));
+                return Err(Trouble::new(ModelErrorKind::Malformed, why));
             }
             let why = format!("{host} broke off in the middle. Ask again, or go on from what came.");
-            return Err(Trouble { again: nothing, ..Trouble::new(FailureKind::Cut, why) });
+            return Err(Trouble { again: nothing, ..Trouble::new(ModelErrorKind::Cut, why) });
         }
         let (calls, malformed) = self.calls(&end, pieces)?;
         if let Some(StopReason::ContentFilter(_)) = reason
@@ -195,11 +197,15 @@ impl Call {
             && calls.is_empty()
         {
             let why = format!("{host} does not answer this: its filter of contents stopped it.");
-            return Err(Trouble::new(FailureKind::Refused, why));
+            return Err(Trouble::new(ModelErrorKind::Refused, why));
         }
         let spent = self.spent(&end, &got.text, &got.thinking, &calls);
-        let stop = if matches!(reason, Some(StopReason::MaxTokens(_))) { Stop::Length } else { Stop::Done };
-        Ok(Answer { text: got.text, thinking: got.thinking, calls, malformed, spent, stop })
+        let stop = if matches!(reason, Some(StopReason::MaxTokens(_))) {
+            ModelStopReason::Length
+        } else {
+            ModelStopReason::Done
+        };
+        Ok(ModelResponse { text: got.text, thinking: got.thinking, calls, malformed, spent, stop })
     }
 
     /// Tool calls as they came, with ids that are unique in the session and fit for every provider.
@@ -247,7 +253,7 @@ impl Call {
                 next += MOST_CALLS;
             }
             taken.insert(id.clone());
-            if self.request.endpoint.wire == Wire::Google
+            if self.request.endpoint.wire == WireProtocol::Google
                 && let Some(signatures) = signatures
             {
                 self.signatures.keep(&id, signatures);
@@ -264,17 +270,21 @@ impl Call {
         let usage = end.captured_usage.as_ref();
         let read = || {
             let said = self.request.messages.iter().map(|message| {
-                let asked =
-                    |call: &ToolCall| tokens(&call.name) + tokens(&Value::Object(call.arguments.clone()).to_string());
-                tokens(&message.content) + message.tool_calls.iter().map(asked).sum::<u64>()
+                let asked = |call: &ToolCall| {
+                    estimate_prompt_tokens(&call.name)
+                        + estimate_prompt_tokens(&Value::Object(call.arguments.clone()).to_string())
+                };
+                estimate_prompt_tokens(&message.content) + message.tool_calls.iter().map(asked).sum::<u64>()
             });
-            let offered =
-                self.request.tools.iter().map(|tool| tokens(&tool.description) + tokens(&tool.parameters.to_string()));
-            tokens(&self.request.system) + said.sum::<u64>() + offered.sum::<u64>()
+            let offered = self.request.tools.iter().map(|tool| {
+                estimate_prompt_tokens(&tool.description) + estimate_prompt_tokens(&tool.parameters.to_string())
+            });
+            estimate_prompt_tokens(&self.request.system) + said.sum::<u64>() + offered.sum::<u64>()
         };
         let written = || {
-            let asked = calls.iter().map(|call| tokens(&Value::Object(call.arguments.clone()).to_string()));
-            tokens(text) + tokens(thinking) + asked.sum::<u64>()
+            let asked =
+                calls.iter().map(|call| estimate_prompt_tokens(&Value::Object(call.arguments.clone()).to_string()));
+            estimate_prompt_tokens(text) + estimate_prompt_tokens(thinking) + asked.sum::<u64>()
         };
         let details = usage.and_then(|usage| usage.prompt_tokens_details.as_ref());
         let counted = Counted {
@@ -318,11 +328,11 @@ struct Got {
 }
 
 impl Got {
-    fn text(&mut self, line: &Line, delta: Delta) {
+    fn text(&mut self, line: &Line, delta: ModelDelta) {
         match &delta {
-            Delta::Text(text) => self.text.push_str(text),
-            Delta::Thinking(text) => self.thinking.push_str(text),
-            Delta::Again { .. } => {}
+            ModelDelta::Text(text) => self.text.push_str(text),
+            ModelDelta::Thinking(text) => self.thinking.push_str(text),
+            ModelDelta::Retry { .. } => {}
         }
         line.delta(delta);
         if self.text.len() + self.thinking.len() > MOST_TEXT {
@@ -332,7 +342,7 @@ impl Got {
 }
 
 fn stopped() -> Trouble {
-    Trouble { again: false, ..Trouble::new(FailureKind::Cancelled, "You stopped it.") }
+    Trouble { again: false, ..Trouble::new(ModelErrorKind::Cancelled, "You stopped it.") }
 }
 
 /// How long to wait before the next try; `None`: there is none. Who asks for patience is heard, if there is time.
@@ -343,7 +353,7 @@ fn pause(trouble: &Trouble, tried: u32, gone: Duration, limits: &Limits, rng: &m
     let spread = rng.random_range(0.5..1.5);
     let own = limits.pause.mul_f64(3_f64.powi(i32::try_from(tried).unwrap_or(1) - 1) * spread);
     let pause = trouble.wait.map_or(own, |wait| wait.max(Duration::from_millis(100)));
-    let patience = if trouble.kind == FailureKind::Unreachable { limits.unreachable } else { limits.tries };
+    let patience = if trouble.kind == ModelErrorKind::Unreachable { limits.unreachable } else { limits.tries };
     (gone + pause <= patience).then_some(pause)
 }
 
@@ -355,7 +365,7 @@ mod tests {
     fn pauses_grow_vary_and_end() {
         let mut rng = rand::rng();
         let limits = Limits::default();
-        let server = Trouble::new(FailureKind::Server, "");
+        let server = Trouble::new(ModelErrorKind::Server, "");
         for _ in 0..200 {
             let first = pause(&server, 1, Duration::ZERO, &limits, &mut rng).expect("one more");
             let second = pause(&server, 2, first, &limits, &mut rng).expect("one more");
@@ -365,13 +375,13 @@ mod tests {
         assert_eq!(pause(&server, 2, Duration::from_secs(20), &limits, &mut rng), None, "no time is left");
         let asked = |seconds| Trouble {
             wait: Some(Duration::from_secs(seconds)),
-            ..Trouble::new(FailureKind::RateLimited, "")
+            ..Trouble::new(ModelErrorKind::RateLimited, "")
         };
         assert_eq!(pause(&asked(7), 1, Duration::ZERO, &limits, &mut rng), Some(Duration::from_secs(7)));
         assert_eq!(pause(&asked(60), 1, Duration::ZERO, &limits, &mut rng), None, "nobody waits for a minute");
-        let refused = Trouble::new(FailureKind::Refused, "");
+        let refused = Trouble::new(ModelErrorKind::Refused, "");
         assert_eq!(pause(&refused, 1, Duration::ZERO, &limits, &mut rng), None);
-        let gone = Trouble::new(FailureKind::Unreachable, "");
+        let gone = Trouble::new(ModelErrorKind::Unreachable, "");
         assert_eq!(pause(&gone, 1, Duration::from_secs(2), &limits, &mut rng), None, "within five seconds");
         assert!(limits.unreachable + limits.connect < Duration::from_secs(5));
     }

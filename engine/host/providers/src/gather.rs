@@ -1,7 +1,7 @@
 //! What comes of a stream: text, thoughts, tool calls, each within limits. Tool calls of OpenAI's chat completions
 //! are put together here from the raw frames: `genai` makes room for as many as a frame says there are.
 
-use agent::model::Wire;
+use agent::model_call::WireProtocol;
 use genai::chat::{ChatFrameSink, FrameCtx, RawFrameRef};
 use serde_json::Value;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -43,12 +43,12 @@ pub(crate) struct Seen {
 
 /// Looks at the frames of one answer.
 pub(crate) struct Gather {
-    wire: Wire,
+    wire: WireProtocol,
     seen: Mutex<Seen>,
 }
 
 impl Gather {
-    pub(crate) fn new(wire: Wire) -> Gather {
+    pub(crate) fn new(wire: WireProtocol) -> Gather {
         let seen = Seen { calls: Vec::new(), finish: None, frames: 0, last: Instant::now(), over: None, bytes: 0 };
         Gather { wire, seen: Mutex::new(seen) }
     }
@@ -68,7 +68,7 @@ impl ChatFrameSink for Gather {
             seen.over = Some(format!("more than {} MB", MOST_BYTES >> 20));
         }
         let matters = frame.data.contains("tool_calls") || frame.data.contains("finish_reason");
-        if self.wire == Wire::OpenAi
+        if self.wire == WireProtocol::OpenAi
             && seen.over.is_none()
             && matters
             && let Ok(value) = serde_json::from_str::<Value>(frame.data)

@@ -13,7 +13,9 @@ mod probe;
 mod trouble;
 mod wire;
 
-use agent::model::{Answer, CallId, Delta, Endpoint, Failure, FailureKind, Request};
+use agent::model_call::{
+    ModelCallId, ModelDelta, ModelEndpoint, ModelError, ModelErrorKind, ModelRequest, ModelResponse,
+};
 use call::Call;
 use clients::Clients;
 use line::Line;
@@ -30,11 +32,11 @@ use wire::Signatures;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Update {
     /// A piece on its way.
-    Delta(Delta),
+    Delta(ModelDelta),
     /// The end: the whole answer.
-    Answer(Answer),
+    Answer(ModelResponse),
     /// The end: there is none.
-    Failure(Failure),
+    Failure(ModelError),
 }
 
 /// What a test of a provider found: it is there, and takes the key.
@@ -93,10 +95,10 @@ impl Default for Limits {
 
 enum Job {
     Call(Box<Call>),
-    Test { endpoint: Endpoint, key: Option<Key>, done: Box<dyn FnOnce(Result<Tested, Failure>) + Send> },
+    Test { endpoint: ModelEndpoint, key: Option<Key>, done: Box<dyn FnOnce(Result<Tested, ModelError>) + Send> },
 }
 
-type Lines = Arc<Mutex<HashMap<CallId, Arc<Line>>>>;
+type Lines = Arc<Mutex<HashMap<ModelCallId, Arc<Line>>>>;
 
 /// All providers. Calls that are under way when it is dropped are dropped with it, without an end.
 pub struct Providers {
@@ -128,7 +130,13 @@ impl Providers {
     /// Calls a model. `on` hears deltas and then exactly one end, from the thread of providers or, after a
     /// [`Providers::cancel`], from the one that cancelled; it must not wait, and must not call back. The key never
     /// appears in what it hears. A call with the id of one under way ends that one.
-    pub fn call(&self, id: CallId, request: Request, key: Option<String>, on: impl Fn(Update) + Send + 'static) {
+    pub fn call(
+        &self,
+        id: ModelCallId,
+        request: ModelRequest,
+        key: Option<String>,
+        on: impl Fn(Update) + Send + 'static,
+    ) {
         let line = Arc::new(Line::new(on));
         let before = self.lines().insert(id, line.clone());
         if let Some(before) = before {
@@ -145,12 +153,12 @@ impl Providers {
         };
         if let Some((why, _)) = self.send(Job::Call(Box::new(call))) {
             self.lines().remove(&id);
-            line.end(Update::Failure(Failure { kind: FailureKind::Refused, why, partial: String::new() }));
+            line.end(Update::Failure(ModelError { kind: ModelErrorKind::Refused, why, partial: String::new() }));
         }
     }
 
     /// Stops a call: its end is told before this returns. Nothing happens where there is none.
-    pub fn cancel(&self, id: CallId) {
+    pub fn cancel(&self, id: ModelCallId) {
         let line = self.lines().remove(&id);
         if let Some(line) = line {
             line.cancel();
@@ -160,17 +168,17 @@ impl Providers {
     /// Looks whether a provider is there, takes the key and has the model; `done` hears within 5 s.
     pub fn test(
         &self,
-        endpoint: Endpoint,
+        endpoint: ModelEndpoint,
         key: Option<String>,
-        done: impl FnOnce(Result<Tested, Failure>) + Send + 'static,
+        done: impl FnOnce(Result<Tested, ModelError>) + Send + 'static,
     ) {
         let job = Job::Test { endpoint, key: key.map(Key), done: Box::new(done) };
         if let Some((why, Job::Test { done, .. })) = self.send(job) {
-            done(Err(Failure { kind: FailureKind::Refused, why, partial: String::new() }));
+            done(Err(ModelError { kind: ModelErrorKind::Refused, why, partial: String::new() }));
         }
     }
 
-    fn lines(&self) -> MutexGuard<'_, HashMap<CallId, Arc<Line>>> {
+    fn lines(&self) -> MutexGuard<'_, HashMap<ModelCallId, Arc<Line>>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -212,7 +220,7 @@ async fn work(mut wanted: UnboundedReceiver<Job>, lines: Lines, clients: Arc<Cli
                     if call.await.is_err() {
                         let why = format!("{host} answers with something that cannot be read.");
                         let partial = line.partial();
-                        line.end(Update::Failure(Failure { kind: FailureKind::Malformed, why, partial }));
+                        line.end(Update::Failure(ModelError { kind: ModelErrorKind::Malformed, why, partial }));
                     }
                     let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
                     if lines.get(&id).is_some_and(|other| Arc::ptr_eq(other, &line)) {

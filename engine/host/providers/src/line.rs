@@ -1,7 +1,7 @@
 //! The line to whoever asked: deltas, then one end, then nothing more, from whichever thread the end comes.
 
 use crate::Update;
-use agent::model::{Delta, Failure, FailureKind};
+use agent::model_call::{ModelDelta, ModelError, ModelErrorKind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
@@ -33,15 +33,15 @@ impl Line {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn delta(&self, delta: Delta) {
+    pub(crate) fn delta(&self, delta: ModelDelta) {
         let mut state = self.state();
         match &delta {
-            Delta::Text(text) => {
+            ModelDelta::Text(text) => {
                 state.partial.push_str(text);
                 state.came = true;
             }
-            Delta::Thinking(_) => state.came = true,
-            Delta::Again { .. } => state.partial.clear(),
+            ModelDelta::Thinking(_) => state.came = true,
+            ModelDelta::Retry { .. } => state.partial.clear(),
         }
         if let Some(on) = &state.on {
             on(Update::Delta(delta));
@@ -69,7 +69,11 @@ impl Line {
     /// The user stops it: that is told at once, whatever the connection does.
     pub(crate) fn cancel(&self) {
         let partial = self.partial();
-        self.end(Update::Failure(Failure { kind: FailureKind::Cancelled, why: "You stopped it.".to_owned(), partial }));
+        self.end(Update::Failure(ModelError {
+            kind: ModelErrorKind::Cancelled,
+            why: "You stopped it.".to_owned(),
+            partial,
+        }));
         self.stop.notify_one();
     }
 

@@ -1,7 +1,7 @@
 //! What models cost and hold, from the price list in crate `genai-prices`. What runs on this machine is free.
 
-use agent::config::Price;
-use agent::model::{Endpoint, Wire};
+use agent::config::ModelPrice;
+use agent::model_call::{ModelEndpoint, WireProtocol};
 use genai_prices::{Calculator, PriceRequest, Usage, UsageKey};
 
 /// Tokens of one answer as the provider counted them.
@@ -18,18 +18,18 @@ pub(crate) struct Counted {
 }
 
 /// Who keeps the prices: the wire says it where the address is the provider's own.
-fn list(endpoint: &Endpoint) -> (Option<&'static str>, Option<&str>) {
+fn list(endpoint: &ModelEndpoint) -> (Option<&'static str>, Option<&str>) {
     match (&endpoint.base_url, endpoint.wire) {
         (Some(address), _) => (None, Some(address)),
-        (None, Wire::OpenAi | Wire::Responses) => (Some("openai"), None),
-        (None, Wire::Anthropic) => (Some("anthropic"), None),
-        (None, Wire::Google) => (Some("google"), None),
-        (None, Wire::Ollama) => (Some("ollama"), None),
+        (None, WireProtocol::OpenAi | WireProtocol::Responses) => (Some("openai"), None),
+        (None, WireProtocol::Anthropic) => (Some("anthropic"), None),
+        (None, WireProtocol::Google) => (Some("google"), None),
+        (None, WireProtocol::Ollama) => (Some("ollama"), None),
     }
 }
 
 /// What so many tokens cost, US dollars; `None`: not known.
-pub(crate) fn cost(endpoint: &Endpoint, counted: Counted) -> Option<f64> {
+pub(crate) fn cost(endpoint: &ModelEndpoint, counted: Counted) -> Option<f64> {
     if endpoint.local {
         return Some(0.0);
     }
@@ -52,20 +52,20 @@ pub(crate) fn cost(endpoint: &Endpoint, counted: Counted) -> Option<f64> {
 }
 
 /// What a model costs, for the router; `None`: not known.
-pub fn price(endpoint: &Endpoint) -> Option<Price> {
+pub fn price(endpoint: &ModelEndpoint) -> Option<ModelPrice> {
     // Some lists ask more for long requests: the price of ordinary ones is meant.
     let of = |input, output| cost(endpoint, Counted { input, output, ..Counted::default() }).map(|cost| cost * 1e3);
-    Some(Price { input: of(1_000, 0)?, output: of(0, 1_000)? })
+    Some(ModelPrice { input: of(1_000, 0)?, output: of(0, 1_000)? })
 }
 
 /// What a model costs that reads and does not write; `None`: not known.
-pub fn reading_price(endpoint: &Endpoint) -> Option<Price> {
+pub fn reading_price(endpoint: &ModelEndpoint) -> Option<ModelPrice> {
     let input = cost(endpoint, Counted { input: 1_000, ..Counted::default() })? * 1e3;
-    Some(Price { input, output: 0.0 })
+    Some(ModelPrice { input, output: 0.0 })
 }
 
 /// How many tokens a model reads at most; `None`: not known.
-pub fn context(endpoint: &Endpoint) -> Option<u64> {
+pub fn context(endpoint: &ModelEndpoint) -> Option<u64> {
     if endpoint.local {
         return None;
     }

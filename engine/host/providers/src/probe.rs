@@ -4,7 +4,7 @@ use crate::Tested;
 use crate::clients::Clients;
 use crate::trouble::{self, Key, Trouble};
 use crate::wire;
-use agent::model::{Endpoint, Failure, FailureKind, Wire};
+use agent::model_call::{ModelEndpoint, ModelError, ModelErrorKind, WireProtocol};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -16,17 +16,17 @@ const MOST: usize = 5_000;
 /// Asks for the list of models.
 pub(crate) async fn test(
     clients: &Clients,
-    endpoint: &Endpoint,
+    endpoint: &ModelEndpoint,
     key: Option<&Key>,
     within: Duration,
-) -> Result<Tested, Failure> {
+) -> Result<Tested, ModelError> {
     let began = Instant::now();
     let host = wire::host(endpoint);
     let listed = tokio::time::timeout(within, list(clients, endpoint, key, &host)).await.unwrap_or_else(|_| {
         let why = format!("{host} does not answer within {} s. Is it the right address?", within.as_secs());
-        Err(Trouble::new(FailureKind::Unreachable, why))
+        Err(Trouble::new(ModelErrorKind::Unreachable, why))
     });
-    let models = listed.map_err(|trouble| Failure {
+    let models = listed.map_err(|trouble| ModelError {
         kind: trouble.kind,
         why: trouble::scrub(&trouble.why, key),
         partial: String::new(),
@@ -51,28 +51,28 @@ type Listed = (String, Option<u64>);
 /// The models; `None`: the provider is there and has no such list.
 async fn list(
     clients: &Clients,
-    endpoint: &Endpoint,
+    endpoint: &ModelEndpoint,
     key: Option<&Key>,
     host: &str,
 ) -> Result<Option<Vec<Listed>>, Trouble> {
-    let refused = |why: String| Trouble::new(FailureKind::Refused, why);
+    let refused = |why: String| Trouble::new(ModelErrorKind::Refused, why);
     let base = wire::base(endpoint).map_err(|why| refused(format!("{why}.")))?;
     let client = clients.plain(&base).map_err(refused)?;
     let path = match endpoint.wire {
-        Wire::Ollama => "api/tags",
-        Wire::Google => "models?pageSize=1000",
-        Wire::Anthropic => "models?limit=1000",
-        Wire::OpenAi | Wire::Responses => "models",
+        WireProtocol::Ollama => "api/tags",
+        WireProtocol::Google => "models?pageSize=1000",
+        WireProtocol::Anthropic => "models?limit=1000",
+        WireProtocol::OpenAi | WireProtocol::Responses => "models",
     };
     let mut request = client.get(format!("{base}{path}"));
     if let Some(Key(key)) = key {
         request = match endpoint.wire {
-            Wire::Anthropic => request.header("x-api-key", key),
-            Wire::Google => request.header("x-goog-api-key", key),
-            Wire::OpenAi | Wire::Responses | Wire::Ollama => request.bearer_auth(key),
+            WireProtocol::Anthropic => request.header("x-api-key", key),
+            WireProtocol::Google => request.header("x-goog-api-key", key),
+            WireProtocol::OpenAi | WireProtocol::Responses | WireProtocol::Ollama => request.bearer_auth(key),
         };
     }
-    if endpoint.wire == Wire::Anthropic {
+    if endpoint.wire == WireProtocol::Anthropic {
         request = request.header("anthropic-version", "2023-06-01");
     }
     let mut response = request.send().await.map_err(|error| trouble::network(endpoint, host, key, &error))?;
@@ -82,7 +82,7 @@ async fn list(
         body.extend_from_slice(&chunk);
         if body.len() > LONGEST {
             return Err(Trouble::new(
-                FailureKind::Malformed,
+                ModelErrorKind::Malformed,
                 format!("{host} lists more than {} MB of models.", LONGEST >> 20),
             ));
         }
@@ -97,7 +97,7 @@ async fn list(
         let word = trouble::word(endpoint.wire);
         let why =
             format!("{host} answers, but not like a provider of models. Is its wire “{word}”, and its base_url right?");
-        return Err(Trouble::new(FailureKind::Malformed, why));
+        return Err(Trouble::new(ModelErrorKind::Malformed, why));
     };
     let list = ["data", "models"].iter().find_map(|name| value.get(name)?.as_array());
     let name = |model: &Value| {

@@ -6,8 +6,8 @@ mod requests;
 mod server;
 
 use crate::*;
-use agent::model::Wire;
-use agent::tool::{Permissions, Risk, Source, ToolSpec};
+use agent::model_call::WireProtocol;
+use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
 use serde_json::{Value, json};
 use server::{Server, events, status};
 use std::sync::mpsc::{Receiver, channel};
@@ -15,20 +15,26 @@ use std::time::Instant;
 use store::{DocId, Message, MessageId, Role, ToolCall};
 
 const PLANTED: &str = "sk-planted-4f1c9d7e2b";
-const WIRES: [Wire; 5] = [Wire::OpenAi, Wire::Responses, Wire::Anthropic, Wire::Google, Wire::Ollama];
+const WIRES: [WireProtocol; 5] = [
+    WireProtocol::OpenAi,
+    WireProtocol::Responses,
+    WireProtocol::Anthropic,
+    WireProtocol::Google,
+    WireProtocol::Ollama,
+];
 
 /// Less patient than for users.
 fn limits() -> Limits {
     Limits { pause: Duration::from_millis(30), ..Limits::default() }
 }
 
-fn endpoint(wire: Wire, address: &str) -> Endpoint {
-    Endpoint {
+fn endpoint(wire: WireProtocol, address: &str) -> ModelEndpoint {
+    ModelEndpoint {
         provider: "mine".to_owned(),
         wire,
         base_url: Some(address.to_owned()),
         // Endings such as this one mean something to `genai`, and must stay all the same.
-        model: if wire == Wire::Google { "small-model" } else { "small-model-high" }.to_owned(),
+        model: if wire == WireProtocol::Google { "small-model" } else { "small-model-high" }.to_owned(),
         key: Some("MY_KEY".to_owned()),
         local: true,
     }
@@ -43,15 +49,15 @@ fn tool(name: &str) -> ToolSpec {
         name: name.to_owned(),
         description: format!("{name} for tests"),
         parameters: json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}),
-        risk: Risk::None,
-        permissions: Permissions::default(),
+        risk: ToolRisk::None,
+        permissions: ToolPermissions::default(),
         idempotent: true,
-        source: Source::BuiltIn,
+        source: ToolSource::BuiltIn,
     }
 }
 
-fn ask(wire: Wire, address: &str) -> Request {
-    Request {
+fn ask(wire: WireProtocol, address: &str) -> ModelRequest {
+    ModelRequest {
         endpoint: endpoint(wire, address),
         system: "You are brief.".to_owned(),
         messages: vec![message(Role::User, "Hello")],
@@ -61,11 +67,11 @@ fn ask(wire: Wire, address: &str) -> Request {
     }
 }
 
-fn id(number: u64) -> CallId {
-    CallId { run: DocId([7; 16]), number }
+fn id(number: u64) -> ModelCallId {
+    ModelCallId { run: DocId([7; 16]), number }
 }
 
-fn start(providers: &Providers, request: Request) -> Receiver<Update> {
+fn start(providers: &Providers, request: ModelRequest) -> Receiver<Update> {
     let (tell, heard) = channel();
     providers.call(id(1), request, Some(PLANTED.to_owned()), move |update| {
         let _ = tell.send(update);
@@ -89,19 +95,19 @@ fn all(heard: &Receiver<Update>) -> Vec<Update> {
     }
 }
 
-fn call(request: Request) -> Vec<Update> {
+fn call(request: ModelRequest) -> Vec<Update> {
     let providers = Providers::new(limits());
     all(&start(&providers, request))
 }
 
-fn answer(updates: &[Update]) -> &Answer {
+fn answer(updates: &[Update]) -> &ModelResponse {
     match updates.last() {
         Some(Update::Answer(answer)) => answer,
         other => panic!("no answer: {other:?}"),
     }
 }
 
-fn failure(updates: &[Update]) -> &Failure {
+fn failure(updates: &[Update]) -> &ModelError {
     match updates.last() {
         Some(Update::Failure(failure)) => failure,
         other => panic!("no failure: {other:?}"),
@@ -109,22 +115,24 @@ fn failure(updates: &[Update]) -> &Failure {
 }
 
 fn said(updates: &[Update]) -> String {
-    let text = |update: &Update| if let Update::Delta(Delta::Text(text)) = update { Some(text.clone()) } else { None };
+    let text =
+        |update: &Update| if let Update::Delta(ModelDelta::Text(text)) = update { Some(text.clone()) } else { None };
     updates.iter().filter_map(text).collect()
 }
 
 fn again(updates: &[Update]) -> Vec<String> {
-    let why = |update: &Update| if let Update::Delta(Delta::Again { why }) = update { Some(why.clone()) } else { None };
+    let why =
+        |update: &Update| if let Update::Delta(ModelDelta::Retry { why }) = update { Some(why.clone()) } else { None };
     updates.iter().filter_map(why).collect()
 }
 
 /// A stream that says `words`, one after the other, and its end, in each wire form.
-fn spoken(wire: Wire, words: &[&str], whole: bool) -> String {
+fn spoken(wire: WireProtocol, words: &[&str], whole: bool) -> String {
     let data = |value: Value| format!("data: {value}\n\n");
     let event = |value: Value| format!("event: {}\ndata: {value}\n\n", value["type"].as_str().expect("a type"));
     let mut text = String::new();
     match wire {
-        Wire::OpenAi => {
+        WireProtocol::OpenAi => {
             for word in words {
                 text += &data(json!({"choices": [{"index": 0, "delta": {"content": word}}]}));
             }
@@ -134,7 +142,7 @@ fn spoken(wire: Wire, words: &[&str], whole: bool) -> String {
                 text += "data: [DONE]\n\n";
             }
         }
-        Wire::Responses => {
+        WireProtocol::Responses => {
             text += &event(json!({"type": "response.created", "response": {"id": "r"}}));
             for word in words {
                 text += &event(json!({"type": "response.output_text.delta", "delta": word}));
@@ -145,7 +153,7 @@ fn spoken(wire: Wire, words: &[&str], whole: bool) -> String {
                 text += &event(json!({"type": "response.completed", "response": response}));
             }
         }
-        Wire::Anthropic => {
+        WireProtocol::Anthropic => {
             text += &event(
                 json!({"type": "message_start", "message": {"usage": {"input_tokens": 12, "output_tokens": 1}}}),
             );
@@ -163,7 +171,7 @@ fn spoken(wire: Wire, words: &[&str], whole: bool) -> String {
                 text += &event(json!({"type": "message_stop"}));
             }
         }
-        Wire::Google => {
+        WireProtocol::Google => {
             for word in words {
                 text += &data(json!({"candidates": [{"content": {"role": "model", "parts": [{"text": word}]}}]}));
             }
@@ -175,7 +183,7 @@ fn spoken(wire: Wire, words: &[&str], whole: bool) -> String {
                 );
             }
         }
-        Wire::Ollama => {
+        WireProtocol::Ollama => {
             for word in words {
                 text += &format!("{}\n", json!({"message": {"role": "assistant", "content": word}, "done": false}));
             }
@@ -197,7 +205,7 @@ fn each_wire_streams_an_answer() {
         let answer = answer(&updates);
         assert_eq!(said(&updates), "Good day to you.", "{wire:?}");
         assert_eq!(updates.len(), 4, "{wire:?}: {updates:?}");
-        assert_eq!((answer.text.as_str(), answer.stop), ("Good day to you.", agent::model::Stop::Done));
+        assert_eq!((answer.text.as_str(), answer.stop), ("Good day to you.", agent::model_call::ModelStopReason::Done));
         assert_eq!(answer.spent, store::Spent { input_tokens: 12, output_tokens: 3, cost: Some(0.0) }, "{wire:?}");
         assert!(answer.calls.is_empty() && answer.malformed.is_empty());
         assert_eq!(server.asked().len(), 1);
@@ -206,40 +214,40 @@ fn each_wire_streams_an_answer() {
 
 #[test]
 fn prices_are_known_free_or_unknown() {
-    let at = |wire, base_url: Option<&str>, model: &str, local| Endpoint {
+    let at = |wire, base_url: Option<&str>, model: &str, local| ModelEndpoint {
         base_url: base_url.map(str::to_owned),
         model: model.to_owned(),
         local,
         ..endpoint(wire, "")
     };
-    let near = at(Wire::OpenAi, Some("http://localhost:1/v1"), "whatever", true);
+    let near = at(WireProtocol::OpenAi, Some("http://localhost:1/v1"), "whatever", true);
     assert_eq!(price(&near).map(|price| (price.input, price.output)), Some((0.0, 0.0)));
     let known = [
-        at(Wire::Responses, None, "gpt-5-mini", false),
-        at(Wire::Anthropic, None, "claude-sonnet-4-5", false),
-        at(Wire::Google, None, "gemini-2.5-flash", false),
-        at(Wire::OpenAi, Some("https://openrouter.ai/api/v1"), "qwen/qwen3-coder", false),
+        at(WireProtocol::Responses, None, "gpt-5-mini", false),
+        at(WireProtocol::Anthropic, None, "claude-sonnet-4-5", false),
+        at(WireProtocol::Google, None, "gemini-2.5-flash", false),
+        at(WireProtocol::OpenAi, Some("https://openrouter.ai/api/v1"), "qwen/qwen3-coder", false),
     ];
     for endpoint in known {
         let price = price(&endpoint).unwrap_or_else(|| panic!("{} has no price", endpoint.model));
         assert!(price.input > 0.0 && price.output >= price.input, "{}: {price:?}", endpoint.model);
         assert!(price.output < 100.0, "a price for a million tokens: {price:?}");
     }
-    let small = at(Wire::OpenAi, Some("https://api.openai.com/v1"), "text-embedding-3-small", false);
+    let small = at(WireProtocol::OpenAi, Some("https://api.openai.com/v1"), "text-embedding-3-small", false);
     let read = reading_price(&small).expect("a model that makes vectors");
     assert!(read.input > 0.0 && read.input < 1.0 && read.output == 0.0, "{read:?}");
-    let claude = at(Wire::Anthropic, None, "claude-sonnet-4-5-20250929", false);
+    let claude = at(WireProtocol::Anthropic, None, "claude-sonnet-4-5-20250929", false);
     assert!(context(&claude).is_some_and(|tokens| tokens >= 100_000));
     for unknown in [
-        at(Wire::OpenAi, None, "no-such-model-at-all", false),
-        at(Wire::OpenAi, Some("https://models.example.com/v1"), "gpt-5", false),
+        at(WireProtocol::OpenAi, None, "no-such-model-at-all", false),
+        at(WireProtocol::OpenAi, Some("https://models.example.com/v1"), "gpt-5", false),
     ] {
         assert_eq!((price(&unknown), context(&unknown)), (None, None), "{}", unknown.model);
     }
 }
 
 /// Starts a test of a provider and waits for it.
-fn tested(endpoint: Endpoint, limits: Limits) -> Result<Tested, Failure> {
+fn tested(endpoint: ModelEndpoint, limits: Limits) -> Result<Tested, ModelError> {
     let (tell, heard) = channel();
     let providers = Providers::new(limits);
     providers.test(endpoint, Some(PLANTED.to_owned()), move |found| {
@@ -254,16 +262,26 @@ fn tested(endpoint: Endpoint, limits: Limits) -> Result<Tested, Failure> {
 fn a_provider_is_tested() {
     let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
     let table = [
-        (Wire::OpenAi, json!({"data": [{"id": "a"}, {"id": "small-model-high"}]}), "GET /v1/models ", "authorization"),
-        (Wire::Anthropic, json!({"data": [{"id": "a"}, {"id": "small-model-high"}]}), "GET /v1/models?", "x-api-key"),
         (
-            Wire::Google,
+            WireProtocol::OpenAi,
+            json!({"data": [{"id": "a"}, {"id": "small-model-high"}]}),
+            "GET /v1/models ",
+            "authorization",
+        ),
+        (
+            WireProtocol::Anthropic,
+            json!({"data": [{"id": "a"}, {"id": "small-model-high"}]}),
+            "GET /v1/models?",
+            "x-api-key",
+        ),
+        (
+            WireProtocol::Google,
             json!({"models": [{"name": "models/a"}, {"name": "models/small-model"}]}),
             "GET /v1beta/models?",
             "x-goog-api-key",
         ),
         (
-            Wire::Ollama,
+            WireProtocol::Ollama,
             json!({"models": [{"name": "a"}, {"name": "small-model-high:latest"}]}),
             "GET /api/tags ",
             "authorization",
@@ -279,11 +297,11 @@ fn a_provider_is_tested() {
         assert!(asked.header(header).is_some_and(|value| value.ends_with(PLANTED)), "{asked:?}");
     }
     let server = Server::new(vec![status(200, "", r#"{"data": [{"id": "b"}, {"id": 5}, {"id": "c\u0007"}]}"#)]);
-    let found = tested(endpoint(Wire::OpenAi, &server.address), limits()).expect("there");
+    let found = tested(endpoint(WireProtocol::OpenAi, &server.address), limits()).expect("there");
     assert_eq!((found.models, found.listed), (names(&["b"]), Some(false)));
     // One without a list is there all the same.
     let server = Server::new(vec![status(404, "", "no")]);
-    let found = tested(endpoint(Wire::OpenAi, &server.address), limits()).expect("there");
+    let found = tested(endpoint(WireProtocol::OpenAi, &server.address), limits()).expect("there");
     assert_eq!((found.models, found.listed), (None, None));
 }
 
@@ -296,19 +314,19 @@ fn a_provider_that_fails_its_test_says_why() {
     let deaf = Server::new(vec![Box::new(|_| std::thread::sleep(Duration::from_secs(30)))]);
     let huge = Server::new(vec![status(200, "", &"x".repeat(9 << 20))]);
     let table = [
-        (wrong.address.as_str(), FailureKind::Key, "tracebook secrets set MY_KEY"),
-        (page.address.as_str(), FailureKind::Malformed, "wire “openai”"),
-        (silent.address.as_str(), FailureKind::Unreachable, "does not answer within"),
-        (deaf.address.as_str(), FailureKind::Unreachable, "does not answer within"),
-        (huge.address.as_str(), FailureKind::Malformed, "8 MB"),
-        ("http://127.0.0.1:9", FailureKind::Unreachable, "nobody listens there"),
-        ("http://nowhere.invalid", FailureKind::Unreachable, "its name is not known"),
-        ("localhost:1", FailureKind::Refused, "is no address"),
+        (wrong.address.as_str(), ModelErrorKind::Key, "tracebook secrets set MY_KEY"),
+        (page.address.as_str(), ModelErrorKind::Malformed, "wire “openai”"),
+        (silent.address.as_str(), ModelErrorKind::Unreachable, "does not answer within"),
+        (deaf.address.as_str(), ModelErrorKind::Unreachable, "does not answer within"),
+        (huge.address.as_str(), ModelErrorKind::Malformed, "8 MB"),
+        ("http://127.0.0.1:9", ModelErrorKind::Unreachable, "nobody listens there"),
+        ("http://nowhere.invalid", ModelErrorKind::Unreachable, "its name is not known"),
+        ("localhost:1", ModelErrorKind::Refused, "is no address"),
     ];
     let limits = Limits { test: Duration::from_millis(1_000), ..limits() };
     for (address, kind, words) in table {
         let began = Instant::now();
-        let why = tested(endpoint(Wire::OpenAi, address), limits).expect_err(address);
+        let why = tested(endpoint(WireProtocol::OpenAi, address), limits).expect_err(address);
         assert_eq!(why.kind, kind, "{why:?}");
         assert!(why.why.contains(words), "{}", why.why);
         assert!(began.elapsed() < Duration::from_secs(5));

@@ -1,6 +1,6 @@
 //! Why there is no answer, in words: host, cause, what to do. No key stands in any of them.
 
-use agent::model::{Endpoint, FailureKind, Wire};
+use agent::model_call::{ModelEndpoint, ModelErrorKind, WireProtocol};
 use genai::webc::StreamTimeout;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
@@ -15,7 +15,7 @@ const READ: usize = 64 * 1024;
 /// One try that failed.
 #[derive(Debug)]
 pub(crate) struct Trouble {
-    pub(crate) kind: FailureKind,
+    pub(crate) kind: ModelErrorKind,
     /// Host, cause, what to do.
     pub(crate) why: String,
     /// Whether another try may help.
@@ -25,8 +25,8 @@ pub(crate) struct Trouble {
 }
 
 impl Trouble {
-    pub(crate) fn new(kind: FailureKind, why: impl Into<String>) -> Trouble {
-        let again = matches!(kind, FailureKind::Unreachable | FailureKind::RateLimited | FailureKind::Server);
+    pub(crate) fn new(kind: ModelErrorKind, why: impl Into<String>) -> Trouble {
+        let again = matches!(kind, ModelErrorKind::Unreachable | ModelErrorKind::RateLimited | ModelErrorKind::Server);
         Trouble { kind, why: why.into(), again, wait: None }
     }
 }
@@ -75,10 +75,10 @@ fn words(value: &Value) -> Option<&str> {
 }
 
 /// What can be done when nobody answers.
-fn start(endpoint: &Endpoint) -> String {
+fn start(endpoint: &ModelEndpoint) -> String {
     let provider = &endpoint.provider;
     match (endpoint.local, endpoint.wire) {
-        (true, Wire::Ollama) => {
+        (true, WireProtocol::Ollama) => {
             format!("Start Ollama (`ollama serve`), or set llm.providers.{provider}.base_url in config.yaml")
         }
         (true, _) => format!("Start the server, or set llm.providers.{provider}.base_url in config.yaml"),
@@ -88,7 +88,7 @@ fn start(endpoint: &Endpoint) -> String {
 
 /// What an answer with a bad status means.
 pub(crate) fn status(
-    endpoint: &Endpoint,
+    endpoint: &ModelEndpoint,
     host: &str,
     key: Option<&Key>,
     status: u16,
@@ -106,11 +106,11 @@ pub(crate) fn status(
                 (None, _) => format!("Name its key in llm.providers.{}.api_key as ${{NAME}}", endpoint.provider),
             };
             let key = if key.is_some() { "does not accept the key" } else { "wants a key" };
-            Trouble::new(FailureKind::Key, format!("{host} {key} ({status}{said}). {what}."))
+            Trouble::new(ModelErrorKind::Key, format!("{host} {key} ({status}{said}). {what}."))
         }
         429 => {
             let mut trouble = Trouble::new(
-                FailureKind::RateLimited,
+                ModelErrorKind::RateLimited,
                 format!("{host} gets too many requests (429{said}). Wait a little, or ask another provider."),
             );
             trouble.wait = wait(headers, SystemTime::now());
@@ -118,28 +118,28 @@ pub(crate) fn status(
         }
         500..=599 => {
             let mut trouble = Trouble::new(
-                FailureKind::Server,
+                ModelErrorKind::Server,
                 format!("{host} has trouble of its own ({status}{said}). Try again later, or ask another provider."),
             );
             trouble.wait = wait(headers, SystemTime::now());
             trouble
         }
         300..=399 => Trouble::new(
-            FailureKind::Refused,
+            ModelErrorKind::Refused,
             format!(
                 "{host} sends elsewhere ({status}), where no key is taken along. Set llm.providers.{}.base_url.",
                 endpoint.provider
             ),
         ),
         404 => Trouble::new(
-            FailureKind::Refused,
+            ModelErrorKind::Refused,
             format!(
                 "{host} does not know this (404{said}). Look at model “{}” and base_url of llm.providers.{}; \
                  `tracebook providers models {}` lists what there is.",
                 endpoint.model, endpoint.provider, endpoint.provider
             ),
         ),
-        _ => Trouble::new(FailureKind::Refused, format!("{host} refuses the request ({status}{said}).")),
+        _ => Trouble::new(ModelErrorKind::Refused, format!("{host} refuses the request ({status}{said}).")),
     }
 }
 
@@ -177,7 +177,7 @@ fn date(text: &str) -> Option<u64> {
 }
 
 /// What a connection that failed means.
-pub(crate) fn network(endpoint: &Endpoint, host: &str, key: Option<&Key>, error: &reqwest::Error) -> Trouble {
+pub(crate) fn network(endpoint: &ModelEndpoint, host: &str, key: Option<&Key>, error: &reqwest::Error) -> Trouble {
     let mut chain = Vec::new();
     let mut cause = error.source();
     while let Some(next) = cause.filter(|_| chain.len() < 16) {
@@ -190,7 +190,7 @@ pub(crate) fn network(endpoint: &Endpoint, host: &str, key: Option<&Key>, error:
         let why = format!(
             "{host} cannot be trusted ({last}). Look at the address, the clock and the certificates of this machine."
         );
-        return Trouble { again: false, ..Trouble::new(FailureKind::Unreachable, why) };
+        return Trouble { again: false, ..Trouble::new(ModelErrorKind::Unreachable, why) };
     }
     if error.is_connect() || error.is_request() || error.is_timeout() {
         let cause = if all.contains("refused") {
@@ -205,7 +205,7 @@ pub(crate) fn network(endpoint: &Endpoint, host: &str, key: Option<&Key>, error:
             last
         };
         return Trouble::new(
-            FailureKind::Unreachable,
+            ModelErrorKind::Unreachable,
             format!("{host} cannot be reached: {cause}. {}.", start(endpoint)),
         );
     }
@@ -213,22 +213,22 @@ pub(crate) fn network(endpoint: &Endpoint, host: &str, key: Option<&Key>, error:
         let why = format!(
             "the request to {host} cannot be made: its address or its key holds letters that have no place there"
         );
-        return Trouble::new(FailureKind::Refused, format!("{why}."));
+        return Trouble::new(ModelErrorKind::Refused, format!("{why}."));
     }
     Trouble::new(
-        FailureKind::Cut,
+        ModelErrorKind::Cut,
         format!("{host} broke off in the middle ({last}). Ask again, or go on from what came."),
     )
 }
 
 /// What an error of `genai` means.
-pub(crate) fn read(endpoint: &Endpoint, host: &str, key: Option<&Key>, error: &genai::Error) -> Trouble {
+pub(crate) fn read(endpoint: &ModelEndpoint, host: &str, key: Option<&Key>, error: &genai::Error) -> Trouble {
     let garbled = |what: &str| {
         let why = format!(
             "{host} answers with something that cannot be read ({what}). Is its wire “{}”?",
             word(endpoint.wire)
         );
-        Trouble::new(FailureKind::Malformed, why)
+        Trouble::new(ModelErrorKind::Malformed, why)
     };
     match error {
         genai::Error::WebStream { error, cause, .. } => {
@@ -241,10 +241,10 @@ pub(crate) fn read(endpoint: &Endpoint, host: &str, key: Option<&Key>, error: &g
             match error.downcast_ref::<StreamTimeout>() {
                 Some(StreamTimeout::Headers) => {
                     let why = format!("{host} takes the request and does not answer. {}.", start(endpoint));
-                    Trouble { again: false, ..Trouble::new(FailureKind::Unreachable, why) }
+                    Trouble { again: false, ..Trouble::new(ModelErrorKind::Unreachable, why) }
                 }
                 Some(StreamTimeout::Read) => Trouble::new(
-                    FailureKind::Cut,
+                    ModelErrorKind::Cut,
                     format!("{host} fell silent in the middle. Ask again, or go on from what came."),
                 ),
                 None if error.downcast_ref::<std::string::FromUtf8Error>().is_some() => {
@@ -260,9 +260,11 @@ pub(crate) fn read(endpoint: &Endpoint, host: &str, key: Option<&Key>, error: &g
         genai::Error::ChatResponse { body, .. } if words(body).is_none() => garbled("JSON of another shape"),
         genai::Error::ChatResponse { body, .. } => event(endpoint, host, key, body),
         // The failure of a response comes in this dress; text that is no JSON has another category.
-        genai::Error::StreamParse { serde_error, .. } if serde_error.is_data() && endpoint.wire == Wire::Responses => {
+        genai::Error::StreamParse { serde_error, .. }
+            if serde_error.is_data() && endpoint.wire == WireProtocol::Responses =>
+        {
             let said = shown(&serde_error.to_string(), key);
-            Trouble::new(FailureKind::Server, format!("{host} has trouble of its own ({said}). Try again later."))
+            Trouble::new(ModelErrorKind::Server, format!("{host} has trouble of its own ({said}). Try again later."))
         }
         genai::Error::StreamParse { .. } | genai::Error::JsonValueExt(_) | genai::Error::SerdeJson(_) => {
             garbled("JSON that is none")
@@ -270,14 +272,15 @@ pub(crate) fn read(endpoint: &Endpoint, host: &str, key: Option<&Key>, error: &g
         genai::Error::WebModelCall { webc_error: genai::webc::Error::Reqwest(error), .. } => {
             network(endpoint, host, key, error)
         }
-        other => {
-            Trouble::new(FailureKind::Refused, format!("{host} cannot be asked: {}.", shown(&other.to_string(), key)))
-        }
+        other => Trouble::new(
+            ModelErrorKind::Refused,
+            format!("{host} cannot be asked: {}.", shown(&other.to_string(), key)),
+        ),
     }
 }
 
 /// What an error inside a stream means.
-fn event(endpoint: &Endpoint, host: &str, key: Option<&Key>, body: &Value) -> Trouble {
+fn event(endpoint: &ModelEndpoint, host: &str, key: Option<&Key>, body: &Value) -> Trouble {
     let all = body.to_string().to_lowercase();
     let code =
         ["code", "status"].iter().find_map(|name| body.get(name)?.as_u64()).and_then(|code| u16::try_from(code).ok());
@@ -294,13 +297,13 @@ fn event(endpoint: &Endpoint, host: &str, key: Option<&Key>, body: &Value) -> Tr
 }
 
 /// A wire as configurations name it.
-pub fn word(wire: Wire) -> &'static str {
+pub fn word(wire: WireProtocol) -> &'static str {
     match wire {
-        Wire::OpenAi => "openai",
-        Wire::Responses => "responses",
-        Wire::Anthropic => "anthropic",
-        Wire::Google => "google",
-        Wire::Ollama => "ollama",
+        WireProtocol::OpenAi => "openai",
+        WireProtocol::Responses => "responses",
+        WireProtocol::Anthropic => "anthropic",
+        WireProtocol::Google => "google",
+        WireProtocol::Ollama => "ollama",
     }
 }
 

@@ -1,6 +1,6 @@
 //! A request as crate `genai` wants it: messages, tools, address.
 
-use agent::model::{Endpoint, Request, Wire};
+use agent::model_call::{ModelEndpoint, ModelRequest, WireProtocol};
 use genai::adapter::AdapterKind;
 use genai::chat::{ChatMessage, ChatRequest, ContentPart, MessageContent, Tool, ToolCall, ToolResponse};
 use genai::resolver::AuthData;
@@ -40,13 +40,13 @@ impl Signatures {
 ///
 /// # Errors
 /// A sentence: the address cannot be read.
-pub(crate) fn target(endpoint: &Endpoint, key: Option<&str>) -> Result<ServiceTarget, String> {
+pub(crate) fn target(endpoint: &ModelEndpoint, key: Option<&str>) -> Result<ServiceTarget, String> {
     let kind = match endpoint.wire {
-        Wire::OpenAi => AdapterKind::OpenAI,
-        Wire::Responses => AdapterKind::OpenAIResp,
-        Wire::Anthropic => AdapterKind::Anthropic,
-        Wire::Google => AdapterKind::Gemini,
-        Wire::Ollama => AdapterKind::Ollama,
+        WireProtocol::OpenAi => AdapterKind::OpenAI,
+        WireProtocol::Responses => AdapterKind::OpenAIResp,
+        WireProtocol::Anthropic => AdapterKind::Anthropic,
+        WireProtocol::Google => AdapterKind::Gemini,
+        WireProtocol::Ollama => AdapterKind::Ollama,
     };
     Ok(ServiceTarget {
         endpoint: genai::resolver::Endpoint::from_owned(base(endpoint)?),
@@ -59,12 +59,12 @@ pub(crate) fn target(endpoint: &Endpoint, key: Option<&str>) -> Result<ServiceTa
 ///
 /// # Errors
 /// A sentence: it cannot be read.
-pub(crate) fn base(endpoint: &Endpoint) -> Result<String, String> {
+pub(crate) fn base(endpoint: &ModelEndpoint) -> Result<String, String> {
     let (own, version) = match endpoint.wire {
-        Wire::OpenAi | Wire::Responses => ("https://api.openai.com/v1/", "v1/"),
-        Wire::Anthropic => ("https://api.anthropic.com/v1/", "v1/"),
-        Wire::Google => ("https://generativelanguage.googleapis.com/v1beta/", "v1beta/"),
-        Wire::Ollama => ("http://localhost:11434/", ""),
+        WireProtocol::OpenAi | WireProtocol::Responses => ("https://api.openai.com/v1/", "v1/"),
+        WireProtocol::Anthropic => ("https://api.anthropic.com/v1/", "v1/"),
+        WireProtocol::Google => ("https://generativelanguage.googleapis.com/v1beta/", "v1beta/"),
+        WireProtocol::Ollama => ("http://localhost:11434/", ""),
     };
     let Some(given) = &endpoint.base_url else { return Ok(own.to_owned()) };
     let url = reqwest::Url::parse(given).map_err(|why| format!("“{given}” is no address ({why})"))?;
@@ -83,7 +83,7 @@ pub(crate) fn base(endpoint: &Endpoint) -> Result<String, String> {
 }
 
 /// Host and port, as failures name it.
-pub(crate) fn host(endpoint: &Endpoint) -> String {
+pub(crate) fn host(endpoint: &ModelEndpoint) -> String {
     let url = base(endpoint).ok().and_then(|base| reqwest::Url::parse(&base).ok());
     let named = url.as_ref().and_then(|url| Some((url.host_str()?.to_owned(), url.port())));
     match named {
@@ -95,7 +95,7 @@ pub(crate) fn host(endpoint: &Endpoint) -> String {
 
 /// The messages, each tool call with its result behind it, as all providers want them: the user speaks first, nobody
 /// twice in a row where it can be helped, and nothing is empty.
-pub(crate) fn chat(request: &Request, signatures: &Signatures) -> ChatRequest {
+pub(crate) fn chat(request: &ModelRequest, signatures: &Signatures) -> ChatRequest {
     let mut system = request.system.clone();
     let mut messages: Vec<ChatMessage> = Vec::new();
     let mut rest = request.messages.iter().peekable();
@@ -133,7 +133,7 @@ pub(crate) fn chat(request: &Request, signatures: &Signatures) -> ChatRequest {
         chat = chat.with_system(system);
     }
     if !request.tools.is_empty() {
-        let tool = |spec: &agent::tool::ToolSpec| {
+        let tool = |spec: &agent::tool_spec::ToolSpec| {
             Tool::new(spec.name.as_str())
                 .with_description(spec.description.as_str())
                 .with_schema(spec.parameters.clone())
@@ -157,7 +157,13 @@ fn user(messages: &mut Vec<ChatMessage>, text: &str) {
 }
 
 /// The model asks for tools, and their results.
-fn turn(messages: &mut Vec<ChatMessage>, asked: &Message, answers: &[&Message], signatures: &Signatures, wire: Wire) {
+fn turn(
+    messages: &mut Vec<ChatMessage>,
+    asked: &Message,
+    answers: &[&Message],
+    signatures: &Signatures,
+    wire: WireProtocol,
+) {
     let mut parts = Vec::new();
     if !asked.content.trim().is_empty() {
         parts.push(ContentPart::from_text(asked.content.as_str()));
@@ -177,7 +183,7 @@ fn turn(messages: &mut Vec<ChatMessage>, asked: &Message, answers: &[&Message], 
     }
     messages.push(ChatMessage::assistant(MessageContent::from_parts(parts)));
     // Of several results in one message `genai` gives Ollama the last alone; the others want them together.
-    if wire == Wire::Ollama {
+    if wire == WireProtocol::Ollama {
         messages.extend(results.into_iter().map(|result| ChatMessage::tool(MessageContent::from_parts(vec![result]))));
     } else {
         messages.push(ChatMessage::tool(MessageContent::from_parts(results)));
@@ -197,7 +203,7 @@ fn tool_name(message: &Message) -> &str {
 
 /// A result that stands where a user speaks: quoted, since the user hasn't said it.
 fn told(message: &Message) -> String {
-    agent::quote::block(&format!("the result of {}", tool_name(message)), &result(message))
+    agent::prompt_quote::quote_block(&format!("the result of {}", tool_name(message)), &result(message))
 }
 
 fn result(message: &Message) -> String {

@@ -3,9 +3,9 @@
 
 use crate::fs::confined::Folder;
 use crate::search::{Ask, Mode, Search};
-use agent::block::TASKS;
-use agent::crew::{self, Crew};
-use agent::memory::{self, Memory, Near};
+use agent::agent_registry::{self, AgentRegistry};
+use agent::memory::{self, ExperienceMatch, ProjectMemory};
+use agent::task_block::TASKS_FOLDER;
 use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What lies in these folders of memory inside a volume's folder, and which of its experiences a search finds for a
 /// goal. Blocks: not for the thread that draws.
-pub fn recall(search: &Search, root: &Path, folders: &[String], goal: &str) -> Memory {
+pub fn recall(search: &Search, root: &Path, folders: &[String], goal: &str) -> ProjectMemory {
     let mut memory = read(root, folders);
     if !memory.entries.is_empty() {
         memory.near = nearest(search, &memory, goal, Mode::Both);
@@ -35,18 +35,18 @@ pub fn recall(search: &Search, root: &Path, folders: &[String], goal: &str) -> M
 }
 
 /// The experiences that a search finds for a goal, the best first. Blocks.
-pub fn nearest(search: &Search, memory: &Memory, goal: &str, mode: Mode) -> Vec<Near> {
+pub fn nearest(search: &Search, memory: &ProjectMemory, goal: &str, mode: Mode) -> Vec<ExperienceMatch> {
     // Words that an asker uses are no query language.
     let plain: String = goal.chars().take(GOAL).map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
     let plain = plain.replace(" OR ", " or ");
-    let text = format!("in:memory path:\"{}\" {plain}", memory::experience::LOG);
+    let text = format!("in:memory path:\"{}\" {plain}", memory::experience::EXPERIENCE_LOG_FILE);
     let asked = search.ask(Ask { text, limit: FOUND, each: true, mode, ..Ask::default() }, || {});
     let Ok(Ok(answer)) = asked.recv_timeout(PATIENCE) else { return Vec::new() };
     let known = |path: &str, id: &str| {
         memory.entries.iter().any(|entry| entry.path == path && entry.experience.experience_id == id)
     };
     let hits = answer.hits.into_iter().filter(|hit| known(&hit.path, &hit.heading));
-    let near = |hit: crate::search::Hit| Near {
+    let near = |hit: crate::search::Hit| ExperienceMatch {
         score: f64::from(hit.score),
         meaning: hit.why.meaning.map(f64::from),
         id: hit.heading,
@@ -86,19 +86,19 @@ fn texts(root: &Path, folders: &[String], endings: &[&str]) -> Vec<(String, Stri
 }
 
 /// Reads what lies in these folders of memory inside a volume's folder.
-pub fn read(root: &Path, folders: &[String]) -> Memory {
+pub fn read(root: &Path, folders: &[String]) -> ProjectMemory {
     let inside = |folder: &String| {
-        let places = memory::PLACES.iter();
+        let places = memory::MEMORY_SUBFOLDERS.iter();
         places
             .map(|place| if place.is_empty() { folder.clone() } else { format!("{folder}/{place}") })
             .collect::<Vec<_>>()
     };
-    Memory::read(texts(root, &folders.iter().flat_map(inside).collect::<Vec<_>>(), &[".md"]))
+    ProjectMemory::from_files(texts(root, &folders.iter().flat_map(inside).collect::<Vec<_>>(), &[".md"]))
 }
 
 /// The projects inside a volume's folder, by name.
 fn projects(root: &Path) -> Vec<String> {
-    let folder = Folder::root(root).and_then(|root| root.folder(memory::PROJECTS));
+    let folder = Folder::root(root).and_then(|root| root.folder(memory::PROJECTS_FOLDER));
     let Some(entries) = folder.ok().and_then(|folder| std::fs::read_dir(folder.path()).ok()) else {
         return Vec::new();
     };
@@ -111,7 +111,7 @@ fn projects(root: &Path) -> Vec<String> {
 /// A folder of a volume, and the one of that name of each project in it.
 fn everywhere(root: &Path, folder: &str) -> Vec<String> {
     let mut found: Vec<String> =
-        projects(root).into_iter().map(|name| format!("{}/{name}/{folder}", memory::PROJECTS)).collect();
+        projects(root).into_iter().map(|name| format!("{}/{name}/{folder}", memory::PROJECTS_FOLDER)).collect();
     let held = Folder::root(root);
     found.retain(|folder| held.as_ref().is_ok_and(|root| root.folder(folder).is_ok()));
     found.insert(0, folder.to_owned());
@@ -120,17 +120,17 @@ fn everywhere(root: &Path, folder: &str) -> Vec<String> {
 
 /// The folders of memory of a volume's folder: its own, and those of the projects in it.
 pub fn folders(root: &Path) -> Vec<String> {
-    everywhere(root, memory::FOLDER)
+    everywhere(root, memory::MEMORY_FOLDER)
 }
 
 /// The agents of a volume and of the projects in it.
-pub fn crew(root: &Path) -> Crew {
-    let mut folders = everywhere(root, crew::DEFINITIONS);
-    folders.extend(everywhere(root, crew::PYTHON));
-    Crew::read(texts(root, &folders, &[".md", ".py"]))
+pub fn crew(root: &Path) -> AgentRegistry {
+    let mut folders = everywhere(root, agent_registry::AGENT_DEFINITIONS_FOLDER);
+    folders.extend(everywhere(root, agent_registry::PYTHON_AGENTS_FOLDER));
+    AgentRegistry::read(texts(root, &folders, &[".md", ".py"]))
 }
 
 /// The plans of a volume and of the projects in it: path and text.
 pub fn plans(root: &Path) -> Vec<(String, String)> {
-    texts(root, &everywhere(root, TASKS), &[".md"])
+    texts(root, &everywhere(root, TASKS_FOLDER), &[".md"])
 }

@@ -2,9 +2,9 @@
 //! answers took.
 
 use crate::maintenance::secrets::{Secret, Secrets};
-use agent::config::{Config, LOCAL_CONTEXT, UNKNOWN_CONTEXT};
-use agent::model::Endpoint;
-use agent::router::{Known, Latencies};
+use agent::config::{AgentConfig, DEFAULT_CONTEXT_TOKENS, LOCAL_CONTEXT_TOKENS};
+use agent::model_call::ModelEndpoint;
+use agent::router::{ProviderLatencies, ProviderStatus};
 pub use providers::{Limits, Providers, Tested, Update, context, price, word};
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 ///
 /// # Errors
 /// A sentence: its key is missing, or cannot be read now.
-pub fn key(endpoint: &Endpoint, secrets: &Secrets) -> Result<Option<Secret>, String> {
+pub fn key(endpoint: &ModelEndpoint, secrets: &Secrets) -> Result<Option<Secret>, String> {
     let Some(name) = &endpoint.key else { return Ok(None) };
     match secrets.get(name) {
         Ok(Some((secret, _))) => Ok(Some(secret)),
@@ -23,12 +23,19 @@ pub fn key(endpoint: &Endpoint, secrets: &Secrets) -> Result<Option<Secret>, Str
 
 /// What is known of all providers that are switched on, by name. May wait for the keyring: not on the thread that
 /// draws.
-pub fn known(config: &Config, secrets: &Secrets, latencies: &Latencies) -> BTreeMap<String, Known> {
+pub fn known(
+    config: &AgentConfig,
+    secrets: &Secrets,
+    latencies: &ProviderLatencies,
+) -> BTreeMap<String, ProviderStatus> {
     let mut known = BTreeMap::new();
     for (name, provider) in &config.llm.providers {
-        let Some(endpoint) = config.endpoint(name).filter(|_| provider.enabled()) else { continue };
-        let one =
-            Known { barred: key(&endpoint, secrets).err(), price: price(&endpoint), latency: latencies.median(name) };
+        let Some(endpoint) = config.endpoint(name).filter(|_| provider.is_enabled()) else { continue };
+        let one = ProviderStatus {
+            barred: key(&endpoint, secrets).err(),
+            price: price(&endpoint),
+            latency: latencies.median_latency(name),
+        };
         known.insert(name.clone(), one);
     }
     known
@@ -36,8 +43,8 @@ pub fn known(config: &Config, secrets: &Secrets, latencies: &Latencies) -> BTree
 
 /// How many tokens fit into a request: as the configuration has it, else the price list, else few. What a server says
 /// of itself is in [`Tested`].
-pub fn window(config: &Config, endpoint: &Endpoint) -> u64 {
+pub fn window(config: &AgentConfig, endpoint: &ModelEndpoint) -> u64 {
     let own = config.llm.providers.get(&endpoint.provider).and_then(|provider| provider.context);
-    let unknown = if endpoint.local { LOCAL_CONTEXT } else { UNKNOWN_CONTEXT };
+    let unknown = if endpoint.local { LOCAL_CONTEXT_TOKENS } else { DEFAULT_CONTEXT_TOKENS };
     own.or_else(|| context(endpoint)).unwrap_or(unknown)
 }

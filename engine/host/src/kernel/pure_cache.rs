@@ -6,7 +6,7 @@
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
-use engine::Grant;
+use engine::KernelGrant;
 use rand::TryRngCore;
 use serde_json::Value;
 use std::fs::{self, File};
@@ -43,7 +43,7 @@ impl PureCache {
     }
 
     /// What was kept under this key by this note with these grants.
-    pub(crate) fn find(&self, note: DocId, grant: &Grant, key: &str) -> Option<String> {
+    pub(crate) fn find(&self, note: DocId, grant: &KernelGrant, key: &str) -> Option<String> {
         let owner = owner(note, grant, key)?;
         let path = self.path(&owner);
         let mut sealed = Vec::new();
@@ -62,7 +62,7 @@ impl PureCache {
     ///
     /// # Errors
     /// Why not, as a part of a sentence.
-    pub(crate) fn keep(&self, note: DocId, grant: &Grant, key: &str, entry: &str) -> Result<(), String> {
+    pub(crate) fn keep(&self, note: DocId, grant: &KernelGrant, key: &str, entry: &str) -> Result<(), String> {
         let owner = owner(note, grant, key).ok_or("its key is not one")?;
         if entry.len() > MAX_ENTRY_BYTES {
             return Err(format!("it is larger than {} MB", MAX_ENTRY_BYTES >> 20));
@@ -115,7 +115,7 @@ impl PureCache {
 }
 
 /// Whose an entry is, and for what: these bytes are sealed with it and are not in it.
-fn owner(note: DocId, grant: &Grant, key: &str) -> Option<Vec<u8>> {
+fn owner(note: DocId, grant: &KernelGrant, key: &str) -> Option<Vec<u8>> {
     let is_key = key.len() == KEY_DIGITS && key.bytes().all(|digit| digit.is_ascii_hexdigit());
     if !is_key {
         return None;
@@ -162,7 +162,7 @@ mod tests {
     fn an_entry_opens_for_its_note_its_grants_and_its_key_alone() {
         let dir = tempfile::tempdir().expect("a folder");
         let cache = PureCache::new(dir.path().join("pure"));
-        let (plain, network) = (Grant::default(), Grant { network: true, ..Grant::default() });
+        let (plain, network) = (KernelGrant::default(), KernelGrant { network: true, ..KernelGrant::default() });
         let key = "ab".repeat(32);
         cache.keep(NOTE, &plain, &key, ENTRY).expect("kept");
         // Another process of the same workspace.
@@ -191,7 +191,7 @@ mod tests {
     fn what_is_not_data_or_too_large_is_not_kept() {
         let dir = tempfile::tempdir().expect("a folder");
         let cache = PureCache::new(dir.path().join("pure"));
-        let (grant, key) = (Grant::default(), "ab".repeat(32));
+        let (grant, key) = (KernelGrant::default(), "ab".repeat(32));
         for entry in ["", "[]", "cos\nsystem\n(S'id'\ntR.", r#"{"shown":[],"names":{}}"#] {
             assert!(cache.keep(NOTE, &grant, &key, entry).is_err(), "{entry}");
         }

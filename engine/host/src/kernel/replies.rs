@@ -4,7 +4,7 @@ use crate::driver::Inbox;
 use crate::kernel::Inquiries;
 use crate::kernel::pure_cache::PureCache;
 use crate::writer::Writer;
-use engine::{Event, Grant};
+use engine::{Event, KernelGrant};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead, Read};
@@ -56,7 +56,7 @@ pub(crate) struct Replies {
 pub(crate) struct Kept {
     pub(crate) cache: PureCache,
     /// With which grants it was started.
-    pub(crate) grant: Grant,
+    pub(crate) grant: KernelGrant,
     /// Where its requests go; gone when nobody wants it any more.
     pub(crate) requests: Weak<Sender<String>>,
 }

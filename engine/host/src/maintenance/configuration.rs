@@ -1,7 +1,7 @@
 //! Where the configuration lies: `config.yaml` in the workspace's folder, over the user's own, over what the program
 //! brings. Reads files, decides nothing; what they mean is `agent::config`.
 
-use agent::config::{Config, ConfigError, Layer, merge};
+use agent::config::{AgentConfig, ConfigError, ConfigLayer, merge};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ pub fn files(workspace: &Path) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// A file cannot be read, or says what it may not, with line and column.
-pub fn load(workspace: &Path) -> Result<Config, ConfigError> {
+pub fn load(workspace: &Path) -> Result<AgentConfig, ConfigError> {
     let mut layers = Vec::new();
     for path in files(workspace) {
         layers.extend(layer(&path)?);
@@ -48,7 +48,7 @@ pub(crate) fn data_folder() -> Option<PathBuf> {
     folder.is_absolute().then_some(folder)
 }
 
-fn layer(path: &Path) -> Result<Option<Layer>, ConfigError> {
+fn layer(path: &Path) -> Result<Option<ConfigLayer>, ConfigError> {
     let name = path.display().to_string();
     let error = |what: String| ConfigError { file: name.clone(), place: None, what };
     let file = match std::fs::File::open(path) {
@@ -62,5 +62,5 @@ fn layer(path: &Path) -> Result<Option<Layer>, ConfigError> {
         return Err(error(format!("it is longer than {LONGEST} bytes")));
     }
     let text = String::from_utf8(bytes).map_err(|_| error("it is no text in UTF-8".to_owned()))?;
-    Layer::parse(&name, &text).map(Some)
+    ConfigLayer::parse(&name, &text).map(Some)
 }

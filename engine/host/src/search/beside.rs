@@ -3,7 +3,7 @@
 
 use super::{Further, Kind, NoteText, Passage};
 use agent::policy;
-use engine::{RUNS, RunLine, SESSIONS, SessionLine};
+use engine::{RUN_KEY_PREFIX, RunSummary, SESSION_KEY_PREFIX, SessionSummary};
 use serde_json::Value;
 use std::collections::HashMap;
 use store::disk::Reader;
@@ -48,7 +48,7 @@ impl Beside {
         name().unwrap_or_default()
     }
 
-    fn run(&self, doc: DocId, line: &RunLine, key: u64) -> Option<NoteText> {
+    fn run(&self, doc: DocId, line: &RunSummary, key: u64) -> Option<NoteText> {
         let run = RunDoc::load(doc, &self.chunks(doc)?, ActorId::from([0_u8; 16])).ok()?.doc;
         let steps = run.steps();
         // Results say little by themselves: they stand below the tool that was called.
@@ -78,7 +78,7 @@ impl Beside {
         })
     }
 
-    fn session(&self, doc: DocId, line: &SessionLine, key: u64) -> Option<NoteText> {
+    fn session(&self, doc: DocId, line: &SessionSummary, key: u64) -> Option<NoteText> {
         let session = SessionDoc::load(doc, &self.chunks(doc)?, ActorId::from([0_u8; 16])).ok()?.doc;
         let messages = session.messages();
         // What a run says is found as its steps.
@@ -122,7 +122,7 @@ fn passage(step: &ExecutionStep, tools: &HashMap<&str, &str>) -> Option<Passage>
         StepKind::Error { message, .. } => ("Error".to_owned(), message.clone()),
         StepKind::ToolCall { tool_name, params, .. } => {
             let rest = serde_json::to_string(params).unwrap_or_default();
-            (format!("Call of {tool_name}"), format!("{tool_name} {}\n{rest}", policy::subject(params)))
+            (format!("Call of {tool_name}"), format!("{tool_name} {}\n{rest}", policy::main_argument(params)))
         }
         StepKind::ToolResult { tool_call_id, result, error, .. } => {
             let text = match (result, error) {
@@ -154,7 +154,7 @@ fn hashed(parts: &[&[u8]]) -> u64 {
 impl Further for Beside {
     fn all(&mut self) -> Result<Vec<DocId>, String> {
         let mut found = Vec::new();
-        for beginning in [RUNS, SESSIONS] {
+        for beginning in [RUN_KEY_PREFIX, SESSION_KEY_PREFIX] {
             let lines = self.reader.metas(beginning).map_err(|error| error.to_string())?;
             found.extend(lines.iter().filter_map(|(key, _)| key.strip_prefix(beginning)?.parse::<DocId>().ok()));
         }
@@ -162,21 +162,21 @@ impl Further for Beside {
     }
 
     fn key(&mut self, doc: DocId) -> Option<u64> {
-        if let Some(line) = self.line::<RunLine>(RUNS, doc) {
+        if let Some(line) = self.line::<RunSummary>(RUN_KEY_PREFIX, doc) {
             let ended = line.ended.unwrap_or(0).to_le_bytes();
             let steps = if line.ending.is_some() { line.steps } else { line.steps / STEPS };
             return Some(hashed(&[b"run", line.prompt.as_bytes(), &ended, &(steps as u64).to_le_bytes()]));
         }
-        let line = self.line::<SessionLine>(SESSIONS, doc)?;
+        let line = self.line::<SessionSummary>(SESSION_KEY_PREFIX, doc)?;
         let (updated, messages) = (line.updated.to_le_bytes(), (line.messages as u64).to_le_bytes());
         Some(hashed(&[b"session", line.title.as_bytes(), &updated, &messages]))
     }
 
     fn read(&mut self, doc: DocId) -> Option<NoteText> {
         let key = self.key(doc)?;
-        match self.line::<RunLine>(RUNS, doc) {
+        match self.line::<RunSummary>(RUN_KEY_PREFIX, doc) {
             Some(line) => self.run(doc, &line, key),
-            None => self.session(doc, &self.line::<SessionLine>(SESSIONS, doc)?, key),
+            None => self.session(doc, &self.line::<SessionSummary>(SESSION_KEY_PREFIX, doc)?, key),
         }
     }
 }

@@ -31,7 +31,7 @@ pub struct Mention {
 /// Looks for a note's names; what is found comes a note at a time, and the channel ends with the search.
 pub(crate) fn start(session: &Session, note: DocId, inbox: Inbox) -> Receiver<Vec<Mention>> {
     let (found, receiver) = channel();
-    let place = session.place(note).and_then(|(volume, path)| Some((session.volume(volume)?, path)));
+    let place = session.locate_file(note).and_then(|(volume, path)| Some((session.volume(volume)?, path)));
     if let Some((volume, path)) = place
         && let Some(root) = volume.root.clone()
     {

@@ -208,11 +208,11 @@ impl Embedder for WithoutSecrets {
     }
 
     fn embed(&self, text: &str) -> Result<Vec<f32>, String> {
-        self.0.embed(&secrets::masked(text))
+        self.0.embed(&secrets::mask_known_secrets(text))
     }
 
     fn embed_question(&self, text: &str) -> Result<Vec<f32>, String> {
-        self.0.embed_question(&secrets::masked(text))
+        self.0.embed_question(&secrets::mask_known_secrets(text))
     }
 
     fn unrelated(&self) -> f32 {
@@ -224,7 +224,7 @@ impl Embedder for WithoutSecrets {
     }
 
     fn embed_all(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String> {
-        let masked: Vec<_> = texts.iter().map(|text| secrets::masked(text)).collect();
+        let masked: Vec<_> = texts.iter().map(|text| secrets::mask_known_secrets(text)).collect();
         self.0.embed_all(&masked.iter().map(AsRef::as_ref).collect::<Vec<&str>>())
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn note_text(volume: &str, row: &FileRow, key: u64, blocks: &[Block],
     let name = name.rsplit_once('.').map_or(name, |(name, _)| name);
     let title = reading.named.or(reading.first).filter(|title| !title.is_empty()).unwrap_or_else(|| name.to_owned());
     let mut passages = reading.passages;
-    if agent::memory::is_log(&row.path) {
+    if agent::memory::is_experience_log(&row.path) {
         // Its entries are YAML; they are found by what they say.
         let told = experiences(&row.path, blocks);
         if !told.is_empty() {
@@ -62,12 +62,12 @@ fn experiences(path: &str, blocks: &[Block]) -> Vec<Passage> {
         end += block.text.len();
         ends.push((end, block.id));
     }
-    let one = |entry: agent::memory::experience::Entry| {
+    let one = |entry: agent::memory::experience::ExperienceEntry| {
         let place = ends.iter().find(|(end, _)| entry.at < *end).map(|(_, id)| id.to_string()).unwrap_or_default();
         let heading = entry.experience.experience_id.clone();
-        passage(place, Kind::Memory, "", heading, cut(&entry.experience.words(), LINE).to_owned())
+        passage(place, Kind::Memory, "", heading, cut(&entry.experience.search_text(), LINE).to_owned())
     };
-    agent::memory::experience::entries(path, &text, &mut Vec::new()).into_iter().map(one).collect()
+    agent::memory::experience::parse_entries(path, &text, &mut Vec::new()).into_iter().map(one).collect()
 }
 
 fn passage(place: String, kind: Kind, lang: &str, heading: String, text: String) -> Passage {
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn each_experience_is_a_passage() {
-        use agent::memory::experience::{Experience, HEAD};
+        use agent::memory::experience::{EXPERIENCE_LOG_HEADING, Experience};
         let one = |id: &str, goal: &str, lesson: &str| Experience {
             experience_id: id.to_owned(),
             primary_goal: goal.to_owned(),
@@ -328,9 +328,9 @@ mod tests {
             ..Experience::default()
         };
         let log = format!(
-            "{HEAD}{}\n{}",
-            one("exp_1", "Find peaks", "use scipy").written(),
-            one("exp_2", "b", "c").written()
+            "{EXPERIENCE_LOG_HEADING}{}\n{}",
+            one("exp_1", "Find peaks", "use scipy").to_markdown(),
+            one("exp_2", "b", "c").to_markdown()
         );
         let row = FileRow { path: "projects/p/memory/memory_log.md".to_owned(), ..row() };
         let blocks = import_blocks(markdown::segment(&log).into_iter());

@@ -3,9 +3,9 @@
 
 use crate::driver::{Inbox, Post, now};
 use crate::maintenance::configuration;
-use agent::config::{Config, Price, is_local};
-use agent::model::{Endpoint, Wire};
-use engine::{Event, Outlay};
+use agent::config::{AgentConfig, ModelPrice, is_local};
+use agent::model_call::{ModelEndpoint, WireProtocol};
+use engine::{EmbeddingCost, Event};
 use models::{Choice, Purse};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,13 +26,13 @@ pub(super) struct Till {
 }
 
 /// What a million tokens of an endpoint cost; `None`: nobody knows.
-fn price(config: &Config, url: &str, model: &str) -> Option<Price> {
+fn price(config: &AgentConfig, url: &str, model: &str) -> Option<ModelPrice> {
     if let Some(input) = config.budget.embeddings {
-        return Some(Price { input, output: 0.0 });
+        return Some(ModelPrice { input, output: 0.0 });
     }
-    providers::reading_price(&Endpoint {
+    providers::reading_price(&ModelEndpoint {
         provider: String::new(),
-        wire: Wire::OpenAi,
+        wire: WireProtocol::OpenAi,
         base_url: Some(url.to_owned()),
         model: model.to_owned(),
         key: None,
@@ -70,7 +70,7 @@ impl Till {
         let more = price.map_or(0.0, |price| price.of(tokens, 0));
         let (answer, wait) = channel();
         self.inbox.post(Post::Read(Box::new(move |session| {
-            let _ = answer.send(session.over_search_budget(&config.budget, now(), more));
+            let _ = answer.send(session.over_search_budget_reason(&config.budget, now(), more));
         })));
         wait.recv_timeout(PATIENCE).map_err(|_| super::closing())?.map_or(Ok(()), Err)
     }
@@ -96,7 +96,7 @@ impl Purse for Till {
         if let Some(tokens) = read {
             let config = configuration::load(&self.folder).ok();
             let cost = config.and_then(|config| price(&config, url, model)).map(|price| price.of(tokens, 0));
-            self.inbox.event(Event::Spent(Outlay {
+            self.inbox.event(Event::Spent(EmbeddingCost {
                 what: endpoint.to_string(),
                 calls: 1,
                 tokens,
@@ -116,8 +116,8 @@ mod tests {
 
     #[test]
     fn a_price_is_what_is_said_or_listed_or_unknown() {
-        let config = Config::default();
-        let of = |config: &Config, url, model| price(config, url, model).map(|price| price.input);
+        let config = AgentConfig::default();
+        let of = |config: &AgentConfig, url, model| price(config, url, model).map(|price| price.input);
         assert_eq!(of(&config, "http://localhost:8080/v1", "toy"), Some(0.0));
         assert_eq!(of(&config, "https://embeddings.example.com/v1", "toy"), None);
         assert!(of(&config, "https://api.openai.com/v1", "text-embedding-3-small").is_some_and(|price| price > 0.0));

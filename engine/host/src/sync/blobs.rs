@@ -2,10 +2,10 @@
 //! said and when is the store's (`store::sync::blobs`); where bytes lie is the shelf's.
 
 use super::shelf::{Chore, Done, Named, Piece, Placing, Shelf};
-use super::{Desk, LAN, Task};
+use super::{Desk, LAN_HUB_ADDRESS, Task};
 use crate::fs::confined::ConfinedPath;
 use engine::event::FileStamp;
-use engine::{Attached, Belongings, BlobState, Event};
+use engine::{AttachmentAction, Event, HubBlobState, VolumeAttachments};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::mpsc::Sender;
@@ -29,7 +29,7 @@ const IDLE: usize = 64 << 10;
 pub(super) struct Exchange {
     protocol: Blobs,
     shelf: Shelf,
-    volumes: BTreeMap<DocId, Belongings>,
+    volumes: BTreeMap<DocId, VolumeAttachments>,
     /// What outputs and runs name, as far as they were read.
     named: HashMap<DocId, BTreeMap<BlobHash, Named>>,
     /// Runs that have changed, and when they are read again.
@@ -46,7 +46,7 @@ pub(super) struct Exchange {
     keeping: BTreeSet<Item>,
     unkept: BTreeSet<Item>,
     /// What could not be placed, as it was to be.
-    stuck: BTreeMap<DocId, Attached>,
+    stuck: BTreeMap<DocId, AttachmentAction>,
     said: BTreeSet<String>,
     /// Lines for the log.
     lines: Vec<String>,
@@ -113,13 +113,13 @@ impl Exchange {
     }
 
     /// What volumes have beside documents has changed.
-    pub(super) fn belongings(&mut self, volumes: BTreeMap<DocId, Belongings>) {
+    pub(super) fn belongings(&mut self, volumes: BTreeMap<DocId, VolumeAttachments>) {
         self.volumes = volumes;
         self.stale = true;
         self.news = true;
         for belongings in self.volumes.values() {
             for (file, (path, attached)) in &belongings.files {
-                if *attached == Attached::Read && self.hashing.insert(*file) {
+                if *attached == AttachmentAction::Read && self.hashing.insert(*file) {
                     let path = ConfinedPath::new(&belongings.root, path);
                     let _ = self.shelf.chores.send(Chore::Hash { file: *file, path });
                 }
@@ -211,8 +211,8 @@ impl Exchange {
         for (volume, belongings) in &self.volumes {
             for (file, (path, attached)) in &belongings.files {
                 match attached {
-                    Attached::Read => {}
-                    Attached::Hold(stamp) => {
+                    AttachmentAction::Read => {}
+                    AttachmentAction::Offer(stamp) => {
                         let item = Item { volume: *volume, hash: stamp.hash };
                         if stamp.size > Limits::default().largest {
                             too_large.push(path.clone());
@@ -221,7 +221,7 @@ impl Exchange {
                         holds.insert(item, stamp.size);
                         self.files.insert(item, (ConfinedPath::new(&belongings.root, path), *stamp));
                     }
-                    Attached::Fetch { bytes, urgent, .. } => {
+                    AttachmentAction::Fetch { bytes, urgent, .. } => {
                         let item = Item { volume: *volume, hash: bytes.hash };
                         needed.insert(item);
                         if bytes.size > Limits::default().largest {
@@ -288,7 +288,7 @@ impl Exchange {
     fn place(&mut self, item: Item, file: DocId) {
         let Some(belongings) = self.volumes.get(&item.volume) else { return };
         let Some((path, attached)) = belongings.files.get(&file) else { return };
-        let Attached::Fetch { bytes, over, kept, .. } = attached else { return };
+        let AttachmentAction::Fetch { bytes, over, kept, .. } = attached else { return };
         if self.stuck.get(&file) == Some(attached) || !self.placing.insert(file) {
             return;
         }
@@ -332,7 +332,7 @@ impl Exchange {
     }
 
     /// How it stands over these connections.
-    pub(super) fn state(&self, volumes: &BTreeSet<DocId>, links: &[Link], is_online: bool) -> BlobState {
+    pub(super) fn state(&self, volumes: &BTreeSet<DocId>, links: &[Link], is_online: bool) -> HubBlobState {
         let knows: Vec<Link> = links.iter().copied().filter(|link| self.protocol.knows(*link)).collect();
         let (coming, there) = self.protocol.coming(volumes, &knows);
         let going = knows.iter().map(|link| self.protocol.going(*link));
@@ -340,7 +340,7 @@ impl Exchange {
         let busy = usize::from(self.stale) + self.reading.len() + self.hashing.len() + self.placing.len();
         let busy = busy + self.keeping.len() + self.changed.len();
         let on_way = self.whole.iter().filter(|item| volumes.contains(&item.volume)).count();
-        BlobState {
+        HubBlobState {
             kept: is_online.then_some(!knows.is_empty()),
             coming: coming + on_way,
             there: there + on_way,
@@ -352,7 +352,7 @@ impl Exchange {
 }
 
 /// The documents of a volume that may name blobs, and which of them are runs.
-fn documents(belongings: &Belongings) -> impl Iterator<Item = (DocId, bool)> {
+fn documents(belongings: &VolumeAttachments) -> impl Iterator<Item = (DocId, bool)> {
     let outputs = belongings.outputs.keys().map(|doc| (*doc, false));
     outputs.chain(belongings.runs.keys().map(|doc| (*doc, true)))
 }
@@ -437,7 +437,7 @@ impl Desk {
             Deed::Say { link, words } | Deed::Refused { link, words } => {
                 let name = self.nearby.devices.get(&link).map(|(name, _)| name.clone());
                 if let Some((url, hub)) = self.hub(link) {
-                    let who = name.filter(|_| url == LAN).unwrap_or_else(|| url.clone());
+                    let who = name.filter(|_| url == LAN_HUB_ADDRESS).unwrap_or_else(|| url.clone());
                     hub.said.push(format!("{who}: {words}"));
                     hub.news = true;
                 }

@@ -3,7 +3,7 @@
 use crate::driver::{Driver, Post};
 use crate::handle::Handle;
 use crate::history::Compared;
-use engine::{Command, Merge, Merged, Note, Phase, Session, read_heads};
+use engine::{Command, MergeKind, MergeRecord, Note, Phase, Session, parse_heads};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -53,13 +53,13 @@ impl Handle {
     ///
     /// # Errors
     /// A sentence: the note is not here any more, or cannot be read.
-    pub fn merged(&self, merge: &Merge) -> Result<Option<Compared>, String> {
+    pub fn merged(&self, merge: &MergeRecord) -> Result<Option<Compared>, String> {
         let (old, new) = match &merge.what {
-            Merged::Text { before, after, .. } => {
+            MergeKind::Text { before, after, .. } => {
                 let _held = Held::new(self, merge.note)?;
                 let story = self.story(merge.note)?.ok_or("the note has no history")?;
                 let text = |heads: &str| {
-                    let heads = read_heads(heads);
+                    let heads = parse_heads(heads);
                     let known = |head: &store::ChangeHash| story.past.moments.iter().any(|moment| moment.hash == *head);
                     if heads.is_empty() || !heads.iter().all(known) {
                         return Err("the note's history does not reach back so far".to_owned());
@@ -68,8 +68,8 @@ impl Handle {
                 };
                 (text(before)?, text(after)?)
             }
-            Merged::Twins { other, .. } => (Held::new(self, merge.note)?.text()?, Held::new(self, *other)?.text()?),
-            Merged::Renamed { .. } | Merged::Deleted | Merged::Kept | Merged::Back => return Ok(None),
+            MergeKind::Twins { other, .. } => (Held::new(self, merge.note)?.text()?, Held::new(self, *other)?.text()?),
+            MergeKind::Renamed { .. } | MergeKind::Deleted | MergeKind::Kept | MergeKind::Back => return Ok(None),
         };
         let comparison = compare(&old, &new);
         Ok(Some(Compared { old: Arc::from(old), new: Arc::from(new), comparison }))
@@ -78,7 +78,7 @@ impl Handle {
 
 impl Driver {
     /// The same on a thread of its own, which wakes who draws.
-    pub fn merged(&self, merge: Merge) -> Receiver<Result<Option<Arc<Compared>>, String>> {
+    pub fn merged(&self, merge: MergeRecord) -> Receiver<Result<Option<Arc<Compared>>, String>> {
         let (tell, told) = channel();
         let handle = self.handle();
         std::thread::spawn(move || {

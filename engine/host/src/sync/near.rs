@@ -1,7 +1,7 @@
 //! Sync over the local network: all paired devices that are there stand together in the place of one hub.
 
 use super::{Desk, Task, share};
-use engine::{LAN, Reach};
+use engine::{HubConnection, LAN_HUB_ADDRESS};
 use peers::near::{Near, Place, Told};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
@@ -48,7 +48,7 @@ impl Desk {
     /// Opens the door, if it is time.
     pub(super) fn look_near(&mut self) {
         let now = Instant::now();
-        let Some(hub) = self.hubs.get_mut(LAN) else { return };
+        let Some(hub) = self.hubs.get_mut(LAN_HUB_ADDRESS) else { return };
         if self.paused || self.nearby.near.is_some() || hub.due.is_none_or(|due| due > now) {
             return;
         }
@@ -56,24 +56,24 @@ impl Desk {
         match open(&self.tasks) {
             Ok(near) => {
                 self.nearby.near = Some(near);
-                (hub.due, hub.state.reach) = (None, Reach::Offline { why: NOBODY.to_owned() });
+                (hub.due, hub.state.reach) = (None, HubConnection::Offline { why: NOBODY.to_owned() });
             }
-            Err(why) => (hub.due, hub.state.reach) = (Some(now + AGAIN), Reach::Offline { why }),
+            Err(why) => (hub.due, hub.state.reach) = (Some(now + AGAIN), HubConnection::Offline { why }),
         }
     }
 
     /// Something has happened on the local network.
     pub(super) fn told_near(&mut self, link: Link, told: Told) {
-        let Some(hub) = self.hubs.get_mut(LAN).filter(|_| self.nearby.near.is_some()) else { return };
+        let Some(hub) = self.hubs.get_mut(LAN_HUB_ADDRESS).filter(|_| self.nearby.near.is_some()) else { return };
         hub.news = true;
         match told {
             Told::Open { name, access, dialed } => {
                 hub.state.seen = Some(crate::driver::now());
-                hub.state.reach = Reach::Online;
+                hub.state.reach = HubConnection::Online;
                 hub.said.push(format!("{name} is on the local network"));
                 let (shown, volumes, behind) = (hub.shown.clone(), hub.volumes.clone(), (*hub.docs).clone());
                 self.nearby.devices.insert(link, (name, behind));
-                self.links.insert(link, LAN.to_owned());
+                self.links.insert(link, LAN_HUB_ADDRESS.to_owned());
                 let most = match access {
                     store::Access::None => Access::None,
                     store::Access::Read => Access::Read,
@@ -94,7 +94,7 @@ impl Desk {
                 self.peers.disconnect(link);
                 self.lost_near(link, &why);
             }
-            Told::Trouble(why) => hub.state.reach = Reach::Offline { why },
+            Told::Trouble(why) => hub.state.reach = HubConnection::Offline { why },
         }
     }
 
@@ -102,17 +102,17 @@ impl Desk {
     pub(super) fn lost_near(&mut self, link: Link, why: &str) {
         self.links.remove(&link);
         let Some((name, _)) = self.nearby.devices.remove(&link) else { return };
-        let Some(hub) = self.hubs.get_mut(LAN) else { return };
+        let Some(hub) = self.hubs.get_mut(LAN_HUB_ADDRESS) else { return };
         hub.said.push(format!("{name} is not on the local network any more ({why})"));
         hub.news = true;
         if self.nearby.devices.is_empty() {
-            hub.state.reach = Reach::Offline { why: NOBODY.to_owned() };
+            hub.state.reach = HubConnection::Offline { why: NOBODY.to_owned() };
         }
     }
 
     /// What is shared on the local network has become other.
     pub(super) fn wanted_near(&mut self, new: &[DocId], before: &BTreeMap<DocId, Arc<BTreeSet<DocId>>>, fewer: bool) {
-        let Some(hub) = self.hubs.get(LAN) else { return };
+        let Some(hub) = self.hubs.get(LAN_HUB_ADDRESS) else { return };
         let (shown, volumes) = (hub.shown.clone(), hub.volumes.clone());
         let links: Vec<Link> = self.nearby.devices.keys().copied().collect();
         for link in links {

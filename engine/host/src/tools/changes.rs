@@ -4,7 +4,7 @@
 use super::shown::keep;
 use crate::fs::confined::Folder;
 use crate::fs::replace::is_temporary;
-use agent::job::Changed;
+use agent::tool_job::FileChange;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::io::Read;
@@ -79,7 +79,7 @@ impl Before {
     }
 
     /// What has changed since, and what there is to say about it.
-    pub(super) fn compare(&self, root: &Folder, blobs: &Blobs) -> Result<(Vec<Changed>, Vec<String>), String> {
+    pub(super) fn compare(&self, root: &Folder, blobs: &Blobs) -> Result<(Vec<FileChange>, Vec<String>), String> {
         let mut remarks = Vec::new();
         if let Some(before) = &self.git
             && let Some(remark) = put_back(root, before)?
@@ -106,7 +106,7 @@ impl Before {
             }
             let before = old.map(|old| keep(old, blobs)).transpose()?;
             let after = bytes.map(|bytes| keep(&bytes, blobs)).transpose()?;
-            changed.push(Changed { path: path.clone(), before, after });
+            changed.push(FileChange { path: path.clone(), before, after });
         }
         if let Some((count, names)) = named(&lost) {
             remarks.push(format!("(changed, and not kept for undo: {count} files, among them {names})"));

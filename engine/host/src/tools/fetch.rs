@@ -4,8 +4,8 @@
 
 use super::Place;
 use super::shown::{keep, shown};
-use agent::address::{Address, is_listed, named, plain, range};
-use agent::job::{Asks, Outcome, Web};
+use agent::tool_job::{AccessRequest, ToolOutcome, WebAccess};
+use agent::web_address::{WebAddress, describe_ip, is_listed, special_range_name, unmap_ipv4};
 use base64::Engine;
 use htmd::HtmlToMarkdown;
 use serde::Deserialize;
@@ -43,7 +43,7 @@ enum Halt {
     /// A sentence.
     Failed(String),
     /// The user has to be asked first.
-    Asks(Asks),
+    Asks(AccessRequest),
 }
 
 impl From<String> for Halt {
@@ -54,25 +54,25 @@ impl From<String> for Halt {
 
 /// Fetches an address that was allowed. `hosts`: where redirects may lead without a question; `inside`: the addresses
 /// outside of the public internet that were allowed with it.
-pub(super) fn run(place: &Place, url: &str, hosts: &[String], inside: &[String]) -> Result<Outcome, String> {
-    let first = Address::read(url).map_err(|why| format!("{why}: {url}"))?;
+pub(super) fn run(place: &Place, url: &str, hosts: &[String], inside: &[String]) -> Result<ToolOutcome, String> {
+    let first = WebAddress::read(url).map_err(|why| format!("{why}: {url}"))?;
     let inside: Vec<IpAddr> = inside.iter().filter_map(|ip| ip.parse().ok()).collect();
-    let gate = |address: &Address| {
+    let gate = |address: &WebAddress| {
         if address.site == first.site {
             return Ok(inside.clone());
         }
         if !is_listed(&address.site.host, hosts) {
-            return Err(Halt::Asks(Asks::Redirect { url: address.text.clone() }));
+            return Err(Halt::Asks(AccessRequest::Redirect { url: address.text.clone() }));
         }
         Ok(listed_ip(address, hosts))
     };
     let page = match get(&first, &Sent::default(), &gate) {
         Ok(page) => page,
-        Err(Halt::Asks(asks)) => return Ok(Outcome { asks: Some(asks), ..Outcome::default() }),
+        Err(Halt::Asks(asks)) => return Ok(ToolOutcome { asks: Some(asks), ..ToolOutcome::default() }),
         Err(Halt::Failed(why)) => return Err(why),
     };
     let kind = page.mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let mut outcome = Outcome { success: (200..300).contains(&page.status), ..Outcome::default() };
+    let mut outcome = ToolOutcome { success: (200..300).contains(&page.status), ..ToolOutcome::default() };
     let mut text = String::new();
     if !outcome.success {
         text += &format!("(status {})\n", page.status);
@@ -97,7 +97,7 @@ pub(super) fn run(place: &Place, url: &str, hosts: &[String], inside: &[String])
 }
 
 /// The address itself, where the list names it as one.
-fn listed_ip(address: &Address, hosts: &[String]) -> Vec<IpAddr> {
+fn listed_ip(address: &WebAddress, hosts: &[String]) -> Vec<IpAddr> {
     let ip = address.ip.filter(|ip| ip.to_string() == address.site.host && is_listed(&address.site.host, hosts));
     ip.into_iter().collect()
 }
@@ -121,8 +121,8 @@ struct Sent {
 }
 
 /// Does what a program of a tool asks of the web, under the policy of `web`. The answer is JSON: what came, or `error`.
-pub(super) fn answer(request: &str, web: &Web) -> Value {
-    let gate = |address: &Address| {
+pub(super) fn answer(request: &str, web: &WebAccess) -> Value {
+    let gate = |address: &WebAddress| {
         let host = &address.site.host;
         if web.restricted && !is_listed(host, &web.hosts) {
             return Err(Halt::Failed(format!("{host} is not on the list of hosts (allowed_hosts)")));
@@ -131,18 +131,18 @@ pub(super) fn answer(request: &str, web: &Web) -> Value {
     };
     let read = serde_json::from_str::<Request>(request).map_err(|error| format!("no request: {error}"));
     let page = read.and_then(|request| {
-        let address = Address::read(&request.url)?;
+        let address = WebAddress::read(&request.url)?;
         get(&address, &request.sent, &gate).map_err(|halt| match halt {
             Halt::Failed(why) => why,
             // A program that was allowed as a whole reaches nothing that nobody was asked about.
-            Halt::Asks(Asks::Inside { url, ips }) => {
-                let found: Vec<String> = ips.iter().filter_map(|ip| Some(named(ip.parse().ok()?))).collect();
+            Halt::Asks(AccessRequest::PrivateAddress { url, ips }) => {
+                let found: Vec<String> = ips.iter().filter_map(|ip| Some(describe_ip(ip.parse().ok()?))).collect();
                 format!(
                     "{url} leads to the {}: tools reach it only where allowed_hosts names that address",
                     found.join(", the ")
                 )
             }
-            Halt::Asks(Asks::Redirect { url }) => format!("it redirects to {url}"),
+            Halt::Asks(AccessRequest::Redirect { url }) => format!("it redirects to {url}"),
         })
     });
     match page {
@@ -177,7 +177,7 @@ fn is_carriage(name: &str) -> bool {
 
 /// Fetches an address. `gate` is asked before each connection: it gives the addresses outside of the public internet
 /// that may be reached there.
-fn get(first: &Address, sent: &Sent, gate: &dyn Fn(&Address) -> Result<Vec<IpAddr>, Halt>) -> Result<Page, Halt> {
+fn get(first: &WebAddress, sent: &Sent, gate: &dyn Fn(&WebAddress) -> Result<Vec<IpAddr>, Halt>) -> Result<Page, Halt> {
     let begun = Instant::now();
     let mut at = first.clone();
     let looks = matches!(sent.method.as_str(), "" | "GET" | "HEAD");
@@ -218,7 +218,7 @@ fn get(first: &Address, sent: &Sent, gate: &dyn Fn(&Address) -> Result<Vec<IpAdd
                 let found = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
                 if is_refused(&error) && !found.is_empty() {
                     let ips = found.iter().map(ToString::to_string).collect();
-                    return Err(Halt::Asks(Asks::Inside { url: at.text, ips }));
+                    return Err(Halt::Asks(AccessRequest::PrivateAddress { url: at.text, ips }));
                 }
                 return Err(Halt::Failed(said(&host, &error)));
             }
@@ -280,8 +280,8 @@ impl Resolver for Looked {
         let mut open = self.empty();
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         for address in all.iter() {
-            let ip = plain(address.ip());
-            if range(ip).is_none() || self.allowed.iter().any(|allowed| plain(*allowed) == ip) {
+            let ip = unmap_ipv4(address.ip());
+            if special_range_name(ip).is_none() || self.allowed.iter().any(|allowed| unmap_ipv4(*allowed) == ip) {
                 open.push(*address);
             } else if !found.contains(&ip) {
                 found.push(ip);

@@ -4,7 +4,7 @@ use super::shown::{keep, shown};
 use super::{Place, Stop};
 use crate::fs::confined::{Folder, tidy};
 use crate::fs::replace::{Replaced, replace_file};
-use agent::job::{Changed, Outcome};
+use agent::tool_job::{FileChange, ToolOutcome};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -20,11 +20,16 @@ const ENTRIES: usize = 2_000;
 /// Another program may write between our look and our write so many times in a row.
 const TRIES: usize = 4;
 
-pub(super) fn read(place: &Place, root: &Path, path: &str, lines: Option<(usize, usize)>) -> Result<Outcome, String> {
+pub(super) fn read(
+    place: &Place,
+    root: &Path,
+    path: &str,
+    lines: Option<(usize, usize)>,
+) -> Result<ToolOutcome, String> {
     let folder = Folder::root(root)?;
     let text = text(bytes(folder.file(path)?, LARGEST, path)?, path)?;
     // Masked before lines are taken: a key that is cut is not known as one.
-    let text = agent::secrets::masked(&text);
+    let text = agent::secrets::mask_known_secrets(&text);
     let part = match lines {
         None => text.as_ref(),
         Some((first, count)) => {
@@ -39,10 +44,10 @@ pub(super) fn read(place: &Place, root: &Path, path: &str, lines: Option<(usize,
         }
     };
     let (text, whole) = shown(part.as_bytes(), &place.blobs)?;
-    Ok(Outcome { success: true, text, whole, ..Outcome::default() })
+    Ok(ToolOutcome { success: true, text, whole, ..ToolOutcome::default() })
 }
 
-pub(super) fn list(place: &Place, root: &Path, path: &str, stop: &Stop) -> Result<Outcome, String> {
+pub(super) fn list(place: &Place, root: &Path, path: &str, stop: &Stop) -> Result<ToolOutcome, String> {
     let tidied = tidy(path)?;
     if tidied.split('/').any(is_git) {
         return Err(format!(
@@ -57,7 +62,7 @@ pub(super) fn list(place: &Place, root: &Path, path: &str, stop: &Stop) -> Resul
         text += &format!("… more than {ENTRIES} entries; list a folder below …\n");
     }
     let (text, whole) = shown(text.as_bytes(), &place.blobs)?;
-    Ok(Outcome { success: true, text, whole, ..Outcome::default() })
+    Ok(ToolOutcome { success: true, text, whole, ..ToolOutcome::default() })
 }
 
 /// Lists a folder and, as far as `deep` goes, those in it. Says whether that was all.
@@ -108,7 +113,7 @@ pub(super) fn replace(
     path: &str,
     text: &str,
     expected: Option<Option<BlobHash>>,
-) -> Result<Outcome, String> {
+) -> Result<ToolOutcome, String> {
     change(place, root, path, true, &|old| {
         if expected.is_some_and(|expected| expected != old.map(BlobHash::of)) {
             return Err(format!("the file has changed since it was read; read it again: {path}"));
@@ -117,7 +122,7 @@ pub(super) fn replace(
     })
 }
 
-pub(super) fn amend(place: &Place, root: &Path, path: &str, old: &str, new: &str) -> Result<Outcome, String> {
+pub(super) fn amend(place: &Place, root: &Path, path: &str, old: &str, new: &str) -> Result<ToolOutcome, String> {
     if old.is_empty() {
         return Err("what is to be replaced is empty; give the exact text that stands there".to_owned());
     }
@@ -140,7 +145,7 @@ pub(super) fn amend(place: &Place, root: &Path, path: &str, old: &str, new: &str
 type Making<'a> = dyn Fn(Option<&[u8]>) -> Result<String, String> + 'a;
 
 /// Gives a file the text that is made from its bytes (`None`: there is no file), and says what differs.
-fn change(place: &Place, root: &Path, path: &str, make: bool, made: &Making<'_>) -> Result<Outcome, String> {
+fn change(place: &Place, root: &Path, path: &str, make: bool, made: &Making<'_>) -> Result<ToolOutcome, String> {
     let tidied = guarded(path)?;
     let (folder, name) = Folder::root(root)?.above(path, make)?;
     let file = folder.path().join(&name);
@@ -166,9 +171,9 @@ fn change(place: &Place, root: &Path, path: &str, make: bool, made: &Making<'_>)
                 let diff = unified(&tidied, old.as_deref(), Some(&text));
                 let diff = if diff.is_empty() { "nothing differs".to_owned() } else { diff };
                 let (text, whole) = shown(diff.as_bytes(), &place.blobs)?;
-                let changed = Changed { path: tidied, before, after: Some(after) };
+                let changed = FileChange { path: tidied, before, after: Some(after) };
                 let changed = if before == Some(after) { Vec::new() } else { vec![changed] };
-                return Ok(Outcome { success: true, text, whole, changed, ..Outcome::default() });
+                return Ok(ToolOutcome { success: true, text, whole, changed, ..ToolOutcome::default() });
             }
             Replaced::Raced { .. } | Replaced::Gone => {}
         }
@@ -176,7 +181,7 @@ fn change(place: &Place, root: &Path, path: &str, make: bool, made: &Making<'_>)
     Err(format!("another program writes to the file all the time; nothing was changed: {path}"))
 }
 
-pub(super) fn remove(place: &Place, root: &Path, path: &str) -> Result<Outcome, String> {
+pub(super) fn remove(place: &Place, root: &Path, path: &str) -> Result<ToolOutcome, String> {
     let tidied = guarded(path)?;
     let (folder, name) = Folder::root(root)?.above(path, false)?;
     let meta = std::fs::symlink_metadata(folder.path().join(&name));
@@ -192,8 +197,8 @@ pub(super) fn remove(place: &Place, root: &Path, path: &str) -> Result<Outcome, 
     let diff = std::str::from_utf8(&old)
         .map_or_else(|_| format!("{tidied} is removed ({} bytes)", old.len()), |old| unified(&tidied, Some(old), None));
     let (text, whole) = shown(diff.as_bytes(), &place.blobs)?;
-    let changed = vec![Changed { path: tidied, before, after: None }];
-    Ok(Outcome { success: true, text, whole, changed, ..Outcome::default() })
+    let changed = vec![FileChange { path: tidied, before, after: None }];
+    Ok(ToolOutcome { success: true, text, whole, changed, ..ToolOutcome::default() })
 }
 
 /// Puts back what a file held, where it still holds what is expected.
@@ -203,7 +208,7 @@ pub(super) fn restore(
     path: &str,
     expected: Option<BlobHash>,
     to: Option<BlobHash>,
-) -> Result<Outcome, String> {
+) -> Result<ToolOutcome, String> {
     let moved = || format!("the file has changed since, so it was left alone: {path}");
     let Some(to) = to else {
         let (folder, name) = Folder::root(root)?.above(path, false)?;
@@ -221,8 +226,8 @@ pub(super) fn restore(
         Ok(_) => return Err(moved()),
         Err(error) => return Err(error.to_string()),
     }
-    let changed = vec![Changed { path: tidied, before: expected, after: Some(to) }];
-    Ok(Outcome { success: true, text: format!("{path} is as it was"), changed, ..Outcome::default() })
+    let changed = vec![FileChange { path: tidied, before: expected, after: Some(to) }];
+    Ok(ToolOutcome { success: true, text: format!("{path} is as it was"), changed, ..ToolOutcome::default() })
 }
 
 /// A path that a tool may write to, in its one form. What lies in `.git` runs as the user, outside of every sandbox,

@@ -2,17 +2,17 @@
 
 use super::Place;
 use super::shown::shown;
-use agent::job::{GitJob, Outcome};
+use agent::tool_job::{GitJob, ToolOutcome};
 use std::path::Path;
 use vcs::{NAMED, Part};
 
 /// Commits of a log where nothing is said.
 const COMMITS: usize = 20;
 
-pub(super) fn run(place: &Place, root: &Path, what: &GitJob) -> Result<Outcome, String> {
+pub(super) fn run(place: &Place, root: &Path, what: &GitJob) -> Result<ToolOutcome, String> {
     let text = perform(root, what).map_err(|error| error.to_string())?;
     let (text, whole) = shown(text.as_bytes(), &place.blobs)?;
-    Ok(Outcome { success: true, text, whole, ..Outcome::default() })
+    Ok(ToolOutcome { success: true, text, whole, ..ToolOutcome::default() })
 }
 
 fn perform(root: &Path, what: &GitJob) -> Result<String, vcs::VcsError> {

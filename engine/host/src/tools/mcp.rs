@@ -2,8 +2,8 @@
 
 use super::shown::{keep, shown};
 use super::{GLANCE, Place, Stop};
-use agent::job::Outcome;
-use agent::tool::{self, Permissions, Source};
+use agent::tool_job::ToolOutcome;
+use agent::tool_spec::{self, ToolPermissions, ToolSource};
 use serde_json::{Map, Value};
 use std::time::Duration;
 use store::BlobRef;
@@ -21,13 +21,13 @@ pub(super) struct Call<'a> {
 }
 
 /// What a tool of a server is, as a hash: its server, its name, what it says of itself and what it takes.
-pub(crate) fn definition(server: &str, tool: &mcp::Tool) -> (Source, String) {
-    let source = Source::Server { server: server.to_owned(), tool: tool.name.clone() };
-    let hash = tool::definition(&source, &tool.description, &tool.schema, &Permissions::default());
+pub(crate) fn definition(server: &str, tool: &mcp::Tool) -> (ToolSource, String) {
+    let source = ToolSource::Server { server: server.to_owned(), tool: tool.name.clone() };
+    let hash = tool_spec::hash_definition(&source, &tool.description, &tool.schema, &ToolPermissions::default());
     (source, hash)
 }
 
-pub(super) fn run(place: &Place, call: &Call<'_>, stop: &Stop) -> Result<Outcome, String> {
+pub(super) fn run(place: &Place, call: &Call<'_>, stop: &Stop) -> Result<ToolOutcome, String> {
     let Call { server, tool, arguments, definition: allowed } = *call;
     let servers = place.servers.as_ref().ok_or("no MCP servers are configured")?;
     // A server may say something else of its tools by now than what the user has allowed.
@@ -44,7 +44,7 @@ pub(super) fn run(place: &Place, call: &Call<'_>, stop: &Stop) -> Result<Outcome
             "{server}/{tool} is no longer the tool that was allowed: its server has changed or removed it. Nothing \
              was called; ask for it again to have the user see what it is now."
         );
-        return Ok(Outcome { text, outdated: true, ..Outcome::default() });
+        return Ok(ToolOutcome { text, outdated: true, ..ToolOutcome::default() });
     }
     let pending = servers.call(server, tool, arguments.clone(), LIMIT);
     let said = loop {
@@ -54,7 +54,7 @@ pub(super) fn run(place: &Place, call: &Call<'_>, stop: &Stop) -> Result<Outcome
             break said.map_err(|error| error.to_string())?;
         }
     };
-    let mut outcome = Outcome { success: !said.failed, ..Outcome::default() };
+    let mut outcome = ToolOutcome { success: !said.failed, ..ToolOutcome::default() };
     for (mime, bytes) in said.attached {
         let blob = keep(&bytes, &place.blobs)?;
         outcome.attached.push(BlobRef { blob, mime, size: bytes.len() as u64 });

@@ -5,7 +5,7 @@ use super::shell::{end, noted};
 use super::shown::keep;
 use super::{LONGEST, Place, Stop, fetch};
 use crate::fs::confined::Folder;
-use agent::job::{Outcome, Web};
+use agent::tool_job::{ToolOutcome, WebAccess};
 use base64::Engine;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -45,10 +45,10 @@ pub(super) struct Run<'a> {
     pub(super) code: &'a str,
     pub(super) seconds: u64,
     /// What it may fetch, through this process; it has no network of its own.
-    pub(super) web: Option<&'a Web>,
+    pub(super) web: Option<&'a WebAccess>,
 }
 
-pub(super) fn run(place: &Place, run: &Run<'_>, stop: &Stop) -> Result<Outcome, String> {
+pub(super) fn run(place: &Place, run: &Run<'_>, stop: &Stop) -> Result<ToolOutcome, String> {
     let root = Folder::root(run.root)?;
     let before = Before::look(&root, &place.workspace);
     let fail = |error: std::io::Error| format!("Python could not be started ({error})");
@@ -93,7 +93,7 @@ pub(super) fn run(place: &Place, run: &Run<'_>, stop: &Stop) -> Result<Outcome, 
     let (changed, remarks) = before.compare(&root, &place.blobs)?;
     let note = [note].into_iter().filter(|note| !note.is_empty()).chain(remarks).collect::<Vec<_>>().join("\n");
     let (text, whole) = noted(heard.output, &note, place)?;
-    Ok(Outcome { success, text, whole, changed, attached, ..Outcome::default() })
+    Ok(ToolOutcome { success, text, whole, changed, attached, ..ToolOutcome::default() })
 }
 
 /// Hands the code over and hears what comes of it. Gives why it did not end by itself, if so.

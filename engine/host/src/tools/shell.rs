@@ -6,7 +6,7 @@ use super::shown::shown;
 use super::{LONGEST, Place, Stop};
 use crate::fs::confined::Folder;
 use crate::sandbox::{MEMORY, Order, Report, TASKS, Verdict, granted};
-use agent::job::Outcome;
+use agent::tool_job::ToolOutcome;
 use rand::TryRngCore;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ enum End {
     Silent,
 }
 
-pub(super) fn run(place: &Place, shell: &Shell<'_>, stop: &Stop) -> Result<Outcome, String> {
+pub(super) fn run(place: &Place, shell: &Shell<'_>, stop: &Stop) -> Result<ToolOutcome, String> {
     if shell.command.len() > COMMAND || shell.command.contains('\0') {
         return Err(format!("a command has at most {} kB and no zero byte", COMMAND >> 10));
     }
@@ -91,11 +91,11 @@ pub(super) fn run(place: &Place, shell: &Shell<'_>, stop: &Stop) -> Result<Outco
     let refused = running.refused.iter().map(|refused| format!("(not written: {refused})"));
     let notes = [note].into_iter().filter(|note| !note.is_empty()).chain(refused).chain(remarks);
     let (text, whole) = noted(output, &notes.collect::<Vec<_>>().join("\n"), place)?;
-    Ok(Outcome { success, text, whole, changed, ..Outcome::default() })
+    Ok(ToolOutcome { success, text, whole, changed, ..ToolOutcome::default() })
 }
 
 /// Runs a line that does nothing, in a folder of its own.
-pub(super) fn probe(place: &Place) -> Result<Outcome, String> {
+pub(super) fn probe(place: &Place) -> Result<ToolOutcome, String> {
     let private = Private::new()?;
     let nothing = Shell { root: &private.path, path: "", command: ":", seconds: 30, network: false };
     run(place, &nothing, &Stop::default())

@@ -1,12 +1,12 @@
 //! What of a result is shown: all of it, or its beginning and its end, the whole being a blob then.
 
-use agent::job::SHOWN;
 use agent::secrets;
+use agent::tool_job::MAX_TOOL_RESULT_BYTES;
 use std::borrow::Cow;
 use store::disk::Blobs;
 use store::{BlobHash, BlobRef};
 
-/// Bytes as text of at most [`SHOWN`] bytes, with the secrets in it masked; the whole as a blob where something is left
+/// Bytes as text of at most [`MAX_TOOL_RESULT_BYTES`] bytes, with the secrets in it masked; the whole as a blob where something is left
 /// out.
 ///
 /// # Errors
@@ -14,8 +14,8 @@ use store::{BlobHash, BlobRef};
 pub(super) fn shown(bytes: &[u8], blobs: &Blobs) -> Result<(String, Option<BlobRef>), String> {
     let text = String::from_utf8_lossy(bytes);
     // Masked before it's cut: a key that is cut is not known as one.
-    let text = secrets::masked(&text);
-    if text.len() <= SHOWN {
+    let text = secrets::mask_known_secrets(&text);
+    if text.len() <= MAX_TOOL_RESULT_BYTES {
         return Ok((text.into_owned(), None));
     }
     let bytes = if let Cow::Owned(masked) = &text { masked.as_bytes() } else { bytes };
@@ -25,10 +25,10 @@ pub(super) fn shown(bytes: &[u8], blobs: &Blobs) -> Result<(String, Option<BlobR
 
 /// The beginning and the end of a text, whole lines where they are not too long, and how much is left out between them.
 pub(super) fn shortened(text: &str) -> String {
-    if text.len() <= SHOWN {
+    if text.len() <= MAX_TOOL_RESULT_BYTES {
         return text.to_owned();
     }
-    let room = SHOWN - 80; // for the line between them
+    let room = MAX_TOOL_RESULT_BYTES - 80; // for the line between them
     let mut head = text.floor_char_boundary(room * 2 / 3);
     let mut tail = text.ceil_char_boundary(text.len() - room / 3);
     // A line that is cut in the middle says less than none, unless it is all there is.
@@ -56,18 +56,26 @@ mod tests {
         assert_eq!((text.as_str(), whole), ("kurz ä", None));
         let long: String = (0..10_000).map(|number| format!("line {number}\n")).collect();
         let (text, whole) = shown(long.as_bytes(), &blobs).expect("shown");
-        assert!(text.len() <= SHOWN && text.starts_with("line 0\nline 1\n") && text.ends_with("\nline 9999\n"));
+        assert!(
+            text.len() <= MAX_TOOL_RESULT_BYTES
+                && text.starts_with("line 0\nline 1\n")
+                && text.ends_with("\nline 9999\n")
+        );
         let between = text.lines().find(|line| line.starts_with('…')).expect("a line between");
         let left_out: usize = between.split(' ').nth(1).expect("a number").parse().expect("a number");
         let kept: usize = text.len() - between.len() - 1;
         assert_eq!(left_out + kept, long.len(), "{between}");
         let whole = whole.expect("a blob");
         assert_eq!(blobs.read(whole.blob).expect("read"), long.as_bytes());
-        for one in ["ä".repeat(SHOWN), "\u{1f600}".repeat(SHOWN), "\0".repeat(SHOWN + 1)] {
+        for one in [
+            "ä".repeat(MAX_TOOL_RESULT_BYTES),
+            "\u{1f600}".repeat(MAX_TOOL_RESULT_BYTES),
+            "\0".repeat(MAX_TOOL_RESULT_BYTES + 1),
+        ] {
             let text = shortened(&one);
-            assert!(text.len() <= SHOWN && text.contains("bytes are left out here"), "{}", text.len());
+            assert!(text.len() <= MAX_TOOL_RESULT_BYTES && text.contains("bytes are left out here"), "{}", text.len());
         }
-        let (text, _) = shown(&[0xff; SHOWN], &blobs).expect("shown");
-        assert!(text.len() <= SHOWN && text.contains('\u{fffd}'));
+        let (text, _) = shown(&[0xff; MAX_TOOL_RESULT_BYTES], &blobs).expect("shown");
+        assert!(text.len() <= MAX_TOOL_RESULT_BYTES && text.contains('\u{fffd}'));
     }
 }

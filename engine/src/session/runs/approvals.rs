@@ -1,52 +1,54 @@
 //! Approvals: what the user decides, what follows from it, and what happens where nobody decides in time.
 
-use super::{CallPhase, RULES, Record};
-use crate::session::{Reject, Session, Turn};
-use agent::job::Outcome;
-use agent::policy::{Facts, Policy, Word};
+use super::{CallPhase, POLICY_RULES_KEY, RunRecord};
+use crate::session::{ApplyContext, CommandError, Session};
+use agent::policy::{CallFacts, Permission, ToolPolicy};
+use agent::tool_job::ToolOutcome;
 use store::disk::Write;
 use store::{Approval, Decision, DocId, Scope};
 use text::time::Time;
 
 /// The tool that asks the user something: there is nothing to allow, only to answer.
-pub(super) const ANSWERED: &str = "ask_user";
+pub(super) const ASK_USER_TOOL: &str = "ask_user";
 
 /// What was known of a call when its question was shown.
-pub(super) fn shown_facts(approval: &Approval) -> Facts {
+pub(super) fn shown_facts(approval: &Approval) -> CallFacts {
     let ips = approval.addresses.iter().filter_map(|ip| ip.parse().ok()).collect();
-    Facts { code: approval.code.clone(), ips }
+    CallFacts { code: approval.code.clone(), ips }
 }
 
 impl Session {
     /// A user's decision on something that waits.
-    pub(in crate::session) fn decide(
+    pub(in crate::session) fn decide_approval(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut ApplyContext<'_>,
         id: DocId,
         approval: &str,
         decision: Decision,
-    ) -> Result<(), Reject> {
+    ) -> Result<(), CommandError> {
         let (tools, policy) = (self.all_tools(), self.agents.policy());
         let Decision { allowed, scope, arguments, comment, .. } = decision;
         let Some(run) = self.agents.runs.get_mut(&id) else {
-            return Err(Reject("the run is not open yet; try again in a moment".to_owned()));
+            return Err(CommandError("the run is not open yet; try again in a moment".to_owned()));
         };
         if run.about.ending.is_some() {
-            return Err(Reject("the run is over, so there is nothing to decide".to_owned()));
+            return Err(CommandError("the run is over, so there is nothing to decide".to_owned()));
         }
         if !self.agents.sessions.contains_key(&run.about.session) {
-            return Err(Reject("the run's session is still being read; try again in a moment".to_owned()));
+            return Err(CommandError("the run's session is still being read; try again in a moment".to_owned()));
         }
         let Some(known) = run.approvals.iter_mut().find(|known| known.id == approval) else {
-            return Err(Reject(format!("there is no such approval: {approval}")));
+            return Err(CommandError(format!("there is no such approval: {approval}")));
         };
         if known.decision.is_some() {
-            return Err(Reject("that was decided already".to_owned()));
+            return Err(CommandError("that was decided already".to_owned()));
         }
         let elsewhere = run.device.as_ref().filter(|device| device.id != self.device.id);
-        if let Some(device) = elsewhere.filter(|_| allowed && known.tool != ANSWERED) {
+        if let Some(device) = elsewhere.filter(|_| allowed && known.tool != ASK_USER_TOOL) {
             let name = &device.name;
-            return Err(Reject(format!("the run is at work on {name}: it can be denied here, and allowed there only")));
+            return Err(CommandError(format!(
+                "the run is at work on {name}: it can be denied here, and allowed there only"
+            )));
         }
         let tool = tools.iter().find(|tool| tool.name == known.tool).filter(|_| elsewhere.is_none());
         let facts = shown_facts(known);
@@ -54,94 +56,101 @@ impl Session {
         // Arguments that are the same are no others.
         let arguments = arguments.filter(|arguments| *arguments != known.arguments);
         if let (Some(arguments), Some(tool), true) = (&arguments, tool, allowed) {
-            agent::calls::check(tool, arguments).map_err(Reject)?;
-            let verdict = policy.decide(tool, arguments, &Facts::default(), volume, id);
-            if verdict.word == Word::Deny {
-                return Err(Reject(format!("that is not allowed either: {}", verdict.why)));
+            agent::tool_call_parser::check_arguments(tool, arguments).map_err(CommandError)?;
+            let verdict = policy.decide(tool, arguments, &CallFacts::default(), volume, id);
+            if verdict.word == Permission::Deny {
+                return Err(CommandError(format!("that is not allowed either: {}", verdict.why)));
             }
         }
         let by = "user".to_owned();
         let shown = arguments.is_none() || known.code.is_empty();
-        let same = tool.filter(|tool| tool.definition() == known.definition && (shown || !allowed));
+        let same = tool.filter(|tool| tool.definition_hash() == known.definition && (shown || !allowed));
         known.decision = Some(Decision { allowed, scope, by, at: turn.now.0, arguments, comment });
         // A lasting decision is about what was shown: not about a tool that has changed meanwhile, nor about code that
         // other arguments lead to.
-        if let Some(rule) = same.and_then(|tool| Policy::learned(scope, allowed, tool, &used, &facts, volume, id)) {
+        if let Some(rule) =
+            same.and_then(|tool| ToolPolicy::rule_from_decision(scope, allowed, tool, &used, &facts, volume, id))
+        {
             self.agents.rules.push(rule);
-            self.keep_rules(turn);
+            self.save_rules(turn);
         }
-        self.decided(turn, id, approval);
+        self.on_approval_decided(turn, id, approval);
         Ok(())
     }
 
     /// What follows from a decision.
-    pub(super) fn decided(&mut self, turn: &mut Turn<'_>, id: DocId, approval: &str) {
+    pub(super) fn on_approval_decided(&mut self, turn: &mut ApplyContext<'_>, id: DocId, approval: &str) {
         let Some(run) = self.agents.runs.get_mut(&id) else { return };
         let Some(known) = run.approvals.iter().find(|known| known.id == approval).cloned() else { return };
         let Some(decision) = known.decision.clone() else { return };
-        let mut record = Record { approvals: vec![approval.to_owned()], ..Record::default() };
+        let mut record = RunRecord { approvals: vec![approval.to_owned()], ..RunRecord::default() };
         let call = known.call().to_owned();
         // A call that was asked about anew waits for the newer question.
-        let waits = |pending: &&mut super::Pending| pending.call.id == call && pending.phase == CallPhase::Asked;
+        let waits =
+            |pending: &&mut super::PendingCall| pending.call.id == call && pending.phase == CallPhase::AwaitingApproval;
         let pending = run.calls.iter_mut().find(waits);
         let Some(pending) = pending else {
-            self.record(turn, id, record);
+            self.record_run(turn, id, record);
             return;
         };
         let changed = decision.arguments.is_some();
         if let Some(arguments) = decision.arguments {
             pending.call.arguments = arguments;
         }
-        let answer = known.tool == ANSWERED;
+        let answer = known.tool == ASK_USER_TOOL;
         if decision.allowed && !answer && changed && !known.code.is_empty() {
             // Other arguments lead to other code, which nobody has seen.
-            self.record(turn, id, record);
+            self.record_run(turn, id, record);
             let why = "you changed it, and this is what would run now".to_owned();
-            return self.judge_again(turn, id, &call, &[], Some(why));
+            return self.recheck_call(turn, id, &call, &[], Some(why));
         }
         if decision.allowed && !answer {
             pending.phase = CallPhase::Ready;
         } else {
             let comment = decision.comment.unwrap_or_default();
             let outcome = if decision.allowed {
-                Outcome { success: true, text: comment, ..Outcome::default() }
+                ToolOutcome { success: true, text: comment, ..ToolOutcome::default() }
             } else {
                 let who = match decision.by.as_str() {
                     "timeout" => "Nobody decided in time, so it counts as denied.".to_owned(),
                     _ => "The user denied it.".to_owned(),
                 };
                 let words = if comment.is_empty() { who } else { format!("{who} They say: {comment}") };
-                Outcome { success: false, text: format!("{words} Do not try it again."), ..Outcome::default() }
+                ToolOutcome { success: false, text: format!("{words} Do not try it again."), ..ToolOutcome::default() }
             };
             self.answer_call(turn, id, &call, outcome, &mut record);
         }
-        let batch = self.record(turn, id, record);
-        self.go_on_after(batch, id);
+        let batch = self.record_run(turn, id, record);
+        self.continue_run_after(batch, id);
     }
 
-    pub(in crate::session) fn keep_rules(&mut self, turn: &mut Turn<'_>) {
+    pub(in crate::session) fn save_rules(&mut self, turn: &mut ApplyContext<'_>) {
         let value = serde_json::to_vec(&self.agents.rules).ok();
-        self.append(turn, vec![Write::Meta { key: RULES.to_owned(), value }], None);
+        self.append_writes(turn, vec![Write::Meta { key: POLICY_RULES_KEY.to_owned(), value }], None);
     }
 
     /// Takes back a rule that a decision made.
-    pub(in crate::session) fn forget_rule(&mut self, turn: &mut Turn<'_>, number: usize) -> Result<(), Reject> {
+    pub(in crate::session) fn forget_rule(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        number: usize,
+    ) -> Result<(), CommandError> {
         if number >= self.agents.rules.len() {
-            return Err(Reject(format!("there is no rule {}", number + 1)));
+            return Err(CommandError(format!("there is no rule {}", number + 1)));
         }
         self.agents.rules.remove(number);
         self.agents.revision += 1;
-        self.keep_rules(turn);
+        self.save_rules(turn);
         Ok(())
     }
 
     /// Approvals whose time is over count as denied.
-    pub(in crate::session) fn tick_runs(&mut self, turn: &mut Turn<'_>) {
+    pub(in crate::session) fn tick_runs(&mut self, turn: &mut ApplyContext<'_>) {
         let now = turn.now.0;
         let mut late: Vec<(DocId, String)> = Vec::new();
         let mut next: Option<i64> = None;
         let here = self.device.id;
-        let ours = |run: &&mut super::Run| run.device.as_ref().is_none_or(|device| device.id == here);
+        let ours = |run: &&mut super::AgentRun| run.device.as_ref().is_none_or(|device| device.id == here);
         for run in self.agents.runs.values_mut().filter(ours).filter(|run| run.about.ending.is_none()) {
             for approval in run.approvals.iter_mut().filter(|approval| approval.decision.is_none()) {
                 if approval.expires > now {
@@ -156,7 +165,7 @@ impl Session {
             }
         }
         for (run, approval) in late {
-            self.decided(turn, run, &approval);
+            self.on_approval_decided(turn, run, &approval);
         }
         if let Some(next) = next {
             self.wake_at(turn, Time(next));

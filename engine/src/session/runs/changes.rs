@@ -1,14 +1,14 @@
 //! What a run changed, taken back and made again: a hunk, a change, or all of a run. To take back is an edit like any
 //! other, so it can be taken back itself, and nothing is destroyed.
 
-use super::Record;
+use super::RunRecord;
 use crate::effect::Effect;
-use crate::session::{Reject, Session, Turn};
-use agent::job::{Job, Outcome};
+use crate::session::{ApplyContext, CommandError, Session};
+use agent::tool_job::{ToolJob, ToolOutcome};
 use store::{Change, ChangeKind, DocId};
 
 /// How many parts of a change can be taken back on their own.
-pub fn parts(change: &Change) -> usize {
+pub fn revertible_parts(change: &Change) -> usize {
     match &change.what {
         ChangeKind::Edited { hunks } => hunks.len(),
         ChangeKind::Created { .. } | ChangeKind::Deleted | ChangeKind::Bytes { .. } => 1,
@@ -17,18 +17,18 @@ pub fn parts(change: &Change) -> usize {
 
 impl Session {
     /// Takes back (or, with `again`, makes again) what a run changed: all of it, one change, or one hunk of it.
-    pub(crate) fn revert(
+    pub(crate) fn revert_changes(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut ApplyContext<'_>,
         id: DocId,
         only: Option<(u64, Option<usize>)>,
         again: bool,
-    ) -> Result<(), Reject> {
+    ) -> Result<(), CommandError> {
         let Some(run) = self.agents.runs.get(&id) else {
-            return Err(Reject("the run is not open yet; try again in a moment".to_owned()));
+            return Err(CommandError("the run is not open yet; try again in a moment".to_owned()));
         };
         if run.is_busy() {
-            return Err(Reject("the run is at work; stop it first".to_owned()));
+            return Err(CommandError("the run is at work; stop it first".to_owned()));
         }
         let mut todo: Vec<(Change, Vec<usize>)> = Vec::new();
         for change in &run.changes {
@@ -38,8 +38,9 @@ impl Session {
                 Some(_) => continue,
             };
             let fits = |part: &usize| hunk.is_none_or(|hunk| hunk == *part);
-            let mut parts: Vec<usize> =
-                (0..parts(change)).filter(|part| fits(part) && change.undone.contains(part) == again).collect();
+            let mut parts: Vec<usize> = (0..revertible_parts(change))
+                .filter(|part| fits(part) && change.undone.contains(part) == again)
+                .collect();
             // From the end, so that the places of those before stay what they are.
             if !again {
                 parts.reverse();
@@ -50,7 +51,7 @@ impl Session {
         }
         if todo.is_empty() {
             let words = if again { "nothing of it was taken back" } else { "there is nothing to take back" };
-            return Err(Reject(words.to_owned()));
+            return Err(CommandError(words.to_owned()));
         }
         // The last change goes first; forwards, the first.
         if !again {
@@ -80,10 +81,10 @@ impl Session {
                 let done = match &change.what {
                     ChangeKind::Created { .. } | ChangeKind::Deleted => moved.clone(),
                     ChangeKind::Edited { hunks } => match (hunks.get(part), change.file) {
-                        (Some(hunk), Some(note)) => self.swap(turn, note, hunk, again),
-                        (None, _) | (_, None) => Err(Reject("the file is not there any more".to_owned())),
+                        (Some(hunk), Some(note)) => self.apply_hunk(turn, note, hunk, again),
+                        (None, _) | (_, None) => Err(CommandError("the file is not there any more".to_owned())),
                     },
-                    ChangeKind::Bytes { .. } => self.put_back(turn, id, &change, again),
+                    ChangeKind::Bytes { .. } => self.restore_changed_file(turn, id, &change, again),
                 };
                 match done {
                     Ok(()) => {
@@ -94,35 +95,41 @@ impl Session {
                             change.undone.push(part);
                         }
                     }
-                    Err(Reject(why)) => problems.push(format!("{}: {why}", change.path)),
+                    Err(CommandError(why)) => problems.push(format!("{}: {why}", change.path)),
                 }
             }
-            self.record(turn, id, Record { changes: vec![change], ..Record::default() });
+            self.record_run(turn, id, RunRecord { changes: vec![change], ..RunRecord::default() });
         }
         if made == 0 {
-            return Err(Reject(problems.join("; ")));
+            return Err(CommandError(problems.join("; ")));
         }
         if only.is_none() && problems.is_empty() {
-            self.judge_replay(turn, id, again);
+            self.count_reverted_replay(turn, id, again);
         }
         self.problems.extend(problems);
         Ok(())
     }
 
     /// Has a file that is no note hold again what it held before a change, or after it.
-    fn put_back(&mut self, turn: &mut Turn<'_>, id: DocId, change: &Change, again: bool) -> Result<(), Reject> {
+    fn restore_changed_file(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        change: &Change,
+        again: bool,
+    ) -> Result<(), CommandError> {
         let ChangeKind::Bytes { before, after } = &change.what else { return Ok(()) };
         let root = self.volumes.get(&change.volume).and_then(|volume| volume.root.clone());
-        let root = root.ok_or_else(|| Reject("the volume has no folder on this device".to_owned()))?;
+        let root = root.ok_or_else(|| CommandError("the volume has no folder on this device".to_owned()))?;
         let (expected, to) = if again { (*before, *after) } else { (*after, *before) };
-        let job = Job::Restore { root, path: change.path.clone(), expected, to };
+        let job = ToolJob::Restore { root, path: change.path.clone(), expected, to };
         let call = format!("{}{}", if again { "redo-" } else { "undo-" }, change.number);
         turn.effects.push(Effect::RunTool { run: id, call, job: Box::new(job) });
         Ok(())
     }
 
     /// The end of a job that took something back: if it could not be done, the change stands as it stood.
-    pub(super) fn reverted(&mut self, turn: &mut Turn<'_>, id: DocId, call: &str, outcome: &Outcome) {
+    pub(super) fn on_reverted(&mut self, turn: &mut ApplyContext<'_>, id: DocId, call: &str, outcome: &ToolOutcome) {
         let back = |prefix: &str| call.strip_prefix(prefix).and_then(|number| number.parse::<u64>().ok());
         let (number, again) = match (back("undo-"), back("redo-")) {
             (Some(number), _) => (number, false),
@@ -137,7 +144,7 @@ impl Session {
         let known = run.and_then(|run| run.changes.iter().find(|change| change.number == number)).cloned();
         if let Some(mut change) = known {
             change.undone = if again { vec![0] } else { Vec::new() };
-            self.record(turn, id, Record { changes: vec![change], ..Record::default() });
+            self.record_run(turn, id, RunRecord { changes: vec![change], ..RunRecord::default() });
         }
     }
 }

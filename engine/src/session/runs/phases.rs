@@ -1,21 +1,21 @@
 //! The phases of a run that leads, as they are shown: how far each is, and which steps belong to which.
 
-use super::Run;
-use super::lead::{course, name_of};
+use super::AgentRun;
+use super::orchestrator::{agent_phases, phase_name};
 use std::collections::BTreeMap;
 use store::{Ending, ExecutionStep, StepId, StepKind};
 
 /// How far a phase is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reached {
+pub enum PhaseStatus {
     /// It comes, or comes again.
-    Ahead,
+    Upcoming,
     /// It is under way.
-    Now,
+    Current,
     /// It is over.
-    Over,
+    Finished,
     /// The run ended in it.
-    Halted,
+    Stopped,
 }
 
 /// A phase of a run.
@@ -26,7 +26,7 @@ pub struct RunPhase {
     /// What it is called.
     pub name: &'static str,
     /// How far it is.
-    pub reached: Reached,
+    pub reached: PhaseStatus,
     /// Its first step, by its place among all.
     pub first: Option<usize>,
     /// How many steps belong to it.
@@ -36,25 +36,25 @@ pub struct RunPhase {
 }
 
 /// What stands on a step that belongs to a phase.
-pub(super) fn mark(phase: u8) -> String {
+pub(super) fn phase_mark(phase: u8) -> String {
     format!("phase/{phase}")
 }
 
 /// The phase that stands on a step.
-fn marked(step: &ExecutionStep) -> Option<u8> {
+fn phase_from_mark(step: &ExecutionStep) -> Option<u8> {
     step.route.as_deref()?.strip_prefix("phase/")?.parse().ok()
 }
 
 /// The phases in which an agent works, by their names; empty: it does not work in phases.
 pub fn phases_of(agent: &str) -> Vec<&'static str> {
-    course(agent).iter().map(|phase| name_of(agent, *phase)).collect()
+    agent_phases(agent).iter().map(|phase| phase_name(agent, *phase)).collect()
 }
 
-impl Run {
-    /// The phase of each of its steps, from 1 as [`Run::phases`] counts them; 0: none. Empty where its agent does not
+impl AgentRun {
+    /// The phase of each of its steps, from 1 as [`AgentRun::phases`] counts them; 0: none. Empty where its agent does not
     /// work in phases. A result belongs where its call does, all else to what was said last.
     pub fn step_phases(&self) -> Vec<usize> {
-        let own = course(&self.about.agent);
+        let own = agent_phases(&self.about.agent);
         if own.is_empty() {
             return Vec::new();
         }
@@ -62,7 +62,7 @@ impl Run {
         let mut now = 0;
         let mut all = Vec::with_capacity(self.steps.len());
         for step in &self.steps {
-            let number = marked(step).and_then(|phase| own.iter().position(|known| *known == phase));
+            let number = phase_from_mark(step).and_then(|phase| own.iter().position(|known| *known == phase));
             let parent = step.parents.first().and_then(|parent| calls.get(parent)).copied();
             let phase = match (&step.kind, number, parent) {
                 (_, Some(at), _) => at + 1,
@@ -82,7 +82,7 @@ impl Run {
 
     /// Its phases in their order; empty where its agent does not work in phases.
     pub fn phases(&self) -> Vec<RunPhase> {
-        let own = course(&self.about.agent);
+        let own = agent_phases(&self.about.agent);
         let of = self.step_phases();
         let at = own.iter().position(|phase| *phase == self.about.phase).map_or(0, |at| at + 1);
         let mut took: BTreeMap<usize, i64> = BTreeMap::new();
@@ -93,15 +93,17 @@ impl Run {
         }
         let phase = |(number, phase): (usize, &u8)| {
             let reached = match (number.cmp(&at), self.about.ending) {
-                (std::cmp::Ordering::Less, _) | (std::cmp::Ordering::Equal, Some(Ending::Done)) => Reached::Over,
-                (std::cmp::Ordering::Greater, _) => Reached::Ahead,
-                (std::cmp::Ordering::Equal, Some(_)) => Reached::Halted,
-                (std::cmp::Ordering::Equal, None) => Reached::Now,
+                (std::cmp::Ordering::Less, _) | (std::cmp::Ordering::Equal, Some(Ending::Done)) => {
+                    PhaseStatus::Finished
+                }
+                (std::cmp::Ordering::Greater, _) => PhaseStatus::Upcoming,
+                (std::cmp::Ordering::Equal, Some(_)) => PhaseStatus::Stopped,
+                (std::cmp::Ordering::Equal, None) => PhaseStatus::Current,
             };
-            let ends = matches!(reached, Reached::Over | Reached::Halted);
+            let ends = matches!(reached, PhaseStatus::Finished | PhaseStatus::Stopped);
             RunPhase {
                 number,
-                name: name_of(&self.about.agent, *phase),
+                name: phase_name(&self.about.agent, *phase),
                 reached,
                 first: of.iter().position(|known| *known == number),
                 steps: of.iter().filter(|known| **known == number).count(),

@@ -1,21 +1,21 @@
 //! Sessions: trees of messages. Any message can be branched from, branches are compared and brought together, and
 //! what was said is never changed.
 
-use super::{RUNS, SESSIONS};
+use super::{RUN_KEY_PREFIX, SESSION_KEY_PREFIX};
 use crate::effect::Effect;
-use crate::session::{Reject, Session, Turn};
-use agent::{context, quote};
+use crate::session::{ApplyContext, CommandError, Session};
+use agent::{model_context, prompt_quote};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use store::disk::Write;
 use store::{About, DocId, Kept, Message, MessageId, MessageTree, Role, SessionDoc};
 
 /// A title has at most so many letters.
-const TITLE: usize = 80;
+const MAX_SESSION_TITLE_CHARS: usize = 80;
 
 /// A line about a session, for lists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SessionLine {
+pub struct SessionSummary {
     /// Its title.
     pub title: String,
     /// The volume in which it works.
@@ -38,7 +38,7 @@ pub struct SessionLine {
 
 /// A session that is loaded.
 #[derive(Debug)]
-pub struct Conversation {
+pub struct AgentSession {
     /// Its id.
     pub id: DocId,
     /// What is said of it.
@@ -50,10 +50,10 @@ pub struct Conversation {
     fresh: bool,
 }
 
-impl Conversation {
-    fn new(id: DocId, doc: Box<SessionDoc>, fresh: bool) -> Conversation {
+impl AgentSession {
+    fn new(id: DocId, doc: Box<SessionDoc>, fresh: bool) -> AgentSession {
         let tree = MessageTree::new(doc.messages());
-        Conversation { id, about: doc.about(), revision: 0, tree, doc, fresh }
+        AgentSession { id, about: doc.about(), revision: 0, tree, doc, fresh }
     }
 
     /// All that was said.
@@ -73,11 +73,11 @@ impl Conversation {
 
     /// The context: what a model reads of the branch that is looked at.
     pub fn context(&self) -> Vec<Message> {
-        self.head().map(|head| context::messages(&self.tree, head)).unwrap_or_default()
+        self.head().map(|head| model_context::context_messages(&self.tree, head)).unwrap_or_default()
     }
 
-    pub(super) fn line(&self) -> SessionLine {
-        SessionLine {
+    pub(super) fn summary(&self) -> SessionSummary {
+        SessionSummary {
             title: self.about.title.clone(),
             volume: self.about.volume,
             note: self.about.note,
@@ -91,45 +91,50 @@ impl Conversation {
 }
 
 /// The beginning of what was asked, as a title.
-fn title(text: &str) -> String {
+fn session_title(text: &str) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
-    let mut title: String = line.chars().take(TITLE).collect();
-    if line.chars().count() > TITLE {
+    let mut title: String = line.chars().take(MAX_SESSION_TITLE_CHARS).collect();
+    if line.chars().count() > MAX_SESSION_TITLE_CHARS {
         title.push('\u{2026}');
     }
     title
 }
 
 impl Session {
-    pub(crate) fn open_session(&mut self, turn: &mut Turn<'_>, id: DocId) -> Result<(), Reject> {
-        if !self.agents.lines.contains_key(&id) {
-            return Err(Reject(format!("there is no session {id}")));
+    pub(crate) fn open_session(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
+        if !self.agents.session_summaries.contains_key(&id) {
+            return Err(CommandError(format!("there is no session {id}")));
         }
-        self.agents.elsewhere.keep(id);
+        self.agents.remote_runs.keep_loaded(id);
         if !self.agents.sessions.contains_key(&id) && self.agents.loading.insert(id) {
             turn.effects.push(Effect::LoadSession { session: id });
         }
         Ok(())
     }
 
-    pub(crate) fn session_loaded(&mut self, turn: &mut Turn<'_>, id: DocId, doc: Result<Box<SessionDoc>, String>) {
+    pub(crate) fn session_loaded(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        doc: Result<Box<SessionDoc>, String>,
+    ) {
         self.agents.loading.remove(&id);
         self.agents.revision += 1;
         match doc {
             Ok(doc) => {
-                let read = |agents: &mut super::Agents| {
-                    agents.sessions.entry(id).or_insert_with(|| Conversation::new(id, doc, false));
+                let read = |agents: &mut super::RunsState| {
+                    agents.sessions.entry(id).or_insert_with(|| AgentSession::new(id, doc, false));
                 };
                 read(&mut self.agents);
             }
             Err(why) => {
-                self.agents.troubles.insert(id, why);
+                self.agents.read_errors.insert(id, why);
             }
         }
-        self.take_early_session(turn, id);
-        self.take_read(turn);
-        self.begin_questions(turn);
-        self.go_on_stalled(turn);
+        self.merge_early_session(turn, id);
+        self.continue_read_runs(turn);
+        self.begin_requested_runs(turn);
+        self.resume_stalled_runs(turn);
     }
 
     /// The session of this name, made if there is none.
@@ -139,21 +144,21 @@ impl Session {
         volume: DocId,
         note: Option<DocId>,
         text: &str,
-    ) -> Result<(), Reject> {
+    ) -> Result<(), CommandError> {
         if self.agents.sessions.contains_key(&id) {
             return Ok(());
         }
-        let loaded = SessionDoc::load(id, &[], self.actor.clone()).map_err(|error| Reject(error.to_string()))?;
-        let mut made = Conversation::new(id, Box::new(loaded.doc), true);
-        made.about = About { title: title(text), volume: Some(volume), note, head: None, ..About::default() };
+        let loaded = SessionDoc::load(id, &[], self.actor.clone()).map_err(|error| CommandError(error.to_string()))?;
+        let mut made = AgentSession::new(id, Box::new(loaded.doc), true);
+        made.about = About { title: session_title(text), volume: Some(volume), note, head: None, ..About::default() };
         self.agents.sessions.insert(id, made);
         Ok(())
     }
 
     /// Adds messages to a session. Who looks at the branch that they continue goes along.
-    pub(super) fn say(
+    pub(super) fn append_messages(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut ApplyContext<'_>,
         id: DocId,
         messages: Vec<Message>,
         from: MessageId,
@@ -171,10 +176,10 @@ impl Session {
         for message in &messages {
             session.tree.add(message.clone());
         }
-        self.keep_session(turn, id, &messages)
+        self.save_session(turn, id, &messages)
     }
 
-    fn keep_session(&mut self, turn: &mut Turn<'_>, id: DocId, messages: &[Message]) -> Vec<Write> {
+    fn save_session(&mut self, turn: &mut ApplyContext<'_>, id: DocId, messages: &[Message]) -> Vec<Write> {
         let Some(session) = self.agents.sessions.get_mut(&id) else { return Vec::new() };
         session.revision += 1;
         self.agents.revision += 1;
@@ -188,96 +193,101 @@ impl Session {
         };
         let fresh = std::mem::take(&mut session.fresh);
         let bytes = if fresh { session.doc.save() } else { bytes };
-        let line = session.line();
+        let line = session.summary();
         let value = serde_json::to_vec(&line).ok();
         if let Some(volume) = line.volume.filter(|_| fresh) {
-            self.list_kept(volume, Kept::Session, id, None);
+            self.queue_volume_listing(volume, Kept::Session, id, None);
         }
-        self.agents.lines.insert(id, line);
-        vec![Write::Chunk { doc: id, bytes }, Write::Meta { key: format!("{SESSIONS}{id}"), value }]
+        self.agents.session_summaries.insert(id, line);
+        vec![Write::Chunk { doc: id, bytes }, Write::Meta { key: format!("{SESSION_KEY_PREFIX}{id}"), value }]
     }
 
-    fn loaded(&mut self, id: DocId) -> Result<&mut Conversation, Reject> {
-        let why = || Reject("the session is not open yet; try again in a moment".to_owned());
+    fn loaded_session(&mut self, id: DocId) -> Result<&mut AgentSession, CommandError> {
+        let why = || CommandError("the session is not open yet; try again in a moment".to_owned());
         self.agents.sessions.get_mut(&id).ok_or_else(why)
     }
 
     /// Looks at another branch.
-    pub(crate) fn go_to(&mut self, turn: &mut Turn<'_>, id: DocId, to: MessageId) -> Result<(), Reject> {
-        let session = self.loaded(id)?;
+    pub(crate) fn switch_branch(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        to: MessageId,
+    ) -> Result<(), CommandError> {
+        let session = self.loaded_session(id)?;
         if session.tree.get(to).is_none() {
-            return Err(Reject(format!("there is no message {to} in the session")));
+            return Err(CommandError(format!("there is no message {to} in the session")));
         }
         session.about.head = Some(to);
-        let writes = self.keep_session(turn, id, &[]);
-        self.append(turn, writes, None);
+        let writes = self.save_session(turn, id, &[]);
+        self.append_writes(turn, writes, None);
         Ok(())
     }
 
     /// Gives a session another title, or puts it away and back.
-    pub(crate) fn describe_session(
+    pub(crate) fn update_session(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut ApplyContext<'_>,
         id: DocId,
         title: Option<String>,
         closed: Option<bool>,
-    ) -> Result<(), Reject> {
-        let session = self.loaded(id)?;
+    ) -> Result<(), CommandError> {
+        let session = self.loaded_session(id)?;
         if let Some(title) = title {
-            let title: String = title.trim().chars().take(TITLE * 2).collect();
+            let title: String = title.trim().chars().take(MAX_SESSION_TITLE_CHARS * 2).collect();
             if title.is_empty() {
-                return Err(Reject("a session needs a title".to_owned()));
+                return Err(CommandError("a session needs a title".to_owned()));
             }
             session.about.title = title;
         }
         session.about.closed = closed.unwrap_or(session.about.closed);
-        let writes = self.keep_session(turn, id, &[]);
-        self.append(turn, writes, None);
+        let writes = self.save_session(turn, id, &[]);
+        self.append_writes(turn, writes, None);
         Ok(())
     }
 
     /// A new session that begins with all that was said up to a message.
     pub(crate) fn fork_session(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut ApplyContext<'_>,
         id: DocId,
         at: MessageId,
         new: DocId,
-    ) -> Result<(), Reject> {
-        if self.agents.lines.contains_key(&new) {
-            return Err(Reject("there is a session of that name already".to_owned()));
+    ) -> Result<(), CommandError> {
+        if self.agents.session_summaries.contains_key(&new) {
+            return Err(CommandError("there is a session of that name already".to_owned()));
         }
-        let session = self.loaded(id)?;
+        let session = self.loaded_session(id)?;
         let said: Vec<Message> = session.tree.branch(at).into_iter().cloned().collect();
         if said.is_empty() {
-            return Err(Reject(format!("there is no message {at} in the session")));
+            return Err(CommandError(format!("there is no message {at} in the session")));
         }
         let title = format!("{} (fork)", session.about.title);
         let about = About { head: Some(at), title, imported: None, ..session.about.clone() };
-        let loaded = SessionDoc::load(new, &[], self.actor.clone()).map_err(|error| Reject(error.to_string()))?;
-        let mut made = Conversation::new(new, Box::new(loaded.doc), true);
+        let loaded = SessionDoc::load(new, &[], self.actor.clone()).map_err(|error| CommandError(error.to_string()))?;
+        let mut made = AgentSession::new(new, Box::new(loaded.doc), true);
         made.about = about;
         made.tree = MessageTree::new(said.clone());
         self.agents.sessions.insert(new, made);
-        let writes = self.keep_session(turn, new, &said);
-        self.append(turn, writes, None);
+        let writes = self.save_session(turn, new, &said);
+        self.append_writes(turn, writes, None);
         Ok(())
     }
 
     /// Takes over a session that was exported.
     pub(crate) fn import_session(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut ApplyContext<'_>,
         id: DocId,
         volume: DocId,
         name: &str,
         (messages, imported): (Vec<Message>, Option<String>),
-    ) -> Result<(), Reject> {
-        if self.agents.lines.contains_key(&id) {
-            return Err(Reject("there is a session of that name already".to_owned()));
+    ) -> Result<(), CommandError> {
+        if self.agents.session_summaries.contains_key(&id) {
+            return Err(CommandError("there is a session of that name already".to_owned()));
         }
         let Some(last) = messages.last().map(|message| message.id) else {
-            return Err(Reject("there is no message in it".to_owned()));
+            return Err(CommandError("there is no message in it".to_owned()));
         };
         self.make_session(id, volume, None, name)?;
         if let Some(session) = self.agents.sessions.get_mut(&id) {
@@ -285,22 +295,22 @@ impl Session {
             session.about.head = Some(last);
             session.about.imported = imported;
         }
-        let writes = self.keep_session(turn, id, &messages);
-        self.append(turn, writes, None);
+        let writes = self.save_session(turn, id, &messages);
+        self.append_writes(turn, writes, None);
         Ok(())
     }
 
     /// Tells one branch what came of another.
     pub(crate) fn merge_branch(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut ApplyContext<'_>,
         id: DocId,
         from: MessageId,
         into: MessageId,
-    ) -> Result<(), Reject> {
-        let session = self.loaded(id)?;
+    ) -> Result<(), CommandError> {
+        let session = self.loaded_session(id)?;
         let (Some(_), Some(_)) = (session.tree.get(from), session.tree.get(into)) else {
-            return Err(Reject("there is no such message in the session".to_owned()));
+            return Err(CommandError("there is no such message in the session".to_owned()));
         };
         let fork = session.tree.fork(from, into);
         let own =
@@ -308,60 +318,66 @@ impl Session {
         let own: Vec<&Message> = own.skip(usize::from(fork.is_some())).collect();
         let answer = own.iter().rev().find(|message| message.role == Role::Assistant && !message.content.is_empty());
         let Some(answer) = answer else {
-            return Err(Reject("that branch has no answer that could be brought over".to_owned()));
+            return Err(CommandError("that branch has no answer that could be brought over".to_owned()));
         };
         let asked =
             own.iter().find(|message| message.role == Role::User).map_or("", |message| message.content.as_str());
         let words = format!(
             "From another branch of this session. {}\n\n{}\n\n{}",
-            quote::MATERIAL,
-            quote::block("what was asked there", asked),
-            quote::block("the answer there", &answer.content)
+            prompt_quote::QUOTED_MATERIAL_PREAMBLE,
+            prompt_quote::quote_block("what was asked there", asked),
+            prompt_quote::quote_block("the answer there", &answer.content)
         );
         let message = Message {
             parents: vec![into, from],
-            ..Message::new(MessageId(turn.name()), Role::System, words, turn.now.0)
+            ..Message::new(MessageId(turn.next_id()), Role::System, words, turn.now.0)
         };
         session.about.head = Some(message.id);
         session.tree.add(message.clone());
-        let writes = self.keep_session(turn, id, &[message]);
-        self.append(turn, writes, None);
+        let writes = self.save_session(turn, id, &[message]);
+        self.append_writes(turn, writes, None);
         Ok(())
     }
 
     /// Deletes a session for good, with its runs. `told`: other devices are to do the same.
-    pub(crate) fn delete_session(&mut self, turn: &mut Turn<'_>, id: DocId, told: bool) -> Result<(), Reject> {
-        if !self.agents.lines.contains_key(&id) {
-            return Err(Reject(format!("there is no session {id}")));
+    pub(crate) fn delete_session(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        told: bool,
+    ) -> Result<(), CommandError> {
+        if !self.agents.session_summaries.contains_key(&id) {
+            return Err(CommandError(format!("there is no session {id}")));
         }
-        let of = |line: &super::RunLine| line.session == id;
+        let of = |line: &super::RunSummary| line.session == id;
         let runs: BTreeMap<DocId, bool> = self
             .agents
-            .run_lines
+            .run_summaries
             .iter()
             .filter(|(_, line)| of(line))
-            .map(|(run, _)| (*run, self.agents.runs.get(run).is_some_and(super::Run::is_busy)))
+            .map(|(run, _)| (*run, self.agents.runs.get(run).is_some_and(super::AgentRun::is_busy)))
             .collect();
         if runs.values().any(|busy| *busy) {
-            return Err(Reject("the session is at work; stop it first".to_owned()));
+            return Err(CommandError("the session is at work; stop it first".to_owned()));
         }
-        if let Some(line) = self.agents.lines.get(&id).cloned()
+        if let Some(line) = self.agents.session_summaries.get(&id).cloned()
             && let Some(volume) = line.volume.filter(|_| told)
         {
-            self.list_kept(volume, Kept::Session, id, Some(line.heads));
-            runs.keys().for_each(|run| self.list_kept(volume, Kept::Run, *run, Some(String::new())));
+            self.queue_volume_listing(volume, Kept::Session, id, Some(line.heads));
+            runs.keys().for_each(|run| self.queue_volume_listing(volume, Kept::Run, *run, Some(String::new())));
         }
-        let mut writes = vec![Write::Forget { doc: id }, Write::Meta { key: format!("{SESSIONS}{id}"), value: None }];
+        let mut writes =
+            vec![Write::Forget { doc: id }, Write::Meta { key: format!("{SESSION_KEY_PREFIX}{id}"), value: None }];
         for run in runs.keys() {
             writes.push(Write::Forget { doc: *run });
-            writes.push(Write::Meta { key: format!("{RUNS}{run}"), value: None });
-            self.agents.run_lines.remove(run);
+            writes.push(Write::Meta { key: format!("{RUN_KEY_PREFIX}{run}"), value: None });
+            self.agents.run_summaries.remove(run);
             self.agents.runs.remove(run);
         }
-        self.agents.lines.remove(&id);
+        self.agents.session_summaries.remove(&id);
         self.agents.sessions.remove(&id);
         self.agents.revision += 1;
-        self.append(turn, writes, None);
+        self.append_writes(turn, writes, None);
         Ok(())
     }
 }

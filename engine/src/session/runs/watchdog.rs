@@ -12,58 +12,59 @@
 //! | cells | 30 s, or what the note says; then interrupted, then killed | none: the note's kernel is watched there |
 //! | work handed to another agent | that of its own run | none |
 
-use super::team::{DELEGATE, PYTHON_AGENT};
-use super::{CallPhase, SECONDS};
+use super::delegation::{ASK_AGENT_TOOL, RUN_AGENT_TOOL};
+use super::{CallPhase, DEFAULT_TOOL_TIMEOUT_SECS};
 use crate::effect::Effect;
 use crate::notice::Notice;
-use crate::session::{Session, Turn};
-use agent::job::Outcome;
-use agent::model::{Failure, FailureKind};
+use crate::session::{ApplyContext, Session};
+use agent::model_call::{ModelError, ModelErrorKind};
+use agent::tool_job::ToolOutcome;
 use store::{DocId, ToolCall};
 use text::time::Time;
 
 /// A model may be silent for so many milliseconds.
-pub(super) const SILENT: i64 = 20 * 60_000;
+pub(super) const MODEL_SILENCE_TIMEOUT_MS: i64 = 20 * 60_000;
 /// A whole answer may take so many.
-const WHOLE: i64 = 65 * 60_000;
+const MODEL_ANSWER_TIMEOUT_MS: i64 = 65 * 60_000;
 /// What has a limit of its own gets so many more.
-const GRACE: i64 = 120_000;
+const WATCHDOG_GRACE_MS: i64 = 120_000;
 /// A tool of a server may take so many.
-const SERVER: i64 = 600_000;
+const MCP_TOOL_TIMEOUT_MS: i64 = 600_000;
 
 impl Session {
     /// For how many milliseconds a call may run; `None`: as long as it takes.
-    fn patience(&self, call: &ToolCall) -> Option<i64> {
-        let asked = call.arguments.get("seconds").and_then(serde_json::Value::as_u64).unwrap_or(SECONDS);
-        let asked = i64::try_from(asked).unwrap_or(0).saturating_mul(1_000).saturating_add(GRACE);
+    fn call_timeout_ms(&self, call: &ToolCall) -> Option<i64> {
+        let asked =
+            call.arguments.get("seconds").and_then(serde_json::Value::as_u64).unwrap_or(DEFAULT_TOOL_TIMEOUT_SECS);
+        let asked = i64::try_from(asked).unwrap_or(0).saturating_mul(1_000).saturating_add(WATCHDOG_GRACE_MS);
         let served = || {
             let setup = self.agents.setup();
             setup.is_some_and(|setup| setup.servers.iter().any(|(_, _, tool)| tool.name == call.name))
         };
         match call.name.as_str() {
-            "run_cell" | super::COMMAND | DELEGATE => None,
-            "shell" | "run_python" | PYTHON_AGENT => Some(asked),
+            "run_cell" | super::NOTE_COMMAND_TOOL | ASK_AGENT_TOOL => None,
+            "shell" | "run_python" | RUN_AGENT_TOOL => Some(asked),
             name if self.approved_tool(name).is_some() => Some(asked),
-            _ if served() => Some(SERVER),
-            _ => Some(GRACE),
+            _ if served() => Some(MCP_TOOL_TIMEOUT_MS),
+            _ => Some(WATCHDOG_GRACE_MS),
         }
     }
 
     /// Has the watchdog look at a call once it has had its time.
-    pub(super) fn watch_call(&mut self, turn: &mut Turn<'_>, call: &ToolCall) {
-        if let Some(patience) = self.patience(call) {
+    pub(super) fn watch_call(&mut self, turn: &mut ApplyContext<'_>, call: &ToolCall) {
+        if let Some(patience) = self.call_timeout_ms(call) {
             self.wake_at(turn, turn.now.plus(patience));
         }
     }
 
     /// Ends what hangs, and has itself called when the next thing would.
-    pub(in crate::session) fn watch_runs(&mut self, turn: &mut Turn<'_>) {
+    pub(in crate::session) fn watch_runs(&mut self, turn: &mut ApplyContext<'_>) {
         let mut next: Option<Time> = None;
         let mut models: Vec<(DocId, String)> = Vec::new();
         let mut tools: Vec<(DocId, String, String)> = Vec::new();
         for run in self.agents.runs.values().filter(|run| run.about.ending.is_none()) {
             if let Some(live) = &run.live {
-                let until = live.heard.plus(SILENT).min(live.since.plus(WHOLE));
+                let until = live.heard.plus(MODEL_SILENCE_TIMEOUT_MS).min(live.since.plus(MODEL_ANSWER_TIMEOUT_MS));
                 if turn.now < until {
                     next = Some(next.map_or(until, |next| next.min(until)));
                 } else {
@@ -73,7 +74,7 @@ impl Session {
             }
             for pending in &run.calls {
                 let CallPhase::Running { since } = pending.phase else { continue };
-                let Some(patience) = self.patience(&pending.call) else { continue };
+                let Some(patience) = self.call_timeout_ms(&pending.call) else { continue };
                 let until = since.plus(patience);
                 if turn.now < until {
                     next = Some(next.map_or(until, |next| next.min(until)));
@@ -89,14 +90,14 @@ impl Session {
             let why = format!("The watchdog ended the call: {what}.");
             self.notify(turn, Notice::Stopped { run: id, what: why.clone() });
             // Another provider may answer.
-            let failure = Failure { kind: FailureKind::Unreachable, why, partial: live.text.clone() };
-            self.model_failed(turn, id, &failure, live);
+            let failure = ModelError { kind: ModelErrorKind::Unreachable, why, partial: live.text.clone() };
+            self.on_model_failed(turn, id, &failure, live);
         }
         for (id, call, what) in tools {
             let text = format!("The watchdog ended it: {what}. What it did by then may stand.");
             self.notify(turn, Notice::Stopped { run: id, what: text.clone() });
-            self.stop_deed(turn, id, &call);
-            self.tool_done(turn, id, &call, Outcome { text, ..Outcome::default() });
+            self.stop_tool_call(turn, id, &call);
+            self.on_tool_done(turn, id, &call, ToolOutcome { text, ..ToolOutcome::default() });
         }
         if let Some(next) = next {
             self.wake_at(turn, next);

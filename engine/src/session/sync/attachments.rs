@@ -1,9 +1,9 @@
 //! Attachments of shared volumes: which bytes each has on this device and on others, and what follows from that. A file
 //! that differs here from what others have is never written over: both are kept. Bytes move by the host.
 
-use super::super::volumes::inside;
-use super::super::{Session, Turn};
-use super::files::{beside, marked};
+use super::super::volumes::normalize_volume_path;
+use super::super::{ApplyContext, Session};
+use super::files::{name_with_mark, sibling_name};
 use crate::effect::Effect;
 use crate::event::FileStamp;
 use serde::{Deserialize, Serialize};
@@ -13,14 +13,14 @@ use store::disk::{FileRow, Write};
 use store::{BlobHash, DocId, FileBytes, FileEntry, FileKind, is_hidden};
 use text::time::Time;
 
-/// Before the id of an attachment: under this name the disk keeps [`Agreed`].
-pub const AGREED: &str = "sync/file/";
+/// Before the id of an attachment: under this name the disk keeps [`AgreedBytes`].
+pub const AGREED_BYTES_KEY_PREFIX: &str = "sync/file/";
 /// The host is told of this many files in a millisecond, at most.
-const TOLD_EVERY: usize = 100;
+const MAX_REPORTED_FILES_PER_MS: usize = 100;
 
 /// The bytes of an attachment that this device and the others agreed on last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Agreed {
+pub struct AgreedBytes {
     /// Their hash.
     pub hash: BlobHash,
     /// How many.
@@ -31,11 +31,11 @@ pub struct Agreed {
 
 /// What is to be done with an attachment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Attached {
+pub enum AttachmentAction {
     /// Find out its hash (`AttachmentRead`).
     Read,
     /// It is here as others know it: they may have it.
-    Hold(FileStamp),
+    Offer(FileStamp),
     /// Get these bytes, and put them into its file (`AttachmentPlaced`).
     Fetch {
         /// They.
@@ -51,11 +51,11 @@ pub enum Attached {
 
 /// What a volume has beside its documents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Belongings {
+pub struct VolumeAttachments {
     /// Its folder.
     pub root: PathBuf,
     /// Its attachments: each with its path here.
-    pub files: BTreeMap<DocId, (String, Attached)>,
+    pub files: BTreeMap<DocId, (String, AttachmentAction)>,
     /// The outputs of its notes, and whether somebody looks at the note.
     pub outputs: BTreeMap<DocId, bool>,
     /// The runs of agents in it, and whether somebody looks at the run.
@@ -64,7 +64,7 @@ pub struct Belongings {
 
 /// An attachment that others have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Theirs {
+struct RemoteFile {
     path: String,
     bytes: Option<FileBytes>,
     /// What was said of it at the same time, and does not stand.
@@ -73,42 +73,42 @@ struct Theirs {
 
 /// What is known of attachments.
 #[derive(Debug, Default)]
-pub(super) struct Attachments {
+pub(super) struct AttachmentsState {
     /// As the volumes' documents have them.
-    theirs: BTreeMap<DocId, BTreeMap<DocId, Theirs>>,
+    remote_files: BTreeMap<DocId, BTreeMap<DocId, RemoteFile>>,
     /// The same by their paths.
     paths: HashMap<(DocId, String), DocId>,
-    agreed: BTreeMap<DocId, Agreed>,
+    agreed_bytes: BTreeMap<DocId, AgreedBytes>,
     /// What was read here since.
     read: BTreeMap<DocId, FileStamp>,
     /// What could not be read, as it was: size and time.
-    unread: BTreeMap<DocId, (u64, i64)>,
+    unreadable: BTreeMap<DocId, (u64, i64)>,
     /// What is being read.
     reading: BTreeSet<DocId>,
     /// Names that are refused.
-    refused: BTreeSet<DocId>,
+    refused_names: BTreeSet<DocId>,
     /// What is to come, by volume: path and bytes.
-    coming: BTreeMap<DocId, Vec<(String, u64)>>,
-    stale: bool,
-    told: Option<(Time, usize)>,
+    incoming: BTreeMap<DocId, Vec<(String, u64)>>,
+    is_stale: bool,
+    last_reported: Option<(Time, usize)>,
     /// Counts what changed of what has come and is to come.
-    came: u64,
+    arrival_count: u64,
 }
 
-impl super::Sync {
+impl super::SyncState {
     /// Whether all that is known of attachments was said.
     pub(super) fn attachments_settled(&self) -> bool {
-        !self.attachments.stale && self.attachments.reading.is_empty()
+        !self.attachments.is_stale && self.attachments.reading.is_empty()
     }
 
     /// Something may be to be done about attachments.
-    pub(in crate::session) fn touch_attachments(&mut self) {
-        self.attachments.stale = true;
+    pub(in crate::session) fn mark_attachments_stale(&mut self) {
+        self.attachments.is_stale = true;
     }
 
-    pub(super) fn set_agreed(&mut self, agreed: BTreeMap<DocId, Agreed>) {
-        self.attachments.agreed = agreed;
-        self.attachments.stale = true;
+    pub(super) fn set_agreed(&mut self, agreed: BTreeMap<DocId, AgreedBytes>) {
+        self.attachments.agreed_bytes = agreed;
+        self.attachments.is_stale = true;
     }
 
     /// The file of others that belongs at this path and is not here, if there is one.
@@ -117,24 +117,24 @@ impl super::Sync {
     }
 
     /// A file of this volume that is still to come, by the name with which a note shows it; and its bytes.
-    pub fn awaited(&self, volume: DocId, name: &str) -> Option<(&str, u64)> {
+    pub fn awaited_file(&self, volume: DocId, name: &str) -> Option<(&str, u64)> {
         let decoded = name.replace("%20", " ");
         let last = |path: &str| path.rsplit('/').next().unwrap_or(path).to_lowercase();
-        let coming = self.attachments.coming.get(&volume)?;
+        let coming = self.attachments.incoming.get(&volume)?;
         let whole = coming.iter().find(|(path, _)| *path == decoded);
         let named = || coming.iter().find(|(path, _)| last(path) == last(&decoded));
         whole.or_else(named).map(|(path, size)| (path.as_str(), *size))
     }
 
     /// Counts what has come from other devices or is to come: what was not there when it was drawn may be there now.
-    pub fn came(&self) -> u64 {
-        self.attachments.came
+    pub fn arrival_count(&self) -> u64 {
+        self.attachments.arrival_count
     }
 }
 
-impl Attachments {
-    fn enter(&mut self, volume: DocId, file: DocId, theirs: Option<Theirs>) {
-        let all = self.theirs.entry(volume).or_default();
+impl AttachmentsState {
+    fn set_remote_file(&mut self, volume: DocId, file: DocId, theirs: Option<RemoteFile>) {
+        let all = self.remote_files.entry(volume).or_default();
         if let Some(old) = all.remove(&file)
             && self.paths.get(&(volume, old.path.clone())) == Some(&file)
         {
@@ -147,8 +147,8 @@ impl Attachments {
     }
 
     /// Which bytes a file has here, if that is known.
-    fn here(&self, row: &FileRow) -> Option<FileStamp> {
-        let agreed = self.agreed.get(&row.id).map(|agreed| FileStamp {
+    fn local_stamp(&self, row: &FileRow) -> Option<FileStamp> {
+        let agreed = self.agreed_bytes.get(&row.id).map(|agreed| FileStamp {
             size: agreed.size,
             mtime: agreed.mtime,
             hash: agreed.hash,
@@ -160,132 +160,135 @@ impl Attachments {
 
 impl Session {
     /// The volume's document says these files to be so.
-    pub(in crate::session) fn attachments_told<'a>(
+    pub(in crate::session) fn on_remote_attachments<'a>(
         &mut self,
         volume: DocId,
         files: impl Iterator<Item = (&'a DocId, Option<&'a FileEntry>)>,
     ) {
         let Some(doc) = self.volumes.get(&volume).and_then(|volume| volume.doc.as_ref()) else { return };
-        let known = self.sync.attachments.theirs.get(&volume);
+        let known = self.sync.attachments.remote_files.get(&volume);
         let mut told = Vec::new();
         for (file, entry) in files {
             let theirs = entry.filter(|entry| entry.kind == FileKind::Attachment);
             let theirs = theirs.map(|entry| {
                 let (path, bytes, rivals) = (entry.path.clone(), doc.bytes(*file), doc.rivals(*file));
-                Theirs { path, bytes, rivals }
+                RemoteFile { path, bytes, rivals }
             });
             if theirs.is_some() || known.is_some_and(|known| known.contains_key(file)) {
                 told.push((*file, theirs));
             }
         }
-        self.sync.attachments.theirs.entry(volume).or_default();
+        self.sync.attachments.remote_files.entry(volume).or_default();
         for (file, theirs) in told {
-            self.sync.attachments.enter(volume, file, theirs);
-            self.sync.touch_attachments();
+            self.sync.attachments.set_remote_file(volume, file, theirs);
+            self.sync.mark_attachments_stale();
         }
     }
 
     /// Finds out what is to be done, and has the host do it; not more often than the number of files allows.
-    pub(super) fn attachments_step(&mut self, turn: &mut Turn<'_>) {
-        if !self.sync.attachments.stale {
+    pub(super) fn step_attachments(&mut self, turn: &mut ApplyContext<'_>) {
+        if !self.sync.attachments.is_stale {
             return;
         }
-        let due = self.sync.attachments.told;
-        let due = due.map(|(at, count)| at.plus((50 + count / TOLD_EVERY).min(1_000) as i64));
+        let due = self.sync.attachments.last_reported;
+        let due = due.map(|(at, count)| at.plus((50 + count / MAX_REPORTED_FILES_PER_MS).min(1_000) as i64));
         if let Some(due) = due.filter(|due| turn.now < *due) {
             return self.wake_at(turn, due);
         }
-        self.sync.attachments.stale = false;
+        self.sync.attachments.is_stale = false;
         self.forget_agreed(turn);
         let shared: BTreeSet<DocId> =
             self.sync.shares.hubs.iter().flat_map(|hub| hub.volumes.iter().copied()).collect();
         let mut all = BTreeMap::new();
         for volume in shared {
-            if let Some(belongings) = self.belongings(turn, volume) {
+            if let Some(belongings) = self.volume_attachments(turn, volume) {
                 all.insert(volume, belongings);
             }
         }
-        if all.is_empty() && self.sync.attachments.told.is_none() {
+        if all.is_empty() && self.sync.attachments.last_reported.is_none() {
             return;
         }
-        let count = all.values().map(|one: &Belongings| one.files.len() + one.outputs.len() + one.runs.len()).sum();
-        self.sync.attachments.told = Some((turn.now, count));
+        let count =
+            all.values().map(|one: &VolumeAttachments| one.files.len() + one.outputs.len() + one.runs.len()).sum();
+        self.sync.attachments.last_reported = Some((turn.now, count));
         self.sync.revision += 1;
         turn.effects.push(Effect::SyncFiles(Box::new(all)));
     }
 
     /// A volume was closed: what is known of others' files in it is of no use any more.
     pub(in crate::session) fn attachments_closed(&mut self, volume: DocId) {
-        for file in self.sync.attachments.theirs.remove(&volume).unwrap_or_default().into_keys() {
+        for file in self.sync.attachments.remote_files.remove(&volume).unwrap_or_default().into_keys() {
             self.sync.attachments.reading.remove(&file);
         }
         self.sync.attachments.paths.retain(|(of, _), _| *of != volume);
-        self.sync.attachments.coming.remove(&volume);
-        self.sync.touch();
+        self.sync.attachments.incoming.remove(&volume);
+        self.sync.mark_stale();
     }
 
     /// A file is in no volume any more, or not in the trash.
     pub(in crate::session) fn attachment_gone(&mut self, file: DocId) {
-        if self.sync.attachments.agreed.contains_key(&file) {
-            self.sync.touch();
+        if self.sync.attachments.agreed_bytes.contains_key(&file) {
+            self.sync.mark_stale();
         }
     }
 
     /// What was agreed on of files that are in no volume and not in the trash goes.
-    fn forget_agreed(&mut self, turn: &mut Turn<'_>) {
+    fn forget_agreed(&mut self, turn: &mut ApplyContext<'_>) {
         // Volumes that are still being read may have them.
         if self.workspace_doc.is_none() || self.volumes.values().any(|volume| !volume.known) {
             return;
         }
         let attachments = &self.sync.attachments;
-        let is_gone = |file: &&DocId| !self.places.contains_key(file) && !self.trash.contains_key(file);
-        let gone: Vec<DocId> = attachments.agreed.keys().filter(is_gone).copied().collect();
+        let is_gone = |file: &&DocId| !self.file_locations.contains_key(file) && !self.trash.contains_key(file);
+        let gone: Vec<DocId> = attachments.agreed_bytes.keys().filter(is_gone).copied().collect();
         if gone.is_empty() {
             return;
         }
-        let writes = gone.iter().map(|file| Write::Meta { key: format!("{AGREED}{file}"), value: None });
-        self.append(turn, writes.collect(), None);
+        let writes =
+            gone.iter().map(|file| Write::Meta { key: format!("{AGREED_BYTES_KEY_PREFIX}{file}"), value: None });
+        self.append_writes(turn, writes.collect(), None);
         for file in gone {
-            self.sync.attachments.agreed.remove(&file);
+            self.sync.attachments.agreed_bytes.remove(&file);
             self.sync.attachments.read.remove(&file);
-            self.sync.attachments.unread.remove(&file);
+            self.sync.attachments.unreadable.remove(&file);
         }
     }
 
-    fn belongings(&mut self, turn: &mut Turn<'_>, id: DocId) -> Option<Belongings> {
+    fn volume_attachments(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Option<VolumeAttachments> {
         let volume = self.volumes.get(&id).filter(|volume| volume.known && !self.sync.is_coming(id))?;
         let (root, doc) = (volume.root.clone()?, volume.doc.as_ref()?);
-        if !self.sync.attachments.theirs.contains_key(&id) {
+        if !self.sync.attachments.remote_files.contains_key(&id) {
             let files = doc.files();
-            self.attachments_told(id, files.iter().map(|(file, entry)| (file, Some(entry))));
-            self.sync.attachments.stale = false;
+            self.on_remote_attachments(id, files.iter().map(|(file, entry)| (file, Some(entry))));
+            self.sync.attachments.is_stale = false;
         }
-        let mut belongings = Belongings { root, ..Belongings::default() };
-        let theirs = self.sync.attachments.theirs.get(&id).cloned().unwrap_or_default();
+        let mut belongings = VolumeAttachments { root, ..VolumeAttachments::default() };
+        let theirs = self.sync.attachments.remote_files.get(&id).cloned().unwrap_or_default();
         let shown = self.shown_names(id);
         let urgent = |path: &str| shown.contains(&path.rsplit('/').next().unwrap_or(path).to_lowercase());
         let (mut says, mut coming, mut aside) = (Vec::new(), Vec::new(), None);
-        for (file, Theirs { path, bytes, rivals }) in theirs {
-            let here = self.place(file).map(|(of, path)| (of, path.to_owned()));
-            let fetch = |bytes, over, kept, path: &str| Attached::Fetch { bytes, over, kept, urgent: urgent(path) };
+        for (file, RemoteFile { path, bytes, rivals }) in theirs {
+            let here = self.locate_file(file).map(|(of, path)| (of, path.to_owned()));
+            let fetch =
+                |bytes, over, kept, path: &str| AttachmentAction::Fetch { bytes, over, kept, urgent: urgent(path) };
             match here {
                 Some((of, _)) if of != id => {}
                 // Keys and settings of programs: neither they nor what they come to is told to anybody.
                 Some((_, at)) if is_hidden(&at) => {}
                 Some((_, at)) => {
                     let Some(row) = self.volumes.get(&id).and_then(|volume| volume.files.get(&at)) else { continue };
-                    let Some(local) = self.sync.attachments.here(row) else {
-                        if self.sync.attachments.unread.get(&file) != Some(&(row.size, row.mtime)) {
+                    let Some(local) = self.sync.attachments.local_stamp(row) else {
+                        if self.sync.attachments.unreadable.get(&file) != Some(&(row.size, row.mtime)) {
                             self.sync.attachments.reading.insert(file);
-                            belongings.files.insert(file, (at, Attached::Read));
+                            belongings.files.insert(file, (at, AttachmentAction::Read));
                         }
                         continue;
                     };
-                    let base = self.sync.attachments.agreed.get(&file).map(|agreed| agreed.hash);
+                    let base = self.sync.attachments.agreed_bytes.get(&file).map(|agreed| agreed.hash);
                     let attached = match bytes {
                         Some(theirs) if theirs.hash == local.hash => {
-                            self.agree_on(turn, file, local);
-                            Attached::Hold(local)
+                            self.record_agreement(turn, file, local);
+                            AttachmentAction::Offer(local)
                         }
                         // What this device said at the same time as another is not something old.
                         Some(theirs) if base == Some(local.hash) && !rivals.contains(&local.hash) => {
@@ -293,7 +296,7 @@ impl Session {
                         }
                         Some(theirs) if base != Some(theirs.hash) => {
                             let mark: String = local.hash.to_string().chars().take(8).collect();
-                            fetch(theirs, Some(local), Some(marked(&at, &mark)), &at)
+                            fetch(theirs, Some(local), Some(name_with_mark(&at, &mark)), &at)
                         }
                         // Changed here alone, or nobody has said anything of it.
                         Some(_) | None => {
@@ -305,20 +308,20 @@ impl Session {
                 }
                 None => {
                     let Some(bytes) = bytes.filter(|_| !self.trash.contains_key(&file)) else { continue };
-                    if !self.is_sound(turn, file, &path) {
+                    if !self.is_valid_attachment_path(turn, file, &path) {
                         continue;
                     }
                     let other = self.volumes.get(&id).and_then(|volume| volume.files.get(&path)).cloned();
                     let at = match other {
                         None => path,
-                        Some(other) => match self.sync.attachments.here(&other) {
+                        Some(other) => match self.sync.attachments.local_stamp(&other) {
                             Some(same) if same.hash == bytes.hash => continue,
                             // What it holds is found out first.
                             None if other.kind == FileKind::Attachment => continue,
                             // The lower name keeps its path, on all devices alike.
-                            Some(_) | None if other.id < file => beside(&path, file),
+                            Some(_) | None if other.id < file => sibling_name(&path, file),
                             Some(_) | None => {
-                                aside = Some((other.id, beside(&path, other.id)));
+                                aside = Some((other.id, sibling_name(&path, other.id)));
                                 continue;
                             }
                         },
@@ -331,16 +334,16 @@ impl Session {
                 }
             }
         }
-        if self.sync.attachments.coming.get(&id).is_none_or(|known| *known != coming) {
-            self.sync.attachments.coming.insert(id, coming);
-            self.sync.attachments.came += 1;
+        if self.sync.attachments.incoming.get(&id).is_none_or(|known| *known != coming) {
+            self.sync.attachments.incoming.insert(id, coming);
+            self.sync.attachments.arrival_count += 1;
         }
-        if let Some((other, to)) = aside.filter(|_| self.nothing_moves().is_ok()) {
-            self.sync.say(turn.now, format!("two devices made a file of one name; ours is {to} now"));
+        if let Some((other, to)) = aside.filter(|_| self.ensure_no_pending_move().is_ok()) {
+            self.sync.log_line(turn.now, format!("two devices made a file of one name; ours is {to} now"));
             let _ = self.move_files(turn, &[(other, to)]);
-            self.sync.touch_attachments();
+            self.sync.mark_attachments_stale();
         }
-        self.say_bytes(turn, id, &says);
+        self.report_bytes(turn, id, &says);
         if let Some(volume) = self.volumes.get(&id) {
             let cells = volume.files.values().filter(|row| row.kind.is_text() && row.cells > 0);
             let outputs = cells.map(|row| {
@@ -365,20 +368,20 @@ impl Session {
     }
 
     /// Whether an attachment of another device may have this name here.
-    fn is_sound(&mut self, turn: &mut Turn<'_>, file: DocId, path: &str) -> bool {
-        let sound = inside(path).is_ok_and(|sound| sound == path) && !FileKind::of(path).is_text();
+    fn is_valid_attachment_path(&mut self, turn: &mut ApplyContext<'_>, file: DocId, path: &str) -> bool {
+        let sound = normalize_volume_path(path).is_ok_and(|sound| sound == path) && !FileKind::of(path).is_text();
         if sound && is_hidden(path) {
             return false; // what is hidden is a program's own, and stays where it is
         }
-        if !sound && self.sync.attachments.refused.insert(file) {
+        if !sound && self.sync.attachments.refused_names.insert(file) {
             let path: String = path.chars().take(200).collect();
-            self.sync.say(turn.now, format!("a file name from another device is refused: {path:?}"));
+            self.sync.log_line(turn.now, format!("a file name from another device is refused: {path:?}"));
         }
         sound
     }
 
     /// Others are told which bytes these files have here.
-    fn say_bytes(&mut self, turn: &mut Turn<'_>, id: DocId, says: &[(DocId, FileBytes)]) {
+    fn report_bytes(&mut self, turn: &mut ApplyContext<'_>, id: DocId, says: &[(DocId, FileBytes)]) {
         if says.is_empty() {
             return;
         }
@@ -386,25 +389,29 @@ impl Session {
         let Some(doc) = volume.doc.as_mut().filter(|_| !volume.doc_new) else { return };
         match doc.keep_bytes(says, turn.now.seconds()) {
             Ok(bytes) => {
-                self.append(turn, vec![Write::Chunk { doc: id, bytes }], None);
+                self.append_writes(turn, vec![Write::Chunk { doc: id, bytes }], None);
                 for (file, bytes) in says {
-                    let theirs = self.sync.attachments.theirs.get_mut(&id).and_then(|all| all.get_mut(file));
+                    let theirs = self.sync.attachments.remote_files.get_mut(&id).and_then(|all| all.get_mut(file));
                     if let Some(theirs) = theirs {
                         (theirs.bytes, theirs.rivals) = (Some(*bytes), Vec::new());
                     }
                 }
-                self.sync.touch_attachments();
+                self.sync.mark_attachments_stale();
             }
             Err(error) => volume.trouble = Some(error.to_string()),
         }
     }
 
     /// The file has these bytes, here and for others.
-    fn agree_on(&mut self, turn: &mut Turn<'_>, file: DocId, stamp: FileStamp) {
-        let agreed = Agreed { hash: stamp.hash, size: stamp.size, mtime: stamp.mtime };
-        if self.sync.attachments.agreed.insert(file, agreed) != Some(agreed) {
+    fn record_agreement(&mut self, turn: &mut ApplyContext<'_>, file: DocId, stamp: FileStamp) {
+        let agreed = AgreedBytes { hash: stamp.hash, size: stamp.size, mtime: stamp.mtime };
+        if self.sync.attachments.agreed_bytes.insert(file, agreed) != Some(agreed) {
             let value = serde_json::to_vec(&agreed).ok();
-            self.append(turn, vec![Write::Meta { key: format!("{AGREED}{file}"), value }], None);
+            self.append_writes(
+                turn,
+                vec![Write::Meta { key: format!("{AGREED_BYTES_KEY_PREFIX}{file}"), value }],
+                None,
+            );
         }
         self.sync.attachments.read.remove(&file);
     }
@@ -414,32 +421,32 @@ impl Session {
         self.sync.attachments.reading.remove(&file);
         match stamp {
             Some(stamp) => {
-                self.sync.attachments.unread.remove(&file);
+                self.sync.attachments.unreadable.remove(&file);
                 self.sync.attachments.read.insert(file, stamp);
             }
             None => {
-                let row = self.place(file).and_then(|(volume, path)| self.volumes.get(&volume)?.files.get(path));
+                let row = self.locate_file(file).and_then(|(volume, path)| self.volumes.get(&volume)?.files.get(path));
                 let was = row.map(|row| (row.size, row.mtime));
-                self.sync.attachments.unread.extend(was.map(|was| (file, was)));
+                self.sync.attachments.unreadable.extend(was.map(|was| (file, was)));
             }
         }
         // Where it has changed since, the next scan says so.
-        self.sync.touch_attachments();
+        self.sync.mark_attachments_stale();
     }
 
     /// The bytes of another device lie in an attachment's file.
     pub(in crate::session) fn attachment_placed(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut ApplyContext<'_>,
         volume_id: DocId,
         file: DocId,
         path: String,
         stamp: FileStamp,
     ) {
-        self.sync.attachments.came += 1;
-        self.sync.touch_attachments();
+        self.sync.attachments.arrival_count += 1;
+        self.sync.mark_attachments_stale();
         let Some(volume) = self.volumes.get_mut(&volume_id) else { return };
-        let elsewhere = self.places.get(&file).is_some_and(|place| *place != (volume_id, path.clone()));
+        let elsewhere = self.file_locations.get(&file).is_some_and(|place| *place != (volume_id, path.clone()));
         if elsewhere || volume.files.get(&path).is_some_and(|row| row.id != file) {
             return; // it was moved meanwhile: the next scan tells what is there
         }
@@ -463,15 +470,15 @@ impl Session {
             let entry = FileEntry { path: path.clone(), kind: FileKind::Attachment };
             volume.doc_pending.push_back((file, Some(entry)));
         }
-        self.places.insert(file, (volume_id, path));
-        self.append(turn, vec![Write::File(row)], None);
-        self.agree_on(turn, file, stamp);
+        self.file_locations.insert(file, (volume_id, path));
+        self.append_writes(turn, vec![Write::File(row)], None);
+        self.record_agreement(turn, file, stamp);
         self.write_volume_doc(turn, volume_id);
     }
 
     /// Blobs of outputs have come: what shows them looks again.
-    pub(in crate::session) fn blobs_came(&mut self, count: u64) {
-        self.sync.attachments.came += count;
+    pub(in crate::session) fn on_blobs_received(&mut self, count: u64) {
+        self.sync.attachments.arrival_count += count;
         self.sync.revision += 1;
         for note in self.notes.values_mut() {
             note.outputs_changed += 1;

@@ -1,9 +1,9 @@
 //! What other devices did to files: new ones, renames, deletions. Two files of one path are both kept; a note that was
 //! edited here and deleted there comes back; a path that leads out of the volume is refused.
 
-use super::super::volumes::inside;
-use super::super::{Reject, Session, Turn};
-use super::merges::Merged;
+use super::super::volumes::normalize_volume_path;
+use super::super::{ApplyContext, CommandError, Session};
+use super::merges::MergeKind;
 use crate::effect::Effect;
 use crate::note::{DocPhase, Note, Phase};
 use std::sync::Arc;
@@ -11,55 +11,60 @@ use store::disk::{FileRow, Write};
 use store::{BlobHash, DocId, FileEntry, FileKind, NoteDoc, OutputsDoc, Parcel};
 
 /// What could not be done to a file is tried again after this many milliseconds, so often.
-const AGAIN: i64 = 2_000;
-const TRIES: u32 = 5;
+const FILE_RETRY_INTERVAL_MS: i64 = 2_000;
+const MAX_FILE_ATTEMPTS: u32 = 5;
 
 impl Session {
     /// The volume's document says this of a file now, since another device did.
-    pub(in crate::session) fn file_told(
+    pub(in crate::session) fn on_remote_file(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut ApplyContext<'_>,
         volume: DocId,
         file: DocId,
         entry: Option<FileEntry>,
     ) {
-        let Some(entry) = entry else { return self.deleted_elsewhere(file) };
-        let elsewhere = self.place(file).is_some_and(|(of, _)| of != volume);
-        if elsewhere || (!self.places.contains_key(&file) && self.is_kept_alone(file)) {
-            self.sync.say(turn.now, format!("a file from another device is refused: {} is something else here", file));
+        let Some(entry) = entry else { return self.on_remote_deletion(file) };
+        let elsewhere = self.locate_file(file).is_some_and(|(of, _)| of != volume);
+        if elsewhere || (!self.file_locations.contains_key(&file) && self.is_non_file_id(file)) {
+            self.sync
+                .log_line(turn.now, format!("a file from another device is refused: {} is something else here", file));
             return;
         }
-        let known = self.place(file).map(|(_, path)| path.to_owned());
+        let known = self.locate_file(file).map(|(_, path)| path.to_owned());
         if known.as_ref() == Some(&entry.path) {
             self.sync.renames.remove(&file);
-            self.not_deleted(turn, file);
+            self.cancel_remote_deletion(turn, file);
             return;
         }
-        let sound = inside(&entry.path).is_ok_and(|path| path == entry.path) && FileKind::of(&entry.path) == entry.kind;
+        let sound = normalize_volume_path(&entry.path).is_ok_and(|path| path == entry.path)
+            && FileKind::of(&entry.path) == entry.kind;
         if !sound {
             let path: String = entry.path.chars().take(200).collect();
-            self.sync.say(turn.now, format!("a file name from another device is refused: {path:?}"));
+            self.sync.log_line(turn.now, format!("a file name from another device is refused: {path:?}"));
             return;
         }
-        self.not_deleted(turn, file);
+        self.cancel_remote_deletion(turn, file);
         if known.is_some() {
             self.sync.renames.insert(file);
         } else if self.trash.contains_key(&file) {
             self.sync.restored.insert(file);
         } else if entry.kind.is_text() {
-            self.sync.coming.insert(file, (volume, entry));
+            self.sync.expected_notes.insert(file, (volume, entry));
         }
-        self.sync.touch();
+        self.sync.mark_stale();
     }
 
     /// Whether a name belongs to something here that is no file: no volume can have it for one.
-    fn is_kept_alone(&self, id: DocId) -> bool {
-        id == self.workspace || id == self.workspace.registry() || self.volumes.contains_key(&id) || self.is_kept(id)
+    fn is_non_file_id(&self, id: DocId) -> bool {
+        id == self.workspace
+            || id == self.workspace.registry()
+            || self.volumes.contains_key(&id)
+            || self.is_agent_doc(id)
     }
 
     /// What the volume's document says of a file now, and where it is here.
-    fn said_of(&self, file: DocId) -> Option<(DocId, String, Option<FileEntry>)> {
-        let (volume, path) = self.place(file)?;
+    fn remote_entry(&self, file: DocId) -> Option<(DocId, String, Option<FileEntry>)> {
+        let (volume, path) = self.locate_file(file)?;
         let known = self.volumes.get(&volume)?;
         // What is still to be said here is newer.
         let ours = known.doc_pending.iter().any(|(pending, _)| *pending == file);
@@ -68,58 +73,63 @@ impl Session {
     }
 
     /// Does to the files here what others did to theirs, one move at a time.
-    pub(super) fn move_files_of_others(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn apply_remote_file_changes(&mut self, turn: &mut ApplyContext<'_>) {
         let idle = self.sync.restored.is_empty() && self.sync.deleted.is_empty() && self.sync.renames.is_empty();
-        if idle || self.nothing_moves().is_err() {
+        if idle || self.ensure_no_pending_move().is_err() {
             return;
         }
-        if let Some(later) = self.sync.later.filter(|later| turn.now < *later) {
+        if let Some(later) = self.sync.retry_at.filter(|later| turn.now < *later) {
             return self.wake_at(turn, later);
         }
-        self.sync.later = None;
+        self.sync.retry_at = None;
         if let Some(file) = self.sync.restored.pop_first() {
-            self.restored_by_others(turn, file);
+            self.apply_remote_restore(turn, file);
         } else if let Some(file) = self.sync.deleted.pop_first() {
-            let Some((_, path, None)) = self.said_of(file) else { return };
-            match self.delete_as_others(turn, file) {
+            let Some((_, path, None)) = self.remote_entry(file) else { return };
+            match self.delete_for_remote(turn, file) {
                 Ok(()) => {
-                    self.sync.say(turn.now, format!("{path} was deleted on another device: it is in the trash"));
-                    self.report_file(turn, file, &path, Merged::Deleted);
+                    self.sync.log_line(turn.now, format!("{path} was deleted on another device: it is in the trash"));
+                    self.add_file_merge(turn, file, &path, MergeKind::Deleted);
                 }
-                Err(Reject(why)) => {
-                    self.sync.say(turn.now, format!("{path} was deleted on another device: {why}"));
-                    if self.again(turn, file) {
+                Err(CommandError(why)) => {
+                    self.sync.log_line(turn.now, format!("{path} was deleted on another device: {why}"));
+                    if self.schedule_retry(turn, file) {
                         self.sync.deleted.insert(file);
                     }
                 }
             }
         } else if let Some(file) = self.sync.renames.pop_first() {
-            self.renamed_by_others(turn, file);
+            self.apply_remote_rename(turn, file);
         }
     }
 
     /// What could not be done is done a little later; whether it is worth it.
-    fn again(&mut self, turn: &mut Turn<'_>, file: DocId) -> bool {
-        let tries = self.sync.tries.entry(file).or_default();
+    fn schedule_retry(&mut self, turn: &mut ApplyContext<'_>, file: DocId) -> bool {
+        let tries = self.sync.retry_counts.entry(file).or_default();
         *tries += 1;
-        let goes_on = *tries < TRIES;
+        let goes_on = *tries < MAX_FILE_ATTEMPTS;
         if !goes_on {
-            self.sync.tries.remove(&file);
+            self.sync.retry_counts.remove(&file);
         }
-        let later = turn.now.plus(AGAIN);
-        self.sync.later = Some(later);
+        let later = turn.now.plus(FILE_RETRY_INTERVAL_MS);
+        self.sync.retry_at = Some(later);
         self.wake_at(turn, later);
         goes_on
     }
 
     /// A move failed that others had made: what is here is held against what they say, a little later.
-    pub(in crate::session) fn others_later(&mut self, turn: &mut Turn<'_>, volume: Option<DocId>, why: &str) {
-        self.sync.say(turn.now, format!("what another device did to files could not be done here: {why}"));
-        let later = turn.now.plus(AGAIN);
-        self.sync.later = Some(later);
+    pub(in crate::session) fn retry_remote_changes(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        volume: Option<DocId>,
+        why: &str,
+    ) {
+        self.sync.log_line(turn.now, format!("what another device did to files could not be done here: {why}"));
+        let later = turn.now.plus(FILE_RETRY_INTERVAL_MS);
+        self.sync.retry_at = Some(later);
         self.wake_at(turn, later);
         if let Some(volume) = volume {
-            self.compare_files(turn, volume);
+            self.reconcile_files(turn, volume);
             let known = self.volumes.get(&volume).and_then(|volume| volume.doc.as_ref());
             let back = |file: &&DocId| known.is_some_and(|doc| doc.entry(**file).is_some());
             let back: Vec<DocId> = self.trash.keys().filter(back).copied().collect();
@@ -128,50 +138,51 @@ impl Session {
     }
 
     /// What others did was done here: meanwhile they may have done something else.
-    pub(in crate::session) fn still_as_others(&mut self, volume: DocId, file: DocId) {
+    pub(in crate::session) fn recheck_remote_state(&mut self, volume: DocId, file: DocId) {
         let Some(doc) = self.volumes.get(&volume).and_then(|volume| volume.doc.as_ref()) else { return };
-        let here = self.place(file).map(|(_, path)| path.to_owned());
+        let here = self.locate_file(file).map(|(_, path)| path.to_owned());
         match (doc.entry(file), here) {
             (Some(_), None) if self.trash.contains_key(&file) => _ = self.sync.restored.insert(file),
-            (Some(entry), None) if entry.kind.is_text() => _ = self.sync.coming.insert(file, (volume, entry)),
+            (Some(entry), None) if entry.kind.is_text() => _ = self.sync.expected_notes.insert(file, (volume, entry)),
             (Some(entry), Some(path)) if entry.path != path => _ = self.sync.renames.insert(file),
-            (None, Some(_)) => self.deleted_elsewhere(file),
+            (None, Some(_)) => self.on_remote_deletion(file),
             (Some(_) | None, _) => {}
         }
     }
 
-    fn restored_by_others(&mut self, turn: &mut Turn<'_>, file: DocId) {
+    fn apply_remote_restore(&mut self, turn: &mut ApplyContext<'_>, file: DocId) {
         let to = self.trash.get(&file).and_then(|trashed| {
             let volume = self.volumes.get(&trashed.row.volume)?;
             volume.doc.as_ref()?.entry(file).map(|entry| entry.path)
         });
         let Some(to) = to else { return };
-        match self.restore_as_others(turn, file, &to) {
+        match self.restore_for_remote(turn, file, &to) {
             Ok(()) => {
-                self.sync.say(turn.now, format!("{to} was brought back: it was edited on another device"));
-                self.report_file(turn, file, &to, Merged::Back);
+                self.sync.log_line(turn.now, format!("{to} was brought back: it was edited on another device"));
+                self.add_file_merge(turn, file, &to, MergeKind::Back);
             }
-            Err(Reject(why)) => {
-                self.sync.say(turn.now, format!("a note that another device brought back stays in the trash: {why}"));
-                if self.again(turn, file) {
+            Err(CommandError(why)) => {
+                self.sync
+                    .log_line(turn.now, format!("a note that another device brought back stays in the trash: {why}"));
+                if self.schedule_retry(turn, file) {
                     self.sync.restored.insert(file);
                 }
             }
         }
     }
 
-    fn renamed_by_others(&mut self, turn: &mut Turn<'_>, file: DocId) {
-        let Some((volume, from, Some(FileEntry { path: to, .. }))) = self.said_of(file) else { return };
+    fn apply_remote_rename(&mut self, turn: &mut ApplyContext<'_>, file: DocId) {
+        let Some((volume, from, Some(FileEntry { path: to, .. }))) = self.remote_entry(file) else { return };
         if from == to {
             return;
         }
         let taken = self.volumes.get(&volume).and_then(|volume| volume.files.get(&to)).map(|row| row.id);
         let (moved, to, echo) = match taken {
-            Some(other) if other != file && other < file => (file, self.free_beside(volume, &to, file), false),
+            Some(other) if other != file && other < file => (file, self.free_sibling_name(volume, &to, file), false),
             Some(other) if other != file => {
                 // The other one makes room first.
                 self.sync.renames.insert(file);
-                (other, self.free_beside(volume, &to, other), false)
+                (other, self.free_sibling_name(volume, &to, other), false)
             }
             _ => (file, to, true),
         };
@@ -182,17 +193,17 @@ impl Session {
             }
             return self.write_volume_doc(turn, volume);
         }
-        match self.move_as_others(turn, moved, &to, echo) {
+        match self.move_for_remote(turn, moved, &to, echo) {
             Ok(()) => {
                 if echo {
-                    self.report_file(turn, moved, &to, Merged::Renamed { from: from.clone() });
+                    self.add_file_merge(turn, moved, &to, MergeKind::Renamed { from: from.clone() });
                 }
                 let was = if echo { from } else { "a file".to_owned() };
-                self.sync.say(turn.now, format!("{was} is called {to} now, as on another device"));
+                self.sync.log_line(turn.now, format!("{was} is called {to} now, as on another device"));
             }
-            Err(Reject(why)) => {
-                self.sync.say(turn.now, format!("{from} could not be renamed to {to}: {why}"));
-                if self.again(turn, file) {
+            Err(CommandError(why)) => {
+                self.sync.log_line(turn.now, format!("{from} could not be renamed to {to}: {why}"));
+                if self.schedule_retry(turn, file) {
                     self.sync.renames.insert(file);
                 } else {
                     self.sync.renames.remove(&file);
@@ -203,45 +214,45 @@ impl Session {
 
     /// Of a note of another device there may be only the name, until its text has come. A file that another program has
     /// made there meanwhile is another note: the two are like notes that two devices made.
-    pub(in crate::session) fn makes_room(&mut self, row: &FileRow) -> bool {
+    pub(in crate::session) fn make_room_for_file(&mut self, row: &FileRow) -> bool {
         let bare = row.kind.is_text() && row.heads.is_empty() && row.size == 0 && row.mtime == 0;
         if !bare || self.notes.contains_key(&row.id) || !self.sync.is_shared(row.volume) {
             return false;
         }
-        self.places.remove(&row.id);
+        self.file_locations.remove(&row.id);
         self.sync.renames.remove(&row.id);
         let Some(volume) = self.volumes.get_mut(&row.volume) else { return true };
-        volume.unlink(row.id);
+        volume.remove_file(row.id);
         if let Some(entry) = volume.doc.as_ref().and_then(|doc| doc.entry(row.id)) {
-            self.sync.coming.insert(row.id, (row.volume, entry));
+            self.sync.expected_notes.insert(row.id, (row.volume, entry));
         }
-        self.sync.touch();
+        self.sync.mark_stale();
         true
     }
 
     /// The name of a file beside another of the same name: one that no other file has.
-    fn free_beside(&self, volume: DocId, path: &str, file: DocId) -> String {
+    fn free_sibling_name(&self, volume: DocId, path: &str, file: DocId) -> String {
         let taken = |path: &String| {
             let row = self.volumes.get(&volume).and_then(|volume| volume.files.get(path));
             row.is_some_and(|row| row.id != file) || self.is_in_motion(volume, path)
         };
         let id = file.to_string();
-        let names = [4, 8, 16].map(|length| marked(path, &id[..length]));
-        names.into_iter().find(|name| !taken(name)).unwrap_or_else(|| marked(path, &id))
+        let names = [4, 8, 16].map(|length| name_with_mark(path, &id[..length]));
+        names.into_iter().find(|name| !taken(name)).unwrap_or_else(|| name_with_mark(path, &id))
     }
 
     /// Notes whose text has come are made, where their place is free or can be made so.
-    pub(super) fn place_what_arrived(&mut self, turn: &mut Turn<'_>) {
-        if self.sync.arrived.is_empty() {
+    pub(super) fn place_arrived_notes(&mut self, turn: &mut ApplyContext<'_>) {
+        if self.sync.arrived_notes.is_empty() {
             return;
         }
         let mut waits = Vec::new();
-        for (file, ticket, parcel) in std::mem::take(&mut self.sync.arrived) {
-            if self.places.contains_key(&file) {
-                self.remote(turn, file, parcel);
+        for (file, ticket, parcel) in std::mem::take(&mut self.sync.arrived_notes) {
+            if self.file_locations.contains_key(&file) {
+                self.apply_remote_changes(turn, file, parcel);
                 continue;
             }
-            let place = self.sync.coming.get(&file).cloned();
+            let place = self.sync.expected_notes.get(&file).cloned();
             let Some((volume, entry, known)) =
                 place.and_then(|(volume, entry)| Some((volume, entry, self.volumes.get(&volume)?)))
             else {
@@ -256,39 +267,45 @@ impl Session {
             }
             match known.files.get(&entry.path).map(|row| row.id) {
                 None => {
-                    self.arrive(turn, volume, file, entry, false, &parcel);
-                    self.remote(turn, file, parcel);
+                    self.enter_arrived_note(turn, volume, file, entry, false, &parcel);
+                    self.apply_remote_changes(turn, file, parcel);
                 }
                 // Both are kept: the lower name keeps its path, on all devices alike.
                 Some(other) if other < file => {
-                    let path = self.free_beside(volume, &entry.path, file);
-                    self.sync.say(turn.now, format!("{}: two devices made it; the other is {path}", entry.path));
-                    self.report_file(turn, other, &entry.path, Merged::Twins { other: file, called: path.clone() });
-                    self.arrive(turn, volume, file, FileEntry { path, kind: entry.kind }, true, &parcel);
-                    self.remote(turn, file, parcel);
+                    let path = self.free_sibling_name(volume, &entry.path, file);
+                    self.sync.log_line(turn.now, format!("{}: two devices made it; the other is {path}", entry.path));
+                    self.add_file_merge(
+                        turn,
+                        other,
+                        &entry.path,
+                        MergeKind::Twins { other: file, called: path.clone() },
+                    );
+                    self.enter_arrived_note(turn, volume, file, FileEntry { path, kind: entry.kind }, true, &parcel);
+                    self.apply_remote_changes(turn, file, parcel);
                 }
                 Some(other) => {
-                    if self.nothing_moves().is_ok() {
-                        let path = self.free_beside(volume, &entry.path, other);
-                        self.sync.say(turn.now, format!("{}: two devices made it; ours is {path} now", entry.path));
-                        self.report_file(turn, file, &entry.path, Merged::Twins { other, called: path.clone() });
-                        let _ = self.move_as_others(turn, other, &path, false);
+                    if self.ensure_no_pending_move().is_ok() {
+                        let path = self.free_sibling_name(volume, &entry.path, other);
+                        self.sync
+                            .log_line(turn.now, format!("{}: two devices made it; ours is {path} now", entry.path));
+                        self.add_file_merge(turn, file, &entry.path, MergeKind::Twins { other, called: path.clone() });
+                        let _ = self.move_for_remote(turn, other, &path, false);
                     }
                     waits.push((file, ticket, parcel));
                 }
             }
         }
         if !waits.is_empty() {
-            self.sync.arrived = waits;
+            self.sync.arrived_notes = waits;
             self.wake_at(turn, turn.now.plus(50));
         }
     }
 
     /// Enters a note of another device, which is about to take in the parcel. `renamed`: under another path than the
     /// volume's document has.
-    fn arrive(
+    fn enter_arrived_note(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut ApplyContext<'_>,
         volume_id: DocId,
         file: DocId,
         entry: FileEntry,
@@ -315,19 +332,25 @@ impl Session {
         if renamed {
             volume.doc_pending.push_back((file, Some(FileEntry { path: path.clone(), kind })));
         }
-        self.places.insert(file, (volume_id, path));
-        self.sync.coming.remove(&file);
+        self.file_locations.insert(file, (volume_id, path));
+        self.sync.expected_notes.remove(&file);
         let mut writes = self.volume_doc_writes(turn, volume_id);
         writes.push(Write::File(row));
-        self.append(turn, writes, None);
+        self.append_writes(turn, writes, None);
         self.begin_arrived(turn, file, volume_id, Some(parcel));
-        self.sync.touch();
+        self.sync.mark_stale();
     }
 
     /// An empty note, into which the text of another device is merged. `whole`: what is merged first, into a note of
     /// which nothing is on this device's disk; where that is all of it there is nothing to be loaded.
-    pub(super) fn begin_arrived(&mut self, turn: &mut Turn<'_>, file: DocId, volume: DocId, whole: Option<&Parcel>) {
-        let kind = self.place(file).map_or(FileKind::Note, |(_, path)| FileKind::of(path));
+    pub(super) fn begin_arrived(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        file: DocId,
+        volume: DocId,
+        whole: Option<&Parcel>,
+    ) {
+        let kind = self.locate_file(file).map_or(FileKind::Note, |(_, path)| FileKind::of(path));
         let mut note = Note::new(file, volume, kind);
         note.phase = Phase::Ready;
         note.file.base = Some(Arc::from(""));
@@ -346,13 +369,13 @@ impl Session {
 }
 
 /// The name of a file beside another of the same name: the same on every device.
-pub(super) fn beside(path: &str, file: DocId) -> String {
+pub(super) fn sibling_name(path: &str, file: DocId) -> String {
     let mark: String = file.to_string().chars().take(4).collect();
-    marked(path, &mark)
+    name_with_mark(path, &mark)
 }
 
 /// The name of a file with a mark behind it.
-pub(super) fn marked(path: &str, mark: &str) -> String {
+pub(super) fn name_with_mark(path: &str, mark: &str) -> String {
     let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
     let (stem, ending) = name.rsplit_once('.').map_or((name, ""), |(stem, ending)| (stem, ending));
     let name = if ending.is_empty() { format!("{stem} ({mark})") } else { format!("{stem} ({mark}).{ending}") };
@@ -360,7 +383,7 @@ pub(super) fn marked(path: &str, mark: &str) -> String {
 }
 
 /// Heads as the volume's document keeps them.
-pub(in crate::session) fn heads_text(heads: &[[u8; 32]]) -> String {
+pub(in crate::session) fn format_heads(heads: &[[u8; 32]]) -> String {
     let hex = |head: &[u8; 32]| head.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let mut heads: Vec<String> = heads.iter().map(hex).collect();
     heads.sort_unstable();

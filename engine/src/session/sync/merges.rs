@@ -1,23 +1,23 @@
 //! What other devices' edits did to notes, as a report: each note before and after, two files of one name, what was
 //! deleted on one device and edited on another. No text is kept twice: heads of the note's document tell both.
 
-use super::Sync;
-use crate::session::{Session, Turn};
+use super::SyncState;
+use crate::session::{ApplyContext, Session};
 use serde::{Deserialize, Serialize};
 use store::{ChangeHash, DocId};
 use text::time::Time;
 
 /// Under which name the disk keeps the report.
-pub const MERGES: &str = "sync/merges";
+pub const MERGES_KEY: &str = "sync/merges";
 /// Entries that are kept.
-const MOST: usize = 200;
+const MAX_MERGE_RECORDS: usize = 200;
 /// Changes of a note that come at most this many milliseconds apart are one entry.
-const PAUSE: i64 = 5 * 60_000;
+const MERGE_WINDOW_MS: i64 = 5 * 60_000;
 
 /// What happened to a note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Merged {
+pub enum MergeKind {
     /// Its text was changed elsewhere.
     Text {
         /// The document's heads before, as hexadecimal numbers with spaces between.
@@ -49,7 +49,7 @@ pub enum Merged {
 
 /// An entry of the report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Merge {
+pub struct MergeRecord {
     /// When it began.
     pub from: Time,
     /// When the last change of it came.
@@ -59,81 +59,88 @@ pub struct Merge {
     /// Its path at that time.
     pub path: String,
     /// What happened.
-    pub what: Merged,
+    pub what: MergeKind,
 }
 
-impl Merge {
+impl MergeRecord {
     /// What happened, in words that follow the path.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         match &self.what {
-            Merged::Text { met: false, .. } => "was changed on another device".to_owned(),
-            Merged::Text { met: true, .. } => "was changed on two devices at once; both edits are in it".to_owned(),
-            Merged::Twins { called, .. } => format!("was made on two devices; both are kept, the other is {called}"),
-            Merged::Renamed { from } => format!("was {from} before it was renamed on another device"),
-            Merged::Deleted => "was deleted on another device; it is in the trash".to_owned(),
-            Merged::Kept => "was deleted on another device and edited on this one; it stays".to_owned(),
-            Merged::Back => "was deleted on this device and edited on another; it is back".to_owned(),
+            MergeKind::Text { met: false, .. } => "was changed on another device".to_owned(),
+            MergeKind::Text { met: true, .. } => "was changed on two devices at once; both edits are in it".to_owned(),
+            MergeKind::Twins { called, .. } => format!("was made on two devices; both are kept, the other is {called}"),
+            MergeKind::Renamed { from } => format!("was {from} before it was renamed on another device"),
+            MergeKind::Deleted => "was deleted on another device; it is in the trash".to_owned(),
+            MergeKind::Kept => "was deleted on another device and edited on this one; it stays".to_owned(),
+            MergeKind::Back => "was deleted on this device and edited on another; it is back".to_owned(),
         }
     }
 
     /// Whether there is a text before and one after.
     pub fn has_texts(&self) -> bool {
-        matches!(self.what, Merged::Text { .. } | Merged::Twins { .. })
+        matches!(self.what, MergeKind::Text { .. } | MergeKind::Twins { .. })
     }
 }
 
-impl Sync {
+impl SyncState {
     /// Enters something into the report.
-    pub(in crate::session) fn report(&mut self, now: Time, note: DocId, path: String, what: Merged) {
-        let mut entry = Merge { from: now, to: now, note, path, what };
-        let recent = |one: &Merge| one.note == note && now.since(one.to) <= PAUSE;
-        if let Merged::Text { before, after, met } = &entry.what
+    pub(in crate::session) fn add_merge_record(&mut self, now: Time, note: DocId, path: String, what: MergeKind) {
+        let mut entry = MergeRecord { from: now, to: now, note, path, what };
+        let recent = |one: &MergeRecord| one.note == note && now.since(one.to) <= MERGE_WINDOW_MS;
+        if let MergeKind::Text { before, after, met } = &entry.what
             && let Some(at) = self.merges.iter().rposition(recent)
-            && let Some(Merge { from, what: Merged::Text { before: first, after: last, met: already }, .. }) =
-                self.merges.get(at)
+            && let Some(MergeRecord {
+                from, what: MergeKind::Text { before: first, after: last, met: already }, ..
+            }) = self.merges.get(at)
         {
             // What was written here between two changes from there is part of the story.
             let met = *met || *already || last != before;
             entry.from = *from;
-            entry.what = Merged::Text { before: first.clone(), after: after.clone(), met };
+            entry.what = MergeKind::Text { before: first.clone(), after: after.clone(), met };
             self.merges.remove(at);
         }
-        if self.merges.len() >= MOST {
+        if self.merges.len() >= MAX_MERGE_RECORDS {
             self.merges.pop_front();
         }
         self.merges.push_back(entry);
-        self.log_due.get_or_insert(now.plus(super::LOG_EVERY));
+        self.log_due.get_or_insert(now.plus(super::SYNC_LOG_SAVE_INTERVAL_MS));
         self.revision += 1;
     }
 
     /// A note's text was changed elsewhere: its document's heads before and after.
-    pub(in crate::session) fn report_text(
+    pub(in crate::session) fn add_text_merge(
         &mut self,
         now: Time,
         (note, path): (DocId, String),
         before: &[ChangeHash],
         after: &[ChangeHash],
     ) {
-        let what = Merged::Text { before: heads(before), after: heads(after), met: after.len() > 1 };
-        self.report(now, note, path, what);
+        let what = MergeKind::Text { before: heads_to_text(before), after: heads_to_text(after), met: after.len() > 1 };
+        self.add_merge_record(now, note, path, what);
     }
 }
 
 impl Session {
     /// The same for what happened to a file.
-    pub(in crate::session) fn report_file(&mut self, turn: &Turn<'_>, note: DocId, path: &str, what: Merged) {
-        self.sync.report(turn.now, note, path.to_owned(), what);
+    pub(in crate::session) fn add_file_merge(
+        &mut self,
+        turn: &ApplyContext<'_>,
+        note: DocId,
+        path: &str,
+        what: MergeKind,
+    ) {
+        self.sync.add_merge_record(turn.now, note, path.to_owned(), what);
     }
 }
 
-fn heads(heads: &[ChangeHash]) -> String {
+fn heads_to_text(heads: &[ChangeHash]) -> String {
     let mut heads: Vec<String> = heads.iter().map(ToString::to_string).collect();
     heads.sort_unstable();
     heads.join(" ")
 }
 
-/// Reads what [`Merged::Text`] keeps. What is no head is left out.
-pub fn read_heads(text: &str) -> Vec<ChangeHash> {
+/// Reads what [`MergeKind::Text`] keeps. What is no head is left out.
+pub fn parse_heads(text: &str) -> Vec<ChangeHash> {
     text.split(' ').filter_map(|head| head.parse().ok()).collect()
 }
 
@@ -143,23 +150,26 @@ mod tests {
 
     #[test]
     fn changes_in_quick_succession_are_one_entry() {
-        let mut sync = Sync::default();
+        let mut sync = SyncState::default();
         let note = (DocId([1; 16]), "a.md".to_owned());
         let head = |number: u8| vec![ChangeHash([number; 32])];
-        sync.report_text(Time(0), note.clone(), &head(1), &head(2));
-        sync.report_text(Time(1_000), note.clone(), &head(2), &head(3));
-        let Merged::Text { before, after, met } = &sync.merges[0].what else { panic!("a text") };
-        assert_eq!((read_heads(before), read_heads(after), *met), (head(1), head(3), false));
+        sync.add_text_merge(Time(0), note.clone(), &head(1), &head(2));
+        sync.add_text_merge(Time(1_000), note.clone(), &head(2), &head(3));
+        let MergeKind::Text { before, after, met } = &sync.merges[0].what else { panic!("a text") };
+        assert_eq!((parse_heads(before), parse_heads(after), *met), (head(1), head(3), false));
         // Something was written here between.
-        sync.report_text(Time(2_000), note.clone(), &head(4), &head(5));
-        assert!(matches!(sync.merges[0].what, Merged::Text { met: true, .. }) && sync.merges.len() == 1);
-        sync.report_text(Time(2_000 + PAUSE + 1), note.clone(), &head(5), &head(6));
+        sync.add_text_merge(Time(2_000), note.clone(), &head(4), &head(5));
+        assert!(matches!(sync.merges[0].what, MergeKind::Text { met: true, .. }) && sync.merges.len() == 1);
+        sync.add_text_merge(Time(2_000 + MERGE_WINDOW_MS + 1), note.clone(), &head(5), &head(6));
         assert_eq!(sync.merges.len(), 2);
         for number in 0..250 {
-            sync.report(Time(i64::from(number)), DocId([9; 16]), format!("{number}.md"), Merged::Deleted);
+            sync.add_merge_record(Time(i64::from(number)), DocId([9; 16]), format!("{number}.md"), MergeKind::Deleted);
         }
-        assert_eq!(sync.merges.len(), MOST);
+        assert_eq!(sync.merges.len(), MAX_MERGE_RECORDS);
         let kept = serde_json::to_string(&sync.merges).expect("JSON");
-        assert_eq!(serde_json::from_str::<std::collections::VecDeque<Merge>>(&kept).expect("the same"), sync.merges);
+        assert_eq!(
+            serde_json::from_str::<std::collections::VecDeque<MergeRecord>>(&kept).expect("the same"),
+            sync.merges
+        );
     }
 }

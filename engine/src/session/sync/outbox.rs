@@ -1,8 +1,8 @@
 //! What waits to be sent to a hub that is away. A hub that is there says what is not the same on both sides; once all
 //! was, what changes here is remembered, on disk too, so that it is known however long the hub is away.
 
-use super::{Hub, HubState, Reach};
-use crate::session::{Session, Turn};
+use super::{HubConnection, HubState, SharedHub};
+use crate::session::{ApplyContext, Session};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use store::DocId;
@@ -10,17 +10,17 @@ use store::disk::Write;
 use text::time::Time;
 
 /// Under which name the disk keeps it.
-pub const OUTBOX: &str = "sync/outbox";
+pub const OUTBOX_KEY: &str = "sync/outbox";
 /// All was the same for so long, in milliseconds: nothing is on its way between two threads.
-const QUIET: i64 = 500;
+const OUTBOX_QUIET_MS: i64 = 500;
 /// Up to so many documents each that is new goes to the disk at once; of more all are kept there together …
-const FEW: usize = 100;
+const MAX_IMMEDIATE_OUTBOX_WRITES: usize = 100;
 /// … this often at most, in milliseconds.
-const KEPT_EVERY: i64 = 2_000;
+const OUTBOX_SAVE_INTERVAL_MS: i64 = 2_000;
 
 /// What a hub has not been sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outbox {
+pub struct HubOutbox {
     /// When the hub was there last.
     pub at: Time,
     /// Of which volumes this is known.
@@ -30,20 +30,20 @@ pub struct Outbox {
 }
 
 /// That of each hub, by address.
-pub(super) type Outboxes = BTreeMap<String, Outbox>;
+pub(super) type HubOutboxes = BTreeMap<String, HubOutbox>;
 
 /// Whether a hub is there and has all that is here.
-fn is_same(state: Option<&HubState>, asked: Option<&usize>) -> bool {
+fn is_in_sync(state: Option<&HubState>, asked: Option<&usize>) -> bool {
     state.is_some_and(|state| {
         let files = state.blobs.going + state.blobs.busy;
-        state.reach == Reach::Online && state.behind.is_empty() && files == 0 && Some(&state.documents) == asked
+        state.reach == HubConnection::Online && state.behind.is_empty() && files == 0 && Some(&state.documents) == asked
     })
 }
 
 impl Session {
     /// These writes change documents here: until a hub is known to have them they wait for it. Gives what is kept of
     /// that, to go to the disk with them.
-    pub(in crate::session) fn outbox_changed(&mut self, now: Time, writes: &[Write]) -> Option<Write> {
+    pub(in crate::session) fn track_outbox_writes(&mut self, now: Time, writes: &[Write]) -> Option<Write> {
         if self.sync.shares.hubs.is_empty() {
             return None;
         }
@@ -56,55 +56,56 @@ impl Session {
             .collect();
         let mut new = false;
         for doc in docs {
-            let known = |hub: &Hub| self.sync.outboxes.get(&hub.url).is_some_and(|outbox| outbox.waits.contains(&doc));
+            let known =
+                |hub: &SharedHub| self.sync.outboxes.get(&hub.url).is_some_and(|outbox| outbox.waits.contains(&doc));
             if self.sync.shares.hubs.iter().all(known) {
                 self.sync.changed = Some(now);
                 continue;
             }
-            let Some(volume) = self.volume_of(doc) else { continue };
+            let Some(volume) = self.volume_of_document(doc) else { continue };
             for hub in self.sync.shares.hubs.iter().filter(|hub| hub.volumes.contains(&volume)) {
                 self.sync.changed = Some(now);
                 new |= self.sync.outboxes.get_mut(&hub.url).is_some_and(|outbox| outbox.waits.insert(doc));
             }
         }
         let count: usize = self.sync.outboxes.values().map(|outbox| outbox.waits.len()).sum();
-        if new && count > FEW {
-            self.sync.outbox_due.get_or_insert(now.plus(KEPT_EVERY));
+        if new && count > MAX_IMMEDIATE_OUTBOX_WRITES {
+            self.sync.outbox_due.get_or_insert(now.plus(OUTBOX_SAVE_INTERVAL_MS));
             return None;
         }
         new.then(|| self.sync.outbox_write())
     }
 
     /// The volume to which a document belongs.
-    fn volume_of(&self, doc: DocId) -> Option<DocId> {
+    fn volume_of_document(&self, doc: DocId) -> Option<DocId> {
         let note = self.sync.notes.get(&doc).copied().unwrap_or(doc);
-        if let Some((volume, _)) = self.place(note) {
+        if let Some((volume, _)) = self.locate_file(note) {
             return Some(volume);
         }
         let mut volumes = self.volumes.keys().copied();
-        volumes.find(|volume| *volume == doc || self.sync.is_shared(*volume) && self.kept_docs(*volume).contains(&doc))
+        volumes.find(|volume| *volume == doc || self.sync.is_shared(*volume) && self.agent_docs(*volume).contains(&doc))
     }
 
     /// How many of these are of a volume, or may be: what it has is not all known while it is being read.
-    pub(super) fn waiting<'a>(&self, volume: DocId, waits: impl Iterator<Item = &'a DocId>) -> usize {
-        waits.filter(|doc| self.volume_of(**doc).is_none_or(|of| of == volume)).count()
+    pub(super) fn count_waiting<'a>(&self, volume: DocId, waits: impl Iterator<Item = &'a DocId>) -> usize {
+        waits.filter(|doc| self.volume_of_document(**doc).is_none_or(|of| of == volume)).count()
     }
 
     /// Where all has been the same for a while, nothing waits.
-    pub(super) fn outbox_step(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn step_outbox(&mut self, turn: &mut ApplyContext<'_>) {
         if let Some(due) = self.sync.outbox_due {
             if turn.now >= due {
-                self.outbox_kept(turn);
+                self.save_outbox(turn);
             } else {
                 self.wake_at(turn, due);
             }
         }
-        let due = self.sync.changed.map_or(turn.now, |at| at.plus(QUIET));
+        let due = self.sync.changed.map_or(turn.now, |at| at.plus(OUTBOX_QUIET_MS));
         let mut new = false;
         for hub in &self.sync.shares.hubs {
             let volumes: BTreeSet<DocId> = hub.volumes.difference(&hub.coming).copied().collect();
-            let known = |outbox: &Outbox| outbox.waits.is_empty() && outbox.volumes == volumes;
-            if !is_same(self.sync.states.get(&hub.url), self.sync.asked.get(&hub.url))
+            let known = |outbox: &HubOutbox| outbox.waits.is_empty() && outbox.volumes == volumes;
+            if !is_in_sync(self.sync.states.get(&hub.url), self.sync.requested_counts.get(&hub.url))
                 || self.sync.outboxes.get(&hub.url).is_some_and(known)
             {
                 continue;
@@ -112,45 +113,45 @@ impl Session {
             if turn.now < due {
                 return self.wake_at(turn, due);
             }
-            let outbox = Outbox { at: turn.now, volumes, waits: BTreeSet::new() };
+            let outbox = HubOutbox { at: turn.now, volumes, waits: BTreeSet::new() };
             self.sync.outboxes.insert(hub.url.clone(), outbox);
             new = true;
         }
         if new {
-            self.outbox_kept(turn);
+            self.save_outbox(turn);
         }
     }
 
-    fn outbox_kept(&mut self, turn: &mut Turn<'_>) {
+    fn save_outbox(&mut self, turn: &mut ApplyContext<'_>) {
         self.sync.outbox_due = None;
         let write = self.sync.outbox_write();
-        self.append(turn, vec![write], None);
+        self.append_writes(turn, vec![write], None);
     }
 
     /// A hub that was there may be so no longer, as it has gone (`url`) or the program ends: this was the last time.
-    pub(in crate::session) fn outbox_left(&mut self, turn: &mut Turn<'_>, url: Option<&str>) {
-        self.outbox_step(turn);
+    pub(in crate::session) fn on_hub_left(&mut self, turn: &mut ApplyContext<'_>, url: Option<&str>) {
+        self.step_outbox(turn);
         let mut new = self.sync.outbox_due.is_some();
         for (at, outbox) in &mut self.sync.outboxes {
-            let online = self.sync.states.get(at).is_some_and(|state| state.reach == Reach::Online);
+            let online = self.sync.states.get(at).is_some_and(|state| state.reach == HubConnection::Online);
             if online && url.is_none_or(|url| url == at) {
                 outbox.at = turn.now;
                 new = true;
             }
         }
         if new {
-            self.outbox_kept(turn);
+            self.save_outbox(turn);
         }
     }
 }
 
-impl super::Sync {
+impl super::SyncState {
     pub(super) fn outbox_write(&self) -> Write {
-        Write::Meta { key: OUTBOX.to_owned(), value: serde_json::to_vec(&self.outboxes).ok() }
+        Write::Meta { key: OUTBOX_KEY.to_owned(), value: serde_json::to_vec(&self.outboxes).ok() }
     }
 
     /// What is shared is something else: of what was shared no longer nothing is known any more.
-    pub(super) fn outbox_shares(&mut self) {
+    pub(super) fn prune_outboxes(&mut self) {
         let hubs = &self.shares.hubs;
         self.outboxes.retain(|url, outbox| {
             let hub = hubs.iter().find(|hub| hub.url == *url);

@@ -1,10 +1,10 @@
 //! Who else is at a note: where their carets stand, which cells they run; and which devices were seen when. What is
 //! said of us is decided here, how often and to whom is the host's (`store::sync::presence`).
 
-use super::Sync;
+use super::SyncState;
 use crate::effect::Effect;
 use crate::note::{KernelPhase, Note};
-use crate::session::{Reject, Session, Turn};
+use crate::session::{ApplyContext, CommandError, Session};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use store::sync::presence::{Mark, Present};
@@ -12,15 +12,15 @@ use store::{BlockId, DocId};
 use text::time::Time;
 
 /// Under which name the disk keeps which devices were seen.
-pub const SEEN: &str = "sync/seen";
+pub const SEEN_DEVICES_KEY: &str = "sync/seen";
 /// Devices that are kept in mind.
-const DEVICES: usize = 100;
+const MAX_SEEN_DEVICES: usize = 100;
 /// Carets of one device that are said and shown.
-const CARETS: usize = 32;
+const MAX_SHARED_CARETS: usize = 32;
 
 /// A device that was heard of, over any hub.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct SeenDevice {
     /// How it is called.
     pub name: String,
     /// When it was heard of last.
@@ -29,7 +29,7 @@ pub struct Seen {
 
 /// Somebody else at a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Somebody {
+pub struct RemotePeer {
     /// What names this run of their program.
     pub peer: String,
     /// How their device is called.
@@ -47,72 +47,79 @@ pub struct Somebody {
 
 /// What the session knows of presence.
 #[derive(Debug, Default)]
-pub(super) struct Presence {
+pub(super) struct PresenceState {
     /// Who is at which document.
-    at: BTreeMap<DocId, Vec<Somebody>>,
+    peers: BTreeMap<DocId, Vec<RemotePeer>>,
     /// Devices by the beginning of their key, or by name.
-    seen: BTreeMap<String, Seen>,
+    seen: BTreeMap<String, SeenDevice>,
     /// Those of them that are here, by where they are.
     devices: BTreeMap<DocId, BTreeSet<String>>,
     /// Where the user's carets are.
-    own: Option<(DocId, Vec<Mark>)>,
+    own_carets: Option<(DocId, Vec<Mark>)>,
     /// What the host was told to say.
-    said: BTreeMap<DocId, Present>,
+    last_sent: BTreeMap<DocId, Present>,
     moves: u64,
 }
 
-impl Sync {
+impl SyncState {
     /// Who else is at a note.
-    pub fn others(&self, note: DocId) -> &[Somebody] {
-        self.presence.at.get(&note).map_or(&[], Vec::as_slice)
+    pub fn peers_at(&self, note: DocId) -> &[RemotePeer] {
+        self.presence.peers.get(&note).map_or(&[], Vec::as_slice)
     }
 
     /// Who runs a cell on another device.
-    pub fn runs_elsewhere(&self, note: DocId, cell: BlockId) -> Option<&str> {
-        let runs = |one: &&Somebody| one.running.contains(&cell);
-        self.others(note).iter().find(runs).map(|one| one.name.as_str())
+    pub fn remote_runner(&self, note: DocId, cell: BlockId) -> Option<&str> {
+        let runs = |one: &&RemotePeer| one.running.contains(&cell);
+        self.peers_at(note).iter().find(runs).map(|one| one.name.as_str())
     }
 
     /// Devices that were seen, each with whether it is here now; those first, then the one that was seen last.
-    pub fn devices(&self) -> Vec<(&Seen, bool)> {
+    pub fn devices(&self) -> Vec<(&SeenDevice, bool)> {
         let here = |key: &String| self.presence.devices.values().any(|devices| devices.contains(key));
-        let mut all: Vec<(&Seen, bool)> = self.presence.seen.iter().map(|(key, seen)| (seen, here(key))).collect();
+        let mut all: Vec<(&SeenDevice, bool)> =
+            self.presence.seen.iter().map(|(key, seen)| (seen, here(key))).collect();
         all.sort_by_key(|(seen, here)| (!here, std::cmp::Reverse(seen.at), seen.name.clone()));
         all
     }
 
-    pub(super) fn seen(&self) -> &BTreeMap<String, Seen> {
+    pub(super) fn seen(&self) -> &BTreeMap<String, SeenDevice> {
         &self.presence.seen
     }
 
-    pub(super) fn set_seen(&mut self, seen: BTreeMap<String, Seen>) {
+    pub(super) fn set_seen(&mut self, seen: BTreeMap<String, SeenDevice>) {
         self.presence.seen = seen;
     }
 }
 
 impl Session {
     /// The user's carets are there now: bytes of the note, each with the other end of what is selected.
-    pub(in crate::session) fn carets(&mut self, note: Option<DocId>, carets: &[(usize, usize)]) {
+    pub(in crate::session) fn set_carets(&mut self, note: Option<DocId>, carets: &[(usize, usize)]) {
         let own = note.and_then(|id| {
-            let (volume, _) = self.place(id)?;
+            let (volume, _) = self.locate_file(id)?;
             let note = self.notes.get(&id).filter(|_| self.sync.is_shared(volume))?;
-            let mark =
-                |(at, anchor): &(usize, usize)| Some(Mark { at: spot(note, *at)?, anchor: spot(note, *anchor)? });
-            Some((id, carets.iter().take(CARETS).filter_map(mark).collect()))
+            let mark = |(at, anchor): &(usize, usize)| {
+                Some(Mark { at: block_position(note, *at)?, anchor: block_position(note, *anchor)? })
+            };
+            Some((id, carets.iter().take(MAX_SHARED_CARETS).filter_map(mark).collect()))
         });
-        self.sync.presence.own = own;
+        self.sync.presence.own_carets = own;
     }
 
     /// Others are at a document, or no longer. `here`: what names their program, and what they say.
-    pub(in crate::session) fn presence_told(&mut self, turn: &Turn<'_>, doc: DocId, here: Vec<(String, Present)>) {
+    pub(in crate::session) fn on_presence(
+        &mut self,
+        turn: &ApplyContext<'_>,
+        doc: DocId,
+        here: Vec<(String, Present)>,
+    ) {
         let presence = &mut self.sync.presence;
-        let before = presence.at.remove(&doc).unwrap_or_default();
+        let before = presence.peers.remove(&doc).unwrap_or_default();
         let mut devices = BTreeSet::new();
         let mut people = Vec::new();
         for (peer, present) in here {
             let name = if present.name.is_empty() { "Another device".to_owned() } else { present.name };
             let key = if present.device.is_empty() { name.clone() } else { present.device };
-            presence.seen.insert(key.clone(), Seen { name: name.clone(), at: turn.now });
+            presence.seen.insert(key.clone(), SeenDevice { name: name.clone(), at: turn.now });
             devices.insert(key);
             let known = before.iter().find(|one| one.peer == peer);
             let moves = match known.filter(|known| known.marks == present.carets) {
@@ -122,7 +129,7 @@ impl Session {
                     presence.moves
                 }
             };
-            let mut one = Somebody {
+            let mut one = RemotePeer {
                 peer,
                 name,
                 carets: Vec::new(),
@@ -131,10 +138,10 @@ impl Session {
                 moves,
                 marks: present.carets,
             };
-            one.marks.truncate(CARETS);
+            one.marks.truncate(MAX_SHARED_CARETS);
             match known.filter(|known| known.moves == moves) {
                 Some(known) => (one.carets, one.revision) = (known.carets.clone(), known.revision),
-                None => self.notes.get(&doc).into_iter().for_each(|note| one.place(note)),
+                None => self.notes.get(&doc).into_iter().for_each(|note| one.place_carets(note)),
             }
             people.push(one);
         }
@@ -142,7 +149,7 @@ impl Session {
         for key in presence.devices.remove(&doc).unwrap_or_default().difference(&devices) {
             presence.seen.entry(key.clone()).and_modify(|seen| seen.at = turn.now);
         }
-        while presence.seen.len() > DEVICES {
+        while presence.seen.len() > MAX_SEEN_DEVICES {
             let Some(oldest) = presence.seen.iter().min_by_key(|(_, seen)| seen.at).map(|(key, _)| key.clone()) else {
                 break;
             };
@@ -152,49 +159,53 @@ impl Session {
             presence.devices.insert(doc, devices);
         }
         if !people.is_empty() {
-            presence.at.insert(doc, people);
+            presence.peers.insert(doc, people);
         }
-        self.sync.log_due.get_or_insert(turn.now.plus(super::LOG_EVERY));
+        self.sync.log_due.get_or_insert(turn.now.plus(super::SYNC_LOG_SAVE_INTERVAL_MS));
         self.sync.revision += 1;
     }
 
     /// A note can be read now: carets of others have a place in it.
-    pub(in crate::session) fn presence_read(&mut self, note: DocId) {
+    pub(in crate::session) fn place_remote_carets(&mut self, note: DocId) {
         let Some(read) = self.notes.get(&note) else { return };
-        for one in self.sync.presence.at.get_mut(&note).into_iter().flatten() {
-            one.place(read);
+        for one in self.sync.presence.peers.get_mut(&note).into_iter().flatten() {
+            one.place_carets(read);
         }
     }
 
     /// Why a cell cannot be run here: another device does.
-    pub(in crate::session) fn not_elsewhere(&self, note: DocId, cells: &[BlockId]) -> Result<(), Reject> {
-        match cells.iter().find_map(|cell| self.sync.runs_elsewhere(note, *cell)) {
-            Some(name) => Err(Reject(format!("{name} runs this cell; what it prints is seen here, too"))),
+    pub(in crate::session) fn ensure_not_running_remotely(
+        &self,
+        note: DocId,
+        cells: &[BlockId],
+    ) -> Result<(), CommandError> {
+        match cells.iter().find_map(|cell| self.sync.remote_runner(note, *cell)) {
+            Some(name) => Err(CommandError(format!("{name} runs this cell; what it prints is seen here, too"))),
             None => Ok(()),
         }
     }
 
     /// Tells the host what is to be said of us, where that has changed.
-    pub(super) fn presence_step(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn step_presence(&mut self, turn: &mut ApplyContext<'_>) {
         let mut wanted: BTreeMap<DocId, Present> = BTreeMap::new();
         if !self.sync.shares.paused {
             let volumes = self.sync.shares.hubs.iter().flat_map(|hub| &hub.volumes);
             wanted.extend(volumes.map(|volume| (*volume, Present::default())));
             let busy = |note: &Note| matches!(note.kernel, KernelPhase::Busy(_)) || !note.queue.is_empty();
             for (id, note) in self.notes.iter().filter(|(_, note)| busy(note)) {
-                let running = running(note);
-                let shared = || self.place(*id).is_some_and(|(volume, _)| self.sync.is_shared(volume));
+                let running = running_cells(note);
+                let shared = || self.locate_file(*id).is_some_and(|(volume, _)| self.sync.is_shared(volume));
                 if !running.is_empty() && shared() {
                     wanted.entry(*id).or_default().running = running;
                 }
             }
             if let Some((note, carets)) =
-                self.sync.presence.own.clone().filter(|(note, _)| self.notes.contains_key(note))
+                self.sync.presence.own_carets.clone().filter(|(note, _)| self.notes.contains_key(note))
             {
                 wanted.entry(note).or_default().carets = carets;
             }
         }
-        let said = &mut self.sync.presence.said;
+        let said = &mut self.sync.presence.last_sent;
         if *said == wanted {
             return;
         }
@@ -211,9 +222,9 @@ impl Session {
     }
 }
 
-impl Somebody {
+impl RemotePeer {
     /// Finds where their carets are in the note as it is now.
-    fn place(&mut self, note: &Note) {
+    fn place_carets(&mut self, note: &Note) {
         let at = |(block, at): (BlockId, usize)| {
             let (start, text) = (note.start(block)?, &note.blocks.iter().find(|known| known.id == block)?.text);
             let mut at = at.min(text.len());
@@ -228,7 +239,7 @@ impl Somebody {
 }
 
 /// In which block a byte of the note stands, and where there.
-fn spot(note: &Note, at: usize) -> Option<(BlockId, usize)> {
+fn block_position(note: &Note, at: usize) -> Option<(BlockId, usize)> {
     let mut start = 0;
     let mut last = None;
     for block in note.blocks() {
@@ -242,7 +253,7 @@ fn spot(note: &Note, at: usize) -> Option<(BlockId, usize)> {
 }
 
 /// The cells that run or wait here.
-fn running(note: &Note) -> Vec<BlockId> {
+fn running_cells(note: &Note) -> Vec<BlockId> {
     let now = match note.kernel {
         KernelPhase::Busy(execution) => note.executions.values().find(|run| run.id == execution).map(|run| run.cell),
         KernelPhase::Off | KernelPhase::Idle => None,
@@ -252,7 +263,7 @@ fn running(note: &Note) -> Vec<BlockId> {
 
 impl Note {
     /// Whether a cell runs or waits on this device.
-    pub fn runs_here(&self, cell: BlockId) -> bool {
+    pub fn is_running_here(&self, cell: BlockId) -> bool {
         let now = self.executions.get(&cell).is_some_and(|run| self.kernel == KernelPhase::Busy(run.id));
         now || self.queue.contains(&cell)
     }

@@ -1,9 +1,9 @@
 //! What a project remembers, for the pictures: experiences and traces of a garden.
 
-use agent::memory::experience::{Experience, HEAD, LOG, Outcome, Tier};
+use agent::memory::experience::{EXPERIENCE_LOG_FILE, EXPERIENCE_LOG_HEADING, Experience, MemoryTier, RunOutcome};
 use agent::memory::goal::SlotKind;
-use agent::memory::trace::{Known, Slot, Step, TRACES, Trace};
-use agent::memory::{FOLDER, trace};
+use agent::memory::trace::{RunTrace, TRACES_FOLDER, TraceMetadata, TraceSlot, TraceStep};
+use agent::memory::{MEMORY_FOLDER, trace};
 use serde_json::{Value, json};
 
 /// The notes of it: path and text.
@@ -25,13 +25,13 @@ pub(super) fn notes() -> Vec<(String, String)> {
         count,
         ..Experience::default()
     };
-    let well = Outcome::Success;
-    let mended = Outcome::SuccessWithRecovery;
+    let well = RunOutcome::Success;
+    let mended = RunOutcome::SuccessWithRecovery;
     let mut failed = one(
         "2b71",
         "Plan when the beans are sown",
-        Outcome::Failure,
-        Tier::Episodic,
+        RunOutcome::Failure,
+        MemoryTier::Episodic,
         "The sheet of frost days was missing.",
         1,
     );
@@ -42,7 +42,7 @@ pub(super) fn notes() -> Vec<(String, String)> {
             "9c04",
             "Plan when the beans are sown in spring",
             well,
-            Tier::Episodic,
+            MemoryTier::Episodic,
             "Beans need a soil of 10 degrees: count from the last frost, which Rainfall has.",
             3,
         ),
@@ -50,7 +50,7 @@ pub(super) fn notes() -> Vec<(String, String)> {
             "41ae",
             "Sum the harvest of each bed",
             mended,
-            Tier::Episodic,
+            MemoryTier::Episodic,
             "Commas in the sheet are decimal points: read it with decimal=','.",
             2,
         ),
@@ -58,45 +58,49 @@ pub(super) fn notes() -> Vec<(String, String)> {
             "77d0",
             "Water the beds in a dry June",
             well,
-            Tier::LongTerm,
+            MemoryTier::LongTerm,
             "The barrel lasts for nine days; ask Ines for hers before.",
             4,
         ),
         one(
             "c310",
             "Fetch the weather of the coming week",
-            Outcome::Failure,
-            Tier::ShortTerm,
+            RunOutcome::Failure,
+            MemoryTier::ShortTerm,
             "There was no network.",
             1,
         ),
     ];
-    let entries: Vec<String> = entries.iter().map(Experience::written).collect();
-    let mut notes = vec![(format!("{FOLDER}/{LOG}"), format!("{HEAD}{}", entries.join("\n")))];
+    let entries: Vec<String> = entries.iter().map(Experience::to_markdown).collect();
+    let mut notes = vec![(
+        format!("{MEMORY_FOLDER}/{EXPERIENCE_LOG_FILE}"),
+        format!("{EXPERIENCE_LOG_HEADING}{}", entries.join("\n")),
+    )];
     for trace in [
         trace("Write the sowing report for March 2026 into reports/2026-03.md", 41, 41, "2026-11-21T07:00:00Z"),
         trace("Sum the harvest of July 2026", 5, 4, "2026-11-12T18:20:00Z"),
         trace("List the seeds of 2025", 0, 0, ""),
     ] {
-        notes.push((format!("{FOLDER}/{TRACES}/{}", trace.file_name()), trace.note()));
+        notes.push((format!("{MEMORY_FOLDER}/{TRACES_FOLDER}/{}", trace.file_name()), trace.to_note()));
     }
     notes
 }
 
-fn trace(goal: &str, all: u64, good: u64, last: &str) -> Trace {
+fn trace(goal: &str, all: u64, good: u64, last: &str) -> RunTrace {
     let input = |value: Value| value.as_object().cloned().unwrap_or_default();
-    let step = |tool: &str, given: Value| Step { tool: tool.to_owned(), input: input(given), ..Step::default() };
+    let step =
+        |tool: &str, given: Value| TraceStep { tool: tool.to_owned(), input: input(given), ..TraceStep::default() };
     let mut read = step("read_file", json!({"path": "data/{month1}.csv"}));
     read.needs = vec!["data/{month1}.csv".to_owned()];
     let write = step("write_file", json!({"path": "reports/{month1}.md", "content": "# {month1:name}\n"}));
-    let known = Known {
+    let known = TraceMetadata {
         kind: "trace".to_owned(),
         goal_text: goal.to_owned(),
         success_rating: good as f64 / all.max(1) as f64,
         usage_count: all,
         verified_count: good,
         last_used: last.to_owned(),
-        created_at: trace::iso(1_793_000_000_000),
+        created_at: trace::iso_timestamp(1_793_000_000_000),
         learned_tokens: 8_170,
         learned_usd: 0.0214,
         learned_secs: 14.2,
@@ -104,11 +108,15 @@ fn trace(goal: &str, all: u64, good: u64, last: &str) -> Trace {
         saved_usd: 0.0214 * good as f64,
         saved_secs: 13.8 * good as f64,
         agent: "assistant".to_owned(),
-        ..Known::default()
+        ..TraceMetadata::default()
     };
-    let slot = Slot { name: "month1".to_owned(), kind: SlotKind::Month, value: "2026-03".to_owned() };
-    let mut trace =
-        Trace { known, slots: vec![slot], steps: vec![read, write], answer: Some("The report is written.".to_owned()) };
-    trace.known.goal_signature = trace.signature();
+    let slot = TraceSlot { name: "month1".to_owned(), kind: SlotKind::Month, value: "2026-03".to_owned() };
+    let mut trace = RunTrace {
+        known,
+        slots: vec![slot],
+        steps: vec![read, write],
+        answer: Some("The report is written.".to_owned()),
+    };
+    trace.known.goal_signature = trace.goal_signature();
     trace
 }

@@ -25,9 +25,9 @@ fn plays(name: &str, packet: usize) -> Reply {
 #[test]
 fn what_a_real_model_says_is_heard() {
     let table = [
-        ("openai-text", Wire::OpenAi, 21),
-        ("anthropic-text", Wire::Anthropic, 21),
-        ("responses-text", Wire::Responses, 21),
+        ("openai-text", WireProtocol::OpenAi, 21),
+        ("anthropic-text", WireProtocol::Anthropic, 21),
+        ("responses-text", WireProtocol::Responses, 21),
     ];
     for (name, wire, input) in table {
         for packet in [1 << 20, 100, 7] {
@@ -45,12 +45,14 @@ fn what_a_real_model_says_is_heard() {
 
 #[test]
 fn what_a_real_model_asks_for_is_heard() {
-    for (name, wire) in
-        [("openai-tool", Wire::OpenAi), ("anthropic-tool", Wire::Anthropic), ("responses-tool", Wire::Responses)]
-    {
+    for (name, wire) in [
+        ("openai-tool", WireProtocol::OpenAi),
+        ("anthropic-tool", WireProtocol::Anthropic),
+        ("responses-tool", WireProtocol::Responses),
+    ] {
         for packet in [1 << 20, 13] {
             let server = Server::new(vec![plays(name, packet)]);
-            let updates = call(Request { tools: vec![tool("read_file")], ..ask(wire, &server.address) });
+            let updates = call(ModelRequest { tools: vec![tool("read_file")], ..ask(wire, &server.address) });
             let answer = answer(&updates);
             let calls: Vec<(&str, &Value)> =
                 answer.calls.iter().map(|call| (call.name.as_str(), &call.arguments["path"])).collect();
@@ -64,7 +66,7 @@ fn what_a_real_model_asks_for_is_heard() {
 #[test]
 fn what_a_real_server_could_not_finish_is_tried_again() {
     let server = Server::new(vec![plays("openai-error", 1 << 20), plays("openai-text", 1 << 20)]);
-    let updates = call(ask(Wire::OpenAi, &server.address));
+    let updates = call(ask(WireProtocol::OpenAi, &server.address));
     assert!(answer(&updates).text.contains("colours"));
     assert!(again(&updates)[0].contains("(500: The model produced output that does not match"), "{updates:?}");
 }
@@ -72,7 +74,7 @@ fn what_a_real_server_could_not_finish_is_tried_again() {
 #[test]
 fn a_real_list_of_models_is_read() {
     let server = Server::new(vec![plays("models", 50)]);
-    let found = tested(endpoint(Wire::OpenAi, &server.address), limits()).expect("there");
+    let found = tested(endpoint(WireProtocol::OpenAi, &server.address), limits()).expect("there");
     assert_eq!((found.models, found.listed), (Some(vec!["model.gguf".to_owned()]), Some(false)));
     assert_eq!(found.context, Some(4_096));
 }

@@ -14,7 +14,7 @@ fn an_answer_that_breaks_off_keeps_what_came() {
             let why = failure(&updates);
             assert_eq!(
                 (why.kind, why.partial.as_str()),
-                (FailureKind::Cut, "Once upon a time"),
+                (ModelErrorKind::Cut, "Once upon a time"),
                 "{wire:?}, {how}: {why:?}"
             );
             assert!(why.why.contains("127.0.0.1") && why.why.contains("go on from what came"), "{}", why.why);
@@ -37,9 +37,9 @@ fn a_connection_lost_before_anything_came_is_tried_again() {
 
 #[test]
 fn who_asks_for_patience_is_heard() {
-    let good = || events(&spoken(Wire::OpenAi, &["Now."], true));
+    let good = || events(&spoken(WireProtocol::OpenAi, &["Now."], true));
     let server = Server::new(vec![status(429, "Retry-After: 1\r\n", "{}"), good()]);
-    let updates = call(ask(Wire::OpenAi, &server.address));
+    let updates = call(ask(WireProtocol::OpenAi, &server.address));
     assert_eq!(answer(&updates).text, "Now.");
     let asked = server.asked();
     assert!(asked[1].at - asked[0].at >= Duration::from_millis(990));
@@ -50,9 +50,9 @@ fn who_asks_for_patience_is_heard() {
     // Longer than anybody waits.
     let server =
         Server::new(vec![status(429, "Retry-After: 60\r\n", r#"{"error": {"message": "Slow down."}}"#), good()]);
-    let updates = call(ask(Wire::OpenAi, &server.address));
+    let updates = call(ask(WireProtocol::OpenAi, &server.address));
     let why = failure(&updates);
-    assert_eq!((why.kind, server.asked().len()), (FailureKind::RateLimited, 1));
+    assert_eq!((why.kind, server.asked().len()), (ModelErrorKind::RateLimited, 1));
     assert!(why.why.contains("(429: Slow down)"), "{}", why.why);
 }
 
@@ -60,9 +60,9 @@ fn who_asks_for_patience_is_heard() {
 fn trouble_of_the_provider_is_tried_three_times() {
     for code in [500, 502, 503, 529] {
         let server = Server::new(vec![status(code, "", r#"{"type": "error", "error": {"message": "Overloaded"}}"#)]);
-        let updates = call(ask(Wire::Anthropic, &server.address));
+        let updates = call(ask(WireProtocol::Anthropic, &server.address));
         let why = failure(&updates);
-        assert_eq!((why.kind, server.asked().len()), (FailureKind::Server, 3), "{code}");
+        assert_eq!((why.kind, server.asked().len()), (ModelErrorKind::Server, 3), "{code}");
         assert!(why.why.contains(&format!("({code}: Overloaded)")), "{}", why.why);
     }
 }
@@ -71,20 +71,20 @@ fn trouble_of_the_provider_is_tried_three_times() {
 fn what_is_refused_is_not_tried_again() {
     let echo = format!("{{\"error\": {{\"message\": \"Bad key {PLANTED} for {PLANTED}\"}}}}");
     let table = [
-        (400, FailureKind::Refused, "refuses the request (400: Bad key … for …)"),
-        (401, FailureKind::Key, "`tracebook secrets set MY_KEY`"),
-        (403, FailureKind::Key, "does not accept the key"),
-        (404, FailureKind::Refused, "`tracebook providers models mine`"),
-        (408, FailureKind::Refused, "(408"),
-        (413, FailureKind::Refused, "(413"),
-        (422, FailureKind::Refused, "(422"),
-        (302, FailureKind::Refused, "sends elsewhere"),
+        (400, ModelErrorKind::Refused, "refuses the request (400: Bad key … for …)"),
+        (401, ModelErrorKind::Key, "`tracebook secrets set MY_KEY`"),
+        (403, ModelErrorKind::Key, "does not accept the key"),
+        (404, ModelErrorKind::Refused, "`tracebook providers models mine`"),
+        (408, ModelErrorKind::Refused, "(408"),
+        (413, ModelErrorKind::Refused, "(413"),
+        (422, ModelErrorKind::Refused, "(422"),
+        (302, ModelErrorKind::Refused, "sends elsewhere"),
     ];
     for (code, kind, words) in table {
         let elsewhere = Server::new(vec![status(200, "", "")]);
         let headers = format!("Location: {}/v1/messages\r\nX-Echo: {PLANTED}\r\n", elsewhere.address);
         let server = Server::new(vec![status(code, &headers, &echo)]);
-        let updates = call(ask(Wire::Anthropic, &server.address));
+        let updates = call(ask(WireProtocol::Anthropic, &server.address));
         let why = failure(&updates);
         assert_eq!((why.kind, server.asked().len()), (kind, 1), "{code}");
         assert!(why.why.contains(words), "{}", why.why);
@@ -96,21 +96,21 @@ fn what_is_refused_is_not_tried_again() {
 fn errors_inside_a_stream_are_understood() {
     let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
     let overloaded = format!("event: error\ndata: {overloaded}\n\n");
-    let server = Server::new(vec![events(&overloaded), events(&spoken(Wire::Anthropic, &["Better."], true))]);
-    assert_eq!(answer(&call(ask(Wire::Anthropic, &server.address))).text, "Better.");
+    let server = Server::new(vec![events(&overloaded), events(&spoken(WireProtocol::Anthropic, &["Better."], true))]);
+    assert_eq!(answer(&call(ask(WireProtocol::Anthropic, &server.address))).text, "Better.");
 
     let wrong = format!("data: {{\"error\":{{\"message\":\"context of {PLANTED} too long\",\"code\":400}}}}\n\n");
     let server = Server::new(vec![events(&wrong)]);
-    let updates = call(ask(Wire::OpenAi, &server.address));
-    assert_eq!((failure(&updates).kind, server.asked().len()), (FailureKind::Refused, 1));
+    let updates = call(ask(WireProtocol::OpenAi, &server.address));
+    assert_eq!((failure(&updates).kind, server.asked().len()), (ModelErrorKind::Refused, 1));
     assert!(failure(&updates).why.contains("context of … too long"), "{updates:?}");
 
     let failed = json!({"type": "response.failed", "response": {"id": "r", "status": "failed", "model": "m",
         "output": [],
         "error": {"message": "it fell over"}}});
     let server = Server::new(vec![events(&format!("event: response.failed\ndata: {failed}\n\n"))]);
-    let updates = call(ask(Wire::Responses, &server.address));
-    assert_eq!(failure(&updates).kind, FailureKind::Server);
+    let updates = call(ask(WireProtocol::Responses, &server.address));
+    assert_eq!(failure(&updates).kind, ModelErrorKind::Server);
     assert!(failure(&updates).why.contains("it fell over"), "{updates:?}");
 }
 
@@ -119,7 +119,7 @@ fn what_cannot_be_read_is_said_and_nothing_falls_over() {
     let page = "<html><body>Sign in to this network</body></html>";
     for wire in WIRES {
         let good = spoken(wire, &["Hm"], false);
-        let separator = if wire == Wire::Ollama { "" } else { "data: " };
+        let separator = if wire == WireProtocol::Ollama { "" } else { "data: " };
         let numbers = json!({"choices": [{"delta": {"content": 5}}], "message": {"content": 5}});
         let table: [(&str, Vec<u8>); 6] = [
             ("no JSON", format!("{good}{separator}{{\"choices\": [}}\n\n").into_bytes()),
@@ -135,7 +135,7 @@ fn what_cannot_be_read_is_said_and_nothing_falls_over() {
             let server = Server::new(vec![reply]);
             let updates = call(ask(wire, &server.address));
             let why = failure(&updates);
-            let kinds = [FailureKind::Malformed, FailureKind::Cut];
+            let kinds = [ModelErrorKind::Malformed, ModelErrorKind::Cut];
             assert!(kinds.contains(&why.kind), "{wire:?}, {what}: {why:?}");
             assert!(why.why.contains("127.0.0.1"), "{}", why.why);
             if what != "a page" {
@@ -157,8 +157,8 @@ fn answers_without_end_are_bounded() {
     };
     let ten = "x".repeat(10 << 20);
     let table = [
-        ("10 MB in words", spoken(Wire::OpenAi, &many, true), "more than 4 MB"),
-        ("10 MB at once", spoken(Wire::OpenAi, &[&ten], true), "the rest is left out"),
+        ("10 MB in words", spoken(WireProtocol::OpenAi, &many, true), "more than 4 MB"),
+        ("10 MB at once", spoken(WireProtocol::OpenAi, &[&ten], true), "the rest is left out"),
         ("10 MB of arguments at once", tools(piece(0, &ten)), "the rest is left out"),
         ("10 MB of arguments", (0..10_000).map(|_| tools(piece(0, &word))).collect(), "arguments for one tool call"),
         ("very many tools", (0..500).map(|index| tools(piece(index, "{}"))).collect(), "more than 128 tool calls"),
@@ -166,22 +166,22 @@ fn answers_without_end_are_bounded() {
     for (what, body, words) in table {
         let server = Server::new(vec![events(&body)]);
         let began = Instant::now();
-        let updates = call(ask(Wire::OpenAi, &server.address));
+        let updates = call(ask(WireProtocol::OpenAi, &server.address));
         let why = failure(&updates);
-        assert_eq!(why.kind, FailureKind::Malformed, "{what}: {}", why.why);
+        assert_eq!(why.kind, ModelErrorKind::Malformed, "{what}: {}", why.why);
         assert!(why.why.contains(words), "{what}: {}", why.why);
         assert!(why.partial.len() < 16 << 20 && began.elapsed() < Duration::from_secs(120), "{what}");
     }
     // A call that claims to be the four thousand millionth is one call.
-    let body = tools(piece(4_294_967_295, "{}")) + &spoken(Wire::OpenAi, &[], true);
+    let body = tools(piece(4_294_967_295, "{}")) + &spoken(WireProtocol::OpenAi, &[], true);
     let server = Server::new(vec![events(&body)]);
-    assert_eq!(answer(&call(ask(Wire::OpenAi, &server.address))).calls.len(), 1);
+    assert_eq!(answer(&call(ask(WireProtocol::OpenAi, &server.address))).calls.len(), 1);
     // Numbers of tokens that do not fit.
     let end = json!({"message": {"content": "So."}, "done": true, "done_reason": "stop",
         "prompt_eval_count": 2_147_483_647,
         "eval_count": 2_147_483_647});
     let server = Server::new(vec![events(&format!("{end}\n"))]);
-    let updates = call(ask(Wire::Ollama, &server.address));
+    let updates = call(ask(WireProtocol::Ollama, &server.address));
     assert!(matches!(updates.last(), Some(Update::Answer(_) | Update::Failure(_))));
 }
 
@@ -191,7 +191,7 @@ fn a_call_is_stopped_at_once() {
     let cases: [(&str, Reply, &str); 3] = [
         (
             "in the middle",
-            stalls(&spoken(Wire::OpenAi, &["As far as ", "this"], false), Duration::from_secs(20)),
+            stalls(&spoken(WireProtocol::OpenAi, &["As far as ", "this"], false), Duration::from_secs(20)),
             "As far as this",
         ),
         ("before the first word", deaf, ""),
@@ -200,16 +200,20 @@ fn a_call_is_stopped_at_once() {
     for (what, reply, partial) in cases {
         let server = Server::new(vec![reply]);
         let providers = Providers::new(limits());
-        let heard = start(&providers, ask(Wire::OpenAi, &server.address));
+        let heard = start(&providers, ask(WireProtocol::OpenAi, &server.address));
         std::thread::sleep(Duration::from_millis(500));
         let began = Instant::now();
         providers.cancel(id(1));
         let why = all(&heard);
         assert!(began.elapsed() < Duration::from_secs(1), "{what}");
-        assert_eq!((failure(&why).kind, failure(&why).partial.as_str()), (FailureKind::Cancelled, partial), "{what}");
+        assert_eq!(
+            (failure(&why).kind, failure(&why).partial.as_str()),
+            (ModelErrorKind::Cancelled, partial),
+            "{what}"
+        );
         // The next call does not wait for it.
-        let good = Server::new(vec![events(&spoken(Wire::OpenAi, &["Next."], true))]);
-        assert_eq!(answer(&all(&start(&providers, ask(Wire::OpenAi, &good.address)))).text, "Next.");
+        let good = Server::new(vec![events(&spoken(WireProtocol::OpenAi, &["Next."], true))]);
+        assert_eq!(answer(&all(&start(&providers, ask(WireProtocol::OpenAi, &good.address)))).text, "Next.");
         providers.cancel(id(1));
         providers.cancel(id(99));
     }
@@ -218,17 +222,17 @@ fn a_call_is_stopped_at_once() {
 #[test]
 fn calls_run_at_the_same_time() {
     let slow = Server::new(vec![stalls("", Duration::from_secs(20))]);
-    let good = Server::new(vec![events(&spoken(Wire::OpenAi, &["Quick."], true))]);
+    let good = Server::new(vec![events(&spoken(WireProtocol::OpenAi, &["Quick."], true))]);
     let providers = Providers::new(limits());
-    let waits = start(&providers, ask(Wire::OpenAi, &slow.address));
+    let waits = start(&providers, ask(WireProtocol::OpenAi, &slow.address));
     let (tell, heard) = channel();
-    providers.call(id(2), ask(Wire::OpenAi, &good.address), None, move |update| {
+    providers.call(id(2), ask(WireProtocol::OpenAi, &good.address), None, move |update| {
         let _ = tell.send(update);
     });
     assert_eq!(answer(&all(&heard)).text, "Quick.");
     // The same id again ends the one before.
-    let next = start(&providers, ask(Wire::OpenAi, &good.address));
-    assert_eq!(failure(&all(&waits)).kind, FailureKind::Cancelled);
+    let next = start(&providers, ask(WireProtocol::OpenAi, &good.address));
+    assert_eq!(failure(&all(&waits)).kind, ModelErrorKind::Cancelled);
     assert_eq!(answer(&all(&next)).text, "Quick.");
 }
 
@@ -242,24 +246,24 @@ fn silence_has_an_end() {
     };
     let providers = Providers::new(impatient);
     let deaf = Server::new(vec![Box::new(|_| std::thread::sleep(Duration::from_secs(20)))]);
-    let updates = all(&start(&providers, ask(Wire::OpenAi, &deaf.address)));
-    assert_eq!(failure(&updates).kind, FailureKind::Unreachable);
+    let updates = all(&start(&providers, ask(WireProtocol::OpenAi, &deaf.address)));
+    assert_eq!(failure(&updates).kind, ModelErrorKind::Unreachable);
     assert!(failure(&updates).why.contains("takes the request and does not answer"), "{updates:?}");
-    let stuck = Server::new(vec![stalls(&spoken(Wire::OpenAi, &["I think"], false), Duration::from_secs(20))]);
-    let updates = all(&start(&providers, ask(Wire::OpenAi, &stuck.address)));
-    assert_eq!((failure(&updates).kind, failure(&updates).partial.as_str()), (FailureKind::Cut, "I think"));
+    let stuck = Server::new(vec![stalls(&spoken(WireProtocol::OpenAi, &["I think"], false), Duration::from_secs(20))]);
+    let updates = all(&start(&providers, ask(WireProtocol::OpenAi, &stuck.address)));
+    assert_eq!((failure(&updates).kind, failure(&updates).partial.as_str()), (ModelErrorKind::Cut, "I think"));
     // Bytes that never make a frame.
     let drip: Reply = Box::new(|stream| {
         use std::io::Write;
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n");
-        let _ = stream.write_all(spoken(Wire::OpenAi, &["Well"], false).as_bytes());
+        let _ = stream.write_all(spoken(WireProtocol::OpenAi, &["Well"], false).as_bytes());
         while stream.write_all(b"data: x").is_ok() {
             std::thread::sleep(Duration::from_millis(50));
         }
     });
     let server = Server::new(vec![drip]);
-    let updates = all(&start(&providers, ask(Wire::OpenAi, &server.address)));
-    assert_eq!((failure(&updates).kind, failure(&updates).partial.as_str()), (FailureKind::Cut, "Well"));
+    let updates = all(&start(&providers, ask(WireProtocol::OpenAi, &server.address)));
+    assert_eq!((failure(&updates).kind, failure(&updates).partial.as_str()), (ModelErrorKind::Cut, "Well"));
 }
 
 #[test]
@@ -274,16 +278,16 @@ fn an_endpoint_that_is_down_is_said_within_five_seconds() {
     for (address, words) in table {
         let began = Instant::now();
         let providers = Providers::default();
-        let updates = all(&start(&providers, ask(Wire::OpenAi, &address)));
+        let updates = all(&start(&providers, ask(WireProtocol::OpenAi, &address)));
         let why = failure(&updates);
-        assert_eq!(why.kind, FailureKind::Unreachable, "{why:?}");
+        assert_eq!(why.kind, ModelErrorKind::Unreachable, "{why:?}");
         assert!(why.why.contains(words), "{}", why.why);
         assert!(why.why.contains("llm.providers.mine.base_url") || address.starts_with("https"), "{}", why.why);
         assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     }
-    let far = Request {
-        endpoint: Endpoint { base_url: None, local: true, ..endpoint(Wire::Ollama, "") },
-        ..ask(Wire::Ollama, "")
+    let far = ModelRequest {
+        endpoint: ModelEndpoint { base_url: None, local: true, ..endpoint(WireProtocol::Ollama, "") },
+        ..ask(WireProtocol::Ollama, "")
     };
     let updates = call(far);
     if let Some(Update::Failure(why)) = updates.last() {

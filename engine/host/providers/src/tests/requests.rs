@@ -32,9 +32,10 @@ fn conversation() -> Vec<Message> {
     ]
 }
 
-fn sent(wire: Wire) -> (String, Value, Vec<(String, String)>) {
+fn sent(wire: WireProtocol) -> (String, Value, Vec<(String, String)>) {
     let server = Server::new(vec![events(&spoken(wire, &["42"], true))]);
-    let request = Request { messages: conversation(), tools: vec![tool("read_file")], ..ask(wire, &server.address) };
+    let request =
+        ModelRequest { messages: conversation(), tools: vec![tool("read_file")], ..ask(wire, &server.address) };
     answer(&call(request));
     let asked = server.asked().remove(0);
     (asked.line.clone(), serde_json::from_str(&asked.body).expect("JSON"), asked.headers)
@@ -42,7 +43,7 @@ fn sent(wire: Wire) -> (String, Value, Vec<(String, String)>) {
 
 #[test]
 fn chat_completions_are_sent() {
-    let (line, body, headers) = sent(Wire::OpenAi);
+    let (line, body, headers) = sent(WireProtocol::OpenAi);
     assert_eq!(line, "POST /v1/chat/completions HTTP/1.1");
     assert!(headers.contains(&("authorization".to_owned(), format!("Bearer {PLANTED}"))));
     assert_eq!(
@@ -78,7 +79,7 @@ fn chat_completions_are_sent() {
 
 #[test]
 fn the_other_forms_are_sent() {
-    let (line, body, headers) = sent(Wire::Anthropic);
+    let (line, body, headers) = sent(WireProtocol::Anthropic);
     assert_eq!(line, "POST /v1/messages HTTP/1.1");
     assert!(headers.contains(&("x-api-key".to_owned(), PLANTED.to_owned())));
     assert!(body["system"].to_string().contains("You are brief.") && body["max_tokens"] == 100);
@@ -89,7 +90,7 @@ fn the_other_forms_are_sent() {
     assert_eq!(body["messages"].as_array().map(Vec::len), Some(4));
     assert_eq!(body["tools"][0]["input_schema"]["required"], json!(["path"]));
 
-    let (line, body, headers) = sent(Wire::Responses);
+    let (line, body, headers) = sent(WireProtocol::Responses);
     assert_eq!(line, "POST /v1/responses HTTP/1.1");
     assert!(headers.contains(&("authorization".to_owned(), format!("Bearer {PLANTED}"))));
     assert_eq!((&body["model"], &body["store"]), (&json!("small-model-high"), &json!(false)), "nothing is kept there");
@@ -99,7 +100,7 @@ fn the_other_forms_are_sent() {
     assert_eq!(kinds.iter().filter(|kind| **kind == "function_call").count(), 3, "{kinds:?}");
     assert_eq!(kinds.iter().filter(|kind| **kind == "function_call_output").count(), 3, "{kinds:?}");
 
-    let (line, body, headers) = sent(Wire::Google);
+    let (line, body, headers) = sent(WireProtocol::Google);
     assert!(line.starts_with("POST /v1beta/models/small-model:streamGenerateContent?alt=sse"), "{line}");
     assert!(headers.contains(&("x-goog-api-key".to_owned(), PLANTED.to_owned())) && !line.contains("planted"));
     let text = body["contents"].to_string();
@@ -108,7 +109,7 @@ fn the_other_forms_are_sent() {
         "{text}"
     );
 
-    let (line, body, _) = sent(Wire::Ollama);
+    let (line, body, _) = sent(WireProtocol::Ollama);
     assert_eq!(line, "POST /api/chat HTTP/1.1");
     assert_eq!((&body["options"]["num_predict"], &body["stream"]), (&json!(100), &json!(true)));
     assert!(body["messages"].to_string().contains("It says 42."));
@@ -116,9 +117,9 @@ fn the_other_forms_are_sent() {
 
 #[test]
 fn a_conversation_that_does_not_begin_with_the_user_is_mended() {
-    let server = Server::new(vec![events(&spoken(Wire::Anthropic, &["Yes."], true))]);
+    let server = Server::new(vec![events(&spoken(WireProtocol::Anthropic, &["Yes."], true))]);
     let messages = vec![message(Role::Assistant, "Earlier I said this."), message(Role::User, "Go on")];
-    answer(&call(Request { messages, system: String::new(), ..ask(Wire::Anthropic, &server.address) }));
+    answer(&call(ModelRequest { messages, system: String::new(), ..ask(WireProtocol::Anthropic, &server.address) }));
     let body: Value = serde_json::from_str(&server.asked()[0].body).expect("JSON");
     assert_eq!(body["messages"][0]["role"], "user");
     assert_eq!(body["messages"].as_array().map(Vec::len), Some(3));
@@ -127,24 +128,24 @@ fn a_conversation_that_does_not_begin_with_the_user_is_mended() {
 #[test]
 fn addresses_mean_what_users_write() {
     let table = [
-        (Wire::OpenAi, "http://h:1", "http://h:1/v1/"),
-        (Wire::OpenAi, "http://h:1/", "http://h:1/v1/"),
-        (Wire::OpenAi, "http://h:1/v1", "http://h:1/v1/"),
-        (Wire::OpenAi, "https://openrouter.ai/api/v1", "https://openrouter.ai/api/v1/"),
-        (Wire::Anthropic, "http://h", "http://h/v1/"),
-        (Wire::Google, "http://h", "http://h/v1beta/"),
-        (Wire::Ollama, "http://h:11434", "http://h:11434/"),
+        (WireProtocol::OpenAi, "http://h:1", "http://h:1/v1/"),
+        (WireProtocol::OpenAi, "http://h:1/", "http://h:1/v1/"),
+        (WireProtocol::OpenAi, "http://h:1/v1", "http://h:1/v1/"),
+        (WireProtocol::OpenAi, "https://openrouter.ai/api/v1", "https://openrouter.ai/api/v1/"),
+        (WireProtocol::Anthropic, "http://h", "http://h/v1/"),
+        (WireProtocol::Google, "http://h", "http://h/v1beta/"),
+        (WireProtocol::Ollama, "http://h:11434", "http://h:11434/"),
     ];
     for (wire, given, expected) in table {
         assert_eq!(wire::base(&endpoint(wire, given)).as_deref(), Ok(expected));
     }
     for wrong in ["h:1", "ftp://h", "http://", ""] {
-        assert!(wire::base(&endpoint(Wire::OpenAi, wrong)).is_err(), "{wrong}");
+        assert!(wire::base(&endpoint(WireProtocol::OpenAi, wrong)).is_err(), "{wrong}");
     }
 }
 
 /// A stream that asks for `read_file` with these arguments, in each wire form.
-fn calling(wire: Wire, ids: &[&str], arguments: &str) -> String {
+fn calling(wire: WireProtocol, ids: &[&str], arguments: &str) -> String {
     let object = || serde_json::from_str::<Value>(arguments).unwrap_or_else(|_| json!(arguments));
     let data = |value: Value| format!("data: {value}\n\n");
     let event = |value: Value| format!("event: {}\ndata: {value}\n\n", value["type"].as_str().expect("a type"));
@@ -152,14 +153,14 @@ fn calling(wire: Wire, ids: &[&str], arguments: &str) -> String {
     let mut text = String::new();
     for (at, id) in ids.iter().enumerate() {
         match wire {
-            Wire::OpenAi => {
+            WireProtocol::OpenAi => {
                 let first = json!({"index": at, "id": id, "function": {"name": "read_file", "arguments": half}});
                 let second = json!({"index": at, "function": {"arguments": rest}});
                 for piece in [first, second] {
                     text += &data(json!({"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]}));
                 }
             }
-            Wire::Responses => {
+            WireProtocol::Responses => {
                 let item = json!({"type": "function_call", "call_id": id, "name": "read_file", "arguments": ""});
                 text += &event(json!({"type": "response.output_item.added", "output_index": at, "item": item}));
                 for piece in [half, rest] {
@@ -167,7 +168,7 @@ fn calling(wire: Wire, ids: &[&str], arguments: &str) -> String {
                     text += &event(json!({"type": kind, "output_index": at, "delta": piece}));
                 }
             }
-            Wire::Anthropic => {
+            WireProtocol::Anthropic => {
                 let block = json!({"type": "tool_use", "id": id, "name": "read_file", "input": {}});
                 text += &event(json!({"type": "content_block_start", "index": at, "content_block": block}));
                 for piece in [half, rest] {
@@ -176,19 +177,19 @@ fn calling(wire: Wire, ids: &[&str], arguments: &str) -> String {
                 }
                 text += &event(json!({"type": "content_block_stop", "index": at}));
             }
-            Wire::Google => {
+            WireProtocol::Google => {
                 let function = json!({"name": "read_file", "args": object(), "id": id});
                 let call = json!({"functionCall": function, "thoughtSignature": "signed"});
                 text += &data(json!({"candidates": [{"content": {"role": "model", "parts": [call]}}]}));
             }
-            Wire::Ollama => {
+            WireProtocol::Ollama => {
                 let call = json!({"id": id, "function": {"name": "read_file", "arguments": object()}});
                 text += &format!("{}\n", json!({"message": {"content": "", "tool_calls": [call]}, "done": false}));
             }
         }
     }
     match wire {
-        Wire::OpenAi => {
+        WireProtocol::OpenAi => {
             text + &data(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}))
                 + "data: [DONE]\n\n"
         }
@@ -200,7 +201,7 @@ fn calling(wire: Wire, ids: &[&str], arguments: &str) -> String {
 fn tool_calls_come_back() {
     for wire in WIRES {
         let server = Server::new(vec![events(&calling(wire, &["one", "two"], r#"{"path": "notes/é.md"}"#))]);
-        let updates = call(Request { tools: vec![tool("read_file")], ..ask(wire, &server.address) });
+        let updates = call(ModelRequest { tools: vec![tool("read_file")], ..ask(wire, &server.address) });
         let answer = answer(&updates);
         assert_eq!(answer.calls.len(), 2, "{wire:?}: {answer:?}");
         assert!(answer.malformed.is_empty());
@@ -220,20 +221,23 @@ fn ids_are_unique_in_a_session_and_fit_everybody() {
         asked.tool_calls = vec![ToolCall { id: "call_0".to_owned(), name: "read_file".to_owned(), arguments }];
         asked
     };
-    let server =
-        Server::new(vec![events(&calling(Wire::OpenAi, &["call_0", "call_0", "", "a b", &long, "fine"], "{}"))]);
+    let server = Server::new(vec![events(&calling(
+        WireProtocol::OpenAi,
+        &["call_0", "call_0", "", "a b", &long, "fine"],
+        "{}",
+    ))]);
     let messages = vec![message(Role::User, "a"), before, message(Role::User, "b")];
-    let updates = call(Request { messages, ..ask(Wire::OpenAi, &server.address) });
+    let updates = call(ModelRequest { messages, ..ask(WireProtocol::OpenAi, &server.address) });
     let ids: Vec<&str> = answer(&updates).calls.iter().map(|call| call.id.as_str()).collect();
     assert_eq!(ids, ["call_1_0", "call_1_1", "call_1_2", "call_1_3", "call_1_4", "fine"]);
 }
 
 #[test]
 fn arguments_that_are_no_object_are_told_apart() {
-    for wire in [Wire::OpenAi, Wire::Responses, Wire::Anthropic] {
+    for wire in [WireProtocol::OpenAi, WireProtocol::Responses, WireProtocol::Anthropic] {
         for wrong in [r#"{"path": "#, "[1, 2]", "\"text\""] {
             let server = Server::new(vec![events(&calling(wire, &["one"], wrong))]);
-            let updates = call(Request { tools: vec![tool("read_file")], ..ask(wire, &server.address) });
+            let updates = call(ModelRequest { tools: vec![tool("read_file")], ..ask(wire, &server.address) });
             let answer = answer(&updates);
             assert!(answer.calls.is_empty(), "{wire:?}: {answer:?}");
             assert_eq!(answer.malformed[0].0, "read_file");
@@ -247,9 +251,9 @@ fn arguments_that_are_no_object_are_told_apart() {
 
 #[test]
 fn tools_that_nobody_offered_come_back_by_their_name() {
-    let body = calling(Wire::OpenAi, &["one"], "{}").replace("read_file", "rm -rf /; 雪");
+    let body = calling(WireProtocol::OpenAi, &["one"], "{}").replace("read_file", "rm -rf /; 雪");
     let server = Server::new(vec![events(&body)]);
-    let updates = call(ask(Wire::OpenAi, &server.address));
+    let updates = call(ask(WireProtocol::OpenAi, &server.address));
     assert_eq!(answer(&updates).calls[0].name, "rm -rf /; 雪", "what to do with it is the loop's to say");
 }
 
@@ -257,33 +261,33 @@ fn tools_that_nobody_offered_come_back_by_their_name() {
 fn what_google_signed_is_sent_back() {
     let providers = Providers::new(limits());
     let server = Server::new(vec![
-        events(&calling(Wire::Google, &["one"], "{}")),
-        events(&spoken(Wire::Google, &["Done."], true)),
+        events(&calling(WireProtocol::Google, &["one"], "{}")),
+        events(&spoken(WireProtocol::Google, &["Done."], true)),
     ]);
-    let updates = all(&start(&providers, ask(Wire::Google, &server.address)));
+    let updates = all(&start(&providers, ask(WireProtocol::Google, &server.address)));
     let mut asked = message(Role::Assistant, "");
     asked.tool_calls = answer(&updates).calls.clone();
     let messages = vec![message(Role::User, "a"), asked];
-    all(&start(&providers, Request { messages, ..ask(Wire::Google, &server.address) }));
+    all(&start(&providers, ModelRequest { messages, ..ask(WireProtocol::Google, &server.address) }));
     assert!(server.asked()[1].body.contains("\"thoughtSignature\":\"signed\""), "{}", server.asked()[1].body);
 }
 
 #[test]
 fn an_answer_that_is_too_long_says_so() {
-    let body = spoken(Wire::OpenAi, &["and so on"], true)
+    let body = spoken(WireProtocol::OpenAi, &["and so on"], true)
         .replace("\"finish_reason\":\"stop\"", "\"finish_reason\":\"length\"");
     let server = Server::new(vec![events(&body)]);
-    let updates = call(ask(Wire::OpenAi, &server.address));
-    assert_eq!(answer(&updates).stop, agent::model::Stop::Length);
+    let updates = call(ask(WireProtocol::OpenAi, &server.address));
+    assert_eq!(answer(&updates).stop, agent::model_call::ModelStopReason::Length);
 }
 
 #[test]
 fn tokens_that_nobody_counted_are_estimated() {
-    let body = spoken(Wire::OpenAi, &["twelve letters and more"], true)
+    let body = spoken(WireProtocol::OpenAi, &["twelve letters and more"], true)
         .replace("prompt_tokens", "x")
         .replace("completion_tokens", "y");
     let server = Server::new(vec![events(&body)]);
-    let updates = call(ask(Wire::OpenAi, &server.address));
+    let updates = call(ask(WireProtocol::OpenAi, &server.address));
     let spent = answer(&updates).spent;
     assert!(spent.input_tokens >= 5 && spent.output_tokens >= 5, "{spent:?}");
 }

@@ -4,7 +4,7 @@
 use super::{BackupError, FORMAT, Job, Kind, MANIFEST, Manifest, Progress, VOLUMES, sync_all_below};
 use crate::fs::confined::{Folder, Refused};
 use crate::maintenance::configuration;
-use engine::{RULES, SCHEDULES, TRASH_FOLDER};
+use engine::{POLICY_RULES_KEY, SCHEDULE_KEY_PREFIX, TRASH_FOLDER};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -336,8 +336,8 @@ fn database(
 /// cells reach.
 fn forgotten(disk: &SqliteDisk) -> Result<Vec<Write>, DiskError> {
     let reader = disk.reader()?;
-    let mut writes = vec![Write::Meta { key: RULES.to_owned(), value: None }];
-    let schedules = reader.metas(SCHEDULES)?;
+    let mut writes = vec![Write::Meta { key: POLICY_RULES_KEY.to_owned(), value: None }];
+    let schedules = reader.metas(SCHEDULE_KEY_PREFIX)?;
     writes.extend(schedules.into_iter().map(|(key, _)| Write::Meta { key, value: None }));
     let settings = reader.meta(SETTINGS)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     if let Some(serde_json::Value::Object(mut settings)) = settings {

@@ -1,0 +1,186 @@
+//! How runs are said in words: times, money, what a call is about, the text of a diff.
+
+use agent::{approval_text, policy};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value};
+use store::{Ending, ExecutionStep, Spent, StepKind};
+use text::visible;
+
+/// How long something took.
+pub(super) fn duration_label(milliseconds: u64) -> String {
+    match milliseconds {
+        0..1_000 => format!("{milliseconds} ms"),
+        1_000..60_000 => format!("{}.{} s", milliseconds / 1_000, milliseconds % 1_000 / 100),
+        _ => format!("{} min {} s", milliseconds / 60_000, milliseconds % 60_000 / 1_000),
+    }
+}
+
+/// A time of day.
+pub(super) fn time_label(milliseconds: i64) -> String {
+    let time = Timestamp::from_millisecond(milliseconds).map(|time| time.to_zoned(TimeZone::system()));
+    time.map(|time| time.strftime("%H:%M").to_string()).unwrap_or_default()
+}
+
+/// An amount of money.
+pub(super) fn dollars_label(cost: f64) -> String {
+    if cost == 0.0 || cost >= 0.995 { format!("${cost:.2}") } else { format!("${cost:.4}") }
+}
+
+/// What something cost; what is not known is not guessed.
+pub(super) fn cost_label(spent: &Spent) -> String {
+    spent.cost.map_or_else(|| "cost unknown".to_owned(), dollars_label)
+}
+
+/// How many tokens were used.
+pub(super) fn tokens_label(spent: &Spent) -> String {
+    let all = spent.input_tokens.saturating_add(spent.output_tokens);
+    format!("{} tokens", ui::text::format_thousands(usize::try_from(all).unwrap_or(usize::MAX)))
+}
+
+/// What a call is about, on one line.
+pub(super) fn call_summary(arguments: &Map<String, Value>) -> String {
+    let subject = policy::main_argument(arguments);
+    let subject =
+        if subject.is_empty() { arguments.get("question").and_then(Value::as_str).unwrap_or("") } else { subject };
+    let line = subject.lines().next().unwrap_or("");
+    shortened(line, 200)
+}
+
+/// The beginning of a line of others' text, safe to show; a mark where there is more.
+fn shortened(line: &str, most: usize) -> String {
+    let line = visible::line(line);
+    match line.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.into_owned(),
+    }
+}
+
+/// How a run ended, as a sentence.
+pub(super) fn ending_label(ending: Ending) -> &'static str {
+    match ending {
+        Ending::Done => "Done.",
+        Ending::Cancelled => "You stopped it. What came by then is kept.",
+        Ending::Failed => "It failed.",
+        Ending::Limit => "It came to its limit of iterations.",
+        Ending::Budget => "Its budget is spent.",
+    }
+}
+
+/// A step in a few words: what kind it is, and what it says.
+pub(super) fn step_label(step: &ExecutionStep) -> (&'static str, String) {
+    let first =
+        |text: &str| -> String { shortened(text.lines().find(|line| !line.trim().is_empty()).unwrap_or(""), 160) };
+    match &step.kind {
+        StepKind::Thinking { content, .. } => {
+            // What the program says by itself is no call of a model.
+            let route = step.route.as_deref().unwrap_or_default();
+            let kind = match route.split('/').next() {
+                Some("phase") => "Phase",
+                Some("memory") => "Memory",
+                Some("trace") => "Trace",
+                Some("notice") => "Notice",
+                _ => "Model call",
+            };
+            (kind, first(content))
+        }
+        StepKind::ToolCall { tool_name, params, .. } => ("Tool call", format!("{tool_name} {}", call_summary(params))),
+        StepKind::ToolResult { success, result, error, .. } => {
+            let text = result.as_ref().and_then(Value::as_str).or(error.as_deref()).unwrap_or("");
+            (if *success { "Result" } else { "Failed result" }, first(text))
+        }
+        StepKind::Todo { todos } => ("Todos", format!("{} todos", todos.len())),
+        StepKind::FinalAnswer { content } => ("Answer", first(content)),
+        StepKind::Error { message, .. } => ("Error", first(message)),
+    }
+}
+
+/// All that a step says: its text, or what a tool was given.
+pub(super) fn step_text(step: &ExecutionStep) -> String {
+    let text = match &step.kind {
+        StepKind::Thinking { content, .. } | StepKind::FinalAnswer { content } => content.clone(),
+        StepKind::ToolCall { params, .. } => parameters_text(params),
+        StepKind::ToolResult { result, error, .. } => match result {
+            Some(Value::String(text)) => text.clone(),
+            Some(value) => format!("{value:#}"),
+            None => error.clone().unwrap_or_default(),
+        },
+        StepKind::Todo { todos } => {
+            let line =
+                |todo: &store::TodoItem| format!("{} {}\n", if is_over(todo) { "[x]" } else { "[ ]" }, todo.content);
+            todos.iter().map(line).collect()
+        }
+        StepKind::Error { message, .. } => message.clone(),
+    };
+    visible::block(&text).into_owned()
+}
+
+/// Whether nothing is left to be done of a todo.
+pub(super) fn is_over(todo: &store::TodoItem) -> bool {
+    matches!(todo.status, store::TodoStatus::Completed | store::TodoStatus::Cancelled)
+}
+
+/// What a tool is given: each name with its value; an edit as a diff. Safe to show, and nothing is left out.
+pub(super) fn parameters_text(arguments: &Map<String, Value>) -> String {
+    visible::block(&parameters_as_sent(arguments)).into_owned()
+}
+
+fn parameters_as_sent(arguments: &Map<String, Value>) -> String {
+    let text = |key: &str| arguments.get(key).and_then(Value::as_str);
+    // Only where nothing stands beside it: what is not shown is not read.
+    if let (Some(path), Some(old), Some(new), 3) =
+        (text("path"), text("old_content"), text("new_content"), arguments.len())
+    {
+        return diff_text(path, old, new);
+    }
+    if let (Some(path), Some(content), 2) = (text("path"), text("content"), arguments.len()) {
+        return diff_text(path, "", content);
+    }
+    if arguments.len() == 1
+        && let Some(only) = text("command").or(text("code")).or(text("question"))
+    {
+        return only.to_owned();
+    }
+    approval_text::format_arguments(arguments)
+}
+
+/// Two texts as a diff that is read as one.
+pub(super) fn diff_text(path: &str, old: &str, new: &str) -> String {
+    let mut text = format!("@@ {path} @@");
+    for (sign, side) in [('-', old), ('+', new)] {
+        side.lines().for_each(|line| {
+            text.push('\n');
+            text.push(sign);
+            text.push_str(line);
+        });
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn times_and_money() {
+        assert_eq!(
+            [duration_label(40), duration_label(4_260), duration_label(61_000)],
+            ["40 ms", "4.2 s", "1 min 1 s"]
+        );
+        assert_eq!([dollars_label(0.0), dollars_label(0.0123), dollars_label(2.5)], ["$0.00", "$0.0123", "$2.50"]);
+        assert_eq!(cost_label(&Spent::default()), "cost unknown");
+    }
+
+    #[test]
+    fn parameters_are_read_as_what_they_do() {
+        let object = |value: Value| value.as_object().cloned().unwrap_or_default();
+        assert_eq!(parameters_text(&object(json!({"command": "ls -l"}))), "ls -l");
+        let edit = json!({"path": "a.md", "old_content": "one\ntwo", "new_content": "2"});
+        assert_eq!(parameters_text(&object(edit)), "@@ a.md @@\n-one\n-two\n+2");
+        assert_eq!(parameters_text(&object(json!({"limit": 3, "query": "rain"}))), "limit: 3\nquery: rain");
+        let more = parameters_text(&object(json!({"path": "a.md", "content": "x", "then": "rm \u{1b}"})));
+        assert!(more.contains("then: rm ␛") && more.contains("content: x"), "nothing is left out: {more}");
+        assert_eq!(call_summary(&object(json!({"command": "ls\nrm"}))), "ls");
+    }
+}

@@ -1,0 +1,285 @@
+//! What is remembered of a question: shown while it is written, with the reason for each, so that any of it can be left
+//! out before it is sent; and what a run was given of it. Found elsewhere, and never waited for.
+
+use super::super::memory::MemoryAction;
+use crate::panel_action::PanelAction;
+use agent::memory::insight::{self, RecalledItem, TRACE_KIND};
+use agent::memory::trace::AUTO_REPLAY_CONFIDENCE;
+use agent::memory::{self, ProjectMemory, RecallOptions, ReplayMode};
+use eframe::egui;
+use egui::accesskit::{Role, Toggled};
+use egui::{Align, Align2, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
+use engine::{AgentRun, Command, Session};
+use host::Driver;
+use host::clock;
+use std::collections::BTreeSet;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::time::Duration;
+use store::{DocId, StepKind};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
+
+/// It is looked for once nothing was typed for so long, in seconds.
+const RECALL_DEBOUNCE_SECONDS: f64 = 0.35;
+/// How high a line is.
+const RECALL_ROW_HEIGHT: f32 = 40.0;
+/// More than this is scrolled.
+const MAX_RECALL_HEIGHT: f32 = 4.5 * RECALL_ROW_HEIGHT;
+/// The step that says what a run was given is among its first ones.
+const MAX_STEPS_BEFORE_CONTEXT: usize = 8;
+
+/// For what is looked: a question, where it is asked, and whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecallQuery {
+    pub(super) text: String,
+    pub(super) volume: DocId,
+    /// The path of the note beside which it is asked.
+    pub(super) note: Option<String>,
+    pub(super) agent: String,
+}
+
+/// What bears on the question that is being written.
+#[derive(Default)]
+pub struct RecallPreview {
+    /// What is written, and since when.
+    typed: Option<(RecallQuery, f64)>,
+    /// For what was looked last.
+    asked: Option<RecallQuery>,
+    waits: Option<Receiver<ProjectMemory>>,
+    found: Vec<RecalledItem>,
+    /// What the user wants to be left out.
+    without: BTreeSet<String>,
+    /// Whether a trace is to be replayed that is not sure enough to be so by itself.
+    follow: bool,
+    folded: bool,
+}
+
+impl RecallPreview {
+    /// Looks for what bears on a question, once it stands still. `None`: nothing is being asked.
+    pub fn poll_recall(
+        &mut self,
+        ctx: &egui::Context,
+        driver: &Driver,
+        goal: Option<RecallQuery>,
+        actions: &mut Vec<PanelAction>,
+    ) {
+        let session = driver.session();
+        self.receive(session);
+        let Some(goal) = goal.filter(|goal| goal.text.split_whitespace().nth(1).is_some()) else {
+            if self.typed.take().is_some() {
+                self.clear();
+            }
+            return;
+        };
+        let now = ctx.input(|input| input.time);
+        if self.typed.as_ref().is_none_or(|(typed, _)| *typed != goal) {
+            self.typed = Some((goal.clone(), now));
+        }
+        let since = self.typed.as_ref().map_or(now, |(_, since)| *since);
+        if self.asked.as_ref() == Some(&goal) || self.waits.is_some() {
+            return;
+        }
+        if now - since < RECALL_DEBOUNCE_SECONDS {
+            ctx.request_repaint_after(Duration::from_secs_f64(RECALL_DEBOUNCE_SECONDS - (now - since) + 0.01));
+            return;
+        }
+        let agents = session.agents();
+        if agents.setup().is_none() && !agents.is_reading() {
+            // Which tools there are tells which traces can still be replayed.
+            actions.push(PanelAction::Do(Command::ReadSetup));
+        }
+        let Some(root) = session.volume(goal.volume).and_then(|volume| volume.root.clone()) else { return };
+        let (text, folders) = (goal.text.clone(), memory::memory_folders(goal.note.as_deref()));
+        self.asked = Some(goal);
+        let (tell, told) = channel();
+        let (search, wake) = (driver.search().clone(), ctx.clone());
+        std::thread::spawn(move || {
+            let _ = tell.send(host::agents::experience::recall(&search, &root, &folders, &text)); // it may be sent by now
+            wake.request_repaint();
+        });
+        self.waits = Some(told);
+    }
+
+    fn receive(&mut self, session: &Session) {
+        let Some(waits) = &self.waits else { return };
+        let memory = match waits.try_recv() {
+            Ok(memory) => memory,
+            Err(TryRecvError::Empty) => return,
+            Err(TryRecvError::Disconnected) => ProjectMemory::default(),
+        };
+        self.waits = None;
+        let Some(goal) = &self.asked else { return };
+        let schemas = session.tool_schemas(&goal.agent);
+        self.found = memory.relevant_items(&goal.text, goal.note.as_deref(), &goal.agent, &schemas, clock::today());
+    }
+
+    /// Begins anew.
+    pub fn clear(&mut self) {
+        let folded = self.folded;
+        *self = RecallPreview { folded, ..RecallPreview::default() };
+    }
+
+    /// What a run may use of memory: all that is shown, but for what was left out.
+    pub fn recall(&self) -> RecallOptions {
+        let mode = if self.follow { ReplayMode::Follower } else { ReplayMode::Auto };
+        let shown = |name: &String| self.found.iter().any(|one| one.name == *name);
+        RecallOptions { mode, without: self.without.iter().filter(|name| shown(name)).cloned().collect() }
+    }
+
+    /// Draws it, if there is anything.
+    pub(super) fn show(&mut self, ui: &mut Ui, actions: &mut Vec<PanelAction>) {
+        if self.found.is_empty() {
+            return;
+        }
+        let used = self.found.iter().filter(|one| !self.without.contains(&one.name));
+        let mut title = format!("From memory: {}", counted(used));
+        let left = self.found.iter().filter(|one| self.without.contains(&one.name)).count();
+        if left > 0 {
+            title.push_str(&format!(", {left} left out"));
+        }
+        if super::todos::show_header(ui, &title, !self.folded) {
+            self.folded = !self.folded;
+        }
+        if self.folded {
+            return;
+        }
+        let RecallPreview { found, without, follow, .. } = self;
+        ui.spacing_mut().item_spacing.y = 0.0;
+        egui::ScrollArea::vertical().id_salt("from memory").max_height(MAX_RECALL_HEIGHT).show(ui, |ui| {
+            for one in found.iter() {
+                let out = without.contains(&one.name);
+                let trace = one.kind == TRACE_KIND && !out;
+                let by_itself = trace && one.score > AUTO_REPLAY_CONFIDENCE;
+                let replayed = by_itself || (trace && *follow);
+                let why = if replayed { format!("Replayed, no model is called: {}", one.why) } else { one.why.clone() };
+                let (rect, mut tools) = line(ui, one, &why, out, replayed, actions);
+                let (icon, word) = if out { (icons::UNDO, "Use again") } else { (icons::X, "Leave out") };
+                let clicked = icon_button(&mut tools, icon, &format!("{word}: {}", one.what), None).clicked();
+                if clicked && !without.remove(&one.name) {
+                    without.insert(one.name.clone());
+                }
+                if trace && !by_itself {
+                    let name = format!("Replay without a model: {}", one.what);
+                    let button = icon_button(&mut tools, if *follow { icons::STOP } else { icons::PLAY }, &name, None);
+                    let toggled = if *follow { Toggled::True } else { Toggled::False };
+                    ui.ctx().accesskit_node_builder(button.id, |node| node.set_toggled(toggled));
+                    if button.clicked() {
+                        *follow = !*follow;
+                    }
+                }
+                text(ui, rect, tools.min_rect().left(), one, &why, out, replayed);
+            }
+        });
+        ui.add_space(space::XS);
+    }
+}
+
+/// How many experiences and traces these are.
+fn counted<'a>(all: impl Iterator<Item = &'a RecalledItem>) -> String {
+    let (mut experiences, mut traces) = (0, 0);
+    for one in all {
+        *(if one.kind == TRACE_KIND { &mut traces } else { &mut experiences }) += 1;
+    }
+    let count = |count: usize, word: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {word}")),
+        many => Some(format!("{many} {word}s")),
+    };
+    let said: Vec<String> = [count(experiences, "experience"), count(traces, "trace")].into_iter().flatten().collect();
+    if said.is_empty() { "nothing".to_owned() } else { said.join(", ") }
+}
+
+/// The ground of a line, and the place for its buttons.
+fn line(
+    ui: &mut Ui,
+    one: &RecalledItem,
+    why: &str,
+    out: bool,
+    replayed: bool,
+    actions: &mut Vec<PanelAction>,
+) -> (Rect, Ui) {
+    let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), RECALL_ROW_HEIGHT), Sense::hover());
+    let colours = Colours::of(ui);
+    let response = ui.interact(rect, ui.scope_id().with(("remembered", &one.name)), Sense::click());
+    if ui.rect_contains_pointer(rect) {
+        ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
+    }
+    paint_focus_ring(ui, &response, CORNER);
+    let state = if out { "left out" } else { why };
+    set_accessible_name(&response, Role::Link, &format!("{}: {state}", one.what));
+    if response.on_hover_text(state).clicked() {
+        actions.push(match one.kind {
+            TRACE_KIND => PanelAction::Run("view.traces"),
+            _ => PanelAction::Memory(Box::new(MemoryAction::Show(one.name.clone()))),
+        });
+    }
+    let (icon, colour) = match (one.kind, out) {
+        (_, true) => (icons::CIRCLE_DASHED, colours.muted),
+        (TRACE_KIND, false) if replayed => (icons::PLAY, colours.ok),
+        (TRACE_KIND, false) => (icons::GRAPH, colours.tool),
+        (_, false) => (icons::HISTORY, colours.thought),
+    };
+    let at = pos2(rect.left() + 14.0, rect.top() + 14.0);
+    ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(size::ICON), colour);
+    let layout = Layout::right_to_left(Align::Center);
+    let mut tools = ui.new_child(UiBuilder::new().max_rect(rect).id_salt(("remembered", &one.name)).layout(layout));
+    tools.spacing_mut().item_spacing.x = 0.0;
+    (rect, tools)
+}
+
+fn text(ui: &Ui, rect: Rect, right: f32, one: &RecalledItem, why: &str, out: bool, replayed: bool) {
+    let colours = Colours::of(ui);
+    let left = rect.left() + 30.0;
+    let room = right - left - space::XS;
+    let ink = if out { colours.muted } else { colours.ink };
+    let width = paint_clipped_text(ui, pos2(left, rect.top() + 3.0), room, &one.what, &tokens::small(), ink);
+    if out {
+        let y = rect.top() + 13.5;
+        ui.painter().hline(left..=left + width, y, Stroke::new(1.0, colours.muted));
+    }
+    let below = if replayed && !out { colours.ok } else { colours.muted };
+    paint_clipped_text(ui, pos2(left, rect.top() + 21.0), room, why, &tokens::caption(), below);
+}
+
+/// What a run was given of memory, folded until somebody wants to see it.
+pub(super) fn show_recalled_memory(
+    ui: &mut Ui,
+    run: &AgentRun,
+    open: &mut Option<DocId>,
+    actions: &mut Vec<PanelAction>,
+) {
+    let told = run.steps.iter().take(MAX_STEPS_BEFORE_CONTEXT).find_map(|step| match &step.kind {
+        StepKind::Thinking { content, .. } if step.route.as_deref() == Some("memory") => {
+            insight::parse_recall_step(content)
+        }
+        _ => None,
+    });
+    let Some((given, without)) = told else { return };
+    let mut title = format!("Given from memory: {}", counted(given.iter()));
+    if !without.is_empty() {
+        title.push_str(&format!(", {} left out", without.len()));
+    }
+    let is = *open == Some(run.id);
+    if super::todos::show_header(ui, &title, is) {
+        *open = (!is).then_some(run.id);
+    }
+    if !is {
+        return;
+    }
+    ui.spacing_mut().item_spacing.y = 0.0;
+    egui::ScrollArea::vertical().id_salt("given").max_height(MAX_RECALL_HEIGHT).show(ui, |ui| {
+        for one in &given {
+            let (rect, _) = line(ui, one, &one.why, false, false, actions);
+            text(ui, rect, rect.right(), one, &one.why, false, false);
+        }
+        for name in &without {
+            let kind = if memory::is_trace(name) { TRACE_KIND } else { insight::EXPERIENCE_KIND };
+            let why = "You left it out.".to_owned();
+            let one = RecalledItem { name: name.clone(), kind, what: name.clone(), why, score: 0.0 };
+            let (rect, _) = line(ui, &one, &one.why, true, false, actions);
+            text(ui, rect, rect.right(), &one, &one.why, true, false);
+        }
+    });
+    ui.add_space(space::XS);
+}

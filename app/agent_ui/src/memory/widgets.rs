@@ -1,0 +1,182 @@
+//! What the pages of memory are drawn with: choices, lines that unfold, small figures.
+
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align2, Id, Rect, Response, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
+use std::sync::Arc;
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::widgets::{chip_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
+
+/// How high a line of a list is.
+pub(super) const MEMORY_ROW_HEIGHT: f32 = 52.0;
+
+/// How high the line of a problem is.
+const PROBLEM_ROW_HEIGHT: f32 = 24.0;
+
+/// The column of a page: where it begins, and how wide it is.
+pub(super) fn page_column(ui: &Ui) -> (f32, f32) {
+    let width = size::COLUMN.min(ui.available_width() - 2.0 * space::XL).max(120.0);
+    (((ui.available_width() - width) / 2.0).max(0.0), width)
+}
+
+/// A row of the page's column, in which things stand beside one another.
+pub(super) fn row<R>(ui: &mut Ui, add: impl FnOnce(&mut Ui) -> R) -> R {
+    let (margin, width) = page_column(ui);
+    let area = ui.available_rect_before_wrap();
+    let rect = Rect::from_min_size(pos2(area.left() + margin, area.top()), vec2(width, size::HIT + space::XS));
+    let layout = egui::Layout::left_to_right(egui::Align::Center).with_main_wrap(true);
+    let mut child = ui.new_child(UiBuilder::new().max_rect(rect).layout(layout));
+    child.spacing_mut().item_spacing = vec2(space::XS, space::XS);
+    let done = add(&mut child);
+    let used = child.min_rect();
+    ui.allocate_rect(Rect::from_min_max(area.min, pos2(area.right(), used.bottom())), Sense::hover());
+    done
+}
+
+/// One of a few; gives the one that was clicked. `of`: what they are choices of, for those who listen.
+pub(super) fn filter_chips(ui: &mut Ui, of: &str, names: &[&str], chosen: usize) -> Option<usize> {
+    let mut clicked = None;
+    for (place, name) in names.iter().enumerate() {
+        let short: String =
+            if name.chars().count() > 28 { name.chars().take(27).chain(['…']).collect() } else { (*name).to_owned() };
+        if chip_button(ui, &short, &format!("{of}: {name}"), place == chosen, &tokens::caption()) {
+            clicked = Some(place);
+        }
+    }
+    ui.add_space(space::M);
+    clicked
+}
+
+/// The ground of a line of a list, with the caret that says whether it is unfolded.
+pub(super) fn show_row_background(ui: &mut Ui, rect: Rect, id: Id, name: &str, open: bool) -> Response {
+    let response = ui.interact(rect, id, Sense::click());
+    let colours = Colours::of(ui);
+    if ui.rect_contains_pointer(rect) {
+        ui.painter().rect_filled(rect.expand2(vec2(space::S, 0.0)), CORNER, colours.hover(colours.paper));
+    }
+    ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
+    let caret = if open { icons::CARET_DOWN } else { icons::CARET_RIGHT };
+    let at = pos2(rect.left() + 6.0, rect.center().y);
+    ui.painter().text(at, Align2::CENTER_CENTER, caret, tokens::icon(12.0), colours.muted);
+    paint_focus_ring(ui, &response, CORNER);
+    set_accessible_name(&response, Role::Button, name);
+    ui.ctx().accesskit_node_builder(response.id, |node| node.set_expanded(open));
+    response
+}
+
+/// Where the lines of a list stand, one of which may be unfolded, and below them what could not be read.
+pub(super) struct UnfoldedList {
+    /// The whole list.
+    pub(super) page: Rect,
+    viewport: Rect,
+    margin: f32,
+    width: f32,
+    count: usize,
+    opened: Option<usize>,
+    /// How much room the unfolded one takes below its line.
+    pub(super) more: f32,
+}
+
+impl UnfoldedList {
+    /// Makes room in a scrolled area for so many lines, of which one is unfolded by so much, and for problems.
+    pub(super) fn begin_list(
+        ui: &mut Ui,
+        viewport: Rect,
+        (margin, width): (f32, f32),
+        count: usize,
+        (opened, more): (Option<usize>, f32),
+        problems: usize,
+    ) -> UnfoldedList {
+        ui.set_height(count as f32 * MEMORY_ROW_HEIGHT + more + problems as f32 * PROBLEM_ROW_HEIGHT + space::XL);
+        UnfoldedList { page: ui.max_rect(), viewport, margin, width, count, opened, more }
+    }
+
+    /// Where a line stands, and whether it is unfolded; `None`: out of sight.
+    pub(super) fn row_rect(&self, place: usize) -> Option<(Rect, bool)> {
+        let behind = self.opened.is_some_and(|opened| place > opened);
+        let is = self.opened == Some(place);
+        let top = self.page.top() + place as f32 * MEMORY_ROW_HEIGHT + if behind { self.more } else { 0.0 };
+        let height = MEMORY_ROW_HEIGHT + if is { self.more } else { 0.0 };
+        let seen =
+            top + height >= self.page.top() + self.viewport.top() && top <= self.page.top() + self.viewport.bottom();
+        let left = self.page.left() + self.margin;
+        seen.then(|| (Rect::from_min_size(pos2(left, top), vec2(self.width, MEMORY_ROW_HEIGHT)), is))
+    }
+
+    /// Where that stands which is unfolded below a line.
+    pub(super) fn detail_rect(&self, line: Rect) -> Rect {
+        Rect::from_min_size(line.left_bottom() + vec2(space::XL, space::S), vec2(self.width, self.more))
+    }
+
+    /// What could not be read, below all lines.
+    pub(super) fn show_problems<'a>(&self, ui: &mut Ui, problems: impl Iterator<Item = &'a str>) {
+        let left = self.page.left() + self.margin;
+        let mut top = self.page.top() + self.count as f32 * MEMORY_ROW_HEIGHT + self.more + space::S;
+        for (number, problem) in problems.enumerate() {
+            let rect = Rect::from_min_size(pos2(left, top), vec2(self.width, 20.0));
+            paint_clipped_text(ui, rect.min, self.width, problem, &tokens::caption(), Colours::of(ui).bad);
+            let id = ui.scope_id().with(("problem", number));
+            set_accessible_name(&ui.interact(rect, id, Sense::hover()), Role::Label, problem);
+            top += PROBLEM_ROW_HEIGHT;
+        }
+    }
+}
+
+/// Two lines of text, the second one smaller.
+pub(super) fn paint_two_lines(ui: &Ui, rect: Rect, left: f32, right: f32, (first, second): (&str, &str), dim: bool) {
+    let colours = Colours::of(ui);
+    let ink = if dim { colours.muted } else { colours.ink };
+    paint_clipped_text(ui, pos2(left, rect.top() + 7.0), right - left, first, &tokens::small(), ink);
+    let style = tokens::Type { font: tokens::tabular(12.0), line: 16.0 };
+    paint_clipped_text(ui, pos2(left, rect.top() + 27.0), right - left, second, &style, colours.muted);
+}
+
+/// A small bar: how much of the whole, 0 to 1.
+pub(super) fn paint_bar(ui: &Ui, rect: Rect, part: f64, colour: egui::Color32) {
+    let colours = Colours::of(ui);
+    ui.painter().rect_filled(rect, 1.5, colours.sunken);
+    let part = part.clamp(0.0, 1.0) as f32;
+    ui.painter().rect_filled(rect.with_max_x(rect.left() + rect.width() * part), 1.5, colour);
+}
+
+/// What is said of something, in lines of a name and a text.
+pub(super) fn facts_galley(ui: &Ui, facts: &[(&str, String)], width: f32) -> Arc<egui::Galley> {
+    let colours = Colours::of(ui);
+    let mut job = egui::text::LayoutJob::default();
+    job.wrap.max_width = width;
+    let small = tokens::small();
+    let strong = tokens::inter(tokens::Cut::SemiBold, 13.0);
+    for (name, text) in facts.iter().filter(|(_, text)| !text.trim().is_empty()) {
+        let gap = if job.text.is_empty() { "" } else { "\n" };
+        job.append(&format!("{gap}{name}  "), 0.0, ui::widgets::format(strong.clone(), small.line, colours.muted));
+        let text = &text[..text.floor_char_boundary(4_000)];
+        job.append(text.trim_end(), 0.0, ui::widgets::format(small.font.clone(), small.line, colours.ink));
+    }
+    ui.fonts_mut(|fonts| fonts.layout_job(job))
+}
+
+/// The same, as one text for those who listen.
+pub(super) fn facts_accessible_text(facts: &[(&str, String)]) -> String {
+    let said = facts.iter().filter(|(_, text)| !text.trim().is_empty()).map(|(name, text)| format!("{name} {text}"));
+    said.collect::<Vec<_>>().join("\n")
+}
+
+/// A line of text.
+pub(super) fn show_text_line(ui: &mut Ui, text: &str, colour: egui::Color32, role: Role) {
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 24.0), Sense::hover());
+    paint_clipped_text(ui, rect.left_top() + vec2(0.0, 2.0), rect.width(), text, &tokens::small(), colour);
+    set_accessible_name(&response, role, text);
+}
+
+/// A text of several lines, small.
+pub(super) fn show_small_text(ui: &mut Ui, text: &str, colour: egui::Color32) {
+    let mut job = egui::text::LayoutJob::default();
+    job.wrap.max_width = ui.available_width();
+    let style = tokens::caption();
+    job.append(text, 0.0, ui::widgets::format(style.font, style.line, colour));
+    let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y), Sense::hover());
+    ui.painter().galley(rect.min, galley, colour);
+    set_accessible_name(&response, Role::Label, text);
+}

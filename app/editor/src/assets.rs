@@ -1,0 +1,662 @@
+//! What rows show beyond their own text: pictures, other notes, formulas, diagrams, colours of code. A row asks for it
+//! while it is laid out and is laid out again when it is there; reading, decoding, drawing and colouring happen on a
+//! thread of their own.
+
+use eframe::egui;
+use egui::text::{LayoutJob, TextFormat};
+use egui::{Color32, ColorImage, Context, Galley, Painter, Rect, TextureHandle, TextureOptions, Ui, Vec2, vec2};
+use engine::Session;
+use export::drawings;
+use host::fs::confined::ConfinedPath;
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use store::{BlobHash, DocId, FileKind};
+use text::markdown::{self, dialect};
+use typeset::colour::Hue;
+use typeset::failure::Failure;
+use typeset::formula::{self, Formula};
+use ui::tokens::{self, Colours};
+
+/// A file larger than this is named, not shown.
+const MAX_ASSET_BYTES: u64 = 64 << 20;
+/// Pictures are kept up to this many bytes; what was seen longest ago goes first.
+const MAX_CACHED_PICTURE_BYTES: usize = 192 << 20;
+/// No picture is shown wider or higher than this, in pixels.
+const MAX_PICTURE_SIDE_PIXELS: u32 = 2_080;
+/// Of an embedded note no more than this is shown, in bytes.
+const MAX_EMBEDDED_NOTE_BYTES: usize = 6_000;
+/// Code that differs by more bytes than this is other code.
+const MAX_SAME_CODE_EDIT_BYTES: usize = 400;
+/// Coloured codes that are kept.
+const MAX_CACHED_HIGHLIGHTS: usize = 500;
+/// Drawings are kept up to this many bytes.
+const MAX_CACHED_DRAWING_BYTES: usize = 64 << 20;
+/// Formulas whose measures are kept.
+const MAX_CACHED_FORMULAS: usize = 5_000;
+/// Texts that took their time and are kept.
+const MAX_CACHED_TEXTS: usize = 500;
+
+/// What a row asked for.
+#[derive(Clone)]
+pub enum Asset {
+    /// It is on its way.
+    Waiting,
+    /// A picture, and how large it would like to be, in points.
+    Picture(TextureHandle, Vec2),
+    /// The text of another note or of a part of it.
+    Text(Arc<str>),
+    /// It is on another device and will come, or is beyond a limit: what is to be said of it.
+    Remark(Arc<str>),
+    /// There is no such thing, or it cannot be shown.
+    None,
+}
+
+/// Bytes of an output: here, or in a blob.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum AssetBytes {
+    /// As they are.
+    Here(Arc<str>),
+    /// Of so many bytes.
+    Blob(BlobHash),
+}
+
+impl AssetBytes {
+    /// Reads them; waits for the disk, so not while drawing.
+    pub fn read(&self, handle: Option<&host::Handle>) -> Result<Vec<u8>, String> {
+        match self {
+            AssetBytes::Here(text) => Ok(text.as_bytes().to_vec()),
+            AssetBytes::Blob(hash) => {
+                let read = handle.ok_or_else(|| "the workspace is closing".to_owned())?.blob(*hash);
+                read.map_err(|why| match why.ends_with("is missing") {
+                    true => "it is not here yet: it comes once a device is there that has it".to_owned(),
+                    false => why,
+                })
+            }
+        }
+    }
+}
+
+/// A row's wish: what it is called in which note.
+type AssetKey = (DocId, String);
+
+enum AssetResult {
+    Picture(AssetKey, Result<AssetPixels, Failure>),
+    Remark(AssetKey, Arc<str>),
+    Text(AssetKey, Option<Arc<str>>),
+    Code(u64, Option<CodeHues>),
+    Formula(u64, TypesetFormula),
+    Letters(u64, Result<AssetPixels, String>),
+    Diagram(u64, Result<AssetPixels, String>),
+    Words(u64, Option<Arc<str>>),
+}
+
+/// A picture, and how large it would like to be, in points.
+type AssetPixels = (ColorImage, Vec2);
+
+/// A formula that was set, or what of it was not understood.
+pub(crate) type TypesetFormula = Result<Arc<Formula>, Arc<str>>;
+
+/// A drawing that was asked for.
+#[derive(Clone)]
+pub enum DrawingState {
+    /// It is on its way.
+    Waiting,
+    /// It, and how large it would like to be, in points.
+    Ready(TextureHandle, Vec2),
+    /// Why it is not there.
+    Failed(Arc<str>),
+}
+
+/// What stands out in a piece of code.
+type CodeHues = Arc<[(Range<usize>, Hue)]>;
+
+/// The colours of a code.
+enum HighlightState {
+    Waiting,
+    Known(Option<CodeHues>),
+}
+
+type AssetJob = Box<dyn FnOnce() -> AssetResult + Send>;
+
+/// Everything that was asked for.
+#[derive(Default)]
+pub struct AssetCache {
+    known: HashMap<AssetKey, (Asset, u64)>,
+    codes: HashMap<u64, HighlightState>,
+    /// Counts how often colours were asked for that were still on their way, and how many have come.
+    waits: u64,
+    coloured: u64,
+    /// The code in which somebody writes, its language, and its colours as they were known last.
+    edited: Option<(String, String, CodeHues)>,
+    formulas: HashMap<u64, Option<TypesetFormula>>,
+    drawings: HashMap<u64, (DrawingState, u64)>,
+    /// Texts that took their time to be made; `None` while they do.
+    words: HashMap<u64, Option<Option<Arc<str>>>>,
+    /// The way to blobs.
+    handle: Option<host::Handle>,
+    wishes: Vec<AssetKey>,
+    /// Callouts that somebody folded or unfolded, by what names them.
+    turned: HashSet<u64>,
+    way: Option<(Sender<AssetJob>, Mutex<Receiver<AssetResult>>)>,
+    frame: u64,
+    /// A text that is laid out in every frame.
+    probe: Option<Arc<Galley>>,
+    /// How often volumes were looked through when files were shown last.
+    scans: u64,
+    /// Counts what came: rows laid out before it may look otherwise now.
+    version: u64,
+}
+
+impl AssetCache {
+    fn way(&mut self, ctx: &Context) -> &Sender<AssetJob> {
+        let (jobs, _) = self.way.get_or_insert_with(|| {
+            let ((jobs, queue), (answers, done)) = (channel::<AssetJob>(), channel());
+            let ctx = ctx.clone();
+            std::thread::spawn(move || {
+                for job in queue {
+                    if answers.send(job()).is_err() {
+                        return;
+                    }
+                    ctx.request_repaint();
+                }
+            });
+            (jobs, Mutex::new(done))
+        });
+        jobs
+    }
+
+    /// Takes in what is there by now.
+    fn take(&mut self, ctx: &Context) {
+        self.frame += 1;
+        let done: Vec<AssetResult> = match self.way.as_mut().and_then(|(_, done)| done.get_mut().ok()) {
+            Some(done) => done.try_iter().collect(),
+            None => Vec::new(),
+        };
+        if done.is_empty() {
+            return;
+        }
+        for done in done {
+            // A formula has its place before it has its pixels, and code before it has its colours.
+            if !matches!(&done, AssetResult::Letters(..) | AssetResult::Code(..)) {
+                self.version += 1;
+            }
+            match done {
+                AssetResult::Picture(wish, image) => {
+                    let sight = match image {
+                        Ok((image, size)) => {
+                            Asset::Picture(ctx.load_texture(&wish.1, image, TextureOptions::LINEAR), size)
+                        }
+                        Err(Failure::Limit(why)) => Asset::Remark(Arc::from(format!("{} (not shown. {why})", wish.1))),
+                        Err(Failure::Wrong(_)) => Asset::None,
+                    };
+                    self.known.insert(wish, (sight, self.frame));
+                }
+                AssetResult::Remark(wish, words) => {
+                    self.known.insert(wish, (Asset::Remark(words), self.frame));
+                }
+                AssetResult::Text(wish, text) => {
+                    self.known.insert(wish, (text.map_or(Asset::None, Asset::Text), self.frame));
+                }
+                AssetResult::Code(hash, hues) => {
+                    if self.codes.len() > MAX_CACHED_HIGHLIGHTS {
+                        self.codes.clear();
+                    }
+                    self.coloured += u64::from(hues.is_some());
+                    self.codes.insert(hash, HighlightState::Known(hues));
+                }
+                AssetResult::Words(name, words) => _ = self.words.insert(name, Some(words)),
+                AssetResult::Formula(hash, set) => _ = self.formulas.insert(hash, Some(set)),
+                AssetResult::Letters(name, made) | AssetResult::Diagram(name, made) => {
+                    let vector = match made {
+                        Ok((image, size)) => {
+                            DrawingState::Ready(ctx.load_texture("drawing", image, TextureOptions::LINEAR), size)
+                        }
+                        Err(why) => DrawingState::Failed(Arc::from(why)),
+                    };
+                    self.drawings.insert(name, (vector, self.frame));
+                }
+            }
+        }
+        self.forget();
+    }
+
+    /// Lets go of the pictures that were seen longest ago when there are too many.
+    fn forget(&mut self) {
+        let bytes = |sight: &Asset| match sight {
+            Asset::Picture(texture, _) => texture.byte_size(),
+            Asset::Waiting | Asset::Text(_) | Asset::Remark(_) | Asset::None => 0,
+        };
+        let drawn = |vector: &DrawingState| match vector {
+            DrawingState::Ready(texture, _) => texture.byte_size(),
+            DrawingState::Waiting | DrawingState::Failed(_) => 0,
+        };
+        if self.drawings.values().map(|(vector, _)| drawn(vector)).sum::<usize>() > MAX_CACHED_DRAWING_BYTES {
+            // What is in sight is asked for in every frame, and stays.
+            self.drawings
+                .retain(|_, (vector, seen)| *seen + 2 >= self.frame || matches!(vector, DrawingState::Waiting));
+        }
+        let mut all: usize = self.known.values().map(|(sight, _)| bytes(sight)).sum();
+        let mut old: Vec<(u64, AssetKey)> = self.known.iter().map(|(wish, (_, seen))| (*seen, wish.clone())).collect();
+        old.sort();
+        for (_, wish) in old.into_iter().take_while(|(seen, _)| seen + 2 < self.frame) {
+            if all <= MAX_CACHED_PICTURE_BYTES {
+                break;
+            }
+            all -= self.known.remove(&wish).map_or(0, |(sight, _)| bytes(&sight));
+        }
+    }
+}
+
+impl egui::Plugin for AssetCache {
+    fn debug_name(&self) -> &'static str {
+        "sights"
+    }
+
+    fn on_begin_pass(&mut self, ui: &mut Ui) {
+        let ctx = ui.ctx().clone();
+        self.take(&ctx);
+        // Laid-out text points into the picture of all letters. When that is made anew (another theme, too many
+        // letters), the toolkit forgets what it laid out, and so must we.
+        let probe = ctx.fonts_mut(|fonts| fonts.layout_job(LayoutJob::single_section("x".to_owned(), format())));
+        if !self.probe.as_ref().is_some_and(|known| Arc::ptr_eq(known, &probe)) {
+            self.version += 1;
+            self.probe = Some(probe);
+        }
+    }
+}
+
+fn format() -> TextFormat {
+    let body = tokens::body();
+    ui::widgets::format(body.font, body.line, egui::Color32::PLACEHOLDER)
+}
+
+fn with<R>(ctx: &Context, what: impl FnOnce(&mut AssetCache) -> R) -> Option<R> {
+    ctx.with_plugin(what)
+}
+
+/// What rows that were laid out at another version may no longer look like.
+pub fn version(ctx: &Context) -> u64 {
+    with(ctx, |sights| sights.version).unwrap_or(0)
+}
+
+/// What a note shows under this name.
+pub fn request_asset(ctx: &Context, note: DocId, name: &str) -> Asset {
+    let seen = with(ctx, |sights| {
+        let frame = sights.frame;
+        let wish = (note, name.to_owned());
+        match sights.known.get_mut(&wish) {
+            Some((sight, seen)) => {
+                *seen = frame;
+                sight.clone()
+            }
+            None => {
+                sights.known.insert(wish.clone(), (Asset::Waiting, frame));
+                sights.wishes.push(wish);
+                Asset::Waiting
+            }
+        }
+    });
+    seen.unwrap_or(Asset::None)
+}
+
+/// What stands out in a piece of code; nothing until it is known.
+pub(crate) fn code_hues(ctx: &Context, code: &str, language: &str) -> Option<CodeHues> {
+    let hash = name(&(code, language));
+    with(ctx, |sights| {
+        if let Some(HighlightState::Known(hues)) = sights.codes.get(&hash) {
+            return hues.clone();
+        }
+        sights.waits += 1;
+        if sights.codes.insert(hash, HighlightState::Waiting).is_some() {
+            return None;
+        }
+        let (code, language) = (code.to_owned(), language.to_owned());
+        let job = move || AssetResult::Code(hash, drawings::colours(&code, &language).map(Arc::from));
+        let _ = sights.way(ctx).send(Box::new(job));
+        None
+    })?
+}
+
+/// What stands out in code in which somebody writes. Until that is known, what stood out before, moved along.
+pub(crate) fn edited_hues(ctx: &Context, code: &str, language: &str) -> Vec<(Range<usize>, Hue)> {
+    let known = code_hues(ctx, code, language);
+    let found = with(ctx, |sights| {
+        if let Some(hues) = known {
+            let is_new = sights.edited.as_ref().is_none_or(|(old, of, _)| old != code || of != language);
+            if is_new {
+                sights.edited = Some((code.to_owned(), language.to_owned(), hues.clone()));
+            }
+            return hues.to_vec();
+        }
+        let Some((old, _, hues)) = sights.edited.as_ref().filter(|(_, of, _)| of == language) else {
+            return Vec::new();
+        };
+        let (gone, come) = text::splice::trim(old, code);
+        // Another piece of code is no edit of this one.
+        if gone.len().max(come.len()) > MAX_SAME_CODE_EDIT_BYTES {
+            return Vec::new();
+        }
+        let through = |at: usize| {
+            if at <= gone.start { at } else { (at.max(gone.end) + come.len()).saturating_sub(gone.len()) }
+        };
+        let moved = hues.iter().map(|(range, hue)| (through(range.start)..through(range.end), *hue));
+        moved.filter(|(range, _)| !range.is_empty()).collect()
+    });
+    found.unwrap_or_default()
+}
+
+/// A formula that was set; `None` until it is.
+pub(crate) fn formula(ctx: &Context, source: &str, display: bool) -> Option<TypesetFormula> {
+    let name = name(&(source, display));
+    with(ctx, |sights| {
+        if let Some(known) = sights.formulas.get(&name) {
+            return known.clone();
+        }
+        if sights.formulas.len() > MAX_CACHED_FORMULAS {
+            sights.formulas.clear();
+        }
+        // A short one takes less than a tenth of a millisecond.
+        let (short, source) = (formula::is_short(source), source.to_owned());
+        let set = move || drawings::formula(&source, display).map(Arc::new).map_err(unset);
+        let known = short.then(&set);
+        sights.formulas.insert(name, known.clone());
+        if known.is_none() {
+            let _ = sights.way(ctx).send(Box::new(move || AssetResult::Formula(name, set())));
+        }
+        known
+    })?
+}
+
+/// Paints a formula; `rect` is as much larger than it as its drawing is.
+pub(crate) fn paint_formula(painter: &Painter, rect: Rect, formula: &Arc<Formula>, ink: Color32) {
+    let ctx = painter.ctx();
+    let scale = ctx.pixels_per_point();
+    // On whole pixels its lines are as sharp as those of letters.
+    let at = (rect.min * scale).round() / scale;
+    let wide = (rect.width() * scale).round().max(1.0);
+    let name = name(&(Arc::as_ptr(formula) as usize, wide.to_bits(), ink));
+    let vector = with(ctx, |sights| {
+        let frame = sights.frame;
+        if let Some((vector, seen)) = sights.drawings.get_mut(&name) {
+            *seen = frame;
+            return vector.clone();
+        }
+        sights.drawings.insert(name, (DrawingState::Waiting, frame));
+        let formula = formula.clone();
+        let made = move || {
+            let drawn = drawings::formula_pixels(&formula, [ink.r(), ink.g(), ink.b()], wide);
+            drawn.map(pixels).map_err(String::from)
+        };
+        let _ = sights.way(ctx).send(Box::new(move || AssetResult::Letters(name, made())));
+        DrawingState::Waiting
+    });
+    if let Some(DrawingState::Ready(texture, _)) = vector {
+        let whole = Rect::from_min_max(egui::Pos2::ZERO, egui::pos2(1.0, 1.0));
+        let size = texture.size_vec2() / scale;
+        painter.image(texture.id(), Rect::from_min_size(at, size), whole, Color32::WHITE);
+    }
+}
+
+/// Takes over the way to blobs.
+pub fn set_host(ctx: &Context, handle: host::Handle) {
+    with(ctx, |sights| sights.handle = Some(handle));
+}
+
+/// The way to blobs.
+pub fn host_handle(ctx: &Context) -> Option<host::Handle> {
+    with(ctx, |sights| sights.handle.clone())?
+}
+
+/// A picture of an output.
+pub fn shown_picture(ctx: &Context, bytes: &AssetBytes, is_svg: bool) -> DrawingState {
+    let scale = ctx.pixels_per_point();
+    let (bytes, handle) = (bytes.clone(), host_handle(ctx));
+    drawing(ctx, name(&(&bytes, is_svg, scale.to_bits())), move || {
+        let bytes = bytes.read(handle.as_ref())?;
+        let unread = || "the picture cannot be read".to_owned();
+        if is_svg {
+            return vector(bytes, scale).map_err(String::from);
+        }
+        let plain: Vec<u8> = bytes.into_iter().filter(|byte| !byte.is_ascii_whitespace()).collect();
+        let bytes = base64::Engine::decode(&base64::prelude::BASE64_STANDARD, plain).map_err(|_| unread())?;
+        bitmap(bytes).map_err(String::from)
+    })
+}
+
+/// A text that is made of another one, which takes its time; nothing until it is there.
+pub fn request_text(
+    ctx: &Context,
+    bytes: &AssetBytes,
+    make: impl FnOnce(&str) -> Option<String> + Send + 'static,
+) -> Option<Option<Arc<str>>> {
+    let name = name(bytes);
+    let (bytes, handle) = (bytes.clone(), host_handle(ctx));
+    with(ctx, |sights| {
+        if let Some(known) = sights.words.get(&name) {
+            return known.clone();
+        }
+        if sights.words.len() > MAX_CACHED_TEXTS {
+            sights.words.retain(|_, words| words.is_none());
+        }
+        sights.words.insert(name, None);
+        let made = move || make(std::str::from_utf8(&bytes.read(handle.as_ref()).ok()?).ok()?).map(Arc::from);
+        let _ = sights.way(ctx).send(Box::new(move || AssetResult::Words(name, made())));
+        None
+    })?
+}
+
+/// A mermaid diagram in the colours in use.
+pub(crate) fn diagram(ctx: &Context, source: &str, colours: &'static Colours) -> DrawingState {
+    let scale = ctx.pixels_per_point();
+    let tints = colours.tints();
+    let name = name(&(source, tints, scale.to_bits()));
+    let source = source.to_owned();
+    drawing(ctx, name, move || drawings::diagram_pixels(&source, tints, scale).map(pixels).map_err(String::from))
+}
+
+/// A drawing that was made, or is being made.
+fn drawing(
+    ctx: &Context,
+    name: u64,
+    make: impl FnOnce() -> Result<AssetPixels, String> + Send + 'static,
+) -> DrawingState {
+    let vector = with(ctx, |sights| {
+        let frame = sights.frame;
+        if let Some((vector, seen)) = sights.drawings.get_mut(&name) {
+            *seen = frame;
+            return vector.clone();
+        }
+        sights.drawings.insert(name, (DrawingState::Waiting, frame));
+        let _ = sights.way(ctx).send(Box::new(move || AssetResult::Diagram(name, make())));
+        DrawingState::Waiting
+    });
+    vector.unwrap_or(DrawingState::Waiting)
+}
+
+fn name(what: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn pixels(drawn: drawings::Pixels) -> AssetPixels {
+    let drawings::Pixels { raster, size: [width, height], multiplied } = drawn;
+    let size = [raster.width as usize, raster.height as usize];
+    let image = match multiplied {
+        true => ColorImage::from_rgba_premultiplied(size, &raster.bytes),
+        false => ColorImage::from_rgba_unmultiplied(size, &raster.bytes),
+    };
+    (image, vec2(width, height))
+}
+
+/// Counts how often colours were asked for that were not known yet.
+pub fn unknown_hues_count(ctx: &Context) -> u64 {
+    with(ctx, |sights| sights.waits).unwrap_or(0)
+}
+
+/// Counts the codes that were coloured.
+pub fn highlighted_count(ctx: &Context) -> u64 {
+    with(ctx, |sights| sights.coloured).unwrap_or(0)
+}
+
+/// Whether a callout was turned from how it begins.
+pub(crate) fn is_turned(ctx: &Context, callout: u64) -> bool {
+    with(ctx, |sights| sights.turned.contains(&callout)).unwrap_or(false)
+}
+
+/// Folds a callout, or unfolds it.
+pub fn toggle_callout(ctx: &Context, callout: u64) {
+    with(ctx, |sights| {
+        if !sights.turned.remove(&callout) {
+            sights.turned.insert(callout);
+        }
+        sights.version += 1;
+    });
+    ctx.request_repaint();
+}
+
+/// Sends for what rows have asked since the last frame.
+pub fn fetch_assets(ctx: &Context, session: &Session) {
+    let scans = session.volumes().map(|volume| volume.scans).sum::<u64>() + session.sync().arrival_count();
+    let wishes = with(ctx, |sights| {
+        // Files may have changed: what was shown of them is read again.
+        let failed = |vector: &DrawingState| matches!(vector, DrawingState::Failed(_));
+        let lacks = sights.drawings.values().any(|(vector, _)| failed(vector))
+            || sights.words.values().any(|words| matches!(words, Some(None)));
+        if std::mem::replace(&mut sights.scans, scans) != scans && (lacks || !sights.known.is_empty()) {
+            sights.known.clear();
+            sights.drawings.retain(|_, (vector, _)| !failed(vector));
+            sights.words.retain(|_, words| !matches!(words, Some(None)));
+            sights.version += 1;
+            ctx.request_repaint();
+        }
+        std::mem::take(&mut sights.wishes)
+    });
+    let wishes = wishes.unwrap_or_default();
+    for wish in wishes {
+        let job = job(session, wish, ctx.pixels_per_point());
+        with(ctx, |sights| sights.way(ctx).send(job));
+    }
+}
+
+fn job(session: &Session, wish: AssetKey, scale: f32) -> AssetJob {
+    let (name, part) = dialect::wiki_target(&wish.1);
+    let found = session.locate_file(wish.0).filter(|_| !name.is_empty()).and_then(|(volume, _)| {
+        let volume = session.volume(volume)?;
+        let (path, row) = volume.files.get_key_value(volume.links.path(volume.links.meant(wish.0, name)?)?)?;
+        Some((ConfinedPath::new(volume.root.as_ref()?, path), row.kind, row.id))
+    });
+    let part = part.map(str::to_owned);
+    match found {
+        Some((file, FileKind::Attachment | FileKind::Collection | FileKind::Script, _)) => {
+            Box::new(move || AssetResult::Picture(wish, picture(&file, scale)))
+        }
+        Some((file, FileKind::Note, note)) => {
+            // What is open here may be ahead of its file.
+            let open = session.note(note).filter(|note| note.phase == engine::Phase::Ready).map(engine::Note::text);
+            Box::new(move || {
+                let read = || String::from_utf8(file.read(MAX_ASSET_BYTES)?).ok();
+                let text = open.or_else(read);
+                AssetResult::Text(wish, text.and_then(|text| excerpt(&text, part.as_deref())))
+            })
+        }
+        None => match requested_text(session, wish.0, name) {
+            Some(words) => Box::new(move || AssetResult::Remark(wish, words)),
+            None => Box::new(move || AssetResult::Picture(wish, Err(unread()))),
+        },
+    }
+}
+
+/// What is to be said of a file that a note shows and that is still to come from another device.
+fn requested_text(session: &Session, note: DocId, name: &str) -> Option<Arc<str>> {
+    let (volume, _) = session.locate_file(note)?;
+    let sync = session.sync();
+    let (path, size) = sync.awaited_file(volume, name)?;
+    let hubs = sync.shares.hubs.iter().filter(|hub| hub.volumes.contains(&volume));
+    let place = |hub: &engine::SharedHub| {
+        if hub.url == engine::LAN_HUB_ADDRESS { "the local network".to_owned() } else { hub.url.clone() }
+    };
+    let places: Vec<String> = hubs.map(place).collect();
+    let size = ui::text::amount(size);
+    Some(Arc::from(format!("{path} ({size}) is not here yet; it comes over {}", places.join(", "))))
+}
+
+fn excerpt(text: &str, part: Option<&str>) -> Option<Arc<str>> {
+    let text = match part {
+        Some(part) => markdown::part(text, part)?,
+        None => text,
+    };
+    if text.len() <= MAX_EMBEDDED_NOTE_BYTES {
+        return Some(Arc::from(text));
+    }
+    let end = text.floor_char_boundary(MAX_EMBEDDED_NOTE_BYTES);
+    let end = text[..end].rfind('\n').unwrap_or(end);
+    Some(Arc::from(format!("{}\n\n…", &text[..end])))
+}
+
+/// Why a formula is shown as it is written.
+fn unset(failure: Failure) -> Arc<str> {
+    Arc::from(match failure {
+        Failure::Wrong(why) => format!("This formula is not understood. {why}"),
+        Failure::Limit(why) => format!("This formula is not drawn. {why}"),
+    })
+}
+
+fn unread() -> Failure {
+    Failure::Wrong("The picture cannot be read.".to_owned())
+}
+
+fn picture(file: &ConfinedPath, scale: f32) -> Result<AssetPixels, Failure> {
+    let bytes = file.read(MAX_ASSET_BYTES).ok_or_else(unread)?;
+    let is_svg = file.path.rsplit_once('.').is_some_and(|(_, ending)| ending.eq_ignore_ascii_case("svg"));
+    if is_svg { vector(bytes, scale) } else { bitmap(bytes) }
+}
+
+fn vector(bytes: Vec<u8>, scale: f32) -> Result<AssetPixels, Failure> {
+    drawings::svg_pixels(bytes, scale, MAX_PICTURE_SIDE_PIXELS).map(pixels)
+}
+
+fn bitmap(bytes: Vec<u8>) -> Result<AssetPixels, Failure> {
+    drawings::bitmap(bytes, MAX_PICTURE_SIDE_PIXELS).map(pixels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is coloured, as words.
+    fn coloured(ctx: &Context, code: &str) -> Vec<String> {
+        edited_hues(ctx, code, "rust").into_iter().map(|(range, _)| code[range].to_owned()).collect()
+    }
+
+    #[test]
+    fn code_keeps_its_colours_while_it_is_written() {
+        let ctx = Context::default();
+        ctx.add_plugin(AssetCache::default());
+        let code = "let x = 1; // so";
+        assert!(coloured(&ctx, code).is_empty(), "nobody has looked at it yet");
+        let begun = std::time::Instant::now();
+        while code_hues(&ctx, code, "rust").is_none() {
+            assert!(begun.elapsed() < std::time::Duration::from_secs(60), "it is coloured");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            with(&ctx, |sights| sights.take(&ctx));
+        }
+        let known = coloured(&ctx, code);
+        assert!(known.iter().any(|word| word == "let") && known.iter().any(|word| word == "// so"), "{known:?}");
+        // Each of these is new to the thread that colours: what was known moves along with what is typed.
+        for (now, words) in [
+            ("let xy = 1; // so", ["let", "1", "// so"]),
+            (" let x = 1; // so", ["let", "1", "// so"]),
+            ("let x = 1; // soon", ["let", "1", "// so"]),
+        ] {
+            let now_coloured = coloured(&ctx, now);
+            for word in words {
+                assert!(now_coloured.iter().any(|seen| seen.trim() == word), "{now}: {now_coloured:?} has {word}");
+            }
+        }
+        assert!(coloured(&ctx, &"other ".repeat(500)).is_empty(), "another text is no edit of this one");
+    }
+}

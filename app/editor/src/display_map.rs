@@ -1,0 +1,527 @@
+//! The open note as rows with heights: which row holds a byte, which row is at a height. Rows are cut block by block
+//! and only where they are looked at; a block that did not change keeps its rows and their heights.
+
+use super::comments::{self, CommentSpan};
+use super::row_splitter::{self, MarkdownRow, PrecedingContext, RowKind};
+use engine::Note;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use store::{Block, BlockId, DocId};
+use ui::tokens::{self, space};
+
+/// A row by its place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RowIndex {
+    pub block: usize,
+    pub row: usize,
+}
+
+/// What is known of a block.
+#[derive(Debug)]
+pub struct BlockRows {
+    pub id: BlockId,
+    revision: u64,
+    before: PrecedingContext,
+    last: bool,
+    cell: bool,
+    bytes: usize,
+    words: usize,
+    /// Its rows, once somebody looked, and whether one of them is a heading.
+    rows: Option<Vec<MarkdownRow>>,
+    /// Where it has `%%`.
+    pub(crate) marks: Vec<usize>,
+    heads: bool,
+    height: f32,
+}
+
+/// The rows of the open note.
+#[derive(Debug, Default)]
+pub struct DisplayMap {
+    note: Option<DocId>,
+    revision: u64,
+    pieces: Vec<BlockRows>,
+    /// The first byte of each block, and at the end the length of the note.
+    starts: Vec<usize>,
+    /// The top of each block, and at the end the height of all.
+    tops: Vec<f32>,
+    /// From this block on `tops` must be computed anew.
+    moved: usize,
+    /// Counts layouts: rows measured for an earlier one are measured again when they are seen.
+    layout: u32,
+    words: usize,
+    cells: usize,
+    /// Headings whose rows are folded away: their block, and the how manieth heading of it they are.
+    pub folds: HashSet<(BlockId, usize)>,
+    /// Whether a row is hidden by them.
+    hides: bool,
+    /// Comments, and those of them that span rows, in bytes of the note; the first bytes of those that are open, and of
+    /// the one to which somebody has gone.
+    pub(crate) pairs: Vec<Range<usize>>,
+    pub(crate) comments: Vec<Range<usize>>,
+    pub(crate) open: Vec<usize>,
+    pub(crate) gone_to: Option<usize>,
+    /// Whether rows were told of comments.
+    pub(crate) commented: bool,
+}
+
+impl DisplayMap {
+    /// Takes over the note as it is now. Gives whether anything changed.
+    pub fn sync(&mut self, note: &Note, texts: &[&Block]) -> bool {
+        if self.note == Some(note.id) && self.revision == note.revision() && self.pieces.len() == texts.len() {
+            return false;
+        }
+        if self.note != Some(note.id) {
+            self.pieces.clear();
+            self.folds.clear();
+            (self.open, self.gone_to) = (Vec::new(), None);
+            self.note = Some(note.id);
+        }
+        let (head, tail) = self.untouched(note, texts);
+        self.revision = note.revision();
+        let mut tail = tail;
+        let mut before = match head.checked_sub(1) {
+            Some(last) => self.pieces[last].before.after_text(&texts[last].text),
+            None => PrecedingContext::Start,
+        };
+        let (from_end, to_end) = (self.pieces.len(), texts.len());
+        let old: Vec<BlockRows> = self.pieces.splice(head..from_end - tail, std::iter::empty()).collect();
+        let mut known: HashMap<BlockId, BlockRows> = old.into_iter().map(|piece| (piece.id, piece)).collect();
+        let mut middle: Vec<BlockRows> = Vec::with_capacity(to_end - tail - head);
+        let mut index = head;
+        loop {
+            if index >= to_end - tail {
+                // What stands before them may have changed what the blocks behind are.
+                if tail == 0 || self.pieces[head].before == before {
+                    break;
+                }
+                let piece = self.pieces.remove(head);
+                known.insert(piece.id, piece);
+                tail -= 1;
+            }
+            let (text, last) = (texts[index], index + 1 == to_end);
+            let after = before.after_text(&text.text);
+            let this = std::mem::replace(&mut before, after);
+            let same = |piece: &BlockRows| {
+                piece.revision == note.block_revision(piece.id)
+                    && piece.bytes == text.text.len()
+                    && piece.before == this
+                    && piece.last == last
+            };
+            middle.push(match known.remove(&text.id) {
+                Some(piece) if same(&piece) => piece,
+                old => BlockRows::new(note, text, this, last, old, self.layout),
+            });
+            index += 1;
+        }
+        self.pieces.splice(head..head, middle);
+        self.starts.truncate(head);
+        let mut at = match head.checked_sub(1) {
+            Some(last) => self.starts[last] + self.pieces[last].bytes,
+            None => 0,
+        };
+        for piece in &self.pieces[head..] {
+            self.starts.push(at);
+            at += piece.bytes;
+        }
+        self.starts.push(at);
+        self.words = self.pieces.iter().map(|piece| piece.words).sum();
+        self.cells = self.pieces.iter().filter(|piece| piece.cell).count();
+        self.moved = self.moved.min(head);
+        self.find_comments(note, texts);
+        self.update_folds(note, texts);
+        true
+    }
+
+    /// How many blocks at the beginning and at the end are what they were, as the edits since then tell it.
+    fn untouched(&self, note: &Note, texts: &[&Block]) -> (usize, usize) {
+        let Some(shifts) = note.shifts_since(self.revision).filter(|_| self.revision != 0) else { return (0, 0) };
+        let (mut front, mut back, mut length) = (usize::MAX, usize::MAX, note.length());
+        for shift in shifts.collect::<Vec<_>>().into_iter().rev() {
+            front = front.min(shift.at);
+            back = back.min(length.saturating_sub(shift.at + shift.insert));
+            length = (length + shift.delete).saturating_sub(shift.insert);
+        }
+        let same = |piece: &BlockRows, text: &Block| piece.id == text.id && piece.bytes == text.text.len();
+        let most = self.pieces.len().min(texts.len());
+        let (mut head, mut bytes) = (0, 0);
+        while head < most && same(&self.pieces[head], texts[head]) {
+            bytes += self.pieces[head].bytes;
+            let last = head + 1 == texts.len();
+            if bytes >= front || self.pieces[head].last != last {
+                break;
+            }
+            head += 1;
+        }
+        let (mut tail, mut bytes) = (0, 0);
+        while tail < most - head {
+            let (piece, text) = (&self.pieces[self.pieces.len() - 1 - tail], texts[texts.len() - 1 - tail]);
+            bytes += piece.bytes;
+            if bytes >= back || !same(piece, text) {
+                break;
+            }
+            tail += 1;
+        }
+        (head, tail)
+    }
+
+    /// The blocks that are cells, in order.
+    pub fn cell_ids(&self) -> impl Iterator<Item = BlockId> {
+        self.pieces.iter().filter(|piece| piece.cell).map(|piece| piece.id)
+    }
+
+    /// How many of the blocks are cells.
+    pub fn cells(&self) -> usize {
+        self.cells
+    }
+
+    /// How many words the note has.
+    pub fn words(&self) -> usize {
+        self.words
+    }
+
+    pub fn len(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// Whether it has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    /// Says that widths or fonts changed.
+    pub fn relayout(&mut self) {
+        self.layout = self.layout.wrapping_add(1);
+    }
+
+    pub fn block_rows(&self, block: usize) -> &BlockRows {
+        &self.pieces[block]
+    }
+
+    /// The first byte of a block.
+    pub fn start(&self, block: usize) -> usize {
+        self.starts.get(block).copied().unwrap_or(0)
+    }
+
+    /// The rows of a block.
+    pub(crate) fn rows(&mut self, block: usize, note: &Note, texts: &[&Block]) -> &[MarkdownRow] {
+        let piece = &mut self.pieces[block];
+        if piece.rows.is_none() {
+            let cell = note.cell(piece.id).map(|cell| cell.code.clone());
+            piece.take(row_splitter::rows(&texts[block].text, &piece.before, cell, piece.last));
+            let height = piece.measure();
+            if piece.height != height {
+                piece.height = height;
+                self.moved = self.moved.min(block);
+            }
+        }
+        piece.rows.as_deref().unwrap_or(&[])
+    }
+
+    /// Whether a block has headings, where that is known already.
+    pub fn has_headings(&self, block: usize) -> Option<bool> {
+        self.pieces.get(block).and_then(|piece| piece.rows.is_some().then_some(piece.heads))
+    }
+
+    /// A row that was looked at before.
+    pub fn row(&self, spot: RowIndex) -> Option<&MarkdownRow> {
+        self.pieces.get(spot.block)?.rows.as_ref()?.get(spot.row)
+    }
+
+    /// Whether a row's height holds.
+    pub fn measured_height(&self, spot: RowIndex) -> Option<f32> {
+        self.row(spot).filter(|row| row.layout == self.layout).and_then(|row| row.height)
+    }
+
+    /// Notes how high a row is; `stays` says whether it will be as high in the next frame, too.
+    pub fn set_height(&mut self, spot: RowIndex, height: f32, stays: bool) {
+        let layout = if stays { self.layout } else { self.layout.wrapping_sub(1) };
+        let Some(piece) = self.pieces.get_mut(spot.block) else { return };
+        let Some(row) = piece.rows.as_mut().and_then(|rows| rows.get_mut(spot.row)) else { return };
+        row.layout = layout;
+        if row.height != Some(height) {
+            row.height = Some(height);
+            piece.height = piece.measure();
+            self.moved = self.moved.min(spot.block);
+        }
+    }
+
+    /// The row that holds a byte of the note.
+    pub(crate) fn find_row(&mut self, at: usize, note: &Note, texts: &[&Block]) -> Option<RowIndex> {
+        if self.pieces.is_empty() {
+            return None;
+        }
+        let block = self.starts[..self.pieces.len()].partition_point(|start| *start <= at).saturating_sub(1);
+        let local = at - self.starts[block];
+        let row = self.rows(block, note, texts).partition_point(|row| row.range.start <= local).saturating_sub(1);
+        Some(RowIndex { block, row })
+    }
+
+    /// The row before that is not folded away.
+    pub(crate) fn previous_row(&mut self, spot: RowIndex, note: &Note, texts: &[&Block]) -> Option<RowIndex> {
+        let mut spot = self.row_before(spot, note, texts)?;
+        while self.is_hidden(spot) {
+            spot = self.row_before(spot, note, texts)?;
+        }
+        Some(spot)
+    }
+
+    /// The row behind that is not folded away.
+    pub(crate) fn following_row(&mut self, spot: RowIndex, note: &Note, texts: &[&Block]) -> Option<RowIndex> {
+        let mut spot = self.row_after(spot, note, texts)?;
+        while self.is_hidden(spot) {
+            spot = self.row_after(spot, note, texts)?;
+        }
+        Some(spot)
+    }
+
+    pub fn row_before(&mut self, spot: RowIndex, note: &Note, texts: &[&Block]) -> Option<RowIndex> {
+        if spot.row > 0 {
+            return Some(RowIndex { row: spot.row - 1, ..spot });
+        }
+        let block = spot.block.checked_sub(1)?;
+        let rows = self.rows(block, note, texts).len();
+        Some(RowIndex { block, row: rows.saturating_sub(1) })
+    }
+
+    pub fn row_after(&mut self, spot: RowIndex, note: &Note, texts: &[&Block]) -> Option<RowIndex> {
+        if spot.row + 1 < self.rows(spot.block, note, texts).len() {
+            return Some(RowIndex { row: spot.row + 1, ..spot });
+        }
+        (spot.block + 1 < self.pieces.len()).then_some(RowIndex { block: spot.block + 1, row: 0 })
+    }
+
+    /// The room above a row.
+    pub fn space_above_row(&self, spot: RowIndex) -> f32 {
+        if spot == RowIndex::default() {
+            return 0.0;
+        }
+        let Some(rows) = self.pieces.get(spot.block).and_then(|piece| piece.rows.as_ref()) else { return 0.0 };
+        leading_space(rows, spot.row, spot.block == 0)
+    }
+
+    /// The top of a row, the room above it included.
+    pub fn top(&mut self, spot: RowIndex) -> f32 {
+        self.refresh();
+        let top = self.tops.get(spot.block).copied().unwrap_or(0.0);
+        let Some(rows) = self.pieces.get(spot.block).and_then(|piece| piece.rows.as_ref()) else { return top };
+        top + (0..spot.row.min(rows.len()))
+            .map(|row| leading_space(rows, row, spot.block == 0) + guess(&rows[row]))
+            .sum::<f32>()
+    }
+
+    /// The height of all rows.
+    pub fn height(&mut self) -> f32 {
+        self.refresh();
+        self.tops.last().copied().unwrap_or(0.0)
+    }
+
+    /// The row at a height, and how far below its top that is.
+    pub fn at_height(&mut self, y: f32, note: &Note, texts: &[&Block]) -> Option<(RowIndex, f32)> {
+        if self.pieces.is_empty() {
+            return None;
+        }
+        self.refresh();
+        let block = self.tops[..self.pieces.len()].partition_point(|top| *top <= y).saturating_sub(1);
+        let mut left = y - self.tops[block];
+        let rows = self.rows(block, note, texts);
+        for (row, entry) in rows.iter().enumerate() {
+            let height = leading_space(rows, row, block == 0) + guess(entry);
+            if left < height || row + 1 == rows.len() {
+                return Some((RowIndex { block, row }, left));
+            }
+            left -= height;
+        }
+        Some((RowIndex { block, row: 0 }, left))
+    }
+
+    /// Marks a row as folded away.
+    pub(crate) fn hide_row(&mut self, spot: RowIndex) {
+        let rows = self.pieces.get_mut(spot.block).and_then(|piece| piece.rows.as_mut());
+        if let Some(row) = rows.and_then(|rows| rows.get_mut(spot.row)) {
+            row.hidden = true;
+            self.hides = true;
+        }
+    }
+
+    /// Says which rows lie in comments, and no others do.
+    pub(crate) fn comment_rows(&mut self, rows: Vec<(RowIndex, CommentSpan)>) {
+        let known = self.pieces.iter_mut().filter_map(|piece| piece.rows.as_mut()).flatten();
+        let mut old: Vec<&mut MarkdownRow> = known.filter(|row| row.comment != CommentSpan::None).collect();
+        old.iter_mut().for_each(|row| (row.comment, row.height) = (CommentSpan::None, None));
+        for (spot, comment) in rows {
+            let rows = self.pieces.get_mut(spot.block).and_then(|piece| piece.rows.as_mut());
+            if let Some(row) = rows.and_then(|rows| rows.get_mut(spot.row)) {
+                (row.comment, row.height) = (comment, None);
+            }
+        }
+    }
+
+    /// Marks no row as folded away.
+    pub(crate) fn show_all(&mut self) {
+        if !std::mem::take(&mut self.hides) {
+            return;
+        }
+        for row in self.pieces.iter_mut().filter_map(|piece| piece.rows.as_mut()).flatten() {
+            row.hidden = false;
+        }
+        self.remeasure();
+    }
+
+    /// Sums all heights up anew.
+    pub(crate) fn remeasure(&mut self) {
+        for piece in &mut self.pieces {
+            piece.height = piece.measure();
+        }
+        self.moved = 0;
+    }
+
+    fn refresh(&mut self) {
+        if self.tops.len() == self.pieces.len() + 1 && self.moved >= self.pieces.len() {
+            return;
+        }
+        self.tops.resize(self.pieces.len() + 1, 0.0);
+        for block in self.moved.min(self.pieces.len())..self.pieces.len() {
+            self.tops[block + 1] = self.tops[block] + self.pieces[block].height;
+        }
+        self.moved = usize::MAX;
+    }
+}
+
+impl BlockRows {
+    fn new(
+        note: &Note,
+        text: &Block,
+        before: PrecedingContext,
+        last: bool,
+        old: Option<BlockRows>,
+        layout: u32,
+    ) -> BlockRows {
+        let marks =
+            if note.cell(text.id).is_some() { Vec::new() } else { comments::comment_marks(&text.text, &before) };
+        let mut piece = BlockRows {
+            id: text.id,
+            revision: note.block_revision(text.id),
+            last,
+            cell: note.cell(text.id).is_some(),
+            before,
+            bytes: text.text.len(),
+            words: text.text.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count(),
+            rows: None,
+            marks,
+            heads: false,
+            height: 0.0,
+        };
+        // A block in which somebody writes is cut at once, and rows that stay as they are keep their height.
+        if let Some(old) = old.and_then(|old| old.rows) {
+            let heights: HashMap<u64, (f32, u32)> =
+                old.iter().filter_map(|row| Some((row.hash, (row.height?, row.layout)))).collect();
+            let cell = note.cell(text.id).map(|cell| cell.code.clone());
+            let mut rows = row_splitter::rows(&text.text, &piece.before, cell, last);
+            for (index, row) in rows.iter_mut().enumerate() {
+                if let Some((height, layout)) = heights.get(&row.hash) {
+                    (row.height, row.layout) = (Some(*height), *layout);
+                } else if let Some(same_place) = old.get(index).filter(|old| old.kind == row.kind) {
+                    // Not this height, but near it; it is measured when it is seen.
+                    (row.height, row.layout) = (same_place.height, layout.wrapping_sub(1));
+                }
+            }
+            piece.take(rows);
+        }
+        piece.height = match &piece.rows {
+            Some(_) => piece.measure(),
+            None => estimate(&text.text),
+        };
+        piece
+    }
+
+    fn take(&mut self, rows: Vec<MarkdownRow>) {
+        self.heads = rows.iter().any(|row| matches!(row.kind, RowKind::Heading(_)));
+        self.rows = Some(rows);
+    }
+
+    fn measure(&self) -> f32 {
+        let Some(rows) = &self.rows else { return self.height };
+        let first = self.before == PrecedingContext::Start;
+        (0..rows.len()).map(|row| leading_space(rows, row, first) + guess(&rows[row])).sum()
+    }
+}
+
+/// The height of a block that nobody looked at yet.
+#[allow(clippy::cast_precision_loss, reason = "an estimate")]
+fn estimate(text: &str) -> f32 {
+    let newlines = text.bytes().filter(|byte| *byte == b'\n').count();
+    (newlines as f32 * 18.0).max(text.len() as f32 / 90.0 * 24.0).max(24.0)
+}
+
+/// A row's height, or what it will be about.
+#[allow(clippy::cast_precision_loss, reason = "an estimate")]
+fn guess(row: &MarkdownRow) -> f32 {
+    if row.hidden {
+        return 0.0;
+    }
+    row.height.unwrap_or_else(|| match row.kind {
+        RowKind::Heading(level) => tokens::heading(level).line,
+        // Of a part of long code it is nearly known: lines of about 35 letters.
+        RowKind::Code { .. } => (row.content.len() as f32 / 35.0).ceil().max(1.0) * tokens::code().line,
+        _ => (row.content.len() as f32 / 90.0).ceil().max(1.0) * 24.0,
+    })
+}
+
+/// The room above a row: more before what begins something, less between what belongs together.
+fn leading_space(rows: &[MarkdownRow], index: usize, first_block: bool) -> f32 {
+    let row = &rows[index];
+    if row.hidden || row.part {
+        return 0.0;
+    }
+    let before = index.checked_sub(1).map(|before| rows[before].kind);
+    if before.is_none() && first_block {
+        return 0.0;
+    }
+    let after_heading = matches!(before, Some(RowKind::Heading(_)));
+    match row.kind {
+        RowKind::Blank => {
+            if row.spaced {
+                space::M
+            } else {
+                0.0
+            }
+        }
+        _ if before == Some(RowKind::Blank) => {
+            if row.spaced {
+                space::M
+            } else {
+                0.0
+            }
+        }
+        RowKind::Heading(_) if after_heading => space::L,
+        RowKind::Heading(1) => space::XXXL,
+        RowKind::Heading(2) => space::XXL,
+        RowKind::Heading(_) => space::XL,
+        RowKind::Item { .. } if matches!(before, Some(RowKind::Item { .. })) => {
+            if row.spaced {
+                space::S
+            } else {
+                space::XS
+            }
+        }
+        _ if after_heading => space::M,
+        kind if kind.is_fenced() || matches!(kind, RowKind::Table | RowKind::Indented | RowKind::Rule) => space::L,
+        _ if before.is_none_or(|before| {
+            before.is_fenced() || matches!(before, RowKind::Table | RowKind::Indented | RowKind::Rule)
+        }) =>
+        {
+            space::L
+        }
+        _ => {
+            if row.spaced {
+                space::M
+            } else {
+                space::S
+            }
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! What stands among the words of a row and is more than words: callouts, tags, pictures, embedded notes.
+
+use super::super::assets::{self, Asset, DrawingState};
+use super::super::row_layout::{RowLayout, RowPart, SourceMap, SourceRun};
+use super::super::row_splitter::RowKind;
+use super::{
+    CalloutTitle, DedentedSource, InlineImage, InlineInset, InlineText, InsetContent, OpenQuote, RowRenderer,
+    TextStyleContext,
+};
+use collection::is_collection;
+use eframe::egui;
+use egui::{CornerRadius, Rect, Vec2, pos2, vec2};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
+use std::sync::Arc;
+use text::markdown::dialect::{self, Callout, CalloutKind};
+use typeset::formula::Formula;
+use ui::icons;
+use ui::tokens::{self, Cut, space};
+use ui::widgets::format;
+
+/// What a link to a tag begins with: no note can hold it.
+pub const TAG: &str = "\0tag:";
+
+/// Embeds inside embeds are followed this far.
+const MAX_EMBED_DEPTH: u8 = 2;
+/// No picture takes more height than this.
+const MAX_PICTURE_HEIGHT: f32 = 640.0;
+/// Nor does a diagram take more than this.
+const MAX_DIAGRAM_HEIGHT: f32 = 1_000.0;
+/// The size of a formula's letters beside those around it.
+const FORMULA_FONT_SCALE: f32 = 1.18;
+/// A formula in a table is made smaller than this.
+const MAX_TABLE_FORMULA_WIDTH: f32 = 360.0;
+/// The card of a collection is no wider.
+const MAX_COLLECTION_CARD_WIDTH: f32 = 360.0;
+/// The bar at the left of quotes and callouts.
+const QUOTE_BAR_WIDTH: f32 = 3.0;
+
+fn icon(kind: CalloutKind) -> &'static str {
+    match kind {
+        CalloutKind::Note => icons::PENCIL,
+        CalloutKind::Abstract => icons::LIST,
+        CalloutKind::Info => icons::INFO,
+        CalloutKind::Todo => icons::CHECK_CIRCLE,
+        CalloutKind::Tip => icons::LIGHTNING,
+        CalloutKind::Success => icons::CHECK,
+        CalloutKind::Question => icons::QUESTION,
+        CalloutKind::Warning => icons::WARNING,
+        CalloutKind::Failure => icons::X,
+        CalloutKind::Danger => icons::WARNING_CIRCLE,
+        CalloutKind::Bug => icons::WRENCH,
+        CalloutKind::Example => icons::LIST_BULLETS,
+        CalloutKind::Quote => icons::CHAT,
+    }
+}
+
+impl RowRenderer<'_> {
+    /// A callout begins.
+    pub(super) fn callout(&mut self, callout: Callout<'_>, range: &Range<usize>) {
+        self.flush();
+        self.space();
+        let colour = self.pen.colours.callout(callout.kind);
+        let mut hasher = DefaultHasher::new();
+        (self.pen.note, self.callouts, self.source.text.get(range.clone())).hash(&mut hasher);
+        let name = hasher.finish();
+        self.callouts += 1;
+        let fold = callout.folded.map(|folded| (folded == assets::is_turned(self.pen.ctx, name), name));
+        self.title = Some(CalloutTitle { kind: callout.kind, words: callout.default_title(), fold });
+        self.depth += 1;
+        self.quotes.push(OpenQuote { top: self.y, callout: Some((colour, self.parts.len())) });
+        // Their size is known at the end; they are behind all else.
+        for _ in 0..2 {
+            self.parts.push(RowPart::Fill { rect: Rect::ZERO, colour, corner: tokens::CORNER });
+        }
+        self.x += space::L;
+        self.width -= space::M;
+        self.y += space::M;
+    }
+
+    /// The icon in front of a callout's title.
+    pub(super) fn title_icon(&mut self, range: &Range<usize>) {
+        let Some(title) = &self.title else { return };
+        let colour = self.pen.colours.callout(title.kind);
+        let kind = self.kind();
+        let galley =
+            self.pen.text(icon(title.kind), &tokens::Type { font: tokens::icon(18.0), line: kind.line }, colour, 48.0);
+        let at = self.source.source(range.start);
+        let map = SourceMap { runs: vec![SourceRun { chars: 0, source: at..at, exact: false }] };
+        self.parts.push(RowPart::Text { at: vec2(self.x, self.y), galley, map, links: Vec::new() });
+        self.x += space::XL + space::XS;
+    }
+
+    pub(super) fn end_title(&mut self) {
+        let Some(title) = &self.title else { return };
+        let words = title.words.clone();
+        if self.inline.as_ref().is_none_or(|inline| inline.job.text.trim().is_empty()) {
+            self.push(&words, 0..0, false);
+        }
+        let label = self.inline.as_ref().map_or(words, InlineText::words);
+        let top = self.y;
+        let width = self.inline.as_ref().map_or(0.0, |inline| self.pen.galley(inline.job.clone()).size().x);
+        self.flush();
+        self.x -= space::XL + space::XS;
+        let Some(CalloutTitle { kind, fold, .. }) = self.title.take() else { return };
+        let Some((open, callout)) = fold else { return };
+        let caret = if open { icons::CARET_DOWN } else { icons::CARET_RIGHT };
+        let style = tokens::Type { font: tokens::icon(14.0), line: self.kind().line };
+        let galley = self.pen.text(caret, &style, self.pen.colours.callout(kind), 48.0);
+        let x = (self.x + space::XL + space::S + width).min(self.width - 20.0);
+        self.parts.push(RowPart::Text { at: vec2(x, top), galley, map: SourceMap::default(), links: Vec::new() });
+        let rect = Rect::from_min_max(pos2(self.x - space::S, top - 2.0), pos2(x + 24.0, top + self.kind().line + 2.0));
+        self.parts.push(RowPart::Fold { rect, callout, open, label });
+        if !open {
+            self.folded = Some(self.depth);
+        }
+    }
+
+    /// A quote or callout ends: what is behind it or beside it is as high as it became.
+    pub(super) fn end_quote(&mut self) {
+        if self.title.is_some() {
+            self.title_icon(&(0..0));
+            self.end_title();
+            self.folded = None;
+        }
+        self.flush();
+        let Some(quote) = self.quotes.pop() else { return };
+        let colours = self.pen.colours;
+        let Some((colour, at)) = quote.callout else {
+            self.x -= super::QUOTE_INDENT;
+            let rect = Rect::from_min_max(pos2(self.x, quote.top), pos2(self.x + QUOTE_BAR_WIDTH, self.y));
+            self.parts.push(RowPart::Fill { rect, colour: colours.line, corner: CornerRadius::same(1) });
+            return;
+        };
+        self.x -= space::L;
+        self.width += space::M;
+        self.y += space::M;
+        let whole = Rect::from_min_max(pos2(self.x, quote.top), pos2(self.width, self.y));
+        let ground = colours.paper.lerp_to_gamma(colour, 0.07);
+        self.parts[at] = RowPart::Fill { rect: whole, colour: ground, corner: tokens::CORNER };
+        let bar = whole.with_max_x(self.x + QUOTE_BAR_WIDTH);
+        let corner = CornerRadius { nw: 6, sw: 6, ne: 0, se: 0 };
+        self.parts[at + 1] = RowPart::Fill { rect: bar, colour, corner };
+        self.gap = space::S;
+    }
+
+    /// A tag: quiet, on a ground of its own.
+    pub(super) fn chip(&mut self, name: &str, range: &Range<usize>) {
+        let kind = self.kind();
+        let colours = self.pen.colours;
+        let source = self.source.source(range.start)..self.source.source(range.end);
+        let inline = self.inline.get_or_insert_default();
+        inline.map.runs.push(SourceRun { chars: inline.chars, source, exact: true });
+        let count = name.chars().count();
+        inline.lit.push((inline.chars..inline.chars + count, colours.accent_ground));
+        let link = format!("{}{}", TAG, name.trim_start_matches('#'));
+        inline.links.push((inline.chars..inline.chars + count, link));
+        let size = (kind.font.size * 0.92).min(kind.font.size);
+        inline.job.append(name, 0.0, format(tokens::inter(Cut::Regular, size), kind.line, colours.accent));
+        inline.chars += count;
+    }
+
+    /// A formula, set on the line on which letters stand; as it is written where it is not understood.
+    pub(super) fn math(&mut self, source: &str, range: Range<usize>, display: bool) {
+        let chars = self.inline.as_ref().map_or(0, |inline| inline.chars);
+        match assets::formula(self.pen.ctx, source, display) {
+            Some(Ok(formula)) => self.formula(formula, source, &range, display),
+            Some(Err(why)) => {
+                self.push(source.trim(), range, true);
+                let inline = self.inline.get_or_insert_default();
+                inline
+                    .insets
+                    .push(InlineInset { chars: chars..inline.chars, what: InsetContent::Remark(why.to_string()) });
+            }
+            None => self.push(source.trim(), range, true),
+        }
+    }
+
+    fn formula(&mut self, formula: Arc<Formula>, source: &str, range: &Range<usize>, display: bool) {
+        let (kind, ink) = (self.kind(), self.colour());
+        let (size, line) = if self.table.is_some() { (14.0, 20.0) } else { (kind.font.size, kind.line) };
+        // Inter is larger for its size than the letters of formulas.
+        let full = size * FORMULA_FONT_SCALE;
+        let room = if self.table.is_some() { MAX_TABLE_FORMULA_WIDTH } else { (self.width - self.x).max(48.0) };
+        let em = full.min(room / formula.width.max(0.01));
+        // Letters stand so far below the middle of their line.
+        let probe = self.pen.text("x", &tokens::Type { font: tokens::inter(Cut::Regular, size), line }, ink, 48.0);
+        let base = probe.rows.first().and_then(|row| Some(row.glyphs.first()?.pos.y - row.size.y / 2.0)).unwrap_or(0.0);
+        let (above, below) = (formula.height * em - base, formula.depth * em + base);
+        let high = line.max(2.0 * above + 4.0).max(2.0 * below + 4.0);
+        let width = formula.width * em;
+        let source_range = self.source.source(range.start)..self.source.source(range.end);
+        let inline = self.inline.get_or_insert_default();
+        inline.map.runs.push(SourceRun { chars: inline.chars, source: source_range, exact: false });
+        // Two signs without ink between which no line is broken, as far apart as the formula is wide.
+        let mut style = format(tokens::inter(Cut::Regular, 1.0), high, ink);
+        inline.job.append("\u{a0}", 0.0, style.clone());
+        style.extra_letter_spacing = (width - 0.5).max(0.0);
+        inline.job.append("\u{a0}", 0.0, style);
+        let words = formula.words.clone().unwrap_or_else(|| source.trim().to_owned());
+        let what = InsetContent::Formula { formula, em, base, ink, words };
+        inline.insets.push(InlineInset { chars: inline.chars..inline.chars + 2, what });
+        inline.chars += 2;
+        if display && self.table.is_none() {
+            inline.shift = ((room - width) / 2.0).max(0.0);
+        }
+    }
+
+    /// A diagram in place of the code that it is written in. Whether it could be drawn.
+    pub(super) fn diagram(&mut self, code: &str, range: &Range<usize>) -> bool {
+        let DrawingState::Ready(texture, natural) = assets::diagram(self.pen.ctx, code, self.pen.colours) else {
+            return false;
+        };
+        self.space();
+        let rect = diagram_rect(natural, self.x, self.y, self.width);
+        self.parts.push(RowPart::Picture { rect, texture });
+        let galley = self.pen.text("", &tokens::body(), self.pen.colours.ink, rect.width());
+        let map = self.mark(range);
+        self.parts.push(RowPart::Text { at: rect.min.to_vec2(), galley, map, links: Vec::new() });
+        self.text.push_str(&format!("Diagram: {code}"));
+        self.y += rect.height();
+        self.gap = space::S;
+        true
+    }
+
+    /// A picture or an embedded note, once its words are known.
+    pub(super) fn end_image(&mut self) {
+        let Some(image) = self.image.take() else { return };
+        let remote = image.target.contains("://");
+        if image.wiki && self.table.is_none() && is_collection(dialect::wiki_target(&image.target).0) {
+            return self.collection(&image);
+        }
+        let sight = match (remote || self.table.is_some(), self.embedded < MAX_EMBED_DEPTH) {
+            (false, true) => assets::request_asset(self.pen.ctx, self.pen.note, &image.target),
+            _ => Asset::None,
+        };
+        match sight {
+            Asset::Picture(texture, natural) => self.picture(&image, texture, natural),
+            Asset::Text(text) if image.wiki => self.embed(&image, &text),
+            Asset::Remark(words) => self.named(InlineImage { alt: words.to_string(), ..image }),
+            Asset::Waiting | Asset::Text(_) | Asset::None => self.named(image),
+        }
+    }
+
+    /// A collection in a list, a quote or another note: there is no room for its table, and it is a card that leads to
+    /// it.
+    fn collection(&mut self, image: &InlineImage) {
+        self.flush();
+        self.space();
+        let (target, view) = dialect::wiki_target(&image.target);
+        let name = target.rsplit('/').next().unwrap_or(target);
+        let name = name.strip_suffix(".base").unwrap_or(name);
+        let what = match view.filter(|view| !view.is_empty()) {
+            Some(view) => format!("Collection, view “{view}”"),
+            None => "Collection".to_owned(),
+        };
+        let (colours, left, top) = (self.pen.colours, self.x, self.y);
+        let width = (self.width - left).clamp(96.0, MAX_COLLECTION_CARD_WIDTH);
+        let inset = space::M + 20.0 + space::M;
+        let room = width - inset - space::M;
+        let style = tokens::Type { font: tokens::inter(Cut::SemiBold, 14.0), line: 20.0 };
+        let icon = tokens::Type { font: tokens::icon(20.0), line: 24.0 };
+        let icon = self.pen.text(icons::TABLE, &icon, colours.muted, f32::INFINITY);
+        let title = self.pen.text(name, &style, colours.accent, room);
+        let caption = self.pen.text(&what, &tokens::caption(), colours.muted, room);
+        let high = title.size().y + caption.size().y;
+        let rect = Rect::from_min_size(pos2(left, top), vec2(width, high + 2.0 * space::S));
+        let links = vec![(0..name.chars().count() + 1, image.target.clone())];
+        let (map, y) = (self.mark(&image.range), top + space::S);
+        let at = vec2(left + space::M, rect.center().y - icon.size().y / 2.0);
+        let below = vec2(left + inset, y + title.size().y);
+        self.parts.push(RowPart::Fill { rect, colour: colours.sunken, corner: tokens::CARD });
+        self.parts.push(RowPart::Text { at, galley: icon, map: SourceMap::default(), links: Vec::new() });
+        self.parts.push(RowPart::Text { at: vec2(left + inset, y), galley: title, map, links });
+        self.parts.push(RowPart::Text { at: below, galley: caption, map: SourceMap::default(), links: Vec::new() });
+        self.text.push_str(&format!("{what}: {name}\n"));
+        self.y = rect.bottom();
+        self.gap = space::S;
+    }
+
+    /// What is not shown is named, and the name leads there.
+    fn named(&mut self, image: InlineImage) {
+        self.icon(image.range.start);
+        let words = if image.alt.is_empty() { image.target.clone() } else { image.alt };
+        self.look.link = Some(image.target);
+        self.push(&words, image.range, false);
+        self.look.link = None;
+    }
+
+    /// Where a click on what stands for a mark leads the caret.
+    fn mark(&self, range: &Range<usize>) -> SourceMap {
+        let source = self.source.source(range.start)..self.source.source(range.end);
+        SourceMap { runs: vec![SourceRun { chars: 0, source, exact: false }] }
+    }
+
+    fn picture(&mut self, image: &InlineImage, texture: egui::TextureHandle, natural: Vec2) {
+        self.flush();
+        self.space();
+        let room = (self.width - self.x).max(48.0);
+        // `|300` or `|300x200` says how wide.
+        let asked =
+            image.alt.split('x').next().and_then(|width| width.trim().parse::<f32>().ok()).filter(|_| image.wiki);
+        let width = asked.unwrap_or(natural.x).clamp(8.0, room);
+        let scale = (width / natural.x.max(1.0)).min(MAX_PICTURE_HEIGHT / natural.y.max(1.0));
+        let size = natural * scale;
+        let rect = Rect::from_min_size(pos2(self.x, self.y), size);
+        self.parts.push(RowPart::Picture { rect, texture });
+        // An empty text, so that a click finds the mark.
+        let galley = self.pen.text("", &tokens::body(), self.pen.colours.ink, size.x);
+        let map = self.mark(&image.range);
+        self.parts.push(RowPart::Text { at: rect.min.to_vec2(), galley, map, links: Vec::new() });
+        if asked.is_none() {
+            self.text.push_str(&image.alt);
+        }
+        self.y += size.y;
+        self.gap = space::S;
+    }
+
+    /// Another note inside this one: its words on a card, below its name.
+    fn embed(&mut self, image: &InlineImage, text: &str) {
+        self.flush();
+        self.space();
+        let colours = self.pen.colours;
+        let (left, top) = (self.x, self.y);
+        let width = (self.width - left).max(96.0);
+        let ground = self.parts.len();
+        self.parts.push(RowPart::Fill { rect: Rect::ZERO, colour: colours.sunken, corner: tokens::CARD });
+        let galley = self.pen.text(&image.target, &tokens::caption(), colours.accent, width - 2.0 * space::L);
+        let links = vec![(0..image.target.chars().count() + 1, image.target.clone())];
+        let (at, high) = (vec2(left + space::L, top + space::S), galley.size().y);
+        self.parts.push(RowPart::Text { at, galley, map: self.mark(&image.range), links });
+        let inner = inner(self, text, width - 2.0 * space::L);
+        let by = vec2(left + space::L, top + space::S + high + space::XS);
+        self.text.push_str(&inner.text);
+        let map = self.mark(&image.range);
+        for part in inner.parts {
+            self.parts.push(match part.translated(by) {
+                RowPart::Text { at, galley, links, .. } => {
+                    let runs =
+                        map.runs.iter().map(|run| SourceRun { chars: 0, source: run.source.clone(), exact: false });
+                    RowPart::Text { at, galley, map: SourceMap { runs: runs.collect() }, links }
+                }
+                // Another note is edited there, and its boxes are ticked there.
+                RowPart::Edit { .. } => continue,
+                RowPart::Task { rect, done, .. } => {
+                    let mark = Rect::from_center_size(rect.center(), vec2(12.0, 12.0));
+                    let colour = if done { colours.accent } else { colours.line };
+                    RowPart::Fill { rect: mark, colour, corner: CornerRadius::same(3) }
+                }
+                part => part,
+            });
+        }
+        self.y = by.y + inner.height + space::M;
+        let card = Rect::from_min_max(pos2(left, top), pos2(left + width, self.y));
+        self.parts[ground] = RowPart::Fill { rect: card, colour: colours.sunken, corner: tokens::CARD };
+        self.gap = space::S;
+    }
+}
+
+/// Where a diagram stands: in the middle, made smaller where it is too large.
+fn diagram_rect(natural: Vec2, x: f32, y: f32, width: f32) -> Rect {
+    let room = (width - x).max(48.0);
+    let scale = (room / natural.x.max(1.0)).min(MAX_DIAGRAM_HEIGHT / natural.y.max(1.0)).min(1.0);
+    let size = natural * scale;
+    Rect::from_min_size(pos2(x + ((room - size.x) / 2.0).max(0.0), y), size)
+}
+
+/// A block of code whose language draws diagrams, as one; `code` is how it looks as code, `range` its source.
+pub fn diagram(code: RowLayout, source: &str, range: Range<usize>, width: f32, pen: TextStyleContext<'_>) -> RowLayout {
+    let map = SourceMap { runs: vec![SourceRun { chars: 0, source: range, exact: false }] };
+    match assets::diagram(pen.ctx, source, pen.colours) {
+        DrawingState::Waiting => code,
+        DrawingState::Ready(texture, natural) => {
+            let rect = diagram_rect(natural, 0.0, space::S, width);
+            let galley = pen.text("", &tokens::body(), pen.colours.ink, rect.width());
+            let text = RowPart::Text { at: rect.min.to_vec2(), galley, map, links: Vec::new() };
+            let parts = vec![text, RowPart::Picture { rect, texture }];
+            let height = rect.height() + 2.0 * space::S;
+            RowLayout { height, parts, bare: true, text: format!("Diagram: {source}") }
+        }
+        DrawingState::Failed(why) => {
+            let mut code = code;
+            let galley = pen.text(&format!("Not drawn. {why}"), &tokens::caption(), pen.colours.warn, width);
+            let at = vec2(0.0, code.height - space::XS);
+            code.height += galley.size().y + space::XS;
+            code.text = format!("{} Not drawn. {why}", code.text);
+            code.parts.push(RowPart::Text { at, galley, map: SourceMap::default(), links: Vec::new() });
+            code
+        }
+    }
+}
+
+/// The text of another note, laid out in a width.
+fn inner(around: &RowRenderer<'_>, text: &str, width: f32) -> RowLayout {
+    let source = DedentedSource { text: text.to_owned(), cuts: Vec::new() };
+    let mut draw = RowRenderer::new(&source, RowKind::Paragraph, width, width, around.pen);
+    draw.embedded = around.embedded + 1;
+    for (token, range) in dialect::tokens(text, dialect::options()) {
+        draw.token(token, range);
+    }
+    draw.finish(text)
+}

@@ -1,0 +1,209 @@
+//! A line of text under way: its words, how they look, and what stands behind them or in place of some.
+
+use super::super::row_layout::{RowPart, SourceMap, SourceRun, text_rects};
+use super::{OpenQuote, RowRenderer};
+use eframe::egui;
+use egui::text::LayoutJob;
+pub(super) use egui::{Align, Color32, CornerRadius, Galley, Rect, Stroke, Vec2, pos2, vec2};
+use std::ops::Range;
+use std::sync::Arc;
+use typeset::formula::Formula;
+use ui::icons;
+use ui::tokens::{self, Cut};
+use ui::widgets::format;
+
+/// How far the ground of code reaches beyond its letters, which is room that it takes from nobody.
+const INLINE_CODE_OUTSET: f32 = 3.0;
+
+/// A line of text under way.
+#[derive(Default)]
+pub(crate) struct InlineText {
+    pub(crate) job: LayoutJob,
+    pub(crate) map: SourceMap,
+    pub(crate) links: Vec<(Range<usize>, String)>,
+    /// Which characters are set on a ground: code, tags, highlights.
+    pub(super) lit: Vec<(Range<usize>, Color32)>,
+    /// What stands in place of characters, in order.
+    pub(super) insets: Vec<InlineInset>,
+    /// How far its beginning is moved to the right.
+    pub(super) shift: f32,
+    pub(super) chars: usize,
+    /// Whether code came last, whose ground reaches beyond its letters.
+    behind_code: bool,
+}
+
+/// Something in place of characters.
+pub(super) struct InlineInset {
+    pub(super) chars: Range<usize>,
+    pub(super) what: InsetContent,
+}
+
+pub(super) enum InsetContent {
+    /// A formula in letters of so many points; `base`: how far below the middle of a line letters stand.
+    Formula { formula: Arc<Formula>, em: f32, base: f32, ink: Color32, words: String },
+    /// What is said of the characters while the pointer rests there.
+    Remark(String),
+}
+
+impl InlineText {
+    pub(crate) fn is_numeric(&self) -> bool {
+        let text = self.job.text.trim();
+        !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || "+-−.,:%\u{2009}\u{a0} ".contains(c))
+    }
+
+    /// Its text as it is read aloud: a formula in words.
+    pub(crate) fn words(&self) -> String {
+        let mut insets = self.insets.iter().filter_map(|inset| match &inset.what {
+            InsetContent::Formula { words, .. } => Some((&inset.chars, words)),
+            InsetContent::Remark(_) => None,
+        });
+        let mut next = insets.next();
+        let mut out = String::with_capacity(self.job.text.len());
+        for (at, letter) in self.job.text.chars().enumerate() {
+            match next {
+                Some((chars, words)) if chars.start == at => out.push_str(words),
+                Some((chars, _)) if chars.contains(&at) => {}
+                _ => out.push(letter),
+            }
+            if next.is_some_and(|(chars, _)| at + 1 >= chars.end) {
+                next = insets.next();
+            }
+        }
+        out
+    }
+
+    /// What stands behind the words and in place of some, for the text laid out at a place.
+    pub(crate) fn grounds(&self, galley: &Galley, at: Vec2) -> Vec<RowPart> {
+        let mut parts = Vec::new();
+        for InlineInset { chars, what } in &self.insets {
+            for rect in text_rects(galley, chars.clone()).into_iter().map(|rect| rect.translate(at)) {
+                parts.push(match what {
+                    InsetContent::Remark(text) => RowPart::Remark { rect, text: text.clone() },
+                    InsetContent::Formula { formula, em, base, ink, .. } => {
+                        let line = rect.center().y + base;
+                        let high = formula.height + formula.depth;
+                        let left_top = pos2(rect.left(), line - formula.height * em);
+                        let size = vec2(formula.width, high) * *em;
+                        let rect = Rect::from_min_size(left_top, size).expand(typeset::formula::PAD * em);
+                        RowPart::Formula { rect, formula: formula.clone(), ink: *ink }
+                    }
+                });
+            }
+        }
+        let mut first = 0;
+        for row in galley.rows.iter().filter(|_| !self.lit.is_empty()) {
+            for (chars, colour) in &self.lit {
+                let glyphs = row.glyphs.iter().enumerate().filter(|(index, _)| chars.contains(&(first + index)));
+                let reach = glyphs.map(|(_, glyph)| (glyph.pos.x, glyph.max_x()));
+                let Some((from, to)) = reach.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) else { continue };
+                let line = row.rect().translate(at);
+                let half = (line.height() / 2.0 - 2.0).min(10.0);
+                let rect = Rect::from_x_y_ranges(
+                    at.x + row.pos.x + from - 3.0..=at.x + row.pos.x + to + 3.0,
+                    line.center().y - half..=line.center().y + half,
+                );
+                parts.push(RowPart::Fill { rect, colour: *colour, corner: CornerRadius::same(4) });
+            }
+            first += row.char_count_including_newline().0;
+        }
+        parts
+    }
+}
+
+impl RowRenderer<'_> {
+    /// A picture is named by its words; the icon says that it is one.
+    pub(super) fn icon(&mut self, at: usize) {
+        let colours = self.pen.colours;
+        let at = self.source.source(at);
+        let kind = self.kind();
+        let inline = self.inline.get_or_insert_default();
+        inline.map.runs.push(SourceRun { chars: inline.chars, source: at..at, exact: false });
+        let size = (kind.font.size + 2.0).min(20.0);
+        inline.job.append(icons::IMAGE, 0.0, format(tokens::icon(size), kind.line, colours.muted));
+        inline.job.append(" ", 0.0, format(kind.font, kind.line, colours.muted));
+        inline.chars += 2;
+    }
+
+    /// The colour of words here.
+    pub(super) fn colour(&self) -> Color32 {
+        let colours = self.pen.colours;
+        match (&self.look.link, self.heading, self.quotes.last()) {
+            (Some(_), _, _) => colours.accent,
+            (None, Some(4..), _) => colours.muted,
+            (None, _, Some(OpenQuote { callout: None, .. })) => colours.muted,
+            (None, _, Some(OpenQuote { callout: Some((colour, _)), .. })) if self.title.is_some() => *colour,
+            (None, _, _) => colours.ink,
+        }
+    }
+
+    pub(super) fn push(&mut self, text: &str, range: Range<usize>, code: bool) {
+        let kind = self.kind();
+        let colours = self.pen.colours;
+        let source = &self.source.text;
+        let (from, exact) = match source.get(range.clone()).and_then(|part| part.find(text)) {
+            Some(offset) if !text.is_empty() => (range.start + offset, true),
+            _ => (range.start, false),
+        };
+        let span = if exact {
+            self.source.source(from)..self.source.source(from + text.len())
+        } else {
+            self.source.source(range.start)..self.source.source(range.end)
+        };
+        let head = self.table.as_ref().is_some_and(|table| table.rows.len() == 1);
+        let base_bold = self.heading.is_some() || head || self.title.is_some();
+        let cut = match (self.look.strong > 0, self.look.emphasis > 0) {
+            (true, true) => Cut::BoldItalic,
+            (true, false) => Cut::Bold,
+            (false, true) if base_bold => Cut::BoldItalic,
+            (false, true) => Cut::Italic,
+            (false, false) if base_bold => Cut::SemiBold,
+            (false, false) => Cut::Regular,
+        };
+        let colour = self.colour();
+        let size = if self.table.is_some() { 14.0 } else { kind.font.size };
+        let line = if self.table.is_some() { 20.0 } else { kind.line };
+        let mut style = if code {
+            let mut style = format(tokens::code().font, line, colour);
+            style.font_id.size = size * 0.9;
+            style
+        } else {
+            format(tokens::inter(cut, size), line, colour)
+        };
+        if self.look.strike > 0 {
+            style.strikethrough = Stroke::new(1.0, colours.muted);
+            style.color = colours.muted;
+        }
+        let inline = self.inline.get_or_insert_default();
+        let count = text.chars().count();
+        if let Some(link) = &self.look.link {
+            inline.links.push((inline.chars..inline.chars + count, link.clone()));
+        }
+        if code {
+            inline.lit.push((inline.chars..inline.chars + count, colours.sunken));
+        }
+        if self.look.highlight {
+            match inline.lit.last_mut() {
+                Some((last, colour)) if last.end == inline.chars && *colour == colours.lit => last.end += count,
+                _ => inline.lit.push((inline.chars..inline.chars + count, colours.lit)),
+            }
+        }
+        inline.map.runs.push(SourceRun { chars: inline.chars, source: span, exact });
+        // The ground of code reaches beyond its letters: it takes that room from nobody.
+        let lead = if std::mem::replace(&mut inline.behind_code, code) != code { INLINE_CODE_OUTSET } else { 0.0 };
+        inline.job.append(text, if inline.chars > 0 { lead } else { 0.0 }, style);
+        inline.chars += count;
+    }
+
+    /// The mark of a footnote: small, and above the line.
+    pub(super) fn reference(&mut self, name: &str, range: &Range<usize>) {
+        let kind = self.kind();
+        let source = self.source.source(range.start)..self.source.source(range.end);
+        let inline = self.inline.get_or_insert_default();
+        inline.map.runs.push(SourceRun { chars: inline.chars, source, exact: false });
+        let font = tokens::inter(Cut::SemiBold, kind.font.size * 0.7);
+        let mut style = format(font, kind.line * 0.7, self.pen.colours.accent);
+        style.valign = Align::TOP;
+        inline.job.append(name, 1.0, style);
+        inline.chars += name.chars().count();
+    }
+}

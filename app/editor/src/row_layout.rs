@@ -1,0 +1,325 @@
+//! A row as it was laid out: what to paint where, and the way back from a point to the source.
+
+use super::assets;
+use eframe::egui;
+use egui::epaint::text::CharIndex;
+use egui::{Align2, Color32, CornerRadius, Galley, Pos2, Rect, Stroke, TextureHandle, Vec2, pos2, vec2};
+use std::ops::Range;
+use std::sync::Arc;
+use typeset::formula::Formula;
+use ui::tokens::{self, Colours};
+
+/// From a character of laid-out text back to the byte of the source.
+#[derive(Debug, Default)]
+pub struct SourceMap {
+    pub runs: Vec<SourceRun>,
+}
+
+#[derive(Debug)]
+pub struct SourceRun {
+    pub chars: usize,
+    pub source: Range<usize>,
+    /// Whether the source stands there character by character.
+    pub exact: bool,
+}
+
+impl SourceMap {
+    /// The byte of `source` that the character came from.
+    pub(crate) fn source(&self, source: &str, chars: usize) -> usize {
+        let index = self.runs.partition_point(|run| run.chars <= chars);
+        let Some(run) = index.checked_sub(1).and_then(|index| self.runs.get(index)) else {
+            return self.runs.first().map_or(0, |run| run.source.start);
+        };
+        let part = source.get(run.source.clone()).unwrap_or("");
+        let skip = chars - run.chars;
+        if !run.exact {
+            return if skip == 0 { run.source.start } else { run.source.end };
+        }
+        run.source.start + part.char_indices().nth(skip).map_or(part.len(), |(at, _)| at)
+    }
+
+    /// The characters, of `total`, that came from a range of `source`.
+    fn chars(&self, source: &str, range: &Range<usize>, total: usize) -> Vec<Range<usize>> {
+        let mut found: Vec<Range<usize>> = Vec::new();
+        for (index, run) in self.runs.iter().enumerate() {
+            let end = self.runs.get(index + 1).map_or(total, |next| next.chars);
+            let (from, to) = (range.start.max(run.source.start), range.end.min(run.source.end));
+            let chars = if run.source.is_empty() {
+                // A mark that stands for something without words.
+                if range.contains(&run.source.start) { run.chars..end } else { continue }
+            } else if from >= to {
+                continue;
+            } else if run.exact {
+                let count = |range: Range<usize>| source.get(range).map_or(0, |part| part.chars().count());
+                let start = run.chars + count(run.source.start..from);
+                start.min(end)..(start + count(from..to)).min(end)
+            } else {
+                run.chars..end
+            };
+            match found.last_mut() {
+                Some(last) if last.end == chars.start => last.end = chars.end,
+                _ => found.push(chars),
+            }
+        }
+        found
+    }
+}
+
+/// Where a range of characters stands in laid-out text, line by line.
+pub fn text_rects(galley: &Galley, chars: Range<usize>) -> Vec<Rect> {
+    let mut first = 0;
+    let mut rects = Vec::new();
+    for row in &galley.rows {
+        let count = row.char_count_excluding_newline().0;
+        let (from, to) = (chars.start.max(first), chars.end.min(first + count));
+        if from < to {
+            let line = row.rect();
+            let x = |place: usize| row.pos.x + row.x_offset(CharIndex(place - first));
+            rects.push(Rect::from_min_max(pos2(x(from), line.top()), pos2(x(to), line.bottom())));
+        }
+        first += row.char_count_including_newline().0;
+    }
+    rects
+}
+
+/// Something to paint, at an offset from the row's left top.
+pub enum RowPart {
+    Text {
+        at: Vec2,
+        galley: Arc<Galley>,
+        map: SourceMap,
+        links: Vec<(Range<usize>, String)>,
+    },
+    Fill {
+        rect: Rect,
+        colour: Color32,
+        corner: CornerRadius,
+    },
+    /// A box; `mark` is the byte between its brackets, or the word that says yes or no.
+    Task {
+        rect: Rect,
+        mark: Range<usize>,
+        done: bool,
+        state: Option<char>,
+        label: String,
+    },
+    /// A click there makes an edit, and puts the caret so many bytes behind its beginning.
+    Edit {
+        rect: Rect,
+        range: Range<usize>,
+        insert: String,
+        caret: Option<usize>,
+        label: String,
+    },
+    /// What folds a callout; nothing is painted for it.
+    Fold {
+        rect: Rect,
+        callout: u64,
+        open: bool,
+        label: String,
+    },
+    Picture {
+        rect: Rect,
+        texture: TextureHandle,
+    },
+    /// A formula, in a rectangle as much larger than it as its drawing is.
+    Formula {
+        rect: Rect,
+        formula: Arc<Formula>,
+        ink: Color32,
+    },
+    /// What is said while the pointer rests there; nothing is painted for it.
+    Remark {
+        rect: Rect,
+        text: String,
+    },
+}
+
+impl RowPart {
+    /// The same, elsewhere.
+    pub(crate) fn translated(mut self, by: Vec2) -> RowPart {
+        match &mut self {
+            RowPart::Text { at, .. } => *at += by,
+            RowPart::Fill { rect, .. }
+            | RowPart::Task { rect, .. }
+            | RowPart::Edit { rect, .. }
+            | RowPart::Fold { rect, .. }
+            | RowPart::Picture { rect, .. }
+            | RowPart::Formula { rect, .. }
+            | RowPart::Remark { rect, .. } => *rect = rect.translate(by),
+        }
+        self
+    }
+}
+
+/// A laid-out row.
+#[derive(Default)]
+pub struct RowLayout {
+    pub height: f32,
+    pub parts: Vec<RowPart>,
+    /// Whether it is a drawing: code that is shown as one stands in no box.
+    pub bare: bool,
+    /// Its text without marks, for those who listen.
+    pub text: String,
+}
+
+/// Paints what is behind some words; the place that was gone to has a line around it, too, since not everyone tells
+/// two grounds apart.
+pub fn paint_ground(painter: &egui::Painter, rect: Rect, ground: Color32, colours: &Colours) {
+    painter.rect_filled(rect, CornerRadius::ZERO, ground);
+    if ground == colours.mark_strong {
+        let line = Stroke::new(1.0, colours.accent);
+        painter.rect_stroke(rect, CornerRadius::ZERO, line, egui::StrokeKind::Outside);
+    }
+}
+
+impl RowLayout {
+    /// Paints it, with these ranges of its source on these grounds.
+    pub fn paint(
+        &self,
+        painter: &egui::Painter,
+        origin: Pos2,
+        colours: &Colours,
+        source: &str,
+        grounds: &[(Range<usize>, Color32)],
+    ) {
+        for part in &self.parts {
+            if let RowPart::Fill { rect, colour, corner } = part {
+                painter.rect_filled(rect.translate(origin.to_vec2()), *corner, *colour);
+            }
+        }
+        for part in &self.parts {
+            let RowPart::Text { at, galley, map, .. } = part else { continue };
+            let total = if grounds.is_empty() { 0 } else { galley.text().chars().count() };
+            for (range, colour) in grounds {
+                let whole = map.runs.is_empty() && range.start == 0 && range.end >= source.len();
+                let chars = if whole { std::iter::once(0..total).collect() } else { map.chars(source, range, total) };
+                for rect in chars.into_iter().flat_map(|chars| text_rects(galley, chars)) {
+                    paint_ground(painter, rect.translate(origin.to_vec2() + *at), *colour, colours);
+                }
+            }
+        }
+        for part in &self.parts {
+            match part {
+                RowPart::Text { at, galley, .. } => painter.galley(origin + *at, galley.clone(), colours.ink),
+                RowPart::Fill { .. } => {}
+                RowPart::Task { rect, done, state, .. } => {
+                    paint_task(painter, rect.translate(origin.to_vec2()), *done, *state, colours);
+                }
+                RowPart::Fold { .. } | RowPart::Edit { .. } | RowPart::Remark { .. } => {}
+                RowPart::Formula { rect, formula, ink } => {
+                    assets::paint_formula(painter, rect.translate(origin.to_vec2()), formula, *ink);
+                }
+                RowPart::Picture { rect, texture } => {
+                    let whole = Rect::from_min_max(Pos2::ZERO, pos2(1.0, 1.0));
+                    let image = egui::epaint::RectShape::filled(
+                        rect.translate(origin.to_vec2()),
+                        CornerRadius::same(6),
+                        Color32::WHITE,
+                    );
+                    painter.add(image.with_texture(texture.id(), whole));
+                }
+            }
+        }
+    }
+
+    /// Where a caret at a byte of `source` stands.
+    pub fn caret_rect(&self, source: &str, byte: usize) -> Option<Rect> {
+        let mut last = None;
+        for part in &self.parts {
+            let RowPart::Text { at, galley, map, .. } = part else { continue };
+            for run in map.runs.iter().filter(|run| run.source.start <= byte) {
+                let inside = run.source.start..byte.min(run.source.end);
+                let chars = if run.exact { source.get(inside).map_or(0, |part| part.chars().count()) } else { 0 };
+                let cursor = egui::text::CCursor::new(run.chars + chars);
+                last = Some(galley.pos_from_cursor(cursor).translate(*at));
+            }
+        }
+        last
+    }
+
+    /// Where its last line of text ends: a rectangle without width there.
+    pub fn end_rect(&self) -> Option<Rect> {
+        let last = self.parts.iter().rev().find_map(|part| match part {
+            RowPart::Text { at, galley, .. } => Some(galley.rows.last()?.rect().translate(*at)),
+            RowPart::Fill { .. }
+            | RowPart::Task { .. }
+            | RowPart::Fold { .. }
+            | RowPart::Edit { .. }
+            | RowPart::Picture { .. }
+            | RowPart::Formula { .. }
+            | RowPart::Remark { .. } => None,
+        })?;
+        Some(last.with_min_x(last.right()))
+    }
+
+    /// The byte of `source` nearest to a point, and the link there.
+    pub fn byte_at_point(&self, source: &str, point: Vec2) -> (usize, Option<&str>) {
+        let mut best: Option<(f32, usize, Option<&str>)> = None;
+        for part in &self.parts {
+            let RowPart::Text { at, galley, map, links } = part else { continue };
+            if map.runs.is_empty() {
+                continue;
+            }
+            let rect = Rect::from_min_size(at.to_pos2(), galley.size());
+            let distance = rect.distance_sq_to_pos(point.to_pos2());
+            if best.as_ref().is_some_and(|(least, ..)| *least <= distance) {
+                continue;
+            }
+            let chars = galley.cursor_from_pos(point - *at).index.0;
+            let link = links.iter().find(|(range, _)| distance == 0.0 && range.contains(&chars));
+            best = Some((distance, map.source(source, chars), link.map(|(_, target)| target.as_str())));
+        }
+        best.map_or((0, None), |(_, source, link)| (source, link))
+    }
+}
+
+fn paint_task(painter: &egui::Painter, rect: Rect, done: bool, state: Option<char>, colours: &Colours) {
+    let square = Rect::from_center_size(rect.center(), Vec2::splat(16.0));
+    if done {
+        painter.rect_filled(square, CornerRadius::same(4), colours.accent);
+        let [a, b, c] = [vec2(4.0, 8.5), vec2(7.0, 11.5), vec2(12.0, 5.0)].map(|at| square.min + at);
+        painter.line(vec![a, b, c], Stroke::new(2.0, colours.paper));
+    } else {
+        painter.rect(
+            square,
+            CornerRadius::same(4),
+            colours.paper,
+            Stroke::new(1.5, colours.muted),
+            egui::StrokeKind::Inside,
+        );
+        match state {
+            // Half done.
+            Some('/') => _ = painter.rect_filled(square.shrink(4.0).with_max_x(square.center().x), 1, colours.accent),
+            Some('-') => {
+                let bar = Rect::from_center_size(square.center(), vec2(8.0, 2.0));
+                painter.rect_filled(bar, 1, colours.muted);
+            }
+            Some(state) => {
+                let font = tokens::inter(tokens::Cut::SemiBold, 11.0);
+                painter.text(square.center(), Align2::CENTER_CENTER, state, font, colours.accent);
+            }
+            None => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_and_bytes() {
+        let source = "a **bé** c";
+        let runs = vec![
+            SourceRun { chars: 0, source: 0..2, exact: true },
+            SourceRun { chars: 2, source: 4..7, exact: true },
+            SourceRun { chars: 4, source: 9..11, exact: true },
+        ];
+        let map = SourceMap { runs };
+        assert_eq!(map.chars(source, &(0..11), 6).first(), Some(&(0..6)));
+        assert_eq!(map.chars(source, &(5..10), 6).first(), Some(&(3..5)));
+        assert!(map.chars(source, &(2..4), 6).is_empty(), "marks that are not shown");
+        assert_eq!((map.source(source, 3), map.source(source, 5)), (5, 10));
+    }
+}

@@ -1,0 +1,336 @@
+//! A row as it is edited: its source, with the marks in `muted` and the words as they will look, so that little moves
+//! when the caret comes and goes.
+
+use super::assets;
+use super::python_highlighter::{self, PythonToken};
+use super::render::{LIST_ITEM_INDENT, QUOTE_INDENT, TextStyleContext};
+use super::row_splitter::RowKind;
+use eframe::egui;
+use egui::text::{LayoutJob, TextFormat};
+use pulldown_cmark::{Event as Mark, Options, Tag, TagEnd};
+use std::ops::Range;
+use text::markdown::dialect::{self, Token as Spoken};
+use typeset::colour::Hue;
+use ui::tokens::{self, Cut};
+use ui::widgets::format;
+
+/// The width of code in a column: the box reaches out of it, so that code stands where text stands.
+pub fn code_width(column: f32) -> f32 {
+    column
+}
+
+/// The font and line height in which a row's source is set.
+pub(crate) fn type_of(kind: RowKind) -> tokens::Type {
+    match kind {
+        RowKind::Heading(level) => tokens::heading(level),
+        RowKind::Footnote => tokens::small(),
+        kind if kind.is_mono() => tokens::code(),
+        _ => tokens::body(),
+    }
+}
+
+/// Lays the source of a row out for the editor.
+pub(crate) fn source_job(text: &str, kind: RowKind, width: f32, pen: TextStyleContext<'_>) -> LayoutJob {
+    let mut job = match kind {
+        RowKind::Cell => code_job(text, language(text), true, pen),
+        RowKind::Fence { .. } | RowKind::Code { .. } => code_job(text, language(text), true, pen),
+        kind if kind.is_mono() => {
+            let style = type_of(kind);
+            let colour = if kind == RowKind::Table { pen.colours.ink } else { pen.colours.muted };
+            single(text, format(style.font, style.line, colour))
+        }
+        _ => prose(text, kind, pen),
+    };
+    job.wrap.max_width = width;
+    job.keep_trailing_whitespace = true;
+    job
+}
+
+fn single(text: &str, format: TextFormat) -> LayoutJob {
+    let mut job = LayoutJob::default();
+    job.append(text, 0.0, format);
+    job
+}
+
+/// The language of code whose opening fence begins a text.
+pub fn language(text: &str) -> &str {
+    let opening = text.lines().next().unwrap_or("").trim_start();
+    fence_language(opening.trim_start_matches(['`', '~']))
+}
+
+/// The language that an opening fence names.
+pub(crate) fn fence_language(info: &str) -> &str {
+    info.trim().trim_start_matches('{').trim_start_matches('.').split([' ', '{', ',', '}']).next().unwrap_or("")
+}
+
+/// Code in a language, coloured as far as is known; `fenced` says that the first line, and a closing one, are fences.
+pub fn code_job(text: &str, language: &str, fenced: bool, pen: TextStyleContext<'_>) -> LayoutJob {
+    let colours = pen.colours;
+    let style = tokens::code();
+    let plain = format(style.font, style.line, colours.ink);
+    let mut job = LayoutJob::default();
+    let (mut from, mut to) = (0, text.len());
+    if fenced && text.trim_start().starts_with(['`', '~']) {
+        from = text.find('\n').map_or(text.len(), |newline| newline + 1);
+        let last = text.rfind('\n').map_or(0, |newline| newline + 1);
+        if last >= from && text[last..].trim_start().starts_with(['`', '~']) {
+            to = last;
+        }
+    }
+    let muted = TextFormat { color: colours.muted, ..plain.clone() };
+    append(&mut job, &text[..from.min(to)], &muted);
+    let body = &text[from.min(to)..to];
+    coloured(&mut job, body, hues(body, language, pen), &plain, colours);
+    append(&mut job, &text[to..], &muted);
+    if job.sections.is_empty() {
+        job.append("", 0.0, plain);
+    }
+    job
+}
+
+/// Code in which somebody writes: until the colours of a letter's neighbours are known they keep those that they had.
+pub(crate) fn edited_code_job(text: &str, language: &str, pen: TextStyleContext<'_>) -> LayoutJob {
+    if is_python(language) {
+        return code_job(text, language, false, pen);
+    }
+    let style = tokens::code();
+    let plain = format(style.font, style.line, pen.colours.ink);
+    let mut job = LayoutJob::default();
+    coloured(&mut job, text, assets::edited_hues(pen.ctx, text, language), &plain, pen.colours);
+    if job.sections.is_empty() {
+        job.append("", 0.0, plain);
+    }
+    job
+}
+
+fn is_python(language: &str) -> bool {
+    matches!(language.to_ascii_lowercase().as_str(), "python" | "python3" | "py")
+}
+
+/// A part of code that begins at the byte `at` of the whole, coloured as it is in the whole.
+pub fn code_part_job(text: &str, whole: &str, at: usize, language: &str, pen: TextStyleContext<'_>) -> LayoutJob {
+    let style = tokens::code();
+    let plain = format(style.font, style.line, pen.colours.ink);
+    let end = at + text.len();
+    let hues = hues(whole, language, pen).into_iter().filter(|(range, _)| range.start < end && at < range.end);
+    let hues = hues.map(|(range, hue)| (range.start.max(at) - at..range.end.min(end) - at, hue)).collect();
+    let mut job = LayoutJob::default();
+    coloured(&mut job, text, hues, &plain, pen.colours);
+    if job.sections.is_empty() {
+        job.append("", 0.0, plain);
+    }
+    job
+}
+
+/// Sets code in its colours.
+fn coloured(
+    job: &mut LayoutJob,
+    code: &str,
+    hues: Vec<(Range<usize>, Hue)>,
+    plain: &TextFormat,
+    colours: &tokens::Colours,
+) {
+    let mut at = 0;
+    for (range, hue) in hues {
+        if range.start < at || code.get(range.clone()).is_none() {
+            continue;
+        }
+        append(job, &code[at..range.start], plain);
+        let mut format = plain.clone();
+        format.color = colours.code(hue);
+        if hue == Hue::Comment {
+            format.font_id = tokens::code_italic();
+        }
+        append(job, &code[range.clone()], &format);
+        at = range.end;
+    }
+    append(job, &code[at..], plain);
+}
+
+/// What stands out in code. Python is coloured at once, since cells are what is written most; other languages are
+/// coloured elsewhere and shown as soon as that is done.
+fn hues(code: &str, language: &str, pen: TextStyleContext<'_>) -> Vec<(Range<usize>, Hue)> {
+    if !is_python(language) {
+        return assets::code_hues(pen.ctx, code, language).map(|hues| hues.to_vec()).unwrap_or_default();
+    }
+    let hue = |token| match token {
+        PythonToken::Keyword => Hue::Keyword,
+        PythonToken::Text => Hue::Text,
+        PythonToken::Comment => Hue::Comment,
+        PythonToken::Number => Hue::Number,
+        PythonToken::Name => Hue::Name,
+    };
+    python_highlighter::python_tokens(code).into_iter().map(|(range, token)| (range, hue(token))).collect()
+}
+
+fn append(job: &mut LayoutJob, text: &str, format: &TextFormat) {
+    if !text.is_empty() {
+        job.append(text, 0.0, format.clone());
+    }
+}
+
+/// Running text: what Markdown would show is set as it would be shown; all else, the marks, is muted.
+fn prose(text: &str, kind: RowKind, pen: TextStyleContext<'_>) -> LayoutJob {
+    let style = type_of(kind);
+    let colours = pen.colours;
+    let mut shown: Vec<(Range<usize>, TextFormat)> = Vec::new();
+    let (mut strong, mut emphasis, mut strike, mut link, mut lit) = (0_u32, 0_u32, 0_u32, 0_u32, false);
+    let heading = matches!(kind, RowKind::Heading(_));
+    let options = dialect::options() - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
+    // An item stands in from its list; without that, Markdown would take four spaces for code.
+    let skip = match kind {
+        RowKind::Item { .. } => text.len() - text.trim_start_matches([' ', '\t']).len(),
+        _ => 0,
+    };
+    for (token, range) in dialect::tokens(&text[skip..], options) {
+        let range = range.start + skip..range.end + skip;
+        let event = match token {
+            Spoken::Mark(event) => event,
+            Spoken::Highlight(on) => {
+                lit = on;
+                continue;
+            }
+            Spoken::Label(_) => {
+                let format = format(tokens::inter(Cut::Regular, style.font.size), style.line, colours.accent);
+                shown.push((range, format));
+                continue;
+            }
+            Spoken::Anchor(_) | Spoken::State(_) | Spoken::Callout(_) => continue,
+        };
+        let code = matches!(event, Mark::Code(_) | Mark::InlineMath(_) | Mark::DisplayMath(_));
+        match event {
+            Mark::Start(Tag::Strong) => strong += 1,
+            Mark::End(TagEnd::Strong) => strong = strong.saturating_sub(1),
+            Mark::Start(Tag::Emphasis) => emphasis += 1,
+            Mark::End(TagEnd::Emphasis) => emphasis = emphasis.saturating_sub(1),
+            Mark::Start(Tag::Strikethrough) => strike += 1,
+            Mark::End(TagEnd::Strikethrough) => strike = strike.saturating_sub(1),
+            Mark::Start(Tag::Link { .. } | Tag::Image { .. }) => link += 1,
+            Mark::End(TagEnd::Link | TagEnd::Image) => link = link.saturating_sub(1),
+            Mark::Text(_)
+            | Mark::Code(_)
+            | Mark::InlineMath(_)
+            | Mark::DisplayMath(_)
+            | Mark::InlineHtml(_)
+            | Mark::Html(_) => {
+                let cut = match (strong > 0, emphasis > 0) {
+                    (true, true) => Cut::BoldItalic,
+                    (true, false) => Cut::Bold,
+                    (false, true) => Cut::Italic,
+                    (false, false) if heading => Cut::SemiBold,
+                    (false, false) => Cut::Regular,
+                };
+                let colour = match kind {
+                    _ if link > 0 => colours.accent,
+                    RowKind::Heading(4..) | RowKind::Quote => colours.muted,
+                    _ => colours.ink,
+                };
+                let mut format = format(tokens::inter(cut, style.font.size), style.line, colour);
+                if code {
+                    format.font_id = tokens::code().font;
+                    format.font_id.size = style.font.size * 0.9;
+                }
+                if lit {
+                    format.background = colours.lit;
+                }
+                if strike > 0 {
+                    format.strikethrough = egui::Stroke::new(1.0, colours.muted);
+                }
+                if shown.last().is_none_or(|(last, _)| last.end <= range.start) {
+                    shown.push((range, format));
+                }
+            }
+            _ => {}
+        }
+    }
+    let mark = format(
+        tokens::inter(if heading { Cut::SemiBold } else { Cut::Regular }, style.font.size),
+        style.line,
+        colours.muted,
+    );
+    let mut job = LayoutJob::default();
+    let mut at = 0;
+    for (range, format) in shown {
+        if text.get(range.clone()).is_none() || range.start < at {
+            continue;
+        }
+        append(&mut job, &text[at..range.start], &mark);
+        append(&mut job, &text[range.clone()], &format);
+        at = range.end;
+    }
+    append(&mut job, &text[at..], &mark);
+    if job.sections.is_empty() {
+        job.append("", 0.0, format(style.font, style.line, colours.ink));
+    }
+    job
+}
+
+/// The marks in front of a row's words: what is set to the left of where the words stand when they are read.
+pub fn row_marks(text: &str, kind: RowKind) -> &str {
+    let bytes = text.as_bytes();
+    let spaces = text.len() - text.trim_start_matches([' ', '\t']).len();
+    let end = match kind {
+        RowKind::Heading(_) if text.trim_start().starts_with('#') => {
+            let marks = bytes[spaces..].iter().take_while(|byte| **byte == b'#').count();
+            spaces + marks + usize::from(bytes.get(spaces + marks) == Some(&b' '))
+        }
+        RowKind::Item { tail: false, .. } => {
+            let rest = &text[spaces..];
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            let mark = digits + usize::from(rest[digits..].starts_with(['-', '*', '+', '.', ')']));
+            let after = spaces + mark + usize::from(rest[mark..].starts_with(' '));
+            let task = ["[ ] ", "[x] ", "[X] "].iter().any(|task| text[after..].starts_with(task));
+            if task { after + 4 } else { after }
+        }
+        RowKind::Item { tail: true, .. } => spaces,
+        RowKind::Quote => {
+            spaces + usize::from(bytes.get(spaces) == Some(&b'>')) + usize::from(bytes.get(spaces + 1) == Some(&b' '))
+        }
+        _ => 0,
+    };
+    text.get(..end).unwrap_or("")
+}
+
+/// Where the words of a row stand when they are read, from the column's left.
+pub(crate) fn words_at(kind: RowKind) -> f32 {
+    match kind {
+        RowKind::Item { depth, .. } => LIST_ITEM_INDENT * (f32::from(depth.min(12)) + 1.0),
+        RowKind::Quote => QUOTE_INDENT,
+        _ => 0.0,
+    }
+}
+
+/// How far left of the column's edge the editor of a row begins, so that its words stay where they were read.
+/// Negative: to the left of it.
+pub(crate) fn hanging_indent(text: &str, kind: RowKind, margin: f32, pen: TextStyleContext<'_>) -> f32 {
+    let lead = row_marks(text, kind);
+    if lead.is_empty() {
+        return words_at(kind).min(0.0);
+    }
+    let mut job = source_job(lead, kind, f32::INFINITY, pen);
+    // Alone, a mark is not a mark to Markdown: set it in the type of the row.
+    let style = type_of(kind);
+    let cut = if matches!(kind, RowKind::Heading(_)) { Cut::SemiBold } else { Cut::Regular };
+    job.sections.clear();
+    job.text.clear();
+    job.append(lead, 0.0, format(tokens::inter(cut, style.font.size), style.line, pen.colours.muted));
+    (words_at(kind) - pen.galley(job).size().x).max(-margin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_in_front() {
+        let item = RowKind::Item { depth: 0, number: None, tail: false };
+        assert_eq!(row_marks("## a b", RowKind::Heading(2)), "## ");
+        assert_eq!(row_marks("##", RowKind::Heading(2)), "##");
+        assert_eq!(row_marks("a\n---", RowKind::Heading(2)), "");
+        assert_eq!(row_marks("  - [x] a", item), "  - [x] ");
+        assert_eq!(row_marks("12) a", item), "12) ");
+        assert_eq!(row_marks("-", item), "-");
+        assert_eq!(row_marks("> a", RowKind::Quote), "> ");
+        assert_eq!(row_marks("a - b", RowKind::Paragraph), "");
+    }
+}

@@ -1,0 +1,83 @@
+//! What the middle shows where there is no note to show: nothing yet, nothing chosen, loading, failed. Each says one
+//! sentence and offers one thing to do.
+
+use crate::tokens::{self, Colours, size, space};
+use crate::widgets::{set_accessible_name, text_button};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Rect, Ui, pos2, vec2};
+
+/// A skeleton is shown only to those who have waited this long, in seconds.
+pub const SKELETON_DELAY_SECONDS: f64 = 0.15;
+
+/// A sentence and a button below it, in the middle. Whether the button was clicked.
+pub fn show_message(ui: &mut Ui, text: &str, button: Option<&str>, hint: &str) -> bool {
+    let colours = Colours::of(ui);
+    let area = ui.max_rect();
+    let width = 420.0_f32.min(area.width() - 2.0 * space::XL);
+    let place = Rect::from_center_size(area.center() - vec2(0.0, area.height() * 0.08), vec2(width, 160.0));
+    let mut child =
+        ui.new_child(egui::UiBuilder::new().max_rect(place).layout(egui::Layout::top_down(egui::Align::Center)));
+    let mut job = egui::text::LayoutJob { halign: egui::Align::Center, ..Default::default() };
+    job.wrap.max_width = width;
+    let body = tokens::body();
+    job.append(text, 0.0, crate::widgets::format(body.font, body.line, colours.ink));
+    if !hint.is_empty() {
+        let small = tokens::small();
+        job.append(&format!("\n{hint}"), 0.0, crate::widgets::format(small.font, small.line, colours.muted));
+    }
+    let response = child.label(job);
+    set_accessible_name(&response, Role::Label, text);
+    child.add_space(space::L);
+    button.is_some_and(|button| text_button(&mut child, button, true).clicked())
+}
+
+/// Bars where text will be.
+pub fn show_skeleton(ui: &Ui, column: f32, margin: f32) {
+    let colours = Colours::of(ui);
+    let area = ui.max_rect();
+    let left = area.left() + margin;
+    let mut y = area.top() + space::XXL;
+    for (width, height, gap) in [
+        (0.4, 24.0, 24.0),
+        (1.0, 12.0, 12.0),
+        (0.96, 12.0, 12.0),
+        (0.7, 12.0, 32.0),
+        (0.98, 12.0, 12.0),
+        (0.5, 12.0, 12.0),
+    ] {
+        let rect = Rect::from_min_size(pos2(left, y), vec2(column * width, height));
+        ui.painter().rect_filled(rect, tokens::CORNER, colours.sunken);
+        y += height + gap;
+    }
+}
+
+/// A bar above the note: something that is wrong, in words. Whether it was put away.
+pub fn show_banner(ui: &mut Ui, icon: &str, text: &str, colour: egui::Color32, can_go: bool) -> bool {
+    let colours = Colours::of(ui);
+    let width = ui.available_width();
+    let inner = width - 2.0 * space::L - space::XL - if can_go { size::HIT + space::S } else { 0.0 };
+    let small = tokens::small();
+    let mut job = egui::text::LayoutJob::default();
+    job.wrap.max_width = inner.max(80.0);
+    job.append(text, 0.0, crate::widgets::format(small.font, small.line, colours.ink));
+    let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+    let height = (galley.size().y + space::L).max(size::STRIP);
+    let (rect, response) = ui.allocate_exact_size(vec2(width, height), egui::Sense::hover());
+    set_accessible_name(&response, Role::Label, text);
+    ui.painter().rect_filled(rect, 0.0, colours.sunken);
+    ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, egui::Stroke::new(1.0, colours.line));
+    let first = rect.top() + (height - galley.size().y) / 2.0;
+    let at = pos2(rect.left() + space::L + 8.0, first + 10.0);
+    ui.painter().text(at, egui::Align2::CENTER_CENTER, icon, tokens::icon(size::ICON), colour);
+    ui.painter().galley(pos2(rect.left() + space::L + space::XL, first), galley, colours.ink);
+    if !can_go {
+        return false;
+    }
+    let corner = Rect::from_min_size(
+        pos2(rect.right() - space::S - size::HIT, rect.top() + space::XS),
+        vec2(size::HIT, size::HIT),
+    );
+    let mut child = ui.new_child(egui::UiBuilder::new().max_rect(corner).id_salt(text));
+    crate::widgets::icon_button(&mut child, crate::icons::X, "Put away", None).clicked()
+}

@@ -1,0 +1,136 @@
+//! A line to type in and what fits below it: the part that the palette and the search have in common.
+
+use super::icons;
+use super::widgets::floating_frame;
+use crate::tokens::{self, CORNER, Colours, size, space};
+use eframe::egui;
+use egui::{Align2, Color32, Id, Key, Modal, Rect, Response, Sense, Ui, pos2, vec2};
+
+/// Which line of a list is chosen.
+#[derive(Debug)]
+pub struct ListPicker {
+    pub line: usize,
+    /// It shall come into sight.
+    scroll: bool,
+}
+
+impl Default for ListPicker {
+    fn default() -> Self {
+        ListPicker { line: 0, scroll: true }
+    }
+}
+
+impl ListPicker {
+    /// A key that moves the choice among so many lines, of which so many are in sight. Whether it did.
+    pub fn key(&mut self, key: Key, lines: usize, sight: usize) -> bool {
+        let (lines, page) = (lines.max(1), sight.saturating_sub(1));
+        self.line = match key {
+            Key::ArrowDown => (self.line + 1) % lines,
+            Key::ArrowUp => (self.line + lines - 1) % lines,
+            Key::PageDown => (self.line + page).min(lines - 1),
+            Key::PageUp => self.line.saturating_sub(page),
+            _ => return false,
+        };
+        self.scroll = true;
+        true
+    }
+
+    /// Draws so many lines of a height, of which `draw` draws each. The line that was clicked.
+    pub fn show_list(
+        &mut self,
+        ui: &mut Ui,
+        lines: usize,
+        line_height: f32,
+        most: f32,
+        mut draw: impl FnMut(&Ui, usize, Rect, &Response),
+    ) -> Option<usize> {
+        let colours = Colours::of(ui);
+        let mut clicked = None;
+        let moved = ui.input(|input| input.pointer.is_moving());
+        #[allow(clippy::cast_precision_loss, reason = "a count of lines")]
+        let height = most.min(lines as f32 * line_height);
+        let area = egui::ScrollArea::vertical().auto_shrink(false).min_scrolled_height(height).max_height(height);
+        egui::Frame::NONE.inner_margin(egui::Margin::same(4)).show(ui, |ui| {
+            area.show_rows(ui, line_height, lines, |ui, range| {
+                if std::mem::take(&mut self.scroll) {
+                    #[allow(clippy::cast_precision_loss, reason = "counts of lines")]
+                    let top = ui.max_rect().top() + line_height * (self.line as f32 - range.start as f32);
+                    let rect = Rect::from_min_size(pos2(ui.max_rect().left(), top), vec2(1.0, line_height));
+                    ui.scroll_to_rect(rect, None);
+                }
+                for line in range {
+                    let size = vec2(ui.available_width(), line_height);
+                    let (rect, response) = ui.allocate_exact_size(size, Sense::click());
+                    if response.hovered() && moved {
+                        self.line = line;
+                    }
+                    if line == self.line {
+                        ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
+                    }
+                    draw(ui, line, rect, &response);
+                    if response.clicked() {
+                        self.line = line;
+                        clicked = Some(line);
+                    }
+                }
+            });
+        });
+        clicked
+    }
+}
+
+/// The line to type in, with the keyboard; `behind` draws what stands at its right, `room` wide.
+pub fn show_entry(
+    ui: &mut Ui,
+    query: &mut String,
+    id: &str,
+    (name, hint): (&str, &str),
+    room: f32,
+    behind: impl FnOnce(&mut Ui, &str),
+) {
+    let colours = Colours::of(ui);
+    let body = tokens::body();
+    egui::Frame::NONE.inner_margin(egui::Margin::symmetric(16, 12)).show(ui, |ui| {
+        ui.horizontal(|ui| {
+            let (rect, _) = ui.allocate_exact_size(vec2(space::XL, 24.0), Sense::hover());
+            let at = rect.left_center();
+            ui.painter().text(at, Align2::LEFT_CENTER, icons::SEARCH, tokens::icon(size::ICON), colours.muted);
+            ui.spacing_mut().interact_size.y = 0.0;
+            let width = ui.available_width() - room;
+            let field = egui::TextEdit::singleline(query)
+                .id(Id::unique(id))
+                .font(body.font.clone())
+                .hint_text(egui::RichText::new(hint).font(body.font).color(colours.muted))
+                .frame(egui::Frame::NONE)
+                .align(Align2::LEFT_CENTER)
+                .desired_width(f32::INFINITY);
+            ui.add_sized(vec2(width, 24.0), field).accessible_name(name).request_focus();
+            behind(ui, query);
+        });
+    });
+}
+
+/// Floats above the window, a part of its height down, and dims what is below. Whether that was clicked.
+pub fn show_floating(
+    ctx: &egui::Context,
+    id: &str,
+    part: f32,
+    colours: &'static Colours,
+    dark: bool,
+    draw: impl FnOnce(&mut Ui),
+) -> bool {
+    let screen = ctx.content_rect();
+    let width = size::PALETTE.min(screen.width() - 2.0 * space::L);
+    let id = Id::unique(id);
+    let area = Modal::default_area(id).anchor(Align2::CENTER_TOP, vec2(0.0, (screen.height() * part).round()));
+    let response = Modal::new(id)
+        .area(area)
+        .backdrop_color(Color32::from_black_alpha(if dark { 90 } else { 30 }))
+        .frame(floating_frame(colours, dark))
+        .show(ctx, |ui| {
+            ui.set_width(width);
+            ui.spacing_mut().item_spacing = vec2(0.0, 0.0);
+            draw(ui);
+        });
+    response.backdrop_response.clicked()
+}

@@ -1,0 +1,135 @@
+//! The few controls that the window is made of. Each has a name for those who listen, a ring when it has the focus and
+//! a place to hit that is high enough.
+
+use crate::tokens::{self, CORNER, Colours, size, space};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align2, Color32, CornerRadius, Rect, Response, Sense, Stroke, StrokeKind, Ui, Vec2, WidgetInfo, vec2};
+
+/// The ring around what has the focus.
+pub fn paint_focus_ring(ui: &Ui, response: &Response, corner: CornerRadius) {
+    if response.has_focus() {
+        let stroke = Stroke::new(size::RING, Colours::of(ui).accent);
+        ui.painter().rect_stroke(response.rect, corner, stroke, StrokeKind::Inside);
+    }
+}
+
+/// A button that is an icon. `name` is what it does; `key` stands in its hint.
+pub fn icon_button(ui: &mut Ui, icon: &str, name: &str, key: Option<&str>) -> Response {
+    let (rect, response) = ui.allocate_exact_size(Vec2::splat(size::HIT), Sense::click());
+    let colours = Colours::of(ui);
+    let colour = if response.hovered() || response.has_focus() { colours.ink } else { colours.muted };
+    paint_hover_fill(ui, &response);
+    ui.painter().text(rect.center(), Align2::CENTER_CENTER, icon, tokens::icon(size::ICON), colour);
+    paint_focus_ring(ui, &response, CORNER);
+    set_accessible_name(&response, Role::Button, name);
+    let hint = key.map_or_else(|| name.to_owned(), |key| format!("{name}   {key}"));
+    response.on_hover_text(hint)
+}
+
+/// A button that is words, set flat; `lead` is the one that a dialog is for.
+pub fn text_button(ui: &mut Ui, text: &str, lead: bool) -> Response {
+    let colours = Colours::of(ui);
+    let style = tokens::small();
+    let colour = if lead { colours.paper } else { colours.ink };
+    let galley = ui.painter().layout_no_wrap(text.to_owned(), style.font, colour);
+    let wanted = vec2(galley.size().x + 2.0 * space::M, size::HIT);
+    let (rect, response) = ui.allocate_exact_size(wanted, Sense::click());
+    let fill = match (lead, response.hovered()) {
+        (true, false) => colours.accent,
+        (true, true) => colours.accent.lerp_to_gamma(colours.ink, 0.15),
+        (false, false) => colours.sunken,
+        (false, true) => colours.hover(colours.sunken),
+    };
+    ui.painter().rect_filled(rect, CORNER, fill);
+    ui.painter().galley(Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min, galley, colour);
+    if response.has_focus() {
+        let stroke = Stroke::new(size::RING, colours.accent);
+        ui.painter().rect_stroke(rect.expand(2.0), CornerRadius::same(8), stroke, StrokeKind::Inside);
+    }
+    set_accessible_name(&response, Role::Button, text);
+    response
+}
+
+/// A button that is a small word in the accent's colour.
+pub fn word_button(ui: &mut Ui, rect: Rect, id: egui::Id, text: &str, name: &str) -> Response {
+    let response = ui.interact(rect, id, Sense::click());
+    let colours = Colours::of(ui);
+    let colour = if response.hovered() { colours.ink } else { colours.accent };
+    let at = rect.left_center();
+    ui.painter().text(at, Align2::LEFT_CENTER, text, tokens::caption().font, colour);
+    paint_focus_ring(ui, &response, CORNER);
+    set_accessible_name(&response, Role::Button, name);
+    response
+}
+
+/// The ground of a flat control under the pointer.
+pub fn paint_hover_fill(ui: &Ui, response: &Response) {
+    if response.hovered() || response.is_pointer_button_down_on() {
+        let colours = Colours::of(ui);
+        ui.painter().rect_filled(response.rect, CORNER, colours.hover(colours.paper));
+    }
+}
+
+/// One of a few that exclude each other, on a ground of its own; whether it was clicked. `name`: for those who listen.
+pub fn chip_button(ui: &mut Ui, text: &str, name: &str, is: bool, style: &tokens::Type) -> bool {
+    let colours = Colours::of(ui);
+    let colour = if is { colours.accent } else { colours.ink };
+    let galley = ui.painter().layout_no_wrap(text.to_owned(), style.font.clone(), colour);
+    let (rect, response) = ui.allocate_exact_size(vec2(galley.size().x + 2.0 * space::M, size::HIT), Sense::click());
+    response.widget_info(|| WidgetInfo::selected(Role::RadioButton, true, is, name));
+    let ground = match (is, response.hovered()) {
+        (true, _) => colours.accent_ground,
+        (false, true) => colours.hover(colours.sunken),
+        (false, false) => colours.sunken,
+    };
+    ui.painter().rect_filled(rect, CORNER, ground);
+    ui.painter().galley(Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min, galley, colour);
+    paint_focus_ring(ui, &response, CORNER);
+    response.clicked()
+}
+
+/// Gives a control its name.
+pub fn set_accessible_name(response: &Response, role: Role, name: &str) {
+    response.widget_info(|| WidgetInfo::labeled(role, true, name));
+}
+
+/// Text that is cut with an ellipsis where there is no more room; gives its width.
+pub fn paint_clipped_text(
+    ui: &Ui,
+    at: egui::Pos2,
+    width: f32,
+    text: &str,
+    style: &tokens::Type,
+    colour: Color32,
+) -> f32 {
+    // Names and titles are others' text: what would turn their letters around is seen.
+    let text = &text::visible::line(text);
+    let mut job = egui::text::LayoutJob::default();
+    job.append(text, 0.0, format(style.font.clone(), style.line, colour));
+    job.wrap = egui::text::TextWrapping::truncate_at_width(width.max(0.0));
+    let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+    let width = galley.size().x;
+    ui.painter().galley(at, galley, colour);
+    width
+}
+
+/// A frame for what floats, in these colours.
+pub fn floating_frame(colours: &Colours, dark: bool) -> egui::Frame {
+    egui::Frame::NONE
+        .fill(colours.raised)
+        .stroke(Stroke::new(1.0, colours.line))
+        .corner_radius(tokens::CARD)
+        .shadow(tokens::shadow(dark))
+}
+
+/// A text format with a line height.
+pub fn format(font: eframe::egui::FontId, line: f32, colour: eframe::egui::Color32) -> eframe::egui::TextFormat {
+    eframe::egui::TextFormat {
+        font_id: font,
+        line_height: Some(line),
+        color: colour,
+        valign: eframe::egui::Align::Center,
+        ..Default::default()
+    }
+}

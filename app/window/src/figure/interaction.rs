@@ -1,0 +1,272 @@
+//! What somebody does with a figure: zooms, moves, hovers, hides series. With the pointer, and with the keyboard.
+
+use super::{FigureSlot, PageFigures};
+use editor::render::TextStyleContext;
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Key, Modifiers, Order, Pos2, Rect, Response, Sense, Stroke, Ui, Vec2, pos2, vec2};
+use plot::{Entry, Ready};
+use ui::tokens::{self, CORNER, Colours, space};
+use ui::widgets::{paint_focus_ring, set_accessible_name, word_button};
+
+/// One step of the keyboard looks so many times as closely.
+const KEYBOARD_ZOOM_FACTOR: f64 = 1.25;
+/// One step of the keyboard moves by such a share of the frame.
+const KEYBOARD_PAN_FRACTION: f64 = 0.1;
+/// For so long nothing is said of a figure that is being read, in seconds.
+const FIGURE_LOADING_DELAY_SECONDS: f64 = 0.15;
+/// A point is near the pointer within so many points.
+const POINT_HIT_RADIUS: f64 = 24.0;
+
+/// What a command does with a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FigureCommand {
+    /// Look more closely.
+    In,
+    /// Look from farther away.
+    Out,
+    /// Show it as it was drawn.
+    Reset,
+}
+
+impl PageFigures {
+    /// Shows a figure at a place. `number`: that of its cell.
+    pub(crate) fn show(
+        &mut self,
+        ui: &mut Ui,
+        slot: &FigureSlot,
+        origin: Pos2,
+        number: usize,
+        pen: TextStyleContext<'_>,
+    ) {
+        self.begin(ui.ctx());
+        let rect = Rect::from_min_size(origin + vec2(0.0, slot.y), slot.size);
+        let id = ui.scope_id().with(("figure", slot.name));
+        let response = ui.interact(rect, id, Sense::click_and_drag());
+        response.widget_info(|| egui::WidgetInfo::labeled(Role::Image, true, &slot.words));
+        let looked = self.looked.entry(slot.name).or_default();
+        (looked.seen, looked.top, looked.focused) = (self.frame, rect.top(), response.has_focus());
+        let ready = match self.draw(slot, pen) {
+            Some(Ok(ready)) => ready,
+            Some(Err(why)) => return says(ui, rect, &format!("This figure cannot be shown: {why}.")),
+            None => {
+                let now = ui.input(|input| input.time);
+                let since = self.looked.get_mut(&slot.name).map_or(now, |looked| *looked.since.get_or_insert(now));
+                if now - since > FIGURE_LOADING_DELAY_SECONDS {
+                    says(ui, rect, "The figure is being read.");
+                } else {
+                    ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(FIGURE_LOADING_DELAY_SECONDS));
+                }
+                return;
+            }
+        };
+        if response.clicked() || response.drag_started() {
+            response.request_focus();
+        }
+        let scale = f64::from(slot.scale);
+        let at = |pointer: Pos2| {
+            let at = (pointer - rect.min) / slot.scale;
+            [f64::from(at.x), f64::from(at.y)]
+        };
+        self.steer(ui, &response, slot, &ready, at);
+        // What was just changed is seen in this frame.
+        let _ = self.draw(slot, pen);
+        let Some(looked) = self.looked.get_mut(&slot.name) else { return };
+        let Some(drawn) = &looked.drawn else { return };
+        drawn.paint(&ui.painter_at(rect), rect.min);
+        paint_focus_ring(ui, &response, CORNER);
+        let mut turned: Option<(usize, Entry)> = None;
+        for place in &drawn.places {
+            for (index, entry) in place.entries.iter().enumerate() {
+                #[allow(clippy::cast_possible_truncation, reason = "points")]
+                let [left, top, right, bottom] = entry.rect.map(|side| (side * scale) as f32);
+                let area = Rect::from_min_max(pos2(left, top), pos2(right, bottom)).translate(rect.min.to_vec2());
+                let id = id.with(("entry", place.axes, index));
+                let response = ui.interact(area, id, Sense::click());
+                let name = format!("Show {}", entry.label);
+                response.widget_info(|| egui::WidgetInfo::selected(Role::CheckBox, true, entry.shown, &name));
+                paint_focus_ring(ui, &response, CORNER);
+                if response.hovered() {
+                    ui.ctx().set_cursor_icon(egui::CursorIcon::PointingHand);
+                }
+                if response.clicked() {
+                    turned = Some((place.axes, entry.clone()));
+                }
+            }
+        }
+        if response.hovered()
+            && !response.dragged()
+            && turned.is_none()
+            && let Some(pointer) = ui.input(|input| input.pointer.hover_pos())
+        {
+            let near = drawn.places.iter().rev().find_map(|place| {
+                let inside = place.holds(at(pointer));
+                inside.then(|| place.nearest(&ready, &looked.view, at(pointer), POINT_HIT_RADIUS))?
+            });
+            if let Some(near) = near {
+                #[allow(clippy::cast_possible_truncation, reason = "points")]
+                let spot = rect.min + vec2(near.at[0] as f32, near.at[1] as f32) * slot.scale;
+                card(ui, id, spot, pointer, &near.words);
+            }
+        }
+        if let Some((axes, entry)) = turned {
+            looked.view.toggle(axes, &entry);
+            ui.ctx().request_repaint();
+        }
+        if !looked.view.is_plain() {
+            let button = Rect::from_min_size(pos2(rect.right() - 72.0, rect.top()), vec2(72.0, tokens::size::HIT));
+            ui.painter().rect_filled(button, CORNER, pen.colours.paper);
+            let name = format!("Reset view of the figure of cell {number}");
+            if word_button(ui, button.shrink2(vec2(space::XS, 0.0)), id.with("reset"), "Reset view", &name).clicked() {
+                looked.view = plot::View::default();
+                ui.ctx().request_repaint();
+            }
+        }
+    }
+
+    /// Wheel, pinch, drag, double click and keys.
+    fn steer(&mut self, ui: &Ui, response: &Response, slot: &FigureSlot, ready: &Ready, at: impl Fn(Pos2) -> [f64; 2]) {
+        let Some(looked) = self.looked.get_mut(&slot.name) else { return };
+        let Some(drawn) = &looked.drawn else { return };
+        let before = looked.view.clone();
+        if response.double_clicked() {
+            looked.view = plot::View::default();
+            return;
+        }
+        let places = &drawn.places;
+        let under = |pointer: Pos2| {
+            let at = at(pointer);
+            // Axes that lie over others move with them.
+            let found: Vec<_> = places.iter().filter(|place| place.holds(at)).collect();
+            (at, found)
+        };
+        if response.contains_pointer()
+            && let Some(pointer) = ui.input(|input| input.pointer.hover_pos())
+        {
+            let (scroll, pinch) = ui.input(|input| (input.smooth_scroll_delta().y, input.zoom_delta()));
+            // The page goes on scrolling under the pointer until somebody has clicked into the figure.
+            let scroll = if response.has_focus() { scroll } else { 0.0 };
+            let (at, places) = under(pointer);
+            if (scroll != 0.0 || pinch != 1.0) && !places.is_empty() {
+                let factor = f64::from((scroll * 0.004).exp() * pinch);
+                places.iter().for_each(|place| looked.view.zoom(ready, place, at, factor));
+                ui.ctx().input_mut(|input| input.smooth_scroll_delta = Vec2::ZERO);
+            }
+        }
+        if response.dragged_by(egui::PointerButton::Primary) {
+            let by = response.drag_delta() / slot.scale;
+            let from = ui.input(|input| input.pointer.press_origin());
+            if let Some(from) = from {
+                for place in under(from).1 {
+                    looked.view.pan(ready, place, [f64::from(by.x), f64::from(by.y)]);
+                }
+            }
+            ui.ctx().set_cursor_icon(egui::CursorIcon::Grabbing);
+        }
+        if response.has_focus() {
+            let arrows = egui::EventFilter { horizontal_arrows: true, vertical_arrows: true, ..Default::default() };
+            ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, arrows));
+            for (key, turn) in [
+                (Key::Plus, FigureCommand::In),
+                (Key::Equals, FigureCommand::In),
+                (Key::Minus, FigureCommand::Out),
+                (Key::Num0, FigureCommand::Reset),
+            ] {
+                if ui.input_mut(|input| input.consume_key(Modifiers::NONE, key)) {
+                    looked.turn(ready, turn);
+                }
+            }
+            for (key, x, y) in [
+                (Key::ArrowLeft, 1.0, 0.0),
+                (Key::ArrowRight, -1.0, 0.0),
+                (Key::ArrowUp, 0.0, 1.0),
+                (Key::ArrowDown, 0.0, -1.0),
+            ] {
+                if ui.input_mut(|input| input.consume_key(Modifiers::NONE, key)) {
+                    let Some(drawn) = &looked.drawn else { return };
+                    for place in &drawn.places {
+                        let [left, top, right, bottom] = place.frame();
+                        let by =
+                            [(right - left) * x * KEYBOARD_PAN_FRACTION, (bottom - top) * y * KEYBOARD_PAN_FRACTION];
+                        looked.view.pan(ready, place, by);
+                    }
+                }
+            }
+        }
+        if looked.view != before {
+            ui.ctx().request_repaint();
+        }
+    }
+
+    /// How many figures are drawn.
+    pub(crate) fn drawn_count(&self) -> usize {
+        self.looked.values().filter(|looked| looked.drawn.is_some()).count()
+    }
+
+    /// Does what a command says with the figure that it means: the one with the keyboard, or the first in sight.
+    /// Whether there is one.
+    pub(crate) fn apply_figure_command(&mut self, ctx: &egui::Context, turn: FigureCommand) -> bool {
+        // Drawn in this frame or in the one before.
+        let frame = if ctx.cumulative_pass_nr() <= self.pass + 2 { self.frame } else { u64::MAX };
+        let seen = self.looked.values_mut().filter(|looked| looked.seen == frame && looked.drawn.is_some());
+        let meant = seen.min_by(|a, b| (!a.focused).cmp(&!b.focused).then(a.top.total_cmp(&b.top)));
+        let Some(looked) = meant else { return false };
+        if let Some(ready) = looked.drawn.as_ref().map(|drawn| drawn.ready.clone()) {
+            looked.turn(&ready, turn);
+            ctx.request_repaint();
+        }
+        true
+    }
+}
+
+impl super::FigureView {
+    fn turn(&mut self, ready: &Ready, turn: FigureCommand) {
+        let factor = match turn {
+            FigureCommand::In => KEYBOARD_ZOOM_FACTOR,
+            FigureCommand::Out => 1.0 / KEYBOARD_ZOOM_FACTOR,
+            FigureCommand::Reset => {
+                self.view = plot::View::default();
+                return;
+            }
+        };
+        for place in self.drawn.iter().flat_map(|drawn| &drawn.places) {
+            let [left, top, right, bottom] = place.frame();
+            let middle = [f64::midpoint(left, right), f64::midpoint(top, bottom)];
+            self.view.zoom(ready, place, middle, factor);
+        }
+    }
+}
+
+/// A sentence where a figure should be.
+#[allow(clippy::cast_possible_truncation, reason = "a place on a page")]
+fn says(ui: &Ui, rect: Rect, words: &str) {
+    let colours = Colours::of(ui);
+    let at = rect.min + vec2(0.0, space::S);
+    let galley = ui.painter().layout(words.to_owned(), tokens::caption().font, colours.muted, rect.width());
+    ui.painter_at(rect).galley(at, galley, colours.muted);
+    set_accessible_name(
+        &ui.interact(rect, ui.scope_id().with("says").with(rect.top() as i32), Sense::hover()),
+        Role::Label,
+        words,
+    );
+}
+
+/// What the nearest point is, beside the pointer.
+fn card(ui: &Ui, id: egui::Id, spot: Pos2, pointer: Pos2, words: &str) {
+    let colours = Colours::of(ui);
+    let painter = ui.ctx().layer_painter(egui::LayerId::new(Order::Tooltip, id.with("card")));
+    painter.circle_stroke(spot, 4.5, Stroke::new(1.5, colours.ink));
+    let galley = painter.layout_no_wrap(words.to_owned(), tokens::tabular(12.0), colours.ink);
+    let size = galley.size() + vec2(2.0 * space::S, 2.0 * space::XS);
+    let screen = ui.ctx().content_rect();
+    let right = pointer.x + space::M + size.x <= screen.right();
+    let below = pointer.y + space::M + size.y <= screen.bottom();
+    let x = if right { pointer.x + space::M } else { pointer.x - space::M - size.x };
+    let y = if below { pointer.y + space::M } else { pointer.y - space::M - size.y };
+    let area = Rect::from_min_size(pos2(x, y), size);
+    painter.rect(area, CORNER, colours.raised, Stroke::new(1.0, colours.line), egui::StrokeKind::Inside);
+    painter.galley(area.min + vec2(space::S, space::XS), galley, colours.ink);
+    // Those who do not see it hear it.
+    let said = ui.interact(Rect::from_min_size(spot, Vec2::ZERO), id.with("said"), Sense::empty());
+    set_accessible_name(&said, Role::Tooltip, words);
+}

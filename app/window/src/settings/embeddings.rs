@@ -1,0 +1,212 @@
+//! The page on search: which model finds by meaning, how far it is, and the searches that are kept.
+
+use super::SettingsChange;
+use super::setting_rows::{SettingsRows, segmented_control, text, toggle_switch};
+use eframe::egui;
+use egui::{Sense, pos2, vec2};
+use engine::Settings;
+use host::search::{Choice, Freshness, Runtime, Search, known, known_rerankers};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+use ui::icons;
+use ui::text::format_thousands;
+use ui::tokens::{self, Colours};
+use ui::widgets::{icon_button, paint_clipped_text, text_button};
+
+/// Models that are named in the line below the field.
+const MAX_LISTED_MODELS: usize = 3;
+
+/// What the page knows beyond the settings.
+pub(super) struct EmbeddingSettings {
+    search: Search,
+    /// What was said of the library, for what was set; looked for by a thread of its own.
+    runtime: Option<(String, String)>,
+    looks: Option<(String, Receiver<String>)>,
+    /// Some models, and all rerankers, by name.
+    models: Vec<String>,
+    rerankers: Vec<String>,
+    /// What was written and is no model.
+    wrong: Option<String>,
+}
+
+impl EmbeddingSettings {
+    pub(super) fn new(search: Search) -> EmbeddingSettings {
+        let models =
+            known().into_iter().map(|known| known.name).filter(|name| name.contains("E5")).take(MAX_LISTED_MODELS);
+        let rerankers = known_rerankers().into_iter().map(|known| known.name);
+        let (models, rerankers) = (models.collect(), rerankers.collect());
+        EmbeddingSettings { search, runtime: None, looks: None, models, rerankers, wrong: None }
+    }
+
+    pub(super) fn show(
+        &mut self,
+        lines: &mut SettingsRows<'_>,
+        settings: &Settings,
+        changes: &mut Vec<SettingsChange>,
+    ) {
+        let fresh = self.search.freshness();
+        let state = state(&fresh);
+        if fresh.growing.is_some() || fresh.meanings.0 > 0 {
+            lines.ui.ctx().request_repaint_after(Duration::from_millis(500));
+        }
+        lines.show_matching_row("Found by meaning", &state, |ui| {
+            if toggle_switch(ui, "Found by meaning", !settings.meaning_paused) {
+                changes.push(SettingsChange::MeaningPaused(!settings.meaning_paused));
+            }
+        });
+        let choice: Choice = settings.embedder.parse().unwrap_or_default();
+        let kinds = ["Embedded", "fastembed", "Folder", "Endpoint"];
+        let chosen = match &choice {
+            Choice::Embedded => 0,
+            Choice::Fastembed(_) => 1,
+            Choice::Folder(_) => 2,
+            Choice::Endpoint { .. } => 3,
+        };
+        let about = "Embedded: ships with the program, English. The others: other languages, larger models.";
+        lines.show_matching_row("Sentence model", about, |ui| {
+            let first = ["embedded", "fastembed:MultilingualE5Small", "", ""];
+            if let Some(place) = segmented_control(ui, &kinds, Some(chosen)) {
+                self.wrong = match place {
+                    2 => Some("Write folder: and the path of a folder with model.onnx below.".to_owned()),
+                    3 => Some("Write the endpoint's address and the model's name below.".to_owned()),
+                    _ => {
+                        changes.push(SettingsChange::Embedder(first[place].to_owned()));
+                        None
+                    }
+                };
+            }
+        });
+        let about = self.wrong.clone().unwrap_or_else(|| {
+            format!("fastembed:{}, folder:/path or http://localhost:8080/v1#name", self.models.join(", fastembed:"))
+        });
+        lines.show_matching_row("Name of the model", &about, |ui| {
+            if let Some(name) = text(ui, "Name of the model", &settings.embedder, "embedded") {
+                match name.parse::<Choice>() {
+                    Ok(choice) => {
+                        self.wrong = None;
+                        changes.push(SettingsChange::Embedder(choice.to_string()));
+                    }
+                    Err(why) => self.wrong = Some(why),
+                }
+            }
+        });
+        let found = self.runtime(lines.ui.ctx(), &settings.onnx_runtime);
+        lines.show_matching_row("ONNX Runtime", &found, |ui| {
+            if let Some(path) = text(ui, "ONNX Runtime", &settings.onnx_runtime, "looked for") {
+                changes.push(SettingsChange::OnnxRuntime(path.trim().to_owned()));
+            }
+        });
+        let about = fresh
+            .reranker
+            .clone()
+            .unwrap_or_else(|| format!("Reads the best hits once more: {}", self.rerankers.join(", ")));
+        lines.show_matching_row("Reranker", &about, |ui| {
+            if let Some(name) = text(ui, "Reranker", &settings.reranker, "none") {
+                let name = self.rerankers.iter().find(|known| known.eq_ignore_ascii_case(name.trim()));
+                changes.push(SettingsChange::Reranker(name.cloned().unwrap_or_default()));
+            }
+        });
+        let about = "Notes below them are never searched; a comma parts them.";
+        lines.show_matching_row("Folders that are left out", about, |ui| {
+            if let Some(folders) = text(ui, "Folders that are left out", &settings.unsearched.join(", "), "none") {
+                let folders = folders.split(',').map(|folder| folder.trim().trim_matches('/').to_owned());
+                changes.push(SettingsChange::Unsearched(folders.filter(|folder| !folder.is_empty()).collect()));
+            }
+        });
+        kept(lines, settings, changes);
+    }
+
+    /// Where the library is, or what brings one.
+    fn runtime(&mut self, ctx: &egui::Context, named: &str) -> String {
+        if let Some((_, said)) = self.runtime.as_ref().filter(|(of, _)| of == named) {
+            return said.clone();
+        }
+        if self.looks.as_ref().is_none_or(|(of, _)| of != named) {
+            self.looks = Some((named.to_owned(), look(named, ctx)));
+        }
+        let Some((of, answer)) = &self.looks else { return String::new() };
+        if let Ok(said) = answer.try_recv() {
+            self.runtime = Some((of.clone(), said.clone()));
+            return said;
+        }
+        "Looking for it…".to_owned()
+    }
+}
+
+/// Looks for the library, which takes some looks at the disk.
+fn look(named: &str, ctx: &egui::Context) -> Receiver<String> {
+    let (tell, answer) = channel();
+    let (named, wake) = (PathBuf::from(named), ctx.clone());
+    std::thread::spawn(move || {
+        let said = match Runtime::find(Some(&named).filter(|path| !path.as_os_str().is_empty()).map(PathBuf::as_path)) {
+            Ok(found) => format!("Found by {}: {}", found.from, found.path.display()),
+            Err(why) => format!("For fastembed and folders; {why}"),
+        };
+        let _ = tell.send(said); // nobody waits where the settings were closed
+        wake.request_repaint();
+    });
+    answer
+}
+
+/// A model, as a sentence names it.
+fn called(choice: &Choice) -> String {
+    if *choice == Choice::Embedded { "the embedded model".to_owned() } else { choice.to_string() }
+}
+
+/// How far meaning is, in words.
+fn state(fresh: &Freshness) -> String {
+    if let Some(file) = &fresh.download {
+        return format!("Downloading {}: {} of {} MB", file.file, file.bytes >> 20, file.all >> 20);
+    }
+    if let Some(why) = fresh.words_alone.as_ref().or(fresh.trouble.as_ref()) {
+        return why.clone();
+    }
+    let (left, all) = fresh.meanings;
+    let done = format_thousands(all.saturating_sub(left.min(all)));
+    let paused = if fresh.paused { "Paused. " } else { "" };
+    match &fresh.growing {
+        Some(next) => {
+            format!(
+                "{paused}{} answers until {} has read all: {done} of {}",
+                called(&fresh.answering),
+                called(next),
+                format_thousands(all)
+            )
+        }
+        None if left > 0 => {
+            format!("{paused}{done} of {} passages by {}", format_thousands(all), called(&fresh.answering))
+        }
+        None => format!("{paused}All {} passages by {}", format_thousands(all), called(&fresh.answering)),
+    }
+}
+
+/// The searches that are kept, each with what forgets it.
+fn kept(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {
+    let count = match settings.searches.len() {
+        0 => "None yet: Ctrl+D in the search keeps what is asked there.".to_owned(),
+        count => format!("{count}, offered by the empty search."),
+    };
+    lines.show_matching_row("Kept searches", &count, |ui| {
+        if !settings.searches.is_empty() && text_button(ui, "Forget them", false).clicked() {
+            changes.push(SettingsChange::Searches(Vec::new()));
+        }
+    });
+    if !lines.wanted.is_empty() {
+        return;
+    }
+    let ui = &mut *lines.ui;
+    for (name, query) in &settings.searches {
+        let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), 32.0), Sense::hover());
+        let at = pos2(rect.left(), rect.center().y - 10.0);
+        let said = if name == query { name.clone() } else { format!("{name}: {query}") };
+        paint_clipped_text(ui, at, rect.width() - 60.0, &said, &tokens::small(), Colours::of(ui).ink);
+        let corner = egui::Rect::from_min_max(pos2(rect.right() - tokens::size::HIT, rect.top()), rect.max);
+        let mut child = ui.new_child(egui::UiBuilder::new().max_rect(corner).id_salt(("search", name)));
+        if icon_button(&mut child, icons::X, &format!("Forget the search {name}"), None).clicked() {
+            changes.push(SettingsChange::Searches(
+                settings.searches.iter().filter(|(other, _)| other != name).cloned().collect(),
+            ));
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What the settings are made of: a line for each, and the few controls that set something.
+
+use eframe::egui;
+use egui::accesskit::{Role, Toggled};
+use egui::{Align, Align2, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
+use std::ops::RangeInclusive;
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::widgets::{chip_button, icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
+
+/// The settings of a page, or of all pages those that are looked for.
+pub(super) struct SettingsRows<'a> {
+    pub(super) ui: &'a mut Ui,
+    /// In small letters; empty: all are shown.
+    pub(super) wanted: &'a str,
+    /// How many were shown.
+    pub(super) shown: usize,
+}
+
+impl SettingsRows<'_> {
+    /// A setting, if it is looked for.
+    pub(super) fn show_matching_row(&mut self, name: &str, about: &str, control: impl FnOnce(&mut Ui)) {
+        let has = |text: &str| text.to_lowercase().contains(self.wanted);
+        if has(name) || has(about) {
+            self.shown += 1;
+            show_row(self.ui, name, about, control);
+        }
+    }
+}
+
+/// A setting: its name and what it means at the left, what sets it at the right.
+pub(super) fn show_row(ui: &mut Ui, name: &str, about: &str, control: impl FnOnce(&mut Ui)) {
+    let colours = Colours::of(ui);
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 56.0), Sense::hover());
+    set_accessible_name(&response, Role::Label, &format!("{name}: {about}"));
+    let small = tokens::Type { font: tokens::inter(tokens::Cut::Regular, 13.0), line: 20.0 };
+    let mut child =
+        ui.new_child(UiBuilder::new().max_rect(rect).id_salt(name).layout(Layout::right_to_left(Align::Center)));
+    control(&mut child);
+    let room = child.min_rect().left() - rect.left() - space::L;
+    paint_clipped_text(ui, pos2(rect.left(), rect.top() + 8.0), room, name, &small, colours.ink);
+    let used =
+        paint_clipped_text(ui, pos2(rect.left(), rect.top() + 28.0), room, about, &tokens::caption(), colours.muted);
+    if used >= room - 1.0 {
+        response.on_hover_text(about); // it may be cut short
+    }
+    ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
+}
+
+/// One of a few; gives the one that was clicked.
+pub(super) fn segmented_control(ui: &mut Ui, names: &[&str], chosen: Option<usize>) -> Option<usize> {
+    let mut clicked = None;
+    ui.spacing_mut().item_spacing.x = space::XS;
+    for (place, name) in names.iter().enumerate().rev() {
+        if chip_button(ui, name, name, Some(place) == chosen, &tokens::caption()) {
+            clicked = Some(place);
+        }
+    }
+    clicked
+}
+
+/// On or off; whether it was clicked.
+pub(super) fn toggle_switch(ui: &mut Ui, name: &str, on: bool) -> bool {
+    let (rect, response) = ui.allocate_exact_size(vec2(40.0, size::HIT), Sense::click());
+    response.widget_info(|| egui::WidgetInfo::selected(Role::Switch, true, on, name));
+    let toggled = if on { Toggled::True } else { Toggled::False };
+    ui.ctx().accesskit_node_builder(response.id, |node| node.set_toggled(toggled));
+    let colours = Colours::of(ui);
+    let body = Rect::from_center_size(rect.center(), vec2(36.0, 20.0));
+    ui.painter().rect_filled(body, 10.0, if on { colours.accent } else { colours.muted.gamma_multiply(0.6) });
+    let x = if on { body.right() - 10.0 } else { body.left() + 10.0 };
+    ui.painter().circle_filled(pos2(x, body.center().y), 7.0, colours.raised);
+    paint_focus_ring(ui, &response, CORNER);
+    response.clicked()
+}
+
+/// A part of the whole, in steps of a tenth.
+pub(super) fn stepper(ui: &mut Ui, name: &str, value: f32, range: RangeInclusive<f32>) -> Option<f32> {
+    stepped(ui, name, value, range, 0.1, &format!("{:.0} %", value * 100.0))
+}
+
+/// A width in points.
+pub(super) fn points(ui: &mut Ui, name: &str, value: f32, range: RangeInclusive<f32>) -> Option<f32> {
+    stepped(ui, name, value, range, 20.0, &format!("{value:.0}"))
+}
+
+fn stepped(ui: &mut Ui, name: &str, value: f32, range: RangeInclusive<f32>, step: f32, text: &str) -> Option<f32> {
+    let mut wanted = None;
+    let by = |by: f32| (((value / step).round() * step) + by).clamp(*range.start(), *range.end());
+    if icon_button(ui, icons::PLUS, &format!("Larger: {name}"), None).clicked() {
+        wanted = Some(by(step));
+    }
+    let colours = Colours::of(ui);
+    let (rect, response) = ui.allocate_exact_size(vec2(52.0, size::HIT), Sense::hover());
+    set_accessible_name(&response, Role::Label, &format!("Size of {name}: {text}"));
+    ui.painter().text(rect.center(), Align2::CENTER_CENTER, text, tokens::tabular(13.0), colours.ink);
+    if icon_button(ui, icons::MINUS, &format!("Smaller: {name}"), None).clicked() {
+        wanted = Some(by(-step));
+    }
+    wanted
+}
+
+/// A line of text; gives it once it is written: by Enter, or when the field is left.
+pub(super) fn text(ui: &mut Ui, name: &str, kept: &str, hint: &str) -> Option<String> {
+    let id = ui.scope_id().with(("text of", name));
+    // What is being written, until it is kept.
+    let mut written: String = ui.data_mut(|data| data.get_temp(id)).unwrap_or_else(|| kept.to_owned());
+    let style = tokens::small();
+    let hint = egui::RichText::new(hint).font(style.font.clone()).color(Colours::of(ui).muted);
+    let field = egui::TextEdit::singleline(&mut written).font(style.font).hint_text(hint).desired_width(200.0);
+    let response = ui.add(field.margin(egui::Margin::symmetric(8, 6)));
+    let response = response.accessible_name(name);
+    if response.has_focus() {
+        ui.data_mut(|data| data.insert_temp(id, written));
+        return None;
+    }
+    if response.lost_focus() {
+        ui.data_mut(|data| data.remove::<String>(id));
+        return (written != kept).then_some(written);
+    }
+    None
+}

@@ -1,0 +1,97 @@
+//! What a question shows before something is allowed: all that would run, nothing left out.
+
+use serde_json::{Map, Value};
+use store::Approval;
+use text::visible;
+
+/// What would be done, on one line; a question of the agent's in its own lines.
+pub fn title(approval: &Approval) -> String {
+    if approval.tool == "ask_user" {
+        return visible::block(&approval.what).into_owned();
+    }
+    visible::line(&approval.what).into_owned()
+}
+
+/// All that would run or be sent, beside the title: the arguments, and code that is not among them. Safe to show.
+pub fn body(approval: &Approval) -> String {
+    let mut parts = Vec::new();
+    let said = is_shown_in_title(approval);
+    if !said {
+        parts.push(format_arguments(&approval.arguments));
+    }
+    for piece in &approval.code {
+        parts.push(format!("{}:\n{}", visible::line(&piece.title), visible::block(piece.text.trim_end_matches('\n'))));
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n")
+}
+
+/// What deciding for longer than once would allow, as a sentence; empty: nothing lasting can be decided.
+pub fn lasting_scope(approval: &Approval) -> String {
+    match approval.reach.as_str() {
+        "" => String::new(),
+        reach => format!("A lasting answer allows {}.", visible::line(reach)),
+    }
+}
+
+/// Whether the title holds all of the arguments already.
+fn is_shown_in_title(approval: &Approval) -> bool {
+    let only = (approval.arguments.len() == 1).then(|| approval.arguments.values().next()).flatten();
+    let only = only.and_then(Value::as_str);
+    only.is_some_and(|only| !only.is_empty() && !only.contains('\n') && approval.what.ends_with(only))
+}
+
+/// Arguments, each name with its whole value.
+pub fn format_arguments(arguments: &Map<String, Value>) -> String {
+    let one = |(key, value): (&String, &Value)| {
+        let key = visible::line(key);
+        match value {
+            Value::String(text) if text.contains('\n') => {
+                format!("{key}:\n{}", visible::block(text.trim_end_matches('\n')))
+            }
+            Value::String(text) => format!("{key}: {}", visible::line(text)),
+            value => format!("{key}: {}", visible::block(&format!("{value:#}"))),
+        }
+    };
+    arguments.iter().map(one).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use store::{Piece, StepId};
+
+    fn approval(what: &str, arguments: Value, code: &[&str]) -> Approval {
+        Approval {
+            id: "c0".to_owned(),
+            step: StepId(1),
+            tool: "shell".to_owned(),
+            arguments: arguments.as_object().cloned().unwrap_or_default(),
+            what: what.to_owned(),
+            reason: String::new(),
+            asked: 0,
+            expires: 0,
+            code: code.iter().map(|text| Piece { title: "Cell 1".to_owned(), text: (*text).to_owned() }).collect(),
+            definition: None,
+            addresses: Vec::new(),
+            reach: "exactly this".to_owned(),
+            decision: None,
+        }
+    }
+
+    #[test]
+    fn all_that_would_run_is_shown() {
+        let one = approval("Run in the sandbox: ls", json!({"command": "ls"}), &[]);
+        assert_eq!((title(&one).as_str(), body(&one).as_str()), ("Run in the sandbox: ls", ""));
+        let two = approval("Run in the sandbox: ls\nrm", json!({"command": "ls\nrm\u{1b}"}), &[]);
+        assert_eq!(title(&two), "Run in the sandbox: ls␊rm");
+        assert_eq!(body(&two), "command:\nls\nrm␛");
+        let long = "print(1)\n".repeat(5_000) + "evil\u{202e}()";
+        let python = approval("Run Python in the sandbox", json!({"code": long, "seconds": 3}), &[]);
+        assert!(body(&python).contains("evil\\u{202e}()") && body(&python).contains("seconds: 3"));
+        assert_eq!(body(&python).matches("print(1)").count(), 5_000);
+        let cell = approval("Run cell 1 of a.md", json!({"path": "a.md", "cell": 1}), &["import os\n\rx"]);
+        assert!(body(&cell).ends_with("Cell 1:\nimport os\n␍x"), "{}", body(&cell));
+    }
+}

@@ -1,0 +1,126 @@
+//! What the result of a step must be like when it is replayed: the same, of the same shape, or anything.
+
+use super::trace::short_hash;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// A shape has at most so many bytes; a longer one is known by its hash.
+const MAX_RESULT_SHAPE_BYTES: usize = 300;
+
+/// What a result must be like.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ResultCheck {
+    /// The hash of the whole result: nothing else will do.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub same: String,
+    /// Its shape: the columns of a table, the keys of JSON.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub shape: String,
+}
+
+impl ResultCheck {
+    /// Of a result that was seen; `same`: no other will do.
+    pub fn from_result(result: &str, same: bool) -> ResultCheck {
+        ResultCheck {
+            same: if same { short_hash(result.as_bytes()) } else { String::new() },
+            shape: result_shape(result),
+        }
+    }
+
+    /// Whether a result is like this.
+    ///
+    /// # Errors
+    /// What is different: a sentence.
+    pub fn check(&self, result: &str) -> Result<(), String> {
+        let now = result_shape(result);
+        if !self.shape.is_empty() && now != self.shape {
+            return Err(format!("it has another form: {now}, where there was {}", self.shape));
+        }
+        if !self.same.is_empty() && short_hash(result.as_bytes()) != self.same {
+            return Err(
+                "it says something else than when the trace was learned, and what follows depends on it".to_owned()
+            );
+        }
+        Ok(())
+    }
+}
+
+/// The shape of a text: what stays the same where only the data are others.
+pub fn result_shape(text: &str) -> String {
+    let text = text.trim();
+    if text.is_empty() {
+        return "empty".to_owned();
+    }
+    if text.starts_with(['{', '['])
+        && let Ok(value) = serde_json::from_str::<Value>(text)
+    {
+        let mut paths = BTreeSet::new();
+        collect_json_keys(&value, "", 0, &mut paths);
+        return bound_shape(format!("json {}", paths.into_iter().collect::<Vec<_>>().join(" ")));
+    }
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let first = lines.next().unwrap_or_default().trim();
+    for separator in ['\t', ';', ',', '|'] {
+        let count = |line: &str| line.matches(separator).count();
+        let columns = count(first);
+        let mut rest = lines.clone().take(50).peekable();
+        if columns > 0 && rest.peek().is_some() && rest.all(|line| count(line) == columns) {
+            return bound_shape(format!("table {first}"));
+        }
+    }
+    "text".to_owned()
+}
+
+fn bound_shape(shape: String) -> String {
+    if shape.len() <= MAX_RESULT_SHAPE_BYTES {
+        return shape;
+    }
+    let kind = shape.split(' ').next().unwrap_or_default();
+    format!("{kind} {}", short_hash(shape.as_bytes()))
+}
+
+fn collect_json_keys(value: &Value, path: &str, deep: usize, into: &mut BTreeSet<String>) {
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "text",
+        Value::Array(_) => "list",
+        Value::Object(_) => "object",
+    };
+    into.insert(format!("{path}:{kind}"));
+    if deep > 6 || into.len() > 500 {
+        return;
+    }
+    match value {
+        Value::Array(items) => {
+            items.iter().take(20).for_each(|item| collect_json_keys(item, &format!("{path}[]"), deep + 1, into))
+        }
+        Value::Object(map) => {
+            map.iter()
+                .take(100)
+                .for_each(|(key, item)| collect_json_keys(item, &format!("{path}.{key}"), deep + 1, into));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_tell_forms_apart_and_not_data() {
+        assert_eq!(result_shape("day,sold\n1,5\n2,7\n"), result_shape("day,sold\n1,50\n"));
+        assert_ne!(result_shape("day,sold\n1,5\n"), result_shape("day,sold,back\n1,5,0\n"));
+        assert_ne!(result_shape("day,sold\n1,5\n"), result_shape("sold,day\n1,5\n"));
+        assert_eq!(result_shape(r#"{"a": [1, 2]}"#), result_shape(r#"{"a": [3]}"#));
+        assert_ne!(result_shape(r#"{"a": 1}"#), result_shape(r#"{"error": "no"}"#));
+        assert_eq!(result_shape("Hello, you\nhow are you"), "text");
+        let expect = ResultCheck::from_result("day,sold\n1,5\n", true);
+        assert!(expect.check("day,sold\n1,5\n").is_ok() && expect.check("day,sold\n1,6\n").is_err());
+        assert!(ResultCheck::default().check("anything").is_ok());
+    }
+}

@@ -1,0 +1,148 @@
+//! What came of a run, by what its calls came to: a run that ends with an answer may have failed.
+
+use super::experience::RunOutcome;
+use super::trace_extraction::CompletedCall;
+use crate::policy;
+use store::Ending;
+
+/// Of a reason so much is kept, in bytes.
+const MAX_FAILURE_REASON_BYTES: usize = 300;
+
+/// Whether a call that failed was made up for by a later one: the same tool, or another that was given the same, did
+/// what was asked. After a mere look, or a call of a tool that isn't there, anything that went well will do.
+fn is_recovered(failed: &CompletedCall, later: &[CompletedCall]) -> bool {
+    let subject = policy::main_argument(&failed.arguments);
+    let alike = |call: &&CompletedCall| {
+        call.tool == failed.tool || (!subject.is_empty() && policy::main_argument(&call.arguments) == subject)
+    };
+    let mut good = later.iter().filter(|call| call.success == Some(true));
+    if failed.is_harmless() { good.next().is_some() } else { good.any(|call| alike(&call)) }
+}
+
+/// What came of a run that made these calls and ended so.
+pub fn outcome_of_calls(ending: Ending, calls: &[CompletedCall]) -> RunOutcome {
+    let good = |call: &CompletedCall| call.success == Some(true);
+    let failed = || calls.iter().enumerate().filter(|(_, call)| !good(call));
+    match ending {
+        Ending::Failed | Ending::Limit | Ending::Budget | Ending::Cancelled => RunOutcome::Failure,
+        Ending::Done if failed().next().is_none() => RunOutcome::Success,
+        Ending::Done if !calls.iter().any(good) => RunOutcome::Failure,
+        Ending::Done => {
+            let lost = failed().any(|(at, call)| !is_recovered(call, calls.get(at + 1..).unwrap_or_default()));
+            if lost { RunOutcome::Failure } else { RunOutcome::SuccessWithRecovery }
+        }
+    }
+}
+
+/// The tools that did what was asked at least once, each once, in their order.
+pub fn successful_tools(calls: &[CompletedCall]) -> Vec<String> {
+    let mut tools: Vec<String> = Vec::new();
+    for call in calls.iter().filter(|call| call.success == Some(true)) {
+        if !tools.contains(&call.tool) {
+            tools.push(call.tool.clone());
+        }
+    }
+    tools
+}
+
+/// The calls that failed, a sentence each: which tool, and why. Each reason is told once.
+pub fn failure_sentences(calls: &[CompletedCall]) -> Vec<String> {
+    let mut told: Vec<String> = Vec::new();
+    for call in calls.iter().filter(|call| call.success != Some(true)) {
+        let words = format!("{} failed: {}", call.tool, failure_reason(&call.result));
+        if !told.contains(&words) {
+            told.push(words);
+        }
+    }
+    told
+}
+
+/// The first line of a reason that says something to people: without schemas, and without the names of all tools.
+pub fn failure_reason(text: &str) -> String {
+    let line = text
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty() && !line.starts_with(['{', '[']))
+        .unwrap_or("no reason was given");
+    // `calls::check` tells a model what a tool takes, and the session which tools there are.
+    let ends = [". It takes {", "; there are ", " There are "].iter().filter_map(|end| line.find(end)).min();
+    let line = line.get(..ends.unwrap_or(line.len())).unwrap_or(line);
+    let line = line.find("{\"").map_or(line, |at| &line[..at]).trim_end_matches([' ', ':', ';', ',']);
+    let line = if line.is_empty() { "no reason was given" } else { line };
+    line[..line.floor_char_boundary(MAX_FAILURE_REASON_BYTES)].trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::{Map, Value};
+
+    fn call(tool: &str, path: &str, success: Option<bool>) -> CompletedCall {
+        let arguments = Map::from_iter([("path".to_owned(), Value::from(path))]);
+        let looks = matches!(tool, "read_file" | "search");
+        CompletedCall {
+            tool: tool.to_owned(),
+            arguments,
+            result: "no".to_owned(),
+            success,
+            created: false,
+            looks,
+            known: tool != "fly",
+        }
+    }
+
+    #[test]
+    fn the_outcome_is_what_the_calls_came_to() {
+        let (good, bad) = (Some(true), Some(false));
+        type Made<'a> = &'a [(&'a str, &'a str, Option<bool>)];
+        let cases: [(Made<'_>, RunOutcome); 9] = [
+            (&[], RunOutcome::Success),
+            (&[("write_file", "a", good)], RunOutcome::Success),
+            (&[("write_file", "a", bad)], RunOutcome::Failure),
+            (&[("fly", "a", bad)], RunOutcome::Failure),
+            (&[("fly", "a", bad), ("write_file", "a", good)], RunOutcome::SuccessWithRecovery),
+            (&[("write_file", "a", bad), ("read_file", "b", good)], RunOutcome::Failure),
+            (&[("edit_file", "a", bad), ("write_file", "a", good)], RunOutcome::SuccessWithRecovery),
+            (&[("read_file", "a", bad), ("write_file", "b", good)], RunOutcome::SuccessWithRecovery),
+            (&[("write_file", "a", good), ("shell", "b", None)], RunOutcome::Failure),
+        ];
+        for (calls, outcome) in cases {
+            let made: Vec<CompletedCall> =
+                calls.iter().map(|(tool, path, success)| call(tool, path, *success)).collect();
+            assert_eq!(outcome_of_calls(Ending::Done, &made), outcome, "{calls:?}");
+            assert_eq!(outcome_of_calls(Ending::Failed, &made), RunOutcome::Failure);
+        }
+    }
+
+    #[test]
+    fn a_reason_is_a_sentence() {
+        for (text, said) in [
+            ("there is no tool fly; there are read_file, shell", "there is no tool fly"),
+            (
+                "shell was called wrongly: x is missing. It takes {\"type\":\"object\"}",
+                "shell was called wrongly: x is missing",
+            ),
+            ("{\"type\": \"object\"}", "no reason was given"),
+            ("\n\n  exit 1\nmore", "exit 1"),
+            ("", "no reason was given"),
+        ] {
+            assert_eq!(failure_reason(text), said, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_only_failed_is_said_to_have_worked(
+            made in proptest::collection::vec(("[a-d]", proptest::option::of(any::<bool>())), 0..12),
+        ) {
+            let calls: Vec<CompletedCall> = made.iter().map(|(tool, success)| call(tool, tool, *success)).collect();
+            for tool in successful_tools(&calls) {
+                prop_assert!(calls.iter().any(|call| call.tool == tool && call.success == Some(true)));
+            }
+            if !calls.is_empty() && successful_tools(&calls).is_empty() {
+                prop_assert_eq!(outcome_of_calls(Ending::Done, &calls), RunOutcome::Failure);
+            }
+        }
+    }
+}

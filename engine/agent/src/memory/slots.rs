@@ -1,0 +1,341 @@
+//! Texts with places in them, `{month1}` or `{month1:words}`: values of a goal and what earlier steps said are lifted
+//! out of what a run did, and put in again when it is replayed.
+
+use super::goal::{MONTH_NAMES, SlotKind};
+use serde_json::{Map, Number, Value};
+use std::collections::BTreeMap;
+
+/// The key of an object that stands for a number of the goal.
+const NUMBER_SLOT_KEY: &str = "$slot";
+/// Lines of a result that can be named.
+const MAX_NAMED_RESULT_LINES: usize = 40;
+
+/// Values by the names of their slots.
+pub type SlotValues = BTreeMap<String, (SlotKind, String)>;
+
+/// A piece of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum TemplatePart {
+    /// As it stands.
+    Literal(String),
+    /// A place: a slot's name and the form of the value, or what a step said.
+    Place(String),
+}
+
+/// The forms in which a value may be written, the plainest first.
+pub(super) fn value_renderings(kind: SlotKind, text: &str) -> Vec<(&'static str, String)> {
+    let mut all = vec![("", text.to_owned())];
+    let number = |from: usize, to: usize| text.get(from..to).and_then(|part| part.parse::<usize>().ok());
+    let month = number(5, 7).and_then(|month| MONTH_NAMES.get(month.checked_sub(1)?)).copied();
+    let (year, two) = (text.get(..4).unwrap_or(""), text.get(5..7).unwrap_or(""));
+    match kind {
+        SlotKind::Date => {
+            let (Some(month), Some(day)) = (month, number(8, 10)) else { return all };
+            all.push(("compact", text.replace('-', "")));
+            all.push(("slashes", text.replace('-', "/")));
+            all.push(("low", text.replace('-', "_")));
+            all.push(("dots", format!("{day:02}.{two}.{year}")));
+            all.push(("words", format!("{month} {day}, {year}")));
+            all.push(("british", format!("{day} {month} {year}")));
+            all.push(("month", format!("{year}-{two}")));
+            all.push(("monthwords", format!("{month} {year}")));
+        }
+        SlotKind::Month => {
+            let Some(month) = month else { return all };
+            all.push(("low", text.replace('-', "_")));
+            all.push(("slashes", text.replace('-', "/")));
+            all.push(("compact", text.replace('-', "")));
+            all.push(("words", format!("{month} {year}")));
+            all.push(("short", format!("{} {year}", &month[..3])));
+            all.push(("slug", format!("{}-{year}", month.to_lowercase())));
+        }
+        SlotKind::Path => {
+            let name = text.rsplit('/').next().unwrap_or(text);
+            all.push(("name", name.to_owned()));
+            all.push(("stem", name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_owned()));
+        }
+        SlotKind::Name | SlotKind::Text => {
+            all.push(("lower", text.to_lowercase()));
+            all.push(("upper", text.to_uppercase()));
+            all.push(("slug", text.to_lowercase().replace(' ', "-")));
+            all.push(("low", text.to_lowercase().replace(' ', "_")));
+        }
+        SlotKind::Number | SlotKind::Url => {}
+    }
+    all
+}
+
+/// What must not be left of a value in a text once it was lifted out: else a part of it stands there in a form that is
+/// not known, and would stay as it was.
+pub(super) fn value_remnants(kind: SlotKind, text: &str) -> Vec<String> {
+    let mut all: Vec<String> = value_renderings(kind, text).into_iter().map(|(_, text)| text.to_lowercase()).collect();
+    if matches!(kind, SlotKind::Date | SlotKind::Month) {
+        let month = text.get(5..7).and_then(|part| part.parse::<usize>().ok());
+        if let Some(month) = month.and_then(|month| MONTH_NAMES.get(month.checked_sub(1)?)) {
+            all.push(month.to_lowercase());
+            all.push(month[..3].to_lowercase());
+        }
+        all.extend(text.get(..4).map(str::to_owned));
+        all.extend(text.get(2..).map(str::to_owned));
+    }
+    all
+}
+
+/// Where `needle` stands in `text` as a whole word, at `from` or later.
+fn find_word(text: &str, needle: &str, from: usize) -> Option<usize> {
+    let (first, last) = (needle.chars().next()?, needle.chars().next_back()?);
+    let mut at = from;
+    while let Some(found) = text.get(at..)?.find(needle).map(|found| found + at) {
+        let before = text[..found].chars().next_back();
+        let behind = text[found + needle.len()..].chars().next();
+        let joined = |one: Option<char>, other: char| one.is_some_and(char::is_alphanumeric) && other.is_alphanumeric();
+        // 12 is no part of 12.5.
+        let digits = last.is_ascii_digit() && behind == Some('.') && {
+            text[found + needle.len() + 1..].starts_with(|c: char| c.is_ascii_digit())
+        };
+        if !joined(before, first) && !joined(behind, last) && !digits {
+            return Some(found);
+        }
+        at = found + first.len_utf8();
+    }
+    None
+}
+
+/// Whether `needle` stands in `text` as a whole word, small and capital letters alike.
+pub(super) fn contains_word(text: &str, needle: &str) -> bool {
+    find_word(&text.to_lowercase(), needle, 0).is_some()
+}
+
+/// Lifts what is known out of a text: `known` are places and how they are written.
+pub(super) fn extract_values(parts: Vec<TemplatePart>, known: &[(String, String)]) -> Vec<TemplatePart> {
+    let mut parts = parts;
+    // The longest first: a path before the name in it.
+    let mut order: Vec<&(String, String)> = known.iter().filter(|(_, text)| !text.is_empty()).collect();
+    order.sort_by_key(|(_, text)| std::cmp::Reverse(text.len()));
+    for (place, text) in order {
+        let mut next = Vec::new();
+        for part in parts {
+            let TemplatePart::Literal(literal) = part else {
+                next.push(part);
+                continue;
+            };
+            let mut from = 0;
+            while let Some(at) = find_word(&literal, text, from) {
+                if at > from {
+                    next.push(TemplatePart::Literal(literal[from..at].to_owned()));
+                }
+                next.push(TemplatePart::Place(place.clone()));
+                from = at + text.len();
+            }
+            if from < literal.len() {
+                next.push(TemplatePart::Literal(literal[from..].to_owned()));
+            }
+        }
+        parts = next;
+    }
+    parts
+}
+
+/// The template of these parts.
+pub(super) fn render_template(parts: &[TemplatePart]) -> String {
+    let one = |part: &TemplatePart| match part {
+        TemplatePart::Literal(text) => text.replace('{', "{{").replace('}', "}}"),
+        TemplatePart::Place(name) => format!("{{{name}}}"),
+    };
+    parts.iter().map(one).collect()
+}
+
+/// The parts of a template.
+///
+/// # Errors
+/// A sentence: a bracket has no other.
+pub(super) fn parse_template(template: &str) -> Result<Vec<TemplatePart>, String> {
+    let mut all = Vec::new();
+    let mut literal = String::new();
+    let mut rest = template;
+    while let Some(letter) = rest.chars().next() {
+        rest = &rest[letter.len_utf8()..];
+        match letter {
+            '{' | '}' if rest.starts_with(letter) => {
+                literal.push(letter);
+                rest = &rest[1..];
+            }
+            '{' => {
+                let (name, behind) = rest.split_once('}').ok_or("a { has no }; a bracket of its own is written {{")?;
+                if !literal.is_empty() {
+                    all.push(TemplatePart::Literal(std::mem::take(&mut literal)));
+                }
+                all.push(TemplatePart::Place(name.to_owned()));
+                rest = behind;
+            }
+            '}' => return Err("a } has no {; a bracket of its own is written }}".to_owned()),
+            other => literal.push(other),
+        }
+    }
+    if !literal.is_empty() {
+        all.push(TemplatePart::Literal(literal));
+    }
+    Ok(all)
+}
+
+/// What a result said, by the names under which later steps use it: all of it, its lines, and what follows a name.
+pub(super) fn named_results(step: usize, result: &str) -> Vec<(String, String)> {
+    let result = result.trim();
+    let mut all = Vec::new();
+    if result.len() >= 4 {
+        all.push((format!("step{step}"), result.to_owned()));
+    }
+    for (at, line) in result.lines().enumerate().take(MAX_NAMED_RESULT_LINES) {
+        let line = line.trim();
+        if let Some((key, value)) = line.split_once([':', '=']) {
+            let (key, value) = (key.trim().trim_matches(['"', '-', '*', ' ']), value.trim().trim_matches([',', '"']));
+            let plain = key.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-'));
+            if (1..=40).contains(&key.len()) && plain && is_distinctive(value) {
+                all.push((format!("step{step}.{key}"), value.to_owned()));
+            }
+        }
+        if line.len() >= 6 && line != result {
+            all.push((format!("step{step}.line{}", at + 1), line.to_owned()));
+        }
+    }
+    if is_distinctive(result) && result.len() < 4 {
+        all.push((format!("step{step}"), result.to_owned()));
+    }
+    all
+}
+
+/// Whether a value is long enough to be known again.
+fn is_distinctive(value: &str) -> bool {
+    value.len() >= 4 || (value.len() >= 2 && value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
+}
+
+/// What a place stands for.
+fn slot_value(place: &str, values: &SlotValues, results: &[String]) -> Result<String, String> {
+    let (name, form) = place.split_once(':').unwrap_or((place, ""));
+    if let Some((kind, text)) = values.get(name) {
+        let found = value_renderings(*kind, text).into_iter().find(|(known, _)| *known == form);
+        return found.map(|(_, text)| text).ok_or_else(|| format!("{{{place}}}: {} has no such form", kind.as_str()));
+    }
+    let step = name.split('.').next().and_then(|step| step.strip_prefix("step")?.parse::<usize>().ok());
+    let result = step.and_then(|step| results.get(step.checked_sub(1)?));
+    let (Some(step), Some(result)) = (step, result) else { return Err(format!("nothing is known of {{{place}}}")) };
+    let mut found = named_results(step, result).into_iter().filter(|(known, _)| known == place).map(|(_, text)| text);
+    match (found.next(), found.next()) {
+        (Some(text), None) => Ok(text),
+        (Some(_), Some(_)) => Err(format!("the result of step {step} says twice what {{{place}}} is")),
+        (None, _) => Err(format!("the result of step {step} does not say what {{{place}}} is")),
+    }
+}
+
+/// A text with its places filled.
+///
+/// # Errors
+/// A sentence: a place stands for nothing that is known.
+pub fn fill_template(template: &str, values: &SlotValues, results: &[String]) -> Result<String, String> {
+    let mut text = String::new();
+    for part in parse_template(template)? {
+        match part {
+            TemplatePart::Literal(literal) => text.push_str(&literal),
+            TemplatePart::Place(place) => text.push_str(&slot_value(&place, values, results)?),
+        }
+    }
+    Ok(text)
+}
+
+/// Arguments with their places filled.
+///
+/// # Errors
+/// A sentence: a place stands for nothing that is known.
+pub fn fill_arguments(
+    input: &Map<String, Value>,
+    values: &SlotValues,
+    results: &[String],
+) -> Result<Map<String, Value>, String> {
+    input.iter().map(|(key, value)| Ok((key.clone(), fill_argument(value, values, results, 0)?))).collect()
+}
+
+fn fill_argument(value: &Value, values: &SlotValues, results: &[String], deep: usize) -> Result<Value, String> {
+    if deep > 32 {
+        return Err("arguments are nested too deep".to_owned());
+    }
+    Ok(match value {
+        Value::String(template) => Value::String(fill_template(template, values, results)?),
+        Value::Array(items) => {
+            let items: Result<_, String> =
+                items.iter().map(|item| fill_argument(item, values, results, deep + 1)).collect();
+            Value::Array(items?)
+        }
+        Value::Object(object) => {
+            if let (1, Some(Value::String(slot))) = (object.len(), object.get(NUMBER_SLOT_KEY)) {
+                let text = slot_value(slot, values, results)?;
+                let number = text.parse::<i64>().map(Number::from).ok();
+                let number = number.or_else(|| Number::from_f64(text.parse().ok()?));
+                return number.map(Value::Number).ok_or_else(|| format!("{text} is no number"));
+            }
+            let map: Result<Map<String, Value>, String> = object
+                .iter()
+                .map(|(key, value)| Ok((key.clone(), fill_argument(value, values, results, deep + 1)?)))
+                .collect();
+            Value::Object(map?)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    })
+}
+
+/// The object that stands for a number of the goal.
+pub(super) fn number_slot_object(slot: &str) -> Value {
+    Value::Object(Map::from_iter([(NUMBER_SLOT_KEY.to_owned(), Value::String(slot.to_owned()))]))
+}
+
+/// The slot that a value stands for as a number.
+pub(super) fn number_slot(value: &Value) -> Option<&str> {
+    value.as_object().filter(|object| object.len() == 1)?.get(NUMBER_SLOT_KEY)?.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn values_are_lifted_and_put_in_again() {
+        let known: Vec<(String, String)> = value_renderings(SlotKind::Month, "2026-10")
+            .into_iter()
+            .map(|(form, text)| (if form.is_empty() { "m".to_owned() } else { format!("m:{form}") }, text))
+            .collect();
+        let text = "# October 2026 {x}\nsee data/2026-10.csv, 2026-101";
+        let template = render_template(&extract_values(vec![TemplatePart::Literal(text.to_owned())], &known));
+        assert_eq!(template, "# {m:words} {{x}}\nsee data/{m}.csv, 2026-101");
+        let values = SlotValues::from([("m".to_owned(), (SlotKind::Month, "2026-11".to_owned()))]);
+        let next = fill_template(&template, &values, &[]).expect("filled");
+        assert_eq!(next, "# November 2026 {x}\nsee data/2026-11.csv, 2026-101");
+    }
+
+    #[test]
+    fn results_are_named() {
+        let results = ["total: 1234.5\nrows: 12".to_owned()];
+        let known = named_results(1, &results[0]);
+        let template =
+            render_template(&extract_values(vec![TemplatePart::Literal("The sum is 1234.5.".to_owned())], &known));
+        assert_eq!(template, "The sum is {step1.total}.");
+        assert_eq!(
+            fill_template(&template, &SlotValues::new(), &["total: 7.25".to_owned()]).as_deref(),
+            Ok("The sum is 7.25.")
+        );
+        assert!(fill_template(&template, &SlotValues::new(), &["sum: 7.25".to_owned()]).is_err());
+        assert!(fill_template(&template, &SlotValues::new(), &["total: 71\ntotal: 72".to_owned()]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn templates_come_back(text in "(\\PC|[{}]){0,40}") {
+            let parts_of = extract_values(vec![TemplatePart::Literal(text.clone())], &[]);
+            prop_assert_eq!(fill_template(&render_template(&parts_of), &SlotValues::new(), &[]), Ok(text));
+        }
+
+        #[test]
+        fn any_template_is_read(text in "(\\PC|[{}]|\\{step1\\}){0,40}") {
+            let _ = fill_template(&text, &SlotValues::new(), &["a: b".to_owned()]);
+        }
+    }
+}

@@ -1,0 +1,619 @@
+//! A successful run becomes a trace. What cannot be done again by rule is not learned, with the reason: a trace that
+//! is missing costs money, one that is wrong costs trust.
+
+use super::goal::{ParsedGoal, SlotKind};
+use super::result_check::ResultCheck;
+use super::slots::{self, TemplatePart};
+use super::trace::{RunTrace, TraceMetadata, TraceSlot, TraceStep, iso_timestamp};
+use crate::secrets;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use store::{Approval, ChangeKind, ExecutionStep, RunAbout, StepKind};
+
+/// Tools whose calls leave nothing behind and say nothing that counts.
+const IGNORED_TOOLS: [&str; 1] = ["todo_write"];
+/// Tools that concern somebody who will not be there.
+const INTERACTIVE_TOOLS: [&str; 2] = ["ask_user", "create_tool"];
+/// A value of so few letters is only lifted where it stands alone.
+const MAX_STANDALONE_VALUE_CHARS: usize = 2;
+
+/// What is known of a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolFacts {
+    /// What it is known by.
+    pub schema: String,
+    /// Whether running it twice is as good as once.
+    pub idempotent: bool,
+}
+
+/// A run that is over, and what is known around it.
+#[derive(Clone, Copy, Debug)]
+pub struct CompletedRun<'a> {
+    /// What is said of it.
+    pub about: &'a RunAbout,
+    /// What it did.
+    pub steps: &'a [ExecutionStep],
+    /// What was decided in it.
+    pub approvals: &'a [Approval],
+    /// What it changed.
+    pub changes: &'a [store::Change],
+    /// The tools that there are.
+    pub tools: &'a BTreeMap<String, ToolFacts>,
+    /// The path of the note beside which it was asked.
+    pub note: Option<&'a str>,
+    /// Paths among those that it names that are there now.
+    pub there: &'a BTreeSet<String>,
+    /// Its id, as text.
+    pub run: &'a str,
+}
+
+/// A call that a run made, and what came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompletedCall {
+    /// The tool.
+    pub tool: String,
+    /// What it was given: what the user made of it, where they changed it.
+    pub arguments: Map<String, Value>,
+    /// What came of it.
+    pub result: String,
+    /// Whether it did what was asked; `None`: it has no result.
+    pub success: Option<bool>,
+    /// Whether it made a file that was not there.
+    pub created: bool,
+    /// Whether its tool only looks.
+    pub looks: bool,
+    /// Whether there is such a tool.
+    pub known: bool,
+}
+
+impl CompletedCall {
+    /// Whether nothing can have come of it where it failed.
+    pub fn is_harmless(&self) -> bool {
+        self.looks || !self.known
+    }
+}
+
+/// The calls of a run, in their order, but for those that do not count.
+pub fn completed_calls(
+    steps: &[ExecutionStep],
+    approvals: &[Approval],
+    changes: &[store::Change],
+) -> Vec<CompletedCall> {
+    let mut found = Vec::new();
+    for step in steps {
+        let StepKind::ToolCall { tool_call_id, tool_name, params } = &step.kind else { continue };
+        if IGNORED_TOOLS.contains(&tool_name.as_str()) {
+            continue;
+        }
+        // A call that was asked about again runs as the last decision says.
+        let decided = approvals.iter().rev().find(|approval| approval.call() == tool_call_id);
+        let changed = decided.and_then(|approval| approval.decision.as_ref()?.arguments.clone());
+        let of = |other: &&ExecutionStep| match &other.kind {
+            StepKind::ToolResult { tool_call_id: id, .. } => id == tool_call_id,
+            StepKind::ToolCall { .. }
+            | StepKind::Thinking { .. }
+            | StepKind::Todo { .. }
+            | StepKind::FinalAnswer { .. }
+            | StepKind::Error { .. } => false,
+        };
+        let (mut result, mut success) = (String::new(), None);
+        if let Some(StepKind::ToolResult { success: good, result: said, error, .. }) =
+            steps.iter().find(of).map(|step| &step.kind)
+        {
+            success = Some(*good);
+            result = match said {
+                Some(Value::String(text)) => text.clone(),
+                Some(other) => other.to_string(),
+                None => error.clone().unwrap_or_default(),
+            };
+        }
+        let made = |change: &store::Change| {
+            let new = matches!(change.what, ChangeKind::Created { .. } | ChangeKind::Bytes { before: None, .. });
+            new && change.step == step.id
+        };
+        found.push(CompletedCall {
+            tool: tool_name.clone(),
+            arguments: changed.unwrap_or_else(|| params.clone()),
+            result,
+            success,
+            created: changes.iter().any(made),
+            looks: false,
+            known: true,
+        });
+    }
+    found
+}
+
+/// The same calls, with what is known of their tools.
+pub fn with_tool_facts(calls: Vec<CompletedCall>, tools: &BTreeMap<String, ToolFacts>) -> Vec<CompletedCall> {
+    let with = |call: CompletedCall| {
+        let facts = tools.get(&call.tool);
+        CompletedCall { looks: facts.is_some_and(|facts| facts.idempotent), known: facts.is_some(), ..call }
+    };
+    calls.into_iter().map(with).collect()
+}
+
+/// The answer of a run.
+pub fn final_answer(steps: &[ExecutionStep]) -> Option<&str> {
+    steps.iter().rev().find_map(|step| match &step.kind {
+        StepKind::FinalAnswer { content } => Some(content.as_str()),
+        StepKind::ToolCall { .. }
+        | StepKind::ToolResult { .. }
+        | StepKind::Thinking { .. }
+        | StepKind::Todo { .. }
+        | StepKind::Error { .. } => None,
+    })
+}
+
+/// A value of the goal with the ways in which it may be written.
+struct SlotCandidate {
+    slot: TraceSlot,
+    written: Vec<(String, String)>,
+}
+
+/// Makes a trace of a run.
+///
+/// # Errors
+/// Why the run cannot be done again by rule: a sentence.
+pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, String> {
+    let about = lived.about;
+    if about.ending != Some(store::Ending::Done) {
+        return Err("the run did not end with an answer".to_owned());
+    }
+    let goal = ParsedGoal::parse(&about.prompt);
+    if goal.tokens.is_empty() || about.prompt.len() > super::goal::MAX_GOAL_BYTES {
+        return Err("its goal is empty, or too long to be known again".to_owned());
+    }
+    let mut calls = completed_calls(lived.steps, lived.approvals, lived.changes);
+    let facts = |tool: &str| lived.tools.get(tool);
+    if let Some(call) = calls.iter().find(|call| INTERACTIVE_TOOLS.contains(&call.tool.as_str())) {
+        return Err(format!("it used {}, whose outcome is another each time", call.tool));
+    }
+    // A look that failed changed nothing and is left out.
+    calls.retain(|call| call.success == Some(true) || !facts(&call.tool).is_some_and(|facts| facts.idempotent));
+    if let Some(call) = calls.iter().find(|call| call.success != Some(true)) {
+        return Err(format!("a call of {} failed, and may have changed something by then", call.tool));
+    }
+    if let Some(call) = calls.iter().find(|call| facts(&call.tool).is_none()) {
+        return Err(format!("there is no tool {} any more", call.tool));
+    }
+    if calls.is_empty() {
+        return Err("it used no tools, so there is nothing to do again".to_owned());
+    }
+    let given = |call: &CompletedCall| serde_json::to_string(&call.arguments).unwrap_or_default();
+    let secret =
+        |text: &str| secrets::contains_mask(text) || matches!(secrets::mask_known_secrets(text), Cow::Owned(_));
+    if secret(&about.prompt) || calls.iter().any(|call| secret(&given(call))) {
+        return Err("it was given a secret, which is kept nowhere".to_owned());
+    }
+    let looked = calls.iter().any(|call| facts(&call.tool).is_some_and(|facts| facts.idempotent));
+    if goal.depends && !looked {
+        return Err("what is to be done depends on what is found, and it looked at nothing".to_owned());
+    }
+    let candidates = slot_candidates(&goal, lived.note);
+    let pinned = pinned_values(&candidates, &calls);
+    let known: Vec<(String, String)> = candidates
+        .iter()
+        .filter(|candidate| !pinned.contains(&candidate.slot.name))
+        .flat_map(|candidate| candidate.written.iter().cloned())
+        .collect();
+    let numbers: BTreeMap<&str, &str> = candidates
+        .iter()
+        .filter(|candidate| candidate.slot.kind == SlotKind::Number && !pinned.contains(&candidate.slot.name))
+        .map(|candidate| (candidate.slot.value.as_str(), candidate.slot.name.as_str()))
+        .collect();
+    let mut steps: Vec<TraceStep> = Vec::new();
+    let mut literals: Vec<String> = Vec::new();
+    let mut made: BTreeSet<String> = BTreeSet::new();
+    for (at, call) in calls.iter().enumerate() {
+        let mut lifting = SlotExtractor {
+            known: &known,
+            numbers: &numbers,
+            results: reusable_results(&calls[..at]),
+            rest: String::new(),
+        };
+        let input =
+            call.arguments.iter().map(|(key, value)| (key.clone(), lifting.extract_from_value(value, 0))).collect();
+        literals.push(lifting.rest);
+        let Some(facts) = facts(&call.tool) else { continue };
+        let mut step =
+            TraceStep { tool: call.tool.clone(), schema: facts.schema.clone(), input, ..TraceStep::default() };
+        if let Some(path) = call.arguments.get("path").and_then(Value::as_str) {
+            let place = match step.input.get("path") {
+                Some(Value::String(place)) => place.clone(),
+                _ => path.to_owned(),
+            };
+            let there = lived.there.contains(path);
+            match (call.created, call.tool.as_str()) {
+                (true, _) => {
+                    step.free.push(place.clone());
+                    if there {
+                        step.leaves.push(place);
+                    }
+                    made.insert(path.to_owned());
+                }
+                (false, "delete_file") if !there => {
+                    step.needs.push(place.clone());
+                    step.removes.push(place);
+                }
+                (false, _) if there || made.contains(path) => step.needs.push(place),
+                (false, _) => {}
+            }
+        }
+        steps.push(step);
+    }
+    let mut lifting =
+        SlotExtractor { known: &known, numbers: &numbers, results: reusable_results(&calls), rest: String::new() };
+    let answer = final_answer(lived.steps).map(|text| lifting.extract_from_text(text));
+    let of_answer = lifting.rest;
+    let goal_words = distinctive_words(&about.prompt);
+    for (at, (call, step)) in calls.iter().zip(&mut steps).enumerate() {
+        let later = literals[at + 1..].join(" ");
+        let own = literals[..=at].join(" ");
+        let shape = super::result_check::result_shape(&call.result);
+        let telling = new_information(&call.result, &[&shape, &own], &goal_words);
+        let used = distinctive_words(&later).iter().any(|word| telling.contains(word));
+        step.expect = ResultCheck::from_result(&call.result, used || goal.depends);
+        // What a tool that changes something says is for people.
+        if !facts(&call.tool).is_some_and(|facts| facts.idempotent) && step.expect.shape == "text" {
+            step.expect = ResultCheck::default();
+        }
+    }
+    // An answer that tells what was found would tell it the next time, too.
+    let mut found = BTreeSet::new();
+    for call in &calls {
+        found.extend(new_information(&call.result, &[], &goal_words));
+    }
+    let stale = distinctive_words(&of_answer).iter().any(|word| found.contains(word))
+        || of_answer.chars().any(|c| c.is_ascii_digit())
+        || candidates.iter().any(|candidate| {
+            let kept = pinned.contains(&candidate.slot.name);
+            !kept && contains_remnant(&candidate.slot, &of_answer)
+        });
+    let spent = about.spent;
+    let secs = about.ended.unwrap_or(about.start_time).saturating_sub(about.start_time).max(0) as f64 / 1_000.0;
+    let slow: u64 = lived.steps.iter().filter(|step| step.spent.is_none()).filter_map(|step| step.duration).sum();
+    let slots: Vec<TraceSlot> =
+        candidates.into_iter().map(|candidate| candidate.slot).filter(|slot| !pinned.contains(&slot.name)).collect();
+    let mut trace = RunTrace {
+        known: TraceMetadata {
+            kind: "trace".to_owned(),
+            goal_text: about.prompt.trim().to_owned(),
+            created_at: iso_timestamp(about.ended.unwrap_or(about.start_time)),
+            estimated_time_secs: slow as f64 / 1_000.0,
+            learned_tokens: spent.input_tokens.saturating_add(spent.output_tokens),
+            learned_usd: spent.cost.unwrap_or(0.0),
+            learned_secs: secs,
+            agent: about.agent.clone(),
+            learned_from: lived.run.to_owned(),
+            ..TraceMetadata::default()
+        },
+        slots,
+        steps,
+        answer: answer.filter(|_| !stale),
+    };
+    trace.known.goal_signature = trace.goal_signature();
+    Ok(trace)
+}
+
+fn slot_candidates(goal: &ParsedGoal, note: Option<&str>) -> Vec<SlotCandidate> {
+    let mut found: Vec<SlotCandidate> = Vec::new();
+    let mut counts: BTreeMap<SlotKind, usize> = BTreeMap::new();
+    let mut add = |name: String, kind: SlotKind, value: &str| {
+        let place = |form: &str| if form.is_empty() { name.clone() } else { format!("{name}:{form}") };
+        let mut written: Vec<(String, String)> = Vec::new();
+        for (form, text) in slots::value_renderings(kind, value) {
+            // A short value in a longer text may stand there by chance.
+            if text.len() > MAX_STANDALONE_VALUE_CHARS && written.iter().all(|(_, known)| *known != text) {
+                written.push((place(form), text));
+            }
+        }
+        let slot = TraceSlot { name, kind, value: value.to_owned() };
+        found.push(SlotCandidate { slot, written });
+    };
+    let mut seen: Vec<(SlotKind, &str)> = Vec::new();
+    for (kind, value) in goal.values() {
+        if !seen.contains(&(kind, value)) {
+            seen.push((kind, value));
+            let count = counts.entry(kind).or_default();
+            *count += 1;
+            add(format!("{}{count}", kind.as_str()), kind, value);
+        }
+    }
+    if let Some(note) = note.filter(|note| seen.iter().all(|(_, value)| value != note)) {
+        add("note".to_owned(), SlotKind::Path, note);
+    }
+    found
+}
+
+/// The values that must be the same the next time: those that no step uses, those that stand for two slots at once,
+/// and those of which something is left in a form that is not known.
+fn pinned_values(candidates: &[SlotCandidate], calls: &[CompletedCall]) -> BTreeSet<String> {
+    let mut pinned: BTreeSet<String> = BTreeSet::new();
+    // Two of the same text cannot be told apart. Others that can be written alike must be alike again (`RunTrace::match_goal`).
+    for (at, one) in candidates.iter().enumerate() {
+        for other in &candidates[at + 1..] {
+            if one.slot.value == other.slot.value {
+                pinned.extend([one.slot.name.clone(), other.slot.name.clone()]);
+            }
+        }
+    }
+    loop {
+        let free = || candidates.iter().filter(|candidate| !pinned.contains(&candidate.slot.name));
+        let known: Vec<(String, String)> = free().flat_map(|candidate| candidate.written.iter().cloned()).collect();
+        let numbers: BTreeMap<&str, &str> = free()
+            .filter(|candidate| candidate.slot.kind == SlotKind::Number)
+            .map(|candidate| (candidate.slot.value.as_str(), candidate.slot.name.as_str()))
+            .collect();
+        let mut used: BTreeSet<String> = BTreeSet::new();
+        let mut rest = String::new();
+        for call in calls {
+            let mut lifting =
+                SlotExtractor { known: &known, numbers: &numbers, results: Vec::new(), rest: String::new() };
+            for value in call.arguments.values() {
+                collect_slots(&lifting.extract_from_value(value, 0), &mut used);
+            }
+            rest.push_str(&lifting.rest);
+            rest.push('\n');
+        }
+        let again: Vec<String> = free()
+            .filter(|candidate| !used.contains(&candidate.slot.name) || contains_remnant(&candidate.slot, &rest))
+            .map(|candidate| candidate.slot.name.clone())
+            .collect();
+        if again.is_empty() {
+            return pinned;
+        }
+        pinned.extend(again);
+    }
+}
+
+/// Whether something of a slot's value is left in a text.
+fn contains_remnant(slot: &TraceSlot, text: &str) -> bool {
+    slots::value_remnants(slot.kind, &slot.value).iter().any(|remnant| slots::contains_word(text, remnant))
+}
+
+fn collect_slots(value: &Value, into: &mut BTreeSet<String>) {
+    if let Some(slot) = slots::number_slot(value) {
+        into.insert(slot.to_owned());
+        return;
+    }
+    match value {
+        Value::String(text) => {
+            for part in slots::parse_template(text).unwrap_or_default() {
+                if let TemplatePart::Place(place) = part {
+                    into.insert(place.split(':').next().unwrap_or(&place).to_owned());
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_slots(item, into)),
+        Value::Object(map) => map.values().for_each(|item| collect_slots(item, into)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// What earlier calls said that later ones may use: only what is said once.
+fn reusable_results(calls: &[CompletedCall]) -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> = Vec::new();
+    for (at, call) in calls.iter().enumerate() {
+        all.extend(slots::named_results(at + 1, &call.result));
+    }
+    let names: Vec<String> = all.iter().map(|(name, _)| name.clone()).collect();
+    all.retain(|(name, _)| names.iter().filter(|known| *known == name).count() == 1);
+    let mut unique: Vec<(String, String)> = Vec::new();
+    for (name, text) in all {
+        if unique.iter().all(|(_, known)| *known != text) {
+            unique.push((name, text));
+        }
+    }
+    unique
+}
+
+/// Lifts values out of arguments, and gathers what is left as it stands.
+struct SlotExtractor<'a> {
+    known: &'a [(String, String)],
+    numbers: &'a BTreeMap<&'a str, &'a str>,
+    results: Vec<(String, String)>,
+    rest: String,
+}
+
+impl SlotExtractor<'_> {
+    fn extract_from_text(&mut self, text: &str) -> String {
+        if let Some(slot) = self.numbers.get(text) {
+            return format!("{{{slot}}}");
+        }
+        let parts = slots::extract_values(vec![TemplatePart::Literal(text.to_owned())], self.known);
+        let parts = slots::extract_values(parts, &self.results);
+        for part in &parts {
+            if let TemplatePart::Literal(literal) = part {
+                self.rest.push_str(literal);
+                self.rest.push('\n');
+            }
+        }
+        slots::render_template(&parts)
+    }
+
+    fn extract_from_value(&mut self, value: &Value, deep: usize) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.extract_from_text(text)),
+            Value::Number(number) => match self.numbers.get(number.to_string().as_str()) {
+                Some(slot) => slots::number_slot_object(slot),
+                None => {
+                    self.rest.push_str(&number.to_string());
+                    self.rest.push('\n');
+                    value.clone()
+                }
+            },
+            Value::Array(items) if deep < 32 => {
+                Value::Array(items.iter().map(|item| self.extract_from_value(item, deep + 1)).collect())
+            }
+            Value::Object(map) if deep < 32 => Value::Object(
+                map.iter().map(|(key, item)| (key.clone(), self.extract_from_value(item, deep + 1))).collect(),
+            ),
+            other => other.clone(),
+        }
+    }
+}
+
+/// The words of a text by which it is known again.
+fn distinctive_words(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    let telling = |word: &&str| word.len() >= 5 || (word.len() >= 2 && word.chars().any(|c| c.is_ascii_digit()));
+    words.filter(telling).map(str::to_lowercase).collect()
+}
+
+/// What a result says that stands neither in the goal nor in these texts.
+fn new_information(result: &str, beside: &[&str], goal: &BTreeSet<String>) -> BTreeSet<String> {
+    let mut words = distinctive_words(result);
+    words.retain(|word| !goal.contains(word));
+    for text in beside {
+        let known = distinctive_words(text);
+        words.retain(|word| !known.contains(word));
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use store::{AgentState, DocId, Ending, MessageId, Spent, StepId};
+
+    fn about(prompt: &str) -> RunAbout {
+        RunAbout {
+            session: DocId([1; 16]),
+            asked: MessageId(1),
+            head: MessageId(1),
+            volume: DocId([2; 16]),
+            note: None,
+            prompt: prompt.to_owned(),
+            agent: "assistant".to_owned(),
+            start_time: 0,
+            ended: Some(60_000),
+            ending: Some(Ending::Done),
+            iteration: 3,
+            limit: 20,
+            agent_state: AgentState::Idle,
+            spent: Spent { input_tokens: 900, output_tokens: 100, cost: Some(0.5) },
+            budget: None,
+            origin: store::Origin::User,
+            phase: 0,
+            imported: None,
+        }
+    }
+
+    /// Steps of a run: tool, arguments, result.
+    fn steps(calls: &[(&str, Value, &str)], answer: &str) -> Vec<ExecutionStep> {
+        let mut all = Vec::new();
+        let mut add = |kind| {
+            let id = StepId(all.len() as u64);
+            all.push(ExecutionStep {
+                id,
+                timestamp: 0,
+                duration: None,
+                parents: vec![],
+                kind,
+                spent: None,
+                route: None,
+            });
+        };
+        for (at, (tool, arguments, result)) in calls.iter().enumerate() {
+            let (id, tool_name) = (format!("c{at}"), (*tool).to_owned());
+            let params = arguments.as_object().cloned().expect("an object");
+            add(StepKind::ToolCall { tool_call_id: id.clone(), tool_name, params });
+            let result = Some(Value::String((*result).to_owned()));
+            add(StepKind::ToolResult { tool_call_id: id, success: true, result, error: None, whole: None });
+        }
+        add(StepKind::FinalAnswer { content: answer.to_owned() });
+        all
+    }
+
+    fn learned(prompt: &str, calls: &[(&str, Value, &str)], answer: &str) -> Result<RunTrace, String> {
+        let tool = |idempotent| ToolFacts { schema: "x".to_owned(), idempotent };
+        let named = |name: &str, idempotent| (name.to_owned(), tool(idempotent));
+        let tools = BTreeMap::from([
+            named("read_file", true),
+            named("run_python", false),
+            named("write_file", false),
+            named("ask_user", true),
+        ]);
+        let (about, steps) = (about(prompt), steps(calls, answer));
+        let there = BTreeSet::from(["data/2026-10.csv".to_owned()]);
+        let lived = CompletedRun {
+            about: &about,
+            steps: &steps,
+            approvals: &[],
+            changes: &[],
+            tools: &tools,
+            note: None,
+            there: &there,
+            run: "r",
+        };
+        learn_trace(&lived)
+    }
+
+    const REPORT: &str = "Write the report for October 2026 into reports/2026-10.md";
+
+    fn report() -> Vec<(&'static str, Value, &'static str)> {
+        vec![
+            ("read_file", json!({"path": "data/2026-10.csv"}), "day,sold\n1,517\n2,623\n"),
+            ("run_python", json!({"code": "sum('data/2026-10.csv', column='sold')"}), "total: 1140"),
+            (
+                "write_file",
+                json!({"path": "reports/2026-10.md", "content": "# October 2026\n\nSold: 1140\n"}),
+                "Changed",
+            ),
+        ]
+    }
+
+    #[test]
+    fn a_report_is_learned_and_done_for_another_month() {
+        let trace = learned(REPORT, &report(), "The report for October 2026 is written.").expect("learned");
+        assert_eq!(trace.slots.len(), 2, "{:?}", trace.slots);
+        let values = trace
+            .match_goal(&ParsedGoal::parse("Write a report for 2026-11 into reports/2026-11.md"), None)
+            .expect("it fits");
+        let results = ["day,sold\n1,5".to_owned(), "total: 77".to_owned()];
+        let calls: Vec<_> =
+            trace.predicted_calls(&values, &results).into_iter().map(|call| call.expect("filled").1).collect();
+        assert_eq!(calls[0]["path"], "data/2026-11.csv");
+        assert_eq!(calls[2]["path"], "reports/2026-11.md");
+        assert_eq!(calls[2]["content"], "# November 2026\n\nSold: 77\n");
+        assert_eq!(trace.steps[0].needs, ["data/{month1}.csv"]);
+        assert_eq!(trace.steps[0].expect.shape, "table day,sold");
+        assert_eq!(trace.steps[0].expect.same, "", "only the columns count");
+        let said = slots::fill_template(trace.answer.as_deref().expect("an answer"), &values, &results);
+        assert_eq!(said.as_deref(), Ok("The report for November 2026 is written."));
+    }
+
+    #[test]
+    fn what_was_read_off_a_result_binds_the_result() {
+        let mut calls = report();
+        calls[2].1 =
+            json!({"path": "reports/2026-10.md", "content": "About 1100 were sold, most of it on day 2: 623."});
+        let trace = learned(REPORT, &calls, "Done: 1140 sold.").expect("learned");
+        assert_ne!(trace.steps[0].expect.same, "", "623 comes from there and cannot be found by rule");
+        assert_eq!(trace.answer.as_deref(), Some("Done: {step2.total} sold."));
+        let trace = learned(REPORT, &calls, "Done: day 2 was best.").expect("learned");
+        assert_eq!(trace.answer, None, "the answer tells what was found");
+    }
+
+    #[test]
+    fn values_that_no_step_shows_are_kept_as_they_are() {
+        let calls = [("write_file", json!({"path": "reports/2026-10.md", "content": "Sold in 10/2026."}), "Changed")];
+        let trace = learned(REPORT, &calls, "Done.").expect("learned");
+        let names: Vec<&str> = trace.slots.iter().map(|slot| slot.name.as_str()).collect();
+        assert_eq!(names, ["path1"], "the month is left in a form that is not known");
+        let two = "Copy the first 2 lines of a.md to b.md";
+        let calls = [("write_file", json!({"path": "b.md", "content": "1 2 3"}), "Changed")];
+        assert!(learned(two, &calls, "Done.").is_err_and(|why| why.contains("looked at nothing")));
+    }
+
+    #[test]
+    fn what_cannot_be_done_again_is_not_learned() {
+        let asks = [("ask_user", json!({"question": "Which?"}), "this one")];
+        assert!(learned("Write a.md", &asks, "Done.").is_err_and(|why| why.contains("ask_user")));
+        assert!(learned("Write a.md", &[], "Done.").is_err_and(|why| why.contains("no tools")));
+        assert!(learned("Write a.md", &[("gone", json!({}), "")], "Done.").is_err());
+    }
+}

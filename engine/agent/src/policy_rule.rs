@@ -1,0 +1,540 @@
+//! Rules of the policy: what the user has typed as a pattern, and what a decision allows. Literal text never becomes a
+//! pattern: a rule that a decision makes is the call itself, plus the one field that the user chose to widen.
+
+use crate::shell_words;
+use crate::tool_spec::{ToolRisk, ToolSource, ToolSpec};
+use crate::web_address::{WebAddress, WebOrigin, special_range_name};
+use core::net::IpAddr;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use store::{BlobHash, DocId, Piece};
+
+/// Who made a rule that came from a decision.
+pub const DECISION_ORIGIN: &str = "decided by you";
+/// Who made a rule that was typed beside a question.
+pub const QUESTION_ORIGIN: &str = "allowed when it was asked";
+/// Of what a rule allows so much text is kept to show it.
+const MAX_RULE_TEXT_CHARS: usize = 2_000;
+
+/// The arguments that patterns speak of: a command, a path, an address.
+const PATTERN_ARGUMENTS: [&str; 7] = ["command", "path", "url", "directory", "query", "name", "code"];
+
+/// What a rule says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Permission {
+    /// It may be done.
+    Allow,
+    /// The user is asked.
+    Ask,
+    /// It is not done.
+    Deny,
+}
+
+/// What is known of a call beside its arguments, looked up before it is judged.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CallFacts {
+    /// All code that would run and is not among the arguments.
+    pub code: Vec<Piece>,
+    /// The addresses that a host's name was found to mean, or that the call itself gives.
+    pub ips: Vec<IpAddr>,
+}
+
+impl CallFacts {
+    /// The hashes of the code that would run.
+    pub fn code_hashes(&self) -> BTreeSet<String> {
+        self.code.iter().map(|piece| BlobHash::of(piece.text.as_bytes()).to_string()).collect()
+    }
+}
+
+/// A call as the policy sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct CallContext<'a> {
+    /// The tool.
+    pub tool: &'a ToolSpec,
+    /// What it is given.
+    pub arguments: &'a Map<String, Value>,
+    /// What else is known of it.
+    pub facts: &'a CallFacts,
+}
+
+impl CallContext<'_> {
+    /// The address that it reaches, where it has one.
+    pub fn address(&self) -> Option<Result<WebAddress, String>> {
+        let url = self.arguments.get("url").and_then(Value::as_str)?;
+        self.tool.permissions.network.then(|| WebAddress::read(url))
+    }
+
+    /// The addresses outside of the public internet that it would reach.
+    pub fn private_addresses(&self) -> Vec<IpAddr> {
+        let mut all = self.facts.ips.clone();
+        all.extend(self.address().and_then(Result::ok).and_then(|address| address.ip));
+        all.retain(|ip| special_range_name(*ip).is_some());
+        all.sort();
+        all.dedup();
+        all
+    }
+}
+
+/// A rule: what it says of which calls.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Stored", into = "Stored")]
+pub struct PolicyRule {
+    /// Which calls.
+    pub about: RuleSubject,
+    /// What it says.
+    pub word: Permission,
+    /// Where it holds: everywhere, or in one volume or run.
+    pub within: Option<DocId>,
+    /// Who made it and when, in words.
+    pub origin: String,
+}
+
+/// Which calls a rule speaks of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RuleSubject {
+    /// A pattern that the user typed.
+    Pattern(CallPattern),
+    /// What a decision was about.
+    Decided(DecidedCalls),
+    /// What a decision was about, as literal text of an older version: the tool, and its main argument.
+    Old {
+        /// The tool.
+        tool: String,
+        /// Its argument; `None`: whatever it was given.
+        text: Option<String>,
+    },
+    /// What a newer version wrote, or damage: it allows nothing.
+    Unknown,
+}
+
+/// What a decision was about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DecidedCalls {
+    /// The tool's name.
+    pub tool: String,
+    /// What the tool was then, where that can change: a tool of the user's own, or of a server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
+    /// Which of its calls.
+    pub calls: CallScope,
+}
+
+/// Calls of one tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum CallScope {
+    /// With exactly these arguments, where exactly this code would run.
+    Exactly {
+        /// The hash of the arguments.
+        arguments: String,
+        /// The hashes of the code.
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        code: BTreeSet<String>,
+        /// The arguments for people, or their beginning.
+        text: String,
+    },
+    /// Of any file below this folder of the volume; empty: of the whole volume.
+    Files {
+        /// The folder.
+        below: String,
+    },
+    /// Of any address at this site.
+    Site {
+        /// Where.
+        site: WebOrigin,
+        /// The addresses outside of the public internet that it may mean.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        ips: Vec<IpAddr>,
+    },
+    /// Of any arguments.
+    All,
+}
+
+/// How rules are kept. Older versions knew only `pattern`.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pattern: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    decided: Option<Value>,
+    word: Permission,
+    #[serde(default)]
+    within: Option<DocId>,
+    #[serde(default)]
+    origin: String,
+}
+
+impl From<Stored> for PolicyRule {
+    fn from(stored: Stored) -> PolicyRule {
+        let Stored { pattern, decided, word, within, origin } = stored;
+        let about = match (decided, pattern) {
+            (Some(decided), _) => serde_json::from_value(decided).map_or(RuleSubject::Unknown, RuleSubject::Decided),
+            // Older versions made a pattern of what stood in the call.
+            (None, Some(text)) if origin == DECISION_ORIGIN => match text.split_once(':') {
+                Some((tool, text)) => {
+                    RuleSubject::Old { tool: tool.trim().to_owned(), text: Some(text.trim().to_owned()) }
+                }
+                None => RuleSubject::Old { tool: text.trim().to_owned(), text: None },
+            },
+            (None, Some(text)) => RuleSubject::Pattern(CallPattern::parse(&text)),
+            (None, None) => RuleSubject::Unknown,
+        };
+        PolicyRule { about, word, within, origin }
+    }
+}
+
+impl From<PolicyRule> for Stored {
+    fn from(rule: PolicyRule) -> Stored {
+        let PolicyRule { about, word, within, origin } = rule;
+        let (pattern, decided) = match about {
+            RuleSubject::Pattern(pattern) => (Some(pattern.text()), None),
+            RuleSubject::Decided(decided) => (None, serde_json::to_value(decided).ok()),
+            RuleSubject::Old { tool, text } => {
+                (Some(text.map_or(tool.clone(), |text| format!("{tool}: {text}"))), None)
+            }
+            RuleSubject::Unknown => (None, None),
+        };
+        Stored { pattern, decided, word, within, origin }
+    }
+}
+
+impl PolicyRule {
+    /// A rule of a pattern that the user typed.
+    pub fn from_pattern(pattern: &str, word: Permission, within: Option<DocId>, origin: &str) -> PolicyRule {
+        PolicyRule { about: RuleSubject::Pattern(CallPattern::parse(pattern)), word, within, origin: origin.to_owned() }
+    }
+
+    /// Whether it speaks of this call. What allows must fit exactly; what asks or denies fits whatever may be meant.
+    pub fn matches_call(&self, call: CallContext<'_>) -> bool {
+        let allows = self.word == Permission::Allow;
+        match &self.about {
+            RuleSubject::Pattern(pattern) if allows => pattern.matches_exactly(call),
+            RuleSubject::Pattern(pattern) => pattern.may_match(call),
+            RuleSubject::Decided(decided) => decided.matches_call(call, allows),
+            RuleSubject::Old { tool, text } if allows => is_allowed_by_legacy_rule(tool, text.as_deref(), call),
+            RuleSubject::Old { tool, text } => {
+                *tool == call.tool.name
+                    && text.as_ref().is_none_or(|text| {
+                        pattern_arguments(call.arguments).any(|(_, own)| matches_wildcard(text, own))
+                    })
+            }
+            RuleSubject::Unknown => false,
+        }
+    }
+
+    /// Whether it was made for this tool as it was before: it does not count any more.
+    pub fn is_outdated(&self, tool: &ToolSpec) -> bool {
+        match &self.about {
+            RuleSubject::Decided(decided) => decided.tool == tool.name && decided.definition != tool.definition_hash(),
+            RuleSubject::Old { tool: name, .. } => *name == tool.name && tool.source != ToolSource::BuiltIn,
+            RuleSubject::Pattern(_) | RuleSubject::Unknown => false,
+        }
+    }
+
+    /// What it speaks of, in words for the user.
+    pub fn describe(&self) -> String {
+        match &self.about {
+            RuleSubject::Pattern(pattern) => pattern.text(),
+            RuleSubject::Decided(decided) => decided.describe(),
+            RuleSubject::Old { tool, text: None } => tool.clone(),
+            RuleSubject::Old { tool, text: Some(text) } => format!("{tool}: exactly {text}"),
+            RuleSubject::Unknown => "something that this version cannot read".to_owned(),
+        }
+    }
+}
+
+impl DecidedCalls {
+    /// What a decision about a call reaches, where the user lets it reach further than this call.
+    pub fn from_call(call: CallContext<'_>) -> DecidedCalls {
+        let CallContext { tool, arguments, facts } = call;
+        let fixed = tool.permissions.process || tool.permissions.network || tool.risk >= ToolRisk::High;
+        let fixed = fixed || tool.source != ToolSource::BuiltIn || !facts.code.is_empty();
+        let path = arguments.get("path").and_then(Value::as_str);
+        let calls = match call.address() {
+            // An address that cannot be read is denied anyway.
+            Some(Ok(address)) if tool.source == ToolSource::BuiltIn && arguments.len() == 1 => {
+                CallScope::Site { site: address.site, ips: call.private_addresses() }
+            }
+            _ if fixed => CallScope::Exactly {
+                arguments: hash_arguments(arguments),
+                code: facts.code_hashes(),
+                text: truncate_text(&arguments_text(arguments)),
+            },
+            _ if tool.permissions.fs && path.is_some() => CallScope::Files { below: String::new() },
+            _ => CallScope::All,
+        };
+        DecidedCalls { tool: tool.name.clone(), definition: tool.definition_hash(), calls }
+    }
+
+    fn matches_call(&self, call: CallContext<'_>, allows: bool) -> bool {
+        // A decision about what a tool was says nothing of what it has become; a denial stays one.
+        if self.tool != call.tool.name || (allows && self.definition != call.tool.definition_hash()) {
+            return false;
+        }
+        match &self.calls {
+            CallScope::Exactly { arguments, code, .. } => {
+                *arguments == hash_arguments(call.arguments) && (!allows || call.facts.code_hashes() == *code)
+            }
+            CallScope::Files { below } => {
+                let path = call.arguments.get("path").and_then(Value::as_str).and_then(normalize_inside_volume);
+                path.is_some_and(|path| below.is_empty() || path == *below || path.starts_with(&format!("{below}/")))
+            }
+            CallScope::Site { site, ips } => {
+                let there = call.address().is_some_and(|address| address.is_ok_and(|address| address.site == *site));
+                let known = call.private_addresses().iter().all(|ip| ips.contains(ip));
+                there && (!allows || (known && call.arguments.len() == 1))
+            }
+            CallScope::All => true,
+        }
+    }
+
+    /// What of a call is allowed for longer than once, for the question.
+    pub fn describe_reach(&self) -> String {
+        match &self.calls {
+            CallScope::Exactly { code, .. } if code.is_empty() => "exactly this".to_owned(),
+            CallScope::Exactly { .. } => "exactly this, as long as the code is the same".to_owned(),
+            CallScope::Files { .. } => "any file of the project".to_owned(),
+            CallScope::Site { site, .. } => format!("any address at {}", site.display_text()),
+            CallScope::All => "any call of this tool".to_owned(),
+        }
+    }
+
+    /// In words for the user.
+    pub fn describe(&self) -> String {
+        let tool = &self.tool;
+        match &self.calls {
+            CallScope::Exactly { text, code, .. } if code.is_empty() => format!("{tool}: exactly {text}"),
+            CallScope::Exactly { text, .. } => format!("{tool}: exactly {text}, with the code that was shown"),
+            CallScope::Files { below } if below.is_empty() => format!("{tool}: any file of the project"),
+            CallScope::Files { below } => format!("{tool}: any file below {below}"),
+            CallScope::Site { site, ips } if ips.is_empty() => {
+                format!("{tool}: any address at {}", site.display_text())
+            }
+            CallScope::Site { site, ips } => {
+                let ips: Vec<String> = ips.iter().map(|ip| crate::web_address::describe_ip(*ip)).collect();
+                format!("{tool}: any address at {} ({})", site.display_text(), ips.join(", "))
+            }
+            CallScope::All => format!("{tool}: any arguments"),
+        }
+    }
+}
+
+/// What an older version's decision still allows: what was literal then, of tools that cannot have changed.
+fn is_allowed_by_legacy_rule(tool: &str, text: Option<&str>, call: CallContext<'_>) -> bool {
+    if tool != call.tool.name || call.tool.source != ToolSource::BuiltIn {
+        return false;
+    }
+    let argument = |key: &str| call.arguments.get(key).and_then(Value::as_str);
+    match (tool, text) {
+        ("shell", Some(text)) => argument("command") == Some(text),
+        ("run_python" | "run_agent", Some(text)) => argument("code") == Some(text),
+        (_, None) => {
+            let permissions = &call.tool.permissions;
+            let kept = !permissions.process && !permissions.network && call.facts.code.is_empty();
+            kept && argument("path").is_none_or(|path| normalize_inside_volume(path).is_some())
+        }
+        // It was bound to the path of a note and not to its code, or to a pattern of addresses.
+        (_, Some(_)) => false,
+    }
+}
+
+/// A pattern that the user typed: `TOOL` or `TOOL: ARGUMENT`, in which `*` stands for anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallPattern {
+    /// Which tools: by the name that models use, or by `SERVER/TOOL`.
+    pub tool: String,
+    /// Which main arguments; `None`: all.
+    pub argument: Option<String>,
+}
+
+impl CallPattern {
+    /// Reads a pattern. Any text is one.
+    pub fn parse(text: &str) -> CallPattern {
+        match text.split_once(':') {
+            Some((tool, argument)) => {
+                CallPattern { tool: tool.trim().to_owned(), argument: Some(argument.trim().to_owned()) }
+            }
+            None => CallPattern { tool: text.trim().to_owned(), argument: None },
+        }
+    }
+
+    /// As the user types it.
+    pub fn text(&self) -> String {
+        match &self.argument {
+            Some(argument) => format!("{}: {argument}", self.tool),
+            None => self.tool.clone(),
+        }
+    }
+
+    fn matches_tool(&self, tool: &ToolSpec) -> bool {
+        matches_wildcard(&self.tool, &tool.name)
+            || (tool.source != ToolSource::BuiltIn && matches_wildcard(&self.tool, &tool.title()))
+    }
+
+    /// Whether it surely means this call, in its parsed form and in whole.
+    fn matches_exactly(&self, call: CallContext<'_>) -> bool {
+        if !self.matches_tool(call.tool) {
+            return false;
+        }
+        let inside = !call.private_addresses().is_empty();
+        let Some(argument) = self.argument.as_deref() else { return !inside };
+        if argument == "*" {
+            return !inside;
+        }
+        // A pattern speaks of one argument: where several could be meant, it is not known what it says of the others.
+        let mut all = pattern_arguments(call.arguments);
+        let (Some((key, own)), None) = (all.next(), all.next()) else { return false };
+        match key {
+            "command" => shell_words::matches_command(argument, own),
+            "url" => WebAddress::read(own).is_ok_and(|address| matches_address(argument, &address, inside)),
+            "path" | "directory" => normalize_inside_volume(own)
+                .is_some_and(|own| matches_wildcard(argument.trim_start_matches("./"), &own)),
+            // Code that goes on behind what is known is other code.
+            "code" => argument == own,
+            _ => matches_wildcard(argument, own),
+        }
+    }
+
+    /// Whether it may mean this call, as text or in its parsed form.
+    fn may_match(&self, call: CallContext<'_>) -> bool {
+        if !self.matches_tool(call.tool) {
+            return false;
+        }
+        let Some(argument) = self.argument.as_deref() else { return true };
+        let parsed = |key: &str, own: &str| match key {
+            "command" => shell_words::matches_command(argument, own),
+            "url" => WebAddress::read(own).is_ok_and(|address| {
+                matches_wildcard(argument, &address.text) || matches_address(argument, &address, false)
+            }),
+            "path" | "directory" => normalize_inside_volume(own).is_some_and(|own| matches_wildcard(argument, &own)),
+            _ => false,
+        };
+        argument == "*"
+            || pattern_arguments(call.arguments).any(|(key, own)| matches_wildcard(argument, own) || parsed(key, own))
+    }
+}
+
+/// Whether an address fits a pattern: `https://HOST:PORT/PATH`, in which the scheme may be `*` or missing, the host may
+/// be `*` or begin with `*.`, the port may be `*` and is the scheme's own where it is missing, and a `*` of the path
+/// stands for anything. `private_addresses`: it lies outside of the public internet, so the host has to stand there as the address
+/// itself, or as `localhost`.
+fn matches_address(pattern: &str, address: &WebAddress, inside: bool) -> bool {
+    if inside && address.ip.is_none() {
+        return false;
+    }
+    let (scheme, rest) = pattern.split_once("://").unwrap_or(("*", pattern));
+    if scheme != "*" && !scheme.eq_ignore_ascii_case(&address.site.scheme) {
+        return false;
+    }
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let bare = authority.rfind(':').filter(|at| !authority[*at..].contains(']'));
+    let (host, port) = bare.map_or((authority, None), |at| (&authority[..at], Some(&authority[at + 1..])));
+    let port = match port {
+        None => matches!((address.site.scheme.as_str(), address.site.port), ("http", 80) | ("https", 443)),
+        Some("*") => true,
+        Some(port) => port.parse() == Ok(address.site.port),
+    };
+    let own = address.site.host.as_str();
+    let host = host.trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase();
+    let host = match host.strip_prefix("*.") {
+        _ if host == "*" => !inside,
+        Some(base) => !inside && !base.contains('*') && own.ends_with(&format!(".{base}")) && !base.is_empty(),
+        None => host == own || host.parse::<IpAddr>().is_ok_and(|ip| ip.to_string() == own),
+    };
+    port && host && (path.is_empty() || matches_wildcard(path, &address.path))
+}
+
+/// The arguments of a call that patterns speak of.
+fn pattern_arguments(arguments: &Map<String, Value>) -> impl Iterator<Item = (&'static str, &str)> {
+    PATTERN_ARGUMENTS.iter().filter_map(|key| Some((*key, arguments.get(*key)?.as_str()?)))
+}
+
+/// The main argument of a call, in short: a command, a path, an address.
+pub fn main_argument(arguments: &Map<String, Value>) -> &str {
+    pattern_arguments(arguments).next().map_or("", |(_, own)| own)
+}
+
+/// A path inside of its volume in its plain form; `None`: it leads out, or nowhere.
+pub fn normalize_inside_volume(path: &str) -> Option<String> {
+    if path.starts_with(['/', '\\', '~']) || path.contains([':', '\\', '\0']) {
+        return None;
+    }
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    (!parts.is_empty() && !parts.contains(&"..")).then(|| parts.join("/"))
+}
+
+/// Whether `text` has the form of `pattern`, in which `*` stands for anything, also for nothing.
+pub fn matches_wildcard(pattern: &str, text: &str) -> bool {
+    matches_wildcard_parts(pattern.split('*'), text)
+}
+
+/// The same for a pattern that was cut where anything may stand.
+pub(super) fn matches_wildcard_parts<'a>(mut parts: impl Iterator<Item = &'a str>, text: &str) -> bool {
+    let first = parts.next().unwrap_or("");
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else { return rest.is_empty() };
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+/// The hash of arguments: the same for the same values in whatever order.
+pub fn hash_arguments(arguments: &Map<String, Value>) -> String {
+    let mut text = String::new();
+    write_sorted(&Value::Object(arguments.clone()), &mut text);
+    BlobHash::of(text.as_bytes()).to_string()
+}
+
+fn write_sorted(value: &Value, text: &mut String) {
+    match value {
+        Value::Object(fields) => {
+            let mut keys: Vec<&String> = fields.keys().collect();
+            keys.sort();
+            text.push('{');
+            for key in keys {
+                text.push_str(&Value::String(key.clone()).to_string());
+                text.push(':');
+                write_sorted(&fields[key], text);
+                text.push(',');
+            }
+            text.push('}');
+        }
+        Value::Array(items) => {
+            text.push('[');
+            for item in items {
+                write_sorted(item, text);
+                text.push(',');
+            }
+            text.push(']');
+        }
+        plain => text.push_str(&plain.to_string()),
+    }
+}
+
+/// Arguments for people: the only one as it is, several as JSON.
+fn arguments_text(arguments: &Map<String, Value>) -> String {
+    match (arguments.len(), arguments.values().next()) {
+        (1, Some(Value::String(text))) => text.clone(),
+        _ => Value::Object(arguments.clone()).to_string(),
+    }
+}
+
+fn truncate_text(text: &str) -> String {
+    let more = text.chars().count().saturating_sub(MAX_RULE_TEXT_CHARS);
+    if more == 0 {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(MAX_RULE_TEXT_CHARS).collect();
+    format!("{kept}… ({more} more characters)")
+}
+
+#[cfg(test)]
+mod tests;

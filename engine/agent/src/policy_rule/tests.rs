@@ -1,0 +1,230 @@
+//! What rules speak of, over random calls: a decision allows the call that was shown and the field that was widened.
+
+use super::*;
+use crate::tool_catalog;
+use crate::tool_spec::ToolPermissions;
+use proptest::prelude::*;
+use serde_json::json;
+
+/// The tools whose calls are made up: one of each kind.
+fn tools() -> Vec<ToolSpec> {
+    let mut all: Vec<ToolSpec> = tool_catalog::built_in();
+    for (name, source) in [
+        ("own_tool", ToolSource::User { code: "aa".to_owned() }),
+        ("own_tool", ToolSource::User { code: "bb".to_owned() }),
+        ("a_b_c", ToolSource::Server { server: "a".to_owned(), tool: "b_c".to_owned() }),
+        ("a_b_c", ToolSource::Server { server: "a_b".to_owned(), tool: "c".to_owned() }),
+    ] {
+        all.push(ToolSpec {
+            name: name.to_owned(),
+            description: String::new(),
+            parameters: json!({}),
+            risk: ToolRisk::High,
+            permissions: ToolPermissions { network: name == "own_tool", fs: true, process: true, ui: false },
+            idempotent: false,
+            source,
+        });
+    }
+    all
+}
+
+/// Words that mean something to patterns, shells, addresses and paths.
+fn word() -> impl Strategy<Value = String> {
+    let parts = prop::sample::select(vec![
+        "*",
+        "a",
+        "b.md",
+        "notes",
+        "/",
+        "..",
+        ".",
+        ":",
+        "://",
+        "http",
+        "https",
+        "docs.rs",
+        "evil",
+        "127.0.0.1",
+        "?",
+        "=",
+        ";",
+        "|",
+        " ",
+        "'",
+        "\"",
+        "$(",
+        ")",
+        "find",
+        "-exec",
+        "print(",
+        "2*3",
+        "\n",
+        "@",
+        "[",
+        "]",
+        "%2e",
+        "\u{202e}",
+    ]);
+    prop::collection::vec(parts, 0..7).prop_map(|parts| parts.concat())
+}
+
+fn arguments() -> impl Strategy<Value = Map<String, Value>> {
+    let key =
+        prop::sample::select(vec!["command", "path", "url", "code", "name", "cell", "seconds", "query", "message"]);
+    let value = prop_oneof![
+        4 => word().prop_map(Value::String),
+        2 => word().prop_map(|word| Value::String(format!("http://docs.rs/{word}"))),
+        1 => (0..3_u8).prop_map(|number| json!(number)),
+    ];
+    prop::collection::btree_map(key, value, 0..3)
+        .prop_map(|fields| fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+}
+
+fn facts() -> impl Strategy<Value = CallFacts> {
+    let code = prop::collection::vec(word().prop_map(|text| Piece { title: "Cell".to_owned(), text }), 0..3);
+    let ips = prop::sample::subsequence(vec!["127.0.0.1", "10.0.0.1", "1.1.1.1"], 0..3);
+    let ips = ips.prop_map(|ips| ips.iter().filter_map(|ip| ip.parse().ok()).collect());
+    (code, ips).prop_map(|(code, ips)| CallFacts { code, ips })
+}
+
+/// Whether a call is the one that was approved, but for the one field that a decision widens. Written apart from the
+/// rules, as the sentences of the manual say it.
+fn is_meant(approved: CallContext<'_>, other: CallContext<'_>) -> bool {
+    if approved.tool != other.tool {
+        return false;
+    }
+    let (tool, one, two) = (approved.tool, approved.arguments, other.arguments);
+    let text =
+        |arguments: &Map<String, Value>, key: &str| arguments.get(key).and_then(Value::as_str).map(str::to_owned);
+    let site = |call: CallContext<'_>| {
+        text(call.arguments, "url").and_then(|url| WebAddress::read(&url).ok()).map(|found| found.site)
+    };
+    if tool.name == "fetch_url"
+        && one.len() == 1
+        && let Some(there) = site(approved)
+    {
+        let known: Vec<IpAddr> = approved.private_addresses();
+        return two.len() == 1
+            && site(other) == Some(there)
+            && other.private_addresses().iter().all(|ip| known.contains(ip));
+    }
+    let plain = tool.source == ToolSource::BuiltIn && !tool.permissions.process && !tool.permissions.network;
+    if plain && tool.risk < ToolRisk::High && approved.facts.code.is_empty() {
+        return match text(one, "path").filter(|_| tool.permissions.fs) {
+            Some(_) => text(two, "path").is_some_and(|path| normalize_inside_volume(&path).is_some()),
+            None => true,
+        };
+    }
+    one == two && approved.facts.code_hashes() == other.facts.code_hashes()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_decision_allows_the_call_and_what_was_widened(
+        (one, two) in (0..tool_catalog::built_in().len() + 4, 0..tool_catalog::built_in().len() + 4),
+        (first, second) in (arguments(), arguments()),
+        (known, found) in (facts(), facts()),
+        same in prop::array::uniform3(any::<bool>()),
+    ) {
+        let tools = tools();
+        let tool = &tools[one];
+        let approved = CallContext { tool, arguments: &first, facts: &known };
+        let other = CallContext {
+            tool: if same[0] { tool } else { &tools[two] },
+            arguments: if same[1] { &first } else { &second },
+            facts: if same[2] { &known } else { &found },
+        };
+        let rule = PolicyRule {
+            about: RuleSubject::Decided(DecidedCalls::from_call(approved)),
+            word: Permission::Allow,
+            within: None,
+            origin: DECISION_ORIGIN.to_owned(),
+        };
+        // As it is kept.
+        let text = serde_json::to_string(&rule).expect("written");
+        let read: PolicyRule = serde_json::from_str(&text).expect("read");
+        prop_assert_eq!(&read, &rule);
+        prop_assert_eq!(rule.matches_call(other), is_meant(approved, other), "{:?}\n{:?}\n{:?}", rule, approved, other);
+    }
+
+    #[test]
+    fn a_decision_allows_its_own_call(
+        at in 0..tool_catalog::built_in().len() + 4,
+        arguments in arguments(),
+        facts in facts(),
+    ) {
+        let tools = tools();
+        let call = CallContext { tool: &tools[at], arguments: &arguments, facts: &facts };
+        let about = RuleSubject::Decided(DecidedCalls::from_call(call));
+        let rule = PolicyRule { about, word: Permission::Allow, within: None, origin: String::new() };
+        // A path that leads out of the project is denied before any rule is asked.
+        let out = matches!(rule.about, RuleSubject::Decided(DecidedCalls { calls: CallScope::Files { .. }, .. }))
+            && arguments.get("path").and_then(Value::as_str).is_some_and(|path| normalize_inside_volume(path).is_none());
+        prop_assert_eq!(rule.matches_call(call), !out);
+    }
+
+    /// What an older version kept as text is never a pattern.
+    #[test]
+    fn old_literals_allow_only_themselves(kept in word(), command in word()) {
+        let shell = tool_catalog::built_in().into_iter().find(|tool| tool.name == "shell").expect("shell");
+        let stored = json!({"pattern": format!("shell: {kept}"), "word": "allow", "origin": DECISION_ORIGIN});
+        let rule: PolicyRule = serde_json::from_value(stored).expect("read");
+        let arguments = Map::from_iter([("command".to_owned(), Value::String(command.clone()))]);
+        let facts = CallFacts::default();
+        let spoken = rule.matches_call(CallContext { tool: &shell, arguments: &arguments, facts: &facts });
+        prop_assert_eq!(spoken, command == kept.trim());
+    }
+
+    /// Any text is a pattern, and none makes a rule that asks miss the text itself.
+    #[test]
+    fn typed_patterns_are_total(pattern in word(), tool in 0..20_usize, arguments in arguments(), facts in facts()) {
+        let tools = tools();
+        let tool = &tools[tool % tools.len()];
+        let call = CallContext { tool, arguments: &arguments, facts: &facts };
+        let typed = format!("{}: {pattern}", tool.name);
+        let (allow, ask) = (PolicyRule::from_pattern(&typed, Permission::Allow, None, ""), PolicyRule::from_pattern(&typed, Permission::Ask, None, ""));
+        // What is allowed would be asked about by the same words.
+        prop_assert!(!allow.matches_call(call) || ask.matches_call(call) || pattern_arguments(&arguments).next().is_none());
+    }
+}
+
+#[test]
+fn tools_of_two_servers_are_two() {
+    let tools = tools();
+    let [one, two] = [&tools[tools.len() - 2], &tools[tools.len() - 1]];
+    assert_eq!((one.name.as_str(), one.title().as_str(), two.title().as_str()), ("a_b_c", "a/b_c", "a_b/c"));
+    let (arguments, facts) = (Map::new(), CallFacts::default());
+    let call = |tool| CallContext { tool, arguments: &arguments, facts: &facts };
+    let rule = PolicyRule {
+        about: RuleSubject::Decided(DecidedCalls::from_call(call(one))),
+        word: Permission::Allow,
+        within: None,
+        origin: String::new(),
+    };
+    assert!(rule.matches_call(call(one)) && !rule.matches_call(call(two)));
+    assert!(rule.is_outdated(two) && !rule.is_outdated(one));
+    // A changed schema or description is another tool.
+    let changed = ToolSpec { parameters: json!({"type": "object"}), ..one.clone() };
+    assert!(!rule.matches_call(call(&changed)) && rule.is_outdated(&changed));
+    let reworded = ToolSpec { description: "Sends all files.".to_owned(), ..one.clone() };
+    assert!(!rule.matches_call(call(&reworded)));
+    let typed = PolicyRule::from_pattern("a/*", Permission::Allow, None, "");
+    assert!(typed.matches_call(call(one)) && !typed.matches_call(call(two)));
+}
+
+#[test]
+fn stars_stand_for_anything() {
+    for (pattern, text, fit) in [
+        ("a*c", "abc", true),
+        ("a*c", "ac", true),
+        ("a*c", "ab", false),
+        ("*", "", true),
+        ("a", "ab", false),
+        ("*b*", "abc", true),
+        ("ab*b", "ab", false),
+    ] {
+        assert_eq!(matches_wildcard(pattern, text), fit, "{pattern} {text}");
+    }
+}

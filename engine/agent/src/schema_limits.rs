@@ -1,0 +1,235 @@
+//! Whether a tool's schema can be checked within limits. Schemas come from tool servers and from models: one that
+//! refers to itself, or twice to one that refers twice to another, takes the stack or the time of everybody.
+
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+
+/// A schema has at most so many parts, counted from its root along its references.
+const MAX_SCHEMA_NODES: usize = 2_000;
+/// Checking takes at most so many steps.
+const MAX_VALIDATION_STEPS: u64 = 5_000_000;
+/// Parts that judge the same value stand at most so deep inside one another, times the depth of the arguments.
+const MAX_SCHEMA_DEPTH: usize = 2_000;
+/// The stack on which schemas of these limits are compiled and checked, in bytes.
+pub(crate) const SCHEMA_STACK_BYTES: usize = 64 << 20;
+
+/// Keywords whose schemas judge the value itself: one schema, a list of some, or some by name.
+const SAME_VALUE_KEYWORDS: [&str; 11] =
+    ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies", "extends", "disallow"];
+/// Keywords whose schemas judge what is inside the value.
+const NESTED_VALUE_KEYWORDS: [&str; 11] = [
+    "properties",
+    "patternProperties",
+    "additionalProperties",
+    "items",
+    "prefixItems",
+    "additionalItems",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "contains",
+    "propertyNames",
+    "contentSchema",
+];
+
+/// A part of a schema: the parts that judge the same value, and those that judge what is inside it.
+#[derive(Default)]
+struct SchemaNode {
+    same: Vec<usize>,
+    inside: Vec<usize>,
+}
+
+/// Whether a schema can be compiled, and arguments checked by it, within the limits.
+///
+/// # Errors
+/// A clause: why it is not checked.
+pub(crate) fn check_limits(schema: &Value, arguments: &Map<String, Value>) -> Result<(), String> {
+    let parts = collect_nodes(schema)?;
+    let order = topological_order(&parts).ok_or("it refers to itself without end")?;
+    let mut chain = vec![1_usize; parts.len()];
+    for part in &order {
+        chain[*part] = 1 + parts[*part].same.iter().map(|inner| chain[*inner]).max().unwrap_or(0);
+    }
+    let (depth, values) = measure_arguments(arguments);
+    if chain.iter().max().copied().unwrap_or(0).saturating_mul(depth + 1) > MAX_SCHEMA_DEPTH {
+        return Err("it nests too deep".to_owned());
+    }
+    // What a value costs whose own depth is the round.
+    let mut below = vec![0_u64; parts.len()];
+    for _ in 0..=depth {
+        let mut cost = vec![1_u64; parts.len()];
+        for part in &order {
+            let same = parts[*part].same.iter().map(|inner| cost[*inner]);
+            let inside = parts[*part].inside.iter().map(|inner| below[*inner]);
+            cost[*part] = same.chain(inside).fold(1, u64::saturating_add);
+        }
+        if cost.iter().any(|cost| cost.saturating_mul(values) > MAX_VALIDATION_STEPS) {
+            return Err("it takes too long to check".to_owned());
+        }
+        below = cost;
+    }
+    Ok(())
+}
+
+/// Whether a schema is one, and can be compiled within the limits.
+///
+/// # Errors
+/// A clause: why not.
+pub fn check_schema(schema: &Value) -> Result<(), String> {
+    check_limits(schema, &Map::new())?;
+    stacker::grow(SCHEMA_STACK_BYTES, || {
+        jsonschema::validator_for(schema).map(|_| ()).map_err(|error| error.to_string())
+    })
+}
+
+/// All parts that are reached from the root, which is the first.
+fn collect_nodes(schema: &Value) -> Result<Vec<SchemaNode>, String> {
+    let mut known: HashMap<*const Value, usize> = HashMap::from([(std::ptr::from_ref(schema), 0)]);
+    let mut all = vec![schema];
+    let mut parts: Vec<SchemaNode> = Vec::new();
+    while let Some(fields) = all.get(parts.len()).map(|part| part.as_object()) {
+        let mut part = SchemaNode::default();
+        for (key, value) in fields.into_iter().flatten() {
+            let mut add = |inner, into: &mut Vec<usize>| -> Result<(), String> {
+                let next = all.len();
+                let at = *known.entry(std::ptr::from_ref(inner)).or_insert(next);
+                if at == next {
+                    all.push(inner);
+                }
+                into.push(at);
+                if all.len() > MAX_SCHEMA_NODES {
+                    Err(format!("it has more than {MAX_SCHEMA_NODES} parts"))
+                } else {
+                    Ok(())
+                }
+            };
+            match (key.as_str(), value) {
+                ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(to)) => {
+                    let target = to.strip_prefix('#').and_then(|pointer| schema.pointer(&unescape_pointer(pointer)));
+                    add(target.ok_or("it refers to what is not in it by a path (#/…)")?, &mut part.same)?;
+                }
+                (key, Value::Object(inner)) if key == "properties" || key == "patternProperties" => {
+                    inner.values().try_for_each(|inner| add(inner, &mut part.inside))?;
+                }
+                ("dependentSchemas" | "dependencies", Value::Object(inner)) => {
+                    inner.values().try_for_each(|inner| add(inner, &mut part.same))?;
+                }
+                (key, value) => {
+                    let into = match (SAME_VALUE_KEYWORDS.contains(&key), NESTED_VALUE_KEYWORDS.contains(&key)) {
+                        (true, _) => &mut part.same,
+                        (false, true) => &mut part.inside,
+                        (false, false) => continue,
+                    };
+                    match value {
+                        Value::Array(list) => list.iter().try_for_each(|inner| add(inner, into))?,
+                        one => add(one, into)?,
+                    }
+                }
+            }
+        }
+        parts.push(part);
+    }
+    Ok(parts)
+}
+
+/// `%24` and its like, as references write them.
+fn unescape_pointer(pointer: &str) -> String {
+    text::outline::unescape(pointer).into_owned()
+}
+
+/// The parts in an order in which those inside, on the same value, come first; `None` where there is none.
+fn topological_order(parts: &[SchemaNode]) -> Option<Vec<usize>> {
+    let mut open: Vec<usize> = parts.iter().map(|part| part.same.len()).collect();
+    let mut around: Vec<Vec<usize>> = vec![Vec::new(); parts.len()];
+    for (at, part) in parts.iter().enumerate() {
+        part.same.iter().for_each(|inner| around[*inner].push(at));
+    }
+    let mut order: Vec<usize> = (0..parts.len()).filter(|at| open[*at] == 0).collect();
+    let mut next = 0;
+    while let Some(at) = order.get(next).copied() {
+        next += 1;
+        for outer in &around[at] {
+            open[*outer] -= 1;
+            if open[*outer] == 0 {
+                order.push(*outer);
+            }
+        }
+    }
+    (order.len() == parts.len()).then_some(order)
+}
+
+/// How deep arguments are, and how many values they hold.
+fn measure_arguments(arguments: &Map<String, Value>) -> (usize, u64) {
+    let (mut deepest, mut count) = (1, 1);
+    let mut open: Vec<(&Value, usize)> = arguments.values().map(|value| (value, 1)).collect();
+    while let Some((value, depth)) = open.pop() {
+        count += 1;
+        deepest = deepest.max(depth);
+        match value {
+            Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
+            Value::Object(fields) => open.extend(fields.values().map(|field| (field, depth + 1))),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    (deepest, count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn judge(schema: &Value, arguments: Value) -> Result<(), String> {
+        check_limits(schema, arguments.as_object().expect("an object"))
+    }
+
+    #[test]
+    fn schemas_of_tools_are_bounded() {
+        for tool in crate::tool_catalog::built_in() {
+            assert_eq!(judge(&tool.parameters, json!({"a": [{"b": 1}]})), Ok(()), "{}", tool.name);
+        }
+        let tree = json!({"$ref": "#/$defs/node", "$defs": {"node": {"type": "object", "properties": {
+            "children": {"type": "array", "items": {"$ref": "#/$defs/node"}}, "name": {"type": "string"}}}}});
+        let mut value = json!({"name": "leaf"});
+        for _ in 0..20 {
+            value = json!({"children": [value]});
+        }
+        assert_eq!(judge(&tree, value), Ok(()));
+    }
+
+    #[test]
+    fn schemas_that_grow_are_refused() {
+        for endless in [
+            json!({"$ref": "#"}),
+            json!({"allOf": [{"$ref": "#"}]}),
+            json!({"$ref": "#/$defs/a", "$defs": {
+                "a": {"not": {"$ref": "#/$defs/b"}},
+                "b": {"anyOf": [{"$ref": "#/$defs/a"}]},
+            }}),
+        ] {
+            assert_eq!(judge(&endless, json!({})), Err("it refers to itself without end".to_owned()), "{endless}");
+        }
+        let mut defs = Map::new();
+        for at in 0..40 {
+            let next = json!({"$ref": format!("#/$defs/d{}", at + 1)});
+            defs.insert(format!("d{at}"), json!({"allOf": [next, next]}));
+        }
+        defs.insert("d40".to_owned(), json!({}));
+        let doubling = json!({"$ref": "#/$defs/d0", "$defs": defs});
+        assert!(judge(&doubling, json!({})).is_err_and(|why| why.contains("too long")));
+        let twice = json!({"items": {"$ref": "#"}, "properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}});
+        let mut deep = json!({});
+        for _ in 0..100 {
+            deep = json!({"a": deep});
+        }
+        assert!(judge(&twice, deep).is_err_and(|why| why.contains("too long")));
+        let mut chain = Map::new();
+        for at in 0..900 {
+            chain.insert(format!("d{at}"), json!({"$ref": format!("#/$defs/d{}", at + 1)}));
+        }
+        chain.insert("d900".to_owned(), json!({}));
+        let long = json!({"$ref": "#/$defs/d0", "$defs": chain});
+        assert_eq!(check_schema(&long), Ok(()), "it is compiled");
+        assert!(judge(&long, json!({"a": [[1]]})).is_err_and(|why| why.contains("deep")));
+        assert!(judge(&json!({"$ref": "https://example.org/x.json"}), json!({})).is_err());
+    }
+}

@@ -1,0 +1,187 @@
+//! A line of shell as the words that it consists of, where it is one plain command. A line in which the shell would
+//! expand, redirect, chain or substitute something is none. Patterns of the user are compared with these words, never
+//! with the line as text.
+
+/// What stands for a `*` in the words of a pattern. A command that holds it is not plain.
+const WILDCARD_MARKER: char = '\0';
+
+/// The words of a line of shell; `None`: it is more than one plain command.
+pub fn split_plain_command(line: &str) -> Option<Vec<String>> {
+    let words = split(line, false)?;
+    words.iter().all(|word| !word.expands).then(|| words.into_iter().map(|word| word.text).collect())
+}
+
+/// A word of a line.
+#[derive(Default)]
+struct ShellWord {
+    text: String,
+    /// Whether the shell makes other words of it: names of files, or of a home folder.
+    expands: bool,
+}
+
+/// Whether a line of shell fits a pattern: word by word, in which `*` stands for anything inside a word; a last word
+/// `*` stands for any further words, also for none. A line that is not one plain command fits only its own text.
+pub fn matches_command(pattern: &str, line: &str) -> bool {
+    if !pattern.contains('*') && pattern.trim() == line.trim_matches([' ', '\t']) {
+        return true;
+    }
+    let (Some(mut pattern), Some(words)) = (split(pattern, true), split(line, false)) else { return false };
+    let any = |word: &ShellWord| word.text.len() == 1 && word.text.starts_with(WILDCARD_MARKER);
+    let open = pattern.len() > 1 && pattern.last().is_some_and(any);
+    if open {
+        pattern.pop();
+    }
+    let count = if open { words.len() >= pattern.len() } else { words.len() == pattern.len() };
+    // A word that becomes others is none that is known; where any further words may stand, so may these.
+    let same = |(pattern, word): (&ShellWord, &ShellWord)| {
+        !word.expands && super::policy_rule::matches_wildcard_parts(pattern.text.split(WILDCARD_MARKER), &word.text)
+    };
+    count && pattern.iter().zip(&words).all(same)
+}
+
+fn split(line: &str, pattern: bool) -> Option<Vec<ShellWord>> {
+    let mut words: Vec<ShellWord> = Vec::new();
+    let mut word: Option<ShellWord> = None;
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            ' ' | '\t' => words.extend(word.take()),
+            '\'' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match chars.next()? {
+                        '\'' => break,
+                        c => word.text.push(plain(c)?),
+                    }
+                }
+            }
+            '"' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match chars.next()? {
+                        '"' => break,
+                        '$' | '`' => return None,
+                        '\\' => match chars.next()? {
+                            c @ ('"' | '\\') => word.text.push(c),
+                            _ => return None,
+                        },
+                        c => word.text.push(plain(c)?),
+                    }
+                }
+            }
+            '\\' => word.get_or_insert_default().text.push(plain(chars.next()?)?),
+            '*' if pattern => word.get_or_insert_default().text.push(WILDCARD_MARKER),
+            ';' | '&' | '|' | '<' | '>' | '(' | ')' | '$' | '`' | '{' | '}' => return None,
+            '#' if word.is_none() => return None,
+            '!' | '=' if words.is_empty() => return None, // `! x` and `NAME=value x` are no programs
+            '*' | '?' | '[' | ']' | '~' => {
+                let word = word.get_or_insert_default();
+                word.expands |= c != '~' || word.text.is_empty();
+                word.text.push(c);
+            }
+            c => word.get_or_insert_default().text.push(plain(c)?),
+        }
+    }
+    words.extend(word);
+    (!words.is_empty()).then_some(words)
+}
+
+/// A character that means only itself.
+fn plain(c: char) -> Option<char> {
+    (!c.is_control() || c == '\t').then_some(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn plain_commands_are_words() {
+        for (line, expected) in [
+            ("cargo  test --lib ", &["cargo", "test", "--lib"][..]),
+            ("git commit -m 'two words; $HOME'", &["git", "commit", "-m", "two words; $HOME"]),
+            ("a \"b \\\" c\" d\\ e ''", &["a", "b \" c", "d e", ""]),
+            ("./x a#b c=d", &["./x", "a#b", "c=d"]),
+        ] {
+            assert_eq!(
+                split_plain_command(line).as_deref(),
+                Some(expected.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>().as_slice()),
+                "{line}"
+            );
+        }
+        for line in [
+            "",
+            " ",
+            "a; b",
+            "a && b",
+            "a | b",
+            "a > b",
+            "a < b",
+            "$(a)",
+            "a `b`",
+            "a $HOME",
+            "a ~",
+            "a *",
+            "a ?",
+            "a [b]",
+            "a {b,c}",
+            "a # b",
+            "a\nb",
+            "a\rb",
+            "X=1 a",
+            "! a",
+            "'a",
+            "\"a",
+            "a \"$(b)\"",
+            "a \\",
+            "(a)",
+            "a & b",
+            "a \"\\$\"",
+        ] {
+            assert_eq!(split_plain_command(line), None, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn patterns_stand_for_whole_words() {
+        for (pattern, line, fit) in [
+            ("cargo test *", "cargo test", true),
+            ("cargo test *", "cargo test --lib  x", true),
+            ("cargo test *", "cargo testing", false),
+            ("cargo test *", "cargo test; rm -rf /", false),
+            ("cargo test*", "cargo tests", true),
+            ("cargo test*", "cargo test --lib", false),
+            ("find * -name n.md", "find . -name n.md", true),
+            ("find * -name n.md", "find . -exec rm x -name n.md", false),
+            ("find * -name n.md", "find . -exec sh -c 'x' ; -name n.md", false),
+            ("ls *", "ls -l *.md ~ [ab]", true),
+            ("ls * x", "ls *.md x", false),
+            ("l* -l", "l? -l", false),
+            ("* --version", "~/evil --version", false),
+            ("echo '*'", "echo '*'", true),
+            ("echo '*'", "echo x", false),
+            ("a | b", "a | b", true),
+            ("a | *", "a | b", false),
+            ("make", "make", true),
+            ("make", "make install", false),
+        ] {
+            assert_eq!(matches_command(pattern, line), fit, "{pattern} {line}");
+        }
+    }
+
+    proptest! {
+        /// What a plain command's words are, `sh` would pass on: quoted again, they read the same.
+        #[test]
+        fn words_survive_quoting(text in proptest::collection::vec("[ -~]{0,12}", 1..5)) {
+            let quoted: Vec<String> = text.iter().map(|word| format!("'{}'", word.replace('\'', "'\\''"))).collect();
+            prop_assert_eq!(split_plain_command(&quoted.join(" ")), Some(text));
+        }
+
+        #[test]
+        fn chaining_never_fits(pattern in "[a-z]{1,5}( [a-z*]{1,5}){0,3}", rest in "[a-z ]{0,9}", op in "[;&|<>`$\n]") {
+            let line = format!("{} {op}{rest}", pattern.replace('*', "x"));
+            prop_assert!(!matches_command(&pattern, &line));
+        }
+    }
+}

@@ -1,0 +1,428 @@
+//! Tasks as agents work on them: what is wanted, with what, under which conditions, after which others. A plan is a
+//! note of todos, one for each task, so that it is read, edited and ticked like any other; what a todo's line does not
+//! say stands in a fence of YAML below it. Pure: texts in, texts out.
+
+use crate::memory::ReplayMode;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use text::task::Task;
+
+/// The folder of plans in a volume or a project.
+pub const TASKS_FOLDER: &str = "tasks";
+/// A plan has at most so many tasks.
+pub const MAX_PLAN_TASKS: usize = 50;
+/// A task's goal has at most so many bytes.
+const MAX_TASK_GOAL_BYTES: usize = 10_000;
+/// Where nothing is said of its priority, 0 to 100.
+pub const DEFAULT_TASK_PRIORITY: u8 = 50;
+
+fn middle() -> u8 {
+    DEFAULT_TASK_PRIORITY
+}
+
+/// How a task stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskStatus {
+    /// Nobody has begun it.
+    #[default]
+    Open,
+    /// It is under way.
+    Running,
+    /// It is done.
+    Done,
+    /// It was tried and failed.
+    Failed,
+    /// It was given up.
+    Cancelled,
+}
+
+impl TaskStatus {
+    /// What stands in the box of its todo.
+    pub fn checkbox_mark(self) -> char {
+        match self {
+            TaskStatus::Open => ' ',
+            TaskStatus::Running => '/',
+            TaskStatus::Done => 'x',
+            TaskStatus::Failed => '!',
+            TaskStatus::Cancelled => '-',
+        }
+    }
+
+    fn from_mark(mark: char) -> TaskStatus {
+        match mark {
+            'x' | 'X' => TaskStatus::Done,
+            '/' => TaskStatus::Running,
+            '!' => TaskStatus::Failed,
+            '-' => TaskStatus::Cancelled,
+            _ => TaskStatus::Open,
+        }
+    }
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TaskStatus::Open => "open",
+            TaskStatus::Running => "running",
+            TaskStatus::Done => "done",
+            TaskStatus::Failed => "failed",
+            TaskStatus::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// A task: the unit of work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TaskBlock {
+    /// Its name in its plan: letters, digits, `-`; behind `^` in its line.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub id: String,
+    /// What is wanted.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub goal: String,
+    /// How it stands.
+    #[serde(skip_serializing_if = "is_open")]
+    pub standing: TaskStatus,
+    /// What it works with, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub inputs: BTreeMap<String, Value>,
+    /// What it must keep to, in words. `Max cost $0.10` is a budget.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub constraints: Vec<String>,
+    /// 0 to 100; of those that can begin the highest goes first.
+    #[serde(default = "middle", skip_serializing_if = "is_middle")]
+    pub priority: u8,
+    /// Tools without which it cannot be done.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools_required: Vec<String>,
+    /// How it is to be reached.
+    #[serde(skip_serializing_if = "is_auto")]
+    pub mode: ReplayMode,
+    /// Which agent does it; `None`: as its words say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The tasks that must be done before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
+}
+
+fn is_open(standing: &TaskStatus) -> bool {
+    *standing == TaskStatus::Open
+}
+
+fn is_middle(priority: &u8) -> bool {
+    *priority == DEFAULT_TASK_PRIORITY
+}
+
+fn is_auto(mode: &ReplayMode) -> bool {
+    *mode == ReplayMode::Auto
+}
+
+impl Default for TaskBlock {
+    fn default() -> TaskBlock {
+        TaskBlock {
+            id: String::new(),
+            goal: String::new(),
+            standing: TaskStatus::Open,
+            inputs: BTreeMap::new(),
+            constraints: Vec::new(),
+            priority: DEFAULT_TASK_PRIORITY,
+            tools_required: Vec::new(),
+            mode: ReplayMode::Auto,
+            agent: None,
+            needs: Vec::new(),
+        }
+    }
+}
+
+/// The id behind `^` at the end of a task's words.
+fn split_task_id(words: &str) -> Option<(&str, &str)> {
+    let (before, id) = words.rsplit_once('^')?;
+    let plain = !id.is_empty() && id.len() <= 60 && id.chars().all(|c| c.is_alphanumeric() || c == '-');
+    (plain && (before.is_empty() || before.ends_with(' '))).then_some((before.trim_end(), id))
+}
+
+/// Where a task stands in a note: its line, and the YAML below it.
+struct TaskSpan {
+    line: std::ops::Range<usize>,
+    yaml: Option<std::ops::Range<usize>>,
+}
+
+/// The tasks of a note and their places. Ids of those without are their numbers among all.
+fn find_tasks(text: &str) -> Vec<(Task, String, TaskSpan)> {
+    let mut found: Vec<(Task, String, TaskSpan)> = Vec::new();
+    let mut at = 0;
+    // Inside a fence: its ticks, and where its text begins if it belongs to the last task.
+    let mut fence: Option<(usize, Option<usize>)> = None;
+    let mut near = false;
+    for line in text.split_inclusive('\n') {
+        let (start, bare) = (at, line.trim());
+        at += line.len();
+        let ticks = bare.bytes().take_while(|byte| *byte == b'`').count();
+        match fence {
+            Some((open, from)) => {
+                if ticks >= open && bare.len() == ticks {
+                    if let (Some(from), Some((_, _, place))) = (from, found.last_mut()) {
+                        place.yaml = Some(from..start);
+                    }
+                    fence = None;
+                    near = false;
+                }
+            }
+            None if ticks >= 3 => {
+                let own = near && line.starts_with([' ', '\t']) && bare[ticks..].trim() == "yaml";
+                fence = Some((ticks, own.then_some(at)));
+            }
+            None => {
+                let body = line.trim_end_matches(['\n', '\r']);
+                let Some(mut task) = Task::of(body, start).filter(|_| !line.starts_with([' ', '\t', '>'])) else {
+                    near &= bare.is_empty() || line.starts_with([' ', '\t']);
+                    continue;
+                };
+                let number = (found.len() + 1).to_string();
+                let (words, id) = split_task_id(&task.text)
+                    .map_or((task.text.clone(), number), |(words, id)| (words.to_owned(), id.to_owned()));
+                task.text = words;
+                let place = TaskSpan { line: start..start + body.len(), yaml: None };
+                found.push((task, id, place));
+                near = true;
+            }
+        }
+    }
+    found
+}
+
+/// The tasks of a note, and what of it cannot be read.
+pub fn parse_tasks(text: &str) -> (Vec<TaskBlock>, Vec<String>) {
+    let (mut tasks, mut problems) = (Vec::new(), Vec::new());
+    for (task, id, place) in find_tasks(text).into_iter().take(MAX_PLAN_TASKS * 4) {
+        let yaml = place.yaml.and_then(|range| text.get(range)).unwrap_or_default();
+        let indent = yaml.len() - yaml.trim_start_matches([' ', '\t']).len();
+        let lines = yaml.lines().map(|line| line.get(indent.min(line.len() - line.trim_start().len())..));
+        let plain: Vec<&str> = lines.map(Option::unwrap_or_default).collect();
+        let plain = plain.join("\n");
+        let mut block = TaskBlock::default();
+        if !plain.trim().is_empty() {
+            match text::yaml::typed::<TaskBlock>(&plain) {
+                Ok(read) => block = read,
+                Err(error) => problems.push(format!("what stands below the task {id} cannot be read: {error}")),
+            }
+        }
+        let standing = TaskStatus::from_mark(task.mark);
+        tasks.push(TaskBlock { id, goal: task.text, standing, ..block });
+    }
+    (tasks, problems)
+}
+
+/// The text of a note in which a task stands so; `None`: there is no such task, or it stands so already.
+pub fn with_task_status(text: &str, id: &str, standing: TaskStatus) -> Option<String> {
+    let (_, _, place) = find_tasks(text).into_iter().find(|(_, known, _)| known == id)?;
+    let line = text.get(place.line.clone())?;
+    let at = place.line.start + line.find('[')? + 1;
+    let old = text.get(at..)?.chars().next()?;
+    let mut new = text.to_owned();
+    new.replace_range(at..at + old.len_utf8(), &standing.checkbox_mark().to_string());
+    (new != text).then_some(new)
+}
+
+impl TaskBlock {
+    /// As lines of a note.
+    pub fn to_markdown(&self) -> String {
+        let goal = self.goal.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = format!("- [{}] {goal} ^{}\n", self.standing.checkbox_mark(), self.id);
+        let rest = TaskBlock { id: String::new(), goal: String::new(), standing: TaskStatus::Open, ..self.clone() };
+        if rest == TaskBlock::default() {
+            return line;
+        }
+        let yaml = serde_saphyr::to_string(&rest).unwrap_or_default();
+        let yaml: String = yaml.lines().map(|line| format!("  {line}\n")).collect();
+        let mut fence = "```".to_owned();
+        while yaml.contains(&fence) {
+            fence.push('`');
+        }
+        format!("{line}  {fence}yaml\n{yaml}  {fence}\n")
+    }
+
+    /// US dollars that it may cost at most, where a constraint says so.
+    pub fn budget(&self) -> Option<f64> {
+        self.constraints.iter().find_map(|words| {
+            let lower = words.to_lowercase();
+            let cost = lower.contains("max") && (lower.contains("cost") || lower.contains("budget"));
+            let (_, amount) = lower.split_once('$').filter(|_| cost)?;
+            let end = amount.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(amount.len());
+            amount[..end].trim_end_matches('.').parse().ok()
+        })
+    }
+
+    /// What an agent is asked.
+    pub fn prompt(&self) -> String {
+        let mut words = self.goal.clone();
+        if !self.inputs.is_empty() {
+            words.push_str("\n\nInputs:");
+            for (name, value) in &self.inputs {
+                words.push_str(&format!("\n- {name}: {}", value.as_str().map_or(value.to_string(), str::to_owned)));
+            }
+        }
+        if !self.constraints.is_empty() {
+            words.push_str(&format!("\n\nKeep to this:\n- {}", self.constraints.join("\n- ")));
+        }
+        words
+    }
+}
+
+/// The text of a plan.
+pub fn plan_to_markdown(title: &str, tasks: &[TaskBlock]) -> String {
+    let title = title.lines().next().unwrap_or_default().trim();
+    let lines: String = tasks.iter().map(TaskBlock::to_markdown).collect();
+    format!("# Plan: {title}\n\n{lines}")
+}
+
+/// Checks that a plan can be carried out, and gives the order in which its tasks may be done: those that need nothing
+/// first, among those that could be done the one of higher priority first. `tools`: the names of those that there are.
+///
+/// # Errors
+/// A sentence: there is nothing to do or too much, an id twice, a need that is no task, a circle, a tool that is not
+/// there.
+pub fn execution_order(tasks: &[TaskBlock], tools: &BTreeSet<String>) -> Result<Vec<usize>, String> {
+    if tasks.is_empty() {
+        return Err("the plan has no task".to_owned());
+    }
+    if tasks.len() > MAX_PLAN_TASKS {
+        return Err(format!("the plan has {} tasks; at most {MAX_PLAN_TASKS} can be carried out", tasks.len()));
+    }
+    let mut ids: BTreeMap<&str, usize> = BTreeMap::new();
+    for (at, task) in tasks.iter().enumerate() {
+        if task.goal.trim().is_empty() || task.goal.len() > MAX_TASK_GOAL_BYTES {
+            return Err(format!("the task {} says nothing, or more than {MAX_TASK_GOAL_BYTES} bytes", task.id));
+        }
+        if task.priority > 100 {
+            return Err(format!("the priority of the task {} is over 100", task.id));
+        }
+        if let Some(tool) = task.tools_required.iter().find(|tool| !tools.contains(*tool)) {
+            return Err(format!("the task {} needs the tool {tool}, which is not there", task.id));
+        }
+        if ids.insert(task.id.as_str(), at).is_some() {
+            return Err(format!("two tasks are called {}", task.id));
+        }
+    }
+    for task in tasks {
+        if let Some(need) = task.needs.iter().find(|need| !ids.contains_key(need.as_str())) {
+            return Err(format!("the task {} needs {need}, which is no task of the plan", task.id));
+        }
+    }
+    let mut order: Vec<usize> = Vec::new();
+    while order.len() < tasks.len() {
+        let placed = |id: &String| ids.get(id.as_str()).is_some_and(|at| order.contains(at));
+        let free = (0..tasks.len()).filter(|at| !order.contains(at) && tasks[*at].needs.iter().all(placed));
+        // The first of the highest.
+        let next = free.max_by_key(|at| (tasks[*at].priority, std::cmp::Reverse(*at)));
+        let Some(next) = next else {
+            let round: Vec<&str> =
+                (0..tasks.len()).filter(|at| !order.contains(at)).map(|at| tasks[at].id.as_str()).collect();
+            return Err(format!("the tasks {} wait for each other in a circle", round.join(", ")));
+        };
+        order.push(next);
+    }
+    Ok(order)
+}
+
+/// Whether a path is that of a plan.
+pub fn is_plan(path: &str) -> bool {
+    let own = path.strip_prefix("projects/").and_then(|rest| rest.split_once('/')).map_or(path, |(_, rest)| rest);
+    own.strip_prefix(TASKS_FOLDER).is_some_and(|rest| rest.starts_with('/')) && path.ends_with(".md")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn task(id: &str, goal: &str, needs: &[&str]) -> TaskBlock {
+        let needs = needs.iter().map(|need| (*need).to_owned()).collect();
+        TaskBlock { id: id.to_owned(), goal: goal.to_owned(), needs, ..TaskBlock::default() }
+    }
+
+    fn whole() -> TaskBlock {
+        TaskBlock {
+            inputs: BTreeMap::from([("month".to_owned(), Value::from("2026-10")), ("rows".to_owned(), Value::from(3))]),
+            constraints: vec!["Must be Python".to_owned(), "Max cost $0.10.".to_owned()],
+            priority: 80,
+            tools_required: vec!["write_file".to_owned()],
+            mode: ReplayMode::Follower,
+            agent: Some("data".to_owned()),
+            standing: TaskStatus::Failed,
+            ..task("report", "Write the report", &["read"])
+        }
+    }
+
+    #[test]
+    fn a_plan_is_a_note_of_todos() {
+        let tasks = vec![task("read", "Read data/2026-10.csv", &[]), whole()];
+        let text = plan_to_markdown("The report\nof October", &tasks);
+        assert_eq!(parse_tasks(&text), (tasks, Vec::new()), "{text}");
+        assert!(text.starts_with("# Plan: The report\n\n- [ ] Read data/2026-10.csv ^read\n- [!] Write"), "{text}");
+        assert_eq!(whole().budget(), Some(0.1));
+        let asked = whole().prompt();
+        assert!(asked.contains("- month: 2026-10\n- rows: 3") && asked.contains("- Must be Python"), "{asked}");
+    }
+
+    #[test]
+    fn what_people_write_is_read_and_only_the_box_is_changed() {
+        let text = "Intro\n\n- [ ] First 📅 2026-12-01\n- [x] Second ^two\n\n  ```yaml\n  needs: [1] # why\n  ```\n\
+                    \n```python\n- [ ] no task\n```\n  - [ ] below, so part of it\n* [/] Third\n  ```yaml\n  needs: [\n\
+                    \x20 ```\n";
+        let (tasks, problems) = parse_tasks(text);
+        let seen: Vec<(&str, &str, TaskStatus)> =
+            tasks.iter().map(|task| (task.id.as_str(), task.goal.as_str(), task.standing)).collect();
+        let expected = [
+            ("1", "First", TaskStatus::Open),
+            ("two", "Second", TaskStatus::Done),
+            ("3", "Third", TaskStatus::Running),
+        ];
+        assert_eq!(seen, expected);
+        assert_eq!((tasks[1].needs.clone(), problems.len()), (vec!["1".to_owned()], 1), "{problems:?}");
+        let new = with_task_status(text, "two", TaskStatus::Cancelled).expect("changed");
+        assert_eq!(new, text.replace("- [x] Second", "- [-] Second"));
+        assert_eq!(
+            (with_task_status(text, "two", TaskStatus::Done), with_task_status(text, "nine", TaskStatus::Done)),
+            (None, None)
+        );
+    }
+
+    #[test]
+    fn plans_that_cannot_be_carried_out_are_refused() {
+        let tools = BTreeSet::from(["write_file".to_owned()]);
+        let mut tasks = vec![task("a", "A", &["b"]), task("b", "B", &[]), task("c", "C", &[])];
+        assert_eq!(execution_order(&tasks, &tools), Ok(vec![1, 0, 2]));
+        tasks[2].priority = 90;
+        assert_eq!(execution_order(&tasks, &tools), Ok(vec![2, 1, 0]));
+        let wrong = [
+            (vec![], "no task"),
+            (vec![task("a", "A", &["b"]), task("b", "B", &["a"]), task("c", "C", &[])], "a, b wait for each other"),
+            (vec![task("a", "A", &["a"])], "circle"),
+            (vec![task("a", "A", &["x"])], "needs x, which is no task"),
+            (vec![task("a", "A", &[]), task("a", "B", &[])], "two tasks are called a"),
+            (vec![task("a", " ", &[])], "says nothing"),
+            (vec![TaskBlock { tools_required: vec!["fly".to_owned()], ..task("a", "A", &[]) }], "the tool fly"),
+            (vec![task("a", "A", &[]); 51], "51 tasks"),
+        ];
+        for (tasks, why) in wrong {
+            assert!(execution_order(&tasks, &tools).is_err_and(|said| said.contains(why)), "{why}");
+        }
+        assert!(is_plan("tasks/a.md") && is_plan("projects/x/tasks/a.md"));
+        assert!(!is_plan("tasks.md") && !is_plan("notes/tasks/a.md") && !is_plan("tasks/a.csv"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_note_is_read(text in "(- \\[ \\] a|\\^b|```|yaml|needs: \\[|  |\\PC|\n){0,40}", id in "[ab1-4]") {
+            let (tasks, _) = parse_tasks(&text);
+            let _ = execution_order(&tasks, &BTreeSet::new());
+            if let Some(new) = with_task_status(&text, &id, TaskStatus::Done) {
+                prop_assert_eq!(parse_tasks(&new).0.len(), tasks.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Tool calls in what a model says: found, read, and checked against the tool's schema before anything else happens.
+
+use crate::schema_limits;
+use crate::tool_spec::ToolSpec;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use store::ToolCall;
+
+/// An answer asks for at most so many tools; what comes after is told to the model as left out.
+pub const MAX_CALLS_PER_ANSWER: usize = 32;
+/// The arguments of a call have at most so many bytes as JSON.
+pub const MAX_CALL_ARGUMENT_BYTES: usize = 2 << 20;
+/// So many schemas are kept compiled.
+const MAX_CACHED_SCHEMAS: usize = 1_000;
+
+/// A fenced call: where it stands in the text, and what it says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FencedCall {
+    /// The fence, with its ticks, in bytes of the text.
+    pub range: std::ops::Range<usize>,
+    /// Name and arguments, or why they cannot be read.
+    pub call: Result<(String, Map<String, Value>), String>,
+}
+
+/// Finds calls in the form of `llmos-lite.md`: a fence named `tool_spec` that holds `{"tool": …, "inputs": {…}}`. Also
+/// `name` with `arguments` or `parameters` is understood, since small models mix the forms up.
+pub fn find_fenced_calls(text: &str) -> Vec<FencedCall> {
+    let mut found = Vec::new();
+    let mut open: Option<(usize, usize, usize)> = None;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let body = line.trim();
+        let ticks = body.bytes().take_while(|byte| *byte == b'`').count();
+        match open {
+            None if ticks >= 3 && is_tool_fence(&body[ticks..]) => {
+                open = Some((at, at + line.len(), ticks));
+            }
+            Some((start, from, fence)) if ticks >= fence && body.len() == ticks => {
+                found.push(FencedCall { range: start..at + line.trim_end().len(), call: parse_call(&text[from..at]) });
+                open = None;
+            }
+            None | Some(_) => {}
+        }
+        at += line.len();
+    }
+    // A model that was cut off, or forgot the end, still meant the call if its JSON is whole.
+    if let Some((start, from, _)) = open {
+        let call = parse_call(&text[from..]);
+        if call.is_ok() {
+            found.push(FencedCall { range: start..text.len(), call });
+        }
+    }
+    found
+}
+
+fn parse_call(json: &str) -> Result<(String, Map<String, Value>), String> {
+    let value: Value = serde_json::from_str(json.trim()).map_err(|error| format!("it is no JSON: {error}"))?;
+    let Value::Object(mut object) = value else { return Err("it is no JSON object".to_owned()) };
+    let name = ["tool", "name", "toolId"].iter().find_map(|key| object.get(*key)?.as_str().map(str::to_owned));
+    let name = name.ok_or("it names no tool: {\"tool\": …, \"inputs\": {…}} is meant")?;
+    let inputs = ["inputs", "arguments", "parameters"].iter().find_map(|key| object.remove(*key));
+    match inputs {
+        None => Ok((name, Map::new())),
+        Some(Value::Object(inputs)) => Ok((name, inputs)),
+        Some(_) => Err("its inputs are no JSON object".to_owned()),
+    }
+}
+
+/// The text without its fenced calls.
+pub fn strip_fenced_calls(text: &str, calls: &[FencedCall]) -> String {
+    let mut rest = String::new();
+    let mut from = 0;
+    for call in calls {
+        rest.push_str(&text[from..call.range.start]);
+        from = call.range.end;
+    }
+    rest.push_str(&text[from..]);
+    rest.trim().to_owned()
+}
+
+/// What may be shown of an answer while more of it comes: without fenced calls, and without a last line that may yet
+/// begin one. What is shown of more text begins with what is shown of less.
+pub fn displayable_prefix(text: &str) -> String {
+    let mut out = String::new();
+    let mut open = None;
+    for line in text.split_inclusive('\n') {
+        let body = line.trim();
+        let ticks = body.bytes().take_while(|byte| *byte == b'`').count();
+        match open {
+            None if !line.ends_with('\n') && (body.is_empty() || body.starts_with('`')) => break,
+            None if ticks >= 3 && is_tool_fence(&body[ticks..]) => open = Some(ticks),
+            None => out.push_str(line),
+            Some(fence) if ticks >= fence && body.len() == ticks => {
+                open = None;
+                // The end of the line behind the fence is the text's.
+                out.push_str(&line[line.trim_end().len()..]);
+            }
+            Some(_) => {}
+        }
+    }
+    out
+}
+
+/// Whether what stands behind the ticks of a fence says that it holds a call.
+fn is_tool_fence(info: &str) -> bool {
+    matches!(info.trim(), "tool" | "tool_call" | "json tool")
+}
+
+/// Gives calls ids where they have none, or one that was used before: results are told apart by them.
+pub fn assign_call_ids(calls: Vec<ToolCall>, used: &mut BTreeSet<String>) -> Vec<ToolCall> {
+    let mut given = Vec::new();
+    for mut call in calls {
+        // `~` stands between a call and the number of a question about it.
+        let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'~';
+        let fits = |id: &str| !id.is_empty() && id.len() <= 128 && id.bytes().all(plain);
+        if !fits(&call.id) || used.contains(&call.id) {
+            let mut number = used.len() + 1;
+            while used.contains(&format!("call_{number}")) {
+                number += 1;
+            }
+            call.id = format!("call_{number}");
+        }
+        used.insert(call.id.clone());
+        given.push(call);
+    }
+    given
+}
+
+/// A tool's schema, compiled once.
+fn compile_schema(tool: &ToolSpec) -> Result<Arc<jsonschema::Validator>, String> {
+    static COMPILED_SCHEMAS: Mutex<BTreeMap<String, Arc<jsonschema::Validator>>> = Mutex::new(BTreeMap::new());
+    let schema = tool.parameters.to_string();
+    let mut known = COMPILED_SCHEMAS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(validator) = known.get(&schema) {
+        return Ok(validator.clone());
+    }
+    let made = jsonschema::validator_for(&tool.parameters)
+        .map_err(|error| format!("the schema of {} does not hold: {error}", tool.name))?;
+    if known.len() >= MAX_CACHED_SCHEMAS {
+        known.clear(); // servers that make up new ones all the time
+    }
+    let made = Arc::new(made);
+    known.insert(schema, made.clone());
+    Ok(made)
+}
+
+/// Checks a call's arguments against the tool's schema.
+///
+/// # Errors
+/// A sentence for the model: what is wrong, where, and what the tool takes.
+pub fn check_arguments(tool: &ToolSpec, arguments: &Map<String, Value>) -> Result<(), String> {
+    let value = Value::Object(arguments.clone());
+    if value.to_string().len() > MAX_CALL_ARGUMENT_BYTES {
+        return Err(format!("the arguments of {} have over {} MB", tool.name, MAX_CALL_ARGUMENT_BYTES >> 20));
+    }
+    schema_limits::check_limits(&tool.parameters, arguments)
+        .map_err(|why| format!("the schema of {} is not used: {why}", tool.name))?;
+    let wrong = stacker::grow(schema_limits::SCHEMA_STACK_BYTES, || -> Result<Vec<String>, String> {
+        let validator = compile_schema(tool)?;
+        let words = validator.iter_errors(&value).take(3).map(|error| {
+            let place = error.instance_path().to_string();
+            let words: String = error.to_string().chars().take(200).collect();
+            if place.is_empty() { words } else { format!("{} {words}", place.trim_start_matches('/')) }
+        });
+        Ok(words.collect())
+    })?;
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(format!("{} was called wrongly: {}. It takes {}", tool.name, wrong.join("; "), tool.parameters))
+}
+
+/// The tool that is nearest in name, for a model that has misspelt one.
+pub fn nearest_tool_name<'a>(name: &str, tools: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let plain = |name: &str| name.to_lowercase().replace(['-', ' ', '.'], "_");
+    let wanted = plain(name);
+    let bare = |name: &str| name.replace('_', "");
+    tools.into_iter().find(|tool| bare(&plain(tool)) == bare(&wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool_spec::{ToolPermissions, ToolRisk, ToolSource};
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    #[test]
+    fn no_call_is_shown_while_it_comes() {
+        let text = "Look:\n```tool\n{\"tool\": \"ls\"}\n```\nand `a`\n```python\nx\n```\nend `b` c";
+        let mut before = String::new();
+        for end in (0..=text.len()).filter(|end| text.is_char_boundary(*end)) {
+            let now = displayable_prefix(&text[..end]);
+            assert!(now.starts_with(&before), "{before:?} and then {now:?}");
+            assert!(!now.contains("tool") && !now.contains("ls"), "{now:?}");
+            before = now;
+        }
+        assert_eq!(before, "Look:\n\nand `a`\n```python\nx\n```\nend `b` c");
+        assert_eq!(before.trim(), strip_fenced_calls(text, &find_fenced_calls(text)));
+    }
+
+    #[test]
+    fn fenced_calls_are_found() {
+        let text = "I look.\n```tool\n{\"tool\": \"read_file\", \"inputs\": {\"path\": \"a.md\"}}\n```\nThen:\n\
+                    ````tool\n{\"name\": \"x\", \"arguments\": {\"code\": \"```\\n\"}}\n````\n```tool\nnonsense\n```\n";
+        let calls = find_fenced_calls(text);
+        let names: Vec<_> = calls.iter().map(|call| call.call.as_ref().map(|(name, _)| name.as_str())).collect();
+        assert_eq!(names[..2], [Ok("read_file"), Ok("x")]);
+        assert!(names[2].is_err());
+        assert_eq!(strip_fenced_calls(text, &calls), "I look.\n\nThen:");
+        assert_eq!(find_fenced_calls("```tool\n{\"tool\": \"ls\"}").len(), 1, "the end may be missing");
+        assert_eq!(find_fenced_calls("```tool\n{\"tool\": \"l").len(), 0, "half a call is none");
+        assert_eq!(find_fenced_calls("```python\n{\"tool\": \"ls\"}\n```").len(), 0);
+    }
+
+    #[test]
+    fn arguments_are_checked() {
+        let tool = ToolSpec {
+            name: "read_file".to_owned(),
+            description: String::new(),
+            parameters: json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"],
+                "additionalProperties": false}),
+            risk: ToolRisk::None,
+            permissions: ToolPermissions::default(),
+            idempotent: true,
+            source: ToolSource::BuiltIn,
+        };
+        let object = |value: Value| value.as_object().cloned().expect("an object");
+        assert_eq!(check_arguments(&tool, &object(json!({"path": "a"}))), Ok(()));
+        for wrong in [json!({}), json!({"path": 1}), json!({"path": "a", "mode": "x"})] {
+            let why = check_arguments(&tool, &object(wrong)).expect_err("wrong");
+            assert!(why.starts_with("read_file was called wrongly: "), "{why}");
+        }
+    }
+
+    #[test]
+    fn ids_are_given_once() {
+        let call = |id: &str| ToolCall { id: id.to_owned(), name: "x".to_owned(), arguments: Map::new() };
+        let mut used = BTreeSet::from(["a".to_owned()]);
+        let ids: Vec<String> = assign_call_ids(vec![call("a"), call(""), call("b"), call("b")], &mut used)
+            .into_iter()
+            .map(|call| call.id)
+            .collect();
+        assert_eq!(ids, ["call_2", "call_3", "b", "call_5"]);
+        assert_eq!(nearest_tool_name("Read-File", ["list_files", "read_file"].into_iter()), Some("read_file"));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_model_says_is_cut_at_letters(text in "(\\PC|`|\n|tool){0,80}") {
+            let calls = find_fenced_calls(&text);
+            strip_fenced_calls(&text, &calls);
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The tools that every agent has: names, schemas, risk. What they do is in `session/runs/deeds.rs`.
+
+use crate::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
+use serde_json::{Value, json};
+use std::sync::OnceLock;
+
+/// How views are written, for models.
+pub const VIEW_GUIDE: &str = "A node is an object with a \"type\": column or row {children: [nodes]}; text {text, look?: \
+    heading|body|caption}, in which {property:NAME} and {variable:NAME} stand for values; table {rows: SOURCE, \
+    columns?: [names]}; plot {y: SOURCE, x?: SOURCE, kind?: line|bar|points, title?}; slider {property, from, to, \
+    step?, label?}; form {fields: [{property, label?, input?: text|number|check|choice, choices?: [texts]}], title?}; \
+    button {label, action}. A SOURCE is {\"property\": NAME}, {\"variable\": NAME} or a list. An action is {\"tool\": \
+    NAME, \"arguments\": {…}} or {\"command\": \"note.run_all\"|\"note.run_stale\"|\"note.run_clean\"|\
+    \"kernel.restart\"}.";
+
+/// A tool that only looks at files.
+const READ_FILES_ONLY: ToolPermissions = ToolPermissions { network: false, fs: true, process: false, ui: false };
+/// A tool that runs code.
+const RUN_PROGRAMS: ToolPermissions = ToolPermissions { network: false, fs: true, process: true, ui: false };
+/// A tool that touches nothing outside the run.
+const NO_PERMISSIONS: ToolPermissions = ToolPermissions { network: false, fs: false, process: false, ui: false };
+
+fn new_tool_spec(
+    name: &str,
+    description: &str,
+    risk: ToolRisk,
+    permissions: ToolPermissions,
+    properties: &Value,
+) -> ToolSpec {
+    let required: Vec<&str> = properties
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(_, property)| property.get("optional").is_none())
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let mut plain = properties.clone();
+    for (_, property) in plain.as_object_mut().into_iter().flatten() {
+        property.as_object_mut().map(|property| property.remove("optional"));
+    }
+    ToolSpec {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        parameters: json!({"type": "object", "properties": plain, "required": required, "additionalProperties": false}),
+        risk,
+        permissions,
+        // What another agent does the second time is another thing.
+        idempotent: risk == ToolRisk::None && name != "ask_agent",
+        source: ToolSource::BuiltIn,
+    }
+}
+
+/// The built-in tools, in the order in which they are offered.
+pub fn built_in() -> Vec<ToolSpec> {
+    static BUILT_IN_TOOLS: OnceLock<Vec<ToolSpec>> = OnceLock::new();
+    BUILT_IN_TOOLS.get_or_init(build_catalog).clone()
+}
+
+fn build_catalog() -> Vec<ToolSpec> {
+    let path = json!({"type": "string", "description": "Path inside the project, such as notes/plan.md"});
+    vec![
+        new_tool_spec(
+            "read_file",
+            "Read a note or another text file of the project.",
+            ToolRisk::None,
+            READ_FILES_ONLY,
+            &json!({"path": path, "from_line": {"type": "integer", "minimum": 1, "optional": true},
+                "lines": {"type": "integer", "minimum": 1, "maximum": 5000, "optional": true}}),
+        ),
+        new_tool_spec(
+            "write_file",
+            "Create a file, or replace all that it holds. To change a part of a file use edit_file.",
+            ToolRisk::Low,
+            READ_FILES_ONLY,
+            &json!({"path": path, "content": {"type": "string", "description": "The whole new text"}}),
+        ),
+        new_tool_spec(
+            "edit_file",
+            "Replace one passage of a file. old_content must stand there exactly once.",
+            ToolRisk::Low,
+            READ_FILES_ONLY,
+            &json!({"path": path, "old_content": {"type": "string", "minLength": 1},
+                "new_content": {"type": "string"}}),
+        ),
+        new_tool_spec(
+            "delete_file",
+            "Put a file into the trash. The user can take it out again.",
+            ToolRisk::Medium,
+            READ_FILES_ONLY,
+            &json!({"path": path}),
+        ),
+        new_tool_spec(
+            "list_files",
+            "List the files of the project, or of one folder of it.",
+            ToolRisk::None,
+            READ_FILES_ONLY,
+            &json!({"directory": {"type": "string", "description": "Folder inside the project", "optional": true}}),
+        ),
+        new_tool_spec(
+            "search",
+            "Find passages of notes, cell outputs and past runs by words and by meaning.",
+            ToolRisk::None,
+            READ_FILES_ONLY,
+            &json!({"query": {"type": "string", "minLength": 1},
+                "limit": {"type": "integer", "minimum": 1, "maximum": 50, "optional": true}}),
+        ),
+        new_tool_spec(
+            "run_cell",
+            "Run a Python cell of a note, as the user would, and read what it prints.",
+            ToolRisk::Medium,
+            RUN_PROGRAMS,
+            &json!({"path": path, "cell": {"type": "integer", "minimum": 1, "description": "Its number, from 1"}}),
+        ),
+        new_tool_spec(
+            "run_python",
+            "Run Python code in a sandbox of its own and read what it prints. Nothing is kept.",
+            ToolRisk::Medium,
+            RUN_PROGRAMS,
+            &json!({"code": {"type": "string", "minLength": 1},
+                "seconds": {"type": "integer", "minimum": 1, "maximum": 600, "optional": true}}),
+        ),
+        new_tool_spec(
+            "shell",
+            "Run a line of shell in the project's folder, in a sandbox without network.",
+            ToolRisk::Medium,
+            RUN_PROGRAMS,
+            &json!({"command": {"type": "string", "minLength": 1},
+                "seconds": {"type": "integer", "minimum": 1, "maximum": 600, "optional": true}}),
+        ),
+        new_tool_spec(
+            "git_status",
+            "What has changed since the last commit.",
+            ToolRisk::None,
+            READ_FILES_ONLY,
+            &json!({}),
+        ),
+        new_tool_spec(
+            "git_diff",
+            "How files have changed since the last commit.",
+            ToolRisk::None,
+            READ_FILES_ONLY,
+            &json!({"path": {"type": "string", "optional": true}}),
+        ),
+        new_tool_spec(
+            "git_log",
+            "The last commits.",
+            ToolRisk::None,
+            READ_FILES_ONLY,
+            &json!({"limit": {"type": "integer", "minimum": 1, "maximum": 200, "optional": true}}),
+        ),
+        new_tool_spec(
+            "git_commit",
+            "Commit files: those that are named, or all that changed.",
+            ToolRisk::Medium,
+            READ_FILES_ONLY,
+            &json!({"message": {"type": "string", "minLength": 1},
+                "files": {"type": "array", "items": {"type": "string"}, "optional": true}}),
+        ),
+        new_tool_spec(
+            "fetch_url",
+            "Fetch a page from the network as text.",
+            ToolRisk::High,
+            ToolPermissions { network: true, ..NO_PERMISSIONS },
+            &json!({"url": {"type": "string", "pattern": "^https?://"}}),
+        ),
+        new_tool_spec(
+            "todo_write",
+            "Write the list of what you will do, in its order: all of it, each time. The user may change it.",
+            ToolRisk::None,
+            NO_PERMISSIONS,
+            &json!({"todos": {"type": "array", "maxItems": 100, "items": {"type": "object", "properties": {
+                "id": {"type": "string"}, "content": {"type": "string", "minLength": 1},
+                "status": {"enum": ["pending", "in_progress", "completed", "cancelled"]},
+                "priority": {"enum": ["lowest", "low", "normal", "medium", "high", "highest"]},
+                "due": {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}}, "required": ["content"]}}}),
+        ),
+        new_tool_spec(
+            "ask_user",
+            "Ask the user a question and wait for the answer.",
+            ToolRisk::None,
+            ToolPermissions { ui: true, ..NO_PERMISSIONS },
+            &json!({"question": {"type": "string", "minLength": 1}}),
+        ),
+        new_tool_spec(
+            "ask_agent",
+            "Hand a part of the work to another agent and wait for its answer. It knows nothing of this conversation: \
+             say in the goal all that it needs. Calls beside each other run at the same time.",
+            ToolRisk::None,
+            NO_PERMISSIONS,
+            &json!({"agent": {"type": "string", "minLength": 1, "maxLength": 60},
+                "goal": {"type": "string", "minLength": 1, "maxLength": 20000},
+                "task": {"type": "string", "maxLength": 60, "optional": true},
+                "mode": {"enum": ["auto", "learner", "follower"], "optional": true},
+                "budget": {"type": "number", "minimum": 0, "description": "US dollars", "optional": true}}),
+        ),
+        new_tool_spec(
+            "create_tool",
+            "Propose a tool of your own, in Python. It is pending until the user has read and approved it; then it is \
+             there in every project. The code defines a function run(**arguments) that returns what can be JSON.",
+            ToolRisk::Low,
+            NO_PERMISSIONS,
+            &json!({"name": {"type": "string", "pattern": "^[a-z][a-z0-9_]{1,47}$"},
+                "description": {"type": "string", "minLength": 1},
+                "parameters": {"type": "object", "description": "JSON schema of the arguments"},
+                "code": {"type": "string", "minLength": 1},
+                "network": {"type": "boolean", "optional": true}}),
+        ),
+        new_tool_spec(
+            "propose_view",
+            "Propose a view for a note: a tree of text, table, plot, form, slider, button, bound to properties of the \
+             note and variables of its cells. It is shown once the user presses \u{201c}Render preview\u{201d}.",
+            ToolRisk::Low,
+            READ_FILES_ONLY,
+            &json!({"path": path, "title": {"type": "string"},
+                "view": {"type": "object", "description": VIEW_GUIDE}}),
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool_call_parser;
+
+    #[test]
+    fn every_schema_holds() {
+        for tool in built_in() {
+            jsonschema::validator_for(&tool.parameters).unwrap_or_else(|error| panic!("{}: {error}", tool.name));
+            assert!(tool.name.len() <= 64 && !tool.description.is_empty());
+        }
+        let named = |name: &str| built_in().into_iter().find(|tool| tool.name == name).expect("there");
+        let object = |value: Value| value.as_object().cloned().expect("an object");
+        assert_eq!(tool_call_parser::check_arguments(&named("read_file"), &object(json!({"path": "a.md"}))), Ok(()));
+        assert!(tool_call_parser::check_arguments(&named("fetch_url"), &object(json!({"url": "ftp://x"}))).is_err());
+        let todos = json!({"todos": [{"content": "a", "priority": "high"}]});
+        assert_eq!(tool_call_parser::check_arguments(&named("todo_write"), &object(todos)), Ok(()));
+    }
+}

@@ -1,0 +1,214 @@
+//! Work of tools for the host, and what came of it: the contract between the loop and `engine/host/tools.rs`. What a
+//! tool does to notes is no job: the session does it by its own commands.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+use store::{BlobHash, BlobRef};
+
+/// Of what a job says at most so many bytes reach the model and the run's document; the whole is a blob.
+pub const MAX_TOOL_RESULT_BYTES: usize = 16 * 1024;
+
+/// One piece of work. Paths named `path` are inside `root`, `/` between parts; nothing outside it is reached, also not
+/// by symbolic links or `..`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ToolJob {
+    /// Read a text file.
+    Read {
+        /// The volume's folder.
+        root: PathBuf,
+        /// Which file.
+        path: String,
+        /// The first line, from 1; with how many lines; `None`: all.
+        lines: Option<(usize, usize)>,
+    },
+    /// List a folder, two levels deep.
+    List {
+        /// The volume's folder.
+        root: PathBuf,
+        /// Which folder; empty: the root.
+        path: String,
+    },
+    /// Put bytes into a file that is no note, by atomic replace; folders are made. What was there becomes a blob.
+    Replace {
+        /// The volume's folder.
+        root: PathBuf,
+        /// Which file.
+        path: String,
+        /// The new text.
+        text: String,
+        /// What must be there: `Some(None)`: nothing; `None`: whatever.
+        expected: Option<Option<BlobHash>>,
+    },
+    /// Replace the one place of a file that is no note where `old` stands, by atomic replace.
+    Amend {
+        /// The volume's folder.
+        root: PathBuf,
+        /// Which file.
+        path: String,
+        /// What stands there, exactly once.
+        old: String,
+        /// What comes.
+        new: String,
+    },
+    /// Remove a file that is no note. What was there becomes a blob.
+    Remove {
+        /// The volume's folder.
+        root: PathBuf,
+        /// Which file.
+        path: String,
+    },
+    /// Put back what a file held: the bytes of a blob, or nothing. Only where it still holds what is expected.
+    Restore {
+        /// The volume's folder.
+        root: PathBuf,
+        /// Which file.
+        path: String,
+        /// What must be there; `None`: nothing.
+        expected: Option<BlobHash>,
+        /// What comes; `None`: the file goes.
+        to: Option<BlobHash>,
+    },
+    /// Find passages of notes, outputs, runs and memory.
+    Search {
+        /// As a user would type it.
+        query: String,
+        /// At most so many.
+        limit: usize,
+    },
+    /// Run a line of shell in the sandbox.
+    Shell {
+        /// The volume's folder: the only place that can be written to.
+        root: PathBuf,
+        /// Where it runs, inside the root; empty: the root.
+        path: String,
+        /// The line, for `sh -c`.
+        command: String,
+        /// It is stopped after so many seconds.
+        seconds: u64,
+        /// Whether it may use the network.
+        network: bool,
+    },
+    /// Run Python in an embedded kernel of its own, with the sandbox of cells.
+    Python {
+        /// The folder that it may use.
+        root: PathBuf,
+        /// The code. The value of the last expression is the result.
+        code: String,
+        /// It is stopped after so many seconds.
+        seconds: u64,
+        /// What it may fetch of the web, through the host; `None`: nothing. The process itself has no network.
+        web: Option<WebAccess>,
+    },
+    /// Look at, or add to, the git repository that the volume lies in.
+    Git {
+        /// The volume's folder.
+        root: PathBuf,
+        /// What.
+        what: GitJob,
+    },
+    /// Fetch an `http` or `https` address: HTML as Markdown, at most 2 MB, 20 seconds, 5 redirects.
+    Fetch {
+        /// The address, which was allowed.
+        url: String,
+        /// Hosts to which a redirect may lead without a question; a leading `.` stands for all below.
+        hosts: Vec<String>,
+        /// Addresses outside of the public internet that the host's name may mean.
+        inside: Vec<String>,
+    },
+    /// Call a tool of an MCP server.
+    Mcp {
+        /// The server's name in the configuration.
+        server: String,
+        /// Its tool.
+        tool: String,
+        /// What it is given.
+        arguments: Map<String, Value>,
+        /// What the tool was when it was allowed: a hash.
+        definition: String,
+    },
+}
+
+/// What a program may fetch of the web.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebAccess {
+    /// The hosts on the list; a leading `.` stands for all below.
+    pub hosts: Vec<String>,
+    /// Whether no others are reached. Otherwise all of the public internet is.
+    pub restricted: bool,
+}
+
+/// What a job asks the user before it does more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccessRequest {
+    /// The host of an address means addresses outside of the public internet.
+    PrivateAddress {
+        /// The address.
+        url: String,
+        /// What its host means.
+        ips: Vec<String>,
+    },
+    /// A redirect leads to another site.
+    Redirect {
+        /// Where.
+        url: String,
+    },
+}
+
+/// What is done with a git repository.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "operation", rename_all = "lowercase")]
+pub enum GitJob {
+    /// What has changed.
+    Status,
+    /// How: the working tree against the last commit.
+    Diff {
+        /// Only this path.
+        #[serde(default)]
+        path: Option<String>,
+    },
+    /// The last commits.
+    Log {
+        /// At most so many; 20 where nothing is said, at most 200.
+        #[serde(default)]
+        limit: Option<usize>,
+    },
+    /// Commit files: those named, or all that changed.
+    Commit {
+        /// What for.
+        message: String,
+        /// Which.
+        #[serde(default)]
+        files: Vec<String>,
+    },
+}
+
+/// A file that a job changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// Its path inside the root.
+    pub path: String,
+    /// What was there; `None`: nothing. The bytes are a blob.
+    pub before: Option<BlobHash>,
+    /// What is there now; `None`: nothing. The bytes are a blob.
+    pub after: Option<BlobHash>,
+}
+
+/// What came of a job.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolOutcome {
+    /// Whether it did what was asked.
+    pub success: bool,
+    /// What it says: a result, a unified diff, or why it failed. At most [`MAX_TOOL_RESULT_BYTES`] bytes.
+    pub text: String,
+    /// The whole, where `text` is only its beginning and its end.
+    pub whole: Option<BlobRef>,
+    /// What it changed.
+    pub changed: Vec<FileChange>,
+    /// Pictures and files beside the text.
+    pub attached: Vec<BlobRef>,
+    /// What it needs the user's word for; then nothing was done.
+    pub asks: Option<AccessRequest>,
+    /// Whether the tool was found to be another than the one that was allowed; then nothing was done.
+    pub outdated: bool,
+}

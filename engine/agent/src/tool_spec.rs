@@ -1,0 +1,107 @@
+//! Tools as models see them, and what they put at risk.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// How much harm a tool can do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolRisk {
+    /// It only looks.
+    None,
+    /// It changes what can be undone.
+    #[default]
+    Low,
+    /// It runs code in the sandbox.
+    Medium,
+    /// It leaves the sandbox: network, the user's programs.
+    High,
+    /// It cannot be undone.
+    Critical,
+}
+
+/// What a tool may touch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ToolPermissions {
+    /// The network.
+    pub network: bool,
+    /// Files of the volume.
+    pub fs: bool,
+    /// Programs.
+    pub process: bool,
+    /// The window.
+    pub ui: bool,
+}
+
+/// Where a tool comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolSource {
+    /// It belongs to the program.
+    #[default]
+    BuiltIn,
+    /// It is the user's own.
+    User {
+        /// The hash of its code.
+        code: String,
+    },
+    /// It belongs to an MCP server.
+    Server {
+        /// The server's name in the configuration.
+        server: String,
+        /// The tool's name there.
+        tool: String,
+    },
+}
+
+/// A tool as it is offered to a model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// Its name: letters, digits, `_` and `-`, at most 64.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// JSON schema (https://json-schema.org, draft 2020-12) of its arguments: an object.
+    pub parameters: Value,
+    /// What harm it can do.
+    pub risk: ToolRisk,
+    /// What it may touch.
+    pub permissions: ToolPermissions,
+    /// Whether running it twice is as good as once.
+    pub idempotent: bool,
+    /// Where it comes from.
+    #[serde(default)]
+    pub source: ToolSource,
+}
+
+impl ToolSpec {
+    /// How it is shown to people: a tool of a server with the server's name.
+    pub fn title(&self) -> String {
+        match &self.source {
+            ToolSource::Server { server, tool } => format!("{server}/{tool}"),
+            ToolSource::BuiltIn | ToolSource::User { .. } => self.name.clone(),
+        }
+    }
+
+    /// A hash of all that it is; `None`: it cannot change while the program runs.
+    pub fn definition_hash(&self) -> Option<String> {
+        if self.source == ToolSource::BuiltIn {
+            return None;
+        }
+        Some(hash_definition(&self.source, &self.description, &self.parameters, &self.permissions))
+    }
+}
+
+/// A hash of what a tool is: where it comes from, what it says of itself, what it takes and may touch.
+pub fn hash_definition(
+    source: &ToolSource,
+    description: &str,
+    parameters: &Value,
+    permissions: &ToolPermissions,
+) -> String {
+    let all = serde_json::json!({
+        "source": source, "description": description, "parameters": parameters, "permissions": permissions,
+    });
+    all.as_object().map(super::policy_rule::hash_arguments).unwrap_or_default()
+}

@@ -1,0 +1,118 @@
+//! Files that other programs renamed: a scan sees a file gone and its bytes under a new name. The links that led to the
+//! old name can follow, as with a rename of our own, once the user says so.
+
+use super::{ApplyContext, CommandError, Session};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+use store::disk::Write;
+use store::{BlobHash, DocId};
+use text::links::Relink;
+
+/// Under which name the disk keeps which files other programs renamed.
+pub const EXTERNAL_RENAMES_KEY: &str = "renamed";
+/// Of more files it is not remembered.
+const MAX_EXTERNAL_RENAMES: usize = 10_000;
+
+/// A file that another program renamed, and that links may still mean by its old name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExternalRename {
+    volume: DocId,
+    file: DocId,
+    from: String,
+    to: String,
+    /// Whether the scan is over that says that no other file could be meant.
+    sure: bool,
+}
+
+impl Session {
+    /// A scan found a file's bytes under another name.
+    pub(super) fn record_external_rename(&mut self, volume: DocId, file: DocId, from: &str, to: &str) {
+        match self.external_renames.iter().position(|one| one.file == file) {
+            Some(at) => to.clone_into(&mut self.external_renames[at].to),
+            None if self.external_renames.len() < MAX_EXTERNAL_RENAMES => {
+                let (from, to) = (from.to_owned(), to.to_owned());
+                self.external_renames.push(ExternalRename { volume, file, from, to, sure: false });
+            }
+            None => {}
+        }
+        // There and back again.
+        self.external_renames.retain(|one| one.from != one.to);
+    }
+
+    /// A scan is over: forgets what may as well be another file, and what no link means.
+    pub(super) fn prune_external_renames(&mut self, turn: &mut ApplyContext<'_>, id: DocId, gone: &[String]) {
+        if !self.external_renames.iter().any(|one| one.volume == id) {
+            return;
+        }
+        let new = |one: &ExternalRename| one.volume == id && !one.sure;
+        let Some(volume) = self.volumes.get(&id) else { return };
+        let mut alike: HashMap<(BlobHash, u64), usize> = HashMap::new();
+        for row in volume.files.values() {
+            *alike.entry((row.hash, row.size)).or_default() += 1;
+        }
+        for row in gone.iter().filter_map(|path| volume.files.get(path)) {
+            // It counts twice: it may be what was renamed.
+            *alike.entry((row.hash, row.size)).or_default() += 1;
+        }
+        let alone = |one: &ExternalRename| {
+            let row = volume.files.get(&one.to).filter(|row| row.id == one.file && row.size > 0);
+            row.is_some_and(|row| alike.get(&(row.hash, row.size)) == Some(&1)) && !volume.files.contains_key(&one.from)
+        };
+        let kept = self.external_renames.iter().filter(|one| !new(one) || alone(one)).cloned();
+        let kept: Vec<ExternalRename> = kept.map(|one| ExternalRename { sure: true, ..one }).collect();
+        self.external_renames = kept;
+        self.outdated_link_notes = self.plan_rename_relinks(id, false).len();
+        if self.outdated_link_notes == 0 {
+            self.external_renames.retain(|one| one.volume != id);
+        }
+        let writes = vec![self.external_renames_write()];
+        self.append_writes(turn, writes, None);
+    }
+
+    fn external_renames_write(&self) -> Write {
+        let value =
+            (!self.external_renames.is_empty()).then(|| serde_json::to_vec(&self.external_renames).unwrap_or_default());
+        Write::Meta { key: EXTERNAL_RENAMES_KEY.to_owned(), value }
+    }
+
+    /// What must be written in which notes so that links lead where they led before files of a volume were renamed.
+    /// Unless `keep`, the outlines stay as they are.
+    fn plan_rename_relinks(&mut self, id: DocId, keep: bool) -> BTreeMap<DocId, Vec<Relink>> {
+        let Some(volume) = self.volumes.get_mut(&id) else { return BTreeMap::new() };
+        let valid = |one: &&ExternalRename| {
+            let (files, there) = (&volume.files, &one.to);
+            one.volume == id && files.get(there).is_some_and(|row| row.id == one.file) && !files.contains_key(&one.from)
+        };
+        let renames: Vec<ExternalRename> = self.external_renames.iter().filter(valid).cloned().collect();
+        let moves: Vec<(DocId, String)> = renames.iter().map(|one| (one.file, one.to.clone())).collect();
+        renames.iter().for_each(|one| volume.links.enter(one.file, &one.from));
+        let plan = volume.links.rename(&moves);
+        if !keep {
+            self.cancel_relinks(id, &plan);
+        }
+        plan
+    }
+
+    /// How many notes link to files by names that other programs took from them.
+    pub fn count_outdated_link_notes(&self) -> usize {
+        self.outdated_link_notes
+    }
+
+    /// Lets the links follow.
+    pub(super) fn follow_external_renames(&mut self, turn: &mut ApplyContext<'_>) -> Result<(), CommandError> {
+        self.ensure_no_pending_move()?;
+        let Some(id) = self.external_renames.first().map(|one| one.volume) else {
+            return Err(CommandError("no link leads to a file that another program renamed".to_owned()));
+        };
+        if !self.volumes.get(&id).is_some_and(super::Volume::is_indexed) {
+            return Err(CommandError("not all notes are read yet; try again in a moment".to_owned()));
+        }
+        let plan = self.plan_rename_relinks(id, true);
+        self.external_renames.retain(|one| one.volume != id);
+        self.outdated_link_notes = 0;
+        let writes = vec![self.external_renames_write()];
+        self.append_writes(turn, writes, None);
+        self.begin_relinks(turn, plan, false);
+        Ok(())
+    }
+}

@@ -1,0 +1,63 @@
+//! The kernel in reserve: a process that has started before it is needed, so that the first cell of the note that is
+//! looked at does not wait. It runs in the note's folder, which its sandbox is built around, and holds nothing yet.
+
+use super::{ApplyContext, Session};
+use crate::effect::Effect;
+use crate::note::{KernelPhase, Phase};
+use std::path::PathBuf;
+use store::DocId;
+use text::time::Time;
+
+/// Who leafs through notes starts none: milliseconds that one is looked at.
+const WARM_KERNEL_DELAY_MS: i64 = 300;
+/// One that nobody has needed for so long, in milliseconds, is given back.
+const WARM_KERNEL_LIFETIME_MS: i64 = 600_000;
+
+/// What is known of the reserve.
+#[derive(Debug, Default)]
+pub(super) struct KernelPool {
+    /// The note that was opened last.
+    pub(super) note: Option<DocId>,
+    /// The state for which it was decided: the note, its cells, whether it could use one.
+    last_decision: Option<(DocId, u64, bool)>,
+    start_at: Option<(Time, PathBuf)>,
+    expires_at: Option<Time>,
+}
+
+impl Session {
+    /// Looks whether the note that was opened last could need a kernel soon.
+    pub(super) fn step_kernel_pool(&mut self, turn: &mut ApplyContext<'_>) {
+        let Some(note) = self.kernel_pool.note.and_then(|note| self.notes.get(&note)) else { return };
+        let usable = note.phase == Phase::Ready
+            && note.kernel == KernelPhase::Off
+            && note.kernel_name().is_none()
+            && self.kernel_grant(note.id).is_none()
+            && note.read_only().is_none();
+        let state = (note.id, note.cells_revision, usable);
+        if self.kernel_pool.last_decision == Some(state) {
+            return;
+        }
+        let wants = usable && note.cells().next().is_some();
+        self.kernel_pool.last_decision = Some(state);
+        let folder = self.note_file_path(state.0).and_then(|file| file.parent().map(ToOwned::to_owned));
+        self.kernel_pool.start_at =
+            folder.filter(|_| wants).map(|folder| (turn.now.plus(WARM_KERNEL_DELAY_MS), folder));
+        if let Some((at, _)) = self.kernel_pool.start_at {
+            self.wake_at(turn, at);
+        }
+    }
+
+    pub(super) fn tick_kernel_pool(&mut self, turn: &mut ApplyContext<'_>) {
+        if let Some((_, folder)) = self.kernel_pool.start_at.take_if(|(at, _)| *at <= turn.now) {
+            self.kernel_pool.expires_at = Some(turn.now.plus(WARM_KERNEL_LIFETIME_MS));
+            turn.effects.push(Effect::Reserve { folder: Some(folder) });
+        }
+        if self.kernel_pool.expires_at.take_if(|until| *until <= turn.now).is_some() {
+            turn.effects.push(Effect::Reserve { folder: None });
+        }
+        let due = self.kernel_pool.start_at.as_ref().map(|(at, _)| *at);
+        for at in [due, self.kernel_pool.expires_at].into_iter().flatten() {
+            self.wake_at(turn, at);
+        }
+    }
+}

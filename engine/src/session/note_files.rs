@@ -1,0 +1,318 @@
+//! The way between a note and its file: what another program wrote becomes splices, what was typed here is written.
+
+use super::{ApplyContext, Session};
+use crate::effect::Effect;
+use crate::event::{FileMark, FileStamp, FileText, marks_key};
+use crate::note::DocPhase;
+use std::path::PathBuf;
+use std::sync::Arc;
+use store::disk::{FileRow, Write};
+use store::{BlobHash, DocId, FileKind};
+
+/// A file that cannot be written is tried again after this many milliseconds.
+const FILE_WRITE_RETRY_MS: i64 = 3_000;
+/// A file that vanished is made again after this many milliseconds.
+const VANISHED_FILE_DELAY_MS: i64 = 1_000;
+
+impl Session {
+    pub(super) fn note_file_path(&self, id: DocId) -> Option<PathBuf> {
+        let (volume, path) = self.locate_file(id)?;
+        Some(self.volumes.get(&volume)?.root.as_ref()?.join(path))
+    }
+
+    /// Has the note's file read. One read at a time: what is on its way when something happens is old, and read again.
+    pub(super) fn read_file(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        let moving = self.is_moving(id);
+        let Some(file) = self.note_file_path(id) else { return };
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        if note.file.reading || moving {
+            note.file.reread = true;
+        } else {
+            note.file.reading = true;
+            turn.effects.push(Effect::ReadFile { note: id, file });
+        }
+    }
+
+    pub(super) fn file_read(&mut self, turn: &mut ApplyContext<'_>, id: DocId, file: Result<Option<FileText>, String>) {
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        if !std::mem::take(&mut note.file.reading) {
+            return; // asked for by one who has closed the note since
+        }
+        if note.file.writing.is_some() {
+            note.file.reread = true; // once that is over
+            return;
+        }
+        if std::mem::take(&mut note.file.reread) {
+            self.read_file(turn, id);
+            return;
+        }
+        match file {
+            Ok(Some(_)) if note.read_only().is_some() => {} // what of it is ours is not known
+            Ok(Some(file)) => {
+                note.file.gone = false;
+                if !note.is_ahead() {
+                    note.file.trouble = None;
+                }
+                let Some(note) = self.notes.get_mut(&id) else { return };
+                if note.file.stamp.is_some_and(|stamp| stamp.hash == file.stamp.hash) {
+                    self.remember_file_stamp(turn, id, file.stamp);
+                } else if note.file.unmerged.is_some() || note.file.base.is_none() {
+                    note.file.unmerged = Some(file);
+                } else {
+                    self.merge_file(turn, id, file);
+                }
+            }
+            Ok(None) => {
+                // Removed by another program: the note keeps its text, and typing makes the file again. Should it come
+                // back, the text that both had last still tells what has changed in it.
+                if note.file.stamp.take().is_some() {
+                    note.file.gone = true;
+                }
+            }
+            Err(why) => note.file.trouble = Some(why),
+        }
+        self.release_note(turn, id);
+    }
+
+    /// The file is as the note knows it, perhaps with another time: remembered, so that the next scan need not read it.
+    pub(super) fn remember_file_stamp(&mut self, turn: &mut ApplyContext<'_>, id: DocId, stamp: FileStamp) {
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        note.file.stamp = Some(stamp);
+        let row = self.file_locations.get(&id).and_then(|(volume, path)| self.volumes.get(volume)?.files.get(path));
+        let known = row.map(|row| (row.hash, row.size, row.mtime));
+        let ours = note.adopted && known.is_some_and(|(hash, ..)| hash != stamp.hash); // said once all of it is there
+        if !ours
+            && known != Some((stamp.hash, stamp.size, stamp.mtime))
+            && let Some(row) = self.file_row(id, stamp)
+        {
+            self.append_writes(turn, vec![Write::File(row)], None);
+        }
+    }
+
+    /// Remembers that this version of the file is part of the note. The write goes to disk together with what makes it
+    /// so. Older versions are forgotten but for the one that is in the file, or may be there any moment.
+    pub(super) fn add_file_mark(&mut self, id: DocId, mark: FileMark) -> Option<Write> {
+        let side = &mut self.notes.get_mut(&id)?.file;
+        let there = side.stamp.map(|stamp| stamp.hash);
+        let coming = side.writing.as_ref().map(|(text, _)| BlobHash::of(text.as_bytes()));
+        let unknown = side.unmerged.is_some();
+        side.marks.retain(|known| {
+            let needed = unknown || Some(known.hash) == there || Some(known.hash) == coming;
+            needed && known.hash != mark.hash
+        });
+        side.marks.push(mark);
+        Some(marks_write(id, &side.marks))
+    }
+
+    /// The same for the note's text as it is, all of which is part of the document.
+    pub(super) fn mark_current_text(&mut self, id: DocId) -> Option<Write> {
+        let note = self.notes.get(&id)?;
+        let mark = FileMark { hash: BlobHash::of(note.text().as_bytes()), heads: doc_heads(&note.doc), text: None };
+        self.add_file_mark(id, mark)
+    }
+
+    /// Takes the file's text over into the note; afterwards that text is what both have in common.
+    pub(super) fn merge_file(&mut self, turn: &mut ApplyContext<'_>, id: DocId, file: FileText) {
+        // What was typed until now is a change of its own: the history tells it from what another program wrote.
+        self.end_burst(turn, id);
+        // Set first: what says that this version of the file is ours must not be forgotten with the next change.
+        if let Some(note) = self.notes.get_mut(&id) {
+            note.file.stamp = Some(file.stamp);
+        }
+        self.merge_text(turn, id, &file.text);
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        let same = note.text() == file.text;
+        note.file.base = Some(Arc::from(file.text));
+        if note.adopted {
+            self.end_burst(turn, id);
+            let Some(note) = self.notes.get_mut(&id) else { return };
+            if same && note.pending.is_empty() {
+                note.file.due = None;
+                note.file.heads = doc_heads(&note.doc);
+                self.confirm_file_text(turn, id, file.stamp);
+            } else {
+                note.file.due.get_or_insert(turn.now);
+                self.wake_at(turn, Self::burst_due(turn.now));
+            }
+        } else {
+            note.file.known = Some(file.stamp.hash);
+            self.request_indexing(turn, id);
+            if let Some(row) = self.file_row(id, file.stamp) {
+                self.append_writes(turn, vec![Write::File(row)], None);
+            }
+        }
+    }
+
+    /// The file's row as it is, with the heads that stand for it.
+    pub(super) fn row_with_heads(&mut self, id: DocId) -> Option<FileRow> {
+        let (volume, path) = self.file_locations.get(&id)?;
+        let note = self.notes.get(&id)?;
+        let row = self.volumes.get_mut(volume)?.files.get_mut(path)?;
+        if row.heads.is_empty() {
+            self.sync.mark_stale(); // from now on it is synced
+        }
+        row.heads.clone_from(&note.file.heads);
+        Some(row.clone())
+    }
+
+    /// What is known of the note's file now, entered into its volume.
+    fn file_row(&mut self, id: DocId, stamp: FileStamp) -> Option<FileRow> {
+        let (volume, path) = self.file_locations.get(&id)?;
+        let note = self.notes.get(&id)?;
+        let volume = self.volumes.get_mut(volume)?;
+        volume.links.touch(id);
+        let row = volume.files.get_mut(path)?;
+        (row.size, row.mtime, row.hash) = (stamp.size, stamp.mtime, stamp.hash);
+        row.blocks = u32::try_from(note.blocks().count()).unwrap_or(u32::MAX);
+        let cells = u32::try_from(note.cells().count()).unwrap_or(u32::MAX);
+        if (cells == 0) != (row.cells == 0) {
+            self.sync.mark_stale(); // outputs are synced where there are cells
+        }
+        row.cells = cells;
+        if row.heads.is_empty() && !note.file.heads.is_empty() {
+            self.sync.mark_stale(); // from now on it is synced
+        }
+        row.heads.clone_from(&note.file.heads);
+        Some(row.clone())
+    }
+
+    /// Has the note's text written into its file, if it is ahead, all of it is part of a durable change, and no other
+    /// write is under way.
+    pub(super) fn write_file(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        if self.is_moving(id) {
+            return;
+        }
+        let Some(file) = self.note_file_path(id) else { return };
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        if note.file.due.is_none_or(|due| due > turn.now) || note.file.writing.is_some() {
+            return;
+        }
+        let waits = self.in_flight.iter().any(|flight| flight.mirror == Some(id));
+        if waits || !note.pending.is_empty() || note.file.unmerged.is_some() {
+            return;
+        }
+        let DocPhase::Loaded(_) = &note.doc else { return };
+        let text: Arc<str> = Arc::from(note.text());
+        if !note.file.gone && note.file.stamp.is_some() && note.file.base.as_deref() == Some(&*text) {
+            note.file.due = None;
+            note.file.heads = doc_heads(&note.doc);
+            if let Some(stamp) = note.file.stamp {
+                self.confirm_file_text(turn, id, stamp);
+            }
+            return;
+        }
+        let hash = BlobHash::of(text.as_bytes());
+        if !note.file.marks.iter().any(|mark| mark.hash == hash) {
+            // What is about to stand in the file is said on disk first; then this is called again.
+            if let Some(write) = self.mark_current_text(id) {
+                self.append_writes(turn, vec![write], Some(id));
+            }
+            return;
+        }
+        (note.file.due, note.file.written) = (None, Some(turn.now));
+        note.file.reread |= note.file.reading;
+        let expected = note.file.stamp.map(|stamp| stamp.hash);
+        note.file.writing = Some((text.clone(), doc_heads(&note.doc)));
+        turn.effects.push(Effect::WriteFile { note: id, file, expected, text });
+    }
+
+    /// The file holds a text that is all part of the note: says so on disk, and whether the note is ahead of it.
+    fn confirm_file_text(&mut self, turn: &mut ApplyContext<'_>, id: DocId, stamp: FileStamp) {
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        let still = note.pending.is_empty() && note.file.due.is_none();
+        self.request_indexing(turn, id);
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        let mut writes = Vec::new();
+        if let Some(at) = note.file.marks.iter().position(|mark| mark.hash == stamp.hash) {
+            note.file.marks.drain(..=at);
+            writes.push(marks_write(id, &note.file.marks));
+        }
+        if still {
+            note.file.ahead_stored = false;
+            writes.push(Write::Ahead { note: id, ahead: false });
+        }
+        writes.extend(self.file_row(id, stamp).map(Write::File));
+        self.append_writes(turn, writes, None);
+        if !still {
+            self.wake_at(turn, turn.now);
+        }
+    }
+
+    /// Has it looked at what the note's file holds.
+    fn request_indexing(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        // Nothing in a collection or a script is a link or a task, however it looks.
+        if self.locate_file(id).is_some_and(|(_, path)| FileKind::of(path) != FileKind::Note) {
+            return;
+        }
+        if let Some((note, text)) = self.notes.get(&id).and_then(|note| Some((note, note.file.base.clone()?))) {
+            turn.effects.push(Effect::Index { volume: note.volume, note: id, text });
+        }
+    }
+
+    /// A write is over: what came in meanwhile is looked at.
+    fn finish_file_write(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        if note.file.reread && !note.file.reading {
+            note.file.reread = false;
+            self.read_file(turn, id);
+        }
+    }
+
+    pub(super) fn file_written(&mut self, turn: &mut ApplyContext<'_>, id: DocId, stamp: FileStamp) {
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        let Some((text, heads)) = note.file.writing.take() else { return };
+        note.file.gone = false;
+        note.file.trouble = None;
+        note.file.base = Some(text);
+        note.file.stamp = Some(stamp);
+        note.file.heads = heads;
+        self.confirm_file_text(turn, id, stamp);
+        self.finish_file_write(turn, id);
+        self.release_note(turn, id);
+    }
+
+    pub(super) fn file_raced(&mut self, turn: &mut ApplyContext<'_>, id: DocId, theirs: FileText) {
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        // Their text grew from what both had before: merge on that base, then write the result.
+        note.file.writing = None;
+        note.file.gone = false;
+        note.file.due = Some(turn.now);
+        self.merge_file(turn, id, theirs);
+        self.wake_at(turn, turn.now);
+        self.finish_file_write(turn, id);
+    }
+
+    /// The file vanished under our hands: what was typed must not vanish with it, so it is made again, after a moment
+    /// in which it may turn out to have been renamed.
+    pub(super) fn file_gone(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        note.file.writing = None;
+        note.file.stamp = None;
+        let due = turn.now.plus(VANISHED_FILE_DELAY_MS);
+        note.file.due = Some(due);
+        self.wake_at(turn, due);
+        self.finish_file_write(turn, id);
+    }
+
+    pub(super) fn file_failed(&mut self, turn: &mut ApplyContext<'_>, id: DocId, why: String) {
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        note.file.writing = None;
+        note.file.trouble = Some(why);
+        let due = turn.now.plus(FILE_WRITE_RETRY_MS);
+        note.file.due = Some(due);
+        self.wake_at(turn, due);
+        self.finish_file_write(turn, id);
+    }
+}
+
+fn marks_write(id: DocId, marks: &[FileMark]) -> Write {
+    let value = (!marks.is_empty()).then(|| serde_json::to_vec(marks).unwrap_or_default());
+    Write::Meta { key: marks_key(id), value }
+}
+
+fn doc_heads(doc: &DocPhase) -> Vec<[u8; 32]> {
+    match doc {
+        DocPhase::Loaded(doc) => doc.heads().into_iter().map(|hash| hash.0).collect(),
+        DocPhase::None | DocPhase::Loading | DocPhase::Failed(_) => Vec::new(),
+    }
+}

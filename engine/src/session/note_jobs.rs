@@ -1,0 +1,317 @@
+//! Small edits of notes that need not be open: they are opened, edited, saved and let go.
+
+use super::{ApplyContext, CommandError, Session};
+use crate::note::Phase;
+use crate::undo::Change;
+use agent::memory::experience::{self, Experience};
+use agent::memory::task_log;
+use agent::memory::trace::{self, RunTrace};
+use agent::task_block::{self, TaskStatus};
+use serde_json::{Value, json};
+use store::DocId;
+use text::properties;
+use text::splice::{self, Splice};
+use text::task::{self, Day, Task};
+
+/// An edit that waits until its note can be read.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct NoteJob {
+    note: DocId,
+    at: usize,
+    what: NoteJobKind,
+    held: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum NoteJobKind {
+    /// One piece of text becomes another.
+    ReplaceText { old: String, new: String },
+    /// One piece of text becomes another, behind these words if they are still there.
+    ApplyHunk { before: String, old: String, new: String },
+    /// The box of a task of these words is clicked.
+    ToggleTask { words: String, today: Day },
+    /// A property gets a value, or with `None` is taken out.
+    SetProperty { key: String, value: Option<Value> },
+    /// An experience comes through the gate.
+    AddExperience(Box<Experience>),
+    /// A task comes into the log.
+    LogTask(String),
+    /// The whole note becomes this text.
+    ReplaceNote(String),
+    /// The experiences of these names go.
+    RemoveExperiences(Vec<String>),
+    /// One replay more of a trace was good, or one less.
+    CountReplay { good: bool },
+    /// A task of a plan stands so.
+    SetTaskStatus { task: String, standing: TaskStatus },
+}
+
+impl NoteJobKind {
+    /// Where it is to be done in a text, what stands there and what comes.
+    fn locate_change(&self, text: &str, at: usize) -> Option<Change> {
+        match self {
+            NoteJobKind::ReplaceText { old, new } => {
+                let at = find_nearest(text, at, old)?;
+                Some(Change { at, removed: old.clone(), inserted: new.clone() })
+            }
+            NoteJobKind::ApplyHunk { before, old, new } => {
+                let whole = format!("{before}{old}");
+                let start =
+                    find_nearest(text, at.saturating_sub(before.len()), &whole).map(|start| start + before.len());
+                let at = start.or_else(|| (!old.is_empty()).then(|| find_nearest(text, at, old)).flatten())?;
+                Some(Change { at, removed: old.clone(), inserted: new.clone() })
+            }
+            NoteJobKind::ToggleTask { words, today } => {
+                let mut start = 0;
+                let mut found: Option<(usize, &str)> = None;
+                for line in text.split_inclusive('\n') {
+                    let body = line.trim_end_matches(['\n', '\r']);
+                    let meant = Task::of(body, start).is_some_and(|task| task.text == *words);
+                    if meant && found.is_none_or(|(other, _)| start.abs_diff(at) < other.abs_diff(at)) {
+                        found = Some((start, body));
+                    }
+                    start += line.len();
+                }
+                let (at, line) = found?;
+                let (changed, next) = task::toggled(line, *today)?;
+                let end = if text[at + line.len()..].starts_with("\r\n") { "\r\n" } else { "\n" };
+                let inserted = next.map_or(changed.clone(), |next| format!("{next}{end}{changed}"));
+                Some(Change { at, removed: line.to_owned(), inserted })
+            }
+            NoteJobKind::SetProperty { key, value } => {
+                let new = properties::set(text, key, value.as_ref()).ok()?;
+                let (from, to) = splice::trim(text, &new);
+                Some(Change { at: from.start, removed: text[from].to_owned(), inserted: new[to].to_owned() })
+            }
+            NoteJobKind::AddExperience(one) => {
+                // What is refused changes nothing.
+                let new = experience::with_experience(text, (**one).clone()).unwrap_or_else(|| text.to_owned());
+                Some(full_text_change(text, &new))
+            }
+            NoteJobKind::LogTask(task) => Some(full_text_change(text, &task_log::with_logged_task(text, task))),
+            NoteJobKind::ReplaceNote(new) => Some(full_text_change(text, new)),
+            NoteJobKind::SetTaskStatus { task, standing } => {
+                let new = task_block::with_task_status(text, task, *standing).unwrap_or_else(|| text.to_owned());
+                Some(full_text_change(text, &new))
+            }
+            NoteJobKind::CountReplay { good } => {
+                let known = RunTrace::parse(text).ok()?.known;
+                let verified = known.verified_count;
+                let verified = if *good { verified.saturating_add(1) } else { verified.saturating_sub(1) };
+                let verified = verified.min(known.usage_count);
+                let new = properties::set(text, "verified_count", Some(&json!(verified))).ok()?;
+                let rating = json!(trace::success_share(verified, known.usage_count));
+                let new = properties::set(&new, "success_rating", Some(&rating)).ok()?;
+                Some(full_text_change(text, &new))
+            }
+            NoteJobKind::RemoveExperiences(names) => {
+                Some(full_text_change(text, &experience::without_entries(text, names)))
+            }
+        }
+    }
+
+    /// Why it cannot be done.
+    fn failure_message(&self) -> String {
+        let (NoteJobKind::ReplaceText { old: words, .. }
+        | NoteJobKind::ApplyHunk { old: words, .. }
+        | NoteJobKind::ToggleTask { words, .. }) = self
+        else {
+            return "the note's properties cannot be edited piece by piece; edit its text".to_owned();
+        };
+        let first = words.lines().next().unwrap_or(words);
+        format!("the text has changed since, so it was left alone: {}", first.trim())
+    }
+}
+
+impl Session {
+    /// Replaces a piece of a note, the one of this text that is nearest to `at`.
+    pub(super) fn replace_note_text(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        note: DocId,
+        at: usize,
+        old: String,
+        new: String,
+    ) -> Result<(), CommandError> {
+        self.queue_note_job(turn, note, at, NoteJobKind::ReplaceText { old, new })
+    }
+
+    /// Takes a hunk back or makes it again: what stands behind `before`, or else nearest to `at`.
+    pub(super) fn apply_hunk(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        note: DocId,
+        hunk: &store::Hunk,
+        again: bool,
+    ) -> Result<(), CommandError> {
+        let (removed, inserted) = (hunk.removed.clone(), hunk.inserted.clone());
+        let (old, new) = if again { (removed, inserted) } else { (inserted, removed) };
+        self.queue_note_job(turn, note, hunk.at, NoteJobKind::ApplyHunk { before: hunk.before.clone(), old, new })
+    }
+
+    /// Clicks the box of a task.
+    pub(super) fn toggle_task(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        note: DocId,
+        at: usize,
+        words: String,
+        today: Day,
+    ) -> Result<(), CommandError> {
+        self.queue_note_job(turn, note, at, NoteJobKind::ToggleTask { words, today })
+    }
+
+    /// Sets a property of a note.
+    pub(super) fn set_property(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        note: DocId,
+        key: String,
+        value: Option<Value>,
+    ) -> Result<(), CommandError> {
+        if key.trim().is_empty() || key.contains(['\n', '\r']) {
+            return Err(CommandError("a property needs a name of one line".to_owned()));
+        }
+        self.queue_note_job(turn, note, 0, NoteJobKind::SetProperty { key, value })
+    }
+
+    /// Brings an experience into its note, through the gate.
+    pub(super) fn add_experience(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        note: DocId,
+        one: Experience,
+    ) -> Result<(), CommandError> {
+        self.queue_note_job(turn, note, 0, NoteJobKind::AddExperience(Box::new(one)))
+    }
+
+    /// Brings a task into its log.
+    pub(super) fn log_task(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        note: DocId,
+        task: String,
+    ) -> Result<(), CommandError> {
+        self.queue_note_job(turn, note, 0, NoteJobKind::LogTask(task))
+    }
+
+    /// A note becomes another text, in the smallest steps.
+    pub(super) fn rewrite_note(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        note: DocId,
+        text: String,
+    ) -> Result<(), CommandError> {
+        self.queue_note_job(turn, note, 0, NoteJobKind::ReplaceNote(text))
+    }
+
+    /// Takes experiences out of their note.
+    pub(super) fn remove_experiences(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        note: DocId,
+        names: Vec<String>,
+    ) -> Result<(), CommandError> {
+        self.queue_note_job(turn, note, 0, NoteJobKind::RemoveExperiences(names))
+    }
+
+    /// Counts one replay more of a trace as good, or one less.
+    pub(super) fn count_replay_proof(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        note: DocId,
+        good: bool,
+    ) -> Result<(), CommandError> {
+        self.queue_note_job(turn, note, 0, NoteJobKind::CountReplay { good })
+    }
+
+    /// Has a task of a plan stand so.
+    pub(super) fn set_task_status(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        note: DocId,
+        task: String,
+        standing: TaskStatus,
+    ) -> Result<(), CommandError> {
+        self.queue_note_job(turn, note, 0, NoteJobKind::SetTaskStatus { task, standing })
+    }
+
+    fn queue_note_job(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        note: DocId,
+        at: usize,
+        what: NoteJobKind,
+    ) -> Result<(), CommandError> {
+        let open = self.notes.get(&note).filter(|open| open.is_settled());
+        match open.map(|open| (open.read_only().map(ToOwned::to_owned), what.locate_change(&open.text(), at).is_some()))
+        {
+            Some((Some(why), _)) => return Err(CommandError(format!("the note can only be read: {why}"))),
+            Some((None, false)) => return Err(CommandError(what.failure_message())),
+            Some((None, true)) => {
+                self.perform_note_job(turn, &NoteJob { note, at, what, held: false });
+            }
+            None => {
+                self.hold_note(turn, note, true)?;
+                self.note_jobs.push(NoteJob { note, at, what, held: true });
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what can be done by now.
+    pub(super) fn step_note_jobs(&mut self, turn: &mut ApplyContext<'_>) {
+        if self.note_jobs.is_empty() {
+            return;
+        }
+        for errand in std::mem::take(&mut self.note_jobs) {
+            match self.notes.get(&errand.note) {
+                Some(note) if matches!(note.phase, Phase::Failed(_)) || note.is_settled() => {
+                    self.perform_note_job(turn, &errand);
+                    if errand.held {
+                        let _ = self.hold_note(turn, errand.note, false); // it was held for this
+                    }
+                }
+                Some(_) => self.note_jobs.push(errand),
+                None => self.problems.push("a note was closed before it could be edited; try again".to_owned()),
+            }
+        }
+    }
+
+    fn perform_note_job(&mut self, turn: &mut ApplyContext<'_>, errand: &NoteJob) {
+        let NoteJob { note: id, at, what, .. } = errand;
+        let note = self.notes.get(id).filter(|note| note.phase == Phase::Ready && note.read_only().is_none());
+        let Some(change) = note.and_then(|note| what.locate_change(&note.text(), *at)) else {
+            self.problems.push(what.failure_message());
+            return;
+        };
+        self.create_note_document(turn, *id);
+        let mut splices: Vec<Splice> = splice::difference(&change.removed, &change.inserted);
+        splices.iter_mut().for_each(|splice| splice.at += change.at);
+        self.splice_note(turn, *id, &splices, true, Vec::new());
+        // An edit of nothing gives the note its document, and there is nothing to undo.
+        let changes = change.removed != change.inserted;
+        if let Some(note) = self.notes.get_mut(id).filter(|_| changes) {
+            note.undo.push(change);
+        }
+    }
+
+    /// How many edits wait for their notes to be read.
+    pub fn pending_note_jobs(&self) -> usize {
+        self.note_jobs.len()
+    }
+}
+
+/// The change that makes one text another.
+fn full_text_change(text: &str, new: &str) -> Change {
+    let (from, to) = splice::trim(text, new);
+    Change { at: from.start, removed: text[from].to_owned(), inserted: new[to].to_owned() }
+}
+
+/// Where this piece of text stands, nearest to a place.
+fn find_nearest(text: &str, at: usize, piece: &str) -> Option<usize> {
+    if text.get(at..).is_some_and(|rest| rest.starts_with(piece)) {
+        return Some(at);
+    }
+    text.match_indices(piece).map(|(found, _)| found).min_by_key(|found| found.abs_diff(at))
+}

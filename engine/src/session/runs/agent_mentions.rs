@@ -1,0 +1,128 @@
+//! Whom a message is for: agents by their names, those that are switched off, and names that nobody has.
+
+use super::{AgentRun, new_step, orchestrator};
+use crate::session::{ApplyContext, Session};
+use agent::agent_registry::AgentRegistry;
+use agent::name_suggestions::closest_names;
+use agent::{agent_definition, model_context, prompt_quote};
+use store::{DocId, ExecutionStep, StepKind};
+
+/// The route of a step by which the program tells something about a message.
+const NOTICE_ROUTE: &str = "notice";
+
+impl Session {
+    /// Whether the configuration switches an agent of this name off.
+    pub fn is_switched_off(&self, agent: &str) -> bool {
+        let choices = self.agents.setup().map(|setup| &setup.config.agents.specialists);
+        choices.and_then(|all| all.get(agent)?.enabled) == Some(false)
+    }
+
+    /// The names of all who can be asked, in this project.
+    pub fn agent_names(&self, crew: &AgentRegistry) -> Vec<String> {
+        let mut names: Vec<String> = self.known_agents(crew).into_iter().map(|agent| agent.name).collect();
+        names.extend(crew.python.iter().map(|agent| agent.class.clone()).filter(|name| !self.is_switched_off(name)));
+        names
+    }
+
+    /// Why no agent of this name can be asked: it's switched off, or there's none. `None`: it can be.
+    pub fn agent_unavailable_reason(&self, crew: &AgentRegistry, name: &str) -> Option<String> {
+        if name == agent_definition::BUTTON_AGENT || self.knows_agent(crew, name) {
+            return None;
+        }
+        let said = prompt_quote::quote_inline(name, 60);
+        if self.is_switched_off(name) || crew.find_python_agent(name).is_some() {
+            return Some(format!(
+                "The agent {said} is switched off in the configuration (agents.specialists.{}.enabled). Switch it on, \
+                 or ask another one.",
+                prompt_quote::single_line(name, 60)
+            ));
+        }
+        let names = self.agent_names(crew);
+        let near = closest_names(name, names.iter().map(String::as_str));
+        let hint = match near.as_slice() {
+            [] => format!("There are {}.", names.join(", ")),
+            near => format!("Did you mean {}?", near.join(" or ")),
+        };
+        Some(format!("There is no agent called {said}. {hint}"))
+    }
+
+    /// Which of these rules name a tool that nobody has, a sentence each: they allow nothing.
+    pub fn unknown_tools(&self, rules: &[String]) -> Vec<String> {
+        let known: Vec<String> = self.orchestrator_tools().into_iter().map(|tool| tool.name).collect();
+        let mut told = Vec::new();
+        for rule in rules {
+            let name = rule.split(':').next().unwrap_or_default().trim();
+            if name.is_empty() || name.contains('*') || known.iter().any(|tool| tool == name) {
+                continue;
+            }
+            let near = closest_names(name, known.iter().map(String::as_str));
+            let hint = if near.is_empty() { String::new() } else { format!(" Did you mean {}?", near.join(" or ")) };
+            told.push(format!(
+                "There is no tool called {}, so nothing is allowed by it.{hint}",
+                prompt_quote::quote_inline(name, 60)
+            ));
+        }
+        told
+    }
+
+    /// The agent that a message calls with `@`, if there's one of that name that can be asked.
+    pub(super) fn mentioned_agent(&self, text: &str) -> Option<String> {
+        let own = self.agents.setup().map(|setup| setup.agents.as_slice()).unwrap_or_default();
+        let known = agent_definition::built_in();
+        let named = |name: &String| own.iter().chain(&known).any(|agent| agent.name == *name);
+        model_context::mentions(text).into_iter().find(|name| named(name) && !self.is_switched_off(name))
+    }
+
+    /// What of a message's `@names` nobody is meant by, as a step that tells so: they are taken as text.
+    pub(super) fn unknown_mentions_step(&self, turn: &mut ApplyContext<'_>, run: &AgentRun) -> Option<ExecutionStep> {
+        let mut lines = Vec::new();
+        for name in model_context::mentions(&strip_code(&run.about.prompt)) {
+            let bare = name.split('#').next().unwrap_or(&name);
+            let file = self.find_file(run.about.volume, bare.trim_start_matches("./")).is_some();
+            let path = bare.contains(['/', '.', '\\', '#']) || !bare.starts_with(char::is_alphabetic);
+            if file || path || self.knows_agent(&run.project_agents, bare) {
+                continue;
+            }
+            lines.extend(
+                self.agent_unavailable_reason(&run.project_agents, bare)
+                    .map(|why| format!("{why} @{bare} was taken as text.")),
+            );
+        }
+        let content = (!lines.is_empty()).then(|| lines.join("\n"))?;
+        let mut made = new_step(turn, run.last_step(), StepKind::Thinking { content, is_streaming: None });
+        made.route = Some(NOTICE_ROUTE.to_owned());
+        Some(made)
+    }
+
+    /// Ends a run whose agent can't be asked: nobody else answers in its name. Gives whether it did.
+    pub(super) fn end_run_without_agent(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> bool {
+        let Some(run) = self.agents.runs.get(&id) else { return false };
+        let Some(why) = self.agent_unavailable_reason(&run.project_agents, &run.about.agent) else { return false };
+        if orchestrator::is_orchestrated(run) && !self.is_switched_off(&run.about.agent) {
+            return false;
+        }
+        self.fail_run(turn, id, why, store::Ending::Failed);
+        true
+    }
+}
+
+/// A text without what stands between backticks or in fences: there an `@` is code.
+fn strip_code(text: &str) -> String {
+    let mut plain = String::new();
+    let mut fence: Option<usize> = None;
+    for line in text.split_inclusive('\n') {
+        let ticks = line.trim_start().bytes().take_while(|byte| *byte == b'`').count();
+        match fence {
+            None if ticks >= 3 => fence = Some(ticks),
+            Some(open) if ticks >= open => fence = None,
+            Some(_) => {}
+            None => {
+                for (at, piece) in line.split('`').enumerate() {
+                    plain.push_str(if at % 2 == 0 { piece } else { " " });
+                }
+            }
+        }
+        plain.push('\n');
+    }
+    plain
+}

@@ -1,0 +1,322 @@
+//! The economy: what runs have spent, by task, session, project and month, what search has beside them, and what is
+//! left. Asked before each call of a model that costs something.
+
+use super::embedding_costs::EmbeddingCost;
+use super::{AgentRun, RunSummary};
+use crate::notice::Notice;
+use crate::session::{ApplyContext, Session};
+use agent::config::BudgetConfig;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use store::DocId;
+use text::task::Day;
+use text::time::Time;
+
+/// A budget is low when less than this share of it is left.
+const LOW_BUDGET_SHARE: f64 = 0.2;
+
+/// What was spent of what there is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BudgetStatus {
+    /// Of what: `this month`, or `NAME this month`.
+    pub of: String,
+    /// US dollars that may be spent; `None`: no limit.
+    pub limit: Option<f64>,
+    /// US dollars that were.
+    pub spent: f64,
+    /// Tokens that were read and written.
+    pub tokens: u64,
+    /// Runs, and days of search, of which the price is not known in all: they are counted with what is known.
+    pub unknown: u64,
+}
+
+impl BudgetStatus {
+    fn from_runs(of: String, limit: Option<f64>, lines: &[&RunSummary]) -> BudgetStatus {
+        let tokens = lines.iter().map(|line| line.spent.input_tokens.saturating_add(line.spent.output_tokens));
+        BudgetStatus {
+            of,
+            limit,
+            // From nothing on: the sum of no numbers is below it, as people read it (-0).
+            spent: lines.iter().filter_map(|line| line.spent.cost).fold(0.0, |sum, cost| sum + cost),
+            tokens: tokens.fold(0, u64::saturating_add),
+            unknown: lines.iter().filter(|line| line.spent.cost.is_none()).count() as u64,
+        }
+    }
+
+    fn add_embedding_cost(mut self, outlay: &EmbeddingCost) -> BudgetStatus {
+        self.spent += outlay.cost;
+        self.tokens = self.tokens.saturating_add(outlay.tokens);
+        self.unknown += u64::from(outlay.unknown > 0);
+        self
+    }
+
+    /// US dollars that are left; `None`: there is no limit.
+    pub fn remaining(&self) -> Option<f64> {
+        self.limit.map(|limit| (limit - self.spent).max(0.0))
+    }
+
+    /// A word where little is left, or nothing: less than a fifth of the limit.
+    pub fn low_warning(&self) -> Option<String> {
+        let (limit, left) = (self.limit?, self.remaining()?);
+        let of = &self.of;
+        if left <= 0.0 {
+            return Some(format!("Nothing is left of ${limit:.2} for {of}: no model that costs something is called."));
+        }
+        (left < LOW_BUDGET_SHARE * limit).then(|| format!("Low balance: ${left:.4} of ${limit:.2} for {of} are left."))
+    }
+
+    /// Why a run may not spend this much more: a sentence. `more`: US dollars.
+    pub fn over_limit_advice(&self, more: f64) -> Option<String> {
+        let why = self.over_limit_reason(more)?;
+        Some(format!("{why} What was done is kept; raise `budget` in the configuration and resume the run."))
+    }
+
+    /// That this much more is too much.
+    pub(super) fn over_limit_reason(&self, more: f64) -> Option<String> {
+        let limit = self.limit.filter(|limit| self.spent >= *limit || self.spent + more > *limit)?;
+        let BudgetStatus { of, spent, .. } = self;
+        Some(format!(
+            "The balance is too low: ${spent:.4} of ${limit:.2} for {of} are spent, and the next call costs about \
+             ${more:.4}."
+        ))
+    }
+}
+
+/// By what spends are put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BudgetScope {
+    /// A run with all that it has handed on.
+    Task,
+    /// A session, with what its runs have handed on.
+    Session,
+    /// A project.
+    Project,
+    /// A calendar month, UTC.
+    Month,
+}
+
+impl BudgetScope {
+    /// The purse of this name.
+    pub fn from_name(word: &str) -> Option<BudgetScope> {
+        match word {
+            "task" => Some(BudgetScope::Task),
+            "session" => Some(BudgetScope::Session),
+            "project" => Some(BudgetScope::Project),
+            "month" => Some(BudgetScope::Month),
+            _ => None,
+        }
+    }
+}
+
+/// What was spent of a purse.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ScopeSpending {
+    /// The run, the session, the project; `None`: it is a month, or what search has spent.
+    pub doc: Option<DocId>,
+    /// What it is called.
+    pub title: String,
+    /// The project to which it belongs; empty: to several, or it is one.
+    pub project: String,
+    /// US dollars that may be spent; `None`: nothing was said.
+    pub limit: Option<f64>,
+    /// US dollars that were.
+    pub spent: f64,
+    /// Tokens that were read and written.
+    pub tokens: u64,
+    /// Runs, and days of search, of which the price is not known in all: they are counted with what is known.
+    pub unknown: u64,
+    /// When something was begun last, milliseconds since 1970.
+    pub at: i64,
+}
+
+/// Adds a spend to its purse: US dollars, tokens, whether a price is unknown, when.
+fn add_spending(
+    all: &mut BTreeMap<(Option<DocId>, String), ScopeSpending>,
+    (doc, title, project, limit): (Option<DocId>, String, &str, Option<f64>),
+    (spent, tokens, unknown, at): (f64, u64, bool, i64),
+) {
+    // Only what is no document is told apart by its name.
+    let key = (doc, if doc.is_none() { title.clone() } else { String::new() });
+    let project = project.to_owned();
+    let new = ScopeSpending { doc, title, project, limit, spent: 0.0, tokens: 0, unknown: 0, at };
+    let one = all.entry(key).or_insert(new);
+    one.spent += spent;
+    one.tokens = one.tokens.saturating_add(tokens);
+    one.unknown += u64::from(unknown);
+    one.at = one.at.max(at);
+}
+
+/// The year and month of a point in time, UTC.
+pub(super) fn year_and_month(at: i64) -> (i64, i64) {
+    let (year, month, _) = Day(at.div_euclid(86_400_000)).date();
+    (year, month)
+}
+
+impl Session {
+    /// What was spent in this month: in all, and by project.
+    pub fn budget_statuses(&self, now: Time) -> Vec<BudgetStatus> {
+        let limits = self.agents.setup().map(|setup| setup.config.budget.clone()).unwrap_or_default();
+        let lines = self.month_run_summaries(now);
+        let mut all = vec![self.month_budget_status(now, &limits, &lines)];
+        for volume in self.volumes.values() {
+            all.push(self.project_budget_status(volume.id, &limits, &lines));
+        }
+        all
+    }
+
+    /// A word before something is asked in a volume, where little is left of the month's money or of the project's.
+    pub fn low_budget_warning(&self, now: Time, volume: Option<DocId>) -> Option<String> {
+        let limits = self.agents.setup().map(|setup| &setup.config.budget)?;
+        if limits.month.is_none() && limits.project.is_none() {
+            return None;
+        }
+        let lines = self.month_run_summaries(now);
+        let whole = self.month_budget_status(now, limits, &lines).low_warning();
+        whole.or_else(|| self.project_budget_status(volume?, limits, &lines).low_warning())
+    }
+
+    /// The runs of this device: what those of others have spent is not its money.
+    fn own_run_summaries(&self) -> impl Iterator<Item = &RunSummary> {
+        self.agents.run_summaries.values().filter(|line| self.is_own_device(line.device.as_ref()))
+    }
+
+    /// What was spent of each purse of a kind, the latest first.
+    pub fn spending_by_scope(&self, by: BudgetScope) -> Vec<ScopeSpending> {
+        let setup = self.agents.setup();
+        let month_limit = setup.and_then(|setup| setup.config.budget.month);
+        let session_limit = setup.and_then(|setup| setup.config.llm.cost_limit);
+        let lines = &self.agents.run_summaries;
+        let first_line = |run: &DocId| lines.get(run).and_then(|line| line.prompt.lines().next()).unwrap_or_default();
+        let project = |volume: DocId| self.volumes.get(&volume).map_or("a closed project", |volume| &volume.name);
+        let mut all: BTreeMap<(Option<DocId>, String), ScopeSpending> = BTreeMap::new();
+        for (id, line) in lines.iter().filter(|(_, line)| self.is_own_device(line.device.as_ref())) {
+            let above = self.agents.ancestors(*id);
+            let root = above.last().copied().unwrap_or(*id);
+            let session = lines.get(&root).map_or(line.session, |line| line.session);
+            let purses: Vec<(Option<DocId>, String, &str, Option<f64>)> = match by {
+                BudgetScope::Task => {
+                    let one = |run: &DocId| {
+                        let limit = lines.get(run).and_then(|line| line.budget);
+                        (Some(*run), first_line(run).to_owned(), project(line.volume), limit)
+                    };
+                    above.iter().map(one).collect()
+                }
+                BudgetScope::Session => {
+                    let title = self.agents.session_summaries.get(&session).map(|known| known.title.clone());
+                    let title = title.filter(|title| !title.is_empty()).unwrap_or_else(|| first_line(&root).to_owned());
+                    vec![(Some(session), title, project(line.volume), session_limit)]
+                }
+                BudgetScope::Project => vec![(Some(line.volume), project(line.volume).to_owned(), "", None)],
+                BudgetScope::Month => {
+                    let (year, month) = year_and_month(line.start_time);
+                    vec![(None, format!("{year:04}-{month:02}"), "", month_limit)]
+                }
+            };
+            for (doc, title, project, limit) in purses {
+                let tokens = line.spent.input_tokens.saturating_add(line.spent.output_tokens);
+                let spent = (line.spent.cost.unwrap_or(0.0), tokens, line.spent.cost.is_none(), line.start_time);
+                add_spending(&mut all, (doc, title, project, limit), spent);
+            }
+        }
+        for outlay in self.embedding_costs() {
+            let (title, limit) = match by {
+                BudgetScope::Month => {
+                    let (year, month) = year_and_month(outlay.at);
+                    (format!("{year:04}-{month:02}"), month_limit)
+                }
+                BudgetScope::Task | BudgetScope::Session | BudgetScope::Project => {
+                    (format!("Search by {}", outlay.what), None)
+                }
+            };
+            let spent = (outlay.cost, outlay.tokens, outlay.unknown > 0, outlay.at);
+            add_spending(&mut all, (None, title, "", limit), spent);
+        }
+        let mut all: Vec<ScopeSpending> = all.into_values().collect();
+        all.sort_by_key(|one| std::cmp::Reverse(one.at));
+        all
+    }
+
+    /// The runs of this month.
+    pub(super) fn month_run_summaries(&self, now: Time) -> Vec<&RunSummary> {
+        self.own_run_summaries().filter(|line| year_and_month(line.start_time) == year_and_month(now.0)).collect()
+    }
+
+    /// What runs and search have spent in this month. `session_summaries`: its runs.
+    pub(super) fn month_budget_status(&self, now: Time, limits: &BudgetConfig, lines: &[&RunSummary]) -> BudgetStatus {
+        let runs = BudgetStatus::from_runs("this month".to_owned(), limits.month, lines);
+        self.embedding_costs()
+            .filter(|outlay| year_and_month(outlay.at) == year_and_month(now.0))
+            .fold(runs, BudgetStatus::add_embedding_cost)
+    }
+
+    /// What the calls that are under way cost, US dollars: as good as spent.
+    pub(super) fn pending_cost(&self) -> f64 {
+        self.agents.runs.values().filter_map(|run| run.live.as_ref()).map(|live| live.cost).sum()
+    }
+
+    fn project_budget_status(&self, volume: DocId, limits: &BudgetConfig, lines: &[&RunSummary]) -> BudgetStatus {
+        let own: Vec<&RunSummary> = lines.iter().copied().filter(|line| line.volume == volume).collect();
+        let name = self.volumes.get(&volume).map_or("a project", |volume| volume.name.as_str());
+        BudgetStatus::from_runs(format!("{name} this month"), limits.project, &own)
+    }
+
+    /// Why a run may not spend this much more, in US dollars: a sentence.
+    pub(super) fn over_budget_reason(&self, run: &AgentRun, now: Time, more: f64) -> Option<String> {
+        let limits = &self.agents.setup()?.config.budget;
+        if limits.month.is_none() && limits.project.is_none() {
+            return None;
+        }
+        let lines = self.month_run_summaries(now);
+        let more = more + self.pending_cost();
+        let whole = self.month_budget_status(now, limits, &lines);
+        whole
+            .over_limit_advice(more)
+            .or_else(|| self.project_budget_status(run.about.volume, limits, &lines).over_limit_advice(more))
+    }
+}
+
+impl Session {
+    /// Says once a month that little is left of a budget. `more`: US dollars that the next call costs.
+    pub(super) fn notify_low_budgets(&mut self, turn: &ApplyContext<'_>, id: DocId, more: f64) {
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        let limits = self.agents.setup().map(|setup| setup.config.budget.clone()).unwrap_or_default();
+        if limits.month.is_none() && limits.project.is_none() {
+            return;
+        }
+        let lines = self.month_run_summaries(turn.now);
+        let both = [
+            self.month_budget_status(turn.now, &limits, &lines),
+            self.project_budget_status(run.about.volume, &limits, &lines),
+        ];
+        both.into_iter().for_each(|balance| self.notify_low_budget(turn, balance, more));
+    }
+
+    /// Says once a month that little is left of it. `more`: US dollars that are about to be spent.
+    pub(super) fn notify_low_budget(&mut self, turn: &ApplyContext<'_>, balance: BudgetStatus, more: f64) {
+        let (Some(limit), Some(left)) = (balance.limit, balance.remaining()) else { return };
+        let low = left - more < limit * LOW_BUDGET_SHARE;
+        if low && self.agents.reported_low_budgets.insert((balance.of.clone(), year_and_month(turn.now.0))) {
+            self.notify(turn, Notice::BudgetLow { of: balance.of, left, limit });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_balance_says_when_it_is_short() {
+        let balance = |limit, spent| BudgetStatus { of: "this month".to_owned(), limit, spent, tokens: 0, unknown: 0 };
+        assert_eq!(balance(None, 900.0).over_limit_advice(1.0), None);
+        assert_eq!(balance(Some(1.0), 0.5).over_limit_advice(0.4), None);
+        assert!(balance(Some(1.0), 0.5).over_limit_advice(0.6).is_some_and(|why| why.contains("$0.5000 of $1.00")));
+        assert!(balance(Some(1.0), 1.0).over_limit_advice(0.0).is_some());
+        assert_eq!((balance(None, 9.0).low_warning(), balance(Some(1.0), 0.75).low_warning()), (None, None));
+        assert!(balance(Some(1.0), 0.95).low_warning().is_some_and(|word| word.contains("$0.0500 of $1.00")));
+        assert!(balance(Some(1.0), 1.0).low_warning().is_some_and(|word| word.contains("Nothing is left")));
+        assert_eq!((balance(Some(1.0), 1.5).remaining(), balance(None, 1.0).remaining()), (Some(0.0), None));
+        // 1970-01-31 and 1970-02-01.
+        assert_ne!(year_and_month(30 * 86_400_000), year_and_month(31 * 86_400_000));
+    }
+}

@@ -1,0 +1,353 @@
+//! Work handed to other agents. Each gets a run of its own, under the same policy and within the budget of the run that
+//! asked; what it is asked and what it answers are steps of that run. Agents in Python run as one call that the policy
+//! judges like any other code.
+
+use super::tool_calls::{failed_outcome, string_argument};
+use super::{AgentRun, RunRecord, RunRequest};
+use crate::notice::Notice;
+use crate::session::{ApplyContext, CommandError, Session};
+use agent::agent_definition::{self, AgentDefinition};
+use agent::agent_registry::AgentRegistry;
+use agent::memory::{RecallOptions, ReplayMode};
+use agent::policy::{Permission, PolicyRule};
+use agent::tool_job::{ToolJob, ToolOutcome};
+use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
+use agent::{model_context, prompt_quote, task_block::TaskStatus};
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use std::sync::Arc;
+use store::{DocId, Ending, Origin, StepKind, TodoStatus, ToolCall};
+
+/// The tool by which work is handed on.
+pub(super) const ASK_AGENT_TOOL: &str = "ask_agent";
+/// The tool that an agent in Python is, for the policy.
+pub(super) const RUN_AGENT_TOOL: &str = "run_agent";
+/// Work is handed on by who got it handed on only so often.
+const MAX_DELEGATION_DEPTH: usize = 3;
+/// A run hands work on so often.
+const MAX_DELEGATIONS_PER_RUN: usize = 60;
+
+/// An agent in Python as a tool: it carries what running Python does.
+pub(super) fn python_agent() -> ToolSpec {
+    ToolSpec {
+        name: RUN_AGENT_TOOL.to_owned(),
+        description: "An agent of the project, in Python.".to_owned(),
+        parameters: json!({"type": "object", "additionalProperties": false, "required": ["agent", "code", "task"],
+            "properties": {"agent": {"type": "string"}, "code": {"type": "string"}, "task": {"type": "string"}}}),
+        risk: ToolRisk::Medium,
+        permissions: ToolPermissions { network: false, fs: true, process: true, ui: false },
+        idempotent: false,
+        source: ToolSource::BuiltIn,
+    }
+}
+
+/// Whether all that a run does is one call, whose result is its answer.
+pub(super) fn is_one_call(run: &AgentRun) -> bool {
+    let python = |kind: &StepKind| matches!(kind, StepKind::ToolCall { tool_name, .. } if tool_name == RUN_AGENT_TOOL);
+    run.about.agent == agent_definition::BUTTON_AGENT || run.steps.iter().any(|step| python(&step.kind))
+}
+
+fn requesting_run(origin: Origin) -> Option<DocId> {
+    match origin {
+        Origin::Agent { run } => Some(run),
+        Origin::User | Origin::Schedule { .. } => None,
+    }
+}
+
+impl super::RunsState {
+    /// The run that a run was handed on from, and that one's, and so on; first the run itself.
+    pub fn ancestors(&self, run: DocId) -> Vec<DocId> {
+        let mut all = vec![run];
+        let mut at = run;
+        while let Some(above) = self.run_summaries.get(&at).and_then(|line| requesting_run(line.origin)) {
+            if all.contains(&above) {
+                break;
+            }
+            all.push(above);
+            at = above;
+        }
+        all
+    }
+
+    /// A run and all that was handed on from it.
+    pub fn run_family(&self, run: DocId) -> Vec<DocId> {
+        let mut all = vec![run];
+        let handed: Vec<DocId> = self
+            .run_summaries
+            .iter()
+            .filter(|(_, line)| requesting_run(line.origin).is_some())
+            .map(|(id, _)| *id)
+            .collect();
+        all.extend(handed.into_iter().filter(|id| *id != run && self.ancestors(*id).contains(&run)));
+        all
+    }
+
+    /// US dollars that a run and all that was handed on from it have cost, and those of the calls that are under way.
+    pub(super) fn family_cost(&self, run: DocId) -> (f64, f64) {
+        let (mut spent, mut coming) = (0.0, 0.0);
+        for id in self.run_family(run) {
+            spent += self.run_summaries.get(&id).and_then(|line| line.spent.cost).unwrap_or(0.0);
+            coming += self.runs.get(&id).and_then(|run| run.live.as_ref()).map_or(0.0, |live| live.cost);
+        }
+        (spent, coming)
+    }
+}
+
+impl Session {
+    /// Who a run's agent is: the user's own before those of the program, and these before the project's.
+    pub(super) fn definition_of(&self, run: &AgentRun) -> AgentDefinition {
+        self.known_agents(&run.project_agents).into_iter().find(|agent| agent.name == run.about.agent).unwrap_or_else(
+            || {
+                let own = self.agents.setup().map(|setup| setup.agents.as_slice()).unwrap_or_default();
+                agent_definition::find(&run.about.agent, own)
+            },
+        )
+    }
+
+    /// All agents in Markdown: none of a project's has the name of another.
+    pub(super) fn known_agents(&self, crew: &AgentRegistry) -> Vec<AgentDefinition> {
+        let mut all = self.agents.setup().map(|setup| setup.agents.clone()).unwrap_or_default();
+        for agent in agent_definition::built_in().into_iter().chain(crew.definitions.iter().cloned()) {
+            if all.iter().all(|known| known.name != agent.name) {
+                all.push(agent);
+            }
+        }
+        // Who is switched off in the configuration gets no work.
+        all.retain(|agent| !self.is_switched_off(&agent.name));
+        all
+    }
+
+    /// The agents to which a run may hand work, for the model: their names, and with `whole` what they are good for.
+    pub(super) fn describe_other_agents(&self, run: &AgentRun, whole: bool) -> String {
+        let about = |name: String, words: &str| match words.lines().next().filter(|_| whole) {
+            Some(words) => {
+                format!("{} ({})", prompt_quote::single_line(&name, 60), prompt_quote::quote_inline(words, 200))
+            }
+            None => prompt_quote::single_line(&name, 60),
+        };
+        let mut all: Vec<String> = self
+            .known_agents(&run.project_agents)
+            .into_iter()
+            .filter(|agent| !super::orchestrator::is_orchestrator(&agent.name) && agent.name != run.about.agent)
+            .map(|agent| about(agent.name, &agent.description))
+            .collect();
+        let python = run.project_agents.python.iter().filter(|agent| !self.is_switched_off(&agent.class));
+        all.extend(python.map(|agent| about(agent.class.clone(), &agent.description)));
+        all.join(", ")
+    }
+
+    /// Whether there is an agent of this name.
+    pub(super) fn knows_agent(&self, crew: &AgentRegistry, name: &str) -> bool {
+        crew.find_python_agent(name)
+            .is_some_and(|agent| !self.is_switched_off(&agent.class) && !self.is_switched_off(name))
+            || self.known_agents(crew).iter().any(|agent| agent.name == name)
+    }
+
+    /// The agents of the run's project are known by now: whom the message meant is looked up among them, unless the run
+    /// has begun long ago (`again`).
+    pub(super) fn set_project_agents(&mut self, id: DocId, crew: AgentRegistry, again: bool) {
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        let mut crew = crew;
+        if let Some(above) = requesting_run(run.about.origin).and_then(|above| self.agents.runs.get(&above)) {
+            // Agents that were made for this work may be on their way to the disk still.
+            let new = |agent: &&AgentDefinition| crew.definitions.iter().all(|known| known.name != agent.name);
+            let made: Vec<AgentDefinition> = above.project_agents.definitions.iter().filter(new).cloned().collect();
+            crew.definitions.extend(made);
+        }
+        let mut named = None;
+        if run.about.agent == "assistant" && !again {
+            let known = |name: &String| self.knows_agent(&crew, name);
+            named = model_context::mentions(&run.about.prompt).into_iter().find(known);
+        }
+        let new: Vec<String> =
+            crew.problems.iter().filter(|problem| !self.problems.contains(problem)).cloned().collect();
+        self.problems.extend(new);
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        run.project_agents = Arc::new(crew);
+        if let Some(name) = named {
+            run.about.agent = name;
+        }
+    }
+
+    /// Where a run's agent is one in Python: its one call.
+    pub(super) fn python_call(&self, id: DocId) -> Option<ToolCall> {
+        let run = self.agents.runs.get(&id)?;
+        if self.known_agents(&run.project_agents).iter().any(|agent| agent.name == run.about.agent) {
+            return None;
+        }
+        let agent = run
+            .project_agents
+            .find_python_agent(&run.about.agent)
+            .filter(|_| self.knows_agent(&run.project_agents, &run.about.agent))?;
+        let mut arguments = Map::new();
+        for (key, value) in [("agent", agent.class.clone()), ("code", agent.hash()), ("task", run.about.prompt.clone())]
+        {
+            arguments.insert(key.to_owned(), Value::String(value));
+        }
+        Some(ToolCall { id: String::new(), name: RUN_AGENT_TOOL.to_owned(), arguments })
+    }
+
+    /// What an agent in Python is as a job. `None`: its file is not the one that was judged.
+    pub(super) fn python_job(&self, id: DocId, root: PathBuf, arguments: &Map<String, Value>) -> Option<ToolJob> {
+        let agent = self
+            .agents
+            .runs
+            .get(&id)
+            .and_then(|run| run.project_agents.find_python_agent(string_argument(arguments, "agent")).cloned());
+        let agent = agent.filter(|agent| agent.hash() == string_argument(arguments, "code"))?;
+        let code = agent.task_program(string_argument(arguments, "task"));
+        Some(ToolJob::Python { root, code, seconds: super::DEFAULT_TOOL_TIMEOUT_SECS, web: None })
+    }
+
+    /// Hands work on: a run of another agent begins, and its answer is the result of the call.
+    pub(super) fn delegate(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        call: &str,
+        arguments: &Map<String, Value>,
+    ) -> Option<ToolOutcome> {
+        let (name, goal) =
+            (string_argument(arguments, "agent").trim_start_matches('@'), string_argument(arguments, "goal"));
+        let run = self.agents.runs.get(&id)?;
+        if self.agents.ancestors(id).len() > MAX_DELEGATION_DEPTH {
+            return Some(failed_outcome("this work was handed on too often already; do it yourself"));
+        }
+        let asks =
+            |kind: &StepKind| matches!(kind, StepKind::ToolCall { tool_name, .. } if tool_name == ASK_AGENT_TOOL);
+        if run.steps.iter().filter(|step| asks(&step.kind)).count() > MAX_DELEGATIONS_PER_RUN {
+            return Some(failed_outcome(format!("a run hands work on at most {MAX_DELEGATIONS_PER_RUN} times")));
+        }
+        if !self.knows_agent(&run.project_agents, name) {
+            return Some(failed_outcome(self.agent_unavailable_reason(&run.project_agents, name).unwrap_or_default()));
+        }
+        // What the user has allowed this run is allowed the parts of it, and no more.
+        let leave = |rule: &&PolicyRule| rule.within == Some(id) && rule.word == Permission::Allow;
+        let mut bytes = [[0; 16]; 2];
+        bytes.iter_mut().for_each(|bytes| turn.rng.fill_bytes(bytes));
+        let [child, session] = bytes.map(DocId::random);
+        let handed = |rule: &PolicyRule| PolicyRule { within: Some(child), ..rule.clone() };
+        let allow = self.agents.rules.iter().filter(leave).map(handed).collect();
+        let question = RunRequest {
+            run: child,
+            session,
+            volume: run.about.volume,
+            note: run.about.note,
+            parent: None,
+            text: goal.to_owned(),
+            agent: Some(name.to_owned()),
+            budget: arguments.get("budget").and_then(Value::as_f64),
+            allow,
+            button: None,
+            recall: RecallOptions {
+                mode: ReplayMode::from_name(string_argument(arguments, "mode")).unwrap_or_default(),
+                without: run.run_memory.recall.without.clone(),
+            },
+            origin: Origin::Agent { run: id },
+            plan: None,
+            project: run.project.clone().or_else(|| super::orchestrator::orchestrated_project(run)),
+        };
+        self.agents.children.insert(child, (id, call.to_owned()));
+        if let Err(CommandError(why)) = self.request_run(turn, question) {
+            self.agents.children.remove(&child);
+            return Some(failed_outcome(why));
+        }
+        None
+    }
+
+    /// A run that got work handed on is over: who asked is told.
+    pub(super) fn on_child_ended(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        child: DocId,
+        ending: Option<Ending>,
+        said: &str,
+    ) {
+        let Some((id, call)) = self.agents.children.remove(&child) else { return };
+        let short: String = child.to_string().chars().take(8).collect();
+        let agent = self.agents.runs.get(&child).map_or_else(String::new, |run| run.about.agent.clone());
+        let success = ending == Some(Ending::Done);
+        let text = if success { said.to_owned() } else { format!("{agent} came to no answer (run {short}): {said}") };
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        if ending == Some(Ending::Budget) {
+            run.orchestrator.budget_stop_reason = Some(said.to_owned());
+        }
+        let pending = run.calls.iter().find(|pending| pending.call.id == call);
+        let task =
+            pending.map(|pending| string_argument(&pending.call.arguments, "task").to_owned()).unwrap_or_default();
+        if !task.is_empty() {
+            let given_up = run.todos.iter().any(|todo| todo.id == task && todo.status == TodoStatus::Cancelled);
+            let standing = if success { TaskStatus::Done } else { TaskStatus::Failed };
+            if !given_up {
+                self.update_task_status(turn, id, &task, standing);
+            }
+        }
+        self.on_tool_done(turn, id, &call, ToolOutcome { success, text, ..ToolOutcome::default() });
+    }
+
+    /// A task of a run's plan stands otherwise: in its todos, in the note of the plan, and for who listens.
+    pub(super) fn update_task_status(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        task: &str,
+        standing: TaskStatus,
+    ) {
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        let mut todos = run.todos.clone();
+        for todo in todos.iter_mut().filter(|todo| todo.id == task) {
+            todo.status = match standing {
+                TaskStatus::Open | TaskStatus::Failed => TodoStatus::Pending,
+                TaskStatus::Running => TodoStatus::InProgress,
+                TaskStatus::Done => TodoStatus::Completed,
+                TaskStatus::Cancelled => TodoStatus::Cancelled,
+            };
+        }
+        let note = self.plan_note(run);
+        self.record_run(turn, id, RunRecord { todos: Some(todos), ..RunRecord::default() });
+        if let Some(note) = note {
+            let _ = self.set_task_status(turn, note, task.to_owned(), standing); // a note that cannot be read stays as it is
+        }
+        let (task, status) = (task.to_owned(), standing.as_str().to_owned());
+        self.notify(turn, Notice::Task { run: id, task, status });
+    }
+
+    /// The end of a run is the end of what it has handed on; the tasks of its plan that were under way are open again.
+    pub(super) fn stop_children(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        let own = self.agents.children.iter().filter(|(_, (asker, _))| *asker == id);
+        let own: Vec<(DocId, String)> = own.map(|(child, (_, call))| (*child, call.clone())).collect();
+        for (child, call) in own {
+            self.agents.children.remove(&child);
+            let _ = self.cancel_run(turn, child); // it refuses only where it is over
+            let Some(run) = self.agents.runs.get(&id) else { continue };
+            let asks = |step: &store::ExecutionStep| match &step.kind {
+                StepKind::ToolCall { tool_call_id, params, .. } if *tool_call_id == call => {
+                    Some(string_argument(params, "task").to_owned())
+                }
+                _ => None,
+            };
+            let task = run.steps.iter().rev().find_map(asks).unwrap_or_default();
+            if run.todos.iter().any(|todo| todo.id == task && todo.status == TodoStatus::InProgress) {
+                self.update_task_status(turn, id, &task, TaskStatus::Open);
+            }
+        }
+    }
+
+    /// Why a run may not spend this much more, US dollars, of what it, or one that it works for, was given: a sentence.
+    /// What others of the family are about to spend is as good as spent.
+    pub(super) fn over_own_budget(&self, id: DocId, more: f64) -> Option<String> {
+        for above in self.agents.ancestors(id) {
+            let Some(budget) = self.agents.runs.get(&above).and_then(|run| run.about.budget) else { continue };
+            let (spent, coming) = self.agents.family_cost(above);
+            if spent + coming >= budget || spent + coming + more > budget {
+                let whose = if above == id { "The run" } else { "The run that it works for" };
+                let next =
+                    if more > 0.0 { format!(", and the next call costs about ${more:.4}") } else { String::new() };
+                return Some(format!(
+                    "{whose} has used ${spent:.4} of its ${budget:.2}{next}. Raise its budget to let it go on."
+                ));
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,84 @@
+//! What is spent beside runs: by search, where an endpoint works out what texts mean. Checked against the month before
+//! each call like what runs spend, and kept by day.
+
+use crate::session::{ApplyContext, Session};
+use agent::config::BudgetConfig;
+use serde::{Deserialize, Serialize};
+use store::disk::Write;
+use text::time::Time;
+
+/// The beginning of the names under which the disk keeps what was spent beside runs.
+pub const EMBEDDING_COSTS_KEY_PREFIX: &str = "outlays/";
+/// Milliseconds of a day.
+const DAY_MS: i64 = 86_400_000;
+
+/// What was spent for one thing: by one call, or on one day.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EmbeddingCost {
+    /// For what: the endpoint and its model, `https://…/v1#model`.
+    pub what: String,
+    /// Calls.
+    pub calls: u64,
+    /// Tokens that were read.
+    pub tokens: u64,
+    /// US dollars of the calls whose price is known.
+    pub cost: f64,
+    /// Calls whose price is not.
+    pub unknown: u64,
+    /// When the last one was, milliseconds since 1970.
+    pub at: i64,
+}
+
+impl EmbeddingCost {
+    fn day_number(&self) -> i64 {
+        self.at.div_euclid(DAY_MS)
+    }
+}
+
+impl Session {
+    /// What was spent beside runs on this device, a line for each day and thing, the oldest first.
+    pub fn embedding_costs(&self) -> impl DoubleEndedIterator<Item = &EmbeddingCost> {
+        self.agents.embedding_costs.values()
+    }
+
+    /// Why search may not spend this much more, in US dollars: a sentence. `limits`: as the configuration has them now.
+    pub fn over_search_budget_reason(&self, limits: &BudgetConfig, now: Time, more: f64) -> Option<String> {
+        let balance = self.month_budget_status(now, limits, &self.month_run_summaries(now));
+        let why = balance.over_limit_reason(more + self.pending_cost())?;
+        Some(format!(
+            "{why} No text is sent to the endpoint of the sentence model; raise `budget` in the configuration."
+        ))
+    }
+
+    pub(in crate::session) fn load_embedding_costs(&mut self, kept: Vec<EmbeddingCost>) {
+        self.agents.embedding_costs =
+            kept.into_iter().map(|outlay| ((outlay.day_number(), outlay.what.clone()), outlay)).collect();
+    }
+
+    /// Something was spent beside runs: it is added to what was on this day.
+    pub(in crate::session) fn record_embedding_cost(&mut self, turn: &mut ApplyContext<'_>, new: EmbeddingCost) {
+        let (day, what) = (new.day_number(), new.what.clone());
+        let kept = match self.agents.embedding_costs.get(&(day, what.clone())) {
+            None => new,
+            Some(known) => EmbeddingCost {
+                what: new.what,
+                calls: known.calls.saturating_add(new.calls),
+                tokens: known.tokens.saturating_add(new.tokens),
+                cost: known.cost + new.cost,
+                unknown: known.unknown.saturating_add(new.unknown),
+                at: known.at.max(new.at),
+            },
+        };
+        let value = serde_json::to_vec(&kept).ok();
+        self.agents.embedding_costs.insert((day, what.clone()), kept);
+        self.agents.revision += 1;
+        self.append_writes(
+            turn,
+            vec![Write::Meta { key: format!("{EMBEDDING_COSTS_KEY_PREFIX}{day}/{what}"), value }],
+            None,
+        );
+        let limits = self.agents.setup().map(|setup| setup.config.budget.clone()).unwrap_or_default();
+        let balance = self.month_budget_status(turn.now, &limits, &self.month_run_summaries(turn.now));
+        self.notify_low_budget(turn, balance, 0.0);
+    }
+}

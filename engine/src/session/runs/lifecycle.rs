@@ -1,0 +1,167 @@
+//! How runs end, are stopped, and are let go on.
+
+use super::{CallPhase, ProjectReadState, RunRecord, new_step};
+use crate::effect::Effect;
+use crate::notice::Notice;
+use crate::session::{ApplyContext, CommandError, Session};
+use store::{AgentState, Decision, DocId, Ending, Message, MessageId, Role, Scope, StepKind, TodoItem};
+
+impl Session {
+    /// Ends a run.
+    pub(super) fn end_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId, ending: Ending, mut record: RunRecord) {
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        run.about.ending = Some(ending);
+        run.about.ended = Some(turn.now.0);
+        run.about.agent_state = AgentState::Idle;
+        run.is_awake = false;
+        let origin = run.about.origin;
+        (run.live, run.calls) = (None, Vec::new());
+        // What still waits is not waited for any more.
+        for approval in run.approvals.iter_mut().filter(|approval| approval.decision.is_none()) {
+            approval.decision = Some(Decision {
+                allowed: false,
+                scope: Scope::Once,
+                by: "cancelled".to_owned(),
+                at: turn.now.0,
+                arguments: None,
+                comment: None,
+            });
+            record.approvals.push(approval.id.clone());
+        }
+        self.drop_tool_note_jobs(turn, id);
+        // What was allowed for this run is not kept beyond it.
+        let before = self.agents.rules.len();
+        self.agents.rules.retain(|rule| rule.within != Some(id));
+        if self.agents.rules.len() != before {
+            self.save_rules(turn);
+        }
+        let said = record.steps.iter().rev().find_map(|step| match &step.kind {
+            StepKind::FinalAnswer { content } => Some(content.clone()),
+            StepKind::Error { message, .. } => Some(message.clone()),
+            _ => None,
+        });
+        let why = record.steps.iter().rev().find_map(|step| match &step.kind {
+            StepKind::Error { message, .. } if ending != Ending::Done => Some(message.clone()),
+            _ => None,
+        });
+        self.record_run(turn, id, record);
+        self.remember_run(turn, id);
+        self.notify(turn, Notice::RunEnded { run: id, ending, why });
+        self.schedule_ended(turn, id, origin, ending);
+        self.stop_children(turn, id);
+        self.on_child_ended(turn, id, Some(ending), said.as_deref().unwrap_or_default());
+    }
+
+    /// Stops a run. What came by then is kept.
+    pub(in crate::session) fn cancel_run(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+    ) -> Result<(), CommandError> {
+        if let Some(at) = self.agents.run_requests.iter().position(|question| question.run == id) {
+            self.agents.run_requests.remove(at);
+            self.on_child_ended(turn, id, Some(Ending::Cancelled), "it was stopped");
+            return Ok(());
+        }
+        let Some(run) = self.agents.runs.get(&id) else { return Err(CommandError("the run is not open".to_owned())) };
+        if run.about.ending.is_some() {
+            return Err(CommandError("the run is over".to_owned()));
+        }
+        let mut record = RunRecord::default();
+        if let Some(live) = &run.live {
+            turn.effects.push(Effect::CancelModel { call: live.call });
+            if !live.text.is_empty() && live.summary_of.is_empty() {
+                record.messages.push(Message {
+                    parents: vec![run.about.head],
+                    run: Some(id),
+                    partial: Some("cancelled".to_owned()),
+                    ..Message::new(MessageId(turn.next_id()), Role::Assistant, live.text.clone(), turn.now.0)
+                });
+            }
+        }
+        let running: Vec<String> = run
+            .calls
+            .iter()
+            .filter(|pending| matches!(pending.phase, CallPhase::Running { .. }))
+            .map(|pending| pending.call.id.clone())
+            .collect();
+        let parents = run.last_step();
+        record.steps.push(new_step(
+            turn,
+            parents,
+            StepKind::Error { message: "Stopped by the user.".to_owned(), recoverable: true },
+        ));
+        for call in running {
+            self.stop_tool_call(turn, id, &call);
+        }
+        self.end_run(turn, id, Ending::Cancelled, record);
+        Ok(())
+    }
+
+    /// Lets a run that ended, or was interrupted, go on; `more`: so many further iterations.
+    pub(in crate::session) fn resume_run(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        more: Option<u64>,
+        budget: Option<f64>,
+    ) -> Result<(), CommandError> {
+        let Some(run) = self.agents.runs.get_mut(&id) else {
+            return Err(CommandError("the run is not open yet; try again in a moment".to_owned()));
+        };
+        if run.is_busy() {
+            return Err(CommandError("the run is at work".to_owned()));
+        }
+        if run.about.ending.is_none()
+            && let Some(device) = run.device.as_ref().filter(|device| device.id != self.device.id)
+        {
+            return Err(super::remote_runs::other_device_error(device));
+        }
+        if run.about.ending == Some(Ending::Done) {
+            return Err(CommandError("the run has ended with an answer; ask something new".to_owned()));
+        }
+        let session = run.about.session;
+        if !self.agents.session_summaries.contains_key(&session) {
+            return Err(CommandError("the run's session was deleted".to_owned()));
+        }
+        if run.about.iteration >= run.about.limit && more.is_none() {
+            let limit = run.about.limit;
+            return Err(CommandError(format!("the run has had its {limit} iterations; say how many more it may have")));
+        }
+        run.about.limit = run.about.limit.saturating_add(more.unwrap_or(0)).min(10_000);
+        run.about.budget = budget.or(run.about.budget);
+        (run.about.ending, run.about.ended) = (None, None);
+        run.about.agent_state = AgentState::Thinking;
+        run.is_awake = true;
+        run.orchestrator.started_tasks.clear();
+        run.orchestrator.budget_stop_reason = None;
+        run.device = Some(self.device.clone());
+        run.failed_providers.clear();
+        if run.project_read == ProjectReadState::Loaded {
+            run.project_read = ProjectReadState::Unread; // its project's agents and memory may be others by now
+        }
+        if !self.agents.sessions.contains_key(&session) {
+            self.open_session(turn, session)?;
+        }
+        let batch = self.record_run(turn, id, RunRecord::default());
+        self.continue_run_after(batch, id);
+        Ok(())
+    }
+
+    /// What the user has changed in a run's todos.
+    pub(in crate::session) fn set_todos(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        todos: Vec<TodoItem>,
+    ) -> Result<(), CommandError> {
+        if !self.agents.runs.contains_key(&id) {
+            return Err(CommandError("the run is not open".to_owned()));
+        }
+        if todos.len() > 1_000 || todos.iter().any(|todo| todo.content.len() > 10_000) {
+            return Err(CommandError("a run has at most 1,000 todos, each of at most 10,000 bytes".to_owned()));
+        }
+        self.record_run(turn, id, RunRecord { todos: Some(todos), ..RunRecord::default() });
+        Ok(())
+    }
+}

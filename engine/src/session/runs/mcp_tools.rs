@@ -1,0 +1,91 @@
+//! Tools of MCP servers: each has a name of its own for models, and who had allowed one is told when it has changed.
+
+use super::{delegation, view_actions};
+use crate::session::Session;
+use agent::policy::Permission;
+use agent::tool_spec::{ToolSource, ToolSpec};
+use agent::{planner, tool_catalog};
+use std::collections::BTreeMap;
+use store::BlobHash;
+
+/// A name has at most so many letters.
+const MAX_TOOL_NAME_CHARS: usize = 64;
+/// So many letters of it tell tools apart whose names are the same.
+const TOOL_NAME_MARK_CHARS: usize = 8;
+
+/// Gives each tool of a server the name that models use: `SERVER_TOOL`. Where that is the name of another tool too, or
+/// would be cut, each of them gets a mark that only this server and this tool give: no name means two tools, and none
+/// comes to mean another tool when servers come and go in another order.
+pub(super) fn assign_tool_names(servers: &mut [(String, String, ToolSpec)]) {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let wanted = |server: &str, tool: &str| format!("{server}_{tool}").chars().map(plain).collect::<String>();
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let taken = tool_catalog::built_in().into_iter().map(|tool| tool.name);
+    let own = [view_actions::NOTE_COMMAND_TOOL.to_owned(), delegation::RUN_AGENT_TOOL.to_owned()];
+    let plans = [planner::PLAN_TOOL.to_owned(), planner::ASSIGN_TOOL.to_owned()];
+    for name in taken.chain(own).chain(plans) {
+        counts.insert(name, 1);
+    }
+    for (server, tool, _) in servers.iter() {
+        *counts.entry(wanted(server, tool)).or_default() += 1;
+    }
+    for (server, tool, spec) in servers {
+        let name = wanted(server, tool);
+        let alone = counts.get(&name) == Some(&1) && name.len() <= MAX_TOOL_NAME_CHARS;
+        spec.source = ToolSource::Server { server: server.clone(), tool: tool.clone() };
+        spec.name = if alone {
+            name
+        } else {
+            let mark = BlobHash::of(format!("{server}\0{tool}").as_bytes()).to_string();
+            let kept: String = name.chars().take(MAX_TOOL_NAME_CHARS - TOOL_NAME_MARK_CHARS - 1).collect();
+            format!("{kept}_{}", &mark[..TOOL_NAME_MARK_CHARS])
+        };
+    }
+}
+
+impl Session {
+    /// Says of which tools of servers a rule does not count any more, since they are not what was allowed.
+    pub(super) fn notify_changed_tools(&mut self, servers: &[(String, String, ToolSpec)]) {
+        let allowed = |spec: &ToolSpec| {
+            self.agents.rules.iter().any(|rule| rule.word == Permission::Allow && rule.is_outdated(spec))
+        };
+        let changed = servers.iter().filter(|(_, _, spec)| allowed(spec)).map(|(_, _, spec)| {
+            format!("the tool {} has changed since you allowed it, so it is asked about again", spec.title())
+        });
+        let new: Vec<String> = changed.filter(|words| !self.problems.contains(words)).collect();
+        self.problems.extend(new);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(pairs: &[(&str, &str)]) -> Vec<String> {
+        let spec = tool_catalog::built_in().remove(0);
+        let mut servers: Vec<(String, String, ToolSpec)> =
+            pairs.iter().map(|(server, tool)| ((*server).to_owned(), (*tool).to_owned(), spec.clone())).collect();
+        assign_tool_names(&mut servers);
+        servers.into_iter().map(|(_, _, spec)| spec.name).collect()
+    }
+
+    #[test]
+    fn no_name_means_two_tools() {
+        let names = named(&[("git", "log"), ("hub", "log")]);
+        // `git_log` is a built-in tool.
+        assert!(names[0].starts_with("git_log_"), "{names:?}");
+        assert_eq!(names[1], "hub_log");
+        let long = "x".repeat(70);
+        let pairs = [("a_b", "c"), ("a", "b_c"), ("run", "python"), ("note", "command"), ("s", &*long), ("s", "plain")];
+        let names = named(&pairs);
+        let different: std::collections::BTreeSet<&String> = names.iter().collect();
+        assert_eq!(different.len(), names.len(), "{names:?}");
+        assert!(names.iter().all(|name| name.len() <= MAX_TOOL_NAME_CHARS), "{names:?}");
+        assert!(names[..2].iter().all(|name| name.starts_with("a_b_c_")), "{names:?}");
+        assert!(!names.contains(&"run_python".to_owned()) && !names.contains(&"note_command".to_owned()));
+        assert_eq!(names[5], "s_plain");
+        // Also where only one of them is there, or they come in another order.
+        let turned: Vec<(&str, &str)> = pairs.iter().rev().copied().collect();
+        assert_eq!(named(&turned).into_iter().rev().collect::<Vec<_>>(), names);
+    }
+}

@@ -1,0 +1,111 @@
+//! The two agents of memory: their work without a model, by retrieval and counting; and the form of what a model says
+//! for the one that answers questions.
+
+use super::{AgentRun, RunRecord, new_step, orchestrator};
+use crate::notice::Notice;
+use crate::session::{ApplyContext, CommandError, Session};
+use agent::memory::ProjectMemory;
+use agent::memory::insight::{MemoryAnalysis, MemoryQuery};
+use std::sync::Arc;
+use store::{DocId, Ending, Message, MessageId, Role, StepKind};
+use text::task::Day;
+
+/// The agent that answers questions about earlier work.
+const MEMORY_ANALYSIS_AGENT: &str = "memory-analysis";
+/// The agent that makes long-term notes of logs.
+const MEMORY_CONSOLIDATION_AGENT: &str = "memory-consolidation";
+
+/// Whether a run can do its work without a model.
+pub(super) fn is_memory_agent_run(run: &AgentRun) -> bool {
+    matches!(run.about.agent.as_str(), MEMORY_ANALYSIS_AGENT | MEMORY_CONSOLIDATION_AGENT)
+}
+
+/// The JSON in a text: from its first brace to its last.
+fn json_object_slice(text: &str) -> Option<&str> {
+    text.get(text.find('{')?..=text.rfind('}')?)
+}
+
+/// What memory is asked: in the JSON of the reference, or in plain words.
+fn memory_query(run: &AgentRun) -> MemoryQuery {
+    let text = orchestrator::goal_without_mention(run);
+    let given = json_object_slice(&text).and_then(|json| serde_json::from_str::<MemoryQuery>(json).ok());
+    given
+        .filter(|query| !query.query.trim().is_empty())
+        .unwrap_or(MemoryQuery { query: text, ..MemoryQuery::default() })
+}
+
+fn analysis_to_json(said: &MemoryAnalysis) -> String {
+    serde_json::to_string_pretty(said).unwrap_or_default()
+}
+
+impl Session {
+    /// No model is asked, or none answers: what an agent of memory is there for is done without one.
+    pub(super) fn run_memory_agent_without_model(&mut self, turn: &mut ApplyContext<'_>, id: DocId, why: &str) {
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        let (volume, memory) = (run.about.volume, Arc::clone(&run.run_memory.memory));
+        let words = if run.about.agent == MEMORY_ANALYSIS_AGENT {
+            analysis_to_json(&memory.analyze(&memory_query(run), today(turn)))
+        } else {
+            let before = self.notices.last();
+            if let Err(CommandError(why)) = self.consolidate(turn, volume, &memory) {
+                let words = format!("Memory could not be consolidated: {why}.");
+                return self.fail_run(turn, id, words, Ending::Failed);
+            }
+            let done = |notice: &Notice| matches!(notice, Notice::Consolidated { .. }).then(|| notice.words());
+            let done: Vec<String> = self.notices.after(before).filter_map(|noticed| done(&noticed.notice)).collect();
+            if done.is_empty() { "Nothing is remembered yet.".to_owned() } else { done.join("\n") }
+        };
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        let content = format!("Without a model ({}), by retrieval and counting.", why.trim_end_matches('.'));
+        let told = new_step(turn, run.last_step(), StepKind::Thinking { content, is_streaming: None });
+        let message = Message {
+            parents: vec![run.about.head],
+            run: Some(id),
+            ..Message::new(MessageId(turn.next_id()), Role::Assistant, words.clone(), turn.now.0)
+        };
+        let made = new_step(turn, vec![told.id], StepKind::FinalAnswer { content: words });
+        let record = RunRecord { steps: vec![told, made], messages: vec![message], ..RunRecord::default() };
+        self.end_run(turn, id, Ending::Done, record);
+    }
+
+    /// What a model has answered, in the form that its agent's answers have; and a word on what was changed for that.
+    pub(super) fn format_agent_answer(
+        &self,
+        turn: &ApplyContext<'_>,
+        id: DocId,
+        text: String,
+    ) -> (String, Option<String>) {
+        let run = self.agents.runs.get(&id).filter(|run| run.about.agent == MEMORY_ANALYSIS_AGENT);
+        let Some(run) = run else { return (text, None) };
+        let memory = &run.run_memory.memory;
+        match parse_analysis(&text, memory) {
+            Some((said, 0)) => (analysis_to_json(&said), None),
+            Some((said, gone)) => {
+                let word = format!("Left out: {gone} experiences that the model named and that are not there.");
+                (analysis_to_json(&said), Some(word))
+            }
+            None => {
+                let word =
+                    "The model's answer was not in the form of an analysis, so this is by retrieval and counting.";
+                (analysis_to_json(&memory.analyze(&memory_query(run), today(turn))), Some(word.to_owned()))
+            }
+        }
+    }
+}
+
+fn today(turn: &ApplyContext<'_>) -> Day {
+    Day(turn.now.0.div_euclid(86_400_000))
+}
+
+/// An analysis that a model has written, but for experiences that are not there: so many.
+fn parse_analysis(text: &str, memory: &ProjectMemory) -> Option<(MemoryAnalysis, usize)> {
+    let mut said: MemoryAnalysis = serde_json::from_str(json_object_slice(text)?).ok()?;
+    if said.analysis_summary.trim().is_empty() || !said.confidence_score.is_finite() {
+        return None;
+    }
+    let count = said.relevant_experiences.len();
+    said.relevant_experiences.retain(|id| memory.entries.iter().any(|one| one.experience.experience_id == *id));
+    said.confidence_score = said.confidence_score.clamp(0.0, 1.0);
+    let gone = count - said.relevant_experiences.len();
+    Some((said, gone))
+}

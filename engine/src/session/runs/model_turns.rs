@@ -1,0 +1,574 @@
+//! Turns of a run: the model is chosen and called, and what it says becomes steps, messages and tool calls.
+
+use super::orchestrator::{self, OrchestratorQuery};
+use super::watchdog::MODEL_SILENCE_TIMEOUT_MS;
+use super::{
+    AgentRun, AgentSetup, CallPhase, LiveModelCall, PendingCall, RunRecord, delegation, memory_agents, new_step,
+};
+use crate::effect::Effect;
+use crate::session::{ApplyContext, Session};
+use agent::config::DEFAULT_CONTEXT_TOKENS;
+use agent::model_call::{
+    ModelCallId, ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ModelStopReason,
+};
+use agent::model_context;
+use agent::policy::CallFacts;
+use agent::tool_spec::{ToolRisk, ToolSpec};
+use agent::{agent_definition, planner, prompt_quote, router, tool_call_parser, tool_catalog};
+use std::collections::BTreeSet;
+use store::{AgentState, DocId, Ending, Message, MessageId, Origin, Role, Spent, StepKind, ToolCall};
+
+/// So many turns that lead nowhere are one too many: the model answers with what it has.
+const MAX_IDLE_TURNS: usize = 3;
+/// Of a long run so many steps are looked at for that.
+const LOOP_CHECK_STEPS: usize = 60;
+/// What it is told then.
+const FINAL_ANSWER_PROMPT: &str =
+    "All is done. Answer the user now, in a sentence or two: what was done, and what came of it?";
+/// An answer on its way is kept for drawing up to so many bytes; a longer one is still taken whole.
+const MAX_LIVE_ANSWER_BYTES: usize = 4 << 20;
+/// Of names of projects and notes so many characters are told.
+const MAX_PROMPT_NAME_CHARS: usize = 300;
+/// Of a todo so many characters are told.
+const MAX_PROMPT_TODO_CHARS: usize = 1_000;
+
+impl Session {
+    /// The tools that a run may ask for: the built-in ones, the user's own, and those of servers.
+    pub(super) fn available_tools(&self) -> Vec<ToolSpec> {
+        let mut tools = tool_catalog::built_in();
+        tools.extend(self.approved_tools());
+        let setup = self.agents.setup();
+        let further = setup.into_iter().flat_map(|setup| setup.servers.iter().map(|(_, _, tool)| tool.clone()));
+        // A name that is taken stays whose it is: those of servers were made different from all others before.
+        tools.extend(further.filter(|tool| !self.is_own_tool(&tool.name)));
+        tools
+    }
+
+    /// Calls the model for the next turn of a run; where the branch has grown too long for it, for a summary first.
+    pub(super) fn call_model(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        if self.agents.runs.get(&id).is_some_and(delegation::is_one_call) {
+            return self.finish_button_run(turn, id);
+        }
+        if self.read_project(turn, id) || self.end_run_without_agent(turn, id) {
+            return;
+        }
+        let leading = self.agents.runs.get(&id).is_some_and(orchestrator::is_orchestrated);
+        let wants = self.agents.runs.get_mut(&id).and_then(|run| run.orchestrator.next_query.take());
+        if leading && wants.is_none() {
+            return self.step_orchestration(turn, id);
+        }
+        if self.replay_next(turn, id) {
+            return;
+        }
+        let tools = self.available_tools();
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        let session = run.about.session;
+        let (setup, conversation) = (self.agents.setup.clone(), self.agents.sessions.get(&session));
+        let (Some(setup), Some(conversation)) = (setup, conversation) else {
+            // It goes on once both are there.
+            if let Some(run) = self.agents.runs.get_mut(&id) {
+                run.orchestrator.next_query = wants;
+            }
+            self.agents.stalled_runs.insert(id);
+            if self.agents.setup.is_none() {
+                self.request_setup(turn);
+            }
+            let _ = self.open_session(turn, session);
+            return;
+        };
+        if run.about.iteration >= run.about.limit {
+            let limit = run.about.limit;
+            let message = format!("The run has had its {limit} iterations. Resume it with more to let it go on.");
+            return self.fail_run(turn, id, message, Ending::Limit);
+        }
+        let agent = self.definition_of(run);
+        let tools = if leading { Session::tools_for_query(wants) } else { agent.allowed_tools(tools) };
+        let (system, mut messages) = match wants {
+            Some(OrchestratorQuery::Assignments) => {
+                let question = Message::new(MessageId(0), Role::User, self.assignment_prompt(run), turn.now.0);
+                (planner::ASSIGN_PROMPT.to_owned(), vec![question])
+            }
+            Some(OrchestratorQuery::Plan) | None => {
+                let messages = model_context::context_messages(conversation.tree(), run.about.head);
+                (self.system_prompt(run, &agent, &self.surroundings(run)), messages)
+            }
+        };
+        self.mask_messages(&mut messages);
+        let tools = self.quote_tool_descriptions(tools);
+        let fixed = model_context::estimate_tokens(&system) + model_context::estimate_tool_tokens(&tools);
+        let size = fixed + messages.iter().map(model_context::estimate_message_tokens).sum::<u64>();
+        let features = router::RequestFeatures::from_request(&run.about.prompt, size, tools.len(), None);
+        let choice = match router::choose_provider(&setup.config, &features, &self.routing_context(run, &setup)) {
+            Ok(choice) => choice,
+            Err(why) if leading => return self.orchestrate_without_model(turn, id, wants, &why),
+            Err(why) if memory_agents::is_memory_agent_run(run) => {
+                return self.run_memory_agent_without_model(turn, id, &why);
+            }
+            Err(why) => return self.fail_run(turn, id, why, Ending::Failed),
+        };
+        let more = if choice.endpoint.local { 0.0 } else { choice.cost.unwrap_or(0.0) };
+        let short = || self.over_own_budget(id, more).or_else(|| self.over_budget_reason(run, turn.now, more));
+        if let Some(words) = (!choice.endpoint.local).then(short).flatten() {
+            if memory_agents::is_memory_agent_run(run) {
+                return self.run_memory_agent_without_model(turn, id, &words);
+            }
+            if wants == Some(OrchestratorQuery::Assignments) {
+                return self.orchestrate_without_model(turn, id, wants, words.trim_end_matches('.'));
+            }
+            return self.fail_run(turn, id, words, Ending::Budget);
+        }
+        // The answer needs room too.
+        let name = &choice.endpoint.provider;
+        let provider = setup.config.llm.providers.get(name);
+        let stated = provider.and_then(|provider| provider.context).or_else(|| setup.contexts.get(name).copied());
+        let room = stated.unwrap_or(DEFAULT_CONTEXT_TOKENS);
+        let limit = room.saturating_sub(room / 4).max(1_000);
+        let (max_tokens, temperature) =
+            provider.map_or((None, None), |provider| (provider.max_tokens, provider.temperature));
+        let mut summary_of = model_context::messages_to_summarize(&messages, fixed, limit);
+        let (mut system, mut tools) = (system, tools);
+        if summary_of.is_empty() {
+            model_context::truncate_to_fit(&mut messages, fixed, limit);
+        } else {
+            messages.retain(|message| summary_of.contains(&message.id));
+            summary_of = messages.iter().map(|message| message.id).collect();
+            model_context::truncate_to_fit(&mut messages, 0, limit);
+            messages = vec![Message::new(
+                MessageId(0),
+                Role::User,
+                format!("Summarise this conversation.\n{}", transcript(&messages)),
+                turn.now.0,
+            )];
+            (system, tools) = (agent_definition::SUMMARY_AGENT_PROMPT.to_owned(), Vec::new());
+        }
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        if summary_of.is_empty() && is_looping(run) {
+            // Told as a text, since providers want tools beside messages that speak of calls.
+            let words = format!("{}\n\n{FINAL_ANSWER_PROMPT}", transcript(&messages));
+            messages = vec![Message::new(MessageId(0), Role::User, words, turn.now.0)];
+            tools = Vec::new();
+        }
+        run.next_call += 1;
+        run.orchestrator.last_query = wants;
+        let call = ModelCallId { run: id, number: run.next_call };
+        let route = choice.describe_route();
+        run.live = Some(LiveModelCall {
+            call,
+            text: String::new(),
+            thinking: String::new(),
+            since: turn.now,
+            heard: turn.now,
+            cost: more,
+            again: None,
+            route,
+            summary_of,
+        });
+        run.about.agent_state = AgentState::Thinking;
+        run.revision += 1;
+        self.agents.revision += 1;
+        let request = ModelRequest { endpoint: choice.endpoint, system, messages, tools, max_tokens, temperature };
+        turn.effects.push(Effect::CallModel { call, request: Box::new(request) });
+        self.wake_at(turn, turn.now.plus(MODEL_SILENCE_TIMEOUT_MS));
+        self.notify_low_budgets(turn, id, more);
+    }
+
+    /// What the choice of a model depends on.
+    fn routing_context(&self, run: &AgentRun, setup: &AgentSetup) -> router::RoutingContext {
+        let mut known = setup.known.clone();
+        for name in setup.config.llm.providers.keys() {
+            known.entry(name.clone()).or_default().latency = self.agents.latencies.median_latency(name);
+        }
+        let agents = &setup.config.agents;
+        let choice = agents.specialists.get(&run.about.agent).unwrap_or(&agents.lead);
+        let spent = self.session_cost(run);
+        router::RoutingContext {
+            providers: known,
+            wanted: choice.llm_provider.clone(),
+            tried: run.failed_providers.clone(),
+            spent,
+        }
+    }
+
+    /// What a run has around it, in words for the model.
+    fn surroundings(&self, run: &AgentRun) -> String {
+        let volume = self.volumes.get(&run.about.volume).map_or("", |volume| volume.name.as_str());
+        let note = run.about.note.and_then(|note| self.locate_file(note)).map(|(_, path)| path);
+        let name = |text: &str| prompt_quote::quote_inline(text, MAX_PROMPT_NAME_CHARS);
+        let note = note.map_or_else(String::new, |path| format!("\nThe user looks at the note {}.", name(path)));
+        let todos: Vec<String> = run
+            .todos
+            .iter()
+            .map(|todo| {
+                format!("- {:?}: {}", todo.status, prompt_quote::quote_inline(&todo.content, MAX_PROMPT_TODO_CHARS))
+            })
+            .collect();
+        let todos = if todos.is_empty() { String::new() } else { format!("\nYour todos:\n{}", todos.join("\n")) };
+        let mut around = format!("The project is called {}.{note}{todos}", name(volume));
+        if let Origin::Agent { run } = run.about.origin {
+            let by = self.agents.run_summaries.get(&run).map_or("", |line| line.agent.as_str());
+            around.push_str(&format!("\nThe agent {} gives you this task; the user has not typed it.", name(by)));
+        }
+        let own = self.definition_of(run).tools;
+        let leading = orchestrator::is_orchestrated(run);
+        if leading || own.is_none_or(|tools| tools.iter().any(|tool| tool == delegation::ASK_AGENT_TOOL)) {
+            around.push_str(&format!("\nOther agents: {}.", self.describe_other_agents(run, leading)));
+        }
+        if leading {
+            let tools: Vec<String> = self.available_tools().into_iter().map(|tool| tool.name).collect();
+            around.push_str(&format!("\nTools that agents have: {}.", tools.join(", ")));
+        }
+        around
+    }
+
+    /// US dollars that all runs of a run's session have cost so far, with all that was handed on from them.
+    fn session_cost(&self, run: &AgentRun) -> f64 {
+        let agents = &self.agents;
+        let session_of = |id: DocId| {
+            let first = agents.ancestors(id).last().copied().unwrap_or(id);
+            agents.run_summaries.get(&first).map(|line| line.session)
+        };
+        let session = session_of(run.id).unwrap_or(run.about.session);
+        let handed = |line: &super::RunSummary| matches!(line.origin, Origin::Agent { .. });
+        let own = |id: DocId, line: &super::RunSummary| {
+            line.session == session || handed(line) && session_of(id) == Some(session)
+        };
+        let lines = agents.run_summaries.iter().filter(|(id, line)| own(**id, line));
+        lines.filter_map(|(_, line)| line.spent.cost).sum()
+    }
+
+    pub(crate) fn on_model_delta(&mut self, turn: &ApplyContext<'_>, call: ModelCallId, delta: ModelDelta) {
+        let Some(run) = self.agents.runs.get_mut(&call.run) else { return };
+        let Some(live) = run.live.as_mut().filter(|live| live.call == call) else { return };
+        live.heard = turn.now;
+        match delta {
+            ModelDelta::Text(text) if live.text.len() < MAX_LIVE_ANSWER_BYTES => live.text.push_str(&text),
+            ModelDelta::Thinking(text) if live.thinking.len() < MAX_LIVE_ANSWER_BYTES => live.thinking.push_str(&text),
+            ModelDelta::Text(_) | ModelDelta::Thinking(_) => {}
+            ModelDelta::Retry { why } => {
+                (live.text, live.thinking) = (String::new(), String::new());
+                live.again = Some(why);
+            }
+        }
+        run.revision += 1;
+        self.agents.revision += 1;
+    }
+
+    pub(crate) fn on_model_done(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        call: ModelCallId,
+        result: Result<Box<ModelResponse>, ModelError>,
+    ) {
+        let Some(run) = self.agents.runs.get_mut(&call.run) else { return };
+        let Some(live) = run.live.take_if(|live| live.call == call) else { return }; // cancelled meanwhile
+        match result {
+            Ok(mut answer) => {
+                // What no price list knows, the user may: the configuration says it.
+                let provider = live.route.split('/').next().unwrap_or_default();
+                let known = self.agents.setup().and_then(|setup| setup.config.llm.providers.get(provider)?.price);
+                if let (None, Some(price)) = (answer.spent.cost, known) {
+                    answer.spent.cost = Some(price.of(answer.spent.input_tokens, answer.spent.output_tokens));
+                }
+                let took = u64::try_from(turn.now.since(live.since)).unwrap_or(0);
+                if let Some(provider) = live.route.split('/').next() {
+                    self.agents.latencies.record_latency(provider, took);
+                }
+                if live.summary_of.is_empty() {
+                    self.on_answer(turn, call.run, *answer, &live);
+                } else {
+                    self.on_summary(turn, call.run, &answer, live);
+                }
+            }
+            Err(failure) => self.on_model_failed(turn, call.run, &failure, live),
+        }
+    }
+
+    /// A summary has come: it stands for the messages, which stay.
+    fn on_summary(&mut self, turn: &mut ApplyContext<'_>, id: DocId, answer: &ModelResponse, live: LiveModelCall) {
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        add_spent(&mut run.about.spent, answer.spent);
+        let words = if answer.text.trim().is_empty() { "(Nothing was kept of it.)" } else { answer.text.trim() };
+        let count = live.summary_of.len();
+        let content = format!("Summary of {count} earlier messages.\n\n{words}");
+        // A model wrote it of what files and tools said, too.
+        let source = format!("a summary of {count} earlier messages, written by a model");
+        let told = format!(
+            "Summary of {count} earlier messages. {}\n\n{}",
+            prompt_quote::QUOTED_MATERIAL_PREAMBLE,
+            prompt_quote::quote_block(&source, words)
+        );
+        let mut thinking = new_step(turn, run.last_step(), StepKind::Thinking { content, is_streaming: None });
+        thinking.timestamp = live.since.0;
+        thinking.duration = u64::try_from(turn.now.since(live.since)).ok();
+        (thinking.spent, thinking.route) = (Some(answer.spent), Some(live.route));
+        let message = Message {
+            parents: vec![run.about.head],
+            run: Some(id),
+            summary_of: live.summary_of,
+            ..Message::new(MessageId(turn.next_id()), Role::System, told, turn.now.0)
+        };
+        let record = RunRecord { steps: vec![thinking], messages: vec![message], ..RunRecord::default() };
+        let batch = self.record_run(turn, id, record);
+        self.continue_run_after(batch, id);
+    }
+
+    /// An answer has come: steps, a message, and the tools that it asks for.
+    fn on_answer(&mut self, turn: &mut ApplyContext<'_>, id: DocId, answer: ModelResponse, live: &LiveModelCall) {
+        let leading = self.agents.runs.get(&id).is_some_and(orchestrator::is_orchestrated);
+        // What an agent was not offered it cannot call either.
+        let tools = match self.agents.runs.get(&id) {
+            Some(run) if leading => Session::tools_for_query(run.orchestrator.last_query),
+            Some(run) => self.definition_of(run).allowed_tools(self.available_tools()),
+            None => return,
+        };
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        run.failed_providers.clear();
+        run.about.iteration += 1;
+        add_spent(&mut run.about.spent, answer.spent);
+        let mut text = answer.text;
+        let mut asked = answer.calls;
+        let mut unreadable: Vec<String> = answer
+            .malformed
+            .iter()
+            .map(|(name, why)| format!("the call of {name}: {}", truncate_text(why, 300)))
+            .collect();
+        if asked.is_empty() && unreadable.is_empty() {
+            // Models without native calls write them into their answer.
+            let fenced = tool_call_parser::find_fenced_calls(&text);
+            text = tool_call_parser::strip_fenced_calls(&text, &fenced);
+            for call in fenced {
+                match call.call {
+                    Ok((name, arguments)) => asked.push(ToolCall { id: String::new(), name, arguments }),
+                    Err(why) => unreadable.push(why),
+                }
+            }
+        }
+        let dropped = asked.len().saturating_sub(tool_call_parser::MAX_CALLS_PER_ANSWER);
+        asked.truncate(tool_call_parser::MAX_CALLS_PER_ANSWER);
+        for call in &mut asked {
+            if tools.iter().all(|tool| tool.name != call.name)
+                && let Some(name) =
+                    tool_call_parser::nearest_tool_name(&call.name, tools.iter().map(|tool| tool.name.as_str()))
+            {
+                call.name = name.to_owned();
+            }
+        }
+        let asked = tool_call_parser::assign_call_ids(asked, &mut run.used_call_ids);
+        let took = u64::try_from(turn.now.since(live.since)).ok();
+        let done = asked.is_empty() && unreadable.is_empty();
+        let mut remark = None;
+        if done {
+            (text, remark) = self.format_agent_answer(turn, id, text);
+        }
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let kind = match (done, answer.thinking.is_empty()) {
+            (true, true) => None,
+            (true, false) => Some(answer.thinking.clone()),
+            (false, true) => Some(text.clone()),
+            (false, false) => Some([answer.thinking.as_str(), text.as_str()].join("\n\n").trim().to_owned()),
+        };
+        let mut record = RunRecord::default();
+        let mut parents = run.last_step();
+        // Every call of a model is a step, so that what it cost is found there.
+        let mut thought = new_step(
+            turn,
+            parents.clone(),
+            StepKind::Thinking { content: kind.unwrap_or_default(), is_streaming: None },
+        );
+        thought.timestamp = live.since.0;
+        thought.duration = took;
+        (thought.spent, thought.route) = (Some(answer.spent), Some(live.route.clone()));
+        parents = vec![thought.id];
+        record.steps.push(thought);
+        let message = Message {
+            parents: vec![run.about.head],
+            run: Some(id),
+            duration: took,
+            tool_calls: asked.clone(),
+            partial: (answer.stop == ModelStopReason::Length).then(|| "it came to its limit of tokens".to_owned()),
+            ..Message::new(MessageId(turn.next_id()), Role::Assistant, text.clone(), turn.now.0)
+        };
+        let mut end = message.id;
+        record.messages.push(message);
+        let tell = |words: String, end: &mut MessageId, record: &mut RunRecord, turn: &mut ApplyContext<'_>| {
+            let message = Message {
+                parents: vec![*end],
+                run: Some(id),
+                ..Message::new(MessageId(turn.next_id()), Role::System, words, turn.now.0)
+            };
+            *end = message.id;
+            record.messages.push(message);
+        };
+        if done && leading {
+            // It was to call the tool: it is asked once more, then rules make the plan.
+            let batch = self.record_run(turn, id, record);
+            return self.continue_run_after(batch, id);
+        }
+        if done {
+            if let Some(content) = remark {
+                let told = new_step(turn, parents, StepKind::Thinking { content, is_streaming: None });
+                parents = vec![told.id];
+                record.steps.push(told);
+            }
+            record.steps.push(new_step(turn, parents, StepKind::FinalAnswer { content: text }));
+            self.end_run(turn, id, Ending::Done, record);
+            self.learn_run(turn, id);
+            return;
+        }
+        if !unreadable.is_empty() {
+            let words =
+                format!("Some tool calls could not be read: {}. Send them again, as JSON.", unreadable.join("; "));
+            let kind = StepKind::Error { message: words.clone(), recoverable: true };
+            record.steps.push(new_step(turn, parents.clone(), kind));
+            if asked.is_empty() {
+                tell(words, &mut end, &mut record, turn);
+            }
+        }
+        if dropped > 0 {
+            let words = format!(
+                "{dropped} further tool calls were left out: at most {} at once.",
+                tool_call_parser::MAX_CALLS_PER_ANSWER
+            );
+            record.steps.push(new_step(turn, parents.clone(), StepKind::Error { message: words, recoverable: true }));
+        }
+        if let Some(run) = self.agents.runs.get_mut(&id) {
+            run.about.agent_state = AgentState::Executing;
+            for call in asked {
+                let kind = StepKind::ToolCall {
+                    tool_call_id: call.id.clone(),
+                    tool_name: call.name.clone(),
+                    params: call.arguments.clone(),
+                };
+                let made = new_step(turn, parents.clone(), kind);
+                let tool = tools.iter().find(|tool| tool.name == call.name);
+                let changes = tool.is_some_and(|tool| tool.risk > ToolRisk::None);
+                run.calls.push(PendingCall {
+                    call,
+                    step: made.id,
+                    phase: CallPhase::Ready,
+                    changes,
+                    facts: CallFacts::default(),
+                });
+                record.steps.push(made);
+            }
+        }
+        // The message stands before its results: they follow from it.
+        self.record_run(turn, id, record);
+        let mut record = RunRecord::default();
+        self.check_new_calls(turn, id, &tools, &mut record);
+        let batch = self.record_run(turn, id, record);
+        self.continue_run_after(batch, id);
+    }
+
+    pub(super) fn on_model_failed(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        failure: &ModelError,
+        live: LiveModelCall,
+    ) {
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let provider = live.route.split('/').next().unwrap_or_default().to_owned();
+        let elsewhere = matches!(
+            failure.kind,
+            ModelErrorKind::Unreachable | ModelErrorKind::Server | ModelErrorKind::RateLimited | ModelErrorKind::Key
+        );
+        let mut record = RunRecord::default();
+        let kind = StepKind::Error { message: failure.why.clone(), recoverable: true };
+        let mut made = new_step(turn, run.last_step(), kind);
+        made.duration = u64::try_from(turn.now.since(live.since)).ok();
+        made.route = Some(live.route);
+        record.steps.push(made);
+        if elsewhere && run.failed_providers.iter().all(|(name, _)| *name != provider) {
+            run.failed_providers.push((provider, failure.why.clone()));
+            let run = self.agents.runs.get(&id);
+            let more = run.zip(self.agents.setup.clone()).is_some_and(|(run, setup)| {
+                let features = router::RequestFeatures::from_request(&run.about.prompt, 0, 0, None);
+                router::choose_provider(&setup.config, &features, &self.routing_context(run, &setup)).is_ok()
+            });
+            if more {
+                let batch = self.record_run(turn, id, record);
+                self.continue_run_after(batch, id);
+                return;
+            }
+        }
+        if let Some(run) = self.agents.runs.get_mut(&id).filter(|run| orchestrator::is_orchestrated(run)) {
+            run.orchestrator.plan_attempts = u8::MAX; // rules make the plan
+            let batch = self.record_run(turn, id, record);
+            return self.continue_run_after(batch, id);
+        }
+        if self.agents.runs.get(&id).is_some_and(memory_agents::is_memory_agent_run) {
+            self.record_run(turn, id, record);
+            return self.run_memory_agent_without_model(turn, id, &failure.why);
+        }
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        if !failure.partial.trim().is_empty() && live.summary_of.is_empty() {
+            record.messages.push(Message {
+                parents: vec![run.about.head],
+                run: Some(id),
+                partial: Some(failure.why.clone()),
+                ..Message::new(MessageId(turn.next_id()), Role::Assistant, failure.partial.clone(), turn.now.0)
+            });
+        }
+        self.end_run(turn, id, Ending::Failed, record);
+    }
+
+    /// Ends a run for a reason that the user can do something about.
+    pub(super) fn fail_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId, message: String, ending: Ending) {
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        let made = new_step(turn, run.last_step(), StepKind::Error { message, recoverable: true });
+        self.end_run(turn, id, ending, RunRecord { steps: vec![made], ..RunRecord::default() });
+    }
+}
+
+/// Whether a run goes in circles: in its last turns it called nothing that it had not called before, or that did not
+/// fail.
+fn is_looping(run: &AgentRun) -> bool {
+    let steps = &run.steps[run.steps.len().saturating_sub(LOOP_CHECK_STEPS)..];
+    let failed = |call: &str| {
+        steps.iter().any(|step| {
+            matches!(&step.kind, StepKind::ToolResult { tool_call_id, success: false, .. } if tool_call_id == call)
+        })
+    };
+    let mut seen: BTreeSet<(&str, String)> = BTreeSet::new();
+    // For each turn that called something, whether any of it was new and came to something.
+    let mut turns: Vec<bool> = Vec::new();
+    let mut parent = None;
+    for step in steps {
+        let StepKind::ToolCall { tool_call_id, tool_name, params } = &step.kind else { continue };
+        if parent != Some(&step.parents) || turns.is_empty() {
+            turns.push(false);
+            parent = Some(&step.parents);
+        }
+        let new = seen.insert((tool_name, serde_json::to_string(params).unwrap_or_default()));
+        let useful = new && !failed(tool_call_id);
+        turns.last_mut().into_iter().for_each(|turn| *turn |= useful);
+    }
+    turns.len() > MAX_IDLE_TURNS && turns.iter().rev().take(MAX_IDLE_TURNS).all(|useful| !useful)
+}
+
+/// Messages as a text, each quoted, so that none can pass for another.
+fn transcript(messages: &[Message]) -> String {
+    let mut text = String::new();
+    for message in messages {
+        let role = message.role.word();
+        let source = message.tool_name.as_ref().map_or_else(|| role.to_owned(), |tool| format!("{role} {tool}"));
+        text.push_str(&format!("\n{}", prompt_quote::quote_block(&source, &message.content)));
+        for call in &message.tool_calls {
+            let arguments = serde_json::to_string(&call.arguments).unwrap_or_default();
+            text.push_str(&format!("\n  called {} {}", call.name, truncate_text(&arguments, 400)));
+        }
+    }
+    text
+}
+
+fn truncate_text(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
+}
+
+fn add_spent(sum: &mut Spent, more: Spent) {
+    sum.input_tokens = sum.input_tokens.saturating_add(more.input_tokens);
+    sum.output_tokens = sum.output_tokens.saturating_add(more.output_tokens);
+    // What is not known once is not known in the sum.
+    sum.cost = sum.cost.zip(more.cost).map(|(sum, more)| sum + more);
+}

@@ -1,0 +1,773 @@
+//! Runs that lead: their agent works in phases, and the program walks them, so that each is a fact of the run and no
+//! word of a prompt. A plan is made (by rules where the goal says its tasks itself, else by a model that calls a
+//! tool), each task is handed to the agent that fits it, those that need nothing of each other side by side, and what
+//! came of it is logged. Where the run stands is read off its steps, so that it goes on after a stop where it was.
+
+use super::delegation::ASK_AGENT_TOOL;
+use super::{AgentRun, CallPhase, PendingCall, RunRecord, RunRequest, new_step, phases};
+use crate::notice::Notice;
+use crate::session::{ApplyContext, CommandError, Session};
+use agent::memory::{PROJECTS_FOLDER, RecallOptions};
+use agent::planner::{self, ASSIGN_TOOL, PLAN_TOOL, TaskPlan};
+use agent::policy::{CallFacts, ToolPolicy};
+use agent::task_block::{self, TaskBlock, TaskStatus};
+use agent::tool_job::ToolOutcome;
+use agent::tool_spec::{ToolRisk, ToolSpec};
+use agent::{agent_registry, tool_call_parser};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use store::{AgentState, DocId, Ending, Message, MessageId, Origin, Role, StepKind, TodoItem, TodoStatus, ToolCall};
+
+/// The agent that leads larger work in eight phases.
+pub(super) const SYSTEM_AGENT: &str = "system";
+/// The agent that carries out a plan.
+pub(in crate::session) const LEAD_AGENT: &str = "lead";
+/// The agent that makes a plan and keeps it as a note.
+pub(super) const PLANNER_AGENT: &str = "planner";
+/// A model is asked for a plan so often; then rules make it.
+const MAX_PLAN_ATTEMPTS: u8 = 2;
+/// The phases, from 1.
+pub const PHASE_NAMES: [&str; 8] = [
+    "Analyse and plan",
+    "Create the project",
+    "Create agents",
+    "Execute the plan",
+    "Log",
+    "Produce the output",
+    "Summarise",
+    "Update memory",
+];
+
+/// The phase in which tasks are done.
+pub(super) const WORK_PHASE: u8 = 4;
+
+/// The folders of a project.
+const PROJECT_FOLDERS: [&str; 6] = [
+    "components/agents",
+    "output/code",
+    "output/data",
+    "output/visualizations",
+    "memory/short_term",
+    "memory/long_term",
+];
+
+/// What a run that leads knows beyond its document.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OrchestratorState {
+    /// The plan that it is to carry out.
+    pub(super) plan: Option<Vec<TaskBlock>>,
+    /// Whether it was told one.
+    pub(super) was_given: bool,
+    /// How often a model was asked for one.
+    pub(super) plan_attempts: u8,
+    /// What the next call of a model is for.
+    pub(super) next_query: Option<OrchestratorQuery>,
+    /// What the last one was for.
+    pub(super) last_query: Option<OrchestratorQuery>,
+    /// Whether a model was asked who does the tasks for which rules know nobody.
+    pub(super) was_assignment_asked: bool,
+    /// Tasks that were begun since it was let go on last.
+    pub(super) started_tasks: BTreeSet<String>,
+    /// Why there is no money left.
+    pub(super) budget_stop_reason: Option<String>,
+}
+
+/// What a run that leads asks a model for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OrchestratorQuery {
+    /// A plan.
+    Plan,
+    /// Who does which task.
+    Assignments,
+}
+
+/// What a phase comes to.
+pub(super) enum PhaseOutcome {
+    /// It is over.
+    Finished,
+    /// It waits for what it has begun.
+    Waiting,
+}
+
+/// The phases that an agent walks; none: it does not lead.
+pub(super) fn agent_phases(agent: &str) -> &'static [u8] {
+    match agent {
+        SYSTEM_AGENT => &[1, 2, 3, 4, 5, 6, 7, 8],
+        LEAD_AGENT => &[1, 4, 7],
+        PLANNER_AGENT => &[1, 2, 7],
+        _ => &[],
+    }
+}
+
+/// Whether a run leads.
+pub(super) fn is_orchestrated(run: &AgentRun) -> bool {
+    is_orchestrator(&run.about.agent)
+}
+
+/// Whether an agent leads.
+pub(super) fn is_orchestrator(agent: &str) -> bool {
+    !agent_phases(agent).is_empty()
+}
+
+/// What a phase is called where this agent walks it.
+pub(super) fn phase_name(agent: &str, phase: u8) -> &'static str {
+    match (agent, phase) {
+        (PLANNER_AGENT, 2) => "Keep the plan",
+        _ => PHASE_NAMES.get(usize::from(phase).saturating_sub(1)).copied().unwrap_or("Work"),
+    }
+}
+
+/// What a phase of a run is called, and the words of the step that says that it begins.
+fn phase_title(run: &AgentRun, phase: u8) -> (&'static str, String) {
+    let own = agent_phases(&run.about.agent);
+    let name = phase_name(&run.about.agent, phase);
+    let place = own.iter().position(|known| *known == phase).map_or(0, |at| at + 1);
+    (name, format!("Phase {place} of {}: {name}.", own.len()))
+}
+
+/// The goal without the name by which the agent was called.
+pub(super) fn goal_without_mention(run: &AgentRun) -> String {
+    let called = format!("@{}", run.about.agent);
+    run.about.prompt.replacen(&called, "", 1).trim().to_owned()
+}
+
+/// The calls of a tool in a run with what came of each, oldest first; `None`: nothing yet.
+pub(super) fn calls_of_tool<'a>(
+    run: &'a AgentRun,
+    tool: &'a str,
+) -> impl Iterator<Item = (&'a Map<String, Value>, Option<(bool, &'a str)>)> {
+    run.steps.iter().filter_map(move |step| {
+        let StepKind::ToolCall { tool_call_id, tool_name, params } = &step.kind else { return None };
+        if tool_name != tool {
+            return None;
+        }
+        let result = run.steps.iter().find_map(|step| match &step.kind {
+            StepKind::ToolResult { tool_call_id: id, success, result, error, .. } if id == tool_call_id => {
+                let text = result.as_ref().and_then(Value::as_str).or(error.as_deref()).unwrap_or_default();
+                Some((*success, text))
+            }
+            StepKind::ToolResult { .. }
+            | StepKind::ToolCall { .. }
+            | StepKind::Thinking { .. }
+            | StepKind::Todo { .. }
+            | StepKind::FinalAnswer { .. }
+            | StepKind::Error { .. } => None,
+        });
+        Some((params, result))
+    })
+}
+
+pub(super) fn argument_text<'a>(arguments: &'a Map<String, Value>, key: &str) -> &'a str {
+    arguments.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The plan that a run carries out.
+pub(super) fn current_plan(run: &AgentRun) -> Option<TaskPlan> {
+    let (arguments, _) =
+        calls_of_tool(run, PLAN_TOOL).filter(|(_, result)| result.is_some_and(|(good, _)| good)).last()?;
+    let mut plan: TaskPlan = serde_json::from_value(Value::Object(arguments.clone())).ok()?;
+    if plan.project.is_empty() {
+        plan.project = planner::slug(&goal_without_mention(run));
+    }
+    Some(plan)
+}
+
+/// Whether the plan that a run carries out came by rules, or from the user: no model thought before it was called.
+fn is_planned_by_rules(run: &AgentRun) -> bool {
+    let called = |step: &&store::ExecutionStep| matches!(&step.kind, StepKind::ToolCall { tool_name, .. } if tool_name == PLAN_TOOL);
+    run.steps.iter().rev().find(called).is_some_and(|step| step.route.is_some())
+}
+
+/// How a task stands, by what came of it and by what the user says.
+fn task_status(run: &AgentRun, task: &TaskBlock) -> TaskStatus {
+    let last =
+        calls_of_tool(run, ASK_AGENT_TOOL).filter(|(arguments, _)| argument_text(arguments, "task") == task.id).last();
+    let said = run.todos.iter().find(|todo| todo.id == task.id).map(|todo| todo.status);
+    match (said, last) {
+        (Some(TodoStatus::Cancelled), _) => TaskStatus::Cancelled,
+        (Some(TodoStatus::Completed), _) | (_, Some((_, Some((true, _))))) => TaskStatus::Done,
+        (_, Some((_, Some((false, _))))) => TaskStatus::Failed,
+        (_, Some((_, None))) => TaskStatus::Running,
+        (_, None) => TaskStatus::Open,
+    }
+}
+
+/// The project that a run leads.
+pub(super) fn orchestrated_project(run: &AgentRun) -> Option<String> {
+    if run.about.agent == SYSTEM_AGENT { current_plan(run).map(|plan| plan.project) } else { None }
+}
+
+fn into_object(value: Value) -> Map<String, Value> {
+    if let Value::Object(map) = value { map } else { Map::new() }
+}
+
+impl AgentRun {
+    /// The plan that it carries out, with how each task stands; empty: none.
+    pub fn tasks(&self) -> Vec<TaskBlock> {
+        let plan = current_plan(self).unwrap_or_default();
+        plan.tasks.into_iter().map(|task| TaskBlock { standing: task_status(self, &task), ..task }).collect()
+    }
+
+    /// The folder of the project that it works on, where its agent has made one.
+    pub(super) fn project_folder(&self) -> Option<String> {
+        orchestrated_project(self).map(|project| format!("{PROJECTS_FOLDER}/{project}"))
+    }
+}
+
+impl Session {
+    /// The note in which the plan stands that a run carries out.
+    pub fn plan_note(&self, run: &AgentRun) -> Option<DocId> {
+        match run.about.agent.as_str() {
+            LEAD_AGENT => run.about.note,
+            _ => self.find_file(
+                run.about.volume,
+                &format!("{}/{}/plan.md", run.project_folder()?, task_block::TASKS_FOLDER),
+            ),
+        }
+    }
+
+    /// The tools of a run that leads.
+    pub(super) fn orchestrator_tools(&self) -> Vec<ToolSpec> {
+        let mut tools = self.all_tools();
+        tools.extend([planner::plan_tool(), planner::assign_tool()]);
+        tools
+    }
+
+    /// The tools that a model is offered by a run that leads.
+    pub(super) fn tools_for_query(wants: Option<OrchestratorQuery>) -> Vec<ToolSpec> {
+        match wants {
+            Some(OrchestratorQuery::Assignments) => vec![planner::assign_tool()],
+            Some(OrchestratorQuery::Plan) | None => vec![planner::plan_tool()],
+        }
+    }
+
+    /// Does what is next in a run that leads.
+    pub(super) fn step_orchestration(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        if let Some(why) = run.orchestrator.budget_stop_reason.take() {
+            let words = format!("{why} What was done is kept; the tasks that are left wait.");
+            return self.fail_run(turn, id, words, Ending::Budget);
+        }
+        let gone = match run.about.phase {
+            0 => PhaseOutcome::Finished,
+            1 => self.plan_phase(turn, id),
+            2 => self.tree_phase(turn, id),
+            3 => self.agents_phase(turn, id),
+            4 => self.work_phase(turn, id),
+            5 => self.log_phase(turn, id),
+            6 => self.output_phase(turn, id),
+            7 => PhaseOutcome::Finished,
+            _ => self.memory_phase(turn, id),
+        };
+        if let PhaseOutcome::Waiting = gone {
+            return;
+        }
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        match agent_phases(&run.about.agent).iter().find(|phase| **phase > run.about.phase) {
+            Some(phase) => self.enter_phase(turn, id, *phase),
+            None => self.end_orchestrated_run(turn, id),
+        }
+    }
+
+    /// A run that leads begins with its first phase, before memory is consulted.
+    pub(super) fn begin_orchestration(&mut self, turn: &mut ApplyContext<'_>, id: DocId, record: &mut RunRecord) {
+        let Some(run) = self.agents.runs.get_mut(&id).filter(|run| is_orchestrated(run) && run.about.phase == 0) else {
+            return;
+        };
+        run.about.phase = 1;
+        let (_, content) = phase_title(run, 1);
+        let mut made = new_step(turn, run.last_step(), StepKind::Thinking { content, is_streaming: None });
+        made.route = Some(phases::phase_mark(1));
+        record.steps.push(made);
+        self.notify(turn, Notice::Phase { run: id, phase: 1, name: PHASE_NAMES[0].to_owned() });
+    }
+
+    /// A phase begins: a step says so.
+    fn enter_phase(&mut self, turn: &mut ApplyContext<'_>, id: DocId, phase: u8) {
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        let (name, content) = phase_title(run, phase);
+        self.add_program_step(turn, id, Some(phase), content);
+        self.notify(turn, Notice::Phase { run: id, phase, name: name.to_owned() });
+    }
+
+    /// What the program itself has to say in a run: a step.
+    pub(super) fn add_program_step(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        phase: Option<u8>,
+        content: String,
+    ) {
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        if let Some(phase) = phase {
+            run.about.phase = phase;
+        }
+        let mut made = new_step(turn, run.last_step(), StepKind::Thinking { content, is_streaming: None });
+        made.route = Some(phases::phase_mark(run.about.phase));
+        let batch = self.record_run(turn, id, RunRecord { steps: vec![made], ..RunRecord::default() });
+        self.continue_run_after(batch, id);
+    }
+
+    /// Makes calls of tools, as if a model had asked for them: they are judged by the same policy.
+    fn call_tools(&mut self, turn: &mut ApplyContext<'_>, id: DocId, wanted: Vec<(&str, Map<String, Value>)>) {
+        let tools = self.orchestrator_tools();
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let wanted = wanted.into_iter().map(|(name, arguments)| ToolCall {
+            id: String::new(),
+            name: name.to_owned(),
+            arguments,
+        });
+        let asked = tool_call_parser::assign_call_ids(wanted.collect(), &mut run.used_call_ids);
+        let parents = run.last_step();
+        let message = Message {
+            parents: vec![run.about.head],
+            run: Some(id),
+            tool_calls: asked.clone(),
+            ..Message::new(MessageId(turn.next_id()), Role::Assistant, String::new(), turn.now.0)
+        };
+        let mut record = RunRecord { messages: vec![message], ..RunRecord::default() };
+        run.about.agent_state = AgentState::Executing;
+        for call in asked {
+            let kind = StepKind::ToolCall {
+                tool_call_id: call.id.clone(),
+                tool_name: call.name.clone(),
+                params: call.arguments.clone(),
+            };
+            let mut made = new_step(turn, parents.clone(), kind);
+            made.route = Some(phases::phase_mark(run.about.phase));
+            let changes =
+                tools.iter().find(|tool| tool.name == call.name).is_some_and(|tool| tool.risk > ToolRisk::None);
+            run.calls.push(PendingCall {
+                call,
+                step: made.id,
+                phase: CallPhase::Ready,
+                changes,
+                facts: CallFacts::default(),
+            });
+            record.steps.push(made);
+        }
+        self.record_run(turn, id, record);
+        let mut record = RunRecord::default();
+        self.check_new_calls(turn, id, &tools, &mut record);
+        let batch = self.record_run(turn, id, record);
+        self.continue_run_after(batch, id);
+    }
+
+    /// No model can be asked: rules make the plan, or the assistant does what nobody else is known to fit.
+    pub(super) fn orchestrate_without_model(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        wants: Option<OrchestratorQuery>,
+        why: &str,
+    ) {
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let words = if wants == Some(OrchestratorQuery::Assignments) {
+            format!("No model says who does what ({why}), so the assistant does what fits nobody.")
+        } else {
+            run.orchestrator.plan_attempts = u8::MAX;
+            format!("No model makes the plan ({why}), so it is made by rules.")
+        };
+        self.add_program_step(turn, id, None, words);
+    }
+
+    // ---- 1: the plan ----
+
+    fn plan_phase(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> PhaseOutcome {
+        let Some(run) = self.agents.runs.get_mut(&id) else { return PhaseOutcome::Waiting };
+        if current_plan(run).is_some() {
+            return PhaseOutcome::Finished;
+        }
+        let given_before = run.orchestrator.was_given;
+        run.orchestrator.was_given |= run.orchestrator.plan.is_some();
+        let refused = calls_of_tool(run, PLAN_TOOL).filter(|(_, result)| result.is_some_and(|(good, _)| !good)).count();
+        let mut given = run.orchestrator.plan.take();
+        let goal = goal_without_mention(run);
+        let (tasks, listed) = planner::plan_by_rules(&goal);
+        if given_before && refused > 0 {
+            given = Some(Vec::new()); // what was to be carried out cannot be: another plan is not what was meant
+        } else if given.is_none() && (listed || run.orchestrator.plan_attempts >= MAX_PLAN_ATTEMPTS) {
+            given = Some(tasks);
+        }
+        let Some(mut tasks) = given else {
+            run.orchestrator.plan_attempts = run.orchestrator.plan_attempts.saturating_add(1);
+            run.orchestrator.next_query = Some(OrchestratorQuery::Plan);
+            self.call_model(turn, id);
+            return PhaseOutcome::Waiting;
+        };
+        if refused > usize::from(MAX_PLAN_ATTEMPTS) || tasks.is_empty() {
+            let why = calls_of_tool(run, PLAN_TOOL)
+                .last()
+                .and_then(|(_, result)| result)
+                .map_or("it says nothing", |(_, why)| why);
+            let words = format!("There is no plan that can be carried out: {why}.");
+            self.fail_run(turn, id, words, Ending::Failed);
+            return PhaseOutcome::Waiting;
+        }
+        let crew = run.project_agents.clone();
+        for task in tasks.iter_mut().filter(|task| task.agent.is_none()) {
+            task.agent = self.fitting_agent(&crew, &task.goal).map(|(name, _)| name);
+        }
+        self.call_tools(turn, id, vec![(PLAN_TOOL, into_object(json!({"tasks": tasks})))]);
+        PhaseOutcome::Waiting
+    }
+
+    /// The agent to which a task goes by rules, and why.
+    fn fitting_agent(&self, crew: &agent_registry::AgentRegistry, goal: &str) -> Option<(String, String)> {
+        let all = self.known_agents(crew);
+        agent_registry::best_matching_agent(goal, all.iter().filter(|agent| agent_phases(&agent.name).is_empty()))
+    }
+
+    /// A plan is checked and taken.
+    pub(super) fn accept_plan(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        arguments: &Map<String, Value>,
+    ) -> ToolOutcome {
+        let names: BTreeSet<String> = self.available_tools().into_iter().map(|tool| tool.name).collect();
+        let plan = match planner::parse_plan(arguments, &names) {
+            Ok(plan) => plan,
+            Err(why) => return super::tool_calls::failed_outcome(why),
+        };
+        let Some(run) = self.agents.runs.get(&id) else {
+            return super::tool_calls::failed_outcome("the run was closed");
+        };
+        for task in &plan.tasks {
+            let Some(name) = &task.agent else { continue };
+            let made = plan.agents.iter().any(|agent| agent.name == *name);
+            if !agent_phases(name).is_empty() || !made && !self.knows_agent(&run.project_agents, name) {
+                return super::tool_calls::failed_outcome(format!(
+                    "the task {} is for the agent {name}, which is not there",
+                    task.id
+                ));
+            }
+        }
+        let todo = |task: &TaskBlock| TodoItem {
+            id: task.id.clone(),
+            content: task.goal.clone(),
+            status: TodoStatus::Pending,
+            priority: (task.priority / 20).min(5),
+            due: None,
+            repeat: None,
+        };
+        let todos: Vec<TodoItem> = plan.tasks.iter().map(todo).collect();
+        let mut made = new_step(turn, run.last_step(), StepKind::Todo { todos: todos.clone() });
+        made.route = Some(phases::phase_mark(run.about.phase));
+        self.record_run(turn, id, RunRecord { steps: vec![made], todos: Some(todos), ..RunRecord::default() });
+        super::tool_calls::successful_outcome(format!("The plan has {} tasks.", plan.tasks.len()))
+    }
+
+    // ---- 2 and 3: the project and its agents ----
+
+    fn tree_phase(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> PhaseOutcome {
+        let Some(run) = self.agents.runs.get(&id) else { return PhaseOutcome::Waiting };
+        let Some(plan) = current_plan(run) else { return PhaseOutcome::Finished };
+        let text_of = task_block::plan_to_markdown(&goal_without_mention(run), &plan.tasks);
+        let mut wanted: Vec<(String, String)> = Vec::new();
+        match run.project_folder() {
+            Some(home) => {
+                wanted
+                    .extend(PROJECT_FOLDERS.iter().map(|folder| (format!("{home}/{folder}/.gitkeep"), String::new())));
+                wanted.push((format!("{home}/{}/plan.md", task_block::TASKS_FOLDER), text_of));
+            }
+            None => wanted.push((
+                format!("{}/{}.md", task_block::TASKS_FOLDER, planner::slug(&goal_without_mention(run))),
+                text_of,
+            )),
+        }
+        let volume = run.about.volume;
+        wanted.retain(|(path, _)| {
+            self.find_file(volume, path).is_none()
+                && calls_of_tool(run, "write_file").all(|(known, _)| argument_text(known, "path") != path)
+        });
+        if wanted.is_empty() {
+            return PhaseOutcome::Finished;
+        }
+        let calls = wanted
+            .into_iter()
+            .map(|(path, content)| ("write_file", into_object(json!({"path": path, "content": content}))));
+        self.call_tools(turn, id, calls.collect());
+        PhaseOutcome::Waiting
+    }
+
+    fn agents_phase(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> PhaseOutcome {
+        let Some(run) = self.agents.runs.get(&id) else { return PhaseOutcome::Waiting };
+        let (Some(plan), Some(home)) = (current_plan(run), run.project_folder()) else { return PhaseOutcome::Finished };
+        let place = |name: &str| format!("{home}/{}/{name}.md", agent_registry::AGENT_DEFINITIONS_FOLDER);
+        let done: BTreeMap<&str, bool> = calls_of_tool(run, "write_file")
+            .map(|(known, result)| (argument_text(known, "path"), result.is_some_and(|(good, _)| good)))
+            .collect();
+        let mut calls = Vec::new();
+        let mut new = Vec::new();
+        for agent in plan.agents.iter().filter(|agent| !self.knows_agent(&run.project_agents, &agent.name)) {
+            let path = place(&agent.name);
+            let front = serde_saphyr::to_string(&json!({"name": agent.name, "description": agent.description}));
+            let content = format!("---\n{}---\n{}\n", front.unwrap_or_default(), agent.prompt);
+            match done.get(path.as_str()) {
+                None => calls.push(("write_file", into_object(json!({"path": path, "content": content})))),
+                Some(true) => new.push((path, content)),
+                Some(false) => {}
+            }
+        }
+        if !calls.is_empty() {
+            self.call_tools(turn, id, calls);
+            return PhaseOutcome::Waiting;
+        }
+        let names: Vec<String> = new.iter().map(|(path, _)| path.clone()).collect();
+        if let Some(run) = self.agents.runs.get_mut(&id) {
+            let mut crew = (*run.project_agents).clone();
+            crew.definitions.extend(agent_registry::AgentRegistry::read(new).definitions);
+            run.project_agents = std::sync::Arc::new(crew);
+        }
+        let words = match names.as_slice() {
+            [] => "No agent had to be made.".to_owned(),
+            names => format!("Made {}.", names.join(", ")),
+        };
+        self.add_program_step(turn, id, None, words);
+        PhaseOutcome::Finished
+    }
+
+    // ---- 4: the work ----
+
+    fn work_phase(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> PhaseOutcome {
+        if self.ask_for_assignments(turn, id) || self.begin_tasks(turn, id) {
+            PhaseOutcome::Waiting
+        } else {
+            PhaseOutcome::Finished
+        }
+    }
+
+    /// The tasks of a plan that are to be done and of which neither the plan nor a rule says who does them.
+    fn unassigned(&self, run: &AgentRun, plan: &TaskPlan) -> Vec<TaskBlock> {
+        let open = |task: &&TaskBlock| !matches!(task_status(run, task), TaskStatus::Done | TaskStatus::Cancelled);
+        let nobody =
+            |task: &&TaskBlock| task.agent.is_none() && self.fitting_agent(&run.project_agents, &task.goal).is_none();
+        plan.tasks.iter().filter(open).filter(nobody).cloned().collect()
+    }
+
+    /// Rules do not say who does some tasks: a model is asked, once. Gives whether it is.
+    fn ask_for_assignments(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> bool {
+        let Some(run) = self.agents.runs.get(&id) else { return false };
+        let Some(plan) = current_plan(run).filter(|_| !run.orchestrator.was_assignment_asked) else { return false };
+        // A model that has made the plan knew who is there.
+        let asks = is_planned_by_rules(run) && calls_of_tool(run, ASSIGN_TOOL).next().is_none();
+        let open: Vec<TaskBlock> = if asks { self.unassigned(run, &plan) } else { Vec::new() };
+        let open: Vec<&str> = open.iter().map(|task| task.id.as_str()).collect();
+        let Some(run) = self.agents.runs.get_mut(&id) else { return false };
+        run.orchestrator.was_assignment_asked = true;
+        if !open.is_empty() {
+            run.orchestrator.next_query = Some(OrchestratorQuery::Assignments);
+            let words = format!("Rules know nobody for {}: a model is asked who does it.", open.join(", "));
+            self.add_program_step(turn, id, None, words);
+        }
+        !open.is_empty()
+    }
+
+    /// What a model is asked that says who does which tasks.
+    pub(super) fn assignment_prompt(&self, run: &AgentRun) -> String {
+        let tasks = current_plan(run).map(|plan| self.unassigned(run, &plan)).unwrap_or_default();
+        planner::assignment_prompt(tasks.iter(), &self.describe_other_agents(run, true))
+    }
+
+    /// Whether an agent may get a task: it is there, and does not lead.
+    fn can_be_assigned(&self, run: &AgentRun, agent: &str) -> bool {
+        agent_phases(agent).is_empty() && self.knows_agent(&run.project_agents, agent)
+    }
+
+    /// A model has said who does which tasks: what holds of it is taken.
+    pub(super) fn accept_assignments(&self, id: DocId, arguments: &Map<String, Value>) -> ToolOutcome {
+        let Some(run) = self.agents.runs.get(&id) else {
+            return super::tool_calls::failed_outcome("the run was closed");
+        };
+        let tasks = current_plan(run).map(|plan| self.unassigned(run, &plan)).unwrap_or_default();
+        let (mut good, mut bad) = (Vec::new(), Vec::new());
+        for (task, agent) in planner::parse_assignments(arguments) {
+            if tasks.iter().all(|known| known.id != task) {
+                bad.push(format!("{task} is no task that waits for an agent"));
+            } else if self.can_be_assigned(run, agent) {
+                good.push(format!("{task}: {agent}"));
+            } else {
+                bad.push(format!("the task {task} is for the agent {agent}, which is not there"));
+            }
+        }
+        match (good.is_empty(), bad.is_empty()) {
+            (true, _) => super::tool_calls::failed_outcome(format!("{}; the assistant does it", bad.join("; "))),
+            (false, true) => super::tool_calls::successful_outcome(good.join("\n")),
+            (false, false) => {
+                super::tool_calls::successful_outcome(format!("{}\nLeft out: {}.", good.join("\n"), bad.join("; ")))
+            }
+        }
+    }
+
+    /// Who does a task: as the plan says, else as the rules say, else as the model said, else the assistant.
+    fn assigned_agent(&self, run: &AgentRun, task: &TaskBlock) -> String {
+        let said = || {
+            let calls = calls_of_tool(run, ASSIGN_TOOL).filter(|(_, result)| result.is_some_and(|(good, _)| good));
+            let mut pairs = calls.flat_map(|(arguments, _)| planner::parse_assignments(arguments));
+            let agent = pairs.find(|(id, agent)| *id == task.id && self.can_be_assigned(run, agent));
+            agent.map(|(_, agent)| agent.to_owned())
+        };
+        let ruled = || self.fitting_agent(&run.project_agents, &task.goal).map(|(name, _)| name);
+        task.agent.clone().or_else(ruled).or_else(said).unwrap_or_else(|| "assistant".to_owned())
+    }
+
+    /// While other tasks of a run are under way, those begin that need none of them: each as soon as what it needs is
+    /// done. Gives whether any did.
+    pub(super) fn begin_free_tasks(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> bool {
+        let Some(run) = self.agents.runs.get(&id) else { return false };
+        let working = is_orchestrated(run) && run.about.phase == WORK_PHASE && run.about.ending.is_none();
+        let task = |pending: &PendingCall| pending.call.name == ASK_AGENT_TOOL && pending.phase != CallPhase::Done;
+        let open = run.calls.iter().any(task);
+        working && open && self.begin_tasks(turn, id)
+    }
+
+    /// Begins the tasks whose needs are done, as many as there is room for beside what is under way. Gives whether any
+    /// began.
+    fn begin_tasks(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> bool {
+        let parallel = self.agents.setup().map_or(4, |setup| setup.config.runtime.profile.max_parallel_tools());
+        let Some(run) = self.agents.runs.get(&id).filter(|run| run.orchestrator.budget_stop_reason.is_none()) else {
+            return false;
+        };
+        let open = |pending: &&PendingCall| pending.phase != CallPhase::Done;
+        let under: Vec<&str> =
+            run.calls.iter().filter(open).map(|pending| argument_text(&pending.call.arguments, "task")).collect();
+        let busy = under.len();
+        let Some(plan) = current_plan(run).filter(|_| busy < parallel) else { return false };
+        let names: BTreeSet<String> = plan.tasks.iter().flat_map(|task| task.tools_required.clone()).collect();
+        let stand: BTreeMap<&str, TaskStatus> =
+            plan.tasks.iter().map(|task| (task.id.as_str(), task_status(run, task))).collect();
+        let over = |id: &str| matches!(stand.get(id), Some(TaskStatus::Done));
+        let mut begun = Vec::new();
+        for at in task_block::execution_order(&plan.tasks, &names).unwrap_or_default() {
+            let task = &plan.tasks[at];
+            let open = !over(&task.id) && stand.get(task.id.as_str()) != Some(&TaskStatus::Cancelled);
+            let free = !run.orchestrator.started_tasks.contains(&task.id) && !under.contains(&task.id.as_str());
+            if open && free && task.needs.iter().all(|need| over(need)) {
+                begun.push((task.clone(), self.assigned_agent(run, task)));
+            }
+        }
+        begun.truncate(parallel - busy);
+        if begun.is_empty() {
+            return false;
+        }
+        let mut calls = Vec::new();
+        for (task, agent) in begun {
+            let mut arguments = into_object(json!({
+                "agent": agent,
+                "goal": task.prompt(),
+                "task": task.id,
+                "mode": task.mode,
+            }));
+            if let Some(budget) = task.budget() {
+                arguments.insert("budget".to_owned(), json!(budget));
+            }
+            if let Some(run) = self.agents.runs.get_mut(&id) {
+                run.orchestrator.started_tasks.insert(task.id.clone());
+            }
+            self.update_task_status(turn, id, &task.id, TaskStatus::Running);
+            calls.push((ASK_AGENT_TOOL, arguments));
+        }
+        self.call_tools(turn, id, calls);
+        true
+    }
+
+    /// Begins a run that carries out a plan.
+    pub(in crate::session) fn run_tasks(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        (run, session, note): (DocId, DocId, DocId),
+        mut tasks: Vec<TaskBlock>,
+        only: Option<&str>,
+        (budget, allow): (Option<f64>, Vec<String>),
+    ) -> Result<(), CommandError> {
+        let place = self.locate_file(note).map(|(volume, path)| (volume, path.to_owned()));
+        let (volume, path) = place.ok_or_else(|| CommandError(format!("there is no note {note}")))?;
+        let names: BTreeSet<String> = tasks.iter().flat_map(|task| task.tools_required.clone()).collect();
+        task_block::execution_order(&tasks, &names).map_err(CommandError)?;
+        let stand: BTreeMap<String, TaskStatus> = tasks.iter().map(|task| (task.id.clone(), task.standing)).collect();
+        let left = |task: &TaskBlock| !matches!(task.standing, TaskStatus::Done | TaskStatus::Cancelled);
+        tasks.retain(|task| left(task) && only.is_none_or(|only| task.id == only));
+        if tasks.is_empty() {
+            return Err(CommandError("nothing is left to do in this plan".to_owned()));
+        }
+        for task in &mut tasks {
+            if let Some(need) = task.needs.iter().find(|need| stand.get(*need) == Some(&TaskStatus::Cancelled)) {
+                return Err(CommandError(format!("the task {} needs {need}, which was given up", task.id)));
+            }
+            task.needs.retain(|need| stand.get(need) != Some(&TaskStatus::Done));
+            if let Some(need) = task.needs.first().filter(|_| only.is_some()) {
+                return Err(CommandError(format!("the task {} needs {need}, which is not done", task.id)));
+            }
+            task.standing = TaskStatus::Open;
+        }
+        let text = format!("Carry out the plan in {path}.");
+        let question = RunRequest {
+            run,
+            session,
+            volume,
+            note: Some(note),
+            parent: None,
+            text,
+            agent: Some(LEAD_AGENT.to_owned()),
+            budget,
+            allow: ToolPolicy::rules_for_question(&allow, run),
+            button: None,
+            recall: RecallOptions::default(),
+            origin: Origin::User,
+            plan: Some(tasks),
+            project: None,
+        };
+        self.request_run(turn, question)
+    }
+
+    /// Gives a task up: in its note, and in runs that work on it.
+    pub(in crate::session) fn cancel_task(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        note: DocId,
+        task: String,
+    ) -> Result<(), CommandError> {
+        self.set_task_status(turn, note, task.clone(), TaskStatus::Cancelled)?;
+        let works = |run: &&AgentRun| run.about.ending.is_none() && self.plan_note(run) == Some(note);
+        let runs: Vec<DocId> = self.agents.runs.values().filter(works).map(|run| run.id).collect();
+        for id in runs {
+            self.update_task_status(turn, id, &task, TaskStatus::Cancelled);
+            let Some(run) = self.agents.runs.get(&id) else { continue };
+            // It may have been begun before: the call that is open is meant.
+            let own = |pending: &&PendingCall| {
+                pending.phase != CallPhase::Done && argument_text(&pending.call.arguments, "task") == task
+            };
+            let Some(call) = run.calls.iter().find(own).map(|pending| pending.call.id.clone()) else { continue };
+            let child = self.agents.children.iter().find(|(_, asked)| **asked == (id, call.clone()));
+            if let Some(child) = child.map(|(child, _)| *child) {
+                let _ = self.cancel_run(turn, child); // it refuses only where it is over
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a task up again that was given up: in its note, and in runs that work on its plan, which begin it anew.
+    pub(in crate::session) fn reopen_task(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        note: DocId,
+        task: String,
+        failed: bool,
+    ) -> Result<(), CommandError> {
+        let standing = if failed { TaskStatus::Failed } else { TaskStatus::Open };
+        self.set_task_status(turn, note, task.clone(), standing)?;
+        let given_up = |todo: &TodoItem| todo.id == task && todo.status == TodoStatus::Cancelled;
+        let works = |run: &&AgentRun| run.about.ending.is_none() && self.plan_note(run) == Some(note);
+        let runs = self.agents.runs.values().filter(works).filter(|run| run.todos.iter().any(given_up));
+        let runs: Vec<DocId> = runs.map(|run| run.id).collect();
+        for id in runs {
+            if let Some(run) = self.agents.runs.get_mut(&id) {
+                run.orchestrator.started_tasks.remove(&task);
+            }
+            self.update_task_status(turn, id, &task, standing);
+            self.begin_free_tasks(turn, id);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,389 @@
+//! Calls judged: what has to be known of a call before it is decided of, what the user is asked, and what is asked
+//! again because it is no longer what was allowed.
+
+use super::tool_calls::{failed_outcome, number_argument, string_argument};
+use super::tool_note_jobs::{ToolNoteJob, ToolNoteJobKind};
+use super::{CallPhase, PendingCall, RunRecord, delegation, view_actions};
+use crate::note::{Note, Phase};
+use crate::notice::Notice;
+use crate::session::{ApplyContext, Session};
+use agent::policy::{self, CallFacts, Permission, ToolPolicy};
+use agent::tool_call_parser;
+use agent::tool_job::{AccessRequest, ToolOutcome};
+use agent::tool_spec::{ToolSource, ToolSpec};
+use agent::web_address::describe_ip;
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use store::{Approval, BlobHash, BlockId, Decision, DocId, Origin, Piece, Scope, ToolCall};
+
+/// What a schedule's runs ask for waits so many milliseconds for the user: a week.
+pub(super) const SCHEDULED_APPROVAL_TIMEOUT_MS: i64 = 7 * 86_400_000;
+/// A call is judged at most so often: redirects and names may lead in circles.
+const MAX_POLICY_CHECKS_PER_CALL: usize = 12;
+
+/// What is known of a call.
+enum FactsLookup {
+    /// All that has to be.
+    Complete(CallFacts),
+    /// It is about the code of a note that is not open.
+    NeedsNote(DocId),
+}
+
+/// What a call would do, in words for the user.
+fn describe_call(tool: &ToolSpec, arguments: &Map<String, Value>) -> String {
+    let subject = policy::main_argument(arguments);
+    match tool.name.as_str() {
+        "shell" => format!("Run in the sandbox: {subject}"),
+        "write_file" => format!("Write {subject}"),
+        "edit_file" => format!("Change {subject}"),
+        "delete_file" => format!("Put {subject} into the trash"),
+        "run_cell" => format!("Run cell {} of {subject}", number_argument(arguments, "cell").unwrap_or(1)),
+        "run_python" => "Run Python in the sandbox".to_owned(),
+        "fetch_url" => format!("Fetch {subject}"),
+        "git_commit" => format!("Commit: {}", string_argument(arguments, "message")),
+        "ask_user" => string_argument(arguments, "question").to_owned(),
+        delegation::RUN_AGENT_TOOL => {
+            format!("Run the agent {} of this project in the sandbox", string_argument(arguments, "agent"))
+        }
+        view_actions::NOTE_COMMAND_TOOL => {
+            let id = string_argument(arguments, "name");
+            let title = crate::commands::command(id).map_or(id, |command| command.title);
+            format!("{title} in {}", string_argument(arguments, "path"))
+        }
+        _ if subject.is_empty() => format!("Use {}", tool.title()),
+        _ => format!("Use {}: {subject}", tool.title()),
+    }
+}
+
+/// The cells that a call would run, in their order.
+fn cells_to_run(note: &Note, tool: &str, arguments: &Map<String, Value>) -> Vec<BlockId> {
+    let all: Vec<BlockId> = note.cells().collect();
+    if tool == view_actions::NOTE_COMMAND_TOOL {
+        return match string_argument(arguments, "name") {
+            "note.run_all" | "note.run_clean" => all,
+            "note.run_stale" => {
+                let stale: Vec<BlockId> = note.cells().filter(|cell| note.staleness(*cell).is_some()).collect();
+                note.planned(&stale)
+            }
+            _ => Vec::new(), // it runs nothing
+        };
+    }
+    let at = number_argument(arguments, "cell").unwrap_or(1);
+    let cell = usize::try_from(at).ok().and_then(|at| all.get(at.saturating_sub(1)).copied());
+    cell.map(|cell| note.cells_run_with(cell)).unwrap_or_default()
+}
+
+/// The code of these cells.
+fn cell_code_pieces(note: &Note, cells: &[BlockId]) -> Vec<Piece> {
+    let place = |cell: &BlockId| note.cells().position(|other| other == *cell).map_or(0, |at| at + 1);
+    let piece =
+        |cell: &BlockId| Some(Piece { title: format!("Cell {}", place(cell)), text: note.code(*cell)?.to_owned() });
+    cells.iter().filter_map(piece).collect()
+}
+
+impl Session {
+    /// What has to be known of a call before it is judged.
+    fn look_up_facts(&self, id: DocId, tool: &ToolSpec, arguments: &Map<String, Value>) -> FactsLookup {
+        let mut facts = CallFacts::default();
+        let Some(run) = self.agents.runs.get(&id) else { return FactsLookup::Complete(facts) };
+        match tool.name.as_str() {
+            "run_cell" | view_actions::NOTE_COMMAND_TOOL => {
+                let path = string_argument(arguments, "path").trim_start_matches("./");
+                let Some(id) = self.find_note(run.about.volume, path) else { return FactsLookup::Complete(facts) };
+                match self.notes.get(&id) {
+                    Some(note) if note.is_settled() => {
+                        facts.code = cell_code_pieces(note, &cells_to_run(note, &tool.name, arguments));
+                    }
+                    // Nothing of it can run.
+                    Some(note) if matches!(note.phase, Phase::Failed(_)) => {}
+                    Some(_) | None => return FactsLookup::NeedsNote(id),
+                }
+            }
+            delegation::RUN_AGENT_TOOL => {
+                let agent = run.project_agents.find_python_agent(string_argument(arguments, "agent"));
+                let agent = agent.filter(|agent| agent.hash() == string_argument(arguments, "code"));
+                facts.code.extend(agent.map(|agent| Piece { title: agent.path.clone(), text: agent.code.clone() }));
+            }
+            name if matches!(tool.source, ToolSource::User { .. }) => {
+                let own = self.approved_tool(name);
+                let title = |version| format!("{name}, version {version}");
+                facts.code.extend(own.map(|own| Piece { title: title(own.version), text: own.code.clone() }));
+            }
+            _ => {}
+        }
+        FactsLookup::Complete(facts)
+    }
+
+    /// Decides of each new call of a turn: it may begin, it waits for the user, or it has failed already.
+    pub(super) fn check_new_calls(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        tools: &[ToolSpec],
+        record: &mut RunRecord,
+    ) {
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        // Where some are under way already, only those that came since are decided of.
+        let judged: BTreeSet<&str> = run.approvals.iter().map(Approval::call).collect();
+        let new =
+            |pending: &&PendingCall| pending.phase == CallPhase::Ready && !judged.contains(pending.call.id.as_str());
+        let new: Vec<ToolCall> = run.calls.iter().filter(new).map(|pending| pending.call.clone()).collect();
+        for call in new {
+            let Some(tool) = tools.iter().find(|tool| tool.name == call.name) else {
+                let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+                let words = format!("there is no tool {}; there are {}", call.name, names.join(", "));
+                self.answer_call(turn, id, &call.id, failed_outcome(words), record);
+                continue;
+            };
+            if let Err(why) = tool_call_parser::check_arguments(tool, &call.arguments) {
+                self.answer_call(turn, id, &call.id, failed_outcome(why), record);
+                continue;
+            }
+            match self.look_up_facts(id, tool, &call.arguments) {
+                FactsLookup::Complete(facts) => self.check_call(turn, id, &call.id, tool, facts, None, record),
+                FactsLookup::NeedsNote(note) => {
+                    if let Some(outcome) = self.read_note_for_check(turn, id, &call.id, note, None) {
+                        self.answer_call(turn, id, &call.id, outcome, record);
+                    }
+                }
+            }
+        }
+        self.tick_runs(turn);
+    }
+
+    /// Has a note read of which a call would run code; then the call is judged.
+    fn read_note_for_check(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        call: &str,
+        note: DocId,
+        again: Option<String>,
+    ) -> Option<ToolOutcome> {
+        let run = self.agents.runs.get_mut(&id)?;
+        let pending = run.calls.iter_mut().find(|pending| pending.call.id == call)?;
+        pending.phase = CallPhase::ReadingFacts;
+        let chore = ToolNoteJob {
+            run: id,
+            call: call.to_owned(),
+            note,
+            what: ToolNoteJobKind::ReadForCheck { again },
+            begun: false,
+        };
+        self.begin_tool_note_job(turn, chore)
+    }
+
+    /// Judges a call anew: because something that it depends on is known by now, or has changed since it was allowed.
+    pub(super) fn recheck_call(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        call: &str,
+        ips: &[String],
+        why: Option<String>,
+    ) {
+        let tools = self.all_tools();
+        let Some(run) = self.agents.runs.get(&id).filter(|run| run.about.ending.is_none()) else { return };
+        let Some(pending) = run.calls.iter().find(|pending| pending.call.id == call) else { return };
+        let (name, arguments) = (pending.call.name.clone(), pending.call.arguments.clone());
+        let count = run.approvals.iter().filter(|approval| approval.call() == call).count();
+        let mut record = RunRecord::default();
+        let tool = tools.iter().find(|tool| tool.name == name);
+        let known = tool.map(|tool| self.look_up_facts(id, tool, &arguments));
+        match (tool, known) {
+            (Some(tool), Some(FactsLookup::Complete(facts))) if count < MAX_POLICY_CHECKS_PER_CALL => {
+                let ips = ips.iter().filter_map(|ip| ip.parse().ok()).collect();
+                self.check_call(turn, id, call, tool, CallFacts { ips, ..facts }, why, &mut record);
+            }
+            (Some(_), Some(FactsLookup::NeedsNote(note))) if count < MAX_POLICY_CHECKS_PER_CALL => {
+                let Some(outcome) = self.read_note_for_check(turn, id, call, note, Some(why.unwrap_or_default()))
+                else {
+                    return;
+                };
+                self.answer_call(turn, id, call, outcome, &mut record);
+            }
+            (Some(_), _) => {
+                let words = format!("{name} led somewhere else {MAX_POLICY_CHECKS_PER_CALL} times, which is too often");
+                self.answer_call(turn, id, call, failed_outcome(words), &mut record);
+            }
+            (None, _) => {
+                let words = format!("{name} is not there any more");
+                self.answer_call(turn, id, call, failed_outcome(words), &mut record);
+            }
+        }
+        self.tick_runs(turn);
+        let batch = self.record_run(turn, id, record);
+        self.continue_run_after(batch, id);
+    }
+
+    /// Decides of one call of which all is known. `again`: why it is judged once more.
+    #[allow(clippy::too_many_arguments, reason = "a call, what it is about, and where it is kept")]
+    fn check_call(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        call: &str,
+        tool: &ToolSpec,
+        facts: CallFacts,
+        again: Option<String>,
+        record: &mut RunRecord,
+    ) {
+        let policy = self.agents.policy();
+        let first = self.agents.ancestors(id).last().and_then(|first| self.agents.run_summaries.get(first));
+        let scheduled = first.is_some_and(|line| matches!(line.origin, Origin::Schedule { .. }));
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let volume = run.about.volume;
+        let patience = match run.about.origin {
+            // Nobody sits there: it waits until somebody comes.
+            Origin::Schedule { .. } => SCHEDULED_APPROVAL_TIMEOUT_MS,
+            _ if scheduled => SCHEDULED_APPROVAL_TIMEOUT_MS,
+            Origin::User | Origin::Agent { .. } => i64::try_from(policy.timeout).unwrap_or(300) * 1_000,
+        };
+        let replayed = run.run_memory.replay.is_some();
+        let count = run.approvals.iter().filter(|approval| approval.call() == call).count();
+        let Some(pending) = run.calls.iter_mut().find(|pending| pending.call.id == call) else { return };
+        let arguments = pending.call.arguments.clone();
+        let asks = tool.name == "ask_user";
+        let verdict = policy.decide(tool, &arguments, &facts, volume, id);
+        // A trace is no leave: what is not as good twice as once is seen each time.
+        let anew = replayed && !tool.idempotent;
+        let word = if (asks || anew) && verdict.word == Permission::Allow { Permission::Ask } else { verdict.word };
+        let asked = turn.now.0;
+        let reason = match (asks, anew && verdict.word == Permission::Allow) {
+            (true, _) => "It has a question.".to_owned(),
+            (false, true) => "a replay asks before each step that changes something".to_owned(),
+            (false, false) => verdict.why.clone(),
+        };
+        let reason = match again.filter(|why| !why.is_empty()) {
+            Some(why) => format!("{why}; {reason}"),
+            None => reason,
+        };
+        // What was allowed without a question is shown nowhere: its code is not kept.
+        let code = if word == Permission::Ask { facts.code.clone() } else { Vec::new() };
+        let lasting = !asks && word == Permission::Ask;
+        let mut approval = Approval {
+            id: if count == 0 { call.to_owned() } else { format!("{call}~{}", count + 1) },
+            step: pending.step,
+            tool: tool.name.clone(),
+            what: describe_call(tool, &arguments),
+            reason,
+            asked,
+            expires: asked.saturating_add(patience),
+            code,
+            definition: tool.definition_hash(),
+            addresses: facts.ips.iter().map(ToString::to_string).collect(),
+            reach: if lasting { ToolPolicy::describe_reach(tool, &arguments, &facts) } else { String::new() },
+            arguments,
+            decision: None,
+        };
+        pending.facts = facts;
+        // Every decision is kept, also those that no one was asked for.
+        let decided = |allowed| Decision {
+            allowed,
+            scope: Scope::Once,
+            by: "policy".to_owned(),
+            at: asked,
+            arguments: None,
+            comment: None,
+        };
+        let mut denied = None;
+        match word {
+            Permission::Deny => {
+                approval.decision = Some(decided(false));
+                denied = Some(failed_outcome(format!("This is not allowed: {}. Do not try it again.", verdict.why)));
+            }
+            Permission::Allow => {
+                approval.decision = Some(decided(true));
+                pending.phase = CallPhase::Ready;
+            }
+            Permission::Ask => pending.phase = CallPhase::AwaitingApproval,
+        }
+        let waits = (word == Permission::Ask).then(|| (approval.id.clone(), approval.what.clone()));
+        record.approvals.push(approval.id.clone());
+        run.approvals.push(approval);
+        if let Some(outcome) = denied {
+            self.answer_call(turn, id, call, outcome, record);
+        }
+        if let Some((approval, what)) = waits {
+            self.notify(turn, Notice::Asked { run: id, approval, what });
+        }
+    }
+
+    /// Why a call is no longer what was allowed, before it begins: its tool has changed, or code that it runs.
+    pub(super) fn changed_since_approval(&self, id: DocId, call: &str) -> Option<String> {
+        let run = self.agents.runs.get(&id)?;
+        let pending = run.calls.iter().find(|pending| pending.call.id == call)?;
+        let approval = run.approvals.iter().rev().find(|approval| approval.call() == call)?;
+        let tools = self.all_tools();
+        let tool = tools.iter().find(|tool| tool.name == pending.call.name)?;
+        if approval.definition != tool.definition_hash() {
+            return Some("the tool has changed since it was allowed".to_owned());
+        }
+        match self.look_up_facts(id, tool, &pending.call.arguments) {
+            FactsLookup::Complete(facts) if !facts.code_hashes().is_subset(&pending.facts.code_hashes()) => {
+                Some("its code has changed since it was allowed".to_owned())
+            }
+            // What it runs is compared once its note is open.
+            FactsLookup::Complete(_) | FactsLookup::NeedsNote(_) => None,
+        }
+    }
+
+    /// Binds the cells that a call has queued to the code that was allowed: they do not run with any other.
+    pub(super) fn bind_cells(&mut self, id: DocId, call: &str, note: DocId) {
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        let Some(pending) = run.calls.iter().find(|pending| pending.call.id == call) else { return };
+        let (allowed, name) = (pending.facts.code_hashes(), pending.call.name.clone());
+        let arguments = pending.call.arguments.clone();
+        let Some(note) = self.notes.get_mut(&note) else { return };
+        let cells = cells_to_run(note, &name, &arguments);
+        let hash = |note: &Note, cell: BlockId| note.code(cell).map(|code| BlobHash::of(code.as_bytes()).to_string());
+        for cell in cells {
+            if let Some(hash) = hash(note, cell).filter(|hash| allowed.contains(hash)) {
+                note.bound.insert(cell, hash);
+            }
+        }
+    }
+
+    /// Cells that were not queued after all are the user's own again.
+    pub(super) fn unbind_cells(&mut self, note: DocId) {
+        let Some(note) = self.notes.get_mut(&note) else { return };
+        // A clean run queues them once the old kernel is gone.
+        if !note.is_restarting() {
+            note.bound.retain(|cell, _| note.queue.contains(cell));
+        }
+    }
+
+    /// A tool could not do it without the user's word on something that was found on the way.
+    pub(super) fn request_more_access(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        call: &str,
+        asks: AccessRequest,
+    ) {
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let Some(pending) = run.calls.iter_mut().find(|pending| pending.call.id == call) else { return };
+        let before = string_argument(&pending.call.arguments, "url").to_owned();
+        let (url, ips, why) = match asks {
+            AccessRequest::PrivateAddress { url, ips } => {
+                let found: Vec<String> = ips.iter().filter_map(|ip| Some(describe_ip(ip.parse().ok()?))).collect();
+                let host = agent::web_address::WebAddress::read(&url).map(|address| address.site.host);
+                let why = format!("{} means the {}", host.unwrap_or_default(), found.join(", the "));
+                (url, ips, why)
+            }
+            AccessRequest::Redirect { url } => (url, Vec::new(), format!("{before} redirects there")),
+        };
+        pending.call.arguments.insert("url".to_owned(), Value::String(url));
+        self.recheck_call(turn, id, call, &ips, Some(why));
+    }
+
+    /// The note of this path.
+    pub(super) fn find_note(&self, volume: DocId, path: &str) -> Option<DocId> {
+        self.find_file(volume, path).filter(|note| self.is_note(*note))
+    }
+
+    /// Whether a note that a call waits for cannot be read, or is there.
+    pub(super) fn is_note_read_settled(&self, note: DocId) -> bool {
+        self.notes.get(&note).is_none_or(|note| note.is_settled() || matches!(note.phase, Phase::Failed(_)))
+    }
+}

@@ -1,0 +1,154 @@
+//! Runs read from the disk, and what becomes of those that were under way when the program ended.
+
+use super::approvals::shown_facts;
+use super::{AgentRun, CallPhase, PendingCall, RunRecord};
+use crate::effect::Effect;
+use crate::session::{ApplyContext, CommandError, Session};
+use agent::tool_job::ToolOutcome;
+use std::collections::BTreeSet;
+use store::{AgentState, DocId, Ending, ExecutionStep, RunAbout, RunDoc, StepKind, TodoItem, ToolCall};
+use text::time::Time;
+
+impl Session {
+    /// Takes over a run that was exported.
+    pub(in crate::session) fn import_run(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        about: RunAbout,
+        todos: Vec<TodoItem>,
+        steps: Vec<ExecutionStep>,
+    ) -> Result<(), CommandError> {
+        if self.agents.run_summaries.contains_key(&id) {
+            return Err(CommandError("there is a run of that name already".to_owned()));
+        }
+        let loaded = RunDoc::load(id, &[], self.actor.clone()).map_err(|error| CommandError(error.to_string()))?;
+        let ending = about.ending.unwrap_or(Ending::Cancelled);
+        let about = RunAbout { agent_state: AgentState::Idle, ending: Some(ending), ..about };
+        let mut run = AgentRun::new(id, about, Box::new(loaded.doc), true);
+        run.device = Some(self.device.clone());
+        self.agents.runs.insert(id, run);
+        self.record_run(turn, id, RunRecord { steps, todos: Some(todos), ..RunRecord::default() });
+        Ok(())
+    }
+
+    pub(in crate::session) fn open_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
+        if !self.agents.run_summaries.contains_key(&id) {
+            return Err(CommandError(format!("there is no run {id}")));
+        }
+        self.agents.remote_runs.keep_loaded(id);
+        if !self.agents.runs.contains_key(&id) && self.agents.loading.insert(id) {
+            turn.effects.push(Effect::LoadRun { run: id });
+        }
+        Ok(())
+    }
+
+    pub(in crate::session) fn run_loaded(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        doc: Result<Box<RunDoc>, String>,
+    ) {
+        self.agents.loading.remove(&id);
+        self.agents.revision += 1;
+        let Some(doc) = self.merge_early_run(turn, id, doc) else { return };
+        if self.agents.runs.contains_key(&id) || !self.agents.run_summaries.contains_key(&id) {
+            return; // it is there, or was deleted meanwhile
+        }
+        let read = doc.and_then(|doc| match doc.about() {
+            Some(about) => Ok((about, doc)),
+            None => Err(format!("the run {id} cannot be read; `tracebook fsck` looks for the cause")),
+        });
+        let (about, doc) = match read {
+            Ok(read) => read,
+            Err(why) => {
+                self.agents.read_errors.insert(id, why);
+                return;
+            }
+        };
+        let session = about.session;
+        let waits = about.ending.is_none()
+            && !self.agents.sessions.contains_key(&session)
+            && !self.agents.read_errors.contains_key(&session);
+        if waits && self.open_session(turn, session).is_ok() {
+            // What is said of its end belongs into the session too.
+            self.agents.loading.insert(id);
+            self.agents.read_runs.push((id, doc));
+            return;
+        }
+        let mut run = AgentRun::new(id, about, doc, false);
+        let mut left = Vec::new();
+        if run.about.ending.is_none() && self.is_own_device(run.device.as_ref()) {
+            left = restore_open_calls(&mut run);
+            // While the program was closed nobody could decide: they have their time anew.
+            for approval in run.approvals.iter_mut().filter(|approval| approval.decision.is_none()) {
+                let time = approval.expires.saturating_sub(approval.asked);
+                approval.expires = approval.expires.max(turn.now.0.saturating_add(time));
+            }
+        }
+        self.agents.runs.insert(id, run);
+        self.sync.mark_attachments_stale(); // somebody looks at it: what it names is wanted soon
+        if !left.is_empty() {
+            let mut record = RunRecord::default();
+            for call in left {
+                let text = "The program ended while this was under way. It was not run again.".to_owned();
+                self.answer_call(turn, id, &call, ToolOutcome { text, ..ToolOutcome::default() }, &mut record);
+            }
+            self.record_run(turn, id, record);
+        }
+        if let Some(run) = self.agents.runs.get_mut(&id)
+            && run.calls.iter().all(|pending| pending.phase == CallPhase::Done)
+        {
+            // It does not go on by itself: the user says so.
+            run.calls.clear();
+        }
+        self.tick_runs(turn);
+    }
+
+    /// Runs that were read and waited for this session.
+    pub(super) fn continue_read_runs(&mut self, turn: &mut ApplyContext<'_>) {
+        for (id, doc) in std::mem::take(&mut self.agents.read_runs) {
+            self.run_loaded(turn, id, Ok(doc));
+        }
+    }
+}
+
+/// Finds out what of the last turn was still open when the program ended. What waits for a decision waits on; what was
+/// decided and has no result was under way: those calls are given.
+fn restore_open_calls(run: &mut AgentRun) -> Vec<String> {
+    let answered: BTreeSet<&str> = run
+        .steps
+        .iter()
+        .filter_map(|step| match &step.kind {
+            StepKind::ToolResult { tool_call_id, .. } => Some(tool_call_id.as_str()),
+            StepKind::ToolCall { .. }
+            | StepKind::Thinking { .. }
+            | StepKind::Todo { .. }
+            | StepKind::FinalAnswer { .. }
+            | StepKind::Error { .. } => None,
+        })
+        .collect();
+    let mut calls = Vec::new();
+    let mut left = Vec::new();
+    for step in &run.steps {
+        let StepKind::ToolCall { tool_call_id, tool_name, params } = &step.kind else { continue };
+        if answered.contains(tool_call_id.as_str()) {
+            continue;
+        }
+        // The last one counts: a call may have been asked about again.
+        let approval = run.approvals.iter().rev().find(|approval| approval.call() == tool_call_id);
+        let waits = approval.is_some_and(|approval| approval.decision.is_none());
+        let arguments = approval.map_or_else(|| params.clone(), |approval| approval.arguments.clone());
+        let call = ToolCall { id: tool_call_id.clone(), name: tool_name.clone(), arguments };
+        let facts = approval.map(shown_facts);
+        if !waits {
+            left.push(call.id.clone());
+        }
+        let phase =
+            if waits { CallPhase::AwaitingApproval } else { CallPhase::Running { since: Time(step.timestamp) } };
+        calls.push(PendingCall { call, step: step.id, phase, changes: true, facts: facts.unwrap_or_default() });
+    }
+    run.calls = calls;
+    run.about.agent_state = AgentState::Idle;
+    left
+}

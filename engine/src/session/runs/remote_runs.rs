@@ -1,0 +1,389 @@
+//! Sessions and runs of shared volumes: listed in the volume's document, and taken from other devices. A run belongs to
+//! one device, which alone goes on with it; the others see what it does, may stop it, deny what it asks and answer it.
+
+use super::approvals::ASK_USER_TOOL;
+use super::tool_sharing::SharedTools;
+use super::{AgentRun, AgentSession, CallPhase, RUN_KEY_PREFIX, RunSummary, SESSION_KEY_PREFIX};
+use crate::effect::Effect;
+use crate::session::{ApplyContext, CommandError, Session};
+use std::collections::{BTreeMap, BTreeSet};
+use store::disk::Write;
+use store::{About, AgentState, DocId, Kept, MessageTree, RunAbout, RunDevice, RunDoc};
+
+/// A line of a volume's list: what it is, its name, the heads of what was deleted.
+type VolumeListEntry = (Kept, DocId, Option<String>);
+/// Changes that came, each with the number under which its fate is told.
+type EarlyChanges = Vec<(u64, Vec<u8>)>;
+
+/// What is known of other devices' sessions, runs and tools.
+#[derive(Debug, Default)]
+pub(super) struct RemoteRuns {
+    /// What the lists of volumes do not say yet.
+    unlisted: Vec<(DocId, VolumeListEntry)>,
+    /// What they name, and is not here yet: its volume, and what it is.
+    expected: BTreeMap<DocId, (DocId, Kept)>,
+    /// Changes of documents that are being read.
+    pub(super) early_changes: BTreeMap<DocId, EarlyChanges>,
+    /// Documents that are read for such changes only, and let go again.
+    temporary_docs: BTreeSet<DocId>,
+    /// The tools that go along with shared volumes, by volume.
+    pub(super) shared_tools: BTreeMap<DocId, SharedTools>,
+    /// Whether tools are to be compared.
+    pub(super) is_tool_sharing_due: bool,
+}
+
+impl super::RunsState {
+    /// The runs of a volume, and which of them are open.
+    pub(in crate::session) fn runs_of(&self, volume: DocId) -> impl Iterator<Item = (DocId, bool)> {
+        let runs = self.run_summaries.iter().filter(move |(_, line)| line.volume == volume);
+        runs.map(|(id, _)| (*id, self.runs.contains_key(id)))
+    }
+}
+
+impl RemoteRuns {
+    /// Somebody wants this document, which is perhaps being read: it is not let go afterwards.
+    pub(super) fn keep_loaded(&mut self, id: DocId) {
+        self.temporary_docs.remove(&id);
+    }
+}
+
+impl Session {
+    /// Whether a run of this device is meant.
+    pub fn is_own_device(&self, device: Option<&RunDevice>) -> bool {
+        device.is_none_or(|device| device.id == self.device.id)
+    }
+
+    /// Whether all sessions, runs and tools that came are in their place, and all that are here are listed.
+    pub fn is_agent_sync_settled(&self) -> bool {
+        let elsewhere = &self.agents.remote_runs;
+        let settled =
+            elsewhere.unlisted.is_empty() && elsewhere.early_changes.is_empty() && !elsewhere.is_tool_sharing_due;
+        settled || self.sync.shares.hubs.is_empty()
+    }
+
+    /// The documents of a volume beside those of its files.
+    pub(in crate::session) fn agent_docs(&self, volume: DocId) -> Vec<DocId> {
+        let agents = &self.agents;
+        let sessions =
+            agents.session_summaries.iter().filter(|(_, line)| line.volume == Some(volume)).map(|(id, _)| *id);
+        let runs = agents.run_summaries.iter().filter(|(_, line)| line.volume == volume).map(|(id, _)| *id);
+        let expected = agents.remote_runs.expected.iter().filter(|(_, (of, _))| *of == volume).map(|(id, _)| *id);
+        sessions.chain(runs).chain(expected).chain([volume.tools()]).collect()
+    }
+
+    /// A session or a run is new, or was deleted with these heads: its volume's document is to say so, where it is
+    /// shared.
+    pub(super) fn queue_volume_listing(&mut self, volume: DocId, kind: Kept, id: DocId, gone: Option<String>) {
+        if self.sync.is_shared(volume) {
+            self.agents.remote_runs.unlisted.push((volume, (kind, id, gone)));
+            self.sync.mark_stale();
+        }
+    }
+
+    /// The document of a shared volume is here: what it does not list of this device's is to be listed, and what it
+    /// lists and is not here is asked for.
+    pub(in crate::session) fn on_volume_list_loaded(&mut self, turn: &mut ApplyContext<'_>, volume: DocId) {
+        let Some(doc) = self.volumes.get(&volume).and_then(|volume| volume.doc.as_ref()) else { return };
+        let listed = doc.kept();
+        let known: BTreeSet<(Kept, DocId)> = listed.iter().map(|(kind, id, _)| (*kind, *id)).collect();
+        let sessions = self.agents.session_summaries.iter().filter(|(_, line)| line.volume == Some(volume));
+        let sessions = sessions.map(|(id, _)| (Kept::Session, *id));
+        let runs = self.agents.run_summaries.iter().filter(|(_, line)| line.volume == volume);
+        let new: Vec<(Kept, DocId)> = sessions.chain(runs.map(|(id, _)| (Kept::Run, *id))).collect();
+        for (kind, id) in new.into_iter().filter(|one| !known.contains(one)) {
+            self.queue_volume_listing(volume, kind, id, None);
+        }
+        for line in listed {
+            self.on_volume_list_entry(turn, volume, line);
+        }
+        self.agents.remote_runs.is_tool_sharing_due = true;
+    }
+
+    /// A volume's document says this of a session or a run now, since another device did.
+    pub(in crate::session) fn on_volume_list_entry(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        volume: DocId,
+        (kind, id, gone): VolumeListEntry,
+    ) {
+        let here = match kind {
+            Kept::Session => self.agents.session_summaries.contains_key(&id),
+            Kept::Run => self.agents.run_summaries.contains_key(&id),
+        };
+        match gone {
+            None if !here && !self.is_id_taken(id) => {
+                self.agents.remote_runs.expected.insert(id, (volume, kind));
+                self.sync.mark_stale();
+            }
+            None => {}
+            Some(heads) => {
+                if self.agents.remote_runs.expected.remove(&id).is_some() {
+                    self.sync.mark_stale();
+                }
+                let line = self.agents.session_summaries.get(&id).filter(|line| line.volume == Some(volume));
+                let Some(line) = line.filter(|_| kind == Kept::Session).cloned() else { return };
+                if line.heads == heads && self.delete_session(turn, id, false).is_ok() {
+                    self.sync.log_line(turn.now, format!("the session “{}” was deleted on another device", line.title));
+                } else {
+                    let why = "was deleted on another device and went on on this one: it stays";
+                    self.sync.log_line(turn.now, format!("the session “{}” {why}", line.title));
+                    self.queue_volume_listing(volume, Kept::Session, id, None);
+                }
+            }
+        }
+    }
+
+    /// Whether a name belongs to something else already: then no volume's list can make it a session or a run.
+    fn is_id_taken(&self, id: DocId) -> bool {
+        id == self.workspace
+            || id == self.workspace.registry()
+            || self.volumes.contains_key(&id)
+            || self.file_locations.contains_key(&id)
+            || self.trash.contains_key(&id)
+            || self.is_agent_doc(id)
+            || self.volumes.keys().any(|volume| volume.tools() == id)
+    }
+
+    /// Whether it is a session or a run of this device.
+    pub(in crate::session) fn is_agent_doc(&self, id: DocId) -> bool {
+        self.agents.session_summaries.contains_key(&id) || self.agents.run_summaries.contains_key(&id)
+    }
+
+    /// Writes what the lists of volumes do not say yet.
+    pub(in crate::session) fn write_volume_lists(&mut self, turn: &mut ApplyContext<'_>) {
+        if self.agents.remote_runs.unlisted.is_empty() {
+            return;
+        }
+        let mut by_volume: BTreeMap<DocId, Vec<VolumeListEntry>> = BTreeMap::new();
+        for (volume, line) in std::mem::take(&mut self.agents.remote_runs.unlisted) {
+            by_volume.entry(volume).or_default().push(line);
+        }
+        for (id, lines) in by_volume {
+            if !self.sync.is_shared(id) {
+                continue;
+            }
+            self.write_volume_doc(turn, id);
+            let awaited = self.sync.is_awaited(id);
+            let Some(volume) = self.volumes.get_mut(&id) else { continue };
+            let trouble = volume.trouble.is_some();
+            let Some(doc) = volume.doc.as_mut().filter(|_| !awaited && !volume.doc_new) else {
+                if !trouble {
+                    self.agents.remote_runs.unlisted.extend(lines.into_iter().map(|line| (id, line)));
+                }
+                continue;
+            };
+            match doc.list(&lines, turn.now.seconds()) {
+                Ok(bytes) => self.append_writes(turn, vec![Write::Chunk { doc: id, bytes }], None),
+                Err(error) => volume.trouble = Some(error.to_string()),
+            }
+        }
+    }
+
+    /// Changes of a session, a run or a volume's tools have come; `None`: the document is none of these.
+    pub(in crate::session) fn on_agent_doc_received(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        ticket: u64,
+        bytes: &[u8],
+    ) -> Option<Result<(), String>> {
+        let agents = &mut self.agents;
+        let expected = agents.remote_runs.expected.get(&id).map(|(_, kind)| *kind);
+        let kind = match (agents.session_summaries.contains_key(&id), agents.run_summaries.contains_key(&id)) {
+            (true, _) => Some(Kept::Session),
+            (_, true) => Some(Kept::Run),
+            (false, false) => expected,
+        };
+        let Some(kind) = kind else { return self.tools_received(turn, id, ticket, bytes) };
+        match kind {
+            Kept::Session if agents.sessions.contains_key(&id) => {
+                return Some(self.merge_remote_session(turn, id, bytes));
+            }
+            Kept::Run if agents.runs.contains_key(&id) => return Some(self.merge_remote_run(turn, id, bytes)),
+            Kept::Session | Kept::Run => {}
+        }
+        agents.remote_runs.early_changes.entry(id).or_default().push((ticket, bytes.to_vec()));
+        if agents.loading.insert(id) {
+            agents.remote_runs.temporary_docs.insert(id);
+            turn.effects.push(match kind {
+                Kept::Session => Effect::LoadSession { session: id },
+                Kept::Run => Effect::LoadRun { run: id },
+            });
+        }
+        Some(Ok(()))
+    }
+
+    /// A document was read, for which changes have come meanwhile.
+    pub(super) fn merge_early_session(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        for (ticket, bytes) in self.agents.remote_runs.early_changes.remove(&id).unwrap_or_default() {
+            if let Err(why) = self.merge_remote_session(turn, id, &bytes) {
+                self.refuse_received(turn, ticket, why);
+            }
+        }
+        if self.agents.remote_runs.temporary_docs.remove(&id) || !self.agents.session_summaries.contains_key(&id) {
+            self.agents.sessions.remove(&id);
+        }
+    }
+
+    /// The same for a run. Gives the document back, unless it was read for the changes only.
+    pub(super) fn merge_early_run(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        doc: Result<Box<RunDoc>, String>,
+    ) -> Option<Result<Box<RunDoc>, String>> {
+        let early = self.agents.remote_runs.early_changes.remove(&id).unwrap_or_default();
+        let passing = self.agents.remote_runs.temporary_docs.remove(&id);
+        let mut doc = match doc {
+            Ok(doc) => doc,
+            Err(why) => {
+                for (ticket, _) in early {
+                    self.refuse_received(turn, ticket, why.clone());
+                }
+                return (!passing).then_some(Err(why));
+            }
+        };
+        let mut bad = false;
+        for (ticket, bytes) in early {
+            let taken = doc.merge(id, &bytes).map_err(|error| error.to_string());
+            let about = taken.and_then(|_| doc.about().ok_or_else(|| "it does not say what it is".to_owned()));
+            match about.and_then(|about| self.validate_remote_run(id, &about).map(|()| about)) {
+                Ok(about) => {
+                    let run = AgentRun::new(id, about, doc, false);
+                    self.save_run_summary(turn, id, run.summary(), bytes);
+                    doc = run.doc;
+                }
+                Err(why) => {
+                    bad = true; // what is in memory is not what is on disk
+                    self.refuse_received(turn, ticket, why);
+                }
+            }
+        }
+        (!passing && !bad).then_some(Ok(doc))
+    }
+
+    fn refuse_received(&mut self, turn: &mut ApplyContext<'_>, ticket: u64, why: String) {
+        self.sync.log_line(turn.now, format!("changes from another device were refused: {why}"));
+        turn.effects.push(Effect::RefuseReceived { ticket, why });
+    }
+
+    /// Changes of a session that is open.
+    fn merge_remote_session(&mut self, turn: &mut ApplyContext<'_>, id: DocId, bytes: &[u8]) -> Result<(), String> {
+        let expected = self.agents.remote_runs.expected.get(&id).map(|(volume, _)| *volume);
+        let Some(session) = self.agents.sessions.get_mut(&id) else { return Err("it cannot be read".to_owned()) };
+        session.doc.merge(id, bytes).map_err(|error| error.to_string())?;
+        let (ours, theirs) = (session.head(), session.doc.about());
+        if expected.is_some_and(|volume| theirs.volume != Some(volume)) {
+            return Err("a session names another volume than the one that lists it".to_owned());
+        }
+        session.tree = MessageTree::new(session.doc.messages());
+        // Who looks at a branch that went on goes along; who looks at another one stays there.
+        let goes_on = |session: &AgentSession, head| session.tree.branch(head).iter().any(|one| Some(one.id) == ours);
+        let follows = theirs.head.is_some_and(|head| ours.is_none() || goes_on(session, head));
+        let volume = if expected.is_some() { theirs.volume } else { session.about.volume };
+        session.about = About { head: if follows { theirs.head } else { ours }, volume, ..theirs };
+        session.revision += 1;
+        let line = session.summary();
+        let value = serde_json::to_vec(&line).ok();
+        self.agents.revision += 1;
+        self.agents.session_summaries.insert(id, line);
+        self.agents.remote_runs.expected.remove(&id);
+        let key = format!("{SESSION_KEY_PREFIX}{id}");
+        self.append_writes(
+            turn,
+            vec![Write::Chunk { doc: id, bytes: bytes.to_vec() }, Write::Meta { key, value }],
+            None,
+        );
+        Ok(())
+    }
+
+    /// Whether what is said of a run fits to what is known of it.
+    fn validate_remote_run(&self, id: DocId, about: &RunAbout) -> Result<(), String> {
+        let expected = self.agents.remote_runs.expected.get(&id).map(|(volume, _)| *volume);
+        let volume = expected.or_else(|| self.agents.run_summaries.get(&id).map(|line| line.volume));
+        match volume == Some(about.volume) {
+            true => Ok(()),
+            false => Err("a run names another volume than the one that lists it".to_owned()),
+        }
+    }
+
+    fn save_run_summary(&mut self, turn: &mut ApplyContext<'_>, id: DocId, line: RunSummary, bytes: Vec<u8>) {
+        let value = serde_json::to_vec(&line).ok();
+        if self.agents.run_summaries.insert(id, line).is_none() {
+            self.sync.mark_attachments_stale(); // it may name files of its own
+        }
+        self.agents.revision += 1;
+        self.agents.remote_runs.expected.remove(&id);
+        let line = Write::Meta { key: format!("{RUN_KEY_PREFIX}{id}"), value };
+        self.append_writes(turn, vec![Write::Chunk { doc: id, bytes }, line], None);
+    }
+
+    /// Changes of a run that is open.
+    fn merge_remote_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId, bytes: &[u8]) -> Result<(), String> {
+        let Some(run) = self.agents.runs.get_mut(&id) else { return Err("it cannot be read".to_owned()) };
+        run.doc.merge(id, bytes).map_err(|error| error.to_string())?;
+        let Some(about) = run.doc.about() else { return Err("it does not say what it is".to_owned()) };
+        if let Err(why) = self.validate_remote_run(id, &about) {
+            self.halt_run(turn, id);
+            self.agents.runs.remove(&id); // what is in memory is not what is on disk
+            return Err(why);
+        }
+        let Some(run) = self.agents.runs.get_mut(&id) else { return Ok(()) };
+        let device = run.doc.device();
+        run.revision += 1;
+        (run.steps, run.todos, run.changes) = (run.doc.steps(), run.doc.todos(), run.doc.changes());
+        run.pending_batches.push_back((self.next_batch, run.steps.len()));
+        let mut decided = Vec::new();
+        if device.as_ref().is_none_or(|device| device.id == self.device.id) {
+            // Ours: from others come the wish to stop it, denials, and answers to its questions. What may be done on
+            // this device is allowed on this device.
+            for approval in run.doc.approvals() {
+                let Some(decision) = approval.decision else { continue };
+                let known = run.approvals.iter_mut().find(|known| known.id == approval.id);
+                let Some(known) = known.filter(|known| known.decision.is_none()) else { continue };
+                if !decision.allowed || known.tool == ASK_USER_TOOL {
+                    known.decision = Some(store::Decision { arguments: None, ..decision });
+                    decided.push(approval.id);
+                }
+            }
+            if run.about.ending.is_none() && about.ending.is_some() {
+                decided.clear();
+                let agent_state = AgentState::Idle;
+                run.about = RunAbout { ending: about.ending, ended: about.ended, agent_state, ..run.about.clone() };
+                self.halt_run(turn, id);
+            }
+        } else {
+            run.approvals = run.doc.approvals();
+            run.about = RunAbout { session: run.about.session, volume: run.about.volume, ..about };
+            run.device = device;
+            self.halt_run(turn, id); // another device has taken it over
+        }
+        let Some(run) = self.agents.runs.get(&id) else { return Ok(()) };
+        let line = run.summary();
+        self.save_run_summary(turn, id, line, bytes.to_vec());
+        for approval in decided {
+            self.on_approval_decided(turn, id, &approval);
+        }
+        Ok(())
+    }
+
+    /// Ends what is under way of a run on this device; nothing is said of it.
+    fn halt_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        if let Some(live) = run.live.take() {
+            turn.effects.push(Effect::CancelModel { call: live.call });
+        }
+        run.is_awake = false;
+        let calls = std::mem::take(&mut run.calls);
+        for pending in calls.into_iter().filter(|pending| matches!(pending.phase, CallPhase::Running { .. })) {
+            self.stop_tool_call(turn, id, &pending.call.id);
+        }
+        self.drop_tool_note_jobs(turn, id);
+        self.agents.resume_after.remove(&id);
+    }
+}
+
+/// A sentence for whoever would go on with a run of another device.
+pub(super) fn other_device_error(device: &RunDevice) -> CommandError {
+    CommandError(format!("the run is at work on {}: it goes on there; stop it to take it over", device.name))
+}

@@ -1,0 +1,492 @@
+//! What tools do. Those that concern notes are done by the session itself, as if the user had done them; others are
+//! jobs for the host. Each call ends with a result, a step and a message.
+
+use super::delegation::{ASK_AGENT_TOOL, RUN_AGENT_TOOL};
+use super::tool_note_jobs::{ToolNoteJob, ToolNoteJobKind};
+use super::{CallPhase, RunRecord, new_step, prompt_material, tool_registry, view_actions};
+use crate::effect::Effect;
+use crate::note::Phase;
+use crate::session::{ApplyContext, CommandError, Session};
+use agent::planner::{ASSIGN_TOOL, PLAN_TOOL};
+use agent::policy::CallFacts;
+use agent::tool_job::{GitJob, MAX_TOOL_RESULT_BYTES, ToolJob, ToolOutcome, WebAccess};
+use agent::web_address::WebAddress;
+use serde_json::{Map, Value};
+use store::{ChangeKind, DocId, FileKind, Message, MessageId, Role, StepKind, TodoItem, TodoStatus, UserTool};
+
+/// A text that a tool writes has at most so many bytes.
+const MAX_WRITTEN_TEXT_BYTES: usize = 4 << 20;
+/// An open note of at most so many bytes is masked as a whole before lines of it are read.
+const MAX_FULLY_MASKED_NOTE_BYTES: usize = 1 << 20;
+/// Seconds that a program may run where the model says nothing.
+pub(super) const DEFAULT_TOOL_TIMEOUT_SECS: u64 = 60;
+
+pub(super) fn string_argument<'a>(arguments: &'a Map<String, Value>, key: &str) -> &'a str {
+    arguments.get(key).and_then(Value::as_str).unwrap_or("")
+}
+
+pub(super) fn number_argument(arguments: &Map<String, Value>, key: &str) -> Option<u64> {
+    arguments.get(key).and_then(Value::as_u64)
+}
+
+pub(super) fn failed_outcome(text: impl Into<String>) -> ToolOutcome {
+    ToolOutcome { success: false, text: text.into(), ..ToolOutcome::default() }
+}
+
+pub(super) fn successful_outcome(text: impl Into<String>) -> ToolOutcome {
+    ToolOutcome { success: true, text: text.into(), ..ToolOutcome::default() }
+}
+
+impl Session {
+    /// Starts the calls that may begin: those that only look at once, those that change something one after the other.
+    pub(super) fn start_tools(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        if self.begin_free_tasks(turn, id) {
+            return; // it goes on once that is on disk
+        }
+        let parallel = self.agents.setup().map_or(4, |setup| setup.config.runtime.profile.max_parallel_tools());
+        loop {
+            let Some(run) = self.agents.runs.get_mut(&id).filter(|run| run.about.ending.is_none()) else { return };
+            if run.calls.iter().all(|pending| pending.phase == CallPhase::Done) {
+                // A result that came at once is on its way to the disk; the run goes on when it is there.
+                if self.agents.resume_after.contains_key(&id) {
+                    return;
+                }
+                run.calls.clear();
+                return self.call_model(turn, id);
+            }
+            let running = |phase: &CallPhase| matches!(phase, CallPhase::Running { .. });
+            let busy = run.calls.iter().filter(|pending| running(&pending.phase)).count();
+            let mut next = None;
+            for (at, pending) in run.calls.iter().enumerate() {
+                let before = &run.calls[..at];
+                let free = if pending.changes {
+                    before.iter().all(|other| other.phase == CallPhase::Done)
+                } else {
+                    before.iter().all(|other| other.phase == CallPhase::Done || !other.changes)
+                };
+                if pending.phase == CallPhase::Ready && free {
+                    next = Some(at);
+                    break;
+                }
+            }
+            let Some(at) = next.filter(|_| busy < parallel) else { return };
+            let call = run.calls[at].call.clone();
+            // What was allowed is what runs: where it is not the same any more, it is asked about again.
+            if let Some(why) = self.changed_since_approval(id, &call.id) {
+                self.recheck_call(turn, id, &call.id, &[], Some(why));
+                return;
+            }
+            let Some(run) = self.agents.runs.get_mut(&id) else { return };
+            run.calls[at].phase = CallPhase::Running { since: turn.now };
+            run.revision += 1;
+            self.watch_call(turn, &call);
+            if let Some(outcome) = self.begin_tool_call(turn, id, &call.id, &call.name, &call.arguments) {
+                if self.ask_about_masked_content(turn, id, &call.id, &outcome) {
+                    continue;
+                }
+                let mut record = RunRecord::default();
+                self.answer_call(turn, id, &call.id, outcome, &mut record);
+                let batch = self.record_run(turn, id, record);
+                self.continue_run_after(batch, id);
+            }
+        }
+    }
+
+    /// Begins what a call asks for. What can be done at once has its outcome at once.
+    fn begin_tool_call(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        call: &str,
+        tool: &str,
+        arguments: &Map<String, Value>,
+    ) -> Option<ToolOutcome> {
+        let volume = self.agents.runs.get(&id)?.about.volume;
+        let Some(root) = self.volumes.get(&volume).and_then(|volume| volume.root.clone()) else {
+            return Some(failed_outcome("the project's folder is not on this device"));
+        };
+        if let Some(refused) = prompt_material::mask_write_refusal(tool, arguments) {
+            return Some(refused);
+        }
+        let path = string_argument(arguments, "path").trim_start_matches("./").to_owned();
+        let seconds = number_argument(arguments, "seconds").unwrap_or(DEFAULT_TOOL_TIMEOUT_SECS);
+        let chore = |note: DocId, what: ToolNoteJobKind| ToolNoteJob {
+            run: id,
+            call: call.to_owned(),
+            note,
+            what,
+            begun: false,
+        };
+        let job = match tool {
+            "read_file" => {
+                let lines = number_argument(arguments, "from_line")
+                    .or_else(|| number_argument(arguments, "lines").map(|_| 1))
+                    .map(|from| (from as usize, number_argument(arguments, "lines").unwrap_or(2_000) as usize));
+                // A note that is open may be ahead of its file.
+                if let Some(text) = self.find_file(volume, &path).and_then(|note| self.open_text(note)) {
+                    // Masked before lines are taken: a key that is cut is not known as one.
+                    let text = if text.len() <= MAX_FULLY_MASKED_NOTE_BYTES { self.mask_secrets(text) } else { text };
+                    return Some(successful_outcome(line_range(&text, lines)));
+                }
+                ToolJob::Read { root, path: self.resolve_path(volume, &path), lines }
+            }
+            "write_file" => {
+                let text = string_argument(arguments, "content").to_owned();
+                if text.len() > MAX_WRITTEN_TEXT_BYTES {
+                    return Some(failed_outcome(format!(
+                        "a file that is written has at most {} MB",
+                        MAX_WRITTEN_TEXT_BYTES >> 20
+                    )));
+                }
+                match self.find_file(volume, &path).filter(|note| self.is_note(*note)) {
+                    Some(note) => return self.begin_tool_note_job(turn, chore(note, ToolNoteJobKind::Write(text))),
+                    None if FileKind::of(&path).is_text() => {
+                        return Some(self.create_note_for_call(turn, id, call, volume, &path, &text));
+                    }
+                    None => ToolJob::Replace { root, path, text, expected: None },
+                }
+            }
+            "edit_file" => {
+                let (old, new) = (
+                    string_argument(arguments, "old_content").to_owned(),
+                    string_argument(arguments, "new_content").to_owned(),
+                );
+                match self.find_file(volume, &path).filter(|note| self.is_note(*note)) {
+                    Some(note) => {
+                        return self.begin_tool_note_job(turn, chore(note, ToolNoteJobKind::Edit { old, new }));
+                    }
+                    None => ToolJob::Amend { root, path, old, new },
+                }
+            }
+            "delete_file" => match self.find_file(volume, &path) {
+                Some(file) => {
+                    self.agents.tool_note_jobs.push(chore(file, ToolNoteJobKind::Delete));
+                    return None;
+                }
+                None => ToolJob::Remove { root, path },
+            },
+            "run_cell" => {
+                let Some(note) = self.find_file(volume, &path).filter(|note| self.is_note(*note)) else {
+                    return Some(failed_outcome(format!("there is no note {path}")));
+                };
+                let number = number_argument(arguments, "cell").unwrap_or(1) as usize;
+                return self
+                    .begin_tool_note_job(turn, chore(note, ToolNoteJobKind::RunCell { number, execution: None }));
+            }
+            view_actions::NOTE_COMMAND_TOOL => {
+                let Some(note) = self.find_file(volume, &path).filter(|note| self.is_note(*note)) else {
+                    return Some(failed_outcome(format!("there is no note {path}")));
+                };
+                let name = string_argument(arguments, "name").to_owned();
+                return self.begin_tool_note_job(turn, chore(note, ToolNoteJobKind::RunCommand(name)));
+            }
+            PLAN_TOOL => return Some(self.accept_plan(turn, id, arguments)),
+            ASSIGN_TOOL => return Some(self.accept_assignments(id, arguments)),
+            ASK_AGENT_TOOL => return self.delegate(turn, id, call, arguments),
+            RUN_AGENT_TOOL => match self.python_job(id, root, arguments) {
+                Some(job) => job,
+                None => return Some(failed_outcome("the agent's file has to be read again; ask once more")),
+            },
+            "todo_write" => return Some(self.write_todos(turn, id, arguments)),
+            "list_files" => {
+                ToolJob::List { root, path: string_argument(arguments, "directory").trim_matches('/').to_owned() }
+            }
+            "search" => ToolJob::Search {
+                query: string_argument(arguments, "query").to_owned(),
+                limit: number_argument(arguments, "limit").unwrap_or(8) as usize,
+            },
+            "shell" => {
+                let command = string_argument(arguments, "command").to_owned();
+                ToolJob::Shell { root, path: String::new(), command, seconds, network: false }
+            }
+            "run_python" => {
+                ToolJob::Python { root, code: string_argument(arguments, "code").to_owned(), seconds, web: None }
+            }
+            "git_status" => ToolJob::Git { root, what: GitJob::Status },
+            "git_diff" => {
+                let path = Some(path).filter(|path| !path.is_empty());
+                ToolJob::Git { root, what: GitJob::Diff { path } }
+            }
+            "git_log" => {
+                let limit = number_argument(arguments, "limit").map(|limit| limit as usize);
+                ToolJob::Git { root, what: GitJob::Log { limit } }
+            }
+            "git_commit" => {
+                let files = arguments.get("files").and_then(Value::as_array).into_iter().flatten();
+                let files = files.filter_map(|file| file.as_str().map(ToOwned::to_owned)).collect();
+                ToolJob::Git {
+                    root,
+                    what: GitJob::Commit { message: string_argument(arguments, "message").to_owned(), files },
+                }
+            }
+            "fetch_url" => {
+                let url = string_argument(arguments, "url").to_owned();
+                let run = self.agents.runs.get(&id)?;
+                let pending = run.calls.iter().find(|pending| pending.call.id == call)?;
+                let inside = allowed_private_addresses(&url, &pending.facts);
+                ToolJob::Fetch { url, hosts: self.agents.policy().hosts, inside }
+            }
+            "create_tool" => return Some(self.create_tool(turn, arguments)),
+            "propose_view" => {
+                let Some(note) = self.find_file(volume, &path).filter(|note| self.is_note(*note)) else {
+                    return Some(failed_outcome(format!("there is no note {path}")));
+                };
+                let view = arguments.get("view").cloned().unwrap_or_default();
+                let title = string_argument(arguments, "title").replace(['\n', '`'], " ");
+                let json = serde_json::to_string_pretty(&serde_json::json!({"title": title, "view": view}));
+                let json = json.unwrap_or_default();
+                if let Err(why) = crate::view::View::read(&json) {
+                    return Some(failed_outcome(format!(
+                        "The view does not hold: {why}. {}",
+                        agent::tool_catalog::VIEW_GUIDE
+                    )));
+                }
+                let text = format!("\n```{}\n{json}\n```\n", crate::view::LANGUAGE);
+                return self.begin_tool_note_job(turn, chore(note, ToolNoteJobKind::Append(text)));
+            }
+            _ if self.approved_tool(tool).is_some() => {
+                let tool = self.approved_tool(tool)?;
+                let policy = self.agents.policy();
+                let web = tool.network.then_some(WebAccess { hosts: policy.hosts, restricted: policy.restricted });
+                ToolJob::Python { root, code: tool_registry::tool_program(tool, arguments), seconds, web }
+            }
+            _ => {
+                let setup = self.agents.setup()?;
+                match setup.servers.iter().find(|(_, _, spec)| spec.name == tool) {
+                    Some((server, name, spec)) => {
+                        let (server, tool, arguments) = (server.clone(), name.clone(), arguments.clone());
+                        ToolJob::Mcp { server, tool, arguments, definition: spec.definition_hash().unwrap_or_default() }
+                    }
+                    None => return Some(failed_outcome(format!("{tool} cannot be used yet"))),
+                }
+            }
+        };
+        turn.effects.push(Effect::RunTool { run: id, call: call.to_owned(), job: Box::new(job) });
+        None
+    }
+
+    /// The file of this path, also where the ending of a note was left out.
+    pub(in crate::session) fn find_file(&self, volume: DocId, path: &str) -> Option<DocId> {
+        let files = &self.volumes.get(&volume)?.files;
+        files.get(path).or_else(|| files.get(&format!("{path}.md"))).map(|row| row.id)
+    }
+
+    fn resolve_path(&self, volume: DocId, path: &str) -> String {
+        let file = self.find_file(volume, path).and_then(|file| self.locate_file(file));
+        file.map_or_else(|| path.to_owned(), |(_, path)| path.to_owned())
+    }
+
+    pub(super) fn is_note(&self, file: DocId) -> bool {
+        self.locate_file(file).is_some_and(|(volume, path)| {
+            let row = self.volumes.get(&volume).and_then(|volume| volume.files.get(path));
+            row.is_some_and(|row| row.kind.is_text())
+        })
+    }
+
+    pub(super) fn open_text(&self, note: DocId) -> Option<String> {
+        self.notes.get(&note).filter(|note| note.phase == Phase::Ready).map(crate::Note::text)
+    }
+
+    /// A new note.
+    fn create_note_for_call(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        call: &str,
+        volume: DocId,
+        path: &str,
+        text: &str,
+    ) -> ToolOutcome {
+        if let Err(CommandError(why)) = self.new_note(turn, volume, path, text) {
+            return failed_outcome(why);
+        }
+        let Some(note) = self.find_file(volume, path) else { return failed_outcome("the note was not made") };
+        if let Some(note) = self.notes.get_mut(&note) {
+            note.shown = false; // it is not looked at; it closes once it is saved
+        }
+        if let Some(note) = self.notes.get_mut(&note) {
+            note.by_agent = true;
+        }
+        self.end_burst(turn, note);
+        self.record_note_change(turn, id, call, note, ChangeKind::Created { text: text.to_owned() });
+        successful_outcome(format!("Created {path}.\n{}", text::compare::unified(path, None, Some(text))))
+    }
+
+    /// A tool of the model's own: it waits for the user.
+    fn create_tool(&mut self, turn: &mut ApplyContext<'_>, arguments: &Map<String, Value>) -> ToolOutcome {
+        let tool = UserTool {
+            name: string_argument(arguments, "name").to_owned(),
+            version: 0,
+            description: string_argument(arguments, "description").to_owned(),
+            parameters: arguments.get("parameters").cloned().unwrap_or_else(|| Value::Object(Map::new())),
+            code: string_argument(arguments, "code").to_owned(),
+            network: arguments.get("network").and_then(Value::as_bool).unwrap_or(false),
+            created: 0,
+            author: "an agent".to_owned(),
+        };
+        let name = tool.name.clone();
+        match self.propose_tool(turn, tool) {
+            Ok(()) => successful_outcome(format!(
+                "{name} waits for the user, who reads it and may approve it. Go on without it."
+            )),
+            Err(CommandError(why)) => failed_outcome(why),
+        }
+    }
+
+    /// A job has ended, or work on a note.
+    pub(crate) fn on_tool_done(&mut self, turn: &mut ApplyContext<'_>, id: DocId, call: &str, outcome: ToolOutcome) {
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        if run.about.ending.is_some() {
+            return self.on_reverted(turn, id, call, &outcome);
+        }
+        let waits = |pending: &&super::PendingCall| {
+            pending.call.id == call && matches!(pending.phase, CallPhase::Running { .. })
+        };
+        if run.calls.iter().find(waits).is_none() {
+            return self.on_reverted(turn, id, call, &outcome);
+        }
+        let mut outcome = outcome;
+        if let Some(asks) = outcome.asks.take() {
+            return self.request_more_access(turn, id, call, asks);
+        }
+        if outcome.outdated {
+            self.request_setup(turn); // what its server offers now
+        }
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        let volume = run.about.volume;
+        if self.ask_about_masked_content(turn, id, call, &outcome) {
+            return;
+        }
+        for changed in &outcome.changed {
+            let what = ChangeKind::Bytes { before: changed.before, after: changed.after };
+            self.record_change(turn, id, call, (volume, None, changed.path.clone()), what);
+        }
+        let mut record = RunRecord::default();
+        self.answer_call(turn, id, call, outcome, &mut record);
+        let batch = self.record_run(turn, id, record);
+        self.continue_run_after(batch, id);
+    }
+
+    /// A call has its result: a step, and a message for the model.
+    pub(super) fn answer_call(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        call: &str,
+        outcome: ToolOutcome,
+        record: &mut RunRecord,
+    ) {
+        // The user answers for what the user has said.
+        let asked = |pending: &super::PendingCall| {
+            pending.call.id == call && pending.call.name == super::approvals::ASK_USER_TOOL
+        };
+        let by_user = self.agents.runs.get(&id).is_some_and(|run| run.calls.iter().any(asked));
+        let own = (!by_user).then(|| self.own_keys());
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let Some(pending) = run.calls.iter_mut().find(|pending| pending.call.id == call) else { return };
+        let since = match pending.phase {
+            CallPhase::Running { since } => Some(since),
+            CallPhase::ReadingFacts | CallPhase::AwaitingApproval | CallPhase::Ready | CallPhase::Done => None,
+        };
+        pending.phase = CallPhase::Done;
+        let (name, parent) = (pending.call.name.clone(), pending.step);
+        let mut text = outcome.text;
+        // So much is looked at; what is shown is less.
+        let cut = text.floor_char_boundary(MAX_TOOL_RESULT_BYTES * 2);
+        let longer = cut < text.len();
+        text.truncate(cut);
+        if let Some(own) = own {
+            own.mask_in_place(&mut text);
+        }
+        if text.len() > MAX_TOOL_RESULT_BYTES || longer {
+            let cut = text.floor_char_boundary(MAX_TOOL_RESULT_BYTES);
+            text.truncate(cut);
+            text.push_str("\n[The rest was left out.]");
+        }
+        let (result, error) = match outcome.success {
+            true => (Some(Value::String(text.clone())), None),
+            false => (None, Some(text.clone())),
+        };
+        let kind = StepKind::ToolResult {
+            tool_call_id: call.to_owned(),
+            success: outcome.success,
+            result,
+            error: error.clone(),
+            whole: outcome.whole.clone(),
+        };
+        let mut made = new_step(turn, vec![parent], kind);
+        made.duration = since.map(|since| u64::try_from(turn.now.since(since)).unwrap_or(0));
+        record.steps.push(made);
+        let head = record.messages.last().map_or(run.about.head, |message| message.id);
+        let content = if outcome.success { text } else { format!("Error: {text}") };
+        record.messages.push(Message {
+            parents: vec![head],
+            run: Some(id),
+            tool_call_id: Some(call.to_owned()),
+            tool_name: Some(name),
+            error,
+            whole: outcome.whole,
+            ..Message::new(MessageId(turn.next_id()), Role::Tool, content, turn.now.0)
+        });
+    }
+
+    /// The model's list of todos becomes the run's. What the user has ticked stays ticked.
+    fn write_todos(&mut self, turn: &mut ApplyContext<'_>, id: DocId, arguments: &Map<String, Value>) -> ToolOutcome {
+        let Some(run) = self.agents.runs.get(&id) else { return failed_outcome("the run is not open") };
+        let mut todos: Vec<TodoItem> = Vec::new();
+        for (at, item) in arguments.get("todos").and_then(Value::as_array).into_iter().flatten().enumerate() {
+            let content = item.get("content").and_then(Value::as_str).unwrap_or("").trim().to_owned();
+            let given = item.get("id").and_then(Value::as_str).map(ToOwned::to_owned);
+            let same = |todo: &&TodoItem| Some(&todo.id) == given.as_ref() || todo.content == content;
+            let known = run.todos.iter().find(same);
+            let mut name = known.map(|todo| todo.id.clone()).or(given).unwrap_or_else(|| format!("{}", at + 1));
+            while todos.iter().any(|todo| todo.id == name) {
+                name.push('x');
+            }
+            let status = item.get("status").cloned().and_then(|word| serde_json::from_value(word).ok());
+            let status = match known.map(|todo| todo.status) {
+                Some(TodoStatus::Completed) => TodoStatus::Completed,
+                known => status.or(known).unwrap_or_default(),
+            };
+            let words = ["lowest", "low", "normal", "medium", "high", "highest"];
+            let priority = item.get("priority").and_then(Value::as_str);
+            let priority = priority.and_then(|word| words.iter().position(|known| *known == word));
+            todos.push(TodoItem {
+                id: name,
+                content,
+                status,
+                priority: priority
+                    .and_then(|at| u8::try_from(at).ok())
+                    .or(known.map(|todo| todo.priority))
+                    .unwrap_or(2),
+                due: item.get("due").and_then(Value::as_str).map(ToOwned::to_owned),
+                repeat: known.and_then(|todo| todo.repeat.clone()),
+            });
+        }
+        let open = todos.iter().filter(|todo| todo.status != TodoStatus::Completed).count();
+        let words = format!("{} todos, {open} of them open.", todos.len());
+        let parents = run.last_step();
+        let made = new_step(turn, parents, StepKind::Todo { todos: todos.clone() });
+        self.record_run(turn, id, RunRecord { steps: vec![made], todos: Some(todos), ..RunRecord::default() });
+        successful_outcome(words)
+    }
+}
+
+/// The addresses outside of the public internet that were allowed with an address.
+fn allowed_private_addresses(url: &str, facts: &CallFacts) -> Vec<String> {
+    let mut all: Vec<String> = facts.ips.iter().map(ToString::to_string).collect();
+    if let Ok(address) = WebAddress::read(url) {
+        all.extend(address.ip.map(|ip| ip.to_string()));
+        // `localhost` is this machine under both protocols.
+        all.extend(address.ip.filter(|ip| ip.to_string() != address.site.host).map(|_| "::1".to_owned()));
+    }
+    all
+}
+
+/// These lines of a text, from 1.
+fn line_range(text: &str, lines: Option<(usize, usize)>) -> String {
+    match lines {
+        None => text.to_owned(),
+        Some((from, count)) => text.split_inclusive('\n').skip(from.saturating_sub(1)).take(count).collect(),
+    }
+}

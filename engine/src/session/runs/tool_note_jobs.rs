@@ -1,0 +1,344 @@
+//! Work of tools on notes that need not be open: they are held, changed or run as the user would, and let go.
+
+use super::RunRecord;
+use super::tool_calls::{failed_outcome, successful_outcome};
+use crate::effect::Effect;
+use crate::note::{KernelPhase, Phase};
+use crate::session::{ApplyContext, CommandError, Session};
+use crate::undo::Change as Undoable;
+use agent::tool_job::ToolOutcome;
+use store::{Change, ChangeKind, DocId, ExecutionId, Hunk, Origin, Status};
+use text::printed;
+use text::splice::{self, Splice};
+
+/// Bytes before a change by which its place is found again.
+const HUNK_CONTEXT_BYTES: usize = 40;
+
+/// Work on a note that need not be open.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::session) struct ToolNoteJob {
+    pub(super) run: DocId,
+    pub(super) call: String,
+    pub(super) note: DocId,
+    pub(super) what: ToolNoteJobKind,
+    pub(super) begun: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum ToolNoteJobKind {
+    /// Its cells are read, and the call is judged by them; `again`: why it is judged once more.
+    ReadForCheck { again: Option<String> },
+    /// The note becomes this text.
+    Write(String),
+    /// This comes to its end.
+    Append(String),
+    /// One passage becomes another.
+    Edit { old: String, new: String },
+    /// A cell runs; once it has begun, which execution is waited for.
+    RunCell { number: usize, execution: Option<ExecutionId> },
+    /// A command of the window on its cells.
+    RunCommand(String),
+    /// The file goes into the trash.
+    Delete,
+}
+
+impl Session {
+    pub(super) fn begin_tool_note_job(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        chore: ToolNoteJob,
+    ) -> Option<ToolOutcome> {
+        if let Err(CommandError(why)) = self.hold_note(turn, chore.note, true) {
+            return Some(failed_outcome(why));
+        }
+        self.agents.tool_note_jobs.push(chore);
+        None
+    }
+
+    /// Gives up the work of a run on notes; those that were only being read for it are let go.
+    pub(super) fn drop_tool_note_jobs(&mut self, turn: &mut ApplyContext<'_>, run: DocId) {
+        let all = std::mem::take(&mut self.agents.tool_note_jobs);
+        let (own, others): (Vec<ToolNoteJob>, Vec<ToolNoteJob>) = all.into_iter().partition(|chore| chore.run == run);
+        self.agents.tool_note_jobs = others;
+        for chore in own.into_iter().filter(|chore| matches!(chore.what, ToolNoteJobKind::ReadForCheck { .. })) {
+            let _ = self.hold_note(turn, chore.note, false); // it was held for this
+        }
+    }
+
+    /// Does what can be done by now of the work on notes.
+    pub(in crate::session) fn step_tool_note_jobs(&mut self, turn: &mut ApplyContext<'_>) {
+        if self.agents.tool_note_jobs.is_empty() {
+            return;
+        }
+        for mut chore in std::mem::take(&mut self.agents.tool_note_jobs) {
+            if self.recheck_tool_note_job(turn, &chore) {
+                let _ = self.hold_note(turn, chore.note, false); // it was held for this
+                continue;
+            }
+            match self.perform_tool_note_job(turn, &mut chore) {
+                None => self.agents.tool_note_jobs.push(chore),
+                Some(outcome) => {
+                    if chore.what != ToolNoteJobKind::Delete {
+                        let _ = self.hold_note(turn, chore.note, false); // it was held for this
+                    }
+                    self.on_tool_done(turn, chore.run, &chore.call, outcome);
+                }
+            }
+        }
+    }
+
+    /// Whether what a call would run is known by now, or is not what was allowed: then it is judged, and this ends.
+    fn recheck_tool_note_job(&mut self, turn: &mut ApplyContext<'_>, chore: &ToolNoteJob) -> bool {
+        let ToolNoteJob { run, call, note, what, begun } = chore;
+        if *begun || !self.is_note_read_settled(*note) {
+            return false;
+        }
+        match what {
+            ToolNoteJobKind::ReadForCheck { again } => {
+                self.recheck_call(turn, *run, call, &[], again.clone());
+                true
+            }
+            ToolNoteJobKind::RunCell { execution: None, .. } | ToolNoteJobKind::RunCommand(_) => {
+                match self.changed_since_approval(*run, call) {
+                    Some(why) => {
+                        self.recheck_call(turn, *run, call, &[], Some(why));
+                        true
+                    }
+                    None => {
+                        self.bind_cells(*run, call, *note);
+                        false
+                    }
+                }
+            }
+            ToolNoteJobKind::RunCell { .. }
+            | ToolNoteJobKind::Write(_)
+            | ToolNoteJobKind::Append(_)
+            | ToolNoteJobKind::Edit { .. }
+            | ToolNoteJobKind::Delete => false,
+        }
+    }
+
+    fn perform_tool_note_job(&mut self, turn: &mut ApplyContext<'_>, chore: &mut ToolNoteJob) -> Option<ToolOutcome> {
+        let ToolNoteJob { run, call, note: id, what, begun } = chore;
+        if let ToolNoteJobKind::Delete = what {
+            if !*begun {
+                if self.ensure_no_pending_move().is_err() {
+                    return None; // after what is being moved
+                }
+                if let Err(CommandError(why)) = self.delete_files(turn, &[*id]) {
+                    return Some(failed_outcome(why));
+                }
+                *begun = true;
+                return None;
+            }
+            if self.trash.contains_key(id) {
+                let path = self.trash.get(id).map(|trashed| trashed.row.path.clone()).unwrap_or_default();
+                self.record_note_change(turn, *run, call, *id, ChangeKind::Deleted);
+                return Some(successful_outcome(format!("Put {path} into the trash.")));
+            }
+            return self
+                .ensure_no_pending_move()
+                .is_ok()
+                .then(|| failed_outcome("the file could not be moved into the trash"));
+        }
+        let note = self.notes.get(id)?;
+        match &note.phase {
+            Phase::Failed(why) => return Some(failed_outcome(format!("the note cannot be read: {why}"))),
+            Phase::Ready if note.is_settled() => {}
+            Phase::Reading | Phase::Ready => return None,
+        }
+        if let Some(why) = note.read_only() {
+            return Some(failed_outcome(format!("the note can only be read: {why}")));
+        }
+        let text = match what {
+            ToolNoteJobKind::RunCell { .. } | ToolNoteJobKind::RunCommand(_) | ToolNoteJobKind::ReadForCheck { .. } => {
+                String::new()
+            }
+            ToolNoteJobKind::Write(_)
+            | ToolNoteJobKind::Append(_)
+            | ToolNoteJobKind::Edit { .. }
+            | ToolNoteJobKind::Delete => note.text(),
+        };
+        match what.clone() {
+            ToolNoteJobKind::Write(new) => Some(self.rewrite_note_for_call(turn, *run, call, *id, &text, &new)),
+            ToolNoteJobKind::Append(more) => {
+                let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+                Some(self.rewrite_note_for_call(turn, *run, call, *id, &text, &format!("{text}{gap}{more}")))
+            }
+            ToolNoteJobKind::Edit { old, new } => Some(match text.matches(&old).count() {
+                0 => {
+                    failed_outcome("old_content does not stand in the note; read it again and copy the passage exactly")
+                }
+                1 => {
+                    let changed = text.replacen(&old, &new, 1);
+                    self.rewrite_note_for_call(turn, *run, call, *id, &text, &changed)
+                }
+                count => failed_outcome(format!(
+                    "old_content stands {count} times in the note; take more of its surroundings"
+                )),
+            }),
+            ToolNoteJobKind::RunCell { number, execution: None } => {
+                let cell = note.cells().nth(number.saturating_sub(1));
+                let Some(cell) = cell else {
+                    let count = note.cells().count();
+                    return Some(failed_outcome(format!("there is no cell {number}; the note has {count}")));
+                };
+                if let Err(CommandError(why)) = self.run_cell(turn, *id, cell) {
+                    self.unbind_cells(*id);
+                    return Some(failed_outcome(why));
+                }
+                self.unbind_cells(*id);
+                let execution = self.notes.get(id).and_then(|note| note.execution(cell)).map(|execution| execution.id);
+                *what = ToolNoteJobKind::RunCell { number, execution };
+                None
+            }
+            ToolNoteJobKind::RunCell { number, execution: Some(execution) } => {
+                let cell = note.cells().nth(number.saturating_sub(1))?;
+                let Some(known) = note.execution(cell).filter(|known| known.id == execution) else {
+                    return Some(failed_outcome("the cell was changed or run again meanwhile"));
+                };
+                if !known.status.is_final() {
+                    return None;
+                }
+                if known.status == Status::Interrupted && known.outputs.is_empty() {
+                    return Some(failed_outcome(
+                        "the cell was stopped before it ran, or was changed after it was allowed",
+                    ));
+                }
+                let words = printed::outputs(&known.outputs);
+                let words = if words.is_empty() { "The cell printed nothing.".to_owned() } else { words };
+                Some(ToolOutcome { success: known.status == Status::Ok, ..successful_outcome(words) })
+            }
+            ToolNoteJobKind::RunCommand(name) if *begun => {
+                if matches!(note.kernel, KernelPhase::Busy(_)) || !note.queue.is_empty() {
+                    return None;
+                }
+                let ran: Vec<Status> =
+                    note.cells().filter_map(|cell| note.execution(cell)).map(|execution| execution.status).collect();
+                let good = ran.iter().filter(|status| **status == Status::Ok).count();
+                let title = crate::commands::command(&name).map_or(name.as_str(), |command| command.title);
+                let words = format!("{title}: {good} of {} cells ran well.", ran.len());
+                Some(ToolOutcome { success: good == ran.len(), ..successful_outcome(words) })
+            }
+            ToolNoteJobKind::RunCommand(name) => {
+                let origin = self.agents.runs.get(run).map(|run| run.about.origin);
+                let asked = match name.as_str() {
+                    "note.run_all" => self.run_all(turn, *id),
+                    "note.run_stale" => self.run_stale(turn, *id),
+                    "note.run_clean" => self.run_clean(turn, *id),
+                    _ => self.restart_kernel(turn, *id),
+                };
+                self.unbind_cells(*id);
+                if asked.is_ok() && matches!(origin, Some(Origin::Schedule { .. })) {
+                    *begun = true; // nobody looks at the note: what comes of it is waited for
+                    return None;
+                }
+                let title = crate::commands::command(&name).map_or(name.as_str(), |command| command.title);
+                Some(asked.map_or_else(
+                    |CommandError(why)| failed_outcome(why),
+                    |()| successful_outcome(format!("{title}: begun.")),
+                ))
+            }
+            ToolNoteJobKind::Delete | ToolNoteJobKind::ReadForCheck { .. } => None,
+        }
+    }
+
+    /// A note becomes another text, in the smallest steps; the run remembers them.
+    fn rewrite_note_for_call(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        run: DocId,
+        call: &str,
+        id: DocId,
+        old: &str,
+        new: &str,
+    ) -> ToolOutcome {
+        let splices = splice::difference(old, new);
+        if splices.is_empty() {
+            return successful_outcome("Nothing had to be changed: the text is there already.");
+        }
+        let path = self.locate_file(id).map(|(_, path)| path.to_owned()).unwrap_or_default();
+        // What the user was writing is a change of its own; who wrote what is read off the changes.
+        self.end_burst(turn, id);
+        self.create_note_document(turn, id);
+        let hunks = hunks_of_splices(old, new, &splices);
+        self.splice_note(turn, id, &splices, true, Vec::new());
+        if let Some(note) = self.notes.get_mut(&id) {
+            let back = hunks.iter().zip(&splices).rev();
+            let undoable = back.map(|(hunk, splice)| Undoable {
+                at: splice.at,
+                removed: hunk.removed.clone(),
+                inserted: hunk.inserted.clone(),
+            });
+            note.undo.record_all(turn.now, undoable.collect());
+            note.by_agent = true;
+        }
+        self.end_burst(turn, id);
+        self.record_note_change(turn, run, call, id, ChangeKind::Edited { hunks });
+        successful_outcome(format!("Changed {path}.\n{}", text::compare::unified(&path, Some(old), Some(new))))
+    }
+
+    /// Remembers what a call changed.
+    pub(super) fn record_note_change(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        run: DocId,
+        call: &str,
+        file: DocId,
+        what: ChangeKind,
+    ) {
+        let place = self.locate_file(file).map(|(volume, path)| (volume, path.to_owned()));
+        let trashed = || self.trash.get(&file).map(|trashed| (trashed.row.volume, trashed.row.path.clone()));
+        let Some((volume, path)) = place.or_else(trashed) else { return };
+        self.record_change(turn, run, call, (volume, Some(file), path), what);
+    }
+
+    pub(super) fn record_change(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        call: &str,
+        (volume, file, path): (DocId, Option<DocId>, String),
+        what: ChangeKind,
+    ) {
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        let Some(pending) = run.calls.iter().find(|pending| pending.call.id == call) else { return };
+        let number = run.changes.last().map_or(0, |change| change.number + 1);
+        let (step, at) = (pending.step, turn.now.0);
+        let change = Change { number, step, volume, file, path, at, what, undone: Vec::new() };
+        self.record_run(turn, id, RunRecord { changes: vec![change], ..RunRecord::default() });
+    }
+
+    /// Stops what a call has begun.
+    pub(super) fn stop_tool_call(&mut self, turn: &mut ApplyContext<'_>, id: DocId, call: &str) {
+        if self.agents.children.values().any(|(asker, asked)| *asker == id && asked == call) {
+            return; // what was handed on ends with the run
+        }
+        let Some(at) = self.agents.tool_note_jobs.iter().position(|chore| chore.run == id && chore.call == call) else {
+            turn.effects.push(Effect::CancelTool { run: id, call: call.to_owned() });
+            return;
+        };
+        let chore = self.agents.tool_note_jobs.remove(at);
+        if let ToolNoteJobKind::RunCell { execution: Some(_), .. } = chore.what {
+            let _ = self.interrupt_kernel(turn, chore.note); // it refuses only where nothing runs
+        }
+        if chore.what != ToolNoteJobKind::Delete {
+            let _ = self.hold_note(turn, chore.note, false); // it was held for this
+        }
+    }
+}
+
+/// Where splices of `old` stand in `new`, which comes of them.
+fn hunks_of_splices(old: &str, new: &str, splices: &[Splice]) -> Vec<Hunk> {
+    let mut shift = 0_isize;
+    let mut hunks = Vec::new();
+    for splice in splices {
+        let at = splice.at.saturating_add_signed(shift);
+        let removed = old.get(splice.at..splice.at + splice.delete).unwrap_or("").to_owned();
+        shift += splice.insert.len() as isize - splice.delete as isize;
+        let from = new.floor_char_boundary(at.saturating_sub(HUNK_CONTEXT_BYTES));
+        let before = new.get(from..at).unwrap_or("").to_owned();
+        hunks.push(Hunk { at, removed, inserted: splice.insert.clone(), before });
+    }
+    hunks
+}

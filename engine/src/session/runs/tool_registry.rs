@@ -1,0 +1,213 @@
+//! The user's own tools: proposed by an agent, by hand or by a file, read and approved by the user, then there in every
+//! project.
+
+use crate::effect::Effect;
+use crate::session::{ApplyContext, CommandError, Session};
+use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
+use serde_json::{Map, Value};
+use store::disk::Write;
+use store::{BlobHash, DocId, Registered, RegistryDoc, RegistryWrite, UserTool};
+
+/// A tool's code has at most so many bytes.
+const MAX_TOOL_CODE_BYTES: usize = 256 << 10;
+/// There are at most so many tools.
+const MAX_USER_TOOLS: usize = 500;
+
+/// The tools of a workspace, once they are read.
+#[derive(Debug)]
+pub(in crate::session) struct ToolRegistry {
+    doc: Box<RegistryDoc>,
+    tools: Vec<Registered>,
+    fresh: bool,
+}
+
+/// How a tool is offered to models.
+fn user_tool_spec(tool: &UserTool) -> ToolSpec {
+    ToolSpec {
+        name: tool.name.clone(),
+        description: tool.description.clone(),
+        parameters: tool.parameters.clone(),
+        risk: if tool.network { ToolRisk::High } else { ToolRisk::Medium },
+        permissions: ToolPermissions { network: tool.network, fs: true, process: true, ui: false },
+        idempotent: false,
+        source: ToolSource::User { code: BlobHash::of(tool.code.as_bytes()).to_string() },
+    }
+}
+
+/// The program that runs a tool with these arguments.
+pub(super) fn tool_program(tool: &UserTool, arguments: &Map<String, Value>) -> String {
+    // JSON of JSON is a literal that Python reads as JSON wrote it.
+    let json = Value::String(Value::Object(arguments.clone()).to_string()).to_string();
+    // What it asks of the web goes through the host, and its policy. A `from __future__` has to stand first.
+    let web = if tool.network { "import _tracebook_web\n_tracebook_web.install()\n" } else { "" };
+    let (before, behind) = if tool.code.contains("__future__") { ("", web) } else { (web, "") };
+    format!(
+        "{before}{}\n\n{behind}import json as _json\nprint(_json.dumps(run(**_json.loads({json})), default=str))\n",
+        tool.code
+    )
+}
+
+fn validate_tool(tool: &UserTool) -> Result<(), CommandError> {
+    let plain = |name: &str| {
+        let letters = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+        letters && (2..=48).contains(&name.len()) && name.starts_with(|letter: char| letter.is_ascii_lowercase())
+    };
+    if !plain(&tool.name) {
+        return Err(CommandError(format!("a tool's name has 2 to 48 of a-z, 0-9 and _: {}", tool.name)));
+    }
+    if agent::tool_catalog::built_in().iter().any(|built_in| built_in.name == tool.name) {
+        return Err(CommandError(format!("{} is a built-in tool; choose another name", tool.name)));
+    }
+    if tool.code.len() > MAX_TOOL_CODE_BYTES || tool.description.len() > 10_000 {
+        return Err(CommandError(format!("the code of a tool has at most {} kB", MAX_TOOL_CODE_BYTES >> 10)));
+    }
+    if !tool.code.contains("def run(") {
+        return Err(CommandError("the code of a tool defines run(…)".to_owned()));
+    }
+    if !tool.parameters.is_object() {
+        return Err(CommandError("the parameters of a tool are a JSON schema".to_owned()));
+    }
+    agent::schema_limits::check_schema(&tool.parameters)
+        .map_err(|error| CommandError(format!("the schema of {} does not hold: {error}", tool.name)))
+}
+
+impl Session {
+    /// The user's tools; `None`: they are not read yet.
+    pub fn user_tools(&self) -> Option<&[Registered]> {
+        self.agents.registry.as_ref().map(|registry| registry.tools.as_slice())
+    }
+
+    /// Those that may be used, as models see them.
+    pub(super) fn approved_tools(&self) -> impl Iterator<Item = ToolSpec> {
+        self.user_tools().unwrap_or_default().iter().filter_map(|tool| tool.usable().map(user_tool_spec))
+    }
+
+    /// Whether a tool of the user's own, approved or not, has this name.
+    pub(super) fn is_own_tool(&self, name: &str) -> bool {
+        let known = self.user_tools().unwrap_or_default();
+        known.iter().any(|known| known.newest().is_some_and(|newest| newest.name == name))
+    }
+
+    pub(super) fn approved_tool(&self, name: &str) -> Option<&UserTool> {
+        self.user_tools()?.iter().filter_map(Registered::usable).find(|tool| tool.name == name)
+    }
+
+    /// The registry of this workspace.
+    fn registry_id(&self) -> DocId {
+        self.workspace.registry()
+    }
+
+    pub(super) fn read_registry(&mut self, turn: &mut ApplyContext<'_>) {
+        let id = self.registry_id();
+        if self.agents.registry.is_none() && self.agents.loading.insert(id) {
+            turn.effects.push(Effect::LoadRegistry { registry: id });
+        }
+    }
+
+    pub(crate) fn registry_loaded(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        doc: Result<Box<RegistryDoc>, String>,
+    ) {
+        self.agents.loading.remove(&id);
+        self.agents.revision += 1;
+        if id != self.registry_id() {
+            return self.on_shared_tools_loaded(turn, id, doc);
+        }
+        match doc {
+            Ok(doc) => {
+                let tools = doc.tools();
+                let fresh = tools.is_empty();
+                self.agents.registry.get_or_insert(ToolRegistry { doc, tools, fresh });
+            }
+            Err(why) => {
+                self.agents.read_errors.insert(id, why.clone());
+                self.problems.push(why);
+            }
+        }
+        self.propose_plugins(turn);
+        self.begin_requested_runs(turn);
+        self.resume_stalled_runs(turn);
+    }
+
+    /// Tools in the folder of plugins are proposed, each version once.
+    pub(super) fn propose_plugins(&mut self, turn: &mut ApplyContext<'_>) {
+        let plugins = self.agents.setup().map(|setup| setup.plugins.clone()).unwrap_or_default();
+        for plugin in plugins {
+            let known = self.user_tools().unwrap_or_default().iter().any(|tool| {
+                tool.versions.iter().any(|version| {
+                    version.name == plugin.name
+                        && version.code == plugin.code
+                        && version.parameters == plugin.parameters
+                        && version.network == plugin.network
+                })
+            });
+            if !known && self.user_tools().is_some() {
+                let name = plugin.name.clone();
+                if let Err(CommandError(why)) = self.propose_tool(turn, plugin) {
+                    self.problems.push(format!("the plugin {name}: {why}"));
+                }
+            }
+        }
+    }
+
+    fn write_registry(&mut self, turn: &mut ApplyContext<'_>, writes: &[RegistryWrite]) -> Result<(), CommandError> {
+        let id = self.registry_id();
+        let Some(registry) = &mut self.agents.registry else {
+            return Err(CommandError("the tools are still being read; try again in a moment".to_owned()));
+        };
+        let bytes = registry.doc.commit(writes, turn.now.seconds()).map_err(|error| CommandError(error.to_string()))?;
+        let bytes = if std::mem::take(&mut registry.fresh) { registry.doc.save() } else { bytes };
+        registry.tools = registry.doc.tools();
+        self.agents.revision += 1;
+        self.tools_changed();
+        self.append_writes(turn, vec![Write::Chunk { doc: id, bytes }], None);
+        Ok(())
+    }
+
+    /// A new tool, or a new version of one. It is not used before the user has approved it.
+    pub(crate) fn propose_tool(&mut self, turn: &mut ApplyContext<'_>, mut tool: UserTool) -> Result<(), CommandError> {
+        validate_tool(&tool)?;
+        let served = self.agents.setup().into_iter().flat_map(|setup| &setup.servers);
+        if let Some((server, ..)) = served.clone().find(|(_, _, spec)| spec.name == tool.name) {
+            let name = &tool.name;
+            return Err(CommandError(format!(
+                "the MCP server {server} has a tool {name} already; choose another name"
+            )));
+        }
+        let known = self.user_tools().unwrap_or_default();
+        if known.len() >= MAX_USER_TOOLS {
+            return Err(CommandError(format!("there are {MAX_USER_TOOLS} tools already; remove some")));
+        }
+        let versions = known.iter().find(|known| known.newest().is_some_and(|newest| newest.name == tool.name));
+        tool.version = versions.and_then(Registered::newest).map_or(1, |newest| newest.version + 1);
+        tool.created = turn.now.0;
+        self.write_registry(turn, &[RegistryWrite::Version(tool)])
+    }
+
+    /// Which version of a tool may be used: what the user has read.
+    pub(crate) fn approve_tool(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        name: String,
+        version: Option<u64>,
+    ) -> Result<(), CommandError> {
+        let known = self.user_tools().unwrap_or_default();
+        let tool = known.iter().find(|known| known.newest().is_some_and(|newest| newest.name == name));
+        let Some(tool) = tool else { return Err(CommandError(format!("there is no tool {name} of yours"))) };
+        if let Some(version) = version.filter(|version| tool.versions.iter().all(|one| one.version != *version)) {
+            return Err(CommandError(format!("{name} has no version {version}")));
+        }
+        self.write_registry(turn, &[RegistryWrite::Approved { name, version }])
+    }
+
+    pub(crate) fn remove_tool(&mut self, turn: &mut ApplyContext<'_>, name: String) -> Result<(), CommandError> {
+        let known = self.user_tools().unwrap_or_default();
+        if !known.iter().any(|known| known.newest().is_some_and(|newest| newest.name == name)) {
+            return Err(CommandError(format!("there is no tool {name} of yours")));
+        }
+        self.refuse_tool(turn, &name);
+        self.write_registry(turn, &[RegistryWrite::Removed { name }])
+    }
+}

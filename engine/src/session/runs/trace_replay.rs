@@ -1,0 +1,577 @@
+//! Replays: a run whose calls come from a trace instead of a model. They pass the same policy and the same sandbox;
+//! what is not as good twice as once asks every time. Where a condition does not hold, a model takes over.
+
+use super::delegation::ASK_AGENT_TOOL;
+use super::{AgentRun, CallPhase, PendingCall, ProjectReadState, RunRecord, new_step};
+use crate::effect::Effect;
+use crate::notice::Notice;
+use crate::session::{ApplyContext, CommandError, Session};
+use agent::memory::goal::ParsedGoal;
+use agent::memory::slots::{self, SlotValues};
+use agent::memory::trace::{self, RunTrace, iso_timestamp};
+use agent::memory::trace_extraction::{CompletedRun, ToolFacts};
+use agent::memory::{self, ProjectMemory, ReplayMode, StoredTrace};
+use agent::policy::CallFacts;
+use agent::tool_spec::ToolRisk;
+use agent::{agent_definition, prompt_quote, tool_call_parser};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use store::{AgentState, DocId, Ending, ExecutionStep, FileKind, Message, MessageId, Role, StepKind, ToolCall};
+use text::time::Time;
+
+/// Of what the last step said so much is told where the trace has no answer of its own, in bytes.
+const MAX_REPLAY_ANSWER_BYTES: usize = 2_000;
+
+/// How the step begins that says that a replay stopped.
+const REPLAY_STOPPED_PREFIX: &str = "The replay stopped ";
+
+/// The step that says which trace is replayed, by its place, and the trace's path. `None`: none is.
+fn replayed_trace(steps: &[ExecutionStep]) -> Option<(usize, &str)> {
+    let path = |step: &ExecutionStep| step.route.as_deref().is_some_and(|route| route.starts_with("trace/"));
+    let at = steps.iter().rposition(path)?;
+    Some((at, steps[at].route.as_deref()?.strip_prefix("trace/")?))
+}
+
+/// Whether a step says that a replay stopped.
+fn is_replay_stop(step: &ExecutionStep) -> bool {
+    matches!(&step.kind, StepKind::Error { message, .. } if message.starts_with(REPLAY_STOPPED_PREFIX))
+}
+
+/// What came of a call, if it has a result: whether it did what was asked, and what it said.
+fn call_result(steps: &[ExecutionStep], call: &str) -> Option<(bool, String)> {
+    steps.iter().rev().find_map(|step| match &step.kind {
+        StepKind::ToolResult { tool_call_id, success, result, error, .. } if *tool_call_id == call => {
+            let text = result.as_ref().and_then(Value::as_str).map(str::to_owned);
+            Some((*success, text.or_else(|| error.clone()).unwrap_or_default()))
+        }
+        StepKind::ToolResult { .. }
+        | StepKind::ToolCall { .. }
+        | StepKind::Thinking { .. }
+        | StepKind::Todo { .. }
+        | StepKind::FinalAnswer { .. }
+        | StepKind::Error { .. } => None,
+    })
+}
+
+/// A trace that is being replayed.
+#[derive(Clone, Debug)]
+pub(super) struct TraceReplay {
+    /// Where the trace lies.
+    path: String,
+    trace: RunTrace,
+    values: SlotValues,
+    /// The step that comes next.
+    at: usize,
+    /// The call whose result is waited for.
+    call: Option<String>,
+    /// What its steps have said.
+    results: Vec<String>,
+    since: Time,
+}
+
+/// What a run knows of memory.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RunMemory {
+    /// What it may use.
+    pub(super) recall: memory::RecallOptions,
+    /// What the project remembers.
+    pub(super) memory: Arc<ProjectMemory>,
+    /// What is being replayed.
+    pub(super) replay: Option<Box<TraceReplay>>,
+    /// The trace whose replay stopped in this run.
+    stopped: Option<String>,
+}
+
+impl Session {
+    /// By what the tools of an agent are known.
+    pub(super) fn tool_facts(&self, agent: &agent_definition::AgentDefinition) -> BTreeMap<String, ToolFacts> {
+        let tools = agent.allowed_tools(self.available_tools());
+        let fact = |tool: agent::tool_spec::ToolSpec| {
+            let code = self.approved_tool(&tool.name).map_or("", |own| own.code.as_str());
+            let schema = trace::schema_hash(&tool, code);
+            (tool.name, ToolFacts { schema, idempotent: tool.idempotent })
+        };
+        tools.into_iter().map(fact).collect()
+    }
+
+    /// By what the tools of an agent are known, by name: what a trace's steps name.
+    pub fn tool_schemas(&self, agent: &str) -> BTreeMap<String, String> {
+        let own = self.agents.setup().map(|setup| setup.agents.as_slice()).unwrap_or_default();
+        self.schemas_of(&agent_definition::find(agent, own))
+    }
+
+    /// The same of the agent of a run.
+    pub(super) fn schemas_of(&self, agent: &agent_definition::AgentDefinition) -> BTreeMap<String, String> {
+        self.tool_facts(agent).into_iter().map(|(name, facts)| (name, facts.schema)).collect()
+    }
+
+    /// The path of the note beside which a run was asked.
+    fn note_of(&self, run: &AgentRun) -> Option<String> {
+        run.about.note.and_then(|note| self.locate_file(note)).map(|(_, path)| path.to_owned())
+    }
+
+    /// Looks for a trace that a run can replay; the step that says so comes into the record.
+    pub(super) fn choose_replay(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        memory: ProjectMemory,
+        record: &mut RunRecord,
+    ) {
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        let recall = run.run_memory.recall.clone();
+        let begins = self.agents.sessions.get(&run.about.session).is_none_or(|conversation| {
+            conversation.tree().get(run.about.asked).is_none_or(|message| message.parents.is_empty())
+        });
+        let schemas = self.schemas_of(&self.definition_of(run));
+        let note = self.note_of(run);
+        let about = run.about.clone();
+        let mut chosen = None;
+        // A message in the middle of a conversation may mean something that was said before.
+        if begins || recall.mode == ReplayMode::Follower {
+            chosen = memory.choose_trace(&about.prompt, note.as_deref(), &about.agent, &schemas, &recall);
+        }
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let memory = Arc::new(memory);
+        run.run_memory.memory = Arc::clone(&memory);
+        let filed = chosen.and_then(|fitting| Some((memory.traces.get(fitting.at)?, fitting)));
+        let Some((StoredTrace { path, trace, .. }, fitting)) = filed else { return };
+        let hands_on = trace.steps.iter().any(|step| step.tool == ASK_AGENT_TOOL);
+        let asked = if hands_on { "Only the agents that it hands work to ask a model" } else { "No model is asked" };
+        let content = format!("Replaying {path}: {}. {asked}.", fitting.why);
+        let parents = record.steps.last().map_or_else(|| run.last_step(), |step| vec![step.id]);
+        let mut made = new_step(turn, parents, StepKind::Thinking { content, is_streaming: None });
+        made.route = Some(format!("trace/{path}"));
+        record.steps.push(made);
+        run.run_memory.replay = Some(Box::new(TraceReplay {
+            path: path.clone(),
+            trace: trace.clone(),
+            values: fitting.values,
+            at: 0,
+            call: None,
+            results: Vec::new(),
+            since: turn.now,
+        }));
+    }
+
+    /// Reads the agents and the memory of a run's project, where that was not done since the run was loaded. Gives
+    /// whether it's being read: the run goes on then.
+    pub(super) fn read_project(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> bool {
+        let Some(run) = self.agents.runs.get(&id) else { return false };
+        match run.project_read {
+            ProjectReadState::Loaded => return false,
+            ProjectReadState::ReadingToStart | ProjectReadState::ReadingToResume => return true,
+            ProjectReadState::Unread => {}
+        }
+        let Some(root) = self.volumes.get(&run.about.volume).and_then(|volume| volume.root.clone()) else {
+            return false;
+        };
+        let (memory, text) = (memory::memory_folders(self.note_of(run).as_deref()), run.about.prompt.clone());
+        turn.effects.push(Effect::Gather { run: id, root, paths: Vec::new(), text, limit: 0, memory });
+        if let Some(run) = self.agents.runs.get_mut(&id) {
+            run.project_read = ProjectReadState::ReadingToResume;
+        }
+        true
+    }
+
+    /// A replay that was under way when the program ended, as its steps tell. `None`: there's none.
+    ///
+    /// # Errors
+    /// Where the trace lies, how far the replay was, and why it can't go on.
+    fn interrupted_replay(&self, run: &AgentRun) -> Option<Result<Box<TraceReplay>, (String, usize, String)>> {
+        let (begun, path) = replayed_trace(&run.steps)?;
+        let since = Time(run.steps.get(begun)?.timestamp);
+        let behind = run.steps.get(begun + 1..).unwrap_or_default();
+        if behind.iter().any(|step| step.spent.is_some() || is_replay_stop(step)) {
+            return None; // a model has taken over
+        }
+        let made: Vec<(&str, &str, &Map<String, Value>)> = behind
+            .iter()
+            .filter_map(|step| match &step.kind {
+                StepKind::ToolCall { tool_call_id, tool_name, params } => {
+                    Some((tool_call_id.as_str(), tool_name.as_str(), params))
+                }
+                StepKind::ToolResult { .. }
+                | StepKind::Thinking { .. }
+                | StepKind::Todo { .. }
+                | StepKind::FinalAnswer { .. }
+                | StepKind::Error { .. } => None,
+            })
+            .collect();
+        let count = made.len();
+        let fail = |why: &str| Some(Err((path.to_owned(), count + 1, why.to_owned())));
+        let Some(filed) = run.run_memory.memory.traces.iter().find(|filed| filed.path == path) else {
+            return fail("the trace isn't there any more");
+        };
+        let goal = ParsedGoal::parse(&run.about.prompt);
+        let Ok(values) = filed.trace.match_goal(&goal, self.note_of(run).as_deref()) else {
+            return fail("the trace was changed and doesn't fit the goal any more");
+        };
+        let mut results: Vec<String> = Vec::new();
+        for (at, (call, tool, params)) in made.iter().enumerate() {
+            let edited = run.approvals.iter().any(|approval| {
+                approval.id == *call && approval.decision.as_ref().is_some_and(|decision| decision.arguments.is_some())
+            });
+            let same = filed.trace.steps.get(at).is_some_and(|step| {
+                let told = slots::fill_arguments(&step.input, &values, &results);
+                step.tool == *tool && (edited || told.is_ok_and(|told| told == **params))
+            });
+            if !same {
+                return fail("the trace was changed meanwhile");
+            }
+            if at + 1 < count {
+                results.push(call_result(&run.steps, call).map(|(_, text)| text).unwrap_or_default());
+            }
+        }
+        let call = made.last().map(|(call, ..)| (*call).to_owned());
+        let trace = filed.trace.clone();
+        Some(Ok(Box::new(TraceReplay { path: path.to_owned(), trace, values, at: count, call, results, since })))
+    }
+
+    /// Does what is next in a replay. `false`: there is none, so a model is called.
+    pub(super) fn replay_next(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> bool {
+        let Some(run) = self.agents.runs.get(&id) else { return false };
+        if run.run_memory.replay.is_none() {
+            match self.interrupted_replay(run) {
+                None => return false,
+                Some(Ok(replay)) => {
+                    if let Some(run) = self.agents.runs.get_mut(&id) {
+                        run.run_memory.replay = Some(replay);
+                    }
+                }
+                Some(Err((path, number, why))) => {
+                    self.stop_replay(turn, id, &path, &format!("at step {number}"), &why);
+                    return true;
+                }
+            }
+        }
+        let Some(run) = self.agents.runs.get_mut(&id) else { return false };
+        let Some(mut replay) = run.run_memory.replay.take() else { return false };
+        let ended = self.check_result(id, &mut replay).map_err(|why| (replay.at, why));
+        let made = ended.and_then(|()| {
+            if replay.at == replay.trace.steps.len() {
+                return Ok(None);
+            }
+            self.next_call(id, &replay).map(Some).map_err(|why| (replay.at + 1, why))
+        });
+        match made {
+            Ok(Some((tool, arguments))) => self.issue_call(turn, id, replay, tool, arguments),
+            Ok(None) => self.end_replay(turn, id, &replay),
+            Err((number, why)) => self.hand_over_to_model(turn, id, &replay, number, &why),
+        }
+        true
+    }
+
+    /// What the last step has said is as it must be.
+    fn check_result(&self, id: DocId, replay: &mut TraceReplay) -> Result<(), String> {
+        let Some(call) = replay.call.take() else { return Ok(()) };
+        let run = self.agents.runs.get(&id).ok_or("the run was closed")?;
+        let (success, text) = call_result(&run.steps, &call).ok_or("the step has no result")?;
+        let done = replay.at.checked_sub(1).and_then(|at| replay.trace.steps.get(at)).ok_or("the trace has changed")?;
+        if !success {
+            let first = text.lines().next().unwrap_or_default();
+            return Err(format!("it failed: {}", &first[..first.floor_char_boundary(300)]));
+        }
+        done.expect.check(&text)?;
+        let volume = run.about.volume;
+        for (places, wanted) in [(&done.leaves, true), (&done.removes, false)] {
+            for place in places {
+                let path = slots::fill_template(place, &replay.values, &replay.results)?;
+                if self.is_there(volume, &path) != wanted {
+                    let word = if wanted { "is not there" } else { "is still there" };
+                    return Err(format!("{path} {word} after it"));
+                }
+            }
+        }
+        replay.results.push(text);
+        Ok(())
+    }
+
+    /// What the next step is given, once what must hold before it does.
+    fn next_call(&self, id: DocId, replay: &TraceReplay) -> Result<(String, Map<String, Value>), String> {
+        let run = self.agents.runs.get(&id).ok_or("the run was closed")?;
+        let next = replay.trace.steps.get(replay.at).ok_or("the trace has no such step")?;
+        let schemas = self.schemas_of(&self.definition_of(run));
+        if schemas.get(&next.tool) != Some(&next.schema) {
+            return Err(format!("the tool {} is not the one that it was", next.tool));
+        }
+        for (places, wanted) in [(&next.needs, true), (&next.free, false)] {
+            for place in places {
+                let path = slots::fill_template(place, &replay.values, &replay.results)?;
+                if self.is_there(run.about.volume, &path) != wanted {
+                    let word = if wanted { "is not there" } else { "is there already" };
+                    return Err(format!("{path} {word}"));
+                }
+            }
+        }
+        let arguments = slots::fill_arguments(&next.input, &replay.values, &replay.results)?;
+        Ok((next.tool.clone(), arguments))
+    }
+
+    fn is_there(&self, volume: DocId, path: &str) -> bool {
+        self.find_file(volume, path.trim_start_matches("./")).is_some()
+    }
+
+    /// Makes a call, as if a model had asked for it.
+    fn issue_call(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        mut replay: Box<TraceReplay>,
+        tool: String,
+        arguments: Map<String, Value>,
+    ) {
+        let tools = self.available_tools();
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let call = ToolCall { id: String::new(), name: tool, arguments };
+        let Some(call) = tool_call_parser::assign_call_ids(vec![call], &mut run.used_call_ids).pop() else { return };
+        let kind = StepKind::ToolCall {
+            tool_call_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            params: call.arguments.clone(),
+        };
+        let made = new_step(turn, run.last_step(), kind);
+        let message = Message {
+            parents: vec![run.about.head],
+            run: Some(id),
+            tool_calls: vec![call.clone()],
+            ..Message::new(MessageId(turn.next_id()), Role::Assistant, String::new(), turn.now.0)
+        };
+        let changes = tools.iter().find(|tool| tool.name == call.name).is_some_and(|tool| tool.risk > ToolRisk::None);
+        replay.at += 1;
+        replay.call = Some(call.id.clone());
+        run.about.agent_state = AgentState::Executing;
+        run.calls.push(PendingCall {
+            call,
+            step: made.id,
+            phase: CallPhase::Ready,
+            changes,
+            facts: CallFacts::default(),
+        });
+        run.run_memory.replay = Some(replay);
+        self.record_run(turn, id, RunRecord { steps: vec![made], messages: vec![message], ..RunRecord::default() });
+        let mut record = RunRecord::default();
+        self.check_new_calls(turn, id, &tools, &mut record);
+        let batch = self.record_run(turn, id, record);
+        self.continue_run_after(batch, id);
+    }
+
+    /// All its steps are done, and all conditions held.
+    fn end_replay(&mut self, turn: &mut ApplyContext<'_>, id: DocId, replay: &TraceReplay) {
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        let own = replay.trace.answer.as_ref();
+        let own = own.and_then(|answer| slots::fill_template(answer, &replay.values, &replay.results).ok());
+        let text = own.unwrap_or_else(|| {
+            let last =
+                replay.results.last().map_or("", |text| &text[..text.floor_char_boundary(MAX_REPLAY_ANSWER_BYTES)]);
+            let count = replay.trace.steps.len();
+            format!("Done as before, in {count} steps of {}. The last one said:\n\n{last}", replay.path)
+        });
+        let volume = run.about.volume;
+        let message = Message {
+            parents: vec![run.about.head],
+            run: Some(id),
+            ..Message::new(MessageId(turn.next_id()), Role::Assistant, text.clone(), turn.now.0)
+        };
+        let made = new_step(turn, run.last_step(), StepKind::FinalAnswer { content: text });
+        let took = turn.now.since(replay.since);
+        if let Some(run) = self.agents.runs.get_mut(&id) {
+            // What was replayed is not learned again.
+            run.run_memory.recall.mode = ReplayMode::Follower;
+        }
+        self.count_replay(turn, volume, &replay.path, &replay.trace, true, Some(took));
+        let record = RunRecord { steps: vec![made], messages: vec![message], ..RunRecord::default() };
+        self.end_run(turn, id, Ending::Done, record);
+    }
+
+    /// A condition does not hold: a model goes on, and is told what was found.
+    fn hand_over_to_model(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        replay: &TraceReplay,
+        number: usize,
+        why: &str,
+    ) {
+        let Some(volume) = self.agents.runs.get(&id).map(|run| run.about.volume) else { return };
+        self.count_replay(turn, volume, &replay.path, &replay.trace, false, None);
+        let count = replay.trace.steps.len();
+        self.stop_replay(turn, id, &replay.path, &format!("at step {number} of {count}"), why);
+    }
+
+    /// A step says that a replay stopped, where and why, and that a model goes on, which is told the same.
+    fn stop_replay(&mut self, turn: &mut ApplyContext<'_>, id: DocId, path: &str, place: &str, why: &str) {
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        run.run_memory.stopped = Some(path.to_owned());
+        let words = format!("{REPLAY_STOPPED_PREFIX}{place}: {why}. A model goes on from here.");
+        let made = new_step(turn, run.last_step(), StepKind::Error { message: words, recoverable: true });
+        let told = format!(
+            "The steps above repeat what was done for a goal like this before. They were stopped {place}. Go on from \
+             here by yourself; do not do again what has been done. Why they were stopped: {}\n{}",
+            prompt_quote::QUOTED_MATERIAL_PREAMBLE,
+            prompt_quote::quote_block("the replay", why)
+        );
+        let message = Message {
+            parents: vec![run.about.head],
+            run: Some(id),
+            ..Message::new(MessageId(turn.next_id()), Role::System, told, turn.now.0)
+        };
+        let batch =
+            self.record_run(turn, id, RunRecord { steps: vec![made], messages: vec![message], ..RunRecord::default() });
+        self.continue_run_after(batch, id);
+    }
+
+    /// Keeps how a replay went in the note of its trace. `took`: milliseconds of a replay in earnest; what it has saved
+    /// is counted then.
+    fn count_replay(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        volume: DocId,
+        path: &str,
+        trace: &RunTrace,
+        good: bool,
+        took: Option<i64>,
+    ) {
+        let Some(note) = self.find_file(volume, path) else { return };
+        let known = &trace.known;
+        let (all, verified) = (known.usage_count + 1, known.verified_count + u64::from(good));
+        let mut values = vec![
+            ("usage_count", json!(all)),
+            ("verified_count", json!(verified)),
+            ("success_rating", json!(trace::success_share(verified, all))),
+            ("last_used", json!(iso_timestamp(turn.now.0))),
+        ];
+        if let Some(took) = took {
+            let secs = took as f64 / 1_000.0;
+            values.push(("estimated_time_secs", json!(secs)));
+            values.push(("saved_tokens", json!(known.saved_tokens + known.learned_tokens)));
+            values.push(("saved_usd", json!(known.saved_usd + known.learned_usd)));
+            values.push(("saved_secs", json!(known.saved_secs + (known.learned_secs - secs).max(0.0))));
+        }
+        for (key, value) in values {
+            if let Err(CommandError(why)) = self.set_property(turn, note, key.to_owned(), Some(value)) {
+                self.problems.push(format!("what is known of a trace could not be kept ({why}): {path}"));
+                return;
+            }
+        }
+    }
+
+    /// The user takes back all that a replay has done: it is no proof any more. Made again, it is.
+    pub(super) fn count_reverted_replay(&mut self, turn: &mut ApplyContext<'_>, id: DocId, good: bool) {
+        let whole = |run: &&AgentRun| run.about.ending == Some(Ending::Done) && run.about.iteration == 0;
+        let Some(run) = self.agents.runs.get(&id).filter(whole) else { return };
+        let mut routes = run.steps.iter().filter_map(|step| step.route.as_deref());
+        let path = routes.find_map(|route| route.strip_prefix("trace/")).unwrap_or_default().to_owned();
+        let Some(note) = self.find_file(run.about.volume, &path) else { return };
+        if let Err(CommandError(why)) = self.count_replay_proof(turn, note, good) {
+            self.problems.push(format!("what is known of a trace could not be kept ({why}): {path}"));
+        }
+    }
+
+    /// What a run did becomes a trace, or is compared with the one that there is.
+    pub(super) fn learn_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        let wanted = self.agents.setup().is_some_and(|setup| setup.config.memory.learn);
+        let Some(run) = self.agents.runs.get(&id).filter(|_| wanted) else { return };
+        let RunMemory { recall, memory, stopped, .. } = run.run_memory.clone();
+        let before = || {
+            replayed_trace(&run.steps).filter(|_| run.steps.iter().any(is_replay_stop)).map(|(_, path)| path.to_owned())
+        };
+        let stopped = stopped.or_else(before);
+        let begins = self.agents.sessions.get(&run.about.session).is_some_and(|conversation| {
+            conversation.tree().get(run.about.asked).is_some_and(|message| message.parents.is_empty())
+        });
+        let replayed = recall.mode == ReplayMode::Follower && stopped.is_none() && run.about.iteration == 0;
+        if !begins || replayed {
+            return;
+        }
+        let Ok(learned) = self.trace_of_run(id) else { return };
+        let (volume, prompt, note) = (run.about.volume, run.about.prompt.clone(), self.note_of(run));
+        let known = memory.traces.iter().find(|filed| {
+            filed.trace.goal_signature() == learned.goal_signature()
+                && filed.trace.match_goal(&ParsedGoal::parse(&prompt), note.as_deref()).is_ok()
+        });
+        let Some(filed) = known else {
+            let path =
+                format!("{}/{}/{}", memory::memory_folder(note.as_deref()), trace::TRACES_FOLDER, learned.file_name());
+            self.create_own_note(turn, volume, &path, &learned.to_note());
+            return self.notify(turn, Notice::Remembered { volume, path });
+        };
+        let calls = memory::trace_extraction::completed_calls(&run.steps, &run.approvals, &run.changes);
+        let results: Vec<String> = calls.iter().map(|call| call.result.clone()).collect();
+        let values = filed.trace.match_goal(&ParsedGoal::parse(&prompt), note.as_deref()).unwrap_or_default();
+        let told = filed.trace.predicted_calls(&values, &results);
+        let same = told.len() == calls.len()
+            && told.iter().zip(&calls).all(|(told, call)| {
+                told.as_ref().is_ok_and(|(tool, arguments)| *tool == call.tool && *arguments == call.arguments)
+            });
+        if same && stopped.is_none() {
+            // A model did what the trace would have done: that is one more proof.
+            return self.count_replay(turn, volume, &filed.path, &filed.trace, true, None);
+        }
+        if stopped.as_ref() == Some(&filed.path) || filed.trace.known.verified_count == 0 {
+            // What stopped, or never was right, makes room for what has just been done.
+            let new = RunTrace {
+                known: trace::TraceMetadata { usage_count: 0, verified_count: 0, ..learned.known.clone() },
+                ..learned
+            };
+            if let Some(file) = self.find_file(volume, &filed.path) {
+                let text = self.open_text(file).unwrap_or_else(|| filed.text.clone());
+                if let Err(CommandError(why)) = self.replace_note_text(turn, file, 0, text, new.to_note()) {
+                    self.problems.push(format!("a trace could not be renewed ({why}): {}", filed.path));
+                }
+            }
+            return;
+        }
+        self.count_replay(turn, volume, &filed.path, &filed.trace, false, None);
+    }
+
+    /// The trace that a run becomes.
+    ///
+    /// # Errors
+    /// Why it cannot be done again by rule: a sentence.
+    pub fn trace_of_run(&self, id: DocId) -> Result<RunTrace, String> {
+        let run = self.agents.runs.get(&id).ok_or("the run is not open")?;
+        let mut there = BTreeSet::new();
+        for call in memory::trace_extraction::completed_calls(&run.steps, &run.approvals, &run.changes) {
+            // Of other files the watcher tells later; only what is sure is made a condition.
+            if let Some(path) = call.arguments.get("path").and_then(Value::as_str)
+                && (FileKind::of(path).is_text() || !call.created)
+                && self.is_there(run.about.volume, path)
+            {
+                there.insert(path.to_owned());
+            }
+        }
+        let note = self.note_of(run);
+        memory::trace_extraction::learn_trace(&CompletedRun {
+            about: &run.about,
+            steps: &run.steps,
+            approvals: &run.approvals,
+            changes: &run.changes,
+            tools: &self.tool_facts(&self.definition_of(run)),
+            note: note.as_deref(),
+            there: &there,
+            run: &id.to_string(),
+        })
+    }
+
+    /// A note of the program's own: made, saved, and not shown.
+    pub(in crate::session) fn create_own_note(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        volume: DocId,
+        path: &str,
+        text: &str,
+    ) {
+        if let Err(CommandError(why)) = self.new_note(turn, volume, path, text) {
+            self.problems.push(why);
+            return;
+        }
+        let Some(id) = self.find_file(volume, path) else { return };
+        if let Some(note) = self.notes.get_mut(&id) {
+            note.shown = false; // it is not looked at; it closes once it is saved
+            note.by_agent = true;
+        }
+        self.end_burst(turn, id);
+    }
+}

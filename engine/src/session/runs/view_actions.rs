@@ -1,0 +1,201 @@
+//! Generated views: the user's word that one may be drawn, kept with the note; and their buttons, each press of which
+//! is a run of its own that asks the policy and calls no model.
+
+use super::{CallPhase, PendingCall, RunRecord, RunRequest, new_step};
+use crate::note::Phase;
+use crate::session::{ApplyContext, CommandError, Session};
+use crate::view::{self, Action, View};
+use agent::policy::CallFacts;
+use agent::tool_spec::ToolSpec;
+use agent::{agent_definition, tool_call_parser, tool_catalog};
+use serde_json::{Map, Value, json};
+use store::disk::Write;
+use store::{BlobHash, DocId, Ending, Message, MessageId, Role, StepKind, ToolCall};
+
+/// The tool that a button's command is, for the policy.
+pub(in crate::session) const NOTE_COMMAND_TOOL: &str = "note_command";
+
+/// The session of the buttons of a note: the same one on every device.
+fn button_session_id(note: DocId) -> DocId {
+    let hash = BlobHash::of(format!("buttons of {note}").as_bytes());
+    let mut id = [0; 16];
+    id.copy_from_slice(&hash.0[..16]);
+    DocId(id)
+}
+
+/// A command of the window as a tool: it carries what running a cell does.
+fn note_command_tool() -> Option<ToolSpec> {
+    let cell = tool_catalog::built_in().into_iter().find(|tool| tool.name == "run_cell")?;
+    let parameters = json!({"type": "object", "additionalProperties": false, "required": ["path", "name"],
+        "properties": {"path": {"type": "string"}, "name": {"enum": view::COMMANDS}}});
+    Some(ToolSpec {
+        name: NOTE_COMMAND_TOOL.to_owned(),
+        description: "A command of the window on the cells of a note.".to_owned(),
+        parameters,
+        ..cell
+    })
+}
+
+impl Session {
+    /// The tools that may be asked for, also by buttons.
+    pub(super) fn all_tools(&self) -> Vec<ToolSpec> {
+        let mut tools = self.available_tools();
+        tools.extend(note_command_tool());
+        tools.push(super::delegation::python_agent());
+        tools
+    }
+
+    /// The user's word on the view of this name: whether it is drawn. It is kept with the note.
+    pub(in crate::session) fn set_view_shown(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        name: BlobHash,
+        shown: bool,
+    ) -> Result<(), CommandError> {
+        let Some(note) = self.notes.get_mut(&id).filter(|note| note.phase == Phase::Ready) else {
+            return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
+        };
+        if let Some(why) = note.read_only() {
+            return Err(CommandError(format!("the note can only be read: {why}")));
+        }
+        if shown {
+            let text = note.text();
+            let source =
+                view::find(&text, name).ok_or_else(|| CommandError("there is no such view any more".to_owned()))?;
+            View::read(source).map_err(|why| CommandError(format!("the view cannot be drawn: {why}")))?;
+        }
+        note.views.insert(name, shown);
+        self.create_note_document(turn, id);
+        self.save_view_decisions(turn, id);
+        Ok(())
+    }
+
+    /// Keeps what was said of views, once the note's document of outputs is there.
+    pub(in crate::session) fn save_view_decisions(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        let Some(note) = self.notes.get_mut(&id).filter(|note| !note.views.is_empty()) else { return };
+        let Some(doc) = &mut note.outputs else { return };
+        let time = turn.now.seconds();
+        let mut writes = Vec::new();
+        for (name, shown) in std::mem::take(&mut note.views) {
+            match doc.keep_shown(name, shown, time) {
+                Ok(bytes) => writes.push(Write::Chunk { doc: id.outputs(), bytes }),
+                Err(error) => note.problems.push(error.to_string()),
+            }
+        }
+        if std::mem::take(&mut note.outputs_new) {
+            writes = vec![Write::Chunk { doc: id.outputs(), bytes: doc.save() }];
+        }
+        self.append_writes(turn, writes, None);
+    }
+
+    /// A button of a view that is drawn was pressed: what it asks for is looked up in the note, and becomes a run.
+    pub(in crate::session) fn press_button(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        run: DocId,
+        id: DocId,
+        name: BlobHash,
+        button: usize,
+    ) -> Result<(), CommandError> {
+        let Some(note) = self.notes.get(&id).filter(|note| note.phase == Phase::Ready) else {
+            return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
+        };
+        if !note.shows(name) {
+            return Err(CommandError(
+                "the view is not rendered; press \u{201c}Render preview\u{201d} first".to_owned(),
+            ));
+        }
+        let text = note.text();
+        let source =
+            view::find(&text, name).ok_or_else(|| CommandError("there is no such view any more".to_owned()))?;
+        let read = View::read(source).map_err(|why| CommandError(format!("the view cannot be read: {why}")))?;
+        let buttons = read.buttons();
+        let Some((label, action)) = buttons.get(button) else {
+            return Err(CommandError("the view has no such button".to_owned()));
+        };
+        let Some((volume, path)) = self.locate_file(id).map(|(volume, path)| (volume, path.to_owned())) else {
+            return Err(CommandError("the note has no place any more".to_owned()));
+        };
+        let (tool, arguments) = match (*action).clone() {
+            Action::Tool { name, arguments } => (name, arguments),
+            Action::Command(name) => {
+                let mut arguments = Map::new();
+                arguments.insert("path".to_owned(), Value::String(path.clone()));
+                arguments.insert("name".to_owned(), Value::String(name));
+                (NOTE_COMMAND_TOOL.to_owned(), arguments)
+            }
+        };
+        let call = ToolCall { id: String::new(), name: tool, arguments };
+        let question = RunRequest {
+            run,
+            session: button_session_id(id),
+            volume,
+            note: Some(id),
+            parent: None,
+            text: format!("Pressed \u{201c}{label}\u{201d} in {path}."),
+            agent: Some(agent_definition::BUTTON_AGENT.to_owned()),
+            budget: None,
+            allow: Vec::new(),
+            button: Some((format!("Buttons of {path}"), call)),
+            recall: agent::memory::RecallOptions::default(),
+            origin: store::Origin::User,
+            plan: None,
+            project: None,
+        };
+        self.request_run(turn, question)
+    }
+
+    /// What a button asks for is judged as what a model asks for.
+    pub(super) fn begin_button_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId, call: ToolCall) {
+        let tools = self.all_tools();
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let Some(call) = tool_call_parser::assign_call_ids(vec![call], &mut run.used_call_ids).pop() else { return };
+        let said = Message {
+            parents: vec![run.about.head],
+            run: Some(id),
+            tool_calls: vec![call.clone()],
+            ..Message::new(MessageId(turn.next_id()), Role::Assistant, "", turn.now.0)
+        };
+        let kind = StepKind::ToolCall {
+            tool_call_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            params: call.arguments.clone(),
+        };
+        let made = new_step(turn, Vec::new(), kind);
+        run.calls.push(PendingCall {
+            call,
+            step: made.id,
+            phase: CallPhase::Ready,
+            changes: true,
+            facts: CallFacts::default(),
+        });
+        self.record_run(turn, id, RunRecord { steps: vec![made], messages: vec![said], ..RunRecord::default() });
+        let mut record = RunRecord::default();
+        self.check_new_calls(turn, id, &tools, &mut record);
+        let batch = self.record_run(turn, id, record);
+        self.continue_run_after(batch, id);
+    }
+
+    /// The end of a press: what the tool said is the answer.
+    pub(super) fn finish_button_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        let said = run.steps.iter().rev().find_map(|step| match &step.kind {
+            StepKind::ToolResult { success: true, result, .. } => {
+                Some(Ok(result.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()))
+            }
+            StepKind::ToolResult { error, .. } => Some(Err(error.clone().unwrap_or_default())),
+            _ => None,
+        });
+        let (kind, ending) = match said {
+            Some(Ok(content)) => (StepKind::FinalAnswer { content }, Ending::Done),
+            Some(Err(message)) => (StepKind::Error { message, recoverable: false }, Ending::Failed),
+            None => {
+                let message = "Nothing came of it: press the button again.".to_owned();
+                (StepKind::Error { message, recoverable: false }, Ending::Failed)
+            }
+        };
+        let made = new_step(turn, run.last_step(), kind);
+        self.end_run(turn, id, ending, RunRecord { steps: vec![made], ..RunRecord::default() });
+    }
+}

@@ -1,0 +1,211 @@
+//! How far sync has got, as people are told: of everything, of a volume, of a note.
+
+use super::{DeliveryState, HubConnection, HubState};
+use crate::session::Session;
+use std::collections::BTreeSet;
+use store::DocId;
+use text::time::Time;
+
+/// How sync stands as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SyncStatus {
+    /// Nothing is shared.
+    NotShared,
+    /// The user has paused it.
+    Paused,
+    /// No hub is there. That is no error: all is saved here, and sent later.
+    Offline,
+    /// Hubs are being called.
+    Connecting,
+    /// So many documents are on their way, to here or from here.
+    Syncing(usize),
+    /// Those hubs that are there have all of it; how many are not there.
+    Synced {
+        /// Hubs that are away.
+        away: usize,
+    },
+}
+
+impl SyncStatus {
+    /// In few words.
+    pub fn describe(&self) -> String {
+        match self {
+            SyncStatus::NotShared => "Nothing is shared".to_owned(),
+            SyncStatus::Paused => "Sync paused".to_owned(),
+            SyncStatus::Offline => "Offline".to_owned(),
+            SyncStatus::Connecting => "Connecting…".to_owned(),
+            SyncStatus::Syncing(1) => "1 to sync".to_owned(),
+            SyncStatus::Syncing(many) => format!("{many} to sync"),
+            SyncStatus::Synced { away: 0 } => "Synced".to_owned(),
+            SyncStatus::Synced { away: 1 } => "Synced, 1 hub away".to_owned(),
+            SyncStatus::Synced { away } => format!("Synced, {away} hubs away"),
+        }
+    }
+
+    /// What that means, in a sentence.
+    pub fn explanation(&self) -> &'static str {
+        match self {
+            SyncStatus::NotShared => "All notes are on this device alone.",
+            SyncStatus::Paused => "All is saved on this device. Nothing is sent or received until sync goes on.",
+            SyncStatus::Offline => "All is saved on this device and is sent by itself once a hub is there again.",
+            SyncStatus::Connecting => "All is saved on this device. The hub is being called.",
+            SyncStatus::Syncing(_) => "All is saved on this device; the rest is on its way.",
+            SyncStatus::Synced { away: 0 } => "All is saved on this device and at every hub.",
+            SyncStatus::Synced { .. } => {
+                "All is saved here and where a hub is there; the other gets it when it is back."
+            }
+        }
+    }
+}
+
+/// How far a volume or a note has got.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SyncProgress {
+    /// How far.
+    pub delivery: DeliveryState,
+    /// Documents that are shared: of a volume its own, those of its notes and of their outputs.
+    pub documents: usize,
+    /// Those of them that are not the same everywhere yet.
+    pub behind: usize,
+    /// Notes whose names have come and whose text has not.
+    pub coming: usize,
+    /// When changes of another device came last, since the program began.
+    pub last_received: Option<Time>,
+    /// When all of it was the same everywhere last, since the program began.
+    pub last_synced: Option<Time>,
+    /// When a hub that is away was there last, if all was sent to it.
+    pub hub_last_seen: Option<Time>,
+    /// That is no hub, but the other devices of the local network.
+    pub lan: bool,
+}
+
+impl SyncProgress {
+    /// Who is away and has all of it, in a word, and when they were there last.
+    pub fn last_seen(&self) -> Option<(&'static str, Time)> {
+        Some((if self.lan { "others" } else { "hub" }, self.hub_last_seen?))
+    }
+
+    /// In words.
+    pub fn describe(&self) -> String {
+        match (self.delivery, self.coming, self.behind) {
+            (DeliveryState::NotShared, ..) => "On this device only".to_owned(),
+            (_, 1, _) => "1 note is coming".to_owned(),
+            (_, coming @ 2.., _) => format!("{coming} notes are coming"),
+            (DeliveryState::Synced, ..) => "Saved here and sent".to_owned(),
+            (DeliveryState::SentToAwayHub, ..) => "All sent".to_owned(),
+            (DeliveryState::SavedLocally, _, 0 | 1) => "Saved here, not sent yet".to_owned(),
+            (DeliveryState::SavedLocally, _, behind) => format!("Saved here, {behind} not sent yet"),
+        }
+    }
+}
+
+impl Session {
+    /// How sync stands.
+    pub fn sync_status(&self) -> SyncStatus {
+        let shares = &self.sync.shares;
+        if shares.hubs.is_empty() {
+            return SyncStatus::NotShared;
+        }
+        if shares.paused {
+            return SyncStatus::Paused;
+        }
+        let states: Vec<Option<&HubState>> = shares.hubs.iter().map(|hub| self.sync.states.get(&hub.url)).collect();
+        let online = || states.iter().flatten().filter(|state| state.reach == HubConnection::Online);
+        if online().count() == 0 {
+            let offline = |state: &Option<&HubState>| {
+                state.is_some_and(|state| matches!(state.reach, HubConnection::Offline { .. }))
+            };
+            return if states.iter().all(offline) { SyncStatus::Offline } else { SyncStatus::Connecting };
+        }
+        let mut waiting: BTreeSet<DocId> = online().flat_map(|state| state.behind.iter().copied()).collect();
+        waiting.extend(self.sync.expected_notes.keys());
+        waiting.extend(&self.sync.undocumented_notes);
+        match waiting.len() {
+            0 => SyncStatus::Synced { away: states.len() - online().count() },
+            some => SyncStatus::Syncing(some),
+        }
+    }
+
+    /// How far a volume, or a note of it, has got.
+    pub fn sync_progress(&self, doc: DocId) -> SyncProgress {
+        let volume = self.locate_file(doc).map_or(doc, |(volume, _)| volume);
+        let whole = volume == doc;
+        let (received, same) = (self.sync.last_received.get(&doc).copied(), self.sync.last_synced.get(&doc).copied());
+        let sent = DeliveryState::NotShared;
+        let mut spread = SyncProgress {
+            delivery: sent,
+            documents: 0,
+            behind: 0,
+            coming: 0,
+            last_received: received,
+            last_synced: same,
+            hub_last_seen: None,
+            lan: false,
+        };
+        if !self.sync.is_shared(volume) {
+            return spread;
+        }
+        // Whether it is known what each hub lacks: it is there, or it was told of all that was here until it left.
+        let (mut known, mut behind, mut waits) = (true, BTreeSet::new(), BTreeSet::new());
+        let mut seen = None;
+        // Of a note nothing else counts, and there may be very many others.
+        let among = |docs: &BTreeSet<DocId>| match whole {
+            true => docs.clone(),
+            false => docs.get(&doc).copied().into_iter().collect(),
+        };
+        for hub in self.sync.shares.hubs.iter().filter(|hub| hub.volumes.contains(&volume)) {
+            let state = self.sync.states.get(&hub.url);
+            let online = state.is_some_and(|state| state.reach == HubConnection::Online);
+            let outbox = self.sync.outboxes.get(&hub.url).filter(|outbox| outbox.volumes.contains(&volume));
+            if let Some(outbox) = outbox.filter(|_| !online) {
+                waits.extend(among(&outbox.waits));
+                seen = seen.max(Some((outbox.at, hub.url == super::LAN_HUB_ADDRESS)));
+                continue;
+            }
+            known &= online;
+            behind.extend(state.into_iter().flat_map(|state| among(&state.behind)));
+        }
+        if whole {
+            let rows = || self.volumes.get(&volume).into_iter().flat_map(|volume| volume.files.values());
+            let texts = || rows().filter(|row| row.kind.is_text());
+            spread.documents = 1 + texts().map(|row| 1 + usize::from(row.cells > 0)).sum::<usize>();
+            behind.extend(&self.sync.undocumented_notes);
+            spread.coming = self.sync.expected_notes.values().filter(|(of, _)| *of == volume).count();
+            let (placed, others): (Vec<DocId>, Vec<DocId>) =
+                behind.iter().copied().partition(|one| *one == volume || self.locate_file(*one).is_some());
+            let of = |one: &&DocId| **one == volume || self.locate_file(**one).is_some_and(|(of, _)| of == volume);
+            spread.behind = placed.iter().filter(of).count();
+            if !others.is_empty() {
+                // The name of outputs does not tell whose they are; their note's name tells theirs.
+                let outputs = texts().filter(|row| row.cells > 0).map(|row| row.id.outputs());
+                spread.behind += outputs.filter(|outputs| others.binary_search(outputs).is_ok()).count();
+            }
+            spread.behind += self.count_waiting(volume, waits.difference(&behind));
+        } else {
+            spread.documents = 1;
+            spread.behind = usize::from(
+                behind.contains(&doc) || waits.contains(&doc) || self.sync.undocumented_notes.contains(&doc),
+            );
+        }
+        let ahead = self.notes.get(&doc).is_some_and(|note| !note.pending.is_empty());
+        let done = known && !ahead && spread.behind == 0 && spread.coming == 0;
+        spread.hub_last_seen = seen.filter(|_| done).map(|(at, _)| at);
+        spread.lan = seen.is_some_and(|(_, lan)| lan);
+        spread.delivery = match (done, spread.hub_last_seen) {
+            (false, _) => DeliveryState::SavedLocally,
+            (true, None) => DeliveryState::Synced,
+            (true, Some(_)) => DeliveryState::SentToAwayHub,
+        };
+        spread
+    }
+
+    /// Remembers when the documents were the same everywhere that are no longer behind.
+    pub(super) fn record_synced_times(&mut self, now: Time, before: &HubState, after: &HubState) {
+        if after.reach == HubConnection::Online {
+            let done: Vec<DocId> = before.behind.difference(&after.behind).copied().collect();
+            self.sync.last_synced.extend(done.iter().map(|doc| (*doc, now)));
+            let volumes: BTreeSet<DocId> = done.iter().filter_map(|doc| Some(self.locate_file(*doc)?.0)).collect();
+            self.sync.last_synced.extend(volumes.into_iter().map(|volume| (volume, now)));
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Files of the trash deleted for good: first the file, then, once it is gone, all that the workspace keeps of it. A
+//! crash in between leaves it in the trash, and the same wish brings it to its end.
+
+use super::moves::{FileLocation, TRASH_KEY_PREFIX};
+use super::{ApplyContext, CommandError, Session};
+use crate::effect::Effect;
+use crate::event::marks_key;
+use store::DocId;
+use store::disk::Write;
+
+impl Session {
+    pub(super) fn delete_from_trash(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &[DocId],
+    ) -> Result<(), CommandError> {
+        // A file that is on its way out of the trash is not there any more.
+        self.ensure_no_pending_move()?;
+        let Some(paths) = files
+            .iter()
+            .map(|file| {
+                self.resolve_location(&self.trash.get(file)?.row, &FileLocation::Trash).map(|path| (*file, path))
+            })
+            .collect::<Option<Vec<_>>>()
+        else {
+            return Err(CommandError("it is not in the trash; `tracebook trash` lists what is".to_owned()));
+        };
+        for (file, path) in paths {
+            if self.deleting_from_trash.insert(file) {
+                turn.effects.push(Effect::Discard { file, path });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn on_trash_file_deleted(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        file: DocId,
+        result: Result<(), String>,
+    ) {
+        self.deleting_from_trash.remove(&file);
+        if let Err(why) = result {
+            self.problems.push(why);
+            return;
+        }
+        if self.trash.remove(&file).is_some() {
+            let keys = [format!("{TRASH_KEY_PREFIX}{file}"), marks_key(file)];
+            let mut writes: Vec<Write> = keys.into_iter().map(|key| Write::Meta { key, value: None }).collect();
+            writes.extend([file, file.outputs()].map(|doc| Write::Forget { doc }));
+            self.append_writes(turn, writes, None);
+            self.attachment_gone(file);
+        }
+    }
+
+    /// Whether files are being deleted for good.
+    pub fn is_deleting_trash(&self) -> bool {
+        !self.deleting_from_trash.is_empty()
+    }
+}
