@@ -2,5 +2,5 @@
 
 /// The whole program.
 pub fn main() -> std::process::ExitCode {
-    cli::main(cli::Hooks { window: |driver, first_frame| window::run(driver, first_frame), bench: None })
+    cli::main(cli::ProgramHooks { window: |driver, first_frame| window::run(driver, first_frame), bench: None })
 }

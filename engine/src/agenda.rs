@@ -2,11 +2,11 @@
 
 use crate::session::Session;
 use store::DocId;
-use text::task::{Day, Task};
+use text::task::{CalendarDay, Task};
 
 /// A task and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct AgendaEntry {
     /// Its note.
     pub note: DocId,
     /// The note's path.
@@ -17,7 +17,7 @@ pub struct Entry {
 
 /// Where a task belongs in an agenda.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum When {
+pub enum AgendaSlot {
     /// Its day is over.
     Overdue,
     /// Its day is today.
@@ -30,33 +30,33 @@ pub enum When {
     Done,
 }
 
-impl When {
+impl AgendaSlot {
     /// Of a task.
-    pub fn of(task: &Task, today: Day) -> When {
+    pub fn of(task: &Task, today: CalendarDay) -> AgendaSlot {
         match task.day() {
-            _ if task.is_done() => When::Done,
-            None => When::Someday,
-            Some(day) if day < today => When::Overdue,
-            Some(day) if day == today => When::Today,
-            Some(_) => When::Upcoming,
+            _ if task.is_done() => AgendaSlot::Done,
+            None => AgendaSlot::Someday,
+            Some(day) if day < today => AgendaSlot::Overdue,
+            Some(day) if day == today => AgendaSlot::Today,
+            Some(_) => AgendaSlot::Upcoming,
         }
     }
 
     /// As a heading.
     pub fn title(self) -> &'static str {
         match self {
-            When::Overdue => "Overdue",
-            When::Today => "Today",
-            When::Upcoming => "Upcoming",
-            When::Someday => "No date",
-            When::Done => "Done",
+            AgendaSlot::Overdue => "Overdue",
+            AgendaSlot::Today => "Today",
+            AgendaSlot::Upcoming => "Upcoming",
+            AgendaSlot::Someday => "No date",
+            AgendaSlot::Done => "Done",
         }
     }
 }
 
 /// The tasks of all volumes that have all of these words (in their text, path or tags), by day, then by priority, then
 /// by place; `all`: also what is done.
-pub fn tasks(session: &Session, words: &str, all: bool) -> Vec<Entry> {
+pub fn tasks(session: &Session, words: &str, all: bool) -> Vec<AgendaEntry> {
     let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
     let mut found = Vec::new();
     for volume in session.volumes() {
@@ -68,13 +68,13 @@ pub fn tasks(session: &Session, words: &str, all: bool) -> Vec<Entry> {
                     words.iter().all(|word| text.contains(word))
                 };
                 if fits {
-                    found.push(Entry { note, path: path.to_owned(), task: task.clone() });
+                    found.push(AgendaEntry { note, path: path.to_owned(), task: task.clone() });
                 }
             }
         }
     }
     found.sort_by(|one, other| {
-        let key = |entry: &Entry| {
+        let key = |entry: &AgendaEntry| {
             let day = entry.task.day().map_or(i64::MAX, |day| day.0);
             (entry.task.is_done(), day, u8::MAX - entry.task.priority)
         };

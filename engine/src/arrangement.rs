@@ -6,7 +6,7 @@ use store::DocId;
 /// Tabs and splits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Arrangement {
+pub enum TabArrangement {
     /// Notes behind one another; `None` is a tab without a note.
     Tabs {
         /// The notes, from left to right.
@@ -15,12 +15,12 @@ pub enum Arrangement {
         shown: usize,
     },
     /// Side by side, each with its share of the room.
-    Row(Vec<(f32, Arrangement)>),
+    Row(Vec<(f32, TabArrangement)>),
     /// Above one another, each with its share of the room.
-    Column(Vec<(f32, Arrangement)>),
+    Column(Vec<(f32, TabArrangement)>),
 }
 
-impl Arrangement {
+impl TabArrangement {
     /// Whether there is more than one tab in it.
     pub fn is_more_than_one(&self) -> bool {
         self.tabs() > 1
@@ -28,8 +28,10 @@ impl Arrangement {
 
     fn tabs(&self) -> usize {
         match self {
-            Arrangement::Tabs { notes, .. } => notes.len(),
-            Arrangement::Row(parts) | Arrangement::Column(parts) => parts.iter().map(|(_, part)| part.tabs()).sum(),
+            TabArrangement::Tabs { notes, .. } => notes.len(),
+            TabArrangement::Row(parts) | TabArrangement::Column(parts) => {
+                parts.iter().map(|(_, part)| part.tabs()).sum()
+            }
         }
     }
 }

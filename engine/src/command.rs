@@ -5,8 +5,10 @@ use crate::fresh::Reactivity;
 use crate::settings::Settings;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use store::{BlobRef, BlockId, Decision, DocId, Execution, ExecutionStep, Message, MessageId, RunAbout, TodoItem};
-use text::splice::Splice;
+use store::{
+    BlobRef, BlockId, DecisionRecord, DocId, Execution, ExecutionStep, MessageId, RunAbout, SessionMessage, TodoItem,
+};
+use text::splice::TextEdit;
 
 impl Command {
     /// Whether it changes nothing that a user made or set: allowed where nothing can be written.
@@ -88,7 +90,7 @@ pub enum Command {
         /// Which note.
         note: DocId,
         /// The edits: in order, at offsets of the text as it is now, none touching another.
-        edits: Vec<Splice>,
+        edits: Vec<TextEdit>,
     },
     /// Take back the last edit of this note that was made here.
     Undo {
@@ -228,7 +230,7 @@ pub enum Command {
         /// The task's words, without its fields.
         words: String,
         /// What day it is where the user is.
-        today: text::task::Day,
+        today: text::task::CalendarDay,
     },
     /// Replace a piece of a note that need not be open: the one of this text that is nearest to a place.
     Amend {
@@ -316,7 +318,7 @@ pub enum Command {
         /// Which approval.
         approval: String,
         /// What is decided.
-        decision: Decision,
+        decision: DecisionRecord,
     },
     /// Change the todos of a run: all of them, in their order.
     SetTodos {
@@ -392,7 +394,7 @@ pub enum Command {
         /// Its title.
         title: String,
         /// What was said, oldest first, one behind the other.
-        messages: Vec<Message>,
+        messages: Vec<SessionMessage>,
         /// What else its file held, for the way back (`agent::persisted`).
         imported: Option<String>,
     },
@@ -434,7 +436,7 @@ pub enum Command {
     /// Begin what schedules say from now on: this process stays.
     MindSchedules {
         /// Clocks as they are known today, that of this machine among them; schedules that go by one take it over.
-        zones: Vec<text::zone::Zone>,
+        zones: Vec<text::zone::ZoneClock>,
     },
     /// Have a plan carried out: a run that hands each task to the agent that fits it.
     RunTasks {

@@ -21,32 +21,32 @@ pub struct CommandInfo {
     /// Whether the window's palette and menu list it.
     pub window: bool,
     /// Its form on the command line.
-    pub line: Option<Line>,
+    pub line: Option<CommandLineForm>,
 }
 
 /// A command's form on the command line.
 #[derive(Clone, Copy, Debug)]
-pub struct Line {
+pub struct CommandLineForm {
     /// The word after `tracebook`.
     pub name: &'static str,
     /// What follows it, in order.
-    pub args: &'static [Arg],
+    pub args: &'static [CommandArgument],
 }
 
 /// An argument on the command line.
 #[derive(Debug)]
-pub struct Arg {
+pub struct CommandArgument {
     /// Its name; shown in capitals for a positional one, with `--` for an option.
     pub name: &'static str,
     /// What it means.
     pub help: &'static str,
     /// How it is given.
-    pub form: Form,
+    pub form: ArgumentForm,
 }
 
 /// How an argument is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum ArgumentForm {
     /// By its place; must be there.
     Needed,
     /// By its place; may be left out.
@@ -61,8 +61,8 @@ pub enum Form {
     Flag,
 }
 
-const fn arg(name: &'static str, form: Form, help: &'static str) -> Arg {
-    Arg { name, help, form }
+const fn arg(name: &'static str, form: ArgumentForm, help: &'static str) -> CommandArgument {
+    CommandArgument { name, help, form }
 }
 
 const fn window(
@@ -78,15 +78,15 @@ const fn line(
     id: &'static str,
     title: &'static str,
     name: &'static str,
-    args: &'static [Arg],
+    args: &'static [CommandArgument],
     help: &'static str,
 ) -> CommandInfo {
-    CommandInfo { id, title, help, keys: &[], window: false, line: Some(Line { name, args }) }
+    CommandInfo { id, title, help, keys: &[], window: false, line: Some(CommandLineForm { name, args }) }
 }
 
-const NOTE: Arg = arg(
+const NOTE: CommandArgument = arg(
     "NOTE",
-    Form::Needed,
+    ArgumentForm::Needed,
     "the note: its path as `ls` shows it, VOLUME:PATH, or the end of a path that fits one note",
 );
 
@@ -112,18 +112,18 @@ const ALONE: &[CommandInfo] = &[
                before: after: is:todo; “phrases”, -not and OR work.",
         keys: &["Ctrl+Shift+F"],
         window: true,
-        line: Some(Line {
+        line: Some(CommandLineForm {
             name: "search",
             args: &[
                 arg(
                     "QUERY",
-                    Form::Needed,
+                    ArgumentForm::Needed,
                     "words, \"phrases\", -not, OR, tag: path: title: in:code|output|prose|run|memory lang: before: \
                      after: is:todo|done, begin*",
                 ),
-                arg("limit", Form::Value, "at most this many notes; 10 when left out"),
-                arg("explain", Form::Flag, "with the parts of each score"),
-                arg("nearest", Form::Flag, "also what is nearest where nothing fits"),
+                arg("limit", ArgumentForm::Value, "at most this many notes; 10 when left out"),
+                arg("explain", ArgumentForm::Flag, "with the parts of each score"),
+                arg("nearest", ArgumentForm::Flag, "also what is nearest where nothing fits"),
             ],
         }),
     },
@@ -133,12 +133,12 @@ const ALONE: &[CommandInfo] = &[
         help: "Make a new note.",
         keys: &["Ctrl+N"],
         window: true,
-        line: Some(Line {
+        line: Some(CommandLineForm {
             name: "new",
             args: &[
-                arg("PATH", Form::Needed, "where, inside the volume; `.md` is added when it has no ending"),
-                arg("volume", Form::Value, "the volume (its name); the first one when left out"),
-                arg("text", Form::Value, "the first text; `-` reads it from standard input"),
+                arg("PATH", ArgumentForm::Needed, "where, inside the volume; `.md` is added when it has no ending"),
+                arg("volume", ArgumentForm::Value, "the volume (its name); the first one when left out"),
+                arg("text", ArgumentForm::Value, "the first text; `-` reads it from standard input"),
             ],
         }),
     },
@@ -148,7 +148,7 @@ const ALONE: &[CommandInfo] = &[
         help: "Make a volume of a folder of Markdown. Nothing in it is rewritten by opening.",
         keys: &["Ctrl+O"],
         window: true,
-        line: Some(Line { name: "open", args: &[arg("FOLDER", Form::Needed, "the folder")] }),
+        line: Some(CommandLineForm { name: "open", args: &[arg("FOLDER", ArgumentForm::Needed, "the folder")] }),
     },
     window("folder.rescan", "Look at all files again", &["F5"], "Scan the folders of all volumes for changes."),
     window(
@@ -172,7 +172,7 @@ const ALONE: &[CommandInfo] = &[
         help: "Take back the last rename, move or deletion, with the links that followed it.",
         keys: &[],
         window: true,
-        line: Some(Line { name: "undo", args: &[] }),
+        line: Some(CommandLineForm { name: "undo", args: &[] }),
     },
     CommandInfo {
         id: "files.follow",
@@ -180,7 +180,7 @@ const ALONE: &[CommandInfo] = &[
         help: "Write the links anew that lead to files which another program renamed.",
         keys: &[],
         window: true,
-        line: Some(Line { name: "follow", args: &[] }),
+        line: Some(CommandLineForm { name: "follow", args: &[] }),
     },
     window("view.links", "Show links", &["Ctrl+Shift+K"], "Show which notes link to the open one, and where it links."),
     window("view.broken", "Show broken links", &[], "List all links that lead nowhere."),
@@ -277,19 +277,23 @@ const ALONE: &[CommandInfo] = &[
         help: "Run the cell under the caret.",
         keys: &["Shift+Enter", "Ctrl+Enter"],
         window: true,
-        line: Some(Line {
+        line: Some(CommandLineForm {
             name: "run",
             args: &[
                 NOTE,
-                arg("cell", Form::Value, "only this cell, counted from 1; all in order when left out"),
+                arg("cell", ArgumentForm::Value, "only this cell, counted from 1; all in order when left out"),
                 arg(
                     "timeout",
-                    Form::Value,
+                    ArgumentForm::Value,
                     "stop a cell after this many seconds (30, or what the cell's first line says); 0: never",
                 ),
-                arg("kernel", Form::Value, "run in this kernel of yours, with your rights, outside of the sandbox"),
-                arg("stale", Form::Flag, "only what is stale, and what that needs"),
-                arg("clean", Form::Flag, "in a fresh kernel, and say whether the results are the same"),
+                arg(
+                    "kernel",
+                    ArgumentForm::Value,
+                    "run in this kernel of yours, with your rights, outside of the sandbox",
+                ),
+                arg("stale", ArgumentForm::Flag, "only what is stale, and what that needs"),
+                arg("clean", ArgumentForm::Flag, "in a fresh kernel, and say whether the results are the same"),
             ],
         }),
     },
@@ -348,7 +352,14 @@ const ALONE: &[CommandInfo] = &[
         "note.cells",
         "How cells depend on each other",
         "cells",
-        &[NOTE, arg("mode", Form::Value, "what a run does to the cells that depend on it: manual, stale or automatic")],
+        &[
+            NOTE,
+            arg(
+                "mode",
+                ArgumentForm::Value,
+                "what a run does to the cells that depend on it: manual, stale or automatic",
+            ),
+        ],
         "List a note's cells with the names that they bind and use, and say which results no longer count.",
     ),
     window(
@@ -371,12 +382,16 @@ const ALONE: &[CommandInfo] = &[
                packages and all your rights.",
         keys: &[],
         window: true,
-        line: Some(Line {
+        line: Some(CommandLineForm {
             name: "kernels",
             args: &[
                 NOTE,
-                arg("use", Form::Value, "the kernel from now on; `embedded`: the built-in one"),
-                arg("allow", Form::Value, "the print of a kernel that others can change, as it was shown: run it"),
+                arg("use", ArgumentForm::Value, "the kernel from now on; `embedded`: the built-in one"),
+                arg(
+                    "allow",
+                    ArgumentForm::Value,
+                    "the print of a kernel that others can change, as it was shown: run it",
+                ),
             ],
         }),
     },
@@ -386,14 +401,14 @@ const ALONE: &[CommandInfo] = &[
         help: "Grant the note's cells, on this device, folders beyond their own or the network; or take it back.",
         keys: &[],
         window: true,
-        line: Some(Line {
+        line: Some(CommandLineForm {
             name: "grant",
             args: &[
                 NOTE,
-                arg("read", Form::Values, "a folder or file that they may read"),
-                arg("write", Form::Values, "a folder or file that they may read and write"),
-                arg("network", Form::Flag, "they may use the network"),
-                arg("none", Form::Flag, "nothing beyond the note's folder any more"),
+                arg("read", ArgumentForm::Values, "a folder or file that they may read"),
+                arg("write", ArgumentForm::Values, "a folder or file that they may read and write"),
+                arg("network", ArgumentForm::Flag, "they may use the network"),
+                arg("none", ArgumentForm::Flag, "nothing beyond the note's folder any more"),
             ],
         }),
     },
@@ -455,17 +470,29 @@ const ALONE: &[CommandInfo] = &[
         "Ask an agent",
         "ask",
         &[
-            arg("TEXT", Form::Needed, "what is to be done; `-`: as standard input says"),
-            arg("project", Form::Value, "the volume in which it works; the one around this folder when left out"),
-            arg("note", Form::Value, "the note that it is about"),
-            arg("session", Form::Value, "the session that it goes on with; a new one when left out"),
-            arg("from", Form::Value, "the message from which it branches off; begin: a first message of its own"),
-            arg("agent", Form::Value, "which agent"),
-            arg("approve", Form::Values, "what it may do without asking, as in \"shell: cargo test *\""),
-            arg("budget", Form::Value, "at most so many US dollars"),
-            arg("mode", Form::Value, "auto, learner (a model), or follower (a trace that fits, without a model)"),
-            arg("without", Form::Values, "a trace or an experience that it may not use"),
-            arg("no-wait", Form::Flag, "end when something waits for a decision"),
+            arg("TEXT", ArgumentForm::Needed, "what is to be done; `-`: as standard input says"),
+            arg(
+                "project",
+                ArgumentForm::Value,
+                "the volume in which it works; the one around this folder when left out",
+            ),
+            arg("note", ArgumentForm::Value, "the note that it is about"),
+            arg("session", ArgumentForm::Value, "the session that it goes on with; a new one when left out"),
+            arg(
+                "from",
+                ArgumentForm::Value,
+                "the message from which it branches off; begin: a first message of its own",
+            ),
+            arg("agent", ArgumentForm::Value, "which agent"),
+            arg("approve", ArgumentForm::Values, "what it may do without asking, as in \"shell: cargo test *\""),
+            arg("budget", ArgumentForm::Value, "at most so many US dollars"),
+            arg(
+                "mode",
+                ArgumentForm::Value,
+                "auto, learner (a model), or follower (a trace that fits, without a model)",
+            ),
+            arg("without", ArgumentForm::Values, "a trace or an experience that it may not use"),
+            arg("no-wait", ArgumentForm::Flag, "end when something waits for a decision"),
         ],
         "Have an agent work in a project; print its steps as they happen. It asks before it does what carries risk.",
     ),
@@ -474,18 +501,22 @@ const ALONE: &[CommandInfo] = &[
         "List runs",
         "runs",
         &[
-            arg("RUN", Form::Optional, "which, by the beginning of its id; `last`"),
-            arg("stop", Form::Flag, "stop it"),
-            arg("resume", Form::Flag, "let it go on"),
-            arg("more", Form::Value, "with --resume: so many further model calls"),
-            arg("budget", Form::Value, "with --resume: at most so many US dollars in all"),
-            arg("no-wait", Form::Flag, "with --resume: end when something waits for a decision"),
-            arg("undo", Form::Flag, "take back what it changed"),
-            arg("redo", Form::Flag, "make again what was taken back"),
-            arg("change", Form::Value, "with --undo and --redo: only this change"),
-            arg("hunk", Form::Value, "and only this part of it"),
-            arg("export", Form::Flag, "print it as execution-state.json"),
-            arg("import", Form::Value, "read an execution-state.json into the session named in place of the run"),
+            arg("RUN", ArgumentForm::Optional, "which, by the beginning of its id; `last`"),
+            arg("stop", ArgumentForm::Flag, "stop it"),
+            arg("resume", ArgumentForm::Flag, "let it go on"),
+            arg("more", ArgumentForm::Value, "with --resume: so many further model calls"),
+            arg("budget", ArgumentForm::Value, "with --resume: at most so many US dollars in all"),
+            arg("no-wait", ArgumentForm::Flag, "with --resume: end when something waits for a decision"),
+            arg("undo", ArgumentForm::Flag, "take back what it changed"),
+            arg("redo", ArgumentForm::Flag, "make again what was taken back"),
+            arg("change", ArgumentForm::Value, "with --undo and --redo: only this change"),
+            arg("hunk", ArgumentForm::Value, "and only this part of it"),
+            arg("export", ArgumentForm::Flag, "print it as execution-state.json"),
+            arg(
+                "import",
+                ArgumentForm::Value,
+                "read an execution-state.json into the session named in place of the run",
+            ),
         ],
         "List what agents did; of one, what was asked and changed.",
     ),
@@ -494,8 +525,12 @@ const ALONE: &[CommandInfo] = &[
         "Show the budget",
         "budget",
         &[
-            arg("log", Form::Flag, "also what each of the last runs has spent"),
-            arg("by", Form::Value, "what was spent of each task, session, project or month, and what is left of it"),
+            arg("log", ArgumentForm::Flag, "also what each of the last runs has spent"),
+            arg(
+                "by",
+                ArgumentForm::Value,
+                "what was spent of each task, session, project or month, and what is left of it",
+            ),
         ],
         "Show what runs have spent this month, in all and by project, and what is left; --by task, session, project or \
          month.",
@@ -505,19 +540,19 @@ const ALONE: &[CommandInfo] = &[
         "List memory",
         "memory",
         &[
-            arg("ACTION", Form::Optional, "list, show, log, bearing, analyze, add, consolidate or forget"),
-            arg("TEXT", Form::Optional, "an experience's id; a goal; a question; what was learned"),
-            arg("project", Form::Value, "only that of this volume"),
-            arg("outcome", Form::Value, "success, failure or success_with_recovery"),
+            arg("ACTION", ArgumentForm::Optional, "list, show, log, bearing, analyze, add, consolidate or forget"),
+            arg("TEXT", ArgumentForm::Optional, "an experience's id; a goal; a question; what was learned"),
+            arg("project", ArgumentForm::Value, "only that of this volume"),
+            arg("outcome", ArgumentForm::Value, "success, failure or success_with_recovery"),
             arg(
                 "tier",
-                Form::Value,
+                ArgumentForm::Value,
                 "context, session, traces, semantic (l1 to l4), episodic, short_term or long_term",
             ),
-            arg("about", Form::Value, "with analyze: words that the project or the goal has"),
-            arg("goal", Form::Value, "with add: what was wanted; with analyze: what for"),
-            arg("source", Form::Value, "with add: where it comes from"),
-            arg("expires", Form::Value, "with add: the day from which on it does not count, `2027-01-31`"),
+            arg("about", ArgumentForm::Value, "with analyze: words that the project or the goal has"),
+            arg("goal", ArgumentForm::Value, "with add: what was wanted; with analyze: what for"),
+            arg("source", ArgumentForm::Value, "with add: where it comes from"),
+            arg("expires", ArgumentForm::Value, "with add: the day from which on it does not count, `2027-01-31`"),
         ],
         "List what came of earlier work, or what was done lately; say what bears on a goal; add, consolidate, forget.",
     ),
@@ -544,9 +579,9 @@ const ALONE: &[CommandInfo] = &[
         "List traces",
         "traces",
         &[
-            arg("ACTION", Form::Optional, "list, show, export, import, forget or learn"),
-            arg("NAME", Form::Optional, "the trace; with import a file or `-`, with learn a run"),
-            arg("project", Form::Value, "only those of this volume; with import: the volume that gets them"),
+            arg("ACTION", ArgumentForm::Optional, "list, show, export, import, forget or learn"),
+            arg("NAME", ArgumentForm::Optional, "the trace; with import a file or `-`, with learn a run"),
+            arg("project", ArgumentForm::Value, "only those of this volume; with import: the volume that gets them"),
         ],
         "List what runs have learned to do without a model; show, export, import or forget one; learn from a run.",
     ),
@@ -555,8 +590,8 @@ const ALONE: &[CommandInfo] = &[
         "List a run's steps",
         "steps",
         &[
-            arg("RUN", Form::Needed, "which, by the beginning of its id; `last`; a step of it as `3f2a90c1#…`"),
-            arg("whole", Form::Flag, "what tools said in full, also where the run keeps only its beginning"),
+            arg("RUN", ArgumentForm::Needed, "which, by the beginning of its id; `last`; a step of it as `3f2a90c1#…`"),
+            arg("whole", ArgumentForm::Flag, "what tools said in full, also where the run keeps only its beginning"),
         ],
         "Print the steps of a run; with --json a line each.",
     ),
@@ -565,17 +600,21 @@ const ALONE: &[CommandInfo] = &[
         "List sessions",
         "sessions",
         &[
-            arg("SESSION", Form::Optional, "which, by the beginning of its id"),
-            arg("all", Form::Flag, "all its branches"),
-            arg("title", Form::Value, "give it a title"),
-            arg("go", Form::Value, "look at the branch that ends with this message"),
-            arg("fork", Form::Value, "begin a new session with what was said up to this message"),
-            arg("merge", Form::Value, "tell the current branch what came of the one that ends with this message"),
-            arg("into", Form::Value, "with --merge: the end of the branch that is told"),
-            arg("compare", Form::Value, "the current branch beside the one that ends with this message"),
-            arg("export", Form::Value, "print it: md, html, or json (agent.json)"),
-            arg("import", Form::Value, "read an agent.json; `-`: standard input"),
-            arg("delete", Form::Flag, "delete it and its runs for good"),
+            arg("SESSION", ArgumentForm::Optional, "which, by the beginning of its id"),
+            arg("all", ArgumentForm::Flag, "all its branches"),
+            arg("title", ArgumentForm::Value, "give it a title"),
+            arg("go", ArgumentForm::Value, "look at the branch that ends with this message"),
+            arg("fork", ArgumentForm::Value, "begin a new session with what was said up to this message"),
+            arg(
+                "merge",
+                ArgumentForm::Value,
+                "tell the current branch what came of the one that ends with this message",
+            ),
+            arg("into", ArgumentForm::Value, "with --merge: the end of the branch that is told"),
+            arg("compare", ArgumentForm::Value, "the current branch beside the one that ends with this message"),
+            arg("export", ArgumentForm::Value, "print it: md, html, or json (agent.json)"),
+            arg("import", ArgumentForm::Value, "read an agent.json; `-`: standard input"),
+            arg("delete", ArgumentForm::Flag, "delete it and its runs for good"),
         ],
         "List sessions; of one, what was said.",
     ),
@@ -584,16 +623,16 @@ const ALONE: &[CommandInfo] = &[
         "List approvals",
         "approvals",
         &[
-            arg("APPROVAL", Form::Optional, "which, as the list has it"),
-            arg("allow", Form::Flag, "allow it"),
-            arg("deny", Form::Flag, "deny it"),
-            arg("scope", Form::Value, "how far that reaches: once, run, project, always"),
-            arg("arguments", Form::Value, "do this instead: JSON"),
-            arg("comment", Form::Value, "what the agent is told"),
-            arg("all", Form::Flag, "also what was decided"),
-            arg("find", Form::Value, "only those that hold this word"),
-            arg("rules", Form::Flag, "the rules that decisions have made"),
-            arg("forget", Form::Value, "take back the rule of this number"),
+            arg("APPROVAL", ArgumentForm::Optional, "which, as the list has it"),
+            arg("allow", ArgumentForm::Flag, "allow it"),
+            arg("deny", ArgumentForm::Flag, "deny it"),
+            arg("scope", ArgumentForm::Value, "how far that reaches: once, run, project, always"),
+            arg("arguments", ArgumentForm::Value, "do this instead: JSON"),
+            arg("comment", ArgumentForm::Value, "what the agent is told"),
+            arg("all", ArgumentForm::Flag, "also what was decided"),
+            arg("find", ArgumentForm::Value, "only those that hold this word"),
+            arg("rules", ArgumentForm::Flag, "the rules that decisions have made"),
+            arg("forget", ArgumentForm::Value, "take back the rule of this number"),
         ],
         "List what agents wait for, and decide it.",
     ),
@@ -604,12 +643,12 @@ const ALONE: &[CommandInfo] = &[
             "List tools",
             "tools",
             &[
-                arg("TOOL", Form::Optional, "one of them: its code, or its schema"),
-                arg("approve", Form::Flag, "let agents use it, as it is now"),
-                arg("disable", Form::Flag, "let nobody use it for now"),
-                arg("remove", Form::Flag, "take it away, with its versions"),
-                arg("export", Form::Flag, "print your own tools as one JSON file"),
-                arg("import", Form::Value, "read such a file; what is in it waits for --approve"),
+                arg("TOOL", ArgumentForm::Optional, "one of them: its code, or its schema"),
+                arg("approve", ArgumentForm::Flag, "let agents use it, as it is now"),
+                arg("disable", ArgumentForm::Flag, "let nobody use it for now"),
+                arg("remove", ArgumentForm::Flag, "take it away, with its versions"),
+                arg("export", ArgumentForm::Flag, "print your own tools as one JSON file"),
+                arg("import", ArgumentForm::Value, "read such a file; what is in it waits for --approve"),
             ],
             "List what agents may use, and what it risks; read and approve tools of your own.",
         )
@@ -618,7 +657,7 @@ const ALONE: &[CommandInfo] = &[
         "workspace.init",
         "Make a workspace",
         "init",
-        &[arg("sample", Form::Flag, "with the sample volume")],
+        &[arg("sample", ArgumentForm::Flag, "with the sample volume")],
         "Make a workspace in the folder given by --workspace.",
     ),
     line(
@@ -633,7 +672,10 @@ const ALONE: &[CommandInfo] = &[
         "note.edit",
         "Edit a note",
         "edit",
-        &[NOTE, arg("text", Form::Flag, "standard input is the note's new text; it becomes the smallest edits")],
+        &[
+            NOTE,
+            arg("text", ArgumentForm::Flag, "standard input is the note's new text; it becomes the smallest edits"),
+        ],
         "Read {\"at\":BYTE,\"delete\":N,\"insert\":\"…\"} lines from standard input and perform each; print \
          {\"seq\":N,\"durable\":true} once it is on disk.",
     ),
@@ -641,7 +683,7 @@ const ALONE: &[CommandInfo] = &[
         "workspace.list",
         "List files",
         "ls",
-        &[arg("volume", Form::Value, "only this volume")],
+        &[arg("volume", ArgumentForm::Value, "only this volume")],
         "List notes and attachments.",
     ),
     line(
@@ -649,8 +691,8 @@ const ALONE: &[CommandInfo] = &[
         "Show links",
         "links",
         &[
-            arg("NOTE", Form::Optional, "the note; all that lead nowhere when left out"),
-            arg("broken", Form::Flag, "only links that lead nowhere"),
+            arg("NOTE", ArgumentForm::Optional, "the note; all that lead nowhere when left out"),
+            arg("broken", ArgumentForm::Flag, "only links that lead nowhere"),
         ],
         "List where a note's links lead and which notes link to it.",
     ),
@@ -658,14 +700,17 @@ const ALONE: &[CommandInfo] = &[
         "note.related",
         "Related notes",
         "related",
-        &[NOTE, arg("limit", Form::Value, "how many; 10 when left out")],
+        &[NOTE, arg("limit", ArgumentForm::Value, "how many; 10 when left out")],
         "List notes whose meaning is near to that of a note.",
     ),
     line(
         "workspace.todos",
         "List todos",
         "todos",
-        &[arg("words", Form::Value, "only those with these words"), arg("all", Form::Flag, "also those that are done")],
+        &[
+            arg("words", ArgumentForm::Value, "only those with these words"),
+            arg("all", ArgumentForm::Flag, "also those that are done"),
+        ],
         "List the tasks of all notes by their day.",
     ),
     line(
@@ -673,8 +718,8 @@ const ALONE: &[CommandInfo] = &[
         "List a collection",
         "base",
         &[
-            arg("FILE", Form::Needed, "the collection: a `.base` file of a volume"),
-            arg("view", Form::Value, "its view; the first one when left out"),
+            arg("FILE", ArgumentForm::Needed, "the collection: a `.base` file of a volume"),
+            arg("view", ArgumentForm::Value, "its view; the first one when left out"),
         ],
         "Work out a view of a collection and print it as a table.",
     ),
@@ -683,8 +728,8 @@ const ALONE: &[CommandInfo] = &[
         "Move or rename",
         "mv",
         &[
-            arg("NOTE", Form::Needed, "the note, or a folder"),
-            arg("PATH", Form::Needed, "its new path inside the volume, or a folder with `/` at its end"),
+            arg("NOTE", ArgumentForm::Needed, "the note, or a folder"),
+            arg("PATH", ArgumentForm::Needed, "its new path inside the volume, or a folder with `/` at its end"),
         ],
         "Give a note or a folder another path; every link to it is written anew.",
     ),
@@ -694,8 +739,12 @@ const ALONE: &[CommandInfo] = &[
         "List the trash",
         "trash",
         &[
-            arg("delete", Form::Value, "delete this file of the trash for good: its old path, its name or its id"),
-            arg("empty", Form::Flag, "delete for good all that lies in it"),
+            arg(
+                "delete",
+                ArgumentForm::Value,
+                "delete this file of the trash for good: its old path, its name or its id",
+            ),
+            arg("empty", ArgumentForm::Flag, "delete for good all that lies in it"),
         ],
         "List what lies in the workspace's trash, or delete it for good, with history and outputs.",
     ),
@@ -704,8 +753,8 @@ const ALONE: &[CommandInfo] = &[
         "Restore a note",
         "restore-note",
         &[
-            arg("NOTE", Form::Needed, "its old path, its name or its id"),
-            arg("PATH", Form::Optional, "where to; where it lay when left out"),
+            arg("NOTE", ArgumentForm::Needed, "its old path, its name or its id"),
+            arg("PATH", ArgumentForm::Optional, "where to; where it lay when left out"),
         ],
         "Take a note out of the trash, with its history.",
     ),
@@ -715,14 +764,18 @@ const ALONE: &[CommandInfo] = &[
         help: "Show how the note was, what has changed since, and who wrote what; bring back all of it or a part.",
         keys: &["Ctrl+Shift+H"],
         window: true,
-        line: Some(Line {
+        line: Some(CommandLineForm {
             name: "history",
             args: &[
                 NOTE,
-                arg("at", Form::Value, "print the note as it was after this change (its number or hash)"),
-                arg("diff", Form::Flag, "print what has changed since --at; since the last version when left out"),
-                arg("blame", Form::Flag, "print who wrote each line, and when"),
-                arg("restore", Form::Value, "make the note again as it was after this change"),
+                arg("at", ArgumentForm::Value, "print the note as it was after this change (its number or hash)"),
+                arg(
+                    "diff",
+                    ArgumentForm::Flag,
+                    "print what has changed since --at; since the last version when left out",
+                ),
+                arg("blame", ArgumentForm::Flag, "print who wrote each line, and when"),
+                arg("restore", ArgumentForm::Value, "make the note again as it was after this change"),
             ],
         }),
     },
@@ -732,8 +785,12 @@ const ALONE: &[CommandInfo] = &[
         "Import files",
         "import",
         &[
-            arg("PATH", Form::Many, "files or folders to copy into a volume; a notebook (.ipynb) becomes a note"),
-            arg("volume", Form::Value, "the volume (its name); `Notes` in the workspace when left out"),
+            arg(
+                "PATH",
+                ArgumentForm::Many,
+                "files or folders to copy into a volume; a notebook (.ipynb) becomes a note",
+            ),
+            arg("volume", ArgumentForm::Value, "the volume (its name); `Notes` in the workspace when left out"),
         ],
         "Copy files into a volume, byte for byte; never overwrites. A Jupyter notebook becomes a note with its \
          outputs, and `export` makes the same notebook of it again.",
@@ -779,15 +836,19 @@ const ALONE: &[CommandInfo] = &[
         "Export",
         "export",
         &[
-            arg("NOTE_OR_VOLUME", Form::Needed, "what to export"),
+            arg("NOTE_OR_VOLUME", ArgumentForm::Needed, "what to export"),
             arg(
                 "DEST",
-                Form::Needed,
+                ArgumentForm::Needed,
                 "a new file or folder; its ending (.html, .pdf, .ipynb, .py) says what a note becomes",
             ),
-            arg("to", Form::Value, "the form: html, pdf, ipynb, py or md; by the ending of DEST when left out"),
-            arg("html", Form::Flag, "pages for a browser instead of the files themselves; the same as --to html"),
-            arg("paper", Form::Value, "for pdf: a4, as without it, or letter"),
+            arg("to", ArgumentForm::Value, "the form: html, pdf, ipynb, py or md; by the ending of DEST when left out"),
+            arg(
+                "html",
+                ArgumentForm::Flag,
+                "pages for a browser instead of the files themselves; the same as --to html",
+            ),
+            arg("paper", ArgumentForm::Value, "for pdf: a4, as without it, or letter"),
         ],
         "Write a note, or a whole volume, to a new place: byte for byte, as pages for a browser that need nothing \
          beside them, or as one PDF; with pictures, diagrams and the outputs of cells. A note also becomes a Jupyter \
@@ -801,7 +862,7 @@ const ALONE: &[CommandInfo] = &[
             NOTE,
             arg(
                 "save",
-                Form::Value,
+                ArgumentForm::Value,
                 "a folder for their pictures and tables, figures as PNG and SVG; they are not printed then",
             ),
         ],
@@ -811,7 +872,7 @@ const ALONE: &[CommandInfo] = &[
         "workspace.check",
         "Check and repair",
         "fsck",
-        &[arg("check", Form::Flag, "only look; repair nothing")],
+        &[arg("check", ArgumentForm::Flag, "only look; repair nothing")],
         "Check everything in the workspace and repair what can be repaired; what cannot be read is set aside, never \
          deleted.",
     ),
@@ -822,12 +883,12 @@ const ALONE: &[CommandInfo] = &[
         &[
             arg(
                 "WHAT",
-                Form::Needed,
+                ArgumentForm::Needed,
                 "status, rebuild, verify, models, use, reranker, exclude, include, pause or resume",
             ),
             arg(
                 "NAME",
-                Form::Optional,
+                ArgumentForm::Optional,
                 "for `use`: embedded, fastembed:NAME, folder:PATH or URL#MODEL; for `reranker`: \
                  its name, or none; for `exclude`, `include`: a folder",
             ),
@@ -840,9 +901,9 @@ const ALONE: &[CommandInfo] = &[
         "Kept searches",
         "searches",
         &[
-            arg("NAME", Form::Optional, "what it is kept as; `search @NAME` asks it"),
-            arg("QUERY", Form::Optional, "what is asked"),
-            arg("forget", Form::Flag, "forget the search of that name"),
+            arg("NAME", ArgumentForm::Optional, "what it is kept as; `search @NAME` asks it"),
+            arg("QUERY", ArgumentForm::Optional, "what is asked"),
+            arg("forget", ArgumentForm::Flag, "forget the search of that name"),
         ],
         "List the searches that are kept, or keep one.",
     ),
@@ -850,7 +911,7 @@ const ALONE: &[CommandInfo] = &[
         "workspace.backup",
         "Back up",
         "backup",
-        &[arg("DEST", Form::Needed, "a new folder")],
+        &[arg("DEST", ArgumentForm::Needed, "a new folder")],
         "Make a consistent copy of everything, also while the window is open.",
     ),
     line(
@@ -858,8 +919,12 @@ const ALONE: &[CommandInfo] = &[
         "Restore",
         "restore",
         &[
-            arg("BACKUP", Form::Needed, "a folder made by `backup`"),
-            arg("trusted", Form::Flag, "it is your own: put volumes back to where they were, keep what you allowed"),
+            arg("BACKUP", ArgumentForm::Needed, "a folder made by `backup`"),
+            arg(
+                "trusted",
+                ArgumentForm::Flag,
+                "it is your own: put volumes back to where they were, keep what you allowed",
+            ),
         ],
         "Make a workspace (--workspace) of a backup; nothing is overwritten.",
     ),
@@ -875,8 +940,8 @@ const ALONE: &[CommandInfo] = &[
         "Language models",
         "providers",
         &[
-            arg("WHAT", Form::Optional, "list (when left out), test or models"),
-            arg("NAME", Form::Optional, "a provider of config.yaml; the default one when left out"),
+            arg("WHAT", ArgumentForm::Optional, "list (when left out), test or models"),
+            arg("NAME", ArgumentForm::Optional, "a provider of config.yaml; the default one when left out"),
         ],
         "List the providers of language models that config.yaml names, look whether one is there, takes its key and \
          has its model, or list its models.",
@@ -886,8 +951,12 @@ const ALONE: &[CommandInfo] = &[
         "Keys of providers",
         "secrets",
         &[
-            arg("WHAT", Form::Needed, "list, set, rm or encrypt"),
-            arg("NAME", Form::Optional, "the name, as in ${NAME} in config.yaml; a variable of that name goes first"),
+            arg("WHAT", ArgumentForm::Needed, "list, set, rm or encrypt"),
+            arg(
+                "NAME",
+                ArgumentForm::Optional,
+                "the name, as in ${NAME} in config.yaml; a variable of that name goes first",
+            ),
         ],
         "Keep keys in the system's keyring or, where there is none, in an encrypted file; `set` reads the value from \
          standard input. With TRACEBOOK_PASSPHRASE the file is opened by that, else by a key file beside it; \
@@ -900,28 +969,36 @@ const ALONE: &[CommandInfo] = &[
         &[
             arg(
                 "WHAT",
-                Form::Needed,
+                ArgumentForm::Needed,
                 "edit, open, import, frames, search, cells, tools, agent, hub, sync, replay, memory or retrieval",
             ),
             arg(
                 "size",
-                Form::Value,
+                ArgumentForm::Value,
                 "blocks for `frames` (default 10000), clients for `hub` (1000); the same as --notes for the others",
             ),
             arg(
                 "notes",
-                Form::Value,
+                ArgumentForm::Value,
                 "notes for `import` and `sync` (default 50000), `open` and `search` (default 10000); `edit` presses \
                  its keys while so many are indexed",
             ),
             arg(
                 "corpus",
-                Form::Value,
+                ArgumentForm::Value,
                 "for `retrieval`: a folder with corpus.jsonl, queries.jsonl, qrels.tsv; for `replay` and `memory`: \
                  bfcl-eval",
             ),
-            arg("foreign", Form::Value, "for `retrieval`: another such folder, whose queries nothing should fit"),
-            arg("conversations", Form::Value, "for `memory`: a JSON file of LoCoMo's form, whose evidence is searched"),
+            arg(
+                "foreign",
+                ArgumentForm::Value,
+                "for `retrieval`: another such folder, whose queries nothing should fit",
+            ),
+            arg(
+                "conversations",
+                ArgumentForm::Value,
+                "for `memory`: a JSON file of LoCoMo's form, whose evidence is searched",
+            ),
         ],
         "Measure on this machine what BENCHMARKS.md holds.",
     ),
@@ -930,9 +1007,9 @@ const ALONE: &[CommandInfo] = &[
         "Pictures of the window",
         "screenshots",
         &[
-            arg("DIR", Form::Needed, "the folder for the pictures"),
-            arg("scale", Form::Value, "pixels a point, 1 to 3 (2 when left out)"),
-            arg("scene", Form::Value, "only this scene; all of them, and a sheet, when left out"),
+            arg("DIR", ArgumentForm::Needed, "the folder for the pictures"),
+            arg("scale", ArgumentForm::Value, "pixels a point, 1 to 3 (2 when left out)"),
+            arg("scene", ArgumentForm::Value, "only this scene; all of them, and a sheet, when left out"),
         ],
         "Make pictures of the window over the sample volume, in both themes, without a display.",
     ),
@@ -940,7 +1017,7 @@ const ALONE: &[CommandInfo] = &[
         "app.completions",
         "Shell completions",
         "completions",
-        &[arg("SHELL", Form::Needed, "bash, zsh, fish, elvish or powershell")],
+        &[arg("SHELL", ArgumentForm::Needed, "bash, zsh, fish, elvish or powershell")],
         "Print completions for a shell.",
     ),
     line("app.man", "Manual page", "man", &[], "Print the manual page."),

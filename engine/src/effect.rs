@@ -5,9 +5,9 @@ use agent::tool_job::ToolJob;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use store::disk::Write;
+use store::disk::RowWrite;
 use store::{BlobHash, DocId, ExecutionId};
-use text::time::Time;
+use text::time::UnixMillis;
 
 /// Batches are numbered from 1 in the order in which they must reach the disk.
 pub type BatchNumber = u64;
@@ -20,7 +20,7 @@ pub enum Effect {
         /// Its number.
         batch: BatchNumber,
         /// The writes.
-        writes: Vec<Write>,
+        writes: Vec<RowWrite>,
     },
     /// Read a volume's known files (`VolumeRead`), then their links (`VolumeLinked`), then its document
     /// (`VolumeLoaded`).
@@ -127,7 +127,7 @@ pub enum Effect {
         /// Which.
         doc: DocId,
         /// Where our carets are, what we run; `None`: we are gone. Name and device are the host's to fill in.
-        state: Option<Box<store::sync::presence::Present>>,
+        state: Option<Box<store::sync::presence::PresentPerson>>,
         /// Whether it is a volume's: there who is connected matters, and not where.
         volume: bool,
     },
@@ -258,6 +258,6 @@ pub enum Effect {
     /// Send `Tick` at this time.
     Wake {
         /// When.
-        at: Time,
+        at: UnixMillis,
     },
 }

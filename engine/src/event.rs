@@ -10,17 +10,17 @@ use std::sync::Arc;
 use store::WorkspaceDoc;
 use store::disk::FileRow;
 use store::{
-    BlobHash, Block, DocId, ExecutionId, FileKind, NoteDoc, Output, OutputsDoc, Parcel, Record, RegistryDoc, RunDoc,
-    SessionDoc, Status, VolumeDoc,
+    BlobHash, Block, CellOutput, ChangeParcel, DocId, ExecutionId, ExecutionStatus, FileKind, JournalRecord, NoteDoc,
+    OutputsDoc, RegistryDoc, RunDoc, SessionDoc, VolumeDoc,
 };
-use text::links::Links;
-use text::outline::{Outline, Outlined};
+use text::links::VolumeLinks;
+use text::outline::{Outline, OutlinedBytes};
 
 /// A fact.
 #[derive(Debug)]
 pub enum Event {
     /// The workspace was opened. First event of every session.
-    Started(Box<Started>),
+    Started(Box<WorkspaceStart>),
     /// The time that a [`crate::Effect::Wake`] asked for has come.
     Tick,
     /// What is known of a volume's files, before anything is scanned.
@@ -60,7 +60,7 @@ pub enum Event {
         /// Paths that are known and no longer there.
         gone: Vec<String>,
         /// What was left out, and why.
-        skipped: Vec<Skipped>,
+        skipped: Vec<SkippedFile>,
         /// Why the scan could not be made (the folder is gone).
         failed: Option<String>,
     },
@@ -79,7 +79,7 @@ pub enum Event {
         /// The volume.
         volume: DocId,
         /// The notes.
-        notes: Vec<(DocId, Survey)>,
+        notes: Vec<(DocId, OutlineSurvey)>,
     },
     /// The end of [`crate::Effect::MoveFiles`].
     FilesMoved {
@@ -164,7 +164,7 @@ pub enum Event {
         /// Their number, for the host.
         ticket: u64,
         /// Changes.
-        parcel: Parcel,
+        parcel: ChangeParcel,
     },
     /// How a hub stands.
     HubTold {
@@ -180,7 +180,7 @@ pub enum Event {
         /// Which.
         doc: DocId,
         /// Who: what names their program, and what they say.
-        here: Vec<(String, store::sync::presence::Present)>,
+        here: Vec<(String, store::sync::presence::PresentPerson)>,
     },
     /// The end of [`crate::Attached::Read`].
     AttachmentRead {
@@ -295,7 +295,7 @@ pub enum Event {
         /// Which execution.
         execution: ExecutionId,
         /// What. Neighbouring pieces of one stream are joined by the session.
-        output: Output,
+        output: CellOutput,
     },
     /// An output became another one, perhaps after its execution was over.
     Updated {
@@ -306,7 +306,7 @@ pub enum Event {
         /// Its place in the list of outputs.
         at: usize,
         /// What it is now.
-        output: Output,
+        output: CellOutput,
     },
     /// A cell takes back its outputs so far.
     Cleared {
@@ -333,7 +333,7 @@ pub enum Event {
         /// Which execution.
         execution: ExecutionId,
         /// How.
-        status: Status,
+        status: ExecutionStatus,
         /// The kernel's count.
         count: Option<u64>,
         /// The whole of each stream that was cut (by place in the list of outputs).
@@ -355,7 +355,7 @@ pub enum Event {
 
 /// What the disk holds when a workspace is opened.
 #[derive(Debug)]
-pub struct Started {
+pub struct WorkspaceStart {
     /// The workspace's id.
     pub workspace: DocId,
     /// Its folder on this device.
@@ -404,17 +404,17 @@ pub struct Started {
 
 /// An outline made of a note's file, and how the disk keeps it: both made where the file is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Survey {
+pub struct OutlineSurvey {
     pub(crate) outline: Arc<Outline>,
     pub(crate) stored: Vec<u8>,
 }
 
-impl Survey {
+impl OutlineSurvey {
     /// Of a file's text and the hash of its bytes.
-    pub fn of(hash: BlobHash, text: &str) -> Survey {
-        let outlined = Outlined::of(hash, text);
+    pub fn of(hash: BlobHash, text: &str) -> OutlineSurvey {
+        let outlined = OutlinedBytes::of(hash, text);
         let stored = serde_json::to_vec(&outlined).unwrap_or_default();
-        Survey { outline: Arc::new(outlined.outline), stored }
+        OutlineSurvey { outline: Arc::new(outlined.outline), stored }
     }
 }
 
@@ -438,7 +438,7 @@ impl KnownFiles {
 /// The links between a volume's files as they were last, made where they are read, as [`KnownFiles`].
 #[derive(Debug)]
 pub struct KnownLinks {
-    pub(crate) links: Links,
+    pub(crate) links: VolumeLinks,
     pub(crate) unindexed: BTreeSet<DocId>,
 }
 
@@ -446,9 +446,9 @@ impl KnownLinks {
     /// Of these files; an outline holds where it is of the bytes that the file's row names.
     pub fn new<'a>(
         files: impl IntoIterator<Item = &'a FileRow>,
-        outlines: impl IntoIterator<Item = (DocId, Outlined)>,
+        outlines: impl IntoIterator<Item = (DocId, OutlinedBytes)>,
     ) -> KnownLinks {
-        let (mut links, mut unindexed, mut hashes) = (Links::default(), BTreeSet::new(), HashMap::new());
+        let (mut links, mut unindexed, mut hashes) = (VolumeLinks::default(), BTreeSet::new(), HashMap::new());
         for row in files {
             links.enter(row.id, &row.path);
             hashes.insert(row.id, row.hash);
@@ -479,7 +479,7 @@ pub struct ScannedFile {
     /// Cells among them.
     pub cells: u32,
     /// What it holds that others refer to, if it is a note.
-    pub survey: Option<Survey>,
+    pub survey: Option<OutlineSurvey>,
     /// The path that this file had before, if the scan recognised it by its bytes.
     pub was: Option<String>,
     /// Why a file that looks like a note is kept as an attachment.
@@ -488,7 +488,7 @@ pub struct ScannedFile {
 
 /// A file or folder that was left out, and why.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Skipped {
+pub struct SkippedFile {
     /// Path inside the volume.
     pub path: String,
     /// A sentence for the user.
@@ -541,7 +541,7 @@ pub struct NoteContent {
     /// Whether the blocks are rows on disk: the note was edited or run here before.
     pub adopted: bool,
     /// Journal records that are not yet part of a change.
-    pub records: Vec<Record>,
+    pub records: Vec<JournalRecord>,
     /// What is known of its file.
     pub row: Option<FileRow>,
     /// The file as it is now; `None` when it is gone; `Err`: cannot be read or is no longer text.

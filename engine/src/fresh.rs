@@ -4,10 +4,10 @@ use crate::note::{Note, code_hash};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use store::{BlockId, Execution, ExecutionId, Status};
-use text::flow::Flow;
+use store::{BlockId, Execution, ExecutionId, ExecutionStatus};
+use text::flow::CellFlow;
 use text::markdown;
-use text::names::Names;
+use text::names::CellNames;
 use text::properties;
 
 /// What happens to the cells that depend on one that runs.
@@ -52,7 +52,7 @@ impl Reactivity {
 
 /// Why a cell's result no longer counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stale {
+pub enum StaleReason {
     /// Its code has changed since it ran.
     Code,
     /// A cell that this name comes from has changed, run anew or failed since.
@@ -61,21 +61,21 @@ pub enum Stale {
     Below(String),
 }
 
-impl Stale {
+impl StaleReason {
     /// For the user: a few words.
     pub fn words(&self) -> String {
         match self {
-            Stale::Code => "changed since".to_owned(),
-            Stale::Input(name) if name == text::flow::ANYTHING => "what it uses has changed".to_owned(),
-            Stale::Input(name) => format!("{name} has changed"),
-            Stale::Below(name) => format!("{name} came from below"),
+            StaleReason::Code => "changed since".to_owned(),
+            StaleReason::Input(name) if name == text::flow::ANYTHING => "what it uses has changed".to_owned(),
+            StaleReason::Input(name) => format!("{name} has changed"),
+            StaleReason::Below(name) => format!("{name} came from below"),
         }
     }
 }
 
 /// What the kernel holds under a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct HeldName {
     /// The executions that bound it: the last one, then, where that did so only perhaps, those before it.
     pub(crate) by: Vec<ExecutionId>,
     /// The cell of the last one.
@@ -84,21 +84,21 @@ pub(crate) struct Held {
 
 /// The cells of a note and what is known of their results.
 #[derive(Debug, Default)]
-pub(crate) struct Fresh {
+pub(crate) struct CellStaleness {
     pub(crate) cells: Vec<BlockId>,
-    pub(crate) names: Vec<Arc<Names>>,
-    pub(crate) flow: Arc<Flow>,
-    pub(crate) stale: BTreeMap<BlockId, Stale>,
+    pub(crate) names: Vec<Arc<CellNames>>,
+    pub(crate) flow: Arc<CellFlow>,
+    pub(crate) stale: BTreeMap<BlockId, StaleReason>,
     /// Cells whose last run still counts and ended well.
     pub(crate) good: BTreeSet<usize>,
 }
 
 /// What was worked out last, and for which state.
 #[derive(Debug, Default)]
-pub(crate) struct Kept(RefCell<Option<(State, Arc<Fresh>)>>);
+pub(crate) struct KeptStaleness(RefCell<Option<(StalenessState, Arc<CellStaleness>)>>);
 
 /// Which state of a note something was worked out for: how often its cells, and how often their runs, had changed.
-type State = (u64, u64);
+type StalenessState = (u64, u64);
 
 impl Note {
     /// What happens to cells that depend on one that runs.
@@ -107,26 +107,26 @@ impl Note {
     }
 
     /// Why a cell's result no longer counts, if so.
-    pub fn staleness(&self, cell: BlockId) -> Option<Stale> {
+    pub fn staleness(&self, cell: BlockId) -> Option<StaleReason> {
         self.executions.get(&cell)?;
         self.fresh().stale.get(&cell).cloned()
     }
 
     /// The names of a cell.
-    pub fn names(&self, cell: BlockId) -> Option<Arc<Names>> {
+    pub fn names(&self, cell: BlockId) -> Option<Arc<CellNames>> {
         let fresh = self.fresh();
         let at = fresh.cells.iter().position(|other| *other == cell)?;
         Some(fresh.names[at].clone())
     }
 
     /// The names of all its cells, in their order.
-    pub fn names_of_cells(&self) -> Vec<Arc<Names>> {
+    pub fn names_of_cells(&self) -> Vec<Arc<CellNames>> {
         self.fresh().names.clone()
     }
 
     /// How values flow between its cells, in their order.
-    pub fn flow(&self) -> Flow {
-        Flow::clone(&self.fresh().flow)
+    pub fn flow(&self) -> CellFlow {
+        CellFlow::clone(&self.fresh().flow)
     }
 
     /// What a reader of a cell may want to know of its names: which are bound in other cells, too, and which are used
@@ -176,7 +176,7 @@ impl Note {
         Some((uses, node.writes.keys().cloned().collect()))
     }
 
-    pub(crate) fn fresh(&self) -> Arc<Fresh> {
+    pub(crate) fn fresh(&self) -> Arc<CellStaleness> {
         let key = (self.cells_revision, self.runs);
         if let Some((of, fresh)) = &*self.kept_fresh.0.borrow()
             && *of == key
@@ -190,16 +190,16 @@ impl Note {
     }
 
     /// `before`: what was worked out last, of which what is the same is kept.
-    fn look(&self, before: Option<&Fresh>) -> Fresh {
+    fn look(&self, before: Option<&CellStaleness>) -> CellStaleness {
         let cells: Vec<BlockId> = self.cells().collect();
-        let names: Vec<Arc<Names>> = cells.iter().map(|cell| self.read_names(*cell)).collect();
+        let names: Vec<Arc<CellNames>> = cells.iter().map(|cell| self.read_names(*cell)).collect();
         let flow = match before {
             // Most keys change the names of no cell.
             Some(before) if before.names == names => before.flow.clone(),
             Some(before) => Arc::new(before.flow.again(&before.names, &names)),
-            None => Arc::new(Flow::of(&names)),
+            None => Arc::new(CellFlow::of(&names)),
         };
-        let mut fresh = Fresh { flow, ..Fresh::default() };
+        let mut fresh = CellStaleness { flow, ..CellStaleness::default() };
         for (at, cell) in cells.iter().enumerate() {
             let Some(run) = self.executions.get(cell) else { continue };
             let hash = || self.code(*cell).map(code_hash).unwrap_or_default();
@@ -208,7 +208,7 @@ impl Note {
                 None => hash() == run.code,
             };
             let why = if !same {
-                Some(Stale::Code)
+                Some(StaleReason::Code)
             } else if self.reactivity == Reactivity::Manual {
                 None
             } else {
@@ -216,24 +216,24 @@ impl Note {
             };
             match why {
                 Some(why) if run.status.is_final() => _ = fresh.stale.insert(*cell, why),
-                None if run.status == Status::Ok => _ = fresh.good.insert(at),
+                None if run.status == ExecutionStatus::Ok => _ = fresh.good.insert(at),
                 Some(_) | None => {}
             }
         }
-        Fresh { cells, names, ..fresh }
+        CellStaleness { cells, names, ..fresh }
     }
 
     /// What a cell would see otherwise than it did.
-    fn unlike(&self, cells: &[BlockId], fresh: &Fresh, at: usize, run: &Execution) -> Option<Stale> {
+    fn unlike(&self, cells: &[BlockId], fresh: &CellStaleness, at: usize, run: &Execution) -> Option<StaleReason> {
         for (name, from) in &fresh.flow.nodes[at].uses {
-            let input = || Some(Stale::Input(name.clone()));
+            let input = || Some(StaleReason::Input(name.clone()));
             if from.iter().any(|source| !fresh.good.contains(source)) {
                 return input();
             }
             let mut sources = from.iter().filter_map(|source| self.executions.get(&cells[*source]));
             match &run.inputs {
                 Some(inputs) => match inputs.get(name) {
-                    Some(_) if from.is_empty() => return Some(Stale::Below(name.clone())),
+                    Some(_) if from.is_empty() => return Some(StaleReason::Below(name.clone())),
                     Some(seen) if sources.map(|source| source.id).eq(seen.iter().copied()) => {}
                     None if from.is_empty() => {}
                     Some(_) | None => return input(),
@@ -249,17 +249,17 @@ impl Note {
         None
     }
 
-    fn read_names(&self, cell: BlockId) -> Arc<Names> {
+    fn read_names(&self, cell: BlockId) -> Arc<CellNames> {
         let read = || {
             // What other languages bind is their kernel's affair.
             let python = self.language(cell).is_none_or(|language| language == "python");
-            Arc::new(if python { Names::of(self.code(cell).unwrap_or_default()) } else { Names::default() })
+            Arc::new(if python { CellNames::of(self.code(cell).unwrap_or_default()) } else { CellNames::default() })
         };
         self.meta.get(&cell).map_or_else(read, |meta| meta.names.get_or_init(read).clone())
     }
 
     /// What the kernel would give a cell now, by the names that it uses.
-    pub(crate) fn inputs(&self, fresh: &Fresh, at: usize) -> BTreeMap<String, Vec<ExecutionId>> {
+    pub(crate) fn inputs(&self, fresh: &CellStaleness, at: usize) -> BTreeMap<String, Vec<ExecutionId>> {
         let uses = fresh.flow.nodes[at].uses.keys();
         uses.filter_map(|name| Some((name.clone(), self.held.get(name)?.by.clone()))).collect()
     }
@@ -279,7 +279,7 @@ impl Note {
         // What is stale already comes along, where nothing must run for it that somebody may still be writing.
         let open = |cell: &usize| {
             let run = self.executions.contains_key(&fresh.cells[*cell]);
-            !run || fresh.stale.get(&fresh.cells[*cell]) == Some(&Stale::Code)
+            !run || fresh.stale.get(&fresh.cells[*cell]) == Some(&StaleReason::Code)
         };
         for cell in fresh.stale.keys().filter_map(place).collect::<Vec<_>>() {
             let needs = fresh.flow.plan(&[cell], &good, &held, &ran);
@@ -293,10 +293,10 @@ impl Note {
 
     /// Names that the kernel holds and a cell must not see: of cells that are gone, of code that no longer binds them,
     /// and where a note runs by itself those that only a cell below binds.
-    pub(crate) fn outdated(&self, fresh: &Fresh, at: usize) -> Vec<String> {
+    pub(crate) fn outdated(&self, fresh: &CellStaleness, at: usize) -> Vec<String> {
         let strict = self.reactivity == Reactivity::Automatic;
         let cell = fresh.cells[at];
-        let gone = |(name, held): &(&String, &Held)| {
+        let gone = |(name, held): &(&String, &HeldName)| {
             let writer = fresh.cells.iter().position(|other| *other == held.cell);
             let still = |at: usize| fresh.flow.nodes[at].writes.contains_key(*name);
             let lost = match writer {

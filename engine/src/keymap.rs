@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Whose keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Preset {
+pub enum KeymapPreset {
     /// The table's own.
     #[default]
     Tracebook,
@@ -24,9 +24,9 @@ pub enum Preset {
 }
 
 /// Commands and their keys.
-type Keys = &'static [(&'static str, &'static [&'static str])];
+type CommandKeys = &'static [(&'static str, &'static [&'static str])];
 
-const VS_CODE: Keys = &[
+const VS_CODE: CommandKeys = &[
     ("palette.open", &["Ctrl+Shift+P", "F1"]),
     ("app.keys", &["Ctrl+Alt+K"]),
     ("tab.next", &["Ctrl+PageDown", "Ctrl+Tab"]),
@@ -38,7 +38,7 @@ const VS_CODE: Keys = &[
     ("note.new", &["Ctrl+N"]),
 ];
 
-const OBSIDIAN: Keys = &[
+const OBSIDIAN: CommandKeys = &[
     ("palette.open", &["Ctrl+P"]),
     ("switcher.open", &["Ctrl+O"]),
     ("folder.open", &["Ctrl+Shift+O"]),
@@ -48,29 +48,35 @@ const OBSIDIAN: Keys = &[
     ("text.task", &["Ctrl+L"]),
 ];
 
-const VIM: Keys = &[("select.next", &["Ctrl+Alt+N"])];
+const VIM: CommandKeys = &[("select.next", &["Ctrl+Alt+N"])];
 
-impl Preset {
+impl KeymapPreset {
     /// All of them.
-    pub const ALL: [Preset; 5] = [Preset::Tracebook, Preset::VsCode, Preset::Obsidian, Preset::Vim, Preset::Jupyter];
+    pub const ALL: [KeymapPreset; 5] = [
+        KeymapPreset::Tracebook,
+        KeymapPreset::VsCode,
+        KeymapPreset::Obsidian,
+        KeymapPreset::Vim,
+        KeymapPreset::Jupyter,
+    ];
 
     /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
-            Preset::Tracebook => "Tracebook",
-            Preset::VsCode => "VS Code",
-            Preset::Obsidian => "Obsidian",
-            Preset::Vim => "Vim",
-            Preset::Jupyter => "Jupyter",
+            KeymapPreset::Tracebook => "Tracebook",
+            KeymapPreset::VsCode => "VS Code",
+            KeymapPreset::Obsidian => "Obsidian",
+            KeymapPreset::Vim => "Vim",
+            KeymapPreset::Jupyter => "Jupyter",
         }
     }
 
-    fn keys(self) -> Keys {
+    fn keys(self) -> CommandKeys {
         match self {
-            Preset::Tracebook | Preset::Jupyter => &[],
-            Preset::VsCode => VS_CODE,
-            Preset::Obsidian => OBSIDIAN,
-            Preset::Vim => VIM,
+            KeymapPreset::Tracebook | KeymapPreset::Jupyter => &[],
+            KeymapPreset::VsCode => VS_CODE,
+            KeymapPreset::Obsidian => OBSIDIAN,
+            KeymapPreset::Vim => VIM,
         }
     }
 }
@@ -122,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_key_means_one_command_in_every_preset() {
-        for preset in Preset::ALL {
+        for preset in KeymapPreset::ALL {
             for (id, _) in preset.keys() {
                 assert!(crate::commands::command(id).is_some(), "{preset:?} names {id}, which the table does not have");
             }
@@ -135,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_a_user_set_takes_the_key_from_what_had_it() {
-        let mut settings = Settings { preset: Preset::Obsidian, ..Settings::default() };
+        let mut settings = Settings { preset: KeymapPreset::Obsidian, ..Settings::default() };
         assert_eq!(keymap(&settings)["palette.open"], ["Ctrl+P"]);
         settings.keys.insert("note.save".to_owned(), vec!["Ctrl+P".to_owned()]);
         settings.keys.insert("no.such".to_owned(), vec!["Ctrl+W".to_owned()]);

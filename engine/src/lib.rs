@@ -20,12 +20,12 @@ pub mod settings;
 mod undo;
 pub mod view;
 
-pub use arrangement::Arrangement;
+pub use arrangement::TabArrangement;
 pub use command::Command;
 pub use effect::{BatchNumber, Effect};
 pub use event::Event;
-pub use fresh::{Reactivity, Stale};
-pub use note::{DocPhase, FileSide, KernelPhase, Note, Phase, Shift};
+pub use fresh::{Reactivity, StaleReason};
+pub use note::{CaretShift, DocPhase, FileSide, KernelPhase, Note, NotePhase};
 pub use session::{
     AGREED_BYTES_KEY_PREFIX, AgentRun, AgentSession, AgentSetup, AgreedBytes, AttachmentAction, BudgetScope,
     BudgetStatus, CallPhase, CleanRunReport, CommandError, CompletedMove, DeliveryState, DocumentsByVolume,
@@ -39,5 +39,5 @@ pub use session::{
     TrashedFile, UNDO_MOVES_KEY, Volume, VolumeAttachments, hub_address, links_key, parse_heads, phases_of,
     read_volume_address, revertible_parts, run_address, session_address, volume_address,
 };
-pub use settings::{Settings, Theme};
-pub use text::time::Time;
+pub use settings::{ColorTheme, Settings};
+pub use text::time::UnixMillis;

@@ -2,20 +2,20 @@
 //! document, the disk and the file. The session's modules change it; everybody else reads.
 
 use crate::event::{FileMark, FileStamp, FileText};
-use crate::fresh::{Held, Kept, Reactivity};
+use crate::fresh::{HeldName, KeptStaleness, Reactivity};
 use crate::session::{CleanRun, CleanRunReport, stated_kernel};
-use crate::undo::Undo;
+use crate::undo::UndoHistory;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
-use store::{Block, BlockId, DocId, Execution, ExecutionId, FileKind, NoteDoc, Op, OutputsDoc, Parcel};
-use text::markdown::{self, Cell};
-use text::names::Names;
+use store::{Block, BlockId, ChangeParcel, DocId, Execution, ExecutionId, FileKind, NoteDoc, NoteOp, OutputsDoc};
+use text::markdown::{self, CellParts};
+use text::names::CellNames;
 use text::splice;
-use text::time::Time;
+use text::time::UnixMillis;
 
 /// Whether a note can be read yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum NotePhase {
     /// It is being read.
     Reading,
     /// Its blocks are there.
@@ -62,9 +62,9 @@ pub struct FileSide {
     /// The text that is being written, and the heads that it stands for.
     pub(crate) writing: Option<(Arc<str>, Vec<[u8; 32]>)>,
     /// Write again not before this time.
-    pub(crate) due: Option<Time>,
+    pub(crate) due: Option<UnixMillis>,
     /// When that was begun last.
-    pub(crate) written: Option<Time>,
+    pub(crate) written: Option<UnixMillis>,
     /// The file as it was found, waiting for the document to tell what we had in common.
     pub(crate) unmerged: Option<FileText>,
     /// Whether `base` is a guess: the file that waits may be newer than all that is known of it.
@@ -92,7 +92,7 @@ impl FileSide {
 
 /// An edit as a caret sees it: `delete` bytes at `at` became `insert` bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shift {
+pub struct CaretShift {
     /// The note's revision after it.
     pub revision: u64,
     /// Where.
@@ -108,9 +108,9 @@ pub struct Shift {
 #[derive(Clone, Debug)]
 pub(crate) struct BlockMeta {
     revision: u64,
-    cell: Option<Cell>,
+    cell: Option<CellParts>,
     /// Read off its code when they are first asked for.
-    pub(crate) names: OnceLock<Arc<Names>>,
+    pub(crate) names: OnceLock<Arc<CellNames>>,
     /// The hash of its code, once that was asked for.
     pub(crate) code: OnceLock<String>,
 }
@@ -125,7 +125,7 @@ pub struct Note {
     /// Its volume.
     pub volume: DocId,
     /// Whether it can be read yet.
-    pub phase: Phase,
+    pub phase: NotePhase,
     /// Its file.
     pub file: FileSide,
     /// Its kernel.
@@ -145,35 +145,35 @@ pub struct Note {
     pub(crate) meta: HashMap<BlockId, BlockMeta>,
     pub(crate) revision: u64,
     pub(crate) length: usize,
-    pub(crate) shifts: VecDeque<Shift>,
+    pub(crate) shifts: VecDeque<CaretShift>,
     /// Whether its blocks are rows on disk.
     pub(crate) adopted: bool,
     /// Operations since the last change, and the journal number of the last of them.
-    pub(crate) pending: Vec<Op>,
+    pub(crate) pending: Vec<NoteOp>,
     pub(crate) pending_upto: u64,
     /// Whether all of them are another program's.
     pub(crate) outside: bool,
     /// Whether all of them are the agent's.
     pub(crate) by_agent: bool,
-    pub(crate) burst: Option<Time>,
-    pub(crate) last_edit: Time,
-    pub(crate) undo: Undo,
+    pub(crate) burst: Option<UnixMillis>,
+    pub(crate) last_edit: UnixMillis,
+    pub(crate) undo: UndoHistory,
     /// Changes from elsewhere that came before the document was loaded.
-    pub(crate) remote: Vec<Parcel>,
+    pub(crate) remote: Vec<ChangeParcel>,
     /// Another device has changed what was in a file here, since this was read.
     pub(crate) others: bool,
     pub(crate) executions: BTreeMap<BlockId, Execution>,
     pub(crate) queue: VecDeque<BlockId>,
     pub(crate) unsaved_outputs: BTreeSet<BlockId>,
-    pub(crate) outputs_saved: (Time, usize),
+    pub(crate) outputs_saved: (UnixMillis, usize),
     /// Kill the kernel at this time unless the execution has ended.
-    pub(crate) kill: Option<(Time, ExecutionId)>,
+    pub(crate) kill: Option<(UnixMillis, ExecutionId)>,
     /// Whether the kernel's end was asked for.
     pub(crate) stopping: bool,
     /// Time limits that the runs of these cells were asked for with, in seconds.
     pub(crate) limits: HashMap<BlockId, u64>,
     /// When the running execution must be over, and after how many seconds that is.
-    pub(crate) limit: Option<(Time, ExecutionId, u64)>,
+    pub(crate) limit: Option<(UnixMillis, ExecutionId, u64)>,
     /// The execution that was stopped since it took longer than this many seconds.
     pub(crate) overran: Option<(ExecutionId, u64)>,
     pub(crate) reactivity: Reactivity,
@@ -190,9 +190,9 @@ pub struct Note {
     /// Counts changes of cells, and of their runs: what depends on both is worked out anew.
     pub(crate) cells_revision: u64,
     pub(crate) runs: u64,
-    pub(crate) kept_fresh: Kept,
+    pub(crate) kept_fresh: KeptStaleness,
     /// What the kernel holds, by name.
-    pub(crate) held: BTreeMap<String, Held>,
+    pub(crate) held: BTreeMap<String, HeldName>,
     /// The execution that the kernel works on, its cell, and the names that it writes, some of them for sure.
     pub(crate) running: Option<(ExecutionId, BlockId, BTreeMap<String, bool>)>,
     /// Cells that were asked for again while they ran.
@@ -212,7 +212,7 @@ impl Note {
             id,
             kind,
             volume,
-            phase: Phase::Reading,
+            phase: NotePhase::Reading,
             file: FileSide::default(),
             kernel: KernelPhase::Off,
             problems: Vec::new(),
@@ -233,14 +233,14 @@ impl Note {
             outside: false,
             by_agent: false,
             burst: None,
-            last_edit: Time::default(),
-            undo: Undo::default(),
+            last_edit: UnixMillis::default(),
+            undo: UndoHistory::default(),
             remote: Vec::new(),
             others: false,
             executions: BTreeMap::new(),
             queue: VecDeque::new(),
             unsaved_outputs: BTreeSet::new(),
-            outputs_saved: (Time::default(), 0),
+            outputs_saved: (UnixMillis::default(), 0),
             kill: None,
             stopping: false,
             limits: HashMap::new(),
@@ -256,7 +256,7 @@ impl Note {
             outputs_changed: 0,
             cells_revision: 0,
             runs: 0,
-            kept_fresh: Kept::default(),
+            kept_fresh: KeptStaleness::default(),
             held: BTreeMap::new(),
             running: None,
             again: BTreeSet::new(),
@@ -294,7 +294,7 @@ impl Note {
     }
 
     /// The parts of a block that is a cell.
-    pub fn cell(&self, id: BlockId) -> Option<&Cell> {
+    pub fn cell(&self, id: BlockId) -> Option<&CellParts> {
         self.meta.get(&id)?.cell.as_ref()
     }
 
@@ -363,7 +363,7 @@ impl Note {
     }
 
     /// Edits since a revision, oldest first; `None` when that is too long ago.
-    pub fn shifts_since(&self, revision: u64) -> Option<impl Iterator<Item = &Shift>> {
+    pub fn shifts_since(&self, revision: u64) -> Option<impl Iterator<Item = &CaretShift>> {
         let known = self.shifts.front().map_or(self.revision, |first| first.revision - 1);
         (revision >= known).then(|| self.shifts.iter().filter(move |shift| shift.revision > revision))
     }
@@ -380,7 +380,7 @@ impl Note {
 
     /// Whether it is read, and what another program wrote into its file while it was closed is part of it.
     pub fn is_settled(&self) -> bool {
-        self.phase == Phase::Ready && self.file.unmerged.is_none()
+        self.phase == NotePhase::Ready && self.file.unmerged.is_none()
     }
 
     /// Whether its document is being loaded.
@@ -447,7 +447,7 @@ impl Note {
 
     /// Whether nothing of it is under way, so that it can be let go.
     pub(crate) fn is_at_rest(&self) -> bool {
-        let loading = matches!(self.doc, DocPhase::Loading) || self.phase == Phase::Reading;
+        let loading = matches!(self.doc, DocPhase::Loading) || self.phase == NotePhase::Reading;
         !loading
             && !self.is_ahead()
             && self.file.unmerged.is_none()
@@ -476,7 +476,7 @@ impl Note {
             let Some(block) = self.blocks.iter().find(|block| block.id == id) else { continue };
             let cell = match self.kind {
                 FileKind::Script => {
-                    (!block.text.trim().is_empty()).then_some(markdown::Cell { code: 0..block.text.len() })
+                    (!block.text.trim().is_empty()).then_some(markdown::CellParts { code: 0..block.text.len() })
                 }
                 _ => markdown::cell(&block.text),
             };
@@ -497,7 +497,7 @@ impl Note {
     pub(crate) fn shift(&mut self, at: usize, delete: usize, insert: usize, foreign: bool) {
         self.revision += 1;
         self.length = self.length - delete + insert;
-        self.shifts.push_back(Shift { revision: self.revision, at, delete, insert, foreign });
+        self.shifts.push_back(CaretShift { revision: self.revision, at, delete, insert, foreign });
         if self.shifts.len() > SHIFTS {
             self.shifts.pop_front();
         }

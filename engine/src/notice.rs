@@ -4,8 +4,8 @@
 
 use serde::Serialize;
 use std::collections::VecDeque;
-use store::{DocId, Ending};
-use text::time::Time;
+use store::{DocId, RunEnding};
+use text::time::UnixMillis;
 
 /// So many are kept for who looks late.
 const KEPT: usize = 2_000;
@@ -28,7 +28,7 @@ pub enum Notice {
         /// Which.
         run: DocId,
         /// How.
-        ending: Ending,
+        ending: RunEnding,
         /// Why, where it is not done.
         why: Option<String>,
     },
@@ -93,7 +93,7 @@ pub enum Notice {
         /// What the user calls it.
         name: String,
         /// When it was due.
-        due: Time,
+        due: UnixMillis,
         /// How many points in time before were missed.
         missed: u64,
     },
@@ -117,11 +117,11 @@ pub enum Notice {
 
 /// A notice with its number.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Noticed {
+pub struct NumberedNotice {
     /// From 1, without gaps, since the program began.
     pub number: u64,
     /// When.
-    pub at: Time,
+    pub at: UnixMillis,
     /// What.
     #[serde(flatten)]
     pub notice: Notice,
@@ -129,15 +129,15 @@ pub struct Noticed {
 
 /// The last notices.
 #[derive(Debug, Default)]
-pub struct Notices {
-    kept: VecDeque<Noticed>,
+pub struct RecentNotices {
+    kept: VecDeque<NumberedNotice>,
     count: u64,
 }
 
-impl Notices {
-    pub(crate) fn publish(&mut self, at: Time, notice: Notice) {
+impl RecentNotices {
+    pub(crate) fn publish(&mut self, at: UnixMillis, notice: Notice) {
         self.count += 1;
-        self.kept.push_back(Noticed { number: self.count, at, notice });
+        self.kept.push_back(NumberedNotice { number: self.count, at, notice });
         if self.kept.len() > KEPT {
             self.kept.pop_front();
         }
@@ -149,7 +149,7 @@ impl Notices {
     }
 
     /// Those after a number that are still kept, oldest first.
-    pub fn after(&self, number: u64) -> impl Iterator<Item = &Noticed> {
+    pub fn after(&self, number: u64) -> impl Iterator<Item = &NumberedNotice> {
         self.kept.iter().filter(move |noticed| noticed.number > number)
     }
 }
@@ -180,14 +180,14 @@ impl Notice {
         let short = |id: &DocId| id.to_string().chars().take(8).collect::<String>();
         match self {
             Notice::RunBegan { run, agent, goal } => format!("run {} began ({agent}): {goal}", short(run)),
-            Notice::RunEnded { run, ending: Ending::Done, .. } => format!("run {} is done", short(run)),
+            Notice::RunEnded { run, ending: RunEnding::Done, .. } => format!("run {} is done", short(run)),
             Notice::RunEnded { run, ending, why } => {
                 let word = match ending {
-                    Ending::Done => "is done",
-                    Ending::Cancelled => "was stopped",
-                    Ending::Failed => "failed",
-                    Ending::Limit => "came to its limit",
-                    Ending::Budget => "has no money left",
+                    RunEnding::Done => "is done",
+                    RunEnding::Cancelled => "was stopped",
+                    RunEnding::Failed => "failed",
+                    RunEnding::Limit => "came to its limit",
+                    RunEnding::Budget => "has no money left",
                 };
                 let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
                 format!("run {} {word}{why}", short(run))
@@ -216,10 +216,10 @@ mod tests {
 
     #[test]
     fn who_looks_late_reads_on() {
-        let mut notices = Notices::default();
+        let mut notices = RecentNotices::default();
         for number in 0..KEPT + 10 {
             let path = number.to_string();
-            notices.publish(Time(5), Notice::Remembered { volume: DocId([1; 16]), path });
+            notices.publish(UnixMillis(5), Notice::Remembered { volume: DocId([1; 16]), path });
         }
         let last = notices.last();
         assert_eq!((notices.after(0).count(), notices.after(last - 3).count()), (KEPT, 3));

@@ -5,9 +5,9 @@
 
 use rand_core::RngCore;
 use std::collections::{BTreeSet, HashMap};
-use store::{Block, BlockId, Op, apply_op, between};
+use store::{Block, BlockId, NoteOp, apply_op, between};
 use text::markdown;
-use text::splice::Splice;
+use text::splice::TextEdit;
 
 /// A block that has grown past this many bytes is cut: each change of another device costs time by its block's length.
 pub(crate) const GROWN: usize = 8_192;
@@ -16,30 +16,35 @@ pub(crate) const GROWN: usize = 8_192;
 pub(crate) const GROWN_SHARED: usize = 32_768;
 
 /// Operations under way on a list of blocks: each is performed as soon as it is decided.
-pub(crate) struct Plan<'a> {
+pub(crate) struct BlockEdits<'a> {
     blocks: &'a mut Vec<Block>,
     /// Whether all of it is one cell: a script.
     script: bool,
     /// A block of more bytes than this is cut.
     grown: usize,
     rng: &'a mut dyn RngCore,
-    ops: Vec<Op>,
+    ops: Vec<NoteOp>,
 }
 
-impl<'a> Plan<'a> {
-    pub(crate) fn new(blocks: &'a mut Vec<Block>, script: bool, grown: usize, rng: &'a mut dyn RngCore) -> Plan<'a> {
-        Plan { blocks, script, grown, rng, ops: Vec::new() }
+impl<'a> BlockEdits<'a> {
+    pub(crate) fn new(
+        blocks: &'a mut Vec<Block>,
+        script: bool,
+        grown: usize,
+        rng: &'a mut dyn RngCore,
+    ) -> BlockEdits<'a> {
+        BlockEdits { blocks, script, grown, rng, ops: Vec::new() }
     }
 
     /// What was done.
-    pub(crate) fn finish(self) -> Vec<Op> {
+    pub(crate) fn finish(self) -> Vec<NoteOp> {
         self.ops
     }
 
     /// Edits that are made together: in order, at offsets of the text as it is, none touching another. A whole cell
     /// that is gone from where it was and stands elsewhere has moved: it stays the block that it is, and its outputs go
     /// along.
-    pub(crate) fn edits(&mut self, splices: &[Splice]) {
+    pub(crate) fn edits(&mut self, splices: &[TextEdit]) {
         let leaving = self.leaving(splices);
         let before = self.ops.len();
         for splice in splices.iter().rev() {
@@ -51,7 +56,7 @@ impl<'a> Plan<'a> {
     }
 
     /// The cells of which something goes, where lines come in the same edits or there are several: block and source.
-    fn leaving(&self, splices: &[Splice]) -> Vec<(BlockId, String)> {
+    fn leaving(&self, splices: &[TextEdit]) -> Vec<(BlockId, String)> {
         let deletes = splices.iter().any(|splice| splice.delete > 0);
         if !deletes || (splices.len() < 2 && !splices.iter().any(|splice| splice.insert.contains('\n'))) {
             return Vec::new();
@@ -59,7 +64,7 @@ impl<'a> Plan<'a> {
         let (mut start, mut leaving) = (0, Vec::new());
         for block in &*self.blocks {
             let (own, end) = (block.text.trim_end(), start + block.text.len());
-            let goes = |splice: &Splice| splice.at < end && start < splice.at + splice.delete;
+            let goes = |splice: &TextEdit| splice.at < end && start < splice.at + splice.delete;
             if !own.is_empty() && splices.iter().any(goes) && markdown::cell(&block.text).is_some() {
                 leaving.push((block.id, own.to_owned()));
             }
@@ -72,7 +77,7 @@ impl<'a> Plan<'a> {
     /// source since the operations from `from` on.
     fn keep(&mut self, leaving: Vec<(BlockId, String)>, from: usize) {
         let text = |id: BlockId, plan: &Self| plan.index(id).map_or("", |at| plan.blocks[at].text.as_str()).to_owned();
-        let free: BTreeSet<BlockId> = self.ops[from..].iter().map(Op::block).collect();
+        let free: BTreeSet<BlockId> = self.ops[from..].iter().map(NoteOp::block).collect();
         let mut free: Vec<BlockId> = free.into_iter().collect();
         // Who has its source still, or a source that was its own before, is no moved one.
         let (stay, mut moved): (Vec<_>, Vec<_>) =
@@ -98,7 +103,7 @@ impl<'a> Plan<'a> {
             self.splice(id, 0, length, String::new());
         }
         for (id, pos, text) in swaps {
-            self.perform(Op::Move { block: id, pos });
+            self.perform(NoteOp::Move { block: id, pos });
             self.splice(id, 0, 0, text);
         }
     }
@@ -106,12 +111,12 @@ impl<'a> Plan<'a> {
     /// Gives cells that came the blocks back that they were before they were deleted, with what they had printed.
     /// `was`: by a block and its code, which blocks that may be.
     pub(crate) fn recall(&mut self, was: impl Fn(BlockId, &str) -> Vec<BlockId>) {
-        let touched: BTreeSet<BlockId> = self.ops.iter().map(Op::block).collect();
+        let touched: BTreeSet<BlockId> = self.ops.iter().map(NoteOp::block).collect();
         let is_empty = |id: BlockId, plan: &Self| plan.index(id).is_some_and(|at| plan.blocks[at].text.is_empty());
         // What was deleted may have come before it went.
         let cells: Vec<BlockId> = if touched.iter().any(|id| is_empty(*id, self)) {
             self.blocks.iter().map(|block| block.id).collect()
-        } else if self.ops.iter().any(|op| matches!(op, Op::Insert { .. })) {
+        } else if self.ops.iter().any(|op| matches!(op, NoteOp::Insert { .. })) {
             touched.into_iter().collect()
         } else {
             return;
@@ -122,7 +127,7 @@ impl<'a> Plan<'a> {
             let old = was(id, &block.text[cell.code]).into_iter().find(|old| is_empty(*old, self));
             if let Some(old) = old {
                 self.splice(id, 0, block.text.len(), String::new());
-                self.perform(Op::Move { block: old, pos: block.pos });
+                self.perform(NoteOp::Move { block: old, pos: block.pos });
                 self.splice(old, 0, 0, block.text);
             }
         }
@@ -288,10 +293,10 @@ impl<'a> Plan<'a> {
     }
 
     fn splice(&mut self, block: BlockId, at: usize, delete: usize, insert: String) {
-        self.perform(Op::Splice { block, at, delete, insert });
+        self.perform(NoteOp::Splice { block, at, delete, insert });
     }
 
-    fn perform(&mut self, op: Op) {
+    fn perform(&mut self, op: NoteOp) {
         // Every operation is made from the list itself, so it fits.
         let fits = apply_op(self.blocks, &op);
         debug_assert!(fits.is_ok(), "{fits:?}");
@@ -321,13 +326,13 @@ impl<'a> Plan<'a> {
             let after = self.blocks[next + 1..].iter().find(|block| block.pos > bound.0);
             let place = between(Some(&bound.0), after.map(|block| block.pos.as_str()));
             bound = (place.clone(), self.blocks[next].id);
-            moves.push(Op::Move { block: self.blocks[next].id, pos: place });
+            moves.push(NoteOp::Move { block: self.blocks[next].id, pos: place });
         }
         // From the last to the first, so that the order stays right at every step.
         for op in moves.into_iter().rev() {
             self.perform(op);
         }
-        self.perform(Op::Insert { block: id, pos, text });
+        self.perform(NoteOp::Insert { block: id, pos, text });
         id
     }
 

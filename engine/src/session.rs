@@ -45,17 +45,17 @@ pub use volumes::{LINKS_KEY_PREFIX, links_key};
 
 use crate::command::Command;
 use crate::effect::{BatchNumber, Effect};
-use crate::event::{Event, Skipped, Started};
+use crate::event::{Event, SkippedFile, WorkspaceStart};
 use crate::note::Note;
-use crate::notice::{Notice, Notices};
+use crate::notice::{Notice, RecentNotices};
 use crate::settings::Settings;
 use rand_core::RngCore;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
-use store::disk::{FileRow, Write};
+use store::disk::{FileRow, RowWrite};
 use store::{ActorId, DocId, FileEntry, RunDevice, VolumeDoc, WorkspaceDoc};
-use text::links::Links;
-use text::time::Time;
+use text::links::VolumeLinks;
+use text::time::UnixMillis;
 
 /// What goes through the door.
 #[derive(Debug)]
@@ -103,15 +103,15 @@ pub struct Volume {
     /// How often a scan has ended.
     pub scans: u64,
     /// What the last scan left out.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedFile>,
     /// Notes that are kept as attachments, and why.
-    pub demoted: Vec<Skipped>,
+    pub demoted: Vec<SkippedFile>,
     /// What is wrong with it, for the user.
     pub trouble: Option<String>,
     /// Counts changes of `note_files`.
     pub revision: u64,
     /// What its notes hold, and which links where.
-    pub links: Links,
+    pub links: VolumeLinks,
     /// Notes of which that is not known yet.
     pub(crate) unindexed: BTreeSet<DocId>,
     /// Files that went away while the links of the last time are still being read; `None` once these are here.
@@ -142,7 +142,7 @@ struct PendingBatch {
     batch: BatchNumber,
     upto: u64,
     mirror: Option<DocId>,
-    then: Vec<Write>,
+    then: Vec<RowWrite>,
 }
 
 /// The state of a running Tracebook.
@@ -175,7 +175,7 @@ pub struct Session {
     agents: RunsState,
     schedules_state: schedules::SchedulesState,
     pending_maintenance: Vec<memory_maintenance::PendingMaintenance>,
-    notices: Notices,
+    notices: RecentNotices,
     sync: SyncState,
     /// This device, as the one that runs belong to.
     device: RunDevice,
@@ -184,12 +184,12 @@ pub struct Session {
     saving: SaveStatus,
     in_flight: VecDeque<PendingBatch>,
     next_batch: BatchNumber,
-    wake: Option<Time>,
+    wake: Option<UnixMillis>,
 }
 
 /// What one pass through the door carries along.
 pub(crate) struct ApplyContext<'a> {
-    pub(crate) now: Time,
+    pub(crate) now: UnixMillis,
     pub(crate) rng: &'a mut dyn RngCore,
     pub(crate) effects: Vec<Effect>,
     /// How many names were given so far.
@@ -212,7 +212,7 @@ impl Default for Session {
 }
 
 impl Session {
-    /// A session that waits for [`Event::Started`].
+    /// A session that waits for [`Event::WorkspaceStart`].
     pub fn new() -> Session {
         Session {
             workspace: DocId([0; 16]),
@@ -240,7 +240,7 @@ impl Session {
             agents: RunsState::default(),
             schedules_state: schedules::SchedulesState::default(),
             pending_maintenance: Vec::new(),
-            notices: Notices::default(),
+            notices: RecentNotices::default(),
             sync: SyncState::default(),
             device: RunDevice { id: DocId([0; 16]), name: String::new() },
             last_issued_id: 0,
@@ -257,7 +257,7 @@ impl Session {
     /// [`CommandError`] when the wish cannot be fulfilled; the state is as before then. Facts are never rejected.
     pub fn apply(
         &mut self,
-        now: Time,
+        now: UnixMillis,
         rng: &mut dyn RngCore,
         input: SessionInput,
     ) -> Result<Vec<Effect>, CommandError> {
@@ -333,7 +333,7 @@ impl Session {
                     allow: agent::policy::ToolPolicy::rules_for_question(&allow, run),
                     button: None,
                     recall,
-                    origin: store::Origin::User,
+                    origin: store::RunOrigin::User,
                     plan: None,
                     project: None,
                 };
@@ -472,7 +472,7 @@ impl Session {
         }
     }
 
-    fn on_started(&mut self, turn: &mut ApplyContext<'_>, started: Started) {
+    fn on_started(&mut self, turn: &mut ApplyContext<'_>, started: WorkspaceStart) {
         self.workspace = started.workspace;
         self.folder = started.folder;
         self.device = RunDevice { id: started.workspace, name: started.device };
@@ -486,7 +486,7 @@ impl Session {
         self.pending_move = started.moving;
         self.undoable_moves = started.moved;
         self.external_renames = started.renamed;
-        let actor = Write::Actor { actor: started.actor.to_vec(), at: turn.now.0 };
+        let actor = RowWrite::Actor { actor: started.actor.to_vec(), at: turn.now.0 };
         self.append_writes(turn, vec![actor], None);
         for (id, entry) in started.doc.volumes() {
             let root = self.mounts.get(&id).cloned();
@@ -506,7 +506,7 @@ impl Session {
         if settings != self.settings {
             let value = serde_json::to_vec(&settings).unwrap_or_default();
             self.settings = settings;
-            self.append_writes(turn, vec![Write::Meta { key: "settings".to_owned(), value: Some(value) }], None);
+            self.append_writes(turn, vec![RowWrite::Meta { key: "settings".to_owned(), value: Some(value) }], None);
         }
     }
 
@@ -557,16 +557,16 @@ impl Session {
     }
 
     /// Sends writes on their way to the disk. `mirror`: once they are there, the note's file may follow.
-    pub(crate) fn append_writes(&mut self, turn: &mut ApplyContext<'_>, writes: Vec<Write>, mirror: Option<DocId>) {
+    pub(crate) fn append_writes(&mut self, turn: &mut ApplyContext<'_>, writes: Vec<RowWrite>, mirror: Option<DocId>) {
         self.append_writes_then(turn, writes, mirror, Vec::new());
     }
 
     pub(crate) fn append_writes_then(
         &mut self,
         turn: &mut ApplyContext<'_>,
-        mut writes: Vec<Write>,
+        mut writes: Vec<RowWrite>,
         mirror: Option<DocId>,
-        then: Vec<Write>,
+        then: Vec<RowWrite>,
     ) {
         writes.extend(self.track_outbox_writes(turn.now, &writes));
         let batch = self.next_batch;
@@ -576,7 +576,7 @@ impl Session {
     }
 
     /// Asks to be called again at `at`, unless that is already so.
-    pub(crate) fn wake_at(&mut self, turn: &mut ApplyContext<'_>, at: Time) {
+    pub(crate) fn wake_at(&mut self, turn: &mut ApplyContext<'_>, at: UnixMillis) {
         if self.wake.is_none_or(|wake| at < wake) {
             self.wake = Some(at);
             turn.effects.push(Effect::Wake { at });
@@ -584,7 +584,7 @@ impl Session {
     }
 
     /// What happened that others may want to know of.
-    pub fn notices(&self) -> &Notices {
+    pub fn notices(&self) -> &RecentNotices {
         &self.notices
     }
 

@@ -1,7 +1,7 @@
 //! What a user set in this workspace on this device.
 
-use crate::arrangement::Arrangement;
-use crate::keymap::Preset;
+use crate::arrangement::TabArrangement;
+use crate::keymap::KeymapPreset;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use store::DocId;
@@ -14,7 +14,7 @@ const SEARCH: usize = 1_000;
 /// Which colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Theme {
+pub enum ColorTheme {
     /// As the system has it.
     #[default]
     System,
@@ -29,7 +29,7 @@ pub enum Theme {
 #[serde(default)]
 pub struct Settings {
     /// Colours.
-    pub theme: Theme,
+    pub theme: ColorTheme,
     /// Scale of the whole window, 0.5 to 3.
     pub scale: f32,
     /// Whether colours stand out more.
@@ -39,7 +39,7 @@ pub struct Settings {
     /// Size of a note's text beside that of everything else, 0.7 to 2.
     pub text: f32,
     /// Whose keys.
-    pub preset: Preset,
+    pub preset: KeymapPreset,
     /// Keys that the user set, by command.
     pub keys: BTreeMap<String, Vec<String>>,
     /// Width of the left panel in points, 180 to 400.
@@ -79,7 +79,7 @@ pub struct Settings {
     /// The folder of templates.
     pub templates: String,
     /// Tabs and splits; `None`: one note alone, the one that was open last.
-    pub panes: Option<Arrangement>,
+    pub panes: Option<TabArrangement>,
     /// Notes whose cells may run in a Jupyter kernel, and in which: it has all rights of the user. Oldest first.
     pub kernels: Vec<(DocId, String)>,
     /// What exactly was allowed there: [`crate::KernelSpec::print`]. Oldest first.
@@ -105,12 +105,12 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Settings {
-            theme: Theme::System,
+            theme: ColorTheme::System,
             scale: 1.0,
             contrast: false,
             calm: false,
             text: 1.0,
-            preset: Preset::default(),
+            preset: KeymapPreset::default(),
             keys: BTreeMap::new(),
             left: 240.0,
             left_open: true,

@@ -1,11 +1,11 @@
 //! Undo of a note's edits: invertible edits in whole-note bytes, carried through what others do meanwhile.
 
 use text::splice::moved;
-use text::time::Time;
+use text::time::UnixMillis;
 
 /// One edit with all that is needed to take it back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Change {
+pub(crate) struct UndoChange {
     pub(crate) at: usize,
     pub(crate) removed: String,
     pub(crate) inserted: String,
@@ -13,9 +13,9 @@ pub(crate) struct Change {
 
 /// An edit, grown by what was typed on without a pause.
 #[derive(Clone, Debug)]
-struct Step {
-    change: Change,
-    last: Time,
+struct UndoStep {
+    change: UndoChange,
+    last: UnixMillis,
     /// Whether it was made at once with the step before it, and is taken back with it.
     joined: bool,
 }
@@ -27,16 +27,16 @@ const KEPT: usize = 10_000;
 
 /// The steps that can be taken back and made again.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Undo {
-    done: Vec<Step>,
-    undone: Vec<Step>,
+pub(crate) struct UndoHistory {
+    done: Vec<UndoStep>,
+    undone: Vec<UndoStep>,
 }
 
-impl Undo {
+impl UndoHistory {
     /// Notes an edit made by the user.
-    pub(crate) fn record(&mut self, now: Time, change: Change) {
+    pub(crate) fn record(&mut self, now: UnixMillis, change: UndoChange) {
         self.undone.clear();
-        if let Some(Step { change: last, last: when, joined: false }) = self.done.last_mut()
+        if let Some(UndoStep { change: last, last: when, joined: false }) = self.done.last_mut()
             && now.since(*when) < PAUSE
             && continues(last, &change)
         {
@@ -51,7 +51,7 @@ impl Undo {
             }
             return;
         }
-        self.done.push(Step { change, last: now, joined: false });
+        self.done.push(UndoStep { change, last: now, joined: false });
         if self.done.len() > KEPT {
             self.done.remove(0);
         }
@@ -59,7 +59,7 @@ impl Undo {
 
     /// Notes edits that were made at once, from the last place in the note to the first. Typing on in all of these
     /// places goes on with the same step.
-    pub(crate) fn record_all(&mut self, now: Time, changes: Vec<Change>) {
+    pub(crate) fn record_all(&mut self, now: UnixMillis, changes: Vec<UndoChange>) {
         let count = changes.len();
         if count == 1 {
             changes.into_iter().for_each(|change| self.record(now, change));
@@ -81,7 +81,7 @@ impl Undo {
         places.reverse();
         let goes_on = one_group
             && last.iter().zip(&changes).zip(places).all(|((step, next), at)| {
-                let moved = Change { at, removed: String::new(), inserted: step.change.inserted.clone() };
+                let moved = UndoChange { at, removed: String::new(), inserted: step.change.inserted.clone() };
                 next.removed.is_empty() && continues(&moved, next)
             });
         if goes_on {
@@ -92,7 +92,7 @@ impl Undo {
             return;
         }
         let steps = changes.into_iter().enumerate();
-        self.done.extend(steps.map(|(index, change)| Step { change, last: now, joined: index > 0 }));
+        self.done.extend(steps.map(|(index, change)| UndoStep { change, last: now, joined: index > 0 }));
         let most = self.done.len().saturating_sub(KEPT);
         self.done.drain(..most);
     }
@@ -111,29 +111,29 @@ impl Undo {
     }
 
     /// Notes an edit as a step of its own.
-    pub(crate) fn push(&mut self, change: Change) {
+    pub(crate) fn push(&mut self, change: UndoChange) {
         self.undone.clear();
-        self.done.push(Step { change, last: Time::default(), joined: false });
+        self.done.push(UndoStep { change, last: UnixMillis::default(), joined: false });
         if self.done.len() > KEPT {
             self.done.remove(0);
         }
     }
 
     /// The edit that takes back the last step, or makes the last undone one again.
-    pub(crate) fn next(&self, redo: bool) -> Option<Change> {
+    pub(crate) fn next(&self, redo: bool) -> Option<UndoChange> {
         match redo {
             false => self.done.last().map(|step| inverse(&step.change)),
             true => self.undone.last().map(|step| step.change.clone()),
         }
     }
 
-    /// Says that the edit of [`Undo::next`] was made (or could not be, and is forgotten).
+    /// Says that the edit of [`UndoHistory::next`] was made (or could not be, and is forgotten).
     pub(crate) fn taken(&mut self, redo: bool, made: bool) {
         let (from, to) = if redo { (&mut self.undone, &mut self.done) } else { (&mut self.done, &mut self.undone) };
         if let Some(step) = from.pop()
             && made
         {
-            to.push(Step { last: Time::default(), ..step });
+            to.push(UndoStep { last: UnixMillis::default(), ..step });
         }
     }
 
@@ -164,12 +164,12 @@ impl Undo {
     }
 }
 
-fn inverse(change: &Change) -> Change {
-    Change { at: change.at, removed: change.inserted.clone(), inserted: change.removed.clone() }
+fn inverse(change: &UndoChange) -> UndoChange {
+    UndoChange { at: change.at, removed: change.inserted.clone(), inserted: change.removed.clone() }
 }
 
 /// Whether `next` goes on with `last`: typing on without a new line, or deleting on.
-fn continues(last: &Change, next: &Change) -> bool {
+fn continues(last: &UndoChange, next: &UndoChange) -> bool {
     if next.removed.is_empty() {
         last.removed.is_empty()
             && next.at == last.at + last.inserted.len()
@@ -187,18 +187,18 @@ fn continues(last: &Change, next: &Change) -> bool {
 mod tests {
     use super::*;
 
-    fn typed(at: usize, text: &str) -> Change {
-        Change { at, removed: String::new(), inserted: text.to_owned() }
+    fn typed(at: usize, text: &str) -> UndoChange {
+        UndoChange { at, removed: String::new(), inserted: text.to_owned() }
     }
 
     #[test]
     fn typing_in_two_places_is_one_step() {
-        let mut undo = Undo::default();
-        undo.record_all(Time(0), vec![typed(4, "x"), typed(1, "x")]);
-        undo.record_all(Time(9), vec![typed(6, "y"), typed(2, "y")]);
+        let mut undo = UndoHistory::default();
+        undo.record_all(UnixMillis(0), vec![typed(4, "x"), typed(1, "x")]);
+        undo.record_all(UnixMillis(9), vec![typed(6, "y"), typed(2, "y")]);
         assert_eq!(undo.next(false).map(|change| change.removed), Some("xy".to_owned()));
         assert_eq!(undo.done.len(), 2);
-        undo.record_all(Time(10), vec![typed(9, "z"), typed(3, "z")]);
+        undo.record_all(UnixMillis(10), vec![typed(9, "z"), typed(3, "z")]);
         assert_eq!(undo.done.len(), 4, "the last place does not go on");
     }
 }

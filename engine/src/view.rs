@@ -5,7 +5,7 @@
 mod data;
 mod read;
 
-pub use data::{Curves, Grid, Values, curves, grid, property, words};
+pub use data::{PlotCurves, ViewValues, WordGrid, curves, grid, property, words};
 
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -25,31 +25,31 @@ pub const COMMANDS: [&str; 4] = ["note.run_all", "note.run_stale", "note.run_cle
 
 /// A view.
 #[derive(Clone, Debug, PartialEq)]
-pub struct View {
+pub struct AgentView {
     /// Its title; may be empty.
     pub title: String,
     /// The tree.
-    pub root: Node,
+    pub root: ViewNode,
 }
 
 /// A control.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Node {
+pub enum ViewNode {
     /// Nodes below each other.
-    Column(Vec<Node>),
+    Column(Vec<ViewNode>),
     /// Nodes beside each other.
-    Row(Vec<Node>),
+    Row(Vec<ViewNode>),
     /// Words, in which values stand.
     Text {
         /// The pieces in their order.
-        pieces: Vec<Piece>,
+        pieces: Vec<TextSegment>,
         /// How they look.
-        look: Look,
+        look: TextLook,
     },
     /// A table.
     Table {
         /// Its rows.
-        rows: Source,
+        rows: ValueSource,
         /// Which columns, in which order; all where none is named.
         columns: Vec<String>,
     },
@@ -58,9 +58,9 @@ pub enum Node {
         /// How its numbers are drawn.
         kind: PlotKind,
         /// Along x; counted from 1 where nothing is said.
-        x: Option<Source>,
+        x: Option<ValueSource>,
         /// Along y.
-        y: Source,
+        y: ValueSource,
         /// Above it.
         title: String,
     },
@@ -69,7 +69,7 @@ pub enum Node {
         /// Above it.
         title: String,
         /// They.
-        fields: Vec<Field>,
+        fields: Vec<FormField>,
     },
     /// A number of a property, moved.
     Slider {
@@ -89,22 +89,22 @@ pub enum Node {
         /// What it says.
         label: String,
         /// What it asks for.
-        action: Action,
+        action: ButtonAction,
     },
 }
 
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum TextSegment {
     /// As it stands.
     Words(String),
     /// A value.
-    Bound(Name),
+    Bound(ValueName),
 }
 
 /// A value by its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Name {
+pub enum ValueName {
     /// A property of the note.
     Property(String),
     /// A variable of its cells.
@@ -113,16 +113,16 @@ pub enum Name {
 
 /// Where values come from.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Source {
+pub enum ValueSource {
     /// By a name.
-    Bound(Name),
+    Bound(ValueName),
     /// As they stand in the view.
     Values(Value),
 }
 
 /// How a text looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Look {
+pub enum TextLook {
     /// Large.
     Heading,
     /// As the note's text.
@@ -146,18 +146,18 @@ pub enum PlotKind {
 
 /// A field of a form: a property that is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field {
+pub struct FormField {
     /// The property.
     pub property: String,
     /// What stands beside it.
     pub label: String,
     /// How it is set.
-    pub input: Input,
+    pub input: FieldInput,
 }
 
 /// How a field is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Input {
+pub enum FieldInput {
     /// Words.
     Text,
     /// A number.
@@ -170,7 +170,7 @@ pub enum Input {
 
 /// What a button asks for. The policy decides of it as of what an agent asks.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Action {
+pub enum ButtonAction {
     /// A tool.
     Tool {
         /// Its name.
@@ -208,12 +208,12 @@ pub fn written(text: &str) -> String {
     if !text.contains(LANGUAGE) {
         return text.to_owned();
     }
-    let values = Values { properties: data::properties(text), ..Values::default() };
+    let values = ViewValues { properties: data::properties(text), ..ViewValues::default() };
     let (mut out, mut at) = (String::with_capacity(text.len()), 0);
     for (range, _) in markdown::pieces(text) {
         let Some(source) = block(&text[range.clone()]) else { continue };
         out.push_str(&text[at..range.start]);
-        let said = match View::read(source) {
+        let said = match AgentView::read(source) {
             Ok(view) => view.markdown(&values),
             Err(why) => format!("*This view is not shown: {why}.*"),
         };
@@ -224,22 +224,22 @@ pub fn written(text: &str) -> String {
     out
 }
 
-impl View {
+impl AgentView {
     /// Reads a view from the block's source.
     ///
     /// # Errors
     /// A sentence: where it does not hold, and why.
-    pub fn read(source: &str) -> Result<View, String> {
+    pub fn read(source: &str) -> Result<AgentView, String> {
         read::view(source)
     }
 
     /// All nodes, those that hold others before what they hold.
-    pub fn nodes(&self) -> Vec<&Node> {
+    pub fn nodes(&self) -> Vec<&ViewNode> {
         let mut all = Vec::new();
         let mut waiting = vec![&self.root];
         while let Some(node) = waiting.pop() {
             all.push(node);
-            if let Node::Column(children) | Node::Row(children) = node {
+            if let ViewNode::Column(children) | ViewNode::Row(children) = node {
                 waiting.extend(children.iter().rev());
             }
         }
@@ -247,30 +247,34 @@ impl View {
     }
 
     /// Its buttons in their order.
-    pub fn buttons<'a>(&'a self) -> Vec<(&'a str, &'a Action)> {
-        let button = |node: &'a Node| match node {
-            Node::Button { label, action } => Some((label.as_str(), action)),
+    pub fn buttons<'a>(&'a self) -> Vec<(&'a str, &'a ButtonAction)> {
+        let button = |node: &'a ViewNode| match node {
+            ViewNode::Button { label, action } => Some((label.as_str(), action)),
             _ => None,
         };
         self.nodes().into_iter().filter_map(button).collect()
     }
 
     /// The values that it shows, each once.
-    pub fn bound(&self) -> BTreeSet<&Name> {
+    pub fn bound(&self) -> BTreeSet<&ValueName> {
         let mut found = BTreeSet::new();
         for node in self.nodes() {
             match node {
-                Node::Text { pieces, .. } => {
+                ViewNode::Text { pieces, .. } => {
                     found.extend(pieces.iter().filter_map(|piece| match piece {
-                        Piece::Bound(name) => Some(name),
-                        Piece::Words(_) => None,
+                        TextSegment::Bound(name) => Some(name),
+                        TextSegment::Words(_) => None,
                     }));
                 }
-                Node::Table { rows, .. } => found.extend(rows.bound()),
-                Node::Plot { x, y, .. } => {
-                    found.extend(y.bound().into_iter().chain(x.iter().filter_map(Source::bound)))
+                ViewNode::Table { rows, .. } => found.extend(rows.bound()),
+                ViewNode::Plot { x, y, .. } => {
+                    found.extend(y.bound().into_iter().chain(x.iter().filter_map(ValueSource::bound)))
                 }
-                Node::Column(_) | Node::Row(_) | Node::Form { .. } | Node::Slider { .. } | Node::Button { .. } => {}
+                ViewNode::Column(_)
+                | ViewNode::Row(_)
+                | ViewNode::Form { .. }
+                | ViewNode::Slider { .. }
+                | ViewNode::Button { .. } => {}
             }
         }
         found
@@ -278,16 +282,16 @@ impl View {
 
     /// The variables that it shows.
     pub fn variables(&self) -> Vec<String> {
-        let variable = |name: &&Name| match name {
-            Name::Variable(name) => Some(name.clone()),
-            Name::Property(_) => None,
+        let variable = |name: &&ValueName| match name {
+            ValueName::Variable(name) => Some(name.clone()),
+            ValueName::Property(_) => None,
         };
         self.bound().iter().filter_map(variable).collect()
     }
 
     /// What it shows and does, in a sentence for the user who decides whether it is drawn.
     pub fn summary(&self) -> String {
-        let count = |word: &str, of: fn(&Node) -> bool| {
+        let count = |word: &str, of: fn(&ViewNode) -> bool| {
             let count = self.nodes().into_iter().filter(|node| of(node)).count();
             match count {
                 0 => None,
@@ -296,12 +300,12 @@ impl View {
             }
         };
         let parts = [
-            count("text", |node| matches!(node, Node::Text { .. })),
-            count("table", |node| matches!(node, Node::Table { .. })),
-            count("plot", |node| matches!(node, Node::Plot { .. })),
-            count("form", |node| matches!(node, Node::Form { .. })),
-            count("slider", |node| matches!(node, Node::Slider { .. })),
-            count("button", |node| matches!(node, Node::Button { .. })),
+            count("text", |node| matches!(node, ViewNode::Text { .. })),
+            count("table", |node| matches!(node, ViewNode::Table { .. })),
+            count("plot", |node| matches!(node, ViewNode::Plot { .. })),
+            count("form", |node| matches!(node, ViewNode::Form { .. })),
+            count("slider", |node| matches!(node, ViewNode::Slider { .. })),
+            count("button", |node| matches!(node, ViewNode::Button { .. })),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         let mut said =
@@ -309,8 +313,8 @@ impl View {
         let mut sets: Vec<&str> = Vec::new();
         for node in self.nodes() {
             match node {
-                Node::Slider { property, .. } => sets.push(property),
-                Node::Form { fields, .. } => sets.extend(fields.iter().map(|field| field.property.as_str())),
+                ViewNode::Slider { property, .. } => sets.push(property),
+                ViewNode::Form { fields, .. } => sets.extend(fields.iter().map(|field| field.property.as_str())),
                 _ => {}
             }
         }
@@ -326,37 +330,37 @@ impl View {
     }
 
     /// The same as Markdown: what it says, and what its controls are set to.
-    pub fn markdown(&self, values: &Values) -> String {
+    pub fn markdown(&self, values: &ViewValues) -> String {
         let mut out = String::new();
         if !self.title.is_empty() {
             out.push_str(&format!("**{}**\n\n", data::plain(&self.title)));
         }
         for node in self.nodes() {
             let said = match node {
-                Node::Column(_) | Node::Row(_) | Node::Button { .. } => continue,
-                Node::Text { pieces, look } => {
+                ViewNode::Column(_) | ViewNode::Row(_) | ViewNode::Button { .. } => continue,
+                ViewNode::Text { pieces, look } => {
                     let text = data::plain(&values.text(pieces));
-                    if *look == Look::Heading { format!("**{text}**") } else { text }
+                    if *look == TextLook::Heading { format!("**{text}**") } else { text }
                 }
-                Node::Table { rows, columns } => match values.of(rows) {
+                ViewNode::Table { rows, columns } => match values.of(rows) {
                     Some(value) => grid(value, columns).markdown(),
                     None => rows.missing(),
                 },
-                Node::Plot { y, x, title, .. } => {
+                ViewNode::Plot { y, x, title, .. } => {
                     let said = match values.of(y) {
                         Some(y) => curves(x.as_ref().and_then(|x| values.of(x)), y).markdown(),
                         None => y.missing(),
                     };
                     if title.is_empty() { said } else { format!("*{}*\n\n{said}", data::plain(title)) }
                 }
-                Node::Form { fields, title } => {
+                ViewNode::Form { fields, title } => {
                     let line =
-                        |field: &Field| format!("- {}: {}", data::plain(&field.label), values.set(&field.property));
+                        |field: &FormField| format!("- {}: {}", data::plain(&field.label), values.set(&field.property));
                     let lines: Vec<String> = fields.iter().map(line).collect();
                     let lead = if title.is_empty() { String::new() } else { format!("*{}*\n\n", data::plain(title)) };
                     format!("{lead}{}", lines.join("\n"))
                 }
-                Node::Slider { property, label, .. } => format!("{}: {}", data::plain(label), values.set(property)),
+                ViewNode::Slider { property, label, .. } => format!("{}: {}", data::plain(label), values.set(property)),
             };
             out.push_str(said.trim_end());
             out.push_str("\n\n");
@@ -365,15 +369,15 @@ impl View {
     }
 }
 
-impl Action {
+impl ButtonAction {
     /// What is asked for, in words.
     pub fn words(&self) -> String {
         match self {
-            Action::Command(id) => {
+            ButtonAction::Command(id) => {
                 let title = crate::commands::command(id).map_or(id.as_str(), |command| command.title);
                 format!("the command \u{201c}{title}\u{201d}")
             }
-            Action::Tool { name, arguments } => match agent::policy::main_argument(arguments) {
+            ButtonAction::Tool { name, arguments } => match agent::policy::main_argument(arguments) {
                 "" => format!("the tool {name}"),
                 subject => format!("the tool {name}: {}", subject.lines().next().unwrap_or_default()),
             },
@@ -381,20 +385,24 @@ impl Action {
     }
 }
 
-impl Source {
+impl ValueSource {
     /// Its name, if it has one.
-    pub fn bound(&self) -> Option<&Name> {
+    pub fn bound(&self) -> Option<&ValueName> {
         match self {
-            Source::Bound(name) => Some(name),
-            Source::Values(_) => None,
+            ValueSource::Bound(name) => Some(name),
+            ValueSource::Values(_) => None,
         }
     }
 
     fn missing(&self) -> String {
         match self {
-            Source::Bound(Name::Property(name)) => format!("*The note has no property {}.*", data::plain(name)),
-            Source::Bound(Name::Variable(name)) => format!("*Here stands the variable {}.*", data::plain(name)),
-            Source::Values(_) => String::new(),
+            ValueSource::Bound(ValueName::Property(name)) => {
+                format!("*The note has no property {}.*", data::plain(name))
+            }
+            ValueSource::Bound(ValueName::Variable(name)) => {
+                format!("*Here stands the variable {}.*", data::plain(name))
+            }
+            ValueSource::Values(_) => String::new(),
         }
     }
 }

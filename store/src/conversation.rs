@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum MessageRole {
     /// The user.
     User,
     /// The model.
@@ -20,14 +20,14 @@ pub enum Role {
     Tool,
 }
 
-impl Role {
+impl MessageRole {
     /// The word that stands in documents and requests.
     pub fn word(self) -> &'static str {
         match self {
-            Role::User => "user",
-            Role::Assistant => "assistant",
-            Role::System => "system",
-            Role::Tool => "tool",
+            MessageRole::User => "user",
+            MessageRole::Assistant => "assistant",
+            MessageRole::System => "system",
+            MessageRole::Tool => "tool",
         }
     }
 }
@@ -46,11 +46,11 @@ pub struct ToolCall {
 /// One message of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Message {
+pub struct SessionMessage {
     /// Its name.
     pub id: MessageId,
     /// Who speaks.
-    pub role: Role,
+    pub role: MessageRole,
     /// What is said.
     pub content: String,
     /// When, milliseconds since 1970.
@@ -87,10 +87,10 @@ pub struct Message {
     pub summary_of: Vec<MessageId>,
 }
 
-impl Message {
+impl SessionMessage {
     /// A message that says `content` and nothing else.
-    pub fn new(id: MessageId, role: Role, content: impl Into<String>, timestamp: i64) -> Message {
-        Message {
+    pub fn new(id: MessageId, role: MessageRole, content: impl Into<String>, timestamp: i64) -> SessionMessage {
+        SessionMessage {
             id,
             role,
             content: content.into(),
@@ -223,7 +223,7 @@ impl StepKind {
 /// What a model call used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Spent {
+pub struct CallUsage {
     /// Tokens that were read.
     pub input_tokens: u64,
     /// Tokens that were written.
@@ -251,7 +251,7 @@ pub struct ExecutionStep {
     pub kind: StepKind,
     /// Of a thinking step: what the model call used, and which model, chosen why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spent: Option<Spent>,
+    pub spent: Option<CallUsage>,
     /// Of a thinking step: `provider/model`, and why it was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<String>,

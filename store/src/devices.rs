@@ -2,7 +2,7 @@
 //! it is one scalar under that key, and when it was revoked another, so that two lists that were written apart merge
 //! into one in which nobody who was revoked is welcome again by accident.
 
-use crate::document::{self, Loaded};
+use crate::document::{self, LoadedDocument};
 use crate::error::StoreError;
 use crate::id::DocId;
 use crate::keys;
@@ -23,7 +23,7 @@ const ID: DocId = DocId([0; 16]);
 /// What a device may do with documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Access {
+pub enum DeviceAccess {
     /// It sees nothing.
     None,
     /// It reads.
@@ -35,7 +35,7 @@ pub enum Access {
 
 /// A device that was paired.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Device {
+pub struct PairedDevice {
     /// The name that is shown, at most 64 characters.
     pub name: String,
     /// When it was paired, milliseconds since 1970.
@@ -45,7 +45,7 @@ pub struct Device {
     pub revoked: Option<i64>,
     /// The most that it may do.
     #[serde(default)]
-    pub access: Access,
+    pub access: DeviceAccess,
     /// Whether it may change this list.
     #[serde(default)]
     pub admin: bool,
@@ -57,7 +57,7 @@ pub struct Device {
     pub certificate: Option<String>,
 }
 
-impl Device {
+impl PairedDevice {
     /// Whether it is welcome.
     pub fn is_welcome(&self) -> bool {
         self.revoked.is_none()
@@ -88,11 +88,11 @@ impl DevicesDoc {
     ///
     /// # Errors
     /// Damage, a newer schema, another kind.
-    pub fn load(chunks: &[Vec<u8>], actor: ActorId) -> Result<Loaded<DevicesDoc>, StoreError> {
-        let Loaded { doc, bad } = document::load(ID, DocumentKind::Devices, chunks, actor)?;
+    pub fn load(chunks: &[Vec<u8>], actor: ActorId) -> Result<LoadedDocument<DevicesDoc>, StoreError> {
+        let LoadedDocument { doc, bad } = document::load(ID, DocumentKind::Devices, chunks, actor)?;
         let devices = container(&doc, ID, keys::DEVICES)?;
         let revoked = container(&doc, ID, keys::REVOKED)?;
-        Ok(Loaded { doc: DevicesDoc { doc, devices, revoked }, bad })
+        Ok(LoadedDocument { doc: DevicesDoc { doc, devices, revoked }, bad })
     }
 
     /// The whole document in one chunk.
@@ -101,12 +101,12 @@ impl DevicesDoc {
     }
 
     /// All devices by their keys (64 hexadecimal digits), those revoked too.
-    pub fn devices(&self) -> BTreeMap<String, Device> {
+    pub fn devices(&self) -> BTreeMap<String, PairedDevice> {
         let read = |key: String| {
             // Two lists that were written apart may say two things of one device: what gives less counts.
             let said = self.doc.get_all(&self.devices, key.as_str()).ok()?;
             let one = |(value, _): &(automerge::Value<'_>, ObjId)| serde_json::from_str(value.as_str()?).ok();
-            let mut all: Vec<Device> = said.iter().filter_map(one).collect();
+            let mut all: Vec<PairedDevice> = said.iter().filter_map(one).collect();
             all.sort_by_key(|device| (device.added, std::cmp::Reverse(device.access), !device.admin));
             let mut device = all.pop()?;
             device.name = plain(&device.name);
@@ -120,7 +120,7 @@ impl DevicesDoc {
     }
 
     /// One device.
-    pub fn device(&self, key: &str) -> Option<Device> {
+    pub fn device(&self, key: &str) -> Option<PairedDevice> {
         self.devices().remove(key)
     }
 
@@ -129,8 +129,8 @@ impl DevicesDoc {
     ///
     /// # Errors
     /// automerge's.
-    pub fn put(&mut self, key: &str, device: &Device, time: i64) -> Result<(), StoreError> {
-        let device = Device { name: plain(&device.name), ..device.clone() };
+    pub fn put(&mut self, key: &str, device: &PairedDevice, time: i64) -> Result<(), StoreError> {
+        let device = PairedDevice { name: plain(&device.name), ..device.clone() };
         let json = serde_json::to_string(&device).map_err(|error| StoreError::Record(error.to_string()))?;
         self.change(time, |tx, devices, _| tx.put(devices, key, json))
     }
@@ -139,7 +139,7 @@ impl DevicesDoc {
     ///
     /// # Errors
     /// automerge's.
-    pub fn pair(&mut self, key: &str, mut device: Device, time: i64) -> Result<(), StoreError> {
+    pub fn pair(&mut self, key: &str, mut device: PairedDevice, time: i64) -> Result<(), StoreError> {
         let before = self.device(key).and_then(|device| device.revoked);
         device.added = before.map_or(time, |revoked| time.max(revoked.saturating_add(1)));
         self.put(key, &device, time)
@@ -190,12 +190,12 @@ mod tests {
         DevicesDoc::load(&[], ActorId::from([actor; 16])).expect("made").doc
     }
 
-    fn device(name: &str) -> Device {
-        Device {
+    fn device(name: &str) -> PairedDevice {
+        PairedDevice {
             name: name.to_owned(),
             added: 0,
             revoked: None,
-            access: Access::Write,
+            access: DeviceAccess::Write,
             admin: false,
             address: None,
             certificate: None,

@@ -1,7 +1,7 @@
 //! Where everything lasts: the only module that touches files, and `disk/sqlite.rs`, `batch.rs`, `reader.rs`,
 //! `inspect.rs` and `salvage.rs` beside it the only ones that speak SQL.
 //!
-//! A [`Disk`] commits groups of [`Write`]s: all or nothing, and on the platter when `commit` returns. It decides
+//! A [`Disk`] commits groups of [`RowWrite`]s: all or nothing, and on the platter when `commit` returns. It decides
 //! nothing about documents; it checks that what it reads is what it wrote (a BLAKE3 sum in every row).
 
 mod batch;
@@ -22,16 +22,16 @@ mod sqlite;
 #[cfg(test)]
 mod suite;
 
-pub use blobs::{BLOBS, BlobHasher, Blobs};
-pub use coming::{Coming, read_piece};
+pub use blobs::{BLOBS, BlobHasher, BlobStore};
+pub use coming::{PartialBlobs, read_piece};
 pub use durable::{create_folder, sync_folder};
-pub use floor::Floor;
-pub use inspect::{BadRow, Inspected};
-pub use marker::{MARKER, MOUNTS, Mount, path_form, read_marker, write_marker};
-pub use memory::{Fault, MemoryDisk, Row};
+pub use floor::BaselineDatabase;
+pub use inspect::{BadRow, InspectionReport};
+pub use marker::{MARKER, MOUNTS, VolumeMount, path_form, read_marker, write_marker};
+pub use memory::{CommitFault, FaultyRow, MemoryDisk};
 pub use progress::{LOST, loss};
 pub use reader::SqliteReader;
-pub use salvage::{DAMAGED, Salvaged, TableCount, salvage};
+pub use salvage::{DAMAGED, SalvageReport, TableCount, salvage};
 pub use sqlite::{DATABASE, FORMAT, SqliteDisk};
 
 use crate::id::{BlobHash, BlockId, DocId};
@@ -42,7 +42,7 @@ use std::path::PathBuf;
 
 /// One row to write. A commit takes a list of them, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Write {
+pub enum RowWrite {
     /// A keystroke's record ([`crate::Record::encode`]).
     Journal {
         /// Its number, rising over the workspace. The commit fails when it, or a higher one, was given before.
@@ -67,7 +67,7 @@ pub enum Write {
         bytes: Vec<u8>,
     },
     /// The whole document, standing for all its chunks up to number `covers`. The chunks go by a later
-    /// [`Write::DropChunks`], once this is durable. The commit fails when `covers` was not given to a chunk yet.
+    /// [`RowWrite::DropChunks`], once this is durable. The commit fails when `covers` was not given to a chunk yet.
     Snapshot {
         /// Whose.
         doc: DocId,
@@ -133,7 +133,7 @@ pub enum Write {
         at: i64,
     },
     /// Moves a note's records from this number on out of the journal, bytes kept: those that
-    /// [`Reader::journal_broken`] names. The first record that a process writes to a note does it by itself (with 0
+    /// [`DiskReader::journal_broken`] names. The first record that a process writes to a note does it by itself (with 0
     /// for the time), as nobody could read that record otherwise.
     SetAsideJournal {
         /// Whose.
@@ -180,7 +180,7 @@ pub struct FileRow {
 
 /// A stored chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chunk {
+pub struct DocumentChunk {
     /// Its number, rising over the workspace.
     pub seq: i64,
     /// Whether it is a whole document.
@@ -193,7 +193,7 @@ pub struct Chunk {
 
 /// A row that was set aside: bytes that could not be read as what they were, kept for whoever can.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Aside {
+pub struct QuarantinedRow {
     /// The table that it stood in.
     pub source: String,
     /// What it was there: its document and number.
@@ -253,7 +253,7 @@ pub enum DiskError {
         /// `missing` or `damaged`.
         what: &'static str,
     },
-    /// The commit breaks a rule of [`Write`]: the program's mistake. To try it again is of no use.
+    /// The commit breaks a rule of [`RowWrite`]: the program's mistake. To try it again is of no use.
     #[error("{what} was refused ({why}): {}", path.display())]
     Refused {
         /// What was tried.
@@ -276,7 +276,7 @@ pub enum DiskError {
 }
 
 /// Reading. May be done by several threads, each with a reader of its own, beside the one that writes.
-pub trait Reader: Send {
+pub trait DiskReader: Send {
     /// A small value of this device.
     ///
     /// # Errors
@@ -285,7 +285,7 @@ pub trait Reader: Send {
     /// All small values whose names begin so, by name; without those that are damaged.
     fn metas(&self, beginning: &str) -> Result<Vec<(String, Vec<u8>)>, DiskError>;
     /// A document's chunks: the newest intact snapshot first, then what follows it (and what it does not cover).
-    fn chunks(&self, doc: DocId) -> Result<Vec<Chunk>, DiskError>;
+    fn chunks(&self, doc: DocId) -> Result<Vec<DocumentChunk>, DiskError>;
     /// All documents that have chunks.
     fn docs(&self) -> Result<Vec<DocId>, DiskError>;
     /// All documents that have chunks, each with the number of its last one.
@@ -295,8 +295,8 @@ pub trait Reader: Send {
     /// A note's journal records that are not yet part of a change, oldest first. Ends before a record that is damaged
     /// or whose predecessor is lost.
     fn journal(&self, note: DocId) -> Result<Vec<(u64, Vec<u8>)>, DiskError>;
-    /// The number of the first record that [`Reader::journal`] ends before. What stands from there on cannot be
-    /// applied any more; see [`Write::SetAsideJournal`].
+    /// The number of the first record that [`DiskReader::journal`] ends before. What stands from there on cannot be
+    /// applied any more; see [`RowWrite::SetAsideJournal`].
     fn journal_broken(&self, note: DocId) -> Result<Option<u64>, DiskError>;
     /// Notes with journal records or whose text is ahead of their file.
     fn unfinished(&self) -> Result<Vec<DocId>, DiskError>;
@@ -309,7 +309,7 @@ pub trait Reader: Send {
     /// The actors that were recorded, and when.
     fn actors(&self) -> Result<Vec<(Vec<u8>, i64)>, DiskError>;
     /// What was set aside, oldest first.
-    fn set_aside(&self) -> Result<Vec<Aside>, DiskError>;
+    fn set_aside(&self) -> Result<Vec<QuarantinedRow>, DiskError>;
     /// A blob's bytes, checked against their name.
     fn blob(&self, hash: BlobHash) -> Result<Vec<u8>, DiskError>;
 }
@@ -321,7 +321,7 @@ pub trait Disk: Send {
     ///
     /// # Errors
     /// Any [`DiskError`]; the state is the old one then, and the same commit may be tried again.
-    fn commit(&mut self, writes: &[Write]) -> Result<Vec<i64>, DiskError>;
+    fn commit(&mut self, writes: &[RowWrite]) -> Result<Vec<i64>, DiskError>;
     /// Stores bytes under their hash; durable on return. Storing again what is there does nothing.
     ///
     /// # Errors
@@ -331,7 +331,7 @@ pub trait Disk: Send {
     ///
     /// # Errors
     /// Any [`DiskError`].
-    fn reader(&self) -> Result<Box<dyn Reader>, DiskError>;
+    fn reader(&self) -> Result<Box<dyn DiskReader>, DiskError>;
     /// Called when nothing is to be written for a while: housekeeping that would disturb a keystroke (checkpoint).
     fn idle(&mut self);
 }

@@ -7,14 +7,14 @@ use automerge::{ActorId, Automerge, ChangeHash, LoadOptions, ReadDoc};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A document as it came from its chunks.
-pub struct Loaded<D> {
+pub struct LoadedDocument<D> {
     /// The document.
     pub doc: D,
     /// Which of the chunks (by place in the list) could not be read or lack their predecessors: to be set aside.
     pub bad: Vec<usize>,
 }
 
-impl<D> std::fmt::Debug for Loaded<D> {
+impl<D> std::fmt::Debug for LoadedDocument<D> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Loaded with {} bad chunks", self.bad.len())
     }
@@ -37,7 +37,7 @@ pub struct HistoryEntry {
 
 /// What has come for a document from elsewhere: changes, or all of it.
 #[derive(Default)]
-pub struct Parcel {
+pub struct ChangeParcel {
     /// As they came, and as they are to be kept.
     pub bytes: Vec<u8>,
     /// The document that the bytes are, where they are all of one and it was read already: to read a document is most
@@ -45,16 +45,16 @@ pub struct Parcel {
     pub(crate) read: Option<Box<Automerge>>,
 }
 
-impl std::fmt::Debug for Parcel {
+impl std::fmt::Debug for ChangeParcel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let read = if self.read.is_some() { ", read" } else { "" };
         write!(f, "Parcel of {} bytes{read}", self.bytes.len())
     }
 }
 
-impl From<Vec<u8>> for Parcel {
-    fn from(bytes: Vec<u8>) -> Parcel {
-        Parcel { bytes, read: None }
+impl From<Vec<u8>> for ChangeParcel {
+    fn from(bytes: Vec<u8>) -> ChangeParcel {
+        ChangeParcel { bytes, read: None }
     }
 }
 
@@ -77,9 +77,9 @@ pub(crate) fn load(
     kind: DocumentKind,
     chunks: &[Vec<u8>],
     actor: ActorId,
-) -> Result<Loaded<Automerge>, StoreError> {
+) -> Result<LoadedDocument<Automerge>, StoreError> {
     if chunks.is_empty() {
-        return Ok(Loaded { doc: schema::first(kind)?.with_actor(actor), bad: Vec::new() });
+        return Ok(LoadedDocument { doc: schema::first(kind)?.with_actor(actor), bad: Vec::new() });
     }
     let whole = guarded(id, || {
         let options = LoadOptions::new().text_encoding(ENCODING);
@@ -91,7 +91,7 @@ pub(crate) fn load(
         Ok(None) | Err(_) => piecewise(id, chunks)?,
     };
     schema::check(id, kind, &doc)?;
-    Ok(Loaded { doc: doc.with_actor(actor), bad })
+    Ok(LoadedDocument { doc: doc.with_actor(actor), bad })
 }
 
 /// Takes what can be read, chunk by chunk.
@@ -144,7 +144,7 @@ pub fn fold(chunks: &[Vec<u8>]) -> Result<Vec<u8>, String> {
 
 /// What a merge has done to a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Merged {
+pub(crate) enum MergeOutcome {
     /// The changes that were handed over have become part of it.
     Changes,
     /// It held nothing yet, and is now what came.
@@ -168,7 +168,7 @@ pub(crate) fn merge(
     bytes: &[u8],
     whole: Option<Box<Automerge>>,
     mut take: impl FnMut(&automerge::ExpandedChange),
-) -> Result<Merged, StoreError> {
+) -> Result<MergeOutcome, StoreError> {
     // `load_incremental` takes the readable beginning of damaged bytes and only logs the rest, so a strict load into
     // a document of its own comes first.
     let options = || LoadOptions::new().text_encoding(ENCODING);
@@ -185,12 +185,12 @@ pub(crate) fn merge(
     if let Some(read) = read.filter(|read| is_first(doc, &before) && begins(read, &before)) {
         let actor = doc.get_actor().clone();
         *doc = read.with_actor(actor);
-        return Ok(Merged::Anew);
+        return Ok(MergeOutcome::Anew);
     }
     guarded(id, || {
         doc.load_incremental(bytes)?;
         doc.get_changes(&before).iter().for_each(|change| take(&change.decode()));
-        Ok(Merged::Changes)
+        Ok(MergeOutcome::Changes)
     })
 }
 

@@ -3,21 +3,21 @@
 
 use crate::error::StoreError;
 use crate::id::DocId;
-use crate::note::Op;
+use crate::note::NoteOp;
 use serde::{Deserialize, Serialize};
 
 /// One durable keystroke.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct JournalRecord {
     /// Counts up over the whole workspace and never repeats.
     pub seq: u64,
     /// The note that it belongs to.
     pub note: DocId,
     /// What was done, in order.
-    pub ops: Vec<Op>,
+    pub ops: Vec<NoteOp>,
 }
 
-impl Record {
+impl JournalRecord {
     /// The bytes that stand in the journal (JSON: it must be readable by hand after an accident).
     pub fn encode(&self) -> Vec<u8> {
         serde_json::to_vec(&self.ops).unwrap_or_default()
@@ -26,9 +26,9 @@ impl Record {
     /// Reads a record back.
     ///
     /// # Errors
-    /// [`StoreError::Record`] when the bytes are not ours.
-    pub fn decode(seq: u64, note: DocId, bytes: &[u8]) -> Result<Record, StoreError> {
+    /// [`StoreError::JournalRecord`] when the bytes are not ours.
+    pub fn decode(seq: u64, note: DocId, bytes: &[u8]) -> Result<JournalRecord, StoreError> {
         let ops = serde_json::from_slice(bytes).map_err(|error| StoreError::Record(error.to_string()))?;
-        Ok(Record { seq, note, ops })
+        Ok(JournalRecord { seq, note, ops })
     }
 }

@@ -24,22 +24,27 @@ mod volume;
 mod workspace;
 
 pub use automerge::{ActorId, ChangeHash};
-pub use conversation::{ExecutionStep, Message, Role, Spent, StepKind, TodoItem, TodoStatus, ToolCall};
-pub use devices::{Access, Device, DevicesDoc};
-pub use document::{HistoryEntry, Loaded, Parcel, fold};
+pub use conversation::{
+    CallUsage, ExecutionStep, MessageRole, SessionMessage, StepKind, TodoItem, TodoStatus, ToolCall,
+};
+pub use devices::{DeviceAccess, DevicesDoc, PairedDevice};
+pub use document::{ChangeParcel, HistoryEntry, LoadedDocument, fold};
 pub use error::StoreError;
 pub use id::{BlobHash, BlockId, DocId, ExecutionId, MessageId, StepId};
-pub use journal::Record;
-pub use note::{Block, Moment, NoteDoc, Op, Passage, Past, Touched, apply_op, coalesce, import_blocks, sort_blocks};
-pub use outputs::{BlobRef, Execution, Output, OutputBody, OutputsDoc, Status};
+pub use journal::JournalRecord;
+pub use note::{
+    AuthoredPassage, Block, NoteChange, NoteDoc, NoteOp, NotePast, TouchedBlocks, apply_op, coalesce, import_blocks,
+    sort_blocks,
+};
+pub use outputs::{BlobRef, CellOutput, Execution, ExecutionStatus, OutputBody, OutputsDoc};
 pub use plain::PlainText;
 pub use position::{between, spread};
-pub use registry::{Registered, RegistryDoc, RegistryWrite, UserTool};
+pub use registry::{RegisteredTool, RegistryDoc, RegistryWrite, UserTool};
 pub use run::{
-    AgentState, Approval, Change, ChangeKind, Decision, Ending, Hunk, Origin, Piece, RunAbout, RunDevice, RunDoc,
-    RunWrite, Scope,
+    AgentState, ChangeKind, CodePiece, DecisionRecord, DecisionScope, RunAbout, RunApproval, RunChange, RunDevice,
+    RunDoc, RunEnding, RunOrigin, RunWrite, TextHunk,
 };
 pub use schema::{DocumentKind, SCHEMA};
-pub use session::{About, MessageTree, SessionDoc};
-pub use volume::{FileBytes, FileEntry, FileKind, Kept, VolumeChanges, VolumeDoc, is_hidden};
+pub use session::{MessageTree, SessionAbout, SessionDoc};
+pub use volume::{FileBytes, FileEntry, FileKind, VolumeChanges, VolumeDoc, VolumeKept, is_hidden};
 pub use workspace::{VolumeEntry, WorkspaceDoc};

@@ -6,9 +6,9 @@
 
 mod past;
 
-pub use past::{Moment, Passage, Past};
+pub use past::{AuthoredPassage, NoteChange, NotePast};
 
-use crate::document::{self, HistoryEntry, Loaded, Merged, Parcel};
+use crate::document::{self, ChangeParcel, HistoryEntry, LoadedDocument, MergeOutcome};
 use crate::error::StoreError;
 use crate::id::{BlockId, DocId};
 use crate::schema::DocumentKind;
@@ -32,7 +32,7 @@ pub struct Block {
 
 /// The smallest changes of a note. Offsets and lengths are bytes of UTF-8 and lie on character boundaries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Op {
+pub enum NoteOp {
     /// Replaces `delete` bytes at `at` by `insert`.
     Splice {
         /// In which block.
@@ -62,18 +62,18 @@ pub enum Op {
     },
 }
 
-impl Op {
+impl NoteOp {
     /// The block that it changes.
     pub fn block(&self) -> BlockId {
         match self {
-            Op::Splice { block, .. } | Op::Insert { block, .. } | Op::Move { block, .. } => *block,
+            NoteOp::Splice { block, .. } | NoteOp::Insert { block, .. } | NoteOp::Move { block, .. } => *block,
         }
     }
 }
 
 /// What a merge touched, as the blocks are now: all that it changed, and perhaps some that came out as they were.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Touched {
+pub struct TouchedBlocks {
     /// The blocks, sorted by position. A text may have become empty.
     pub blocks: Vec<Block>,
 }
@@ -87,9 +87,9 @@ pub fn sort_blocks(blocks: &mut [Block]) {
 ///
 /// # Errors
 /// [`StoreError::Edit`] when the block or the range does not exist; nothing is changed then.
-pub fn apply_op(blocks: &mut Vec<Block>, op: &Op) -> Result<(), StoreError> {
+pub fn apply_op(blocks: &mut Vec<Block>, op: &NoteOp) -> Result<(), StoreError> {
     match op {
-        Op::Splice { block, at, delete, insert } => {
+        NoteOp::Splice { block, at, delete, insert } => {
             let found = find(blocks, *block)?;
             let text = &mut blocks[found].text;
             let end = at.checked_add(*delete).filter(|end| *end <= text.len());
@@ -105,7 +105,7 @@ pub fn apply_op(blocks: &mut Vec<Block>, op: &Op) -> Result<(), StoreError> {
                 ))),
             }
         }
-        Op::Insert { block, pos, text } => {
+        NoteOp::Insert { block, pos, text } => {
             if blocks.iter().any(|known| known.id == *block) {
                 return Err(StoreError::Edit(format!("block {block} exists already")));
             }
@@ -113,7 +113,7 @@ pub fn apply_op(blocks: &mut Vec<Block>, op: &Op) -> Result<(), StoreError> {
             blocks.insert(at, Block { id: *block, pos: pos.clone(), text: text.clone() });
             Ok(())
         }
-        Op::Move { block, pos } => {
+        NoteOp::Move { block, pos } => {
             let found = find(blocks, *block)?;
             let mut moved = blocks.remove(found);
             moved.pos.clone_from(pos);
@@ -129,15 +129,15 @@ fn find(blocks: &[Block], id: BlockId) -> Result<usize, StoreError> {
 }
 
 /// Joins neighbouring splices of one block into one, so that a burst of keystrokes becomes one or few operations.
-pub fn coalesce(ops: &[Op]) -> Vec<Op> {
-    let mut out: Vec<Op> = Vec::new();
+pub fn coalesce(ops: &[NoteOp]) -> Vec<NoteOp> {
+    let mut out: Vec<NoteOp> = Vec::new();
     for op in ops {
         let joined = match (out.last_mut(), op) {
             (
-                Some(Op::Splice { block: last_block, at: last_at, delete: last_delete, insert: last_insert }),
-                Op::Splice { block, at, delete, insert },
+                Some(NoteOp::Splice { block: last_block, at: last_at, delete: last_delete, insert: last_insert }),
+                NoteOp::Splice { block, at, delete, insert },
             ) if last_block == block => join((last_at, last_delete, last_insert), (*at, *delete, insert)),
-            (Some(Op::Insert { block: last_block, text, .. }), Op::Splice { block, at, delete, insert })
+            (Some(NoteOp::Insert { block: last_block, text, .. }), NoteOp::Splice { block, at, delete, insert })
                 if last_block == block && text.get(*at..at + delete).is_some() =>
             {
                 text.replace_range(*at..at + delete, insert);
@@ -193,12 +193,12 @@ impl NoteDoc {
     ///
     /// # Errors
     /// Damage, a newer schema, another kind.
-    pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<Loaded<NoteDoc>, StoreError> {
-        let Loaded { doc, bad } = document::load(id, DocumentKind::Note, chunks, actor)?;
+    pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<LoadedDocument<NoteDoc>, StoreError> {
+        let LoadedDocument { doc, bad } = document::load(id, DocumentKind::Note, chunks, actor)?;
         let blocks = container(&doc, id, keys::BLOCKS)?;
         let mut note = NoteDoc { id, doc, blocks, texts: HashMap::new(), owners: HashMap::new() };
         note.index();
-        Ok(Loaded { doc: note, bad })
+        Ok(LoadedDocument { doc: note, bad })
     }
 
     /// A note of which nothing is here yet, about to take in all of it. Its own first change need not be kept: what has
@@ -206,7 +206,7 @@ impl NoteDoc {
     ///
     /// # Errors
     /// None that input can cause.
-    pub fn before(id: DocId, parcel: &Parcel, actor: ActorId) -> Result<Option<NoteDoc>, StoreError> {
+    pub fn before(id: DocId, parcel: &ChangeParcel, actor: ActorId) -> Result<Option<NoteDoc>, StoreError> {
         let Some(read) = &parcel.read else { return Ok(None) };
         let note = NoteDoc::load(id, &[], actor)?.doc;
         Ok(document::begins(read, &note.heads()).then_some(note))
@@ -229,10 +229,10 @@ impl NoteDoc {
         let mut importer = [0; 16];
         hasher.finalize_xof().fill(&mut importer);
         let mut note = NoteDoc::load(id, &[], ActorId::from(importer))?.doc;
-        let ops: Vec<Op> = blocks
+        let ops: Vec<NoteOp> = blocks
             .iter()
             .filter(|block| !block.text.is_empty())
-            .map(|block| Op::Insert { block: block.id, pos: block.pos.clone(), text: block.text.clone() })
+            .map(|block| NoteOp::Insert { block: block.id, pos: block.pos.clone(), text: block.text.clone() })
             .collect();
         note.commit(&ops, 0, Some("import"))?;
         note.doc.set_actor(actor);
@@ -292,7 +292,7 @@ impl NoteDoc {
     ///
     /// # Errors
     /// [`StoreError::Edit`] when an operation does not fit; nothing is changed then.
-    pub fn commit(&mut self, ops: &[Op], time: i64, message: Option<&str>) -> Result<Vec<u8>, StoreError> {
+    pub fn commit(&mut self, ops: &[NoteOp], time: i64, message: Option<&str>) -> Result<Vec<u8>, StoreError> {
         let before = self.doc.get_heads();
         let mut options = CommitOptions::default().with_time(time);
         if let Some(message) = message {
@@ -319,7 +319,7 @@ impl NoteDoc {
     ///
     /// # Errors
     /// [`StoreError::Damaged`]; nothing is taken then.
-    pub fn merge(&mut self, bytes: &[u8]) -> Result<Touched, StoreError> {
+    pub fn merge(&mut self, bytes: &[u8]) -> Result<TouchedBlocks, StoreError> {
         self.merge_read(bytes, None)
     }
 
@@ -327,12 +327,12 @@ impl NoteDoc {
     ///
     /// # Errors
     /// [`StoreError::Damaged`]; nothing is taken then.
-    pub fn take(&mut self, parcel: &mut Parcel) -> Result<Touched, StoreError> {
+    pub fn take(&mut self, parcel: &mut ChangeParcel) -> Result<TouchedBlocks, StoreError> {
         let read = parcel.read.take();
         self.merge_read(&parcel.bytes, read)
     }
 
-    fn merge_read(&mut self, bytes: &[u8], read: Option<Box<Automerge>>) -> Result<Touched, StoreError> {
+    fn merge_read(&mut self, bytes: &[u8], read: Option<Box<Automerge>>) -> Result<TouchedBlocks, StoreError> {
         let (blocks, owners) = (&self.blocks, &self.owners);
         let mut touched = BTreeSet::new();
         let merged = document::merge(self.id, &mut self.doc, bytes, read, |change| {
@@ -345,7 +345,7 @@ impl NoteDoc {
                 }
             }
         })?;
-        if merged == Merged::Anew {
+        if merged == MergeOutcome::Anew {
             touched.extend(self.doc.keys(&self.blocks).filter_map(|key| key.parse::<BlockId>().ok()));
         }
         let mut blocks = Vec::new();
@@ -356,31 +356,31 @@ impl NoteDoc {
             }
         }
         sort_blocks(&mut blocks);
-        Ok(Touched { blocks })
+        Ok(TouchedBlocks { blocks })
     }
 
     /// The operations that make this document's blocks equal to `blocks`: a repair after chunks had to be set aside.
-    pub fn difference(&self, blocks: &[Block]) -> Vec<Op> {
+    pub fn difference(&self, blocks: &[Block]) -> Vec<NoteOp> {
         let have: HashMap<BlockId, Block> = self.blocks().into_iter().map(|block| (block.id, block)).collect();
         let want: HashMap<BlockId, &Block> = blocks.iter().map(|block| (block.id, block)).collect();
         let mut ops = Vec::new();
         for block in have.values().filter(|block| !want.contains_key(&block.id)) {
-            ops.push(Op::Splice { block: block.id, at: 0, delete: block.text.len(), insert: String::new() });
+            ops.push(NoteOp::Splice { block: block.id, at: 0, delete: block.text.len(), insert: String::new() });
         }
         for block in blocks {
             if !self.texts.contains_key(&block.id) {
                 if !block.text.is_empty() {
-                    ops.push(Op::Insert { block: block.id, pos: block.pos.clone(), text: block.text.clone() });
+                    ops.push(NoteOp::Insert { block: block.id, pos: block.pos.clone(), text: block.text.clone() });
                 }
                 continue;
             }
             let old = have.get(&block.id).map_or("", |block| block.text.as_str());
             if old != block.text {
                 let (delete, insert) = (old.len(), block.text.clone());
-                ops.push(Op::Splice { block: block.id, at: 0, delete, insert });
+                ops.push(NoteOp::Splice { block: block.id, at: 0, delete, insert });
             }
             if self.pos(block.id).is_some_and(|pos| pos != block.pos) {
-                ops.push(Op::Move { block: block.id, pos: block.pos.clone() });
+                ops.push(NoteOp::Move { block: block.id, pos: block.pos.clone() });
             }
         }
         ops
@@ -428,17 +428,17 @@ fn perform(
     blocks: &ObjId,
     known: &HashMap<BlockId, ObjId>,
     made: &mut HashMap<BlockId, [ObjId; 2]>,
-    op: &Op,
+    op: &NoteOp,
 ) -> Result<(), StoreError> {
     let missing = |id: &BlockId| StoreError::Edit(format!("there is no block {id}"));
     match op {
-        Op::Splice { block, at, delete, insert } => {
+        NoteOp::Splice { block, at, delete, insert } => {
             let text =
                 made.get(block).map(|[_, text]| text).or_else(|| known.get(block)).ok_or_else(|| missing(block))?;
             let delete = isize::try_from(*delete).map_err(|_| missing(block))?;
             tx.splice_text(text, *at, delete, insert)?;
         }
-        Op::Insert { block, pos, text } => {
+        NoteOp::Insert { block, pos, text } => {
             if made.contains_key(block) || known.contains_key(block) {
                 return Err(StoreError::Edit(format!("block {block} exists already")));
             }
@@ -448,7 +448,7 @@ fn perform(
             tx.splice_text(&content, 0, 0, text)?;
             made.insert(*block, [object, content]);
         }
-        Op::Move { block, pos } => {
+        NoteOp::Move { block, pos } => {
             let found = tx.get(blocks, block.to_string())?;
             let (_, object) = found.ok_or_else(|| missing(block))?;
             tx.put(&object, keys::POS, pos.as_str())?;

@@ -3,7 +3,7 @@
 //! Outputs are kept in nbformat's output form (https://nbformat.readthedocs.io, version 4.5), one JSON value each;
 //! large ones are blobs and only named here.
 
-use crate::document::{self, Loaded};
+use crate::document::{self, LoadedDocument};
 use crate::error::StoreError;
 use crate::id::{BlobHash, BlockId, DocId, ExecutionId};
 use crate::keys;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// How an execution stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum ExecutionStatus {
     /// Waits for the kernel.
     Queued,
     /// The kernel works on it.
@@ -32,31 +32,31 @@ pub enum Status {
     Died,
 }
 
-impl Status {
+impl ExecutionStatus {
     /// The word that stands in the document.
     pub fn word(self) -> &'static str {
         match self {
-            Status::Queued => "queued",
-            Status::Running => "running",
-            Status::Ok => "ok",
-            Status::Error => "error",
-            Status::Interrupted => "interrupted",
-            Status::Died => "died",
+            ExecutionStatus::Queued => "queued",
+            ExecutionStatus::Running => "running",
+            ExecutionStatus::Ok => "ok",
+            ExecutionStatus::Error => "error",
+            ExecutionStatus::Interrupted => "interrupted",
+            ExecutionStatus::Died => "died",
         }
     }
 
     /// Whether it is over.
     pub fn is_final(self) -> bool {
-        !matches!(self, Status::Queued | Status::Running)
+        !matches!(self, ExecutionStatus::Queued | ExecutionStatus::Running)
     }
 
     /// A stored word read back. An execution that was under way when the program ended reads as interrupted.
-    fn stored(word: &str) -> Status {
+    fn stored(word: &str) -> ExecutionStatus {
         match word {
-            "ok" => Status::Ok,
-            "error" => Status::Error,
-            "died" => Status::Died,
-            _ => Status::Interrupted,
+            "ok" => ExecutionStatus::Ok,
+            "error" => ExecutionStatus::Error,
+            "died" => ExecutionStatus::Died,
+            _ => ExecutionStatus::Interrupted,
         }
     }
 }
@@ -114,7 +114,7 @@ pub enum OutputBody {
 
 /// One output, and the blob with the whole of it when the body holds only its beginning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Output {
+pub struct CellOutput {
     /// What is shown.
     #[serde(flatten)]
     pub body: OutputBody,
@@ -137,14 +137,14 @@ pub struct Execution {
     /// How long it took, milliseconds; `None` while it is under way or unknown.
     pub duration: Option<u64>,
     /// How it stands.
-    pub status: Status,
+    pub status: ExecutionStatus,
     /// The kernel's execution count.
     pub count: Option<u64>,
     /// Whether nothing ran: the result of a pure cell, made of the same before.
     #[serde(default)]
     pub cached: bool,
     /// What it printed and returned.
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<CellOutput>,
     /// The names that it used, each with the executions that had bound it by then; `None` where nobody knows.
     #[serde(skip)]
     pub inputs: Option<BTreeMap<String, Vec<ExecutionId>>>,
@@ -167,10 +167,10 @@ impl OutputsDoc {
     ///
     /// # Errors
     /// Damage, a newer schema, another kind.
-    pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<Loaded<OutputsDoc>, StoreError> {
-        let Loaded { doc, bad } = document::load(id, DocumentKind::Outputs, chunks, actor)?;
+    pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<LoadedDocument<OutputsDoc>, StoreError> {
+        let LoadedDocument { doc, bad } = document::load(id, DocumentKind::Outputs, chunks, actor)?;
         let executions = container(&doc, id, keys::EXECUTIONS)?;
-        Ok(Loaded { doc: OutputsDoc { doc, executions }, bad })
+        Ok(LoadedDocument { doc: OutputsDoc { doc, executions }, bad })
     }
 
     /// The whole document in one chunk.
@@ -288,7 +288,7 @@ impl OutputsDoc {
             code: word(keys::CODE).unwrap_or_default(),
             started: number(keys::STARTED).unwrap_or(0),
             duration: number(keys::DURATION).and_then(|ms| u64::try_from(ms).ok()),
-            status: Status::stored(&word(keys::STATUS).unwrap_or_default()),
+            status: ExecutionStatus::stored(&word(keys::STATUS).unwrap_or_default()),
             count: number(keys::COUNT).and_then(|count| u64::try_from(count).ok()),
             cached: self
                 .doc

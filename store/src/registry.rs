@@ -1,7 +1,7 @@
 //! The registry document: the user's own tools, with all their versions. A version never changes; which one is approved
 //! does.
 
-use crate::document::{self, Loaded};
+use crate::document::{self, LoadedDocument};
 use crate::error::StoreError;
 use crate::id::DocId;
 use crate::keys;
@@ -38,14 +38,14 @@ pub struct UserTool {
 
 /// A tool with its versions.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Registered {
+pub struct RegisteredTool {
     /// All versions, oldest first; at least one.
     pub versions: Vec<UserTool>,
     /// The version that may be used; `None`: none was approved.
     pub approved: Option<u64>,
 }
 
-impl Registered {
+impl RegisteredTool {
     /// The newest version.
     pub fn newest(&self) -> Option<&UserTool> {
         self.versions.last()
@@ -98,10 +98,10 @@ impl RegistryDoc {
     ///
     /// # Errors
     /// Damage, a newer schema, another kind.
-    pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<Loaded<RegistryDoc>, StoreError> {
-        let Loaded { doc, bad } = document::load(id, DocumentKind::Registry, chunks, actor)?;
+    pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<LoadedDocument<RegistryDoc>, StoreError> {
+        let LoadedDocument { doc, bad } = document::load(id, DocumentKind::Registry, chunks, actor)?;
         let tools = container(&doc, id, keys::TOOLS)?;
-        Ok(Loaded { doc: RegistryDoc { doc, tools }, bad })
+        Ok(LoadedDocument { doc: RegistryDoc { doc, tools }, bad })
     }
 
     /// The whole document in one chunk.
@@ -110,7 +110,7 @@ impl RegistryDoc {
     }
 
     /// All tools, by name.
-    pub fn tools(&self) -> Vec<Registered> {
+    pub fn tools(&self) -> Vec<RegisteredTool> {
         let mut all = Vec::new();
         for name in self.doc.keys(&self.tools) {
             let Ok(Some((_, object))) = self.doc.get(&self.tools, name.as_str()) else { continue };
@@ -120,7 +120,7 @@ impl RegistryDoc {
             let approved = self.doc.get(&object, keys::STATUS).ok().flatten();
             let approved = approved.and_then(|(value, _)| value.as_u64()).filter(|version| *version > 0);
             if !versions.is_empty() {
-                all.push(Registered { versions, approved });
+                all.push(RegisteredTool { versions, approved });
             }
         }
         all

@@ -1,7 +1,7 @@
 //! The run document: an execution graph. Steps with their parents, todos, approvals, and what was changed.
 
-use crate::conversation::{ExecutionStep, Spent, StepKind, TodoItem, TodoStatus};
-use crate::document::{self, Loaded};
+use crate::conversation::{CallUsage, ExecutionStep, StepKind, TodoItem, TodoStatus};
+use crate::document::{self, LoadedDocument};
 use crate::error::StoreError;
 use crate::id::{BlobHash, DocId, MessageId, StepId};
 use crate::keys;
@@ -29,7 +29,7 @@ pub enum AgentState {
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ending {
+pub enum RunEnding {
     /// With an answer.
     Done,
     /// The user stopped it.
@@ -45,7 +45,7 @@ pub enum Ending {
 /// Who wanted a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "lowercase")]
-pub enum Origin {
+pub enum RunOrigin {
     /// The user, there and then.
     #[default]
     User,
@@ -84,7 +84,7 @@ pub struct RunAbout {
     /// When it ended.
     pub ended: Option<i64>,
     /// How it ended; `None` while it is under way.
-    pub ending: Option<Ending>,
+    pub ending: Option<RunEnding>,
     /// How often a model was called.
     pub iteration: u64,
     /// At most so often.
@@ -92,12 +92,12 @@ pub struct RunAbout {
     /// What it is at.
     pub agent_state: AgentState,
     /// What it has used.
-    pub spent: Spent,
+    pub spent: CallUsage,
     /// At most so many US dollars, with all runs that it has handed work to; `None`: no limit of its own.
     pub budget: Option<f64>,
     /// Who wanted it.
     #[serde(default)]
-    pub origin: Origin,
+    pub origin: RunOrigin,
     /// The phase that it is in, from 1, where its agent works in phases; else 0.
     #[serde(default)]
     pub phase: u8,
@@ -118,7 +118,7 @@ pub struct RunDevice {
 /// How far a decision reaches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Scope {
+pub enum DecisionScope {
     /// This call.
     #[default]
     Once,
@@ -132,11 +132,11 @@ pub enum Scope {
 
 /// A decision on an approval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Decision {
+pub struct DecisionRecord {
     /// Whether it may be done.
     pub allowed: bool,
     /// How far that reaches.
-    pub scope: Scope,
+    pub scope: DecisionScope,
     /// Who decided: `user`, `timeout`, `cancelled`, or a rule.
     pub by: String,
     /// When, milliseconds since 1970.
@@ -152,7 +152,7 @@ pub struct Decision {
 /// Something that waits for the user, or was decided.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Approval {
+pub struct RunApproval {
     /// Its name: the call's id.
     pub id: String,
     /// The step that asks.
@@ -171,7 +171,7 @@ pub struct Approval {
     pub expires: i64,
     /// The code that would run and is not among the arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub code: Vec<Piece>,
+    pub code: Vec<CodePiece>,
     /// What the tool is, where that can change: a hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
@@ -183,10 +183,10 @@ pub struct Approval {
     pub reach: String,
     /// What was decided; `None`: it waits.
     #[serde(default)]
-    pub decision: Option<Decision>,
+    pub decision: Option<DecisionRecord>,
 }
 
-impl Approval {
+impl RunApproval {
     /// The call that it is about. A call that is asked about again has further approvals: `CALL~2`, `CALL~3`.
     pub fn call(&self) -> &str {
         self.id.split_once('~').map_or(&self.id, |(call, _)| call)
@@ -195,7 +195,7 @@ impl Approval {
 
 /// Code that would run, with what it is called.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Piece {
+pub struct CodePiece {
     /// Such as `Cell 3`.
     pub title: String,
     /// The code.
@@ -204,7 +204,7 @@ pub struct Piece {
 
 /// A piece of a text that was replaced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hunk {
+pub struct TextHunk {
     /// Where, in bytes of the text after the change.
     pub at: usize,
     /// What stood there.
@@ -228,7 +228,7 @@ pub enum ChangeKind {
     /// A note's text was changed.
     Edited {
         /// Where.
-        hunks: Vec<Hunk>,
+        hunks: Vec<TextHunk>,
     },
     /// A file was put into the trash.
     Deleted,
@@ -243,7 +243,7 @@ pub enum ChangeKind {
 
 /// A change that a run made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
+pub struct RunChange {
     /// Its number in the run, from 0.
     pub number: u64,
     /// The step that made it.
@@ -287,9 +287,9 @@ pub struct RunWrite<'a> {
     /// Todos in their order, where they have changed. Those that are missing are removed.
     pub todos: Option<&'a [TodoItem]>,
     /// New or decided approvals.
-    pub approvals: Vec<&'a Approval>,
+    pub approvals: Vec<&'a RunApproval>,
     /// New changes, or changes of which more or less was taken back.
-    pub changes: Vec<&'a Change>,
+    pub changes: Vec<&'a RunChange>,
     /// What is said of it.
     pub about: Option<&'a RunAbout>,
     /// The device that it belongs to.
@@ -301,12 +301,12 @@ impl RunDoc {
     ///
     /// # Errors
     /// Damage, a newer schema, another kind.
-    pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<Loaded<RunDoc>, StoreError> {
-        let Loaded { doc, bad } = document::load(id, DocumentKind::Run, chunks, actor)?;
+    pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<LoadedDocument<RunDoc>, StoreError> {
+        let LoadedDocument { doc, bad } = document::load(id, DocumentKind::Run, chunks, actor)?;
         let [steps, todos, approvals, changes, about] =
             [keys::STEPS, keys::TODOS, keys::APPROVALS, keys::CHANGES, keys::ABOUT].map(|key| container(&doc, id, key));
         let (steps, todos, approvals, changes, about) = (steps?, todos?, approvals?, changes?, about?);
-        Ok(Loaded { doc: RunDoc { doc, steps, todos, approvals, changes, about }, bad })
+        Ok(LoadedDocument { doc: RunDoc { doc, steps, todos, approvals, changes, about }, bad })
     }
 
     /// The whole document in one chunk.
@@ -370,11 +370,11 @@ impl RunDoc {
     }
 
     /// The approvals, oldest first.
-    pub fn approvals(&self) -> Vec<Approval> {
-        let mut all: Vec<Approval> = Vec::new();
+    pub fn approvals(&self) -> Vec<RunApproval> {
+        let mut all: Vec<RunApproval> = Vec::new();
         for id in self.doc.keys(&self.approvals) {
             let Ok(Some((_, object))) = self.doc.get(&self.approvals, id.as_str()) else { continue };
-            let Some(mut approval) = self.json::<Approval>(&object, keys::ASKED) else { continue };
+            let Some(mut approval) = self.json::<RunApproval>(&object, keys::ASKED) else { continue };
             approval.decision = self.json(&object, keys::DECIDED);
             all.push(approval);
         }
@@ -383,11 +383,11 @@ impl RunDoc {
     }
 
     /// What was changed, in the order in which it was.
-    pub fn changes(&self) -> Vec<Change> {
-        let mut all: Vec<Change> = Vec::new();
+    pub fn changes(&self) -> Vec<RunChange> {
+        let mut all: Vec<RunChange> = Vec::new();
         for id in self.doc.keys(&self.changes) {
             let Ok(Some((_, object))) = self.doc.get(&self.changes, id.as_str()) else { continue };
-            let Some(mut change) = self.json::<Change>(&object, keys::ASKED) else { continue };
+            let Some(mut change) = self.json::<RunChange>(&object, keys::ASKED) else { continue };
             change.undone = self.json(&object, keys::UNDONE).unwrap_or_default();
             all.push(change);
         }
@@ -431,7 +431,7 @@ impl RunDoc {
                 }
                 for approval in &write.approvals {
                     let object = entry(tx, approvals, &approval.id)?;
-                    let asked = Approval { decision: None, ..(*approval).clone() };
+                    let asked = RunApproval { decision: None, ..(*approval).clone() };
                     put_json(tx, &object, keys::ASKED, &asked)?;
                     match &approval.decision {
                         Some(decision) => put_json(tx, &object, keys::DECIDED, decision)?,
@@ -440,7 +440,7 @@ impl RunDoc {
                 }
                 for change in &write.changes {
                     let object = entry(tx, changes, &format!("{:08}", change.number))?;
-                    let made = Change { undone: Vec::new(), ..(*change).clone() };
+                    let made = RunChange { undone: Vec::new(), ..(*change).clone() };
                     put_json(tx, &object, keys::ASKED, &made)?;
                     put_json(tx, &object, keys::UNDONE, &change.undone)?;
                 }
@@ -583,7 +583,7 @@ mod tests {
             spent: None,
             route: None,
         };
-        let approval = Approval {
+        let approval = RunApproval {
             id: "call".to_owned(),
             step: StepId(1),
             tool: "shell".to_owned(),
@@ -592,7 +592,7 @@ mod tests {
             reason: "shell asks".to_owned(),
             asked: 5,
             expires: 9,
-            code: vec![Piece { title: "Cell 1".to_owned(), text: "1".to_owned() }],
+            code: vec![CodePiece { title: "Cell 1".to_owned(), text: "1".to_owned() }],
             definition: Some("ab".to_owned()),
             addresses: vec!["loopback address 127.0.0.1".to_owned()],
             reach: "this".to_owned(),
@@ -612,13 +612,13 @@ mod tests {
             iteration: 1,
             limit: 20,
             agent_state: AgentState::Executing,
-            spent: Spent { input_tokens: 3, output_tokens: 4, cost: Some(0.25) },
+            spent: CallUsage { input_tokens: 3, output_tokens: 4, cost: Some(0.25) },
             budget: Some(1.0),
-            origin: Origin::Agent { run: ID },
+            origin: RunOrigin::Agent { run: ID },
             phase: 4,
             imported: None,
         };
-        let change = Change {
+        let change = RunChange {
             number: 0,
             step: StepId(1),
             volume: ID,
@@ -637,15 +637,15 @@ mod tests {
             device: Some(&RunDevice { id: ID, name: "desk".to_owned() }),
         };
         doc.commit(&write, 0).expect("kept");
-        let decision = Decision {
+        let decision = DecisionRecord {
             allowed: false,
-            scope: Scope::Once,
+            scope: DecisionScope::Once,
             by: "user".to_owned(),
             at: 8,
             arguments: None,
             comment: None,
         };
-        let decided = Approval { decision: Some(decision), ..approval };
+        let decided = RunApproval { decision: Some(decision), ..approval };
         doc.commit(&RunWrite { approvals: vec![&decided], ..RunWrite::default() }, 0).expect("kept");
         let doc = RunDoc::load(ID, &[doc.save()], ActorId::from([2; 16])).expect("read").doc;
         assert_eq!(doc.steps(), std::slice::from_ref(&step));
@@ -655,7 +655,7 @@ mod tests {
         assert_eq!(doc.device().map(|device| device.name).as_deref(), Some("desk"));
         // What it names: files as they were and are, unless they are hidden, and long results.
         let what = ChangeKind::Bytes { before: Some(BlobHash::of(b"2")), after: Some(BlobHash::of(b"3")) };
-        let hidden = Change { number: 1, path: "deep/.env".to_owned(), what, ..change.clone() };
+        let hidden = RunChange { number: 1, path: "deep/.env".to_owned(), what, ..change.clone() };
         let whole = crate::BlobRef { blob: BlobHash::of(b"long"), mime: "text/plain".to_owned(), size: 99_000 };
         let kind = StepKind::ToolResult {
             tool_call_id: "c1".to_owned(),

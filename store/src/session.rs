@@ -2,8 +2,8 @@
 //! the context in which it was said. Messages never change and are never removed, so devices that write at once lose
 //! nothing.
 
-use crate::conversation::Message;
-use crate::document::{self, Loaded};
+use crate::conversation::SessionMessage;
+use crate::document::{self, LoadedDocument};
 use crate::error::StoreError;
 use crate::id::{DocId, MessageId};
 use crate::keys;
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What is said of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct About {
+pub struct SessionAbout {
     /// Its title: the beginning of its first message, until the user gives another.
     pub title: String,
     /// The volume in which it works.
@@ -51,11 +51,11 @@ impl SessionDoc {
     ///
     /// # Errors
     /// Damage, a newer schema, another kind.
-    pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<Loaded<SessionDoc>, StoreError> {
-        let Loaded { doc, bad } = document::load(id, DocumentKind::Session, chunks, actor)?;
+    pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<LoadedDocument<SessionDoc>, StoreError> {
+        let LoadedDocument { doc, bad } = document::load(id, DocumentKind::Session, chunks, actor)?;
         let messages = container(&doc, id, keys::MESSAGES)?;
         let about = container(&doc, id, keys::ABOUT)?;
-        Ok(Loaded { doc: SessionDoc { doc, messages, about }, bad })
+        Ok(LoadedDocument { doc: SessionDoc { doc, messages, about }, bad })
     }
 
     /// The whole document in one chunk.
@@ -71,20 +71,20 @@ impl SessionDoc {
     }
 
     /// All messages, oldest first. One that cannot be read is left out.
-    pub fn messages(&self) -> Vec<Message> {
+    pub fn messages(&self) -> Vec<SessionMessage> {
         let messages = self.doc.map_range(&self.messages, ..);
-        let mut all: Vec<Message> = messages.filter_map(|item| document::parsed(&item)).collect();
+        let mut all: Vec<SessionMessage> = messages.filter_map(|item| document::parsed(&item)).collect();
         all.sort_by_key(|message| (message.timestamp, message.id));
         all
     }
 
     /// What is said of it.
-    pub fn about(&self) -> About {
+    pub fn about(&self) -> SessionAbout {
         let word = |key: &str| {
             let (value, _) = self.doc.get(&self.about, key).ok()??;
             value.as_str().map(str::to_owned)
         };
-        About {
+        SessionAbout {
             title: word("title").unwrap_or_default(),
             volume: word("volume").and_then(|id| id.parse().ok()),
             note: word("note").and_then(|id| id.parse().ok()),
@@ -98,7 +98,12 @@ impl SessionDoc {
     ///
     /// # Errors
     /// automerge's.
-    pub fn commit(&mut self, messages: &[&Message], about: &About, time: i64) -> Result<Vec<u8>, StoreError> {
+    pub fn commit(
+        &mut self,
+        messages: &[&SessionMessage],
+        about: &SessionAbout,
+        time: i64,
+    ) -> Result<Vec<u8>, StoreError> {
         let before = self.doc.get_heads();
         let (container, object) = (&self.messages, &self.about);
         let fields: [(&str, Option<String>); 6] = [
@@ -145,13 +150,13 @@ impl SessionDoc {
 /// The messages of a session as a tree.
 #[derive(Clone, Debug, Default)]
 pub struct MessageTree {
-    messages: BTreeMap<MessageId, Message>,
+    messages: BTreeMap<MessageId, SessionMessage>,
     children: BTreeMap<Option<MessageId>, Vec<MessageId>>,
 }
 
 impl MessageTree {
     /// The tree of these messages. A message whose parent is not known stands at the root.
-    pub fn new(messages: Vec<Message>) -> MessageTree {
+    pub fn new(messages: Vec<SessionMessage>) -> MessageTree {
         let mut tree = MessageTree::default();
         let known: BTreeSet<MessageId> = messages.iter().map(|message| message.id).collect();
         for message in messages {
@@ -163,14 +168,14 @@ impl MessageTree {
     }
 
     /// Adds a message.
-    pub fn add(&mut self, message: Message) {
+    pub fn add(&mut self, message: SessionMessage) {
         let parent = message.parents.first().copied().filter(|parent| self.messages.contains_key(parent));
         self.children.entry(parent).or_default().push(message.id);
         self.messages.insert(message.id, message);
     }
 
     /// A message.
-    pub fn get(&self, id: MessageId) -> Option<&Message> {
+    pub fn get(&self, id: MessageId) -> Option<&SessionMessage> {
         self.messages.get(&id)
     }
 
@@ -185,7 +190,7 @@ impl MessageTree {
     }
 
     /// All messages, by id.
-    pub fn all(&self) -> impl Iterator<Item = &Message> {
+    pub fn all(&self) -> impl Iterator<Item = &SessionMessage> {
         self.messages.values()
     }
 
@@ -195,7 +200,7 @@ impl MessageTree {
     }
 
     /// The way from the root to a message, both with it.
-    pub fn branch(&self, end: MessageId) -> Vec<&Message> {
+    pub fn branch(&self, end: MessageId) -> Vec<&SessionMessage> {
         let mut way = Vec::new();
         let mut seen = BTreeSet::new();
         let mut at = Some(end);
@@ -209,7 +214,7 @@ impl MessageTree {
 
     /// The ends of all branches, newest first.
     pub fn leaves(&self) -> Vec<MessageId> {
-        let mut leaves: Vec<&Message> =
+        let mut leaves: Vec<&SessionMessage> =
             self.messages.values().filter(|message| self.children(Some(message.id)).is_empty()).collect();
         leaves.sort_by_key(|message| std::cmp::Reverse((message.timestamp, message.id)));
         leaves.into_iter().map(|message| message.id).collect()
@@ -241,7 +246,7 @@ impl MessageTree {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conversation::Role;
+    use crate::conversation::MessageRole;
 
     const ID: DocId = DocId([7; 16]);
 
@@ -249,16 +254,16 @@ mod tests {
         SessionDoc::load(ID, &[], ActorId::from([actor; 16])).expect("made").doc
     }
 
-    fn message(id: u64, parent: Option<u64>) -> Message {
+    fn message(id: u64, parent: Option<u64>) -> SessionMessage {
         let at = i64::try_from(id).expect("small");
         let parents = parent.map(MessageId).into_iter().collect();
-        Message { parents, ..Message::new(MessageId(id), Role::User, format!("message {id}"), at) }
+        SessionMessage { parents, ..SessionMessage::new(MessageId(id), MessageRole::User, format!("message {id}"), at) }
     }
 
     #[test]
     fn two_devices_that_append_at_once_lose_and_double_nothing() {
         let (mut one, mut other) = (device(1), device(2));
-        let about = About { title: "plan".to_owned(), ..About::default() };
+        let about = SessionAbout { title: "plan".to_owned(), ..SessionAbout::default() };
         let root = one.commit(&[&message(1, None)], &about, 0).expect("kept");
         other.merge(ID, &root).expect("merged");
         let left = one.commit(&[&message(2, Some(1)), &message(4, Some(2))], &about, 1).expect("kept");
@@ -272,7 +277,7 @@ mod tests {
         assert_eq!((again.messages(), again.about()), (one.messages(), about));
 
         let tree = MessageTree::new(one.messages());
-        let ids = |branch: Vec<&Message>| branch.iter().map(|message| message.id.0).collect::<Vec<_>>();
+        let ids = |branch: Vec<&SessionMessage>| branch.iter().map(|message| message.id.0).collect::<Vec<_>>();
         assert_eq!(ids(tree.branch(MessageId(4))), [1, 2, 4]);
         assert_eq!(tree.leaves(), [MessageId(4), MessageId(3)]);
         assert_eq!(tree.fork(MessageId(4), MessageId(3)), Some(MessageId(1)));

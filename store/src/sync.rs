@@ -14,5 +14,7 @@ mod simulation;
 pub mod wire;
 
 pub use address::{document_address, read_document_address};
-pub use peers::{Access, Docs, Link, Output, Peers, Print, Progress, Share, Ticket};
-pub use wire::{Message, Metadata, PeerId, WireError};
+pub use peers::{
+    DiskTicket, DocumentAccess, HeadsHash, LinkId, LinkProgress, PeersOutput, SharePolicy, SyncPeers, VolumeDocs,
+};
+pub use wire::{PeerId, PeerMetadata, WireError, WireMessage};

@@ -1,6 +1,6 @@
 //! The volume document: file id to path, so that a rename never conflicts with an edit.
 
-use crate::document::{self, Loaded, Merged, Parcel};
+use crate::document::{self, ChangeParcel, LoadedDocument, MergeOutcome};
 use crate::error::StoreError;
 use crate::id::{BlobHash, DocId};
 use crate::keys;
@@ -84,24 +84,24 @@ pub struct FileBytes {
 
 /// What a volume's document lists beside its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kept {
+pub enum VolumeKept {
     /// A session.
     Session,
     /// A run.
     Run,
 }
 
-impl Kept {
+impl VolumeKept {
     /// What stands in the document before its id.
     fn beginning(self) -> &'static str {
         match self {
-            Kept::Session => keys::SESSION,
-            Kept::Run => keys::RUN,
+            VolumeKept::Session => keys::SESSION,
+            VolumeKept::Run => keys::RUN,
         }
     }
 
-    fn read(key: &str) -> Option<(Kept, DocId)> {
-        [Kept::Session, Kept::Run].into_iter().find_map(|kind| {
+    fn read(key: &str) -> Option<(VolumeKept, DocId)> {
+        [VolumeKept::Session, VolumeKept::Run].into_iter().find_map(|kind| {
             let id = key.strip_prefix(kind.beginning())?.parse().ok()?;
             Some((kind, id))
         })
@@ -114,7 +114,7 @@ pub struct VolumeChanges {
     /// Files; `None`: gone.
     pub files: Vec<(DocId, Option<FileEntry>)>,
     /// Sessions and runs; of deleted ones the heads that whoever deleted them knew.
-    pub kept: Vec<(Kept, DocId, Option<String>)>,
+    pub kept: Vec<(VolumeKept, DocId, Option<String>)>,
 }
 
 /// The document behind a volume.
@@ -136,10 +136,10 @@ impl VolumeDoc {
     ///
     /// # Errors
     /// Damage, a newer schema, another kind.
-    pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<Loaded<VolumeDoc>, StoreError> {
-        let Loaded { doc, bad } = document::load(id, DocumentKind::Volume, chunks, actor)?;
+    pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<LoadedDocument<VolumeDoc>, StoreError> {
+        let LoadedDocument { doc, bad } = document::load(id, DocumentKind::Volume, chunks, actor)?;
         let files = container(&doc, id, keys::FILES)?;
-        Ok(Loaded { doc: VolumeDoc { doc, files, owners: HashMap::new() }, bad })
+        Ok(LoadedDocument { doc: VolumeDoc { doc, files, owners: HashMap::new() }, bad })
     }
 
     /// The whole document in one chunk.
@@ -238,9 +238,9 @@ impl VolumeDoc {
     }
 
     /// The sessions and runs that belong to it; of deleted ones the heads that whoever deleted them knew.
-    pub fn kept(&self) -> Vec<(Kept, DocId, Option<String>)> {
+    pub fn kept(&self) -> Vec<(VolumeKept, DocId, Option<String>)> {
         let keys: Vec<String> = self.doc.keys(ROOT).collect();
-        let known = keys.iter().filter_map(|key| Kept::read(key));
+        let known = keys.iter().filter_map(|key| VolumeKept::read(key));
         known.filter_map(|(kind, id)| Some((kind, id, self.listed(kind, id)?))).collect()
     }
 
@@ -257,7 +257,7 @@ impl VolumeDoc {
     pub fn named(changes: &[u8]) -> Option<BTreeSet<DocId>> {
         let mut named = BTreeSet::new();
         for (kind, bytes) in inflate::chunks(changes)? {
-            if kind != inflate::Kind::Change {
+            if kind != inflate::ChunkKind::Change {
                 return None;
             }
             let change = catch_unwind(|| automerge::Change::from_bytes(bytes.to_vec()).map(|change| change.decode()));
@@ -273,14 +273,14 @@ impl VolumeDoc {
                 if let Ok(file) = key.parse::<DocId>() {
                     named.extend([file, file.outputs()]);
                 }
-                named.extend(Kept::read(key).map(|(_, id)| id));
+                named.extend(VolumeKept::read(key).map(|(_, id)| id));
             }
         }
         Some(named)
     }
 
     /// Whether a session or a run is listed, and the heads of one that was deleted.
-    fn listed(&self, kind: Kept, id: DocId) -> Option<Option<String>> {
+    fn listed(&self, kind: VolumeKept, id: DocId) -> Option<Option<String>> {
         let (value, _) = self.doc.get(ROOT, format!("{}{id}", kind.beginning())).ok()??;
         let word = value.as_str()?;
         Some(word.strip_prefix(keys::GONE).map(|heads| heads.trim().to_owned()))
@@ -290,7 +290,7 @@ impl VolumeDoc {
     ///
     /// # Errors
     /// automerge's.
-    pub fn list(&mut self, entries: &[(Kept, DocId, Option<String>)], time: i64) -> Result<Vec<u8>, StoreError> {
+    pub fn list(&mut self, entries: &[(VolumeKept, DocId, Option<String>)], time: i64) -> Result<Vec<u8>, StoreError> {
         let before = self.doc.get_heads();
         let made = self.doc.transact_with::<_, _, AutomergeError, _>(
             |()| CommitOptions::default().with_time(time),
@@ -318,7 +318,7 @@ impl VolumeDoc {
     ///
     /// # Errors
     /// [`StoreError::Damaged`]; nothing is taken then.
-    pub fn take(&mut self, id: DocId, parcel: &mut Parcel) -> Result<VolumeChanges, StoreError> {
+    pub fn take(&mut self, id: DocId, parcel: &mut ChangeParcel) -> Result<VolumeChanges, StoreError> {
         let read = parcel.read.take();
         self.merge_read(id, &parcel.bytes, read)
     }
@@ -335,12 +335,12 @@ impl VolumeDoc {
         }
         let (files, owners) = (&self.files, &self.owners);
         let mut touched: BTreeSet<DocId> = BTreeSet::new();
-        let mut listed: BTreeSet<(Kept, DocId)> = BTreeSet::new();
+        let mut listed: BTreeSet<(VolumeKept, DocId)> = BTreeSet::new();
         let merged = document::merge(id, &mut self.doc, bytes, read, |change| {
             for op in &change.operations {
                 let ObjectId::Id(object) = &op.obj else {
                     match &op.key {
-                        Key::Map(key) => listed.extend(Kept::read(key)),
+                        Key::Map(key) => listed.extend(VolumeKept::read(key)),
                         Key::Seq(_) => {}
                     }
                     continue;
@@ -352,9 +352,9 @@ impl VolumeDoc {
                 }
             }
         })?;
-        if merged == Merged::Anew {
+        if merged == MergeOutcome::Anew {
             touched.extend(self.doc.keys(&self.files).filter_map(|key| key.parse::<DocId>().ok()));
-            listed.extend(self.doc.keys(ROOT).filter_map(|key| Kept::read(&key)));
+            listed.extend(self.doc.keys(ROOT).filter_map(|key| VolumeKept::read(&key)));
         }
         touched.iter().for_each(|id| self.own(*id));
         let kept = listed.into_iter().filter_map(|(kind, id)| Some((kind, id, self.listed(kind, id)?))).collect();
@@ -458,9 +458,9 @@ mod tests {
             2 => volume.commit(None, &[(file, entry("b", FileKind::Script))], time),
             3 => volume.commit(None, &[(file, entry("c", FileKind::Attachment))], time),
             4 | 5 => volume.commit(None, &[(file, None)], time),
-            6 => volume.list(&[(Kept::Session, DocId([64 + which; 16]), None)], time),
-            7 => volume.list(&[(Kept::Run, DocId([96 + which; 16]), None)], time),
-            8 => volume.list(&[(Kept::Session, DocId([64 + which; 16]), Some("heads".to_owned()))], time),
+            6 => volume.list(&[(VolumeKept::Session, DocId([64 + which; 16]), None)], time),
+            7 => volume.list(&[(VolumeKept::Run, DocId([96 + which; 16]), None)], time),
+            8 => volume.list(&[(VolumeKept::Session, DocId([64 + which; 16]), Some("heads".to_owned()))], time),
             _ => volume.keep_heads(&[(file, "heads".to_owned())], time),
         };
         made.expect("made")
@@ -518,7 +518,7 @@ mod tests {
         let mut changes = volume.commit(None, &[(one, entry("a.md"))], 1).expect("made");
         assert_eq!(VolumeDoc::named(&changes), Some([one, one.outputs()].into()));
         changes.extend(volume.commit(None, &[(two, entry("b.md"))], 2).expect("made"));
-        changes.extend(volume.list(&[(Kept::Session, session, None)], 3).expect("listed"));
+        changes.extend(volume.list(&[(VolumeKept::Session, session, None)], 3).expect("listed"));
         let all = [one, one.outputs(), two, two.outputs(), session];
         assert_eq!(VolumeDoc::named(&changes), Some(all.into()));
         let id = DocId([1; 16]);
@@ -568,20 +568,25 @@ mod tests {
         assert_eq!((there.rivals(three), there.rivals(one)), (vec![other.hash], Vec::new()));
         // Sessions and runs, listed by both at once; one is deleted.
         let listed = |kind, id, gone: Option<&str>| (kind, DocId([id; 16]), gone.map(str::to_owned));
-        let ours = here.list(&[listed(Kept::Session, 6, None), listed(Kept::Run, 7, None)], 4).expect("listed");
-        let theirs = there.list(&[listed(Kept::Session, 8, None)], 4).expect("listed");
+        let ours =
+            here.list(&[listed(VolumeKept::Session, 6, None), listed(VolumeKept::Run, 7, None)], 4).expect("listed");
+        let theirs = there.list(&[listed(VolumeKept::Session, 8, None)], 4).expect("listed");
         assert_eq!(
             there.merge(id, &ours).expect("merged").kept,
-            [listed(Kept::Session, 6, None), listed(Kept::Run, 7, None)]
+            [listed(VolumeKept::Session, 6, None), listed(VolumeKept::Run, 7, None)]
         );
         here.merge(id, &theirs).expect("merged");
-        let gone = there.list(&[listed(Kept::Session, 6, Some("a b"))], 5).expect("deleted");
-        assert_eq!(here.merge(id, &gone).expect("merged").kept, [listed(Kept::Session, 6, Some("a b"))]);
+        let gone = there.list(&[listed(VolumeKept::Session, 6, Some("a b"))], 5).expect("deleted");
+        assert_eq!(here.merge(id, &gone).expect("merged").kept, [listed(VolumeKept::Session, 6, Some("a b"))]);
         let mut all = here.kept();
         all.sort();
         assert_eq!(
             all,
-            [listed(Kept::Session, 6, Some("a b")), listed(Kept::Session, 8, None), listed(Kept::Run, 7, None)]
+            [
+                listed(VolumeKept::Session, 6, Some("a b")),
+                listed(VolumeKept::Session, 8, None),
+                listed(VolumeKept::Run, 7, None)
+            ]
         );
         assert_eq!(here.files(), there.files());
     }

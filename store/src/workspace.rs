@@ -1,7 +1,7 @@
 //! The workspace document: which volumes there are and settings that all devices share. Where a volume's folder lies
 //! is this device's matter and stands in the disk's table of mounts, not here.
 
-use crate::document::{self, Loaded};
+use crate::document::{self, LoadedDocument};
 use crate::error::StoreError;
 use crate::id::DocId;
 use crate::keys;
@@ -35,10 +35,10 @@ impl WorkspaceDoc {
     ///
     /// # Errors
     /// Damage, a newer schema, another kind.
-    pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<Loaded<WorkspaceDoc>, StoreError> {
-        let Loaded { doc, bad } = document::load(id, DocumentKind::Workspace, chunks, actor)?;
+    pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<LoadedDocument<WorkspaceDoc>, StoreError> {
+        let LoadedDocument { doc, bad } = document::load(id, DocumentKind::Workspace, chunks, actor)?;
         let volumes = container(&doc, id, keys::VOLUMES)?;
-        Ok(Loaded { doc: WorkspaceDoc { doc, volumes }, bad })
+        Ok(LoadedDocument { doc: WorkspaceDoc { doc, volumes }, bad })
     }
 
     /// The whole document in one chunk.

@@ -52,7 +52,7 @@ pub(crate) fn markdown_rows(bytes: &[u8]) {
         let tokens = markdown::dialect::tokens(block, markdown::dialect::options());
         assert!(tokens.iter().all(|(_, range)| block.get(range.clone()).is_some()));
         if let Some(cell) = markdown::cell(block) {
-            let _ = text::names::Names::of(&block[cell.code]);
+            let _ = text::names::CellNames::of(&block[cell.code]);
         }
     }
     let tokens = markdown::dialect::tokens(text, markdown::dialect::options());
@@ -62,7 +62,7 @@ pub(crate) fn markdown_rows(bytes: &[u8]) {
     let _ = markdown::part(text, "a");
     let outline = Outline::of(text);
     assert!(outline.links.iter().all(|link| text[link.at..].starts_with(&link.target)));
-    let _ = text::names::Names::of(text);
+    let _ = text::names::CellNames::of(text);
     let _ = agent::tool_call_parser::find_fenced_calls(text);
 }
 
@@ -73,11 +73,11 @@ pub(crate) fn base_file(bytes: &[u8]) {
     let text = text.to_owned();
     let worked = std::thread::Builder::new().stack_size(collection::STACK).spawn(move || {
         let _ = collection::embeds(&text);
-        let Ok(base) = collection::Base::read(&text) else { return };
-        let (files, links) = (std::collections::BTreeMap::new(), text::links::Links::default());
-        let source = collection::Source { files: &files, links: &links };
+        let Ok(base) = collection::Collection::read(&text) else { return };
+        let (files, links) = (std::collections::BTreeMap::new(), text::links::VolumeLinks::default());
+        let source = collection::VolumeFilesAndLinks { files: &files, links: &links };
         for view in 0..base.views.len().min(3) {
-            let _ = base.table(source, view, None, collection::Now::default());
+            let _ = base.table(source, view, None, collection::LocalNow::default());
             let _ = (base.conditions(Some(view)), base.wanted(view, Some("this")));
         }
     });
@@ -123,7 +123,7 @@ pub(crate) fn policy_rule(bytes: &[u8]) {
     let command = |text: String| serde_json::Map::from_iter([("command".to_owned(), text.into())]);
     let asked = command(text.to_owned());
     let _ = policy.decide(shell, &asked, &facts, here, run);
-    let learned = ToolPolicy::rule_from_decision(store::Scope::Always, true, shell, &asked, &facts, here, run);
+    let learned = ToolPolicy::rule_from_decision(store::DecisionScope::Always, true, shell, &asked, &facts, here, run);
     policy.rules = vec![learned.expect("a rule")];
     for other in [format!("{text}x"), format!("{text}; x"), format!("x {text}")] {
         assert_ne!(policy.decide(shell, &command(other), &facts, here, run).word, Permission::Allow, "{text}");

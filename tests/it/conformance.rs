@@ -3,7 +3,7 @@
 
 use pulldown_cmark::{CowStr, Event};
 use std::collections::BTreeMap;
-use text::markdown::dialect::{self, Token};
+use text::markdown::dialect::{self, DialectToken};
 
 /// Examples that pass, of 652 and of 673. What is missing is named in ARCHITECTURE.md, "Markdown".
 const COMMONMARK: usize = 645;
@@ -13,9 +13,11 @@ const GFM: usize = 663;
 fn html(text: &str) -> String {
     let plain = |text: String| Event::Text(CowStr::from(text));
     let events = dialect::tokens(text, dialect::options()).into_iter().map(|(token, range)| match token {
-        Token::Mark(event) => event,
-        Token::Label(_) | Token::Anchor(_) | Token::Highlight(_) | Token::State(_) => plain(text[range].to_owned()),
-        Token::Callout(_) => Event::Start(pulldown_cmark::Tag::BlockQuote(None)),
+        DialectToken::Mark(event) => event,
+        DialectToken::Label(_) | DialectToken::Anchor(_) | DialectToken::Highlight(_) | DialectToken::State(_) => {
+            plain(text[range].to_owned())
+        }
+        DialectToken::Callout(_) => Event::Start(pulldown_cmark::Tag::BlockQuote(None)),
     });
     let mut out = String::new();
     pulldown_cmark::html::push_html(&mut out, events);

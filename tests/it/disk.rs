@@ -6,10 +6,10 @@ mod faults;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use store::disk::{Disk, FileRow, MOUNTS, Mount, Reader, SqliteDisk, SqliteReader, Write, write_marker};
+use store::disk::{Disk, DiskReader, FileRow, MOUNTS, RowWrite, SqliteDisk, SqliteReader, VolumeMount, write_marker};
 use store::{
-    ActorId, BlobHash, BlobRef, Block, BlockId, DocId, Execution, ExecutionId, FileEntry, FileKind, NoteDoc, Op,
-    Output, OutputBody, OutputsDoc, Record, Status, VolumeDoc, WorkspaceDoc, apply_op,
+    ActorId, BlobHash, BlobRef, Block, BlockId, CellOutput, DocId, Execution, ExecutionId, ExecutionStatus, FileEntry,
+    FileKind, JournalRecord, NoteDoc, NoteOp, OutputBody, OutputsDoc, VolumeDoc, WorkspaceDoc, apply_op,
 };
 
 const WORKSPACE: DocId = DocId([1; 16]);
@@ -69,10 +69,10 @@ impl House {
     }
 }
 
-fn text(reader: &dyn Reader) -> String {
+fn text(reader: &dyn DiskReader) -> String {
     let (mut blocks, _) = reader.blocks(NOTE).expect("read");
     for (seq, record) in reader.journal(NOTE).expect("read") {
-        let record = Record::decode(seq, NOTE, &record).expect("decoded");
+        let record = JournalRecord::decode(seq, NOTE, &record).expect("decoded");
         record.ops.iter().for_each(|op| apply_op(&mut blocks, op).expect("fits"));
     }
     blocks.into_iter().map(|block| block.text).collect()
@@ -90,7 +90,7 @@ fn house() -> House {
         .expect("written");
     fs::write(volume.join("sub/data.bin"), [0, 255, 10, 13]).expect("written");
     let mut disk = SqliteDisk::open(&workspace, true).expect("made");
-    let mounts = [Mount { id: VOLUME, name: "My notes".to_owned(), path: volume.clone() }];
+    let mounts = [VolumeMount { id: VOLUME, name: "My notes".to_owned(), path: volume.clone() }];
     let blob = disk.put_blob(&b"a large output ".repeat(1000)).expect("stored");
 
     let mut house = WorkspaceDoc::load(WORKSPACE, &[], actor(1)).expect("made").doc;
@@ -107,21 +107,21 @@ fn house() -> House {
     ];
     let mut note = NoteDoc::import(NOTE, &first, actor(1)).expect("made");
     let mut writes = vec![
-        Write::Meta { key: "workspace".to_owned(), value: Some(WORKSPACE.to_string().into_bytes()) },
-        Write::Meta {
+        RowWrite::Meta { key: "workspace".to_owned(), value: Some(WORKSPACE.to_string().into_bytes()) },
+        RowWrite::Meta {
             key: MOUNTS.to_owned(),
             value: Some(serde_json::json!({ VOLUME.to_string(): volume }).to_string().into_bytes()),
         },
-        Write::Meta { key: "settings".to_owned(), value: Some(b"{\"theme\":\"quite dark\"}".to_vec()) },
-        Write::Chunk { doc: WORKSPACE, bytes: house.save() },
-        Write::Chunk { doc: VOLUME, bytes: files.save() },
-        Write::Chunk { doc: NOTE, bytes: note.save() },
-        Write::Actor { actor: vec![1; 16], at: 1 },
+        RowWrite::Meta { key: "settings".to_owned(), value: Some(b"{\"theme\":\"quite dark\"}".to_vec()) },
+        RowWrite::Chunk { doc: WORKSPACE, bytes: house.save() },
+        RowWrite::Chunk { doc: VOLUME, bytes: files.save() },
+        RowWrite::Chunk { doc: NOTE, bytes: note.save() },
+        RowWrite::Actor { actor: vec![1; 16], at: 1 },
     ];
-    let edit = [Op::Splice { block: BlockId(11), at: 6, delete: 8, insert: "was edited.".to_owned() }];
-    writes.push(Write::Chunk { doc: NOTE, bytes: note.commit(&edit, 2, None).expect("committed") });
-    writes.extend(note.blocks().into_iter().map(|block| Write::Block { note: NOTE, block }));
-    writes.push(Write::File(FileRow {
+    let edit = [NoteOp::Splice { block: BlockId(11), at: 6, delete: 8, insert: "was edited.".to_owned() }];
+    writes.push(RowWrite::Chunk { doc: NOTE, bytes: note.commit(&edit, 2, None).expect("committed") });
+    writes.extend(note.blocks().into_iter().map(|block| RowWrite::Block { note: NOTE, block }));
+    writes.push(RowWrite::File(FileRow {
         volume: VOLUME,
         path: "alpha.md".to_owned(),
         id: NOTE,
@@ -142,17 +142,17 @@ fn house() -> House {
         code: "0".repeat(16),
         started: 1,
         duration: Some(1),
-        status: Status::Ok,
+        status: ExecutionStatus::Ok,
         count: Some(1),
-        outputs: vec![Output { body, whole: Some(whole) }],
+        outputs: vec![CellOutput { body, whole: Some(whole) }],
         cached: false,
         inputs: None,
     };
     outputs.commit(&[&execution], 1).expect("committed");
-    writes.push(Write::Chunk { doc: NOTE.outputs(), bytes: outputs.save() });
-    let key = Op::Splice { block: BlockId(12), at: 15, delete: 1, insert: "!".to_owned() };
-    let record = Record { seq: 1, note: NOTE, ops: vec![key] }.encode();
-    writes.push(Write::Journal { seq: 1, note: NOTE, record });
+    writes.push(RowWrite::Chunk { doc: NOTE.outputs(), bytes: outputs.save() });
+    let key = NoteOp::Splice { block: BlockId(12), at: 15, delete: 1, insert: "!".to_owned() };
+    let record = JournalRecord { seq: 1, note: NOTE, ops: vec![key] }.encode();
+    writes.push(RowWrite::Journal { seq: 1, note: NOTE, record });
     disk.commit(&writes).expect("committed");
     write_marker(&workspace, &mounts).expect("written");
     drop(disk);

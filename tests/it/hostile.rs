@@ -4,16 +4,16 @@
 mod bringing;
 
 use crate::program::{House, bytes};
-use host::hub::{Hub, Open, Running, Settings};
+use host::hub::{HubServer, HubSettings, OpenAccess, RunningHub};
 use host::peers::DeviceKey;
-use host::peers::client::{Client, Told};
+use host::peers::hub_client::{HubClient, HubEvent};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use store::sync::peers::Limits;
-use store::sync::wire::{self, Message};
-use store::sync::{Access, Metadata, Output, PeerId, Peers};
+use store::sync::peers::SyncLimits;
+use store::sync::wire::{self, WireMessage};
+use store::sync::{DocumentAccess, PeerId, PeerMetadata, PeersOutput, SyncPeers};
 use store::{ActorId, Block, BlockId, DocId, FileEntry, FileKind, NoteDoc, VolumeDoc};
 
 const SOON: Duration = Duration::from_secs(60);
@@ -22,7 +22,7 @@ const HUB: u64 = 1;
 /// A hub that lets in whoever is on this machine, with its log.
 struct Meeting {
     folder: tempfile::TempDir,
-    hub: Option<Running>,
+    hub: Option<RunningHub>,
     at: String,
     id: String,
     log: Arc<Mutex<Vec<String>>>,
@@ -32,11 +32,12 @@ impl Meeting {
     fn new() -> Meeting {
         let (folder, key) = (tempfile::tempdir().expect("a folder"), DeviceKey::generate().expect("a key"));
         let id = key.id().to_string();
-        let mut settings = Settings::new(folder.path().to_owned());
-        (settings.listen, settings.open) = (([127, 0, 0, 1], 0).into(), Open::Loopback);
+        let mut settings = HubSettings::new(folder.path().to_owned());
+        (settings.listen, settings.open) = (([127, 0, 0, 1], 0).into(), OpenAccess::Loopback);
         let log: Arc<Mutex<Vec<String>>> = Arc::default();
         let lines = Arc::clone(&log);
-        let hub = Hub::start(settings, key, Arc::new(move |line| lines.lock().expect("lock").push(line.to_owned())));
+        let hub =
+            HubServer::start(settings, key, Arc::new(move |line| lines.lock().expect("lock").push(line.to_owned())));
         let hub = hub.expect("a hub");
         let at = hub.at().to_owned();
         Meeting { folder, hub: Some(hub), at, id, log }
@@ -54,9 +55,9 @@ impl Meeting {
 
 /// The peer: it knows the protocol, and keeps what it gets.
 struct Hostile {
-    client: Client,
-    told: Receiver<Told>,
-    peers: Peers,
+    client: HubClient,
+    told: Receiver<HubEvent>,
+    peers: SyncPeers,
     name: String,
     chunks: HashMap<DocId, Vec<Vec<u8>>>,
     greeted: bool,
@@ -66,10 +67,11 @@ struct Hostile {
 impl Hostile {
     fn new(at: &str, name: &str) -> Hostile {
         let (tell, told) = channel();
-        let client = Client::start(|| Ok((None, BTreeMap::new())), move |_, one| _ = tell.send(one)).expect("a thread");
+        let client =
+            HubClient::start(|| Ok((None, BTreeMap::new())), move |_, one| _ = tell.send(one)).expect("a thread");
         client.dial(HUB, format!("{at}/"));
-        let mut peers = Peers::new(PeerId(name.to_owned()), Metadata::default(), Limits::default());
-        peers.connect(HUB, true, None, Box::new(|_| Access::Write));
+        let mut peers = SyncPeers::new(PeerId(name.to_owned()), PeerMetadata::default(), SyncLimits::default());
+        peers.connect(HUB, true, None, Box::new(|_| DocumentAccess::Write));
         let (name, chunks) = (name.to_owned(), HashMap::new());
         Hostile { client, told, peers, name, chunks, greeted: false, ended: false }
     }
@@ -82,17 +84,17 @@ impl Hostile {
             }
             for output in outputs {
                 match output {
-                    Output::Send { bytes, .. } => self.client.send(HUB, bytes),
-                    Output::Load { doc } => {
+                    PeersOutput::Send { bytes, .. } => self.client.send(HUB, bytes),
+                    PeersOutput::Load { doc } => {
                         let chunks = self.chunks.get(&doc).cloned().unwrap_or_default();
                         self.peers.loaded(doc, Ok(chunks));
                     }
-                    Output::Store { doc, ticket, parcel, .. } => {
+                    PeersOutput::Store { doc, ticket, parcel, .. } => {
                         self.chunks.entry(doc).or_default().push(parcel.bytes);
                         self.peers.stored(ticket);
                     }
-                    Output::Welcome { .. } => self.greeted = true,
-                    Output::Close { .. } => self.ended = true,
+                    PeersOutput::Welcome { .. } => self.greeted = true,
+                    PeersOutput::Close { .. } => self.ended = true,
                     _ => {}
                 }
             }
@@ -107,9 +109,9 @@ impl Hostile {
         while !holds(self) {
             assert!(begun.elapsed() < SOON, "{what}");
             match self.told.recv_timeout(Duration::from_millis(50)) {
-                Ok(Told::Message(bytes)) => self.peers.receive(HUB, &bytes),
-                Ok(Told::Closed(_)) => self.ended = true,
-                Ok(Told::Open | Told::Word(_)) | Err(_) => {}
+                Ok(HubEvent::Message(bytes)) => self.peers.receive(HUB, &bytes),
+                Ok(HubEvent::Closed(_)) => self.ended = true,
+                Ok(HubEvent::Open | HubEvent::Notice(_)) | Err(_) => {}
             }
             self.perform();
         }
@@ -127,7 +129,7 @@ impl Hostile {
     fn throws(&mut self, hub: &str, doc: DocId, data: Vec<u8>) {
         self.until("it has greeted", |peer| peer.greeted);
         let (sender, target) = (PeerId(self.name.clone()), PeerId(hub.to_owned()));
-        self.client.send(HUB, wire::encode(&Message::Sync { sender, target, doc, data }));
+        self.client.send(HUB, wire::encode(&WireMessage::Sync { sender, target, doc, data }));
         self.until("the hub hangs up", |peer| peer.ended);
     }
 }

@@ -6,7 +6,7 @@ mod behind;
 mod files;
 
 use crate::program::{House, bytes, noise, strict};
-use host::hub::endure::{Endured, Typists, check, hears};
+use host::hub::endure::{EnduranceReport, TypingClients, check, hears};
 use host::hub::measure::{free_port, listens};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -158,7 +158,7 @@ fn hub(house: &House, name: &str, port: u16, more: &[&str]) -> Runs {
 
 /// So many more keys are acknowledged.
 #[track_caller]
-fn goes_on(typists: &Typists, what: &str) {
+fn goes_on(typists: &TypingClients, what: &str) {
     let (before, since) = (typists.acknowledged(), Instant::now());
     until(what, Duration::from_secs(60), || typists.acknowledged() > before + 40);
     println!("{what}: 40 keys acknowledged after {:.1} s", since.elapsed().as_secs_f64());
@@ -172,7 +172,7 @@ fn whoever_is_killed_nothing_acknowledged_is_lost() {
     let ports = [free_port().expect("a port"), free_port().expect("a port")];
     let at = ports.map(|port| format!("ws://127.0.0.1:{port}"));
     let one = replica(&house, "R1", ports[0], &nats);
-    let typists = Typists::start(&at, 4);
+    let typists = TypingClients::start(&at, 4);
     goes_on(&typists, "one replica");
     // It starts while others write, and misses nothing.
     let two = replica(&house, "R2", ports[1], &nats);
@@ -189,7 +189,7 @@ fn whoever_is_killed_nothing_acknowledged_is_lost() {
     goes_on(&typists, "both were killed, one is back");
     let two = replica(&house, "R2", ports[1], &nats);
     goes_on(&typists, "both are back");
-    let endured: Endured = typists.stop();
+    let endured: EnduranceReport = typists.stop();
     let keys: usize = endured.acknowledged.values().sum();
     println!("{keys} keys acknowledged, at most {:.1} s without any", endured.longest.as_secs_f64());
     assert!(endured.acknowledged.len() == 4 && keys > 200, "{endured:?}");
@@ -349,7 +349,7 @@ fn a_hub_whose_disk_is_full_is_not_well_until_there_is_room() {
     let at = vec![format!("ws://127.0.0.1:{port}")];
     let well = || health(port).is_some_and(|page| page.contains(" 200 ") && page.ends_with("ok\n"));
     assert!(well());
-    let typists = Typists::start(&at, 2);
+    let typists = TypingClients::start(&at, 2);
     goes_on(&typists, "there is room");
     let ballast = small.0.join("ballast");
     let mut file = std::fs::File::create(&ballast).expect("made");

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
-use store::disk::Reader;
-use store::{Block, BlockId, DocId, Op, apply_op, between, coalesce};
+use store::disk::DiskReader;
+use store::{Block, BlockId, DocId, NoteOp, apply_op, between, coalesce};
 use text::markdown;
 
 const FIRST: &[&str] = &[
@@ -247,7 +247,7 @@ fn outside_edits_merge(seed: u64, turns: usize, crashes: bool) {
     let mut next = 0;
     for _ in 0..turns {
         let what = chance.random_range(0..20);
-        let ready = twin.session.note(note).is_some_and(|note| note.phase == engine::Phase::Ready);
+        let ready = twin.session.note(note).is_some_and(|note| note.phase == engine::NotePhase::Ready);
         match what {
             0..3 if ready => {
                 let (at, delete, insert) = scribble(&twin.text(note), token(next), OURS, &mut chance);
@@ -282,7 +282,7 @@ fn outside_edits_merge(seed: u64, turns: usize, crashes: bool) {
             }
             _ => twin.wander(&mut chance),
         }
-        if ready && twin.session.note(note).is_some_and(|note| note.phase == engine::Phase::Ready) {
+        if ready && twin.session.note(note).is_some_and(|note| note.phase == engine::NotePhase::Ready) {
             twin.check(note);
         }
     }
@@ -329,29 +329,30 @@ fn shape_follows_the_file(texts: &[String]) {
 // ---- operations ----
 
 /// Operations that fit one another, made of numbers.
-fn operations(numbers: &[(u8, u16, u8, u8)]) -> (Vec<Block>, Vec<Op>) {
+fn operations(numbers: &[(u8, u16, u8, u8)]) -> (Vec<Block>, Vec<NoteOp>) {
     let first: Vec<Block> = store::import_blocks(["one\n", "zw\u{f6}lf\n", ""].into_iter());
     let mut blocks = first.clone();
     let mut ops = Vec::new();
     for (kind, at, delete, piece) in numbers {
         // Mostly the block that was touched last, as in a burst.
-        let last = ops.last().map(Op::block).and_then(|id: BlockId| blocks.iter().position(|block| block.id == id));
+        let last = ops.last().map(NoteOp::block).and_then(|id: BlockId| blocks.iter().position(|block| block.id == id));
         let index = if kind % 3 == 0 { *at as usize % blocks.len() } else { last.unwrap_or(0) };
         let op = match kind % 12 {
             0 => {
                 let pos = between(Some(&blocks[index].pos), blocks.get(index + 1).map(|block| block.pos.as_str()));
                 let text = PIECES[*piece as usize % PIECES.len()].to_owned();
-                Op::Insert { block: BlockId(u64::from(*at) << 20 | ops.len() as u64), pos, text }
+                NoteOp::Insert { block: BlockId(u64::from(*at) << 20 | ops.len() as u64), pos, text }
             }
-            1 => {
-                Op::Move { block: blocks[index].id, pos: between(blocks.last().map(|block| block.pos.as_str()), None) }
-            }
+            1 => NoteOp::Move {
+                block: blocks[index].id,
+                pos: between(blocks.last().map(|block| block.pos.as_str()), None),
+            },
             _ => {
                 let places = boundaries(&blocks[index].text);
                 let from = *at as usize % places.len();
                 let to = (from + *delete as usize % 6).min(places.len() - 1);
                 let insert = if kind % 2 == 0 { "" } else { PIECES[*piece as usize % PIECES.len()] };
-                Op::Splice {
+                NoteOp::Splice {
                     block: blocks[index].id,
                     at: places[from],
                     delete: places[to] - places[from],
@@ -365,7 +366,7 @@ fn operations(numbers: &[(u8, u16, u8, u8)]) -> (Vec<Block>, Vec<Op>) {
     (first, ops)
 }
 
-fn performed(first: &[Block], ops: &[Op]) -> Vec<Block> {
+fn performed(first: &[Block], ops: &[NoteOp]) -> Vec<Block> {
     let mut blocks = first.to_vec();
     for op in ops {
         apply_op(&mut blocks, op).unwrap_or_else(|error| panic!("{op:?}: {error}"));

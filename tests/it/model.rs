@@ -8,7 +8,7 @@ use agent::model_call::{
     ModelCallId, ModelDelta, ModelEndpoint, ModelError, ModelRequest, ModelResponse, ModelStopReason, WireProtocol,
 };
 use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
-use host::agents::llm::{Limits, Providers, Update};
+use host::agents::llm::{ModelUpdate, ProviderClient, ProviderTimeouts};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
-use store::{DocId, Message, MessageId, Role};
+use store::{DocId, MessageId, MessageRole, SessionMessage};
 
 /// One thread of a busy machine.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -45,7 +45,7 @@ fn request(wire: WireProtocol, address: &str, system: &str, prompt: &str, tools:
             local: true,
         },
         system: system.to_owned(),
-        messages: vec![Message::new(MessageId(1), Role::User, prompt, 0)],
+        messages: vec![SessionMessage::new(MessageId(1), MessageRole::User, prompt, 0)],
         tools: tools.to_vec(),
         max_tokens: Some(80),
         temperature: Some(0.0),
@@ -54,24 +54,24 @@ fn request(wire: WireProtocol, address: &str, system: &str, prompt: &str, tools:
 
 /// The answer, in how many pieces it came, and these; or why there is none.
 fn call(
-    providers: &Providers,
+    providers: &ProviderClient,
     number: u64,
     request: ModelRequest,
 ) -> Result<(ModelResponse, usize, String), ModelError> {
     let (tell, told) = channel();
-    providers.call(ModelCallId { run: DocId([1; 16]), number }, request, None, move |update| {
+    providers.start_call(ModelCallId { run: DocId([1; 16]), number }, request, None, move |update| {
         let _ = tell.send(update);
     });
     let (mut pieces, mut said) = (0, String::new());
     loop {
         match told.recv_timeout(PATIENCE).expect("an end") {
-            Update::Delta(ModelDelta::Text(text)) => {
+            ModelUpdate::Delta(ModelDelta::Text(text)) => {
                 pieces += 1;
                 said.push_str(&text);
             }
-            Update::Delta(_) => {}
-            Update::Answer(answer) => return Ok((answer, pieces, said)),
-            Update::Failure(failure) => return Err(failure),
+            ModelUpdate::Delta(_) => {}
+            ModelUpdate::Answer(answer) => return Ok((answer, pieces, said)),
+            ModelUpdate::Failure(failure) => return Err(failure),
         }
     }
 }
@@ -79,7 +79,7 @@ fn call(
 #[test]
 fn a_real_model_streams_and_calls_over_three_wires() {
     let Some(address) = address() else { return };
-    let providers = Providers::new(Limits::default());
+    let providers = ProviderClient::new(ProviderTimeouts::default());
     for (number, wire) in (0..).zip([WireProtocol::OpenAi, WireProtocol::Anthropic, WireProtocol::Responses]) {
         let request = request(wire, &address, "You are brief.", "Name three colours.", &[]);
         let (answer, pieces, said) = call(&providers, number, request).expect("an answer");
@@ -99,7 +99,7 @@ fn a_real_model_streams_and_calls_over_three_wires() {
         assert_eq!((call.name.as_str(), &call.arguments["path"]), ("read_file", &json!("notes/plan.md")), "{wire:?}");
     }
     let (tell, told) = channel();
-    providers.test(request(WireProtocol::OpenAi, &address, "", "", &[]).endpoint, None, move |found| {
+    providers.test_provider(request(WireProtocol::OpenAi, &address, "", "", &[]).endpoint, None, move |found| {
         let _ = tell.send(found);
     });
     let tested = told.recv_timeout(PATIENCE).expect("an end").expect("there");
@@ -187,7 +187,7 @@ const PROMPTS: [Prompt; 20] = [
 #[test]
 fn a_real_model_calls_the_right_tool() {
     let Some(address) = address() else { return };
-    let providers = Providers::new(Limits::default());
+    let providers = ProviderClient::new(ProviderTimeouts::default());
     let (mut right, mut wrong) = (0, Vec::new());
     for (number, (prompt, name, arguments)) in (0..).zip(PROMPTS) {
         let request =

@@ -1,8 +1,8 @@
 //! Search for programs: what an agent's tool asks, and documents beside notes.
 
 use engine::{Command, Session};
-use host::search::{Ask, Filters, Further, Kind, NoteText, Passage, Search};
-use host::{Driver, Options};
+use host::search::{IndexedPassage, NoteText, PassageKind, SearchFilters, SearchRequest, SearchService, SearchSource};
+use host::{Driver, WorkspaceOptions};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 #[derive(Clone, Default)]
 pub(crate) struct Kept(pub(crate) Arc<Mutex<Vec<NoteText>>>);
 
-impl Further for Kept {
+impl SearchSource for Kept {
     fn all(&mut self) -> Result<Vec<DocId>, String> {
         Ok(self.0.lock().unwrap().iter().map(|text| text.note).collect())
     }
@@ -28,11 +28,11 @@ impl Further for Kept {
     }
 }
 
-pub(crate) fn document(id: u8, path: &str, title: &str, passages: &[(Kind, &str, &str)]) -> NoteText {
-    let passage = |(kind, place, text): &(Kind, &str, &str)| Passage {
+pub(crate) fn document(id: u8, path: &str, title: &str, passages: &[(PassageKind, &str, &str)]) -> NoteText {
+    let passage = |(kind, place, text): &(PassageKind, &str, &str)| IndexedPassage {
         place: (*place).to_owned(),
         text: (*text).to_owned(),
-        ..Passage::new(*kind)
+        ..IndexedPassage::new(*kind)
     };
     NoteText {
         note: DocId([id; 16]),
@@ -48,7 +48,7 @@ pub(crate) fn document(id: u8, path: &str, title: &str, passages: &[(Kind, &str,
 
 fn opened(folder: &std::path::Path) -> Driver {
     let program = PathBuf::from(env!("CARGO_BIN_EXE_tracebook-under-test"));
-    let mut driver = host::open(&folder.join("W"), Options { program, create: true }).expect("a workspace");
+    let mut driver = host::open(&folder.join("W"), WorkspaceOptions { program, create: true }).expect("a workspace");
     driver.command(Command::OpenFolder { folder: folder.join("notes"), name: None }).expect("opened");
     let known = |session: &Session| session.volumes().any(|volume| volume.scans > 0) && session.is_saved();
     let begun = Instant::now();
@@ -59,7 +59,7 @@ fn opened(folder: &std::path::Path) -> Driver {
     driver
 }
 
-fn addresses(search: &Search, query: &str, filters: &Filters) -> Vec<String> {
+fn addresses(search: &SearchService, query: &str, filters: &SearchFilters) -> Vec<String> {
     let found = search.recall(query, filters, 9).expect("an answer");
     found.into_iter().map(|found| found.address).collect()
 }
@@ -72,45 +72,54 @@ fn steps_and_experiences_are_found_beside_notes() {
     let driver = opened(folder.path());
     let search = driver.search().clone();
     let kept = Kept::default();
-    let steps = [(Kind::Run, "s1", "Read the tide table."), (Kind::Run, "s2", "Count herons: 14 at the weir.")];
+    let steps =
+        [(PassageKind::Run, "s1", "Read the tide table."), (PassageKind::Run, "s2", "Count herons: 14 at the weir.")];
     kept.0.lock().unwrap().push(document(1, "run-7", "Morning count", &steps));
-    let experience = [(Kind::Memory, "e1", "Herons are counted at low tide.")];
+    let experience = [(PassageKind::Memory, "e1", "Herons are counted at low tide.")];
     kept.0.lock().unwrap().push(document(2, "memory", "Experiences", &experience));
     search.further(Box::new(kept.clone()));
     search.settle(PATIENCE).expect("settled");
 
-    let all = addresses(&search, "herons", &Filters::default());
+    let all = addresses(&search, "herons", &SearchFilters::default());
     assert_eq!(all.len(), 3, "{all:?}");
     assert!(all.iter().any(|address| address.starts_with("Plan.md#")) && all.contains(&"run-7#s2".to_owned()));
-    let of = |kinds: &[Kind]| Filters { kinds: kinds.to_vec(), ..Filters::default() };
-    assert_eq!(addresses(&search, "herons", &of(&[Kind::Run])), ["run-7#s2"]);
-    assert_eq!(addresses(&search, "herons", &of(&[Kind::Run, Kind::Memory])).len(), 2);
-    let birds = Filters { tags: vec!["birds".to_owned()], after: Some("2026-11-22".to_owned()), ..Filters::default() };
+    let of = |kinds: &[PassageKind]| SearchFilters { kinds: kinds.to_vec(), ..SearchFilters::default() };
+    assert_eq!(addresses(&search, "herons", &of(&[PassageKind::Run])), ["run-7#s2"]);
+    assert_eq!(addresses(&search, "herons", &of(&[PassageKind::Run, PassageKind::Memory])).len(), 2);
+    let birds = SearchFilters {
+        tags: vec!["birds".to_owned()],
+        after: Some("2026-11-22".to_owned()),
+        ..SearchFilters::default()
+    };
     assert_eq!(addresses(&search, "tide", &birds).len(), 2);
-    assert_eq!(addresses(&search, "tide", &Filters { before: Some("2026-11-22".to_owned()), ..birds }).len(), 0);
+    assert_eq!(addresses(&search, "tide", &SearchFilters { before: Some("2026-11-22".to_owned()), ..birds }).len(), 0);
     // Where it comes from.
-    let found = search.recall("tide table", &of(&[Kind::Run]), 1).expect("an answer").remove(0);
+    let found = search.recall("tide table", &of(&[PassageKind::Run]), 1).expect("an answer").remove(0);
     assert_eq!((found.address.as_str(), found.kind, found.title.as_str()), ("run-7#s1", "run", "Morning count"));
     assert_eq!((found.volume.as_str(), found.document, found.modified), ("notes", DocId([1; 16]), 1_795_305_600_000));
     assert!(found.why.contains("tide") && found.text == "Read the tide table.", "{found:?}");
     let told = serde_json::to_value(&found).expect("JSON");
     assert_eq!(told["address"], "run-7#s1");
-    assert!(search.recall("x", &Filters { after: Some("soon".to_owned()), ..Filters::default() }, 1).is_err());
+    assert!(
+        search.recall("x", &SearchFilters { after: Some("soon".to_owned()), ..SearchFilters::default() }, 1).is_err()
+    );
     // The same by a user's words.
-    let hits =
-        search.find(Ask { text: "in:memory herons".to_owned(), limit: 9, ..Ask::default() }).expect("found").hits;
+    let hits = search
+        .find(SearchRequest { text: "in:memory herons".to_owned(), limit: 9, ..SearchRequest::default() })
+        .expect("found")
+        .hits;
     assert_eq!(hits.iter().map(|hit| hit.address()).collect::<Vec<_>>(), ["memory#e1"]);
 
     // Nothing fits: that is the answer.
-    assert_eq!(addresses(&search, "zyzzyva quagga", &Filters::default()), Vec::<String>::new());
+    assert_eq!(addresses(&search, "zyzzyva quagga", &SearchFilters::default()), Vec::<String>::new());
     // An index that is made again has them, too; what is gone is gone.
     search.rebuild(PATIENCE).expect("made again");
-    assert_eq!(addresses(&search, "herons", &of(&[Kind::Run])), ["run-7#s2"]);
+    assert_eq!(addresses(&search, "herons", &of(&[PassageKind::Run])), ["run-7#s2"]);
     kept.0.lock().unwrap().remove(0);
     search.further(Box::new(kept));
     search.settle(PATIENCE).expect("settled");
-    assert_eq!(addresses(&search, "in:run", &Filters::default()), Vec::<String>::new());
-    assert_eq!(addresses(&search, "herons", &of(&[Kind::Memory])), ["memory#e1"]);
+    assert_eq!(addresses(&search, "in:run", &SearchFilters::default()), Vec::<String>::new());
+    assert_eq!(addresses(&search, "herons", &of(&[PassageKind::Memory])), ["memory#e1"]);
     driver.close().expect("closed");
 }
 
@@ -147,6 +156,9 @@ fn a_burst_of_keys_is_one_change_of_the_index() {
         driver.wait(Duration::from_millis(20));
     }
     driver.search().settle(PATIENCE).expect("indexed");
-    let hits = driver.search().find(Ask { text: "buzzard".to_owned(), limit: 5, ..Ask::default() }).expect("found");
+    let hits = driver
+        .search()
+        .find(SearchRequest { text: "buzzard".to_owned(), limit: 5, ..SearchRequest::default() })
+        .expect("found");
     assert_eq!(hits.hits.len(), 1, "{hits:?}");
 }

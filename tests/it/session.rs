@@ -21,8 +21,8 @@ mod views;
 use crate::twin::{Step, Twin};
 use cells::{began, finished, printed, shown};
 use engine::Command;
-use store::disk::{Fault, Reader};
-use store::{BlockId, DocId, Status};
+use store::disk::{CommitFault, DiskReader};
+use store::{BlockId, DocId, ExecutionStatus};
 
 /// How many changes of this document were made durable.
 fn changes(twin: &Twin, doc: DocId) -> usize {
@@ -105,7 +105,7 @@ fn nothing_reaches_the_file_before_it_is_durable() {
 #[test]
 fn a_disk_that_refuses_is_told_and_made_up_for() {
     let (mut twin, note) = Twin::on("old\n");
-    for fault in [Fault::Full, Fault::ReadOnly, Fault::Io] {
+    for fault in [CommitFault::Full, CommitFault::ReadOnly, CommitFault::Io] {
         twin.world.disk.fail(5, fault);
         twin.edit(note, 0, 0, "new ");
         twin.step(Step::Commit { group: false });
@@ -230,7 +230,7 @@ fn typing_around_a_cell_keeps_its_id_and_outputs() {
     twin.command(Command::Run { note, cell }).expect("run");
     let execution = began(&mut twin, note);
     printed(&mut twin, note, execution, "one");
-    finished(&mut twin, note, execution, Status::Ok);
+    finished(&mut twin, note, execution, ExecutionStatus::Ok);
     let places: [fn(&str) -> (usize, usize, &'static str); 9] = [
         |text| (text.find("```python").expect("fence"), 0, "right before\n"),
         |text| (text.find("```python").expect("fence"), 0, "\n"),
@@ -248,7 +248,7 @@ fn typing_around_a_cell_keeps_its_id_and_outputs() {
         twin.edit(note, at, delete, insert);
         twin.check(note);
         assert_eq!(cells_of(&twin, note), [cell], "edit {number}: {:?}", blocks(&twin, note));
-        assert_eq!(shown(&twin, note), [(Some(Status::Ok), "one".to_owned())]);
+        assert_eq!(shown(&twin, note), [(Some(ExecutionStatus::Ok), "one".to_owned())]);
     }
     twin.settle();
     twin.check_settled(note, "a.md");

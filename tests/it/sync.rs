@@ -8,7 +8,7 @@ mod kills;
 use crate::program::{House, bytes};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Stdio};
-use store::disk::{Reader, SqliteReader};
+use store::disk::{DiskReader, SqliteReader};
 
 struct Hub {
     child: Child,

@@ -11,12 +11,12 @@ mod shell;
 
 use crate::program::{PROGRAM, strict};
 use agent::tool_job::{ToolJob, ToolOutcome};
-use host::tools::{Place, Tools};
+use host::tools::{ToolRunner, ToolWorkspace};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use store::BlobHash;
-use store::disk::Blobs;
+use store::disk::BlobStore;
 
 /// Longer than any job of these tests may take.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// A volume, a workspace and a home with a key in it, each a folder of its own.
 pub(crate) struct Bench {
     dir: tempfile::TempDir,
-    pub(crate) tools: Tools,
+    pub(crate) tools: ToolRunner,
 }
 
 impl Bench {
@@ -32,7 +32,7 @@ impl Bench {
         Bench::with(|_| ())
     }
 
-    pub(crate) fn with(change: impl FnOnce(&mut Place)) -> Bench {
+    pub(crate) fn with(change: impl FnOnce(&mut ToolWorkspace)) -> Bench {
         let dir = tempfile::tempdir().expect("a folder");
         for folder in ["notes", "W", "home/.ssh"] {
             std::fs::create_dir_all(dir.path().join(folder)).expect("made");
@@ -40,10 +40,10 @@ impl Bench {
         std::fs::write(dir.path().join("home/.ssh/id_ed25519"), b"planted key").expect("written");
         std::fs::write(dir.path().join("home/letter.txt"), b"mine").expect("written");
         std::fs::write(dir.path().join("W/tracebook.db"), b"planted database").expect("written");
-        let mut place = Place::new(PROGRAM.into(), &dir.path().join("W"));
+        let mut place = ToolWorkspace::new(PROGRAM.into(), &dir.path().join("W"));
         place.home = Some(dir.path().join("home"));
         change(&mut place);
-        Bench { tools: Tools::new(place), dir }
+        Bench { tools: ToolRunner::new(place), dir }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -65,7 +65,7 @@ impl Bench {
     }
 
     pub(crate) fn blob(&self, hash: BlobHash) -> Vec<u8> {
-        Blobs::new(&self.path("W")).read(hash).expect("a blob")
+        BlobStore::new(&self.path("W")).read(hash).expect("a blob")
     }
 
     pub(crate) fn start(&self, id: u64, job: ToolJob) -> Receiver<ToolOutcome> {

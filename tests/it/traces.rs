@@ -3,9 +3,9 @@
 
 use crate::program::{shared, strict};
 use engine::{Command, Session, SyncStatus};
-use host::hub::{Hub, Open, Settings};
+use host::hub::{HubServer, HubSettings, OpenAccess};
 use host::peers::DeviceKey;
-use host::{Driver, Options};
+use host::{Driver, WorkspaceOptions};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -223,7 +223,8 @@ impl Device {
     fn new(begin: impl FnOnce(PathBuf) -> Command) -> Device {
         let folder = tempfile::tempdir().expect("a folder");
         let program = PathBuf::from(env!("CARGO_BIN_EXE_tracebook-under-test"));
-        let mut driver = host::open(&folder.path().join("W"), Options { program, create: true }).expect("a workspace");
+        let mut driver =
+            host::open(&folder.path().join("W"), WorkspaceOptions { program, create: true }).expect("a workspace");
         std::fs::create_dir(folder.path().join("notes")).expect("made");
         driver.command(begin(folder.path().join("notes"))).expect("begun");
         let (letters, revision) = (Letters::default(), 0);
@@ -313,10 +314,10 @@ fn two_people_type_as_they_once_did() {
         }
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let mut settings = Settings::new(folder.path().to_owned());
-    (settings.listen, settings.open) = (([127, 0, 0, 1], 0).into(), Open::Loopback);
+    let mut settings = HubSettings::new(folder.path().to_owned());
+    (settings.listen, settings.open) = (([127, 0, 0, 1], 0).into(), OpenAccess::Loopback);
     let key = DeviceKey::generate().expect("a key");
-    let hub = Hub::start(settings, key, std::sync::Arc::new(|_| ())).expect("a hub");
+    let hub = HubServer::start(settings, key, std::sync::Arc::new(|_| ())).expect("a hub");
     let mut one = Device::new(|folder| Command::OpenFolder { folder, name: None });
     let ready =
         |device: &Device| device.session().volumes().any(|volume| volume.scans > 0) && device.session().is_saved();

@@ -3,9 +3,9 @@
 
 use agent::model_call::{ModelCallId, ModelRequest};
 use agent::tool_job::ToolJob;
-use engine::event::{FileStamp, FileText, ScannedFile, Survey};
+use engine::event::{FileStamp, FileText, OutlineSurvey, ScannedFile};
 use engine::{
-    AgentSetup, Command, CommandError, DocumentsByVolume, Effect, Event, Note, Session, SessionInput, Time,
+    AgentSetup, Command, CommandError, DocumentsByVolume, Effect, Event, Note, Session, SessionInput, UnixMillis,
     VolumeAttachments,
 };
 use host::load;
@@ -13,7 +13,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
-use store::disk::{Disk, FileRow, MemoryDisk, Reader, Write};
+use store::disk::{Disk, DiskReader, FileRow, MemoryDisk, RowWrite};
 use store::{ActorId, BlobHash, BlockId, DocId, ExecutionId, FileKind};
 use text::markdown;
 
@@ -56,7 +56,7 @@ pub(crate) enum Step {
 }
 
 enum Writing {
-    Append { batch: u64, writes: Vec<Write> },
+    Append { batch: u64, writes: Vec<RowWrite> },
     Then(Box<Effect>),
 }
 
@@ -72,7 +72,7 @@ pub(crate) enum Asked {
 pub(crate) struct Twin {
     pub(crate) session: Session,
     pub(crate) world: World,
-    pub(crate) now: Time,
+    pub(crate) now: UnixMillis,
     /// What was asked of kernels, in order.
     pub(crate) asked: Vec<Asked>,
     /// Where a kernel is in reserve.
@@ -115,17 +115,17 @@ pub(crate) struct Twin {
     done: Vec<Vec<Event>>,
     seen: VecDeque<Event>,
     told: VecDeque<Event>,
-    wake: Option<Time>,
+    wake: Option<UnixMillis>,
 }
 
 impl Twin {
     /// A process that starts on this world.
     pub(crate) fn start(world: World, seed: u64) -> Twin {
-        Twin::start_at(world, seed, Time(1_700_000_000_000))
+        Twin::start_at(world, seed, UnixMillis(1_700_000_000_000))
     }
 
     /// The same, at this time.
-    pub(crate) fn start_at(world: World, seed: u64, now: Time) -> Twin {
+    pub(crate) fn start_at(world: World, seed: u64, now: UnixMillis) -> Twin {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut disk = world.disk.clone();
         let started = load::started(&mut disk, Path::new("/w"), &mut rng).expect("the workspace can be read");
@@ -418,9 +418,9 @@ impl Twin {
         self.now = until;
     }
 
-    fn tick(&mut self, at: Time) {
+    fn tick(&mut self, at: UnixMillis) {
         self.wake = None;
-        self.now = Time(self.now.0.max(at.0));
+        self.now = UnixMillis(self.now.0.max(at.0));
         self.event(Event::Tick);
     }
 
@@ -449,7 +449,7 @@ impl Twin {
     }
 
     fn commit(&mut self, group: bool) {
-        let mut all: Vec<Write> = Vec::new();
+        let mut all: Vec<RowWrite> = Vec::new();
         let mut last = None;
         let mut count = 0;
         for work in &self.writer {
@@ -471,7 +471,7 @@ impl Twin {
             Ok(_) => {
                 self.writer.drain(..count);
                 for write in all {
-                    if let Write::Chunk { doc, bytes } = write {
+                    if let RowWrite::Chunk { doc, bytes } = write {
                         self.sent.push((doc, bytes));
                     }
                 }
@@ -531,7 +531,7 @@ impl Twin {
             }
             Effect::Scan { volume, unindexed, .. } => self.scan(volume, &unindexed),
             Effect::Index { volume, note, text } => {
-                let survey = Survey::of(BlobHash::of(text.as_bytes()), &text);
+                let survey = OutlineSurvey::of(BlobHash::of(text.as_bytes()), &text);
                 vec![Event::Indexed { volume, notes: vec![(note, survey)] }]
             }
             Effect::Discard { file, path } => {
@@ -578,16 +578,18 @@ impl Twin {
             let row = known.get(&path);
             if let Some(row) = row.filter(|row| row.size == bytes.len() as u64 && row.mtime == *mtime) {
                 if unindexed.contains(&row.id) {
-                    indexed.push((row.id, Survey::of(row.hash, std::str::from_utf8(bytes).expect("a note"))));
+                    indexed.push((row.id, OutlineSurvey::of(row.hash, std::str::from_utf8(bytes).expect("a note"))));
                 }
                 continue;
             }
             let stamp = FileStamp { size: bytes.len() as u64, mtime: *mtime, hash: BlobHash::of(bytes) };
             let (kind, counts, why) = match std::str::from_utf8(bytes) {
                 Ok(text) => (FileKind::of(&path), markdown::survey(text), None),
-                Err(_) => (FileKind::Attachment, markdown::Survey::default(), Some("it is not UTF-8 text".to_owned())),
+                Err(_) => {
+                    (FileKind::Attachment, markdown::NoteSurvey::default(), Some("it is not UTF-8 text".to_owned()))
+                }
             };
-            let survey = std::str::from_utf8(bytes).ok().map(|text| Survey::of(stamp.hash, text));
+            let survey = std::str::from_utf8(bytes).ok().map(|text| OutlineSurvey::of(stamp.hash, text));
             let was = gone.iter().position(|gone| row.is_none() && gone.hash == stamp.hash && gone.size == stamp.size);
             let was = was.map(|at| gone.remove(at).path.clone());
             files.push(ScannedFile { path, kind, stamp, blocks: counts.blocks, cells: counts.cells, survey, was, why });

@@ -106,7 +106,7 @@ fn settings_and_the_last_note_are_there_again() {
     let mut window = bench.window();
     until(&mut window, "the last note is shown", |window| text(window).as_deref() == Some("2\n"));
     let settings = session(&window).settings().clone();
-    assert_eq!((settings.theme, settings.left_open), (engine::Theme::Dark, false));
+    assert_eq!((settings.theme, settings.left_open), (engine::ColorTheme::Dark, false));
     assert!(window.query_by_label("One").is_none(), "the tree is folded away");
 }
 

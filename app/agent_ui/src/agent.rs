@@ -27,9 +27,9 @@ use egui::accesskit::Role;
 use egui::{Align, Id, Key, Layout, Modifiers, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::{AgentRun, AgentSession, Command, RunsState, Session};
 use std::collections::BTreeSet;
-use store::{AgentState, DocId, MessageId, Role as Speaker, StepKind};
+use store::{AgentState, DocId, MessageId, MessageRole as Speaker, StepKind};
 use ui::icons;
-use ui::tokens::{self, Colours, size, space};
+use ui::tokens::{self, ThemeColors, size, space};
 use ui::widgets::{icon_button, set_accessible_name};
 
 /// The lower part takes no more of the panel than this.
@@ -259,7 +259,7 @@ impl AgentPanel {
             self.nothing(&mut body, agents);
         }
         let below = Rect::from_min_max(pos2(area.left(), middle.bottom()), area.max);
-        ui.painter().hline(below.x_range(), below.top() + 0.5, Stroke::new(1.0, Colours::of(ui).line));
+        ui.painter().hline(below.x_range(), below.top() + 0.5, Stroke::new(1.0, ThemeColors::of(ui).line));
         // It is as high as what it holds, and no part of it is out of reach where that is too much.
         let inner = Rect::from_min_size(below.min, vec2(below.width(), most)).shrink2(vec2(space::M, 0.0));
         let mut lower =
@@ -325,9 +325,9 @@ impl AgentPanel {
         };
         let sense = if conversation.is_some() { Sense::click() } else { Sense::hover() };
         let response = ui.interact(left, Id::unique("agent's title"), sense);
-        let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
+        let style = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 13.0), line: 20.0 };
         let at = left.left_center() + vec2(space::S, -10.0);
-        ui::widgets::paint_clipped_text(ui, at, left.width() - space::S, text, &style, Colours::of(ui).ink);
+        ui::widgets::paint_clipped_text(ui, at, left.width() - space::S, text, &style, ThemeColors::of(ui).ink);
         ui::widgets::paint_focus_ring(ui, &response, tokens::CORNER);
         if conversation.is_some() {
             set_accessible_name(&response, Role::Button, &format!("Change the title: {text}"));
@@ -429,7 +429,7 @@ pub fn called(session: &Session, text: &str) -> Option<String> {
 
 /// A word on what is left to spend, which leads to the page of it.
 fn low(ui: &mut Ui, text: &str, actions: &mut Vec<PanelAction>) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), tokens::size::HIT), Sense::click());
     ui::widgets::paint_hover_fill(ui, &response);
     let at = rect.left_center() + vec2(14.0, 0.0);

@@ -7,7 +7,7 @@ pub(super) use ask::{ask, budget, follow, volume};
 pub(super) use sessions::{loaded, sessions};
 
 use super::parse::{needed, number};
-use super::{DONE, FAILED, Refusal, Scene};
+use super::{CliError, CommandContext, DONE, FAILED};
 use agent::{approval_text, policy};
 use clap::ArgMatches;
 use engine::session::runs::session_files;
@@ -15,8 +15,8 @@ use engine::{AgentRun, Command, RunSummary, Session};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use store::{
-    Approval, ChangeKind, Decision, DocId, Ending, ExecutionStep, Registered, Scope, StepKind, TodoItem, TodoStatus,
-    UserTool,
+    ChangeKind, DecisionRecord, DecisionScope, DocId, ExecutionStep, RegisteredTool, RunApproval, RunEnding, StepKind,
+    TodoItem, TodoStatus, UserTool,
 };
 use text::visible;
 
@@ -29,25 +29,25 @@ pub(super) fn fresh() -> DocId {
 }
 
 /// The one of these ids that a word means: all of it, or its beginning.
-fn meant(word: &str, ids: impl Iterator<Item = DocId>, what: &str) -> Result<DocId, Refusal> {
+fn meant(word: &str, ids: impl Iterator<Item = DocId>, what: &str) -> Result<DocId, CliError> {
     // Searches name them `run-0123abcd#step`.
     let wanted = word.split('#').next().unwrap_or(word).to_lowercase();
     let wanted = wanted.strip_prefix(&format!("{what}-")).unwrap_or(&wanted).to_owned();
     let fitting: Vec<DocId> = ids.filter(|id| id.to_string().starts_with(&wanted)).collect();
     match fitting.as_slice() {
         [one] => Ok(*one),
-        [] => Err(Refusal::usage(format!("there is no {what} {word}; `tracebook {what}s` lists them"))),
-        _ => Err(Refusal::usage(format!("several {what}s begin with {word}; give more of it"))),
+        [] => Err(CliError::usage(format!("there is no {what} {word}; `tracebook {what}s` lists them"))),
+        _ => Err(CliError::usage(format!("several {what}s begin with {word}; give more of it"))),
     }
 }
 
 /// The run that a word means, loaded.
-pub(super) fn run_meant(scene: &Scene<'_>, word: &str) -> Result<DocId, Refusal> {
+pub(super) fn run_meant(scene: &CommandContext<'_>, word: &str) -> Result<DocId, CliError> {
     let ids: Vec<DocId> = scene.handle.read(|session| session.agents().runs().map(|(id, _)| id).collect())?;
     let run = if word == "last" {
         let newest =
             |session: &Session| session.agents().runs().max_by_key(|(_, line)| line.start_time).map(|(id, _)| id);
-        scene.handle.read(newest)?.ok_or_else(|| Refusal::usage("nothing was asked yet"))?
+        scene.handle.read(newest)?.ok_or_else(|| CliError::usage("nothing was asked yet"))?
     } else {
         meant(word, ids.into_iter(), "run")?
     };
@@ -66,23 +66,23 @@ pub(super) fn run_meant(scene: &Scene<'_>, word: &str) -> Result<DocId, Refusal>
     };
     match scene.handle.wait(Some(PATIENCE), there)? {
         Some(Ok(())) => Ok(run),
-        Some(Err(why)) => Err(Refusal::workspace(why)),
-        None => Err(Refusal::workspace("the run could not be read in a minute")),
+        Some(Err(why)) => Err(CliError::workspace(why)),
+        None => Err(CliError::workspace("the run could not be read in a minute")),
     }
 }
 
 /// Reads something of a loaded run.
 fn of_run<R: Send + 'static>(
-    scene: &Scene<'_>,
+    scene: &CommandContext<'_>,
     run: DocId,
     read: impl FnOnce(&AgentRun) -> R + Send + 'static,
-) -> Result<R, Refusal> {
+) -> Result<R, CliError> {
     let found = scene.handle.read(move |session| session.agents().run(run).map(read))?;
-    found.ok_or_else(|| Refusal::workspace("the run was closed meanwhile"))
+    found.ok_or_else(|| CliError::workspace("the run was closed meanwhile"))
 }
 
 /// Waits until it is known what agents have to work with.
-pub(super) fn setup_known(scene: &Scene<'_>) -> Result<(), Refusal> {
+pub(super) fn setup_known(scene: &CommandContext<'_>) -> Result<(), CliError> {
     scene.handle.command(Command::ReadSetup)?;
     let ready = |session: &Session| {
         let agents = session.agents();
@@ -91,17 +91,17 @@ pub(super) fn setup_known(scene: &Scene<'_>) -> Result<(), Refusal> {
     scene
         .handle
         .wait(Some(PATIENCE), ready)?
-        .ok_or_else(|| Refusal::workspace("the tools could not be read in a minute"))
+        .ok_or_else(|| CliError::workspace("the tools could not be read in a minute"))
 }
 
 /// Refuses an agent that can't be asked in a volume: nobody else answers in its name.
-pub(super) fn askable(scene: &Scene<'_>, volume: DocId, name: &str) -> Result<(), Refusal> {
+pub(super) fn askable(scene: &CommandContext<'_>, volume: DocId, name: &str) -> Result<(), CliError> {
     setup_known(scene)?;
     let root = scene.handle.read(move |session| session.volume(volume).and_then(|volume| volume.root.clone()))?;
     let crew = root.map(|root| host::agents::experience::crew(&root)).unwrap_or_default();
     let name = name.trim_start_matches('@').to_owned();
     match scene.handle.read(move |session| session.agent_unavailable_reason(&crew, &name))? {
-        Some(why) => Err(Refusal::usage(why)),
+        Some(why) => Err(CliError::usage(why)),
         None => Ok(()),
     }
 }
@@ -109,11 +109,11 @@ pub(super) fn askable(scene: &Scene<'_>, volume: DocId, name: &str) -> Result<()
 /// How a run stands, in a word.
 fn standing(line: &RunSummary) -> &'static str {
     match line.ending {
-        Some(Ending::Done) => "done",
-        Some(Ending::Cancelled) => "stopped",
-        Some(Ending::Failed) => "failed",
-        Some(Ending::Limit) => "limit",
-        Some(Ending::Budget) => "budget",
+        Some(RunEnding::Done) => "done",
+        Some(RunEnding::Cancelled) => "stopped",
+        Some(RunEnding::Failed) => "failed",
+        Some(RunEnding::Limit) => "limit",
+        Some(RunEnding::Budget) => "budget",
         None if line.pending > 0 => "waits",
         None => "open",
     }
@@ -133,7 +133,7 @@ pub(super) fn when(milliseconds: i64) -> String {
 }
 
 /// `runs`: lists runs; with one, stops, resumes or takes back.
-pub(super) fn runs(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn runs(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let Some(word) = args.get_one::<String>("RUN").cloned() else {
         let elsewhere = |session: &Session, line: &RunSummary| {
             line.device.as_ref().filter(|device| !session.is_own_device(Some(device))).map(|device| device.name.clone())
@@ -168,7 +168,7 @@ pub(super) fn runs(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
     let flag = |name: &str| args.get_flag(name);
     let only = match (number(args, "change")?, number(args, "hunk")?) {
         (Some(change), hunk) => Some((change, hunk.map(|hunk| hunk as usize))),
-        (None, Some(_)) => return Err(Refusal::usage("--hunk needs --change: the number that `runs RUN` shows")),
+        (None, Some(_)) => return Err(CliError::usage("--hunk needs --change: the number that `runs RUN` shows")),
         (None, None) => None,
     };
     if flag("stop") {
@@ -199,7 +199,7 @@ pub(super) fn runs(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
 }
 
 /// What a run was asked, did and changed.
-fn show_run(scene: &mut Scene<'_>, run: DocId, args: &ArgMatches) -> Result<u8, Refusal> {
+fn show_run(scene: &mut CommandContext<'_>, run: DocId, args: &ArgMatches) -> Result<u8, CliError> {
     let state = of_run(scene, run, |run| (run.about.clone(), run.todos.clone(), run.changes.clone()))?;
     let (about, todos, changes) = state;
     if args.get_flag("export") {
@@ -269,7 +269,7 @@ fn todo_line(todo: &TodoItem) -> String {
 }
 
 /// `steps`: the steps of a run; with `--json` a line each, in the form of `llmbox.md`.
-pub(super) fn steps(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn steps(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let word = needed(args, "RUN")?;
     let run = run_meant(scene, word)?;
     let (steps, approvals) = of_run(scene, run, |run| (run.steps.clone(), run.approvals.clone()))?;
@@ -279,7 +279,7 @@ pub(super) fn steps(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
         match &step.kind {
             StepKind::ToolResult { whole: Some(said), .. } if whole => {
                 let bytes = scene.handle.blob(said.blob).map_err(|why| {
-                    Refusal::workspace(format!("{why}; what another device has comes with `tracebook sync now`"))
+                    CliError::workspace(format!("{why}; what another device has comes with `tracebook sync now`"))
                 })?;
                 scene.out.write_all(&bytes)?;
             }
@@ -290,14 +290,18 @@ pub(super) fn steps(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
 }
 
 /// What a call was run with, where that is not what was asked for: the user has changed it, or it was led elsewhere.
-fn executed<'a>(call: &str, asked: &Map<String, Value>, approvals: &'a [Approval]) -> Option<&'a Map<String, Value>> {
+fn executed<'a>(
+    call: &str,
+    asked: &Map<String, Value>,
+    approvals: &'a [RunApproval],
+) -> Option<&'a Map<String, Value>> {
     let last = approvals.iter().rev().find(|approval| approval.call() == call)?;
     let decision = last.decision.as_ref().filter(|decision| decision.allowed)?;
     Some(decision.arguments.as_ref().unwrap_or(&last.arguments)).filter(|used| *used != asked)
 }
 
 /// Prints a step: a line of JSON, or for people.
-fn write_step(scene: &mut Scene<'_>, step: &ExecutionStep, approvals: &[Approval]) -> Result<(), Refusal> {
+fn write_step(scene: &mut CommandContext<'_>, step: &ExecutionStep, approvals: &[RunApproval]) -> Result<(), CliError> {
     let used = match &step.kind {
         StepKind::ToolCall { tool_call_id, params, .. } => executed(tool_call_id, params, approvals),
         StepKind::ToolResult { .. }
@@ -363,9 +367,9 @@ fn write_step(scene: &mut Scene<'_>, step: &ExecutionStep, approvals: &[Approval
 }
 
 /// `approvals`: what waits for a word, and what was decided.
-pub(super) fn approvals(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn approvals(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     if let Some(number) = number(args, "forget")? {
-        let number = (number as usize).checked_sub(1).ok_or_else(|| Refusal::usage("rules are counted from 1"))?;
+        let number = (number as usize).checked_sub(1).ok_or_else(|| CliError::usage("rules are counted from 1"))?;
         scene.handle.command(Command::ForgetRule { number })?;
         export::open_note::saved(scene.handle)?;
         return Ok(DONE);
@@ -391,7 +395,7 @@ pub(super) fn approvals(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, 
         let wanted = |line: &RunSummary| all || (line.ending.is_none() && line.pending > 0);
         session.agents().runs().filter(|(_, line)| wanted(line)).map(|(id, _)| id).collect()
     })?;
-    let mut found: Vec<(DocId, store::Approval)> = Vec::new();
+    let mut found: Vec<(DocId, store::RunApproval)> = Vec::new();
     for run in runs {
         let run = run_meant(scene, &run.to_string())?;
         let of = of_run(scene, run, move |run| match all {
@@ -437,35 +441,35 @@ pub(super) fn approvals(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, 
         }
         return Ok(DONE);
     };
-    let fits = |(run, approval): &&(DocId, store::Approval)| {
+    let fits = |(run, approval): &&(DocId, store::RunApproval)| {
         approval.decision.is_none() && (approval.id == *word || name(*run, &approval.id) == *word)
     };
     let Some((run, approval)) = found.iter().find(fits) else {
-        return Err(Refusal::usage(format!(
+        return Err(CliError::usage(format!(
             "nothing waits under the name {word}; `tracebook approvals` lists what does"
         )));
     };
     let allowed = match (args.get_flag("allow"), args.get_flag("deny")) {
         (true, false) => true,
         (false, true) => false,
-        _ => return Err(Refusal::usage("say --allow or --deny")),
+        _ => return Err(CliError::usage("say --allow or --deny")),
     };
     let scope = match args.get_one::<String>("scope").map_or("once", String::as_str) {
-        "once" => Scope::Once,
-        "run" => Scope::Run,
-        "project" => Scope::Project,
-        "always" => Scope::Always,
-        other => return Err(Refusal::usage(format!("--scope is once, run, project or always, not “{other}”"))),
+        "once" => DecisionScope::Once,
+        "run" => DecisionScope::Run,
+        "project" => DecisionScope::Project,
+        "always" => DecisionScope::Always,
+        other => return Err(CliError::usage(format!("--scope is once, run, project or always, not “{other}”"))),
     };
     let arguments: Option<Map<String, Value>> = match args.get_one::<String>("arguments") {
         None => None,
         Some(json) => match serde_json::from_str(json) {
             Ok(arguments) => Some(arguments),
-            Err(error) => return Err(Refusal::usage(format!("--arguments is no JSON object: {error}"))),
+            Err(error) => return Err(CliError::usage(format!("--arguments is no JSON object: {error}"))),
         },
     };
     let comment = args.get_one::<String>("comment").cloned();
-    let decision = Decision { allowed, scope, by: "user".to_owned(), at: 0, arguments, comment };
+    let decision = DecisionRecord { allowed, scope, by: "user".to_owned(), at: 0, arguments, comment };
     let (run, approval) = (*run, approval.id.clone());
     scene.handle.command(Command::Decide { run, approval, decision })?;
     export::open_note::saved(scene.handle)?;
@@ -474,7 +478,7 @@ pub(super) fn approvals(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, 
 }
 
 /// `tools`: what agents may use; the user's own are read, approved, exported, imported.
-pub(super) fn tools(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn tools(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     scene.handle.command(Command::ReadSetup)?;
     let ready = |session: &Session| {
         let agents = session.agents();
@@ -483,12 +487,12 @@ pub(super) fn tools(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
         read.then(|| (session.agent_tools(), own.to_vec()))
     };
     let found = scene.handle.wait(Some(PATIENCE), ready)?;
-    let (tools, own) = found.ok_or_else(|| Refusal::workspace("the tools could not be read in a minute"))?;
+    let (tools, own) = found.ok_or_else(|| CliError::workspace("the tools could not be read in a minute"))?;
     if let Some(file) = args.get_one::<String>("import").cloned() {
         let text = sessions::text_of(scene, &file)?;
         let one = serde_json::from_str::<UserTool>(&text).map(|tool| vec![tool]);
         let read = one.or_else(|_| serde_json::from_str::<Vec<UserTool>>(&text));
-        let read = read.map_err(|error| Refusal::usage(format!("{file}: it is no file of tools: {error}")))?;
+        let read = read.map_err(|error| CliError::usage(format!("{file}: it is no file of tools: {error}")))?;
         for tool in read {
             scene.handle.command(Command::ProposeTool { tool: Box::new(tool) })?;
         }
@@ -496,7 +500,7 @@ pub(super) fn tools(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
         return Ok(DONE);
     }
     let named = args.get_one::<String>("TOOL").cloned();
-    let newest = |tool: &Registered| tool.newest().cloned();
+    let newest = |tool: &RegisteredTool| tool.newest().cloned();
     if args.get_flag("export") {
         let wanted: Vec<UserTool> =
             own.iter().filter_map(newest).filter(|tool| named.as_ref().is_none_or(|name| *name == tool.name)).collect();
@@ -515,7 +519,7 @@ pub(super) fn tools(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
                     writeln!(scene.out, "{}", serde_json::to_string_pretty(tool).unwrap_or_default())?;
                     Ok(DONE)
                 }
-                None => Err(Refusal::usage(format!("there is no tool {name}; `tracebook tools` lists them"))),
+                None => Err(CliError::usage(format!("there is no tool {name}; `tracebook tools` lists them"))),
             };
         };
         let Some(newest) = tool.newest() else { return Ok(DONE) };
@@ -524,7 +528,7 @@ pub(super) fn tools(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
             let unread = tool.versions.iter().filter(|one| tool.approved.is_none_or(|known| one.version > known));
             if let (None, 2..) = (version, unread.count()) {
                 let newest = newest.version;
-                return Err(Refusal::usage(format!(
+                return Err(CliError::usage(format!(
                     "{name} has several versions that you have not approved: read the newest with `tracebook tools \
                      {name}`, then `tracebook tools {name}@{newest} --approve`"
                 )));

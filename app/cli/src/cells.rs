@@ -1,20 +1,20 @@
 //! `cells`: how a note's cells depend on each other.
 
 use super::parse::needed;
-use super::{DONE, Refusal, Scene, choose};
+use super::{CliError, CommandContext, DONE, choose};
 use clap::ArgMatches;
 use engine::{Command, Note, Reactivity};
 use serde_json::{Value, json};
 use store::BlockId;
 
-pub(super) fn cells(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn cells(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let mode = match args.get_one::<String>("mode").map(String::as_str) {
         None => None,
         Some("manual") => Some(Reactivity::Manual),
         Some("stale") => Some(Reactivity::Marks),
         Some("automatic") => Some(Reactivity::Automatic),
         Some(other) => {
-            return Err(Refusal::usage(format!("--mode is manual, stale or automatic, not “{other}”")));
+            return Err(CliError::usage(format!("--mode is manual, stale or automatic, not “{other}”")));
         }
     };
     let note = choose::note(scene, needed(args, "NOTE")?)?;

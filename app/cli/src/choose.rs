@@ -1,12 +1,12 @@
 //! Which note or volume a word means.
 
-use super::{Refusal, Scene};
+use super::{CliError, CommandContext};
 use engine::{Session, Volume};
 use std::time::Duration;
 use store::{DocId, FileKind};
 
 /// What a word can mean.
-pub(super) enum Found {
+pub(super) enum ResolvedName {
     Note(DocId),
     Volume(DocId),
 }
@@ -15,25 +15,25 @@ pub(super) enum Found {
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Waits until every volume's files are known, and with `scanned` until each was looked through once.
-pub(super) fn volumes_known(scene: &Scene<'_>, scanned: bool) -> Result<(), Refusal> {
+pub(super) fn volumes_known(scene: &CommandContext<'_>, scanned: bool) -> Result<(), CliError> {
     let ready = move |volume: &Volume| volume.known && (!scanned || volume.scans > 0 || volume.root.is_none());
     let look = move |session: &Session| (session.is_open() && session.volumes().all(ready)).then_some(());
     match scene.handle.wait(Some(PATIENCE), look)? {
         Some(()) => Ok(()),
-        None => Err(Refusal::workspace("the volumes' files could not be read in ten minutes")),
+        None => Err(CliError::workspace("the volumes' files could not be read in ten minutes")),
     }
 }
 
 /// The note that a word means: what is known first, and after a look at the files what is new.
-pub(super) fn note(scene: &Scene<'_>, word: &str) -> Result<DocId, Refusal> {
+pub(super) fn note(scene: &CommandContext<'_>, word: &str) -> Result<DocId, CliError> {
     match any(scene, word)? {
-        Found::Note(note) => Ok(note),
-        Found::Volume(_) => Err(Refusal::usage(format!("it is a volume, not a note: {word}"))),
+        ResolvedName::Note(note) => Ok(note),
+        ResolvedName::Volume(_) => Err(CliError::usage(format!("it is a volume, not a note: {word}"))),
     }
 }
 
 /// The note or volume that a word means.
-pub(super) fn any(scene: &Scene<'_>, word: &str) -> Result<Found, Refusal> {
+pub(super) fn any(scene: &CommandContext<'_>, word: &str) -> Result<ResolvedName, CliError> {
     volumes_known(scene, false)?;
     let wanted = word.to_owned();
     let folder = scene.folder.to_owned();
@@ -48,11 +48,11 @@ pub(super) fn any(scene: &Scene<'_>, word: &str) -> Result<Found, Refusal> {
 }
 
 /// Whether a file of that path in that volume is meant.
-type Meaning<'a> = &'a dyn Fn(&Volume, &str) -> bool;
+type NameMatch<'a> = &'a dyn Fn(&Volume, &str) -> bool;
 
-fn find(session: &Session, word: &str, folder: &std::path::Path) -> Result<Found, Refusal> {
+fn find(session: &Session, word: &str, folder: &std::path::Path) -> Result<ResolvedName, CliError> {
     let files = || session.volumes().flat_map(|volume| volume.files.values().map(move |row| (volume, row)));
-    let notes = |fits: Meaning<'_>| -> Vec<(String, DocId)> {
+    let notes = |fits: NameMatch<'_>| -> Vec<(String, DocId)> {
         files()
             .filter(|(volume, row)| matches!(row.kind, FileKind::Note | FileKind::Script) && fits(volume, &row.path))
             .map(|(volume, row)| (format!("{}:{}", volume.name, row.path), row.id))
@@ -60,7 +60,7 @@ fn find(session: &Session, word: &str, folder: &std::path::Path) -> Result<Found
     };
     let absolute = folder.join(word);
     // From the most exact meaning to the loosest; the first that fits counts.
-    let meanings: [Meaning<'_>; 5] = [
+    let meanings: [NameMatch<'_>; 5] = [
         &|_, path| path == word,
         &|volume, path| word.strip_prefix(&volume.name).and_then(|rest| rest.strip_prefix(':')) == Some(path),
         &|volume, path| volume.root.as_ref().is_some_and(|root| root.join(path) == absolute),
@@ -76,28 +76,28 @@ fn find(session: &Session, word: &str, folder: &std::path::Path) -> Result<Found
         found.sort();
         match found.as_slice() {
             [] => {}
-            [(_, id)] => return Ok(Found::Note(*id)),
+            [(_, id)] => return Ok(ResolvedName::Note(*id)),
             many => {
                 let names: Vec<&str> = many.iter().take(5).map(|(name, _)| name.as_str()).collect();
-                return Err(Refusal::usage(format!("“{word}” fits several notes, name one: {}", names.join(", "))));
+                return Err(CliError::usage(format!("“{word}” fits several notes, name one: {}", names.join(", "))));
             }
         }
         if looseness == 0
             && let Some(volume) = session.volumes().find(|volume| volume.name == word)
         {
-            return Ok(Found::Volume(volume.id));
+            return Ok(ResolvedName::Volume(volume.id));
         }
     }
     if let Some((volume, row)) = files().find(|(_, row)| row.path == word) {
         let why = volume.demoted.iter().find(|other| other.path == row.path);
         let why = why.map_or("it is an attachment, not a note", |other| other.why.as_str());
-        return Err(Refusal::usage(format!("{why}: {word}")));
+        return Err(CliError::usage(format!("{why}: {word}")));
     }
-    Err(Refusal::usage(format!("there is no note “{word}”; `tracebook ls` lists them")))
+    Err(CliError::usage(format!("there is no note “{word}”; `tracebook ls` lists them")))
 }
 
 /// The volume of that name, or the first one.
-pub(super) fn volume(scene: &Scene<'_>, name: Option<&str>) -> Result<Option<DocId>, Refusal> {
+pub(super) fn volume(scene: &CommandContext<'_>, name: Option<&str>) -> Result<Option<DocId>, CliError> {
     volumes_known(scene, false)?;
     let wanted = name.map(ToOwned::to_owned);
     let find = move |session: &Session| match wanted {
@@ -106,7 +106,7 @@ pub(super) fn volume(scene: &Scene<'_>, name: Option<&str>) -> Result<Option<Doc
             None => {
                 let mut names: Vec<&str> = session.volumes().map(|volume| volume.name.as_str()).collect();
                 names.sort_unstable();
-                Err(Refusal::usage(format!("there is no volume “{name}”; there are: {}", names.join(", "))))
+                Err(CliError::usage(format!("there is no volume “{name}”; there are: {}", names.join(", "))))
             }
         },
         None => {

@@ -1,9 +1,9 @@
 //! `base`: a view of a collection.
 
 use super::parse::needed;
-use super::{DONE, Refusal, Scene, moves};
+use super::{CliError, CommandContext, DONE, moves};
 use clap::ArgMatches;
-use collection::{Base, Cell, Table};
+use collection::{Collection, CollectionCell, CollectionTable};
 use engine::Session;
 use host::clock;
 use host::fs::confined::ConfinedPath;
@@ -25,20 +25,20 @@ fn find(session: &Session, word: &str) -> Option<(DocId, DocId, ConfinedPath)> {
     })
 }
 
-pub(super) fn base(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn base(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let word = needed(args, "FILE")?.to_owned();
     moves::indexed(scene)?;
     let wanted = word.clone();
     let found = scene.handle.read(move |session| find(session, &wanted))?;
     let Some((volume, this, file)) = found else {
-        return Err(Refusal::usage(format!("there is no collection “{word}”; its file ends in .base")));
+        return Err(CliError::usage(format!("there is no collection “{word}”; its file ends in .base")));
     };
-    let text = file.read_text(LARGEST).map_err(Refusal::workspace)?;
-    let base = Base::read(&text).map_err(Refusal::usage)?;
+    let text = file.read_text(LARGEST).map_err(CliError::workspace)?;
+    let base = Collection::read(&text).map_err(CliError::usage)?;
     let name = args.get_one::<String>("view").map(String::as_str);
     let view = base.view(name).ok_or_else(|| {
         let names: Vec<&str> = base.views.iter().map(|view| view.name.as_str()).collect();
-        Refusal::usage(format!("there is no view “{}”; there are: {}", name.unwrap_or(""), names.join(", ")))
+        CliError::usage(format!("there is no view “{}”; there are: {}", name.unwrap_or(""), names.join(", ")))
     })?;
     let now = clock::now();
     let read = move |session: &Session| {
@@ -52,7 +52,7 @@ pub(super) fn base(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
     Ok(DONE)
 }
 
-fn print(scene: &mut Scene<'_>, table: &Table) -> Result<(), Refusal> {
+fn print(scene: &mut CommandContext<'_>, table: &CollectionTable) -> Result<(), CliError> {
     if scene.json {
         for row in &table.rows {
             let names = table.columns.iter().map(|column| column.name.clone());
@@ -66,7 +66,7 @@ fn print(scene: &mut Scene<'_>, table: &Table) -> Result<(), Refusal> {
     let titles: Vec<&str> = table.columns.iter().map(|column| column.title.as_str()).collect();
     writeln!(scene.out, "{}", titles.join("\t"))?;
     for row in &table.rows {
-        let cells: Vec<String> = row.cells.iter().map(Cell::shown).collect();
+        let cells: Vec<String> = row.cells.iter().map(CollectionCell::shown).collect();
         writeln!(scene.out, "{}", cells.join("\t"))?;
     }
     Ok(())

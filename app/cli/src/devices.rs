@@ -1,12 +1,12 @@
 //! `devices`: which devices were paired, and which are revoked. `pair`: one more becomes acquainted, by a code. Neither
 //! needs an open workspace: the key and the list are the machine's.
 
-use super::{DONE, FAILED, Refusal};
+use super::{CliError, DONE, FAILED};
 use clap::ArgMatches;
-use host::peers::devices::{Access, Device, Devices};
-use host::peers::lan::Reach;
-use host::peers::meeting::{self, Whom};
+use host::peers::devices::{DeviceAccess, DeviceList, PairedDevice};
+use host::peers::lan::LanVisibility;
 use host::peers::pairing::Invitation;
+use host::peers::pairing_flow::{self, PairingTarget};
 use host::peers::{DeviceId, qr};
 use host::sync::devices::{called, key, list, name};
 use serde_json::json;
@@ -14,69 +14,69 @@ use std::io::Write;
 use std::path::Path;
 use text::visible;
 
-fn failed(why: String) -> Refusal {
-    Refusal { code: FAILED, why }
+fn failed(why: String) -> CliError {
+    CliError { code: FAILED, why }
 }
 
 /// The list that is meant: this machine's, or that of a hub's folder.
-fn meant(args: &ArgMatches) -> Result<(Devices, bool), Refusal> {
+fn meant(args: &ArgMatches) -> Result<(DeviceList, bool), CliError> {
     match args.get_one::<String>("hub") {
-        Some(hub) if Path::new(hub).is_dir() => Ok((Devices::new(Path::new(hub)).map_err(failed)?, true)),
-        Some(hub) => Err(Refusal::usage(format!("there is no hub's folder “{hub}”"))),
+        Some(hub) if Path::new(hub).is_dir() => Ok((DeviceList::new(Path::new(hub)).map_err(failed)?, true)),
+        Some(hub) => Err(CliError::usage(format!("there is no hub's folder “{hub}”"))),
         None => Ok((list().map_err(failed)?, false)),
     }
 }
 
-pub(super) fn devices(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+pub(super) fn devices(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let (devices, of_hub) = meant(args)?;
     let word = || {
         let word = args.get_one::<String>("DEVICE").map(String::as_str);
-        word.ok_or_else(|| Refusal::usage("which device? Give its name, or the beginning of its key"))
+        word.ok_or_else(|| CliError::usage("which device? Give its name, or the beginning of its key"))
     };
     match args.get_one::<String>("WHAT").map_or("list", String::as_str) {
         "list" => show(&devices, of_hub, json, out),
         "revoke" => revoke(&devices, of_hub, word()?, json, out),
         "name" => {
             let (word, new) = (word()?, args.get_one::<String>("NAME"));
-            let new = new.ok_or_else(|| Refusal::usage("which name? `tracebook devices name DEVICE NAME`"))?;
+            let new = new.ok_or_else(|| CliError::usage("which name? `tracebook devices name DEVICE NAME`"))?;
             if word == "this" && !of_hub {
                 let own = key().map_err(failed)?.0.id();
-                if devices.amend(own, |device| device.name.clone_from(new)).is_err() {
+                if devices.update_device(own, |device| device.name.clone_from(new)).is_err() {
                     devices.pair(own, entry(new)).map_err(failed)?;
                 }
             } else {
-                let (id, _) = devices.find(word).map_err(Refusal::usage)?;
-                devices.amend(id, |device| device.name.clone_from(new)).map_err(failed)?;
+                let (id, _) = devices.find_by_name_or_key(word).map_err(CliError::usage)?;
+                devices.update_device(id, |device| device.name.clone_from(new)).map_err(failed)?;
             }
             Ok(DONE)
         }
         "access" => {
             let (word, new) = (word()?, args.get_one::<String>("NAME").map_or("", String::as_str));
             let access = access(new)?;
-            let (id, _) = devices.find(word).map_err(Refusal::usage)?;
-            devices.amend(id, |device| device.access = access).map_err(failed)?;
+            let (id, _) = devices.find_by_name_or_key(word).map_err(CliError::usage)?;
+            devices.update_device(id, |device| device.access = access).map_err(failed)?;
             Ok(DONE)
         }
-        other => Err(Refusal::usage(format!("`devices {other}` is not known: list, revoke, name, access"))),
+        other => Err(CliError::usage(format!("`devices {other}` is not known: list, revoke, name, access"))),
     }
 }
 
 /// `none`, `read` or `write`.
-pub(super) fn access(word: &str) -> Result<Access, Refusal> {
+pub(super) fn access(word: &str) -> Result<DeviceAccess, CliError> {
     match word {
-        "none" => Ok(Access::None),
-        "read" => Ok(Access::Read),
-        "write" => Ok(Access::Write),
-        other => Err(Refusal::usage(format!("“{other}” is no right: none, read or write"))),
+        "none" => Ok(DeviceAccess::None),
+        "read" => Ok(DeviceAccess::Read),
+        "write" => Ok(DeviceAccess::Write),
+        other => Err(CliError::usage(format!("“{other}” is no right: none, read or write"))),
     }
 }
 
-fn entry(name: &str) -> Device {
-    Device {
+fn entry(name: &str) -> PairedDevice {
+    PairedDevice {
         name: name.to_owned(),
         added: 0,
         revoked: None,
-        access: Access::Write,
+        access: DeviceAccess::Write,
         admin: true,
         address: None,
         certificate: None,
@@ -84,11 +84,11 @@ fn entry(name: &str) -> Device {
 }
 
 /// What a device is, in words.
-fn state(device: &Device, own: bool) -> String {
+fn state(device: &PairedDevice, own: bool) -> String {
     let rights = match device.access {
-        Access::None => "sees nothing",
-        Access::Read => "reads",
-        Access::Write => "reads and writes",
+        DeviceAccess::None => "sees nothing",
+        DeviceAccess::Read => "reads",
+        DeviceAccess::Write => "reads and writes",
     };
     match (&device.address, own) {
         _ if !device.is_welcome() => "revoked".to_owned(),
@@ -98,11 +98,11 @@ fn state(device: &Device, own: bool) -> String {
     }
 }
 
-fn show(devices: &Devices, of_hub: bool, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+fn show(devices: &DeviceList, of_hub: bool, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let all = devices.list().map_err(failed)?;
     let own = if of_hub { None } else { Some(key().map_err(failed)?.0.id()) };
     if json {
-        let one = |(id, device): (&DeviceId, &Device)| {
+        let one = |(id, device): (&DeviceId, &PairedDevice)| {
             json!({"key": id, "name": device.name, "added": device.added, "revoked": device.revoked,
                 "access": device.access, "admin": device.admin, "address": device.address, "this": Some(*id) == own})
         };
@@ -110,12 +110,12 @@ fn show(devices: &Devices, of_hub: bool, json: bool, out: &mut dyn Write) -> Res
         return Ok(DONE);
     }
     if let Some(own) = own.filter(|own| !all.contains_key(own)) {
-        writeln!(out, "{}  {}  this device", own.short(), name())?;
+        writeln!(out, "{}  {}  this device", own.short_id(), name())?;
     }
     let wide = all.values().map(|device| device.name.chars().count()).max().unwrap_or(0);
     for (id, device) in &all {
         let name = visible::line(&device.name);
-        writeln!(out, "{}  {name:wide$}  {}", id.short(), state(device, Some(*id) == own))?;
+        writeln!(out, "{}  {name:wide$}  {}", id.short_id(), state(device, Some(*id) == own))?;
     }
     if !of_hub && all.len() < 2 {
         writeln!(out, "No other device is paired; `tracebook pair` shows a code for one.")?;
@@ -123,11 +123,11 @@ fn show(devices: &Devices, of_hub: bool, json: bool, out: &mut dyn Write) -> Res
     Ok(DONE)
 }
 
-fn revoke(devices: &Devices, of_hub: bool, word: &str, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
-    let (id, device) = devices.find(word).map_err(Refusal::usage)?;
+fn revoke(devices: &DeviceList, of_hub: bool, word: &str, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+    let (id, device) = devices.find_by_name_or_key(word).map_err(CliError::usage)?;
     let told = match of_hub {
         true => devices.revoke(id).map(|()| Vec::new()).map_err(failed)?,
-        false => host::sync::devices::revoke(id).map_err(Refusal::usage)?,
+        false => host::sync::devices::revoke(id).map_err(CliError::usage)?,
     };
     if json {
         let hubs: Vec<_> = told.iter().map(|(name, why)| json!({"hub": name, "why": why})).collect();
@@ -146,7 +146,7 @@ fn revoke(devices: &Devices, of_hub: bool, word: &str, json: bool, out: &mut dyn
     Ok(DONE)
 }
 
-pub(super) fn pair(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+pub(super) fn pair(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let devices = list().map_err(failed)?;
     let own = key().map_err(failed)?.0;
     let called = match args.get_one::<String>("name") {
@@ -157,33 +157,34 @@ pub(super) fn pair(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result
     let whom = args.get_one::<String>("WHERE");
     let met = match (whom, code) {
         (None, None) => {
-            let reach = if args.get_flag("local") { Reach::Loopback } else { Reach::Local };
-            let show = |invitation: &Invitation, _: &host::peers::pairing::Offer| {
+            let reach = if args.get_flag("local") { LanVisibility::Loopback } else { LanVisibility::Local };
+            let show = |invitation: &Invitation, _: &host::peers::pairing::OneTimeCode| {
                 // Shown at once: the other device waits for it.
                 let _ = invite(invitation, json, out);
             };
             let log = |line: &str| eprintln!("{}", visible::line(line));
-            meeting::offer(&own, &called, &devices, reach, show, || false, log).map_err(failed)?
+            pairing_flow::offer_code(&own, &called, &devices, reach, show, || false, log).map_err(failed)?
         }
         (Some(text), code) => {
             let invited: Option<Invitation> = text.parse().ok();
             let rights = invited.as_ref().and_then(|invited| invited.rights);
             if let Some(rights) = rights.filter(|_| !json) {
-                writeln!(out, "By this invitation, this device {} there.", rights.words())?;
+                writeln!(out, "By this invitation, this device {} there.", rights.describe())?;
                 out.flush()?;
             }
             let (at, code, expected) = match (&invited, code) {
                 (Some(invited), _) => (invited.at.clone(), invited.code.clone(), Some(invited.key)),
                 (None, Some(code)) => (text.clone(), code.clone(), None),
                 (None, None) => {
-                    return Err(Refusal::usage("give the code that is shown there: --code 1234-5678"));
+                    return Err(CliError::usage("give the code that is shown there: --code 1234-5678"));
                 }
             };
-            let whom: Whom = at.parse().map_err(Refusal::usage)?;
-            meeting::join(&whom, (expected, rights), &code, &own, &called, &devices).map_err(failed)?
+            let whom: PairingTarget = at.parse().map_err(CliError::usage)?;
+            pairing_flow::join_by_code(&whom, (expected, rights), &code, &own, &called, &devices).map_err(failed)?
         }
         (None, Some(code)) => {
-            meeting::join(&Whom::Lan(Vec::new()), (None, None), code, &own, &called, &devices).map_err(failed)?
+            pairing_flow::join_by_code(&PairingTarget::Lan(Vec::new()), (None, None), code, &own, &called, &devices)
+                .map_err(failed)?
         }
     };
     let rights = met.rights();
@@ -192,8 +193,8 @@ pub(super) fn pair(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result
         writeln!(out, "{value}")?;
         return Ok(DONE);
     }
-    let may = rights.map_or_else(String::new, |rights| format!(" This device {} there.", rights.words()));
-    writeln!(out, "Paired with {} ({}).{may}", visible::line(&met.name), met.device.short())?;
+    let may = rights.map_or_else(String::new, |rights| format!(" This device {} there.", rights.describe()));
+    writeln!(out, "Paired with {} ({}).{may}", visible::line(&met.name), met.device.short_id())?;
     Ok(DONE)
 }
 
@@ -206,14 +207,14 @@ pub(super) fn invite(invitation: &Invitation, json: bool, out: &mut dyn Write) -
         writeln!(out, "{value}")?;
         return out.flush();
     }
-    if let Ok(square) = qr::Square::new(&invitation.to_string()) {
-        for line in square.lines() {
+    if let Ok(square) = qr::QrMatrix::new(&invitation.to_string()) {
+        for line in square.terminal_lines() {
             writeln!(out, "  {line}")?;
         }
     }
     writeln!(out, "The code is {}. It can be used once, within ten minutes.", invitation.code)?;
     if let Some(rights) = invitation.rights {
-        writeln!(out, "The device that uses it {}.", rights.words())?;
+        writeln!(out, "The device that uses it {}.", rights.describe())?;
     }
     match invitation.at.starts_with("lan") {
         true => writeln!(out, "On the other device: tracebook pair --code {}", invitation.code)?,

@@ -3,24 +3,24 @@
 use super::notes::{durable, say_behind};
 use super::parse::needed;
 use super::upkeep::date;
-use super::{DONE, Refusal, Scene, choose};
+use super::{CliError, CommandContext, DONE, choose};
 use clap::ArgMatches;
 use engine::{Command, Note};
 use export::open_note::hold;
 use std::fmt::Write as _;
 use store::DocId;
-use text::compare::{Comparison, Part, Row, compare, lines};
-use text::history::{Story, Who, Written};
+use text::compare::{DiffPart, DiffRow, TextDiff, compare, lines};
+use text::history::{AuthoredSpan, ChangeAuthor, NoteHistory};
 use text::splice;
 use text::visible;
 
 /// Lines of context around a change.
 const CONTEXT: usize = 3;
 
-pub(super) fn history(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn history(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let note = choose::note(scene, needed(args, "NOTE")?)?;
     let _held = hold(scene.handle, note)?;
-    let story = scene.handle.story(note).map_err(Refusal::workspace)?;
+    let story = scene.handle.story(note).map_err(CliError::workspace)?;
     let value = |name: &str| args.get_one::<String>(name).map(String::as_str);
     if let Some(word) = value("restore") {
         return restore(scene, note, story.as_ref(), word);
@@ -49,11 +49,11 @@ pub(super) fn history(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Re
     Ok(DONE)
 }
 
-fn list(scene: &mut Scene<'_>, story: Option<&Story>) -> Result<(), Refusal> {
+fn list(scene: &mut CommandContext<'_>, story: Option<&NoteHistory>) -> Result<(), CliError> {
     let moments = story.map(|story| story.past.moments.as_slice()).unwrap_or_default();
-    let who = |at: usize| story.and_then(|story| story.who(at)).unwrap_or(Who::Here);
+    let who = |at: usize| story.and_then(|story| story.who(at)).unwrap_or(ChangeAuthor::Here);
     if scene.json {
-        let one = |(at, moment): (usize, &store::Moment)| {
+        let one = |(at, moment): (usize, &store::NoteChange)| {
             let actor = story.and_then(|story| story.past.actors.get(moment.actor));
             serde_json::json!({
                 "number": at + 1, "hash": moment.hash.to_string(), "actor": actor.map(|actor| actor.to_hex_string()),
@@ -80,7 +80,7 @@ fn list(scene: &mut Scene<'_>, story: Option<&Story>) -> Result<(), Refusal> {
 }
 
 /// How many changes a user means: their number, or the beginning of the last one's hash.
-fn place(story: Option<&Story>, word: &str) -> Result<usize, Refusal> {
+fn place(story: Option<&NoteHistory>, word: &str) -> Result<usize, CliError> {
     let moments = story.map(|story| story.past.moments.as_slice()).unwrap_or_default();
     let number = word.parse::<usize>().ok().filter(|number| *number <= moments.len());
     let by_hash = || {
@@ -89,28 +89,28 @@ fn place(story: Option<&Story>, word: &str) -> Result<usize, Refusal> {
         found.next().is_none().then_some(first.0 + 1)
     };
     number.or_else(by_hash).ok_or_else(|| {
-        Refusal::usage(format!("there is no change “{word}”; `tracebook history NOTE` lists {}", moments.len()))
+        CliError::usage(format!("there is no change “{word}”; `tracebook history NOTE` lists {}", moments.len()))
     })
 }
 
-fn text(story: Option<&Story>, count: usize, now: &str) -> Result<String, Refusal> {
+fn text(story: Option<&NoteHistory>, count: usize, now: &str) -> Result<String, CliError> {
     match story {
-        Some(story) => story.text(count).map_err(|error| Refusal::workspace(error.to_string())),
+        Some(story) => story.text(count).map_err(|error| CliError::workspace(error.to_string())),
         None => Ok(now.to_owned()),
     }
 }
 
 /// How many changes there were before the last version.
-fn before_last(story: Option<&Story>) -> usize {
+fn before_last(story: Option<&NoteHistory>) -> usize {
     story.and_then(|story| story.versions.last()).map_or(0, |version| version.changes.start)
 }
 
-fn differs(scene: &mut Scene<'_>, count: usize, old: &str, new: &str) -> Result<(), Refusal> {
+fn differs(scene: &mut CommandContext<'_>, count: usize, old: &str, new: &str) -> Result<(), CliError> {
     let comparison = compare(old, new);
     if scene.json {
-        let change = |part: &Part| match part {
-            Part::Same { .. } => None,
-            Part::Change { old: from, new: to, .. } => Some(serde_json::json!({
+        let change = |part: &DiffPart| match part {
+            DiffPart::Same { .. } => None,
+            DiffPart::Change { old: from, new: to, .. } => Some(serde_json::json!({
                 "then": {"at": from.start, "text": &old[from.clone()]},
                 "now": {"at": to.start, "text": &new[to.clone()]},
             })),
@@ -129,7 +129,7 @@ fn differs(scene: &mut Scene<'_>, count: usize, old: &str, new: &str) -> Result<
 }
 
 /// The changes with what stands around them, as `diff -u` prints it.
-fn unified(comparison: &Comparison, old: &str, new: &str) -> String {
+fn unified(comparison: &TextDiff, old: &str, new: &str) -> String {
     let mut out = String::new();
     let mut hunk: Vec<(char, &str)> = Vec::new();
     // The numbers of the next line on both sides, and of the first of the hunk.
@@ -147,7 +147,7 @@ fn unified(comparison: &Comparison, old: &str, new: &str) -> String {
     };
     for (at, part) in comparison.parts.iter().enumerate() {
         match part {
-            Part::Same { new: range, lines: count, .. } => {
+            DiffPart::Same { new: range, lines: count, .. } => {
                 let last = at + 1 == comparison.parts.len();
                 for (place, line) in lines(new, range.clone()).enumerate() {
                     let (head, tail) = (place < CONTEXT && at > 0, place + CONTEXT >= *count && !last);
@@ -163,12 +163,12 @@ fn unified(comparison: &Comparison, old: &str, new: &str) -> String {
                     (from, to) = (from + 1, to + 1);
                 }
             }
-            Part::Change { rows, .. } => {
+            DiffPart::Change { rows, .. } => {
                 if hunk.is_empty() {
                     first = (from, to);
                 }
                 #[allow(clippy::type_complexity, reason = "two rows of a table")]
-                let sides: [(char, &str, fn(&Row) -> Option<&text::compare::Line>); 2] =
+                let sides: [(char, &str, fn(&DiffRow) -> Option<&text::compare::DiffLine>); 2] =
                     [('-', old, |row| row.old.as_ref()), ('+', new, |row| row.new.as_ref())];
                 for (sign, text, side) in sides {
                     for line in rows.iter().filter_map(side) {
@@ -183,20 +183,25 @@ fn unified(comparison: &Comparison, old: &str, new: &str) -> String {
     out
 }
 
-fn blame(scene: &mut Scene<'_>, story: Option<&Story>, at: Option<usize>, now: &str) -> Result<(), Refusal> {
-    let fail = |error: store::StoreError| Refusal::workspace(error.to_string());
+fn blame(
+    scene: &mut CommandContext<'_>,
+    story: Option<&NoteHistory>,
+    at: Option<usize>,
+    now: &str,
+) -> Result<(), CliError> {
+    let fail = |error: store::StoreError| CliError::workspace(error.to_string());
     let (text, written) = match story {
         Some(story) => {
             let count = at.unwrap_or(story.past.moments.len());
             (story.text(count).map_err(fail)?, story.written(count).map_err(fail)?)
         }
         None => {
-            let all = Written { range: 0..now.len(), who: Some(Who::Found), time: 0, change: None };
+            let all = AuthoredSpan { range: 0..now.len(), who: Some(ChangeAuthor::Found), time: 0, change: None };
             (now.to_owned(), vec![all])
         }
     };
-    let words = |who: &Option<Who>| who.as_ref().map_or_else(|| "Unknown".to_owned(), Who::words);
-    let shown = |who: &Option<Who>| visible::line(&words(who)).into_owned();
+    let words = |who: &Option<ChangeAuthor>| who.as_ref().map_or_else(|| "Unknown".to_owned(), ChangeAuthor::words);
+    let shown = |who: &Option<ChangeAuthor>| visible::line(&words(who)).into_owned();
     if scene.json {
         for one in &written {
             let line = serde_json::json!({
@@ -211,7 +216,7 @@ fn blame(scene: &mut Scene<'_>, story: Option<&Story>, at: Option<usize>, now: &
         // A line is said to be by whom most of it is.
         let first = written.partition_point(|one| one.range.end <= line.start);
         let own = written[first..].iter().take_while(|one| one.range.start <= line.end);
-        let share = |one: &&Written| one.range.end.min(line.end).saturating_sub(one.range.start.max(line.start));
+        let share = |one: &&AuthoredSpan| one.range.end.min(line.end).saturating_sub(one.range.start.max(line.start));
         let most = own.max_by_key(share);
         let (who, when) = most.map_or_else(Default::default, |one| (shown(&one.who), date(one.time)));
         writeln!(scene.out, "{who:<22}  {when:<20}  {}", &text[line])?;
@@ -219,7 +224,12 @@ fn blame(scene: &mut Scene<'_>, story: Option<&Story>, at: Option<usize>, now: &
     Ok(())
 }
 
-fn restore(scene: &mut Scene<'_>, note: DocId, story: Option<&Story>, word: &str) -> Result<u8, Refusal> {
+fn restore(
+    scene: &mut CommandContext<'_>,
+    note: DocId,
+    story: Option<&NoteHistory>,
+    word: &str,
+) -> Result<u8, CliError> {
     let count = place(story, word)?;
     let now = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
     let edits = splice::difference(&now, &text(story, count, &now)?);

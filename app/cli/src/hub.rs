@@ -1,11 +1,11 @@
 //! `hub`: a peer that always listens and keeps what it hears, for the devices of a user or a team.
 
 use super::devices::{access, invite};
-use super::{DONE, FAILED, Refusal, parse};
+use super::{CliError, DONE, FAILED, parse};
 use clap::ArgMatches;
-use host::hub::{Hub, Invited, Open, Policy, Settings, Tls};
-use host::peers::devices::{Access, Devices, now};
-use host::peers::pairing::Offer;
+use host::hub::{HubPolicy, HubServer, HubSettings, InvitationGrant, OpenAccess, TlsMode};
+use host::peers::devices::{DeviceAccess, DeviceList, now_millis};
+use host::peers::pairing::OneTimeCode;
 use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,49 +15,49 @@ use std::time::Duration;
 /// A hub that runs takes up an invitation within this time.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-fn failed(why: String) -> Refusal {
-    Refusal { code: FAILED, why }
+fn failed(why: String) -> CliError {
+    CliError { code: FAILED, why }
 }
 
-pub(super) fn hub(workspace: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+pub(super) fn hub(workspace: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let folder = args.get_one::<String>("folder").map(PathBuf::from).unwrap_or_else(|| workspace.join("hub"));
     match args.get_one::<String>("WHAT").map_or("run", String::as_str) {
         "run" => run(settings(folder, args)?, args, json, out),
         "invite" => ask_for_code(&folder, args, json, out),
         "share" => share(&folder, args, json, out),
-        other => Err(Refusal::usage(format!("`hub {other}` is not known: run, invite, share"))),
+        other => Err(CliError::usage(format!("`hub {other}` is not known: run, invite, share"))),
     }
 }
 
-fn settings(folder: PathBuf, args: &ArgMatches) -> Result<Settings, Refusal> {
-    let mut settings = Settings::new(folder);
+fn settings(folder: PathBuf, args: &ArgMatches) -> Result<HubSettings, CliError> {
+    let mut settings = HubSettings::new(folder);
     let text = |name: &str| args.get_one::<String>(name).cloned();
     if let Some(listen) = text("listen") {
         settings.listen =
-            listen.parse().map_err(|_| Refusal::usage(format!("--listen wants ADDRESS:PORT, not “{listen}”")))?;
+            listen.parse().map_err(|_| CliError::usage(format!("--listen wants ADDRESS:PORT, not “{listen}”")))?;
     }
     settings.tls = match (text("certificate"), text("key")) {
-        (Some(certificate), Some(key)) => Tls::Files { certificate: certificate.into(), key: key.into() },
-        (None, None) if settings.listen.ip().is_loopback() && !args.get_flag("tls") => Tls::Plain,
-        (None, None) => Tls::Own,
-        _ => return Err(Refusal::usage("--certificate and --key come together")),
+        (Some(certificate), Some(key)) => TlsMode::Files { certificate: certificate.into(), key: key.into() },
+        (None, None) if settings.listen.ip().is_loopback() && !args.get_flag("tls") => TlsMode::Plain,
+        (None, None) => TlsMode::Own,
+        _ => return Err(CliError::usage("--certificate and --key come together")),
     };
     settings.open = match text("open").as_deref() {
-        None => Open::Closed,
-        Some("local") => Open::Loopback,
+        None => OpenAccess::Closed,
+        Some("local") => OpenAccess::Loopback,
         Some("token") => {
             let token = std::env::var("TRACEBOOK_HUB_TOKEN").ok().filter(|token| token.len() >= 16);
-            Open::Token(token.ok_or_else(|| {
-                Refusal::usage("--open token takes the token from TRACEBOOK_HUB_TOKEN, 16 letters or more")
+            OpenAccess::Token(token.ok_or_else(|| {
+                CliError::usage("--open token takes the token from TRACEBOOK_HUB_TOKEN, 16 letters or more")
             })?)
         }
-        Some(other) => return Err(Refusal::usage(format!("--open wants local or token, not “{other}”"))),
+        Some(other) => return Err(CliError::usage(format!("--open wants local or token, not “{other}”"))),
     };
     settings.name = text("name").unwrap_or_else(|| format!("hub on {}", host::sync::devices::name()));
     settings.address = text("address");
     settings.nats = text("store").filter(|store| store != "sqlite");
     if let Some(store) = settings.nats.as_ref().filter(|store| !store.starts_with("nats://")) {
-        return Err(Refusal::usage(format!("--store wants sqlite or nats://HOST:PORT, not “{store}”")));
+        return Err(CliError::usage(format!("--store wants sqlite or nats://HOST:PORT, not “{store}”")));
     }
     let number = |name| parse::number(args, name);
     let most = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
@@ -74,27 +74,31 @@ fn log(line: &str) {
     eprintln!("{}", text::visible::line(line));
 }
 
-fn run(mut settings: Settings, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+fn run(mut settings: HubSettings, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     settings.files = host::limits::many_files();
     let folder = settings.folder.clone();
     let key = host::sync::devices::hub_key(&folder).map_err(failed)?;
     let (id, name, open) = (key.id(), settings.name.clone(), settings.open.clone());
-    let hub = Hub::start(settings, key, Arc::new(log)).map_err(failed)?;
+    let hub = HubServer::start(settings, key, Arc::new(log)).map_err(failed)?;
     let at = hub.at().to_owned();
     match json {
         true => writeln!(out, "{}", json!({"listening": at, "key": id, "name": name}))?,
         false => {
-            writeln!(out, "{name} listens at {at} ({}). Ctrl+C ends it.", id.short())?;
-            if open != Open::Closed {
+            writeln!(out, "{name} listens at {at} ({}). Ctrl+C ends it.", id.short_id())?;
+            if open != OpenAccess::Closed {
                 writeln!(out, "Other programs with automerge-repo are let in, too: {at}/")?;
             }
         }
     }
     out.flush()?;
-    let none = Devices::new(&folder).map_err(failed)?.list().map_err(failed)?.is_empty();
+    let none = DeviceList::new(&folder).map_err(failed)?.list().map_err(failed)?.is_empty();
     // The first device that is paired may change the list of devices, from wherever it is.
     if args.get_flag("pair") || none {
-        let invited = Invited { offer: Offer::new(now()).map_err(failed)?, access: Access::Write, admin: none };
+        let invited = InvitationGrant {
+            offer: OneTimeCode::new(now_millis()).map_err(failed)?,
+            access: DeviceAccess::Write,
+            admin: none,
+        };
         invite(&hub.invite(invited), json, out)?;
     }
     hub.wait();
@@ -104,19 +108,19 @@ fn run(mut settings: Settings, args: &ArgMatches, json: bool, out: &mut dyn Writ
 }
 
 /// Asks the hub that runs over this folder for a code.
-fn ask_for_code(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
-    let none = || Refusal::usage(format!("no hub runs over this folder: {}", folder.display()));
+fn ask_for_code(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+    let none = || CliError::usage(format!("no hub runs over this folder: {}", folder.display()));
     let mut invitation = host::hub::reached(folder).ok_or_else(none)?;
-    let right = args.get_one::<String>("access").map_or(Ok(Access::Write), |word| access(word))?;
-    let offer = Offer::new(now()).map_err(failed)?;
+    let right = args.get_one::<String>("access").map_or(Ok(DeviceAccess::Write), |word| access(word))?;
+    let offer = OneTimeCode::new(now_millis()).map_err(failed)?;
     invitation.code = offer.code();
-    let invited = Invited { offer, access: right, admin: args.get_flag("admin") };
+    let invited = InvitationGrant { offer, access: right, admin: args.get_flag("admin") };
     invitation.rights = Some(invited.rights());
     invited.leave(folder).map_err(failed)?;
     let until = std::time::Instant::now() + PATIENCE;
-    while !Invited::is_taken(folder) {
+    while !InvitationGrant::is_taken(folder) {
         if std::time::Instant::now() > until {
-            Invited::withdraw(folder);
+            InvitationGrant::withdraw(folder);
             return Err(none());
         }
         super::pause(Duration::from_millis(50));
@@ -126,20 +130,20 @@ fn ask_for_code(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Writ
 }
 
 /// Says what a hub shares of a volume, with everybody or with one device.
-fn share(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
-    let mut policy = Policy::load(folder).map_err(failed)?;
+fn share(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+    let mut policy = HubPolicy::load(folder).map_err(failed)?;
     let Some(volume) = args.get_one::<String>("VOLUME") else {
         if json {
             let value = serde_json::to_value(&policy).map_err(|error| failed(error.to_string()))?;
             writeln!(out, "{value}")?;
             return Ok(DONE);
         }
-        let word = |access: Access| format!("{access:?}").to_lowercase();
+        let word = |access: DeviceAccess| format!("{access:?}").to_lowercase();
         writeln!(out, "all volumes  {}", word(policy.default))?;
         for (id, volume) in &policy.volumes {
             writeln!(out, "{id}  {}", word(volume.default))?;
             for (device, right) in &volume.devices {
-                writeln!(out, "{id}  {}  {}", word(*right), device.short())?;
+                writeln!(out, "{id}  {}  {}", word(*right), device.short_id())?;
             }
         }
         return Ok(DONE);
@@ -147,18 +151,20 @@ fn share(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> R
     let right = access(args.get_one::<String>("ACCESS").map_or("", String::as_str))?;
     let device = match args.get_one::<String>("device") {
         None => None,
-        Some(word) => Some(Devices::new(folder).map_err(failed)?.find(word).map_err(Refusal::usage)?.0),
+        Some(word) => {
+            Some(DeviceList::new(folder).map_err(failed)?.find_by_name_or_key(word).map_err(CliError::usage)?.0)
+        }
     };
     match (volume.as_str(), device) {
         ("all", None) => policy.default = right,
         ("all", Some(_)) => {
-            return Err(Refusal::usage(
+            return Err(CliError::usage(
                 "what one device may do at most: `tracebook devices access DEVICE RIGHT --hub DIR`",
             ));
         }
         (volume, device) => {
             let id = volume.parse().map_err(|_| {
-                Refusal::usage(format!("“{volume}” is no volume's id, as `tracebook ls --json` shows it; or `all`"))
+                CliError::usage(format!("“{volume}” is no volume's id, as `tracebook ls --json` shows it; or `all`"))
             })?;
             let default = policy.default;
             let entry =

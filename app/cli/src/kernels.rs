@@ -1,7 +1,7 @@
 //! `kernels`, `grant`: which kernels a note may use, the one that it uses, and what its cells reach.
 
 use super::parse::needed;
-use super::{DONE, Refusal, Scene, choose};
+use super::{CliError, CommandContext, DONE, choose};
 use clap::ArgMatches;
 use engine::{Command, EMBEDDED_KERNEL, KernelGrant, KernelSpec, Session};
 use serde_json::json;
@@ -12,7 +12,7 @@ use store::DocId;
 /// So much of a kernel's print is shown, and is enough to allow it.
 const SHOWN: usize = 16;
 
-pub(super) fn grant(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn grant(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let note = choose::note(scene, needed(args, "NOTE")?)?;
     let _held = export::open_note::hold(scene.handle, note)?;
     let paths = |name: &str| -> Vec<PathBuf> {
@@ -21,10 +21,10 @@ pub(super) fn grant(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
     let (read, write, network) = (paths("read"), paths("write"), args.get_flag("network"));
     let nothing = args.get_flag("none");
     if nothing && (network || !read.is_empty() || !write.is_empty()) {
-        return Err(Refusal::usage("--none takes all back: it stands alone".to_owned()));
+        return Err(CliError::usage("--none takes all back: it stands alone".to_owned()));
     }
     if let Some(path) = read.iter().chain(&write).find(|path| !path.exists()) {
-        return Err(Refusal::usage(format!("{}: there is no such folder or file to grant", path.display())));
+        return Err(CliError::usage(format!("{}: there is no such folder or file to grant", path.display())));
     }
     let mut granted = scene.handle.read(move |session| session.kernel_grant(note))?;
     if nothing || network || !read.is_empty() || !write.is_empty() {
@@ -58,20 +58,20 @@ pub(super) fn grant(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
 }
 
 /// The kernels that a note may use, looked for now.
-pub(super) fn found(scene: &Scene<'_>, note: DocId) -> Result<Vec<KernelSpec>, Refusal> {
+pub(super) fn found(scene: &CommandContext<'_>, note: DocId) -> Result<Vec<KernelSpec>, CliError> {
     let before = scene.handle.read(Session::kernel_searches)?;
     scene.handle.command(Command::FindKernels { note })?;
     let found = move |session: &Session| (session.kernel_searches() > before).then(|| session.kernels().to_vec());
     Ok(scene.handle.wait(Some(Duration::from_secs(30)), found)?.unwrap_or_default())
 }
 
-pub(super) fn kernels(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn kernels(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let note = choose::note(scene, needed(args, "NOTE")?)?;
     let _held = export::open_note::hold(scene.handle, note)?;
     let found = found(scene, note)?;
     if let Some(name) = args.get_one::<String>("use") {
         if name != EMBEDDED_KERNEL && !found.iter().any(|spec| spec.name == *name) {
-            return Err(Refusal::usage(format!(
+            return Err(CliError::usage(format!(
                 "there is no Jupyter kernel {name} here; `tracebook kernels` lists them"
             )));
         }
@@ -87,7 +87,7 @@ pub(super) fn kernels(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Re
         if let Err(refusal) = scene.handle.command(chosen) {
             let Some(spec) = spec.filter(|spec| spec.doubt.is_some()) else { return Err(refusal.into()) };
             let print = spec.print.get(..SHOWN).unwrap_or(&spec.print);
-            return Err(Refusal::usage(format!(
+            return Err(CliError::usage(format!(
                 "{}. If that is what you want: tracebook kernels NOTE --use {name} --allow {print}",
                 spec.approval_question()
             )));

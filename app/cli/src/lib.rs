@@ -37,9 +37,9 @@ pub(crate) mod volumes;
 
 use clap::ArgMatches;
 use export::error::ExportError;
-use host::socket::{self, Request, Unanswered};
-use host::{Handle, OpenError, Options};
-use screen::{Form, Screen};
+use host::socket::{self, SocketError, SocketRequest};
+use host::{Handle, OpenError, WorkspaceOptions};
+use screen::{ScreenForm, TerminalWriter};
 use std::io::{IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -92,74 +92,76 @@ const READING: &[&str] = &[
 
 /// Why a command did not do it: the exit code and a sentence with what to do.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct CliError {
     pub code: u8,
     /// The sentence.
     pub why: String,
 }
 
-impl Refusal {
-    pub fn usage(why: impl Into<String>) -> Refusal {
-        Refusal { code: USAGE, why: why.into() }
+impl CliError {
+    pub fn usage(why: impl Into<String>) -> CliError {
+        CliError { code: USAGE, why: why.into() }
     }
 
-    pub(crate) fn workspace(why: impl Into<String>) -> Refusal {
-        Refusal { code: WORKSPACE, why: why.into() }
+    pub(crate) fn workspace(why: impl Into<String>) -> CliError {
+        CliError { code: WORKSPACE, why: why.into() }
     }
 }
 
-impl From<engine::CommandError> for Refusal {
+impl From<engine::CommandError> for CliError {
     fn from(reject: engine::CommandError) -> Self {
-        Refusal::usage(reject.0)
+        CliError::usage(reject.0)
     }
 }
 
-impl From<ExportError> for Refusal {
+impl From<ExportError> for CliError {
     fn from(error: ExportError) -> Self {
         match error {
-            ExportError::Usage(why) => Refusal::usage(why),
-            ExportError::Workspace(why) => Refusal::workspace(why),
+            ExportError::Usage(why) => CliError::usage(why),
+            ExportError::Workspace(why) => CliError::workspace(why),
         }
     }
 }
 
-impl From<host::Gone> for Refusal {
-    fn from(gone: host::Gone) -> Self {
-        Refusal::workspace(gone.to_string())
+impl From<host::OwnerGone> for CliError {
+    fn from(gone: host::OwnerGone) -> Self {
+        CliError::workspace(gone.to_string())
     }
 }
 
-impl From<host::Unsaved> for Refusal {
-    fn from(error: host::Unsaved) -> Self {
+impl From<host::WaitError> for CliError {
+    fn from(error: host::WaitError) -> Self {
         match error {
-            host::Unsaved::Gone => host::Gone.into(),
-            host::Unsaved::Refused(why) => Refusal::workspace(format!("it could not be done: {why}")),
+            host::WaitError::Gone => host::OwnerGone.into(),
+            host::WaitError::Refused(why) => CliError::workspace(format!("it could not be done: {why}")),
         }
     }
 }
 
-impl From<std::io::Error> for Refusal {
+impl From<std::io::Error> for CliError {
     fn from(error: std::io::Error) -> Self {
         // Who reads our output has seen enough (`tracebook man | head`): that is no failure and needs no words.
         if error.kind() == std::io::ErrorKind::BrokenPipe {
-            return Refusal { code: DONE, why: String::new() };
+            return CliError { code: DONE, why: String::new() };
         }
-        Refusal { code: FAILED, why: format!("standard output or input ended early ({error})") }
+        CliError { code: FAILED, why: format!("standard output or input ended early ({error})") }
     }
 }
 
-impl From<OpenError> for Refusal {
+impl From<OpenError> for CliError {
     fn from(error: OpenError) -> Self {
         match error {
             // Naming a workspace that is not there is a slip of the user's, not damage.
-            OpenError::Disk(store::disk::DiskError::Missing { .. }) => Refusal::usage(error.to_string()),
-            OpenError::Disk(_) | OpenError::Owned { .. } | OpenError::Other(_) => Refusal::workspace(error.to_string()),
+            OpenError::Disk(store::disk::DiskError::Missing { .. }) => CliError::usage(error.to_string()),
+            OpenError::Disk(_) | OpenError::Owned { .. } | OpenError::Other(_) => {
+                CliError::workspace(error.to_string())
+            }
         }
     }
 }
 
 /// What a command works with.
-struct Scene<'a> {
+struct CommandContext<'a> {
     handle: &'a Handle,
     /// The folder in which the command was given.
     folder: &'a std::path::Path,
@@ -173,7 +175,7 @@ struct Scene<'a> {
 
 /// What the program has beside its command line.
 #[derive(Clone, Copy)]
-pub struct Hooks {
+pub struct ProgramHooks {
     /// Opens the window and returns when it is closed and all is saved; the function is called after the first frame.
     pub window: WindowCommand,
     /// Measures or takes screenshots. `None`: that is in a program of its own, `tracebook-bench`.
@@ -184,10 +186,10 @@ pub struct Hooks {
 pub type WindowCommand = fn(host::Driver, Box<dyn FnOnce()>) -> Result<(), String>;
 
 /// A subcommand that measures or takes screenshots: its name, its arguments, and whether it prints JSON.
-pub type BenchCommand = fn(&str, &ArgMatches, bool, &mut dyn Write) -> Result<u8, Refusal>;
+pub type BenchCommand = fn(&str, &ArgMatches, bool, &mut dyn Write) -> Result<u8, CliError>;
 
 /// The whole program.
-pub fn main(hooks: Hooks) -> ExitCode {
+pub fn main(hooks: ProgramHooks) -> ExitCode {
     let words: Vec<String> = match std::env::args_os().skip(1).map(std::ffi::OsString::into_string).collect() {
         Ok(words) => words,
         Err(word) => {
@@ -227,18 +229,18 @@ pub fn main(hooks: Hooks) -> ExitCode {
     })
 }
 
-fn workspace(matches: &ArgMatches) -> Result<PathBuf, Refusal> {
+fn workspace(matches: &ArgMatches) -> Result<PathBuf, CliError> {
     let named = matches.get_one::<String>("workspace").map(PathBuf::from);
     named
         .or_else(host::default_folder)
-        .ok_or_else(|| Refusal::usage("there is no home folder to keep a workspace in; name one with --workspace DIR"))
+        .ok_or_else(|| CliError::usage("there is no home folder to keep a workspace in; name one with --workspace DIR"))
 }
 
-pub fn program() -> Result<PathBuf, Refusal> {
-    std::env::current_exe().map_err(|error| Refusal::workspace(format!("the program does not find itself ({error})")))
+pub fn program() -> Result<PathBuf, CliError> {
+    std::env::current_exe().map_err(|error| CliError::workspace(format!("the program does not find itself ({error})")))
 }
 
-fn start(matches: &ArgMatches, words: &[String], hooks: Hooks) -> Result<u8, Refusal> {
+fn start(matches: &ArgMatches, words: &[String], hooks: ProgramHooks) -> Result<u8, CliError> {
     let json = matches.get_flag("json");
     let folder = workspace(matches)?;
     let Some((name, args)) = matches.subcommand() else {
@@ -246,7 +248,7 @@ fn start(matches: &ArgMatches, words: &[String], hooks: Hooks) -> Result<u8, Ref
     };
     let terminal = std::io::stdout().is_terminal();
     let mut plain = std::io::stdout();
-    let mut out = Screen::new(&mut plain, Form::of(name, args, json, terminal));
+    let mut out = TerminalWriter::new(&mut plain, ScreenForm::of(name, args, json, terminal));
     // What needs no workspace, or one that nobody has open.
     match name {
         "init" => return upkeep::init(&folder, args, json, &mut out),
@@ -275,32 +277,32 @@ fn start(matches: &ArgMatches, words: &[String], hooks: Hooks) -> Result<u8, Ref
     let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     volumes::there(name, args, &here)?;
     drop(out);
-    let request = Request { words: words.to_vec(), folder: here, terminal };
+    let request = SocketRequest { words: words.to_vec(), folder: here, terminal };
     let create = matches!(name, "open" | "new" | "import");
     let open = if READING.contains(&name) { host::open_to_read } else { host::open };
     let mut tries = 0;
     loop {
-        match open(&folder, Options { program: program()?, create }) {
+        match open(&folder, WorkspaceOptions { program: program()?, create }) {
             Ok(driver) => return alone(driver, &request),
             Err(OpenError::Owned { socket: Some(socket), .. }) => match socket::ask(&socket, &request) {
                 Ok(code) => return Ok(code),
                 // Done over, half of it could be done twice.
-                Err(Unanswered::BrokenOff(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+                Err(SocketError::BrokenOff(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
                     return Err(error.into());
                 }
-                Err(Unanswered::BrokenOff(error)) => {
-                    return Err(Refusal::workspace(format!(
+                Err(SocketError::BrokenOff(error)) => {
+                    return Err(CliError::workspace(format!(
                         "the program that has the workspace open ended in the middle of this ({error}); look at what \
                          was done, and try again"
                     )));
                 }
                 // The owner ended between the look at the lock and the call: then the lock is free now.
-                Err(Unanswered::Untouched(error)) if tries >= 20 => {
-                    return Err(Refusal::workspace(format!(
+                Err(SocketError::Untouched(error)) if tries >= 20 => {
+                    return Err(CliError::workspace(format!(
                         "the program that has the workspace open does not answer ({error}); close it and try again"
                     )));
                 }
-                Err(Unanswered::Untouched(_)) => {}
+                Err(SocketError::Untouched(_)) => {}
             },
             // An owner that has just started has not told its socket yet.
             Err(OpenError::Owned { socket: None, .. }) if tries < 20 => {}
@@ -317,7 +319,7 @@ fn pause(time: Duration) {
 }
 
 /// Performs a command in this process, which owns the workspace meanwhile.
-fn alone(driver: host::Driver, request: &Request) -> Result<u8, Refusal> {
+fn alone(driver: host::Driver, request: &SocketRequest) -> Result<u8, CliError> {
     // Another command may come in the meantime; without a socket it waits.
     let guests = driver.serve(serve);
     let reads_only = driver.reads_only().map(ToOwned::to_owned);
@@ -339,15 +341,15 @@ fn alone(driver: host::Driver, request: &Request) -> Result<u8, Refusal> {
         // It was used rightly; nothing can be written here.
         Ok(Ok(())) if reads_only.is_some() && code == USAGE && handle.refused() => Ok(WORKSPACE),
         Ok(Ok(())) => Ok(code),
-        Ok(Err(why)) => Err(Refusal::workspace(format!("not everything could be saved: {why}"))),
-        Err(_) => Err(Refusal::workspace("the session failed; what was acknowledged is on disk")),
+        Ok(Err(why)) => Err(CliError::workspace(format!("not everything could be saved: {why}"))),
+        Err(_) => Err(CliError::workspace("the session failed; what was acknowledged is on disk")),
     }
 }
 
 /// Performs a command that some process was given: the way in for the local socket.
 pub fn serve(
     handle: &Handle,
-    request: &Request,
+    request: &SocketRequest,
     input: &mut dyn Read,
     out: &mut dyn Write,
     errors: &mut dyn Write,
@@ -357,23 +359,23 @@ pub fn serve(
 
 fn serve_one(
     handle: &Handle,
-    request: &Request,
+    request: &SocketRequest,
     input: &mut dyn Read,
     out: &mut dyn Write,
     errors: &mut dyn Write,
     own: bool,
 ) -> u8 {
     // Nothing that others wrote reaches a terminal as it is.
-    let mut errors = Screen::new(errors, Form::Text);
+    let mut errors = TerminalWriter::new(errors, ScreenForm::Text);
     let errors = &mut errors;
-    let done = parse::parse(&request.words).map_err(|error| Refusal::usage(error.to_string())).and_then(|matches| {
+    let done = parse::parse(&request.words).map_err(|error| CliError::usage(error.to_string())).and_then(|matches| {
         let json = matches.get_flag("json");
         let Some((name, args)) = matches.subcommand() else {
-            return Err(Refusal::workspace("the workspace is open in another window already"));
+            return Err(CliError::workspace("the workspace is open in another window already"));
         };
-        let mut out = Screen::new(out, Form::of(name, args, json, request.terminal));
+        let mut out = TerminalWriter::new(out, ScreenForm::of(name, args, json, request.terminal));
         let out: &mut dyn Write = &mut out;
-        let mut scene = Scene { handle, folder: &request.folder, json, input, out, errors: &mut *errors, own };
+        let mut scene = CommandContext { handle, folder: &request.folder, json, input, out, errors: &mut *errors, own };
         let code = perform(&mut scene, name, args)?;
         scene.out.flush()?;
         Ok(code)
@@ -386,7 +388,7 @@ fn serve_one(
     })
 }
 
-fn perform(scene: &mut Scene<'_>, name: &str, args: &ArgMatches) -> Result<u8, Refusal> {
+fn perform(scene: &mut CommandContext<'_>, name: &str, args: &ArgMatches) -> Result<u8, CliError> {
     match name {
         "open" => volumes::open(scene, args),
         "new" => volumes::new(scene, args),
@@ -428,34 +430,34 @@ fn perform(scene: &mut Scene<'_>, name: &str, args: &ArgMatches) -> Result<u8, R
         "sync" => sync::sync(scene, args),
         "fsck" => upkeep::fsck_beside(scene),
         "backup" => upkeep::backup(scene, args),
-        other => Err(Refusal::usage(format!("`{other}` is not for this place; see `tracebook --help`"))),
+        other => Err(CliError::usage(format!("`{other}` is not for this place; see `tracebook --help`"))),
     }
 }
 
 /// Measuring is in a program of its own, so that this one stays small: it is run with the same words.
-fn run_bench_program(words: &[String]) -> Result<u8, Refusal> {
+fn run_bench_program(words: &[String]) -> Result<u8, CliError> {
     let bench = program()?.with_file_name(format!("tracebook-bench{}", std::env::consts::EXE_SUFFIX));
     match std::process::Command::new(&bench).args(words).status() {
         Ok(status) => Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Refusal::usage(format!(
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(CliError::usage(format!(
             "there is no {}: benchmarks and screenshots are in a program of their own; in Tracebook's source, `cargo \
              bench-app` builds and runs it",
             bench.display()
         ))),
-        Err(error) => Err(Refusal::workspace(format!("{} does not start ({error})", bench.display()))),
+        Err(error) => Err(CliError::workspace(format!("{} does not start ({error})", bench.display()))),
     }
 }
 
 /// Opens the window; makes the workspace, with the sample, at the first start.
-fn open_window(folder: &std::path::Path, hooks: Hooks) -> Result<u8, Refusal> {
+fn open_window(folder: &std::path::Path, hooks: ProgramHooks) -> Result<u8, CliError> {
     if !host::has_display() {
-        return Err(Refusal::usage(
+        return Err(CliError::usage(
             "there is no display here, so no window; the command line does everything: see `tracebook --help`",
         ));
     }
     let begun = std::time::Instant::now();
     let first = !host::workspace_exists(folder);
-    let mut driver = host::open(folder, Options { program: program()?, create: true })?;
+    let mut driver = host::open(folder, WorkspaceOptions { program: program()?, create: true })?;
     let zones = host::clock::zones(host::clock::named(driver.session()));
     driver.command(engine::Command::MindSchedules { zones })?;
     let _ = driver.serve(serve);
@@ -470,5 +472,5 @@ fn open_window(folder: &std::path::Path, hooks: Hooks) -> Result<u8, Refusal> {
             eprintln!("first frame after {:.1} ms", begun.elapsed().as_secs_f64() * 1e3);
         }
     };
-    (hooks.window)(driver, Box::new(first_frame)).map(|()| DONE).map_err(Refusal::workspace)
+    (hooks.window)(driver, Box::new(first_frame)).map(|()| DONE).map_err(CliError::workspace)
 }

@@ -1,19 +1,19 @@
 //! `links`, `todos`: what the notes say of each other, and what is to be done.
 
-use super::{DONE, Refusal, Scene, choose, moves};
+use super::{CliError, CommandContext, DONE, choose, moves};
 use clap::ArgMatches;
 use engine::{Session, Volume};
 use serde_json::{Value, json};
-use text::outline::{Link, LinkKind};
+use text::outline::{LinkKind, NoteLink};
 use text::visible;
 
 /// A link as other notations name it: target and part.
-fn shown(link: &Link) -> String {
+fn shown(link: &NoteLink) -> String {
     let part = link.part.as_ref().map_or_else(String::new, |part| format!("#{part}"));
     format!("{}{part}", link.path())
 }
 
-fn kind(link: &Link) -> &'static str {
+fn kind(link: &NoteLink) -> &'static str {
     match link.kind {
         LinkKind::Wiki => "wikilink",
         LinkKind::Embed => "embed",
@@ -25,7 +25,7 @@ fn path(volume: &Volume, id: store::DocId) -> String {
     volume.links.path(id).unwrap_or_default().to_owned()
 }
 
-pub(super) fn links(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn links(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let note = match args.get_one::<String>("NOTE") {
         Some(word) => Some(choose::note(scene, word)?),
         None => None,
@@ -72,7 +72,7 @@ pub(super) fn links(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
 }
 
 /// The links that lead nowhere.
-fn broken(scene: &mut Scene<'_>, only: Option<store::DocId>) -> Result<u8, Refusal> {
+fn broken(scene: &mut CommandContext<'_>, only: Option<store::DocId>) -> Result<u8, CliError> {
     let read = move |session: &Session| -> Vec<Value> {
         let mut rows = Vec::new();
         for volume in session.volumes() {
@@ -99,20 +99,20 @@ fn broken(scene: &mut Scene<'_>, only: Option<store::DocId>) -> Result<u8, Refus
     Ok(DONE)
 }
 
-pub(super) fn todos(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn todos(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     moves::indexed(scene)?;
     let (all, words) = (args.get_flag("all"), args.get_one::<String>("words").cloned().unwrap_or_default());
     let today = host::clock::today();
     let read = move |session: &Session| -> Vec<Value> {
         let tasks = engine::agenda::tasks(session, &words, all);
-        let row = |task: engine::agenda::Entry| {
-            let day = |day: Option<text::task::Day>| day.map(|day| day.to_string());
+        let row = |task: engine::agenda::AgendaEntry| {
+            let day = |day: Option<text::task::CalendarDay>| day.map(|day| day.to_string());
             json!({
                 "path": task.path, "at": task.task.at, "text": task.task.text, "done": task.task.is_done(),
                 "status": task.task.mark.to_string(), "due": day(task.task.due),
                 "scheduled": day(task.task.scheduled), "start": day(task.task.start),
                 "repeat": task.task.repeat, "priority": task.task.priority,
-                "when": engine::agenda::When::of(&task.task, today).title(),
+                "when": engine::agenda::AgendaSlot::of(&task.task, today).title(),
             })
         };
         tasks.into_iter().map(row).collect()

@@ -8,7 +8,7 @@ pub(super) use budget::budget;
 pub(super) use experiences::{memory, text_of};
 pub(super) use traces::traces;
 
-use super::{Refusal, Scene, choose};
+use super::{CliError, CommandContext, choose};
 use agent::memory::{ProjectMemory, RecallOptions, ReplayMode};
 use clap::ArgMatches;
 use engine::{Command, Session};
@@ -21,28 +21,28 @@ use store::DocId;
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A project, and what it remembers.
-struct Project {
+struct RememberedProject {
     id: DocId,
     name: String,
     memory: ProjectMemory,
 }
 
 /// How a goal is to be reached, by the option `--mode`.
-pub(super) fn mode(args: &ArgMatches) -> Result<ReplayMode, Refusal> {
+pub(super) fn mode(args: &ArgMatches) -> Result<ReplayMode, CliError> {
     let word = args.get_one::<String>("mode").map_or("auto", String::as_str);
     ReplayMode::from_name(word)
-        .ok_or_else(|| Refusal::usage(format!("--mode is auto, learner or follower, not “{word}”")))
+        .ok_or_else(|| CliError::usage(format!("--mode is auto, learner or follower, not “{word}”")))
 }
 
 /// What `ask` was told about memory.
-pub(super) fn recall(args: &ArgMatches) -> Result<RecallOptions, Refusal> {
+pub(super) fn recall(args: &ArgMatches) -> Result<RecallOptions, CliError> {
     let mode = mode(args)?;
     let without = args.get_many::<String>("without").into_iter().flatten().cloned().collect();
     Ok(RecallOptions { mode, without })
 }
 
 /// The projects with what they remember; one where it is named.
-fn projects(scene: &Scene<'_>, args: &ArgMatches) -> Result<Vec<Project>, Refusal> {
+fn projects(scene: &CommandContext<'_>, args: &ArgMatches) -> Result<Vec<RememberedProject>, CliError> {
     choose::volumes_known(scene, true)?;
     let all: Vec<(DocId, String, PathBuf)> = scene.handle.read(|session| {
         let one = |volume: &engine::Volume| Some((volume.id, volume.name.clone(), volume.root.clone()?));
@@ -51,24 +51,24 @@ fn projects(scene: &Scene<'_>, args: &ArgMatches) -> Result<Vec<Project>, Refusa
     let named = args.get_one::<String>("project");
     if let Some(name) = named.filter(|name| all.iter().all(|(_, known, _)| known != *name)) {
         let names: Vec<&str> = all.iter().map(|(_, name, _)| name.as_str()).collect();
-        return Err(Refusal::usage(format!("there is no project {name}; there are {}", names.join(", "))));
+        return Err(CliError::usage(format!("there is no project {name}; there are {}", names.join(", "))));
     }
     let wanted = all.into_iter().filter(|(_, name, _)| named.is_none_or(|named| named == name));
     let read = |(id, name, root): (DocId, String, PathBuf)| {
         let memory = experience::read(&root, &experience::folders(&root));
-        Project { id, name, memory }
+        RememberedProject { id, name, memory }
     };
     Ok(wanted.map(read).collect())
 }
 
 /// The file of this path in a volume.
-fn file(scene: &Scene<'_>, volume: DocId, path: &str) -> Result<Option<DocId>, Refusal> {
+fn file(scene: &CommandContext<'_>, volume: DocId, path: &str) -> Result<Option<DocId>, CliError> {
     let path = path.to_owned();
     Ok(scene.handle.read(move |session| Some(session.volume(volume)?.files.get(&path)?.id))?)
 }
 
 /// Puts files into the trash, and waits until they are there.
-fn forget(scene: &Scene<'_>, files: Vec<DocId>) -> Result<(), Refusal> {
+fn forget(scene: &CommandContext<'_>, files: Vec<DocId>) -> Result<(), CliError> {
     let before = scene.handle.read(|session| session.problems().len())?;
     scene.handle.command(Command::DeleteFiles { files })?;
     let look = move |session: &Session| {
@@ -76,13 +76,13 @@ fn forget(scene: &Scene<'_>, files: Vec<DocId>) -> Result<(), Refusal> {
     };
     match scene.handle.wait(Some(PATIENCE), look)? {
         Some(problems) if problems.is_empty() => Ok(export::open_note::saved(scene.handle)?),
-        Some(problems) => Err(Refusal::workspace(problems)),
-        None => Err(Refusal::workspace("it takes longer than a minute; it goes on at the next start")),
+        Some(problems) => Err(CliError::workspace(problems)),
+        None => Err(CliError::workspace("it takes longer than a minute; it goes on at the next start")),
     }
 }
 
 /// The note at this path gets this text: it is made, or changed in the smallest steps.
-pub(super) fn write(scene: &Scene<'_>, volume: DocId, path: &str, text: &str) -> Result<(), Refusal> {
+pub(super) fn write(scene: &CommandContext<'_>, volume: DocId, path: &str, text: &str) -> Result<(), CliError> {
     match file(scene, volume, path)? {
         None => {
             let (path, text) = (path.to_owned(), text.to_owned());

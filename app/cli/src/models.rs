@@ -1,8 +1,8 @@
 //! `index models|use|reranker|pause|resume`: which sentence model finds by meaning.
 
-use super::{DONE, Refusal, Scene};
+use super::{CliError, CommandContext, DONE};
 use engine::{Command, Settings};
-use host::search::{Choice, Runtime, Search, Wanted, known, known_rerankers};
+use host::search::{EmbedderChoice, EmbeddingChoice, OnnxRuntime, SearchService, known_models, known_rerankers};
 use serde_json::json;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -13,13 +13,13 @@ const LOOK: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(24 * 3_600);
 
 /// Lists the models, the one in use marked.
-pub(super) fn list(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
+pub(super) fn list(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     let settings = settings(scene)?;
-    let (wanted, _) = Wanted::of(&settings);
-    let runtime = Runtime::find(wanted.library.as_deref());
-    let (models, rerankers) = (known(), known_rerankers());
+    let (wanted, _) = EmbeddingChoice::of(&settings);
+    let runtime = OnnxRuntime::find(wanted.library.as_deref());
+    let (models, rerankers) = (known_models(), known_rerankers());
     if scene.json {
-        let one = |known: &host::search::Known| {
+        let one = |known: &host::search::KnownModel| {
             json!({"name": known.name, "repository": known.repository, "dimensions": known.dimensions,
                 "description": known.description})
         };
@@ -37,14 +37,14 @@ pub(super) fn list(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
     writeln!(
         scene.out,
         "{} embedded  384  MiniLM-L6, English; nothing to install",
-        mark(wanted.choice == Choice::Embedded)
+        mark(wanted.choice == EmbedderChoice::Embedded)
     )?;
     match &wanted.choice {
-        Choice::Folder(_) | Choice::Endpoint { .. } => writeln!(scene.out, "* {}", wanted.choice)?,
-        Choice::Embedded | Choice::Fastembed(_) => {}
+        EmbedderChoice::Folder(_) | EmbedderChoice::Endpoint { .. } => writeln!(scene.out, "* {}", wanted.choice)?,
+        EmbedderChoice::Embedded | EmbedderChoice::Fastembed(_) => {}
     }
     for model in &models {
-        let is = matches!(&wanted.choice, Choice::Fastembed(name) if *name == model.name);
+        let is = matches!(&wanted.choice, EmbedderChoice::Fastembed(name) if *name == model.name);
         writeln!(scene.out, "{} fastembed:{}  {}  {}", mark(is), model.name, model.dimensions, model.description)?;
     }
     writeln!(scene.out, "Rerankers, for `index reranker NAME`:")?;
@@ -52,17 +52,17 @@ pub(super) fn list(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
         writeln!(scene.out, "{} {}  {}", mark(wanted.reranker == model.name), model.name, model.description)?;
     }
     match runtime {
-        Ok(found) => writeln!(scene.out, "ONNX Runtime of {}: {}", found.from, found.path.display())?,
+        Ok(found) => writeln!(scene.out, "ONNX Runtime of {}: {}", found.origin, found.path.display())?,
         Err(why) => writeln!(scene.out, "Those of fastembed need an ONNX Runtime: {why}.")?,
     }
     Ok(DONE)
 }
 
-fn settings(scene: &Scene<'_>) -> Result<Settings, Refusal> {
+fn settings(scene: &CommandContext<'_>) -> Result<Settings, CliError> {
     Ok(scene.handle.read(|session| session.settings().clone())?)
 }
 
-fn set(scene: &mut Scene<'_>, change: impl FnOnce(&mut Settings)) -> Result<(), Refusal> {
+fn set(scene: &mut CommandContext<'_>, change: impl FnOnce(&mut Settings)) -> Result<(), CliError> {
     let mut settings = settings(scene)?;
     change(&mut settings);
     scene.handle.command(Command::Set { settings: Box::new(settings) })?;
@@ -70,11 +70,11 @@ fn set(scene: &mut Scene<'_>, change: impl FnOnce(&mut Settings)) -> Result<(), 
 }
 
 /// Chooses a model and waits until its vectors are whole; until then those of the old one answer.
-pub(super) fn choose(scene: &mut Scene<'_>, name: &str) -> Result<u8, Refusal> {
-    let choice: Choice = name.parse().map_err(Refusal::usage)?;
-    let (before, _) = Wanted::of(&settings(scene)?);
-    if matches!(choice, Choice::Fastembed(_) | Choice::Folder(_)) {
-        Runtime::find(before.library.as_deref()).map_err(Refusal::usage)?;
+pub(super) fn choose(scene: &mut CommandContext<'_>, name: &str) -> Result<u8, CliError> {
+    let choice: EmbedderChoice = name.parse().map_err(CliError::usage)?;
+    let (before, _) = EmbeddingChoice::of(&settings(scene)?);
+    if matches!(choice, EmbedderChoice::Fastembed(_) | EmbedderChoice::Folder(_)) {
+        OnnxRuntime::find(before.library.as_deref()).map_err(CliError::usage)?;
     }
     let name = choice.to_string();
     set(scene, move |settings| (settings.embedder, settings.meaning_paused) = (name, false))?;
@@ -83,16 +83,16 @@ pub(super) fn choose(scene: &mut Scene<'_>, name: &str) -> Result<u8, Refusal> {
     if let Err(why) = whole {
         let old = before.choice.to_string();
         set(scene, move |settings| settings.embedder = old)?;
-        return Err(Refusal::workspace(format!("{why}; {} stays in use", before.choice)));
+        return Err(CliError::workspace(format!("{why}; {} stays in use", before.choice)));
     }
     super::search::status(scene)
 }
 
 /// Does what takes long, and says meanwhile how far downloads and vectors are.
 fn watched(
-    scene: &mut Scene<'_>,
-    what: impl FnOnce(Search) -> Result<(), String> + Send + 'static,
-) -> Result<Result<(), String>, Refusal> {
+    scene: &mut CommandContext<'_>,
+    what: impl FnOnce(SearchService) -> Result<(), String> + Send + 'static,
+) -> Result<Result<(), String>, CliError> {
     let (search, (tell, done)) = (scene.handle.search().clone(), channel());
     std::thread::spawn(move || tell.send(what(search)));
     let (mut told, mut at) = (String::new(), Instant::now());
@@ -100,11 +100,13 @@ fn watched(
         match done.recv_timeout(LOOK) {
             Ok(done) => return Ok(done),
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Err(Refusal::workspace("the program is closing")),
+            Err(RecvTimeoutError::Disconnected) => return Err(CliError::workspace("the program is closing")),
         }
         let fresh = scene.handle.search().freshness();
         let now = match (&fresh.download, fresh.meanings) {
-            (Some(file), _) => format!("downloading {}: {} of {} MB", file.file, file.bytes >> 20, file.all >> 20),
+            (Some(file), _) => {
+                format!("downloading {}: {} of {} MB", file.file, file.received_bytes >> 20, file.total_bytes >> 20)
+            }
             (None, (left, all)) if fresh.growing.is_some() && all > 0 => format!("{left} of {all} passages to go"),
             (None, _) => String::new(),
         };
@@ -116,7 +118,7 @@ fn watched(
 }
 
 /// Chooses what reads the best hits once more, or nothing.
-pub(super) fn reranker(scene: &mut Scene<'_>, name: &str) -> Result<u8, Refusal> {
+pub(super) fn reranker(scene: &mut CommandContext<'_>, name: &str) -> Result<u8, CliError> {
     let all = known_rerankers();
     let found = all.iter().find(|known| known.name.eq_ignore_ascii_case(name) || known.repository == name);
     let name = match (name, found) {
@@ -124,14 +126,14 @@ pub(super) fn reranker(scene: &mut Scene<'_>, name: &str) -> Result<u8, Refusal>
         (_, Some(known)) => known.name.clone(),
         (_, None) => {
             let names: Vec<&str> = all.iter().map(|known| known.name.as_str()).collect();
-            return Err(Refusal::usage(format!("“{name}” is no reranker; there are none, {}", names.join(", "))));
+            return Err(CliError::usage(format!("“{name}” is no reranker; there are none, {}", names.join(", "))));
         }
     };
-    let (wanted, _) = Wanted::of(&settings(scene)?);
+    let (wanted, _) = EmbeddingChoice::of(&settings(scene)?);
     if !name.is_empty() {
-        Runtime::find(wanted.library.as_deref()).map_err(Refusal::usage)?;
+        OnnxRuntime::find(wanted.library.as_deref()).map_err(CliError::usage)?;
         let fetched = name.clone();
-        watched(scene, move |search| search.fetch_reranker(&fetched))?.map_err(Refusal::workspace)?;
+        watched(scene, move |search| search.fetch_reranker(&fetched))?.map_err(CliError::workspace)?;
     }
     let said = if name.is_empty() {
         "hits are not read once more".to_owned()
@@ -144,7 +146,7 @@ pub(super) fn reranker(scene: &mut Scene<'_>, name: &str) -> Result<u8, Refusal>
 }
 
 /// Stops or goes on making passages findable by their meaning.
-pub(super) fn pause(scene: &mut Scene<'_>, paused: bool) -> Result<u8, Refusal> {
+pub(super) fn pause(scene: &mut CommandContext<'_>, paused: bool) -> Result<u8, CliError> {
     set(scene, move |settings| settings.meaning_paused = paused)?;
     let said = if paused { "paused: new passages are found by their words alone" } else { "going on" };
     writeln!(scene.out, "{said}")?;

@@ -1,7 +1,7 @@
 //! `mv`, `rm`, `trash`, `restore-note`, `undo`, `follow`: files moved, deleted and taken back, and links that follow.
 
 use super::parse::needed;
-use super::{DONE, Refusal, Scene, choose};
+use super::{CliError, CommandContext, DONE, choose};
 use clap::ArgMatches;
 use engine::{Command, Session};
 use std::time::Duration;
@@ -12,17 +12,17 @@ use text::visible;
 const MOVE: Duration = Duration::from_secs(600);
 
 /// Waits until every note's links are known.
-pub(super) fn indexed(scene: &Scene<'_>) -> Result<(), Refusal> {
+pub(super) fn indexed(scene: &CommandContext<'_>) -> Result<(), CliError> {
     choose::volumes_known(scene, true)?;
     let look = |session: &Session| session.is_indexed().then_some(());
     match scene.handle.wait(Some(MOVE), look)? {
         Some(()) => Ok(()),
-        None => Err(Refusal::workspace("the notes could not be read in ten minutes")),
+        None => Err(CliError::workspace("the notes could not be read in ten minutes")),
     }
 }
 
 /// Performs a command that moves files, and waits until all of it is done and saved.
-fn perform(scene: &mut Scene<'_>, command: Command) -> Result<(), Refusal> {
+fn perform(scene: &mut CommandContext<'_>, command: Command) -> Result<(), CliError> {
     let before = scene.handle.read(|session| session.problems().len())?;
     scene.handle.command(command)?;
     let look = move |session: &Session| {
@@ -30,12 +30,12 @@ fn perform(scene: &mut Scene<'_>, command: Command) -> Result<(), Refusal> {
     };
     match scene.handle.wait_on_disk(Some(MOVE), look)? {
         Some(problems) if problems.is_empty() => Ok(export::open_note::saved(scene.handle)?),
-        Some(problems) => Err(Refusal::workspace(problems)),
-        None => Err(Refusal::workspace("the move takes longer than ten minutes; it goes on at the next start")),
+        Some(problems) => Err(CliError::workspace(problems)),
+        None => Err(CliError::workspace("the move takes longer than ten minutes; it goes on at the next start")),
     }
 }
 
-pub(super) fn mv(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn mv(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let (word, to) = (needed(args, "NOTE")?.to_owned(), needed(args, "PATH")?.to_owned());
     indexed(scene)?;
     let moves = match choose::note(scene, &word) {
@@ -88,12 +88,12 @@ fn folder(session: &Session, from: &str, to: &str) -> Vec<(DocId, String)> {
     files.into_iter().find(|files| !files.is_empty()).unwrap_or_default()
 }
 
-fn paths(scene: &Scene<'_>, ids: Vec<DocId>) -> Result<Vec<String>, Refusal> {
+fn paths(scene: &CommandContext<'_>, ids: Vec<DocId>) -> Result<Vec<String>, CliError> {
     let path = |session: &Session, id| session.locate_file(id).map_or_else(String::new, |(_, path)| path.to_owned());
     Ok(scene.handle.read(move |session| ids.into_iter().map(|id| path(session, id)).collect())?)
 }
 
-pub(super) fn rm(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn rm(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let note = choose::note(scene, needed(args, "NOTE")?)?;
     choose::volumes_known(scene, true)?;
     let path = paths(scene, vec![note])?.remove(0);
@@ -108,7 +108,7 @@ pub(super) fn rm(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal
 }
 
 /// Takes back what was moved or deleted last.
-pub(super) fn undo(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
+pub(super) fn undo(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     indexed(scene)?;
     perform(scene, Command::UndoMove)?;
     writeln!(scene.out, "taken back")?;
@@ -116,7 +116,7 @@ pub(super) fn undo(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
 }
 
 /// Lets links follow files that other programs renamed.
-pub(super) fn follow(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
+pub(super) fn follow(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     indexed(scene)?;
     let notes = scene.handle.read(Session::count_outdated_link_notes)?;
     perform(scene, Command::FollowRenamed)?;
@@ -125,7 +125,7 @@ pub(super) fn follow(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
 }
 
 /// What lies in the trash: id, volume, path and time of deletion, the newest first.
-fn trashed(scene: &Scene<'_>) -> Result<Vec<(DocId, String, String, i64)>, Refusal> {
+fn trashed(scene: &CommandContext<'_>) -> Result<Vec<(DocId, String, String, i64)>, CliError> {
     choose::volumes_known(scene, false)?;
     let read = |session: &Session| {
         let name = |volume| session.volume(volume).map_or_else(String::new, |volume| volume.name.clone());
@@ -140,17 +140,17 @@ fn trashed(scene: &Scene<'_>) -> Result<Vec<(DocId, String, String, i64)>, Refus
 }
 
 /// Which file of the trash a word means; of several of one name, the one that was deleted last.
-fn in_trash(all: &[(DocId, String, String, i64)], word: &str) -> Result<DocId, Refusal> {
+fn in_trash(all: &[(DocId, String, String, i64)], word: &str) -> Result<DocId, CliError> {
     let short = |path: &str| path.rsplit('/').next().unwrap_or(path).trim_end_matches(".md").to_owned();
     let fits = |(id, volume, path, _): &&(DocId, String, String, i64)| {
         id.to_string() == word || path == word || format!("{volume}:{path}") == word || short(path) == short(word)
     };
     let found = all.iter().find(fits).map(|(file, ..)| *file);
-    found.ok_or_else(|| Refusal::usage(format!("there is no “{word}” in the trash; `tracebook trash` lists what is")))
+    found.ok_or_else(|| CliError::usage(format!("there is no “{word}” in the trash; `tracebook trash` lists what is")))
 }
 
 /// Deletes files of the trash for good, and waits until they are gone.
-fn discard(scene: &mut Scene<'_>, files: Vec<DocId>) -> Result<(), Refusal> {
+fn discard(scene: &mut CommandContext<'_>, files: Vec<DocId>) -> Result<(), CliError> {
     let before = scene.handle.read(|session| session.problems().len())?;
     let count = files.len();
     scene.handle.command(Command::Discard { files })?;
@@ -159,8 +159,8 @@ fn discard(scene: &mut Scene<'_>, files: Vec<DocId>) -> Result<(), Refusal> {
     };
     match scene.handle.wait_on_disk(Some(MOVE), look)? {
         Some(problems) if problems.is_empty() => {}
-        Some(problems) => return Err(Refusal::workspace(problems)),
-        None => return Err(Refusal::workspace("the files could not be deleted in ten minutes")),
+        Some(problems) => return Err(CliError::workspace(problems)),
+        None => return Err(CliError::workspace("the files could not be deleted in ten minutes")),
     }
     export::open_note::saved(scene.handle)?;
     if scene.json {
@@ -171,7 +171,7 @@ fn discard(scene: &mut Scene<'_>, files: Vec<DocId>) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub(super) fn trash(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn trash(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     if let Some(word) = args.get_one::<String>("delete") {
         let file = in_trash(&trashed(scene)?, word)?;
         discard(scene, vec![file])?;
@@ -194,7 +194,7 @@ pub(super) fn trash(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
     Ok(DONE)
 }
 
-pub(super) fn restore(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn restore(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let word = needed(args, "NOTE")?;
     let file = in_trash(&trashed(scene)?, word)?;
     let path = args.get_one::<String>("PATH").cloned();

@@ -1,7 +1,7 @@
 //! Jupyter's notebooks: `import` of `.ipynb` files, `export` of a note as one, or as a program.
 
-use super::{Refusal, Scene, pictures};
-use engine::event::Skipped;
+use super::{CliError, CommandContext, pictures};
+use engine::event::SkippedFile;
 use engine::{Note, Session};
 use export;
 use host::fs::copy;
@@ -11,25 +11,25 @@ use store::{BlockId, DocId, FileKind};
 
 /// What a note becomes for Jupyter and Python.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum NotebookFormat {
     /// A notebook.
     Notebook,
     /// A Python program.
     Script,
 }
 
-impl Form {
+impl NotebookFormat {
     /// How the name of such a file ends.
     fn ending(self) -> &'static str {
         match self {
-            Form::Notebook => "ipynb",
-            Form::Script => "py",
+            NotebookFormat::Notebook => "ipynb",
+            NotebookFormat::Script => "py",
         }
     }
 }
 
 /// A note as a notebook file.
-pub(super) fn notebook(scene: &mut Scene<'_>, note: DocId) -> Result<Vec<u8>, Refusal> {
+pub(super) fn notebook(scene: &mut CommandContext<'_>, note: DocId) -> Result<Vec<u8>, CliError> {
     let _held = export::open_note::hold(scene.handle, note)?;
     let (text, mut cells, kept) = export::open_note::loaded(scene.handle, note, |note| {
         let cell = |cell: BlockId| Some((note.start(cell)?, note.execution(cell).cloned()));
@@ -55,37 +55,42 @@ pub(super) fn notebook(scene: &mut Scene<'_>, note: DocId) -> Result<Vec<u8>, Re
     let formatter = serde_json::ser::PrettyFormatter::with_indent(b" ");
     let mut writer = serde_json::Serializer::with_formatter(&mut bytes, formatter);
     serde::Serialize::serialize(&notebook, &mut writer)
-        .map_err(|error| Refusal::workspace(format!("the notebook cannot be written ({error})")))?;
+        .map_err(|error| CliError::workspace(format!("the notebook cannot be written ({error})")))?;
     bytes.push(b'\n');
     Ok(bytes)
 }
 
 /// A note as a program.
-pub(super) fn script(scene: &Scene<'_>, note: DocId) -> Result<Vec<u8>, Refusal> {
+pub(super) fn script(scene: &CommandContext<'_>, note: DocId) -> Result<Vec<u8>, CliError> {
     let _held = export::open_note::hold(scene.handle, note)?;
     let read = move |session: &Session| session.note(note).map(Note::text).unwrap_or_default();
     Ok(jupyter::script(&scene.handle.read(read)?).into_bytes())
 }
 
 /// Writes one note as a notebook or a program. Gives its path in the volume.
-pub(super) fn note(scene: &mut Scene<'_>, note: DocId, dest: &Path, form: Form) -> Result<String, Refusal> {
+pub(super) fn note(
+    scene: &mut CommandContext<'_>,
+    note: DocId,
+    dest: &Path,
+    form: NotebookFormat,
+) -> Result<String, CliError> {
     let path = scene.handle.read(move |session| session.locate_file(note).map(|(_, path)| path.to_owned()))?;
-    let path = path.ok_or_else(|| Refusal::usage("the note is no longer there"))?;
+    let path = path.ok_or_else(|| CliError::usage("the note is no longer there"))?;
     let name = path.rsplit('/').next().unwrap_or(&path);
     let name = format!("{}.{}", name.strip_suffix(".md").unwrap_or(name), form.ending());
     let dest = if copy::is_folder(dest) { dest.join(name) } else { dest.to_owned() };
-    let bytes = if form == Form::Script { script(scene, note)? } else { notebook(scene, note)? };
-    copy::write_new(&dest, &bytes).map_err(Refusal::usage)?;
+    let bytes = if form == NotebookFormat::Script { script(scene, note)? } else { notebook(scene, note)? };
+    copy::write_new(&dest, &bytes).map_err(CliError::usage)?;
     Ok(path)
 }
 
 /// Writes all notes of a volume as notebooks, or as programs, into a new folder.
 pub(super) fn volume(
-    scene: &mut Scene<'_>,
+    scene: &mut CommandContext<'_>,
     volume: DocId,
     dest: &Path,
-    form: Form,
-) -> Result<(Vec<String>, Vec<Skipped>), Refusal> {
+    form: NotebookFormat,
+) -> Result<(Vec<String>, Vec<SkippedFile>), CliError> {
     let read = move |session: &Session| {
         let files = session.volume(volume)?.files.values();
         let notes = files.filter(|row| row.kind == FileKind::Note);
@@ -93,11 +98,11 @@ pub(super) fn volume(
     };
     let (mut written, mut skipped) = (Vec::new(), Vec::new());
     for (path, note) in scene.handle.read(read)?.unwrap_or_default() {
-        let made = if form == Form::Script { script(scene, note) } else { notebook(scene, note) };
+        let made = if form == NotebookFormat::Script { script(scene, note) } else { notebook(scene, note) };
         let to = format!("{}.{}", path.strip_suffix(".md").unwrap_or(&path), form.ending());
         match made.map_err(|refusal| refusal.why).and_then(|bytes| copy::write_below(dest, &to, &bytes)) {
             Ok(()) => written.push(path),
-            Err(why) => skipped.push(Skipped { path, why }),
+            Err(why) => skipped.push(SkippedFile { path, why }),
         }
     }
     Ok((written, skipped))

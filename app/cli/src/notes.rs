@@ -1,9 +1,9 @@
 //! `cat`, `edit`, `outputs`: what concerns one note.
 
 use super::parse::needed;
-use super::{DONE, Refusal, Scene, USAGE, choose, pictures};
+use super::{CliError, CommandContext, DONE, USAGE, choose, pictures};
 use clap::ArgMatches;
-use engine::{Command, Note, Session, Stale};
+use engine::{Command, Note, Session, StaleReason};
 use host::fs::copy;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use text::splice;
 /// After the end of its input, `edit` waits this long for a disk that refuses.
 const REFUSED: Duration = Duration::from_secs(5);
 
-fn say_problems(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refusal> {
+fn say_problems(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
     let problems = scene.handle.read(move |session| {
         let shown = session.volumes().find_map(|volume| volume.links.outline(note)?.problem.clone());
         let own = session.note(note).map(|note| note.problems.clone()).unwrap_or_default();
@@ -25,7 +25,7 @@ fn say_problems(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub(super) fn cat(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn cat(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let word = needed(args, "NOTE")?;
     let note = match (choose::note(scene, word), word.rsplit_once('#')) {
         (Ok(note), _) => note,
@@ -45,10 +45,10 @@ pub(super) fn cat(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
 }
 
 /// Prints what an address of the search names: `NOTE#block`, or `NOTE#cell/output/2`.
-fn passage(scene: &mut Scene<'_>, path: &str, place: &str) -> Result<u8, Refusal> {
+fn passage(scene: &mut CommandContext<'_>, path: &str, place: &str) -> Result<u8, CliError> {
     let note = choose::note(scene, path)?;
     let held = export::open_note::hold(scene.handle, note)?;
-    let none = || Refusal::usage(format!("there is no such passage in the note: {place}"));
+    let none = || CliError::usage(format!("there is no such passage in the note: {place}"));
     let mut parts = place.split('/');
     let block: BlockId = parts.next().and_then(|block| block.parse().ok()).ok_or_else(none)?;
     match (parts.next(), parts.next().map(str::parse::<usize>), parts.next()) {
@@ -73,7 +73,7 @@ fn passage(scene: &mut Scene<'_>, path: &str, place: &str) -> Result<u8, Refusal
 /// One line of `edit`'s input.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct EditInputLine {
     at: usize,
     #[serde(default)]
     delete: usize,
@@ -81,12 +81,12 @@ struct Line {
     insert: String,
 }
 
-pub(super) fn edit(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn edit(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let note = choose::note(scene, needed(args, "NOTE")?)?;
     let _held = export::open_note::hold(scene.handle, note)?;
     // A document that cannot be written to is known before anything is acknowledged.
     if let Some(why) = export::open_note::loaded(scene.handle, note, |note| note.read_only().map(ToOwned::to_owned))? {
-        return Err(Refusal::workspace(format!("the note can only be read: {why}")));
+        return Err(CliError::workspace(format!("the note can only be read: {why}")));
     }
     if args.get_flag("text") {
         replace(scene, note)?;
@@ -98,7 +98,7 @@ pub(super) fn edit(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
 }
 
 /// Waits until the note's file has its text, or says why it has not.
-pub(super) fn say_behind(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refusal> {
+pub(super) fn say_behind(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
     scene.handle.command(Command::Save)?;
     let look = move |session: &Session| {
         let Some(open) = session.note(note) else { return Some(None) };
@@ -111,7 +111,7 @@ pub(super) fn say_behind(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refus
 }
 
 /// Performs the lines of the input.
-fn lines(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refusal> {
+fn lines(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
     // Everything that is there at once is sent at once and acknowledged together: a group commit. A slow writer has
     // each line acknowledged by itself.
     let mut input = BufReader::with_capacity(65_536, &mut *scene.input);
@@ -148,7 +148,7 @@ fn lines(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refusal> {
         }
         scene.out.flush()?;
         if let Some(why) = wrong {
-            return Err(Refusal { code: USAGE, why: format!("line {number}: {why}") });
+            return Err(CliError { code: USAGE, why: format!("line {number}: {why}") });
         }
         if ended {
             return Ok(());
@@ -157,14 +157,14 @@ fn lines(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refusal> {
 }
 
 fn one(handle: &host::Handle, note: DocId, line: &[u8]) -> Result<u64, String> {
-    let line: Line = serde_json::from_slice(line)
+    let line: EditInputLine = serde_json::from_slice(line)
         .map_err(|error| format!("not of the form {{\"at\":BYTE,\"delete\":N,\"insert\":\"…\"}} ({error})"))?;
     let (at, delete, insert) = (line.at, line.delete, line.insert);
     handle.command(Command::Edit { note, at, delete, insert }).map_err(|reject| reject.0)
 }
 
 /// Waits until a keystroke is on disk. While the disk refuses, says so once and goes on waiting for some seconds.
-pub(super) fn durable(handle: &host::Handle, seq: u64, errors: &mut dyn Write) -> Result<(), Refusal> {
+pub(super) fn durable(handle: &host::Handle, seq: u64, errors: &mut dyn Write) -> Result<(), CliError> {
     let look = move |session: &Session| {
         let saving = session.saving();
         if saving.durable >= seq { Some(Ok(())) } else { saving.trouble.clone().map(Err) }
@@ -177,14 +177,14 @@ pub(super) fn durable(handle: &host::Handle, seq: u64, errors: &mut dyn Write) -
     let look = move |session: &Session| (session.saving().durable >= seq).then_some(());
     match handle.wait(Some(REFUSED), look)? {
         Some(()) => Ok(()),
-        None => Err(Refusal::workspace(format!("the edit {seq} and what followed it are not on disk: {why}"))),
+        None => Err(CliError::workspace(format!("the edit {seq} and what followed it are not on disk: {why}"))),
     }
 }
 
-fn replace(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refusal> {
+fn replace(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
     let mut text = String::new();
     if scene.input.take(64 << 20).read_to_string(&mut text).is_err() {
-        return Err(Refusal::usage("standard input is not UTF-8 text"));
+        return Err(CliError::usage("standard input is not UTF-8 text"));
     }
     let old = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
     let mut seq = 0;
@@ -198,10 +198,10 @@ fn replace(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub(super) fn outputs(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn outputs(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let note = choose::note(scene, needed(args, "NOTE")?)?;
     let _held = export::open_note::hold(scene.handle, note)?;
-    let found: Vec<(usize, Option<Stale>, Execution)> = export::open_note::loaded(scene.handle, note, |note| {
+    let found: Vec<(usize, Option<StaleReason>, Execution)> = export::open_note::loaded(scene.handle, note, |note| {
         let cells = note.cells().enumerate();
         cells.filter_map(|(at, cell)| Some((at + 1, note.staleness(cell), note.execution(cell)?.clone()))).collect()
     })?;
@@ -211,11 +211,11 @@ pub(super) fn outputs(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Re
             export::bring_figures(scene.handle, &mut execution.outputs);
             let mut at = 0;
             for output in &execution.outputs {
-                let files = pictures::files(output, |hash| scene.handle.blob(hash)).map_err(Refusal::workspace)?;
+                let files = pictures::files(output, |hash| scene.handle.blob(hash)).map_err(CliError::workspace)?;
                 at += usize::from(!files.is_empty());
                 for (ending, bytes) in files {
                     let file = folder.join(format!("cell-{number}-{at}.{ending}"));
-                    copy::write_new(&file, &bytes).map_err(Refusal::usage)?;
+                    copy::write_new(&file, &bytes).map_err(CliError::usage)?;
                     writeln!(scene.out, "{}", file.display())?;
                 }
             }
@@ -232,7 +232,7 @@ pub(super) fn outputs(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Re
             continue;
         }
         let stale = match stale {
-            Some(Stale::Code) => ", stale: the code has changed since".to_owned(),
+            Some(StaleReason::Code) => ", stale: the code has changed since".to_owned(),
             Some(other) => format!(", stale: {}", other.words()),
             None => String::new(),
         };

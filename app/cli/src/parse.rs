@@ -1,8 +1,8 @@
 //! The command line's grammar, completions and manual, made from the one table of commands.
 
-use super::{DONE, Refusal, USAGE};
+use super::{CliError, DONE, USAGE};
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use engine::commands::{COMMANDS, Form};
+use engine::commands::{ArgumentForm, COMMANDS};
 use std::io::Write;
 
 const AFTER: &str = "Without a command, the window opens.
@@ -33,12 +33,14 @@ pub fn grammar() -> Command {
         for arg in line.args {
             let made = Arg::new(arg.name).help(arg.help);
             words = words.arg(match arg.form {
-                Form::Needed => made.required(true),
-                Form::Optional => made,
-                Form::Many => made.required(true).num_args(1..),
-                Form::Values => made.long(arg.name).value_name(arg.name.to_uppercase()).action(ArgAction::Append),
-                Form::Value => made.long(arg.name).value_name(arg.name.to_uppercase()),
-                Form::Flag => made.long(arg.name).action(ArgAction::SetTrue),
+                ArgumentForm::Needed => made.required(true),
+                ArgumentForm::Optional => made,
+                ArgumentForm::Many => made.required(true).num_args(1..),
+                ArgumentForm::Values => {
+                    made.long(arg.name).value_name(arg.name.to_uppercase()).action(ArgAction::Append)
+                }
+                ArgumentForm::Value => made.long(arg.name).value_name(arg.name.to_uppercase()),
+                ArgumentForm::Flag => made.long(arg.name).action(ArgAction::SetTrue),
             });
         }
         grammar = grammar.subcommand(words);
@@ -53,19 +55,19 @@ pub(super) fn parse(words: &[String]) -> Result<ArgMatches, clap::Error> {
 }
 
 /// A positional argument that must be there: clap has seen to that.
-pub fn needed<'a>(args: &'a ArgMatches, name: &str) -> Result<&'a str, Refusal> {
-    args.get_one::<String>(name).map(String::as_str).ok_or_else(|| Refusal::usage(format!("{name} is missing")))
+pub fn needed<'a>(args: &'a ArgMatches, name: &str) -> Result<&'a str, CliError> {
+    args.get_one::<String>(name).map(String::as_str).ok_or_else(|| CliError::usage(format!("{name} is missing")))
 }
 
 /// A number given as an option.
-pub fn number(args: &ArgMatches, name: &str) -> Result<Option<u64>, Refusal> {
+pub fn number(args: &ArgMatches, name: &str) -> Result<Option<u64>, CliError> {
     let Some(text) = args.get_one::<String>(name) else { return Ok(None) };
-    text.parse().map(Some).map_err(|_| Refusal::usage(format!("--{name} wants a whole number, not “{text}”")))
+    text.parse().map(Some).map_err(|_| CliError::usage(format!("--{name} wants a whole number, not “{text}”")))
 }
 
-pub(super) fn completions(args: &ArgMatches, out: &mut dyn Write) -> Result<u8, Refusal> {
+pub(super) fn completions(args: &ArgMatches, out: &mut dyn Write) -> Result<u8, CliError> {
     let shell = needed(args, "SHELL")?;
-    let shell: clap_complete::Shell = shell.parse().map_err(|_| Refusal {
+    let shell: clap_complete::Shell = shell.parse().map_err(|_| CliError {
         code: USAGE,
         why: format!("no completions for “{shell}”: bash, zsh, fish, elvish, powershell"),
     })?;
@@ -75,7 +77,7 @@ pub(super) fn completions(args: &ArgMatches, out: &mut dyn Write) -> Result<u8, 
     Ok(DONE)
 }
 
-pub(super) fn manual(out: &mut dyn Write) -> Result<u8, Refusal> {
+pub(super) fn manual(out: &mut dyn Write) -> Result<u8, CliError> {
     let mut page = Vec::new();
     clap_mangen::Man::new(grammar()).render(&mut page)?;
     // mangen names the commands only; what each takes is appended in the same form.

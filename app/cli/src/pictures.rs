@@ -4,14 +4,14 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use export::drawings;
 use serde_json::{Map, Value};
-use store::{BlobHash, Output, OutputBody};
+use store::{BlobHash, CellOutput, OutputBody};
 
 /// Pixels to a point, as screens have them now.
 const SCALE: f64 = 2.0;
 
 /// A figure among an output's forms, as JSON.
 fn figure(data: &Map<String, Value>) -> Option<String> {
-    let value = data.get(plot::MIME)?;
+    let value = data.get(plot::FIGURE_MIME)?;
     Some(value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned))
 }
 
@@ -42,7 +42,7 @@ pub(super) fn of(body: &OutputBody) -> Vec<(&'static str, Vec<u8>)> {
 
 /// The files of an output: its pictures, or a table, a page, JSON. `blob` reads what is kept outside of the note.
 pub(super) fn files(
-    output: &Output,
+    output: &CellOutput,
     blob: impl Fn(BlobHash) -> Result<Vec<u8>, String>,
 ) -> Result<Vec<(&'static str, Vec<u8>)>, String> {
     let pictures = of(&output.body);
@@ -77,7 +77,7 @@ pub(super) fn files(
 }
 
 /// Gives each figure among outputs pictures beside it, for programs that do not know our figures.
-pub(super) fn draw(outputs: &mut [Output]) {
+pub(super) fn draw(outputs: &mut [CellOutput]) {
     for output in outputs {
         let (OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. }) = &mut output.body else {
             continue;

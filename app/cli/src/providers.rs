@@ -2,13 +2,13 @@
 //! needs an open workspace.
 
 use super::parse::needed;
-use super::{DONE, FAILED, Refusal};
+use super::{CliError, DONE, FAILED};
 use agent::config::AgentConfig;
 use agent::model_call::{ModelEndpoint, ModelError};
 use clap::ArgMatches;
-use host::agents::llm::{self, Limits, Providers, Tested};
+use host::agents::llm::{self, ProviderClient, ProviderTestReport, ProviderTimeouts};
 use host::maintenance::configuration;
-use host::maintenance::secrets::{LONGEST, Secret, SecretError, Secrets};
+use host::maintenance::secrets::{LONGEST, SecretError, SecretValue, UserSecrets};
 use serde_json::json;
 use std::io::{BufRead, Read, Write};
 use std::path::Path;
@@ -18,38 +18,38 @@ use std::time::Duration;
 /// A test has its own end before that.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-impl From<SecretError> for Refusal {
+impl From<SecretError> for CliError {
     fn from(error: SecretError) -> Self {
-        Refusal::usage(error.0)
+        CliError::usage(error.0)
     }
 }
 
-fn secrets_of_user() -> Result<Secrets, Refusal> {
+fn secrets_of_user() -> Result<UserSecrets, CliError> {
     let folder = configuration::user_folder();
     folder
-        .map(|folder| Secrets::new(&folder))
-        .ok_or_else(|| Refusal::usage("there is no home folder to keep secrets in; set XDG_CONFIG_HOME"))
+        .map(|folder| UserSecrets::new(&folder))
+        .ok_or_else(|| CliError::usage("there is no home folder to keep secrets in; set XDG_CONFIG_HOME"))
 }
 
-pub(super) fn providers(workspace: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
-    let config = configuration::load(workspace).map_err(|error| Refusal::usage(error.to_string()))?;
+pub(super) fn providers(workspace: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+    let config = configuration::load(workspace).map_err(|error| CliError::usage(error.to_string()))?;
     let secrets = secrets_of_user()?;
     let name = args.get_one::<String>("NAME").map_or(config.llm.default_provider.as_str(), String::as_str);
     match args.get_one::<String>("WHAT").map_or("list", String::as_str) {
         "list" => list(&config, &secrets, json, out),
         "test" => test(&config, &secrets, name, json, out),
         "models" => models(&config, &secrets, name, json, out),
-        other => Err(Refusal::usage(format!("`providers {other}` is not known: list, test, models"))),
+        other => Err(CliError::usage(format!("`providers {other}` is not known: list, test, models"))),
     }
 }
 
-fn list(config: &AgentConfig, secrets: &Secrets, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+fn list(config: &AgentConfig, secrets: &UserSecrets, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let mut rows = Vec::new();
     let mut listed = Vec::new();
     for (name, provider) in &config.llm.providers {
         let Some(endpoint) = config.endpoint(name) else { continue };
         let key = llm::key(&endpoint, secrets);
-        let price = provider.price.or_else(|| llm::price(&endpoint));
+        let price = provider.price.or_else(|| llm::model_price(&endpoint));
         let is_default = *name == config.llm.default_provider;
         let dollars = |price: agent::config::ModelPrice| format!("${} in, ${} out", price.input, price.output);
         let state = match (&key, price) {
@@ -60,11 +60,11 @@ fn list(config: &AgentConfig, secrets: &Secrets, json: bool, out: &mut dyn Write
             (Ok(_), None) => "price not known".to_owned(),
         };
         let mark = if is_default { "*" } else { " " };
-        rows.push([format!("{mark} {name}"), llm::word(endpoint.wire).to_owned(), endpoint.model.clone(), state]);
+        rows.push([format!("{mark} {name}"), llm::wire_name(endpoint.wire).to_owned(), endpoint.model.clone(), state]);
         listed.push(json!({
             "name": name,
             "enabled": provider.is_enabled(),
-            "wire": llm::word(endpoint.wire),
+            "wire": llm::wire_name(endpoint.wire),
             "model": endpoint.model,
             "base_url": endpoint.base_url,
             "local": endpoint.local,
@@ -91,25 +91,31 @@ fn list(config: &AgentConfig, secrets: &Secrets, json: bool, out: &mut dyn Write
 /// Asks a provider, and waits for what it says.
 fn ask(
     config: &AgentConfig,
-    secrets: &Secrets,
+    secrets: &UserSecrets,
     name: &str,
-) -> Result<(ModelEndpoint, Result<Tested, ModelError>), Refusal> {
+) -> Result<(ModelEndpoint, Result<ProviderTestReport, ModelError>), CliError> {
     let endpoint = config.endpoint(name).ok_or_else(|| {
         let names = config.llm.providers.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-        Refusal::usage(format!("there is no provider “{name}” in the configuration; there are {names}"))
+        CliError::usage(format!("there is no provider “{name}” in the configuration; there are {names}"))
     })?;
-    let key = llm::key(&endpoint, secrets).map_err(|why| Refusal { code: FAILED, why: format!("{name}: {why}") })?;
+    let key = llm::key(&endpoint, secrets).map_err(|why| CliError { code: FAILED, why: format!("{name}: {why}") })?;
     let (tell, told) = channel();
-    let providers = Providers::new(Limits::default());
-    providers.test(endpoint.clone(), key.map(|key| key.expose().to_owned()), move |found| {
+    let providers = ProviderClient::new(ProviderTimeouts::default());
+    providers.test_provider(endpoint.clone(), key.map(|key| key.expose().to_owned()), move |found| {
         let _ = tell.send(found);
     });
     let found =
-        told.recv_timeout(PATIENCE).map_err(|_| Refusal { code: FAILED, why: format!("{name} does not answer") })?;
+        told.recv_timeout(PATIENCE).map_err(|_| CliError { code: FAILED, why: format!("{name} does not answer") })?;
     Ok((endpoint, found))
 }
 
-fn test(config: &AgentConfig, secrets: &Secrets, name: &str, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+fn test(
+    config: &AgentConfig,
+    secrets: &UserSecrets,
+    name: &str,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<u8, CliError> {
     let (endpoint, found) = ask(config, secrets, name)?;
     let good = matches!(&found, Ok(tested) if tested.listed != Some(false));
     if json {
@@ -122,7 +128,7 @@ fn test(config: &AgentConfig, secrets: &Secrets, name: &str, json: bool, out: &m
         writeln!(out, "{value}")?;
         return Ok(if good { DONE } else { FAILED });
     }
-    let tested = found.map_err(|why| Refusal { code: FAILED, why: why.why })?;
+    let tested = found.map_err(|why| CliError { code: FAILED, why: why.why })?;
     let models = tested.models.as_ref().map_or(0, Vec::len);
     let said = match tested.listed {
         None => "It has no list of models to look at.".to_owned(),
@@ -132,17 +138,23 @@ fn test(config: &AgentConfig, secrets: &Secrets, name: &str, json: bool, out: &m
                 "{name} at {} has no model “{}”; `tracebook providers models {name}` lists the {models} that it has",
                 tested.host, endpoint.model
             );
-            return Err(Refusal { code: FAILED, why });
+            return Err(CliError { code: FAILED, why });
         }
     };
     writeln!(out, "{name} at {} answers after {} ms. {said}", tested.host, tested.milliseconds)?;
     Ok(DONE)
 }
 
-fn models(config: &AgentConfig, secrets: &Secrets, name: &str, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+fn models(
+    config: &AgentConfig,
+    secrets: &UserSecrets,
+    name: &str,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<u8, CliError> {
     let (_, found) = ask(config, secrets, name)?;
-    let tested = found.map_err(|why| Refusal { code: FAILED, why: why.why })?;
-    let none = || Refusal { code: FAILED, why: format!("{name} at {} has no list of models", tested.host) };
+    let tested = found.map_err(|why| CliError { code: FAILED, why: why.why })?;
+    let none = || CliError { code: FAILED, why: format!("{name} at {} has no list of models", tested.host) };
     let models = tested.models.as_ref().ok_or_else(none)?;
     if json {
         writeln!(out, "{}", json!({"provider": name, "models": models}))?;
@@ -154,7 +166,7 @@ fn models(config: &AgentConfig, secrets: &Secrets, name: &str, json: bool, out: 
     Ok(DONE)
 }
 
-pub(super) fn secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+pub(super) fn secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let secrets = secrets_of_user()?;
     let what = needed(args, "WHAT")?;
     if let Some(why) = secrets.unused_passphrase().filter(|_| what != "encrypt") {
@@ -172,8 +184,7 @@ pub(super) fn secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Res
         "list" => {
             let kept = secrets.list()?;
             if json {
-                let one =
-                    |(name, place): &(String, host::maintenance::secrets::Place)| json!({"name": name, "place": place});
+                let one = |(name, place): &(String, host::maintenance::secrets::SecretStore)| json!({"name": name, "place": place});
                 let all: Vec<_> = kept.iter().map(one).collect();
                 writeln!(out, "{}", json!({"secrets": all, "file": secrets.opened_by()?}))?;
                 return Ok(DONE);
@@ -194,7 +205,7 @@ pub(super) fn secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Res
                 let limit = LONGEST as u64 + 2;
                 std::io::stdin().lock().take(limit).read_line(&mut line).map(|_| line)
             });
-            let value = Secret::new(read?)?;
+            let value = SecretValue::new(read?)?;
             let place = secrets.set(name, &value)?;
             match json {
                 true => writeln!(out, "{}", json!({"name": name, "place": place}))?,
@@ -206,9 +217,9 @@ pub(super) fn secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Res
             let name = needed(args, "NAME")?;
             match secrets.remove(name)? {
                 true => Ok(DONE),
-                false => Err(Refusal::usage(format!("nothing is kept under {name}; see `tracebook secrets list`"))),
+                false => Err(CliError::usage(format!("nothing is kept under {name}; see `tracebook secrets list`"))),
             }
         }
-        other => Err(Refusal::usage(format!("`secrets {other}` is not known: list, set, rm, encrypt"))),
+        other => Err(CliError::usage(format!("`secrets {other}` is not known: list, set, rm, encrypt"))),
     }
 }

@@ -1,32 +1,32 @@
 //! `run`: cells without a window, their outputs kept in the note as the window would.
 
 use super::parse::{needed, number};
-use super::{DONE, FAILED, Refusal, Scene, choose, pictures};
+use super::{CliError, CommandContext, DONE, FAILED, choose, pictures};
 use clap::ArgMatches;
 use engine::{Command, END_OF_INPUT, Note, Session};
 use std::io::{Read, Write};
 use std::time::Duration;
-use store::{BlockId, DocId, Output, OutputBody, Status};
+use store::{BlockId, CellOutput, DocId, ExecutionStatus, OutputBody};
 use typeset::printed::PROGRESS;
 
 /// A longer line of input is cut into several.
 const LONGEST: usize = 1 << 20;
 
 /// What is new of an execution since the last look.
-enum News {
+enum ExecutionNews {
     Text { name: String, text: String },
     Whole(OutputBody),
     Asks { prompt: String, password: bool },
-    End { status: Status, outputs: Vec<Output> },
+    End { status: ExecutionStatus, outputs: Vec<CellOutput> },
 }
 
-pub(super) fn run(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn run(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let note = choose::note(scene, needed(args, "NOTE")?)?;
     let only = number(args, "cell")?;
     let timeout = number(args, "timeout")?;
     let (stale, clean) = (args.get_flag("stale"), args.get_flag("clean"));
     if u8::from(stale) + u8::from(clean) + u8::from(only.is_some()) > 1 {
-        return Err(Refusal::usage("choose one of --cell, --stale and --clean"));
+        return Err(CliError::usage("choose one of --cell, --stale and --clean"));
     }
     let _held = export::open_note::hold(scene.handle, note)?;
     if let Some(kernel) = args.get_one::<String>("kernel").cloned() {
@@ -40,7 +40,7 @@ pub(super) fn run(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
         let count = chosen.len();
         chosen.retain(|(number, _)| *number as u64 == only);
         if chosen.is_empty() {
-            return Err(Refusal::usage(format!("there is no cell {only}; the note has {count}")));
+            return Err(CliError::usage(format!("there is no cell {only}; the note has {count}")));
         }
     }
     if only.is_none() {
@@ -59,7 +59,7 @@ pub(super) fn run(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
                 Some(seconds) => Command::RunWithin { note, cell, seconds },
                 None => Command::RunCells { note, cells: vec![cell] },
             })?;
-            if follow(scene, note, cell, number)? != Status::Ok {
+            if follow(scene, note, cell, number)? != ExecutionStatus::Ok {
                 code = FAILED;
                 break;
             }
@@ -70,13 +70,13 @@ pub(super) fn run(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
     if scene.handle.wait(Some(Duration::from_secs(10)), saved)?.is_none() {
         let why = scene.handle.read(|session| session.saving().trouble.clone())?;
         let why = why.unwrap_or_else(|| "it takes too long".to_owned());
-        return Err(Refusal::workspace(format!("the cells have run, and what they printed is not on disk: {why}")));
+        return Err(CliError::workspace(format!("the cells have run, and what they printed is not on disk: {why}")));
     }
     Ok(code)
 }
 
 /// The cells that the note's kernel can run.
-fn runnable(scene: &Scene<'_>, note: DocId) -> Result<Vec<BlockId>, Refusal> {
+fn runnable(scene: &CommandContext<'_>, note: DocId) -> Result<Vec<BlockId>, CliError> {
     let look = move |session: &Session| {
         let named = session.note(note).is_some_and(|note| note.kernel_name().is_some());
         (named, session.kernel_searches())
@@ -96,12 +96,12 @@ fn runnable(scene: &Scene<'_>, note: DocId) -> Result<Vec<BlockId>, Refusal> {
 
 /// Runs what the session finds is to be run, and prints it in its order.
 fn together(
-    scene: &mut Scene<'_>,
+    scene: &mut CommandContext<'_>,
     note: DocId,
     chosen: Vec<(usize, BlockId)>,
     stale: bool,
     clean: bool,
-) -> Result<u8, Refusal> {
+) -> Result<u8, CliError> {
     // What is stale says the note's outputs.
     export::open_note::loaded(scene.handle, note, |_| ())?;
     let verdicts =
@@ -117,7 +117,7 @@ fn together(
         _ if stale => Command::RunStale { note },
         _ if clean => Command::RunClean { note },
         [(_, cell)] => Command::Run { note, cell: *cell },
-        _ => return Err(Refusal::usage("name one cell")),
+        _ => return Err(CliError::usage("name one cell")),
     })?;
     let begun = move |session: &Session| {
         let open = session.note(note)?;
@@ -129,7 +129,7 @@ fn together(
     let pending = scene.handle.wait(None, begun)?.unwrap_or_default();
     let mut code = DONE;
     for (number, cell) in pending {
-        if follow(scene, note, cell, number)? != Status::Ok {
+        if follow(scene, note, cell, number)? != ExecutionStatus::Ok {
             code = FAILED;
             break;
         }
@@ -162,7 +162,12 @@ fn none_stale(note: &Note) -> bool {
 }
 
 /// Prints a cell's outputs as they come, until it ends.
-fn follow(scene: &mut Scene<'_>, note: DocId, cell: BlockId, number: usize) -> Result<Status, Refusal> {
+fn follow(
+    scene: &mut CommandContext<'_>,
+    note: DocId,
+    cell: BlockId,
+    number: usize,
+) -> Result<ExecutionStatus, CliError> {
     let mut seen = (0, 0);
     let live = !scene.json;
     // What the kernel will print of a question that stands in the terminal already.
@@ -171,25 +176,25 @@ fn follow(scene: &mut Scene<'_>, note: DocId, cell: BlockId, number: usize) -> R
         let look = move |session: &Session| news(session.note(note)?, cell, seen, live);
         match scene.handle.wait(None, look)? {
             None => {} // only a wait with an end comes back with nothing
-            Some((now, News::Text { name, text })) => {
+            Some((now, ExecutionNews::Text { name, text })) => {
                 seen = now;
                 let text = text.strip_prefix(std::mem::take(&mut echo).as_str()).unwrap_or(&text).to_owned();
                 let to: &mut dyn Write = if name == "stderr" { scene.errors } else { scene.out };
                 to.write_all(text.as_bytes())?;
                 to.flush()?;
             }
-            Some((now, News::Whole(body))) => {
+            Some((now, ExecutionNews::Whole(body))) => {
                 seen = now;
                 // A bar that goes on is nothing for a terminal that is written once.
                 if !matches!(&body, OutputBody::DisplayData { data, .. } if data.contains_key(PROGRESS)) {
                     print(scene.out, &body)?;
                 }
             }
-            Some((now, News::Asks { prompt, password })) => {
+            Some((now, ExecutionNews::Asks { prompt, password })) => {
                 seen = now;
                 echo = answer(scene, note, &prompt, password)?;
             }
-            Some((_, News::End { status, mut outputs })) => {
+            Some((_, ExecutionNews::End { status, mut outputs })) => {
                 if scene.json {
                     // A figure with much data stays a blob; its pictures are drawn of it all the same.
                     let blobs: Vec<bool> = outputs.iter().map(|output| output.whole.is_some()).collect();
@@ -199,7 +204,7 @@ fn follow(scene: &mut Scene<'_>, note: DocId, cell: BlockId, number: usize) -> R
                         let mut value = serde_json::to_value(&output).unwrap_or_default();
                         let data = value.get_mut("data").and_then(serde_json::Value::as_object_mut);
                         if let Some(data) = data.filter(|_| blob) {
-                            data.remove(plot::MIME);
+                            data.remove(plot::FIGURE_MIME);
                         }
                         value["cell"] = number.into();
                         writeln!(scene.out, "{value}")?;
@@ -214,7 +219,7 @@ fn follow(scene: &mut Scene<'_>, note: DocId, cell: BlockId, number: usize) -> R
 }
 
 /// Asks the user what a cell asks. Gives what the kernel is going to print of it.
-fn answer(scene: &mut Scene<'_>, note: DocId, prompt: &str, password: bool) -> Result<String, Refusal> {
+fn answer(scene: &mut CommandContext<'_>, note: DocId, prompt: &str, password: bool) -> Result<String, CliError> {
     // With `--json`, standard output is for programs.
     let to: &mut dyn Write = if scene.json { scene.errors } else { scene.out };
     to.write_all(prompt.as_bytes())?;
@@ -247,10 +252,10 @@ pub(super) fn line(input: &mut dyn Read) -> std::io::Result<Option<String>> {
 }
 
 /// Prints what streams held behind the part that the note keeps.
-fn rest(scene: &mut Scene<'_>, outputs: &[Output]) -> Result<(), Refusal> {
+fn rest(scene: &mut CommandContext<'_>, outputs: &[CellOutput]) -> Result<(), CliError> {
     for output in outputs {
         if let (OutputBody::Stream { name, text }, Some(whole)) = (&output.body, &output.whole) {
-            let all = scene.handle.blob(whole.blob).map_err(Refusal::workspace)?;
+            let all = scene.handle.blob(whole.blob).map_err(CliError::workspace)?;
             let to: &mut dyn Write = if name == "stderr" { scene.errors } else { scene.out };
             to.write_all(all.get(text.len()..).unwrap_or_default())?;
         }
@@ -259,7 +264,7 @@ fn rest(scene: &mut Scene<'_>, outputs: &[Output]) -> Result<(), Refusal> {
 }
 
 /// What lies behind `seen` (outputs printed whole, bytes of the next one).
-fn news(note: &Note, cell: BlockId, seen: (usize, usize), live: bool) -> Option<((usize, usize), News)> {
+fn news(note: &Note, cell: BlockId, seen: (usize, usize), live: bool) -> Option<((usize, usize), ExecutionNews)> {
     let execution = note.execution(cell)?;
     // A cell may take back what it has shown.
     let seen = if execution.outputs.len() < seen.0 { (0, 0) } else { seen };
@@ -268,20 +273,20 @@ fn news(note: &Note, cell: BlockId, seen: (usize, usize), live: bool) -> Option<
             OutputBody::Stream { name, text } => {
                 if let Some(text) = text.get(seen.1..).filter(|text| !text.is_empty()) {
                     let now = (seen.0, seen.1 + text.len());
-                    return Some((now, News::Text { name: name.clone(), text: text.to_owned() }));
+                    return Some((now, ExecutionNews::Text { name: name.clone(), text: text.to_owned() }));
                 }
                 // The stream stands still; what follows it, if anything, is next.
                 if execution.outputs.len() > seen.0 + 1 {
                     return news(note, cell, (seen.0 + 1, 0), live);
                 }
             }
-            body => return Some(((seen.0 + 1, 0), News::Whole(body.clone()))),
+            body => return Some(((seen.0 + 1, 0), ExecutionNews::Whole(body.clone()))),
         }
     }
     if let Some(question) = note.stdin_request().filter(|question| question.execution == execution.id) {
-        return Some((seen, News::Asks { prompt: question.prompt.clone(), password: question.password }));
+        return Some((seen, ExecutionNews::Asks { prompt: question.prompt.clone(), password: question.password }));
     }
-    let end = News::End { status: execution.status, outputs: execution.outputs.clone() };
+    let end = ExecutionNews::End { status: execution.status, outputs: execution.outputs.clone() };
     execution.status.is_final().then_some((seen, end))
 }
 

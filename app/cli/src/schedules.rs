@@ -2,26 +2,26 @@
 
 use super::memory::mode;
 use super::parse::number;
-use super::{DONE, FAILED, Refusal, Scene, agents, choose};
+use super::{CliError, CommandContext, DONE, FAILED, agents, choose};
 use agent::memory::insight::{MemoryFilters, MemoryQuery};
 use agent::schedule::{Came, Schedule, WINDOW, Work};
 use clap::ArgMatches;
-use engine::notice::{Notice, Noticed};
+use engine::notice::{Notice, NumberedNotice};
 use engine::{Command, Session};
 use host::clock;
 use serde_json::json;
 use std::time::Duration;
-use store::{DocId, Ending};
+use store::{DocId, RunEnding};
 use text::visible;
 
 /// How long it is waited for what a schedule begins without a model.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(super) fn schedule(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn schedule(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let action = args.get_one::<String>("ACTION").map_or("list", String::as_str);
     let word = args.get_one::<String>("WHAT").cloned();
     let needed =
-        |what: &str| word.clone().ok_or_else(|| Refusal::usage(format!("say {what}: tracebook schedule {action} …")));
+        |what: &str| word.clone().ok_or_else(|| CliError::usage(format!("say {what}: tracebook schedule {action} …")));
     match action {
         "list" => list(scene),
         "add" => add(scene, args, needed("when, as a cron expression in quotes")?),
@@ -48,7 +48,7 @@ pub(super) fn schedule(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, R
         "run" => run(scene, &needed("which")?),
         "due" => watch(scene, true),
         "watch" => watch(scene, false),
-        other => Err(Refusal::usage(format!(
+        other => Err(CliError::usage(format!(
             "schedules can be listed (list, show), made (add), removed (remove), paused (pause, resume), begun now \
              (run), begun where they are due (due), or minded (watch), not “{other}”"
         ))),
@@ -56,7 +56,7 @@ pub(super) fn schedule(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, R
 }
 
 /// The schedule that a word means.
-fn meant(scene: &Scene<'_>, word: &str) -> Result<(DocId, Schedule), Refusal> {
+fn meant(scene: &CommandContext<'_>, word: &str) -> Result<(DocId, Schedule), CliError> {
     let all: Vec<(DocId, Schedule)> =
         scene.handle.read(|session| session.schedules().map(|(id, one)| (id, one.clone())).collect())?;
     let exact = all.iter().find(|(id, one)| one.name == word || id.to_string() == word);
@@ -64,8 +64,8 @@ fn meant(scene: &Scene<'_>, word: &str) -> Result<(DocId, Schedule), Refusal> {
     match (exact, begins.as_slice()) {
         (Some(one), _) => Ok(one.clone()),
         (None, [one]) => Ok((*one).clone()),
-        (None, []) => Err(Refusal::usage(format!("there is no schedule {word}; `tracebook schedule` lists them"))),
-        (None, _) => Err(Refusal::usage(format!("several schedules begin with {word}; give more of the name"))),
+        (None, []) => Err(CliError::usage(format!("there is no schedule {word}; `tracebook schedule` lists them"))),
+        (None, _) => Err(CliError::usage(format!("several schedules begin with {word}; give more of the name"))),
     }
 }
 
@@ -82,7 +82,7 @@ fn came(one: &Schedule) -> String {
     format!("{} {}", agents::when(last.at.0), last.words())
 }
 
-fn list(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
+fn list(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     let mut all: Vec<(DocId, Schedule)> =
         scene.handle.read(|session| session.schedules().map(|(id, one)| (id, one.clone())).collect())?;
     all.sort_by(|(_, one), (_, other)| (one.next, &one.name).cmp(&(other.next, &other.name)));
@@ -116,7 +116,7 @@ fn seconds(word: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(factor)
 }
 
-fn add(scene: &mut Scene<'_>, args: &ArgMatches, when: String) -> Result<u8, Refusal> {
+fn add(scene: &mut CommandContext<'_>, args: &ArgMatches, when: String) -> Result<u8, CliError> {
     choose::volumes_known(scene, false)?;
     let value = |name: &str| args.get_one::<String>(name).cloned();
     let note = |name: &str| value(name).map(|word| choose::note(scene, &word)).transpose();
@@ -137,18 +137,18 @@ fn add(scene: &mut Scene<'_>, args: &ArgMatches, when: String) -> Result<u8, Ref
         }
         _ => {
             let why = "say what begins: a goal behind the expression, --run NOTE, --consolidate, or --analyze QUESTION";
-            return Err(Refusal::usage(why));
+            return Err(CliError::usage(why));
         }
     };
     let window = match value("within") {
         Some(word) => seconds(&word)
-            .ok_or_else(|| Refusal::usage(format!("--within wants a span such as 30m, 12h or 2d, not “{word}”")))?,
+            .ok_or_else(|| CliError::usage(format!("--within wants a span such as 30m, 12h or 2d, not “{word}”")))?,
         None => WINDOW,
     };
     let zone = match (args.get_flag("utc"), value("zone")) {
         (true, None) => None,
-        (false, name) => Some(clock::zone(name.as_deref()).map_err(Refusal::usage)?),
-        (true, Some(_)) => return Err(Refusal::usage("the expression goes by UTC, or by a zone, not by both")),
+        (false, name) => Some(clock::zone(name.as_deref()).map_err(CliError::usage)?),
+        (true, Some(_)) => return Err(CliError::usage("the expression goes by UTC, or by a zone, not by both")),
     };
     let by = zone.as_ref().map_or_else(|| "UTC".to_owned(), |zone| zone.name.clone());
     let name = match value("name") {
@@ -185,7 +185,7 @@ fn add(scene: &mut Scene<'_>, args: &ArgMatches, when: String) -> Result<u8, Ref
 }
 
 /// A name of the first words of what begins that no schedule has yet.
-fn free_name(scene: &Scene<'_>, work: &Work) -> Result<String, Refusal> {
+fn free_name(scene: &CommandContext<'_>, work: &Work) -> Result<String, CliError> {
     let taken: Vec<String> =
         scene.handle.read(|session| session.schedules().map(|(_, one)| one.name.clone()).collect())?;
     let taken: Vec<&str> = taken.iter().map(String::as_str).collect();
@@ -193,7 +193,7 @@ fn free_name(scene: &Scene<'_>, work: &Work) -> Result<String, Refusal> {
 }
 
 /// Begins what a schedule stands for, and follows it.
-fn run(scene: &mut Scene<'_>, word: &str) -> Result<u8, Refusal> {
+fn run(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliError> {
     choose::volumes_known(scene, true)?;
     let (schedule, _) = meant(scene, word)?;
     let problems = scene.handle.read(|session| session.problems().len())?;
@@ -220,14 +220,14 @@ fn run(scene: &mut Scene<'_>, word: &str) -> Result<u8, Refusal> {
 }
 
 /// Stays, begins what is due, and tells what happens; with `once` only what is due by now, to its end.
-fn watch(scene: &mut Scene<'_>, once: bool) -> Result<u8, Refusal> {
+fn watch(scene: &mut CommandContext<'_>, once: bool) -> Result<u8, CliError> {
     let mut number = scene.handle.read(|session| session.notices().last())?;
     let zones = clock::zones(scene.handle.read(clock::named)?);
     scene.handle.command(Command::MindSchedules { zones })?;
     let mut good = true;
     loop {
         let look = move |session: &Session| {
-            let new: Vec<Noticed> = session.notices().after(number).cloned().collect();
+            let new: Vec<NumberedNotice> = session.notices().after(number).cloned().collect();
             let over = once && new.is_empty() && session.are_schedules_idle();
             (over || !new.is_empty()).then_some(new)
         };
@@ -238,7 +238,7 @@ fn watch(scene: &mut Scene<'_>, once: bool) -> Result<u8, Refusal> {
         for noticed in new {
             number = noticed.number;
             good &= match &noticed.notice {
-                Notice::RunEnded { ending, .. } => *ending == Ending::Done,
+                Notice::RunEnded { ending, .. } => *ending == RunEnding::Done,
                 Notice::Skipped { .. } => false,
                 _ => true,
             };

@@ -1,7 +1,7 @@
 //! What people read in a terminal: a writer that lets no control character of others' text through.
 
 use std::io::Write;
-use text::visible::{self, Escape};
+use text::visible::{self, EscapeForm};
 
 /// The longest sequence that is waited for when its end has not come.
 const MAX_HELD_BYTES: usize = 64;
@@ -10,7 +10,7 @@ const DATA: [&str; 7] = ["cat", "export", "run", "outputs", "history", "completi
 
 /// What is done with what is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ScreenForm {
     /// Nothing.
     Exact,
     /// Control characters become visible.
@@ -21,42 +21,42 @@ pub(super) enum Form {
     Json,
 }
 
-impl Form {
+impl ScreenForm {
     /// What fits a command's output. `terminal`: a person reads it as it comes.
-    pub(super) fn of(name: &str, args: &clap::ArgMatches, json: bool, terminal: bool) -> Form {
+    pub(super) fn of(name: &str, args: &clap::ArgMatches, json: bool, terminal: bool) -> ScreenForm {
         let flag = |id: &str| {
             let there = args.ids().any(|known| known.as_str() == id);
             there && matches!(args.try_get_one::<bool>(id), Ok(Some(true)))
         };
         let whole = name == "steps" && flag("whole");
         match name {
-            _ if json || (flag("export") && name != "traces") => Form::Json,
-            "run" | "outputs" if terminal => Form::Colours,
-            _ if !terminal && (DATA.contains(&name) || whole || flag("export")) => Form::Exact,
-            _ => Form::Text,
+            _ if json || (flag("export") && name != "traces") => ScreenForm::Json,
+            "run" | "outputs" if terminal => ScreenForm::Colours,
+            _ if !terminal && (DATA.contains(&name) || whole || flag("export")) => ScreenForm::Exact,
+            _ => ScreenForm::Text,
         }
     }
 }
 
 /// A writer for people.
-pub(super) struct Screen<'a> {
+pub(super) struct TerminalWriter<'a> {
     to: &'a mut dyn Write,
-    form: Form,
+    form: ScreenForm,
     /// The beginning of a letter, or of a colour, whose rest has not come yet.
     held: Vec<u8>,
 }
 
-impl<'a> Screen<'a> {
-    pub(super) fn new(to: &'a mut dyn Write, form: Form) -> Screen<'a> {
-        Screen { to, form, held: Vec::new() }
+impl<'a> TerminalWriter<'a> {
+    pub(super) fn new(to: &'a mut dyn Write, form: ScreenForm) -> TerminalWriter<'a> {
+        TerminalWriter { to, form, held: Vec::new() }
     }
 
     fn put(&mut self, text: &str) -> std::io::Result<()> {
         match self.form {
-            Form::Exact => self.to.write_all(text.as_bytes()),
-            Form::Text => self.to.write_all(visible::escaped(text, Escape::Visible).as_bytes()),
-            Form::Json => self.to.write_all(visible::escaped(text, Escape::Json).as_bytes()),
-            Form::Colours => {
+            ScreenForm::Exact => self.to.write_all(text.as_bytes()),
+            ScreenForm::Text => self.to.write_all(visible::escaped(text, EscapeForm::Visible).as_bytes()),
+            ScreenForm::Json => self.to.write_all(visible::escaped(text, EscapeForm::Json).as_bytes()),
+            ScreenForm::Colours => {
                 // A bar that is written over itself becomes lines.
                 let text = text.replace("\r\n", "\n").replace('\r', "\n");
                 self.to.write_all(visible::coloured(&text).as_bytes())
@@ -72,7 +72,7 @@ impl<'a> Screen<'a> {
 }
 
 /// Where a text ends whose rest may still come: inside of a letter, or of a colour.
-fn whole(bytes: &[u8], form: Form) -> usize {
+fn whole(bytes: &[u8], form: ScreenForm) -> usize {
     let letters = match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
         // What is no text is replaced; only the very end may still become a letter.
@@ -86,16 +86,16 @@ fn whole(bytes: &[u8], form: Form) -> usize {
     let open = bytes[..letters].iter().rposition(|byte| *byte == 0x1b).filter(|at| {
         let behind = &bytes[at + 1..letters];
         let number = |byte: &u8| byte.is_ascii_digit() || *byte == b';';
-        form == Form::Colours
+        form == ScreenForm::Colours
             && behind.len() < MAX_HELD_BYTES
             && (behind.is_empty() || (behind[0] == b'[' && behind[1..].iter().all(number)))
     });
     open.unwrap_or(letters)
 }
 
-impl Write for Screen<'_> {
+impl Write for TerminalWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        if self.form == Form::Exact {
+        if self.form == ScreenForm::Exact {
             return self.to.write(bytes);
         }
         self.held.extend_from_slice(bytes);
@@ -111,7 +111,7 @@ impl Write for Screen<'_> {
     }
 }
 
-impl Drop for Screen<'_> {
+impl Drop for TerminalWriter<'_> {
     fn drop(&mut self) {
         let _ = self.finish().and_then(|()| self.to.flush()); // nobody reads it any more where that fails
     }
@@ -121,9 +121,9 @@ impl Drop for Screen<'_> {
 mod tests {
     use super::*;
 
-    fn written(form: Form, pieces: &[&[u8]]) -> String {
+    fn written(form: ScreenForm, pieces: &[&[u8]]) -> String {
         let mut to = Vec::new();
-        let mut screen = Screen::new(&mut to, form);
+        let mut screen = TerminalWriter::new(&mut to, form);
         for piece in pieces {
             screen.write_all(piece).expect("written");
         }
@@ -137,15 +137,15 @@ mod tests {
         let safe = "a␛[2Jb\\u{9b}c\\u{202e}d␍␛[31me — ü␛";
         for cut in 0..=text.len() {
             let (one, two) = text.as_bytes().split_at(cut);
-            assert_eq!(written(Form::Text, &[one, two]), safe, "{cut}");
-            assert_eq!(written(Form::Exact, &[one, two]), text, "{cut}");
-            let coloured = written(Form::Colours, &[one, two]);
+            assert_eq!(written(ScreenForm::Text, &[one, two]), safe, "{cut}");
+            assert_eq!(written(ScreenForm::Exact, &[one, two]), text, "{cut}");
+            let coloured = written(ScreenForm::Colours, &[one, two]);
             assert!(coloured.contains("\u{1b}[31m") && !coloured.contains("\u{1b}[2J"), "{coloured:?}");
             assert!(!coloured.contains('\r') && coloured.ends_with('␛'), "{coloured:?}");
         }
-        assert_eq!(written(Form::Text, &[b"a\xff\x1bb", b"\xe2\x80"]), "a\u{fffd}␛b\u{fffd}");
+        assert_eq!(written(ScreenForm::Text, &[b"a\xff\x1bb", b"\xe2\x80"]), "a\u{fffd}␛b\u{fffd}");
         let json = serde_json::to_string("\u{202e}\u{9b}\u{1b}").expect("written");
-        let safe = written(Form::Json, &[json.as_bytes()]);
+        let safe = written(ScreenForm::Json, &[json.as_bytes()]);
         assert_eq!(safe, "\"\\u202e\\u009b\\u001b\"");
     }
 }

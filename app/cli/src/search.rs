@@ -1,10 +1,10 @@
 //! `search` and `index`: finding, and the index behind it.
 
 use super::parse::{needed, number};
-use super::{DONE, FAILED, Refusal, Scene, choose, models};
+use super::{CliError, CommandContext, DONE, FAILED, choose, models};
 use clap::ArgMatches;
 use engine::{Command, Session};
-use host::search::{Answer, Ask, Hit};
+use host::search::{NoteHit, SearchAnswer, SearchRequest};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -21,16 +21,16 @@ const THINKING: Duration = Duration::from_secs(6);
 const LINE: usize = 160;
 const TEXT: usize = 1_000;
 
-pub(super) fn search(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn search(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let mut text = needed(args, "QUERY")?.to_owned();
     if let Some(name) = text.strip_prefix('@') {
         text = kept(scene)?.into_iter().find(|(known, _)| known == name).map(|(_, text)| text).ok_or_else(|| {
-            Refusal::usage(format!("no search is kept as “{name}”; `tracebook searches` lists those that are"))
+            CliError::usage(format!("no search is kept as “{name}”; `tracebook searches` lists those that are"))
         })?;
     }
     let limit = number(args, "limit")?.map_or(10, |limit| usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, 1_000));
     let explain = args.get_flag("explain");
-    if let Some(said) = host::search::Query::misread(&text) {
+    if let Some(said) = host::search::ParsedQuery::misread(&text) {
         writeln!(scene.errors, "{said}: it is looked for as a word")?;
     }
     settle(scene)?;
@@ -40,7 +40,9 @@ pub(super) fn search(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
     {
         let _ = search.meanings(THINKING); // words find without
     }
-    let mut answer = search.find(Ask { text: text.clone(), limit, ..Ask::default() }).map_err(Refusal::workspace)?;
+    let mut answer = search
+        .find(SearchRequest { text: text.clone(), limit, ..SearchRequest::default() })
+        .map_err(CliError::workspace)?;
     if let Some(why) = search.freshness().words_alone {
         writeln!(scene.errors, "{why}")?;
     }
@@ -50,25 +52,25 @@ pub(super) fn search(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
     tell(scene, &answer, explain, &format!("Nothing fits “{text}”."))
 }
 
-fn kept(scene: &Scene<'_>) -> Result<Vec<(String, String)>, Refusal> {
+fn kept(scene: &CommandContext<'_>) -> Result<Vec<(String, String)>, CliError> {
     Ok(scene.handle.read(|session| session.settings().searches.clone())?)
 }
 
 /// Lists the searches that are kept, keeps one, or forgets one.
-pub(super) fn searches(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn searches(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let mut settings = scene.handle.read(|session| session.settings().clone())?;
     let before = settings.searches.clone();
     match (args.get_one::<String>("NAME"), args.get_one::<String>("QUERY"), args.get_flag("forget")) {
         (Some(name), None, true) => {
             settings.searches.retain(|(known, _)| known != name);
             if settings.searches == before {
-                return Err(Refusal::usage(format!("no search is kept as “{name}”")));
+                return Err(CliError::usage(format!("no search is kept as “{name}”")));
             }
         }
-        (Some(name), Some(query), false) => settings.keep_search(name, query).map_err(Refusal::usage)?,
+        (Some(name), Some(query), false) => settings.keep_search(name, query).map_err(CliError::usage)?,
         (None, None, false) => {}
-        (_, _, true) => return Err(Refusal::usage("--forget needs the name of a search, and nothing else")),
-        (_, _, false) => return Err(Refusal::usage("a search is kept by a name and what is asked")),
+        (_, _, true) => return Err(CliError::usage("--forget needs the name of a search, and nothing else")),
+        (_, _, false) => return Err(CliError::usage("a search is kept by a name and what is asked")),
     }
     if settings.searches != before {
         scene.handle.command(Command::Set { settings: Box::new(settings.clone()) })?;
@@ -89,18 +91,19 @@ pub(super) fn searches(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, R
 }
 
 /// Notes whose meaning is near to that of one.
-pub(super) fn related(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn related(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let limit = number(args, "limit")?.map_or(10, |limit| usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, 1_000));
     let note = choose::note(scene, needed(args, "NOTE")?)?;
     settle(scene)?;
     let search = scene.handle.search();
     let _ = search.meanings(THINKING);
-    let answer = search.related(note, limit, || {}).recv().map_err(|_| Refusal::workspace("the program is closing"))?;
-    tell(scene, &answer.map_err(Refusal::workspace)?, false, "Nothing is near to that note in meaning.")
+    let answer =
+        search.related(note, limit, || {}).recv().map_err(|_| CliError::workspace("the program is closing"))?;
+    tell(scene, &answer.map_err(CliError::workspace)?, false, "Nothing is near to that note in meaning.")
 }
 
 /// Prints hits, or that there are none.
-fn tell(scene: &mut Scene<'_>, answer: &Answer, explain: bool, none: &str) -> Result<u8, Refusal> {
+fn tell(scene: &mut CommandContext<'_>, answer: &SearchAnswer, explain: bool, none: &str) -> Result<u8, CliError> {
     let twice = twice(scene, &answer.hits)?;
     if scene.json {
         let hits: Vec<Value> = answer
@@ -149,7 +152,7 @@ fn tell(scene: &mut Scene<'_>, answer: &Answer, explain: bool, none: &str) -> Re
 }
 
 /// Waits until what is on disk is found. Where the disk refuses what is new, what is in the index answers.
-pub(super) fn settle(scene: &mut Scene<'_>) -> Result<(), Refusal> {
+pub(super) fn settle(scene: &mut CommandContext<'_>) -> Result<(), CliError> {
     choose::volumes_known(scene, true)?;
     let saved = |session: &Session| (session.is_saved() || session.saving().trouble.is_some()).then_some(());
     scene.handle.wait(Some(SAVING), saved)?;
@@ -159,12 +162,12 @@ pub(super) fn settle(scene: &mut Scene<'_>) -> Result<(), Refusal> {
             writeln!(scene.errors, "tracebook: what changed last may not be found: {why}")?;
             Ok(())
         }
-        settled => settled.map_err(Refusal::workspace),
+        settled => settled.map_err(CliError::workspace),
     }
 }
 
 /// Paths that several volumes have.
-fn twice(scene: &Scene<'_>, hits: &[Hit]) -> Result<HashMap<String, bool>, Refusal> {
+fn twice(scene: &CommandContext<'_>, hits: &[NoteHit]) -> Result<HashMap<String, bool>, CliError> {
     let paths: Vec<String> = hits.iter().map(|hit| hit.path.clone()).collect();
     Ok(scene.handle.read(move |session| {
         let many = |path: &String| session.volumes().filter(|volume| volume.files.contains_key(path)).count() > 1;
@@ -173,13 +176,13 @@ fn twice(scene: &Scene<'_>, hits: &[Hit]) -> Result<HashMap<String, bool>, Refus
 }
 
 /// Where a hit is: the note as every command takes it, and behind `#` the block.
-fn address(hit: &Hit, twice: &HashMap<String, bool>) -> String {
+fn address(hit: &NoteHit, twice: &HashMap<String, bool>) -> String {
     let volume =
         if twice.get(&hit.path).is_some_and(|twice| *twice) { format!("{}:", hit.volume) } else { String::new() };
     format!("{volume}{}", hit.address())
 }
 
-pub(super) fn index(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn index(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     match needed(args, "WHAT")? {
         "status" => {
             settle(scene)?;
@@ -188,12 +191,12 @@ pub(super) fn index(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
         "rebuild" => {
             choose::volumes_known(scene, true)?;
             let search = scene.handle.search();
-            search.rebuild(MAKING).map_err(Refusal::workspace)?;
-            search.meanings(MAKING).map_err(Refusal::workspace)?;
+            search.rebuild(MAKING).map_err(CliError::workspace)?;
+            search.meanings(MAKING).map_err(CliError::workspace)?;
             status(scene)
         }
         "verify" => {
-            let found = scene.handle.search().verify(MAKING).map_err(Refusal::workspace)?;
+            let found = scene.handle.search().verify(MAKING).map_err(CliError::workspace)?;
             if !found.is_empty() {
                 settle(scene)?;
             }
@@ -214,22 +217,22 @@ pub(super) fn index(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
         "include" => leave_out(scene, needed(args, "NAME")?, false),
         "pause" => models::pause(scene, true),
         "resume" => models::pause(scene, false),
-        other => Err(Refusal::usage(format!(
+        other => Err(CliError::usage(format!(
             "it does status, rebuild, verify, models, use, reranker, exclude, include, pause or resume, not “{other}”"
         ))),
     }
 }
 
 /// Leaves a folder's notes out of the search, or takes them in again.
-fn leave_out(scene: &mut Scene<'_>, folder: &str, out: bool) -> Result<u8, Refusal> {
+fn leave_out(scene: &mut CommandContext<'_>, folder: &str, out: bool) -> Result<u8, CliError> {
     let folder = folder.trim().trim_matches('/').to_owned();
     let mut settings = scene.handle.read(|session| session.settings().clone())?;
     let known = settings.unsearched.contains(&folder);
     match (out, known) {
         (true, false) if !folder.is_empty() => settings.unsearched.push(folder),
-        (true, false) => return Err(Refusal::usage("a folder needs a name; `index pause` stops all of meaning")),
+        (true, false) => return Err(CliError::usage("a folder needs a name; `index pause` stops all of meaning")),
         (false, true) => settings.unsearched.retain(|other| *other != folder),
-        (false, false) => return Err(Refusal::usage(format!("the folder {folder} is not left out"))),
+        (false, false) => return Err(CliError::usage(format!("the folder {folder} is not left out"))),
         (true, true) => {}
     }
     scene.handle.command(Command::Set { settings: Box::new(settings) })?;
@@ -237,9 +240,9 @@ fn leave_out(scene: &mut Scene<'_>, folder: &str, out: bool) -> Result<u8, Refus
     status(scene)
 }
 
-pub(super) fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
+pub(super) fn status(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     let search = scene.handle.search();
-    let counts = search.counts().map_err(Refusal::workspace)?;
+    let counts = search.counts().map_err(CliError::workspace)?;
     let fresh = search.freshness();
     if scene.json {
         let value = json!({

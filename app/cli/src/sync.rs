@@ -1,6 +1,6 @@
 //! `sync`: volumes shared with other devices over hubs.
 
-use super::{DONE, FAILED, Refusal, Scene, choose};
+use super::{CliError, CommandContext, DONE, FAILED, choose};
 use clap::ArgMatches;
 use engine::{Command, HubConnection, HubState, LAN_HUB_ADDRESS, MergeRecord, SeenDevice, Session, SyncProgress};
 use host::fs::copy;
@@ -14,10 +14,10 @@ const PATIENCE: u64 = 60;
 /// Longer than anything is on its way between two threads.
 const MOMENT: Duration = Duration::from_millis(200);
 
-pub(super) fn sync(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn sync(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let word = |name: &str| args.get_one::<String>(name).map(String::as_str);
     let wanted = |name: &'static str, what: &str| {
-        word(name).map(str::to_owned).ok_or_else(|| Refusal::usage(format!("{what} is missing")))
+        word(name).map(str::to_owned).ok_or_else(|| CliError::usage(format!("{what} is missing")))
     };
     let patience = super::parse::number(args, "for")?.unwrap_or(PATIENCE);
     let patience = Duration::from_secs(patience.min(7 * 24 * 3_600));
@@ -47,9 +47,9 @@ pub(super) fn sync(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
             let address = wanted("NAME", "the volume's address")?;
             let folder = copy::absolute(scene.folder, &wanted("PLACE", "the folder")?);
             if !copy::is_empty(&folder) {
-                return Err(Refusal::usage(format!("the folder is not empty: {}", folder.display())));
+                return Err(CliError::usage(format!("the folder is not empty: {}", folder.display())));
             }
-            copy::make_folder(&folder).map_err(Refusal::workspace)?;
+            copy::make_folder(&folder).map_err(CliError::workspace)?;
             let (_, volume) = engine::read_volume_address(&address)?;
             scene.handle.command(Command::JoinVolume { address, folder })?;
             let look = move |session: &Session| {
@@ -91,18 +91,18 @@ pub(super) fn sync(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
             status(scene)?;
             Ok(if done { DONE } else { FAILED })
         }
-        other => Err(Refusal::usage(format!(
+        other => Err(CliError::usage(format!(
             "`sync {other}` is none of status, log, merges, share, join, leave, pause, resume, retry, now"
         ))),
     }
 }
 
-fn volume(scene: &Scene<'_>, name: &str) -> Result<store::DocId, Refusal> {
-    choose::volume(scene, Some(name))?.ok_or_else(|| Refusal::usage(format!("there is no volume {name}")))
+fn volume(scene: &CommandContext<'_>, name: &str) -> Result<store::DocId, CliError> {
+    choose::volume(scene, Some(name))?.ok_or_else(|| CliError::usage(format!("there is no volume {name}")))
 }
 
 /// Waits until all is everywhere, and still is a moment later: what is on its way between two threads is not seen.
-fn settled(scene: &Scene<'_>, patience: Duration) -> Result<bool, Refusal> {
+fn settled(scene: &CommandContext<'_>, patience: Duration) -> Result<bool, CliError> {
     for _ in 0..3 {
         let look = |session: &Session| in_step(session).then_some(());
         if scene.handle.wait(Some(patience), look)?.is_none() {
@@ -124,7 +124,8 @@ fn in_step(session: &Session) -> bool {
     let brought = |state: Option<&HubState>| {
         state.is_some_and(|state| state.blobs.there == 0 && state.blobs.going == 0 && state.blobs.busy == 0)
     };
-    let reading = session.notes().any(|note| note.phase == engine::Phase::Reading) || session.pending_move().is_some();
+    let reading =
+        session.notes().any(|note| note.phase == engine::NotePhase::Reading) || session.pending_move().is_some();
     !reading
         && session.is_saved()
         && sync.is_settled()
@@ -139,7 +140,7 @@ fn far(spread: &SyncProgress) -> String {
     spread.describe() + &seen.unwrap_or_default()
 }
 
-fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
+fn status(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     let hubs = scene.handle.read(|session| {
         let sync = session.sync();
         let name = |id| session.volume(id).map_or_else(|| "a volume that is closed".to_owned(), |one| one.name.clone());
@@ -207,7 +208,7 @@ fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
 }
 
 /// How far one note has got.
-fn of_note(scene: &mut Scene<'_>, note: &str) -> Result<u8, Refusal> {
+fn of_note(scene: &mut CommandContext<'_>, note: &str) -> Result<u8, CliError> {
     let note = choose::note(scene, note)?;
     let read = move |session: &Session| {
         (session.locate_file(note).map(|(_, path)| path.to_owned()).unwrap_or_default(), session.sync_progress(note))
@@ -223,7 +224,7 @@ fn of_note(scene: &mut Scene<'_>, note: &str) -> Result<u8, Refusal> {
     };
     let heads = export::open_note::loaded(scene.handle, note, heads)?;
     let address = store::sync::document_address(note);
-    let moment = |at: Option<engine::Time>| at.map(|at| host::clock::moment(at.0));
+    let moment = |at: Option<engine::UnixMillis>| at.map(|at| host::clock::moment(at.0));
     if scene.json {
         let line = json!({"note": path, "state": spread.describe(), "behind": spread.behind,
             "received": spread.last_received.map(|at| at.0), "same": spread.last_synced.map(|at| at.0),
@@ -240,7 +241,7 @@ fn of_note(scene: &mut Scene<'_>, note: &str) -> Result<u8, Refusal> {
 }
 
 /// What other devices changed, newest first.
-fn merges(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
+fn merges(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     let merges: Vec<MergeRecord> =
         scene.handle.read(|session| session.sync().merges.iter().rev().cloned().collect())?;
     if scene.json {
@@ -269,13 +270,13 @@ fn merges(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
 }
 
 /// One of them: the note before and after, as a diff.
-fn merge(scene: &mut Scene<'_>, number: &str) -> Result<u8, Refusal> {
+fn merge(scene: &mut CommandContext<'_>, number: &str) -> Result<u8, CliError> {
     let place = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
     let found = scene.handle.read(move |session| session.sync().merges.iter().rev().nth(place?).cloned())?;
     let merge = found
-        .ok_or_else(|| Refusal::usage(format!("there is no change {number}; `tracebook sync merges` lists them")))?;
+        .ok_or_else(|| CliError::usage(format!("there is no change {number}; `tracebook sync merges` lists them")))?;
     choose::volumes_known(scene, true)?;
-    let texts = scene.handle.merged(&merge).map_err(Refusal::workspace)?;
+    let texts = scene.handle.merged(&merge).map_err(CliError::workspace)?;
     if scene.json {
         let texts = texts.map(|texts| json!({"before": &*texts.old, "after": &*texts.new}));
         let line = json!({"path": merge.path, "what": merge.describe(), "texts": texts});
@@ -309,7 +310,7 @@ fn reach(reach: &HubConnection) -> (&'static str, &str) {
     }
 }
 
-fn log(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
+fn log(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     let lines: Vec<(i64, String)> =
         scene.handle.read(|session| session.sync().log.iter().map(|(at, line)| (at.0, line.clone())).collect())?;
     for (at, line) in lines {

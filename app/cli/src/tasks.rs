@@ -1,7 +1,7 @@
 //! `tasks`: plans as notes: listed, made, carried out, given up.
 
 use super::memory::{text_of, write};
-use super::{DONE, FAILED, Refusal, Scene, agents, choose};
+use super::{CliError, CommandContext, DONE, FAILED, agents, choose};
 use agent::memory::{RecallOptions, ReplayMode};
 use agent::task_block::{self, TASKS_FOLDER, TaskBlock, TaskStatus};
 use agent::{agent_definition, agent_registry, planner};
@@ -13,11 +13,11 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use store::DocId;
 
-pub(super) fn tasks(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn tasks(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let action = args.get_one::<String>("ACTION").map_or("list", String::as_str);
     let word = args.get_one::<String>("WHAT").cloned();
     let needed =
-        |what: &str| word.clone().ok_or_else(|| Refusal::usage(format!("say {what}: tracebook tasks {action} …")));
+        |what: &str| word.clone().ok_or_else(|| CliError::usage(format!("say {what}: tracebook tasks {action} …")));
     choose::volumes_known(scene, action != "list")?;
     match action {
         "list" => list(scene, args),
@@ -35,10 +35,10 @@ pub(super) fn tasks(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
         "run" => run(scene, args, &needed("which plan, or PLAN#TASK")?),
         "cancel" | "reopen" => {
             let (note, tasks, id) = meant(scene, &needed("which task: PLAN#TASK")?)?;
-            let task = id.ok_or_else(|| Refusal::usage("say which task of the plan: PLAN#TASK"))?;
+            let task = id.ok_or_else(|| CliError::usage("say which task of the plan: PLAN#TASK"))?;
             let gone = tasks.iter().any(|one| one.id == task && one.standing == TaskStatus::Cancelled);
             if action == "reopen" && !gone {
-                return Err(Refusal::usage(format!("the task {task} is not given up")));
+                return Err(CliError::usage(format!("the task {task} is not given up")));
             }
             let said = if action == "reopen" { "is open again" } else { "is given up" };
             let named = task.clone();
@@ -52,7 +52,7 @@ pub(super) fn tasks(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
             writeln!(scene.out, "{named} {said}")?;
             Ok(DONE)
         }
-        other => Err(Refusal::usage(format!(
+        other => Err(CliError::usage(format!(
             "tasks can be listed (list, show), made (add, plan), carried out (run), given up (cancel), taken up again \
              (reopen), and agents listed (agents), not “{other}”"
         ))),
@@ -69,7 +69,7 @@ fn whole(task: &TaskBlock) -> Value {
 }
 
 /// The plan that a word means, its tasks, and the one of them that it names behind `#`.
-fn meant(scene: &mut Scene<'_>, word: &str) -> Result<(DocId, Vec<TaskBlock>, Option<String>), Refusal> {
+fn meant(scene: &mut CommandContext<'_>, word: &str) -> Result<(DocId, Vec<TaskBlock>, Option<String>), CliError> {
     let (name, id) = word.split_once('#').map_or((word, None), |(name, id)| (name, Some(id.to_owned())));
     let note = choose::note(scene, name)?;
     let held = export::open_note::hold(scene.handle, note)?;
@@ -80,12 +80,12 @@ fn meant(scene: &mut Scene<'_>, word: &str) -> Result<(DocId, Vec<TaskBlock>, Op
         writeln!(scene.errors, "tracebook: {problem}: {name}")?;
     }
     if let Some(id) = id.as_ref().filter(|id| tasks.iter().all(|task| task.id != **id)) {
-        return Err(Refusal::usage(format!("there is no task {id} in {name}; `tracebook tasks` lists them")));
+        return Err(CliError::usage(format!("there is no task {id} in {name}; `tracebook tasks` lists them")));
     }
     Ok((note, tasks, id))
 }
 
-fn list(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+fn list(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let named = args.get_one::<String>("project").cloned();
     let all: Vec<(String, PathBuf)> = scene.handle.read(|session| {
         session.volumes().filter_map(|volume| Some((volume.name.clone(), volume.root.clone()?))).collect()
@@ -115,7 +115,7 @@ fn list(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
 }
 
 /// Who could do tasks: the program's agents, the user's own, and those of the project.
-fn crew_of(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+fn crew_of(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     agents::setup_known(scene)?;
     let volume = agents::volume(scene, args.get_one::<String>("project").cloned(), None)?;
     let (own, root) = scene.handle.read(move |session| {
@@ -159,7 +159,7 @@ fn line(task: &TaskBlock) -> String {
 }
 
 /// Brings a task into a plan.
-fn add(scene: &mut Scene<'_>, args: &ArgMatches, goal: &str) -> Result<u8, Refusal> {
+fn add(scene: &mut CommandContext<'_>, args: &ArgMatches, goal: &str) -> Result<u8, CliError> {
     let value = |name: &str| args.get_one::<String>(name).cloned();
     let values = |name: &str| args.get_many::<String>(name).into_iter().flatten().cloned().collect::<Vec<String>>();
     let volume = agents::volume(scene, value("project"), None)?;
@@ -173,7 +173,7 @@ fn add(scene: &mut Scene<'_>, args: &ArgMatches, goal: &str) -> Result<u8, Refus
     let mut inputs = std::collections::BTreeMap::new();
     for pair in values("input") {
         let (name, text) =
-            pair.split_once('=').ok_or_else(|| Refusal::usage(format!("--input wants NAME=VALUE, not “{pair}”")))?;
+            pair.split_once('=').ok_or_else(|| CliError::usage(format!("--input wants NAME=VALUE, not “{pair}”")))?;
         inputs.insert(name.to_owned(), serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)));
     }
     let task = TaskBlock {
@@ -195,7 +195,7 @@ fn add(scene: &mut Scene<'_>, args: &ArgMatches, goal: &str) -> Result<u8, Refus
     agents::setup_known(scene)?;
     let tools: BTreeSet<String> =
         scene.handle.read(|session| session.agent_tools().into_iter().map(|tool| tool.name).collect())?;
-    task_block::execution_order(&all, &tools).map_err(Refusal::usage)?;
+    task_block::execution_order(&all, &tools).map_err(CliError::usage)?;
     let text = match old.is_empty() {
         true => task_block::plan_to_markdown("Tasks", std::slice::from_ref(&task)),
         false => format!("{old}{}{}", if old.ends_with('\n') { "" } else { "\n" }, task.to_markdown()),
@@ -206,7 +206,7 @@ fn add(scene: &mut Scene<'_>, args: &ArgMatches, goal: &str) -> Result<u8, Refus
 }
 
 /// Splits a goal into tasks: by rules, or by a model.
-fn plan(scene: &mut Scene<'_>, args: &ArgMatches, goal: String) -> Result<u8, Refusal> {
+fn plan(scene: &mut CommandContext<'_>, args: &ArgMatches, goal: String) -> Result<u8, CliError> {
     let volume = agents::volume(scene, args.get_one::<String>("project").cloned(), None)?;
     if args.get_flag("model") {
         let run = agents::fresh();
@@ -239,7 +239,7 @@ fn plan(scene: &mut Scene<'_>, args: &ArgMatches, goal: String) -> Result<u8, Re
     let name = planner::slug(&goal);
     let path = args.get_one::<String>("plan").cloned().unwrap_or_else(|| format!("{TASKS_FOLDER}/{name}.md"));
     if !text_of(scene, volume, &path)?.is_empty() {
-        return Err(Refusal::usage(format!("there is a plan of that name already; give another with --plan: {path}")));
+        return Err(CliError::usage(format!("there is a plan of that name already; give another with --plan: {path}")));
     }
     write(scene, volume, &path, &task_block::plan_to_markdown(&goal, &tasks))?;
     writeln!(scene.out, "{path}")?;
@@ -250,7 +250,7 @@ fn plan(scene: &mut Scene<'_>, args: &ArgMatches, goal: String) -> Result<u8, Re
 }
 
 /// Has a plan carried out, or one task of it.
-fn run(scene: &mut Scene<'_>, args: &ArgMatches, word: &str) -> Result<u8, Refusal> {
+fn run(scene: &mut CommandContext<'_>, args: &ArgMatches, word: &str) -> Result<u8, CliError> {
     let (note, tasks, id) = meant(scene, word)?;
     let run = agents::fresh();
     let allow = args.get_many::<String>("approve").into_iter().flatten().cloned().collect();

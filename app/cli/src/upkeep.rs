@@ -1,23 +1,23 @@
 //! `init`, `fsck`, `backup`, `restore`, `doctor`: what concerns the workspace as a whole.
 
 use super::parse::needed;
-use super::{DONE, FAILED, Refusal, Scene, WORKSPACE, bundled, program};
+use super::{CliError, CommandContext, DONE, FAILED, WORKSPACE, bundled, program};
 use clap::ArgMatches;
 use engine::{Command, Session};
-use host::maintenance::backup::{BackupError, Progress, Trust};
-use host::maintenance::check::{Report, Severity};
-use host::{OpenError, Options, Owned, fs::copy};
+use host::maintenance::backup::{BackupError, BackupProgress, BackupTrust};
+use host::maintenance::check::{CheckReport, FindingSeverity};
+use host::{OpenError, WorkspaceLock, WorkspaceOptions, fs::copy};
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use store::disk::DiskError;
 
-pub(super) fn init(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+pub(super) fn init(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     if host::workspace_exists(folder) {
-        return Err(Refusal::usage(format!("there is a workspace already: {}", folder.display())));
+        return Err(CliError::usage(format!("there is a workspace already: {}", folder.display())));
     }
-    let driver = host::open(folder, Options { program: program()?, create: true })?;
+    let driver = host::open(folder, WorkspaceOptions { program: program()?, create: true })?;
     let place = driver.folder().to_owned();
     let sample = if args.get_flag("sample") {
         let handle = driver.handle();
@@ -29,7 +29,7 @@ pub(super) fn init(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn W
     } else {
         driver.close()
     };
-    sample.map_err(Refusal::workspace)?;
+    sample.map_err(CliError::workspace)?;
     if json {
         writeln!(out, "{}", serde_json::json!({"workspace": place}))?;
     } else {
@@ -38,7 +38,7 @@ pub(super) fn init(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn W
     Ok(DONE)
 }
 
-pub(super) fn doctor(folder: &Path, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+pub(super) fn doctor(folder: &Path, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let mut offers = host::offers(&program()?);
     let there = host::workspace_exists(folder);
     let note = match (there, host::owner_socket(folder)) {
@@ -47,7 +47,7 @@ pub(super) fn doctor(folder: &Path, json: bool, out: &mut dyn Write) -> Result<u
         (true, Ok(Some(_)) | Err(OpenError::Owned { .. })) => "it is open in another Tracebook".to_owned(),
         (true, Err(error)) => error.to_string(),
     };
-    offers.push(host::Offer { area: "workspace", name: folder.display().to_string(), there, note });
+    offers.push(host::MachineCapability { area: "workspace", name: folder.display().to_string(), there, note });
     if json {
         writeln!(out, "{}", serde_json::to_string(&offers).unwrap_or_default())?;
         return Ok(DONE);
@@ -65,11 +65,11 @@ pub(super) fn fsck_alone(
     args: &ArgMatches,
     json: bool,
     out: &mut dyn Write,
-) -> Result<Option<u8>, Refusal> {
+) -> Result<Option<u8>, CliError> {
     if !folder.is_dir() {
-        return Err(Refusal::usage(format!("there is no workspace: {}", folder.display())));
+        return Err(CliError::usage(format!("there is no workspace: {}", folder.display())));
     }
-    let _owned = match Owned::take(folder) {
+    let _owned = match WorkspaceLock::take(folder) {
         Ok(owned) => Some(owned),
         Err(OpenError::Owned { .. }) => return Ok(None),
         // Looking needs no lock where nobody can write.
@@ -81,7 +81,7 @@ pub(super) fn fsck_alone(
 }
 
 /// Checks a workspace that this process has open: looks only, since a repair needs it for itself.
-pub(super) fn fsck_beside(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
+pub(super) fn fsck_beside(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     scene.handle.command(Command::Save)?;
     scene.handle.wait(Some(Duration::from_secs(10)), |session: &Session| session.is_saved().then_some(()))?;
     let report = host::maintenance::check::check(scene.handle.workspace_folder(), false, host::clock());
@@ -91,16 +91,16 @@ pub(super) fn fsck_beside(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
     tell(&report, scene.json, scene.out)
 }
 
-fn tell(report: &Report, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+fn tell(report: &CheckReport, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     if json {
         writeln!(out, "{}", serde_json::to_string(report).unwrap_or_default())?;
     } else {
         for finding in &report.findings {
             let mark = match finding.severity {
                 _ if finding.repaired => "mended ",
-                Severity::Note => "note   ",
-                Severity::Warning => "warning",
-                Severity::Damage => "DAMAGE ",
+                FindingSeverity::Note => "note   ",
+                FindingSeverity::Warning => "warning",
+                FindingSeverity::Damage => "DAMAGE ",
             };
             writeln!(out, "{mark}  {}: {}\n         {}", finding.place, finding.what, finding.advice)?;
         }
@@ -119,7 +119,7 @@ fn tell(report: &Report, json: bool, out: &mut dyn Write) -> Result<u8, Refusal>
     })
 }
 
-pub(super) fn backup(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn backup(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let dest = scene.folder.join(needed(args, "DEST")?);
     // What is typed goes to the disk first; what is typed meanwhile is the next backup's.
     scene.handle.command(Command::Save)?;
@@ -143,9 +143,9 @@ pub(super) fn backup(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
 }
 
 /// Says how far a long copy has got, at every tenth; a short one says nothing.
-fn percent(errors: &mut dyn Write) -> impl FnMut(Progress) {
+fn percent(errors: &mut dyn Write) -> impl FnMut(BackupProgress) {
     let mut told = 0;
-    move |at: Progress| {
+    move |at: BackupProgress| {
         let tenth = at.done.saturating_mul(10) / at.total.max(1);
         if tenth > told && at.total > 64 << 20 {
             told = tenth;
@@ -154,18 +154,18 @@ fn percent(errors: &mut dyn Write) -> impl FnMut(Progress) {
     }
 }
 
-fn refusal(error: BackupError) -> Refusal {
+fn refusal(error: BackupError) -> CliError {
     match error {
-        BackupError::Refused(why) => Refusal::usage(why),
-        other => Refusal::workspace(other.to_string()),
+        BackupError::Refused(why) => CliError::usage(why),
+        other => CliError::workspace(other.to_string()),
     }
 }
 
-pub(super) fn restore(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+pub(super) fn restore(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let here = std::env::current_dir().unwrap_or_default();
     let source = copy::absolute(&here, needed(args, "BACKUP")?);
     let mut errors = std::io::stderr();
-    let trust = if args.get_flag("trusted") { Trust::Own } else { Trust::Foreign };
+    let trust = if args.get_flag("trusted") { BackupTrust::Own } else { BackupTrust::Foreign };
     let restored =
         host::maintenance::backup::restore(&source, folder, trust, &mut percent(&mut errors), &AtomicBool::new(false));
     let summary = restored.map_err(refusal)?;
@@ -176,7 +176,7 @@ pub(super) fn restore(folder: &Path, args: &ArgMatches, json: bool, out: &mut dy
         writeln!(out, "{}", serde_json::to_string(&summary).unwrap_or_default())?;
     } else {
         writeln!(out, "restored {} files to {}", summary.files, folder.display())?;
-        if trust == Trust::Foreign {
+        if trust == BackupTrust::Foreign {
             writeln!(
                 out,
                 "Its volumes lie in that folder. Nothing is allowed yet to agents, cells and kernels. If the backup is \

@@ -1,35 +1,39 @@
 //! `open`, `new`, `ls`, `import`, `export`: what concerns volumes and their files.
 
 use super::parse::needed;
-use super::{DONE, Refusal, Scene, choose, notebooks};
+use super::{CliError, CommandContext, DONE, choose, notebooks};
 use clap::ArgMatches;
-use engine::event::Skipped;
+use engine::event::SkippedFile;
 use engine::{Command, Session};
-use export::{self, Form, Progress, What};
+use export::{self, ExportFormat, ExportProgress, ExportScope};
 use host::fs::copy;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::DocId;
 use text::visible;
-use typeset::pdf::Paper;
+use typeset::pdf::PaperSize;
 
 /// How long a folder may take to be looked through.
 const SCAN: Duration = Duration::from_secs(3_600);
 
-struct Opened {
+struct OpenedVolume {
     id: DocId,
     name: String,
     notes: u64,
     /// All files that are no notes, and how many of them are collections.
     attachments: u64,
     collections: u64,
-    skipped: Vec<Skipped>,
+    skipped: Vec<SkippedFile>,
     trouble: Option<String>,
 }
 
 /// Makes a volume of a folder (or looks at it again) and waits until all of it is known.
-fn open_volume(scene: &mut Scene<'_>, folder: PathBuf, name: Option<String>) -> Result<Opened, Refusal> {
+fn open_volume(
+    scene: &mut CommandContext<'_>,
+    folder: PathBuf,
+    name: Option<String>,
+) -> Result<OpenedVolume, CliError> {
     choose::volumes_known(scene, false)?;
     let root = folder.clone();
     let before = scene.handle.read(move |session| {
@@ -45,25 +49,25 @@ fn open_volume(scene: &mut Scene<'_>, folder: PathBuf, name: Option<String>) -> 
             let (id, name, trouble) = (volume.id, volume.name.clone(), volume.trouble.clone());
             let is_one = |row: &&store::disk::FileRow| row.kind == store::FileKind::Collection;
             let collections = volume.files.values().filter(is_one).count() as u64;
-            Opened { id, name, notes, attachments, collections, skipped, trouble }
+            OpenedVolume { id, name, notes, attachments, collections, skipped, trouble }
         })
     };
     let opened = scene.handle.wait_on_disk(Some(SCAN), look)?;
-    opened.ok_or_else(|| Refusal::workspace("the folder could not be looked through in an hour"))
+    opened.ok_or_else(|| CliError::workspace("the folder could not be looked through in an hour"))
 }
 
 /// Refuses `open` and `import` of what is not there, before a workspace is made for it.
-pub(super) fn there(command: &str, args: &ArgMatches, here: &Path) -> Result<(), Refusal> {
+pub(super) fn there(command: &str, args: &ArgMatches, here: &Path) -> Result<(), CliError> {
     match command {
         "open" => {
             let folder = copy::absolute(here, needed(args, "FOLDER")?);
             if !copy::is_folder(&folder) {
-                return Err(Refusal::usage(format!("there is no such folder: {}", folder.display())));
+                return Err(CliError::usage(format!("there is no such folder: {}", folder.display())));
             }
         }
         "import" => {
             if let Some(missing) = to_import(args, here).iter().find(|path| !path.exists()) {
-                return Err(Refusal::usage(format!("there is no such file: {}", missing.display())));
+                return Err(CliError::usage(format!("there is no such file: {}", missing.display())));
             }
         }
         _ => {}
@@ -77,14 +81,14 @@ fn to_import(args: &ArgMatches, here: &Path) -> Vec<PathBuf> {
         .unwrap_or_default()
 }
 
-pub(super) fn open(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn open(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let folder = copy::absolute(scene.folder, needed(args, "FOLDER")?);
     let opened = open_volume(scene, folder, None)?;
     if let Some(trouble) = opened.trouble {
-        return Err(Refusal::usage(trouble));
+        return Err(CliError::usage(trouble));
     }
     export::open_note::saved(scene.handle)?;
-    let Opened { id, name, notes, attachments, collections, skipped, .. } = opened;
+    let OpenedVolume { id, name, notes, attachments, collections, skipped, .. } = opened;
     if scene.json {
         let answer = serde_json::json!({
             "volume": name, "id": id, "notes": notes, "attachments": attachments, "skipped": skipped,
@@ -94,7 +98,7 @@ pub(super) fn open(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
         let shelves = if collections > 0 { format!("{collections} collections, ") } else { String::new() };
         let (name, rest) = (visible::line(&name), attachments - collections);
         writeln!(scene.out, "{name}: {notes} notes, {shelves}{rest} attachments")?;
-        for Skipped { path, why } in skipped {
+        for SkippedFile { path, why } in skipped {
             writeln!(scene.out, "  {}: {}", visible::line(&path), visible::line(&why))?;
         }
     }
@@ -102,29 +106,33 @@ pub(super) fn open(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
 }
 
 /// The volume of that name, else the first one, else a new one in the workspace's own folder.
-fn volume_or_own(scene: &mut Scene<'_>, name: Option<&str>, first: bool) -> Result<(DocId, PathBuf), Refusal> {
+fn volume_or_own(
+    scene: &mut CommandContext<'_>,
+    name: Option<&str>,
+    first: bool,
+) -> Result<(DocId, PathBuf), CliError> {
     let named = name.is_some() || first;
     let found = if named { choose::volume(scene, name)? } else { choose::volume(scene, Some("Notes")).ok().flatten() };
     let id = match found {
         Some(id) => id,
         None => {
             let folder = scene.handle.workspace_folder().join("Notes");
-            copy::make_folder(&folder).map_err(Refusal::workspace)?;
+            copy::make_folder(&folder).map_err(CliError::workspace)?;
             open_volume(scene, folder, Some("Notes".to_owned()))?.id
         }
     };
     let root = scene.handle.read(move |session| session.volume(id).and_then(|volume| volume.root.clone()))?;
-    let root = root.ok_or_else(|| Refusal::usage("the volume has no folder on this device"))?;
+    let root = root.ok_or_else(|| CliError::usage("the volume has no folder on this device"))?;
     Ok((id, root))
 }
 
-pub(super) fn new(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn new(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let path = needed(args, "PATH")?.to_owned();
     let mut text = args.get_one::<String>("text").cloned().unwrap_or_default();
     if text == "-" {
         text.clear();
         if scene.input.take(64 << 20).read_to_string(&mut text).is_err() {
-            return Err(Refusal::usage("standard input is not UTF-8 text"));
+            return Err(CliError::usage("standard input is not UTF-8 text"));
         }
     }
     let (volume, _) = volume_or_own(scene, args.get_one::<String>("volume").map(String::as_str), true)?;
@@ -148,7 +156,7 @@ pub(super) fn new(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
     Ok(DONE)
 }
 
-pub(super) fn list(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn list(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let only = match args.get_one::<String>("volume") {
         Some(name) => choose::volume(scene, Some(name))?,
         None => None,
@@ -174,7 +182,7 @@ pub(super) fn list(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
                 }
                 rows.push(shown);
             }
-            for Skipped { path, why } in &volume.skipped {
+            for SkippedFile { path, why } in &volume.skipped {
                 rows.push(serde_json::json!({"path": path, "kind": "skipped", "why": why, "volume": volume.name}));
             }
         }
@@ -209,7 +217,7 @@ pub(super) fn list(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
     Ok(DONE)
 }
 
-pub(super) fn import(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn import(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let (notebooks, paths): (Vec<PathBuf>, Vec<PathBuf>) =
         to_import(args, scene.folder).into_iter().partition(|path| export::notebook_import::is(path));
     let notebooks = export::notebook_import::read(&notebooks)?;
@@ -217,22 +225,22 @@ pub(super) fn import(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
     // All or nothing: two of one name would meet in the middle of the copying.
     let twins = |at: usize| paths[..at].iter().any(|other| other.file_name() == paths[at].file_name());
     if let Some(twin) = (0..paths.len()).find(|at| twins(*at)) {
-        return Err(Refusal::usage(format!("two of that name are to be imported: {}", paths[twin].display())));
+        return Err(CliError::usage(format!("two of that name are to be imported: {}", paths[twin].display())));
     }
     if let Some((twin, _)) = notebooks
         .iter()
         .enumerate()
         .find_map(|(at, notebook)| notebooks[..at].iter().any(|other| other.0 == notebook.0).then_some(notebook))
     {
-        return Err(Refusal::usage(format!("two of that name are to be imported: {twin}")));
+        return Err(CliError::usage(format!("two of that name are to be imported: {twin}")));
     }
     let made = notebooks.iter().map(|(name, _)| Path::new(name));
     if let Some(why) = paths.iter().map(PathBuf::as_path).chain(made).find_map(|path| copy::taken(path, &root)) {
-        return Err(Refusal::usage(why));
+        return Err(CliError::usage(why));
     }
-    let mut copied = copy::Copied::default();
+    let mut copied = copy::CopyReport::default();
     for path in &paths {
-        let one = copy::copy_into(path, &root).map_err(Refusal::usage)?;
+        let one = copy::copy_into(path, &root).map_err(CliError::usage)?;
         copied.files.extend(one.files);
         copied.skipped.extend(one.skipped);
     }
@@ -248,29 +256,29 @@ pub(super) fn import(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
         writeln!(scene.out, "{answer}")?;
     } else {
         writeln!(scene.out, "{}: {} files imported", opened.name, files.len())?;
-        for Skipped { path, why } in &skipped {
+        for SkippedFile { path, why } in &skipped {
             writeln!(scene.out, "  {}: {}", visible::line(path), visible::line(why))?;
         }
     }
     Ok(DONE)
 }
 
-pub(super) fn export(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(super) fn export(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let dest = scene.folder.join(needed(args, "DEST")?);
     let what = match choose::any(scene, needed(args, "NOTE_OR_VOLUME")?)? {
-        choose::Found::Note(note) => What::Note(note),
-        choose::Found::Volume(volume) => What::Folder(volume, String::new()),
+        choose::ResolvedName::Note(note) => ExportScope::Note(note),
+        choose::ResolvedName::Volume(volume) => ExportScope::Folder(volume, String::new()),
     };
     let done = match (form(&what, &dest, args)?, &what) {
-        (Wanted::Ours(form), _) => export::export(scene.handle, &what, form, &dest, &Progress::default())?,
-        (Wanted::Jupyter(form), What::Note(note)) => {
+        (ExportRequest::Ours(form), _) => export::export(scene.handle, &what, form, &dest, &ExportProgress::default())?,
+        (ExportRequest::Jupyter(form), ExportScope::Note(note)) => {
             let files = vec![notebooks::note(scene, *note, &dest, form)?];
-            export::Done { files, ..export::Done::default() }
+            export::ExportReport { files, ..export::ExportReport::default() }
         }
-        (Wanted::Jupyter(form), What::Folder(volume, _)) => {
+        (ExportRequest::Jupyter(form), ExportScope::Folder(volume, _)) => {
             export::fresh(scene.handle, *volume, &dest)?;
             let (files, skipped) = notebooks::volume(scene, *volume, &dest, form)?;
-            export::Done { files, skipped, ..export::Done::default() }
+            export::ExportReport { files, skipped, ..export::ExportReport::default() }
         }
     };
     if scene.json {
@@ -282,7 +290,7 @@ pub(super) fn export(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
     } else {
         let files = if done.files.len() == 1 { "file" } else { "files" };
         writeln!(scene.out, "{} {files} exported to {}", done.files.len(), dest.display())?;
-        for Skipped { path, why } in done.skipped.iter().chain(&done.limited) {
+        for SkippedFile { path, why } in done.skipped.iter().chain(&done.limited) {
             writeln!(scene.out, "  {}: {}", visible::line(path), visible::line(why))?;
         }
     }
@@ -293,34 +301,34 @@ pub(super) fn export(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
 }
 
 /// What notes shall become.
-enum Wanted {
-    Ours(Form),
-    Jupyter(notebooks::Form),
+enum ExportRequest {
+    Ours(ExportFormat),
+    Jupyter(notebooks::NotebookFormat),
 }
 
 /// What is asked for: by an option, or by the ending of the new file's name.
-fn form(what: &What, dest: &Path, args: &ArgMatches) -> Result<Wanted, Refusal> {
+fn form(what: &ExportScope, dest: &Path, args: &ArgMatches) -> Result<ExportRequest, CliError> {
     let paper = match args.get_one::<String>("paper").map(|name| name.to_ascii_lowercase()).as_deref() {
-        None | Some("a4") => Paper::A4,
-        Some("letter") => Paper::Letter,
-        Some(other) => return Err(Refusal::usage(format!("the paper is a4 or letter, not {other}"))),
+        None | Some("a4") => PaperSize::A4,
+        Some("letter") => PaperSize::Letter,
+        Some(other) => return Err(CliError::usage(format!("the paper is a4 or letter, not {other}"))),
     };
     let named = |name: &str| match name {
-        "html" | "htm" => Some(Wanted::Ours(Form::Html)),
-        "pdf" => Some(Wanted::Ours(Form::Pdf(paper))),
-        "ipynb" => Some(Wanted::Jupyter(notebooks::Form::Notebook)),
-        "py" => Some(Wanted::Jupyter(notebooks::Form::Script)),
-        "md" => Some(Wanted::Ours(Form::Files)),
+        "html" | "htm" => Some(ExportRequest::Ours(ExportFormat::Html)),
+        "pdf" => Some(ExportRequest::Ours(ExportFormat::Pdf(paper))),
+        "ipynb" => Some(ExportRequest::Jupyter(notebooks::NotebookFormat::Notebook)),
+        "py" => Some(ExportRequest::Jupyter(notebooks::NotebookFormat::Script)),
+        "md" => Some(ExportRequest::Ours(ExportFormat::Files)),
         _ => None,
     };
     if args.get_flag("html") {
-        return Ok(Wanted::Ours(Form::Html));
+        return Ok(ExportRequest::Ours(ExportFormat::Html));
     }
     if let Some(to) = args.get_one::<String>("to") {
-        return named(to).ok_or_else(|| Refusal::usage(format!("no export to “{to}”: html, pdf, ipynb, py, md")));
+        return named(to).ok_or_else(|| CliError::usage(format!("no export to “{to}”: html, pdf, ipynb, py, md")));
     }
     let ending = dest.extension().and_then(|ending| ending.to_str()).unwrap_or("").to_ascii_lowercase();
     // A volume becomes a folder, whatever that is called; one document is asked for by its name.
-    let named = named(&ending).filter(|_| matches!(what, What::Note(_)) || ending == "pdf");
-    Ok(named.unwrap_or(Wanted::Ours(Form::Files)))
+    let named = named(&ending).filter(|_| matches!(what, ExportScope::Note(_)) || ending == "pdf");
+    Ok(named.unwrap_or(ExportRequest::Ours(ExportFormat::Files)))
 }

@@ -15,10 +15,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use store::{BlobHash, DocId, FileKind};
 use text::markdown::{self, dialect};
-use typeset::colour::Hue;
-use typeset::failure::Failure;
-use typeset::formula::{self, Formula};
-use ui::tokens::{self, Colours};
+use typeset::colour::CodeHue;
+use typeset::failure::DrawFailure;
+use typeset::formula::{self, SetFormula};
+use ui::tokens::{self, ThemeColors};
 
 /// A file larger than this is named, not shown.
 const MAX_ASSET_BYTES: u64 = 64 << 20;
@@ -83,7 +83,7 @@ impl AssetBytes {
 type AssetKey = (DocId, String);
 
 enum AssetResult {
-    Picture(AssetKey, Result<AssetPixels, Failure>),
+    Picture(AssetKey, Result<AssetPixels, DrawFailure>),
     Remark(AssetKey, Arc<str>),
     Text(AssetKey, Option<Arc<str>>),
     Code(u64, Option<CodeHues>),
@@ -97,7 +97,7 @@ enum AssetResult {
 type AssetPixels = (ColorImage, Vec2);
 
 /// A formula that was set, or what of it was not understood.
-pub(crate) type TypesetFormula = Result<Arc<Formula>, Arc<str>>;
+pub(crate) type TypesetFormula = Result<Arc<SetFormula>, Arc<str>>;
 
 /// A drawing that was asked for.
 #[derive(Clone)]
@@ -111,7 +111,7 @@ pub enum DrawingState {
 }
 
 /// What stands out in a piece of code.
-type CodeHues = Arc<[(Range<usize>, Hue)]>;
+type CodeHues = Arc<[(Range<usize>, CodeHue)]>;
 
 /// The colours of a code.
 enum HighlightState {
@@ -189,8 +189,10 @@ impl AssetCache {
                         Ok((image, size)) => {
                             Asset::Picture(ctx.load_texture(&wish.1, image, TextureOptions::LINEAR), size)
                         }
-                        Err(Failure::Limit(why)) => Asset::Remark(Arc::from(format!("{} (not shown. {why})", wish.1))),
-                        Err(Failure::Wrong(_)) => Asset::None,
+                        Err(DrawFailure::Limit(why)) => {
+                            Asset::Remark(Arc::from(format!("{} (not shown. {why})", wish.1)))
+                        }
+                        Err(DrawFailure::Wrong(_)) => Asset::None,
                     };
                     self.known.insert(wish, (sight, self.frame));
                 }
@@ -321,7 +323,7 @@ pub(crate) fn code_hues(ctx: &Context, code: &str, language: &str) -> Option<Cod
 }
 
 /// What stands out in code in which somebody writes. Until that is known, what stood out before, moved along.
-pub(crate) fn edited_hues(ctx: &Context, code: &str, language: &str) -> Vec<(Range<usize>, Hue)> {
+pub(crate) fn edited_hues(ctx: &Context, code: &str, language: &str) -> Vec<(Range<usize>, CodeHue)> {
     let known = code_hues(ctx, code, language);
     let found = with(ctx, |sights| {
         if let Some(hues) = known {
@@ -371,7 +373,7 @@ pub(crate) fn formula(ctx: &Context, source: &str, display: bool) -> Option<Type
 }
 
 /// Paints a formula; `rect` is as much larger than it as its drawing is.
-pub(crate) fn paint_formula(painter: &Painter, rect: Rect, formula: &Arc<Formula>, ink: Color32) {
+pub(crate) fn paint_formula(painter: &Painter, rect: Rect, formula: &Arc<SetFormula>, ink: Color32) {
     let ctx = painter.ctx();
     let scale = ctx.pixels_per_point();
     // On whole pixels its lines are as sharp as those of letters.
@@ -449,7 +451,7 @@ pub fn request_text(
 }
 
 /// A mermaid diagram in the colours in use.
-pub(crate) fn diagram(ctx: &Context, source: &str, colours: &'static Colours) -> DrawingState {
+pub(crate) fn diagram(ctx: &Context, source: &str, colours: &'static ThemeColors) -> DrawingState {
     let scale = ctx.pixels_per_point();
     let tints = colours.tints();
     let name = name(&(source, tints, scale.to_bits()));
@@ -482,8 +484,8 @@ fn name(what: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-fn pixels(drawn: drawings::Pixels) -> AssetPixels {
-    let drawings::Pixels { raster, size: [width, height], multiplied } = drawn;
+fn pixels(drawn: drawings::DrawnPixels) -> AssetPixels {
+    let drawings::DrawnPixels { raster, size: [width, height], multiplied } = drawn;
     let size = [raster.width as usize, raster.height as usize];
     let image = match multiplied {
         true => ColorImage::from_rgba_premultiplied(size, &raster.bytes),
@@ -556,7 +558,7 @@ fn job(session: &Session, wish: AssetKey, scale: f32) -> AssetJob {
         }
         Some((file, FileKind::Note, note)) => {
             // What is open here may be ahead of its file.
-            let open = session.note(note).filter(|note| note.phase == engine::Phase::Ready).map(engine::Note::text);
+            let open = session.note(note).filter(|note| note.phase == engine::NotePhase::Ready).map(engine::Note::text);
             Box::new(move || {
                 let read = || String::from_utf8(file.read(MAX_ASSET_BYTES)?).ok();
                 let text = open.or_else(read);
@@ -598,28 +600,28 @@ fn excerpt(text: &str, part: Option<&str>) -> Option<Arc<str>> {
 }
 
 /// Why a formula is shown as it is written.
-fn unset(failure: Failure) -> Arc<str> {
+fn unset(failure: DrawFailure) -> Arc<str> {
     Arc::from(match failure {
-        Failure::Wrong(why) => format!("This formula is not understood. {why}"),
-        Failure::Limit(why) => format!("This formula is not drawn. {why}"),
+        DrawFailure::Wrong(why) => format!("This formula is not understood. {why}"),
+        DrawFailure::Limit(why) => format!("This formula is not drawn. {why}"),
     })
 }
 
-fn unread() -> Failure {
-    Failure::Wrong("The picture cannot be read.".to_owned())
+fn unread() -> DrawFailure {
+    DrawFailure::Wrong("The picture cannot be read.".to_owned())
 }
 
-fn picture(file: &ConfinedPath, scale: f32) -> Result<AssetPixels, Failure> {
+fn picture(file: &ConfinedPath, scale: f32) -> Result<AssetPixels, DrawFailure> {
     let bytes = file.read(MAX_ASSET_BYTES).ok_or_else(unread)?;
     let is_svg = file.path.rsplit_once('.').is_some_and(|(_, ending)| ending.eq_ignore_ascii_case("svg"));
     if is_svg { vector(bytes, scale) } else { bitmap(bytes) }
 }
 
-fn vector(bytes: Vec<u8>, scale: f32) -> Result<AssetPixels, Failure> {
+fn vector(bytes: Vec<u8>, scale: f32) -> Result<AssetPixels, DrawFailure> {
     drawings::svg_pixels(bytes, scale, MAX_PICTURE_SIDE_PIXELS).map(pixels)
 }
 
-fn bitmap(bytes: Vec<u8>) -> Result<AssetPixels, Failure> {
+fn bitmap(bytes: Vec<u8>) -> Result<AssetPixels, DrawFailure> {
     drawings::bitmap(bytes, MAX_PICTURE_SIDE_PIXELS).map(pixels)
 }
 

@@ -10,7 +10,7 @@ use egui::{Align2, Pos2, Rect, Sense, Ui, Vec2, pos2};
 use engine::Note;
 use store::{Block, BlockId};
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_focus_ring, set_accessible_name};
 
 impl DisplayMap {
@@ -142,7 +142,7 @@ pub fn show_fold_chevron(
     let rect = Rect::from_center_size(centre, Vec2::splat(size::HIT));
     let response = ui.interact(rect, ui.scope_id().with(("fold", id, spot.row)), Sense::click());
     set_accessible_name(&response, Role::Button, &format!("{} {name}", if folded { "Unfold" } else { "Fold" }));
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     if folded || ui.rect_contains_pointer(area) || response.has_focus() {
         let icon = if folded { icons::CARET_RIGHT } else { icons::CARET_DOWN };
         let colour = if response.hovered() { colours.ink } else { colours.muted };

@@ -1,6 +1,6 @@
 //! Ordered lists as text: which number each item should have. Pure text.
 
-use text::splice::Splice;
+use text::splice::TextEdit;
 
 /// A list that is open at a line.
 struct ListLevel {
@@ -36,7 +36,7 @@ fn mark(line: &str) -> Option<ListMarker> {
 
 /// What must change so that every ordered list counts on from its first item. Lists inside others that begin at or
 /// behind `fresh` begin with 1, and the outermost with `start`.
-fn fixes(text: &str, fresh: usize, start: Option<u64>) -> Vec<Splice> {
+fn fixes(text: &str, fresh: usize, start: Option<u64>) -> Vec<TextEdit> {
     let (mut fixes, mut levels, mut at) = (Vec::new(), Vec::<ListLevel>::new(), 0);
     let mut fence: Option<String> = None;
     let mut begins = start;
@@ -80,7 +80,7 @@ fn fixes(text: &str, fresh: usize, start: Option<u64>) -> Vec<Splice> {
             let wanted = expected.unwrap_or(first);
             if wanted != number {
                 let insert = wanted.to_string();
-                fixes.push(Splice { at: line_at + range.start, delete: range.len(), insert });
+                fixes.push(TextEdit { at: line_at + range.start, delete: range.len(), insert });
             }
             (wanted + 1, *sign)
         });
@@ -95,7 +95,7 @@ fn fixes(text: &str, fresh: usize, start: Option<u64>) -> Vec<Splice> {
 
 /// Puts numbers right after an edit made `new` of `old`; `from` is where in `new` it began. Lists that did not count on
 /// before are left as somebody wanted them.
-pub(crate) fn renumbered(old: &str, new: &str, from: usize) -> Vec<Splice> {
+pub(crate) fn renumbered(old: &str, new: &str, from: usize) -> Vec<TextEdit> {
     let first = old.lines().next().and_then(mark).and_then(|mark| mark.number);
     let start = first.and_then(|(range, _)| old[range].parse::<u64>().ok());
     if fixes(old, usize::MAX, None).is_empty() { fixes(new, from, start) } else { Vec::new() }

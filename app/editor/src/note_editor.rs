@@ -54,7 +54,7 @@ impl Caret {
         self.at == self.anchor
     }
 
-    fn moved(&mut self, shift: &engine::Shift) {
+    fn moved(&mut self, shift: &engine::CaretShift) {
         self.at = moved(self.at, shift.at, shift.delete, shift.insert, false);
         self.anchor = moved(self.anchor, shift.at, shift.delete, shift.insert, false);
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use ui::icons;
 use ui::text::format_thousands;
-use ui::tokens::{self, CORNER, Colours, Cut, size, space};
+use ui::tokens::{self, CORNER, InterCut, ThemeColors, size, space};
 use ui::widgets::format;
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name, word_button};
 
@@ -182,7 +182,7 @@ impl DataTable {
 
     /// Draws it. `name` is what it is called among the outputs.
     pub fn show(&mut self, ui: &mut Ui, id: Id, name: &str, origin: Pos2, width: f32) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let data = match &self.state {
             TableState::Ready(data) => data.clone(),
             TableState::Reading(_) => {
@@ -232,7 +232,7 @@ impl DataTable {
     }
 
     fn field(&mut self, ui: &mut Ui, id: Id, name: &str, rect: Rect) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let style = tokens::small();
         let hint = if self.has_head() { "Filter: words, column=word, column>5" } else { "Filter" };
         let edit = egui::TextEdit::singleline(&mut self.filter)
@@ -251,7 +251,7 @@ impl DataTable {
 
     /// The rows in sight.
     fn body(&mut self, ui: &mut Ui, id: Id, name: &str, data: &TableData, body: Rect, spans: &[(f32, f32)]) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let shown = self.shown(data);
         let grid = id.with("grid");
         let response = ui.interact(body, grid, Sense::click());
@@ -381,9 +381,9 @@ impl DataTable {
 
     /// The names of the columns; a click orders by one, the next turns that round, the third takes it back.
     fn head(&mut self, ui: &Ui, id: Id, data: &TableData, head: Rect, spans: &[(f32, f32)]) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let clip = head.intersect(ui.clip_rect());
-        let style = tokens::inter(Cut::SemiBold, 13.0);
+        let style = tokens::inter(InterCut::SemiBold, 13.0);
         let mut wish = None;
         for (place, ((x, wide), column)) in spans.iter().zip(&data.columns).enumerate() {
             let cell =
@@ -434,7 +434,7 @@ impl DataTable {
 
     /// The bars at the right and below: grabbed, they move the rows and the columns.
     fn bars(&mut self, ui: &Ui, id: Id, data: &TableData, body: Rect, wide: f32) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let shown = self.shown(data);
         let most = most(shown, body);
         if most > 0.0 {

@@ -11,8 +11,8 @@ use pulldown_cmark::{CodeBlockKind, Event as Mark, LinkType, Options, Tag, TagEn
 use std::ops::Range;
 use std::sync::Arc;
 use store::DocId;
-use text::markdown::dialect::{self, CalloutKind, Token};
-use ui::tokens::{self, Colours, space};
+use text::markdown::dialect::{self, CalloutKind, DialectToken};
+use ui::tokens::{self, ThemeColors, space};
 
 mod blocks;
 pub mod embeds;
@@ -33,7 +33,7 @@ pub(crate) const QUOTE_INDENT: f32 = space::L;
 #[derive(Clone, Copy)]
 pub struct TextStyleContext<'a> {
     pub ctx: &'a egui::Context,
-    pub colours: &'static Colours,
+    pub colours: &'static ThemeColors,
     /// The note that is laid out: what its links and pictures are named by means what it means there.
     pub note: DocId,
 }
@@ -44,7 +44,7 @@ impl TextStyleContext<'_> {
     }
 
     /// One run of text in one style.
-    pub fn text(&self, text: &str, kind: &tokens::Type, colour: Color32, width: f32) -> Arc<Galley> {
+    pub fn text(&self, text: &str, kind: &tokens::TypeStyle, colour: Color32, width: f32) -> Arc<Galley> {
         let mut job = LayoutJob::default();
         job.wrap.max_width = width;
         job.append(text, 0.0, ui::widgets::format(kind.font.clone(), kind.line, colour));
@@ -327,7 +327,7 @@ impl<'a> RowRenderer<'a> {
         self.embedded > 0
     }
 
-    fn kind(&self) -> tokens::Type {
+    fn kind(&self) -> tokens::TypeStyle {
         match self.heading {
             Some(level) => tokens::heading(level),
             None if self.small => tokens::small(),
@@ -335,11 +335,11 @@ impl<'a> RowRenderer<'a> {
         }
     }
 
-    fn token(&mut self, token: Token<'_>, range: Range<usize>) {
+    fn token(&mut self, token: DialectToken<'_>, range: Range<usize>) {
         if let Some(outer) = self.folded {
             match token {
-                Token::Mark(Mark::Start(Tag::BlockQuote(_))) | Token::Callout(_) => self.depth += 1,
-                Token::Mark(Mark::End(TagEnd::BlockQuote(_))) => {
+                DialectToken::Mark(Mark::Start(Tag::BlockQuote(_))) | DialectToken::Callout(_) => self.depth += 1,
+                DialectToken::Mark(Mark::End(TagEnd::BlockQuote(_))) => {
                     self.depth -= 1;
                     if self.depth < outer {
                         self.folded = None;
@@ -351,15 +351,15 @@ impl<'a> RowRenderer<'a> {
             return;
         }
         match token {
-            Token::Mark(event) => self.event(event, range),
-            Token::Highlight(on) => self.look.highlight = on,
-            Token::Label(_) => {
+            DialectToken::Mark(event) => self.event(event, range),
+            DialectToken::Highlight(on) => self.look.highlight = on,
+            DialectToken::Label(_) => {
                 let name = self.source.text.get(range.clone()).unwrap_or("").to_owned();
                 self.chip(&name, &range);
             }
-            Token::Anchor(_) => {}
-            Token::State(state) => self.task(false, Some(state), &range),
-            Token::Callout(callout) => self.callout(callout, &range),
+            DialectToken::Anchor(_) => {}
+            DialectToken::State(state) => self.task(false, Some(state), &range),
+            DialectToken::Callout(callout) => self.callout(callout, &range),
         }
     }
 

@@ -6,8 +6,8 @@ use egui::epaint::text::CharIndex;
 use egui::{Align2, Color32, CornerRadius, Galley, Pos2, Rect, Stroke, TextureHandle, Vec2, pos2, vec2};
 use std::ops::Range;
 use std::sync::Arc;
-use typeset::formula::Formula;
-use ui::tokens::{self, Colours};
+use typeset::formula::SetFormula;
+use ui::tokens::{self, ThemeColors};
 
 /// From a character of laid-out text back to the byte of the source.
 #[derive(Debug, Default)]
@@ -125,7 +125,7 @@ pub enum RowPart {
     /// A formula, in a rectangle as much larger than it as its drawing is.
     Formula {
         rect: Rect,
-        formula: Arc<Formula>,
+        formula: Arc<SetFormula>,
         ink: Color32,
     },
     /// What is said while the pointer rests there; nothing is painted for it.
@@ -165,7 +165,7 @@ pub struct RowLayout {
 
 /// Paints what is behind some words; the place that was gone to has a line around it, too, since not everyone tells
 /// two grounds apart.
-pub fn paint_ground(painter: &egui::Painter, rect: Rect, ground: Color32, colours: &Colours) {
+pub fn paint_ground(painter: &egui::Painter, rect: Rect, ground: Color32, colours: &ThemeColors) {
     painter.rect_filled(rect, CornerRadius::ZERO, ground);
     if ground == colours.mark_strong {
         let line = Stroke::new(1.0, colours.accent);
@@ -179,7 +179,7 @@ impl RowLayout {
         &self,
         painter: &egui::Painter,
         origin: Pos2,
-        colours: &Colours,
+        colours: &ThemeColors,
         source: &str,
         grounds: &[(Range<usize>, Color32)],
     ) {
@@ -274,7 +274,7 @@ impl RowLayout {
     }
 }
 
-fn paint_task(painter: &egui::Painter, rect: Rect, done: bool, state: Option<char>, colours: &Colours) {
+fn paint_task(painter: &egui::Painter, rect: Rect, done: bool, state: Option<char>, colours: &ThemeColors) {
     let square = Rect::from_center_size(rect.center(), Vec2::splat(16.0));
     if done {
         painter.rect_filled(square, CornerRadius::same(4), colours.accent);
@@ -296,7 +296,7 @@ fn paint_task(painter: &egui::Painter, rect: Rect, done: bool, state: Option<cha
                 painter.rect_filled(bar, 1, colours.muted);
             }
             Some(state) => {
-                let font = tokens::inter(tokens::Cut::SemiBold, 11.0);
+                let font = tokens::inter(tokens::InterCut::SemiBold, 11.0);
                 painter.text(square.center(), Align2::CENTER_CENTER, state, font, colours.accent);
             }
             None => {}

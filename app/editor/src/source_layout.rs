@@ -9,9 +9,9 @@ use eframe::egui;
 use egui::text::{LayoutJob, TextFormat};
 use pulldown_cmark::{Event as Mark, Options, Tag, TagEnd};
 use std::ops::Range;
-use text::markdown::dialect::{self, Token as Spoken};
-use typeset::colour::Hue;
-use ui::tokens::{self, Cut};
+use text::markdown::dialect::{self, DialectToken as Spoken};
+use typeset::colour::CodeHue;
+use ui::tokens::{self, InterCut};
 use ui::widgets::format;
 
 /// The width of code in a column: the box reaches out of it, so that code stands where text stands.
@@ -20,7 +20,7 @@ pub fn code_width(column: f32) -> f32 {
 }
 
 /// The font and line height in which a row's source is set.
-pub(crate) fn type_of(kind: RowKind) -> tokens::Type {
+pub(crate) fn type_of(kind: RowKind) -> tokens::TypeStyle {
     match kind {
         RowKind::Heading(level) => tokens::heading(level),
         RowKind::Footnote => tokens::small(),
@@ -126,9 +126,9 @@ pub fn code_part_job(text: &str, whole: &str, at: usize, language: &str, pen: Te
 fn coloured(
     job: &mut LayoutJob,
     code: &str,
-    hues: Vec<(Range<usize>, Hue)>,
+    hues: Vec<(Range<usize>, CodeHue)>,
     plain: &TextFormat,
-    colours: &tokens::Colours,
+    colours: &tokens::ThemeColors,
 ) {
     let mut at = 0;
     for (range, hue) in hues {
@@ -138,7 +138,7 @@ fn coloured(
         append(job, &code[at..range.start], plain);
         let mut format = plain.clone();
         format.color = colours.code(hue);
-        if hue == Hue::Comment {
+        if hue == CodeHue::Comment {
             format.font_id = tokens::code_italic();
         }
         append(job, &code[range.clone()], &format);
@@ -149,16 +149,16 @@ fn coloured(
 
 /// What stands out in code. Python is coloured at once, since cells are what is written most; other languages are
 /// coloured elsewhere and shown as soon as that is done.
-fn hues(code: &str, language: &str, pen: TextStyleContext<'_>) -> Vec<(Range<usize>, Hue)> {
+fn hues(code: &str, language: &str, pen: TextStyleContext<'_>) -> Vec<(Range<usize>, CodeHue)> {
     if !is_python(language) {
         return assets::code_hues(pen.ctx, code, language).map(|hues| hues.to_vec()).unwrap_or_default();
     }
     let hue = |token| match token {
-        PythonToken::Keyword => Hue::Keyword,
-        PythonToken::Text => Hue::Text,
-        PythonToken::Comment => Hue::Comment,
-        PythonToken::Number => Hue::Number,
-        PythonToken::Name => Hue::Name,
+        PythonToken::Keyword => CodeHue::Keyword,
+        PythonToken::Text => CodeHue::Text,
+        PythonToken::Comment => CodeHue::Comment,
+        PythonToken::Number => CodeHue::Number,
+        PythonToken::Name => CodeHue::Name,
     };
     python_highlighter::python_tokens(code).into_iter().map(|(range, token)| (range, hue(token))).collect()
 }
@@ -191,7 +191,7 @@ fn prose(text: &str, kind: RowKind, pen: TextStyleContext<'_>) -> LayoutJob {
                 continue;
             }
             Spoken::Label(_) => {
-                let format = format(tokens::inter(Cut::Regular, style.font.size), style.line, colours.accent);
+                let format = format(tokens::inter(InterCut::Regular, style.font.size), style.line, colours.accent);
                 shown.push((range, format));
                 continue;
             }
@@ -214,11 +214,11 @@ fn prose(text: &str, kind: RowKind, pen: TextStyleContext<'_>) -> LayoutJob {
             | Mark::InlineHtml(_)
             | Mark::Html(_) => {
                 let cut = match (strong > 0, emphasis > 0) {
-                    (true, true) => Cut::BoldItalic,
-                    (true, false) => Cut::Bold,
-                    (false, true) => Cut::Italic,
-                    (false, false) if heading => Cut::SemiBold,
-                    (false, false) => Cut::Regular,
+                    (true, true) => InterCut::BoldItalic,
+                    (true, false) => InterCut::Bold,
+                    (false, true) => InterCut::Italic,
+                    (false, false) if heading => InterCut::SemiBold,
+                    (false, false) => InterCut::Regular,
                 };
                 let colour = match kind {
                     _ if link > 0 => colours.accent,
@@ -244,7 +244,7 @@ fn prose(text: &str, kind: RowKind, pen: TextStyleContext<'_>) -> LayoutJob {
         }
     }
     let mark = format(
-        tokens::inter(if heading { Cut::SemiBold } else { Cut::Regular }, style.font.size),
+        tokens::inter(if heading { InterCut::SemiBold } else { InterCut::Regular }, style.font.size),
         style.line,
         colours.muted,
     );
@@ -310,7 +310,7 @@ pub(crate) fn hanging_indent(text: &str, kind: RowKind, margin: f32, pen: TextSt
     let mut job = source_job(lead, kind, f32::INFINITY, pen);
     // Alone, a mark is not a mark to Markdown: set it in the type of the row.
     let style = type_of(kind);
-    let cut = if matches!(kind, RowKind::Heading(_)) { Cut::SemiBold } else { Cut::Regular };
+    let cut = if matches!(kind, RowKind::Heading(_)) { InterCut::SemiBold } else { InterCut::Regular };
     job.sections.clear();
     job.text.clear();
     job.append(lead, 0.0, format(tokens::inter(cut, style.font.size), style.line, pen.colours.muted));

@@ -1,9 +1,9 @@
 //! What stands around a note that is exported: the files of its volume, and what draws.
 
-use crate::drawings::{Question, Reply};
+use crate::drawings::{LayoutQuestion, LayoutReply};
 use crate::error::ExportError;
 use collection as base;
-use collection::{Base, Embed, Mirror, Told};
+use collection::{Collection, EmbeddedCollection, MirroredFile, VolumeMirror};
 use engine::Session;
 use host::Handle;
 use host::clock;
@@ -17,8 +17,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{DocId, FileKind};
-use text::links::Links;
-use text::markdown::dialect::{self, Token};
+use text::links::VolumeLinks;
+use text::markdown::dialect::{self, DialectToken};
 use text::outline::{self, Outline};
 
 /// A larger picture is named, not shown.
@@ -31,11 +31,11 @@ const INDEXED: Duration = Duration::from_secs(600);
 const SLICE: usize = 500;
 
 /// A volume's files as exports see them.
-pub(super) struct Files {
+pub(super) struct ExportFiles {
     pub(super) root: PathBuf,
     kinds: BTreeMap<String, (DocId, FileKind)>,
     /// Where their links lead. What has not been looked through yet is added when it is exported.
-    links: RefCell<Links>,
+    links: RefCell<VolumeLinks>,
     /// Whether the other notes are exported, too.
     all: bool,
     handle: Handle,
@@ -43,11 +43,11 @@ pub(super) struct Files {
     /// Texts of notes that are shown inside others, by their paths.
     embedded: RefCell<HashMap<String, Rc<str>>>,
     /// What collections are worked out over, once there is one.
-    mirror: OnceCell<Result<Mirror, String>>,
+    mirror: OnceCell<Result<VolumeMirror, String>>,
 }
 
-impl Files {
-    pub(super) fn of(handle: &Handle, volume: DocId, all: bool) -> Result<Files, ExportError> {
+impl ExportFiles {
+    pub(super) fn of(handle: &Handle, volume: DocId, all: bool) -> Result<ExportFiles, ExportError> {
         let read = move |session: &Session| {
             let volume = session.volume(volume)?;
             let rows = volume.files.values();
@@ -56,14 +56,14 @@ impl Files {
         };
         let (root, rows) =
             handle.read(read)?.ok_or_else(|| ExportError::usage("the volume has no folder on this device"))?;
-        let (mut kinds, mut links) = (BTreeMap::new(), Links::default());
+        let (mut kinds, mut links) = (BTreeMap::new(), VolumeLinks::default());
         for (path, id, kind, outline) in rows {
             links.enter(id, &path);
             outline.into_iter().for_each(|outline| links.set(id, outline));
             kinds.insert(path, (id, kind));
         }
         let links = RefCell::new(links);
-        Ok(Files {
+        Ok(ExportFiles {
             root,
             kinds,
             links,
@@ -87,17 +87,17 @@ impl Files {
         }
         base::replaced(text, |embed| match self.table(own, embed) {
             // What is found changes: the question stays as it is written.
-            _ if matches!(embed, Embed::Search { .. }) => None,
+            _ if matches!(embed, EmbeddedCollection::Search { .. }) => None,
             Ok(table) => Some(table),
             Err(why) => Some(format!("*This collection is not shown: {}.*", why.trim_end_matches('.'))),
         })
     }
 
-    fn table(&self, own: &str, embed: Embed<'_>) -> Result<String, String> {
+    fn table(&self, own: &str, embed: EmbeddedCollection<'_>) -> Result<String, String> {
         let (text, view) = match embed {
-            Embed::Text { text, .. } => (text.to_owned(), None),
-            Embed::Search { .. } => return Err("a search shows its hits in the window alone".to_owned()),
-            Embed::File { target, view } => {
+            EmbeddedCollection::Text { text, .. } => (text.to_owned(), None),
+            EmbeddedCollection::Search { .. } => return Err("a search shows its hits in the window alone".to_owned()),
+            EmbeddedCollection::File { target, view } => {
                 let path = self.find(own, target).ok_or_else(|| format!("there is no {target}"))?;
                 (ConfinedPath::new(&self.root, &path).read_text(LARGEST)?, view)
             }
@@ -105,7 +105,7 @@ impl Files {
         let source = self.mirror.get_or_init(|| self.mirrored()).as_ref().map_err(String::clone)?.source();
         let this = source.files.get(own).map(|row| row.id);
         let work = || -> Result<String, String> {
-            let base = Base::read(&text)?;
+            let base = Collection::read(&text)?;
             let view = base.view(view).ok_or_else(|| format!("it has no view “{}”", view.unwrap_or_default()))?;
             Ok(base.table(source, view, this, clock::now()).markdown())
         };
@@ -116,19 +116,19 @@ impl Files {
         made.unwrap_or_else(|| Err("it could not be worked out".to_owned()))
     }
 
-    fn mirrored(&self) -> Result<Mirror, String> {
-        let (gone, volume) = (|gone: host::Gone| gone.to_string(), self.volume);
+    fn mirrored(&self) -> Result<VolumeMirror, String> {
+        let (gone, volume) = (|gone: host::OwnerGone| gone.to_string(), self.volume);
         let look = move |session: &Session| session.volume(volume).is_none_or(engine::Volume::is_indexed).then_some(());
         let indexed = self.handle.wait(Some(INDEXED), look).map_err(gone)?;
         indexed.ok_or("the notes could not be read in ten minutes")?;
-        let (mut mirror, mut from): (Mirror, Option<String>) = Default::default();
+        let (mut mirror, mut from): (VolumeMirror, Option<String>) = Default::default();
         loop {
             let begin = from.clone();
-            let read = move |session: &Session| -> Vec<(String, Told)> {
+            let read = move |session: &Session| -> Vec<(String, MirroredFile)> {
                 let Some(volume) = session.volume(volume) else { return Vec::new() };
                 let begin = begin.map_or(Bound::Unbounded, Bound::Excluded);
                 let rows = volume.files.range((begin, Bound::Unbounded)).take(SLICE);
-                rows.map(|(path, row)| (path.clone(), Mirror::look(volume.into(), row.id))).collect()
+                rows.map(|(path, row)| (path.clone(), VolumeMirror::look(volume.into(), row.id))).collect()
             };
             let told = self.handle.read(read).map_err(gone)?;
             let Some((last, _)) = told.last() else { return Ok(mirror) };
@@ -167,7 +167,8 @@ impl Files {
     pub(super) fn attached(&self, own: &str, text: &str) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         for (token, _) in dialect::tokens(text, dialect::options()) {
-            let Token::Mark(Event::Start(Tag::Image { dest_url, .. } | Tag::Link { dest_url, .. })) = token else {
+            let DialectToken::Mark(Event::Start(Tag::Image { dest_url, .. } | Tag::Link { dest_url, .. })) = token
+            else {
                 continue;
             };
             let (target, _) = dialect::wiki_target(&dest_url);
@@ -182,8 +183,8 @@ impl Files {
 }
 
 /// What stands around one note: it answers what a process asks that lays the note out.
-pub(super) struct Near<'a> {
-    pub(super) files: &'a Files,
+pub(super) struct NoteContext<'a> {
+    pub(super) files: &'a ExportFiles,
     pub(super) own: &'a str,
     /// Attachments that pages link to.
     pub(super) linked: &'a RefCell<BTreeSet<String>>,
@@ -191,30 +192,30 @@ pub(super) struct Near<'a> {
     pub(super) document: bool,
 }
 
-impl Near<'_> {
+impl NoteContext<'_> {
     /// Answers a question about the files around the note.
-    pub(super) fn answer(&self, question: &Question) -> (Reply, Vec<u8>) {
-        let text = |text: Option<String>| text.map_or(Reply::Nothing, Reply::Text);
+    pub(super) fn answer(&self, question: &LayoutQuestion) -> (LayoutReply, Vec<u8>) {
+        let text = |text: Option<String>| text.map_or(LayoutReply::Nothing, LayoutReply::Text);
         match question {
-            Question::Picture(_, target) => match self.picture(target) {
-                Some(bytes) => (Reply::Bytes, bytes),
-                None => (Reply::Nothing, Vec::new()),
+            LayoutQuestion::Picture(_, target) => match self.picture(target) {
+                Some(bytes) => (LayoutReply::Bytes, bytes),
+                None => (LayoutReply::Nothing, Vec::new()),
             },
-            Question::Link(_, target) => (text(self.link(target)), Vec::new()),
-            Question::Note(_, target) => (text(self.note(target)), Vec::new()),
-            Question::Text(_, path) => match self.files.embedded(path) {
-                Some(text) => (Reply::Bytes, text.as_bytes().to_vec()),
-                None => (Reply::Nothing, Vec::new()),
+            LayoutQuestion::Link(_, target) => (text(self.link(target)), Vec::new()),
+            LayoutQuestion::Note(_, target) => (text(self.note(target)), Vec::new()),
+            LayoutQuestion::Text(_, path) => match self.files.embedded(path) {
+                Some(text) => (LayoutReply::Bytes, text.as_bytes().to_vec()),
+                None => (LayoutReply::Nothing, Vec::new()),
             },
-            Question::Ready
-            | Question::Next
-            | Question::GoOn(_)
-            | Question::Diagram(..)
-            | Question::Figure(_)
-            | Question::Svg(_)
-            | Question::Image(_)
-            | Question::Formula { .. }
-            | Question::Mathml { .. } => (Reply::Nothing, Vec::new()),
+            LayoutQuestion::Ready
+            | LayoutQuestion::Next
+            | LayoutQuestion::GoOn(_)
+            | LayoutQuestion::Diagram(..)
+            | LayoutQuestion::Figure(_)
+            | LayoutQuestion::Svg(_)
+            | LayoutQuestion::Image(_)
+            | LayoutQuestion::Formula { .. }
+            | LayoutQuestion::Mathml { .. } => (LayoutReply::Nothing, Vec::new()),
         }
     }
 

@@ -6,38 +6,38 @@
 mod job;
 mod worker;
 
-pub(crate) use job::{Laid, Question, Reply};
+pub(crate) use job::{LayoutNote, LayoutQuestion, LayoutReply};
 
-use host::renderer::{self, Answer, Budget, Line, Message};
-use job::{Job, Made};
+use host::renderer::{self, RenderAnswer, RenderBudget, RenderMessage, RenderQueue};
+use job::{DrawingJob, JobOutput};
 use std::ops::Range;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use typeset::colour::Hue;
-use typeset::failure::Failure;
-use typeset::formula::{self, Formula};
-use typeset::pdf::Paper;
-use typeset::tints::{Rgb, Tints};
-use typeset::vector::Raster;
+use typeset::colour::CodeHue;
+use typeset::failure::DrawFailure;
+use typeset::formula::{self, SetFormula};
+use typeset::pdf::PaperSize;
+use typeset::tints::{Rgb, ThemeTints};
+use typeset::vector::DrawingPixels;
 
 /// A build without optimisation takes so many times as long.
 const PACE: u32 = if cfg!(debug_assertions) { 5 } else { 1 };
 /// What one formula, diagram or picture may use.
-const DRAWING: Budget = Budget { time: Duration::from_secs(2).saturating_mul(PACE), memory: 256 << 20 };
+const DRAWING: RenderBudget = RenderBudget { time: Duration::from_secs(2).saturating_mul(PACE), memory: 256 << 20 };
 /// What all drawings of one note that is laid out may take together.
 const MAX_DRAWINGS_TIME: Duration = Duration::from_secs(20).saturating_mul(PACE);
 /// What a note of little text may use to be laid out.
-const NOTE: Budget = Budget { time: Duration::from_secs(2).saturating_mul(PACE), memory: 256 << 20 };
+const NOTE: RenderBudget = RenderBudget { time: Duration::from_secs(2).saturating_mul(PACE), memory: 256 << 20 };
 /// What each byte of its text and outputs adds to that.
 const TIME_PER_BYTE: Duration = Duration::from_nanos(6_000).saturating_mul(PACE);
 const MEMORY_PER_BYTE: u64 = 400;
 /// No note may use more, however long it is.
-const MAX_NOTE: Budget = Budget { time: Duration::from_secs(60).saturating_mul(PACE), memory: 2 << 30 };
+const MAX_NOTE: RenderBudget = RenderBudget { time: Duration::from_secs(60).saturating_mul(PACE), memory: 2 << 30 };
 /// No document of many notes may use more memory.
 const MAX_DOCUMENT_MEMORY: u64 = 4 << 30;
 
 /// Why a whole note or document was not laid out.
-pub(crate) use host::renderer::Failure as Unfinished;
+pub(crate) use host::renderer::RenderFailure as Unfinished;
 
 /// The whole process that draws.
 pub fn serve() -> ExitCode {
@@ -53,56 +53,60 @@ pub(crate) fn sentence(why: &Unfinished) -> String {
 }
 
 /// Has a single drawing made.
-fn draw(job: &Job, body: Vec<u8>) -> Result<(Made, Vec<u8>), Failure> {
+fn draw(job: &DrawingJob, body: Vec<u8>) -> Result<(JobOutput, Vec<u8>), DrawFailure> {
     let message = worker::message(job, body);
     // There is no program to start where the units of this crate are tested.
     let done = if cfg!(test) {
         worker::perform(message, None)
     } else {
-        let mut answer = |question: Message| {
-            let ready = matches!(serde_json::from_slice(&question.head), Ok(Question::Ready));
+        let mut answer = |question: RenderMessage| {
+            let ready = matches!(serde_json::from_slice(&question.head), Ok(LayoutQuestion::Ready));
             let renew = ready.then_some(DRAWING.time);
-            Some(Answer { message: worker::message(&Reply::Nothing, Vec::new()), renew, ..Answer::default() })
+            Some(RenderAnswer {
+                message: worker::message(&LayoutReply::Nothing, Vec::new()),
+                renew,
+                ..RenderAnswer::default()
+            })
         };
-        renderer::perform(Line::Drawing, &message, DRAWING, &mut answer)
-            .map_err(|failure| Failure::Limit(sentence(&failure)))?
+        renderer::perform(RenderQueue::Drawing, &message, DRAWING, &mut answer)
+            .map_err(|failure| DrawFailure::Limit(sentence(&failure)))?
     };
     made(done)
 }
 
-fn made(done: Message) -> Result<(Made, Vec<u8>), Failure> {
+fn made(done: RenderMessage) -> Result<(JobOutput, Vec<u8>), DrawFailure> {
     match serde_json::from_slice(&done.head) {
-        Ok(Made::Failed(failure)) => Err(failure),
+        Ok(JobOutput::Failed(failure)) => Err(failure),
         Ok(made) => Ok((made, done.body)),
         Err(_) => Err(misunderstood()),
     }
 }
 
-fn misunderstood() -> Failure {
-    Failure::Limit("The process that draws answered something else.".to_owned())
+fn misunderstood() -> DrawFailure {
+    DrawFailure::Limit("The process that draws answered something else.".to_owned())
 }
 
-fn text((made, body): (Made, Vec<u8>)) -> Result<String, Failure> {
+fn text((made, body): (JobOutput, Vec<u8>)) -> Result<String, DrawFailure> {
     match made {
-        Made::Text => String::from_utf8(body).map_err(|_| misunderstood()),
+        JobOutput::Text => String::from_utf8(body).map_err(|_| misunderstood()),
         _ => Err(misunderstood()),
     }
 }
 
 /// Pixels, and how large they would like to be, in points.
-pub struct Pixels {
-    pub raster: Raster,
+pub struct DrawnPixels {
+    pub raster: DrawingPixels,
     pub size: [f32; 2],
     /// Whether the colours are multiplied by their opacity.
     pub multiplied: bool,
 }
 
-fn pixels((made, bytes): (Made, Vec<u8>)) -> Result<Pixels, Failure> {
+fn pixels((made, bytes): (JobOutput, Vec<u8>)) -> Result<DrawnPixels, DrawFailure> {
     match made {
-        Made::Pixels { width, height, size, multiplied }
+        JobOutput::Pixels { width, height, size, multiplied }
             if bytes.len() as u64 == u64::from(width) * u64::from(height) * 4 =>
         {
-            Ok(Pixels { raster: Raster { width, height, bytes }, size, multiplied })
+            Ok(DrawnPixels { raster: DrawingPixels { width, height, bytes }, size, multiplied })
         }
         _ => Err(misunderstood()),
     }
@@ -112,12 +116,12 @@ fn pixels((made, bytes): (Made, Vec<u8>)) -> Result<Pixels, Failure> {
 ///
 /// # Errors
 /// Why it is not.
-pub fn formula(source: &str, display: bool) -> Result<Formula, Failure> {
+pub fn formula(source: &str, display: bool) -> Result<SetFormula, DrawFailure> {
     if formula::is_short(source) {
-        return Formula::new(source, display);
+        return SetFormula::new(source, display);
     }
-    match draw(&Job::Formula { source: source.to_owned(), display }, Vec::new())? {
-        (Made::Formula(formula), _) => Ok(formula),
+    match draw(&DrawingJob::Formula { source: source.to_owned(), display }, Vec::new())? {
+        (JobOutput::Formula(formula), _) => Ok(formula),
         _ => Err(misunderstood()),
     }
 }
@@ -126,39 +130,39 @@ pub fn formula(source: &str, display: bool) -> Result<Formula, Failure> {
 ///
 /// # Errors
 /// Why it is not drawn.
-pub fn formula_pixels(formula: &Formula, ink: Rgb, width: f32) -> Result<Pixels, Failure> {
-    pixels(draw(&Job::FormulaPixels { formula: formula.clone(), ink, width }, Vec::new())?)
+pub fn formula_pixels(formula: &SetFormula, ink: Rgb, width: f32) -> Result<DrawnPixels, DrawFailure> {
+    pixels(draw(&DrawingJob::FormulaPixels { formula: formula.clone(), ink, width }, Vec::new())?)
 }
 
 /// A mermaid diagram in the colours of a theme, so many pixels to a point.
 ///
 /// # Errors
 /// Why it is not drawn.
-pub fn diagram_pixels(source: &str, tints: Tints, scale: f32) -> Result<Pixels, Failure> {
-    pixels(draw(&Job::DiagramPixels { source: source.to_owned(), tints, scale }, Vec::new())?)
+pub fn diagram_pixels(source: &str, tints: ThemeTints, scale: f32) -> Result<DrawnPixels, DrawFailure> {
+    pixels(draw(&DrawingJob::DiagramPixels { source: source.to_owned(), tints, scale }, Vec::new())?)
 }
 
 /// An SVG that nobody vouches for, as pixels; no side has more than `side`.
 ///
 /// # Errors
 /// Why it is not shown.
-pub fn svg_pixels(bytes: Vec<u8>, scale: f32, side: u32) -> Result<Pixels, Failure> {
-    pixels(draw(&Job::SvgPixels { scale, side }, bytes)?)
+pub fn svg_pixels(bytes: Vec<u8>, scale: f32, side: u32) -> Result<DrawnPixels, DrawFailure> {
+    pixels(draw(&DrawingJob::SvgPixels { scale, side }, bytes)?)
 }
 
 /// A picture of pixels, unpacked; no side has more than `side`.
 ///
 /// # Errors
 /// Why it is not shown.
-pub fn bitmap(bytes: Vec<u8>, side: u32) -> Result<Pixels, Failure> {
-    pixels(draw(&Job::Bitmap { side }, bytes)?)
+pub fn bitmap(bytes: Vec<u8>, side: u32) -> Result<DrawnPixels, DrawFailure> {
+    pixels(draw(&DrawingJob::Bitmap { side }, bytes)?)
 }
 
 /// What stands out in a piece of code; nothing where that takes too long.
-pub fn colours(code: &str, language: &str) -> Option<Vec<(Range<usize>, Hue)>> {
-    match draw(&Job::Colours { code: code.to_owned(), language: language.to_owned() }, Vec::new()) {
+pub fn colours(code: &str, language: &str) -> Option<Vec<(Range<usize>, CodeHue)>> {
+    match draw(&DrawingJob::Colours { code: code.to_owned(), language: language.to_owned() }, Vec::new()) {
         // Ranges that fit no letter would be no use to who cuts the code by them.
-        Ok((Made::Colours(Some(hues)), _)) => {
+        Ok((JobOutput::Colours(Some(hues)), _)) => {
             hues.iter().all(|(range, _)| code.get(range.clone()).is_some()).then_some(hues)
         }
         Ok(_) | Err(_) => None,
@@ -167,50 +171,55 @@ pub fn colours(code: &str, language: &str) -> Option<Vec<(Range<usize>, Hue)>> {
 
 /// HTML as Markdown; nothing where it says no more than its words, or takes too long.
 pub fn markdown(html: &str) -> Option<String> {
-    text(draw(&Job::Html, html.as_bytes().to_vec()).ok()?).ok()
+    text(draw(&DrawingJob::Html, html.as_bytes().to_vec()).ok()?).ok()
 }
 
 /// A figure that a cell made: as PNG, so many pixels to a point, and as SVG.
 pub fn figure(json: &str, scale: f64) -> (Option<Vec<u8>>, Option<String>) {
-    let png = match draw(&Job::FigurePixels { scale }, json.as_bytes().to_vec()) {
-        Ok((Made::Text, png)) => Some(png),
+    let png = match draw(&DrawingJob::FigurePixels { scale }, json.as_bytes().to_vec()) {
+        Ok((JobOutput::Text, png)) => Some(png),
         Ok(_) | Err(_) => None,
     };
-    let svg = draw(&Job::Figure { document: false }, json.as_bytes().to_vec());
+    let svg = draw(&DrawingJob::Figure { document: false }, json.as_bytes().to_vec());
     (png, svg.ok().and_then(|made| text(made).ok()))
 }
 
 /// What a note of so many bytes may use.
-fn note_budget(bytes: usize) -> Budget {
+fn note_budget(bytes: usize) -> RenderBudget {
     let time = NOTE.time + TIME_PER_BYTE.saturating_mul(u32::try_from(bytes).unwrap_or(u32::MAX));
     let memory = NOTE.memory.saturating_add(MEMORY_PER_BYTE.saturating_mul(bytes as u64));
-    Budget { time: time.min(MAX_NOTE.time), memory: memory.min(MAX_NOTE.memory) }
+    RenderBudget { time: time.min(MAX_NOTE.time), memory: memory.min(MAX_NOTE.memory) }
 }
 
 /// Answers what notes ask that are laid out: files, links and other notes, one note of a document after another.
 /// `None` stops it all.
-pub(crate) type Near<'a> = dyn FnMut(Question) -> Option<(Reply, Vec<u8>)> + 'a;
+pub(crate) type LayoutContext<'a> = dyn FnMut(LayoutQuestion) -> Option<(LayoutReply, Vec<u8>)> + 'a;
 
 /// A note as a page for a browser. `colours`: those that drawings follow; `alone`: nothing stands around it.
 ///
 /// # Errors
 /// Why it is not laid out.
-pub(crate) fn page(note: Laid, theme: &Theme<'_>, alone: bool, near: &mut Near<'_>) -> Result<String, Unfinished> {
+pub(crate) fn page(
+    note: LayoutNote,
+    theme: &PageTheme<'_>,
+    alone: bool,
+    near: &mut LayoutContext<'_>,
+) -> Result<String, Unfinished> {
     let bytes = size(&note);
     let (light, dark) = (theme.light.to_owned(), theme.dark.to_owned());
-    let job = Job::Page { note, light, dark, colours: theme.drawn.css(), alone };
+    let job = DrawingJob::Page { note, light, dark, colours: theme.drawn.css(), alone };
     let made = lay_out(&job, note_budget(bytes), theme.drawn, false, near)?;
     text(made).map_err(|failure| Unfinished::Ended(failure.why().to_owned()))
 }
 
 /// The colours of a page.
-pub(crate) struct Theme<'a> {
+pub(crate) struct PageTheme<'a> {
     /// As CSS.
     pub(crate) light: &'a str,
     /// As CSS.
     pub(crate) dark: &'a str,
     /// Those in which drawings are made.
-    pub(crate) drawn: Tints,
+    pub(crate) drawn: ThemeTints,
 }
 
 /// Notes as one PDF, and the letters that no font has. `near` is asked for the notes.
@@ -219,46 +228,52 @@ pub(crate) struct Theme<'a> {
 /// Why it is not made.
 pub(crate) fn document(
     title: &str,
-    paper: Paper,
-    tints: Tints,
-    near: &mut Near<'_>,
+    paper: PaperSize,
+    tints: ThemeTints,
+    near: &mut LayoutContext<'_>,
 ) -> Result<(Vec<u8>, Vec<char>), Unfinished> {
-    let job = Job::Document { title: title.to_owned(), paper, tints };
+    let job = DrawingJob::Document { title: title.to_owned(), paper, tints };
     match lay_out(&job, NOTE, tints, true, near)? {
-        (Made::Document { missing }, bytes) => Ok((bytes, missing)),
+        (JobOutput::Document { missing }, bytes) => Ok((bytes, missing)),
         _ => Err(Unfinished::Ended("it made something else".to_owned())),
     }
 }
 
 /// How long a note is as far as its budget goes, in bytes.
-fn size(note: &Laid) -> usize {
+fn size(note: &LayoutNote) -> usize {
     note.text.len() + serde_json::to_vec(&note.outputs).map_or(0, |json| json.len())
 }
 
 fn lay_out(
-    job: &Job,
-    budget: Budget,
-    tints: Tints,
+    job: &DrawingJob,
+    budget: RenderBudget,
+    tints: ThemeTints,
     document: bool,
-    near: &mut Near<'_>,
-) -> Result<(Made, Vec<u8>), Unfinished> {
+    near: &mut LayoutContext<'_>,
+) -> Result<(JobOutput, Vec<u8>), Unfinished> {
     let message = worker::message(job, Vec::new());
-    let mut desk =
-        Desk { tints, document, budget, given: budget.memory, drawing: Duration::ZERO, notes: Duration::ZERO };
-    let mut answer = |question: Message| {
-        let Message { head, body } = question;
+    let mut desk = LayoutProgress {
+        tints,
+        document,
+        budget,
+        given: budget.memory,
+        drawing: Duration::ZERO,
+        notes: Duration::ZERO,
+    };
+    let mut answer = |question: RenderMessage| {
+        let RenderMessage { head, body } = question;
         let question = serde_json::from_slice(&head).ok()?;
         desk.answer(question, body, near)
     };
-    let done = renderer::perform(Line::Note, &message, budget, &mut answer)?;
+    let done = renderer::perform(RenderQueue::Note, &message, budget, &mut answer)?;
     made(done).map_err(|failure| Unfinished::Ended(failure.why().to_owned()))
 }
 
 /// What is known of notes that are being laid out.
-struct Desk {
-    tints: Tints,
+struct LayoutProgress {
+    tints: ThemeTints,
     document: bool,
-    budget: Budget,
+    budget: RenderBudget,
     /// Memory that was allowed so far.
     given: u64,
     /// What the drawings of the note have taken.
@@ -267,17 +282,26 @@ struct Desk {
     notes: Duration,
 }
 
-impl Desk {
-    fn answer(&mut self, question: Question, body: Vec<u8>, near: &mut Near<'_>) -> Option<Answer> {
-        let plain =
-            |reply: &Reply, body: Vec<u8>| Answer { message: worker::message(reply, body), ..Answer::default() };
+impl LayoutProgress {
+    fn answer(
+        &mut self,
+        question: LayoutQuestion,
+        body: Vec<u8>,
+        near: &mut LayoutContext<'_>,
+    ) -> Option<RenderAnswer> {
+        let plain = |reply: &LayoutReply, body: Vec<u8>| RenderAnswer {
+            message: worker::message(reply, body),
+            ..RenderAnswer::default()
+        };
         Some(match question {
-            Question::Ready => Answer { renew: Some(self.budget.time), ..plain(&Reply::Nothing, Vec::new()) },
-            Question::Next => {
-                let (reply, body) = near(Question::Next)?;
+            LayoutQuestion::Ready => {
+                RenderAnswer { renew: Some(self.budget.time), ..plain(&LayoutReply::Nothing, Vec::new()) }
+            }
+            LayoutQuestion::Next => {
+                let (reply, body) = near(LayoutQuestion::Next)?;
                 self.drawing = Duration::ZERO;
                 let (renew, memory) = match &reply {
-                    Reply::Note(laid) => {
+                    LayoutReply::Note(laid) => {
                         let budget = note_budget(size(laid));
                         self.notes += budget.time;
                         (budget.time, budget.memory - NOTE.memory)
@@ -285,25 +309,32 @@ impl Desk {
                     // All were read: what comes is put on pages together.
                     _ => (self.notes.max(NOTE.time), 0),
                 };
-                Answer { renew: Some(renew), memory: self.give(memory), ..plain(&reply, body) }
+                RenderAnswer { renew: Some(renew), memory: self.give(memory), ..plain(&reply, body) }
             }
-            Question::Picture(note, target) => {
-                let (reply, body) = near(Question::Picture(note, target))?;
+            LayoutQuestion::Picture(note, target) => {
+                let (reply, body) = near(LayoutQuestion::Picture(note, target))?;
                 // A page holds it in letters, a document unpacked: that is counted when it was tried.
                 let memory = self.give(8 * body.len() as u64);
                 let time = Duration::from_nanos(50 * body.len() as u64).saturating_mul(PACE);
-                Answer { memory, time, ..plain(&reply, body) }
+                RenderAnswer { memory, time, ..plain(&reply, body) }
             }
-            Question::Diagram(_, source) => {
-                let job = Job::Diagram { source, tints: self.tints, document: self.document };
+            LayoutQuestion::Diagram(_, source) => {
+                let job = DrawingJob::Diagram { source, tints: self.tints, document: self.document };
                 self.drawn(&job, Vec::new())
             }
-            Question::Figure(_) => self.drawn(&Job::Figure { document: self.document }, body),
-            Question::Svg(_) => self.drawn(&Job::Svg { document: self.document }, body),
-            Question::Image(_) => self.drawn(&Job::Image, body),
-            Question::Formula { source, display } => self.drawn(&Job::Formula { source, display }, Vec::new()),
-            Question::Mathml { source, display } => self.drawn(&Job::Mathml { source, display }, Vec::new()),
-            Question::GoOn(_) | Question::Link(..) | Question::Note(..) | Question::Text(..) => {
+            LayoutQuestion::Figure(_) => self.drawn(&DrawingJob::Figure { document: self.document }, body),
+            LayoutQuestion::Svg(_) => self.drawn(&DrawingJob::Svg { document: self.document }, body),
+            LayoutQuestion::Image(_) => self.drawn(&DrawingJob::Image, body),
+            LayoutQuestion::Formula { source, display } => {
+                self.drawn(&DrawingJob::Formula { source, display }, Vec::new())
+            }
+            LayoutQuestion::Mathml { source, display } => {
+                self.drawn(&DrawingJob::Mathml { source, display }, Vec::new())
+            }
+            LayoutQuestion::GoOn(_)
+            | LayoutQuestion::Link(..)
+            | LayoutQuestion::Note(..)
+            | LayoutQuestion::Text(..) => {
                 let (reply, body) = near(question)?;
                 plain(&reply, body)
             }
@@ -319,11 +350,11 @@ impl Desk {
     }
 
     /// Has something drawn, or tried, by a process of its own: the note may not take its time.
-    fn drawn(&mut self, job: &Job, body: Vec<u8>) -> Answer {
+    fn drawn(&mut self, job: &DrawingJob, body: Vec<u8>) -> RenderAnswer {
         let begun = Instant::now();
         let done = if self.drawing >= MAX_DRAWINGS_TIME {
             let most = MAX_DRAWINGS_TIME.as_secs();
-            Err(Failure::Limit(format!("The drawings of this note take longer than {most} s altogether.")))
+            Err(DrawFailure::Limit(format!("The drawings of this note take longer than {most} s altogether.")))
         } else {
             draw(job, body)
         };
@@ -331,21 +362,23 @@ impl Desk {
         self.drawing += took;
         let mut memory = 0;
         let (reply, body) = match done {
-            Ok((Made::Fits { bytes }, _)) => {
+            Ok((JobOutput::Fits { bytes }, _)) => {
                 memory = self.give(bytes.saturating_mul(3));
-                (Reply::Nothing, Vec::new())
+                (LayoutReply::Nothing, Vec::new())
             }
-            Ok((Made::Text, mathml)) if matches!(job, Job::Mathml { .. }) => match String::from_utf8(mathml) {
-                Ok(mathml) => (Reply::Text(mathml), Vec::new()),
-                Err(_) => (Reply::Failed(misunderstood()), Vec::new()),
-            },
-            Ok((Made::Text, svg)) => (Reply::Bytes, svg),
-            Ok((Made::Formula(formula), _)) => (Reply::Formula(formula), Vec::new()),
-            Ok(_) => (Reply::Nothing, Vec::new()),
-            Err(failure) => (Reply::Failed(failure), Vec::new()),
+            Ok((JobOutput::Text, mathml)) if matches!(job, DrawingJob::Mathml { .. }) => {
+                match String::from_utf8(mathml) {
+                    Ok(mathml) => (LayoutReply::Text(mathml), Vec::new()),
+                    Err(_) => (LayoutReply::Failed(misunderstood()), Vec::new()),
+                }
+            }
+            Ok((JobOutput::Text, svg)) => (LayoutReply::Bytes, svg),
+            Ok((JobOutput::Formula(formula), _)) => (LayoutReply::Formula(formula), Vec::new()),
+            Ok(_) => (LayoutReply::Nothing, Vec::new()),
+            Err(failure) => (LayoutReply::Failed(failure), Vec::new()),
         };
         // What could be drawn once is drawn again in its place, which may take as long.
-        Answer {
+        RenderAnswer {
             message: worker::message(&reply, body),
             time: took.min(DRAWING.time).saturating_mul(2),
             memory,
@@ -363,7 +396,7 @@ mod tests {
     fn drawings_are_made_and_refused_in_words() {
         let drawn = diagram_pixels("flowchart LR\n A-->B", typeset::tints::LIGHT, 2.0).expect("a drawing");
         assert!(drawn.multiplied && drawn.raster.width as f32 >= drawn.size[0] * 1.9);
-        let why = |drawn: Result<Pixels, Failure>| drawn.err().expect("refused").why().to_owned();
+        let why = |drawn: Result<DrawnPixels, DrawFailure>| drawn.err().expect("refused").why().to_owned();
         assert!(why(diagram_pixels("nonsense", typeset::tints::LIGHT, 1.0)).ends_with('.'));
         assert!(why(svg_pixels(b"<svg".to_vec(), 1.0, 100)).ends_with('.'));
         assert!(svg_pixels(vec![0xff], 1.0, 100).is_err() && bitmap(vec![1, 2, 3], 100).is_err());

@@ -27,8 +27,8 @@ impl From<engine::CommandError> for ExportError {
     }
 }
 
-impl From<host::Gone> for ExportError {
-    fn from(gone: host::Gone) -> Self {
+impl From<host::OwnerGone> for ExportError {
+    fn from(gone: host::OwnerGone) -> Self {
         ExportError::workspace(gone.to_string())
     }
 }

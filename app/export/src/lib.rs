@@ -12,36 +12,36 @@ pub mod error;
 pub mod notebook_import;
 pub mod open_note;
 
-use crate::drawings::{Laid, Question, Reply, Theme, Unfinished};
+use crate::drawings::{LayoutNote, LayoutQuestion, LayoutReply, PageTheme, Unfinished};
 use crate::error::ExportError;
-use crate::open_note::{Held, saved};
-use around::{Files, Near, page_path, title};
-use engine::event::Skipped;
+use crate::open_note::{OpenNoteGuard, saved};
+use around::{ExportFiles, NoteContext, page_path, title};
+use engine::event::SkippedFile;
 use engine::{Note, Session};
-use host::fs::confined::{ConfinedPath, Folder};
+use host::fs::confined::{ConfinedFolder, ConfinedPath};
 use host::{Handle, fs::copy};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use store::{DocId, Execution, FileKind, Output, OutputBody};
+use store::{CellOutput, DocId, Execution, FileKind, OutputBody};
 use typeset::html;
-use typeset::pdf::Paper;
-use typeset::tints::{DARK, LIGHT, Tints};
+use typeset::pdf::PaperSize;
+use typeset::tints::{DARK, LIGHT, ThemeTints};
 
 /// What notes become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum ExportFormat {
     /// Themselves, byte for byte.
     Files,
     /// Pages for a browser.
     Html,
     /// One document.
-    Pdf(Paper),
+    Pdf(PaperSize),
 }
 
 /// What is exported.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum ExportScope {
     /// A note.
     Note(DocId),
     /// The files of a volume whose path begins so; all of them with an empty path.
@@ -50,12 +50,12 @@ pub enum What {
 
 /// How far an export is, and whether it is still wanted. Shared between two threads.
 #[derive(Default)]
-pub struct Progress {
+pub struct ExportProgress {
     share: AtomicU32,
     stop: AtomicBool,
 }
 
-impl Progress {
+impl ExportProgress {
     /// How much is done, 0 to 1.
     pub fn share(&self) -> f32 {
         f32::from_bits(self.share.load(Ordering::Relaxed))
@@ -75,13 +75,13 @@ impl Progress {
 
 /// What was written.
 #[derive(Debug, Default)]
-pub struct Done {
+pub struct ExportReport {
     /// The paths of the volume that were.
     pub files: Vec<String>,
     /// Those that could not be.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedFile>,
     /// Those that are shown as their source, and why.
-    pub limited: Vec<Skipped>,
+    pub limited: Vec<SkippedFile>,
     /// Letters that no font of this system has.
     pub missing: Vec<char>,
     /// The new file or folder.
@@ -104,20 +104,26 @@ fn inside(volume: &engine::Volume, below: &str) -> usize {
 ///
 /// # Errors
 /// What is in the way.
-pub fn export(handle: &Handle, what: &What, form: Form, dest: &Path, progress: &Progress) -> Result<Done, ExportError> {
+pub fn export(
+    handle: &Handle,
+    what: &ExportScope,
+    form: ExportFormat,
+    dest: &Path,
+    progress: &ExportProgress,
+) -> Result<ExportReport, ExportError> {
     match (what, form) {
-        (What::Note(id), _) => note(handle, *id, form, dest, progress),
-        (What::Folder(volume, below), Form::Pdf(paper)) => {
+        (ExportScope::Note(id), _) => note(handle, *id, form, dest, progress),
+        (ExportScope::Folder(volume, below), ExportFormat::Pdf(paper)) => {
             let (name, notes) = listed(handle, *volume, below)?;
             document(handle, *volume, &name, notes, paper, dest, progress)
         }
-        (What::Folder(volume, below), Form::Html) => {
+        (ExportScope::Folder(volume, below), ExportFormat::Html) => {
             fresh(handle, *volume, dest)?;
             pages(handle, *volume, below, dest, progress)
         }
-        (What::Folder(volume, below), Form::Files) => {
+        (ExportScope::Folder(volume, below), ExportFormat::Files) => {
             let root = fresh(handle, *volume, dest)?;
-            let mut copied = copy::Copied::default();
+            let mut copied = copy::CopyReport::default();
             let all = handle.read({
                 let (volume, below) = (*volume, below.clone());
                 move |session| session.volume(volume).map_or(0, |volume| inside(volume, &below))
@@ -125,18 +131,23 @@ pub fn export(handle: &Handle, what: &What, form: Form, dest: &Path, progress: &
             #[allow(clippy::cast_precision_loss, reason = "a share")]
             let mut goes_on = |done: usize| progress.at((done as f32 / all.max(1) as f32).min(1.0));
             copy::make_folder(dest).map_err(ExportError::workspace)?;
-            let source = Folder::root(&root).and_then(|root| root.folder(below));
+            let source = ConfinedFolder::root(&root).and_then(|root| root.folder(below));
             let source = source.map_err(|refused| ExportError::workspace(refused.to_string()))?;
-            let target = Folder::chosen(dest).map_err(|refused| ExportError::workspace(refused.to_string()))?;
+            let target = ConfinedFolder::chosen(dest).map_err(|refused| ExportError::workspace(refused.to_string()))?;
             copy::copy_tree(&source, &target, &mut copied, &mut goes_on).map_err(ExportError::workspace)?;
-            Ok(Done { files: copied.files, skipped: copied.skipped, dest: dest.to_owned(), ..Done::default() })
+            Ok(ExportReport {
+                files: copied.files,
+                skipped: copied.skipped,
+                dest: dest.to_owned(),
+                ..ExportReport::default()
+            })
         }
     }
 }
 
 /// A note's text and the last execution of each of its cells.
 fn content(handle: &Handle, note: DocId) -> Result<(String, Vec<Option<Execution>>), ExportError> {
-    let _held: Held<'_> = crate::open_note::hold(handle, note)?;
+    let _held: OpenNoteGuard<'_> = crate::open_note::hold(handle, note)?;
     let read = |note: &Note| (note.text(), note.cells().map(|cell| note.execution(cell).cloned()).collect());
     let (text, mut outputs): (String, Vec<Option<Execution>>) = crate::open_note::loaded(handle, note, read)?;
     outputs.iter_mut().flatten().for_each(|execution| bring_figures(handle, &mut execution.outputs));
@@ -144,14 +155,14 @@ fn content(handle: &Handle, note: DocId) -> Result<(String, Vec<Option<Execution
 }
 
 /// Puts figures with much data, which are blobs, back among outputs.
-pub fn bring_figures(handle: &Handle, outputs: &mut [Output]) {
+pub fn bring_figures(handle: &Handle, outputs: &mut [CellOutput]) {
     for output in outputs {
-        if let Some(whole) = output.whole.as_ref().filter(|whole| whole.mime == plot::MIME)
+        if let Some(whole) = output.whole.as_ref().filter(|whole| whole.mime == plot::FIGURE_MIME)
             && let OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } = &mut output.body
-            && !data.contains_key(plot::MIME)
+            && !data.contains_key(plot::FIGURE_MIME)
             && let Some(json) = handle.blob(whole.blob).ok().and_then(|bytes| String::from_utf8(bytes).ok())
         {
-            data.insert(plot::MIME.to_owned(), json.into());
+            data.insert(plot::FIGURE_MIME.to_owned(), json.into());
         }
     }
 }
@@ -187,16 +198,26 @@ pub fn fresh(handle: &Handle, volume: DocId, dest: &Path) -> Result<PathBuf, Exp
 }
 
 /// A note as a page; as its source, with the reason, where it cannot be laid out within its limits.
-fn page(path: &str, text: &str, outputs: Vec<Option<Execution>>, near: &Near<'_>) -> (String, Option<Skipped>) {
+fn page(
+    path: &str,
+    text: &str,
+    outputs: Vec<Option<Execution>>,
+    near: &NoteContext<'_>,
+) -> (String, Option<SkippedFile>) {
     let (light, dark) = (LIGHT.css(), DARK.css());
-    let theme = Theme { light: &light, dark: &dark, drawn: LIGHT };
-    let laid =
-        Laid { title: title(path).to_owned(), path: path.to_owned(), text: text.to_owned(), outputs, plain: None };
+    let theme = PageTheme { light: &light, dark: &dark, drawn: LIGHT };
+    let laid = LayoutNote {
+        title: title(path).to_owned(),
+        path: path.to_owned(),
+        text: text.to_owned(),
+        outputs,
+        plain: None,
+    };
     match drawings::page(laid, &theme, false, &mut |question| Some(near.answer(&question))) {
         Ok(page) => (page, None),
         Err(why) => {
             let page = html::source_page(title(path), text, &limited(&why), &light, &dark);
-            (page, Some(Skipped { path: path.to_owned(), why: as_source(&why) }))
+            (page, Some(SkippedFile { path: path.to_owned(), why: as_source(&why) }))
         }
     }
 }
@@ -213,37 +234,43 @@ fn as_source(why: &Unfinished) -> String {
 /// A text of its own as a page: nothing stands around it.
 pub fn text_page(title: &str, text: &str) -> String {
     let (light, dark) = (LIGHT.css(), DARK.css());
-    let theme = Theme { light: &light, dark: &dark, drawn: LIGHT };
+    let theme = PageTheme { light: &light, dark: &dark, drawn: LIGHT };
     let (path, outputs) = (String::new(), Vec::new());
-    let laid = Laid { title: title.to_owned(), path, text: text.to_owned(), outputs, plain: None };
-    drawings::page(laid, &theme, true, &mut |_| Some((Reply::Nothing, Vec::new())))
+    let laid = LayoutNote { title: title.to_owned(), path, text: text.to_owned(), outputs, plain: None };
+    drawings::page(laid, &theme, true, &mut |_| Some((LayoutReply::Nothing, Vec::new())))
         .unwrap_or_else(|why| html::source_page(title, text, &limited(&why), &light, &dark))
 }
 
 /// The colours of a document on white paper.
-fn printed() -> Tints {
-    Tints { paper: [0xff, 0xff, 0xff], ..LIGHT }
+fn printed() -> ThemeTints {
+    ThemeTints { paper: [0xff, 0xff, 0xff], ..LIGHT }
 }
 
 /// Writes one note. Gives its path in the volume.
-fn note(handle: &Handle, id: DocId, form: Form, dest: &Path, progress: &Progress) -> Result<Done, ExportError> {
+fn note(
+    handle: &Handle,
+    id: DocId,
+    form: ExportFormat,
+    dest: &Path,
+    progress: &ExportProgress,
+) -> Result<ExportReport, ExportError> {
     let place = handle.read(move |session| session.locate_file(id).map(|(volume, path)| (volume, path.to_owned())))?;
     let (volume, path) = place.ok_or_else(|| ExportError::usage("the note is no longer there"))?;
     let inside = |name: String| if copy::is_folder(dest) { dest.join(name) } else { dest.to_owned() };
     let (mut missing, mut limited) = (Vec::new(), Vec::new());
     let dest = match form {
-        Form::Files => {
+        ExportFormat::Files => {
             let _held = crate::open_note::hold(handle, id)?;
             let text = handle.read(move |session| session.note(id).map(Note::text).unwrap_or_default())?;
             let dest = inside(path.rsplit('/').next().unwrap_or(&path).to_owned());
             copy::write_new(&dest, text.as_bytes()).map_err(ExportError::usage)?;
             dest
         }
-        Form::Html => {
+        ExportFormat::Html => {
             let (text, outputs) = content(handle, id)?;
-            let files = Files::of(handle, volume, false)?;
+            let files = ExportFiles::of(handle, volume, false)?;
             let linked = RefCell::default();
-            let near = Near { files: &files, own: &path, linked: &linked, document: false };
+            let near = NoteContext { files: &files, own: &path, linked: &linked, document: false };
             let text = files.with_tables(&path, &text);
             let dest = inside(format!("{}.html", title(&path)));
             let (page, source) = page(&path, &text, outputs, &near);
@@ -251,7 +278,7 @@ fn note(handle: &Handle, id: DocId, form: Form, dest: &Path, progress: &Progress
             limited.extend(source);
             dest
         }
-        Form::Pdf(paper) => {
+        ExportFormat::Pdf(paper) => {
             let dest = inside(format!("{}.pdf", title(&path)));
             let notes = vec![(path.clone(), id)];
             let done = document(handle, volume, title(&path), notes, paper, &dest, progress)?;
@@ -259,24 +286,24 @@ fn note(handle: &Handle, id: DocId, form: Form, dest: &Path, progress: &Progress
             dest
         }
     };
-    Ok(Done { files: vec![path], skipped: Vec::new(), limited, missing, dest })
+    Ok(ExportReport { files: vec![path], skipped: Vec::new(), limited, missing, dest })
 }
 
 /// Writes a note into a new folder, with the files that it shows and links to.
 ///
 /// # Errors
 /// What is in the way.
-pub fn bundle(handle: &Handle, id: DocId, dest: &Path, progress: &Progress) -> Result<Done, ExportError> {
+pub fn bundle(handle: &Handle, id: DocId, dest: &Path, progress: &ExportProgress) -> Result<ExportReport, ExportError> {
     let place = handle.read(move |session| session.locate_file(id).map(|(volume, path)| (volume, path.to_owned())))?;
     let (volume, path) = place.ok_or_else(|| ExportError::usage("the note is no longer there"))?;
     let root = fresh(handle, volume, dest)?;
     let (text, _) = content(handle, id)?;
-    let files = Files::of(handle, volume, true)?;
+    let files = ExportFiles::of(handle, volume, true)?;
     let folder = path.rfind('/').map_or("", |slash| &path[..=slash]);
     let name = path.strip_prefix(folder).unwrap_or(&path);
     let with_tables = files.with_tables(&path, &text);
     copy::write_below(dest, name, with_tables.as_bytes()).map_err(ExportError::usage)?;
-    let mut done = Done { files: vec![path.clone()], dest: dest.to_owned(), ..Done::default() };
+    let mut done = ExportReport { files: vec![path.clone()], dest: dest.to_owned(), ..ExportReport::default() };
     let all = files.attached(&path, &text);
     let count = all.len();
     #[allow(clippy::cast_precision_loss, reason = "a share")]
@@ -288,7 +315,7 @@ pub fn bundle(handle: &Handle, id: DocId, dest: &Path, progress: &Progress) -> R
         let to = attached.strip_prefix(folder).unwrap_or(attached.rsplit('/').next().unwrap_or(&attached));
         match copy::copy_to(&ConfinedPath::new(&root, &attached), dest, to) {
             Ok(()) => done.files.push(attached),
-            Err(why) => done.skipped.push(Skipped { path: attached, why }),
+            Err(why) => done.skipped.push(SkippedFile { path: attached, why }),
         }
     }
     Ok(done)
@@ -300,16 +327,16 @@ fn document(
     volume: DocId,
     name: &str,
     notes: Vec<(String, DocId)>,
-    paper: Paper,
+    paper: PaperSize,
     dest: &Path,
-    progress: &Progress,
-) -> Result<Done, ExportError> {
+    progress: &ExportProgress,
+) -> Result<ExportReport, ExportError> {
     if dest.exists() {
         return Err(ExportError::usage(format!("it exists already, and nothing is overwritten: {}", dest.display())));
     }
-    let files = Files::of(handle, volume, notes.len() > 1)?;
+    let files = ExportFiles::of(handle, volume, notes.len() > 1)?;
     let tints = printed();
-    let mut done = Done { dest: dest.to_owned(), ..Done::default() };
+    let mut done = ExportReport { dest: dest.to_owned(), ..ExportReport::default() };
     let mut read = Vec::new();
     #[allow(clippy::cast_precision_loss, reason = "a share")]
     for (at, (path, id)) in notes.iter().enumerate() {
@@ -320,12 +347,12 @@ fn document(
             Ok((text, outputs)) => {
                 let text = files.with_tables(path, &text);
                 let title = title(path).to_owned();
-                read.push(Laid { title, path: path.clone(), text, outputs, plain: None });
+                read.push(LayoutNote { title, path: path.clone(), text, outputs, plain: None });
             }
-            Err(refusal) => done.skipped.push(Skipped { path: path.clone(), why: refusal.to_string() }),
+            Err(refusal) => done.skipped.push(SkippedFile { path: path.clone(), why: refusal.to_string() }),
         }
     }
-    let lay = |notes: &[Laid], from: f32| {
+    let lay = |notes: &[LayoutNote], from: f32| {
         lay_out(&files, name, paper, tints, notes, &mut |share| progress.at(from + (1.0 - from) * share))
     };
     let mut made = lay(&read, 0.3);
@@ -341,7 +368,7 @@ fn document(
                     Ok(_) => break,
                     Err(Unfinished::Stopped) => return Err(ExportError::usage(STOPPED)),
                     Err(why) if round == 0 => {
-                        done.limited.push(Skipped { path: read[at].path.clone(), why: as_source(&why) });
+                        done.limited.push(SkippedFile { path: read[at].path.clone(), why: as_source(&why) });
                         read[at].plain = Some(limited(&why));
                     }
                     Err(_) => read[at].text.clear(),
@@ -367,38 +394,47 @@ const STOPPED: &str = "it was stopped";
 
 /// Lays notes out as one PDF, in a process of its own.
 fn lay_out(
-    files: &Files,
+    files: &ExportFiles,
     name: &str,
-    paper: Paper,
-    tints: Tints,
-    notes: &[Laid],
+    paper: PaperSize,
+    tints: ThemeTints,
+    notes: &[LayoutNote],
     go_on: &mut dyn FnMut(f32) -> bool,
 ) -> Result<(Vec<u8>, Vec<char>), Unfinished> {
     let linked = RefCell::default();
     let mut next = 0;
     drawings::document(name, paper, tints, &mut |question| match question {
-        Question::Next => {
+        LayoutQuestion::Next => {
             let laid = notes.get(next).cloned();
             next += 1;
-            Some((laid.map_or(Reply::Nothing, Reply::Note), Vec::new()))
+            Some((laid.map_or(LayoutReply::Nothing, LayoutReply::Note), Vec::new()))
         }
-        Question::GoOn(share) => go_on(share).then_some((Reply::Nothing, Vec::new())),
-        Question::Picture(note, _) | Question::Link(note, _) | Question::Note(note, _) | Question::Text(note, _) => {
-            let Some(laid) = notes.get(note) else { return Some((Reply::Nothing, Vec::new())) };
-            let near = Near { files, own: &laid.path, linked: &linked, document: true };
+        LayoutQuestion::GoOn(share) => go_on(share).then_some((LayoutReply::Nothing, Vec::new())),
+        LayoutQuestion::Picture(note, _)
+        | LayoutQuestion::Link(note, _)
+        | LayoutQuestion::Note(note, _)
+        | LayoutQuestion::Text(note, _) => {
+            let Some(laid) = notes.get(note) else { return Some((LayoutReply::Nothing, Vec::new())) };
+            let near = NoteContext { files, own: &laid.path, linked: &linked, document: true };
             Some(near.answer(&question))
         }
-        _ => Some((Reply::Nothing, Vec::new())),
+        _ => Some((LayoutReply::Nothing, Vec::new())),
     })
 }
 
 /// Writes notes as pages into a new folder, with the attachments that they link to and a page that lists them.
-fn pages(handle: &Handle, volume: DocId, below: &str, dest: &Path, progress: &Progress) -> Result<Done, ExportError> {
+fn pages(
+    handle: &Handle,
+    volume: DocId,
+    below: &str,
+    dest: &Path,
+    progress: &ExportProgress,
+) -> Result<ExportReport, ExportError> {
     let (name, notes) = listed(handle, volume, below)?;
-    let files = Files::of(handle, volume, true)?;
+    let files = ExportFiles::of(handle, volume, true)?;
     let linked = RefCell::default();
-    let near = |own| Near { files: &files, own, linked: &linked, document: false };
-    let mut done = Done { dest: dest.to_owned(), ..Done::default() };
+    let near = |own| NoteContext { files: &files, own, linked: &linked, document: false };
+    let mut done = ExportReport { dest: dest.to_owned(), ..ExportReport::default() };
     #[allow(clippy::cast_precision_loss, reason = "a share")]
     for (at, (path, id)) in notes.iter().enumerate() {
         if !progress.at(at as f32 / notes.len() as f32) {
@@ -414,7 +450,7 @@ fn pages(handle: &Handle, volume: DocId, below: &str, dest: &Path, progress: &Pr
                 done.files.push(path.clone());
                 done.limited.extend(source);
             }
-            Err(why) => done.skipped.push(Skipped { path: path.clone(), why }),
+            Err(why) => done.skipped.push(SkippedFile { path: path.clone(), why }),
         }
     }
     if !notes.iter().any(|(path, _)| page_path(path) == "index.html") {
@@ -427,7 +463,7 @@ fn pages(handle: &Handle, volume: DocId, below: &str, dest: &Path, progress: &Pr
     for path in linked.into_inner() {
         match copy::copy_to(&ConfinedPath::new(&files.root, &path), dest, &path) {
             Ok(()) => done.files.push(path),
-            Err(why) => done.skipped.push(Skipped { path, why }),
+            Err(why) => done.skipped.push(SkippedFile { path, why }),
         }
     }
     Ok(done)

@@ -6,7 +6,7 @@ use engine::{Command, Note};
 use host::fs::copy;
 use jupyter::Laid;
 use std::path::{Path, PathBuf};
-use store::{BlobRef, BlockId, DocId, Execution, OutputBody, Status};
+use store::{BlobRef, BlockId, DocId, Execution, ExecutionStatus, OutputBody};
 
 /// A larger file is not read.
 const LARGEST: u64 = 256 << 20;
@@ -56,7 +56,7 @@ pub fn make(handle: &host::Handle, volume: DocId, path: &str, laid: Laid) -> Res
             code: String::new(),
             started: 0,
             duration: None,
-            status: if failed { Status::Error } else { Status::Ok },
+            status: if failed { ExecutionStatus::Error } else { ExecutionStatus::Ok },
             count: printed.count,
             outputs,
             cached: false,

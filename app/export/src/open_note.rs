@@ -1,7 +1,7 @@
 //! Notes that are kept open while a command reads them, and waiting until all is saved.
 
 use crate::error::ExportError;
-use engine::{Command, Note, Phase, Session};
+use engine::{Command, Note, NotePhase, Session};
 use std::time::Duration;
 use store::DocId;
 
@@ -11,25 +11,25 @@ const READ: Duration = Duration::from_secs(120);
 const SAVE: Duration = Duration::from_secs(15);
 
 /// Keeps a note open while a command works with it.
-pub struct Held<'a> {
+pub struct OpenNoteGuard<'a> {
     handle: &'a host::Handle,
     pub note: DocId,
 }
 
-impl Drop for Held<'_> {
+impl Drop for OpenNoteGuard<'_> {
     fn drop(&mut self) {
         let _ = self.handle.command(Command::ReleaseNote { note: self.note });
     }
 }
 
 /// Opens a note and waits until it can be read.
-pub fn hold<'a>(handle: &'a host::Handle, note: DocId) -> Result<Held<'a>, ExportError> {
+pub fn hold<'a>(handle: &'a host::Handle, note: DocId) -> Result<OpenNoteGuard<'a>, ExportError> {
     handle.command(Command::HoldNote { note })?;
-    let held = Held { handle, note };
+    let held = OpenNoteGuard { handle, note };
     let look = move |session: &Session| match session.note(note) {
         Some(open) => match &open.phase {
-            Phase::Failed(why) => Some(Err(why.clone())),
-            Phase::Ready | Phase::Reading => open.is_settled().then_some(Ok(())),
+            NotePhase::Failed(why) => Some(Err(why.clone())),
+            NotePhase::Ready | NotePhase::Reading => open.is_settled().then_some(Ok(())),
         },
         None => Some(Err("it was closed meanwhile".to_owned())),
     };

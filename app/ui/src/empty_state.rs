@@ -1,7 +1,7 @@
 //! What the middle shows where there is no note to show: nothing yet, nothing chosen, loading, failed. Each says one
 //! sentence and offers one thing to do.
 
-use crate::tokens::{self, Colours, size, space};
+use crate::tokens::{self, ThemeColors, size, space};
 use crate::widgets::{set_accessible_name, text_button};
 use eframe::egui;
 use egui::accesskit::Role;
@@ -12,7 +12,7 @@ pub const SKELETON_DELAY_SECONDS: f64 = 0.15;
 
 /// A sentence and a button below it, in the middle. Whether the button was clicked.
 pub fn show_message(ui: &mut Ui, text: &str, button: Option<&str>, hint: &str) -> bool {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let area = ui.max_rect();
     let width = 420.0_f32.min(area.width() - 2.0 * space::XL);
     let place = Rect::from_center_size(area.center() - vec2(0.0, area.height() * 0.08), vec2(width, 160.0));
@@ -34,7 +34,7 @@ pub fn show_message(ui: &mut Ui, text: &str, button: Option<&str>, hint: &str) -
 
 /// Bars where text will be.
 pub fn show_skeleton(ui: &Ui, column: f32, margin: f32) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let area = ui.max_rect();
     let left = area.left() + margin;
     let mut y = area.top() + space::XXL;
@@ -54,7 +54,7 @@ pub fn show_skeleton(ui: &Ui, column: f32, margin: f32) {
 
 /// A bar above the note: something that is wrong, in words. Whether it was put away.
 pub fn show_banner(ui: &mut Ui, icon: &str, text: &str, colour: egui::Color32, can_go: bool) -> bool {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let width = ui.available_width();
     let inner = width - 2.0 * space::L - space::XL - if can_go { size::HIT + space::S } else { 0.0 };
     let small = tokens::small();

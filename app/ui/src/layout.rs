@@ -1,6 +1,6 @@
 //! Places in the window: a part with its own clip, and the line above a list.
 
-use crate::tokens::{self, Colours, size, space};
+use crate::tokens::{self, ThemeColors, size, space};
 use eframe::egui;
 use egui::{Align, Layout, Rect, Sense, Ui, UiBuilder, vec2};
 
@@ -13,7 +13,7 @@ pub fn part(ui: &mut Ui, name: &str, rect: Rect, seen: Rect) -> Ui {
 
 /// A field that filters a page, and a button at its right; whether that was clicked.
 pub fn filter(ui: &mut Ui, query: &mut String, (name, hint): (&str, &str), button: &str) -> bool {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let width = size::COLUMN.min(ui.available_width() - 2.0 * space::XL);
     let margin = ((ui.available_width() - width) / 2.0).max(0.0);
     ui.add_space(space::XL);

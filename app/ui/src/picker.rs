@@ -2,7 +2,7 @@
 
 use super::icons;
 use super::widgets::floating_frame;
-use crate::tokens::{self, CORNER, Colours, size, space};
+use crate::tokens::{self, CORNER, ThemeColors, size, space};
 use eframe::egui;
 use egui::{Align2, Color32, Id, Key, Modal, Rect, Response, Sense, Ui, pos2, vec2};
 
@@ -44,7 +44,7 @@ impl ListPicker {
         most: f32,
         mut draw: impl FnMut(&Ui, usize, Rect, &Response),
     ) -> Option<usize> {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let mut clicked = None;
         let moved = ui.input(|input| input.pointer.is_moving());
         #[allow(clippy::cast_precision_loss, reason = "a count of lines")]
@@ -88,7 +88,7 @@ pub fn show_entry(
     room: f32,
     behind: impl FnOnce(&mut Ui, &str),
 ) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let body = tokens::body();
     egui::Frame::NONE.inner_margin(egui::Margin::symmetric(16, 12)).show(ui, |ui| {
         ui.horizontal(|ui| {
@@ -115,7 +115,7 @@ pub fn show_floating(
     ctx: &egui::Context,
     id: &str,
     part: f32,
-    colours: &'static Colours,
+    colours: &'static ThemeColors,
     dark: bool,
     draw: impl FnOnce(&mut Ui),
 ) -> bool {

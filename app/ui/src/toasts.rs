@@ -1,7 +1,7 @@
 //! Short words at the lower right: what was refused, and what happened elsewhere. They go by themselves.
 
 use super::widgets::{floating_frame, set_accessible_name};
-use crate::tokens::{self, Colours, space};
+use crate::tokens::{self, ThemeColors, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Area, Id, Order, Sense, vec2};
@@ -56,7 +56,7 @@ impl ToastStack {
     }
 
     /// Draws them and lets go of the old ones. Gives the command that was chosen.
-    pub fn show(&mut self, ctx: &egui::Context, colours: &'static Colours, dark: bool) -> Option<&'static str> {
+    pub fn show(&mut self, ctx: &egui::Context, colours: &'static ThemeColors, dark: bool) -> Option<&'static str> {
         if self.all.is_empty() {
             return None;
         }

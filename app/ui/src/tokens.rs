@@ -5,12 +5,12 @@
 
 use eframe::egui;
 use egui::{Color32, CornerRadius, FontData, FontDefinitions, FontFamily, FontId, Margin, Shadow, Stroke, TextStyle};
-use engine::{Settings, Theme};
+use engine::{ColorTheme, Settings};
 use std::cell::Cell;
 use std::sync::Arc;
 use text::markdown::dialect::CalloutKind;
-use typeset::colour::Hue;
-use typeset::tints::{self, Rgb, Tints};
+use typeset::colour::CodeHue;
+use typeset::tints::{self, Rgb, ThemeTints};
 
 const fn rgb([red, green, blue]: Rgb) -> Color32 {
     Color32::from_rgb(red, green, blue)
@@ -18,7 +18,7 @@ const fn rgb([red, green, blue]: Rgb) -> Color32 {
 
 /// The colours of one theme.
 #[derive(Debug)]
-pub struct Colours {
+pub struct ThemeColors {
     /// The page.
     pub paper: Color32,
     /// What floats.
@@ -62,7 +62,7 @@ pub struct Colours {
 }
 
 /// Light.
-pub const LIGHT: Colours = Colours {
+pub const LIGHT: ThemeColors = ThemeColors {
     paper: rgb(tints::LIGHT.paper),
     raised: Color32::from_rgb(0xff, 0xff, 0xff),
     sunken: rgb(tints::LIGHT.sunken),
@@ -86,7 +86,7 @@ pub const LIGHT: Colours = Colours {
 };
 
 /// Dark.
-pub const DARK: Colours = Colours {
+pub const DARK: ThemeColors = ThemeColors {
     paper: rgb(tints::DARK.paper),
     raised: Color32::from_rgb(0x1d, 0x20, 0x26),
     sunken: rgb(tints::DARK.sunken),
@@ -110,7 +110,7 @@ pub const DARK: Colours = Colours {
 };
 
 /// Light, with more contrast.
-pub const LIGHT_CLEAR: Colours = Colours {
+pub const LIGHT_CLEAR: ThemeColors = ThemeColors {
     paper: Color32::from_rgb(0xff, 0xff, 0xff),
     raised: Color32::from_rgb(0xff, 0xff, 0xff),
     sunken: Color32::from_rgb(0xf2, 0xf2, 0xf2),
@@ -134,7 +134,7 @@ pub const LIGHT_CLEAR: Colours = Colours {
 };
 
 /// Dark, with more contrast.
-pub const DARK_CLEAR: Colours = Colours {
+pub const DARK_CLEAR: ThemeColors = ThemeColors {
     paper: Color32::from_rgb(0x00, 0x00, 0x00),
     raised: Color32::from_rgb(0x0c, 0x0d, 0x10),
     sunken: Color32::from_rgb(0x14, 0x16, 0x1a),
@@ -167,14 +167,14 @@ pub fn text() -> f32 {
     LOOK.get().1
 }
 
-impl Colours {
+impl ThemeColors {
     /// The colours in use.
-    pub fn of(ui: &egui::Ui) -> &'static Colours {
-        Colours::dark(ui.visuals().dark_mode)
+    pub fn of(ui: &egui::Ui) -> &'static ThemeColors {
+        ThemeColors::dark(ui.visuals().dark_mode)
     }
 
     /// The colours of the dark theme, or of the light one.
-    pub fn dark(dark: bool) -> &'static Colours {
+    pub fn dark(dark: bool) -> &'static ThemeColors {
         match (dark, LOOK.get().0) {
             (false, false) => &LIGHT,
             (true, false) => &DARK,
@@ -203,20 +203,20 @@ impl Colours {
     }
 
     /// The colour of what stands out in code.
-    pub fn code(&self, hue: Hue) -> Color32 {
+    pub fn code(&self, hue: CodeHue) -> Color32 {
         match hue {
-            Hue::Keyword => self.thought,
-            Hue::Text => self.ok,
-            Hue::Comment => self.muted,
-            Hue::Number => self.tool,
-            Hue::Name => self.accent,
+            CodeHue::Keyword => self.thought,
+            CodeHue::Text => self.ok,
+            CodeHue::Comment => self.muted,
+            CodeHue::Number => self.tool,
+            CodeHue::Name => self.accent,
         }
     }
 
     /// The colours for what is typeset: diagrams, pages.
-    pub fn tints(&self) -> Tints {
+    pub fn tints(&self) -> ThemeTints {
         let rgb = |colour: Color32| [colour.r(), colour.g(), colour.b()];
-        Tints {
+        ThemeTints {
             paper: rgb(self.paper),
             sunken: rgb(self.sunken),
             ink: rgb(self.ink),
@@ -292,7 +292,7 @@ pub const FOLD: usize = 24;
 
 /// One step of the type scale: a font and the height of its line.
 #[derive(Clone, Debug)]
-pub struct Type {
+pub struct TypeStyle {
     /// The font.
     pub font: FontId,
     /// The height of a line.
@@ -301,7 +301,7 @@ pub struct Type {
 
 /// Which cut of Inter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Cut {
+pub enum InterCut {
     /// Upright, 400.
     Regular,
     /// Upright, 600.
@@ -314,14 +314,14 @@ pub enum Cut {
     BoldItalic,
 }
 
-impl Cut {
+impl InterCut {
     fn family(self) -> FontFamily {
         match self {
-            Cut::Regular => FontFamily::Proportional,
-            Cut::SemiBold => named("semibold"),
-            Cut::Bold => named("bold"),
-            Cut::Italic => named("italic"),
-            Cut::BoldItalic => named("bold italic"),
+            InterCut::Regular => FontFamily::Proportional,
+            InterCut::SemiBold => named("semibold"),
+            InterCut::Bold => named("bold"),
+            InterCut::Italic => named("italic"),
+            InterCut::BoldItalic => named("bold italic"),
         }
     }
 }
@@ -331,39 +331,39 @@ fn named(name: &'static str) -> FontFamily {
 }
 
 /// Inter in a cut and size.
-pub fn inter(cut: Cut, points: f32) -> FontId {
+pub fn inter(cut: InterCut, points: f32) -> FontId {
     FontId::new(points, cut.family())
 }
 
 /// Body text, 15/24 unless a user wants it larger or smaller.
-pub fn body() -> Type {
-    Type { font: inter(Cut::Regular, 15.0 * text()), line: (24.0 * text()).round() }
+pub fn body() -> TypeStyle {
+    TypeStyle { font: inter(InterCut::Regular, 15.0 * text()), line: (24.0 * text()).round() }
 }
 
 /// Small text, 13/20.
-pub fn small() -> Type {
-    Type { font: inter(Cut::Regular, 13.0), line: 20.0 }
+pub fn small() -> TypeStyle {
+    TypeStyle { font: inter(InterCut::Regular, 13.0), line: 20.0 }
 }
 
 /// Captions, 12/16.
-pub fn caption() -> Type {
-    Type { font: inter(Cut::Regular, 12.0), line: 16.0 }
+pub fn caption() -> TypeStyle {
+    TypeStyle { font: inter(InterCut::Regular, 12.0), line: 16.0 }
 }
 
 /// A heading of level 1 to 6. From 4 on they differ by weight and colour, not by size.
-pub fn heading(level: u8) -> Type {
+pub fn heading(level: u8) -> TypeStyle {
     let (points, line) = match level {
         1 => (28.0, 36.0),
         2 => (22.0, 30.0),
         3 => (18.0, 26.0),
         _ => (15.0, 24.0),
     };
-    Type { font: inter(Cut::SemiBold, points * text()), line: (line * text()).round() }
+    TypeStyle { font: inter(InterCut::SemiBold, points * text()), line: (line * text()).round() }
 }
 
 /// Code, 13.5/21.
-pub fn code() -> Type {
-    Type { font: FontId::new(13.5 * text(), FontFamily::Monospace), line: (21.0 * text()).round() }
+pub fn code() -> TypeStyle {
+    TypeStyle { font: FontId::new(13.5 * text(), FontFamily::Monospace), line: (21.0 * text()).round() }
 }
 
 /// Whether a font is the one of code.
@@ -411,10 +411,10 @@ fn fonts() -> FontDefinitions {
     }
     let regular = file!("Inter-Regular");
     add(FontFamily::Proportional, &[regular]);
-    add(Cut::SemiBold.family(), &[file!("Inter-SemiBold")]);
-    add(Cut::Bold.family(), &[file!("Inter-Bold")]);
-    add(Cut::Italic.family(), &[file!("Inter-Italic")]);
-    add(Cut::BoldItalic.family(), &[file!("Inter-BoldItalic")]);
+    add(InterCut::SemiBold.family(), &[file!("Inter-SemiBold")]);
+    add(InterCut::Bold.family(), &[file!("Inter-Bold")]);
+    add(InterCut::Italic.family(), &[file!("Inter-Italic")]);
+    add(InterCut::BoldItalic.family(), &[file!("Inter-BoldItalic")]);
     add(named("tabular"), &[file!("InterTabular-Regular"), regular]);
     add(FontFamily::Monospace, &[file!("JetBrainsMono-Regular"), regular]);
     add(named("mono italic"), &[file!("JetBrainsMono-Italic"), regular]);
@@ -439,9 +439,9 @@ pub fn install(ctx: &egui::Context) {
 /// Takes over what a user set for the look.
 pub fn apply(ctx: &egui::Context, settings: &Settings) {
     let theme = match settings.theme {
-        Theme::System => egui::ThemePreference::System,
-        Theme::Light => egui::ThemePreference::Light,
-        Theme::Dark => egui::ThemePreference::Dark,
+        ColorTheme::System => egui::ThemePreference::System,
+        ColorTheme::Light => egui::ThemePreference::Light,
+        ColorTheme::Dark => egui::ThemePreference::Dark,
     };
     if ctx.options(|options| options.theme_preference) != theme {
         ctx.set_theme(theme);
@@ -472,7 +472,7 @@ fn set_styles(ctx: &egui::Context, calm: bool) {
 }
 
 fn style(dark: bool) -> egui::Style {
-    let colours = Colours::dark(dark);
+    let colours = ThemeColors::dark(dark);
     let mut style = egui::Style { visuals: visuals(colours, dark), animation_time: 0.12, ..Default::default() };
     style.text_styles = [
         (TextStyle::Small, caption().font),
@@ -504,7 +504,7 @@ fn style(dark: bool) -> egui::Style {
     style
 }
 
-fn visuals(colours: &Colours, dark: bool) -> egui::Visuals {
+fn visuals(colours: &ThemeColors, dark: bool) -> egui::Visuals {
     let mut visuals = if dark { egui::Visuals::dark() } else { egui::Visuals::light() };
     visuals.weak_text_color = Some(colours.muted);
     visuals.hyperlink_color = colours.accent;

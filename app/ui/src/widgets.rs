@@ -1,7 +1,7 @@
 //! The few controls that the window is made of. Each has a name for those who listen, a ring when it has the focus and
 //! a place to hit that is high enough.
 
-use crate::tokens::{self, CORNER, Colours, size, space};
+use crate::tokens::{self, CORNER, ThemeColors, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, CornerRadius, Rect, Response, Sense, Stroke, StrokeKind, Ui, Vec2, WidgetInfo, vec2};
@@ -9,7 +9,7 @@ use egui::{Align2, Color32, CornerRadius, Rect, Response, Sense, Stroke, StrokeK
 /// The ring around what has the focus.
 pub fn paint_focus_ring(ui: &Ui, response: &Response, corner: CornerRadius) {
     if response.has_focus() {
-        let stroke = Stroke::new(size::RING, Colours::of(ui).accent);
+        let stroke = Stroke::new(size::RING, ThemeColors::of(ui).accent);
         ui.painter().rect_stroke(response.rect, corner, stroke, StrokeKind::Inside);
     }
 }
@@ -17,7 +17,7 @@ pub fn paint_focus_ring(ui: &Ui, response: &Response, corner: CornerRadius) {
 /// A button that is an icon. `name` is what it does; `key` stands in its hint.
 pub fn icon_button(ui: &mut Ui, icon: &str, name: &str, key: Option<&str>) -> Response {
     let (rect, response) = ui.allocate_exact_size(Vec2::splat(size::HIT), Sense::click());
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let colour = if response.hovered() || response.has_focus() { colours.ink } else { colours.muted };
     paint_hover_fill(ui, &response);
     ui.painter().text(rect.center(), Align2::CENTER_CENTER, icon, tokens::icon(size::ICON), colour);
@@ -29,7 +29,7 @@ pub fn icon_button(ui: &mut Ui, icon: &str, name: &str, key: Option<&str>) -> Re
 
 /// A button that is words, set flat; `lead` is the one that a dialog is for.
 pub fn text_button(ui: &mut Ui, text: &str, lead: bool) -> Response {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let style = tokens::small();
     let colour = if lead { colours.paper } else { colours.ink };
     let galley = ui.painter().layout_no_wrap(text.to_owned(), style.font, colour);
@@ -54,7 +54,7 @@ pub fn text_button(ui: &mut Ui, text: &str, lead: bool) -> Response {
 /// A button that is a small word in the accent's colour.
 pub fn word_button(ui: &mut Ui, rect: Rect, id: egui::Id, text: &str, name: &str) -> Response {
     let response = ui.interact(rect, id, Sense::click());
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let colour = if response.hovered() { colours.ink } else { colours.accent };
     let at = rect.left_center();
     ui.painter().text(at, Align2::LEFT_CENTER, text, tokens::caption().font, colour);
@@ -66,14 +66,14 @@ pub fn word_button(ui: &mut Ui, rect: Rect, id: egui::Id, text: &str, name: &str
 /// The ground of a flat control under the pointer.
 pub fn paint_hover_fill(ui: &Ui, response: &Response) {
     if response.hovered() || response.is_pointer_button_down_on() {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         ui.painter().rect_filled(response.rect, CORNER, colours.hover(colours.paper));
     }
 }
 
 /// One of a few that exclude each other, on a ground of its own; whether it was clicked. `name`: for those who listen.
-pub fn chip_button(ui: &mut Ui, text: &str, name: &str, is: bool, style: &tokens::Type) -> bool {
-    let colours = Colours::of(ui);
+pub fn chip_button(ui: &mut Ui, text: &str, name: &str, is: bool, style: &tokens::TypeStyle) -> bool {
+    let colours = ThemeColors::of(ui);
     let colour = if is { colours.accent } else { colours.ink };
     let galley = ui.painter().layout_no_wrap(text.to_owned(), style.font.clone(), colour);
     let (rect, response) = ui.allocate_exact_size(vec2(galley.size().x + 2.0 * space::M, size::HIT), Sense::click());
@@ -100,7 +100,7 @@ pub fn paint_clipped_text(
     at: egui::Pos2,
     width: f32,
     text: &str,
-    style: &tokens::Type,
+    style: &tokens::TypeStyle,
     colour: Color32,
 ) -> f32 {
     // Names and titles are others' text: what would turn their letters around is seen.
@@ -115,7 +115,7 @@ pub fn paint_clipped_text(
 }
 
 /// A frame for what floats, in these colours.
-pub fn floating_frame(colours: &Colours, dark: bool) -> egui::Frame {
+pub fn floating_frame(colours: &ThemeColors, dark: bool) -> egui::Frame {
     egui::Frame::NONE
         .fill(colours.raised)
         .stroke(Stroke::new(1.0, colours.line))

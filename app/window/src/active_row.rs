@@ -14,7 +14,7 @@ use egui::text_selection::accesskit_text::update_accesskit_for_text_widget;
 use egui::text_selection::visuals::paint_text_cursor;
 use egui::{CursorIcon, EventFilter, Galley, Pos2, Rect, Sense, Stroke, Ui, WidgetInfo, pos2, vec2};
 use std::sync::Arc;
-use ui::tokens::{Colours, size, space};
+use ui::tokens::{ThemeColors, size, space};
 
 impl NotePage {
     /// Draws the row that is edited and gives its layout. `area`: where the pointer finds it.
@@ -70,7 +70,7 @@ impl NotePage {
             editor.end_editing();
             ui.ctx().request_repaint();
         }
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let people = remote_cursors::remote_users(world.session, world.note);
         if editor.preedit.is_none() {
             self.field_grounds(ui, origin, &galley, editor, target, &people);
@@ -123,13 +123,13 @@ impl NotePage {
         target: &EditTarget,
         people: &[RemoteUser],
     ) {
-        let mut grounds = remote_cursors::selection_fills(people, &target.range, Colours::of(ui));
+        let mut grounds = remote_cursors::selection_fills(people, &target.range, ThemeColors::of(ui));
         grounds.extend(self.paint_backgrounds(ui, editor, &target.range));
         for (range, colour) in grounds {
             let (from, to) = (target.shown_byte(range.start), target.shown_byte(range.end));
             let chars = char_of(&target.shown, from)..char_of(&target.shown, to);
             for rect in text_rects(galley, chars) {
-                row_layout::paint_ground(ui.painter(), rect.translate(origin.to_vec2()), colour, Colours::of(ui));
+                row_layout::paint_ground(ui.painter(), rect.translate(origin.to_vec2()), colour, ThemeColors::of(ui));
             }
             if range.end > target.range.end {
                 // The line end is part of it.
@@ -235,7 +235,7 @@ impl NotePage {
 
 /// A caret that covers a letter, where letters are commands.
 fn block_caret(ui: &Ui, origin: Pos2, galley: &Arc<Galley>, text: &str, letter: std::ops::Range<usize>) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let place = |at: usize| {
         let cursor = CCursor { prefer_next_row: true, ..CCursor::new(char_of(text, at)) };
         galley.pos_from_cursor(cursor).translate(origin.to_vec2())
@@ -255,6 +255,6 @@ fn block_caret(ui: &Ui, origin: Pos2, galley: &Arc<Galley>, text: &str, letter: 
 pub(super) fn paint_focus_ring(ui: &Ui, origin: Pos2, width: f32, bottom: f32) {
     let ring =
         Rect::from_min_max(pos2(origin.x - space::S, origin.y - 2.0), pos2(origin.x + width + space::S, bottom + 2.0));
-    let stroke = Stroke::new(size::RING, Colours::of(ui).accent);
+    let stroke = Stroke::new(size::RING, ThemeColors::of(ui).accent);
     ui.painter().rect_stroke(ring, ui::tokens::CORNER, stroke, egui::StrokeKind::Inside);
 }

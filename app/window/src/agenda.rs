@@ -5,22 +5,22 @@ use super::tree::shown_name;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
-use engine::agenda::{Entry, When, tasks};
+use engine::agenda::{AgendaEntry, AgendaSlot, tasks};
 use engine::{Command, Session};
 use host::clock;
 use std::collections::BTreeSet;
 use text::markdown::dialect;
-use text::task::{Day, NORMAL};
-use ui::tokens::{self, CORNER, Colours, size, space};
+use text::task::{CalendarDay, NORMAL};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name};
 
 /// Notes are named in a column as wide as this, at most.
 const MAX_NOTE_NAME_WIDTH: f32 = 120.0;
 
 enum AgendaRow {
-    Title(When, usize),
+    Title(AgendaSlot, usize),
     /// A task, and how its words are shown.
-    Task(Entry, String),
+    Task(AgendaEntry, String),
 }
 
 /// The agenda as it was made last.
@@ -28,13 +28,13 @@ enum AgendaRow {
 pub(super) struct AgendaPage {
     query: String,
     done: bool,
-    made: Option<(Vec<u64>, String, bool, Day)>,
+    made: Option<(Vec<u64>, String, bool, CalendarDay)>,
     lines: Vec<AgendaRow>,
     folded: BTreeSet<&'static str>,
 }
 
 impl AgendaPage {
-    fn refresh(&mut self, session: &Session, today: Day) {
+    fn refresh(&mut self, session: &Session, today: CalendarDay) {
         let state: Vec<u64> = session.volumes().map(|volume| volume.links.revision()).collect();
         let key = (state, self.query.clone(), self.done, today);
         if self.made.as_ref() == Some(&key) {
@@ -43,14 +43,14 @@ impl AgendaPage {
         self.made = Some(key);
         let all = tasks(session, &self.query, self.done);
         self.lines.clear();
-        let mut groups: std::collections::BTreeMap<When, Vec<Entry>> = std::collections::BTreeMap::new();
+        let mut groups: std::collections::BTreeMap<AgendaSlot, Vec<AgendaEntry>> = std::collections::BTreeMap::new();
         for entry in all {
-            groups.entry(When::of(&entry.task, today)).or_default().push(entry);
+            groups.entry(AgendaSlot::of(&entry.task, today)).or_default().push(entry);
         }
         for (when, entries) in groups {
             self.lines.push(AgendaRow::Title(when, entries.len()));
             if !self.folded.contains(when.title()) {
-                let shown = |entry: Entry| {
+                let shown = |entry: AgendaEntry| {
                     let words = dialect::words(&entry.task.text);
                     AgendaRow::Task(entry, words)
                 };
@@ -62,7 +62,7 @@ impl AgendaPage {
     /// Draws it.
     pub(super) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PageAction>) {
         let today = clock::today();
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let width = size::COLUMN.min(ui.available_width() - 2.0 * space::XL);
         let margin = (ui.available_width() - width) / 2.0;
         let label = if self.done { "Hide what is done" } else { "Show what is done" };
@@ -114,10 +114,10 @@ impl AgendaPage {
     }
 }
 
-fn title(ui: &Ui, rect: Rect, response: &egui::Response, when: When, count: usize) {
-    let colours = Colours::of(ui);
-    let colour = if when == When::Overdue { colours.bad } else { colours.ink };
-    let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
+fn title(ui: &Ui, rect: Rect, response: &egui::Response, when: AgendaSlot, count: usize) {
+    let colours = ThemeColors::of(ui);
+    let colour = if when == AgendaSlot::Overdue { colours.bad } else { colours.ink };
+    let style = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 13.0), line: 20.0 };
     let at = pos2(rect.left(), rect.bottom() - 24.0);
     let width = paint_clipped_text(ui, at, rect.width(), when.title(), &style, colour);
     let count_at = pos2(at.x + width + space::S, at.y + 2.0);
@@ -131,11 +131,11 @@ fn task(
     ui: &Ui,
     rect: Rect,
     response: &egui::Response,
-    (entry, words): (&Entry, &str),
-    today: Day,
+    (entry, words): (&AgendaEntry, &str),
+    today: CalendarDay,
     actions: &mut Vec<PageAction>,
 ) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let task = &entry.task;
     if response.hovered() {
         ui.painter().rect_filled(rect.expand2(vec2(space::S, 0.0)), CORNER, colours.hover(colours.paper));
@@ -165,7 +165,7 @@ fn task(
             3 => ("!", colours.warn),
             _ => ("low", colours.muted),
         };
-        let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 12.0), line: 16.0 };
+        let style = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 12.0), line: 16.0 };
         left += paint_clipped_text(ui, pos2(left, middle - 8.0), 40.0, mark, &style, colour) + space::S;
     }
     let mut right = rect.right();
@@ -199,7 +199,7 @@ fn task(
 }
 
 /// A day as one says it.
-fn said(day: Day, today: Day) -> String {
+fn said(day: CalendarDay, today: CalendarDay) -> String {
     match day.0 - today.0 {
         0 => "today".to_owned(),
         1 => "tomorrow".to_owned(),

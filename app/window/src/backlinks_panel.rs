@@ -8,15 +8,15 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Response, Sense, Ui, pos2, vec2};
 use engine::{Command, Session};
-use host::{Driver, Mention};
+use host::{Driver, UnlinkedMention};
 use std::cell::OnceCell;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 use store::DocId;
 use text::markdown::dialect;
-use text::outline::Link;
+use text::outline::NoteLink;
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name, text_button, word_button};
 
 const BACKLINK_ROW_HEIGHT: f32 = 24.0;
@@ -47,8 +47,8 @@ pub(super) struct BacklinksPanel {
     made: Option<(DocId, u64, u64)>,
     related: RelatedNotes,
     lines: Vec<BacklinkRow>,
-    mentions: Vec<Mention>,
-    search: Option<(DocId, Option<Receiver<Vec<Mention>>>)>,
+    mentions: Vec<UnlinkedMention>,
+    search: Option<(DocId, Option<Receiver<Vec<UnlinkedMention>>>)>,
 }
 
 impl BacklinksPanel {
@@ -222,7 +222,7 @@ impl BacklinksPanel {
 }
 
 /// Makes a link of a mention.
-fn link_mention(session: &Session, note: DocId, mention: &Mention) -> PageAction {
+fn link_mention(session: &Session, note: DocId, mention: &UnlinkedMention) -> PageAction {
     let path = session.locate_file(note).map(|(_, path)| path).unwrap_or_default();
     let name = shown_name(path.rsplit('/').next().unwrap_or(path));
     let new = if *name == mention.text { format!("[[{name}]]") } else { format!("[[{name}|{}]]", mention.text) };
@@ -234,22 +234,22 @@ fn count(number: usize, word: &str) -> String {
     format!("{number} {word}{}", if number == 1 { "" } else { "s" })
 }
 
-fn shown(link: &Link) -> String {
+fn shown(link: &NoteLink) -> String {
     link.part.as_ref().map_or_else(|| link.path().into_owned(), |part| format!("{}#{part}", link.path()))
 }
 
 fn title(ui: &mut Ui, text: &str) {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), BACKLINK_ROW_HEIGHT), Sense::hover());
-    let font = tokens::inter(tokens::Cut::SemiBold, 13.0);
+    let font = tokens::inter(tokens::InterCut::SemiBold, 13.0);
     let at = rect.left_center() + vec2(space::L, 2.0);
-    ui.painter().text(at, Align2::LEFT_CENTER, text, font, Colours::of(ui).ink);
+    ui.painter().text(at, Align2::LEFT_CENTER, text, font, ThemeColors::of(ui).ink);
     set_accessible_name(&response, Role::Heading, text);
 }
 
 fn words(ui: &mut Ui, text: &str) {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), BACKLINK_ROW_HEIGHT), Sense::hover());
     let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
-    paint_clipped_text(ui, at, rect.width() - 2.0 * space::L, text, &tokens::small(), Colours::of(ui).muted);
+    paint_clipped_text(ui, at, rect.width() - 2.0 * space::L, text, &tokens::small(), ThemeColors::of(ui).muted);
     set_accessible_name(&response, Role::Label, text);
 }
 
@@ -263,7 +263,7 @@ fn clickable(ui: &mut Ui, label: &str, inset: f32) -> (Rect, Response) {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), BACKLINK_ROW_HEIGHT), Sense::click());
     let rect = rect.shrink2(vec2(space::S, 0.0));
     if response.hovered() {
-        ui.painter().rect_filled(rect, CORNER, Colours::of(ui).hover(Colours::of(ui).paper));
+        ui.painter().rect_filled(rect, CORNER, ThemeColors::of(ui).hover(ThemeColors::of(ui).paper));
     }
     widgets::paint_focus_ring(ui, &response, CORNER);
     set_accessible_name(&response, Role::Link, label);
@@ -275,7 +275,7 @@ fn name(ui: &mut Ui, path: &str) -> Response {
     let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
     let name = shown_name(file);
     let (rect, response) = clickable(ui, &format!("Open {name}"), 0.0);
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let at = pos2(rect.left(), rect.center().y - 10.0);
     let width = paint_clipped_text(ui, at, rect.width(), name, &tokens::small(), colours.accent);
     let rest = rect.width() - width - space::S;
@@ -290,7 +290,7 @@ fn name(ui: &mut Ui, path: &str) -> Response {
 fn near_one(ui: &mut Ui, near: &RelatedNote) -> Response {
     let name = shown_name(near.path.rsplit('/').next().unwrap_or(&near.path));
     let (rect, response) = clickable(ui, &format!("Near: {name}"), 0.0);
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let at = pos2(rect.left(), rect.center().y - 10.0);
     let width = paint_clipped_text(ui, at, rect.width() * 0.5, name, &tokens::small(), colours.accent);
     let at = pos2(rect.left() + width + space::S, rect.center().y - 8.0);
@@ -303,13 +303,13 @@ fn near_one(ui: &mut Ui, near: &RelatedNote) -> Response {
 fn context(ui: &mut Ui, line: &str, words: &str, inset: f32) -> Response {
     let (rect, response) = clickable(ui, line, inset);
     let at = pos2(rect.left(), rect.center().y - 8.0);
-    paint_clipped_text(ui, at, rect.width(), words, &tokens::caption(), Colours::of(ui).muted);
+    paint_clipped_text(ui, at, rect.width(), words, &tokens::caption(), ThemeColors::of(ui).muted);
     response.on_hover_text(line)
 }
 
 fn nowhere(ui: &mut Ui, target: &str) -> Response {
     let (rect, response) = clickable(ui, &format!("{target} leads nowhere"), 0.0);
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let middle = rect.center().y;
     ui.painter().text(pos2(rect.left(), middle), Align2::LEFT_CENTER, icons::WARNING, tokens::icon(13.0), colours.warn);
     let at = pos2(rect.left() + 20.0, middle - 10.0);
@@ -320,11 +320,11 @@ fn nowhere(ui: &mut Ui, target: &str) -> Response {
 }
 
 /// A mention and the button that makes a link of it; whether that was clicked.
-fn mention(ui: &mut Ui, session: &Session, mention: &Mention, actions: &mut Vec<PageAction>) -> bool {
+fn mention(ui: &mut Ui, session: &Session, mention: &UnlinkedMention, actions: &mut Vec<PageAction>) -> bool {
     let path = session.locate_file(mention.note).map(|(_, path)| path).unwrap_or_default();
     let name = shown_name(path.rsplit('/').next().unwrap_or(path));
     let (rect, response) = clickable(ui, &format!("{name}: {}", mention.line), 0.0);
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let at = pos2(rect.left(), rect.center().y - 10.0);
     let room = rect.width() - 60.0;
     let width = paint_clipped_text(ui, at, room * 0.4, name, &tokens::small(), colours.ink);
@@ -401,7 +401,7 @@ impl BrokenLinksPage {
                 ui.spacing_mut().item_spacing.y = 0.0;
                 for (note, path, target, at, line) in rows.iter().skip(range.start).take(range.len()) {
                     let (rect, response) = clickable(ui, &format!("{path}: {target}"), 0.0);
-                    let colours = Colours::of(ui);
+                    let colours = ThemeColors::of(ui);
                     let y = rect.center().y - 10.0;
                     let third = rect.width() / 3.0;
                     paint_clipped_text(
@@ -457,8 +457,8 @@ pub(super) fn tabs(ui: &mut Ui, shown: usize) -> usize {
 }
 
 fn tab(ui: &mut Ui, text: &str, on: bool) -> Response {
-    let colours = Colours::of(ui);
-    let font = tokens::inter(if on { tokens::Cut::SemiBold } else { tokens::Cut::Regular }, 13.0);
+    let colours = ThemeColors::of(ui);
+    let font = tokens::inter(if on { tokens::InterCut::SemiBold } else { tokens::InterCut::Regular }, 13.0);
     let colour = if on { colours.ink } else { colours.muted };
     let galley = ui.painter().layout_no_wrap(text.to_owned(), font, colour);
     let wanted = vec2(galley.size().x + 2.0 * space::S, size::HIT);

@@ -9,9 +9,9 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::text_selection::LabelSelectionState;
 use egui::{Align2, Color32, Galley, Pos2, Rect, Sense, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
-use engine::{Command, Note, Stale, StdinRequest};
+use engine::{Command, Note, StaleReason, StdinRequest};
 use std::collections::{HashMap, HashSet};
-use store::{BlockId, Execution, Status};
+use store::{BlockId, Execution, ExecutionStatus};
 use ui::icons;
 use ui::tokens::{self, CORNER, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name, word_button};
@@ -101,7 +101,7 @@ impl CellViews {
             self.answer = Some((question.clone(), String::new()));
         }
         let Some((_, text)) = &mut self.answer else { return };
-        let colours = tokens::Colours::of(ui);
+        let colours = tokens::ThemeColors::of(ui);
         let top = origin.y + self.outputs.get(&cell).map_or(0.0, taken) + space::S;
         let line = Rect::from_min_size(pos2(origin.x, top), vec2(width.min(tokens::size::DIALOG), tokens::size::HIT));
         let style = tokens::code();
@@ -138,7 +138,7 @@ impl CellViews {
         actions: &mut Vec<PageAction>,
     ) {
         let CellFrame { cell, number, area, first, focused, elsewhere } = shown;
-        let colours = tokens::Colours::of(ui);
+        let colours = tokens::ThemeColors::of(ui);
         let run = note.execution(cell);
         let busy = note.is_running_here(cell);
         if focused {
@@ -187,23 +187,23 @@ impl CellViews {
     }
 
     fn glyph(&self, ui: &Ui, at: Pos2, run: Option<&Execution>, stale: bool, active: bool, hovered: bool) {
-        let colours = tokens::Colours::of(ui);
+        let colours = tokens::ThemeColors::of(ui);
         let icon = |icon: &str, colour: Color32| {
             ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(tokens::size::ICON), colour);
         };
         match run.map(|run| run.status) {
-            Some(Status::Running | Status::Queued) if hovered => icon(icons::STOP, colours.ink),
-            Some(Status::Running) => turning(ui, at, colours.accent, colours.line),
-            Some(Status::Queued) => icon(icons::HOURGLASS, colours.warn),
+            Some(ExecutionStatus::Running | ExecutionStatus::Queued) if hovered => icon(icons::STOP, colours.ink),
+            Some(ExecutionStatus::Running) => turning(ui, at, colours.accent, colours.line),
+            Some(ExecutionStatus::Queued) => icon(icons::HOURGLASS, colours.warn),
             _ if active => icon(icons::PLAY, if hovered { colours.accent } else { colours.ink }),
             None => icon(icons::PLAY, colours.muted),
             Some(_) if stale => {
                 ui.painter().circle_filled(at, 4.0, colours.warn);
             }
-            Some(Status::Ok) => icon(icons::CHECK, colours.ok),
-            Some(Status::Error) => icon(icons::X, colours.bad),
-            Some(Status::Interrupted) => icon(icons::STOP, colours.muted),
-            Some(Status::Died) => icon(icons::WARNING, colours.bad),
+            Some(ExecutionStatus::Ok) => icon(icons::CHECK, colours.ok),
+            Some(ExecutionStatus::Error) => icon(icons::X, colours.bad),
+            Some(ExecutionStatus::Interrupted) => icon(icons::STOP, colours.muted),
+            Some(ExecutionStatus::Died) => icon(icons::WARNING, colours.bad),
         }
     }
 
@@ -228,7 +228,7 @@ impl CellViews {
         pen: TextStyleContext<'_>,
     ) {
         let Some(outputs) = self.outputs.get(&cell).filter(|outputs| outputs.height > 0.0) else { return };
-        let colours = tokens::Colours::of(ui);
+        let colours = tokens::ThemeColors::of(ui);
         let origin = origin + vec2(0.0, space::S);
         for (index, text) in outputs.galleys.iter().enumerate() {
             let at = origin + vec2(0.0, text.y);
@@ -342,19 +342,19 @@ fn turning(ui: &Ui, at: Pos2, colour: Color32, ground: Color32) {
     ui.painter().line(arc, Stroke::new(2.0, colour));
 }
 
-fn hint(run: Option<&Execution>, stale: Option<&Stale>, name: &str) -> String {
+fn hint(run: Option<&Execution>, stale: Option<&StaleReason>, name: &str) -> String {
     let Some(run) = run else { return format!("{name}   Shift+Enter") };
     let says = match run.status {
-        Status::Queued => "Waits for the cell before it",
-        Status::Running => "Is running",
-        Status::Ok if run.cached => "Not run: its result was made of the same before",
-        Status::Ok => "Done",
-        Status::Error => "Raised an error",
-        Status::Interrupted => "Was stopped",
-        Status::Died => "The kernel ended in it",
+        ExecutionStatus::Queued => "Waits for the cell before it",
+        ExecutionStatus::Running => "Is running",
+        ExecutionStatus::Ok if run.cached => "Not run: its result was made of the same before",
+        ExecutionStatus::Ok => "Done",
+        ExecutionStatus::Error => "Raised an error",
+        ExecutionStatus::Interrupted => "Was stopped",
+        ExecutionStatus::Died => "The kernel ended in it",
     };
     let stale = match stale {
-        Some(Stale::Code) => "; its code has changed since".to_owned(),
+        Some(StaleReason::Code) => "; its code has changed since".to_owned(),
         Some(other) => format!("; stale: {}", other.words()),
         None => String::new(),
     };
@@ -366,15 +366,15 @@ fn caption(
     ui: &Ui,
     area: Rect,
     run: &Execution,
-    stale: Option<&Stale>,
+    stale: Option<&StaleReason>,
     first: Option<&Galley>,
     elsewhere: Option<&str>,
 ) {
-    let colours = tokens::Colours::of(ui);
+    let colours = tokens::ThemeColors::of(ui);
     let (text, colour) = match (run.status, run.duration) {
         _ if elsewhere.is_some() => (format!("on {}", elsewhere.unwrap_or_default()), colours.muted),
-        (Status::Queued, _) => ("waits".to_owned(), colours.muted),
-        (Status::Running, _) => (time(elapsed(run)), colours.muted),
+        (ExecutionStatus::Queued, _) => ("waits".to_owned(), colours.muted),
+        (ExecutionStatus::Running, _) => (time(elapsed(run)), colours.muted),
         (_, milliseconds) => match (stale, milliseconds) {
             (Some(stale), _) => (stale.words(), colours.warn),
             (None, Some(_)) if run.cached => ("cached".to_owned(), colours.muted),

@@ -9,12 +9,12 @@ use egui::accesskit::Role;
 use egui::text::LayoutJob;
 use egui::{Area, Id, Key, Modifiers, Order, Pos2, Sense, pos2, vec2};
 use engine::{KernelPhase, Note};
-use host::{Answer, Choice, Inquiry};
+use host::{CompletionChoice, InquiryAnswer, KernelInquiry};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use store::DocId;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{floating_frame, set_accessible_name};
 
 /// So many lines are in sight; the others come with the arrow keys.
@@ -71,7 +71,7 @@ impl CodeContext {
 struct CompletionList {
     /// The bytes of the note that a choice replaces.
     range: Range<usize>,
-    choices: Vec<Choice>,
+    choices: Vec<CompletionChoice>,
     chosen: usize,
     /// Whether Enter takes: the user asked for the list, or went through it.
     steered: bool,
@@ -81,7 +81,7 @@ struct CompletionList {
 struct HoverCard {
     at: usize,
     point: Option<Pos2>,
-    waits: Option<Receiver<Answer>>,
+    waits: Option<Receiver<InquiryAnswer>>,
     text: Option<String>,
 }
 
@@ -91,7 +91,7 @@ pub(super) struct CodeCompletion {
     seen: Option<CodePosition>,
     list: Option<CompletionList>,
     /// Offers on their way: for which code.
-    waits: Option<(CodeContext, Receiver<Answer>, bool)>,
+    waits: Option<(CodeContext, Receiver<InquiryAnswer>, bool)>,
     /// The word that was left with Escape.
     left: Option<usize>,
     card: Option<HoverCard>,
@@ -199,7 +199,7 @@ impl AppWindow {
         if kernel == Some(KernelPhase::Idle)
             && let Some(driver) = &mut self.driver
         {
-            let inquiry = Inquiry::Complete { code: around.code.clone(), at: around.at };
+            let inquiry = KernelInquiry::Complete { code: around.code.clone(), at: around.at };
             if let Some(answer) = driver.ask_kernel(around.place.0, inquiry) {
                 self.code_completion.waits = Some((around, answer, steered));
                 return;
@@ -216,7 +216,7 @@ impl AppWindow {
             && let Some(waits) = &card.waits
         {
             match waits.try_recv() {
-                Ok(Answer::Description(text)) => {
+                Ok(InquiryAnswer::Description(text)) => {
                     card.text = text.map(|text| typeset::printed::plain(&text));
                     card.waits = None;
                 }
@@ -235,7 +235,7 @@ impl AppWindow {
         if self.place_in_code() != Some(around.place) {
             return;
         }
-        if let Some(Answer::Choices { from, to, mut choices }) = answer {
+        if let Some(InquiryAnswer::Choices { from, to, mut choices }) = answer {
             let range = around.start + from..around.start + to;
             if range.end == around.place.2 && !around.dotted() && from == around.word {
                 // Names that no run has bound yet.
@@ -252,7 +252,7 @@ impl AppWindow {
         }
     }
 
-    fn offer(&mut self, around: &CodeContext, range: Range<usize>, choices: Vec<Choice>, steered: bool) {
+    fn offer(&mut self, around: &CodeContext, range: Range<usize>, choices: Vec<CompletionChoice>, steered: bool) {
         // A word that is whole already needs no list.
         let whole = matches!(choices.as_slice(), [only] if only.text == around.typed());
         let fits = range.end == around.place.2 && !choices.is_empty() && !whole;
@@ -318,7 +318,7 @@ impl AppWindow {
             return;
         }
         let Some(driver) = &mut self.driver else { return };
-        let inquiry = Inquiry::Describe { code: around.code.clone(), at: around.at };
+        let inquiry = KernelInquiry::Describe { code: around.code.clone(), at: around.at };
         let waits = driver.ask_kernel(around.place.0, inquiry);
         self.code_completion.card = waits.map(|waits| HoverCard { at, point, waits: Some(waits), text: None });
     }
@@ -371,7 +371,7 @@ fn begins_number(around: &CodeContext) -> bool {
 }
 
 /// The names that the cells of a note bind, and Python's own, that begin with what is typed.
-fn known_names(note: &Note, around: &CodeContext) -> Vec<Choice> {
+fn known_names(note: &Note, around: &CodeContext) -> Vec<CompletionChoice> {
     let typed = around.typed();
     if around.dotted() || typed.is_empty() {
         return Vec::new();
@@ -385,7 +385,7 @@ fn known_names(note: &Note, around: &CodeContext) -> Vec<Choice> {
     for word in PYTHON_BUILTIN_WORDS.split_whitespace().filter(|word| word.starts_with(typed) && *word != typed) {
         names.entry(word.to_owned()).or_default();
     }
-    names.into_iter().map(|(text, kind)| Choice { text, kind: kind.to_owned() }).collect()
+    names.into_iter().map(|(text, kind)| CompletionChoice { text, kind: kind.to_owned() }).collect()
 }
 
 impl CompletionList {
@@ -404,7 +404,7 @@ impl CompletionList {
     /// Draws it; gives what was clicked.
     fn show(&self, ctx: &egui::Context, at: Pos2) -> Option<usize> {
         let dark = ctx.global_style().visuals.dark_mode;
-        let colours = Colours::dark(dark);
+        let colours = ThemeColors::dark(dark);
         let first = (self.chosen + 1).saturating_sub(MAX_VISIBLE_CODE_CHOICES);
         let mut clicked = None;
         let area = Area::new(Id::unique("code completion")).order(Order::Foreground);
@@ -447,7 +447,7 @@ impl CompletionList {
 
 fn show_card(ctx: &egui::Context, at: Pos2, text: &str) {
     let dark = ctx.global_style().visuals.dark_mode;
-    let colours = Colours::dark(dark);
+    let colours = ThemeColors::dark(dark);
     let area = Area::new(Id::unique("code card")).order(Order::Tooltip).interactable(false);
     area.fixed_pos(at + vec2(0.0, space::M)).constrain(true).show(ctx, |ui| {
         let frame = floating_frame(colours, dark).inner_margin(egui::Margin::symmetric(12, 8));

@@ -11,7 +11,7 @@ mod toolbar;
 
 use super::AppWindow;
 use super::page::PageAction;
-use collection::{Base, Change, Row, Table, changed};
+use collection::{Collection, CollectionChange, CollectionRow, CollectionTable, changed};
 use eframe::egui;
 use egui::{Align2, Rect, Ui};
 pub(super) use embed::{CollectionEmbeds, HeldCollections};
@@ -25,7 +25,7 @@ use std::sync::Arc;
 use store::DocId;
 use text::splice;
 use ui::empty_state;
-use ui::tokens::{self, Colours, space};
+use ui::tokens::{self, ThemeColors, space};
 
 /// A line of a table: a group's name, or a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl<'a> CollectionSource<'a> {
 pub(super) struct CollectionPage {
     /// What was read: of which note at which revision, from where on, and the hash of its text.
     read: Option<(DocId, u64, usize, u64)>,
-    base: Option<Result<Arc<Base>, String>>,
+    base: Option<Result<Arc<Collection>, String>>,
     /// The view that is shown.
     view: usize,
     /// The view to begin with, by its name.
@@ -87,7 +87,7 @@ pub(super) struct CollectionPage {
     pub(super) as_text: bool,
     /// The lines as they were made last, and of which table.
     lines: Vec<TableLine>,
-    lined: Option<Arc<Table>>,
+    lined: Option<Arc<CollectionTable>>,
     folded: HashSet<String>,
     refold: bool,
     /// The cell that is chosen: a line and a column.
@@ -117,7 +117,7 @@ pub(super) struct CollectionPage {
 struct CollectionContext<'a> {
     session: &'a Session,
     source: CollectionSource<'a>,
-    base: &'a Arc<Base>,
+    base: &'a Arc<Collection>,
     /// Whether the pane has the keyboard.
     is_here: bool,
     actions: &'a mut Vec<PageAction>,
@@ -125,7 +125,7 @@ struct CollectionContext<'a> {
 
 impl CollectionContext<'_> {
     /// Writes a change into the collection.
-    fn change(&mut self, change: &Change) {
+    fn change(&mut self, change: &CollectionChange) {
         let text = self.source.text();
         match changed(&text, change) {
             Ok(new) => {
@@ -159,7 +159,7 @@ impl CollectionContext<'_> {
         self.push_edit(CollectionEdit::New { volume: self.source.note.volume, folder, properties });
     }
 
-    fn is_note(&self, row: &Row) -> bool {
+    fn is_note(&self, row: &CollectionRow) -> bool {
         let volume = self.session.volume(self.source.note.volume);
         let file = volume.and_then(|volume| volume.files.get(&row.path));
         file.is_some_and(|file| file.kind == store::FileKind::Note)
@@ -182,7 +182,7 @@ impl CollectionContext<'_> {
 #[derive(Debug)]
 pub(super) enum CollectionEdit {
     /// Its text is edited, which this note holds.
-    Change { note: DocId, edits: Vec<splice::Splice> },
+    Change { note: DocId, edits: Vec<splice::TextEdit> },
     /// A property of a note is set.
     Set { file: DocId, key: String, value: Option<Value> },
     /// A new note in a folder, with properties.
@@ -213,7 +213,7 @@ impl CollectionPage {
             let hash = hasher.finish();
             self.read = Some((note, revision, start, hash));
             if known.map(|(_, hash)| hash) != Some(hash) {
-                self.base = Some(Base::read(&text).map(Arc::new));
+                self.base = Some(Collection::read(&text).map(Arc::new));
             }
         }
         if let Some(Ok(base)) = &self.base {
@@ -242,7 +242,7 @@ impl CollectionPage {
             Some(Err(why)) => {
                 let says = format!("This collection cannot be read: {}.", why.trim_end_matches('.'));
                 if source.inside.is_some() {
-                    self.say(ui, &says, Colours::of(ui).warn);
+                    self.say(ui, &says, ThemeColors::of(ui).warn);
                 } else if empty_state::show_message(ui, &says, Some("Show its text"), "") {
                     actions.push(PageAction::Collection(source.this(), CollectionEdit::Text));
                 }
@@ -270,19 +270,19 @@ impl CollectionPage {
         self.since = None;
         self.line_up(table);
         if let Some(missing) = &self.missing {
-            let colours = Colours::of(ui);
+            let colours = ThemeColors::of(ui);
             let text = format!("There is no view “{missing}”; another one is shown.");
             empty_state::show_banner(ui, ui::icons::WARNING, &text, colours.warn, false);
         }
         if let Some(problem) = table.problems.first() {
-            let colours = Colours::of(ui);
+            let colours = ThemeColors::of(ui);
             let text = format!("Some of this collection is not understood: {problem}.");
             empty_state::show_banner(ui, ui::icons::WARNING, &text, colours.warn, false);
         }
         if table.rows.is_empty() {
             let words = "No note fits this view.";
             if source.inside.is_some() {
-                return self.say(ui, words, Colours::of(ui).muted);
+                return self.say(ui, words, ThemeColors::of(ui).muted);
             }
             let mut inner = ui.new_child(egui::UiBuilder::new().max_rect(ui.available_rect_before_wrap()));
             if empty_state::show_message(
@@ -304,7 +304,7 @@ impl CollectionPage {
             }
         };
         if let Some(words) = instead {
-            empty_state::show_banner(ui, ui::icons::INFO, &words, Colours::of(ui).muted, false);
+            empty_state::show_banner(ui, ui::icons::INFO, &words, ThemeColors::of(ui).muted, false);
         }
         match kind {
             "cards" => self.show_cards(ui, &mut scene, table),
@@ -342,7 +342,7 @@ impl CollectionPage {
             looked => format!("Working out {looked} of {all} files…"),
         };
         let area = ui.available_rect_before_wrap();
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let response = ui.interact(area, ui.scope_id().with("waiting"), egui::Sense::hover());
         ui::widgets::set_accessible_name(&response, egui::accesskit::Role::Status, &words);
         let at = area.center_top() + egui::vec2(0.0, space::XXXL);
@@ -356,7 +356,7 @@ impl CollectionPage {
     }
 
     /// Makes the lines of a table, where groups are folded or not.
-    fn line_up(&mut self, table: &Arc<Table>) {
+    fn line_up(&mut self, table: &Arc<CollectionTable>) {
         let same = self.lined.as_ref().is_some_and(|lined| Arc::ptr_eq(lined, table));
         if same && !std::mem::take(&mut self.refold) {
             return;
@@ -394,7 +394,7 @@ impl CollectionPage {
         Some(count)
     }
 
-    fn row<'t>(&self, table: &'t Table, line: usize) -> Option<&'t Row> {
+    fn row<'t>(&self, table: &'t CollectionTable, line: usize) -> Option<&'t CollectionRow> {
         match self.lines.get(line)? {
             TableLine::Row(row) => table.rows.get(*row),
             TableLine::Group(_) => None,
@@ -561,8 +561,9 @@ impl AppWindow {
             "" => "file.ext == \"md\"".to_owned(),
             folder => format!("file.inFolder({})", serde_json::Value::from(folder)),
         };
-        let made = changed("", &Change::AddCondition(None, asked))
-            .and_then(|text| changed(&text, &Change::Columns(0, vec!["file.name".to_owned(), "tags".to_owned()])));
+        let made = changed("", &CollectionChange::AddCondition(None, asked)).and_then(|text| {
+            changed(&text, &CollectionChange::Columns(0, vec!["file.name".to_owned(), "tags".to_owned()]))
+        });
         let (volume, text) = (volume.id, made.unwrap_or_default());
         if self.send(Command::NewNote { volume, path: path.clone(), text }) {
             let file = self.session().and_then(|session| session.volume(volume)?.files.get(&path).map(|row| row.id));

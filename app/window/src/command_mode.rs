@@ -7,7 +7,7 @@ use editor::cell_edits::{self, CellEdit};
 use editor::row_splitter::RowKind;
 use eframe::egui;
 use egui::{Key, Modifiers};
-use engine::keymap::Preset;
+use engine::keymap::KeymapPreset;
 use engine::{Command, Note};
 use std::ops::Range;
 use store::BlockId;
@@ -74,12 +74,12 @@ impl AppWindow {
     /// Whether letters mean cells now.
     pub(super) fn commands_cells(&self) -> bool {
         let caret = self.active_pane.editor.caret.map(|caret| caret.at);
-        self.preset() == Preset::Jupyter && caret.is_some() && self.command_mode.command == caret
+        self.preset() == KeymapPreset::Jupyter && caret.is_some() && self.command_mode.command == caret
     }
 
     /// Answers a key that is no text. Whether it meant something.
     pub(super) fn jupyter_key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
-        if self.preset() != Preset::Jupyter {
+        if self.preset() != KeymapPreset::Jupyter {
             return false;
         }
         if !self.commands_cells() {
@@ -148,7 +148,7 @@ impl AppWindow {
     /// Command mode, wherever the caret is.
     fn begin_commands(&mut self) {
         let caret = self.active_pane.editor.caret.map(|caret| caret.at);
-        if let Some(at) = caret.filter(|_| self.preset() == Preset::Jupyter) {
+        if let Some(at) = caret.filter(|_| self.preset() == KeymapPreset::Jupyter) {
             self.active_pane.editor.place_caret(at);
         }
         self.command_mode.command = caret;

@@ -11,7 +11,7 @@ use engine::{KernelSpec, Session};
 use store::DocId;
 use ui::fuzzy::{FuzzyCandidate, query_chars};
 use ui::picker::{self, ListPicker};
-use ui::tokens::{self, Colours, space};
+use ui::tokens::{self, ThemeColors, space};
 use ui::widgets::set_accessible_name;
 
 /// Hits that are shown; the rest is found by typing on.
@@ -284,7 +284,7 @@ impl CommandPalette {
     pub(super) fn show(
         &mut self,
         ctx: &egui::Context,
-        colours: &'static Colours,
+        colours: &'static ThemeColors,
         dark: bool,
     ) -> Option<Option<PaletteChoice>> {
         let mut chosen = None;
@@ -303,7 +303,7 @@ impl CommandPalette {
     }
 
     fn list(&mut self, ui: &mut Ui, height: f32) -> Option<PaletteChoice> {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let lines = self.count();
         if lines == 0 {
             let (rect, response) =
@@ -323,7 +323,7 @@ impl CommandPalette {
     }
 
     fn line(&self, ui: &Ui, line: usize, rect: Rect, response: &egui::Response) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let (title, about, key, places): (String, &str, Option<&str>, &[usize]) = match self.hit(line) {
             Some((place, places)) => {
                 let entry = &self.entries[*place];
@@ -347,9 +347,9 @@ impl CommandPalette {
         for (place, c) in title.chars().enumerate() {
             let hit = places.contains(&place);
             let font = if hit {
-                tokens::inter(tokens::Cut::SemiBold, 14.0)
+                tokens::inter(tokens::InterCut::SemiBold, 14.0)
             } else {
-                tokens::inter(tokens::Cut::Regular, 14.0)
+                tokens::inter(tokens::InterCut::Regular, 14.0)
             };
             let colour = if hit { colours.accent } else { colours.ink };
             job.append(c.encode_utf8(&mut [0; 4]), 0.0, ui::widgets::format(font, 20.0, colour));
@@ -364,7 +364,7 @@ impl CommandPalette {
 
 /// Keys as caps, right-aligned at a point; gives their width.
 pub(super) fn keys(ui: &Ui, at: egui::Pos2, keys: &str) -> f32 {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let mut x = at.x;
     let names: Vec<&str> = keys.split('+').collect();
     for name in names.iter().rev() {

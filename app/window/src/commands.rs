@@ -310,7 +310,7 @@ mod tests {
         }
         let keys: usize = available_commands().map(|command| command.keys.len()).sum();
         assert_eq!(shortcuts(&Settings::default()).len(), keys);
-        for preset in engine::keymap::Preset::ALL {
+        for preset in engine::keymap::KeymapPreset::ALL {
             let settings = Settings { preset, ..Settings::default() };
             for key in keymap(&settings).values().flatten() {
                 let (modifiers, code) = parse(key).unwrap_or_else(|| panic!("not a key: {key}"));
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn every_key_of_every_preset_means_its_command() {
-        for preset in engine::keymap::Preset::ALL {
+        for preset in engine::keymap::KeymapPreset::ALL {
             let settings = Settings { preset, ..Settings::default() };
             let all = shortcuts(&settings);
             let map = keymap(&settings);

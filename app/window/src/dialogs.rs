@@ -7,10 +7,10 @@ use super::outputs::OutputFile;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Id, Modal, Ui, vec2};
-use export::What;
+use export::ExportScope;
 use store::DocId;
-use typeset::pdf::Paper;
-use ui::tokens::{self, Colours, size, space};
+use typeset::pdf::PaperSize;
+use ui::tokens::{self, ThemeColors, size, space};
 use ui::widgets::{floating_frame, set_accessible_name, text_button};
 
 /// What is open.
@@ -65,8 +65,8 @@ pub(super) enum DialogDecision {
     },
     Export {
         kind: ExportCommand,
-        what: What,
-        paper: Paper,
+        what: ExportScope,
+        paper: PaperSize,
         dest: String,
     },
     SaveOutput {
@@ -99,7 +99,7 @@ impl Dialog {
     pub(super) fn show(
         &mut self,
         ctx: &egui::Context,
-        colours: &'static Colours,
+        colours: &'static ThemeColors,
         dark: bool,
     ) -> Option<DialogDecision> {
         let screen = ctx.content_rect();
@@ -226,7 +226,7 @@ fn head(ui: &mut Ui, text: &str) {
 }
 
 fn words(ui: &mut Ui, text: &str) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let small = tokens::small();
     ui.label(egui::RichText::new(text).font(small.font).line_height(Some(small.line)).color(colours.muted));
 }
@@ -240,7 +240,7 @@ fn field(ui: &mut Ui, text: &mut String, name: &str, hint: &str) {
 
 /// A field that is not the first.
 fn further(ui: &mut Ui, text: &mut String, id: &str, name: &str, hint: &str) -> egui::Response {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let style = tokens::body();
     let field = egui::TextEdit::singleline(text)
         .id(Id::unique(id))
@@ -253,7 +253,7 @@ fn further(ui: &mut Ui, text: &mut String, id: &str, name: &str, hint: &str) -> 
 }
 
 fn says(ui: &mut Ui, trouble: Option<&str>) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     if let Some(trouble) = trouble {
         ui.add_space(space::S);
         ui.label(egui::RichText::new(trouble).font(tokens::small().font).color(colours.bad));
@@ -361,9 +361,9 @@ fn export(ui: &mut Ui, wanted: &mut ExportForm, trouble: Option<&str>) -> Option
         ui.horizontal_wrapped(|ui| {
             for (place, (what, name)) in wanted.choices.iter().enumerate() {
                 let kind = match what {
-                    What::Note(_) => "Note",
-                    What::Folder(_, below) if below.is_empty() => "All of",
-                    What::Folder(..) => "Folder",
+                    ExportScope::Note(_) => "Note",
+                    ExportScope::Folder(_, below) if below.is_empty() => "All of",
+                    ExportScope::Folder(..) => "Folder",
                 };
                 if ui.selectable_label(wanted.chosen == place, format!("{kind} {name}")).clicked() {
                     chosen = Some(place);
@@ -380,7 +380,7 @@ fn export(ui: &mut Ui, wanted: &mut ExportForm, trouble: Option<&str>) -> Option
         ui.add_space(space::S);
         ui.horizontal_wrapped(|ui| {
             words(ui, "Paper");
-            for (paper, name) in [(Paper::A4, "A4"), (Paper::Letter, "Letter")] {
+            for (paper, name) in [(PaperSize::A4, "A4"), (PaperSize::Letter, "Letter")] {
                 if ui.selectable_label(wanted.paper == paper, name).clicked() {
                     wanted.paper = paper;
                 }
@@ -489,7 +489,7 @@ fn join(ui: &mut Ui, address: &mut String, folder: &mut String, trouble: Option<
 
 /// Some lines of text below their name.
 fn lines(ui: &mut Ui, text: &mut String, name: &str, hint: &str) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let style = tokens::body();
     words(ui, name);
     let field = egui::TextEdit::multiline(text)

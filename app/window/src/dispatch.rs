@@ -12,10 +12,10 @@ use editor::row_splitter::RowKind;
 use eframe::egui;
 use egui_tiles::LinearDir;
 use engine::Command;
-use engine::keymap::Preset;
+use engine::keymap::KeymapPreset;
 use std::path::PathBuf;
 use store::{BlockId, DocId, FileKind};
-use text::splice::Splice;
+use text::splice::TextEdit;
 
 /// Notes that stay open in the session behind the one that is shown, with their undo and their kernels.
 const MAX_BACKGROUND_NOTES: usize = 8;
@@ -100,15 +100,15 @@ impl AppWindow {
     /// Makes edits of the open note, at once; undo takes them back at once.
     pub(super) fn apply_edits(&mut self, edits: Vec<NoteEdit>) {
         let Some(note) = self.active_pane.note else { return };
-        let mut splices: Vec<Splice> = edits
+        let mut splices: Vec<TextEdit> = edits
             .iter()
             .filter(|edit| edit.delete > 0 || !edit.insert.is_empty())
-            .map(|edit| Splice { at: edit.at, delete: edit.delete, insert: edit.insert.clone() })
+            .map(|edit| TextEdit { at: edit.at, delete: edit.delete, insert: edit.insert.clone() })
             .collect();
         splices.sort_by_key(|splice| (splice.at, splice.delete));
         let command = match splices.as_slice() {
             [one] => {
-                let Splice { at, delete, insert } = one.clone();
+                let TextEdit { at, delete, insert } = one.clone();
                 Command::Edit { note, at, delete, insert }
             }
             _ => Command::EditAll { note, edits: splices },
@@ -123,7 +123,7 @@ impl AppWindow {
     }
 
     /// Moves rows of the open note, as one edit.
-    pub(super) fn move_rows(&mut self, edits: Vec<Splice>, caret: Option<usize>) {
+    pub(super) fn move_rows(&mut self, edits: Vec<TextEdit>, caret: Option<usize>) {
         let Some(note) = self.active_pane.note else { return };
         if self.send(Command::EditAll { note, edits })
             && let (Some(caret), Some(note)) = (caret, self.driver.as_ref().and_then(|d| d.session().note(note)))
@@ -135,7 +135,7 @@ impl AppWindow {
     }
 
     /// Moves rows into another note. They are written there before they go here: a refusal loses nothing.
-    fn carry_rows(&mut self, held: page::RowDrag, to: DocId, edit: Splice, caret: usize) {
+    fn carry_rows(&mut self, held: page::RowDrag, to: DocId, edit: TextEdit, caret: usize) {
         let session = self.driver.as_ref().map(host::Driver::session);
         let revision = session.and_then(|session| session.note(held.note)).map(engine::Note::revision);
         if revision != Some(held.revision) {
@@ -412,7 +412,7 @@ impl AppWindow {
         if !self.send(Command::Run { note, cell }) {
             return;
         }
-        if self.preset() == Preset::Jupyter {
+        if self.preset() == KeymapPreset::Jupyter {
             self.after_run(ctx, on);
             return;
         }
@@ -575,7 +575,7 @@ impl AppWindow {
     /// Draws what floats.
     pub(super) fn show_overlays(&mut self, ctx: &egui::Context) {
         let dark = ctx.global_style().visuals.dark_mode;
-        let colours = ui::tokens::Colours::dark(dark);
+        let colours = ui::tokens::ThemeColors::dark(dark);
         self.slash_menu(ctx);
         self.poll_export(ctx);
         match &mut self.overlay {

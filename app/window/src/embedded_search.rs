@@ -7,11 +7,11 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::TextWrapping;
 use egui::{Sense, Ui, pos2, vec2};
-use host::search::{Answer, Ask, Search};
+use host::search::{SearchAnswer, SearchRequest, SearchService};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 use store::DocId;
-use ui::tokens::{self, CORNER, Colours, space};
+use ui::tokens::{self, CORNER, ThemeColors, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name};
 
 /// As many notes are shown; the search itself shows more.
@@ -28,8 +28,8 @@ const EMBEDDED_SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 pub(super) struct EmbeddedSearch {
     /// What was asked, of which state of the index, and when.
     asked: Option<(String, u64, Instant)>,
-    wait: Option<Receiver<Result<Answer, String>>>,
-    answer: Answer,
+    wait: Option<Receiver<Result<SearchAnswer, String>>>,
+    answer: SearchAnswer,
     /// What is said in the place of hits.
     said: String,
     /// How high all of it is.
@@ -37,7 +37,7 @@ pub(super) struct EmbeddedSearch {
 }
 
 impl EmbeddedSearch {
-    fn refresh(&mut self, ui: &Ui, search: &Search, text: &str, around: DocId) {
+    fn refresh(&mut self, ui: &Ui, search: &SearchService, text: &str, around: DocId) {
         let revision = search.freshness().revision;
         let same = self.asked.as_ref().is_some_and(|(asked, at, _)| asked == text && *at == revision);
         let soon = self
@@ -45,14 +45,15 @@ impl EmbeddedSearch {
             .as_ref()
             .is_some_and(|(asked, _, when)| asked == text && when.elapsed() < EMBEDDED_SEARCH_INTERVAL);
         if text.is_empty() {
-            (self.asked, self.wait, self.answer) = (None, None, Answer::default());
+            (self.asked, self.wait, self.answer) = (None, None, SearchAnswer::default());
             self.said = "Write what to search for.".to_owned();
         } else if !same && soon {
             ui.ctx().request_repaint_after(EMBEDDED_SEARCH_INTERVAL);
         } else if !same && self.wait.is_none() {
             self.asked = Some((text.to_owned(), revision, Instant::now()));
             let wake = ui.ctx().clone();
-            let ask = Ask { text: text.to_owned(), limit: MAX_EMBEDDED_RESULTS + 1, ..Ask::default() };
+            let ask =
+                SearchRequest { text: text.to_owned(), limit: MAX_EMBEDDED_RESULTS + 1, ..SearchRequest::default() };
             self.wait = Some(search.ask(ask, move || wake.request_repaint()));
             if self.answer.hits.is_empty() {
                 self.said = "Looking…".to_owned();
@@ -70,7 +71,7 @@ impl EmbeddedSearch {
                 self.answer = answer;
                 self.said = format!("Nothing fits “{text}”.");
             }
-            Ok(Err(why)) => (self.answer, self.said) = (Answer::default(), why),
+            Ok(Err(why)) => (self.answer, self.said) = (SearchAnswer::default(), why),
             Err(TryRecvError::Empty) => return,
             Err(TryRecvError::Disconnected) => {}
         }
@@ -81,14 +82,14 @@ impl EmbeddedSearch {
     pub(super) fn show(
         &mut self,
         ui: &mut Ui,
-        search: &Search,
+        search: &SearchService,
         text: &str,
         around: DocId,
         actions: &mut Vec<PageAction>,
     ) {
         let text = text.trim();
         self.refresh(ui, search, text, around);
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let count = match self.answer.hits.len() {
             0 => self.said.clone(),
             1 => format!("1 note fits “{text}”"),
@@ -117,7 +118,7 @@ impl EmbeddedSearch {
     }
 
     fn line(&self, ui: &mut Ui, line: usize, actions: &mut Vec<PageAction>) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let Some(hit) = self.answer.hits.get(line) else { return };
         let (rect, response) =
             ui.allocate_exact_size(vec2(ui.available_width(), EMBEDDED_RESULT_HEIGHT), Sense::click());

@@ -7,14 +7,14 @@ use egui::accesskit::Role;
 use egui::{Align2, Area, Id, Order, vec2};
 use engine::Session;
 use export::error::ExportError;
-use export::{self, Done, Form, Progress, What};
+use export::{self, ExportFormat, ExportProgress, ExportReport, ExportScope};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 use text::outline;
-use typeset::pdf::Paper;
-use ui::tokens::{self, Colours, size, space};
+use typeset::pdf::PaperSize;
+use ui::tokens::{self, ThemeColors, size, space};
 use ui::widgets::{floating_frame, set_accessible_name, text_button};
 
 /// What notes shall become.
@@ -43,9 +43,9 @@ pub(super) fn export_command(id: &str) -> Option<ExportCommand> {
 pub(super) struct ExportForm {
     pub(super) kind: ExportCommand,
     /// What can be chosen, and its names.
-    pub(super) choices: Vec<(What, String)>,
+    pub(super) choices: Vec<(ExportScope, String)>,
     pub(super) chosen: usize,
-    pub(super) paper: Paper,
+    pub(super) paper: PaperSize,
     pub(super) dest: String,
 }
 
@@ -61,7 +61,7 @@ impl ExportForm {
 
     /// What comes of it, in a sentence.
     pub(super) fn summary(&self) -> &'static str {
-        let note = matches!(self.choices.get(self.chosen), Some((What::Note(_), _)));
+        let note = matches!(self.choices.get(self.chosen), Some((ExportScope::Note(_), _)));
         match (self.kind, note) {
             (ExportCommand::Html, true) => "One page for a browser that needs nothing beside it.",
             (ExportCommand::Html, false) => "A folder of pages that link to each other.",
@@ -78,7 +78,7 @@ impl ExportForm {
         let Some((what, name)) = self.choices.get(chosen) else { return };
         let ending = match (self.kind, what) {
             (ExportCommand::Pdf, _) => ".pdf",
-            (ExportCommand::Html, What::Note(_)) => ".html",
+            (ExportCommand::Html, ExportScope::Note(_)) => ".html",
             _ => "",
         };
         let home = std::env::home_dir().unwrap_or_default();
@@ -96,8 +96,8 @@ pub(super) struct ExportState {
 }
 
 struct RunningExport {
-    progress: Arc<Progress>,
-    answer: Receiver<Result<Done, ExportError>>,
+    progress: Arc<ExportProgress>,
+    answer: Receiver<Result<ExportReport, ExportError>>,
     name: String,
     since: f64,
 }
@@ -110,27 +110,27 @@ impl AppWindow {
     pub(super) fn run_exporting(&mut self, ctx: &egui::Context, exporting: ExportCommand) {
         match (exporting, self.active_pane.note) {
             (ExportCommand::Open, _) => self.open_export(ctx),
-            (kind, Some(note)) => self.ask_export(kind, What::Note(note)),
+            (kind, Some(note)) => self.ask_export(kind, ExportScope::Note(note)),
             (kind, None) => match self.session().and_then(|session| session.volumes().next()).map(|volume| volume.id) {
-                Some(volume) => self.ask_export(kind, What::Folder(volume, String::new())),
+                Some(volume) => self.ask_export(kind, ExportScope::Folder(volume, String::new())),
                 None => self.toasts.show_message("There is nothing to export: open a folder first."),
             },
         }
     }
 
     /// Asks where to.
-    pub(super) fn ask_export(&mut self, kind: ExportCommand, what: What) {
+    pub(super) fn ask_export(&mut self, kind: ExportCommand, what: ExportScope) {
         let Some(session) = self.session() else { return };
-        let mut choices: Vec<(What, String)> =
+        let mut choices: Vec<(ExportScope, String)> =
             name(session, &what).map(|name| (what.clone(), name)).into_iter().collect();
         // What is around it can be chosen instead.
         let volume = match &what {
-            What::Note(note) => session.locate_file(*note).map(|(volume, _)| volume),
-            What::Folder(volume, below) => (!below.is_empty()).then_some(*volume),
+            ExportScope::Note(note) => session.locate_file(*note).map(|(volume, _)| volume),
+            ExportScope::Folder(volume, below) => (!below.is_empty()).then_some(*volume),
         };
-        let whole = volume.map(|volume| What::Folder(volume, String::new()));
+        let whole = volume.map(|volume| ExportScope::Folder(volume, String::new()));
         choices.extend(whole.and_then(|whole| name(session, &whole).map(|name| (whole, name))));
-        let mut wanted = ExportForm { kind, choices, chosen: 0, paper: Paper::A4, dest: String::new() };
+        let mut wanted = ExportForm { kind, choices, chosen: 0, paper: PaperSize::A4, dest: String::new() };
         wanted.choose_note(0);
         self.overlay = WindowOverlay::Dialog(Dialog::Export { wanted, trouble: None });
     }
@@ -140,8 +140,8 @@ impl AppWindow {
         &mut self,
         ctx: &egui::Context,
         kind: ExportCommand,
-        what: What,
-        paper: Paper,
+        what: ExportScope,
+        paper: PaperSize,
         dest: &Path,
     ) -> Result<(), String> {
         if self.exports.running.is_some() {
@@ -153,17 +153,17 @@ impl AppWindow {
         let Some(driver) = &self.driver else { return Ok(()) };
         let (handle, dest, wake) = (driver.handle(), dest.to_owned(), ctx.clone());
         let name = name(driver.session(), &what).unwrap_or_default();
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(ExportProgress::default());
         let (send, answer) = channel();
         let shared = progress.clone();
         std::thread::spawn(move || {
             let form = match kind {
-                ExportCommand::Html => Form::Html,
-                ExportCommand::Pdf => Form::Pdf(paper),
-                ExportCommand::Folder | ExportCommand::Open => Form::Files,
+                ExportCommand::Html => ExportFormat::Html,
+                ExportCommand::Pdf => ExportFormat::Pdf(paper),
+                ExportCommand::Folder | ExportCommand::Open => ExportFormat::Files,
             };
             let done = match (&what, form) {
-                (What::Note(note), Form::Files) => export::bundle(&handle, *note, &dest, &shared),
+                (ExportScope::Note(note), ExportFormat::Files) => export::bundle(&handle, *note, &dest, &shared),
                 _ => export::export(&handle, &what, form, &dest, &shared),
             };
             let _ = send.send(done);
@@ -217,7 +217,7 @@ impl AppWindow {
         }
         ctx.request_repaint_after(Duration::from_millis(100));
         let dark = ctx.global_style().visuals.dark_mode;
-        let colours = Colours::dark(dark);
+        let colours = ThemeColors::dark(dark);
         let corner = vec2(-space::L, -(size::STATUS + space::L));
         Area::new(Id::unique("export")).order(Order::Tooltip).anchor(Align2::RIGHT_BOTTOM, corner).show(ctx, |ui| {
             floating_frame(colours, dark).inner_margin(egui::Margin::symmetric(16, 12)).show(ui, |ui| {
@@ -248,14 +248,14 @@ impl AppWindow {
 }
 
 /// What is exported is called so.
-fn name(session: &Session, what: &What) -> Option<String> {
+fn name(session: &Session, what: &ExportScope) -> Option<String> {
     let last = |path: &str| path.trim_end_matches('/').rsplit('/').next().unwrap_or(path).to_owned();
     match what {
-        What::Note(note) => {
+        ExportScope::Note(note) => {
             let (_, path) = session.locate_file(*note)?;
             Some(super::tree::shown_name(&last(path)).to_owned())
         }
-        What::Folder(volume, below) if below.is_empty() => Some(session.volume(*volume)?.name.clone()),
-        What::Folder(_, below) => Some(last(below)),
+        ExportScope::Folder(volume, below) if below.is_empty() => Some(session.volume(*volume)?.name.clone()),
+        ExportScope::Folder(_, below) => Some(last(below)),
     }
 }

@@ -7,14 +7,14 @@ mod shape_backend;
 use editor::render::TextStyleContext;
 use eframe::egui;
 use egui::{Color32, Context, Pos2, Shape, TextureHandle, Vec2, vec2};
-use plot::{Look, Place, Ready, View};
+use plot::{PlacedAxes, PlotTheme, PlotView, PreparedFigure};
 use shape_backend::{STEPS_PER_POINT, ShapeBackend};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use store::{BlobHash, ExecutionId, Output, OutputBody};
-use ui::tokens::{self, Colours};
+use store::{BlobHash, CellOutput, ExecutionId, OutputBody};
+use ui::tokens::{self, ThemeColors};
 
 pub(super) use interaction::FigureCommand;
 
@@ -52,7 +52,7 @@ impl FigureSlot {
     /// The figure of an output, at most so wide, if it is one.
     pub(super) fn from_output(
         name: FigureId,
-        output: &Output,
+        output: &CellOutput,
         width: f32,
         pen: TextStyleContext<'_>,
     ) -> Option<FigureSlot> {
@@ -61,7 +61,7 @@ impl FigureSlot {
         else {
             return None;
         };
-        let about = metadata.get(plot::MIME);
+        let about = metadata.get(plot::FIGURE_MIME);
         #[allow(clippy::cast_possible_truncation, reason = "points")]
         let side = |name: &str, else_: f32| {
             let said = about.and_then(|about| about[name].as_f64());
@@ -70,25 +70,25 @@ impl FigureSlot {
         let mut size = vec2(side("width", PLACEHOLDER_FIGURE_SIZE.x), side("height", PLACEHOLDER_FIGURE_SIZE.y));
         let title = about.and_then(|about| about["title"].as_str()).unwrap_or("");
         let mut words = if title.is_empty() { "Figure".to_owned() } else { format!("Figure: {title}") };
-        let (data, made) = if let Some(value) = data.get(plot::MIME) {
+        let (data, made) = if let Some(value) = data.get(plot::FIGURE_MIME) {
             let json = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             let mut hasher = DefaultHasher::new();
             json.hash(&mut hasher);
             let data = FigureSource::Here(hasher.finish());
             // Small enough for a note's outputs, so small enough to be read at once.
             let made = with(pen.ctx, |shelf| shelf.cached_figure(data)).flatten().unwrap_or_else(|| {
-                let made = Ready::read(&json).map(Arc::new);
+                let made = PreparedFigure::from_json(&json).map(Arc::new);
                 with(pen.ctx, |shelf| shelf.keep(data, made.clone()));
                 made
             });
             if let Ok(ready) = &made {
                 #[allow(clippy::cast_possible_truncation, reason = "points")]
                 let own = vec2(ready.figure.width as f32, ready.figure.height as f32);
-                (size, words) = (own, ready.words());
+                (size, words) = (own, ready.describe());
             }
             (data, Some(made))
         } else {
-            (FigureSource::Blob(output.whole.as_ref().filter(|whole| whole.mime == plot::MIME)?.blob), None)
+            (FigureSource::Blob(output.whole.as_ref().filter(|whole| whole.mime == plot::FIGURE_MIME)?.blob), None)
         };
         // One that is too wide is made smaller as a whole: its words stay in proportion.
         let scale = (width / size.x).min(1.0);
@@ -108,28 +108,32 @@ struct FigureKey {
 
 /// A figure as it is painted.
 struct PaintedFigure {
-    ready: Arc<Ready>,
+    ready: Arc<PreparedFigure>,
     key: FigureKey,
-    view: View,
+    view: PlotView,
     shapes: Vec<Shape>,
     /// Shown by some of the shapes.
     _textures: Vec<TextureHandle>,
-    places: Vec<Place>,
+    places: Vec<PlacedAxes>,
 }
 
 impl PaintedFigure {
     fn new(
-        ready: &Arc<Ready>,
-        view: &View,
+        ready: &Arc<PreparedFigure>,
+        view: &PlotView,
         key: FigureKey,
         pen: TextStyleContext<'_>,
     ) -> Result<PaintedFigure, String> {
-        let look = if pen.colours.paper == Colours::dark(true).paper { Look::DARK } else { Look::LIGHT.bare() };
+        let look = if pen.colours.paper == ThemeColors::dark(true).paper {
+            PlotTheme::DARK
+        } else {
+            PlotTheme::LIGHT.without_paper()
+        };
         #[allow(clippy::cast_possible_truncation, reason = "points")]
         let size = vec2(ready.figure.width as f32, ready.figure.height as f32);
         let mut backend =
             ShapeBackend { ctx: pen.ctx, size, scale: key.scale, shapes: Vec::new(), textures: Vec::new() };
-        let places = plot::draw(ready, view, &mut backend, f64::from(STEPS_PER_POINT), &look)?;
+        let places = plot::draw_figure(ready, view, &mut backend, f64::from(STEPS_PER_POINT), &look)?;
         let ShapeBackend { shapes, textures, .. } = backend;
         Ok(PaintedFigure { ready: ready.clone(), key, view: view.clone(), shapes, _textures: textures, places })
     }
@@ -147,7 +151,7 @@ impl PaintedFigure {
 /// How somebody looks at a figure.
 #[derive(Default)]
 struct FigureView {
-    view: View,
+    view: PlotView,
     drawn: Option<PaintedFigure>,
     /// When it was in sight last, and where.
     seen: u64,
@@ -167,7 +171,7 @@ pub(super) struct PageFigures {
 
 impl PageFigures {
     /// Draws a figure anew where something has changed.
-    fn draw(&mut self, slot: &FigureSlot, pen: TextStyleContext<'_>) -> Option<Result<Arc<Ready>, String>> {
+    fn draw(&mut self, slot: &FigureSlot, pen: TextStyleContext<'_>) -> Option<Result<Arc<PreparedFigure>, String>> {
         let made = slot.made.clone().or_else(|| with(pen.ctx, |shelf| shelf.ask(slot.data)).flatten());
         let ready = match made? {
             Ok(ready) => ready,
@@ -209,7 +213,7 @@ impl PageFigures {
 }
 
 /// A figure that was read, or why it was not.
-type FigureResult = Result<Arc<Ready>, String>;
+type FigureResult = Result<Arc<PreparedFigure>, String>;
 
 /// The way on which figures come that were read elsewhere.
 type FigureChannel = (Sender<(FigureSource, FigureResult)>, Mutex<Receiver<(FigureSource, FigureResult)>>);
@@ -289,7 +293,7 @@ pub(super) fn fetch_figures(ctx: &Context, driver: &host::Driver) {
             let read = || {
                 let bytes = bytes.recv().map_err(|_| "the program is closing".to_owned())??;
                 let json = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
-                Ready::read(&json).map(Arc::new)
+                PreparedFigure::from_json(&json).map(Arc::new)
             };
             // The window may have gone.
             let _ = done.send((FigureSource::Blob(blob), read()));

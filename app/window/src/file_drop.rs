@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use store::DocId;
-use ui::tokens::{self, Colours, size, space};
+use ui::tokens::{self, ThemeColors, size, space};
 
 /// Pictures by their ending: these are shown, all else is linked.
 const IMAGE_EXTENSIONS: &[&str] = &["png", "jpg", "jpeg", "gif", "webp", "svg", "bmp", "avif"];
@@ -184,7 +184,7 @@ impl AppWindow {
 
     /// Says, while files are held over the window, what letting go does.
     fn invite(&self, ctx: &egui::Context) {
-        let colours = Colours::dark(ctx.global_style().visuals.dark_mode);
+        let colours = ThemeColors::dark(ctx.global_style().visuals.dark_mode);
         let all = ctx.content_rect().shrink(space::S);
         let painter = ctx.layer_painter(LayerId::new(Order::Tooltip, Id::unique("drop")));
         let corner = CornerRadius::same(10);

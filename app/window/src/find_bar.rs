@@ -11,9 +11,9 @@ use regex_lite::{Regex, RegexBuilder};
 use std::ops::Range;
 use std::rc::Rc;
 use store::DocId;
-use text::splice::Splice;
+use text::splice::TextEdit;
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_focus_ring, set_accessible_name, text_button};
 
 /// More is not found: who looks for a letter in a book does not read on.
@@ -167,7 +167,7 @@ impl FindBar {
             self.go(pane, from, self.back);
         }
         pane.page.found = self.found.clone();
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let lines = if self.replacing { 2.0 } else { 1.0 };
         let height = lines * (size::HIT + space::S) + space::S;
         let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), height), Sense::hover());
@@ -218,7 +218,7 @@ impl FindBar {
     }
 
     fn count(&self, ui: &mut Ui, pane: &EditorPane) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let current = pane.page.current.as_ref();
         let place = current.and_then(|range| self.found.binary_search_by_key(&range.start, |found| found.start).ok());
         let (text, colour) = match (&self.trouble, self.found.len(), place) {
@@ -242,10 +242,10 @@ impl FindBar {
         let text = note.text();
         let splice = |range: &Range<usize>| {
             let insert = self.query.replaced(&text, range, &self.with);
-            Splice { at: range.start, delete: range.len(), insert }
+            TextEdit { at: range.start, delete: range.len(), insert }
         };
         if all {
-            let edits: Vec<Splice> = self.found.iter().map(splice).collect();
+            let edits: Vec<TextEdit> = self.found.iter().map(splice).collect();
             let count = edits.len();
             let says = match count {
                 0 => "There is nothing to replace.".to_owned(),
@@ -261,7 +261,7 @@ impl FindBar {
         let caret = pane.editor.caret.map_or(0..0, editor::note_editor::Caret::range);
         match self.found.iter().find(|range| **range == caret) {
             Some(range) => {
-                let Splice { at, delete, insert } = splice(range);
+                let TextEdit { at, delete, insert } = splice(range);
                 self.go = Some(at + insert.len());
                 // The next one is looked for in the note as it is then.
                 pane.editor.place_caret(at + delete);
@@ -461,7 +461,7 @@ fn row(ui: &mut Ui, name: &str, rect: Rect) -> Ui {
 
 /// A field of the bar. Whether its text has changed.
 fn entry(ui: &mut Ui, id: Id, text: &mut String, name: &str, width: f32, focus: &mut Option<Id>) -> bool {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let style = tokens::small();
     let edit = egui::TextEdit::singleline(text)
         .id(id)
@@ -485,14 +485,14 @@ fn entry(ui: &mut Ui, id: Id, text: &mut String, name: &str, width: f32, focus: 
 /// A small switch. Whether it was clicked.
 fn toggle(ui: &mut Ui, name: &str, mark: &str, on: bool) -> bool {
     let (rect, response) = ui.allocate_exact_size(vec2(size::HIT, size::HIT), Sense::click());
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     if on {
         ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
     } else if response.hovered() {
         ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
     }
     let colour = if on { colours.accent } else { colours.muted };
-    let font = tokens::inter(tokens::Cut::SemiBold, 12.0);
+    let font = tokens::inter(tokens::InterCut::SemiBold, 12.0);
     ui.painter().text(rect.center(), Align2::CENTER_CENTER, mark, font, colour);
     paint_focus_ring(ui, &response, CORNER);
     response.widget_info(|| WidgetInfo::selected(Role::CheckBox, true, on, name));

@@ -10,15 +10,17 @@ use editor::render::TextStyleContext;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Sense, Ui, pos2, vec2};
-use engine::view::{self, Curves, Field, Grid, Input, Look, Node, PlotKind, Source, Values, View};
+use engine::view::{
+    self, AgentView, FieldInput, FormField, PlotCurves, PlotKind, TextLook, ValueSource, ViewNode, ViewValues, WordGrid,
+};
 use engine::{Command, KernelPhase, Session};
-use host::{Answer, Inquiry};
+use host::{InquiryAnswer, KernelInquiry};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, TryRecvError};
-use store::{BlobHash, DocId, Ending, ExecutionId, Output, OutputBody, StepKind};
-use ui::tokens::{self, CORNER, Colours, size, space};
+use store::{BlobHash, CellOutput, DocId, ExecutionId, OutputBody, RunEnding, StepKind};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name, text_button, word_button};
 
 /// A table shows so many rows without scrolling.
@@ -34,11 +36,11 @@ const MIN_VIEW_COLUMN_WIDTH: f32 = 150.0;
 #[derive(Default)]
 pub(super) struct GeneratedView {
     source: String,
-    read: Option<(BlobHash, Rc<Result<View, String>>)>,
-    values: Values,
+    read: Option<(BlobHash, Rc<Result<AgentView, String>>)>,
+    values: ViewValues,
     /// Of which revision of the note, and after how many answers of the kernel, the values are.
     of: Option<(u64, u64)>,
-    grids: HashMap<usize, Grid>,
+    grids: HashMap<usize, WordGrid>,
     slots: HashMap<usize, Option<FigureSlot>>,
     /// The width for which the plots are made.
     wide: f32,
@@ -52,7 +54,7 @@ pub(super) struct GeneratedView {
     drawn: bool,
     /// After which of the kernel's runs it was asked, and what it said.
     asked: Option<u64>,
-    waits: Option<Receiver<Answer>>,
+    waits: Option<Receiver<InquiryAnswer>>,
     answers: u64,
     /// Whether the kernel tells values.
     tells: bool,
@@ -80,7 +82,7 @@ impl GeneratedView {
     pub(super) fn show(&mut self, ui: &mut Ui, world: &EditContext<'_>, source: &str, actions: &mut Vec<PageAction>) {
         if self.read.is_none() || self.source != source {
             source.clone_into(&mut self.source);
-            self.read = Some((view::name(source), Rc::new(View::read(source))));
+            self.read = Some((view::name(source), Rc::new(AgentView::read(source))));
             (self.of, self.asked) = (None, None);
             self.pressed.clear();
         }
@@ -91,7 +93,9 @@ impl GeneratedView {
             ui.set_width(ui.available_width());
             ui.spacing_mut().item_spacing = vec2(space::S, space::S);
             match &*read {
-                Err(why) => words(ui, &format!("This view cannot be drawn: {why}."), Look::Body, Colours::of(ui).warn),
+                Err(why) => {
+                    words(ui, &format!("This view cannot be drawn: {why}."), TextLook::Body, ThemeColors::of(ui).warn)
+                }
                 Ok(read) if !self.drawn => self.preview(ui, &around, read, actions),
                 Ok(read) => {
                     self.refresh(ui, world, read);
@@ -105,11 +109,11 @@ impl GeneratedView {
     }
 
     /// What it would show and do, and the button that has it drawn.
-    fn preview(&mut self, ui: &mut Ui, around: &ControlContext<'_>, read: &View, actions: &mut Vec<PageAction>) {
-        let colours = Colours::of(ui);
+    fn preview(&mut self, ui: &mut Ui, around: &ControlContext<'_>, read: &AgentView, actions: &mut Vec<PageAction>) {
+        let colours = ThemeColors::of(ui);
         let title = if read.title.is_empty() { "A view was proposed for this note" } else { read.title.as_str() };
-        words(ui, title, Look::Heading, colours.ink);
-        words(ui, &read.summary(), Look::Caption, colours.muted);
+        words(ui, title, TextLook::Heading, colours.ink);
+        words(ui, &read.summary(), TextLook::Caption, colours.muted);
         if text_button(ui, "Render preview", true).clicked() {
             let command = Command::ShowView { note: around.note, view: around.name, shown: true };
             actions.push(PageAction::Do(command));
@@ -117,10 +121,10 @@ impl GeneratedView {
         }
     }
 
-    fn title(&mut self, ui: &mut Ui, around: &ControlContext<'_>, read: &View, actions: &mut Vec<PageAction>) {
-        let colours = Colours::of(ui);
+    fn title(&mut self, ui: &mut Ui, around: &ControlContext<'_>, read: &AgentView, actions: &mut Vec<PageAction>) {
+        let colours = ThemeColors::of(ui);
         let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 24.0), Sense::hover());
-        let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 15.0), line: 24.0 };
+        let style = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 15.0), line: 24.0 };
         paint_clipped_text(ui, rect.min, rect.width() - 64.0, &read.title, &style, colours.ink);
         if !read.title.is_empty() {
             set_accessible_name(&response, Role::Heading, &read.title);
@@ -133,10 +137,10 @@ impl GeneratedView {
     }
 
     /// Takes in what is known by now of the note and of its kernel.
-    fn refresh(&mut self, ui: &Ui, world: &EditContext<'_>, read: &View) {
+    fn refresh(&mut self, ui: &Ui, world: &EditContext<'_>, read: &AgentView) {
         if let Some(waits) = &self.waits {
             match waits.try_recv() {
-                Ok(Answer::Values(values)) => {
+                Ok(InquiryAnswer::Values(values)) => {
                     self.tells = values.is_some();
                     self.values.variables = values.unwrap_or_default().into_iter().collect();
                     (self.waits, self.answers) = (None, self.answers + 1);
@@ -151,14 +155,14 @@ impl GeneratedView {
             return;
         }
         if self.of.map(|(revision, _)| revision) != Some(key.0) {
-            self.values.properties = Values::of_note(&world.note.text()).properties;
+            self.values.properties = ViewValues::of_note(&world.note.text()).properties;
             self.moved.clear();
         }
         (self.of, self.wide) = (Some(key), wide);
         self.grids.clear();
         self.slots.clear();
         for (at, node) in read.nodes().into_iter().enumerate() {
-            if let Node::Table { rows, columns } = node
+            if let ViewNode::Table { rows, columns } = node
                 && let Some(value) = self.values.of(rows)
             {
                 self.grids.insert(at, view::grid(value, columns));
@@ -170,18 +174,18 @@ impl GeneratedView {
         &mut self,
         ui: &mut Ui,
         around: &ControlContext<'_>,
-        node: &Node,
+        node: &ViewNode,
         count: &mut ControlCounts,
         actions: &mut Vec<PageAction>,
     ) {
         let at = count.nodes;
         count.nodes += 1;
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         match node {
-            Node::Column(children) => {
+            ViewNode::Column(children) => {
                 ui.vertical(|ui| children.iter().for_each(|child| self.node(ui, around, child, count, actions)));
             }
-            Node::Row(children) => {
+            ViewNode::Row(children) => {
                 #[allow(clippy::cast_precision_loss, reason = "a few")]
                 let room = ui.available_width() / children.len().max(1) as f32;
                 if children.len() < 2 || room < MIN_VIEW_COLUMN_WIDTH {
@@ -194,15 +198,15 @@ impl GeneratedView {
                     }
                 });
             }
-            Node::Text { pieces, look } => {
-                let colour = if *look == Look::Caption { colours.muted } else { colours.ink };
+            ViewNode::Text { pieces, look } => {
+                let colour = if *look == TextLook::Caption { colours.muted } else { colours.ink };
                 words(ui, &self.values.text(pieces), *look, colour);
             }
-            Node::Table { rows, .. } => match self.grids.get(&at) {
+            ViewNode::Table { rows, .. } => match self.grids.get(&at) {
                 Some(grid) => table(ui, grid, at),
                 None => self.missing(ui, rows),
             },
-            Node::Plot { kind, x, y, title } => match self.values.of(y) {
+            ViewNode::Plot { kind, x, y, title } => match self.values.of(y) {
                 Some(values) => {
                     let width = ui.available_width();
                     let slot = self.slots.entry(at).or_insert_with(|| {
@@ -216,18 +220,18 @@ impl GeneratedView {
                 }
                 None => self.missing(ui, y),
             },
-            Node::Form { title, fields } => {
+            ViewNode::Form { title, fields } => {
                 if !title.is_empty() {
-                    words(ui, title, Look::Caption, colours.muted);
+                    words(ui, title, TextLook::Caption, colours.muted);
                 }
                 for field in fields {
                     self.field(ui, around, field, actions);
                 }
             }
-            Node::Slider { property, label, from, to, step } => {
+            ViewNode::Slider { property, label, from, to, step } => {
                 self.slider(ui, around, (property, label), (*from, *to, *step), actions);
             }
-            Node::Button { label, .. } => {
+            ViewNode::Button { label, .. } => {
                 let button = count.buttons;
                 count.buttons += 1;
                 self.button(ui, around, label, button, actions);
@@ -236,18 +240,18 @@ impl GeneratedView {
     }
 
     /// What stands in the place of a value that is not there.
-    fn missing(&self, ui: &mut Ui, source: &Source) {
+    fn missing(&self, ui: &mut Ui, source: &ValueSource) {
         let said = match source.bound() {
-            Some(view::Name::Property(name)) => format!("The note has no property {name} yet."),
-            Some(view::Name::Variable(name)) if self.asked.is_none() => {
+            Some(view::ValueName::Property(name)) => format!("The note has no property {name} yet."),
+            Some(view::ValueName::Variable(name)) if self.asked.is_none() => {
                 format!("Run the note's cells to see {name}.")
             }
-            Some(view::Name::Variable(_)) if self.waits.is_some() => "Asking the kernel…".to_owned(),
-            Some(view::Name::Variable(name)) if self.tells => format!("The cells have made no {name}."),
-            Some(view::Name::Variable(_)) => "This kernel does not tell its variables.".to_owned(),
+            Some(view::ValueName::Variable(_)) if self.waits.is_some() => "Asking the kernel…".to_owned(),
+            Some(view::ValueName::Variable(name)) if self.tells => format!("The cells have made no {name}."),
+            Some(view::ValueName::Variable(_)) => "This kernel does not tell its variables.".to_owned(),
             None => String::new(),
         };
-        words(ui, &said, Look::Caption, Colours::of(ui).muted);
+        words(ui, &said, TextLook::Caption, ThemeColors::of(ui).muted);
     }
 
     fn slider(
@@ -260,7 +264,7 @@ impl GeneratedView {
     ) {
         let set = self.values.properties.get(property).and_then(Value::as_f64);
         let mut value = self.moved.get(property).copied().or(set).unwrap_or(from).clamp(from, to);
-        words(ui, label, Look::Caption, Colours::of(ui).muted);
+        words(ui, label, TextLook::Caption, ThemeColors::of(ui).muted);
         let response = ui
             .scope(|ui| {
                 ui.spacing_mut().slider_width = (ui.available_width() - 88.0).max(80.0);
@@ -282,17 +286,17 @@ impl GeneratedView {
         }
     }
 
-    fn field(&mut self, ui: &mut Ui, around: &ControlContext<'_>, field: &Field, actions: &mut Vec<PageAction>) {
+    fn field(&mut self, ui: &mut Ui, around: &ControlContext<'_>, field: &FormField, actions: &mut Vec<PageAction>) {
         let set = self.values.properties.get(&field.property).cloned().unwrap_or_default();
         match &field.input {
-            Input::Check => {
+            FieldInput::Check => {
                 let mut on = set.as_bool().unwrap_or(false);
                 if ui.checkbox(&mut on, &field.label).changed() {
                     set_property(around, &field.property, Some(Value::Bool(on)), actions);
                 }
             }
-            Input::Choice(choices) => {
-                words(ui, &field.label, Look::Caption, Colours::of(ui).muted);
+            FieldInput::Choice(choices) => {
+                words(ui, &field.label, TextLook::Caption, ThemeColors::of(ui).muted);
                 let now = view::words(&set);
                 let shown = if set.is_null() { "Choose…" } else { now.as_str() };
                 let mut chosen = None;
@@ -309,8 +313,8 @@ impl GeneratedView {
                     set_property(around, &field.property, Some(Value::String(chosen)), actions);
                 }
             }
-            Input::Text | Input::Number => {
-                words(ui, &field.label, Look::Caption, Colours::of(ui).muted);
+            FieldInput::Text | FieldInput::Number => {
+                words(ui, &field.label, TextLook::Caption, ThemeColors::of(ui).muted);
                 let now = if set.is_null() { String::new() } else { view::words(&set) };
                 let mut text = self.edits.get(&field.property).cloned().unwrap_or_else(|| now.clone());
                 let edit = egui::TextEdit::singleline(&mut text)
@@ -328,7 +332,7 @@ impl GeneratedView {
                     let read = text.trim().parse::<f64>().ok().filter(|value| value.is_finite());
                     if text.trim().is_empty() {
                         set_property(around, &field.property, None, actions);
-                    } else if field.input == Input::Text {
+                    } else if field.input == FieldInput::Text {
                         set_property(around, &field.property, Some(Value::String(text)), actions);
                     } else if let Some(value) = read {
                         set_property(around, &field.property, Some(number(value)), actions);
@@ -356,7 +360,7 @@ impl GeneratedView {
                 actions.push(PageAction::Do(Command::Press { run, note, view, button }));
             }
             let Some(run) = self.pressed.get(&button).and_then(|run| around.session.agents().run(*run)) else { return };
-            let colours = Colours::of(ui);
+            let colours = ThemeColors::of(ui);
             if run.pending().next().is_some() {
                 if text_button(ui, "Waits for your word", false).clicked() {
                     actions.push(PageAction::ShowAgent);
@@ -369,9 +373,9 @@ impl GeneratedView {
                 _ => None,
             });
             match run.about.ending {
-                None => words(ui, "At work…", Look::Caption, colours.muted),
-                Some(Ending::Done) => words(ui, first_line(said), Look::Caption, colours.ok),
-                Some(_) => words(ui, first_line(said), Look::Caption, colours.bad),
+                None => words(ui, "At work…", TextLook::Caption, colours.muted),
+                Some(RunEnding::Done) => words(ui, first_line(said), TextLook::Caption, colours.ok),
+                Some(_) => words(ui, first_line(said), TextLook::Caption, colours.bad),
             }
         });
     }
@@ -398,11 +402,13 @@ fn rounded(value: f64, step: f64) -> f64 {
 }
 
 /// A text in its lines.
-fn words(ui: &mut Ui, text: &str, look: Look, colour: egui::Color32) {
+fn words(ui: &mut Ui, text: &str, look: TextLook, colour: egui::Color32) {
     let (style, role) = match look {
-        Look::Heading => (tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 15.0), line: 24.0 }, Role::Heading),
-        Look::Body => (tokens::body(), Role::Label),
-        Look::Caption => (tokens::caption(), Role::Label),
+        TextLook::Heading => {
+            (tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 15.0), line: 24.0 }, Role::Heading)
+        }
+        TextLook::Body => (tokens::body(), Role::Label),
+        TextLook::Caption => (tokens::caption(), Role::Label),
     };
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
@@ -414,10 +420,10 @@ fn words(ui: &mut Ui, text: &str, look: Look, colour: egui::Color32) {
 }
 
 /// A table: its head stays, its rows scroll.
-fn table(ui: &mut Ui, grid: &Grid, salt: usize) {
-    let colours = Colours::of(ui);
+fn table(ui: &mut Ui, grid: &WordGrid, salt: usize) {
+    let colours = ThemeColors::of(ui);
     if grid.rows.is_empty() {
-        return words(ui, "Nothing is in this table.", Look::Caption, colours.muted);
+        return words(ui, "Nothing is in this table.", TextLook::Caption, colours.muted);
     }
     #[allow(clippy::cast_precision_loss, reason = "a few hundred letters")]
     let wide = |column: usize| {
@@ -462,7 +468,7 @@ fn table(ui: &mut Ui, grid: &Grid, salt: usize) {
             }
         });
         if grid.more > 0 {
-            words(ui, &format!("And {} more.", grid.more), Look::Caption, colours.muted);
+            words(ui, &format!("And {} more.", grid.more), TextLook::Caption, colours.muted);
         }
     });
 }
@@ -471,7 +477,7 @@ fn table(ui: &mut Ui, grid: &Grid, salt: usize) {
 fn plotted(
     at: usize,
     kind: PlotKind,
-    curves: &Curves,
+    curves: &PlotCurves,
     title: &str,
     around: &ControlContext<'_>,
     width: f32,
@@ -509,10 +515,10 @@ fn plotted(
     }
     let figure = json!({"width": width.max(160.0), "height": VIEW_PLOT_HEIGHT, "title": "", "axes": [axes]});
     let mut data = serde_json::Map::new();
-    data.insert(plot::MIME.to_owned(), figure);
+    data.insert(plot::FIGURE_MIME.to_owned(), figure);
     let body = OutputBody::DisplayData { data, metadata: serde_json::Map::new() };
     let hash = u64::from_le_bytes(around.name.0[..8].try_into().unwrap_or_default());
-    FigureSlot::from_output((ExecutionId(hash), at), &Output { body, whole: None }, width, around.pen)
+    FigureSlot::from_output((ExecutionId(hash), at), &CellOutput { body, whole: None }, width, around.pen)
 }
 
 impl AppWindow {
@@ -526,14 +532,16 @@ impl AppWindow {
                 let state = driver.session().note(note).map(|note| (note.kernel, note.runs()));
                 let Some((kernel, runs)) = state else { continue };
                 let names = match &view.read {
-                    Some((_, read)) if view.drawn => read.as_ref().as_ref().map(View::variables).unwrap_or_default(),
+                    Some((_, read)) if view.drawn => {
+                        read.as_ref().as_ref().map(AgentView::variables).unwrap_or_default()
+                    }
                     _ => Vec::new(),
                 };
                 if names.is_empty() || kernel != KernelPhase::Idle || view.asked == Some(runs) {
                     continue;
                 }
                 view.asked = Some(runs);
-                view.waits = driver.ask_kernel(note, Inquiry::Values { names });
+                view.waits = driver.ask_kernel(note, KernelInquiry::Values { names });
             }
         }
     }

@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 use store::{DocId, FileKind};
-use ui::tokens::{self, Colours, space};
+use ui::tokens::{self, ThemeColors, space};
 use ui::widgets::set_accessible_name;
 
 /// A frame may spend this much on looking up links.
@@ -134,7 +134,7 @@ impl GraphPage {
     pub(super) fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PageAction>) {
         self.gather(ui, session);
         let area = ui.available_rect_before_wrap();
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let response = ui.interact(area, ui.scope_id().with("graph"), Sense::click_and_drag());
         let words = format!("Graph of {} notes and {} links", self.nodes.len(), self.edges.len());
         set_accessible_name(&response, Role::Canvas, &words);
@@ -247,7 +247,7 @@ impl GraphPage {
         {
             return mesh.clone();
         }
-        let colours = Colours::dark(dark);
+        let colours = ThemeColors::dark(dark);
         let (points, near) = (&self.points, area.expand(20.0));
         let mut mesh = Mesh::default();
         let stride = self.edges.len() / MAX_DRAWN_EDGES + 1;
@@ -281,7 +281,7 @@ impl GraphPage {
     }
 
     /// Names of the notes with most links in sight, where they do not cover each other; of the hovered one always.
-    fn names(&self, painter: &egui::Painter, area: Rect, hovered: Option<usize>, colours: &Colours) {
+    fn names(&self, painter: &egui::Painter, area: Rect, hovered: Option<usize>, colours: &ThemeColors) {
         let in_sight = |node: &usize| area.contains(self.points[*node]);
         let mut shown: Vec<usize> = (0..self.points.len()).filter(in_sight).collect();
         if shown.len() > MAX_DRAWN_NAMES {

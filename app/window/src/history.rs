@@ -16,14 +16,14 @@ use egui::accesskit::{Role, Toggled};
 use egui::{Align, Align2, Key, Layout, Modifiers, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::{Command, Session};
 use host::Driver;
-use host::history::{Ask, Compared, History, Told, With};
+use host::history::{ComparisonSide, HistoryAnswer, HistoryQuestion, HistoryThread, TextComparison};
 use std::sync::Arc;
 use store::DocId;
-use text::history::{Story, Who};
-use text::splice::{self, Splice};
+use text::history::{ChangeAuthor, NoteHistory};
+use text::splice::{self, TextEdit};
 use ui::empty_state;
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{chip_button, icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
 use version_list::VersionList;
 
@@ -48,7 +48,7 @@ enum CompareBase {
 /// What is to be done outside the page.
 enum HistoryAction {
     /// Edits of the note, and what is said once they are made.
-    Edit(Vec<Splice>, &'static str),
+    Edit(Vec<TextEdit>, &'static str),
 }
 
 /// What was asked for last.
@@ -62,9 +62,9 @@ enum HistoryRequest {
 /// The page.
 pub(super) struct HistoryPage {
     note: DocId,
-    look: History,
+    look: HistoryThread,
     /// What is known of the past; the outer one: whether an answer has come.
-    story: Option<Option<Arc<Story>>>,
+    story: Option<Option<Arc<NoteHistory>>>,
     trouble: Option<String>,
     list: VersionList,
     /// The version that is looked at.
@@ -109,23 +109,23 @@ impl HistoryPage {
     fn step(&mut self, session: &Session, now: f64) -> Vec<HistoryAction> {
         while let Some(told) = self.look.told() {
             match told {
-                Told::Past(story) => self.take(story),
-                Told::Compared(compared) => {
+                HistoryAnswer::Past(story) => self.take(story),
+                HistoryAnswer::Compared(compared) => {
                     (self.waits, self.trouble) = (false, None);
                     self.sides.set_comparison(compared);
                 }
-                Told::Written(authored) => {
+                HistoryAnswer::Written(authored) => {
                     (self.waits, self.trouble) = (false, None);
                     let versions = self.versions();
                     self.writers.set_authors(authored, versions.as_deref());
                 }
-                Told::Failed(why) => (self.waits, self.trouble) = (false, Some(why)),
+                HistoryAnswer::Failed(why) => (self.waits, self.trouble) = (false, Some(why)),
             }
         }
         let Some(note) = session.note(self.note) else { return std::mem::take(&mut self.wishes) };
         if self.seen != note.revision() && note.is_committed() && self.story.is_some() {
             self.seen = note.revision();
-            self.look.ask(Ask::Again);
+            self.look.ask(HistoryQuestion::Again);
         }
         let Some(story) = self.versions() else { return std::mem::take(&mut self.wishes) };
         let Some(version) = story.versions.get(self.chosen) else { return std::mem::take(&mut self.wishes) };
@@ -141,12 +141,12 @@ impl HistoryPage {
                 (self.waits, self.since) = (true, now);
             }
             self.look.ask(match &wanted {
-                HistoryRequest::Written(count) => Ask::Written(*count),
+                HistoryRequest::Written(count) => HistoryQuestion::Written(*count),
                 HistoryRequest::Compare(changes, CompareBase::Now, _) => {
-                    Ask::Compare { then: changes.end, with: With::Now(Arc::from(note.text())) }
+                    HistoryQuestion::Compare { then: changes.end, with: ComparisonSide::Now(Arc::from(note.text())) }
                 }
                 HistoryRequest::Compare(changes, CompareBase::Before, _) => {
-                    Ask::Compare { then: changes.start, with: With::Version(changes.end) }
+                    HistoryQuestion::Compare { then: changes.start, with: ComparisonSide::Version(changes.end) }
                 }
             });
             self.asked = Some(wanted);
@@ -154,12 +154,12 @@ impl HistoryPage {
         std::mem::take(&mut self.wishes)
     }
 
-    fn versions(&self) -> Option<Arc<Story>> {
+    fn versions(&self) -> Option<Arc<NoteHistory>> {
         self.story.clone().flatten()
     }
 
     /// Takes over what the document tells. What was looked at stays.
-    fn take(&mut self, story: Option<Arc<Story>>) {
+    fn take(&mut self, story: Option<Arc<NoteHistory>>) {
         let first = self.story.is_none();
         let before = self.versions();
         let start = before.and_then(|story| story.versions.get(self.chosen).map(|version| version.changes.start));
@@ -179,7 +179,7 @@ impl HistoryPage {
     /// Brings back a part of what is compared.
     fn bring_back(&mut self, part: usize) {
         let edits = self.sides.compared().map(|compared| {
-            let Compared { old, new, comparison } = &*compared;
+            let TextComparison { old, new, comparison } = &*compared;
             comparison.parts.get(part).map_or_else(Vec::new, |part| text::compare::bring_back(part, old, new))
         });
         if let Some(edits) = edits.filter(|edits| !edits.is_empty()) {
@@ -204,7 +204,7 @@ impl HistoryPage {
                 ui,
                 icons::WARNING_CIRCLE,
                 &format!("The history cannot be read: {why}."),
-                Colours::of(ui).bad,
+                ThemeColors::of(ui).bad,
                 false,
             );
         }
@@ -228,7 +228,7 @@ impl HistoryPage {
         } else {
             area.split_left_right_at_x(area.left() + VERSION_LIST_WIDTH)
         };
-        let line = Stroke::new(1.0, Colours::of(ui).line);
+        let line = Stroke::new(1.0, ThemeColors::of(ui).line);
         if narrow {
             ui.painter().hline(list.x_range(), list.bottom() - 0.5, line);
         } else {
@@ -254,7 +254,7 @@ impl HistoryPage {
         if waits {
             let text = "Reading…";
             let at = pos2(area.right() - space::L, area.top() + space::S);
-            ui.painter().text(at, Align2::RIGHT_TOP, text, tokens::caption().font, Colours::of(&ui).muted);
+            ui.painter().text(at, Align2::RIGHT_TOP, text, tokens::caption().font, ThemeColors::of(&ui).muted);
         } else if self.waits {
             ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(empty_state::SKELETON_DELAY_SECONDS));
         }
@@ -300,8 +300,8 @@ impl HistoryPage {
     }
 
     /// What is looked at, and what can be done with it.
-    fn head(&mut self, ui: &mut Ui, story: &Story, session: &Session) {
-        let colours = Colours::of(ui);
+    fn head(&mut self, ui: &mut Ui, story: &NoteHistory, session: &Session) {
+        let colours = ThemeColors::of(ui);
         let locked = session.note(self.note).is_none_or(|note| note.read_only().is_some());
         if ui.available_width() < MIN_SINGLE_LINE_TOOLBAR_WIDTH {
             ui.add_space(space::S);
@@ -324,7 +324,7 @@ impl HistoryPage {
         let right = tools.min_rect().left() - space::L;
         let Some(version) = story.versions.get(self.chosen) else { return };
         let title = ui::time::when(version.to);
-        let bold = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
+        let bold = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 13.0), line: 20.0 };
         let room = right - inner.left();
         let middle = rect.center().y;
         let width = paint_clipped_text(ui, pos2(inner.left(), middle - 10.0), room, &title, &bold, colours.ink);
@@ -342,32 +342,32 @@ impl HistoryPage {
 }
 
 /// The icon of who made a change.
-fn glyph(who: &Who) -> &'static str {
+fn glyph(who: &ChangeAuthor) -> &'static str {
     match who {
-        Who::Here => icons::USER,
-        Who::Program => icons::TERMINAL,
-        Who::Agent => icons::ROBOT,
-        Who::Found => icons::FILE_TEXT,
-        Who::Repair => icons::WRENCH,
-        Who::Device(_) => icons::HARD_DRIVES,
+        ChangeAuthor::Here => icons::USER,
+        ChangeAuthor::Program => icons::TERMINAL,
+        ChangeAuthor::Agent => icons::ROBOT,
+        ChangeAuthor::Found => icons::FILE_TEXT,
+        ChangeAuthor::Repair => icons::WRENCH,
+        ChangeAuthor::Device(_) => icons::HARD_DRIVES,
     }
 }
 
 /// The colour of who made a change; the icon or the word says the same.
-fn hue(who: &Who, colours: &Colours) -> egui::Color32 {
+fn hue(who: &ChangeAuthor, colours: &ThemeColors) -> egui::Color32 {
     match who {
-        Who::Here => colours.accent,
-        Who::Program => colours.warn,
-        Who::Agent => colours.thought,
-        Who::Found => colours.muted,
-        Who::Repair => colours.bad,
-        Who::Device(_) => colours.tool,
+        ChangeAuthor::Here => colours.accent,
+        ChangeAuthor::Program => colours.warn,
+        ChangeAuthor::Agent => colours.thought,
+        ChangeAuthor::Found => colours.muted,
+        ChangeAuthor::Repair => colours.bad,
+        ChangeAuthor::Device(_) => colours.tool,
     }
 }
 
 /// A button that stays down; whether it was clicked.
 fn toggle(ui: &mut Ui, icon: &str, name: &str, on: bool) -> bool {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let colour = if on { colours.accent } else { colours.ink };
     let galley = ui.painter().layout_no_wrap(name.to_owned(), tokens::small().font, colour);
     let wanted = vec2(galley.size().x + 2.0 * space::M + 20.0, size::HIT);

@@ -5,9 +5,9 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;
 use egui::{Area, Id, Order, Pos2, vec2};
-use engine::{Command, Phase};
+use engine::{Command, NotePhase};
 use store::DocId;
-use ui::tokens::{self, Colours, space};
+use ui::tokens::{self, ThemeColors, space};
 use ui::widgets::{floating_frame, set_accessible_name};
 
 /// The pointer rests for this long, in seconds.
@@ -70,7 +70,7 @@ impl AppWindow {
             self.hover.held = Some(target);
         }
         let Some(session) = self.session() else { return };
-        let Some(note) = session.note(target).filter(|note| note.phase == Phase::Ready) else { return };
+        let Some(note) = session.note(target).filter(|note| note.phase == NotePhase::Ready) else { return };
         let length = (0..4).map(|less| note.length().min(4_000) - less.min(note.length()));
         let text = length.into_iter().find_map(|length| note.slice(0, length)).unwrap_or_default();
         let path = session.locate_file(target).map_or("", |(_, path)| path);
@@ -108,7 +108,7 @@ fn beginning(text: &str) -> Vec<String> {
 
 fn card(ctx: &egui::Context, at: Pos2, name: &str, lines: &[String]) {
     let dark = ctx.global_style().visuals.dark_mode;
-    let colours = Colours::dark(dark);
+    let colours = ThemeColors::dark(dark);
     let area = Area::new(Id::unique("hover card")).order(Order::Tooltip).interactable(false);
     area.fixed_pos(at + vec2(0.0, space::L)).constrain(true).show(ctx, |ui| {
         let frame = floating_frame(colours, dark).inner_margin(egui::Margin::symmetric(16, 12));

@@ -9,7 +9,7 @@ use egui::accesskit::Role;
 use egui::emath::easing::cubic_out;
 use egui::{Align2, CursorIcon, Id, Rect, Sense, Stroke, Ui, pos2};
 use std::ops::RangeInclusive;
-use ui::tokens::{self, Colours, size};
+use ui::tokens::{self, ThemeColors, size};
 use ui::widgets::set_accessible_name;
 
 /// How wide the edge of a panel is to grab.
@@ -23,7 +23,7 @@ impl AppWindow {
     /// Draws the window; gives what was asked for.
     pub(super) fn show_layout(&mut self, ui: &mut Ui) -> Vec<PageAction> {
         let mut actions = Vec::new();
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let all = ui.max_rect();
         ui.painter().rect_filled(all, 0.0, colours.paper);
         let ctx = ui.ctx().clone();
@@ -170,7 +170,7 @@ fn edge(ui: &Ui, name: &str, x: f32, body: Rect, range: RangeInclusive<f32>, wid
     set_accessible_name(&response, Role::Splitter, name);
     let response = response.on_hover_and_drag_cursor(CursorIcon::ResizeHorizontal);
     if response.hovered() || response.dragged() {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         ui.painter().vline(x - 0.5, body.y_range(), Stroke::new(2.0, colours.accent));
     }
     let pointer = response.interact_pointer_pos().filter(|_| response.dragged())?;
@@ -179,7 +179,7 @@ fn edge(ui: &Ui, name: &str, x: f32, body: Rect, range: RangeInclusive<f32>, wid
 
 /// While the window waits for the disk to close.
 fn saving(ui: &Ui, all: Rect) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let painter = ui.ctx().layer_painter(egui::LayerId::new(egui::Order::Tooltip, Id::unique("saving")));
     painter.rect_filled(all, 0.0, colours.paper.gamma_multiply(0.8));
     painter.text(all.center(), Align2::CENTER_CENTER, "Saving…", tokens::body().font, colours.ink);

@@ -10,7 +10,7 @@ use engine::{Session, Volume};
 use store::DocId;
 use text::links::without_ending;
 use text::outline::LinkKind;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{floating_frame, paint_clipped_text, set_accessible_name};
 
 /// As many are offered.
@@ -124,7 +124,7 @@ impl LinkCompletion {
     /// Draws what is offered; gives what was clicked.
     fn show(&self, ctx: &egui::Context, caret: egui::Rect) -> Option<usize> {
         let dark = ctx.global_style().visuals.dark_mode;
-        let colours = Colours::dark(dark);
+        let colours = ThemeColors::dark(dark);
         let mut clicked = None;
         let at = caret.left_bottom() + vec2(-space::M, space::XS);
         Area::new(Id::unique("completion")).order(Order::Foreground).fixed_pos(at).constrain(true).show(ctx, |ui| {
@@ -164,7 +164,7 @@ fn offers(session: &Session, volume: &Volume, own: DocId, query: &str) -> Vec<Li
         let outline = note.and_then(|note| volume.links.outline(note));
         let headings = outline.map_or(&[][..], |outline| &outline.headings);
         let fits = headings.iter().filter(|heading| rank(&heading.text, part).is_some());
-        let offer = |heading: &text::outline::Heading| LinkSuggestion {
+        let offer = |heading: &text::outline::NoteHeading| LinkSuggestion {
             name: heading.text.clone(),
             about: format!("heading {}", heading.level),
             insert: format!("{target}#{}", heading.text.replace(['#', '|', '[', ']'], " ")),

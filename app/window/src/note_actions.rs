@@ -8,7 +8,7 @@ use super::tree::{self, TreeAction};
 use super::{AppWindow, WindowOverlay};
 use editor::note_editor::NoteEdit;
 use eframe::egui;
-use engine::{Command, Phase, Session};
+use engine::{Command, NotePhase, Session};
 use jiff::Zoned;
 use store::{DocId, FileKind};
 
@@ -246,9 +246,9 @@ impl AppWindow {
 fn read(session: &Session, note: DocId) -> Option<Result<String, String>> {
     let Some(note) = session.note(note) else { return Some(Err("it was closed meanwhile".to_owned())) };
     match &note.phase {
-        Phase::Ready => Some(Ok(note.text())),
-        Phase::Failed(why) => Some(Err(why.clone())),
-        Phase::Reading => None,
+        NotePhase::Ready => Some(Ok(note.text())),
+        NotePhase::Failed(why) => Some(Err(why.clone())),
+        NotePhase::Reading => None,
     }
 }
 

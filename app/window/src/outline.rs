@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use store::DocId;
 use ui::text::amount;
 use ui::text::format_thousands;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name};
 
 /// A frame may spend this much on rows that nobody looked at yet.
@@ -79,7 +79,7 @@ impl OutlinePanel {
         session: &Session,
         world: Option<&mut EditContext<'_>>,
     ) -> Option<usize> {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let Some(world) = world else {
             title(ui, "Outline");
             line(ui, "No note is open.", colours.muted);
@@ -156,8 +156,14 @@ fn facts(ui: &mut Ui, session: &Session, world: &EditContext<'_>) {
 
 fn title(ui: &mut Ui, text: &str) {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::STRIP), Sense::hover());
-    let font = tokens::inter(tokens::Cut::SemiBold, 13.0);
-    ui.painter().text(rect.left_center() + vec2(space::L, 0.0), Align2::LEFT_CENTER, text, font, Colours::of(ui).ink);
+    let font = tokens::inter(tokens::InterCut::SemiBold, 13.0);
+    ui.painter().text(
+        rect.left_center() + vec2(space::L, 0.0),
+        Align2::LEFT_CENTER,
+        text,
+        font,
+        ThemeColors::of(ui).ink,
+    );
     set_accessible_name(&response, Role::Heading, text);
 }
 
@@ -169,14 +175,14 @@ fn line(ui: &mut Ui, text: &str, colour: egui::Color32) {
 }
 
 fn fact(ui: &mut Ui, name: &str, value: &str) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 24.0), Sense::hover());
     set_accessible_name(&response, Role::Label, &format!("{name}: {value}"));
     let y = rect.center().y - 10.0;
     let left = rect.left() + space::L;
     paint_clipped_text(ui, pos2(left, y), 120.0, name, &tokens::small(), colours.muted);
     let right = Rect::from_min_max(pos2(left + 128.0, y), pos2(rect.right() - space::L, y));
-    let style = tokens::Type { font: tokens::tabular(13.0), line: 20.0 };
+    let style = tokens::TypeStyle { font: tokens::tabular(13.0), line: 20.0 };
     paint_clipped_text(ui, right.min, right.width(), value, &style, colours.ink);
     response.on_hover_text(value);
 }

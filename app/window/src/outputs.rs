@@ -22,8 +22,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use store::{Execution, ExecutionId, Output, OutputBody, Status};
-use typeset::printed::{Ink, Style, coloured, joined};
+use store::{CellOutput, Execution, ExecutionId, ExecutionStatus, OutputBody};
+use typeset::printed::{TerminalColor, TerminalStyle, coloured, joined};
 use ui::tokens::{self, FOLD, size, space};
 use ui::widgets::format;
 use ui::widgets::{set_accessible_name, word_button};
@@ -143,7 +143,7 @@ struct OutputLayoutKey {
     /// How often shown things of the note became others, where that may concern this.
     changed: u64,
     views: u64,
-    status: Status,
+    status: ExecutionStatus,
     open: bool,
     width: f32,
     paper: Color32,
@@ -185,7 +185,7 @@ impl OutputLayout {
     }
 }
 
-fn bytes(output: &Output) -> usize {
+fn bytes(output: &CellOutput) -> usize {
     match &output.body {
         OutputBody::Stream { text, .. } => text.len(),
         OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => data.len(),
@@ -284,9 +284,11 @@ fn layout_execution(
         }
     }
     match run.status {
-        Status::Interrupted => lay.note("Stopped before it was done."),
-        Status::Died => lay.note("The kernel ended in the middle of it; text and outputs stay, variables are gone."),
-        Status::Queued | Status::Running | Status::Ok | Status::Error => {}
+        ExecutionStatus::Interrupted => lay.note("Stopped before it was done."),
+        ExecutionStatus::Died => {
+            lay.note("The kernel ended in the middle of it; text and outputs stay, variables are gone.")
+        }
+        ExecutionStatus::Queued | ExecutionStatus::Running | ExecutionStatus::Ok | ExecutionStatus::Error => {}
     }
     // One long stream has one button, which shows all of it.
     let whole = lay.made.others.iter().any(|(_, shown)| matches!(shown, OutputItem::Whole(..)));
@@ -304,7 +306,7 @@ impl OutputLayouter<'_> {
     fn coloured(
         &mut self,
         text: &str,
-        spans: &[(std::ops::Range<usize>, Style)],
+        spans: &[(std::ops::Range<usize>, TerminalStyle)],
         colour: Color32,
         places: &[(std::ops::Range<usize>, usize, usize)],
     ) {
@@ -402,7 +404,7 @@ impl OutputLayouter<'_> {
     fn form(
         &mut self,
         at: usize,
-        output: &Output,
+        output: &CellOutput,
         data: &serde_json::Map<String, Value>,
         form: OutputForm<'_>,
         views: &mut OutputViewState,
@@ -474,7 +476,7 @@ pub(super) fn show(
     views: &mut OutputViewState,
     actions: &mut Vec<PageAction>,
 ) {
-    let colours = tokens::Colours::of(ui);
+    let colours = tokens::ThemeColors::of(ui);
     match piece {
         OutputItem::Rich(row) => {
             let rect = Rect::from_min_size(at, vec2(width, row.height));
@@ -555,18 +557,18 @@ fn short_markdown(html: &str) -> Option<String> {
 }
 
 /// Letters as a terminal has them, in our colours.
-fn styled(style: &Style, plain: Color32, pen: TextStyleContext<'_>) -> egui::TextFormat {
+fn styled(style: &TerminalStyle, plain: Color32, pen: TextStyleContext<'_>) -> egui::TextFormat {
     let colours = pen.colours;
-    let colour = |ink: Ink| match ink {
-        Ink::Named(1) => colours.bad,
-        Ink::Named(2) => colours.ok,
-        Ink::Named(3) => colours.warn,
-        Ink::Named(4) => colours.accent,
-        Ink::Named(5) => colours.thought,
-        Ink::Named(6) => colours.tool,
-        Ink::Named(7) => colours.muted,
-        Ink::Named(_) => colours.ink,
-        Ink::Exact([red, green, blue]) => Color32::from_rgb(red, green, blue),
+    let colour = |ink: TerminalColor| match ink {
+        TerminalColor::Named(1) => colours.bad,
+        TerminalColor::Named(2) => colours.ok,
+        TerminalColor::Named(3) => colours.warn,
+        TerminalColor::Named(4) => colours.accent,
+        TerminalColor::Named(5) => colours.thought,
+        TerminalColor::Named(6) => colours.tool,
+        TerminalColor::Named(7) => colours.muted,
+        TerminalColor::Named(_) => colours.ink,
+        TerminalColor::Exact([red, green, blue]) => Color32::from_rgb(red, green, blue),
     };
     let mut ink = style.ink.map_or(plain, colour);
     let mut ground = style.ground.map(colour);
@@ -589,7 +591,7 @@ fn styled(style: &Style, plain: Color32, pen: TextStyleContext<'_>) -> egui::Tex
 }
 
 /// A colour, mixed with ink or paper until it can be read on a ground.
-fn legible(colour: Color32, ground: Color32, colours: &tokens::Colours) -> Color32 {
+fn legible(colour: Color32, ground: Color32, colours: &tokens::ThemeColors) -> Color32 {
     let ink = contrast(colours.ink, ground) >= contrast(colours.paper, ground);
     let towards = if ink { colours.ink } else { colours.paper };
     let steps = (0..=10_u8).map(|step| colour.lerp_to_gamma(towards, f32::from(step) / 10.0));

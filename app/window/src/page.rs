@@ -26,8 +26,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 use store::{Block, BlockId, DocId, StepId};
-use text::splice::{Splice, moved};
-use ui::tokens::{self, Colours, size, space};
+use text::splice::{TextEdit, moved};
+use ui::tokens::{self, ThemeColors, size, space};
 
 /// The room above the first row and below the last.
 const PAGE_TOP_PADDING: f32 = space::XXL;
@@ -71,9 +71,9 @@ pub(super) enum PageAction {
     /// Follow a link in the open note.
     Follow(String),
     /// Move rows; the caret goes there if it went with them.
-    Move { edits: Vec<Splice>, caret: Option<usize> },
+    Move { edits: Vec<TextEdit>, caret: Option<usize> },
     /// Rows of another note go into this one; the caret goes there.
-    Carry { from: Box<RowDrag>, to: DocId, edit: Splice, caret: usize },
+    Carry { from: Box<RowDrag>, to: DocId, edit: TextEdit, caret: usize },
     /// Put the caret at a byte of the open note.
     Place(usize),
     /// Say something.
@@ -345,7 +345,7 @@ impl NotePage {
         self.view = available.y;
         (self.area, self.drawn_in) = (Some(ui.available_rect_before_wrap()), ui.ctx().cumulative_pass_nr());
         let wide = size::WIDE.min(available.x - space::XXXL).max(world.width);
-        let (paper, scale) = (Colours::of(ui).paper, ui.ctx().pixels_per_point() * tokens::text());
+        let (paper, scale) = (ThemeColors::of(ui).paper, ui.ctx().pixels_per_point() * tokens::text());
         let look = (world.width, wide, paper, scale, assets::version(ui.ctx()));
         // Where egui begins that picture anew, it is emptier than it was, and laid-out text points to where its letters
         // no longer are. A page that was away may have missed it.

@@ -16,7 +16,7 @@ use egui::{Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::{Command, Session};
 use store::DocId;
 use ui::icons;
-use ui::tokens::{self, Colours, size, space};
+use ui::tokens::{self, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, set_accessible_name};
 
 /// A command of the table that concerns links and files.
@@ -151,9 +151,9 @@ impl PageView {
 /// The strip above a page, with its name; whether it shall be closed.
 fn strip(ui: &mut Ui, title: &str) -> bool {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::STRIP), Sense::hover());
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
-    let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
+    let style = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 13.0), line: 20.0 };
     paint_clipped_text(
         ui,
         pos2(rect.left() + space::L, rect.center().y - 10.0),

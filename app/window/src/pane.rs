@@ -9,7 +9,7 @@ use editor::display_map::DisplayMap;
 use editor::note_editor::{EditContext, Editor};
 use editor::render::TextStyleContext;
 use eframe::egui;
-use engine::{Phase, Session};
+use engine::{NotePhase, Session};
 use store::{Block, DocId, FileKind};
 use ui::tokens::{self, size, space};
 
@@ -68,7 +68,7 @@ impl EditorPane {
     }
 
     /// Whether its note can be read yet, and if not, what there is to say.
-    pub(super) fn note_phase(&self, session: &Session) -> Option<Phase> {
+    pub(super) fn note_phase(&self, session: &Session) -> Option<NotePhase> {
         Some(session.note(self.note?)?.phase.clone())
     }
 
@@ -93,12 +93,12 @@ impl EditorPane {
         look: impl FnOnce(&mut EditContext<'_>, &mut Editor, &mut NotePage) -> R,
     ) -> Option<R> {
         let note = session.note(self.note?)?;
-        if note.phase != Phase::Ready || self.is_collection(session) {
+        if note.phase != NotePhase::Ready || self.is_collection(session) {
             return None;
         }
         let texts: Vec<&Block> = note.blocks().collect();
         self.page.sync_layout(note, &mut self.sheet, &texts, &mut self.editor);
-        let pen = TextStyleContext { ctx, colours: tokens::Colours::dark(dark), note: note.id };
+        let pen = TextStyleContext { ctx, colours: tokens::ThemeColors::dark(dark), note: note.id };
         let (width, margin) = self.measures;
         let sheet = &mut self.sheet;
         let mut world = EditContext { session, note, texts: &texts, sheet, pen, width, margin };

@@ -5,7 +5,7 @@ use super::AppWindow;
 use super::pane::{EditorPane, PaneId};
 use eframe::egui;
 use egui_tiles::{Container, Linear, LinearDir, Tile, TileId, Tiles, Tree};
-use engine::{Arrangement, Command};
+use engine::{Command, TabArrangement};
 use std::collections::HashMap;
 use store::DocId;
 
@@ -22,7 +22,7 @@ pub(super) struct PaneLayout {
 
 impl PaneLayout {
     /// Panes as they were kept: the one with the caret, and the rest.
-    pub(super) fn restore_panes(kept: Option<&Arrangement>, here: usize) -> (EditorPane, PaneLayout) {
+    pub(super) fn restore_panes(kept: Option<&TabArrangement>, here: usize) -> (EditorPane, PaneLayout) {
         let mut made = Vec::new();
         let mut tiles = Tiles::default();
         let root = kept.and_then(|kept| build(kept, &mut tiles, &mut made));
@@ -134,25 +134,25 @@ impl PaneLayout {
     }
 
     /// What is kept of the panes, and which one has the caret, with which note.
-    pub(super) fn saved_arrangement(&self, here: PaneId, note: Option<DocId>) -> (Option<Arrangement>, usize) {
+    pub(super) fn saved_arrangement(&self, here: PaneId, note: Option<DocId>) -> (Option<TabArrangement>, usize) {
         let arrangement = self.tree.root.and_then(|root| self.arrangement(root, here, note));
         let place = self.reading_order().iter().position(|pane| *pane == here).unwrap_or(0);
-        (arrangement.filter(Arrangement::is_more_than_one), place)
+        (arrangement.filter(TabArrangement::is_more_than_one), place)
     }
 
-    fn arrangement(&self, tile: TileId, here: PaneId, own: Option<DocId>) -> Option<Arrangement> {
+    fn arrangement(&self, tile: TileId, here: PaneId, own: Option<DocId>) -> Option<TabArrangement> {
         let tiles = &self.tree.tiles;
         let note = |pane: &PaneId| if *pane == here { own } else { self.others.get(pane).and_then(|pane| pane.note) };
         Some(match tiles.get(tile)? {
-            Tile::Pane(pane) => Arrangement::Tabs { notes: vec![note(pane)], shown: 0 },
+            Tile::Pane(pane) => TabArrangement::Tabs { notes: vec![note(pane)], shown: 0 },
             Tile::Container(Container::Linear(linear)) => {
                 let parts = linear.children.iter();
                 let parts =
                     parts.filter_map(|child| Some((linear.shares[*child], self.arrangement(*child, here, own)?)));
                 let parts = parts.collect();
                 match linear.dir {
-                    LinearDir::Horizontal => Arrangement::Row(parts),
-                    LinearDir::Vertical => Arrangement::Column(parts),
+                    LinearDir::Horizontal => TabArrangement::Row(parts),
+                    LinearDir::Vertical => TabArrangement::Column(parts),
                 }
             }
             Tile::Container(other) => {
@@ -160,16 +160,16 @@ impl PaneLayout {
                 let active = if let Container::Tabs(tabs) = other { tabs.active } else { None };
                 let shown = children.iter().position(|child| Some(*child) == active).unwrap_or(0);
                 let notes = children.iter().filter_map(|child| tiles.get_pane(child)).map(note).collect();
-                Arrangement::Tabs { notes, shown }
+                TabArrangement::Tabs { notes, shown }
             }
         })
     }
 }
 
 /// Makes tiles of what was kept; the panes in reading order.
-fn build(kept: &Arrangement, tiles: &mut Tiles<PaneId>, made: &mut Vec<EditorPane>) -> Option<TileId> {
+fn build(kept: &TabArrangement, tiles: &mut Tiles<PaneId>, made: &mut Vec<EditorPane>) -> Option<TileId> {
     let (parts, dir) = match kept {
-        Arrangement::Tabs { notes, shown } => {
+        TabArrangement::Tabs { notes, shown } => {
             let mut children = Vec::new();
             for note in notes {
                 let id = made.len() as PaneId;
@@ -181,8 +181,8 @@ fn build(kept: &Arrangement, tiles: &mut Tiles<PaneId>, made: &mut Vec<EditorPan
             tabs.set_active(active);
             return Some(tiles.insert_container(tabs));
         }
-        Arrangement::Row(parts) => (parts, LinearDir::Horizontal),
-        Arrangement::Column(parts) => (parts, LinearDir::Vertical),
+        TabArrangement::Row(parts) => (parts, LinearDir::Horizontal),
+        TabArrangement::Column(parts) => (parts, LinearDir::Vertical),
     };
     let mut linear = Linear::new(dir, Vec::new());
     for (share, part) in parts {

@@ -2,7 +2,7 @@
 //! has changed, and never waited for.
 
 use eframe::egui;
-use host::search::{Answer, Search};
+use host::search::{SearchAnswer, SearchService};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 use store::{BlockId, DocId};
@@ -29,7 +29,7 @@ pub(super) struct RelatedNote {
 pub(super) struct RelatedNotes {
     /// The note they were asked for, the state of the index, and when.
     asked: Option<(DocId, u64, Instant)>,
-    wait: Option<Receiver<Result<Answer, String>>>,
+    wait: Option<Receiver<Result<SearchAnswer, String>>>,
     pub(super) found: Vec<RelatedNote>,
     /// Why there are none, if that has a reason.
     pub(super) trouble: Option<String>,
@@ -44,7 +44,7 @@ impl RelatedNotes {
     }
 
     /// Asks where that is due, and takes in what came.
-    pub(super) fn refresh(&mut self, ctx: &egui::Context, search: &Search, note: DocId) {
+    pub(super) fn refresh(&mut self, ctx: &egui::Context, search: &SearchService, note: DocId) {
         let revision = search.freshness().revision;
         let same = self.asked.is_some_and(|(of, at, _)| of == note && at == revision);
         let soon = self.asked.is_some_and(|(of, _, when)| of == note && when.elapsed() < RELATED_NOTES_INTERVAL);
@@ -62,7 +62,7 @@ impl RelatedNotes {
         let Some(wait) = &self.wait else { return };
         match wait.try_recv() {
             Ok(Ok(answer)) => {
-                let near = |hit: host::search::Hit| RelatedNote {
+                let near = |hit: host::search::NoteHit| RelatedNote {
                     note: hit.note,
                     path: hit.path,
                     block: hit.place.split('/').next().and_then(|block| block.parse().ok()),

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::time::Duration;
 use store::DocId;
 use text::splice::moved;
-use ui::tokens::{self, Colours, space};
+use ui::tokens::{self, ThemeColors, space};
 use ui::widgets::set_accessible_name;
 
 /// A name stands beside a caret for this long, in seconds, after it has moved.
@@ -51,7 +51,7 @@ pub(super) fn remote_users(session: &Session, note: &Note) -> Vec<RemoteUser> {
 pub(super) fn selection_fills(
     people: &[RemoteUser],
     own: &Range<usize>,
-    colours: &Colours,
+    colours: &ThemeColors,
 ) -> Vec<(Range<usize>, Color32)> {
     let touches = |range: &Range<usize>| !range.is_empty() && range.start <= own.end && range.end >= own.start;
     let of = |person: &RemoteUser| {
@@ -77,7 +77,7 @@ pub(super) fn paint_carets(ui: &Ui, people: &[RemoteUser], own: &Range<usize>, p
 }
 
 fn caret(ui: &Ui, person: &RemoteUser, number: usize, rect: Rect) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let colour = colours.person(&person.name);
     let line = Rect::from_min_max(rect.min, pos2(rect.min.x + 2.0, rect.max.y.max(rect.min.y + 18.0)));
     ui.painter().rect_filled(line, 0.0, colour);
@@ -103,7 +103,7 @@ fn caret(ui: &Ui, person: &RemoteUser, number: usize, rect: Rect) {
         ui.painter().circle_filled(line.center_top(), 3.0, colour);
         return;
     }
-    let font = tokens::inter(tokens::Cut::SemiBold, 11.0);
+    let font = tokens::inter(tokens::InterCut::SemiBold, 11.0);
     let galley = ui.painter().layout_no_wrap(person.name.clone(), font, colours.paper);
     let size = galley.size() + vec2(2.0 * space::XS, 2.0);
     let flag = Rect::from_min_size(pos2(line.left(), line.top() - size.y), size);
@@ -122,7 +122,7 @@ pub(super) fn show_remote_users(ui: &Ui, session: &Session, note: &Note, right: 
         [one, two] => format!("{one} and {two} are here"),
         many => format!("{} others are here", many.len()),
     };
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let galley = ui.painter().layout_no_wrap(text.clone(), tokens::tabular(12.0), colours.muted);
     let dots = names.len().min(4) as f32 * 10.0 + 2.0;
     let width = galley.size().x + dots;

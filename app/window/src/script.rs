@@ -8,8 +8,8 @@ use egui::accesskit::Role;
 use egui::{Rect, ScrollArea, Sense, Stroke, Ui, vec2};
 use engine::{Command, KernelPhase, Note, Session};
 use std::time::Duration;
-use text::names::Names;
-use ui::tokens::{self, Colours, space};
+use text::names::CellNames;
+use ui::tokens::{self, ThemeColors, space};
 use ui::widgets::set_accessible_name;
 
 /// A narrower pane shows what came out below the code, as in notes.
@@ -59,7 +59,7 @@ impl ScriptSync {
             ui.ctx().request_repaint_after(Duration::from_secs_f64(at - now));
             return;
         }
-        let readable = note.cells().all(|cell| note.code(cell).is_some_and(|code| !Names::of(code).broken));
+        let readable = note.cells().all(|cell| note.code(cell).is_some_and(|code| !CellNames::of(code).broken));
         if !readable || note.cells().next().is_none() {
             self.due = None;
         } else if matches!(note.kernel, KernelPhase::Busy(_)) {
@@ -99,7 +99,7 @@ pub(super) fn show_preview(
     world: &mut EditContext<'_>,
     actions: &mut Vec<PageAction>,
 ) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let rect = ui.max_rect();
     ui.painter().vline(rect.left(), rect.y_range(), Stroke::new(1.0, colours.line));
     let inner = rect.shrink2(vec2(space::L, 0.0));

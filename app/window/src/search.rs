@@ -6,8 +6,8 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::{LayoutJob, LayoutSection, TextWrapping};
 use egui::{Align2, Color32, Id, Key, Rect, Sense, Stroke, Ui, pos2, vec2};
-use engine::Phase;
-use host::search::{Answer, Ask, Freshness, Hit, Search, marks};
+use engine::NotePhase;
+use host::search::{IndexFreshness, NoteHit, SearchAnswer, SearchRequest, SearchService, marks};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -15,7 +15,7 @@ use store::{BlockId, DocId};
 use ui::icons;
 use ui::picker::{self, ListPicker};
 use ui::text::format_thousands;
-use ui::tokens::{self, CORNER, Colours, Cut, size, space};
+use ui::tokens::{self, CORNER, InterCut, ThemeColors, size, space};
 use ui::widgets::format;
 use ui::widgets::{self, paint_clipped_text, set_accessible_name};
 
@@ -61,7 +61,7 @@ impl PendingJump {
     }
 
     /// The passage of a hit.
-    pub(super) fn from_hit(hit: &Hit, terms: &HashSet<String>) -> PendingJump {
+    pub(super) fn from_hit(hit: &NoteHit, terms: &HashSet<String>) -> PendingJump {
         let block = hit.place.split('/').next().and_then(|block| block.parse().ok());
         PendingJump { note: hit.note, block, terms: terms.clone(), part: hit.place.clone() }
     }
@@ -69,13 +69,13 @@ impl PendingJump {
 
 /// An open search.
 pub(super) struct SearchOverlay {
-    search: Search,
+    search: SearchService,
     query: String,
     filter: usize,
     /// What was asked last: text, filter, and the index's revision.
     asked: Option<(String, usize, u64)>,
-    wait: Option<Receiver<Result<Answer, String>>>,
-    answer: Answer,
+    wait: Option<Receiver<Result<SearchAnswer, String>>>,
+    answer: SearchAnswer,
     /// Whether an answer to what is typed is there.
     answered: bool,
     trouble: Option<String>,
@@ -91,14 +91,14 @@ pub(super) struct SearchOverlay {
 }
 
 impl SearchOverlay {
-    pub(super) fn new(search: Search, kept: Vec<(String, String)>) -> SearchOverlay {
+    pub(super) fn new(search: SearchService, kept: Vec<(String, String)>) -> SearchOverlay {
         SearchOverlay {
             search,
             query: String::new(),
             filter: 0,
             asked: None,
             wait: None,
-            answer: Answer::default(),
+            answer: SearchAnswer::default(),
             answered: false,
             trouble: None,
             pick: ListPicker::default(),
@@ -155,10 +155,10 @@ impl SearchOverlay {
             }
             let text = self.text();
             if text.trim().is_empty() {
-                (self.answer, self.trouble, self.wait) = (Answer::default(), None, None);
+                (self.answer, self.trouble, self.wait) = (SearchAnswer::default(), None, None);
             } else {
                 let wake = ctx.clone();
-                let ask = Ask { text, limit: MAX_SEARCH_RESULTS, typing: true, ..Ask::default() };
+                let ask = SearchRequest { text, limit: MAX_SEARCH_RESULTS, typing: true, ..SearchRequest::default() };
                 self.wait = Some(self.search.ask(ask, move || wake.request_repaint()));
             }
         }
@@ -200,7 +200,7 @@ impl SearchOverlay {
     pub(super) fn show(
         &mut self,
         ctx: &egui::Context,
-        colours: &'static Colours,
+        colours: &'static ThemeColors,
         dark: bool,
     ) -> Option<Option<PendingJump>> {
         self.ask(ctx);
@@ -236,7 +236,7 @@ impl SearchOverlay {
     }
 
     fn filters(&mut self, ui: &mut Ui) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let (strip, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT + space::S), Sense::hover());
         let mut x = strip.left() + space::M;
         for (place, (name, _)) in SEARCH_FILTERS.iter().enumerate() {
@@ -263,7 +263,7 @@ impl SearchOverlay {
     }
 
     fn list(&mut self, ui: &mut Ui, height: f32) -> Option<PendingJump> {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         if self.lists_kept() {
             self.list_kept(ui);
             return None;
@@ -303,7 +303,7 @@ impl SearchOverlay {
 
     /// The searches that are kept, before anything is typed.
     fn list_kept(&mut self, ui: &mut Ui) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let draw = |ui: &Ui, line: usize, rect: Rect, response: &egui::Response| {
             let (name, query) = &self.kept[line];
             set_accessible_name(response, Role::Button, &format!("Search again: {name}"));
@@ -331,14 +331,14 @@ impl SearchOverlay {
     }
 
     fn line(&self, ui: &Ui, line: usize, rect: Rect, response: &egui::Response) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let Some(hit) = self.answer.hits.get(line) else { return };
         let why = hit.why.sentence();
         set_accessible_name(response, Role::Button, &format!("{}: {why}", hit.title));
         let width = rect.width() - 2.0 * space::M;
         let place = hit_location(hit);
         let mut job = LayoutJob::default();
-        job.append(&hit.title, 0.0, format(tokens::inter(Cut::SemiBold, 14.0), 20.0, colours.ink));
+        job.append(&hit.title, 0.0, format(tokens::inter(InterCut::SemiBold, 14.0), 20.0, colours.ink));
         job.append(&place, space::S, format(tokens::small().font, 20.0, colours.muted));
         job.wrap = TextWrapping::truncate_at_width(width);
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
@@ -353,7 +353,7 @@ impl SearchOverlay {
 
     /// The chosen passage in full, and why it is a hit.
     fn passage(&mut self, ui: &mut Ui) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let Some(hit) = self.answer.hits.get(self.pick.line) else { return };
         hairline(ui);
         let width = ui.available_width() - 2.0 * space::L;
@@ -397,10 +397,10 @@ impl SearchOverlay {
 
     /// How fresh the index is.
     fn foot(&self, ui: &mut Ui) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         hairline(ui);
         let fresh = self.search.freshness();
-        let (text, bad) = match host::search::Query::misread(&self.query) {
+        let (text, bad) = match host::search::ParsedQuery::misread(&self.query) {
             Some(misread) => (format!("{misread}: it is looked for as a word"), true),
             None => said(&fresh),
         };
@@ -415,7 +415,7 @@ impl SearchOverlay {
 }
 
 /// How the index stands, in words, and whether that is bad.
-fn said(fresh: &Freshness) -> (String, bool) {
+fn said(fresh: &IndexFreshness) -> (String, bool) {
     if let Some(why) = fresh.words_alone.as_ref().or(fresh.trouble.as_ref()) {
         return (why.clone(), true);
     }
@@ -441,27 +441,27 @@ fn said(fresh: &Freshness) -> (String, bool) {
     }
 }
 
-pub(super) fn hit_location(hit: &Hit) -> String {
+pub(super) fn hit_location(hit: &NoteHit) -> String {
     let folder = hit.path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.replace('/', " / "));
     let heading = if hit.heading == hit.title { "" } else { hit.heading.as_str() };
     let kind = match hit.kind {
-        host::search::Kind::Prose => "",
-        host::search::Kind::Code => "code",
-        host::search::Kind::Output => "output",
-        host::search::Kind::Run => "run",
-        host::search::Kind::Memory => "memory",
+        host::search::PassageKind::Prose => "",
+        host::search::PassageKind::Code => "code",
+        host::search::PassageKind::Output => "output",
+        host::search::PassageKind::Run => "run",
+        host::search::PassageKind::Memory => "memory",
     };
     [folder.as_str(), heading, kind].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  ·  ")
 }
 
 /// The parts of a score, in words.
-fn parts(hit: &Hit) -> String {
+fn parts(hit: &NoteHit) -> String {
     let parts: Vec<String> = hit.why.parts.iter().map(|part| format!("{} {:.2}", part.name, part.value)).collect();
     format!("Score {:.2}: {}", hit.score, parts.join(", "))
 }
 
 /// A link to a hit, as notes write it.
-fn link(hit: &Hit) -> String {
+fn link(hit: &NoteHit) -> String {
     let address = hit.address();
     let (path, place) = address.split_once('#').unwrap_or((&address, ""));
     let hash = if place.is_empty() { "" } else { "#" };
@@ -511,11 +511,11 @@ pub(super) fn highlighted_text(
     points: f32,
     line: f32,
     colour: Color32,
-    colours: &Colours,
+    colours: &ThemeColors,
 ) -> LayoutJob {
     let mut job = LayoutJob::default();
-    let plain = || format(tokens::inter(Cut::Regular, points), line, colour);
-    let strong = || format(tokens::inter(Cut::SemiBold, points), line, colours.accent);
+    let plain = || format(tokens::inter(InterCut::Regular, points), line, colour);
+    let strong = || format(tokens::inter(InterCut::SemiBold, points), line, colours.accent);
     let mut at = 0;
     for mark in found {
         job.append(&text[at..mark.start], 0.0, plain());
@@ -528,7 +528,7 @@ pub(super) fn highlighted_text(
 
 fn hairline(ui: &Ui) {
     let line = ui.available_rect_before_wrap();
-    ui.painter().hline(line.x_range(), line.top(), Stroke::new(1.0, Colours::of(ui).line));
+    ui.painter().hline(line.x_range(), line.top(), Stroke::new(1.0, ThemeColors::of(ui).line));
 }
 
 impl AppWindow {
@@ -580,7 +580,7 @@ impl AppWindow {
             return;
         }
         let Some(note) = self.driver.as_ref().and_then(|driver| driver.session().note(aim.note)) else { return };
-        if note.phase == Phase::Reading {
+        if note.phase == NotePhase::Reading {
             return;
         }
         let lost = aim.block.is_some_and(|id| note.block(id).is_none());

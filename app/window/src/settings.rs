@@ -14,13 +14,13 @@ use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Modal, Modifiers, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use embeddings::EmbeddingSettings;
 use engine::commands::{CommandInfo, command};
-use engine::keymap::{Preset, keymap};
-use engine::{RunsState, Settings, Theme};
-use host::search::Search;
+use engine::keymap::{KeymapPreset, keymap};
+use engine::{ColorTheme, RunsState, Settings};
+use host::search::SearchService;
 use providers::ProviderSettings;
 use setting_rows::SettingsRows;
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{floating_frame, icon_button, paint_focus_ring, set_accessible_name};
 
 const SETTINGS_WIDTH: f32 = 800.0;
@@ -71,7 +71,7 @@ impl SettingsSection {
 /// What shall be set.
 #[derive(Clone, Debug)]
 pub(super) enum SettingsChange {
-    Theme(Theme),
+    Theme(ColorTheme),
     Contrast(bool),
     Calm(bool),
     Scale(f32),
@@ -101,7 +101,7 @@ pub(super) enum SettingsChange {
     MeaningPaused(bool),
     Unsearched(Vec<String>),
     Searches(Vec<(String, String)>),
-    Preset(Preset),
+    Preset(KeymapPreset),
     /// The keys of a command; `None`: those of the preset again.
     Keys(&'static str, Option<Vec<String>>),
     /// All keys are those of the preset again.
@@ -175,7 +175,7 @@ pub(super) struct SettingsPage {
 
 impl SettingsPage {
     /// The page; `folder` is the workspace's.
-    pub(super) fn new(section: SettingsSection, search: Search, folder: std::path::PathBuf) -> SettingsPage {
+    pub(super) fn new(section: SettingsSection, search: SearchService, folder: std::path::PathBuf) -> SettingsPage {
         let (meaning, models) = (EmbeddingSettings::new(search), ProviderSettings::new(folder));
         let (wanted, query) = (String::new(), String::new());
         SettingsPage {
@@ -231,7 +231,7 @@ impl SettingsPage {
         agents: &RunsState,
         dark: bool,
     ) -> (Vec<SettingsChange>, bool) {
-        let colours = Colours::dark(dark);
+        let colours = ThemeColors::dark(dark);
         let screen = ctx.content_rect();
         let wanted = vec2(
             SETTINGS_WIDTH.min(screen.width() - 2.0 * space::L),
@@ -299,7 +299,7 @@ impl SettingsPage {
     }
 
     fn sections(&mut self, ui: &mut Ui) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         ui.spacing_mut().item_spacing.y = space::XS;
         let hint = egui::RichText::new("Find a setting").font(tokens::small().font).color(colours.muted);
         let field = egui::TextEdit::singleline(&mut self.wanted)
@@ -326,7 +326,7 @@ impl SettingsPage {
                 at,
                 Align2::LEFT_CENTER,
                 section.name(),
-                tokens::inter(tokens::Cut::Regular, 13.0),
+                tokens::inter(tokens::InterCut::Regular, 13.0),
                 colours.ink,
             );
             if response.clicked() {
@@ -347,8 +347,8 @@ fn part(ui: &mut Ui, name: &str, rect: Rect) -> Ui {
 fn head(ui: &mut Ui, name: &str) -> bool {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 32.0), Sense::hover());
     set_accessible_name(&response, Role::Heading, name);
-    let font = tokens::inter(tokens::Cut::SemiBold, 18.0);
-    ui.painter().text(rect.left_center(), Align2::LEFT_CENTER, name, font, Colours::of(ui).ink);
+    let font = tokens::inter(tokens::InterCut::SemiBold, 18.0);
+    ui.painter().text(rect.left_center(), Align2::LEFT_CENTER, name, font, ThemeColors::of(ui).ink);
     let corner = Rect::from_min_max(pos2(rect.right() - size::HIT, rect.top()), rect.max);
     let mut child = ui.new_child(UiBuilder::new().max_rect(corner).id_salt("close"));
     let closed = icon_button(&mut child, icons::X, "Close the settings", None).clicked();

@@ -9,7 +9,7 @@ use egui::accesskit::Role;
 use egui::{Align2, Area, Id, Key, Modifiers, Order, Rect, Sense, pos2, vec2};
 use ui::fuzzy::FuzzyCandidate;
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{floating_frame, set_accessible_name};
 
 /// How high and wide a line of the menu is.
@@ -161,7 +161,7 @@ impl AppWindow {
         self.sync_slash(ctx, false);
         let (Some(slash), Some(caret)) = (&mut self.slash, self.active_pane.editor.seen) else { return };
         let dark = ctx.global_style().visuals.dark_mode;
-        let colours = Colours::dark(dark);
+        let colours = ThemeColors::dark(dark);
         let entries = slash.entries();
         #[allow(clippy::cast_precision_loss, reason = "a count of lines")]
         let height = entries.len().min(MAX_VISIBLE_SLASH_ROWS) as f32 * SLASH_ROW_HEIGHT + space::S;
@@ -198,10 +198,10 @@ impl AppWindow {
     }
 }
 
-fn line(ui: &egui::Ui, rect: Rect, entry: &SlashEntry, colours: &Colours) {
+fn line(ui: &egui::Ui, rect: Rect, entry: &SlashEntry, colours: &ThemeColors) {
     let y = rect.center().y;
     let font =
-        if entry.icon.is_ascii() { tokens::inter(tokens::Cut::SemiBold, 12.0) } else { tokens::icon(size::ICON) };
+        if entry.icon.is_ascii() { tokens::inter(tokens::InterCut::SemiBold, 12.0) } else { tokens::icon(size::ICON) };
     let painter = ui.painter();
     painter.text(pos2(rect.left() + space::L, y), Align2::CENTER_CENTER, entry.icon, font, colours.muted);
     let at = pos2(rect.left() + space::XXL, y);

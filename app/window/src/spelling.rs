@@ -10,14 +10,14 @@ use editor::note_editor::NoteEdit;
 use editor::row_layout::{RowLayout, RowPart, text_rects};
 use eframe::egui;
 use egui::{Galley, Painter, Pos2, Rect, Shape, Stroke, pos2};
-use host::spelling::{Speller, language};
+use host::spelling::{HunspellChecker, language};
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use store::DocId;
-use ui::tokens::{self, Colours};
+use ui::tokens::{self, ThemeColors};
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Texts whose words are remembered.
@@ -40,7 +40,7 @@ struct SpellingRequest {
 
 /// What is known of words.
 pub(super) struct SpellChecker {
-    speller: Option<Speller>,
+    speller: Option<HunspellChecker>,
     own: HashSet<String>,
     /// Texts by their hash, with the characters of the misspelt words in them.
     known: HashMap<u64, Arc<[Range<usize>]>>,
@@ -156,7 +156,7 @@ fn words(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
 pub(super) fn paint(painter: &Painter, origin: Pos2, galley: &Galley, caret: Option<usize>) {
     let found = with(painter.ctx(), |spelling| spelling.speller.is_some().then(|| spelling.misspelt(galley)));
     let Some(Some(found)) = found else { return };
-    let colour = Colours::dark(painter.ctx().global_style().visuals.dark_mode).bad;
+    let colour = ThemeColors::dark(painter.ctx().global_style().visuals.dark_mode).bad;
     for range in found.iter() {
         if caret.is_some_and(|caret| range.start < caret && caret <= range.end) {
             continue;
@@ -189,7 +189,7 @@ pub(super) fn misspelled_rects(ctx: &egui::Context, drawn: &RowLayout) -> Vec<Re
 
 /// Draws the marks of a row.
 pub(super) fn paint_marks(painter: &Painter, origin: Pos2, marks: &[Rect]) {
-    let colour = Colours::dark(painter.ctx().global_style().visuals.dark_mode).bad;
+    let colour = ThemeColors::dark(painter.ctx().global_style().visuals.dark_mode).bad;
     for rect in marks {
         wave(painter, rect.translate(origin.to_vec2()), Stroke::new(1.0, colour));
     }
@@ -225,7 +225,7 @@ impl AppWindow {
             if on != spelling.speller.is_some() {
                 let wake = ctx.clone();
                 spelling.speller = on.then(|| {
-                    Speller::start(language(), move || {
+                    HunspellChecker::start(language(), move || {
                         with(&wake, SpellChecker::forget);
                         wake.request_repaint();
                     })

@@ -5,9 +5,9 @@ use super::page::PageAction;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, Rect, Sense, Ui, pos2, vec2};
-use engine::{KernelPhase, Note, Phase, ScanState, Session, SyncStatus, Theme};
+use engine::{ColorTheme, KernelPhase, Note, NotePhase, ScanState, Session, SyncStatus};
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name};
 
 /// For this long, in seconds, a keystroke may be on its way before the line says so.
@@ -89,7 +89,7 @@ impl StatusBar {
         mode: Option<&str>,
         actions: &mut Vec<PageAction>,
     ) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let rect = ui.max_rect();
         let now = ui.input(|input| input.time);
         let on_the_way = session.saving().last > session.saving().durable;
@@ -101,12 +101,12 @@ impl StatusBar {
         let mut right = rect.right() - space::M;
         right -= button(ui, icons::GEAR, "Settings", "app.settings", right, actions);
         let (icon, name) = match session.settings().theme {
-            Theme::System => (icons::CIRCLE_HALF, "Colours: as the system"),
-            Theme::Light => (icons::SUN, "Colours: light"),
-            Theme::Dark => (icons::MOON, "Colours: dark"),
+            ColorTheme::System => (icons::CIRCLE_HALF, "Colours: as the system"),
+            ColorTheme::Light => (icons::SUN, "Colours: light"),
+            ColorTheme::Dark => (icons::MOON, "Colours: dark"),
         };
         right -= button(ui, icon, name, "view.theme", right, actions) + space::S;
-        if let Some(note) = note.filter(|note| note.phase == Phase::Ready) {
+        if let Some(note) = note.filter(|note| note.phase == NotePhase::Ready) {
             let text =
                 if words == 1 { "1 word".to_owned() } else { format!("{} words", ui::text::format_thousands(words)) };
             right -= put(ui, right, &text, colours.muted) + space::L;
@@ -181,7 +181,7 @@ fn synced(
     right: f32,
     actions: &mut Vec<PageAction>,
 ) -> f32 {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let text = standing.describe();
     let galley = ui.painter().layout_no_wrap(text.clone(), tokens::tabular(12.0), colours.muted);
     let size = galley.size() + vec2(18.0, 0.0);
@@ -219,7 +219,7 @@ fn put(ui: &Ui, right: f32, text: &str, colour: Color32) -> f32 {
 
 /// How many decisions agents wait for, with a dot: a button that leads to them.
 fn show_pending_decisions(ui: &Ui, count: usize, right: f32, actions: &mut Vec<PageAction>) -> f32 {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let text = if count == 1 { "1 approval waits".to_owned() } else { format!("{count} approvals wait") };
     let galley = ui.painter().layout_no_wrap(text.clone(), tokens::tabular(12.0), colours.warn);
     let size = galley.size() + vec2(space::M, 0.0);
@@ -240,7 +240,7 @@ fn show_pending_decisions(ui: &Ui, count: usize, right: f32, actions: &mut Vec<P
 
 /// Words that are a button for a command of the table.
 fn word(ui: &Ui, text: &str, id: &'static str, right: f32, actions: &mut Vec<PageAction>) -> f32 {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let galley = ui.painter().layout_no_wrap(text.to_owned(), tokens::tabular(12.0), colours.muted);
     let size = galley.size();
     let middle = ui.max_rect().center().y;
@@ -259,7 +259,7 @@ fn word(ui: &Ui, text: &str, id: &'static str, right: f32, actions: &mut Vec<Pag
 
 /// A button at the right of the line for a command of the table.
 fn button(ui: &Ui, icon: &str, name: &str, id: &'static str, right: f32, actions: &mut Vec<PageAction>) -> f32 {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     // The line is less high than a finger; the button reaches out of it.
     let rect = Rect::from_center_size(pos2(right - 14.0, ui.max_rect().center().y), vec2(size::HIT, size::HIT));
     let response = ui.interact(rect, ui.scope_id().with(id), Sense::click());
@@ -275,8 +275,9 @@ fn button(ui: &Ui, icon: &str, name: &str, id: &'static str, right: f32, actions
 }
 
 fn kernel(note: &Note) -> String {
-    let waiting =
-        note.cells().filter(|cell| note.execution(*cell).is_some_and(|run| run.status == store::Status::Queued));
+    let waiting = note
+        .cells()
+        .filter(|cell| note.execution(*cell).is_some_and(|run| run.status == store::ExecutionStatus::Queued));
     let name = note.kernel_name().unwrap_or("Python");
     if note.stdin_request().is_some() {
         return format!("{name} asks");

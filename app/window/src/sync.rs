@@ -11,7 +11,7 @@ use super::{AppWindow, WindowOverlay};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Color32, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
-use engine::{Command, HubConnection, Session, SyncStatus, Time};
+use engine::{Command, HubConnection, Session, SyncStatus, UnixMillis};
 use merge_report::MergesReport;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use store::DocId;
 use ui::empty_state;
 use ui::icons;
 use ui::time::when;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
 
 const SYNC_ROW_HEIGHT: f32 = 52.0;
@@ -140,7 +140,7 @@ impl SyncPage {
 
     /// How it stands in words, what can be done about it, and the parts of the page.
     fn head(&mut self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let (left, width) = column(ui);
         ui.add_space(space::XL);
         let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), SYNC_ROW_HEIGHT), Sense::hover());
@@ -163,7 +163,7 @@ impl SyncPage {
         let room = tools.min_rect().left() - rect.left() - 36.0 - space::L;
         let middle = pos2(rect.left() + 12.0, rect.center().y);
         ui.painter().text(middle, Align2::CENTER_CENTER, icon, tokens::icon(22.0), colour);
-        let title = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 18.0), line: 26.0 };
+        let title = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 18.0), line: 26.0 };
         let at = rect.left_top() + vec2(36.0, 3.0);
         paint_clipped_text(ui, at, room, &words, &title, colours.ink);
         paint_clipped_text(ui, at + vec2(0.0, 27.0), room, meaning, &tokens::caption(), colours.muted);
@@ -191,7 +191,7 @@ impl SyncPage {
             if !self.hubs.is_empty() {
                 title(ui, "Hubs");
                 for row in &self.hubs {
-                    let colours = Colours::of(ui);
+                    let colours = ThemeColors::of(ui);
                     let colour = if row.online { colours.ok } else { colours.muted };
                     line(ui, &row.url, (row.icon, colour), &row.url, &row.state, |_| ());
                 }
@@ -199,7 +199,7 @@ impl SyncPage {
             if !self.devices.is_empty() {
                 title(ui, "Other devices");
                 for (number, row) in self.devices.iter().enumerate() {
-                    let colours = Colours::of(ui);
+                    let colours = ThemeColors::of(ui);
                     let colour = if row.here { colours.ok } else { colours.muted };
                     line(ui, &format!("device {number}"), (icons::HARD_DRIVES, colour), &row.name, &row.state, |_| ());
                 }
@@ -239,7 +239,7 @@ impl SyncPage {
             rows,
             |ui, range| {
                 for (at, said) in self.log.iter().skip(range.start).take(range.len()) {
-                    let colours = Colours::of(ui);
+                    let colours = ThemeColors::of(ui);
                     let (left, width) = column(ui);
                     let (rect, response) =
                         ui.allocate_exact_size(vec2(ui.available_width(), SYNC_LOG_ROW_HEIGHT), Sense::hover());
@@ -332,12 +332,12 @@ pub(super) fn of_note(session: &Session, note: DocId) -> String {
 }
 
 /// The time of day.
-pub(super) fn time_label(at: Time) -> String {
+pub(super) fn time_label(at: UnixMillis) -> String {
     super::history::short_date_label(at.seconds())
 }
 
 /// The glyph of how sync stands, and its colour; the words beside it say the same.
-pub(super) fn status_icon(standing: &SyncStatus, colours: &Colours) -> (&'static str, Color32) {
+pub(super) fn status_icon(standing: &SyncStatus, colours: &ThemeColors) -> (&'static str, Color32) {
     match standing {
         SyncStatus::NotShared => (icons::FLOPPY, colours.muted),
         SyncStatus::Paused => (icons::CLOCK, colours.muted),
@@ -358,8 +358,8 @@ fn title(ui: &mut Ui, text: &str) {
     let (left, width) = column(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 24.0), Sense::hover());
     set_accessible_name(&response, Role::Heading, text);
-    let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 12.0), line: 16.0 };
-    paint_clipped_text(ui, pos2(left, rect.top() + 2.0), width, text, &style, Colours::of(ui).muted);
+    let style = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 12.0), line: 16.0 };
+    paint_clipped_text(ui, pos2(left, rect.top() + 2.0), width, text, &style, ThemeColors::of(ui).muted);
 }
 
 /// A line of a list: a glyph, a name and what is to be said of it, buttons at the right.
@@ -371,7 +371,7 @@ fn line(
     state: &str,
     tools: impl FnOnce(&mut Ui),
 ) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let (left, width) = column(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), SYNC_ROW_HEIGHT), Sense::hover());
     let rect = Rect::from_min_size(pos2(left, rect.top()), vec2(width, SYNC_ROW_HEIGHT));
@@ -394,7 +394,7 @@ fn line(
 }
 
 fn volume(ui: &mut Ui, row: &VolumeRow, actions: &mut Vec<PageAction>) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let colour = if row.icon == icons::CHECK { colours.ok } else { colours.muted };
     line(ui, &row.name, (row.icon, colour), &row.name, &row.state, |ui| {
         if row.addresses.is_empty() {
@@ -417,8 +417,8 @@ fn volume(ui: &mut Ui, row: &VolumeRow, actions: &mut Vec<PageAction>) {
 
 /// A part of the page that can be chosen; whether it was clicked.
 fn part(ui: &mut Ui, text: &str, on: bool) -> bool {
-    let colours = Colours::of(ui);
-    let font = tokens::inter(if on { tokens::Cut::SemiBold } else { tokens::Cut::Regular }, 13.0);
+    let colours = ThemeColors::of(ui);
+    let font = tokens::inter(if on { tokens::InterCut::SemiBold } else { tokens::InterCut::Regular }, 13.0);
     let colour = if on { colours.ink } else { colours.muted };
     let galley = ui.painter().layout_no_wrap(text.to_owned(), font, colour);
     let (rect, response) = ui.allocate_exact_size(vec2(galley.size().x + 2.0 * space::S, size::HIT), Sense::click());

@@ -14,11 +14,11 @@ use egui::{
 use egui_tiles::{
     Container, LinearDir, ResizeState, SimplificationOptions, TabState, Tabs, Tile, TileId, Tiles, Tree, UiResponse,
 };
-use engine::{Command, Phase, Session};
+use engine::{Command, NotePhase, Session};
 use std::collections::{HashMap, HashSet};
 use ui::empty_state;
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// A tab is as wide as its name, within these.
@@ -72,9 +72,9 @@ impl TabsContext<'_> {
         let room = ui.available_width();
         let (rect, response) = ui.allocate_exact_size(vec2(room, size::STRIP), Sense::hover());
         let Some((name, path)) = self.here.title(self.session) else { return response };
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let (left, y, room) = (rect.left() + space::S, rect.center().y, (room - space::L).max(0.0));
-        let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
+        let style = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 13.0), line: 20.0 };
         let width = paint_clipped_text(ui, pos2(left, y - 10.0), room, &name, &style, colours.ink);
         let rest = room - width - space::M;
         if rest > 80.0 {
@@ -93,11 +93,11 @@ impl TabsContext<'_> {
 
     /// A tab; pressed, it comes to the front.
     fn tab(&mut self, ui: &mut Ui, id: Id, pane: PaneId, state: &TabState) -> Response {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let (name, path) = self.title(pane);
         let has_caret = pane == self.here.id;
-        let cut = if has_caret { tokens::Cut::SemiBold } else { tokens::Cut::Regular };
-        let style = tokens::Type { font: tokens::inter(cut, 13.0), line: 20.0 };
+        let cut = if has_caret { tokens::InterCut::SemiBold } else { tokens::InterCut::Regular };
+        let style = tokens::TypeStyle { font: tokens::inter(cut, 13.0), line: 20.0 };
         let wide = ui.painter().layout_no_wrap(name.clone(), style.font.clone(), colours.ink).size().x;
         let close = size::HIT - space::XS;
         let width = (wide + space::M + close + space::XS).clamp(MIN_TAB_WIDTH, MAX_TAB_WIDTH);
@@ -175,14 +175,14 @@ impl TabsContext<'_> {
         pane.measures = NotePage::column_metrics(rect.width());
         let (measures, id) = (pane.measures, pane.id);
         match pane.note_phase(session) {
-            Some(Phase::Ready) if pane.is_collection(session) => {
+            Some(NotePhase::Ready) if pane.is_collection(session) => {
                 pane.reading = None;
                 if let Some(note) = pane.note.and_then(|note| session.note(note)) {
                     let mut ui = ui::layout::part(ui, "collection", rect, rect);
                     pane.collection.show(&mut ui, session, CollectionSource::file(note), is_here, actions);
                 }
             }
-            Some(Phase::Ready) => {
+            Some(NotePhase::Ready) => {
                 pane.reading = None;
                 let (ctx, dark) = (ui.ctx().clone(), ui.visuals().dark_mode);
                 if pane.is_script(session)
@@ -211,7 +211,7 @@ impl TabsContext<'_> {
                     }
                 });
             }
-            Some(Phase::Failed(why)) => {
+            Some(NotePhase::Failed(why)) => {
                 let says = format!("This note cannot be read: {why}.");
                 if empty_state::show_message(ui, &says, Some("Try again"), "")
                     && let Some(note) = pane.note
@@ -219,7 +219,7 @@ impl TabsContext<'_> {
                     actions.push(PageAction::Do(Command::OpenNote { note }));
                 }
             }
-            Some(Phase::Reading) => loading(ui, &mut pane.reading, measures),
+            Some(NotePhase::Reading) => loading(ui, &mut pane.reading, measures),
             None if pane.note.is_some() => loading(ui, &mut pane.reading, measures),
             None if session.is_open() && session.volumes().next().is_none() => {
                 crate::empty_note::no_volume(ui, actions)
@@ -231,7 +231,7 @@ impl TabsContext<'_> {
 
     /// What is wrong, above the note.
     fn bars(&mut self, ui: &mut Ui) {
-        let (colours, session) = (Colours::of(ui), self.session);
+        let (colours, session) = (ThemeColors::of(ui), self.session);
         if let Some(why) = &session.saving().trouble {
             let text = format!(
                 "Nothing can be saved at the moment: {why}. You can go on writing; it is kept in memory and saved as \
@@ -376,7 +376,7 @@ impl egui_tiles::Behavior<PaneId> for TabsContext<'_> {
 
     fn tab_bar_left_ui(&mut self, tiles: &Tiles<PaneId>, ui: &mut Ui, tile: TileId, _: &Tabs) {
         let Some(rect) = tiles.rect(tile) else { return };
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let y = rect.top() + size::STRIP - 0.5;
         ui.painter().with_clip_rect(rect).hline(rect.x_range(), y, Stroke::new(1.0, colours.line));
         if rect.left() <= self.area.left() + 1.0 && rect.top() <= self.area.top() + 1.0 {
@@ -410,7 +410,7 @@ impl egui_tiles::Behavior<PaneId> for TabsContext<'_> {
     fn drag_ui(&mut self, tiles: &Tiles<PaneId>, ui: &mut Ui, tile: TileId) {
         let name = tiles.get_pane(&tile).map_or_else(|| "Tabs".to_owned(), |pane| self.title(*pane).0);
         let dark = ui.visuals().dark_mode;
-        let frame = ui::widgets::floating_frame(Colours::of(ui), dark).inner_margin(egui::Margin::symmetric(12, 4));
+        let frame = ui::widgets::floating_frame(ThemeColors::of(ui), dark).inner_margin(egui::Margin::symmetric(12, 4));
         frame.show(ui, |ui| ui.label(name));
     }
 
@@ -435,7 +435,7 @@ impl egui_tiles::Behavior<PaneId> for TabsContext<'_> {
     }
 
     fn resize_stroke(&self, style: &egui::Style, state: ResizeState) -> Stroke {
-        let colours = Colours::dark(style.visuals.dark_mode);
+        let colours = ThemeColors::dark(style.visuals.dark_mode);
         match state {
             ResizeState::Idle => Stroke::new(1.0, colours.line),
             ResizeState::Hovering | ResizeState::Dragging => Stroke::new(2.0, colours.accent),
@@ -443,11 +443,11 @@ impl egui_tiles::Behavior<PaneId> for TabsContext<'_> {
     }
 
     fn drag_preview_stroke(&self, visuals: &egui::Visuals) -> Stroke {
-        Stroke::new(1.0, Colours::dark(visuals.dark_mode).accent)
+        Stroke::new(1.0, ThemeColors::dark(visuals.dark_mode).accent)
     }
 
     fn drag_preview_color(&self, visuals: &egui::Visuals) -> Color32 {
-        Colours::dark(visuals.dark_mode).accent.gamma_multiply(0.12)
+        ThemeColors::dark(visuals.dark_mode).accent.gamma_multiply(0.12)
     }
 
     fn is_tile_draggable(&self, tiles: &Tiles<PaneId>, tile: TileId) -> bool {

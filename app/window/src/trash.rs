@@ -11,7 +11,7 @@ use engine::{Command, Session};
 use store::{DocId, FileKind};
 use ui::empty_state;
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, set_accessible_name, text_button};
 
 const TRASH_ROW_HEIGHT: f32 = 52.0;
@@ -68,7 +68,7 @@ impl TrashPage {
             empty_state::show_message(ui, "The trash is empty.", None, "What you delete lies here until you empty it.");
             return;
         }
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let width = size::COLUMN.min(ui.available_width() - 2.0 * space::XL);
         let margin = (ui.available_width() - width) / 2.0;
         let words = ("Filter the trash", "Filter by name or folder");
@@ -104,7 +104,7 @@ impl TrashPage {
 }
 
 fn line(ui: &mut Ui, rect: Rect, row: &TrashRow, actions: &mut Vec<PageAction>) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let response = ui.interact(rect, ui.scope_id().with(("trashed", row.file)), Sense::hover());
     set_accessible_name(&response, Role::ListItem, &format!("{}, from {}, deleted {}", row.name, row.place, row.when));
     if ui.rect_contains_pointer(rect) {

@@ -8,13 +8,13 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Ui, WidgetInfo, pos2, vec2};
 use engine::{Command, ScanState, Session, Settings, Volume};
-use export::What;
+use export::ExportScope;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
 use store::disk::FileRow;
 use store::{DocId, FileKind};
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::word_button;
 use ui::widgets::{self, icon_button, paint_clipped_text};
 
@@ -74,7 +74,7 @@ pub(super) enum TreeAction {
     /// An end to files of the trash.
     Discard(Vec<DocId>),
     /// To a new place, as HTML, PDF or Markdown.
-    Export(ExportCommand, What),
+    Export(ExportCommand, ExportScope),
 }
 
 /// The tree's state: what is folded, and the lines as they were made last.
@@ -166,9 +166,9 @@ impl FileTree {
 
     fn head(&self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
         let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::STRIP), Sense::hover());
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let at = rect.left_center() + vec2(space::L, 0.0);
-        let font = tokens::inter(tokens::Cut::SemiBold, 13.0);
+        let font = tokens::inter(tokens::InterCut::SemiBold, 13.0);
         ui.painter().text(at, Align2::LEFT_CENTER, "Notes", font, colours.ink);
         let buttons = Rect::from_min_max(pos2(rect.right() - 72.0, rect.top() + space::XS), rect.max);
         let mut child = ui
@@ -305,7 +305,7 @@ impl FileTree {
         actions: &mut Vec<PageAction>,
     ) -> bool {
         let Some(line) = self.lines.get(index) else { return false };
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let starred = self.lines.iter().position(|line| matches!(line.thing, TreeItem::Volume { .. })).unwrap_or(0);
         let id = match &line.thing {
             // A note may stand among the starred ones, too.
@@ -346,13 +346,13 @@ impl FileTree {
             right -= self.about_volume(ui, volume, pos2(right, middle), &response);
         }
         let cut = match line.thing {
-            TreeItem::Volume { .. } | TreeItem::Section { .. } => tokens::Cut::SemiBold,
-            _ if marked => tokens::Cut::SemiBold,
-            _ => tokens::Cut::Regular,
+            TreeItem::Volume { .. } | TreeItem::Section { .. } => tokens::InterCut::SemiBold,
+            _ if marked => tokens::InterCut::SemiBold,
+            _ => tokens::InterCut::Regular,
         };
         let muted = matches!(line.thing, TreeItem::Attachment(_) | TreeItem::Section { .. });
         let colour = if muted { colours.muted } else { colours.ink };
-        let style = tokens::Type { font: tokens::inter(cut, 13.0), line: 20.0 };
+        let style = tokens::TypeStyle { font: tokens::inter(cut, 13.0), line: 20.0 };
         let shown = line.name.strip_suffix(".base").unwrap_or(&line.name);
         paint_clipped_text(ui, pos2(x, middle - 10.0), right - x, shown, &style, colour);
         let beside = response.middle_clicked() || ui.input(|input| input.modifiers.command);
@@ -383,7 +383,7 @@ impl FileTree {
         response: &egui::Response,
         actions: &mut Vec<PageAction>,
     ) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         if !matches!(line.thing, TreeItem::Section { .. } | TreeItem::Volume { .. }) {
             response.dnd_set_drag_payload(line.clone());
             if response.dragged()
@@ -414,7 +414,7 @@ impl FileTree {
 
     /// How a volume's scan goes, or what is wrong with it; gives the width.
     fn about_volume(&self, ui: &Ui, volume: &Volume, at: egui::Pos2, response: &egui::Response) -> f32 {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         if let Some(trouble) = &volume.trouble {
             ui.painter().text(at, Align2::RIGHT_CENTER, icons::WARNING, tokens::icon(14.0), colours.warn);
             response.clone().on_hover_text(trouble);
@@ -467,7 +467,7 @@ fn moves(session: &Session, line: &TreeRow, into: &str) -> Vec<(DocId, String)> 
 
 /// What is dragged, beside the pointer.
 fn ghost(ui: &Ui, at: egui::Pos2, name: &str) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let layer = egui::LayerId::new(egui::Order::Tooltip, egui::Id::unique("dragged line"));
     let painter = ui.ctx().layer_painter(layer);
     let galley = painter.layout_no_wrap(name.to_owned(), tokens::small().font, colours.ink);
@@ -505,7 +505,7 @@ fn menu(session: &Session, line: &TreeRow, response: &egui::Response, actions: &
                 item(ui, "Copy link", PageAction::Tree(TreeAction::CopyLink(*note)));
                 item(ui, "Copy path", PageAction::Tree(TreeAction::CopyPath(*note)));
                 ui.separator();
-                exports(ui, &What::Note(*note), &mut item);
+                exports(ui, &ExportScope::Note(*note), &mut item);
                 ui.separator();
                 item(ui, "Delete", PageAction::Delete(*note));
             }
@@ -521,7 +521,7 @@ fn menu(session: &Session, line: &TreeRow, response: &egui::Response, actions: &
                 item(ui, "New folder here…", PageAction::Tree(TreeAction::NewNote(line.volume, inner)));
                 item(ui, "Rename or move…", PageAction::Tree(TreeAction::RenameFolder(line.volume, path.clone())));
                 ui.separator();
-                exports(ui, &What::Folder(line.volume, path.clone()), &mut item);
+                exports(ui, &ExportScope::Folder(line.volume, path.clone()), &mut item);
                 ui.separator();
                 let volume = session.volume(line.volume);
                 let files: Vec<DocId> =
@@ -539,7 +539,7 @@ fn menu(session: &Session, line: &TreeRow, response: &egui::Response, actions: &
                 ui.separator();
                 item(ui, "Trash", PageAction::Run("view.trash"));
                 ui.separator();
-                exports(ui, &What::Folder(line.volume, String::new()), &mut item);
+                exports(ui, &ExportScope::Folder(line.volume, String::new()), &mut item);
                 ui.separator();
                 item(ui, "Close volume", PageAction::Do(Command::CloseVolume { volume: line.volume }));
             }
@@ -553,7 +553,7 @@ fn menu(session: &Session, line: &TreeRow, response: &egui::Response, actions: &
 }
 
 /// The items of a menu that export something.
-fn exports(ui: &mut Ui, what: &What, item: &mut impl FnMut(&mut Ui, &str, PageAction)) {
+fn exports(ui: &mut Ui, what: &ExportScope, item: &mut impl FnMut(&mut Ui, &str, PageAction)) {
     for (name, kind) in [
         ("Export to HTML…", ExportCommand::Html),
         ("Export to PDF…", ExportCommand::Pdf),
@@ -565,7 +565,7 @@ fn exports(ui: &mut Ui, what: &What, item: &mut impl FnMut(&mut Ui, &str, PageAc
 
 /// What the workspace shows where there is no volume yet.
 pub(super) fn show_empty_tree(ui: &mut Ui, actions: &mut Vec<PageAction>) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let at = ui.cursor().min + vec2(space::L, space::S);
     ui.painter().text(at, Align2::LEFT_TOP, "No folder is open.", tokens::small().font, colours.muted);
     let rect = Rect::from_min_size(at + vec2(0.0, 20.0), vec2(120.0, size::HIT));

@@ -7,11 +7,11 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Ui, pos2, vec2};
 use engine::KernelPhase;
-use host::{Answer, Inquiry, Variable};
+use host::{InquiryAnswer, KernelInquiry, KernelVariable};
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use store::DocId;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 const VARIABLE_ROW_HEIGHT: f32 = 44.0;
@@ -40,9 +40,9 @@ pub(super) struct VariablesPanel {
     filter: String,
     /// For which note and which of its runs they were asked for.
     asked: Option<(DocId, u64)>,
-    waits: Option<Receiver<Answer>>,
+    waits: Option<Receiver<InquiryAnswer>>,
     /// Of which note; `None` in it: its kernel cannot tell.
-    known: Option<(DocId, Option<Vec<Variable>>)>,
+    known: Option<(DocId, Option<Vec<KernelVariable>>)>,
     /// What was selected last in which revision of the note: a click here takes the keyboard, and so the caret, away.
     last: Option<(DocId, u64, Range<usize>)>,
 }
@@ -68,7 +68,7 @@ impl AppWindow {
             && let Some(driver) = &mut self.driver
         {
             self.variables.asked = Some(state);
-            self.variables.waits = driver.ask_kernel(id, Inquiry::Variables);
+            self.variables.waits = driver.ask_kernel(id, KernelInquiry::Variables);
         }
         self.variables.receive(id);
         if let Some(name) = self.variables.show(ui) {
@@ -98,7 +98,7 @@ impl VariablesPanel {
     fn receive(&mut self, note: DocId) {
         let Some(waits) = &self.waits else { return };
         match waits.try_recv() {
-            Ok(Answer::Variables(rows)) => {
+            Ok(InquiryAnswer::Variables(rows)) => {
                 self.known = Some((note, rows));
                 self.waits = None;
             }
@@ -108,11 +108,12 @@ impl VariablesPanel {
     }
 
     /// The rows as they are shown.
-    fn rows<'a>(&self, all: &'a [Variable]) -> Vec<&'a Variable> {
+    fn rows<'a>(&self, all: &'a [KernelVariable]) -> Vec<&'a KernelVariable> {
         let query = self.filter.trim().to_lowercase();
-        let fits =
-            |row: &&Variable| row.name.to_lowercase().contains(&query) || row.kind.to_lowercase().contains(&query);
-        let mut rows: Vec<&Variable> = all.iter().filter(fits).collect();
+        let fits = |row: &&KernelVariable| {
+            row.name.to_lowercase().contains(&query) || row.kind.to_lowercase().contains(&query)
+        };
+        let mut rows: Vec<&KernelVariable> = all.iter().filter(fits).collect();
         match self.by {
             VariableSort::Made => {}
             VariableSort::Name => rows.sort_by_key(|row| row.name.to_lowercase()),
@@ -123,7 +124,7 @@ impl VariablesPanel {
 
     /// Draws the list; gives the name that was clicked.
     fn show(&mut self, ui: &mut Ui) -> Option<String> {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let Some((_, known)) = self.known.clone() else {
             words(ui, "Asking the kernel…");
             return None;
@@ -171,7 +172,7 @@ impl VariablesPanel {
 
     /// What narrows and sorts.
     fn bar(&mut self, ui: &mut Ui) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let style = tokens::small();
         egui::Frame::NONE.inner_margin(egui::Margin::symmetric(16, 4)).show(ui, |ui| {
             let field = egui::TextEdit::singleline(&mut self.filter)
@@ -185,7 +186,8 @@ impl VariablesPanel {
                 ui.spacing_mut().item_spacing.x = space::XS;
                 for (by, name) in VariableSort::ALL {
                     let on = self.by == by;
-                    let font = tokens::inter(if on { tokens::Cut::SemiBold } else { tokens::Cut::Regular }, 12.0);
+                    let font =
+                        tokens::inter(if on { tokens::InterCut::SemiBold } else { tokens::InterCut::Regular }, 12.0);
                     let colour = if on { colours.ink } else { colours.muted };
                     let galley = ui.painter().layout_no_wrap(name.to_owned(), font, colour);
                     let wanted = vec2(galley.size().x + 2.0 * space::S, size::HIT);
@@ -207,7 +209,7 @@ impl VariablesPanel {
 }
 
 /// A row: name and type, below them the value.
-fn line(ui: &Ui, rect: Rect, row: &Variable, colours: &Colours) {
+fn line(ui: &Ui, rect: Rect, row: &KernelVariable, colours: &ThemeColors) {
     let (code, caption) = (tokens::code(), tokens::caption());
     let left = rect.left() + space::S;
     let about = match row.size.as_str() {
@@ -219,12 +221,12 @@ fn line(ui: &Ui, rect: Rect, row: &Variable, colours: &Colours) {
     let at = pos2(left + used + space::S, rect.top() + 2.0 + (code.line - caption.line) / 2.0);
     paint_clipped_text(ui, at, width - used - space::S, &about, &caption, colours.muted);
     let at = pos2(left, rect.top() + 2.0 + code.line);
-    let value = tokens::Type { font: egui::FontId::new(12.0, code.font.family.clone()), line: caption.line };
+    let value = tokens::TypeStyle { font: egui::FontId::new(12.0, code.font.family.clone()), line: caption.line };
     paint_clipped_text(ui, at, width, &row.value, &value, colours.muted);
 }
 
 fn words(ui: &mut Ui, text: &str) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::hover());
     let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
     paint_clipped_text(ui, at, rect.width() - 2.0 * space::L, text, &tokens::small(), colours.muted);
@@ -234,11 +236,15 @@ fn words(ui: &mut Ui, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::{VariableSort, VariablesPanel};
-    use host::Variable;
+    use host::KernelVariable;
 
     #[test]
     fn rows_are_sorted_and_narrowed() {
-        let row = |name: &str, kind: &str| Variable { name: name.into(), kind: kind.into(), ..Variable::default() };
+        let row = |name: &str, kind: &str| KernelVariable {
+            name: name.into(),
+            kind: kind.into(),
+            ..KernelVariable::default()
+        };
         let all = [row("total", "int"), row("Boat", "type"), row("area", "str")];
         let names = |by: VariableSort, filter: &str| {
             let variables = VariablesPanel { by, filter: filter.into(), ..VariablesPanel::default() };

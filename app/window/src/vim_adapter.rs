@@ -15,7 +15,7 @@ use editor::vim::{BufferView, VimAction, VimKey, VimMachine, VimMarks, VimMode, 
 use editor::{motion, source_layout};
 use eframe::egui;
 use egui::{Key, Modifiers};
-use engine::keymap::Preset;
+use engine::keymap::KeymapPreset;
 use macros::MacroPlayback;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -52,13 +52,13 @@ const SAME_LINE_CHANGE_BYTES: usize = 80;
 const CLIPBOARD_TIMEOUT_SECONDS: f64 = 1.0;
 
 impl AppWindow {
-    pub(super) fn preset(&self) -> Preset {
-        self.session().map_or(Preset::default(), |session| session.settings().preset)
+    pub(super) fn preset(&self) -> KeymapPreset {
+        self.session().map_or(KeymapPreset::default(), |session| session.settings().preset)
     }
 
     /// Whether letters are commands now, and no text.
     pub(super) fn commands_by_letter(&self) -> bool {
-        self.preset() == Preset::Vim && !self.vim_adapter.vim.mode().is_typing()
+        self.preset() == KeymapPreset::Vim && !self.vim_adapter.vim.mode().is_typing()
     }
 
     /// How the caret looks.
@@ -75,13 +75,13 @@ impl AppWindow {
         if self.commands_cells() {
             return Some("Command".to_owned());
         }
-        let caret = self.active_pane.editor.caret.filter(|_| self.preset() == Preset::Vim)?;
+        let caret = self.active_pane.editor.caret.filter(|_| self.preset() == KeymapPreset::Vim)?;
         Some(self.vim_adapter.vim.status_text(caret.at, caret.anchor))
     }
 
     /// Ends insert mode, where it is on, with what floats at the caret.
     pub(super) fn vim_escape(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
-        let escapes = is_escape(key, modifiers) && self.preset() == Preset::Vim;
+        let escapes = is_escape(key, modifiers) && self.preset() == KeymapPreset::Vim;
         if !escapes || !self.vim_adapter.vim.mode().is_typing() {
             return false;
         }
@@ -100,7 +100,7 @@ impl AppWindow {
 
     /// Answers a key that is no text. Whether it meant something.
     pub(super) fn vim_key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
-        if self.preset() != Preset::Vim {
+        if self.preset() != KeymapPreset::Vim {
             return false;
         }
         if self.vim_adapter.vim.mode().is_typing() {
@@ -120,7 +120,7 @@ impl AppWindow {
 
     /// Answers letters. Whether they were commands, and no text.
     pub(super) fn vim_text(&mut self, ctx: &egui::Context, text: &str) -> bool {
-        if self.preset() != Preset::Vim {
+        if self.preset() != KeymapPreset::Vim {
             return false;
         }
         if self.vim_adapter.vim.mode() == VimMode::Insert {

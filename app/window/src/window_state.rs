@@ -3,7 +3,7 @@
 
 use super::AppWindow;
 use eframe::egui;
-use engine::{Command, Settings, Theme};
+use engine::{ColorTheme, Command, Settings};
 use ui::tokens;
 
 /// Widths and sizes are kept once they have been still for this long, in seconds.
@@ -14,7 +14,7 @@ const CARET_BLINK_SECONDS: f64 = 8.0;
 /// The window's side of the settings.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct WindowState {
-    pub(super) theme: Theme,
+    pub(super) theme: ColorTheme,
     pub(super) scale: f32,
     pub(super) contrast: bool,
     pub(super) calm: bool,
@@ -64,9 +64,9 @@ impl WindowState {
     /// The next theme in the round: system, light, dark.
     pub(super) fn next_theme(&mut self) {
         self.theme = match self.theme {
-            Theme::System => Theme::Light,
-            Theme::Light => Theme::Dark,
-            Theme::Dark => Theme::System,
+            ColorTheme::System => ColorTheme::Light,
+            ColorTheme::Light => ColorTheme::Dark,
+            ColorTheme::Dark => ColorTheme::System,
         };
     }
 

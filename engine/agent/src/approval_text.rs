@@ -1,11 +1,11 @@
 //! What a question shows before something is allowed: all that would run, nothing left out.
 
 use serde_json::{Map, Value};
-use store::Approval;
+use store::RunApproval;
 use text::visible;
 
 /// What would be done, on one line; a question of the agent's in its own lines.
-pub fn title(approval: &Approval) -> String {
+pub fn title(approval: &RunApproval) -> String {
     if approval.tool == "ask_user" {
         return visible::block(&approval.what).into_owned();
     }
@@ -13,7 +13,7 @@ pub fn title(approval: &Approval) -> String {
 }
 
 /// All that would run or be sent, beside the title: the arguments, and code that is not among them. Safe to show.
-pub fn body(approval: &Approval) -> String {
+pub fn body(approval: &RunApproval) -> String {
     let mut parts = Vec::new();
     let said = is_shown_in_title(approval);
     if !said {
@@ -27,7 +27,7 @@ pub fn body(approval: &Approval) -> String {
 }
 
 /// What deciding for longer than once would allow, as a sentence; empty: nothing lasting can be decided.
-pub fn lasting_scope(approval: &Approval) -> String {
+pub fn lasting_scope(approval: &RunApproval) -> String {
     match approval.reach.as_str() {
         "" => String::new(),
         reach => format!("A lasting answer allows {}.", visible::line(reach)),
@@ -35,7 +35,7 @@ pub fn lasting_scope(approval: &Approval) -> String {
 }
 
 /// Whether the title holds all of the arguments already.
-fn is_shown_in_title(approval: &Approval) -> bool {
+fn is_shown_in_title(approval: &RunApproval) -> bool {
     let only = (approval.arguments.len() == 1).then(|| approval.arguments.values().next()).flatten();
     let only = only.and_then(Value::as_str);
     only.is_some_and(|only| !only.is_empty() && !only.contains('\n') && approval.what.ends_with(only))
@@ -60,10 +60,10 @@ pub fn format_arguments(arguments: &Map<String, Value>) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
-    use store::{Piece, StepId};
+    use store::{CodePiece, StepId};
 
-    fn approval(what: &str, arguments: Value, code: &[&str]) -> Approval {
-        Approval {
+    fn approval(what: &str, arguments: Value, code: &[&str]) -> RunApproval {
+        RunApproval {
             id: "c0".to_owned(),
             step: StepId(1),
             tool: "shell".to_owned(),
@@ -72,7 +72,7 @@ mod tests {
             reason: String::new(),
             asked: 0,
             expires: 0,
-            code: code.iter().map(|text| Piece { title: "Cell 1".to_owned(), text: (*text).to_owned() }).collect(),
+            code: code.iter().map(|text| CodePiece { title: "Cell 1".to_owned(), text: (*text).to_owned() }).collect(),
             definition: None,
             addresses: Vec::new(),
             reach: "exactly this".to_owned(),

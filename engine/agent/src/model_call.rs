@@ -2,7 +2,7 @@
 
 use crate::tool_spec::ToolSpec;
 use serde::{Deserialize, Serialize};
-use store::{DocId, Message, Spent, ToolCall};
+use store::{CallUsage, DocId, SessionMessage, ToolCall};
 
 /// Names one call of a model. A call that is made again (a retry after a crash) has another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ pub struct ModelRequest {
     /// What the model is and is to do.
     pub system: String,
     /// What was said, oldest first. Tool results follow the calls that they answer.
-    pub messages: Vec<Message>,
+    pub messages: Vec<SessionMessage>,
     /// Tools that it may ask for.
     pub tools: Vec<ToolSpec>,
     /// It is to stop after so many tokens.
@@ -98,7 +98,7 @@ pub struct ModelResponse {
     /// Calls whose arguments are no JSON object: name and text as they came.
     pub malformed: Vec<(String, String)>,
     /// Tokens and money.
-    pub spent: Spent,
+    pub spent: CallUsage,
     /// Why it stopped.
     pub stop: ModelStopReason,
 }

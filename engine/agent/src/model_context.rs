@@ -2,7 +2,7 @@
 
 use crate::tool_spec::ToolSpec;
 use std::collections::{BTreeSet, VecDeque};
-use store::{DocId, Message, MessageId, MessageTree, Role, ToolCall};
+use store::{DocId, MessageId, MessageRole, MessageTree, SessionMessage, ToolCall};
 
 /// Of an older tool result so many bytes are repeated to the model; the newest ones are whole.
 const MAX_OLD_RESULT_BYTES: usize = 2_000;
@@ -17,7 +17,7 @@ pub fn estimate_tokens(text: &str) -> u64 {
 }
 
 /// About how many tokens a message has.
-pub fn estimate_message_tokens(message: &Message) -> u64 {
+pub fn estimate_message_tokens(message: &SessionMessage) -> u64 {
     let calls: u64 = message
         .tool_calls
         .iter()
@@ -40,23 +40,23 @@ pub fn estimate_tool_tokens(tools: &[ToolSpec]) -> u64 {
 
 /// What a model reads of a branch: the messages up to `head`, with summaries in place of what they stand for, and every
 /// call answered.
-pub fn context_messages(tree: &MessageTree, head: MessageId) -> Vec<Message> {
+pub fn context_messages(tree: &MessageTree, head: MessageId) -> Vec<SessionMessage> {
     let branch = tree.branch(head);
     let replaced: BTreeSet<MessageId> = branch.iter().flat_map(|message| message.summary_of.iter().copied()).collect();
-    let mut kept: Vec<&Message> = Vec::new();
+    let mut kept: Vec<&SessionMessage> = Vec::new();
     for message in &branch {
         if replaced.contains(&message.id) {
             // A summary stands where the first message that it stands for stood.
-            let stands = |other: &&&Message| other.summary_of.first() == Some(&message.id);
+            let stands = |other: &&&SessionMessage| other.summary_of.first() == Some(&message.id);
             kept.extend(branch.iter().filter(stands).filter(|other| !replaced.contains(&other.id)));
         } else if message.summary_of.is_empty() {
             kept.push(message);
         }
     }
-    let mut said: Vec<Message> = Vec::with_capacity(kept.len());
+    let mut said: Vec<SessionMessage> = Vec::with_capacity(kept.len());
     for (at, message) in kept.iter().enumerate() {
         let mut message = (*message).clone();
-        if message.role == Role::Tool
+        if message.role == MessageRole::Tool
             && kept.len() - at > MIN_UNSUMMARIZED_MESSAGES
             && message.content.len() > MAX_OLD_RESULT_BYTES
         {
@@ -71,12 +71,12 @@ pub fn context_messages(tree: &MessageTree, head: MessageId) -> Vec<Message> {
 
 /// Puts an answer behind every call that has none, and leaves out answers to calls that are not there: providers refuse
 /// anything else.
-fn complete_tool_results(messages: Vec<Message>) -> Vec<Message> {
-    let mut whole: Vec<Message> = Vec::with_capacity(messages.len());
+fn complete_tool_results(messages: Vec<SessionMessage>) -> Vec<SessionMessage> {
+    let mut whole: Vec<SessionMessage> = Vec::with_capacity(messages.len());
     let mut rest = VecDeque::from(messages);
     let mut open: Vec<(Option<DocId>, ToolCall)> = Vec::new();
     while let Some(message) = rest.pop_front() {
-        if message.role == Role::Tool {
+        if message.role == MessageRole::Tool {
             let at = open.iter().position(|(_, call)| Some(&call.id) == message.tool_call_id.as_ref());
             if let Some(at) = at {
                 open.remove(at);
@@ -94,10 +94,14 @@ fn complete_tool_results(messages: Vec<Message>) -> Vec<Message> {
 
 /// The calls that are open have their answers before anything else is said: those that came later, since others were
 /// made meanwhile, or a word that there is none.
-fn close_open_calls(whole: &mut Vec<Message>, open: &mut Vec<(Option<DocId>, ToolCall)>, rest: &mut VecDeque<Message>) {
+fn close_open_calls(
+    whole: &mut Vec<SessionMessage>,
+    open: &mut Vec<(Option<DocId>, ToolCall)>,
+    rest: &mut VecDeque<SessionMessage>,
+) {
     for (run, call) in open.drain(..) {
-        let answers = |message: &Message| {
-            message.role == Role::Tool && message.run == run && message.tool_call_id.as_ref() == Some(&call.id)
+        let answers = |message: &SessionMessage| {
+            message.role == MessageRole::Tool && message.run == run && message.tool_call_id.as_ref() == Some(&call.id)
         };
         if let Some(answer) = rest.iter().position(answers).and_then(|at| rest.remove(at)) {
             whole.push(answer);
@@ -105,7 +109,7 @@ fn close_open_calls(whole: &mut Vec<Message>, open: &mut Vec<(Option<DocId>, Too
         }
         let words = "There is no result: the run was interrupted before it came. It was not run again.";
         let at = whole.last().map_or(0, |message| message.timestamp);
-        let mut message = Message::new(MessageId(0), Role::Tool, words, at);
+        let mut message = SessionMessage::new(MessageId(0), MessageRole::Tool, words, at);
         (message.tool_call_id, message.tool_name) = (Some(call.id), Some(call.name));
         whole.push(message);
     }
@@ -113,7 +117,7 @@ fn close_open_calls(whole: &mut Vec<Message>, open: &mut Vec<(Option<DocId>, Too
 
 /// The messages that a summary should stand for, oldest first, so that the rest is within `limit` tokens. Nothing where
 /// all fits, or where there is nothing old enough.
-pub fn messages_to_summarize(messages: &[Message], fixed: u64, limit: u64) -> Vec<MessageId> {
+pub fn messages_to_summarize(messages: &[SessionMessage], fixed: u64, limit: u64) -> Vec<MessageId> {
     let all: u64 = fixed + messages.iter().map(estimate_message_tokens).sum::<u64>();
     if all <= limit {
         return Vec::new();
@@ -129,7 +133,7 @@ pub fn messages_to_summarize(messages: &[Message], fixed: u64, limit: u64) -> Ve
         end = at + 1;
     }
     // A call and its answers stay together.
-    while end > 0 && messages.get(end).is_some_and(|message| message.role == Role::Tool) {
+    while end > 0 && messages.get(end).is_some_and(|message| message.role == MessageRole::Tool) {
         end -= 1;
     }
     if end > 0 && !messages[end - 1].tool_calls.is_empty() {
@@ -140,7 +144,7 @@ pub fn messages_to_summarize(messages: &[Message], fixed: u64, limit: u64) -> Ve
 }
 
 /// Where there is no room even so: results and texts are cut, oldest first, until all fits.
-pub fn truncate_to_fit(messages: &mut [Message], fixed: u64, limit: u64) {
+pub fn truncate_to_fit(messages: &mut [SessionMessage], fixed: u64, limit: u64) {
     let mut all: u64 = fixed + messages.iter().map(estimate_message_tokens).sum::<u64>();
     for size in [1_000, 200] {
         for message in messages.iter_mut() {
@@ -189,32 +193,38 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::Map;
 
-    fn message(id: u64, role: Role, words: usize) -> Message {
+    fn message(id: u64, role: MessageRole, words: usize) -> SessionMessage {
         let parents = (id > 1).then(|| MessageId(id - 1)).into_iter().collect();
         let at = i64::try_from(id).expect("small");
-        Message { parents, ..Message::new(MessageId(id), role, "word ".repeat(words), at) }
+        SessionMessage { parents, ..SessionMessage::new(MessageId(id), role, "word ".repeat(words), at) }
     }
 
     #[test]
     fn calls_are_always_answered() {
         let call = ToolCall { id: "c".to_owned(), name: "shell".to_owned(), arguments: Map::new() };
-        let asks = Message { tool_calls: vec![call], ..message(2, Role::Assistant, 1) };
-        let stray = Message { tool_call_id: Some("x".to_owned()), ..message(4, Role::Tool, 1) };
-        let tree = MessageTree::new(vec![message(1, Role::User, 1), asks, message(3, Role::User, 1), stray]);
-        let roles: Vec<Role> = context_messages(&tree, MessageId(4)).iter().map(|message| message.role).collect();
-        assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool, Role::User]);
+        let asks = SessionMessage { tool_calls: vec![call], ..message(2, MessageRole::Assistant, 1) };
+        let stray = SessionMessage { tool_call_id: Some("x".to_owned()), ..message(4, MessageRole::Tool, 1) };
+        let tree =
+            MessageTree::new(vec![message(1, MessageRole::User, 1), asks, message(3, MessageRole::User, 1), stray]);
+        let roles: Vec<MessageRole> =
+            context_messages(&tree, MessageId(4)).iter().map(|message| message.role).collect();
+        assert_eq!(roles, [MessageRole::User, MessageRole::Assistant, MessageRole::Tool, MessageRole::User]);
     }
 
     #[test]
     fn answers_that_came_after_another_call_stand_behind_their_own() {
         let call = |id: &str| ToolCall { id: id.to_owned(), name: "ask_agent".to_owned(), arguments: Map::new() };
         let (one, other) = (Some(DocId([1; 16])), Some(DocId([2; 16])));
-        let asks = |id, run, calls: &[&str]| Message {
+        let asks = |id, run, calls: &[&str]| SessionMessage {
             tool_calls: calls.iter().map(|id| call(id)).collect(),
             run,
-            ..message(id, Role::Assistant, 0)
+            ..message(id, MessageRole::Assistant, 0)
         };
-        let says = |id, run, of: &str| Message { tool_call_id: Some(of.to_owned()), run, ..message(id, Role::Tool, 1) };
+        let says = |id, run, of: &str| SessionMessage {
+            tool_call_id: Some(of.to_owned()),
+            run,
+            ..message(id, MessageRole::Tool, 1)
+        };
         let all = vec![
             asks(1, one, &["a", "b"]),
             says(2, one, "b"),
@@ -233,14 +243,14 @@ mod tests {
 
     #[test]
     fn a_summary_stands_for_what_it_replaces() {
-        let mut all: Vec<Message> = (1..=20).map(|id| message(id, Role::User, 100)).collect();
+        let mut all: Vec<SessionMessage> = (1..=20).map(|id| message(id, MessageRole::User, 100)).collect();
         let said = context_messages(&MessageTree::new(all.clone()), MessageId(20));
         let ids = messages_to_summarize(&said, 0, 1_000);
         assert!(ids.len() >= 10 && ids[0] == MessageId(1), "{ids:?}");
-        let mut summary = Message { summary_of: ids.clone(), ..message(21, Role::System, 5) };
+        let mut summary = SessionMessage { summary_of: ids.clone(), ..message(21, MessageRole::System, 5) };
         summary.parents = vec![MessageId(20)];
         all.push(summary);
-        all.push(Message { parents: vec![MessageId(21)], ..message(22, Role::User, 3) });
+        all.push(SessionMessage { parents: vec![MessageId(21)], ..message(22, MessageRole::User, 3) });
         let said = context_messages(&MessageTree::new(all), MessageId(22));
         assert_eq!(said[0].id, MessageId(21));
         assert_eq!(said.len(), 22 - ids.len());
@@ -256,8 +266,8 @@ mod tests {
     proptest! {
         #[test]
         fn bounds_hold(sizes in proptest::collection::vec(0_usize..4_000, 1..40), limit in 100_u64..4_000) {
-            let made = sizes.iter().zip(1..).map(|(size, id)| message(id, Role::User, *size));
-            let mut all: Vec<Message> = made.collect();
+            let made = sizes.iter().zip(1..).map(|(size, id)| message(id, MessageRole::User, *size));
+            let mut all: Vec<SessionMessage> = made.collect();
             let ids = messages_to_summarize(&all, 0, limit);
             prop_assert!(ids.len() <= all.len());
             truncate_to_fit(&mut all, 0, limit.max(80 * 60));

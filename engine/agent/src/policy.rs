@@ -7,7 +7,7 @@ use crate::policy_rule::{CallContext, DECISION_ORIGIN, DecidedCalls, QUESTION_OR
 use crate::tool_spec::{ToolRisk, ToolSource, ToolSpec};
 use crate::web_address::{describe_ip, is_listed};
 use serde_json::{Map, Value};
-use store::{DocId, Scope};
+use store::{DecisionScope, DocId};
 
 pub use crate::policy_rule::{CallFacts, CallPattern, Permission, PolicyRule, RuleSubject, main_argument};
 
@@ -157,7 +157,7 @@ impl ToolPolicy {
     /// The rule that a decision of the user makes, if it reaches further than this call: the call as it was shown, and
     /// the field that is widened. Nothing of it is a pattern.
     pub fn rule_from_decision(
-        scope: Scope,
+        scope: DecisionScope,
         allowed: bool,
         tool: &ToolSpec,
         arguments: &Map<String, Value>,
@@ -166,10 +166,10 @@ impl ToolPolicy {
         run: DocId,
     ) -> Option<PolicyRule> {
         let within = match scope {
-            Scope::Once => return None,
-            Scope::Run => Some(run),
-            Scope::Project => Some(volume),
-            Scope::Always => None,
+            DecisionScope::Once => return None,
+            DecisionScope::Run => Some(run),
+            DecisionScope::Project => Some(volume),
+            DecisionScope::Always => None,
         };
         let word = if allowed { Permission::Allow } else { Permission::Deny };
         let about = RuleSubject::Decided(DecidedCalls::from_call(CallContext { tool, arguments, facts }));

@@ -8,7 +8,7 @@ use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
-use store::{BlobHash, DocId, Piece};
+use store::{BlobHash, CodePiece, DocId};
 
 /// Who made a rule that came from a decision.
 pub const DECISION_ORIGIN: &str = "decided by you";
@@ -36,7 +36,7 @@ pub enum Permission {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallFacts {
     /// All code that would run and is not among the arguments.
-    pub code: Vec<Piece>,
+    pub code: Vec<CodePiece>,
     /// The addresses that a host's name was found to mean, or that the call itself gives.
     pub ips: Vec<IpAddr>,
 }

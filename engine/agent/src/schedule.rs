@@ -16,10 +16,10 @@ use croner::parser::{CronParser, Seconds, Year};
 use croner::{CivilDate, CivilDateTime, CivilTime, Cron, CronDateTime, Resolution, Weekday};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
-use store::{DocId, Ending};
-use text::task::Day;
-use text::time::Time;
-use text::zone::Zone;
+use store::{DocId, RunEnding};
+use text::task::CalendarDay;
+use text::time::UnixMillis;
+use text::zone::ZoneClock;
 
 /// What was missed is made up for within so many seconds where nothing else is said.
 pub const WINDOW: u64 = 12 * 3_600;
@@ -100,7 +100,7 @@ pub enum Came {
         /// The run.
         run: DocId,
         /// How.
-        how: Ending,
+        how: RunEnding,
     },
     /// It is done.
     Done,
@@ -121,7 +121,7 @@ impl Came {
     pub fn words(&self) -> String {
         match self {
             Came::Begun { .. } => "began".to_owned(),
-            Came::Done | Came::Ended { how: Ending::Done, .. } => "done".to_owned(),
+            Came::Done | Came::Ended { how: RunEnding::Done, .. } => "done".to_owned(),
             Came::Ended { how, .. } => format!("{how:?}").to_lowercase(),
             Came::Failed { why } => format!("could not begin: {why}"),
             Came::Skipped { why } => format!("left out: {why}"),
@@ -133,9 +133,9 @@ impl Came {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Last {
     /// When it was due.
-    pub due: Time,
+    pub due: UnixMillis,
     /// When that was seen.
-    pub at: Time,
+    pub at: UnixMillis,
     /// How many points in time before it were missed.
     pub missed: u64,
     /// What came of it.
@@ -177,7 +177,7 @@ pub struct Schedule {
     pub offset: i32,
     /// On the clock of this zone.
     #[serde(default)]
-    pub zone: Option<Zone>,
+    pub zone: Option<ZoneClock>,
     /// The volume in which it works.
     pub volume: DocId,
     /// What begins.
@@ -192,7 +192,7 @@ pub struct Schedule {
     pub paused: bool,
     /// When it is due next; `None`: never again.
     #[serde(default)]
-    pub next: Option<Time>,
+    pub next: Option<UnixMillis>,
     /// The last time.
     #[serde(default)]
     pub last: Option<Last>,
@@ -206,14 +206,14 @@ pub enum Due {
     /// It begins now.
     Yes {
         /// For this point in time.
-        due: Time,
+        due: UnixMillis,
         /// So many before it were missed.
         missed: u64,
     },
     /// It is too late for it.
     Late {
         /// For this point in time.
-        due: Time,
+        due: UnixMillis,
         /// So many before it were missed.
         missed: u64,
     },
@@ -223,13 +223,13 @@ pub enum Due {
 #[derive(Clone, Copy, Debug)]
 struct Wall<'a> {
     at: i64,
-    zone: &'a Zone,
+    zone: &'a ZoneClock,
 }
 
 impl CronDateTime for Wall<'_> {
     fn to_civil(&self) -> CivilDateTime {
         let wall = self.shown();
-        let (year, month, day) = Day(wall.div_euclid(86_400)).date();
+        let (year, month, day) = CalendarDay(wall.div_euclid(86_400)).date();
         let part = |number: i64| u32::try_from(number).unwrap_or(0);
         let seconds = wall.rem_euclid(86_400);
         let date = CivilDate::from_parts_unchecked(i32::try_from(year).unwrap_or(0), part(month), part(day));
@@ -238,12 +238,12 @@ impl CronDateTime for Wall<'_> {
     }
 
     fn civil_weekday(&self) -> Weekday {
-        let monday = Day(self.shown().div_euclid(86_400)).weekday();
+        let monday = CalendarDay(self.shown().div_euclid(86_400)).weekday();
         Weekday::from_days_from_sunday(u32::try_from(monday + 1).unwrap_or(0))
     }
 
     fn resolve_civil(&self, civil: CivilDateTime) -> Result<Resolution<Self>, CronError> {
-        let day = Day::of(i64::from(civil.year()), i64::from(civil.month()), i64::from(civil.day()));
+        let day = CalendarDay::of(i64::from(civil.year()), i64::from(civil.month()), i64::from(civil.day()));
         let time = i64::from(civil.hour() * 3_600 + civil.minute() * 60 + civil.second());
         let at = |at: i64| Wall { at, ..*self };
         Ok(match self.zone.shown(day.0 * 86_400 + time).as_slice() {
@@ -268,8 +268,8 @@ impl Wall<'_> {
         self.at + i64::from(self.zone.offset(self.at))
     }
 
-    fn time(&self) -> Time {
-        Time(self.at.saturating_mul(1_000))
+    fn time(&self) -> UnixMillis {
+        UnixMillis(self.at.saturating_mul(1_000))
     }
 }
 
@@ -286,13 +286,13 @@ fn read(when: &str) -> Result<Cron, String> {
 
 impl Schedule {
     /// The clock by which it goes.
-    pub fn clock(&self) -> Zone {
+    pub fn clock(&self) -> ZoneClock {
         match &self.zone {
             Some(zone) => zone.clone(),
-            None if self.offset == 0 => Zone::fixed("UTC", 0),
+            None if self.offset == 0 => ZoneClock::fixed("UTC", 0),
             None => {
                 let (sign, minutes) = (if self.offset < 0 { '-' } else { '+' }, self.offset.abs());
-                Zone::fixed(
+                ZoneClock::fixed(
                     &format!("UTC{sign}{:02}:{:02}", minutes / 60, minutes % 60),
                     self.offset.saturating_mul(60),
                 )
@@ -304,7 +304,7 @@ impl Schedule {
     ///
     /// # Errors
     /// The expression cannot be read, or names no point in time.
-    pub fn after(&self, time: Time) -> Result<Time, String> {
+    pub fn after(&self, time: UnixMillis) -> Result<UnixMillis, String> {
         let zone = self.clock();
         let from = Wall { at: time.seconds(), zone: &zone };
         let found = read(&self.when)?.find_next_occurrence(&from, false);
@@ -315,17 +315,17 @@ impl Schedule {
     ///
     /// # Errors
     /// As of [`Schedule::after`].
-    pub fn upcoming(&self, now: Time) -> Result<Time, String> {
+    pub fn upcoming(&self, now: UnixMillis) -> Result<UnixMillis, String> {
         let last = self.last.as_ref().map(|last| last.due).filter(|due| due.0 - now.0 <= WRONG);
         self.after(last.map_or(now, |due| due.max(now)))
     }
 
     /// Whether it is due now.
-    pub fn due(&self, now: Time) -> Due {
+    pub fn due(&self, now: UnixMillis) -> Due {
         let Some(next) = self.next.filter(|next| *next <= now && !self.paused) else { return Due::No };
         let Ok(cron) = read(&self.when) else { return Due::No };
         let zone = self.clock();
-        let wall = |time: Time| Wall { at: time.seconds(), zone: &zone };
+        let wall = |time: UnixMillis| Wall { at: time.seconds(), zone: &zone };
         let due = cron.find_previous_occurrence(&wall(now), true).map_or(next, |wall| wall.time()).max(next);
         let mut missed = 0;
         let mut at = next;
@@ -358,9 +358,9 @@ mod tests {
         }
     }
 
-    fn at(day: &str, hour: i64, minute: i64) -> Time {
-        let day = Day::parse(day).expect("a day");
-        Time((day.0 * 86_400 + hour * 3_600 + minute * 60) * 1_000)
+    fn at(day: &str, hour: i64, minute: i64) -> UnixMillis {
+        let day = CalendarDay::parse(day).expect("a day");
+        UnixMillis((day.0 * 86_400 + hour * 3_600 + minute * 60) * 1_000)
     }
 
     #[test]
@@ -387,10 +387,10 @@ mod tests {
     }
 
     /// Berlin in 2026 and 2027: summer from the last Sunday of March to that of October, 01:00 UTC.
-    fn berlin() -> Zone {
+    fn berlin() -> ZoneClock {
         let changes = [("2026-03-29", 7_200), ("2026-10-25", 3_600), ("2027-03-28", 7_200)];
         let changes = changes.map(|(day, offset)| (at(day, 1, 0).seconds(), offset)).to_vec();
-        Zone { name: "Europe/Berlin".to_owned(), first: 3_600, changes }
+        ZoneClock { name: "Europe/Berlin".to_owned(), first: 3_600, changes }
     }
 
     fn in_berlin(when: &str) -> Schedule {
@@ -398,7 +398,7 @@ mod tests {
     }
 
     /// The next points after one, in UTC.
-    fn following(one: &Schedule, mut time: Time, count: usize) -> Vec<Time> {
+    fn following(one: &Schedule, mut time: UnixMillis, count: usize) -> Vec<UnixMillis> {
         let mut found = Vec::new();
         for _ in 0..count {
             time = one.after(time).expect("it comes");
@@ -443,7 +443,7 @@ mod tests {
         ] {
             let mut one = in_berlin("30 2 * * *");
             one.window = WINDOW;
-            one.next = one.after(Time(due.0 - 36 * 3_600_000)).ok();
+            one.next = one.after(UnixMillis(due.0 - 36 * 3_600_000)).ok();
             let now = at(day, 5, 0);
             let Due::Yes { due: found, missed } = one.due(now) else { panic!("{:?}", one.due(now)) };
             assert_eq!((found, missed), (due, 1), "the day before was missed, too");

@@ -1,12 +1,12 @@
 //! What the controls of a collection write into its file: one value, and the rest stays as it is.
 
-use super::{Base, bare};
+use super::{Collection, bare};
 use serde_json::{Value, json};
-use text::yaml::{Step, put};
+use text::yaml::{YamlStep, put};
 
 /// A wish about a collection. Views are counted from 0.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub enum CollectionChange {
     /// What a view is sorted by.
     Sort(usize, Vec<(String, bool)>),
     /// What a view is grouped by.
@@ -39,53 +39,63 @@ pub enum Change {
 ///
 /// # Errors
 /// A sentence: the condition is not understood, or the file is written in a way that can only be edited as text.
-pub fn changed(text: &str, change: &Change) -> Result<String, String> {
-    let base = Base::read(text)?;
+pub fn changed(text: &str, change: &CollectionChange) -> Result<String, String> {
+    let base = Collection::read(text)?;
     let of_all = matches!(
         change,
-        Change::AddCondition(None, _) | Change::SetCondition(None, ..) | Change::RemoveCondition(None, _)
+        CollectionChange::AddCondition(None, _)
+            | CollectionChange::SetCondition(None, ..)
+            | CollectionChange::RemoveCondition(None, _)
     );
     let text = match of_all || base.raw["views"].as_array().is_some_and(|views| !views.is_empty()) {
         true => text.to_owned(),
         // The view that is shown where there is none is written down.
         false => put(text, &["views".into()], Some(&json!([{"type": "table", "name": "Table"}])))?,
     };
-    let at = |view: usize, key: &str| [Step::from("views"), Step::At(view), Step::from(key)];
+    let at = |view: usize, key: &str| [YamlStep::from("views"), YamlStep::At(view), YamlStep::from(key)];
     let way =
         |(name, down): &(String, bool)| json!({"property": name, "direction": if *down { "DESC" } else { "ASC" }});
     let set = |view: usize, key: &str, value: Option<Value>| put(&text, &at(view, key), value.as_ref());
     let own = |view: Option<usize>| match view {
         Some(view) => at(view, "filters").to_vec(),
-        None => vec![Step::from("filters")],
+        None => vec![YamlStep::from("filters")],
     };
     match change {
-        Change::Sort(view, sort) => {
+        CollectionChange::Sort(view, sort) => {
             let sort: Vec<Value> = sort.iter().map(way).collect();
             set(*view, "sort", (!sort.is_empty()).then_some(Value::Array(sort)))
         }
-        Change::Group(view, group) => set(*view, "groupBy", group.as_ref().map(way)),
-        Change::Columns(view, columns) => set(*view, "order", Some(json!(columns))),
-        Change::Kind(view, kind) => set(*view, "type", Some(json!(kind))),
-        Change::Name(view, name) => set(*view, "name", Some(json!(name))),
-        Change::Limit(view, limit) => set(*view, "limit", limit.map(|limit| json!(limit))),
-        Change::Width(view, column, width) => {
+        CollectionChange::Group(view, group) => set(*view, "groupBy", group.as_ref().map(way)),
+        CollectionChange::Columns(view, columns) => set(*view, "order", Some(json!(columns))),
+        CollectionChange::Kind(view, kind) => set(*view, "type", Some(json!(kind))),
+        CollectionChange::Name(view, name) => set(*view, "name", Some(json!(name))),
+        CollectionChange::Limit(view, limit) => set(*view, "limit", limit.map(|limit| json!(limit))),
+        CollectionChange::Width(view, column, width) => {
             let known = &base.raw["views"][*view]["columnSize"];
             let key = known_key(known, column);
             #[allow(clippy::cast_possible_truncation, reason = "points of a screen")]
             let width = json!(width.round() as i64);
-            put(&text, &[Step::from("views"), Step::At(*view), Step::from("columnSize"), Step::Key(key)], Some(&width))
+            put(
+                &text,
+                &[YamlStep::from("views"), YamlStep::At(*view), YamlStep::from("columnSize"), YamlStep::Key(key)],
+                Some(&width),
+            )
         }
-        Change::Summary(view, column, summary) => {
+        CollectionChange::Summary(view, column, summary) => {
             let known = &base.raw["views"][*view]["summaries"];
             let last = summary.is_none() && known.as_object().is_some_and(|all| all.len() <= 1);
             if last {
                 return set(*view, "summaries", None);
             }
-            let path =
-                [Step::from("views"), Step::At(*view), Step::from("summaries"), Step::Key(known_key(known, column))];
+            let path = [
+                YamlStep::from("views"),
+                YamlStep::At(*view),
+                YamlStep::from("summaries"),
+                YamlStep::Key(known_key(known, column)),
+            ];
             put(&text, &path, summary.as_ref().map(|summary| json!(summary)).as_ref())
         }
-        Change::AddCondition(view, condition) => {
+        CollectionChange::AddCondition(view, condition) => {
             understood(condition)?;
             let mut path = own(*view);
             let known = match view {
@@ -95,26 +105,26 @@ pub fn changed(text: &str, change: &Change) -> Result<String, String> {
             match known {
                 Value::Object(parts) if parts.get("and").is_some_and(Value::is_array) && parts.len() == 1 => {
                     let count = parts["and"].as_array().map_or(0, Vec::len);
-                    path.extend([Step::from("and"), Step::At(count)]);
+                    path.extend([YamlStep::from("and"), YamlStep::At(count)]);
                     put(&text, &path, Some(&json!(condition)))
                 }
                 Value::Null => put(&text, &path, Some(&json!({"and": [condition]}))),
                 other => put(&text, &path, Some(&json!({"and": [other, condition]}))),
             }
         }
-        Change::SetCondition(view, place, condition) => {
+        CollectionChange::SetCondition(view, place, condition) => {
             understood(condition)?;
             let path = place_of(&base, *view, *place, own(*view))?;
             put(&text, &path, Some(&json!(condition)))
         }
-        Change::RemoveCondition(view, place) => {
+        CollectionChange::RemoveCondition(view, place) => {
             let path = own(*view);
             if base.conditions(*view).all.len() <= 1 {
                 return put(&text, &path, None);
             }
             put(&text, &place_of(&base, *view, *place, path)?, None)
         }
-        Change::AddView(like) => {
+        CollectionChange::AddView(like) => {
             let mut view = base.raw["views"][*like].clone();
             if !view.is_object() {
                 view = json!({"type": "table"});
@@ -124,13 +134,13 @@ pub fn changed(text: &str, change: &Change) -> Result<String, String> {
             let name = (2..).map(|number| format!("{first} {number}")).find(|name| !taken(name));
             view["name"] = json!(name);
             let count = base.raw["views"].as_array().map_or(1, Vec::len);
-            put(&text, &[Step::from("views"), Step::At(count)], Some(&view))
+            put(&text, &[YamlStep::from("views"), YamlStep::At(count)], Some(&view))
         }
-        Change::RemoveView(view) => {
+        CollectionChange::RemoveView(view) => {
             if base.views.len() < 2 {
                 return Err("a collection has at least one view".to_owned());
             }
-            put(&text, &[Step::from("views"), Step::At(*view)], None)
+            put(&text, &[YamlStep::from("views"), YamlStep::At(*view)], None)
         }
     }
 }
@@ -147,7 +157,12 @@ fn understood(condition: &str) -> Result<(), String> {
 }
 
 /// The way to one condition.
-fn place_of(base: &Base, view: Option<usize>, place: usize, mut path: Vec<Step>) -> Result<Vec<Step>, String> {
+fn place_of(
+    base: &Collection,
+    view: Option<usize>,
+    place: usize,
+    mut path: Vec<YamlStep>,
+) -> Result<Vec<YamlStep>, String> {
     let conditions = base.conditions(view);
     let known = match view {
         Some(view) => &base.raw["views"][view]["filters"],
@@ -155,8 +170,8 @@ fn place_of(base: &Base, view: Option<usize>, place: usize, mut path: Vec<Step>)
     };
     let list = known.as_object().and_then(|parts| parts.get(&conditions.word));
     match list {
-        Some(Value::Array(_)) => path.extend([Step::Key(conditions.word), Step::At(place)]),
-        Some(_) => path.push(Step::Key(conditions.word)),
+        Some(Value::Array(_)) => path.extend([YamlStep::Key(conditions.word), YamlStep::At(place)]),
+        Some(_) => path.push(YamlStep::Key(conditions.word)),
         None if place == 0 => {}
         None => return Err("there is no such condition any more".to_owned()),
     }
@@ -170,57 +185,57 @@ mod tests {
     const BASE: &str = "filters:\n  and:\n    - a > 1 # why\n    - b\nviews:\n  - type: table\n    name: One\n    \
                         order:\n      - file.name\n      - note.rating\n    columnSize:\n      note.rating: 70\n";
 
-    fn check(change: Change, old: &str, new: &str) {
+    fn check(change: CollectionChange, old: &str, new: &str) {
         assert_eq!(changed(BASE, &change), Ok(BASE.replacen(old, new, 1)), "{change:?}");
         let after = changed(BASE, &change).expect("it fits");
-        assert!(Base::read(&after).is_ok(), "{after}");
+        assert!(Collection::read(&after).is_ok(), "{after}");
     }
 
     #[test]
     fn a_change_touches_one_place() {
         let down = |name: &str| (name.to_owned(), true);
         check(
-            Change::Sort(0, vec![down("rating")]),
+            CollectionChange::Sort(0, vec![down("rating")]),
             "rating: 70\n",
             "rating: 70\n    sort:\n      - property: rating\n        direction: DESC\n",
         );
         check(
-            Change::Group(0, Some(down("x"))),
+            CollectionChange::Group(0, Some(down("x"))),
             "rating: 70\n",
             "rating: 70\n    groupBy:\n      property: x\n      direction: DESC\n",
         );
-        check(Change::Width(0, "rating".into(), 99.6), "70", "100");
-        check(Change::Width(0, "file.name".into(), 50.0), "70\n", "70\n      file.name: 50\n");
-        check(Change::Columns(0, vec!["file.name".into()]), "      - note.rating\n", "");
-        check(Change::Kind(0, "cards".into()), "table", "cards");
-        check(Change::AddCondition(None, "c == \"d\"".into()), "- b\n", "- b\n    - c == \"d\"\n");
+        check(CollectionChange::Width(0, "rating".into(), 99.6), "70", "100");
+        check(CollectionChange::Width(0, "file.name".into(), 50.0), "70\n", "70\n      file.name: 50\n");
+        check(CollectionChange::Columns(0, vec!["file.name".into()]), "      - note.rating\n", "");
+        check(CollectionChange::Kind(0, "cards".into()), "table", "cards");
+        check(CollectionChange::AddCondition(None, "c == \"d\"".into()), "- b\n", "- b\n    - c == \"d\"\n");
         check(
-            Change::AddCondition(Some(0), "c".into()),
+            CollectionChange::AddCondition(Some(0), "c".into()),
             "rating: 70\n",
             "rating: 70\n    filters:\n      and:\n        - c\n",
         );
-        check(Change::SetCondition(None, 0, "z".into()), "a > 1", "z");
-        check(Change::RemoveCondition(None, 0), "    - a > 1 # why\n", "");
-        check(Change::Limit(0, Some(5)), "70\n", "70\n    limit: 5\n");
+        check(CollectionChange::SetCondition(None, 0, "z".into()), "a > 1", "z");
+        check(CollectionChange::RemoveCondition(None, 0), "    - a > 1 # why\n", "");
+        check(CollectionChange::Limit(0, Some(5)), "70\n", "70\n    limit: 5\n");
         check(
-            Change::Summary(0, "rating".into(), Some("Sum".into())),
+            CollectionChange::Summary(0, "rating".into(), Some("Sum".into())),
             "70\n",
             "70\n    summaries:\n      note.rating: Sum\n",
         );
-        assert!(changed(BASE, &Change::AddCondition(None, "a ==".into())).is_err());
-        assert!(changed(BASE, &Change::RemoveView(0)).is_err());
-        let two = changed(BASE, &Change::AddView(0)).expect("it fits");
+        assert!(changed(BASE, &CollectionChange::AddCondition(None, "a ==".into())).is_err());
+        assert!(changed(BASE, &CollectionChange::RemoveView(0)).is_err());
+        let two = changed(BASE, &CollectionChange::AddView(0)).expect("it fits");
         assert!(two.starts_with(BASE) && two.contains("name: One 2"), "{two}");
-        assert_eq!(changed(&two, &Change::RemoveView(1)).as_deref(), Ok(BASE));
+        assert_eq!(changed(&two, &CollectionChange::RemoveView(1)).as_deref(), Ok(BASE));
         assert_eq!(
-            changed("", &Change::Kind(0, "cards".into())).as_deref(),
+            changed("", &CollectionChange::Kind(0, "cards".into())).as_deref(),
             Ok("views:\n  - type: cards\n    name: Table\n")
         );
     }
 
     #[test]
     fn a_new_note_gets_what_the_conditions_ask_for() {
-        let base = Base::read(
+        let base = Collection::read(
             "filters:\n  and:\n    - categories.contains(link(\"Books\"))\n    - '!file.name.contains(\"T\")'\n\
              \x20   - file.inFolder(\"Shelf/Old\")\nviews:\n  - type: table\n    name: A\n    filters: read == true \
              && file.hasTag(\"new\") && rating == 7\n",

@@ -1,6 +1,6 @@
 //! Collections inside notes: where a text shows one, and a view as a table of Markdown.
 
-use super::{Cell, Row, Table, is_collection};
+use super::{CollectionCell, CollectionRow, CollectionTable, is_collection};
 use std::ops::Range;
 use text::markdown::{self, dialect};
 
@@ -9,7 +9,7 @@ const ROWS: usize = 5_000;
 
 /// A collection that a piece of Markdown shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Embed<'a> {
+pub enum EmbeddedCollection<'a> {
     /// A file: what the link says without its view, and the view that it asks for.
     File {
         /// What the link says.
@@ -33,25 +33,26 @@ pub enum Embed<'a> {
 
 /// The collection that a piece of Markdown shows, if it is nothing else: `![[X.base#View]]` or a fenced block whose
 /// language is `base`, or `query` for a search.
-pub fn embed(piece: &str) -> Option<Embed<'_>> {
+pub fn embed(piece: &str) -> Option<EmbeddedCollection<'_>> {
     let piece = piece.trim_end();
     if let Some(link) = piece.trim_start_matches(' ').strip_prefix("![[") {
         let link = link.strip_suffix("]]").filter(|link| !link.contains(['[', ']', '\n']))?;
         let (target, view) = dialect::wiki_target(link.split('|').next().unwrap_or(link));
-        return is_collection(target).then_some(Embed::File { target, view: view.filter(|view| !view.is_empty()) });
+        return is_collection(target)
+            .then_some(EmbeddedCollection::File { target, view: view.filter(|view| !view.is_empty()) });
     }
     if !piece.trim_start_matches(' ').starts_with(['`', '~']) {
         return None;
     }
     let (info, code) = markdown::fenced(piece)?;
     if info.eq_ignore_ascii_case("query") {
-        return Some(Embed::Search { text: &piece[code] });
+        return Some(EmbeddedCollection::Search { text: &piece[code] });
     }
-    info.eq_ignore_ascii_case("base").then(|| Embed::Text { text: &piece[code.clone()], at: code.start })
+    info.eq_ignore_ascii_case("base").then(|| EmbeddedCollection::Text { text: &piece[code.clone()], at: code.start })
 }
 
 /// The collections that a note shows between its paragraphs, each with where it stands.
-pub fn embeds(text: &str) -> Vec<(Range<usize>, Embed<'_>)> {
+pub fn embeds(text: &str) -> Vec<(Range<usize>, EmbeddedCollection<'_>)> {
     if !text.contains("base") {
         return Vec::new();
     }
@@ -84,7 +85,7 @@ pub fn parted(paragraph: &str) -> Vec<Range<usize>> {
 }
 
 /// A note's text with what `written` makes of each collection in its place; `None` leaves it as it stands.
-pub fn replaced(text: &str, mut written: impl FnMut(Embed<'_>) -> Option<String>) -> String {
+pub fn replaced(text: &str, mut written: impl FnMut(EmbeddedCollection<'_>) -> Option<String>) -> String {
     let (mut out, mut at) = (String::with_capacity(text.len()), 0);
     for (range, embed) in embeds(text) {
         if let Some(new) = written(embed) {
@@ -104,7 +105,7 @@ pub fn replaced(text: &str, mut written: impl FnMut(Embed<'_>) -> Option<String>
     out
 }
 
-impl Table {
+impl CollectionTable {
     /// The same as a table of Markdown; each group has one below its name.
     pub fn markdown(&self) -> String {
         let mut out = String::new();
@@ -126,7 +127,7 @@ impl Table {
             }
             first = last;
         }
-        let sum = |column: &super::Column| {
+        let sum = |column: &super::CollectionColumn| {
             let (summary, value) = column.summary.as_ref()?;
             Some(format!("{} of {}: {}", words(summary), words(&column.title), words(value)))
         };
@@ -140,14 +141,14 @@ impl Table {
         out
     }
 
-    fn part(&self, out: &mut String, rows: &[Row]) {
+    fn part(&self, out: &mut String, rows: &[CollectionRow]) {
         let mut line = |cells: &mut dyn Iterator<Item = String>| {
             out.push('|');
             cells.for_each(|cell| out.push_str(&format!(" {cell} |")));
             out.push('\n');
         };
         line(&mut self.columns.iter().map(|column| words(&column.title)));
-        let right = |kind| matches!(kind, text::properties::Kind::Number);
+        let right = |kind| matches!(kind, text::properties::PropertyKind::Number);
         line(&mut self.columns.iter().map(|column| if right(column.kind) { "--:" } else { "---" }.to_owned()));
         for row in rows {
             line(&mut row.cells.iter().map(written));
@@ -156,18 +157,18 @@ impl Table {
 }
 
 /// What stands in a cell, as Markdown in a cell.
-fn written(cell: &Cell) -> String {
+fn written(cell: &CollectionCell) -> String {
     match cell {
-        Cell::Link { words: shown, target, .. } if target.contains("://") => {
+        CollectionCell::Link { words: shown, target, .. } if target.contains("://") => {
             format!("[{}](<{}>)", words(shown), target.replace(['<', '>', '\n', '|'], ""))
         }
-        Cell::Link { words: shown, target, .. } => {
+        CollectionCell::Link { words: shown, target, .. } => {
             let plain = |text: &str| text.replace(['[', ']', '|', '\n', '\r'], " ");
             let (shown, target) = (plain(shown), plain(target));
             let target = target.strip_suffix(".md").unwrap_or(&target);
             if shown == target { format!("[[{target}]]") } else { format!("[[{target}\\|{shown}]]") }
         }
-        Cell::List(items) => items.iter().map(written).collect::<Vec<_>>().join(", "),
+        CollectionCell::List(items) => items.iter().map(written).collect::<Vec<_>>().join(", "),
         other => words(&other.shown()),
     }
 }
@@ -194,12 +195,12 @@ mod tests {
 
     #[test]
     fn a_piece_shows_a_collection_or_not() {
-        let file = |target, view| Some(Embed::File { target, view });
+        let file = |target, view| Some(EmbeddedCollection::File { target, view });
         assert_eq!(embed("![[A b/X.base]]\n"), file("A b/X.base", None));
         assert_eq!(embed("![[X.base#Of this|words]]"), file("X.base", Some("Of this")));
-        assert_eq!(embed("```base\nviews:\n```\n\n"), Some(Embed::Text { text: "views:\n", at: 8 }));
-        assert_eq!(embed("```query\ntag:food\n```"), Some(Embed::Search { text: "tag:food\n" }));
-        assert_eq!(embed("~~~ BASE\n~~~"), Some(Embed::Text { text: "", at: 9 }));
+        assert_eq!(embed("```base\nviews:\n```\n\n"), Some(EmbeddedCollection::Text { text: "views:\n", at: 8 }));
+        assert_eq!(embed("```query\ntag:food\n```"), Some(EmbeddedCollection::Search { text: "tag:food\n" }));
+        assert_eq!(embed("~~~ BASE\n~~~"), Some(EmbeddedCollection::Text { text: "", at: 9 }));
         for other in
             ["![[X.md]]", "![[X.base]] a", "[[X.base]]", "![[X.base]]\n![[Y.base]]", "```bases\n```", "```base"]
         {
@@ -212,7 +213,7 @@ mod tests {
         let text = "# A\n![[X.base]]\n\na ![[X.base]] b\n\n- ![[X.base]]\n\n```base\n```\nc\n";
         let found: Vec<&str> = embeds(text).into_iter().map(|(range, _)| text[range].trim_end()).collect();
         assert_eq!(found, ["![[X.base]]", "```base\n```"]);
-        let new = replaced(text, |embed| matches!(embed, Embed::Text { .. }).then(|| "T\n".to_owned()));
+        let new = replaced(text, |embed| matches!(embed, EmbeddedCollection::Text { .. }).then(|| "T\n".to_owned()));
         assert_eq!(new, "# A\n![[X.base]]\n\na ![[X.base]] b\n\n- ![[X.base]]\n\nT\n\nc\n");
         assert_eq!(replaced(text, |_| None), text);
         let lines = "a\nb\n![[X.base]]\n![[Y.base]]\nc";

@@ -1,6 +1,6 @@
 //! The expressions of a collection, read. What is not understood is said, never guessed.
 
-use super::worth::Worth;
+use super::worth::ExprValue;
 
 /// Parts inside parts are read this deep.
 const DEEPEST: usize = 32;
@@ -10,7 +10,7 @@ const LONGEST: usize = 500;
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Expr {
-    Worth(Worth),
+    Worth(ExprValue),
     Name(String),
     Member(Box<Expr>, String),
     At(Box<Expr>, Box<Expr>),
@@ -19,7 +19,7 @@ pub(super) enum Expr {
     Two(String, Box<Expr>, Box<Expr>),
 }
 
-struct Reader<'a> {
+struct ExpressionReader<'a> {
     tokens: Vec<&'a str>,
     at: usize,
     depth: usize,
@@ -29,7 +29,7 @@ struct Reader<'a> {
 impl Expr {
     /// Reads an expression.
     pub(super) fn read(text: &str) -> Result<Expr, String> {
-        let mut reader = Reader { tokens: tokens(text)?, at: 0, depth: 0, text };
+        let mut reader = ExpressionReader { tokens: tokens(text)?, at: 0, depth: 0, text };
         if reader.tokens.len() > LONGEST {
             return Err("an expression of the collection is too long".to_owned());
         }
@@ -91,7 +91,7 @@ fn unquoted(token: &str) -> String {
     text
 }
 
-impl Reader<'_> {
+impl ExpressionReader<'_> {
     fn wrong(&self) -> String {
         format!("an expression of the collection is not understood: {}", self.text)
     }
@@ -150,15 +150,17 @@ impl Reader<'_> {
                 inner
             }
             Some('[') => Expr::Call(Box::new(Expr::Name("list".to_owned())), self.list("]")?),
-            Some('"' | '\'') => Expr::Worth(Worth::Text(unquoted(&token))),
-            Some('-') => Expr::Two("-".to_owned(), Box::new(Expr::Worth(Worth::Number(0.0))), Box::new(self.one()?)),
+            Some('"' | '\'') => Expr::Worth(ExprValue::Text(unquoted(&token))),
+            Some('-') => {
+                Expr::Two("-".to_owned(), Box::new(Expr::Worth(ExprValue::Number(0.0))), Box::new(self.one()?))
+            }
             Some(first) if first.is_ascii_digit() => {
-                Expr::Worth(Worth::Number(token.parse().map_err(|_| self.wrong())?))
+                Expr::Worth(ExprValue::Number(token.parse().map_err(|_| self.wrong())?))
             }
             Some(first) if first.is_alphabetic() || first == '_' => match token.as_str() {
-                "true" => Expr::Worth(Worth::Bool(true)),
-                "false" => Expr::Worth(Worth::Bool(false)),
-                "null" => Expr::Worth(Worth::Nothing),
+                "true" => Expr::Worth(ExprValue::Bool(true)),
+                "false" => Expr::Worth(ExprValue::Bool(false)),
+                "null" => Expr::Worth(ExprValue::Nothing),
                 _ => Expr::Name(token),
             },
             _ => return Err(self.wrong()),
@@ -221,6 +223,6 @@ mod tests {
         for deep in ["(".repeat(10_000), "!".repeat(10_000), "f(".repeat(10_000), "1+".repeat(100_000) + "1"] {
             assert!(Expr::read(&deep).is_err());
         }
-        assert_eq!(Expr::read(r#""a\"b""#), Ok(Expr::Worth(Worth::Text("a\"b".to_owned()))));
+        assert_eq!(Expr::read(r#""a\"b""#), Ok(Expr::Worth(ExprValue::Text("a\"b".to_owned()))));
     }
 }

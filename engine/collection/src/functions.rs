@@ -1,35 +1,35 @@
 //! The functions of a collection's expressions, by the names that Obsidian's Bases gives them.
 
-use super::scope::{Scope, count, text};
-use super::worth::{Link, Span, Worth, date, day, shown_date};
+use super::scope::{EvalScope, count, text};
+use super::worth::{ExprValue, LinkValue, TimeSpan, date, day, shown_date};
 use std::cmp::Ordering;
 use store::DocId;
 
 /// Texts are repeated up to this many bytes.
 const LONGEST: usize = 1 << 16;
 
-impl Scope<'_> {
-    pub(super) fn function(&self, name: &str, mut all: Vec<Worth>) -> Result<Worth, String> {
+impl EvalScope<'_> {
+    pub(super) fn function(&self, name: &str, mut all: Vec<ExprValue>) -> Result<ExprValue, String> {
         if matches!(name, "min" | "max") {
-            let numbers = all.into_iter().flat_map(Worth::items).filter_map(|one| one.number());
+            let numbers = all.into_iter().flat_map(ExprValue::items).filter_map(|one| one.number());
             let pick = if name == "min" { f64::min } else { f64::max };
-            return Ok(numbers.reduce(pick).map_or(Worth::Nothing, Worth::Number));
+            return Ok(numbers.reduce(pick).map_or(ExprValue::Nothing, ExprValue::Number));
         }
         let second = (all.len() > 1).then(|| all.swap_remove(1));
-        let first = if all.is_empty() { Worth::Nothing } else { all.remove(0) };
+        let first = if all.is_empty() { ExprValue::Nothing } else { all.remove(0) };
         let now = self.now;
         Ok(match name {
             "link" | "image" => {
                 let words = second.map(|words| words.shown());
                 match first {
-                    Worth::Link(link) => Worth::Link(Link { words: words.or(link.words), ..link }),
-                    Worth::File(file, path) => Worth::Link(Link { target: path, words, to: Some(file) }),
-                    Worth::Nothing => Worth::Nothing,
+                    ExprValue::Link(link) => ExprValue::Link(LinkValue { words: words.or(link.words), ..link }),
+                    ExprValue::File(file, path) => ExprValue::Link(LinkValue { target: path, words, to: Some(file) }),
+                    ExprValue::Nothing => ExprValue::Nothing,
                     other => {
                         let target = other.shown();
                         let inner = target.trim_start_matches("[[").trim_end_matches("]]").to_owned();
-                        let read = Link::read(&inner, &|path| self.resolve(path));
-                        Worth::Link(Link { words: words.or(read.words), ..read })
+                        let read = LinkValue::read(&inner, &|path| self.resolve(path));
+                        ExprValue::Link(LinkValue { words: words.or(read.words), ..read })
                     }
                 }
             }
@@ -37,64 +37,64 @@ impl Scope<'_> {
                 let mut items = first.items();
                 items.extend(second);
                 items.append(&mut all);
-                Worth::List(items)
+                ExprValue::List(items)
             }
-            "now" => Worth::Date(now.local, true),
-            "today" => Worth::Date(now.today().0.saturating_mul(86_400_000), false),
+            "now" => ExprValue::Date(now.local, true),
+            "today" => ExprValue::Date(now.today().0.saturating_mul(86_400_000), false),
             "date" => match first {
-                Worth::Date(..) => first,
-                other => date(&other.shown()).map_or(Worth::Nothing, |(ms, timed)| Worth::Date(ms, timed)),
+                ExprValue::Date(..) => first,
+                other => date(&other.shown()).map_or(ExprValue::Nothing, |(ms, timed)| ExprValue::Date(ms, timed)),
             },
-            "duration" => Span::parse(&first.shown()).map_or(Worth::Nothing, Worth::Span),
-            "number" => first.number().map_or(Worth::Nothing, Worth::Number),
-            "file" => self.leads_to(&first).map_or(Worth::Nothing, |file| self.file_of(file)),
-            "empty" => Worth::Bool(first.is_empty()),
-            "not" => Worth::Bool(!first.is_true()),
+            "duration" => TimeSpan::parse(&first.shown()).map_or(ExprValue::Nothing, ExprValue::Span),
+            "number" => first.number().map_or(ExprValue::Nothing, ExprValue::Number),
+            "file" => self.leads_to(&first).map_or(ExprValue::Nothing, |file| self.file_of(file)),
+            "empty" => ExprValue::Bool(first.is_empty()),
+            "not" => ExprValue::Bool(!first.is_true()),
             // Words are shown as words here.
             "html" | "escapeHTML" | "icon" => text(first.shown()),
             _ => return Err(format!("Tracebook does not know this function of a collection yet: {name}")),
         })
     }
 
-    fn holds(&self, of: &Worth, wanted: &Worth) -> bool {
+    fn holds(&self, of: &ExprValue, wanted: &ExprValue) -> bool {
         match (of, wanted) {
-            (Worth::List(items), _) => items.iter().any(|item| self.same(item, wanted)),
-            (Worth::Nothing, _) => false,
-            (Worth::Text(text), Worth::Text(part)) => text.contains(part.as_str()),
+            (ExprValue::List(items), _) => items.iter().any(|item| self.same(item, wanted)),
+            (ExprValue::Nothing, _) => false,
+            (ExprValue::Text(text), ExprValue::Text(part)) => text.contains(part.as_str()),
             // A picture is asked for by its ending.
-            (Worth::Link(link), Worth::Text(part)) => link.target.contains(part.as_str()),
-            (of, Worth::Text(part)) => of.shown().contains(part.as_str()),
+            (ExprValue::Link(link), ExprValue::Text(part)) => link.target.contains(part.as_str()),
+            (of, ExprValue::Text(part)) => of.shown().contains(part.as_str()),
             (of, wanted) => self.same(of, wanted),
         }
     }
 
-    pub(super) fn method(&self, of: &Worth, name: &str, all: Vec<Worth>) -> Result<Worth, String> {
-        let wanted = || all.iter().cloned().flat_map(Worth::items).collect::<Vec<_>>();
-        let first = || all.first().map(Worth::shown).unwrap_or_default();
+    pub(super) fn method(&self, of: &ExprValue, name: &str, all: Vec<ExprValue>) -> Result<ExprValue, String> {
+        let wanted = || all.iter().cloned().flat_map(ExprValue::items).collect::<Vec<_>>();
+        let first = || all.first().map(ExprValue::shown).unwrap_or_default();
         match name {
-            "contains" => return Ok(Worth::Bool(all.first().is_some_and(|wanted| self.holds(of, wanted)))),
-            "containsAny" => return Ok(Worth::Bool(wanted().iter().any(|wanted| self.holds(of, wanted)))),
-            "containsAll" => return Ok(Worth::Bool(wanted().iter().all(|wanted| self.holds(of, wanted)))),
-            "isEmpty" => return Ok(Worth::Bool(of.is_empty())),
-            "isTruthy" => return Ok(Worth::Bool(of.is_true())),
-            "isType" => return Ok(Worth::Bool(kind(of) == first())),
+            "contains" => return Ok(ExprValue::Bool(all.first().is_some_and(|wanted| self.holds(of, wanted)))),
+            "containsAny" => return Ok(ExprValue::Bool(wanted().iter().any(|wanted| self.holds(of, wanted)))),
+            "containsAll" => return Ok(ExprValue::Bool(wanted().iter().all(|wanted| self.holds(of, wanted)))),
+            "isEmpty" => return Ok(ExprValue::Bool(of.is_empty())),
+            "isTruthy" => return Ok(ExprValue::Bool(of.is_true())),
+            "isType" => return Ok(ExprValue::Bool(kind(of) == first())),
             "toString" => return Ok(text(of.shown())),
             _ => {}
         }
         let found = match of {
-            Worth::File(file, path) => self.of_file(*file, path, name, &all),
-            Worth::List(items) => self.of_list(items, name, &all),
-            Worth::Number(number) => of_number(*number, name, &all),
-            Worth::Date(ms, _) => self.of_date(*ms, name, &first()),
-            Worth::Link(link) => match (name, link.to) {
-                ("asFile", to) => Some(to.map_or(Worth::Nothing, |file| self.file_of(file))),
+            ExprValue::File(file, path) => self.of_file(*file, path, name, &all),
+            ExprValue::List(items) => self.of_list(items, name, &all),
+            ExprValue::Number(number) => of_number(*number, name, &all),
+            ExprValue::Date(ms, _) => self.of_date(*ms, name, &first()),
+            ExprValue::Link(link) => match (name, link.to) {
+                ("asFile", to) => Some(to.map_or(ExprValue::Nothing, |file| self.file_of(file))),
                 ("linksTo", to) => {
-                    Some(Worth::Bool(to.is_some() && to == all.first().and_then(|wanted| self.leads_to(wanted))))
+                    Some(ExprValue::Bool(to.is_some() && to == all.first().and_then(|wanted| self.leads_to(wanted))))
                 }
                 (_, Some(to)) => self.of_file(to, "", name, &all),
                 (_, None) => None,
             },
-            Worth::Nothing => return Ok(Worth::Nothing),
+            ExprValue::Nothing => return Ok(ExprValue::Nothing),
             _ => None,
         };
         match found.or_else(|| of_text(&of.shown(), name, &all)) {
@@ -103,69 +103,70 @@ impl Scope<'_> {
         }
     }
 
-    fn of_file(&self, file: DocId, path: &str, name: &str, all: &[Worth]) -> Option<Worth> {
-        let first = all.first().map(Worth::shown).unwrap_or_default();
+    fn of_file(&self, file: DocId, path: &str, name: &str, all: &[ExprValue]) -> Option<ExprValue> {
+        let first = all.first().map(ExprValue::shown).unwrap_or_default();
         Some(match name {
             "hasTag" => {
                 let fits = |tag: &String, wanted: &str| {
                     let (tag, wanted) = (tag.to_lowercase(), wanted.trim_start_matches('#').to_lowercase());
                     tag == wanted || tag.strip_prefix(&wanted).is_some_and(|rest| rest.starts_with('/'))
                 };
-                let wanted: Vec<String> = all.iter().cloned().flat_map(Worth::items).map(|one| one.shown()).collect();
-                Worth::Bool(self.tags(file).iter().any(|tag| wanted.iter().any(|wanted| fits(tag, wanted))))
+                let wanted: Vec<String> =
+                    all.iter().cloned().flat_map(ExprValue::items).map(|one| one.shown()).collect();
+                ExprValue::Bool(self.tags(file).iter().any(|tag| wanted.iter().any(|wanted| fits(tag, wanted))))
             }
             "inFolder" => {
                 let folder = first.trim_matches('/');
                 let below = path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
-                Worth::Bool(folder.is_empty() || below)
+                ExprValue::Bool(folder.is_empty() || below)
             }
             "hasLink" => {
                 let wanted = all.first().and_then(|wanted| self.leads_to(wanted));
                 let leads = |wanted: DocId| self.source.links.outgoing(file).any(|(_, to)| to == Some(wanted));
-                Worth::Bool(wanted.is_some_and(leads))
+                ExprValue::Bool(wanted.is_some_and(leads))
             }
             "hasProperty" => {
                 let outline = self.source.links.outline(file);
                 let has = |key: &String| key.eq_ignore_ascii_case(&first);
-                Worth::Bool(outline.is_some_and(|outline| outline.properties.keys().any(has)))
+                ExprValue::Bool(outline.is_some_and(|outline| outline.properties.keys().any(has)))
             }
             "asLink" => {
                 let words = Some(first).filter(|words| !words.is_empty());
-                Worth::Link(Link { target: path.to_owned(), words, to: Some(file) })
+                ExprValue::Link(LinkValue { target: path.to_owned(), words, to: Some(file) })
             }
             "asFile" => self.file_of(file),
             _ => return None,
         })
     }
 
-    fn of_list(&self, items: &[Worth], name: &str, all: &[Worth]) -> Option<Worth> {
-        let numbers = || items.iter().filter_map(Worth::number).collect::<Vec<f64>>();
+    fn of_list(&self, items: &[ExprValue], name: &str, all: &[ExprValue]) -> Option<ExprValue> {
+        let numbers = || items.iter().filter_map(ExprValue::number).collect::<Vec<f64>>();
         Some(match name {
             "join" => {
-                let between = all.first().map(Worth::shown).unwrap_or_default();
-                text(items.iter().map(Worth::shown).collect::<Vec<_>>().join(&between))
+                let between = all.first().map(ExprValue::shown).unwrap_or_default();
+                text(items.iter().map(ExprValue::shown).collect::<Vec<_>>().join(&between))
             }
             "unique" => {
-                let mut found: Vec<Worth> = Vec::new();
+                let mut found: Vec<ExprValue> = Vec::new();
                 for item in items {
                     if !found.iter().any(|other| self.same(other, item)) {
                         found.push(item.clone());
                     }
                 }
-                Worth::List(found)
+                ExprValue::List(found)
             }
-            "flat" => Worth::List(items.iter().cloned().flat_map(Worth::items).collect()),
-            "reverse" => Worth::List(items.iter().rev().cloned().collect()),
+            "flat" => ExprValue::List(items.iter().cloned().flat_map(ExprValue::items).collect()),
+            "reverse" => ExprValue::List(items.iter().rev().cloned().collect()),
             "sort" => {
                 let mut items = items.to_vec();
                 items.sort_by(|one, other| one.key().order(&other.key(), false));
-                Worth::List(items)
+                ExprValue::List(items)
             }
             "slice" => {
                 let (from, to) = range(all, items.len());
-                Worth::List(items.get(from..to).unwrap_or_default().to_vec())
+                ExprValue::List(items.get(from..to).unwrap_or_default().to_vec())
             }
-            "sum" => Worth::Number(numbers().iter().sum()),
+            "sum" => ExprValue::Number(numbers().iter().sum()),
             "mean" | "average" => super::summary::of("Average", items),
             "median" | "min" | "max" | "stddev" => {
                 super::summary::of(&format!("{}{}", name[..1].to_uppercase(), &name[1..]), items)
@@ -174,9 +175,9 @@ impl Scope<'_> {
         })
     }
 
-    fn of_date(&self, ms: i64, name: &str, format: &str) -> Option<Worth> {
+    fn of_date(&self, ms: i64, name: &str, format: &str) -> Option<ExprValue> {
         Some(match name {
-            "date" => Worth::Date(day(ms).0.saturating_mul(86_400_000), false),
+            "date" => ExprValue::Date(day(ms).0.saturating_mul(86_400_000), false),
             "time" => text(shown_date(ms, true).split_off(11)),
             "format" => text(formatted(ms, format)),
             "relative" => text(relative(day(ms).0 - self.now.today().0)),
@@ -185,25 +186,25 @@ impl Scope<'_> {
     }
 }
 
-fn kind(of: &Worth) -> &'static str {
+fn kind(of: &ExprValue) -> &'static str {
     match of {
-        Worth::Nothing => "null",
-        Worth::Bool(_) => "boolean",
-        Worth::Number(_) => "number",
-        Worth::Text(_) => "string",
-        Worth::Date(..) => "date",
-        Worth::Span(_) => "duration",
-        Worth::Link(_) => "link",
-        Worth::File(..) => "file",
-        Worth::List(_) => "list",
-        Worth::Object(_) => "object",
+        ExprValue::Nothing => "null",
+        ExprValue::Bool(_) => "boolean",
+        ExprValue::Number(_) => "number",
+        ExprValue::Text(_) => "string",
+        ExprValue::Date(..) => "date",
+        ExprValue::Span(_) => "duration",
+        ExprValue::Link(_) => "link",
+        ExprValue::File(..) => "file",
+        ExprValue::List(_) => "list",
+        ExprValue::Object(_) => "object",
     }
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a place")]
-fn range(all: &[Worth], length: usize) -> (usize, usize) {
+fn range(all: &[ExprValue], length: usize) -> (usize, usize) {
     let place = |at: usize, default: usize| {
-        let wanted = all.get(at).and_then(Worth::number);
+        let wanted = all.get(at).and_then(ExprValue::number);
         wanted.map_or(default, |wanted| {
             let wanted = if wanted < 0.0 { length as f64 + wanted } else { wanted };
             (wanted.max(0.0) as usize).min(length)
@@ -213,26 +214,26 @@ fn range(all: &[Worth], length: usize) -> (usize, usize) {
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "digits behind the point")]
-fn of_number(number: f64, name: &str, all: &[Worth]) -> Option<Worth> {
-    let digits = all.first().and_then(Worth::number).unwrap_or(0.0).clamp(0.0, 20.0) as usize;
+fn of_number(number: f64, name: &str, all: &[ExprValue]) -> Option<ExprValue> {
+    let digits = all.first().and_then(ExprValue::number).unwrap_or(0.0).clamp(0.0, 20.0) as usize;
     Some(match name {
         "round" => {
             let by = 10_f64.powi(i32::try_from(digits).unwrap_or(0));
-            Worth::Number((number * by).round() / by)
+            ExprValue::Number((number * by).round() / by)
         }
-        "floor" => Worth::Number(number.floor()),
-        "ceil" => Worth::Number(number.ceil()),
-        "abs" => Worth::Number(number.abs()),
+        "floor" => ExprValue::Number(number.floor()),
+        "ceil" => ExprValue::Number(number.ceil()),
+        "abs" => ExprValue::Number(number.abs()),
         "toFixed" => text(format!("{number:.digits$}")),
         _ => return None,
     })
 }
 
-fn of_text(of: &str, name: &str, all: &[Worth]) -> Option<Worth> {
-    let argument = |at: usize| all.get(at).map(Worth::shown).unwrap_or_default();
+fn of_text(of: &str, name: &str, all: &[ExprValue]) -> Option<ExprValue> {
+    let argument = |at: usize| all.get(at).map(ExprValue::shown).unwrap_or_default();
     Some(match name {
-        "startsWith" => Worth::Bool(of.starts_with(&argument(0))),
-        "endsWith" => Worth::Bool(of.ends_with(&argument(0))),
+        "startsWith" => ExprValue::Bool(of.starts_with(&argument(0))),
+        "endsWith" => ExprValue::Bool(of.ends_with(&argument(0))),
         "lower" => text(of.to_lowercase()),
         "upper" => text(of.to_uppercase()),
         "title" => {
@@ -245,7 +246,7 @@ fn of_text(of: &str, name: &str, all: &[Worth]) -> Option<Worth> {
         "trim" => text(of.trim()),
         "reverse" => text(of.chars().rev().collect::<String>()),
         "repeat" => {
-            let times = all.first().and_then(Worth::number).unwrap_or(0.0).max(0.0);
+            let times = all.first().and_then(ExprValue::number).unwrap_or(0.0).max(0.0);
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
             let times = (times as usize).min(LONGEST / of.len().max(1));
             text(of.repeat(times))
@@ -254,7 +255,7 @@ fn of_text(of: &str, name: &str, all: &[Worth]) -> Option<Worth> {
             let new = of.replace(&argument(0), &argument(1));
             text(&new[..new.floor_char_boundary(LONGEST)])
         }
-        "split" => Worth::List(match argument(0) {
+        "split" => ExprValue::List(match argument(0) {
             between if between.is_empty() => of.chars().map(|letter| text(letter.to_string())).collect(),
             between => of.split(&between).map(text).collect(),
         }),
@@ -363,9 +364,9 @@ mod tests {
     #[test]
     fn texts_stay_within_bounds() {
         assert!(
-            matches!(of_text("ab", "repeat", &[Worth::Number(1e18)]), Some(Worth::Text(text)) if text.len() <= LONGEST)
+            matches!(of_text("ab", "repeat", &[ExprValue::Number(1e18)]), Some(ExprValue::Text(text)) if text.len() <= LONGEST)
         );
-        assert_eq!(of_text("aé😀b", "slice", &[Worth::Number(-2.0)]), Some(text("😀b")));
+        assert_eq!(of_text("aé😀b", "slice", &[ExprValue::Number(-2.0)]), Some(text("😀b")));
         assert_eq!(of_text("a", "unheard", &[]), None);
     }
 }

@@ -11,19 +11,19 @@ mod summary;
 mod table;
 mod worth;
 
-pub use change::{Change, changed};
-pub use embed::{Embed, embed, embeds, parted, replaced};
-pub use mirror::{Mirror, Told};
+pub use change::{CollectionChange, changed};
+pub use embed::{EmbeddedCollection, embed, embeds, parted, replaced};
+pub use mirror::{MirroredFile, VolumeMirror};
 pub use summary::SUMMARIES;
-pub use table::{Cell, Column, Row, Table};
+pub use table::{CollectionCell, CollectionColumn, CollectionRow, CollectionTable};
 
 use expression::Expr;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use store::disk::FileRow;
-use text::links::Links;
+use text::links::VolumeLinks;
 use text::outline::{plain, yaml};
-use text::task::Day;
+use text::task::CalendarDay;
 
 /// The stack that a thread needs in which collections are worked out, in bytes: expressions stand inside one another,
 /// and in tests without optimisation each takes much room.
@@ -33,35 +33,35 @@ const DEEPEST: usize = 16;
 
 /// The files over which a collection is worked out.
 #[derive(Clone, Copy)]
-pub struct Source<'a> {
+pub struct VolumeFilesAndLinks<'a> {
     /// The files by their paths.
     pub files: &'a BTreeMap<String, FileRow>,
     /// What they hold.
-    pub links: &'a Links,
+    pub links: &'a VolumeLinks,
 }
 
 /// What time it is where the user is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Now {
+pub struct LocalNow {
     /// Milliseconds since 1970 by the clock on the wall.
     pub local: i64,
     /// How far that clock is ahead of UTC, in milliseconds.
     pub offset: i64,
 }
 
-impl Now {
+impl LocalNow {
     /// The day.
-    pub fn today(self) -> Day {
-        Day(self.local.div_euclid(86_400_000))
+    pub fn today(self) -> CalendarDay {
+        CalendarDay(self.local.div_euclid(86_400_000))
     }
 }
 
 /// A collection.
 #[derive(Clone, Debug, Default)]
-pub struct Base {
+pub struct Collection {
     /// Its views, in order.
-    pub views: Vec<View>,
-    filter: Option<Filter>,
+    pub views: Vec<CollectionView>,
+    filter: Option<CollectionFilter>,
     titles: BTreeMap<String, String>,
     formulas: BTreeMap<String, Expr>,
     summaries: BTreeMap<String, Expr>,
@@ -72,7 +72,7 @@ pub struct Base {
 
 /// A view of a collection.
 #[derive(Clone, Debug, Default)]
-pub struct View {
+pub struct CollectionView {
     /// Its name.
     pub name: String,
     /// How it is shown: `table`, `cards` or another word.
@@ -93,7 +93,7 @@ pub struct View {
     pub nested: bool,
     /// What stands between them on one line.
     pub separator: String,
-    filter: Option<Filter>,
+    filter: Option<CollectionFilter>,
     widths: BTreeMap<String, f32>,
     summaries: BTreeMap<String, String>,
     image: Option<String>,
@@ -101,7 +101,7 @@ pub struct View {
 
 /// Conditions of a collection or of one of its views, as they are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Conditions {
+pub struct FilterConditions {
     /// How they go together: `and`, `or`, `not`.
     pub word: String,
     /// Each, and whether it is one expression and not a group of others.
@@ -109,10 +109,10 @@ pub struct Conditions {
 }
 
 #[derive(Clone, Debug)]
-enum Filter {
-    All(Vec<Filter>),
-    Any(Vec<Filter>),
-    None(Vec<Filter>),
+enum CollectionFilter {
+    All(Vec<CollectionFilter>),
+    Any(Vec<CollectionFilter>),
+    None(Vec<CollectionFilter>),
     Is(Expr),
 }
 
@@ -121,12 +121,12 @@ pub fn is_collection(path: &str) -> bool {
     store::FileKind::of(path) == store::FileKind::Collection
 }
 
-impl Base {
+impl Collection {
     /// Reads a `.base` file.
     ///
     /// # Errors
     /// A sentence: it is no YAML, or an expression in it is not understood.
-    pub fn read(text: &str) -> Result<Base, String> {
+    pub fn read(text: &str) -> Result<Collection, String> {
         let root = match text.trim() {
             "" => Value::Object(Map::new()),
             _ => yaml(text).ok_or("the collection is not YAML; look at its text")?,
@@ -134,7 +134,7 @@ impl Base {
         if !root.is_object() {
             return Err("the collection is a text without views; look at it".to_owned());
         }
-        let mut base = Base { filter: filter(&root["filters"], 0)?, ..Base::default() };
+        let mut base = Collection { filter: filter(&root["filters"], 0)?, ..Collection::default() };
         for (name, title) in root["display"].as_object().into_iter().flatten() {
             base.titles.insert(bare(name).to_owned(), plain(title));
         }
@@ -157,7 +157,12 @@ impl Base {
         }
         if base.views.is_empty() {
             let columns = vec!["file.name".to_owned()];
-            base.views.push(View { name: "Table".to_owned(), kind: "table".to_owned(), columns, ..View::default() });
+            base.views.push(CollectionView {
+                name: "Table".to_owned(),
+                kind: "table".to_owned(),
+                columns,
+                ..CollectionView::default()
+            });
         }
         base.raw = root;
         Ok(base)
@@ -187,7 +192,7 @@ impl Base {
     }
 
     /// The conditions of a view, or those of all views.
-    pub fn conditions(&self, view: Option<usize>) -> Conditions {
+    pub fn conditions(&self, view: Option<usize>) -> FilterConditions {
         let filters = match view {
             Some(view) => &self.raw["views"][view]["filters"],
             None => &self.raw["filters"],
@@ -205,14 +210,14 @@ impl Base {
             other => (plain(other), true),
         };
         match filters {
-            Value::Null => Conditions { word: "and".to_owned(), all: Vec::new() },
+            Value::Null => FilterConditions { word: "and".to_owned(), all: Vec::new() },
             Value::Object(parts) if parts.len() == 1 => {
                 let (word, value) = parts.iter().next().map_or(("and", &Value::Null), |(word, value)| (word, value));
                 let items = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
                 let items = items.iter().filter(|item| !item.is_null());
-                Conditions { word: word.to_owned(), all: items.map(item).collect() }
+                FilterConditions { word: word.to_owned(), all: items.map(item).collect() }
             }
-            other => Conditions { word: "and".to_owned(), all: vec![item(other)] },
+            other => FilterConditions { word: "and".to_owned(), all: vec![item(other)] },
         }
     }
 
@@ -231,12 +236,12 @@ fn written(value: &Value) -> String {
 }
 
 /// What a condition asks of a note.
-fn ask(filter: &Filter, this: Option<&str>, wanted: &mut (Option<String>, Map<String, Value>)) {
+fn ask(filter: &CollectionFilter, this: Option<&str>, wanted: &mut (Option<String>, Map<String, Value>)) {
     let expr = match filter {
-        Filter::All(all) => return all.iter().for_each(|one| ask(one, this, wanted)),
-        Filter::Any(any) => return any.iter().take(1).for_each(|one| ask(one, this, wanted)),
-        Filter::None(_) => return,
-        Filter::Is(expr) => expr,
+        CollectionFilter::All(all) => return all.iter().for_each(|one| ask(one, this, wanted)),
+        CollectionFilter::Any(any) => return any.iter().take(1).for_each(|one| ask(one, this, wanted)),
+        CollectionFilter::None(_) => return,
+        CollectionFilter::Is(expr) => expr,
     };
     ask_expr(expr, this, wanted);
 }
@@ -248,15 +253,15 @@ fn ask_expr(expr: &Expr, this: Option<&str>, wanted: &mut (Option<String>, Map<S
             Expr::Member(of, part) if part == "file" && **of == Expr::Name("this".to_owned()) => {
                 this.map(|this| Value::from(format!("[[{this}]]")))
             }
-            Expr::Worth(worth::Worth::Text(text)) => Some(Value::from(text.as_str())),
-            Expr::Worth(worth::Worth::Bool(value)) => Some(Value::from(*value)),
+            Expr::Worth(worth::ExprValue::Text(text)) => Some(Value::from(text.as_str())),
+            Expr::Worth(worth::ExprValue::Bool(value)) => Some(Value::from(*value)),
             #[allow(clippy::cast_possible_truncation, reason = "a whole number is kept whole")]
-            Expr::Worth(worth::Worth::Number(number)) if number.fract() == 0.0 && number.abs() < 1e15 => {
+            Expr::Worth(worth::ExprValue::Number(number)) if number.fract() == 0.0 && number.abs() < 1e15 => {
                 Some(Value::from(*number as i64))
             }
-            Expr::Worth(worth::Worth::Number(number)) => Some(Value::from(*number)),
+            Expr::Worth(worth::ExprValue::Number(number)) => Some(Value::from(*number)),
             Expr::Call(name, arguments) if **name == Expr::Name("link".to_owned()) => match arguments.first() {
-                Some(Expr::Worth(worth::Worth::Text(target))) => Some(Value::from(format!("[[{target}]]"))),
+                Some(Expr::Worth(worth::ExprValue::Text(target))) => Some(Value::from(format!("[[{target}]]"))),
                 _ => None,
             },
             _ => None,
@@ -314,7 +319,7 @@ pub fn bare(name: &str) -> &str {
     name.strip_prefix("note.").or_else(|| name.strip_prefix("property.")).unwrap_or(name)
 }
 
-fn read_view(view: &Value) -> Result<View, String> {
+fn read_view(view: &Value) -> Result<CollectionView, String> {
     let text = |name: &str| view[name].as_str().unwrap_or_default().to_owned();
     let names = |list: &Value| -> Vec<String> { list.as_array().into_iter().flatten().map(plain).collect() };
     let mut columns = names(&view["order"]);
@@ -337,7 +342,7 @@ fn read_view(view: &Value) -> Result<View, String> {
     let points = |value: &Value| value.as_f64().map(|points| points.clamp(24.0, 2_000.0) as f32);
     let widths = view["columnSize"].as_object().into_iter().flatten();
     let summaries = view["summaries"].as_object().into_iter().flatten();
-    Ok(View {
+    Ok(CollectionView {
         name: text("name"),
         kind: text("type"),
         filter: filter(&view["filters"], 0)?,
@@ -355,11 +360,11 @@ fn read_view(view: &Value) -> Result<View, String> {
     })
 }
 
-fn filter(value: &Value, depth: usize) -> Result<Option<Filter>, String> {
+fn filter(value: &Value, depth: usize) -> Result<Option<CollectionFilter>, String> {
     if depth > DEEPEST {
         return Err("the collection's filters stand too deep in one another".to_owned());
     }
-    let list = |value: &Value| -> Result<Vec<Filter>, String> {
+    let list = |value: &Value| -> Result<Vec<CollectionFilter>, String> {
         let all = match value {
             Value::Array(all) => all.as_slice(),
             one => std::slice::from_ref(one),
@@ -370,13 +375,13 @@ fn filter(value: &Value, depth: usize) -> Result<Option<Filter>, String> {
         Value::Null => Ok(None),
         Value::Object(parts) => {
             let part = |(word, value): (&String, &Value)| match word.as_str() {
-                "and" => list(value).map(Filter::All),
-                "or" => list(value).map(Filter::Any),
-                "not" => list(value).map(Filter::None),
+                "and" => list(value).map(CollectionFilter::All),
+                "or" => list(value).map(CollectionFilter::Any),
+                "not" => list(value).map(CollectionFilter::None),
                 other => Err(format!("a filter has and, or, not, and no “{other}”")),
             };
-            Ok(Some(Filter::All(parts.iter().map(part).collect::<Result<_, _>>()?)))
+            Ok(Some(CollectionFilter::All(parts.iter().map(part).collect::<Result<_, _>>()?)))
         }
-        other => Expr::read(&plain(other)).map(|expr| Some(Filter::Is(expr))),
+        other => Expr::read(&plain(other)).map(|expr| Some(CollectionFilter::Is(expr))),
     }
 }

@@ -1,32 +1,32 @@
 //! What a collection is worked out over, apart from the session: another thread keeps it in step by what changed.
 
-use super::Source;
+use super::VolumeFilesAndLinks;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::DocId;
 use store::disk::FileRow;
-use text::links::Links;
+use text::links::VolumeLinks;
 use text::outline::Outline;
 
 /// A file as it is now; `None`: it is gone.
-pub type Told = (DocId, Option<(FileRow, Option<Arc<Outline>>)>);
+pub type MirroredFile = (DocId, Option<(FileRow, Option<Arc<Outline>>)>);
 
 /// A volume's files and what they hold, once more.
 #[derive(Debug, Default)]
-pub struct Mirror {
+pub struct VolumeMirror {
     files: BTreeMap<String, FileRow>,
-    links: Links,
+    links: VolumeLinks,
 }
 
-impl Mirror {
+impl VolumeMirror {
     /// A file as a volume knows it.
-    pub fn look(volume: Source<'_>, file: DocId) -> Told {
+    pub fn look(volume: VolumeFilesAndLinks<'_>, file: DocId) -> MirroredFile {
         let row = volume.links.path(file).and_then(|path| volume.files.get(path));
         (file, row.map(|row| (row.clone(), volume.links.outline(file).cloned())))
     }
 
     /// Takes in how a file is now.
-    pub fn take(&mut self, (file, now): Told) {
+    pub fn take(&mut self, (file, now): MirroredFile) {
         if let Some(old) = self.links.path(file)
             && now.as_ref().is_none_or(|(row, _)| row.path != old)
             && self.files.get(old).is_some_and(|row| row.id == file)
@@ -46,7 +46,7 @@ impl Mirror {
     }
 
     /// What a collection is worked out over.
-    pub fn source(&self) -> Source<'_> {
-        Source { files: &self.files, links: &self.links }
+    pub fn source(&self) -> VolumeFilesAndLinks<'_> {
+        VolumeFilesAndLinks { files: &self.files, links: &self.links }
     }
 }

@@ -1,6 +1,6 @@
 //! What the values of a column come to.
 
-use super::worth::{Worth, day};
+use super::worth::{ExprValue, day};
 use std::collections::HashSet;
 
 /// The summaries that every collection knows, as Obsidian's Bases calls them.
@@ -23,41 +23,43 @@ pub const SUMMARIES: [&str; 14] = [
 
 /// What values come to; nothing where the summary is not known or none of the values fits it.
 #[allow(clippy::cast_precision_loss, reason = "counts of rows")]
-pub(super) fn of(summary: &str, values: &[Worth]) -> Worth {
-    let count = |fits: &dyn Fn(&Worth) -> bool| Worth::Number(values.iter().filter(|value| fits(value)).count() as f64);
+pub(super) fn of(summary: &str, values: &[ExprValue]) -> ExprValue {
+    let count =
+        |fits: &dyn Fn(&ExprValue) -> bool| ExprValue::Number(values.iter().filter(|value| fits(value)).count() as f64);
     let dates = || {
         values.iter().filter_map(|value| match value {
-            Worth::Date(ms, timed) => Some((*ms, *timed)),
+            ExprValue::Date(ms, timed) => Some((*ms, *timed)),
             _ => None,
         })
     };
-    let date = |found: Option<(i64, bool)>| found.map_or(Worth::Nothing, |(ms, timed)| Worth::Date(ms, timed));
+    let date = |found: Option<(i64, bool)>| found.map_or(ExprValue::Nothing, |(ms, timed)| ExprValue::Date(ms, timed));
     match summary {
-        "Checked" => return count(&|value| *value == Worth::Bool(true)),
-        "Unchecked" => return count(&|value| *value == Worth::Bool(false)),
-        "Empty" => return count(&Worth::is_empty),
+        "Checked" => return count(&|value| *value == ExprValue::Bool(true)),
+        "Unchecked" => return count(&|value| *value == ExprValue::Bool(false)),
+        "Empty" => return count(&ExprValue::is_empty),
         "Filled" => return count(&|value| !value.is_empty()),
         "Unique" => {
-            let shown: HashSet<String> = values.iter().filter(|value| !value.is_empty()).map(Worth::shown).collect();
-            return Worth::Number(shown.len() as f64);
+            let shown: HashSet<String> =
+                values.iter().filter(|value| !value.is_empty()).map(ExprValue::shown).collect();
+            return ExprValue::Number(shown.len() as f64);
         }
         "Earliest" => return date(dates().min()),
         "Latest" => return date(dates().max()),
         "Range" if dates().next().is_some() => {
             let span = dates().max().zip(dates().min()).map(|(last, first)| day(last.0).0 - day(first.0).0);
-            return span.map_or(Worth::Nothing, |days| Worth::Text(format!("{days} days")));
+            return span.map_or(ExprValue::Nothing, |days| ExprValue::Text(format!("{days} days")));
         }
         _ => {}
     }
     let mut numbers: Vec<f64> = values
         .iter()
         .filter_map(|value| match value {
-            Worth::Number(number) => Some(*number),
+            ExprValue::Number(number) => Some(*number),
             _ => None,
         })
         .collect();
     if numbers.is_empty() {
-        return Worth::Nothing;
+        return ExprValue::Nothing;
     }
     let many = numbers.len() as f64;
     let sum: f64 = numbers.iter().sum();
@@ -71,10 +73,10 @@ pub(super) fn of(summary: &str, values: &[Worth]) -> Worth {
         "Range" => last - first,
         "Median" => (numbers[(numbers.len() - 1) / 2] + numbers[numbers.len() / 2]) / 2.0,
         "Stddev" => (numbers.iter().map(|number| (number - sum / many).powi(2)).sum::<f64>() / many).sqrt(),
-        _ => return Worth::Nothing,
+        _ => return ExprValue::Nothing,
     };
     // Two digits behind the point are what a reader looks for.
-    Worth::Number((found * 100.0).round() / 100.0)
+    ExprValue::Number((found * 100.0).round() / 100.0)
 }
 
 #[cfg(test)]
@@ -83,7 +85,7 @@ mod tests {
 
     #[test]
     fn values_come_to_something() {
-        let numbers = [3.0, 1.0, 4.0, 1.0].map(Worth::Number);
+        let numbers = [3.0, 1.0, 4.0, 1.0].map(ExprValue::Number);
         let found = |name: &str| of(name, &numbers).shown();
         let all: Vec<String> = ["Average", "Min", "Max", "Sum", "Range", "Median", "Stddev", "Unique", "Filled"]
             .into_iter()
@@ -91,17 +93,17 @@ mod tests {
             .collect();
         assert_eq!(all, ["2.25", "1", "4", "9", "3", "2", "1.3", "3", "4"]);
         let mixed = [
-            Worth::Nothing,
-            Worth::Bool(true),
-            Worth::Bool(false),
-            Worth::Date(86_400_000 * 3, false),
-            Worth::Date(0, false),
+            ExprValue::Nothing,
+            ExprValue::Bool(true),
+            ExprValue::Bool(false),
+            ExprValue::Date(86_400_000 * 3, false),
+            ExprValue::Date(0, false),
         ];
         let found = |name: &str| of(name, &mixed).shown();
         assert_eq!(
             ["Checked", "Unchecked", "Empty", "Earliest", "Latest", "Range"].map(found),
             ["1", "1", "1", "1970-01-01", "1970-01-04", "3 days"]
         );
-        assert_eq!((of("Sum", &[]), of("unheard", &numbers)), (Worth::Nothing, Worth::Nothing));
+        assert_eq!((of("Sum", &[]), of("unheard", &numbers)), (ExprValue::Nothing, ExprValue::Nothing));
     }
 }

@@ -1,13 +1,13 @@
 //! A view of a collection, worked out: which files, in which order, with what in each cell.
 
 use super::expression::Expr;
-use super::scope::Scope;
-use super::worth::{Key, Worth};
-use super::{Base, Filter, Now, Source, View, bare, summary};
+use super::scope::EvalScope;
+use super::worth::{ExprValue, SortKey};
+use super::{Collection, CollectionFilter, CollectionView, LocalNow, VolumeFilesAndLinks, bare, summary};
 use std::cell::Cell as Count;
 use std::collections::{BTreeMap, BTreeSet};
 use store::DocId;
-use text::properties::Kind;
+use text::properties::PropertyKind;
 
 /// Problems that are told, at most.
 const PROBLEMS: usize = 8;
@@ -16,7 +16,7 @@ const SLICE: usize = 256;
 
 /// What stands in a cell.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
+pub enum CollectionCell {
     /// Nothing.
     Empty,
     /// Words.
@@ -37,38 +37,38 @@ pub enum Cell {
         to: Option<DocId>,
     },
     /// Several.
-    List(Vec<Cell>),
+    List(Vec<CollectionCell>),
 }
 
-impl Cell {
+impl CollectionCell {
     /// As plain words.
     pub fn shown(&self) -> String {
         match self {
-            Cell::Empty => String::new(),
-            Cell::Text(text) | Cell::Date(text) => text.clone(),
-            Cell::Number(number) => number.to_string(),
-            Cell::Check(value) => if *value { "yes" } else { "no" }.to_owned(),
-            Cell::Link { words, .. } => words.clone(),
-            Cell::List(items) => items.iter().map(Cell::shown).collect::<Vec<_>>().join(", "),
+            CollectionCell::Empty => String::new(),
+            CollectionCell::Text(text) | CollectionCell::Date(text) => text.clone(),
+            CollectionCell::Number(number) => number.to_string(),
+            CollectionCell::Check(value) => if *value { "yes" } else { "no" }.to_owned(),
+            CollectionCell::Link { words, .. } => words.clone(),
+            CollectionCell::List(items) => items.iter().map(CollectionCell::shown).collect::<Vec<_>>().join(", "),
         }
     }
 
-    fn kind(&self) -> Option<Kind> {
+    fn kind(&self) -> Option<PropertyKind> {
         Some(match self {
-            Cell::Empty => return None,
-            Cell::Text(_) => Kind::Text,
-            Cell::Number(_) => Kind::Number,
-            Cell::Date(_) => Kind::Date,
-            Cell::Check(_) => Kind::Check(false),
-            Cell::Link { .. } => Kind::Link,
-            Cell::List(_) => Kind::List,
+            CollectionCell::Empty => return None,
+            CollectionCell::Text(_) => PropertyKind::Text,
+            CollectionCell::Number(_) => PropertyKind::Number,
+            CollectionCell::Date(_) => PropertyKind::Date,
+            CollectionCell::Check(_) => PropertyKind::Check(false),
+            CollectionCell::Link { .. } => PropertyKind::Link,
+            CollectionCell::List(_) => PropertyKind::List,
         })
     }
 }
 
 /// A column of a view.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Column {
+pub struct CollectionColumn {
     /// Its property, as it is written.
     pub name: String,
     /// What it is called.
@@ -76,12 +76,12 @@ pub struct Column {
     /// How wide it is, in points, if that is said.
     pub width: Option<f32>,
     /// What most of its values are.
-    pub kind: Kind,
+    pub kind: PropertyKind,
     /// What its values come to, and by which summary.
     pub summary: Option<(String, String)>,
 }
 
-impl Column {
+impl CollectionColumn {
     /// The note's property that its cells are, if they can be edited.
     pub fn property(&self) -> Option<&str> {
         match self.name.split_once('.') {
@@ -93,11 +93,11 @@ impl Column {
 
 /// A view, worked out.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Table {
+pub struct CollectionTable {
     /// Its columns.
-    pub columns: Vec<Column>,
+    pub columns: Vec<CollectionColumn>,
     /// The files, sorted.
-    pub rows: Vec<Row>,
+    pub rows: Vec<CollectionRow>,
     /// How many there would be without a limit.
     pub all: usize,
     /// Each group's name and how many rows it has, in order; none where there are no groups.
@@ -108,7 +108,7 @@ pub struct Table {
 
 /// A file of a view.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct CollectionRow {
     /// The file.
     pub file: DocId,
     /// Its path.
@@ -116,44 +116,50 @@ pub struct Row {
     /// What it is grouped by; empty without groups.
     pub group: String,
     /// What stands in each column.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<CollectionCell>,
     /// What is shown above a card: a path or a link.
     pub image: Option<String>,
 }
 
-struct Sorted {
-    keys: Vec<Key>,
-    row: Row,
+struct SortedRows {
+    keys: Vec<SortKey>,
+    row: CollectionRow,
     /// What the summaries of columns are made of.
-    worths: Vec<Worth>,
+    worths: Vec<ExprValue>,
 }
 
-impl Base {
+impl Collection {
     /// Works a view out. `this`: the note in which the collection is looked at.
-    pub fn table(&self, source: Source<'_>, view: usize, this: Option<DocId>, now: Now) -> Table {
+    pub fn table(
+        &self,
+        source: VolumeFilesAndLinks<'_>,
+        view: usize,
+        this: Option<DocId>,
+        now: LocalNow,
+    ) -> CollectionTable {
         self.table_while(source, view, this, now, &mut |_| true).unwrap_or_default()
     }
 
     /// The same; it is asked now and then, with the count of files looked at, whether to go on.
     pub fn table_while(
         &self,
-        source: Source<'_>,
+        source: VolumeFilesAndLinks<'_>,
         view: usize,
         this: Option<DocId>,
-        now: Now,
+        now: LocalNow,
         goes_on: &mut dyn FnMut(usize) -> bool,
-    ) -> Option<Table> {
+    ) -> Option<CollectionTable> {
         let view = self.views.get(view)?;
         let mut problems: BTreeSet<String> = self.problems.iter().take(PROBLEMS).cloned().collect();
         let steps = Count::new(0);
-        let mut found: Vec<Sorted> = Vec::new();
+        let mut found: Vec<SortedRows> = Vec::new();
         for (place, row) in source.files.values().enumerate() {
             if place % SLICE == 0 && !goes_on(place) {
                 return None;
             }
             steps.set(0);
             let formulas = &self.formulas;
-            let scope = Scope { source, file: row.id, this, now, formulas, depth: 0, item: None, steps: &steps };
+            let scope = EvalScope { source, file: row.id, this, now, formulas, depth: 0, item: None, steps: &steps };
             let mut say = |why: String| {
                 if problems.len() < PROBLEMS {
                     problems.insert(why);
@@ -181,7 +187,7 @@ impl Base {
         found.truncate(view.limit.unwrap_or(usize::MAX));
         goes_on(source.files.len()).then_some(())?;
         let columns = self.columns(view, &found, source, this, now);
-        let rows: Vec<Row> = found.into_iter().map(|sorted| sorted.row).collect();
+        let rows: Vec<CollectionRow> = found.into_iter().map(|sorted| sorted.row).collect();
         let mut groups: Vec<(String, usize)> = Vec::new();
         for row in rows.iter().filter(|_| view.group.is_some()) {
             match groups.last_mut().filter(|(name, _)| *name == row.group) {
@@ -189,18 +195,18 @@ impl Base {
                 None => groups.push((row.group.clone(), 1)),
             }
         }
-        Some(Table { columns, rows, all, groups, problems: problems.into_iter().collect() })
+        Some(CollectionTable { columns, rows, all, groups, problems: problems.into_iter().collect() })
     }
 
-    fn row(&self, view: &View, scope: &Scope<'_>, path: &str, say: &mut dyn FnMut(String)) -> Sorted {
+    fn row(&self, view: &CollectionView, scope: &EvalScope<'_>, path: &str, say: &mut dyn FnMut(String)) -> SortedRows {
         let mut worth = |name: &String| {
             scope.property(name).unwrap_or_else(|why| {
                 say(why);
-                Worth::Nothing
+                ExprValue::Nothing
             })
         };
         let group = view.group.as_ref().map(|(name, _)| worth(name));
-        let keys = group.iter().map(Worth::key).collect::<Vec<_>>().into_iter();
+        let keys = group.iter().map(ExprValue::key).collect::<Vec<_>>().into_iter();
         let keys = keys.chain(view.sort.iter().map(|(name, _)| worth(name).key()).collect::<Vec<_>>()).collect();
         let (mut cells, mut worths) = (Vec::with_capacity(view.columns.len()), Vec::new());
         for name in &view.columns {
@@ -212,28 +218,40 @@ impl Base {
             }
         }
         let image = view.image.as_ref().and_then(|image| match worth(image) {
-            Worth::File(_, path) => Some(path),
-            Worth::Link(link) => Some(link.target),
-            Worth::List(items) => items.first().map(Worth::shown),
-            Worth::Nothing => None,
+            ExprValue::File(_, path) => Some(path),
+            ExprValue::Link(link) => Some(link.target),
+            ExprValue::List(items) => items.first().map(ExprValue::shown),
+            ExprValue::Nothing => None,
             other => Some(other.shown()),
         });
         let group = group.map_or_else(String::new, |group| group.shown());
-        Sorted { keys, worths, row: Row { file: scope.file, path: path.to_owned(), group, cells, image } }
+        SortedRows { keys, worths, row: CollectionRow { file: scope.file, path: path.to_owned(), group, cells, image } }
     }
 
-    fn columns(&self, view: &View, found: &[Sorted], source: Source<'_>, this: Option<DocId>, now: Now) -> Vec<Column> {
+    fn columns(
+        &self,
+        view: &CollectionView,
+        found: &[SortedRows],
+        source: VolumeFilesAndLinks<'_>,
+        this: Option<DocId>,
+        now: LocalNow,
+    ) -> Vec<CollectionColumn> {
         let mut summed = 0;
         let mut columns = Vec::with_capacity(view.columns.len());
         for (place, name) in view.columns.iter().enumerate() {
-            let mut kinds: BTreeMap<u8, (usize, Kind)> = BTreeMap::new();
+            let mut kinds: BTreeMap<u8, (usize, PropertyKind)> = BTreeMap::new();
             for kind in found.iter().filter_map(|sorted| sorted.row.cells.get(place)?.kind()) {
                 kinds.entry(rank(kind)).or_insert((0, kind)).0 += 1;
             }
             let most = kinds.values().max_by_key(|(count, _)| *count).map(|(_, kind)| *kind);
-            let kind = most.unwrap_or(if matches!(bare(name), "tags" | "aliases") { Kind::List } else { Kind::Text });
+            let kind = most.unwrap_or(if matches!(bare(name), "tags" | "aliases") {
+                PropertyKind::List
+            } else {
+                PropertyKind::Text
+            });
             let summary = view.summaries.get(bare(name)).map(|summary| {
-                let values: Vec<Worth> = found.iter().filter_map(|sorted| sorted.worths.get(summed).cloned()).collect();
+                let values: Vec<ExprValue> =
+                    found.iter().filter_map(|sorted| sorted.worths.get(summed).cloned()).collect();
                 summed += 1;
                 let worth = match self.summaries.get(summary) {
                     Some(expr) => self.summed(expr, values, source, this, now),
@@ -241,7 +259,7 @@ impl Base {
                 };
                 (summary.clone(), worth.shown())
             });
-            columns.push(Column {
+            columns.push(CollectionColumn {
                 name: name.clone(),
                 title: self.title(name),
                 width: view.widths.get(bare(name)).copied(),
@@ -253,30 +271,37 @@ impl Base {
     }
 
     /// A summary of the collection's own: an expression over `values`.
-    fn summed(&self, expr: &Expr, values: Vec<Worth>, source: Source<'_>, this: Option<DocId>, now: Now) -> Worth {
+    fn summed(
+        &self,
+        expr: &Expr,
+        values: Vec<ExprValue>,
+        source: VolumeFilesAndLinks<'_>,
+        this: Option<DocId>,
+        now: LocalNow,
+    ) -> ExprValue {
         let steps = Count::new(0);
-        let values = Worth::List(values);
+        let values = ExprValue::List(values);
         let file = this.unwrap_or(DocId([0; 16]));
         let item = Some((&values, 0, None));
-        let scope = Scope { source, file, this, now, formulas: &self.formulas, depth: 0, item, steps: &steps };
-        scope.worth(expr).unwrap_or(Worth::Nothing)
+        let scope = EvalScope { source, file, this, now, formulas: &self.formulas, depth: 0, item, steps: &steps };
+        scope.worth(expr).unwrap_or(ExprValue::Nothing)
     }
 }
 
-fn rank(kind: Kind) -> u8 {
+fn rank(kind: PropertyKind) -> u8 {
     match kind {
-        Kind::Text => 0,
-        Kind::Number => 1,
-        Kind::Date => 2,
-        Kind::Check(_) => 3,
-        Kind::List => 4,
-        Kind::Link => 5,
-        Kind::Nested => 6,
+        PropertyKind::Text => 0,
+        PropertyKind::Number => 1,
+        PropertyKind::Date => 2,
+        PropertyKind::Check(_) => 3,
+        PropertyKind::List => 4,
+        PropertyKind::Link => 5,
+        PropertyKind::Nested => 6,
     }
 }
 
-fn passes(filter: &Filter, scope: &Scope<'_>) -> Result<bool, String> {
-    let verdicts = |all: &[Filter], wanted: bool| -> Result<bool, String> {
+fn passes(filter: &CollectionFilter, scope: &EvalScope<'_>) -> Result<bool, String> {
+    let verdicts = |all: &[CollectionFilter], wanted: bool| -> Result<bool, String> {
         for one in all {
             if passes(one, scope)? == wanted {
                 return Ok(true);
@@ -285,9 +310,9 @@ fn passes(filter: &Filter, scope: &Scope<'_>) -> Result<bool, String> {
         Ok(false)
     };
     match filter {
-        Filter::All(all) => verdicts(all, false).map(|failed| !failed),
-        Filter::Any(any) => Ok(any.is_empty() || verdicts(any, true)?),
-        Filter::None(none) => verdicts(none, true).map(|any| !any),
-        Filter::Is(expr) => scope.worth(expr).map(|worth| worth.is_true()),
+        CollectionFilter::All(all) => verdicts(all, false).map(|failed| !failed),
+        CollectionFilter::Any(any) => Ok(any.is_empty() || verdicts(any, true)?),
+        CollectionFilter::None(none) => verdicts(none, true).map(|any| !any),
+        CollectionFilter::Is(expr) => scope.worth(expr).map(|worth| worth.is_true()),
     }
 }

@@ -1,35 +1,35 @@
 //! What an expression of a collection is worth: numbers, words, days, spans of time, links, files, lists.
 
-use super::table::Cell;
+use super::table::CollectionCell;
 use serde_json::Value;
 use std::cmp::Ordering;
 use store::DocId;
 use text::outline::plain;
-use text::task::Day;
+use text::task::CalendarDay;
 
 /// Milliseconds of a day.
 const DAY: i64 = 86_400_000;
 
 /// What an expression is worth.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Worth {
+pub(super) enum ExprValue {
     Nothing,
     Bool(bool),
     Number(f64),
     Text(String),
     /// Milliseconds since 1970 where the user is, and whether the time of the day counts.
     Date(i64, bool),
-    Span(Span),
-    Link(Link),
+    Span(TimeSpan),
+    Link(LinkValue),
     /// A file and its path.
     File(DocId, String),
-    List(Vec<Worth>),
+    List(Vec<ExprValue>),
     Object(Vec<(String, Value)>),
 }
 
 /// A link as a property holds it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Link {
+pub(super) struct LinkValue {
     /// What it is written as, without brackets.
     pub(super) target: String,
     /// What it is called.
@@ -40,12 +40,12 @@ pub(super) struct Link {
 
 /// A span of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Span {
+pub(super) struct TimeSpan {
     pub(super) months: i64,
     pub(super) ms: i64,
 }
 
-impl Span {
+impl TimeSpan {
     /// About how long it is, in milliseconds.
     #[allow(clippy::cast_precision_loss, reason = "spans of people")]
     pub(super) fn length(self) -> f64 {
@@ -53,8 +53,8 @@ impl Span {
     }
 
     /// Reads `60d`, `2 weeks`, `1d 12h`.
-    pub(super) fn parse(text: &str) -> Option<Span> {
-        let mut span = Span::default();
+    pub(super) fn parse(text: &str) -> Option<TimeSpan> {
+        let mut span = TimeSpan::default();
         let mut rest = text.trim();
         if rest.is_empty() {
             return None;
@@ -86,7 +86,7 @@ impl Span {
 /// Reads `2026-11-22`, `2026-11-22T14:30`, `2026-11-22 14:30:05`, all of the text.
 pub(super) fn date(text: &str) -> Option<(i64, bool)> {
     let text = text.trim();
-    let day = Day::parse(text)?;
+    let day = CalendarDay::parse(text)?;
     let start = day.0.checked_mul(DAY)?;
     let rest = text.get(10..)?;
     if rest.is_empty() {
@@ -111,8 +111,8 @@ pub(super) fn date(text: &str) -> Option<(i64, bool)> {
 }
 
 /// The day of a date.
-pub(super) fn day(ms: i64) -> Day {
-    Day(ms.div_euclid(DAY))
+pub(super) fn day(ms: i64) -> CalendarDay {
+    CalendarDay(ms.div_euclid(DAY))
 }
 
 /// A date as it is shown.
@@ -125,104 +125,106 @@ pub(super) fn shown_date(ms: i64, timed: bool) -> String {
 }
 
 /// A date, so much later.
-pub(super) fn later(ms: i64, span: Span, sign: i64) -> Option<i64> {
+pub(super) fn later(ms: i64, span: TimeSpan, sign: i64) -> Option<i64> {
     let months = span.months.checked_mul(sign)?;
     // Years of more than four digits are no dates of people.
     let start = if months.abs() > 120_000 { return None } else { day(ms).months(months) };
     start.0.checked_mul(DAY)?.checked_add(ms.rem_euclid(DAY))?.checked_add(span.ms.checked_mul(sign)?)
 }
 
-impl Worth {
+impl ExprValue {
     /// Of a property; `resolve` tells where a link leads.
-    pub(super) fn of(value: &Value, resolve: &dyn Fn(&str) -> Option<DocId>) -> Worth {
+    pub(super) fn of(value: &Value, resolve: &dyn Fn(&str) -> Option<DocId>) -> ExprValue {
         match value {
-            Value::Null => Worth::Nothing,
-            Value::Bool(value) => Worth::Bool(*value),
-            Value::Number(number) => number.as_f64().map_or(Worth::Nothing, Worth::Number),
+            Value::Null => ExprValue::Nothing,
+            Value::Bool(value) => ExprValue::Bool(*value),
+            Value::Number(number) => number.as_f64().map_or(ExprValue::Nothing, ExprValue::Number),
             Value::String(text) => match text.trim().strip_prefix("[[").and_then(|text| text.strip_suffix("]]")) {
-                Some(link) if !link.contains("[[") => Worth::Link(Link::read(link, resolve)),
+                Some(link) if !link.contains("[[") => ExprValue::Link(LinkValue::read(link, resolve)),
                 Some(_) | None => match date(text) {
-                    Some((ms, timed)) => Worth::Date(ms, timed),
-                    None => Worth::Text(text.clone()),
+                    Some((ms, timed)) => ExprValue::Date(ms, timed),
+                    None => ExprValue::Text(text.clone()),
                 },
             },
-            Value::Array(items) => Worth::List(items.iter().map(|item| Worth::of(item, resolve)).collect()),
+            Value::Array(items) => ExprValue::List(items.iter().map(|item| ExprValue::of(item, resolve)).collect()),
             Value::Object(entries) => {
-                Worth::Object(entries.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
+                ExprValue::Object(entries.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
             }
         }
     }
 
     pub(super) fn is_true(&self) -> bool {
         match self {
-            Worth::Nothing => false,
-            Worth::Bool(value) => *value,
-            Worth::Number(number) => *number != 0.0,
-            Worth::Text(text) => !text.is_empty(),
-            Worth::Date(..) | Worth::Span(_) | Worth::Link(_) | Worth::File(..) => true,
-            Worth::List(items) => !items.is_empty(),
-            Worth::Object(entries) => !entries.is_empty(),
+            ExprValue::Nothing => false,
+            ExprValue::Bool(value) => *value,
+            ExprValue::Number(number) => *number != 0.0,
+            ExprValue::Text(text) => !text.is_empty(),
+            ExprValue::Date(..) | ExprValue::Span(_) | ExprValue::Link(_) | ExprValue::File(..) => true,
+            ExprValue::List(items) => !items.is_empty(),
+            ExprValue::Object(entries) => !entries.is_empty(),
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         match self {
-            Worth::Nothing => true,
-            Worth::Text(text) => text.is_empty(),
-            Worth::List(items) => items.iter().all(Worth::is_empty),
-            Worth::Object(entries) => entries.is_empty(),
-            Worth::Bool(_) | Worth::Number(_) | Worth::Date(..) | Worth::Span(_) => false,
-            Worth::Link(link) => link.target.is_empty(),
-            Worth::File(..) => false,
+            ExprValue::Nothing => true,
+            ExprValue::Text(text) => text.is_empty(),
+            ExprValue::List(items) => items.iter().all(ExprValue::is_empty),
+            ExprValue::Object(entries) => entries.is_empty(),
+            ExprValue::Bool(_) | ExprValue::Number(_) | ExprValue::Date(..) | ExprValue::Span(_) => false,
+            ExprValue::Link(link) => link.target.is_empty(),
+            ExprValue::File(..) => false,
         }
     }
 
     /// As it stands in a cell.
     pub(super) fn shown(&self) -> String {
         match self {
-            Worth::Nothing => String::new(),
-            Worth::Bool(value) => value.to_string(),
-            Worth::Number(number) => number.to_string(),
-            Worth::Text(text) => text.clone(),
-            Worth::Date(ms, timed) => shown_date(*ms, *timed),
-            Worth::Span(span) => shown_span(*span),
-            Worth::Link(link) => link.shown().to_owned(),
-            Worth::File(_, path) => name(path).to_owned(),
-            Worth::List(items) => items.iter().map(Worth::shown).collect::<Vec<_>>().join(", "),
-            Worth::Object(entries) => {
+            ExprValue::Nothing => String::new(),
+            ExprValue::Bool(value) => value.to_string(),
+            ExprValue::Number(number) => number.to_string(),
+            ExprValue::Text(text) => text.clone(),
+            ExprValue::Date(ms, timed) => shown_date(*ms, *timed),
+            ExprValue::Span(span) => shown_span(*span),
+            ExprValue::Link(link) => link.shown().to_owned(),
+            ExprValue::File(_, path) => name(path).to_owned(),
+            ExprValue::List(items) => items.iter().map(ExprValue::shown).collect::<Vec<_>>().join(", "),
+            ExprValue::Object(entries) => {
                 let entry = |(key, value): &(String, Value)| format!("{key}: {}", plain(value));
                 entries.iter().map(entry).collect::<Vec<_>>().join(", ")
             }
         }
     }
 
-    pub(super) fn cell(&self) -> Cell {
+    pub(super) fn cell(&self) -> CollectionCell {
         match self {
-            Worth::Nothing => Cell::Empty,
-            Worth::Bool(value) => Cell::Check(*value),
-            Worth::Number(number) => Cell::Number(*number),
-            Worth::Text(text) if text.starts_with("https://") || text.starts_with("http://") => {
-                Cell::Link { words: text.clone(), target: text.clone(), to: None }
+            ExprValue::Nothing => CollectionCell::Empty,
+            ExprValue::Bool(value) => CollectionCell::Check(*value),
+            ExprValue::Number(number) => CollectionCell::Number(*number),
+            ExprValue::Text(text) if text.starts_with("https://") || text.starts_with("http://") => {
+                CollectionCell::Link { words: text.clone(), target: text.clone(), to: None }
             }
-            Worth::Text(text) => match text.strip_prefix('[').and_then(|text| text.strip_suffix(')')) {
+            ExprValue::Text(text) => match text.strip_prefix('[').and_then(|text| text.strip_suffix(')')) {
                 Some(inner) => match inner.split_once("](") {
                     Some((words, target)) => {
-                        Cell::Link { words: words.to_owned(), target: target.to_owned(), to: None }
+                        CollectionCell::Link { words: words.to_owned(), target: target.to_owned(), to: None }
                     }
-                    None => Cell::Text(text.clone()),
+                    None => CollectionCell::Text(text.clone()),
                 },
-                None if text.is_empty() => Cell::Empty,
-                None => Cell::Text(text.clone()),
+                None if text.is_empty() => CollectionCell::Empty,
+                None => CollectionCell::Text(text.clone()),
             },
-            Worth::Date(ms, timed) => Cell::Date(shown_date(*ms, *timed)),
-            Worth::Link(link) => {
-                Cell::Link { words: link.shown().to_owned(), target: link.target.clone(), to: link.to }
+            ExprValue::Date(ms, timed) => CollectionCell::Date(shown_date(*ms, *timed)),
+            ExprValue::Link(link) => {
+                CollectionCell::Link { words: link.shown().to_owned(), target: link.target.clone(), to: link.to }
             }
-            Worth::File(file, path) => {
-                Cell::Link { words: name(path).to_owned(), target: path.clone(), to: Some(*file) }
+            ExprValue::File(file, path) => {
+                CollectionCell::Link { words: name(path).to_owned(), target: path.clone(), to: Some(*file) }
             }
-            Worth::List(items) => Cell::List(items.iter().filter(|item| !item.is_empty()).map(Worth::cell).collect()),
-            Worth::Span(_) | Worth::Object(_) => Cell::Text(self.shown()),
+            ExprValue::List(items) => {
+                CollectionCell::List(items.iter().filter(|item| !item.is_empty()).map(ExprValue::cell).collect())
+            }
+            ExprValue::Span(_) | ExprValue::Object(_) => CollectionCell::Text(self.shown()),
         }
     }
 
@@ -230,47 +232,47 @@ impl Worth {
     #[allow(clippy::cast_precision_loss, reason = "times of people")]
     pub(super) fn number(&self) -> Option<f64> {
         match self {
-            Worth::Number(number) => Some(*number),
-            Worth::Bool(value) => Some(f64::from(u8::from(*value))),
-            Worth::Date(ms, _) => Some(*ms as f64),
-            Worth::Span(span) => Some(span.length()),
-            Worth::Text(text) => text.trim().parse().ok().filter(|number: &f64| number.is_finite()),
+            ExprValue::Number(number) => Some(*number),
+            ExprValue::Bool(value) => Some(f64::from(u8::from(*value))),
+            ExprValue::Date(ms, _) => Some(*ms as f64),
+            ExprValue::Span(span) => Some(span.length()),
+            ExprValue::Text(text) => text.trim().parse().ok().filter(|number: &f64| number.is_finite()),
             _ => None,
         }
     }
 
-    pub(super) fn items(self) -> Vec<Worth> {
+    pub(super) fn items(self) -> Vec<ExprValue> {
         match self {
-            Worth::Nothing => Vec::new(),
-            Worth::List(items) => items,
+            ExprValue::Nothing => Vec::new(),
+            ExprValue::List(items) => items,
             one => vec![one],
         }
     }
 
     /// What it is sorted by.
-    pub(super) fn key(&self) -> Key {
+    pub(super) fn key(&self) -> SortKey {
         match self {
-            worth if worth.is_empty() => Key::Nothing,
-            Worth::Bool(value) => Key::Number(0, f64::from(u8::from(*value))),
-            Worth::Number(number) => Key::Number(1, *number),
-            Worth::Date(..) => Key::Number(2, self.number().unwrap_or(0.0)),
-            Worth::Span(span) => Key::Number(3, span.length()),
-            Worth::List(items) if items.len() == 1 => items.first().map_or(Key::Nothing, Worth::key),
-            other => Key::Text(other.shown().to_lowercase()),
+            worth if worth.is_empty() => SortKey::Nothing,
+            ExprValue::Bool(value) => SortKey::Number(0, f64::from(u8::from(*value))),
+            ExprValue::Number(number) => SortKey::Number(1, *number),
+            ExprValue::Date(..) => SortKey::Number(2, self.number().unwrap_or(0.0)),
+            ExprValue::Span(span) => SortKey::Number(3, span.length()),
+            ExprValue::List(items) if items.len() == 1 => items.first().map_or(SortKey::Nothing, ExprValue::key),
+            other => SortKey::Text(other.shown().to_lowercase()),
         }
     }
 }
 
-impl Link {
+impl LinkValue {
     /// Reads what stands between the brackets.
-    pub(super) fn read(text: &str, resolve: &dyn Fn(&str) -> Option<DocId>) -> Link {
+    pub(super) fn read(text: &str, resolve: &dyn Fn(&str) -> Option<DocId>) -> LinkValue {
         let (target, words) = match text.split_once('|') {
             Some((target, words)) => (target, Some(words.to_owned()).filter(|words| !words.is_empty())),
             None => (text, None),
         };
         let path = target.split('#').next().unwrap_or(target);
         let to = if path.is_empty() { None } else { resolve(path) };
-        Link { target: target.to_owned(), words, to }
+        LinkValue { target: target.to_owned(), words, to }
     }
 
     pub(super) fn shown(&self) -> &str {
@@ -284,7 +286,7 @@ pub(super) fn name(path: &str) -> &str {
     text::links::without_ending(path.rsplit('/').next().unwrap_or(path))
 }
 
-fn shown_span(span: Span) -> String {
+fn shown_span(span: TimeSpan) -> String {
     let (mut parts, mut ms) = (Vec::new(), span.ms.abs());
     let sign = if span.ms < 0 || span.months < 0 { "-" } else { "" };
     let mut part = |count: i64, one: &str| {
@@ -303,25 +305,25 @@ fn shown_span(span: Span) -> String {
 
 /// What a worth is sorted by: a whole order, also among worths of several kinds.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Key {
+pub(super) enum SortKey {
     Number(u8, f64),
     Text(String),
     Nothing,
 }
 
-impl Key {
+impl SortKey {
     /// Which comes first; nothing comes last in either direction.
-    pub(super) fn order(&self, other: &Key, down: bool) -> Ordering {
+    pub(super) fn order(&self, other: &SortKey, down: bool) -> Ordering {
         let order = match (self, other) {
-            (Key::Nothing, Key::Nothing) => return Ordering::Equal,
-            (Key::Nothing, _) => return Ordering::Greater,
-            (_, Key::Nothing) => return Ordering::Less,
-            (Key::Number(kind, one), Key::Number(other_kind, other)) => {
+            (SortKey::Nothing, SortKey::Nothing) => return Ordering::Equal,
+            (SortKey::Nothing, _) => return Ordering::Greater,
+            (_, SortKey::Nothing) => return Ordering::Less,
+            (SortKey::Number(kind, one), SortKey::Number(other_kind, other)) => {
                 kind.cmp(other_kind).then_with(|| one.total_cmp(other))
             }
-            (Key::Text(one), Key::Text(other)) => natural(one, other),
-            (Key::Number(..), Key::Text(_)) => Ordering::Less,
-            (Key::Text(_), Key::Number(..)) => Ordering::Greater,
+            (SortKey::Text(one), SortKey::Text(other)) => natural(one, other),
+            (SortKey::Number(..), SortKey::Text(_)) => Ordering::Less,
+            (SortKey::Text(_), SortKey::Number(..)) => Ordering::Greater,
         };
         if down { order.reverse() } else { order }
     }
@@ -364,31 +366,34 @@ mod tests {
         for no in ["2026-11-22 words", "2026-13-01", "12:30", "2026-11-22T25:00", "", "é026-11-22"] {
             assert_eq!(shown(no), None, "{no}");
         }
-        assert_eq!(Span::parse("60d"), Some(Span { months: 0, ms: 60 * DAY }));
-        assert_eq!(Span::parse("1y 2 weeks"), Some(Span { months: 12, ms: 14 * DAY }));
-        assert_eq!((Span::parse("x"), Span::parse("3"), Span::parse("9999999999999999999d")), (None, None, None));
+        assert_eq!(TimeSpan::parse("60d"), Some(TimeSpan { months: 0, ms: 60 * DAY }));
+        assert_eq!(TimeSpan::parse("1y 2 weeks"), Some(TimeSpan { months: 12, ms: 14 * DAY }));
+        assert_eq!(
+            (TimeSpan::parse("x"), TimeSpan::parse("3"), TimeSpan::parse("9999999999999999999d")),
+            (None, None, None)
+        );
         let start = date("2024-01-31").expect("a date").0;
         assert_eq!(
-            later(start, Span { months: 1, ms: 0 }, 1).map(|ms| shown_date(ms, false)).as_deref(),
+            later(start, TimeSpan { months: 1, ms: 0 }, 1).map(|ms| shown_date(ms, false)).as_deref(),
             Some("2024-02-29")
         );
         assert_eq!(
-            later(start, Span { months: 0, ms: DAY }, -1).map(|ms| shown_date(ms, false)).as_deref(),
+            later(start, TimeSpan { months: 0, ms: DAY }, -1).map(|ms| shown_date(ms, false)).as_deref(),
             Some("2024-01-30")
         );
-        assert_eq!(later(start, Span { months: i64::MAX, ms: 0 }, 1), None);
-        assert_eq!(shown_span(Span { months: 13, ms: DAY + 60_000 }), "1 year 1 month 1 day 1 minute");
+        assert_eq!(later(start, TimeSpan { months: i64::MAX, ms: 0 }, 1), None);
+        assert_eq!(shown_span(TimeSpan { months: 13, ms: DAY + 60_000 }), "1 year 1 month 1 day 1 minute");
     }
 
     #[test]
     fn keys_have_one_order() {
-        let keys = ["a2", "a10", "b", ""].map(|text| Worth::Text(text.to_owned()).key());
-        let mut all = vec![Key::Number(1, 3.0), Key::Number(1, -2.0)];
+        let keys = ["a2", "a10", "b", ""].map(|text| ExprValue::Text(text.to_owned()).key());
+        let mut all = vec![SortKey::Number(1, 3.0), SortKey::Number(1, -2.0)];
         all.extend(keys);
         all.sort_by(|one, other| one.order(other, false));
-        let texts = ["a2", "a10", "b"].map(|text| Key::Text(text.to_owned()));
+        let texts = ["a2", "a10", "b"].map(|text| SortKey::Text(text.to_owned()));
         let [a, b, c] = texts;
-        assert_eq!(all, [Key::Number(1, -2.0), Key::Number(1, 3.0), a, b, c, Key::Nothing]);
-        assert_eq!(Key::Nothing.order(&Key::Number(1, 0.0), true), Ordering::Greater, "nothing comes last");
+        assert_eq!(all, [SortKey::Number(1, -2.0), SortKey::Number(1, 3.0), a, b, c, SortKey::Nothing]);
+        assert_eq!(SortKey::Nothing.order(&SortKey::Number(1, 0.0), true), Ordering::Greater, "nothing comes last");
     }
 }

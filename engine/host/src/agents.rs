@@ -4,12 +4,12 @@
 pub mod experience;
 pub mod llm;
 
-use crate::agents::llm::{Providers, Update};
-use crate::driver::Inbox;
+use crate::agents::llm::{ModelUpdate, ProviderClient};
+use crate::driver::Mailbox;
 use crate::maintenance::configuration;
-use crate::maintenance::secrets::Secrets;
-use crate::search::Search;
-use crate::tools::{NOTHING, Place, Tools};
+use crate::maintenance::secrets::UserSecrets;
+use crate::search::SearchService;
+use crate::tools::{NOTHING, ToolRunner, ToolWorkspace};
 use agent::agent_definition::AgentDefinition;
 use agent::config::AgentConfig;
 use agent::model_call::{ModelCallId, ModelError, ModelErrorKind, ModelRequest};
@@ -19,7 +19,7 @@ use agent::tool_job::{ToolJob, ToolOutcome};
 use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSpec};
 use agent::web_address::{WebAddress, is_listed};
 use engine::{AgentSetup, Event};
-use mcp::{Server, Servers, Way};
+use mcp::{McpServer, McpServerPool, McpTransport};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
@@ -40,20 +40,20 @@ const SERVERS: Duration = Duration::from_secs(15);
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Performs what runs ask for.
-pub(crate) struct Agents {
-    inbox: Inbox,
+pub(crate) struct AgentEffects {
+    inbox: Mailbox,
     folder: PathBuf,
-    search: Search,
-    providers: Arc<Providers>,
-    secrets: Option<Arc<Secrets>>,
-    servers: Servers,
-    tools: Arc<Tools>,
+    search: SearchService,
+    providers: Arc<ProviderClient>,
+    secrets: Option<Arc<UserSecrets>>,
+    servers: McpServerPool,
+    tools: Arc<ToolRunner>,
     jobs: HashMap<(DocId, String), u64>,
     next: Arc<Mutex<u64>>,
 }
 
 /// What agents have to work with, read from files and found on this machine.
-fn read_setup(folder: &Path, tools: &Tools, secrets: Option<&Secrets>, servers: &Servers) -> AgentSetup {
+fn read_setup(folder: &Path, tools: &ToolRunner, secrets: Option<&UserSecrets>, servers: &McpServerPool) -> AgentSetup {
     let config = match configuration::load(folder) {
         Ok(config) => config,
         Err(trouble) => return AgentSetup { trouble: Some(trouble.to_string()), ..AgentSetup::default() },
@@ -72,7 +72,7 @@ fn read_setup(folder: &Path, tools: &Tools, secrets: Option<&Secrets>, servers: 
 
 /// The values of all keys of this installation that can be read: those that are kept, and those that the configuration
 /// names. No model and no log may hold them.
-fn own_keys(config: &AgentConfig, secrets: Option<&Secrets>) -> InstallationKeys {
+fn own_keys(config: &AgentConfig, secrets: Option<&UserSecrets>) -> InstallationKeys {
     let Some(secrets) = secrets else { return InstallationKeys::default() };
     let kept = secrets.list().unwrap_or_default().into_iter().map(|(name, _)| name);
     let named = config.llm.providers.keys().filter_map(|name| config.endpoint(name)?.key);
@@ -105,9 +105,9 @@ fn definitions(folder: &Path, problems: &mut Vec<String>) -> Vec<AgentDefinition
 
 /// The tools of the servers that are configured. They have the user's rights, so each is asked about.
 fn served(
-    servers: &Servers,
+    servers: &McpServerPool,
     config: &AgentConfig,
-    secrets: Option<&Secrets>,
+    secrets: Option<&UserSecrets>,
     problems: &mut Vec<String>,
 ) -> Vec<(String, String, ToolSpec)> {
     let mut wanted = Vec::new();
@@ -116,7 +116,7 @@ fn served(
             values.iter().map(|(key, value)| Ok((key.clone(), fill(value, secrets)?))).collect()
         };
         let way = match (&server.command, &server.url) {
-            (Some(command), _) => filled(&server.env).map(|env| Way::Program {
+            (Some(command), _) => filled(&server.env).map(|env| McpTransport::Program {
                 command: command.clone(),
                 args: server.args.clone(),
                 env,
@@ -124,17 +124,17 @@ fn served(
             }),
             (None, Some(url)) => reached(url, config)
                 .and_then(|()| filled(&server.headers))
-                .map(|headers| Way::Http { url: url.clone(), headers }),
+                .map(|headers| McpTransport::Http { url: url.clone(), headers }),
             (None, None) => continue,
         };
         match way {
-            Ok(way) => wanted.push(Server { name: name.clone(), way }),
+            Ok(way) => wanted.push(McpServer { name: name.clone(), way }),
             Err(why) => problems.push(format!("the MCP server {name}: {why}")),
         }
     }
     let names: Vec<String> = wanted.iter().map(|server| server.name.clone()).collect();
     servers.configure(wanted);
-    let pending: Vec<_> = names.into_iter().map(|name| (servers.tools(&name), name)).collect();
+    let pending: Vec<_> = names.into_iter().map(|name| (servers.list_tools(&name), name)).collect();
     let mut found = Vec::new();
     let until = Instant::now() + SERVERS;
     for (pending, server) in pending {
@@ -174,7 +174,7 @@ fn reached(url: &str, config: &AgentConfig) -> Result<(), String> {
 }
 
 /// A value of the configuration in which `${NAME}` stands for a key.
-fn fill(value: &str, secrets: Option<&Secrets>) -> Result<String, String> {
+fn fill(value: &str, secrets: Option<&UserSecrets>) -> Result<String, String> {
     let mut filled = String::new();
     let mut rest = value;
     while let Some((before, after)) = rest.split_once("${") {
@@ -203,16 +203,16 @@ fn plugins(folder: &Path) -> (Vec<UserTool>, Vec<String>) {
     (found, problems)
 }
 
-impl Agents {
-    pub(crate) fn new(program: PathBuf, folder: PathBuf, search: Search, inbox: Inbox) -> Agents {
-        let mut place = Place::new(program, &folder);
+impl AgentEffects {
+    pub(crate) fn new(program: PathBuf, folder: PathBuf, search: SearchService, inbox: Mailbox) -> AgentEffects {
+        let mut place = ToolWorkspace::new(program, &folder);
         place.search = Some(search.clone());
-        let servers = Servers::default();
+        let servers = McpServerPool::default();
         place.servers = Some(servers.clone());
-        let tools = Arc::new(Tools::new(place));
-        let secrets = configuration::user_folder().map(|folder| Arc::new(Secrets::new(&folder)));
+        let tools = Arc::new(ToolRunner::new(place));
+        let secrets = configuration::user_folder().map(|folder| Arc::new(UserSecrets::new(&folder)));
         let (jobs, next) = (HashMap::new(), Arc::default());
-        Agents { inbox, folder, search, providers: Arc::default(), secrets, servers, tools, jobs, next }
+        AgentEffects { inbox, folder, search, providers: Arc::default(), secrets, servers, tools, jobs, next }
     }
 
     /// Reads what agents have to work with.
@@ -304,11 +304,11 @@ impl Agents {
                     return inbox.event(Event::ModelDone { call, result: Err(failure) });
                 }
             };
-            providers.call(call, request, key, move |update| {
+            providers.start_call(call, request, key, move |update| {
                 inbox.event(match update {
-                    Update::Delta(delta) => Event::ModelDelta { call, delta },
-                    Update::Answer(answer) => Event::ModelDone { call, result: Ok(Box::new(answer)) },
-                    Update::Failure(failure) => Event::ModelDone { call, result: Err(failure) },
+                    ModelUpdate::Delta(delta) => Event::ModelDelta { call, delta },
+                    ModelUpdate::Answer(answer) => Event::ModelDone { call, result: Ok(Box::new(answer)) },
+                    ModelUpdate::Failure(failure) => Event::ModelDone { call, result: Err(failure) },
                 });
             });
         });

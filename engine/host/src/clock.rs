@@ -1,10 +1,10 @@
 //! What day and time it is where the user is. The engine is told; it never looks.
 
-use collection::Now;
+use collection::LocalNow;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use text::task::Day;
-use text::zone::Zone;
+use text::task::CalendarDay;
+use text::zone::ZoneClock;
 
 /// Of a zone it is told when its clock changes from a year ago on, for so many years.
 const YEARS: i64 = 12;
@@ -12,16 +12,16 @@ const YEARS: i64 = 12;
 const CHANGES: usize = 200;
 
 /// The day by the system's clock and time zone.
-pub fn today() -> Day {
+pub fn today() -> CalendarDay {
     let date = jiff::Zoned::now().date();
-    Day::of(i64::from(date.year()), i64::from(date.month()), i64::from(date.day()))
+    CalendarDay::of(i64::from(date.year()), i64::from(date.month()), i64::from(date.day()))
 }
 
 /// The time on the wall.
-pub fn now() -> Now {
+pub fn now() -> LocalNow {
     let now = jiff::Zoned::now();
     let offset = i64::from(now.offset().seconds()) * 1_000;
-    Now { local: now.timestamp().as_millisecond() + offset, offset }
+    LocalNow { local: now.timestamp().as_millisecond() + offset, offset }
 }
 
 /// A moment, milliseconds since 1970, as people write it.
@@ -36,7 +36,7 @@ pub fn stamped(name: &str) -> String {
 }
 
 /// The clock of this machine, or of a zone by its name, with when it changes.
-pub fn zone(name: Option<&str>) -> Result<Zone, String> {
+pub fn zone(name: Option<&str>) -> Result<ZoneClock, String> {
     let zone = match name {
         Some(name) => TimeZone::get(name)
             .map_err(|_| format!("there is no time zone {name} here; names are such as Europe/Berlin"))?,
@@ -46,7 +46,7 @@ pub fn zone(name: Option<&str>) -> Result<Zone, String> {
     let from = Timestamp::now().checked_sub(year).unwrap_or_default();
     let until = from.as_second() + YEARS * 366 * 86_400;
     let near = zone.following(from).take_while(|change| change.timestamp().as_second() < until).take(CHANGES);
-    Ok(Zone {
+    Ok(ZoneClock {
         name: zone.iana_name().unwrap_or("the clock here").to_owned(),
         first: zone.to_offset(from).seconds(),
         changes: near.map(|change| (change.timestamp().as_second(), change.offset().seconds())).collect(),
@@ -54,8 +54,8 @@ pub fn zone(name: Option<&str>) -> Result<Zone, String> {
 }
 
 /// The clock of this machine and those of these names, as they are known today; what is not known is left out.
-pub fn zones(names: impl IntoIterator<Item = String>) -> Vec<Zone> {
-    let mut all: Vec<Zone> = zone(None).into_iter().collect();
+pub fn zones(names: impl IntoIterator<Item = String>) -> Vec<ZoneClock> {
+    let mut all: Vec<ZoneClock> = zone(None).into_iter().collect();
     for name in names {
         if all.iter().all(|known| known.name != name) {
             all.extend(zone(Some(&name)));

@@ -1,17 +1,17 @@
 //! The loop around the session: facts and wishes in, effects out to the threads that perform them.
 
-use crate::agents::Agents;
+use crate::agents::AgentEffects;
 use crate::fs::confined::{self, ConfinedPath};
 use crate::fs::scan;
-use crate::fs::watch::Watcher;
+use crate::fs::watch::FolderWatcher;
 use crate::handle::Handle;
-use crate::kernel::{Cell, Chosen, Kernels};
-use crate::search::{Beside, Search};
-use crate::sync::Syncer;
-use crate::worker::{Job, Workers};
-use crate::workspace::Owned;
-use crate::writer::{Work, Writer};
-use engine::{Command, CommandError, Effect, Event, Session, Time};
+use crate::kernel::{AllowedKernel, QueuedCell, RunningKernels};
+use crate::search::{RunDocumentReader, SearchService};
+use crate::sync::SyncService;
+use crate::worker::{DiskJob, DiskWorkers};
+use crate::workspace::WorkspaceLock;
+use crate::writer::{StoreWriter, WriterTask};
+use engine::{Command, CommandError, Effect, Event, Session, UnixMillis};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use std::path::{Path, PathBuf};
@@ -22,35 +22,35 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use store::disk::Disk;
 
-type Look = Box<dyn FnMut(&Session) -> bool + Send>;
-type Wake = Arc<dyn Fn() + Send + Sync>;
+type SessionQuery = Box<dyn FnMut(&Session) -> bool + Send>;
+type WakeCallback = Arc<dyn Fn() + Send + Sync>;
 
 /// What other threads put into the session's letter box.
-pub(crate) enum Post {
+pub(crate) enum MailboxMessage {
     Event(Event),
     Command { command: Command, answer: Option<Sender<Result<u64, CommandError>>> },
     Read(Box<dyn FnOnce(&Session) + Send>),
-    Wait(Look),
-    Job(Box<Job>),
+    Wait(SessionQuery),
+    Job(Box<DiskJob>),
     KernelEnded { note: store::DocId, number: u64, why: String },
     Close,
 }
 
 /// The letter box; wakes whoever owns the session.
 #[derive(Clone)]
-pub(crate) struct Inbox {
-    posts: Sender<Post>,
-    wake: Arc<Mutex<Option<Wake>>>,
+pub(crate) struct Mailbox {
+    posts: Sender<MailboxMessage>,
+    wake: Arc<Mutex<Option<WakeCallback>>>,
 }
 
-impl Inbox {
+impl Mailbox {
     /// The way in, and what comes out.
-    pub(crate) fn letter_box() -> (Inbox, Receiver<Post>) {
+    pub(crate) fn letter_box() -> (Mailbox, Receiver<MailboxMessage>) {
         let (posts, letters) = channel();
-        (Inbox { posts, wake: Arc::default() }, letters)
+        (Mailbox { posts, wake: Arc::default() }, letters)
     }
 
-    pub(crate) fn post(&self, post: Post) {
+    pub(crate) fn post(&self, post: MailboxMessage) {
         let _ = self.posts.send(post);
         self.wake();
     }
@@ -64,7 +64,7 @@ impl Inbox {
     }
 
     pub(crate) fn event(&self, event: Event) {
-        self.post(Post::Event(event));
+        self.post(MailboxMessage::Event(event));
     }
 }
 
@@ -73,25 +73,25 @@ impl Inbox {
 pub struct Driver {
     session: Session,
     rng: StdRng,
-    inbox: Inbox,
-    posts: Receiver<Post>,
-    writer: Writer,
+    inbox: Mailbox,
+    posts: Receiver<MailboxMessage>,
+    writer: StoreWriter,
     writer_thread: Option<JoinHandle<Result<(), String>>>,
-    workers: Workers,
-    kernels: Kernels,
-    agents: Agents,
-    watcher: Watcher,
-    search: Search,
-    sync: Syncer,
+    workers: DiskWorkers,
+    kernels: RunningKernels,
+    agents: AgentEffects,
+    watcher: FolderWatcher,
+    search: SearchService,
+    sync: SyncService,
     folder: PathBuf,
-    waiting: Vec<Look>,
-    wake_at: Option<Time>,
+    waiting: Vec<SessionQuery>,
+    wake_at: Option<UnixMillis>,
     /// What the clock said last.
-    seen: Time,
+    seen: UnixMillis,
     closing: bool,
     /// Answers when a list of the volumes is written that the session asked for.
     markers: Vec<Receiver<()>>,
-    owned: Option<Owned>,
+    owned: Option<WorkspaceLock>,
     /// Why nothing is written, neither into the workspace nor into files.
     reads_only: Option<String>,
     /// Whether a command was refused for it.
@@ -103,8 +103,8 @@ impl Driver {
         disk: Box<dyn Disk>,
         folder: PathBuf,
         program: PathBuf,
-        started: engine::event::Started,
-        owned: Option<Owned>,
+        started: engine::event::WorkspaceStart,
+        owned: Option<WorkspaceLock>,
     ) -> Result<Driver, String> {
         Driver::begin(disk, folder, program, started, (owned, None))
     }
@@ -114,7 +114,7 @@ impl Driver {
         disk: Box<dyn Disk>,
         folder: PathBuf,
         program: PathBuf,
-        started: engine::event::Started,
+        started: engine::event::WorkspaceStart,
         why: String,
     ) -> Result<Driver, String> {
         Driver::begin(disk, folder, program, started, (None, Some(why)))
@@ -124,29 +124,31 @@ impl Driver {
         disk: Box<dyn Disk>,
         folder: PathBuf,
         program: PathBuf,
-        started: engine::event::Started,
-        (owned, reads_only): (Option<Owned>, Option<String>),
+        started: engine::event::WorkspaceStart,
+        (owned, reads_only): (Option<WorkspaceLock>, Option<String>),
     ) -> Result<Driver, String> {
         crate::memory::part();
-        let (inbox, posts) = Inbox::letter_box();
+        let (inbox, posts) = Mailbox::letter_box();
         let actor = started.actor;
         let readers =
             (0..2).map(|_| disk.reader()).collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
-        let workers = Workers::start(readers, inbox.clone(), actor);
+        let workers = DiskWorkers::start(readers, inbox.clone(), actor);
         let volumes = started.doc.volumes().into_iter();
         let mounted = volumes.filter_map(|(id, entry)| Some((id, entry.name, started.mounts.get(&id)?.clone())));
         let reader = disk.reader().map_err(|error| error.to_string())?;
         let (settings, elsewhere) = (&started.settings, reads_only.is_some());
-        let search = Search::start((folder.clone(), elsewhere), reader, mounted.collect(), settings, inbox.clone());
-        search.further(Box::new(Beside::new(disk.reader().map_err(|error| error.to_string())?)));
+        let search =
+            SearchService::start((folder.clone(), elsewhere), reader, mounted.collect(), settings, inbox.clone());
+        search.further(Box::new(RunDocumentReader::new(disk.reader().map_err(|error| error.to_string())?)));
         let further = || disk.reader().map_err(|error| error.to_string());
-        let sync = Syncer::start(further()?, further()?, folder.clone(), inbox.clone());
+        let sync = SyncService::start(further()?, further()?, folder.clone(), inbox.clone());
         let followers = (Some(search.clone()), Some(sync.clone()));
-        let (writer, writer_thread) = Writer::start(disk, inbox.clone(), workers.clone(), followers.0, followers.1);
+        let (writer, writer_thread) =
+            StoreWriter::start(disk, inbox.clone(), workers.clone(), followers.0, followers.1);
         sync.writer(writer.clone());
-        let agents = Agents::new(program.clone(), folder.clone(), search.clone(), inbox.clone());
-        let kernels = Kernels::new(program, &folder, inbox.clone(), writer.clone());
-        let watcher = Watcher::new(inbox.clone());
+        let agents = AgentEffects::new(program.clone(), folder.clone(), search.clone(), inbox.clone());
+        let kernels = RunningKernels::new(program, &folder, inbox.clone(), writer.clone());
+        let watcher = FolderWatcher::new(inbox.clone());
         let mut driver = Driver {
             session: Session::new(),
             rng: StdRng::from_os_rng(),
@@ -191,11 +193,11 @@ impl Driver {
     }
 
     /// Search.
-    pub fn search(&self) -> &Search {
+    pub fn search(&self) -> &SearchService {
         &self.search
     }
 
-    pub(crate) fn owned(&self) -> Option<&Owned> {
+    pub(crate) fn owned(&self) -> Option<&WorkspaceLock> {
         self.owned.as_ref()
     }
 
@@ -299,24 +301,28 @@ impl Driver {
     }
 
     /// Looks for places where a note's name stands without being a link. What is found comes as it is found.
-    pub fn mentions(&self, note: store::DocId) -> Receiver<Vec<crate::Mention>> {
+    pub fn mentions(&self, note: store::DocId) -> Receiver<Vec<crate::UnlinkedMention>> {
         crate::search::mentions::start(&self.session, note, self.inbox.clone())
     }
 
     /// Asks a note's kernel something that changes nothing. `None`: it has none. The answer comes later, or never.
-    pub fn ask_kernel(&mut self, note: store::DocId, inquiry: crate::Inquiry) -> Option<Receiver<crate::Answer>> {
+    pub fn ask_kernel(
+        &mut self,
+        note: store::DocId,
+        inquiry: crate::KernelInquiry,
+    ) -> Option<Receiver<crate::InquiryAnswer>> {
         self.kernels.ask(note, inquiry)
     }
 
     /// Begins to look at the past of an open note.
-    pub fn history(&self, note: store::DocId) -> crate::history::History {
-        crate::history::History::start(self.handle(), note)
+    pub fn history(&self, note: store::DocId) -> crate::history::HistoryThread {
+        crate::history::HistoryThread::start(self.handle(), note)
     }
 
     /// Reads a blob elsewhere; the answer comes later.
     pub fn fetch(&self, hash: store::BlobHash) -> Receiver<Result<Vec<u8>, String>> {
         let (answer, wait) = channel();
-        self.workers.send(Job::Blob { hash, answer });
+        self.workers.send(DiskJob::Blob { hash, answer });
         wait
     }
 
@@ -369,7 +375,7 @@ impl Driver {
         for marker in std::mem::take(&mut self.markers) {
             let _ = marker.recv_timeout(Duration::from_secs(2)); // without it, `fsck` has less to go by
         }
-        self.writer.send(Work::Close { patience: Duration::from_secs(2) });
+        self.writer.send(WriterTask::Close { patience: Duration::from_secs(2) });
         let ended = self.writer_thread.take().map(JoinHandle::join);
         self.sync.close();
         self.search.close();
@@ -381,28 +387,28 @@ impl Driver {
         }
     }
 
-    fn take(&mut self, post: Post) {
+    fn take(&mut self, post: MailboxMessage) {
         match post {
-            Post::Event(event) => self.event(event),
-            Post::Command { command, answer } => {
+            MailboxMessage::Event(event) => self.event(event),
+            MailboxMessage::Command { command, answer } => {
                 let result = self.command(command).map(|()| self.session.saving().last);
                 if let Some(answer) = answer {
                     let _ = answer.send(result);
                 }
             }
-            Post::Read(read) => read(&self.session),
-            Post::Wait(mut look) => {
+            MailboxMessage::Read(read) => read(&self.session),
+            MailboxMessage::Wait(mut look) => {
                 if !look(&self.session) {
                     self.waiting.push(look);
                 }
             }
-            Post::Job(job) => self.workers.send(*job),
-            Post::KernelEnded { note, number, why } => {
+            MailboxMessage::Job(job) => self.workers.send(*job),
+            MailboxMessage::KernelEnded { note, number, why } => {
                 if self.kernels.ended(note, number) {
                     self.event(Event::KernelDied { note, why });
                 }
             }
-            Post::Close => self.closing = true,
+            MailboxMessage::Close => self.closing = true,
         }
     }
 
@@ -438,23 +444,23 @@ impl Driver {
     fn perform(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
-                Effect::Append { batch, writes } => self.writer.send(Work::Append { batch, writes }),
-                Effect::LoadVolume { volume } => self.workers.send(Job::Volume { volume }),
+                Effect::Append { batch, writes } => self.writer.send(WriterTask::Append { batch, writes }),
+                Effect::LoadVolume { volume } => self.workers.send(DiskJob::Volume { volume }),
                 Effect::Scan { volume, root, unindexed } => {
                     scan::start(volume, root, unindexed, self.watcher.entered(), &self.workers, self.inbox.clone());
                 }
-                Effect::Index { volume, note, text } => self.workers.send(Job::Index { volume, note, text }),
+                Effect::Index { volume, note, text } => self.workers.send(DiskJob::Index { volume, note, text }),
                 Effect::MoveFiles { moves, emptied } => match self.reads_only.clone() {
                     Some(why) => self.inbox.event(Event::FilesMoved { result: Err(why) }),
                     None => {
                         let moves = moves.iter().map(|(from, to)| (self.confined(from), self.confined(to))).collect();
                         let emptied = emptied.iter().map(|folder| self.confined(folder)).collect();
-                        self.workers.send(Job::MoveFiles { moves, emptied });
+                        self.workers.send(DiskJob::MoveFiles { moves, emptied });
                     }
                 },
                 Effect::Discard { file, path } => match self.reads_only.clone() {
                     Some(why) => self.inbox.event(Event::Discarded { file, result: Err(why) }),
-                    None => self.workers.send(Job::Discard { file, path: self.confined(&path) }),
+                    None => self.workers.send(DiskJob::Discard { file, path: self.confined(&path) }),
                 },
                 Effect::Watch { volume, root } => {
                     confined::forget_root(&root);
@@ -464,15 +470,15 @@ impl Driver {
                 Effect::ReadNote { note, volume, path, file } => {
                     // Behind what was sent before: a note that was closed and is opened again finds its last text.
                     let file = self.confined(&file);
-                    self.writer.send(Work::Then(Box::new(Job::ReadNote { note, volume, path, file })));
+                    self.writer.send(WriterTask::Then(Box::new(DiskJob::ReadNote { note, volume, path, file })));
                 }
-                Effect::LoadNote { note } => self.writer.send(Work::Then(Box::new(Job::LoadNote { note }))),
+                Effect::LoadNote { note } => self.writer.send(WriterTask::Then(Box::new(DiskJob::LoadNote { note }))),
                 Effect::ReadFile { note, file } => {
-                    self.workers.send(Job::ReadFile { note, file: self.confined(&file) });
+                    self.workers.send(DiskJob::ReadFile { note, file: self.confined(&file) });
                 }
                 Effect::WriteFile { note, file, expected, text } => match self.reads_only.clone() {
                     Some(why) => self.inbox.event(Event::FileFailed { note, why }),
-                    None => self.workers.send(Job::WriteFile { note, file: self.confined(&file), expected, text }),
+                    None => self.workers.send(DiskJob::WriteFile { note, file: self.confined(&file), expected, text }),
                 },
                 // What others would be told is durable here would not be.
                 Effect::Sync(_) if self.reads_only.is_some() => {}
@@ -486,7 +492,7 @@ impl Driver {
                     self.markers.push(wait);
                     self.search.volumes(volumes.clone());
                     if self.reads_only.is_none() {
-                        self.workers.send(Job::Marker { folder: self.folder.clone(), volumes, done });
+                        self.workers.send(DiskJob::Marker { folder: self.folder.clone(), volumes, done });
                     }
                 }
                 Effect::FindKernels { folder } => {
@@ -498,8 +504,13 @@ impl Driver {
                 }
                 Effect::Eval { note, folder, kernel, allowed, grant, execution, code, label, forget, pure } => {
                     let folder = self.confined(&folder);
-                    let kernel = kernel.map(|name| Chosen { name, allowed, shared: self.shared() });
-                    self.kernels.eval(note, &folder, execution, &Cell { kernel, grant, code, label, forget, pure });
+                    let kernel = kernel.map(|name| AllowedKernel { name, allowed, shared: self.shared() });
+                    self.kernels.eval(
+                        note,
+                        &folder,
+                        execution,
+                        &QueuedCell { kernel, grant, code, label, forget, pure },
+                    );
                 }
                 Effect::Reserve { folder } => {
                     let folder = folder.map(|folder| self.confined(&folder));
@@ -509,11 +520,11 @@ impl Driver {
                 Effect::Interrupt { note } => self.kernels.interrupt(note),
                 Effect::KillKernel { note } => self.kernels.kill(note),
                 Effect::LoadSession { session } => {
-                    self.writer.send(Work::Then(Box::new(Job::LoadSession { session })));
+                    self.writer.send(WriterTask::Then(Box::new(DiskJob::LoadSession { session })));
                 }
-                Effect::LoadRun { run } => self.writer.send(Work::Then(Box::new(Job::LoadRun { run }))),
+                Effect::LoadRun { run } => self.writer.send(WriterTask::Then(Box::new(DiskJob::LoadRun { run }))),
                 Effect::LoadRegistry { registry } => {
-                    self.writer.send(Work::Then(Box::new(Job::LoadRegistry { registry })));
+                    self.writer.send(WriterTask::Then(Box::new(DiskJob::LoadRegistry { registry })));
                 }
                 Effect::ReadSetup => self.agents.setup(),
                 Effect::Gather { run, root, paths, text, limit, memory } => {
@@ -537,7 +548,7 @@ impl Drop for Driver {
         self.kernels.close();
         // `close` has been here already, or the caller lets everything go: what was sent is still committed.
         if let Some(thread) = self.writer_thread.take() {
-            self.writer.send(Work::Close { patience: Duration::from_secs(1) });
+            self.writer.send(WriterTask::Close { patience: Duration::from_secs(1) });
             let _ = thread.join();
             self.sync.close();
             self.search.close();
@@ -546,7 +557,7 @@ impl Drop for Driver {
 }
 
 /// The clock, read here and nowhere else on the way to the session.
-pub(crate) fn now() -> Time {
+pub(crate) fn now() -> UnixMillis {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    UnixMillis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

@@ -1,6 +1,6 @@
 //! The way to the session from other threads: the command line and connections of the local socket use it.
 
-use crate::driver::{Inbox, Post};
+use crate::driver::{Mailbox, MailboxMessage};
 use engine::{Command, CommandError, Session};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 
 /// The program that owned the workspace has ended meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gone;
+pub struct OwnerGone;
 
-impl std::fmt::Display for Gone {
+impl std::fmt::Display for OwnerGone {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "the program that has the workspace open is closing; try again")
     }
 }
 
-impl std::error::Error for Gone {}
+impl std::error::Error for OwnerGone {}
 
 /// A disk that refuses what is to be saved is waited for so long.
 const REFUSED: Duration = Duration::from_secs(5);
@@ -26,26 +26,26 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// Why something did not come about that was waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unsaved {
+pub enum WaitError {
     /// The program that owned the workspace has ended.
     Gone,
     /// The disk refuses; in words.
     Refused(String),
 }
 
-impl From<Gone> for Unsaved {
-    fn from(_: Gone) -> Unsaved {
-        Unsaved::Gone
+impl From<OwnerGone> for WaitError {
+    fn from(_: OwnerGone) -> WaitError {
+        WaitError::Gone
     }
 }
 
 /// Sends commands to the session and reads its state, from any thread.
 #[derive(Clone)]
 pub struct Handle {
-    pub(crate) inbox: Inbox,
+    pub(crate) inbox: Mailbox,
     pub(crate) folder: std::path::PathBuf,
-    pub(crate) search: crate::search::Search,
-    pub(crate) writer: crate::writer::Writer,
+    pub(crate) search: crate::search::SearchService,
+    pub(crate) writer: crate::writer::StoreWriter,
     /// Whether a command was refused since nothing can be written.
     pub(crate) refused: Arc<AtomicBool>,
 }
@@ -62,7 +62,7 @@ impl Handle {
     }
 
     /// Search.
-    pub fn search(&self) -> &crate::search::Search {
+    pub fn search(&self) -> &crate::search::SearchService {
         &self.search
     }
 
@@ -72,34 +72,34 @@ impl Handle {
     /// The session's rejection, or that the program is closing.
     pub fn command(&self, command: Command) -> Result<u64, CommandError> {
         let (answer, wait) = channel();
-        self.inbox.post(Post::Command { command, answer: Some(answer) });
-        wait.recv().unwrap_or_else(|_| Err(CommandError(Gone.to_string())))
+        self.inbox.post(MailboxMessage::Command { command, answer: Some(answer) });
+        wait.recv().unwrap_or_else(|_| Err(CommandError(OwnerGone.to_string())))
     }
 
     /// Reads something of the session, on its thread. Keep it short: the window waits meanwhile.
     ///
     /// # Errors
-    /// [`Gone`].
-    pub fn read<R: Send + 'static>(&self, read: impl FnOnce(&Session) -> R + Send + 'static) -> Result<R, Gone> {
+    /// [`OwnerGone`].
+    pub fn read<R: Send + 'static>(&self, read: impl FnOnce(&Session) -> R + Send + 'static) -> Result<R, OwnerGone> {
         let (answer, wait) = channel();
-        self.inbox.post(Post::Read(Box::new(move |session| {
+        self.inbox.post(MailboxMessage::Read(Box::new(move |session| {
             let _ = answer.send(read(session));
         })));
-        wait.recv().map_err(|_| Gone)
+        wait.recv().map_err(|_| OwnerGone)
     }
 
     /// Looks at the session now and after everything that happens, until `look` has an answer. `None` after `limit`.
     ///
     /// # Errors
-    /// [`Gone`].
+    /// [`OwnerGone`].
     pub fn wait<R: Send + 'static>(
         &self,
         limit: Option<Duration>,
         mut look: impl FnMut(&Session) -> Option<R> + Send + 'static,
-    ) -> Result<Option<R>, Gone> {
+    ) -> Result<Option<R>, OwnerGone> {
         let (answer, wait) = channel();
         let until = limit.map(|limit| Instant::now() + limit);
-        self.inbox.post(Post::Wait(Box::new(move |session| {
+        self.inbox.post(MailboxMessage::Wait(Box::new(move |session| {
             if let Some(found) = look(session) {
                 let _ = answer.send(found);
                 return true;
@@ -107,11 +107,11 @@ impl Handle {
             until.is_some_and(|until| Instant::now() > until + Duration::from_secs(1))
         })));
         match limit {
-            None => wait.recv().map(Some).map_err(|_| Gone),
+            None => wait.recv().map(Some).map_err(|_| OwnerGone),
             Some(limit) => match wait.recv_timeout(limit) {
                 Ok(found) => Ok(Some(found)),
                 Err(RecvTimeoutError::Timeout) => Ok(None),
-                Err(RecvTimeoutError::Disconnected) => Err(Gone),
+                Err(RecvTimeoutError::Disconnected) => Err(OwnerGone),
             },
         }
     }
@@ -119,12 +119,12 @@ impl Handle {
     /// Waits as [`Handle::wait`] does for what needs the disk, but not for one that goes on refusing.
     ///
     /// # Errors
-    /// [`Unsaved`].
+    /// [`WaitError`].
     pub fn wait_on_disk<R: Send + 'static>(
         &self,
         limit: Option<Duration>,
         look: impl Fn(&Session) -> Option<R> + Clone + Send + 'static,
-    ) -> Result<Option<R>, Unsaved> {
+    ) -> Result<Option<R>, WaitError> {
         let begun = Instant::now();
         let mut refused: Option<Instant> = None;
         loop {
@@ -133,7 +133,7 @@ impl Handle {
             }
             let since = match self.read(|session| session.saving().trouble.clone())? {
                 Some(why) if refused.is_some_and(|since| since.elapsed() > REFUSED) => {
-                    return Err(Unsaved::Refused(why));
+                    return Err(WaitError::Refused(why));
                 }
                 Some(_) => refused.or_else(|| Some(Instant::now())),
                 None => None,
@@ -151,8 +151,8 @@ impl Handle {
     /// A sentence: missing, damaged, or the program is closing.
     pub fn blob(&self, hash: store::BlobHash) -> Result<Vec<u8>, String> {
         let (answer, wait) = channel();
-        self.inbox.post(Post::Job(Box::new(crate::worker::Job::Blob { hash, answer })));
-        wait.recv().unwrap_or_else(|_| Err(Gone.to_string()))
+        self.inbox.post(MailboxMessage::Job(Box::new(crate::worker::DiskJob::Blob { hash, answer })));
+        wait.recv().unwrap_or_else(|_| Err(OwnerGone.to_string()))
     }
 
     /// Stores a blob; it is on disk when this returns.
@@ -164,12 +164,12 @@ impl Handle {
     }
 
     /// An output as a note keeps it: what is too large for a document is stored as a blob.
-    pub fn lighten(&self, body: store::OutputBody) -> store::Output {
+    pub fn lighten(&self, body: store::OutputBody) -> store::CellOutput {
         crate::kernel::replies::lighten(&self.writer, body)
     }
 
     /// Asks the program that owns the workspace to close.
     pub fn close(&self) {
-        self.inbox.post(Post::Close);
+        self.inbox.post(MailboxMessage::Close);
     }
 }

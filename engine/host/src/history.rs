@@ -1,24 +1,24 @@
 //! The past of a note, looked at in a thread of its own: it has a copy of the document, makes texts as they were and
 //! compares them, and never disturbs who draws. Of several questions that wait, only the last is answered.
 
-use crate::driver::Post;
+use crate::driver::MailboxMessage;
 use crate::handle::Handle;
-use crate::worker::Job;
-use engine::{Command, Phase, Session};
+use crate::worker::DiskJob;
+use engine::{Command, NotePhase, Session};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 use store::{ActorId, DocId, NoteDoc};
-use text::compare::{Comparison, compare};
-use text::history::{Story, Written};
+use text::compare::{TextDiff, compare};
+use text::history::{AuthoredSpan, NoteHistory};
 
 /// How long a note's document may take to be loaded.
 const LOAD: Duration = Duration::from_secs(120);
 
 /// The other side of a comparison.
 #[derive(Clone, Debug)]
-pub enum With {
+pub enum ComparisonSide {
     /// The note as it is now.
     Now(Arc<str>),
     /// As it was after so many changes.
@@ -27,7 +27,7 @@ pub enum With {
 
 /// A question about a note's past.
 #[derive(Clone, Debug)]
-pub enum Ask {
+pub enum HistoryQuestion {
     /// Look at the document again: it has changed.
     Again,
     /// How the note after the first `then` changes differs from another.
@@ -35,7 +35,7 @@ pub enum Ask {
         /// How many changes.
         then: usize,
         /// The other side.
-        with: With,
+        with: ComparisonSide,
     },
     /// Who wrote what of the note after so many changes.
     Written(usize),
@@ -43,60 +43,60 @@ pub enum Ask {
 
 /// Two texts and what differs between them.
 #[derive(Debug)]
-pub struct Compared {
+pub struct TextComparison {
     /// The older text.
     pub old: Arc<str>,
     /// The newer one.
     pub new: Arc<str>,
     /// What differs.
-    pub comparison: Comparison,
+    pub comparison: TextDiff,
 }
 
 /// A text and who wrote what of it.
 #[derive(Debug)]
-pub struct Authored {
+pub struct AuthoredText {
     /// The text.
     pub text: Arc<str>,
     /// Its stretches, in order.
-    pub written: Vec<Written>,
+    pub written: Vec<AuthoredSpan>,
 }
 
 /// An answer.
 #[derive(Debug)]
-pub enum Told {
+pub enum HistoryAnswer {
     /// The document was looked at; `None`: the note has none, since nobody has edited it yet.
-    Past(Option<Arc<Story>>),
-    /// The answer to [`Ask::Compare`].
-    Compared(Arc<Compared>),
-    /// The answer to [`Ask::Written`].
-    Written(Arc<Authored>),
+    Past(Option<Arc<NoteHistory>>),
+    /// The answer to [`HistoryQuestion::Compare`].
+    Compared(Arc<TextComparison>),
+    /// The answer to [`HistoryQuestion::AuthoredSpan`].
+    Written(Arc<AuthoredText>),
     /// It cannot be read: a sentence for the user.
     Failed(String),
 }
 
 /// The way to the thread; it ends when this goes.
 #[derive(Debug)]
-pub struct History {
-    asks: Sender<Ask>,
-    told: Receiver<Told>,
+pub struct HistoryThread {
+    asks: Sender<HistoryQuestion>,
+    told: Receiver<HistoryAnswer>,
 }
 
-impl History {
-    /// Begins to look at a note's past; [`Told::Past`] is the first answer.
-    pub(crate) fn start(handle: Handle, note: DocId) -> History {
+impl HistoryThread {
+    /// Begins to look at a note's past; [`HistoryAnswer::Past`] is the first answer.
+    pub(crate) fn start(handle: Handle, note: DocId) -> HistoryThread {
         let (asks, questions) = channel();
         let (tell, told) = channel();
         std::thread::spawn(move || work(&handle, note, &questions, &tell));
-        History { asks, told }
+        HistoryThread { asks, told }
     }
 
     /// Asks something.
-    pub fn ask(&self, ask: Ask) {
+    pub fn ask(&self, ask: HistoryQuestion) {
         let _ = self.asks.send(ask);
     }
 
     /// An answer that has come.
-    pub fn told(&self) -> Option<Told> {
+    pub fn told(&self) -> Option<HistoryAnswer> {
         self.told.try_recv().ok()
     }
 }
@@ -106,7 +106,7 @@ impl Handle {
     ///
     /// # Errors
     /// A sentence.
-    pub fn story(&self, note: DocId) -> Result<Option<Story>, String> {
+    pub fn story(&self, note: DocId) -> Result<Option<NoteHistory>, String> {
         // What was typed just now is a change, too.
         let _ = self.command(Command::Save);
         let found = self.wait(Some(LOAD), move |session| document(session, note)).map_err(|gone| gone.to_string())?;
@@ -114,7 +114,7 @@ impl Handle {
             None => Err("the note's document could not be read in two minutes".to_owned()),
             Some(Err(why)) => Err(why),
             Some(Ok(None)) => Ok(None),
-            Some(Ok(Some(doc))) => Ok(Some(Story::of(*doc, self.actors()?))),
+            Some(Ok(Some(doc))) => Ok(Some(NoteHistory::of(*doc, self.actors()?))),
         }
     }
 
@@ -124,8 +124,8 @@ impl Handle {
     /// A sentence: the disk refuses, or the program is closing.
     pub fn actors(&self) -> Result<BTreeSet<ActorId>, String> {
         let (answer, wait) = channel();
-        self.inbox.post(Post::Job(Box::new(Job::Actors { answer })));
-        wait.recv().unwrap_or_else(|_| Err(crate::handle::Gone.to_string()))
+        self.inbox.post(MailboxMessage::Job(Box::new(DiskJob::Actors { answer })));
+        wait.recv().unwrap_or_else(|_| Err(crate::handle::OwnerGone.to_string()))
     }
 }
 
@@ -133,9 +133,9 @@ impl Handle {
 fn document(session: &Session, note: DocId) -> Option<Result<Option<Box<NoteDoc>>, String>> {
     let Some(note) = session.note(note) else { return Some(Err("the note was closed meanwhile".to_owned())) };
     match &note.phase {
-        Phase::Failed(why) => return Some(Err(why.clone())),
-        Phase::Reading => return None,
-        Phase::Ready => {}
+        NotePhase::Failed(why) => return Some(Err(why.clone())),
+        NotePhase::Reading => return None,
+        NotePhase::Ready => {}
     }
     if let Some(why) = note.read_only() {
         return Some(Err(why.to_owned()));
@@ -143,14 +143,14 @@ fn document(session: &Session, note: DocId) -> Option<Result<Option<Box<NoteDoc>
     (!note.is_loading()).then(|| Ok(note.document().map(|doc| Box::new(doc.clone()))))
 }
 
-fn work(handle: &Handle, note: DocId, questions: &Receiver<Ask>, tell: &Sender<Told>) {
-    let mut story: Option<Arc<Story>> = None;
-    let mut next = Some(Ask::Again);
+fn work(handle: &Handle, note: DocId, questions: &Receiver<HistoryQuestion>, tell: &Sender<HistoryAnswer>) {
+    let mut story: Option<Arc<NoteHistory>> = None;
+    let mut next = Some(HistoryQuestion::Again);
     loop {
         let Some(ask) = next.take().or_else(|| questions.recv().ok()) else { return };
-        let (mut again, mut last) = (matches!(ask, Ask::Again), ask);
+        let (mut again, mut last) = (matches!(ask, HistoryQuestion::Again), ask);
         while let Ok(ask) = questions.try_recv() {
-            again |= matches!(ask, Ask::Again);
+            again |= matches!(ask, HistoryQuestion::Again);
             last = ask;
         }
         let mut answers = Vec::new();
@@ -158,9 +158,9 @@ fn work(handle: &Handle, note: DocId, questions: &Receiver<Ask>, tell: &Sender<T
             match handle.story(note) {
                 Ok(found) => {
                     story = found.map(Arc::new);
-                    answers.push(Told::Past(story.clone()));
+                    answers.push(HistoryAnswer::Past(story.clone()));
                 }
-                Err(why) => answers.push(Told::Failed(why)),
+                Err(why) => answers.push(HistoryAnswer::Failed(why)),
             }
         }
         if let Some(story) = &story {
@@ -171,24 +171,24 @@ fn work(handle: &Handle, note: DocId, questions: &Receiver<Ask>, tell: &Sender<T
                 return; // nobody looks at it any more
             }
         }
-        handle.inbox.post(Post::Read(Box::new(|_| ()))); // wakes who draws
+        handle.inbox.post(MailboxMessage::Read(Box::new(|_| ()))); // wakes who draws
     }
 }
 
-fn answer(story: &Story, ask: Ask) -> Option<Told> {
+fn answer(story: &NoteHistory, ask: HistoryQuestion) -> Option<HistoryAnswer> {
     let told = match ask {
-        Ask::Again => return None,
-        Ask::Compare { then, with } => story.text(then).and_then(|old| {
+        HistoryQuestion::Again => return None,
+        HistoryQuestion::Compare { then, with } => story.text(then).and_then(|old| {
             let new = match with {
-                With::Now(text) => text,
-                With::Version(count) => Arc::from(story.text(count)?),
+                ComparisonSide::Now(text) => text,
+                ComparisonSide::Version(count) => Arc::from(story.text(count)?),
             };
             let comparison = compare(&old, &new);
-            Ok(Told::Compared(Arc::new(Compared { old: Arc::from(old), new, comparison })))
+            Ok(HistoryAnswer::Compared(Arc::new(TextComparison { old: Arc::from(old), new, comparison })))
         }),
-        Ask::Written(count) => story.text(count).and_then(|text| {
-            Ok(Told::Written(Arc::new(Authored { text: Arc::from(text), written: story.written(count)? })))
+        HistoryQuestion::Written(count) => story.text(count).and_then(|text| {
+            Ok(HistoryAnswer::Written(Arc::new(AuthoredText { text: Arc::from(text), written: story.written(count)? })))
         }),
     };
-    Some(told.unwrap_or_else(|error| Told::Failed(error.to_string())))
+    Some(told.unwrap_or_else(|error| HistoryAnswer::Failed(error.to_string())))
 }

@@ -5,13 +5,13 @@ pub(crate) mod kernelspec;
 pub(crate) mod pure_cache;
 pub(crate) mod replies;
 
-use crate::driver::{Inbox, Post};
-use crate::fs::confined::{ConfinedPath, Folder};
-use crate::kernel::inquiry::{Answer, Inquiry};
+use crate::driver::{Mailbox, MailboxMessage};
+use crate::fs::confined::{ConfinedFolder, ConfinedPath};
+use crate::kernel::inquiry::{InquiryAnswer, KernelInquiry};
 
 use crate::kernel::pure_cache::PureCache;
-use crate::kernel::replies::{Kept, Replies};
-use crate::writer::Writer;
+use crate::kernel::replies::{KernelReplyReader, PureResultAccess};
+use crate::writer::StoreWriter;
 use engine::{Event, KernelGrant};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -30,31 +30,31 @@ const UNANSWERED: usize = 64;
 const SURROUNDINGS: [&str; 9] =
     ["HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "SystemRoot", "TEMP", "TZ", "USER"];
 
-struct Kernel {
+struct RunningKernel {
     /// Tells this process from the one that the note had before.
     number: u64,
     /// Whose it is; nobody's while it is in reserve.
     note: Arc<OnceLock<DocId>>,
-    process: Arc<Mutex<Process>>,
+    process: Arc<Mutex<KernelProcess>>,
     /// Written by a thread: a process that does not read must not hold up the one that draws.
     requests: Arc<Sender<String>>,
     alive: Arc<AtomicBool>,
-    inquiries: Inquiries,
+    inquiries: PendingInquiries,
 }
 
 /// Questions that a kernel has not answered yet, by the id of their request.
-pub(crate) type Inquiries = Arc<Mutex<HashMap<String, (Inquiry, Sender<Answer>)>>>;
+pub(crate) type PendingInquiries = Arc<Mutex<HashMap<String, (KernelInquiry, Sender<InquiryAnswer>)>>>;
 
 /// The process of a kernel, once it was started, which takes a while.
 #[derive(Default)]
-struct Process {
+struct KernelProcess {
     child: Option<Child>,
     /// It is to end, or not to begin.
     ended: bool,
 }
 
-impl Process {
-    fn end(process: &Mutex<Process>) {
+impl KernelProcess {
+    fn end(process: &Mutex<KernelProcess>) {
         if let Ok(mut process) = process.lock() {
             process.ended = true;
             if let Some(child) = &mut process.child {
@@ -76,7 +76,7 @@ fn end_all(child: &mut Child) {
 
 /// A Jupyter kernel that the user has allowed.
 #[derive(Clone)]
-pub(crate) struct Chosen {
+pub(crate) struct AllowedKernel {
     pub(crate) name: String,
     /// Its print. `None`: any of that name that nobody else can change.
     pub(crate) allowed: Option<String>,
@@ -85,9 +85,9 @@ pub(crate) struct Chosen {
 }
 
 /// A cell on its way to a kernel.
-pub(crate) struct Cell {
+pub(crate) struct QueuedCell {
     /// The Jupyter kernel that runs it; `None`: the embedded one.
-    pub(crate) kernel: Option<Chosen>,
+    pub(crate) kernel: Option<AllowedKernel>,
     /// What the embedded one reaches beyond the folder.
     pub(crate) grant: KernelGrant,
     pub(crate) code: String,
@@ -100,25 +100,25 @@ pub(crate) struct Cell {
 }
 
 /// The running kernels.
-pub(crate) struct Kernels {
+pub(crate) struct RunningKernels {
     program: PathBuf,
     /// Cells have no business in it.
     workspace: PathBuf,
     /// Where results of pure cells are kept.
     pure: PureCache,
-    inbox: Inbox,
-    writer: Writer,
-    running: HashMap<DocId, Kernel>,
+    inbox: Mailbox,
+    writer: StoreWriter,
+    running: HashMap<DocId, RunningKernel>,
     /// One that nobody uses yet, and the folder in which it runs.
-    reserve: Option<(ConfinedPath, Kernel)>,
+    reserve: Option<(ConfinedPath, RunningKernel)>,
     started: u64,
     asked: u64,
 }
 
-impl Kernels {
-    pub(crate) fn new(program: PathBuf, workspace: &Path, inbox: Inbox, writer: Writer) -> Kernels {
+impl RunningKernels {
+    pub(crate) fn new(program: PathBuf, workspace: &Path, inbox: Mailbox, writer: StoreWriter) -> RunningKernels {
         let (workspace, pure) = (workspace.to_owned(), PureCache::new(workspace.join("pure")));
-        Kernels {
+        RunningKernels {
             program,
             workspace,
             pure,
@@ -132,7 +132,7 @@ impl Kernels {
     }
 
     /// Sends a cell to the note's kernel; starts one if there is none.
-    pub(crate) fn eval(&mut self, note: DocId, folder: &ConfinedPath, execution: ExecutionId, cell: &Cell) {
+    pub(crate) fn eval(&mut self, note: DocId, folder: &ConfinedPath, execution: ExecutionId, cell: &QueuedCell) {
         if self.running.get(&note).is_some_and(|kernel| !kernel.alive.load(Ordering::Acquire)) {
             self.running.remove(&note);
         }
@@ -157,7 +157,7 @@ impl Kernels {
     }
 
     /// Asks the note's kernel. `None`: there is none. The answer may never come.
-    pub(crate) fn ask(&mut self, note: DocId, inquiry: Inquiry) -> Option<Receiver<Answer>> {
+    pub(crate) fn ask(&mut self, note: DocId, inquiry: KernelInquiry) -> Option<Receiver<InquiryAnswer>> {
         let kernel = self.running.get(&note).filter(|kernel| kernel.alive.load(Ordering::Acquire))?;
         self.asked += 1;
         let id = format!("ask-{}", self.asked);
@@ -197,27 +197,27 @@ impl Kernels {
     /// Ends the note's kernel at once. Its reader tells the session.
     pub(crate) fn kill(&mut self, note: DocId) {
         match self.running.remove(&note) {
-            Some(kernel) => Process::end(&kernel.process),
+            Some(kernel) => KernelProcess::end(&kernel.process),
             None => self.inbox.event(Event::KernelDied { note, why: "there was no kernel".to_owned() }),
         }
     }
 
     /// Keeps a kernel ready in this folder, or none.
     pub(crate) fn reserve(&mut self, folder: Option<ConfinedPath>) {
-        let is_there = |(known, kernel): &(ConfinedPath, Kernel)| {
+        let is_there = |(known, kernel): &(ConfinedPath, RunningKernel)| {
             Some(known) == folder.as_ref() && kernel.alive.load(Ordering::Acquire)
         };
         if self.reserve.as_ref().is_some_and(is_there) {
             return;
         }
         if let Some((_, kernel)) = self.reserve.take() {
-            Process::end(&kernel.process);
+            KernelProcess::end(&kernel.process);
         }
         self.reserve = folder.map(|folder| (folder.clone(), self.start(&folder, None, &KernelGrant::default())));
     }
 
-    fn take_reserve(&mut self, folder: &ConfinedPath, cell: &Cell) -> Option<Kernel> {
-        let fits = |(known, ready): &mut (ConfinedPath, Kernel)| {
+    fn take_reserve(&mut self, folder: &ConfinedPath, cell: &QueuedCell) -> Option<RunningKernel> {
+        let fits = |(known, ready): &mut (ConfinedPath, RunningKernel)| {
             cell.kernel.is_none() && cell.grant.is_none() && known == folder && ready.alive.load(Ordering::Acquire)
         };
         self.reserve.take_if(fits).map(|(_, kernel)| kernel)
@@ -226,9 +226,9 @@ impl Kernels {
     /// Ends all kernels.
     pub(crate) fn close(&mut self) {
         if let Some((_, kernel)) = self.reserve.take() {
-            Process::end(&kernel.process);
+            KernelProcess::end(&kernel.process);
         }
-        self.running.drain().for_each(|(_, kernel)| Process::end(&kernel.process));
+        self.running.drain().for_each(|(_, kernel)| KernelProcess::end(&kernel.process));
     }
 
     fn send(&mut self, note: DocId, message: &Value) {
@@ -250,7 +250,7 @@ impl Kernels {
         }
     }
 
-    fn start(&mut self, folder: &ConfinedPath, kernel: Option<&Chosen>, grant: &KernelGrant) -> Kernel {
+    fn start(&mut self, folder: &ConfinedPath, kernel: Option<&AllowedKernel>, grant: &KernelGrant) -> RunningKernel {
         let mut command = Command::new(&self.program);
         // A terminal's Ctrl-C is for us; the kernel is asked to stop by a message.
         #[cfg(unix)]
@@ -272,21 +272,24 @@ impl Kernels {
         self.started += 1;
         let number = self.started;
         let alive = Arc::new(AtomicBool::new(true));
-        let process: Arc<Mutex<Process>> = Arc::default();
+        let process: Arc<Mutex<KernelProcess>> = Arc::default();
         let (requests, queue) = channel();
         let requests = Arc::new(requests);
-        let inquiries = Inquiries::default();
+        let inquiries = PendingInquiries::default();
         let note = Arc::new(OnceLock::new());
         let whose = note.clone();
-        let kept = Kept { cache: self.pure.clone(), grant: grant.clone(), requests: Arc::downgrade(&requests) };
-        let reader = Replies::new(note.clone(), self.inbox.clone(), self.writer.clone(), inquiries.clone(), kept);
+        let kept =
+            PureResultAccess { cache: self.pure.clone(), grant: grant.clone(), requests: Arc::downgrade(&requests) };
+        let reader =
+            KernelReplyReader::new(note.clone(), self.inbox.clone(), self.writer.clone(), inquiries.clone(), kept);
         let place = folder.clone();
         let jupyter = kernel.cloned();
         let (started, still) = (process.clone(), alive.clone());
         std::thread::spawn(move || {
             let inbox = reader.inbox();
             // The folder stays open until the process has started in it, and in no other.
-            let begun = Folder::root(&place.root).and_then(|root| root.folder(&place.path)).map_err(String::from);
+            let begun =
+                ConfinedFolder::root(&place.root).and_then(|root| root.folder(&place.path)).map_err(String::from);
             let begun = begun.and_then(|folder| {
                 command.current_dir(folder.path());
                 if let Some(chosen) = &jupyter {
@@ -307,17 +310,17 @@ impl Kernels {
             };
             // One in reserve has nobody to miss it.
             if let Some(note) = whose.get() {
-                inbox.post(Post::KernelEnded { note: *note, number, why });
+                inbox.post(MailboxMessage::KernelEnded { note: *note, number, why });
             }
         });
-        Kernel { number, note, process, requests, alive, inquiries }
+        RunningKernel { number, note, process, requests, alive, inquiries }
     }
 }
 
 /// Has a Jupyter kernel started instead of the embedded one: what the user has allowed, as it is at this moment, and
 /// nothing else.
-fn by_name(command: &mut Command, chosen: &Chosen, folder: &Path) -> Result<(), String> {
-    let Chosen { name, allowed, shared } = chosen;
+fn by_name(command: &mut Command, chosen: &AllowedKernel, folder: &Path) -> Result<(), String> {
+    let AllowedKernel { name, allowed, shared } = chosen;
     let found = kernelspec::find(folder, shared);
     let Some(kernel) = found.iter().find(|kernel| kernel.spec.name == *name) else {
         let names: Vec<&str> = found.iter().map(|kernel| kernel.spec.name.as_str()).collect();
@@ -343,7 +346,7 @@ type LastWords = Arc<Mutex<String>>;
 /// Starts a kernel's process, with a thread that hands it what it is asked. Gives where its replies come from.
 fn launch(
     mut command: Command,
-    process: &Mutex<Process>,
+    process: &Mutex<KernelProcess>,
     queue: Receiver<String>,
 ) -> Result<(ChildStdout, LastWords), String> {
     let mut child = command.spawn().map_err(|error| error.to_string())?;
@@ -372,7 +375,7 @@ fn launch(
 
 /// Why a process is no more whose output has ended: it is dead, dying, or has closed its standard output, which ends it
 /// for us.
-fn ended(process: &Mutex<Process>, words: &Mutex<String>) -> String {
+fn ended(process: &Mutex<KernelProcess>, words: &Mutex<String>) -> String {
     let child = process.lock().ok().and_then(|mut process| process.child.take());
     let status = child.map(|mut child| {
         end_all(&mut child);

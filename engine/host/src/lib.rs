@@ -27,14 +27,15 @@ mod worker;
 mod workspace;
 mod writer;
 
-pub use crate::kernel::inquiry::{Answer, Choice, Inquiry, Variable};
-pub use crate::maintenance::machine::{Offer, has_display, offers};
-pub use crate::search::mentions::Mention;
+pub use crate::kernel::inquiry::{CompletionChoice, InquiryAnswer, KernelInquiry, KernelVariable};
+pub use crate::maintenance::machine::{MachineCapability, has_display, offers};
+pub use crate::search::mentions::UnlinkedMention;
 pub use ::hub;
 pub use ::mcp;
 pub use ::peers;
 pub use driver::Driver;
-pub use handle::{Gone, Handle, Unsaved};
+pub use handle::{Handle, OwnerGone, WaitError};
 pub use workspace::{
-    OpenError, Options, Owned, clock, default_folder, open, open_to_read, owner_socket, workspace_exists,
+    OpenError, WorkspaceLock, WorkspaceOptions, clock, default_folder, open, open_to_read, owner_socket,
+    workspace_exists,
 };

@@ -2,7 +2,7 @@
 //! disk's twin in memory it serves tests as well.
 
 use crate::workspace::OpenError;
-use engine::event::{FileText, KnownFiles, KnownLinks, NoteContent, NoteDocs, Started, marks_key};
+use engine::event::{FileText, KnownFiles, KnownLinks, NoteContent, NoteDocs, WorkspaceStart, marks_key};
 use engine::{
     AGREED_BYTES_KEY_PREFIX, EMBEDDING_COSTS_KEY_PREFIX, EXTERNAL_RENAMES_KEY, EmbeddingCost, Event, LINKS_KEY_PREFIX,
     MERGES_KEY, OUTBOX_KEY, PENDING_MOVE_KEY, POLICY_RULES_KEY, PendingMove, RELINK_KEY_PREFIX, RUN_KEY_PREFIX,
@@ -12,13 +12,13 @@ use engine::{
 use rand::RngCore;
 use std::collections::BTreeMap;
 use std::path::Path;
-use store::disk::{Chunk, Disk, LOST, MOUNTS, Reader};
+use store::disk::{Disk, DiskReader, DocumentChunk, LOST, MOUNTS};
 use store::{
-    ActorId, DocId, NoteDoc, OutputsDoc, Record, RegistryDoc, RunDoc, SessionDoc, VolumeDoc, WorkspaceDoc, apply_op,
-    import_blocks,
+    ActorId, DocId, JournalRecord, NoteDoc, OutputsDoc, RegistryDoc, RunDoc, SessionDoc, VolumeDoc, WorkspaceDoc,
+    apply_op, import_blocks,
 };
 use text::markdown;
-use text::outline::Outlined;
+use text::outline::OutlinedBytes;
 
 /// A document with more chunks than this is written anew as one, in passing.
 const CHUNKS: usize = 256;
@@ -27,7 +27,7 @@ const CHUNKS: usize = 256;
 ///
 /// # Errors
 /// The disk's refusal, or a workspace that cannot be read.
-pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Result<Started, OpenError> {
+pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Result<WorkspaceStart, OpenError> {
     let mut actor = [0; 16];
     rng.fill_bytes(&mut actor);
     let reader = disk.reader()?;
@@ -41,7 +41,7 @@ pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Res
             rng.fill_bytes(&mut id);
             let id = DocId::random(id);
             let value = Some(id.to_string().into_bytes());
-            disk.commit(&[store::disk::Write::Meta { key: "workspace".to_owned(), value }])?;
+            disk.commit(&[store::disk::RowWrite::Meta { key: "workspace".to_owned(), value }])?;
             id
         }
     };
@@ -59,7 +59,7 @@ pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Res
     }
     let relinks = entries(reader.as_ref(), RELINK_KEY_PREFIX)?;
     let moving = PendingMove::unfinished(json(reader.as_ref(), PENDING_MOVE_KEY)?.unwrap_or_default(), relinks);
-    Ok(Started {
+    Ok(WorkspaceStart {
         workspace,
         folder: folder.to_owned(),
         doc: Box::new(loaded.doc),
@@ -97,7 +97,7 @@ pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Res
 
 /// What the disk keeps under this beginning, a note each.
 fn entries<T: serde::de::DeserializeOwned>(
-    reader: &dyn Reader,
+    reader: &dyn DiskReader,
     beginning: &str,
 ) -> Result<BTreeMap<DocId, T>, OpenError> {
     let entry = |(key, value): &(String, Vec<u8>)| {
@@ -106,18 +106,18 @@ fn entries<T: serde::de::DeserializeOwned>(
     Ok(reader.metas(beginning)?.iter().filter_map(entry).collect())
 }
 
-fn outlays(reader: &dyn Reader) -> Result<Vec<EmbeddingCost>, OpenError> {
+fn outlays(reader: &dyn DiskReader) -> Result<Vec<EmbeddingCost>, OpenError> {
     let kept = reader.metas(EMBEDDING_COSTS_KEY_PREFIX)?;
     Ok(kept.iter().filter_map(|(_, value)| serde_json::from_slice(value).ok()).collect())
 }
 
-fn json<T: serde::de::DeserializeOwned>(reader: &dyn Reader, key: &str) -> Result<Option<T>, OpenError> {
+fn json<T: serde::de::DeserializeOwned>(reader: &dyn DiskReader, key: &str) -> Result<Option<T>, OpenError> {
     let value = reader.meta(key)?;
     Ok(value.and_then(|value| serde_json::from_slice(&value).ok()))
 }
 
 /// Reads a volume's known files, then the links between them; tells of both.
-pub fn volume_files(reader: &dyn Reader, volume: DocId, mut tell: impl FnMut(Event)) {
+pub fn volume_files(reader: &dyn DiskReader, volume: DocId, mut tell: impl FnMut(Event)) {
     let rows = match reader.files(volume) {
         Ok(rows) => rows,
         Err(error) => return tell(Event::VolumeLoaded { volume, doc: Err(error.to_string()) }),
@@ -126,48 +126,48 @@ pub fn volume_files(reader: &dyn Reader, volume: DocId, mut tell: impl FnMut(Eve
     // What cannot be read of the outlines is made again.
     let outlines = reader.metas(LINKS_KEY_PREFIX).unwrap_or_default();
     let outlines = outlines.iter().filter_map(|(key, value)| {
-        Some((key.strip_prefix(LINKS_KEY_PREFIX)?.parse().ok()?, serde_json::from_slice::<Outlined>(value).ok()?))
+        Some((key.strip_prefix(LINKS_KEY_PREFIX)?.parse().ok()?, serde_json::from_slice::<OutlinedBytes>(value).ok()?))
     });
     tell(Event::VolumeLinked { volume, links: Box::new(KnownLinks::new(&rows, outlines)) });
 }
 
 /// Loads a volume's document.
-pub fn volume_doc(reader: &dyn Reader, volume: DocId, actor: &ActorId) -> Event {
+pub fn volume_doc(reader: &dyn DiskReader, volume: DocId, actor: &ActorId) -> Event {
     let doc = load(reader, volume, |chunks| VolumeDoc::load(volume, chunks, actor.clone()));
     Event::VolumeLoaded { volume, doc: doc.map(|loaded| Box::new(loaded.doc)) }
 }
 
 /// Loads a session's document.
-pub fn session_doc(reader: &dyn Reader, session: DocId, actor: &ActorId) -> Event {
+pub fn session_doc(reader: &dyn DiskReader, session: DocId, actor: &ActorId) -> Event {
     let doc = load(reader, session, |chunks| SessionDoc::load(session, chunks, actor.clone()));
     Event::SessionLoaded { session, doc: doc.map(|loaded| Box::new(loaded.doc)) }
 }
 
 /// Loads a run's document.
-pub fn run_doc(reader: &dyn Reader, run: DocId, actor: &ActorId) -> Event {
+pub fn run_doc(reader: &dyn DiskReader, run: DocId, actor: &ActorId) -> Event {
     let doc = load(reader, run, |chunks| RunDoc::load(run, chunks, actor.clone()));
     Event::RunLoaded { run, doc: doc.map(|loaded| Box::new(loaded.doc)) }
 }
 
 /// Loads the document of the user's tools.
-pub fn registry_doc(reader: &dyn Reader, registry: DocId, actor: &ActorId) -> Event {
+pub fn registry_doc(reader: &dyn DiskReader, registry: DocId, actor: &ActorId) -> Event {
     let doc = load(reader, registry, |chunks| RegistryDoc::load(registry, chunks, actor.clone()));
     Event::RegistryLoaded { registry, doc: doc.map(|loaded| Box::new(loaded.doc)) }
 }
 
-struct Loaded<D> {
+struct LoadedNote<D> {
     doc: D,
-    chunks: Vec<Chunk>,
+    chunks: Vec<DocumentChunk>,
     problems: Vec<String>,
     bad: bool,
 }
 
 /// Loads a document from those of its chunks that hold.
 fn load<D>(
-    reader: &dyn Reader,
+    reader: &dyn DiskReader,
     doc: DocId,
-    load: impl Fn(&[Vec<u8>]) -> Result<store::Loaded<D>, store::StoreError>,
-) -> Result<Loaded<D>, String> {
+    load: impl Fn(&[Vec<u8>]) -> Result<store::LoadedDocument<D>, store::StoreError>,
+) -> Result<LoadedNote<D>, String> {
     let chunks = reader.chunks(doc).map_err(|error| error.to_string())?;
     let whole: Vec<Vec<u8>> = chunks.iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes.clone()).collect();
     let torn = chunks.len() - whole.len();
@@ -178,7 +178,7 @@ fn load<D>(
         problems
             .push(format!("{bad} stored changes cannot be read; the text is whole, `tracebook fsck` mends the rest"));
     }
-    Ok(Loaded { doc: loaded.doc, chunks, problems, bad: bad > 0 })
+    Ok(LoadedNote { doc: loaded.doc, chunks, problems, bad: bad > 0 })
 }
 
 /// Reads a note's blocks, journal and file.
@@ -186,7 +186,7 @@ fn load<D>(
 /// # Errors
 /// A sentence: the disk refuses.
 pub fn note_content(
-    reader: &dyn Reader,
+    reader: &dyn DiskReader,
     note: DocId,
     volume: DocId,
     path: &str,
@@ -200,7 +200,7 @@ pub fn note_content(
     }
     let mut records = Vec::new();
     for (seq, bytes) in reader.journal(note).map_err(say)? {
-        let replayed = Record::decode(seq, note, &bytes).and_then(|record| {
+        let replayed = JournalRecord::decode(seq, note, &bytes).and_then(|record| {
             let mut next = blocks.clone();
             record.ops.iter().try_for_each(|op| apply_op(&mut next, op))?;
             Ok((record, next))
@@ -233,7 +233,7 @@ pub fn note_content(
 ///
 /// # Errors
 /// A sentence: the disk refuses, or the document cannot be read and stays as it is.
-pub fn note_docs(reader: &dyn Reader, note: DocId, actor: &ActorId) -> Result<NoteDocs, String> {
+pub fn note_docs(reader: &dyn DiskReader, note: DocId, actor: &ActorId) -> Result<NoteDocs, String> {
     let mut loaded = load(reader, note, |chunks| NoteDoc::load(note, chunks, actor.clone()))?;
     let (rows, _) = reader.blocks(note).map_err(|error| error.to_string())?;
     let mut append = Vec::new();

@@ -81,7 +81,7 @@ pub fn load() -> Option<f64> {
 
 /// What a process uses, as `/proc` counts it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Footprint {
+pub struct ProcessFootprint {
     /// Memory that belongs to it alone and to no file, in bytes.
     pub anonymous: u64,
     /// All memory that it has at hand, in bytes.
@@ -93,7 +93,7 @@ pub struct Footprint {
 }
 
 /// Looks at a process; `None` where it is gone or the system has no `/proc`.
-pub fn footprint(pid: u32) -> Option<Footprint> {
+pub fn footprint(pid: u32) -> Option<ProcessFootprint> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let bytes = |name: &str| -> Option<u64> {
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
@@ -103,7 +103,7 @@ pub fn footprint(pid: u32) -> Option<Footprint> {
     // The name stands in brackets and may hold spaces; user and system time are the 12th and 13th word behind it.
     let words: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
-    Some(Footprint {
+    Some(ProcessFootprint {
         anonymous: bytes("RssAnon")?,
         resident: bytes("VmRSS")?,
         peak: bytes("VmHWM")?,
@@ -112,15 +112,15 @@ pub fn footprint(pid: u32) -> Option<Footprint> {
 }
 
 /// The embedded sentence model by itself.
-pub struct Reading(index::MiniLm);
+pub struct EmbeddingProbe(index::MiniLm);
 
-impl Reading {
+impl EmbeddingProbe {
     /// Loads it.
     ///
     /// # Errors
     /// A sentence.
-    pub fn load() -> Result<Reading, String> {
-        index::MiniLm::load().map(Reading)
+    pub fn load() -> Result<EmbeddingProbe, String> {
+        index::MiniLm::load().map(EmbeddingProbe)
     }
 
     /// Makes a text a vector.
@@ -128,27 +128,27 @@ impl Reading {
     /// # Errors
     /// A sentence.
     pub fn read(&self, text: &str) -> Result<Vec<f32>, String> {
-        index::Embedder::embed(&self.0, text)
+        index::SentenceEmbedder::embed(&self.0, text)
     }
 }
 
 /// A folder for one measurement, removed with all that is in it when dropped.
 #[derive(Debug)]
-pub struct Scratch {
+pub struct ScratchFolder {
     folder: PathBuf,
 }
 
-impl Scratch {
+impl ScratchFolder {
     /// Makes one in the system's folder for temporary files.
     ///
     /// # Errors
     /// A sentence.
-    pub fn new(name: &str) -> Result<Scratch, String> {
+    pub fn new(name: &str) -> Result<ScratchFolder, String> {
         let folder = std::env::temp_dir().join(format!("tracebook-bench-{}-{name}", std::process::id()));
         let fail = |error| format!("the folder cannot be made ({error}): {}", folder.display());
         std::fs::create_dir(&folder).map_err(fail)?;
         let folder = std::fs::canonicalize(&folder).map_err(fail)?;
-        Ok(Scratch { folder })
+        Ok(ScratchFolder { folder })
     }
 
     /// Where it is.
@@ -174,7 +174,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
@@ -182,17 +182,17 @@ impl Drop for Scratch {
 
 /// Keeps a disk busy: a thread writes a file of some megabytes and waits until it is on the disk, over and over.
 #[derive(Debug)]
-pub struct Churn {
+pub struct DiskLoad {
     stop: Arc<AtomicBool>,
     thread: std::thread::JoinHandle<u64>,
 }
 
-impl Churn {
+impl DiskLoad {
     /// Begins, in this folder.
     ///
     /// # Errors
     /// A sentence.
-    pub fn new(folder: &Path) -> Result<Churn, String> {
+    pub fn new(folder: &Path) -> Result<DiskLoad, String> {
         let path = folder.join("churn");
         let mut file = std::fs::File::create(&path)
             .map_err(|error| format!("the file cannot be made ({error}): {}", path.display()))?;
@@ -209,7 +209,7 @@ impl Churn {
             }
             written
         });
-        Ok(Churn { stop, thread })
+        Ok(DiskLoad { stop, thread })
     }
 
     /// Ends. Gives how often the file reached the disk.
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn what_is_measured_is_there() {
-        let scratch = Scratch::new("test").expect("made");
+        let scratch = ScratchFolder::new("test").expect("made");
         let folder = scratch.folder().to_owned();
         scratch.write("a/b", b"12345").expect("written");
         assert_eq!((size(&folder), read(&folder.join("a/b"))), (5, Ok(b"12345".to_vec())));

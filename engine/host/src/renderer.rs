@@ -8,9 +8,9 @@
 mod frames;
 mod worker;
 
-pub use worker::{Asker, serve};
+pub use worker::{JobAsker, serve};
 
-use frames::{Frame, Kind, read, write};
+use frames::{FrameKind, RenderFrame, read, write};
 use std::io::{BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// The program that is started as a worker; the first one that a workspace was opened with.
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 /// Workers that have nothing to do.
-static IDLE: Mutex<Vec<Worker>> = Mutex::new(Vec::new());
+static IDLE: Mutex<Vec<RenderWorker>> = Mutex::new(Vec::new());
 /// Idle workers that are kept.
 const MAX_IDLE: usize = 3;
 /// Jobs of one kind that run at the same time; others wait their turn.
@@ -52,7 +52,7 @@ const ENVIRONMENT: [&str; 13] = [
 
 /// What one job may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
+pub struct RenderBudget {
     /// Computing time of the worker, and time that the caller takes for the worker's questions.
     pub time: Duration,
     /// Memory beyond what the worker had before, in bytes.
@@ -61,7 +61,7 @@ pub struct Budget {
 
 /// Which jobs wait for one another: a note that is laid out asks for drawings meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum RenderQueue {
     /// A single drawing.
     Drawing,
     /// A whole note or document.
@@ -70,7 +70,7 @@ pub enum Line {
 
 /// Bytes for a worker, or from it: a head that says what they are, and a body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Message {
+pub struct RenderMessage {
     /// What it is.
     pub head: Vec<u8>,
     /// What belongs to it.
@@ -79,9 +79,9 @@ pub struct Message {
 
 /// An answer to a worker's question.
 #[derive(Debug, Default)]
-pub struct Answer {
+pub struct RenderAnswer {
     /// What it says.
-    pub message: Message,
+    pub message: RenderMessage,
     /// Whether the budget of time begins anew: the worker starts on something else.
     pub renew: Option<Duration>,
     /// More time for what was going on.
@@ -94,7 +94,7 @@ pub struct Answer {
 
 /// Why a job was not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum RenderFailure {
     /// It takes longer than this.
     Time(Duration),
     /// It needs more memory than this, in bytes.
@@ -109,23 +109,23 @@ pub enum Failure {
     Stopped,
 }
 
-impl std::fmt::Display for Failure {
+impl std::fmt::Display for RenderFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Failure::Time(time) if time.as_millis() % 1_000 == 0 => {
+            RenderFailure::Time(time) if time.as_millis() % 1_000 == 0 => {
                 write!(f, "it takes longer than {} s", time.as_secs())
             }
-            Failure::Time(time) => write!(f, "it takes longer than {:.1} s", time.as_secs_f64()),
-            Failure::Memory(bytes) => write!(f, "it needs more than {} MB of memory", bytes >> 20),
-            Failure::Depth => write!(f, "it is nested too deeply"),
-            Failure::Ended(how) => write!(f, "the process that draws failed ({how})"),
-            Failure::Start(why) => write!(f, "the process that draws could not be started ({why})"),
-            Failure::Stopped => write!(f, "it was stopped"),
+            RenderFailure::Time(time) => write!(f, "it takes longer than {:.1} s", time.as_secs_f64()),
+            RenderFailure::Memory(bytes) => write!(f, "it needs more than {} MB of memory", bytes >> 20),
+            RenderFailure::Depth => write!(f, "it is nested too deeply"),
+            RenderFailure::Ended(how) => write!(f, "the process that draws failed ({how})"),
+            RenderFailure::Start(why) => write!(f, "the process that draws could not be started ({why})"),
+            RenderFailure::Stopped => write!(f, "it was stopped"),
         }
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for RenderFailure {}
 
 /// Names the program that workers are; the first name stays.
 pub(crate) fn set_program(program: &std::path::Path) {
@@ -137,15 +137,15 @@ pub(crate) fn set_program(program: &std::path::Path) {
 /// # Errors
 /// Why it was not done.
 pub fn perform(
-    line: Line,
-    job: &Message,
-    budget: Budget,
-    answer: &mut dyn FnMut(Message) -> Option<Answer>,
-) -> Result<Message, Failure> {
-    let _turn = Turn::take(line);
+    line: RenderQueue,
+    job: &RenderMessage,
+    budget: RenderBudget,
+    answer: &mut dyn FnMut(RenderMessage) -> Option<RenderAnswer>,
+) -> Result<RenderMessage, RenderFailure> {
+    let _turn = RenderSlot::take(line);
     let mut worker = match idle() {
         Some(worker) => worker,
-        None => Worker::start()?,
+        None => RenderWorker::start()?,
     };
     let done = worker.work(job, budget, answer);
     match done {
@@ -166,7 +166,7 @@ pub fn perform(
 }
 
 /// A worker that waits for a job and still lives.
-fn idle() -> Option<Worker> {
+fn idle() -> Option<RenderWorker> {
     let mut idle = IDLE.lock().ok()?;
     while let Some(mut worker) = idle.pop() {
         if let Ok(None) = worker.child.try_wait() {
@@ -177,23 +177,23 @@ fn idle() -> Option<Worker> {
 }
 
 /// A place among the jobs that run.
-struct Turn(Line);
+struct RenderSlot(RenderQueue);
 
 static RUNNING: Mutex<[usize; 2]> = Mutex::new([0; 2]);
 static FREED: Condvar = Condvar::new();
 
-impl Turn {
-    fn take(line: Line) -> Turn {
+impl RenderSlot {
+    fn take(line: RenderQueue) -> RenderSlot {
         let mut running = RUNNING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         while running[line as usize] >= MAX_JOBS {
             running = FREED.wait(running).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
         running[line as usize] += 1;
-        Turn(line)
+        RenderSlot(line)
     }
 }
 
-impl Drop for Turn {
+impl Drop for RenderSlot {
     fn drop(&mut self) {
         RUNNING.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[self.0 as usize] -= 1;
         FREED.notify_all();
@@ -201,16 +201,16 @@ impl Drop for Turn {
 }
 
 /// A process that draws.
-struct Worker {
+struct RenderWorker {
     child: Child,
     input: Option<ChildStdin>,
-    frames: Receiver<Frame>,
+    frames: Receiver<RenderFrame>,
     errors: Arc<Mutex<Vec<u8>>>,
 }
 
-impl Worker {
-    fn start() -> Result<Worker, Failure> {
-        let fail = |error: std::io::Error| Failure::Start(error.to_string());
+impl RenderWorker {
+    fn start() -> Result<RenderWorker, RenderFailure> {
+        let fail = |error: std::io::Error| RenderFailure::Start(error.to_string());
         let program = match PROGRAM.get() {
             Some(program) => program.clone(),
             None => std::env::current_exe().map_err(fail)?,
@@ -225,7 +225,7 @@ impl Worker {
         let mut child = command.spawn().map_err(fail)?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(input), Some(output), Some(stderr)) = pipes else {
-            return Err(Failure::Start("it has no pipes".to_owned()));
+            return Err(RenderFailure::Start("it has no pipes".to_owned()));
         };
         let (send, frames) = sync_channel(1);
         let read_frames = move || {
@@ -250,48 +250,48 @@ impl Worker {
         };
         std::thread::Builder::new().name("renderer".to_owned()).spawn(read_frames).map_err(fail)?;
         std::thread::Builder::new().name("renderer errors".to_owned()).spawn(read_errors).map_err(fail)?;
-        Ok(Worker { child, input: Some(input), frames, errors })
+        Ok(RenderWorker { child, input: Some(input), frames, errors })
     }
 
     /// Does a job. Also says whether the worker is fit for another one.
     fn work(
         &mut self,
-        job: &Message,
-        budget: Budget,
-        answer: &mut dyn FnMut(Message) -> Option<Answer>,
-    ) -> Result<(Message, bool), Failure> {
+        job: &RenderMessage,
+        budget: RenderBudget,
+        answer: &mut dyn FnMut(RenderMessage) -> Option<RenderAnswer>,
+    ) -> Result<(RenderMessage, bool), RenderFailure> {
         let mut memory = budget.memory;
-        self.send(Kind::Job, job, memory, memory)?;
-        let mut clock = Clock::start(self.child.id(), budget.time);
+        self.send(FrameKind::Job, job, memory, memory)?;
+        let mut clock = JobClock::start(self.child.id(), budget.time);
         loop {
             match self.frames.recv_timeout(POLL) {
-                Ok(Frame { kind: Kind::Done { fit }, message, .. }) => return Ok((message, fit)),
-                Ok(Frame { kind: Kind::Broken, .. }) => {
-                    return Err(Failure::Ended("it ran into an error of its own".to_owned()));
+                Ok(RenderFrame { kind: FrameKind::Done { fit }, message, .. }) => return Ok((message, fit)),
+                Ok(RenderFrame { kind: FrameKind::Broken, .. }) => {
+                    return Err(RenderFailure::Ended("it ran into an error of its own".to_owned()));
                 }
-                Ok(Frame { kind: Kind::Question, message, .. }) => {
+                Ok(RenderFrame { kind: FrameKind::Question, message, .. }) => {
                     let begun = Instant::now();
-                    let Some(answer) = answer(message) else { return Err(Failure::Stopped) };
+                    let Some(answer) = answer(message) else { return Err(RenderFailure::Stopped) };
                     match answer.renew {
-                        Some(time) => clock = Clock::start(self.child.id(), time),
+                        Some(time) => clock = JobClock::start(self.child.id(), time),
                         None => clock.answered(begun.elapsed(), &answer),
                     }
                     memory = memory.saturating_add(answer.memory);
-                    self.send(Kind::Answer, &answer.message, memory, memory)?;
+                    self.send(FrameKind::Answer, &answer.message, memory, memory)?;
                 }
-                Ok(Frame { kind: Kind::Job | Kind::Answer, .. }) => {
-                    return Err(Failure::Ended("it said something else than it was asked".to_owned()));
+                Ok(RenderFrame { kind: FrameKind::Job | FrameKind::Answer, .. }) => {
+                    return Err(RenderFailure::Ended("it said something else than it was asked".to_owned()));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(self.ended(memory)),
             }
             if clock.is_over() {
-                return Err(Failure::Time(clock.budget));
+                return Err(RenderFailure::Time(clock.budget));
             }
         }
     }
 
-    fn send(&mut self, kind: Kind, message: &Message, limit: u64, memory: u64) -> Result<(), Failure> {
+    fn send(&mut self, kind: FrameKind, message: &RenderMessage, limit: u64, memory: u64) -> Result<(), RenderFailure> {
         let sent = match &mut self.input {
             Some(input) => write(input, kind, message, limit),
             None => Err(std::io::ErrorKind::BrokenPipe.into()),
@@ -301,17 +301,17 @@ impl Worker {
     }
 
     /// Why it ended.
-    fn ended(&mut self, memory: u64) -> Failure {
+    fn ended(&mut self, memory: u64) -> RenderFailure {
         let status = self.wait();
         let errors = self.errors.lock().map(|errors| String::from_utf8_lossy(&errors).into_owned()).unwrap_or_default();
         if errors.contains("memory allocation of") || errors.contains("Cannot allocate memory") {
-            return Failure::Memory(memory);
+            return RenderFailure::Memory(memory);
         }
         if errors.contains("overflowed its stack") {
-            return Failure::Depth;
+            return RenderFailure::Depth;
         }
         let last = errors.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
-        Failure::Ended(match status {
+        RenderFailure::Ended(match status {
             Some(status) if last.is_empty() => status.to_string(),
             Some(status) => format!("{status}: {last}"),
             None => "it closed its output".to_owned(),
@@ -340,7 +340,7 @@ impl Worker {
 }
 
 /// What a job has used of its time.
-struct Clock {
+struct JobClock {
     pid: u32,
     budget: Duration,
     /// Computing time of the process when it began.
@@ -353,14 +353,14 @@ struct Clock {
     looked: Instant,
 }
 
-impl Clock {
-    fn start(pid: u32, budget: Duration) -> Clock {
+impl JobClock {
+    fn start(pid: u32, budget: Duration) -> JobClock {
         let now = Instant::now();
         let (answering, free) = (Duration::ZERO, Duration::ZERO);
-        Clock { pid, budget, computed: computing_time(pid), begun: now, answering, free, looked: now }
+        JobClock { pid, budget, computed: computing_time(pid), begun: now, answering, free, looked: now }
     }
 
-    fn answered(&mut self, took: Duration, answer: &Answer) {
+    fn answered(&mut self, took: Duration, answer: &RenderAnswer) {
         if answer.is_free {
             self.free += took;
         } else {

@@ -20,7 +20,7 @@ pub const FILE: u64 = 1 << 30;
 
 /// What is to be run, as one line of JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Order {
+pub(crate) struct SandboxOrder {
     /// For `sh -c`.
     pub(crate) command: String,
     /// What may be read, run and written, except what other programs execute.
@@ -42,7 +42,7 @@ pub(crate) struct Order {
 /// How it ended, as one line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Verdict {
+pub(crate) enum SandboxVerdict {
     /// By itself, with this code.
     Exited(i32),
     /// By a signal.
@@ -53,8 +53,8 @@ pub(crate) enum Verdict {
 
 /// The same with what else there is to say.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Report {
-    pub(crate) verdict: Verdict,
+pub(crate) struct SandboxReport {
+    pub(crate) verdict: SandboxVerdict,
     /// Files that were not written because other programs would execute them, each with the reason.
     #[serde(default)]
     pub(crate) refused: Vec<String>,
@@ -68,12 +68,12 @@ pub fn run() -> ExitCode {
     #[cfg(target_os = "macos")]
     return macos::run();
     #[cfg(not(any(target_os = "linux", target_os = "macos")))]
-    return say(&Verdict::Refused("this system has no sandbox that Tracebook knows".to_owned()), Vec::new());
+    return say(&SandboxVerdict::Refused("this system has no sandbox that Tracebook knows".to_owned()), Vec::new());
 }
 
-fn say(verdict: &Verdict, refused: Vec<String>) -> ExitCode {
+fn say(verdict: &SandboxVerdict, refused: Vec<String>) -> ExitCode {
     use std::io::Write;
-    let line = serde_json::to_string(&Report { verdict: verdict.clone(), refused }).unwrap_or_default();
+    let line = serde_json::to_string(&SandboxReport { verdict: verdict.clone(), refused }).unwrap_or_default();
     let mut out = std::io::stdout().lock();
     // Whoever would read it is gone when it fails.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
@@ -81,7 +81,7 @@ fn say(verdict: &Verdict, refused: Vec<String>) -> ExitCode {
 }
 
 #[cfg(any(target_os = "linux", target_os = "macos"))]
-fn order() -> Result<Order, String> {
+fn order() -> Result<SandboxOrder, String> {
     use std::io::{BufRead, Read};
     let mut line = String::new();
     std::io::stdin().lock().take(4 << 20).read_line(&mut line).map_err(|error| error.to_string())?;
@@ -116,8 +116,8 @@ pub(crate) fn everywhere() -> Option<usize> {
 /// The process outside of the walls.
 #[cfg(target_os = "linux")]
 mod linux {
-    use super::{FILE, MEMORY, Order, TASKS, Verdict, order, say};
-    use ::sandbox::{Confined, Kind, Policy, Refused};
+    use super::{FILE, MEMORY, SandboxOrder, SandboxVerdict, TASKS, order, say};
+    use ::sandbox::{ConfinedKind, GuardedRefusals, SandboxPolicy, SandboxWalls};
     use rustix::process::{
         Resource, Rlimit, Signal, WaitOptions, getpid, kill_current_process_group, set_child_subreaper,
         setpriority_process, setrlimit, setsid, wait,
@@ -133,11 +133,11 @@ mod linux {
     pub(super) fn run() -> ExitCode {
         match start() {
             Ok((child, refused)) => watch(child, &refused),
-            Err(why) => say(&Verdict::Refused(why), Vec::new()),
+            Err(why) => say(&SandboxVerdict::Refused(why), Vec::new()),
         }
     }
 
-    fn start() -> Result<(Child, Refused), String> {
+    fn start() -> Result<(Child, GuardedRefusals), String> {
         let fail =
             |what: &str, error: &dyn std::fmt::Display| format!("the sandbox could not be made: {what} ({error})");
         // A session of its own has no terminal to type into, and is one group to be ended.
@@ -151,7 +151,7 @@ mod linux {
         let order = order()?;
         std::thread::spawn(|| {
             let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
-            end(None, &Refused::default());
+            end(None, &GuardedRefusals::default());
         });
         // All of a user's processes count, so it is as much as there may be now and what a tool may have. For root
         // there is no such limit, only the count from outside.
@@ -174,19 +174,19 @@ mod linux {
     }
 
     /// On a thread that has gone behind the walls.
-    fn begin(order: &Order) -> Result<(Child, Refused), String> {
+    fn begin(order: &SandboxOrder) -> Result<(Child, GuardedRefusals), String> {
         let _ = setpriority_process(None, NICE); // only politeness
         let shell = |error: std::io::Error| format!("there is no shell ({error})");
         let output = std::io::stderr().as_fd().try_clone_to_owned().map_err(shell)?;
-        let policy = Policy {
-            kind: Kind::Programs,
+        let policy = SandboxPolicy {
+            kind: ConfinedKind::Programs,
             read: order.read.clone(),
             write: order.write.clone(),
             counted_from: order.root.iter().cloned().collect(),
             private: order.private.clone(),
             network: order.network,
         };
-        let Confined { files, calls, refused } = ::sandbox::enter(&policy);
+        let SandboxWalls { files, calls, refused } = ::sandbox::enter(&policy);
         // Where one wall cannot be built, nothing is run.
         files.and(calls).map_err(|why| format!("there is no sandbox here: {why}"))?;
         let mut command = Command::new("/bin/sh");
@@ -195,23 +195,23 @@ mod linux {
     }
 
     /// Waits for the shell, and for every orphan that comes before it.
-    fn watch(child: Child, refused: &Refused) -> ExitCode {
+    fn watch(child: Child, refused: &GuardedRefusals) -> ExitCode {
         let shell = i32::try_from(child.id()).ok();
         loop {
             match wait(WaitOptions::empty()) {
                 Ok(Some((pid, status))) if Some(pid.as_raw_nonzero().get()) == shell => {
-                    let code = status.exit_status().map(Verdict::Exited);
-                    let signal = || Verdict::Signal(status.terminating_signal().unwrap_or(0));
+                    let code = status.exit_status().map(SandboxVerdict::Exited);
+                    let signal = || SandboxVerdict::Signal(status.terminating_signal().unwrap_or(0));
                     end(Some(&code.unwrap_or_else(signal)), refused);
                 }
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => end(Some(&Verdict::Refused(format!("the shell was lost ({error})"))), refused),
+                Err(error) => end(Some(&SandboxVerdict::Refused(format!("the shell was lost ({error})"))), refused),
             }
         }
     }
 
     /// Says how it ended, once, and ends everything: this process, too.
-    fn end(verdict: Option<&Verdict>, refused: &Refused) -> ! {
+    fn end(verdict: Option<&SandboxVerdict>, refused: &GuardedRefusals) -> ! {
         static SAID: AtomicBool = AtomicBool::new(false);
         if let Some(verdict) = verdict
             && !SAID.swap(true, Ordering::AcqRel)
@@ -238,13 +238,13 @@ mod macos {
     const PROGRAM: &str = "/usr/bin/sandbox-exec";
 
     pub(super) fn run() -> ExitCode {
-        let verdict = perform().unwrap_or_else(Verdict::Refused);
+        let verdict = perform().unwrap_or_else(SandboxVerdict::Refused);
         say(&verdict, Vec::new());
         let _ = kill_current_process_group(Signal::KILL);
         ExitCode::SUCCESS
     }
 
-    fn perform() -> Result<Verdict, String> {
+    fn perform() -> Result<SandboxVerdict, String> {
         let fail = |error: &dyn std::fmt::Display| format!("the sandbox could not be made ({error})");
         setsid().map_err(|error| fail(&error))?;
         let order = order()?;
@@ -261,11 +261,11 @@ mod macos {
         command.arg("-p").arg(profile(&order)?).args(["/bin/sh", "-c", &order.command]);
         let status = command.stdin(Stdio::null()).stdout(output).status().map_err(|error| fail(&error))?;
         let signal = std::os::unix::process::ExitStatusExt::signal(&status);
-        Ok(status.code().map_or(Verdict::Signal(signal.unwrap_or(0)), Verdict::Exited))
+        Ok(status.code().map_or(SandboxVerdict::Signal(signal.unwrap_or(0)), SandboxVerdict::Exited))
     }
 
     /// What is allowed, in the language of `sandbox-exec`.
-    fn profile(order: &Order) -> Result<String, String> {
+    fn profile(order: &SandboxOrder) -> Result<String, String> {
         let mut profile = String::from(
             "(version 1)(deny default)(allow process-fork)(allow signal (target same-sandbox))(allow sysctl-read)\
              (allow file-read-metadata)(allow file-read* process-exec (subpath \"/usr\") (subpath \"/bin\")\

@@ -16,30 +16,31 @@ mod recall;
 mod till;
 
 pub use index::{
-    Answer, Ask, Counts, Hit, Kind, Mode, NoteText, Passage, Query, Tuning, Why, excerpt, marks, vocabulary,
+    HitReason, IndexCounts, IndexedPassage, NoteHit, NoteText, ParsedQuery, PassageKind, RankingWeights, SearchAnswer,
+    SearchMode, SearchRequest, excerpt, marks, vocabulary,
 };
 
-pub(crate) use beside::Beside;
-pub use model::Wanted;
-pub use models::{Choice, Download, Known, Runtime, known, known_rerankers};
-pub use recall::{Filters, Further, Recalled};
+pub(crate) use beside::RunDocumentReader;
+pub use model::EmbeddingChoice;
+pub use models::{DownloadProgress, EmbedderChoice, KnownModel, OnnxRuntime, known_models, known_rerankers};
+pub use recall::{RecalledPassage, SearchFilters, SearchSource};
 
-use crate::driver::Inbox;
-use index::{Index, IndexError};
+use crate::driver::Mailbox;
+use index::{FullTextIndex, IndexError};
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use store::DocId;
-use store::disk::{FileRow, Reader, Write};
+use store::disk::{DiskReader, FileRow, RowWrite};
 
 /// The index lies in this folder of the workspace.
 pub const FOLDER: &str = "index";
 
 /// How the index stands.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Freshness {
+pub struct IndexFreshness {
     /// Whether it has seen all that is on disk once.
     pub complete: bool,
     /// Notes that wait to be indexed.
@@ -55,11 +56,11 @@ pub struct Freshness {
     /// What was found wrong and mended.
     pub mended: Option<String>,
     /// The sentence model whose vectors answer.
-    pub answering: Choice,
+    pub answering: EmbedderChoice,
     /// The one that is wanted, while its vectors are being made.
-    pub growing: Option<Choice>,
+    pub growing: Option<EmbedderChoice>,
     /// What of a model is being downloaded.
-    pub download: Option<Download>,
+    pub download: Option<DownloadProgress>,
     /// Whether no vectors are made for now.
     pub paused: bool,
     /// Why hits are not read once more, although that is wanted.
@@ -69,12 +70,12 @@ pub struct Freshness {
 }
 
 /// A volume as the index knows it: id, name, folder.
-type Mounted = (DocId, String, PathBuf);
+type IndexedVolume = (DocId, String, PathBuf);
 
 /// What the thread of the index is told.
-enum Task {
-    Volumes(Vec<Mounted>),
-    Written(Vec<Written>),
+enum IndexTask {
+    Volumes(Vec<IndexedVolume>),
+    Written(Vec<IndexedWrite>),
     /// Answer once all that was told before is found.
     Settle(Sender<Result<(), String>>),
     /// Answer once every meaning is there.
@@ -84,14 +85,14 @@ enum Task {
     /// The model was loaded for a question: look when it is to be given back.
     Loaded,
     /// The settings say this about meaning.
-    Want(Wanted),
+    Want(EmbeddingChoice),
     /// Documents beside notes that are to be found.
-    Further(Box<dyn Further>),
+    Further(Box<dyn SearchSource>),
     Close(Sender<()>),
 }
 
 /// What of a durable batch concerns the index.
-enum Written {
+enum IndexedWrite {
     File(FileRow),
     FileGone { volume: DocId, path: String },
     Note(DocId),
@@ -99,39 +100,39 @@ enum Written {
 }
 
 /// A question and where its answer goes.
-struct Question {
-    ask: Ask,
+struct SearchQuestion {
+    ask: SearchRequest,
     related: Option<DocId>,
-    answer: Sender<Result<Answer, String>>,
+    answer: Sender<Result<SearchAnswer, String>>,
     told: Box<dyn Fn() + Send>,
 }
 
 /// What both threads have in common.
-struct Common {
-    index: RwLock<Option<Arc<Index>>>,
-    freshness: Arc<Mutex<Freshness>>,
-    models: model::Models,
+struct SharedIndex {
+    index: RwLock<Option<Arc<FullTextIndex>>>,
+    freshness: Arc<Mutex<IndexFreshness>>,
+    models: model::EmbeddingModels,
     /// The notes that the user starred.
     starred: Mutex<Arc<HashSet<DocId>>>,
     /// Set when an answer met damage: the index is to be looked at.
     suspect: Mutex<Option<String>>,
     /// Who pays for endpoints.
-    till: Arc<till::Till>,
+    till: Arc<till::SpendGuard>,
 }
 
-impl Common {
-    fn new(till: till::Till) -> Common {
-        Common {
+impl SharedIndex {
+    fn new(till: till::SpendGuard) -> SharedIndex {
+        SharedIndex {
             index: RwLock::default(),
             freshness: Arc::default(),
-            models: model::Models::default(),
+            models: model::EmbeddingModels::default(),
             starred: Mutex::default(),
             suspect: Mutex::default(),
             till: Arc::new(till),
         }
     }
 
-    fn index(&self) -> Option<Arc<Index>> {
+    fn index(&self) -> Option<Arc<FullTextIndex>> {
         self.index.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -139,36 +140,36 @@ impl Common {
         self.starred.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn freshness(&self, change: impl FnOnce(&mut Freshness)) {
+    fn freshness(&self, change: impl FnOnce(&mut IndexFreshness)) {
         change(&mut self.freshness.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
 /// The way to the index.
 #[derive(Clone)]
-pub struct Search {
-    tasks: Sender<Task>,
-    questions: Sender<Question>,
-    common: Arc<Common>,
+pub struct SearchService {
+    tasks: Sender<IndexTask>,
+    questions: Sender<SearchQuestion>,
+    common: Arc<SharedIndex>,
 }
 
-impl Search {
+impl SearchService {
     /// Starts both threads; they do nothing of note until something is asked or a moment has passed. With the
     /// workspace's folder, and whether the index is copied elsewhere, as nothing can be written there.
     pub(crate) fn start(
         (folder, elsewhere): (PathBuf, bool),
-        reader: Box<dyn Reader>,
-        volumes: Vec<Mounted>,
+        reader: Box<dyn DiskReader>,
+        volumes: Vec<IndexedVolume>,
         settings: &engine::Settings,
-        inbox: Inbox,
-    ) -> Search {
-        let common = Arc::new(Common::new(till::Till::new(folder.clone(), inbox)));
+        inbox: Mailbox,
+    ) -> SearchService {
+        let common = Arc::new(SharedIndex::new(till::SpendGuard::new(folder.clone(), inbox)));
         let (tasks, queue) = channel();
         let (questions, asked) = channel();
-        let search = Search { tasks, questions, common: common.clone() };
+        let search = SearchService { tasks, questions, common: common.clone() };
         search.volumes(volumes);
         search.settings(settings);
-        let keeper = keeper::Keeper::new((folder, elsewhere), reader, common.clone());
+        let keeper = keeper::Indexer::new((folder, elsewhere), reader, common.clone());
         std::thread::spawn(move || keeper.run(&queue));
         let tasks = search.tasks.clone();
         std::thread::spawn(move || desk::answer(&asked, &tasks, &common));
@@ -176,49 +177,49 @@ impl Search {
     }
 
     /// The volumes are these now.
-    pub(crate) fn volumes(&self, volumes: Vec<Mounted>) {
-        let _ = self.tasks.send(Task::Volumes(volumes));
+    pub(crate) fn volumes(&self, volumes: Vec<IndexedVolume>) {
+        let _ = self.tasks.send(IndexTask::Volumes(volumes));
     }
 
     /// The settings are these now.
     pub(crate) fn settings(&self, settings: &engine::Settings) {
-        let (wanted, wrong) = Wanted::of(settings);
+        let (wanted, wrong) = EmbeddingChoice::of(settings);
         if let Some(why) = wrong {
             self.common.freshness(|fresh| fresh.trouble = Some(why));
         }
         let starred = Arc::new(settings.starred.iter().copied().collect());
         *self.common.starred.lock().unwrap_or_else(PoisonError::into_inner) = starred;
-        let _ = self.tasks.send(Task::Want(wanted));
+        let _ = self.tasks.send(IndexTask::Want(wanted));
     }
 
     /// These writes are on disk.
-    pub(crate) fn written(&self, writes: &[Write]) {
-        let concerns = |write: &Write| match write {
-            Write::Journal { note, .. } | Write::Block { note, .. } => Some(Written::Note(*note)),
-            Write::Chunk { doc, .. } => Some(Written::Doc(*doc)),
-            Write::File(row) => Some(Written::File(row.clone())),
-            Write::FileGone { volume, path } => Some(Written::FileGone { volume: *volume, path: path.clone() }),
-            Write::JournalDone { .. }
-            | Write::Snapshot { .. }
-            | Write::DropChunks { .. }
-            | Write::Meta { .. }
-            | Write::Ahead { .. }
-            | Write::Actor { .. }
-            | Write::SetAside { .. }
-            | Write::SetAsideJournal { .. }
-            | Write::Forget { .. } => None,
+    pub(crate) fn written(&self, writes: &[RowWrite]) {
+        let concerns = |write: &RowWrite| match write {
+            RowWrite::Journal { note, .. } | RowWrite::Block { note, .. } => Some(IndexedWrite::Note(*note)),
+            RowWrite::Chunk { doc, .. } => Some(IndexedWrite::Doc(*doc)),
+            RowWrite::File(row) => Some(IndexedWrite::File(row.clone())),
+            RowWrite::FileGone { volume, path } => Some(IndexedWrite::FileGone { volume: *volume, path: path.clone() }),
+            RowWrite::JournalDone { .. }
+            | RowWrite::Snapshot { .. }
+            | RowWrite::DropChunks { .. }
+            | RowWrite::Meta { .. }
+            | RowWrite::Ahead { .. }
+            | RowWrite::Actor { .. }
+            | RowWrite::SetAside { .. }
+            | RowWrite::SetAsideJournal { .. }
+            | RowWrite::Forget { .. } => None,
         };
-        let concerned: Vec<Written> = writes.iter().filter_map(concerns).collect();
+        let concerned: Vec<IndexedWrite> = writes.iter().filter_map(concerns).collect();
         if !concerned.is_empty() {
-            let _ = self.tasks.send(Task::Written(concerned));
+            let _ = self.tasks.send(IndexTask::Written(concerned));
         }
     }
 
     /// Asks; the answer comes by the receiver, and `told` is called when it is there. While the last word is being
     /// typed there may be two: by words at once, by meaning too a moment later.
-    pub fn ask(&self, ask: Ask, told: impl Fn() + Send + 'static) -> Receiver<Result<Answer, String>> {
+    pub fn ask(&self, ask: SearchRequest, told: impl Fn() + Send + 'static) -> Receiver<Result<SearchAnswer, String>> {
         let (answer, wait) = channel();
-        let _ = self.questions.send(Question { ask, related: None, answer, told: Box::new(told) });
+        let _ = self.questions.send(SearchQuestion { ask, related: None, answer, told: Box::new(told) });
         wait
     }
 
@@ -228,10 +229,10 @@ impl Search {
         note: DocId,
         limit: usize,
         told: impl Fn() + Send + 'static,
-    ) -> Receiver<Result<Answer, String>> {
+    ) -> Receiver<Result<SearchAnswer, String>> {
         let (answer, wait) = channel();
-        let ask = Ask { limit, ..Ask::default() };
-        let _ = self.questions.send(Question { ask, related: Some(note), answer, told: Box::new(told) });
+        let ask = SearchRequest { limit, ..SearchRequest::default() };
+        let _ = self.questions.send(SearchQuestion { ask, related: Some(note), answer, told: Box::new(told) });
         wait
     }
 
@@ -239,12 +240,12 @@ impl Search {
     ///
     /// # Errors
     /// A sentence: the index is damaged and being made again, or cannot be made.
-    pub fn find(&self, ask: Ask) -> Result<Answer, String> {
+    pub fn find(&self, ask: SearchRequest) -> Result<SearchAnswer, String> {
         self.ask(ask, || {}).recv().unwrap_or_else(|_| Err(closing()))
     }
 
     /// How it stands.
-    pub fn freshness(&self) -> Freshness {
+    pub fn freshness(&self) -> IndexFreshness {
         self.common.freshness.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -252,7 +253,7 @@ impl Search {
     ///
     /// # Errors
     /// A sentence: it is damaged.
-    pub fn counts(&self) -> Result<Counts, String> {
+    pub fn counts(&self) -> Result<IndexCounts, String> {
         let index = self.common.index().ok_or_else(|| "the search index is not open".to_owned())?;
         index.counts().map_err(|error| error.to_string())
     }
@@ -262,23 +263,23 @@ impl Search {
     /// # Errors
     /// A sentence: the index cannot be made or written, or it takes longer than `limit`.
     pub fn settle(&self, limit: Duration) -> Result<(), String> {
-        self.wait(Task::Settle, limit)
+        self.wait(IndexTask::Settle, limit)
     }
 
     /// Waits until every passage is found by its meaning.
     ///
     /// # Errors
-    /// As for [`Search::settle`].
+    /// As for [`SearchService::settle`].
     pub fn meanings(&self, limit: Duration) -> Result<(), String> {
-        self.wait(Task::Meanings, limit)
+        self.wait(IndexTask::Meanings, limit)
     }
 
     /// Throws the index away and makes it again.
     ///
     /// # Errors
-    /// As for [`Search::settle`].
+    /// As for [`SearchService::settle`].
     pub fn rebuild(&self, limit: Duration) -> Result<(), String> {
-        self.wait(Task::Rebuild, limit)
+        self.wait(IndexTask::Rebuild, limit)
     }
 
     /// Brings a reranker here, with a download if it must be; blocks.
@@ -292,12 +293,12 @@ impl Search {
     /// Looks at every byte of it. What is wrong, in words; it is mended afterwards.
     ///
     /// # Errors
-    /// As for [`Search::settle`].
+    /// As for [`SearchService::settle`].
     pub fn verify(&self, limit: Duration) -> Result<Vec<String>, String> {
-        self.wait(Task::Verify, limit)
+        self.wait(IndexTask::Verify, limit)
     }
 
-    fn wait<R>(&self, task: impl FnOnce(Sender<Result<R, String>>) -> Task, limit: Duration) -> Result<R, String> {
+    fn wait<R>(&self, task: impl FnOnce(Sender<Result<R, String>>) -> IndexTask, limit: Duration) -> Result<R, String> {
         let (answer, wait) = channel();
         let _ = self.tasks.send(task(answer));
         match wait.recv_timeout(limit) {
@@ -317,7 +318,7 @@ impl Search {
     /// Ends, leaving an index that need not be looked through at the next start.
     pub(crate) fn close(&self) {
         let (answer, wait) = channel();
-        let _ = self.tasks.send(Task::Close(answer));
+        let _ = self.tasks.send(IndexTask::Close(answer));
         let _ = wait.recv_timeout(Duration::from_secs(3)); // without it the next start looks through the index
     }
 }

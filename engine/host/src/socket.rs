@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// A command as the other process was given it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Request {
+pub struct SocketRequest {
     /// The words after `tracebook`.
     pub words: Vec<String>,
     /// The folder in which they were given.
@@ -26,7 +26,7 @@ pub struct Request {
 
 /// What performs a request in the process that owns the workspace: reads its input, writes its output and errors, and
 /// gives the exit code.
-pub type Serve = fn(&Handle, &Request, &mut dyn Read, &mut dyn Write, &mut dyn Write) -> u8;
+pub type RequestHandler = fn(&Handle, &SocketRequest, &mut dyn Read, &mut dyn Write, &mut dyn Write) -> u8;
 
 const REQUEST: u8 = 0;
 const INPUT: u8 = 1;
@@ -107,9 +107,9 @@ fn restrict(_path: &Path) -> io::Result<()> {
 
 /// The requests of others that are being performed. `None`: no more are taken.
 #[derive(Debug)]
-pub struct Guests(Arc<(Mutex<Option<usize>>, Condvar)>);
+pub struct GuestRequests(Arc<(Mutex<Option<usize>>, Condvar)>);
 
-impl Guests {
+impl GuestRequests {
     /// Takes no more, and waits for the end of those that were taken: an owner that goes earlier breaks them off.
     pub fn see_off(&self) {
         let (count, left) = &*self.0;
@@ -121,16 +121,16 @@ impl Guests {
     }
 
     /// One more, until it is dropped.
-    fn enter(&self) -> Option<Guest> {
+    fn enter(&self) -> Option<GuestRequest> {
         let mut count = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         *count.as_mut()? += 1;
-        Some(Guest(Guests(self.0.clone())))
+        Some(GuestRequest(GuestRequests(self.0.clone())))
     }
 }
 
-struct Guest(Guests);
+struct GuestRequest(GuestRequests);
 
-impl Drop for Guest {
+impl Drop for GuestRequest {
     fn drop(&mut self) {
         let (count, left) = &*self.0.0;
         if let Some(count) = count.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
@@ -141,7 +141,7 @@ impl Drop for Guest {
 }
 
 /// Listens, and performs each request in a thread of its own. Gives the socket's name.
-pub(crate) fn listen(folder: &Path, handle: Handle, serve: Serve) -> Result<(String, Guests), String> {
+pub(crate) fn listen(folder: &Path, handle: Handle, serve: RequestHandler) -> Result<(String, GuestRequests), String> {
     let path = place(folder)?;
     let say = |error: io::Error| format!("other commands cannot be taken while this one runs ({error})");
     // Whoever holds the lock is the owner, so what lies here is a dead process's.
@@ -149,8 +149,8 @@ pub(crate) fn listen(folder: &Path, handle: Handle, serve: Serve) -> Result<(Str
     let name = path.clone().to_fs_name::<GenericFilePath>().map_err(say)?;
     let listener = ListenerOptions::new().name(name).create_sync().map_err(say)?;
     restrict(&path).map_err(say)?;
-    let guests = Guests(Arc::new((Mutex::new(Some(0)), Condvar::new())));
-    let entrance = Guests(guests.0.clone());
+    let guests = GuestRequests(Arc::new((Mutex::new(Some(0)), Condvar::new())));
+    let entrance = GuestRequests(guests.0.clone());
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let handle = handle.clone();
@@ -166,12 +166,12 @@ pub(crate) fn listen(folder: &Path, handle: Handle, serve: Serve) -> Result<(Str
 }
 
 /// What the other process gives as standard input, as it comes.
-struct Input {
+struct GuestInput {
     frames: Receiver<Vec<u8>>,
     rest: io::Cursor<Vec<u8>>,
 }
 
-impl Read for Input {
+impl Read for GuestInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let count = self.rest.read(buffer)?;
@@ -187,15 +187,15 @@ impl Read for Input {
 }
 
 /// One end of a stream that reads and writes at once.
-struct Ends(Arc<Stream>);
+struct StreamEnd(Arc<Stream>);
 
-impl Read for Ends {
+impl Read for StreamEnd {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         (&*self.0).read(buffer)
     }
 }
 
-impl Write for Ends {
+impl Write for StreamEnd {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         (&*self.0).write(bytes)
     }
@@ -205,12 +205,12 @@ impl Write for Ends {
     }
 }
 
-struct Output<W> {
+struct GuestOutput<W> {
     to: Arc<Mutex<W>>,
     kind: u8,
 }
 
-impl<W: Write> Write for Output<W> {
+impl<W: Write> Write for GuestOutput<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let bytes = &bytes[..bytes.len().min(1 << 20)];
         let mut to = self.to.lock().map_err(|_| io::Error::other("closed"))?;
@@ -223,12 +223,12 @@ impl<W: Write> Write for Output<W> {
     }
 }
 
-fn answer(handle: &Handle, stream: Stream, serve: Serve) -> io::Result<()> {
+fn answer(handle: &Handle, stream: Stream, serve: RequestHandler) -> io::Result<()> {
     let stream = Arc::new(stream);
-    let mut from = Ends(stream.clone());
-    let to = Arc::new(Mutex::new(Ends(stream)));
+    let mut from = StreamEnd(stream.clone());
+    let to = Arc::new(Mutex::new(StreamEnd(stream)));
     let (kind, words) = receive(&mut from)?;
-    let request: Request = serde_json::from_slice(&words)?;
+    let request: SocketRequest = serde_json::from_slice(&words)?;
     if kind != REQUEST {
         return Err(io::Error::other("not a request"));
     }
@@ -246,9 +246,9 @@ fn answer(handle: &Handle, stream: Stream, serve: Serve) -> io::Result<()> {
             }
         }
     });
-    let mut input = Input { frames: input, rest: io::Cursor::default() };
-    let mut output = Output { to: to.clone(), kind: OUTPUT };
-    let mut errors = Output { to: to.clone(), kind: ERROR };
+    let mut input = GuestInput { frames: input, rest: io::Cursor::default() };
+    let mut output = GuestOutput { to: to.clone(), kind: OUTPUT };
+    let mut errors = GuestOutput { to: to.clone(), kind: ERROR };
     let code = serve(handle, &request, &mut input, &mut output, &mut errors);
     let mut to = to.lock().map_err(|_| io::Error::other("closed"))?;
     send(&mut *to, EXIT, &[code])
@@ -256,7 +256,7 @@ fn answer(handle: &Handle, stream: Stream, serve: Serve) -> io::Result<()> {
 
 /// Why the owner did not perform a request.
 #[derive(Debug)]
-pub enum Unanswered {
+pub enum SocketError {
     /// It has not begun: nothing was read of the input, and nothing done.
     Untouched(io::Error),
     /// It ended in the middle: how much of it was done is not known, so it must not be done over.
@@ -267,16 +267,16 @@ pub enum Unanswered {
 ///
 /// # Errors
 /// When the owner cannot be reached, or ends in the middle of it.
-pub fn ask(socket: &str, request: &Request) -> Result<u8, Unanswered> {
-    let (from, to) = begin(socket, request).map_err(Unanswered::Untouched)?;
-    follow(from, to).map_err(Unanswered::BrokenOff)
+pub fn ask(socket: &str, request: &SocketRequest) -> Result<u8, SocketError> {
+    let (from, to) = begin(socket, request).map_err(SocketError::Untouched)?;
+    follow(from, to).map_err(SocketError::BrokenOff)
 }
 
 /// Until the owner has taken the request.
-fn begin(socket: &str, request: &Request) -> io::Result<(Ends, Ends)> {
+fn begin(socket: &str, request: &SocketRequest) -> io::Result<(StreamEnd, StreamEnd)> {
     let name = socket.to_owned().to_fs_name::<GenericFilePath>()?;
     let stream = Arc::new(Stream::connect(name)?);
-    let (mut from, mut to) = (Ends(stream.clone()), Ends(stream));
+    let (mut from, mut to) = (StreamEnd(stream.clone()), StreamEnd(stream));
     send(&mut to, REQUEST, &serde_json::to_vec(request)?)?;
     match receive(&mut from)? {
         (TAKEN, _) => Ok((from, to)),
@@ -284,7 +284,7 @@ fn begin(socket: &str, request: &Request) -> io::Result<(Ends, Ends)> {
     }
 }
 
-fn follow(mut from: Ends, mut to: Ends) -> io::Result<u8> {
+fn follow(mut from: StreamEnd, mut to: StreamEnd) -> io::Result<u8> {
     std::thread::spawn(move || {
         let mut buffer = vec![0; 65_536];
         let mut input = io::stdin().lock();

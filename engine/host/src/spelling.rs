@@ -12,19 +12,19 @@ const SUGGESTED: usize = 8;
 
 /// A dictionary, once it is loaded.
 #[derive(Clone)]
-pub struct Speller {
+pub struct HunspellChecker {
     loaded: Arc<OnceLock<Result<(String, Dictionary), String>>>,
 }
 
-impl Speller {
+impl HunspellChecker {
     /// Looks for the dictionary of a language such as `en_US` and loads it in the background; `done` is called when
     /// that is over, however it went.
-    pub fn start(language: String, done: impl FnOnce() + Send + 'static) -> Speller {
-        Speller::from(folders(), language, done)
+    pub fn start(language: String, done: impl FnOnce() + Send + 'static) -> HunspellChecker {
+        HunspellChecker::from(folders(), language, done)
     }
 
-    fn from(folders: Vec<PathBuf>, language: String, done: impl FnOnce() + Send + 'static) -> Speller {
-        let speller = Speller { loaded: Arc::default() };
+    fn from(folders: Vec<PathBuf>, language: String, done: impl FnOnce() + Send + 'static) -> HunspellChecker {
+        let speller = HunspellChecker { loaded: Arc::default() };
         let loaded = speller.loaded.clone();
         std::thread::spawn(move || {
             let _ = loaded.set(load(&folders, &language));
@@ -138,10 +138,10 @@ mod tests {
     use super::*;
     use std::sync::mpsc::channel;
 
-    fn loaded(folder: &Path, language: &str) -> Speller {
+    fn loaded(folder: &Path, language: &str) -> HunspellChecker {
         let (tell, told) = channel();
         let done = move || _ = tell.send(());
-        let speller = Speller::from(vec![folder.to_owned()], language.to_owned(), done);
+        let speller = HunspellChecker::from(vec![folder.to_owned()], language.to_owned(), done);
         told.recv().expect("told");
         speller
     }

@@ -9,14 +9,14 @@ pub(crate) mod presence;
 mod prints;
 mod shelf;
 
-use self::blobs::Exchange;
-use self::near::Nearby;
-use self::prints::Prints;
-use crate::driver::Inbox;
-use crate::sync::presence::Here;
-use crate::writer::Writer;
+use self::blobs::BlobExchange;
+use self::near::NearbyDevices;
+use self::prints::DocumentFingerprints;
+use crate::driver::Mailbox;
+use crate::sync::presence::PeerPresence;
+use crate::writer::StoreWriter;
 use engine::{Event, HubConnection, HubState, LAN_HUB_ADDRESS, SyncTargets};
-use peers::client::{Client, Told};
+use peers::hub_client::{HubClient, HubEvent};
 use rand::Rng;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
@@ -24,10 +24,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use store::disk::{Reader, Write};
-use store::sync::peers::Limits;
-use store::sync::presence::Present;
-use store::sync::{Access, Docs, Link, Metadata, Output, PeerId, Peers, Ticket, wire};
+use store::disk::{DiskReader, RowWrite};
+use store::sync::peers::SyncLimits;
+use store::sync::presence::PresentPerson;
+use store::sync::{DiskTicket, DocumentAccess, LinkId, PeerId, PeerMetadata, PeersOutput, SyncPeers, VolumeDocs, wire};
 use store::{BlobHash, DocId};
 
 /// The session is told how a hub stands at most this often.
@@ -42,7 +42,7 @@ const LAST_TRY: Duration = Duration::from_secs(30);
 /// So many documents that a volume has anew are spoken about one by one; of more, those are found that differ.
 const SINGLY: usize = 2_048;
 
-enum Task {
+enum SyncTask {
     Wanted(SyncTargets),
     Retry,
     /// Chunks, each with its number (0: it is not known); of a snapshot no bytes.
@@ -50,117 +50,123 @@ enum Task {
     /// Documents that were deleted for good.
     Forgotten(Vec<DocId>),
     /// The way to the disk, for what is kept of all this.
-    Writer(Writer),
+    Writer(StoreWriter),
     Refused {
-        ticket: Ticket,
+        ticket: DiskTicket,
         why: String,
     },
     Present {
         doc: DocId,
-        state: Option<Present>,
+        state: Option<PresentPerson>,
         volume: bool,
     },
-    Told(Link, Told),
-    Near(Link, peers::near::Told),
+    Told(LinkId, HubEvent),
+    Near(LinkId, peers::lan_peers::LanPeerEvent),
     /// What volumes have beside documents.
     Files(BTreeMap<DocId, engine::VolumeAttachments>),
-    Shelf(shelf::Done),
+    Shelf(shelf::BlobTaskOutcome),
     /// The program ends; answered once those who heard us know.
     Close(Sender<()>),
 }
 
 /// The way to the thread.
 #[derive(Clone)]
-pub(crate) struct Syncer {
-    tasks: Sender<Task>,
+pub(crate) struct SyncService {
+    tasks: Sender<SyncTask>,
     /// Whether anything is shared.
     active: Arc<AtomicBool>,
 }
 
-impl Syncer {
+impl SyncService {
     /// `also`: a second reader, for what is exchanged beside documents; `folder`: the workspace's.
-    pub(crate) fn start(reader: Box<dyn Reader>, also: Box<dyn Reader>, folder: PathBuf, inbox: Inbox) -> Syncer {
+    pub(crate) fn start(
+        reader: Box<dyn DiskReader>,
+        also: Box<dyn DiskReader>,
+        folder: PathBuf,
+        inbox: Mailbox,
+    ) -> SyncService {
         let (tasks, queue) = channel();
         let active = Arc::new(AtomicBool::new(false));
         let back = tasks.clone();
         std::thread::spawn(move || {
-            let blobs = Exchange::new(&folder, also, back.clone());
-            Desk::new(reader, inbox, back, blobs).run(&queue);
+            let blobs = BlobExchange::new(&folder, also, back.clone());
+            SyncThread::new(reader, inbox, back, blobs).run(&queue);
         });
-        Syncer { tasks, active }
+        SyncService { tasks, active }
     }
 
     /// What is to be synced from now on.
     pub(crate) fn wanted(&self, wanted: SyncTargets) {
         if self.active.load(Ordering::Acquire) || !wanted.hubs.is_empty() {
             self.active.store(true, Ordering::Release);
-            let _ = self.tasks.send(Task::Wanted(wanted));
+            let _ = self.tasks.send(SyncTask::Wanted(wanted));
         }
     }
 
     /// What shared volumes have beside documents.
     pub(crate) fn files(&self, volumes: BTreeMap<DocId, engine::VolumeAttachments>) {
         if self.active.load(Ordering::Acquire) {
-            let _ = self.tasks.send(Task::Files(volumes));
+            let _ = self.tasks.send(SyncTask::Files(volumes));
         }
     }
 
     /// A batch is durable.
-    pub(crate) fn written(&self, writes: &[Write], numbers: &[i64]) {
+    pub(crate) fn written(&self, writes: &[RowWrite], numbers: &[i64]) {
         if !self.active.load(Ordering::Acquire) {
             return;
         }
-        let chunk = |write: &Write| match write {
-            Write::Chunk { doc, bytes } => Some((*doc, Some(bytes.clone()))),
-            Write::Snapshot { doc, .. } => Some((*doc, None)),
+        let chunk = |write: &RowWrite| match write {
+            RowWrite::Chunk { doc, bytes } => Some((*doc, Some(bytes.clone()))),
+            RowWrite::Snapshot { doc, .. } => Some((*doc, None)),
             _ => None,
         };
         let numbers = numbers.iter().copied().chain(std::iter::repeat(0));
         let chunks = writes.iter().filter_map(chunk).zip(numbers).map(|((doc, bytes), number)| (doc, bytes, number));
         let chunks: Vec<(DocId, Option<Vec<u8>>, i64)> = chunks.collect();
         if !chunks.is_empty() {
-            let _ = self.tasks.send(Task::Written(chunks));
+            let _ = self.tasks.send(SyncTask::Written(chunks));
         }
-        let gone = writes.iter().filter_map(|write| if let Write::Forget { doc } = write { Some(*doc) } else { None });
+        let gone =
+            writes.iter().filter_map(|write| if let RowWrite::Forget { doc } = write { Some(*doc) } else { None });
         let gone: Vec<DocId> = gone.collect();
         if !gone.is_empty() {
-            let _ = self.tasks.send(Task::Forgotten(gone));
+            let _ = self.tasks.send(SyncTask::Forgotten(gone));
         }
     }
 
-    pub(crate) fn writer(&self, writer: Writer) {
-        let _ = self.tasks.send(Task::Writer(writer));
+    pub(crate) fn writer(&self, writer: StoreWriter) {
+        let _ = self.tasks.send(SyncTask::Writer(writer));
     }
 
     pub(crate) fn retry(&self) {
-        let _ = self.tasks.send(Task::Retry);
+        let _ = self.tasks.send(SyncTask::Retry);
     }
 
     /// This is to be said of us about a document.
-    pub(crate) fn present(&self, doc: DocId, state: Option<Present>, volume: bool) {
-        let _ = self.tasks.send(Task::Present { doc, state, volume });
+    pub(crate) fn present(&self, doc: DocId, state: Option<PresentPerson>, volume: bool) {
+        let _ = self.tasks.send(SyncTask::Present { doc, state, volume });
     }
 
-    pub(crate) fn refused(&self, ticket: Ticket, why: String) {
-        let _ = self.tasks.send(Task::Refused { ticket, why });
+    pub(crate) fn refused(&self, ticket: DiskTicket, why: String) {
+        let _ = self.tasks.send(SyncTask::Refused { ticket, why });
     }
 
     pub(crate) fn close(&self) {
         let (done, wait) = channel();
-        if self.tasks.send(Task::Close(done)).is_ok() && self.active.load(Ordering::Acquire) {
+        if self.tasks.send(SyncTask::Close(done)).is_ok() && self.active.load(Ordering::Acquire) {
             let _ = wait.recv_timeout(2 * FAREWELL); // without it, others know by our silence
         }
     }
 }
 
 /// A hub as the thread knows it.
-struct Hub {
+struct HubLink {
     /// All documents that are synced with it, and those of each volume.
     docs: Arc<BTreeSet<DocId>>,
-    volumes: BTreeMap<DocId, Docs>,
+    volumes: BTreeMap<DocId, VolumeDocs>,
     /// The same, for the question whether the hub may see a document.
     shown: Arc<Mutex<Arc<BTreeSet<DocId>>>>,
-    link: Option<Link>,
+    link: Option<LinkId>,
     state: HubState,
     /// Documents of which not both have the same. The session looks at the same set until it becomes another.
     behind: Arc<BTreeSet<DocId>>,
@@ -173,56 +179,56 @@ struct Hub {
     told: Option<Instant>,
 }
 
-struct Desk {
-    reader: Box<dyn Reader>,
-    inbox: Inbox,
-    tasks: Sender<Task>,
-    peers: Peers,
-    client: Option<Client>,
-    nearby: Nearby,
-    hubs: BTreeMap<String, Hub>,
-    links: HashMap<Link, String>,
-    last_link: Link,
+struct SyncThread {
+    reader: Box<dyn DiskReader>,
+    inbox: Mailbox,
+    tasks: Sender<SyncTask>,
+    peers: SyncPeers,
+    client: Option<HubClient>,
+    nearby: NearbyDevices,
+    hubs: BTreeMap<String, HubLink>,
+    links: HashMap<LinkId, String>,
+    last_link: LinkId,
     /// Received changes on their way to the disk, known again by their bytes.
-    tickets: HashMap<(DocId, BlobHash), Ticket>,
-    prints: Prints,
+    tickets: HashMap<(DocId, BlobHash), DiskTicket>,
+    prints: DocumentFingerprints,
     paused: bool,
-    presence: Here,
-    blobs: Exchange,
+    presence: PeerPresence,
+    blobs: BlobExchange,
 }
 
-impl Desk {
-    fn new(reader: Box<dyn Reader>, inbox: Inbox, tasks: Sender<Task>, blobs: Exchange) -> Desk {
+impl SyncThread {
+    fn new(reader: Box<dyn DiskReader>, inbox: Mailbox, tasks: Sender<SyncTask>, blobs: BlobExchange) -> SyncThread {
         // A name of this run of the program: a copy of a workspace is another peer.
         let me = PeerId(format!("tracebook-{:016x}", rand::rng().random::<u64>()));
         let tracebook = Some(wire::EXTENSIONS);
-        let metadata = Metadata { storage: None, ephemeral: true, tracebook, blobs: Exchange::version() };
-        Desk {
+        let metadata = PeerMetadata { storage: None, ephemeral: true, tracebook, blobs: BlobExchange::version() };
+        SyncThread {
             reader,
             inbox,
             tasks,
-            peers: Peers::new(me, metadata, Limits::default()),
+            peers: SyncPeers::new(me, metadata, SyncLimits::default()),
             client: None,
-            nearby: Nearby::default(),
+            nearby: NearbyDevices::default(),
             hubs: BTreeMap::new(),
             links: HashMap::new(),
             last_link: 0,
             tickets: HashMap::new(),
-            prints: Prints::default(),
+            prints: DocumentFingerprints::default(),
             paused: false,
-            presence: Here::new(),
+            presence: PeerPresence::new(),
             blobs,
         }
     }
 
-    fn run(mut self, queue: &Receiver<Task>) {
+    fn run(mut self, queue: &Receiver<SyncTask>) {
         loop {
             let task = match self.next() {
                 None => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(wait) => queue.recv_timeout(wait),
             };
             match task {
-                Ok(Task::Close(done)) => {
+                Ok(SyncTask::Close(done)) => {
                     self.prints.keep(&self.peers);
                     self.leave(queue);
                     self.nearby.near = None;
@@ -260,20 +266,20 @@ impl Desk {
             .map(|due| due.saturating_duration_since(now))
     }
 
-    fn task(&mut self, task: Task) {
+    fn task(&mut self, task: SyncTask) {
         match task {
-            Task::Wanted(wanted) => {
+            SyncTask::Wanted(wanted) => {
                 self.prints.recall(self.reader.as_ref(), &mut self.peers);
                 self.wanted(wanted);
             }
-            Task::Forgotten(docs) => docs.into_iter().for_each(|doc| self.peers.forget(doc)),
-            Task::Writer(writer) => self.prints.writer = Some(writer),
-            Task::Retry => {
+            SyncTask::Forgotten(docs) => docs.into_iter().for_each(|doc| self.peers.forget(doc)),
+            SyncTask::Writer(writer) => self.prints.writer = Some(writer),
+            SyncTask::Retry => {
                 for hub in self.hubs.values_mut().filter(|hub| hub.link.is_none()) {
                     (hub.due, hub.tries) = (Some(Instant::now()), 0);
                 }
             }
-            Task::Written(chunks) => {
+            SyncTask::Written(chunks) => {
                 for (doc, bytes, number) in chunks {
                     self.prints.written(doc, number);
                     self.blobs.written(doc);
@@ -284,16 +290,16 @@ impl Desk {
                     }
                 }
             }
-            Task::Refused { ticket, why } => {
+            SyncTask::Refused { ticket, why } => {
                 self.tickets.retain(|_, known| *known != ticket);
                 self.peers.refused(ticket, &why);
             }
-            Task::Present { doc, state, volume } => self.presence.set(doc, state, volume),
-            Task::Told(link, told) => self.told(link, told),
-            Task::Near(link, told) => self.told_near(link, told),
-            Task::Files(volumes) => self.blobs.belongings(volumes),
-            Task::Shelf(done) => self.blobs_done(done),
-            Task::Close(_) => {}
+            SyncTask::Present { doc, state, volume } => self.presence.set(doc, state, volume),
+            SyncTask::Told(link, told) => self.told(link, told),
+            SyncTask::Near(link, told) => self.told_near(link, told),
+            SyncTask::Files(volumes) => self.blobs.belongings(volumes),
+            SyncTask::Shelf(done) => self.blobs_done(done),
+            SyncTask::Close(_) => {}
         }
     }
 
@@ -308,11 +314,11 @@ impl Desk {
             self.inbox.event(Event::HubTold { hub: url, state, said: Vec::new() });
         }
         for (url, volumes) in wanted.hubs {
-            let docs: Docs = match volumes.len() {
+            let docs: VolumeDocs = match volumes.len() {
                 1 => volumes.values().next().cloned().unwrap_or_default(),
                 _ => Arc::new(volumes.values().flat_map(|docs| docs.iter().copied()).collect()),
             };
-            let hub = self.hubs.entry(url.clone()).or_insert_with(|| Hub {
+            let hub = self.hubs.entry(url.clone()).or_insert_with(|| HubLink {
                 docs: Arc::default(),
                 volumes: BTreeMap::new(),
                 shown: Arc::default(),
@@ -366,7 +372,7 @@ impl Desk {
     }
 
     /// Syncs with a peer what was not wanted before.
-    fn speak_of(&mut self, link: Link, volumes: &BTreeMap<DocId, Docs>, before: &BTreeMap<DocId, Docs>) {
+    fn speak_of(&mut self, link: LinkId, volumes: &BTreeMap<DocId, VolumeDocs>, before: &BTreeMap<DocId, VolumeDocs>) {
         for (volume, docs) in volumes {
             match before.get(volume) {
                 Some(known) if known == docs => {}
@@ -403,8 +409,8 @@ impl Desk {
             }
             if self.client.is_none() {
                 let tasks = self.tasks.clone();
-                let tell = move |link, told| _ = tasks.send(Task::Told(link, told));
-                let started = Client::start(crate::sync::devices::caller, tell);
+                let tell = move |link, told| _ = tasks.send(SyncTask::Told(link, told));
+                let started = HubClient::start(crate::sync::devices::caller, tell);
                 match started {
                     Ok(client) => self.client = Some(client),
                     Err(why) => {
@@ -426,12 +432,12 @@ impl Desk {
         }
     }
 
-    fn told(&mut self, link: Link, told: Told) {
+    fn told(&mut self, link: LinkId, told: HubEvent) {
         let Some(url) = self.links.get(&link).cloned() else { return };
         let Some(hub) = self.hubs.get_mut(&url) else { return };
         hub.state.seen = Some(crate::driver::now());
         match told {
-            Told::Open => {
+            HubEvent::Open => {
                 let shown = hub.shown.clone();
                 hub.behind = hub.docs.clone();
                 let volumes = hub.volumes.clone();
@@ -440,11 +446,11 @@ impl Desk {
                     self.peers.follow_all(link, volume, docs);
                 }
             }
-            Told::Message(bytes) => {
+            HubEvent::Message(bytes) => {
                 hub.state.received += bytes.len() as u64;
                 self.peers.receive(link, &bytes);
             }
-            Told::Word(words) => {
+            HubEvent::Notice(words) => {
                 let words: String = words.chars().filter(|letter| !letter.is_control()).take(300).collect();
                 let line = format!("{url}: {words}");
                 if !hub.said.contains(&line) {
@@ -452,7 +458,7 @@ impl Desk {
                     hub.news = true;
                 }
             }
-            Told::Closed(why) => {
+            HubEvent::Closed(why) => {
                 self.peers.disconnect(link);
                 self.lost(link, why);
             }
@@ -460,7 +466,7 @@ impl Desk {
     }
 
     /// A connection is gone: it is tried again by itself, ever more seldom.
-    fn lost(&mut self, link: Link, why: String) {
+    fn lost(&mut self, link: LinkId, why: String) {
         if self.nearby.devices.contains_key(&link) {
             return self.lost_near(link, &why);
         }
@@ -488,9 +494,9 @@ impl Desk {
         }
     }
 
-    fn output(&mut self, output: Output) {
+    fn output(&mut self, output: PeersOutput) {
         match output {
-            Output::Send { link, bytes } => {
+            PeersOutput::Send { link, bytes } => {
                 if let Some((_, hub)) = self.hub(link) {
                     hub.state.sent += bytes.len() as u64;
                 }
@@ -500,7 +506,7 @@ impl Desk {
                     (_, None) => {}
                 }
             }
-            Output::Close { link, why } => {
+            PeersOutput::Close { link, why } => {
                 if let Some(near) = self.nearby.near.as_ref().filter(|_| self.nearby.devices.contains_key(&link)) {
                     near.close(link);
                 } else if let Some(client) = &self.client {
@@ -508,7 +514,7 @@ impl Desk {
                 }
                 self.lost(link, why);
             }
-            Output::Welcome { link, peer, metadata } => {
+            PeersOutput::Welcome { link, peer, metadata } => {
                 self.blobs_welcome(link, &peer, &metadata);
                 if let Some((url, hub)) = self.hub(link) {
                     if hub.state.reach != HubConnection::Online && url != LAN_HUB_ADDRESS {
@@ -518,18 +524,18 @@ impl Desk {
                 }
                 self.presence.again();
             }
-            Output::Load { doc } => {
+            PeersOutput::Load { doc } => {
                 let chunks = self.reader.chunks(doc).map_err(|error| error.to_string());
                 let bytes = chunks.map(|chunks| {
                     chunks.into_iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes).collect::<Vec<Vec<u8>>>()
                 });
                 self.peers.loaded(doc, bytes);
             }
-            Output::Store { doc, ticket, parcel, .. } => {
+            PeersOutput::Store { doc, ticket, parcel, .. } => {
                 self.tickets.insert((doc, BlobHash::of(&parcel.bytes)), ticket);
                 self.inbox.event(Event::Received { doc, ticket, parcel });
             }
-            Output::Step { link, doc, same } => {
+            PeersOutput::Step { link, doc, same } => {
                 if let Some((_, hub)) = self.hub(link) {
                     hub.news = true;
                     let is_shared = hub.docs.contains(&doc);
@@ -538,13 +544,13 @@ impl Desk {
                     });
                 }
             }
-            Output::Refused { link, doc, why } => {
+            PeersOutput::Refused { link, doc, why } => {
                 if let Some((url, hub)) = self.hub(link) {
                     hub.said.push(format!("{url}: {} is not synced: {why}", store::sync::document_address(doc)));
                     hub.news = true;
                 }
             }
-            Output::Absent { link, doc, ours } => {
+            PeersOutput::Absent { link, doc, ours } => {
                 if let Some((url, hub)) = self.hub(link) {
                     if ours {
                         hub.said.push(format!("{url} does not take {}", store::sync::document_address(doc)));
@@ -555,11 +561,11 @@ impl Desk {
                     }
                 }
             }
-            Output::Scope { link, scope } => {
+            PeersOutput::Scope { link, scope } => {
                 let docs = self.hub(link).and_then(|(_, hub)| hub.volumes.get(&scope).cloned()).unwrap_or_default();
                 self.peers.scoped(link, scope, docs);
             }
-            Output::Agreed { link, docs } => {
+            PeersOutput::Agreed { link, docs } => {
                 // It may be nearly all there is.
                 let agreed: HashSet<DocId> = docs.into_iter().collect();
                 let rest = |behind: &BTreeSet<DocId>| -> BTreeSet<DocId> {
@@ -574,12 +580,12 @@ impl Desk {
                     hub.news = true;
                 }
             }
-            Output::Heard { doc, from, data, .. } => {
+            PeersOutput::Heard { doc, from, data, .. } => {
                 if let Some(here) = self.presence.hear(doc, &from, &data) {
                     self.inbox.event(Event::Presence { doc, here });
                 }
             }
-            Output::Extension { link, topic, data } => self.blobs_received(link, &topic, &data),
+            PeersOutput::Extension { link, topic, data } => self.blobs_received(link, &topic, &data),
         }
     }
 
@@ -596,14 +602,14 @@ impl Desk {
     }
 
     /// The program ends: others need not wait for our silence.
-    fn leave(&mut self, queue: &Receiver<Task>) {
+    fn leave(&mut self, queue: &Receiver<SyncTask>) {
         let words = self.presence.leave();
         let Some(client) = self.client.as_ref().filter(|_| !words.is_empty() && self.peers.is_heard()) else { return };
         for (doc, words) in words {
             self.peers.say(doc, &self.presence.session, &words);
         }
         for output in self.peers.take() {
-            if let Output::Send { link, bytes } = output {
+            if let PeersOutput::Send { link, bytes } = output {
                 client.send(link, bytes);
             }
         }
@@ -612,20 +618,20 @@ impl Desk {
         while !self.links.is_empty() {
             let left = until.saturating_duration_since(Instant::now());
             match queue.recv_timeout(left) {
-                Ok(Task::Told(link, Told::Closed(_))) => _ = self.links.remove(&link),
+                Ok(SyncTask::Told(link, HubEvent::Closed(_))) => _ = self.links.remove(&link),
                 Ok(_) => {}
                 Err(_) => return,
             }
         }
     }
 
-    fn hub(&mut self, link: Link) -> Option<(&String, &mut Hub)> {
+    fn hub(&mut self, link: LinkId) -> Option<(&String, &mut HubLink)> {
         let url = self.links.get(&link)?;
         self.hubs.get_mut(url).map(|hub| (url, hub))
     }
 
     /// Documents of which a peer does not have the same.
-    fn behind(&mut self, link: Link, change: impl FnOnce(&mut BTreeSet<DocId>)) {
+    fn behind(&mut self, link: LinkId, change: impl FnOnce(&mut BTreeSet<DocId>)) {
         match self.nearby.devices.get_mut(&link) {
             Some((_, behind)) => change(behind),
             None => {
@@ -645,7 +651,7 @@ impl Desk {
             }
             (hub.news, hub.told) = (false, Some(now));
             hub.state.behind = if url == LAN_HUB_ADDRESS { Arc::new(self.nearby.behind()) } else { hub.behind.clone() };
-            let links: Vec<Link> = match url == LAN_HUB_ADDRESS {
+            let links: Vec<LinkId> = match url == LAN_HUB_ADDRESS {
                 true => self.nearby.devices.keys().copied().collect(),
                 false => hub.link.into_iter().collect(),
             };
@@ -657,9 +663,9 @@ impl Desk {
     }
 }
 
-fn share(shown: Arc<Mutex<Arc<BTreeSet<DocId>>>>) -> store::sync::Share {
+fn share(shown: Arc<Mutex<Arc<BTreeSet<DocId>>>>) -> store::sync::SharePolicy {
     Box::new(move |doc| {
         let shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
-        if shown.contains(&doc) { Access::Write } else { Access::None }
+        if shown.contains(&doc) { DocumentAccess::Write } else { DocumentAccess::None }
     })
 }

@@ -11,7 +11,7 @@ mod python;
 mod shell;
 mod shown;
 
-use crate::search::{Ask, Search, excerpt, marks};
+use crate::search::{SearchRequest, SearchService, excerpt, marks};
 use agent::tool_job::{ToolJob, ToolOutcome};
 use shown::shown;
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use store::disk::Blobs;
+use store::disk::BlobStore;
 
 /// Jobs at once; others wait for their turn.
 pub const AT_ONCE: usize = 16;
@@ -43,39 +43,39 @@ fn tool_chains(home: &Path) -> Vec<PathBuf> {
 
 /// What tools work with.
 #[derive(Clone)]
-pub struct Place {
+pub struct ToolWorkspace {
     /// The program, which is also the sandbox and the kernel.
     pub program: PathBuf,
     /// Folders that sandboxed programs may read, beyond the system's own: a user's tool chains.
     pub readable: Vec<PathBuf>,
     /// What finds passages.
-    pub search: Option<Search>,
+    pub search: Option<SearchService>,
     /// What tools of MCP servers are called by.
-    pub servers: Option<::mcp::Servers>,
+    pub servers: Option<::mcp::McpServerPool>,
     /// The user's home: what is hidden in it stays shut.
     pub home: Option<PathBuf>,
     /// No tool reaches into it.
     workspace: PathBuf,
     /// Its blobs take the results.
-    blobs: Blobs,
+    blobs: BlobStore,
 }
 
-impl Place {
+impl ToolWorkspace {
     /// Tools of this workspace; `program` is Tracebook itself.
-    pub fn new(program: PathBuf, workspace: &Path) -> Place {
+    pub fn new(program: PathBuf, workspace: &Path) -> ToolWorkspace {
         let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
-        let blobs = Blobs::new(&workspace);
+        let blobs = BlobStore::new(&workspace);
         let home = std::env::var_os("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
         let readable = home.as_deref().map(tool_chains).unwrap_or_default();
-        Place { program, readable, search: None, servers: None, home, workspace, blobs }
+        ToolWorkspace { program, readable, search: None, servers: None, home, workspace, blobs }
     }
 }
 
 /// Whether a job is to end.
 #[derive(Clone, Default)]
-struct Stop(Arc<AtomicBool>);
+struct StopSignal(Arc<AtomicBool>);
 
-impl Stop {
+impl StopSignal {
     fn is_set(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
@@ -89,35 +89,35 @@ const CANCELLED: &str = "cancelled";
 
 /// All jobs that are under way.
 #[derive(Default)]
-struct Desk {
-    running: Mutex<HashMap<u64, Stop>>,
+struct ToolJobs {
+    running: Mutex<HashMap<u64, StopSignal>>,
     /// Jobs that have their turn.
     busy: Mutex<usize>,
 }
 
 /// Performs jobs. All that are under way end when it is dropped.
-pub struct Tools {
-    place: Arc<Place>,
-    desk: Arc<Desk>,
+pub struct ToolRunner {
+    place: Arc<ToolWorkspace>,
+    desk: Arc<ToolJobs>,
     confined: OnceLock<()>,
 }
 
-impl Drop for Tools {
+impl Drop for ToolRunner {
     fn drop(&mut self) {
         self.cancel_all();
     }
 }
 
-impl Tools {
+impl ToolRunner {
     /// Nothing is started before the first job.
-    pub fn new(place: Place) -> Tools {
-        Tools { place: Arc::new(place), desk: Arc::default(), confined: OnceLock::new() }
+    pub fn new(place: ToolWorkspace) -> ToolRunner {
+        ToolRunner { place: Arc::new(place), desk: Arc::default(), confined: OnceLock::new() }
     }
 
     /// Starts a job under an id that no other one has now. `on_done` is called once, on another thread, whatever
     /// happens.
     pub fn start(&self, id: u64, job: ToolJob, on_done: impl FnOnce(ToolOutcome) + Send + 'static) {
-        let stop = Stop::default();
+        let stop = StopSignal::default();
         if let Some(before) = self.running().insert(id, stop.clone()) {
             before.0.store(true, Ordering::Release); // two of one name: the first is not wanted any more
         }
@@ -169,28 +169,28 @@ impl Tools {
         Ok(())
     }
 
-    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Stop>> {
+    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<u64, StopSignal>> {
         self.desk.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Given back when it is dropped.
-struct Turn<'a>(&'a Desk);
+struct ToolSlot<'a>(&'a ToolJobs);
 
-impl Drop for Turn<'_> {
+impl Drop for ToolSlot<'_> {
     fn drop(&mut self) {
         *self.0.busy.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
     }
 }
 
-impl Desk {
-    fn turn(&self, stop: &Stop) -> Result<Turn<'_>, String> {
+impl ToolJobs {
+    fn turn(&self, stop: &StopSignal) -> Result<ToolSlot<'_>, String> {
         loop {
             stop.check()?;
             let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
             if *busy < AT_ONCE {
                 *busy += 1;
-                return Ok(Turn(self));
+                return Ok(ToolSlot(self));
             }
             drop(busy);
             std::thread::sleep(GLANCE);
@@ -198,7 +198,7 @@ impl Desk {
     }
 }
 
-fn perform(place: &Arc<Place>, job: &ToolJob, stop: &Stop) -> Result<ToolOutcome, String> {
+fn perform(place: &Arc<ToolWorkspace>, job: &ToolJob, stop: &StopSignal) -> Result<ToolOutcome, String> {
     match job {
         ToolJob::Read { root, path, lines } => files::read(place, root, path, *lines),
         ToolJob::List { root, path } => files::list(place, root, path, stop),
@@ -207,10 +207,10 @@ fn perform(place: &Arc<Place>, job: &ToolJob, stop: &Stop) -> Result<ToolOutcome
         ToolJob::Remove { root, path } => files::remove(place, root, path),
         ToolJob::Restore { root, path, expected, to } => files::restore(place, root, path, *expected, *to),
         ToolJob::Shell { root, path, command, seconds, network } => {
-            shell::run(place, &shell::Shell { root, path, command, seconds: *seconds, network: *network }, stop)
+            shell::run(place, &shell::ShellRun { root, path, command, seconds: *seconds, network: *network }, stop)
         }
         ToolJob::Python { root, code, seconds, web } => {
-            python::run(place, &python::Run { root, code, seconds: *seconds, web: web.as_ref() }, stop)
+            python::run(place, &python::PythonRun { root, code, seconds: *seconds, web: web.as_ref() }, stop)
         }
         ToolJob::Search { query, limit } => {
             let (query, limit) = (query.clone(), *limit);
@@ -229,7 +229,7 @@ fn perform(place: &Arc<Place>, job: &ToolJob, stop: &Stop) -> Result<ToolOutcome
             apart(place, stop, move |place| fetch::run(place, &url, &hosts, &inside))
         }
         ToolJob::Mcp { server, tool, arguments, definition } => {
-            mcp::run(place, &mcp::Call { server, tool, arguments, definition }, stop)
+            mcp::run(place, &mcp::McpCall { server, tool, arguments, definition }, stop)
         }
     }
 }
@@ -237,9 +237,9 @@ fn perform(place: &Arc<Place>, job: &ToolJob, stop: &Stop) -> Result<ToolOutcome
 /// Does what cannot be interrupted on a thread of its own, which is left alone when nobody waits any more: it changes
 /// nothing.
 fn apart(
-    place: &Arc<Place>,
-    stop: &Stop,
-    work: impl FnOnce(&Place) -> Result<ToolOutcome, String> + Send + 'static,
+    place: &Arc<ToolWorkspace>,
+    stop: &StopSignal,
+    work: impl FnOnce(&ToolWorkspace) -> Result<ToolOutcome, String> + Send + 'static,
 ) -> Result<ToolOutcome, String> {
     let (tell, told) = channel();
     let place = place.clone();
@@ -257,9 +257,10 @@ fn apart(
     }
 }
 
-fn find(place: &Place, query: String, limit: usize) -> Result<ToolOutcome, String> {
+fn find(place: &ToolWorkspace, query: String, limit: usize) -> Result<ToolOutcome, String> {
     let search = place.search.as_ref().ok_or("there is no search here")?;
-    let answer = search.find(Ask { text: query.clone(), limit: limit.clamp(1, 50), ..Ask::default() })?;
+    let answer =
+        search.find(SearchRequest { text: query.clone(), limit: limit.clamp(1, 50), ..SearchRequest::default() })?;
     let mut text = String::new();
     for hit in answer.hits.iter().filter(|_| answer.fits()) {
         let (passage, _) = excerpt(&hit.text, &marks(&hit.text, &answer.terms), PASSAGE);

@@ -1,23 +1,23 @@
 //! Two threads that do what takes longer than a frame: reading notes, loading documents, reading and writing files.
 
-use crate::driver::{Inbox, Post};
-use crate::fs::confined::{self, ConfinedPath, Folder, Refused};
+use crate::driver::{Mailbox, MailboxMessage};
+use crate::fs::confined::{self, ConfinedFolder, ConfinedPath, OpenRefusal};
 use crate::fs::create;
-use crate::fs::files::{self, Found};
+use crate::fs::files::{self, FoundFile};
 use crate::fs::relocate;
-use crate::fs::replace::{self, Replaced};
+use crate::fs::replace::{self, ReplaceOutcome};
 use crate::load;
 use engine::Event;
-use engine::event::{FileStamp, FileText, Survey};
+use engine::event::{FileStamp, FileText, OutlineSurvey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use store::disk::{DiskError, FileRow, Reader};
+use store::disk::{DiskError, DiskReader, FileRow};
 use store::{ActorId, BlobHash, DocId};
 
 /// One piece of work.
-pub(crate) enum Job {
+pub(crate) enum DiskJob {
     Volume { volume: DocId },
     Files { volume: DocId, answer: Sender<Result<Vec<FileRow>, String>> },
     ReadNote { note: DocId, volume: DocId, path: String, file: ConfinedPath },
@@ -46,7 +46,7 @@ struct ToWrite {
 /// New files, which one worker makes while the others put more behind them: the more there are, the more of them wait
 /// for the disk together.
 #[derive(Default)]
-struct Making {
+struct FileCreation {
     waiting: Vec<ToWrite>,
     /// Somebody makes files, and takes what waits afterwards.
     busy: bool,
@@ -57,22 +57,22 @@ const TOGETHER: usize = 256;
 
 /// The way to the workers.
 #[derive(Clone)]
-pub(crate) struct Workers {
-    jobs: Sender<Job>,
+pub(crate) struct DiskWorkers {
+    jobs: Sender<DiskJob>,
 }
 
-impl Workers {
-    pub(crate) fn start(readers: Vec<Box<dyn Reader>>, inbox: Inbox, actor: [u8; 16]) -> Workers {
+impl DiskWorkers {
+    pub(crate) fn start(readers: Vec<Box<dyn DiskReader>>, inbox: Mailbox, actor: [u8; 16]) -> DiskWorkers {
         let (jobs, queue) = channel();
         let (queue, making) = (Arc::new(Mutex::new(queue)), Arc::default());
         for reader in readers {
             let (queue, making, inbox) = (queue.clone(), Arc::clone(&making), inbox.clone());
             std::thread::spawn(move || work(reader.as_ref(), (&queue, &making), &inbox, &ActorId::from(actor)));
         }
-        Workers { jobs }
+        DiskWorkers { jobs }
     }
 
-    pub(crate) fn send(&self, job: Job) {
+    pub(crate) fn send(&self, job: DiskJob) {
         let _ = self.jobs.send(job);
     }
 }
@@ -101,7 +101,12 @@ pub(crate) fn patiently<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-fn work(reader: &dyn Reader, (queue, making): (&Mutex<Receiver<Job>>, &Mutex<Making>), inbox: &Inbox, actor: &ActorId) {
+fn work(
+    reader: &dyn DiskReader,
+    (queue, making): (&Mutex<Receiver<DiskJob>>, &Mutex<FileCreation>),
+    inbox: &Mailbox,
+    actor: &ActorId,
+) {
     loop {
         // The lock is held only while waiting for the next job, never while doing it.
         let job = match queue.lock() {
@@ -112,7 +117,7 @@ fn work(reader: &dyn Reader, (queue, making): (&Mutex<Receiver<Job>>, &Mutex<Mak
         let (mut files, mut next, mut taken) = (Vec::new(), Some(job), 0);
         while let Some(job) = next {
             match job {
-                Job::WriteFile { note, file, expected, text } => files.push(ToWrite { note, file, expected, text }),
+                DiskJob::WriteFile { note, file, expected, text } => files.push(ToWrite { note, file, expected, text }),
                 job => perform(reader, inbox, actor, making, job),
             }
             taken += 1;
@@ -125,63 +130,63 @@ fn work(reader: &dyn Reader, (queue, making): (&Mutex<Receiver<Job>>, &Mutex<Mak
     }
 }
 
-fn perform(reader: &dyn Reader, inbox: &Inbox, actor: &ActorId, making: &Mutex<Making>, job: Job) {
+fn perform(reader: &dyn DiskReader, inbox: &Mailbox, actor: &ActorId, making: &Mutex<FileCreation>, job: DiskJob) {
     match job {
-        Job::Volume { volume } => {
+        DiskJob::Volume { volume } => {
             // The files first: they can be shown, and the document takes longer.
             load::volume_files(reader, volume, |event| inbox.event(event));
             inbox.event(load::volume_doc(reader, volume, actor));
         }
-        Job::Files { volume, answer } => {
+        DiskJob::Files { volume, answer } => {
             let _ = answer.send(reader.files(volume).map_err(|error| error.to_string()));
         }
-        Job::ReadNote { note, volume, path, file } => {
+        DiskJob::ReadNote { note, volume, path, file } => {
             let content = load::note_content(reader, note, volume, &path, || text(&file)).map(Box::new);
             inbox.event(Event::NoteRead { note, content });
         }
-        Job::LoadNote { note } => {
+        DiskJob::LoadNote { note } => {
             let docs = load::note_docs(reader, note, actor).map(Box::new);
             inbox.event(Event::NoteLoaded { note, docs });
         }
-        Job::LoadSession { session } => inbox.event(load::session_doc(reader, session, actor)),
-        Job::LoadRun { run } => inbox.event(load::run_doc(reader, run, actor)),
-        Job::LoadRegistry { registry } => inbox.event(load::registry_doc(reader, registry, actor)),
-        Job::ReadFile { note, file } => {
+        DiskJob::LoadSession { session } => inbox.event(load::session_doc(reader, session, actor)),
+        DiskJob::LoadRun { run } => inbox.event(load::run_doc(reader, run, actor)),
+        DiskJob::LoadRegistry { registry } => inbox.event(load::registry_doc(reader, registry, actor)),
+        DiskJob::ReadFile { note, file } => {
             let file = match files::read(&file) {
-                Ok(Found::Text(text)) => Ok(Some(text)),
-                Ok(Found::Missing) => Ok(None),
-                Ok(Found::Other { why, .. }) => {
+                Ok(FoundFile::Text(text)) => Ok(Some(text)),
+                Ok(FoundFile::Missing) => Ok(None),
+                Ok(FoundFile::Other { why, .. }) => {
                     Err(format!("the file was changed by another program, and {why}: {}", file.display()))
                 }
                 Err(why) => Err(why),
             };
             inbox.event(Event::FileRead { note, file });
         }
-        Job::WriteFile { note, file, expected, text } => {
+        DiskJob::WriteFile { note, file, expected, text } => {
             write_files(vec![ToWrite { note, file, expected, text }], making, |event| inbox.event(event));
         }
-        Job::Index { volume, note, text } => {
-            let survey = Survey::of(BlobHash::of(text.as_bytes()), &text);
+        DiskJob::Index { volume, note, text } => {
+            let survey = OutlineSurvey::of(BlobHash::of(text.as_bytes()), &text);
             inbox.event(Event::Indexed { volume, notes: vec![(note, survey)] });
         }
-        Job::MoveFiles { moves, emptied } => {
+        DiskJob::MoveFiles { moves, emptied } => {
             inbox.event(Event::FilesMoved { result: relocate::move_files(&moves, &emptied) });
         }
-        Job::Discard { file, path } => {
+        DiskJob::Discard { file, path } => {
             inbox.event(Event::Discarded { file, result: relocate::remove(&path) });
         }
-        Job::Marker { folder, volumes, done } => {
-            let mount = |(id, name, path)| store::disk::Mount { id, name, path };
-            let mounts: Vec<store::disk::Mount> = volumes.into_iter().map(mount).collect();
+        DiskJob::Marker { folder, volumes, done } => {
+            let mount = |(id, name, path)| store::disk::VolumeMount { id, name, path };
+            let mounts: Vec<store::disk::VolumeMount> = volumes.into_iter().map(mount).collect();
             if let Err(error) = store::disk::write_marker(&folder, &mounts) {
-                inbox.post(Post::Event(Event::DiskTrouble { why: error.to_string() }));
+                inbox.post(MailboxMessage::Event(Event::DiskTrouble { why: error.to_string() }));
             }
             let _ = done.send(());
         }
-        Job::Blob { hash, answer } => {
+        DiskJob::Blob { hash, answer } => {
             let _ = answer.send(reader.blob(hash).map_err(|error| error.to_string()));
         }
-        Job::Actors { answer } => {
+        DiskJob::Actors { answer } => {
             let actors = reader.actors().map_err(|error| error.to_string());
             let _ = answer.send(actors.map(|all| all.into_iter().map(|(actor, _)| actor.into()).collect()));
         }
@@ -191,14 +196,14 @@ fn perform(reader: &dyn Reader, inbox: &Inbox, actor: &ActorId, making: &Mutex<M
 /// A note's file as it is now.
 fn text(file: &ConfinedPath) -> Result<Option<FileText>, String> {
     match files::read(file) {
-        Ok(Found::Text(text)) => Ok(Some(text)),
-        Ok(Found::Missing) => Ok(None),
-        Ok(Found::Other { why, .. }) | Err(why) => Err(why),
+        Ok(FoundFile::Text(text)) => Ok(Some(text)),
+        Ok(FoundFile::Missing) => Ok(None),
+        Ok(FoundFile::Other { why, .. }) | Err(why) => Err(why),
     }
 }
 
 /// Writes notes' files; those that do not exist yet together, now or by whoever makes some already.
-fn write_files(files: Vec<ToWrite>, making: &Mutex<Making>, tell: impl Fn(Event)) {
+fn write_files(files: Vec<ToWrite>, making: &Mutex<FileCreation>, tell: impl Fn(Event)) {
     let mut new = Vec::new();
     for one in files {
         if one.expected.is_none() {
@@ -232,7 +237,7 @@ fn write_files(files: Vec<ToWrite>, making: &Mutex<Making>, tell: impl Fn(Event)
 
 /// Makes files that do not exist yet, each in its folder, which is held open until all are made.
 fn create_all(new: &[ToWrite], tell: &impl Fn(Event)) {
-    let mut folders: BTreeMap<(&Path, String), Folder> = BTreeMap::new();
+    let mut folders: BTreeMap<(&Path, String), ConfinedFolder> = BTreeMap::new();
     let mut places: Vec<(&ToWrite, PathBuf)> = Vec::new();
     for one in new {
         let path = confined::tidy(&one.file.path).unwrap_or_default();
@@ -257,21 +262,21 @@ fn create_all(new: &[ToWrite], tell: &impl Fn(Event)) {
 }
 
 /// A file's folder cannot be opened or made.
-fn unopened(one: &ToWrite, refused: &Refused) -> Event {
+fn unopened(one: &ToWrite, refused: &OpenRefusal) -> Event {
     Event::FileFailed { note: one.note, why: format!("it cannot be written ({refused}): {}", one.file.display()) }
 }
 
 /// What came of a file that was to be written.
-fn told(one: &ToWrite, done: Result<Replaced, DiskError>) -> Event {
+fn told(one: &ToWrite, done: Result<ReplaceOutcome, DiskError>) -> Event {
     let ToWrite { note, file, text, .. } = one;
     let note = *note;
     match done {
-        Ok(Replaced::Done { modified }) => {
+        Ok(ReplaceOutcome::Done { modified }) => {
             let stamp = FileStamp { size: text.len() as u64, mtime: modified, hash: BlobHash::of(text.as_bytes()) };
             Event::FileWritten { note, stamp }
         }
-        Ok(Replaced::Gone) => Event::FileGone { note },
-        Ok(Replaced::Raced { theirs }) => {
+        Ok(ReplaceOutcome::Gone) => Event::FileGone { note },
+        Ok(ReplaceOutcome::Raced { theirs }) => {
             let stamp = FileStamp { size: theirs.len() as u64, mtime: 0, hash: BlobHash::of(&theirs) };
             match String::from_utf8(theirs) {
                 Ok(text) => Event::FileRaced { note, theirs: FileText { text, stamp } },
@@ -292,7 +297,7 @@ mod tests {
     #[test]
     fn files_that_come_while_others_are_made_are_made_too_each_once() {
         let folder = tempfile::tempdir().expect("a folder");
-        let (making, told): (Mutex<Making>, Mutex<Vec<DocId>>) = Default::default();
+        let (making, told): (Mutex<FileCreation>, Mutex<Vec<DocId>>) = Default::default();
         let one = |worker: u8, number: u8| ToWrite {
             note: DocId([worker, number, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
             file: ConfinedPath::new(folder.path(), &format!("folder {}/{worker} {number}.md", number % 3)),

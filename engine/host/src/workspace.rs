@@ -15,7 +15,7 @@ const LOCK: &str = "lock";
 
 /// How to open a workspace.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct WorkspaceOptions {
     /// The program that is started as `PROGRAM kernel` to run cells.
     pub program: PathBuf,
     /// Make the workspace if there is none.
@@ -63,24 +63,24 @@ impl From<DiskError> for OpenError {
 
 /// What the owner writes into the lock file.
 #[derive(Serialize, Deserialize)]
-struct Owner {
+struct LockOwner {
     pid: u32,
     socket: Option<String>,
 }
 
 /// The right to use a workspace, until dropped.
 #[derive(Debug)]
-pub struct Owned {
+pub struct WorkspaceLock {
     lock: File,
     folder: PathBuf,
 }
 
-impl Owned {
+impl WorkspaceLock {
     /// Takes the right.
     ///
     /// # Errors
-    /// [`OpenError::Owned`] when another process has it; the disk's refusal.
-    pub fn take(folder: &Path) -> Result<Owned, OpenError> {
+    /// [`OpenError::WorkspaceLock`] when another process has it; the disk's refusal.
+    pub fn take(folder: &Path) -> Result<WorkspaceLock, OpenError> {
         let path = folder.join(LOCK);
         let fail = |error: &std::io::Error| OpenError::Disk(DiskError::io("opening", &path, error));
         let mut options = File::options();
@@ -88,7 +88,7 @@ impl Owned {
         let mut lock = options.open(&path).map_err(|error| fail(&error))?;
         match lock.try_lock() {
             Ok(()) => {
-                let owned = Owned { lock, folder: folder.to_owned() };
+                let owned = WorkspaceLock { lock, folder: folder.to_owned() };
                 match owned.tell(None) {
                     // The lock itself needs no room.
                     Ok(()) | Err(OpenError::Disk(DiskError::Full { .. })) => Ok(owned),
@@ -118,7 +118,7 @@ impl Owned {
 
     /// Tells others where to reach this process.
     pub(crate) fn tell(&self, socket: Option<&str>) -> Result<(), OpenError> {
-        let owner = Owner { pid: std::process::id(), socket: socket.map(ToOwned::to_owned) };
+        let owner = LockOwner { pid: std::process::id(), socket: socket.map(ToOwned::to_owned) };
         let text = serde_json::to_vec(&owner).unwrap_or_default();
         let mut file = &self.lock;
         // Written over before it is cut: what is cut first may not be given back on a full disk.
@@ -138,7 +138,7 @@ impl Owned {
 fn owner_of(lock: &mut File) -> OpenError {
     let mut text = String::new();
     let _ = lock.read_to_string(&mut text);
-    let owner: Option<Owner> = serde_json::from_str(&text).ok();
+    let owner: Option<LockOwner> = serde_json::from_str(&text).ok();
     let (pid, socket) = owner.map_or((None, None), |owner| (Some(owner.pid), owner.socket));
     OpenError::Owned { socket, pid }
 }
@@ -146,9 +146,9 @@ fn owner_of(lock: &mut File) -> OpenError {
 /// The socket of the process that has the workspace open, if one has.
 ///
 /// # Errors
-/// Like [`Owned::take`], but for being owned.
+/// Like [`WorkspaceLock::take`], but for being owned.
 pub fn owner_socket(folder: &Path) -> Result<Option<String>, OpenError> {
-    match Owned::take(folder) {
+    match WorkspaceLock::take(folder) {
         Ok(_) => Ok(None),
         Err(OpenError::Owned { socket: Some(socket), .. }) => Ok(Some(socket)),
         Err(error) => Err(error),
@@ -188,7 +188,7 @@ fn private(_folder: &Path) -> std::io::Result<()> {
 ///
 /// # Errors
 /// [`OpenError`].
-pub fn open(folder: &Path, options: Options) -> Result<Driver, OpenError> {
+pub fn open(folder: &Path, options: WorkspaceOptions) -> Result<Driver, OpenError> {
     if !options.create && !workspace_exists(folder) {
         return Err(OpenError::Disk(DiskError::Missing { path: folder.to_owned() }));
     }
@@ -202,7 +202,7 @@ pub fn open(folder: &Path, options: Options) -> Result<Driver, OpenError> {
     }
     let folder =
         std::fs::canonicalize(folder).map_err(|error| OpenError::Disk(DiskError::io("opening", folder, &error)))?;
-    let owned = Owned::take(&folder)?;
+    let owned = WorkspaceLock::take(&folder)?;
     let mut disk = SqliteDisk::open(&folder, options.create)?;
     let started = load::started(&mut disk, &folder, &mut rand::rngs::StdRng::from_os_rng())?;
     crate::renderer::set_program(&options.program);
@@ -233,7 +233,7 @@ fn without_room(_folder: &Path) -> Option<DiskError> {
 ///
 /// # Errors
 /// [`OpenError`], as for [`open`].
-pub fn open_to_read(folder: &Path, options: Options) -> Result<Driver, OpenError> {
+pub fn open_to_read(folder: &Path, options: WorkspaceOptions) -> Result<Driver, OpenError> {
     if options.create || !workspace_exists(folder) {
         return open(folder, options);
     }
@@ -247,7 +247,7 @@ pub fn open_to_read(folder: &Path, options: Options) -> Result<Driver, OpenError
     };
     let folder =
         std::fs::canonicalize(folder).map_err(|error| OpenError::Disk(DiskError::io("opening", folder, &error)))?;
-    let lock = Owned::take_to_read(&folder)?;
+    let lock = WorkspaceLock::take_to_read(&folder)?;
     let mut disk = SqliteDisk::copy_in_memory(&folder)?;
     drop(lock);
     let started = load::started(&mut disk, &folder, &mut rand::rngs::StdRng::from_os_rng())?;
@@ -259,7 +259,7 @@ impl Driver {
     ///
     /// # Errors
     /// A sentence: the socket could not be made. The workspace works without.
-    pub fn serve(&self, serve: socket::Serve) -> Result<socket::Guests, String> {
+    pub fn serve(&self, serve: socket::RequestHandler) -> Result<socket::GuestRequests, String> {
         let Some(owned) = self.owned() else { return Err("the workspace is not owned".to_owned()) };
         let (name, guests) = socket::listen(owned.folder(), self.handle(), serve)?;
         owned.tell(Some(&name)).map_err(|error| error.to_string())?;

@@ -1,25 +1,25 @@
 //! The one writer: takes batches in order, commits all that wait as one group, and says what is durable.
 
-use crate::driver::Inbox;
-use crate::search::Search;
-use crate::sync::Syncer;
-use crate::worker::{Job, Workers};
+use crate::driver::Mailbox;
+use crate::search::SearchService;
+use crate::sync::SyncService;
+use crate::worker::{DiskJob, DiskWorkers};
 use engine::{BatchNumber, Event};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use store::disk::{Disk, DiskError, Write};
+use store::disk::{Disk, DiskError, RowWrite};
 use store::{BlobHash, DocId};
 
 /// What the writer is asked for.
-pub(crate) enum Work {
+pub(crate) enum WriterTask {
     /// Commit this after all before it.
-    Append { batch: BatchNumber, writes: Vec<Write> },
+    Append { batch: BatchNumber, writes: Vec<RowWrite> },
     /// Give this job to the workers once everything before it is on disk.
-    Then(Box<Job>),
+    Then(Box<DiskJob>),
     /// Commit this too; nobody waits for it, and where it fails it is left out.
-    Keep { writes: Vec<Write> },
+    Keep { writes: Vec<RowWrite> },
     /// Store a blob.
     Blob { bytes: Vec<u8>, answer: Sender<Result<BlobHash, String>> },
     /// Commit what waits, trying `patience` long, then end.
@@ -28,8 +28,8 @@ pub(crate) enum Work {
 
 /// The way to the writer.
 #[derive(Clone)]
-pub(crate) struct Writer {
-    work: Sender<Work>,
+pub(crate) struct StoreWriter {
+    work: Sender<WriterTask>,
 }
 
 /// Writes of a group are committed together up to this many bytes of content.
@@ -39,55 +39,55 @@ const RETRY: Duration = Duration::from_millis(500);
 /// Housekeeping begins when nothing was asked for this long.
 const IDLE: Duration = Duration::from_millis(1_500);
 
-impl Writer {
+impl StoreWriter {
     pub(crate) fn start(
         disk: Box<dyn Disk>,
-        inbox: Inbox,
-        workers: Workers,
-        search: Option<Search>,
-        sync: Option<Syncer>,
-    ) -> (Writer, JoinHandle<Result<(), String>>) {
+        inbox: Mailbox,
+        workers: DiskWorkers,
+        search: Option<SearchService>,
+        sync: Option<SyncService>,
+    ) -> (StoreWriter, JoinHandle<Result<(), String>>) {
         let (work, queue) = channel();
         let thread = std::thread::spawn(move || run(disk, &queue, &inbox, &workers, (search, sync)));
-        (Writer { work }, thread)
+        (StoreWriter { work }, thread)
     }
 
     /// Sends work; after the writer's end there is nobody left to do it.
-    pub(crate) fn send(&self, work: Work) {
+    pub(crate) fn send(&self, work: WriterTask) {
         let _ = self.work.send(work);
     }
 
     /// Stores a blob and waits for it.
     pub(crate) fn blob(&self, bytes: Vec<u8>) -> Result<BlobHash, String> {
         let (answer, wait) = channel();
-        self.send(Work::Blob { bytes, answer });
+        self.send(WriterTask::Blob { bytes, answer });
         wait.recv().unwrap_or_else(|_| Err("the program is closing".to_owned()))
     }
 }
 
 /// The writer's own thread.
-struct Desk<'a> {
+struct WriterThread<'a> {
     disk: Box<dyn Disk>,
-    workers: &'a Workers,
-    queue: &'a Receiver<Work>,
-    inbox: &'a Inbox,
+    workers: &'a DiskWorkers,
+    queue: &'a Receiver<WriterTask>,
+    inbox: &'a Mailbox,
     /// Told of what is durable.
-    search: Option<Search>,
-    sync: Option<Syncer>,
+    search: Option<SearchService>,
+    sync: Option<SyncService>,
     /// What has come and is not done, in its order.
-    waiting: VecDeque<Work>,
+    waiting: VecDeque<WriterTask>,
     /// How long to go on trying, once the program wants to end.
     patience: Option<Duration>,
 }
 
 fn run(
     disk: Box<dyn Disk>,
-    queue: &Receiver<Work>,
-    inbox: &Inbox,
-    workers: &Workers,
-    (search, sync): (Option<Search>, Option<Syncer>),
+    queue: &Receiver<WriterTask>,
+    inbox: &Mailbox,
+    workers: &DiskWorkers,
+    (search, sync): (Option<SearchService>, Option<SyncService>),
 ) -> Result<(), String> {
-    let mut desk = Desk { disk, workers, queue, inbox, search, sync, waiting: VecDeque::new(), patience: None };
+    let mut desk = WriterThread { disk, workers, queue, inbox, search, sync, waiting: VecDeque::new(), patience: None };
     let mut rested = false;
     loop {
         queue.try_iter().for_each(|work| desk.take(work));
@@ -112,48 +112,50 @@ fn run(
             continue;
         };
         match work {
-            Work::Append { batch, writes } => {
+            WriterTask::Append { batch, writes } => {
                 rested = false;
                 for job in desk.append(batch, writes)? {
                     workers.send(job);
                 }
             }
-            Work::Then(job) => workers.send(*job),
-            Work::Keep { writes } => _ = desk.disk.commit(&writes),
-            Work::Blob { bytes, answer } => {
+            WriterTask::Then(job) => workers.send(*job),
+            WriterTask::Keep { writes } => _ = desk.disk.commit(&writes),
+            WriterTask::Blob { bytes, answer } => {
                 let _ = answer.send(desk.disk.put_blob(&bytes).map_err(|error| error.to_string()));
             }
-            Work::Close { patience } => desk.patience = Some(patience), // `take` keeps none of these back
+            WriterTask::Close { patience } => desk.patience = Some(patience), // `take` keeps none of these back
         }
     }
 }
 
-impl Desk<'_> {
+impl WriterThread<'_> {
     /// Puts work behind what waits. That the program wants to end is known at once: it says how long to go on trying.
-    fn take(&mut self, work: Work) {
+    fn take(&mut self, work: WriterTask) {
         match work {
-            Work::Close { patience } => self.patience = Some(patience),
-            Work::Append { .. } | Work::Then(_) | Work::Keep { .. } | Work::Blob { .. } => self.waiting.push_back(work),
+            WriterTask::Close { patience } => self.patience = Some(patience),
+            WriterTask::Append { .. } | WriterTask::Then(_) | WriterTask::Keep { .. } | WriterTask::Blob { .. } => {
+                self.waiting.push_back(work)
+            }
         }
     }
 
     /// Commits a batch and those that wait right behind it as one group, trying until it is done. Nothing is dropped,
     /// unless the program closes and patience ends. Gives the jobs that stood between them: what was before each is on
     /// disk now, and so is what came behind it, which is no more than might be so whenever a worker gets to it.
-    fn append(&mut self, batch: BatchNumber, writes: Vec<Write>) -> Result<Vec<Job>, String> {
+    fn append(&mut self, batch: BatchNumber, writes: Vec<RowWrite>) -> Result<Vec<DiskJob>, String> {
         let mut ends = vec![(batch, writes.len())];
         let mut group = writes;
         let mut jobs = Vec::new();
         let mut size = weight(&group);
-        while size < GROUP && matches!(self.waiting.front(), Some(Work::Append { .. } | Work::Then(_))) {
+        while size < GROUP && matches!(self.waiting.front(), Some(WriterTask::Append { .. } | WriterTask::Then(_))) {
             match self.waiting.pop_front() {
-                Some(Work::Append { batch, writes }) => {
+                Some(WriterTask::Append { batch, writes }) => {
                     size += weight(&writes);
                     group.extend(writes);
                     ends.push((batch, group.len()));
                 }
-                Some(Work::Then(job)) => jobs.push(*job),
-                Some(Work::Keep { .. } | Work::Blob { .. } | Work::Close { .. }) | None => {}
+                Some(WriterTask::Then(job)) => jobs.push(*job),
+                Some(WriterTask::Keep { .. } | WriterTask::Blob { .. } | WriterTask::Close { .. }) | None => {}
             }
         }
         let mut told: Option<String> = None;
@@ -194,10 +196,10 @@ impl Desk<'_> {
     }
 
     /// Has jobs done that read what no waiting write is about, while the disk refuses. Gives whether there was one.
-    fn send_unconcerned(&mut self, group: &[Write], jobs: &mut Vec<Job>) -> bool {
+    fn send_unconcerned(&mut self, group: &[RowWrite], jobs: &mut Vec<DiskJob>) -> bool {
         let mut concerned: BTreeSet<DocId> = group.iter().filter_map(about).collect();
         let before = jobs.len() + self.waiting.len();
-        let send = |job: Job, concerned: &BTreeSet<DocId>| match reads(&job) {
+        let send = |job: DiskJob, concerned: &BTreeSet<DocId>| match reads(&job) {
             Some(docs) if docs.iter().all(|doc| !concerned.contains(doc)) => {
                 self.workers.send(job);
                 None
@@ -206,12 +208,12 @@ impl Desk<'_> {
         };
         *jobs = std::mem::take(jobs).into_iter().filter_map(|job| send(job, &concerned)).collect();
         let waiting = std::mem::take(&mut self.waiting).into_iter().filter_map(|work| match work {
-            Work::Then(job) => send(*job, &concerned).map(|job| Work::Then(Box::new(job))),
-            Work::Append { batch, writes } => {
+            WriterTask::Then(job) => send(*job, &concerned).map(|job| WriterTask::Then(Box::new(job))),
+            WriterTask::Append { batch, writes } => {
                 concerned.extend(writes.iter().filter_map(about));
-                Some(Work::Append { batch, writes })
+                Some(WriterTask::Append { batch, writes })
             }
-            work @ (Work::Keep { .. } | Work::Blob { .. } | Work::Close { .. }) => Some(work),
+            work @ (WriterTask::Keep { .. } | WriterTask::Blob { .. } | WriterTask::Close { .. }) => Some(work),
         });
         self.waiting = waiting.collect();
         jobs.len() + self.waiting.len() < before
@@ -225,7 +227,7 @@ impl Desk<'_> {
             None => {}
         }
         match self.queue.recv_timeout(pause) {
-            Ok(Work::Blob { answer, .. }) => {
+            Ok(WriterTask::Blob { answer, .. }) => {
                 let _ = answer.send(Err(why.to_owned()));
             }
             Ok(work) => self.take(work),
@@ -238,7 +240,7 @@ impl Desk<'_> {
     }
 
     /// A rule was broken, and will be at every further try: all else of the group is written, and it is said.
-    fn piecemeal(&mut self, group: &[Write], ends: &[(BatchNumber, usize)], error: &DiskError) {
+    fn piecemeal(&mut self, group: &[RowWrite], ends: &[(BatchNumber, usize)], error: &DiskError) {
         let mut start = 0;
         let mut refused = 0;
         for (_, end) in ends {
@@ -254,61 +256,61 @@ impl Desk<'_> {
 }
 
 /// The document that a write is about.
-fn about(write: &Write) -> Option<DocId> {
+fn about(write: &RowWrite) -> Option<DocId> {
     match write {
-        Write::Journal { note, .. }
-        | Write::JournalDone { note, .. }
-        | Write::Block { note, .. }
-        | Write::Ahead { note, .. }
-        | Write::SetAsideJournal { note, .. } => Some(*note),
-        Write::Chunk { doc, .. }
-        | Write::Snapshot { doc, .. }
-        | Write::DropChunks { doc, .. }
-        | Write::SetAside { doc, .. }
-        | Write::Forget { doc } => Some(*doc),
-        Write::File(row) => Some(row.id),
+        RowWrite::Journal { note, .. }
+        | RowWrite::JournalDone { note, .. }
+        | RowWrite::Block { note, .. }
+        | RowWrite::Ahead { note, .. }
+        | RowWrite::SetAsideJournal { note, .. } => Some(*note),
+        RowWrite::Chunk { doc, .. }
+        | RowWrite::Snapshot { doc, .. }
+        | RowWrite::DropChunks { doc, .. }
+        | RowWrite::SetAside { doc, .. }
+        | RowWrite::Forget { doc } => Some(*doc),
+        RowWrite::File(row) => Some(row.id),
         // What is kept of one document is named by it.
-        Write::Meta { key, .. } => key.rsplit('/').next().and_then(|name| name.parse().ok()),
-        Write::FileGone { .. } | Write::Actor { .. } => None,
+        RowWrite::Meta { key, .. } => key.rsplit('/').next().and_then(|name| name.parse().ok()),
+        RowWrite::FileGone { .. } | RowWrite::Actor { .. } => None,
     }
 }
 
 /// The documents that a job reads, where it reads no more.
-fn reads(job: &Job) -> Option<Vec<DocId>> {
+fn reads(job: &DiskJob) -> Option<Vec<DocId>> {
     match job {
-        Job::ReadNote { note, .. } => Some(vec![*note]),
-        Job::LoadNote { note } => Some(vec![*note, note.outputs()]),
-        Job::LoadSession { session: doc } | Job::LoadRun { run: doc } | Job::LoadRegistry { registry: doc } => {
-            Some(vec![*doc])
-        }
-        Job::Volume { .. }
-        | Job::Files { .. }
-        | Job::ReadFile { .. }
-        | Job::WriteFile { .. }
-        | Job::Index { .. }
-        | Job::MoveFiles { .. }
-        | Job::Discard { .. }
-        | Job::Marker { .. }
-        | Job::Blob { .. }
-        | Job::Actors { .. } => None,
+        DiskJob::ReadNote { note, .. } => Some(vec![*note]),
+        DiskJob::LoadNote { note } => Some(vec![*note, note.outputs()]),
+        DiskJob::LoadSession { session: doc }
+        | DiskJob::LoadRun { run: doc }
+        | DiskJob::LoadRegistry { registry: doc } => Some(vec![*doc]),
+        DiskJob::Volume { .. }
+        | DiskJob::Files { .. }
+        | DiskJob::ReadFile { .. }
+        | DiskJob::WriteFile { .. }
+        | DiskJob::Index { .. }
+        | DiskJob::MoveFiles { .. }
+        | DiskJob::Discard { .. }
+        | DiskJob::Marker { .. }
+        | DiskJob::Blob { .. }
+        | DiskJob::Actors { .. } => None,
     }
 }
 
-fn weight(writes: &[Write]) -> usize {
-    let one = |write: &Write| match write {
-        Write::Journal { record, .. } => record.len(),
-        Write::Chunk { bytes, .. } | Write::Snapshot { bytes, .. } => bytes.len(),
-        Write::Block { block, .. } => block.text.len(),
-        Write::Meta { value, .. } => value.as_ref().map_or(0, Vec::len),
-        Write::File(row) => row.path.len() + 200,
-        Write::JournalDone { .. }
-        | Write::DropChunks { .. }
-        | Write::FileGone { .. }
-        | Write::Ahead { .. }
-        | Write::Actor { .. }
-        | Write::SetAside { .. }
-        | Write::SetAsideJournal { .. }
-        | Write::Forget { .. } => 100,
+fn weight(writes: &[RowWrite]) -> usize {
+    let one = |write: &RowWrite| match write {
+        RowWrite::Journal { record, .. } => record.len(),
+        RowWrite::Chunk { bytes, .. } | RowWrite::Snapshot { bytes, .. } => bytes.len(),
+        RowWrite::Block { block, .. } => block.text.len(),
+        RowWrite::Meta { value, .. } => value.as_ref().map_or(0, Vec::len),
+        RowWrite::File(row) => row.path.len() + 200,
+        RowWrite::JournalDone { .. }
+        | RowWrite::DropChunks { .. }
+        | RowWrite::FileGone { .. }
+        | RowWrite::Ahead { .. }
+        | RowWrite::Actor { .. }
+        | RowWrite::SetAside { .. }
+        | RowWrite::SetAsideJournal { .. }
+        | RowWrite::Forget { .. } => 100,
     };
     writes.iter().map(one).sum()
 }
@@ -316,31 +318,31 @@ fn weight(writes: &[Write]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::Post;
+    use crate::driver::MailboxMessage;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Instant;
-    use store::disk::{Fault, MemoryDisk, Reader};
+    use store::disk::{CommitFault, DiskReader, MemoryDisk};
 
     const NOTE: DocId = DocId([1; 16]);
 
-    fn append(batch: BatchNumber) -> Work {
-        Work::Append { batch, writes: vec![Write::Journal { seq: batch, note: NOTE, record: vec![0; 100] }] }
+    fn append(batch: BatchNumber) -> WriterTask {
+        WriterTask::Append { batch, writes: vec![RowWrite::Journal { seq: batch, note: NOTE, record: vec![0; 100] }] }
     }
 
     struct Scene {
         disk: MemoryDisk,
-        posts: Receiver<Post>,
-        writer: Writer,
+        posts: Receiver<MailboxMessage>,
+        writer: StoreWriter,
         thread: JoinHandle<Result<(), String>>,
     }
 
     fn scene() -> Scene {
         let disk = MemoryDisk::new();
-        let (inbox, posts) = Inbox::letter_box();
+        let (inbox, posts) = Mailbox::letter_box();
         let readers = vec![disk.reader().expect("a reader")];
-        let workers = Workers::start(readers, inbox.clone(), [0; 16]);
-        let (writer, thread) = Writer::start(Box::new(disk.clone()), inbox, workers, None, None);
+        let workers = DiskWorkers::start(readers, inbox.clone(), [0; 16]);
+        let (writer, thread) = StoreWriter::start(Box::new(disk.clone()), inbox, workers, None, None);
         Scene { disk, posts, writer, thread }
     }
 
@@ -352,8 +354,8 @@ mod tests {
             let (mut durable, mut troubles) = (Vec::new(), 0);
             for post in self.posts.try_iter() {
                 match post {
-                    Post::Event(Event::Durable { batch }) => durable.push(batch),
-                    Post::Event(Event::DiskTrouble { .. }) => troubles += 1,
+                    MailboxMessage::Event(Event::Durable { batch }) => durable.push(batch),
+                    MailboxMessage::Event(Event::DiskTrouble { .. }) => troubles += 1,
                     _ => panic!("something else was told"),
                 }
             }
@@ -364,9 +366,9 @@ mod tests {
     #[test]
     fn what_waits_is_committed_before_the_end() {
         let scene = scene();
-        scene.disk.fail(1, Fault::Io);
+        scene.disk.fail(1, CommitFault::Io);
         (1..=5).for_each(|batch| scene.writer.send(append(batch)));
-        scene.writer.send(Work::Close { patience: Duration::from_secs(60) });
+        scene.writer.send(WriterTask::Close { patience: Duration::from_secs(60) });
         let disk = scene.disk.clone();
         let (durable, troubles, ended) = scene.told();
         assert_eq!((durable.last(), troubles, ended), (Some(&5), 1, Ok(())));
@@ -381,7 +383,7 @@ mod tests {
     }
 
     impl Disk for Slow {
-        fn commit(&mut self, writes: &[Write]) -> Result<Vec<i64>, DiskError> {
+        fn commit(&mut self, writes: &[RowWrite]) -> Result<Vec<i64>, DiskError> {
             if let Some(gate) = self.gate.take() {
                 let _ = gate.recv_timeout(Duration::from_secs(60));
             }
@@ -393,7 +395,7 @@ mod tests {
             self.disk.put_blob(bytes)
         }
 
-        fn reader(&self) -> Result<Box<dyn Reader>, DiskError> {
+        fn reader(&self) -> Result<Box<dyn DiskReader>, DiskError> {
             self.disk.reader()
         }
 
@@ -407,16 +409,16 @@ mod tests {
         let (disk, commits) = (MemoryDisk::new(), Arc::new(AtomicUsize::new(0)));
         let (open, gate) = channel();
         let slow = Slow { disk: disk.clone(), gate: Some(gate), commits: commits.clone() };
-        let (inbox, _posts) = Inbox::letter_box();
+        let (inbox, _posts) = Mailbox::letter_box();
         let readers = (0..2).map(|_| disk.reader().expect("a reader")).collect();
-        let workers = Workers::start(readers, inbox.clone(), [0; 16]);
-        let (writer, thread) = Writer::start(Box::new(slow), inbox, workers, None, None);
+        let workers = DiskWorkers::start(readers, inbox.clone(), [0; 16]);
+        let (writer, thread) = StoreWriter::start(Box::new(slow), inbox, workers, None, None);
         let answers: Vec<Receiver<_>> = (1..=50_u8)
             .map(|number| {
-                let actor = Write::Actor { actor: vec![number; 16], at: 1 };
-                writer.send(Work::Append { batch: u64::from(number), writes: vec![actor] });
+                let actor = RowWrite::Actor { actor: vec![number; 16], at: 1 };
+                writer.send(WriterTask::Append { batch: u64::from(number), writes: vec![actor] });
                 let (answer, wait) = channel();
-                writer.send(Work::Then(Box::new(Job::Actors { answer })));
+                writer.send(WriterTask::Then(Box::new(DiskJob::Actors { answer })));
                 wait
             })
             .collect();
@@ -425,7 +427,7 @@ mod tests {
             let known = wait.recv_timeout(Duration::from_secs(60)).expect("an answer").expect("read");
             assert!(known.contains(&store::ActorId::from([number; 16])), "batch {number} was before its job");
         }
-        writer.send(Work::Close { patience: Duration::ZERO });
+        writer.send(WriterTask::Close { patience: Duration::ZERO });
         assert_eq!(thread.join().expect("no panic"), Ok(()));
         // The first may have begun before the others came.
         assert!(commits.load(Ordering::SeqCst) <= 2, "{} commits", commits.load(Ordering::SeqCst));
@@ -434,10 +436,10 @@ mod tests {
     #[test]
     fn while_the_disk_refuses_what_it_has_is_read() {
         let scene = scene();
-        scene.disk.fail(1, Fault::Full);
+        scene.disk.fail(1, CommitFault::Full);
         scene.disk.limit(Some(10));
         let other = DocId([2; 16]);
-        let note = |note| Work::Then(Box::new(Job::LoadSession { session: note }));
+        let note = |note| WriterTask::Then(Box::new(DiskJob::LoadSession { session: note }));
         scene.writer.send(append(1));
         scene.writer.send(note(NOTE));
         std::thread::park_timeout(Duration::from_millis(100));
@@ -446,12 +448,12 @@ mod tests {
         let until = Instant::now() + Duration::from_secs(10);
         while read.is_none() && Instant::now() < until {
             let post = scene.posts.recv_timeout(Duration::from_secs(10));
-            if let Ok(Post::Event(Event::SessionLoaded { session, .. })) = post {
+            if let Ok(MailboxMessage::Event(Event::SessionLoaded { session, .. })) = post {
                 read = Some(session);
             }
         }
         assert_eq!(read, Some(other), "what waits for the disk is not read before it is there");
-        scene.writer.send(Work::Close { patience: Duration::ZERO });
+        scene.writer.send(WriterTask::Close { patience: Duration::ZERO });
         assert!(scene.thread.join().expect("no panic").is_err());
     }
 
@@ -459,13 +461,13 @@ mod tests {
     fn patience_ends_also_for_what_came_while_the_disk_refused() {
         let scene = scene();
         // Room for one record, but not for the others: the first try fails, then one at a time.
-        scene.disk.fail(1, Fault::Full);
+        scene.disk.fail(1, CommitFault::Full);
         scene.disk.limit(Some(150));
         scene.writer.send(append(1));
         std::thread::park_timeout(Duration::from_millis(200));
         (2..=3).for_each(|batch| scene.writer.send(append(batch)));
         let begun = Instant::now();
-        scene.writer.send(Work::Close { patience: Duration::from_millis(1_200) });
+        scene.writer.send(WriterTask::Close { patience: Duration::from_millis(1_200) });
         let (durable, _, ended) = scene.told();
         assert!(begun.elapsed() < Duration::from_secs(20));
         assert_eq!(durable, [1]);
@@ -475,10 +477,10 @@ mod tests {
     #[test]
     fn a_broken_rule_holds_nothing_else_up() {
         let scene = scene();
-        let drop = Write::DropChunks { doc: NOTE, upto: 7 };
-        scene.writer.send(Work::Append { batch: 1, writes: vec![drop] });
+        let drop = RowWrite::DropChunks { doc: NOTE, upto: 7 };
+        scene.writer.send(WriterTask::Append { batch: 1, writes: vec![drop] });
         scene.writer.send(append(2));
-        scene.writer.send(Work::Close { patience: Duration::ZERO });
+        scene.writer.send(WriterTask::Close { patience: Duration::ZERO });
         let disk = scene.disk.clone();
         let (durable, troubles, ended) = scene.told();
         assert_eq!((durable.last(), troubles, ended), (Some(&2), 1, Ok(())));

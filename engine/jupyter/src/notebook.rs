@@ -6,7 +6,7 @@ use crate::note::{Fence, Kept, Place, RAW, Shape, fences, is_json, language};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::ops::Range;
-use store::{BlobHash, Execution, Output, OutputBody};
+use store::{BlobHash, CellOutput, Execution, OutputBody};
 use text::splice;
 
 /// A cell of the note that can run.
@@ -179,7 +179,7 @@ impl Desk<'_> {
         cell["execution_count"] = execution.and_then(|execution| execution.count).map_or(Value::Null, Value::from);
     }
 
-    fn output(&self, output: &Output) -> Value {
+    fn output(&self, output: &CellOutput) -> Value {
         let mut value = serde_json::to_value(&output.body).unwrap_or_default();
         let whole = output.whole.as_ref().and_then(|whole| {
             let bytes = (self.blob)(whole.blob)?;

@@ -1,13 +1,13 @@
 //! Colours: the look of a figure on light and dark paper, the palette, and the scales that turn numbers into colours.
 
-use crate::maps;
+use crate::colormaps;
 
 /// Red, green, blue.
 pub type Rgb = (u8, u8, u8);
 
 /// The colours that a figure is drawn with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct PlotTheme {
     /// Behind everything; nothing is painted where there is none.
     pub paper: Option<Rgb>,
     /// Words.
@@ -15,70 +15,75 @@ pub struct Look {
     /// Ticks and frames.
     pub muted: Rgb,
     /// The grid.
-    pub line: Rgb,
+    pub grid_line: Rgb,
     dark: bool,
 }
 
-impl Look {
+impl PlotTheme {
     /// Light paper, as for a file.
-    pub const LIGHT: Look = Look {
+    pub const LIGHT: PlotTheme = PlotTheme {
         paper: Some((0xff, 0xff, 0xff)),
         ink: (0x1f, 0x23, 0x28),
         muted: (0x5c, 0x64, 0x6d),
-        line: (0xe6, 0xe3, 0xdc),
+        grid_line: (0xe6, 0xe3, 0xdc),
         dark: false,
     };
     /// On the dark paper of the window.
-    pub const DARK: Look =
-        Look { paper: None, ink: (0xe6, 0xe6, 0xe3), muted: (0x9a, 0xa0, 0xa8), line: (0x2b, 0x2f, 0x36), dark: true };
+    pub const DARK: PlotTheme = PlotTheme {
+        paper: None,
+        ink: (0xe6, 0xe6, 0xe3),
+        muted: (0x9a, 0xa0, 0xa8),
+        grid_line: (0x2b, 0x2f, 0x36),
+        dark: true,
+    };
 
     /// The same with nothing painted behind it.
     #[must_use]
-    pub const fn bare(mut self) -> Look {
+    pub const fn without_paper(mut self) -> PlotTheme {
         self.paper = None;
         self
     }
 
     /// The look on a ground of the figure's own.
-    pub(crate) fn on(self, ground: &str, dark: bool) -> Look {
+    pub(crate) fn on_ground(self, ground: &str, dark: bool) -> PlotTheme {
         if ground.is_empty() {
             return self;
         }
-        let look = if dark { Look::DARK } else { Look::LIGHT };
-        Look { paper: Some(look.exact(ground)), ..look }
+        let look = if dark { PlotTheme::DARK } else { PlotTheme::LIGHT };
+        PlotTheme { paper: Some(look.exact_colour(ground)), ..look }
     }
 
     /// Words that stand back.
-    pub(crate) fn faint(&self) -> Rgb {
+    pub(crate) fn faint_ink(&self) -> Rgb {
         let mix = |a: u8, b: u8| u8::midpoint(a, b);
-        let (ground, ink) = (self.ground(""), self.muted);
+        let (ground, ink) = (self.background(""), self.muted);
         (mix(ground.0, ink.0), mix(ground.1, ink.1), mix(ground.2, ink.2))
     }
 
     /// What is behind marks that are cut out of it.
-    pub(crate) fn ground(&self, ground: &str) -> Rgb {
+    pub(crate) fn background(&self, ground: &str) -> Rgb {
         let paper = if self.dark { (0x16, 0x18, 0x1d) } else { (0xfc, 0xfb, 0xf8) };
         let named = !ground.is_empty() && ground != "none";
-        if named { self.exact(ground) } else { self.paper.unwrap_or(paper) }
+        if named { self.exact_colour(ground) } else { self.paper.unwrap_or(paper) }
     }
 
     /// Lines of a grid on a ground.
-    pub(crate) fn over(&self, ground: &str) -> Rgb {
-        let (red, green, blue) = self.exact(ground);
+    pub(crate) fn grid_line_on(&self, ground: &str) -> Rgb {
+        let (red, green, blue) = self.exact_colour(ground);
         let light = u32::from(red) + u32::from(green) + u32::from(blue) > 600;
-        if light && ground.starts_with("#e") { (0xff, 0xff, 0xff) } else { self.line }
+        if light && ground.starts_with("#e") { (0xff, 0xff, 0xff) } else { self.grid_line }
     }
 
     /// A colour by its name. Black words and lines are the ink: on dark paper they would not be seen.
-    pub fn colour(&self, name: &str) -> Rgb {
-        match self.exact(name) {
+    pub fn resolve_colour(&self, name: &str) -> Rgb {
+        match self.exact_colour(name) {
             (0, 0, 0) if self.dark => self.ink,
             other => other,
         }
     }
 
     /// A colour by its name, as it is.
-    pub(crate) fn exact(&self, name: &str) -> Rgb {
+    pub(crate) fn exact_colour(&self, name: &str) -> Rgb {
         if let Some(number) = name.strip_prefix('C').and_then(|number| number.parse::<usize>().ok()) {
             return (if self.dark { PALETTE_DARK } else { PALETTE })[number % PALETTE.len()];
         }
@@ -113,9 +118,9 @@ const PALETTE_DARK: [Rgb; 8] = [
 
 /// The colour at a share (0 to 1) of a scale.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "0 to 255")]
-pub fn shade(map: &str, share: f64) -> Rgb {
+pub fn colour_at(map: &str, share: f64) -> Rgb {
     let (name, share) = map.strip_suffix("_r").map_or((map, share), |name| (name, 1.0 - share));
-    let (stops, single) = maps::stops(name);
+    let (stops, single) = colormaps::map_stops(name);
     let count = stops.len() / 6;
     let stop = |at: usize| {
         let hex = stops.get(at * 6..at * 6 + 6).and_then(|hex| u32::from_str_radix(hex, 16).ok()).unwrap_or(0);
@@ -134,6 +139,6 @@ pub fn shade(map: &str, share: f64) -> Rgb {
 }
 
 /// A scale as a table of 256 colours, for what looks up very many.
-pub(crate) fn table(map: &str) -> Vec<Rgb> {
-    (0..256_u32).map(|at| shade(map, (f64::from(at) + 0.5) / 256.0)).collect()
+pub(crate) fn colour_table(map: &str) -> Vec<Rgb> {
+    (0..256_u32).map(|at| colour_at(map, (f64::from(at) + 0.5) / 256.0)).collect()
 }

@@ -1,19 +1,19 @@
 //! A figure as data: what a cell asked to be drawn, and nothing of how. It crosses from the kernel as JSON of the media
-//! type [`MIME`], is kept with the outputs, and is drawn wherever it is looked at.
+//! type [`FIGURE_MIME`], is kept with the outputs, and is drawn wherever it is looked at.
 
 use base64::Engine;
 use serde::Deserialize;
 
 /// The media type of a figure.
-pub const MIME: &str = "application/vnd.tracebook.figure+json";
+pub const FIGURE_MIME: &str = "application/vnd.tracebook.figure+json";
 
 /// No column has more numbers.
-const LONGEST: u32 = 20_000_000;
+const MAX_COLUMN_NUMBERS: u32 = 20_000_000;
 
 /// Numbers: a list, many of them packed as little-endian doubles in base64, or as many at equal distances.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
-enum Wire {
+enum ColumnEncoding {
     List(Vec<Option<f64>>),
     Packed(String),
     Even { start: f64, step: f64, count: u32 },
@@ -21,25 +21,25 @@ enum Wire {
 
 /// A column of numbers; what is missing is not a number.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
-#[serde(try_from = "Wire")]
-pub struct Column(pub Vec<f64>);
+#[serde(try_from = "ColumnEncoding")]
+pub struct FigureColumn(pub Vec<f64>);
 
-impl TryFrom<Wire> for Column {
+impl TryFrom<ColumnEncoding> for FigureColumn {
     type Error = String;
 
-    fn try_from(wire: Wire) -> Result<Column, String> {
+    fn try_from(wire: ColumnEncoding) -> Result<FigureColumn, String> {
         match wire {
-            Wire::Even { start, step, count } if count <= LONGEST => {
-                Ok(Column((0..count).map(|at| start + step * f64::from(at)).collect()))
+            ColumnEncoding::Even { start, step, count } if count <= MAX_COLUMN_NUMBERS => {
+                Ok(FigureColumn((0..count).map(|at| start + step * f64::from(at)).collect()))
             }
-            Wire::Even { count, .. } => Err(format!("a column of {count} numbers is too long")),
-            Wire::List(all) => Ok(Column(all.into_iter().map(|x| x.unwrap_or(f64::NAN)).collect())),
-            Wire::Packed(text) => {
+            ColumnEncoding::Even { count, .. } => Err(format!("a column of {count} numbers is too long")),
+            ColumnEncoding::List(all) => Ok(FigureColumn(all.into_iter().map(|x| x.unwrap_or(f64::NAN)).collect())),
+            ColumnEncoding::Packed(text) => {
                 let bytes =
                     base64::engine::general_purpose::STANDARD.decode(text).map_err(|error| error.to_string())?;
                 let (all, rest) = bytes.as_chunks::<8>();
                 if rest.is_empty() {
-                    Ok(Column(all.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect()))
+                    Ok(FigureColumn(all.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect()))
                 } else {
                     Err("a column ends in the middle of a number".to_owned())
                 }
@@ -48,16 +48,16 @@ impl TryFrom<Wire> for Column {
     }
 }
 
-impl Column {
+impl FigureColumn {
     /// Numbers as JSON that reads as a column: short also where there are many.
     #[allow(clippy::cast_possible_truncation, reason = "a million at most are counted so")]
-    pub fn json(all: &[f64]) -> String {
+    pub fn to_json(all: &[f64]) -> String {
         // Whole numbers at equal distances are exact that way.
         let whole = |x: f64| x.fract() == 0.0 && x.abs() < 1e15;
         if let [first, second, ..] = all
             && whole(*first)
             && whole(*second)
-            && all.len() <= LONGEST as usize
+            && all.len() <= MAX_COLUMN_NUMBERS as usize
             && all.iter().zip(0..).all(|(x, at)| *x == first + (second - first) * f64::from(at))
         {
             let step = second - first;
@@ -89,7 +89,7 @@ pub struct Figure {
 /// Ticks that were asked for.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
-pub struct Ticks {
+pub struct RequestedTicks {
     /// Where.
     pub at: Vec<f64>,
     /// What they say; their number where empty.
@@ -99,7 +99,7 @@ pub struct Ticks {
 /// One side of a pair of axes: along x, or along y.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
-pub struct Side {
+pub struct AxisSpec {
     /// What stands beside it.
     pub label: String,
     /// From and to; the marks decide where there is none.
@@ -107,7 +107,7 @@ pub struct Side {
     /// `log`, or linear.
     pub scale: String,
     /// Ticks that were asked for.
-    pub ticks: Option<Ticks>,
+    pub ticks: Option<RequestedTicks>,
     /// How its ticks say their numbers: a form of Python's `%` or `{}` kind around one number.
     pub form: String,
     /// Its numbers are seconds since 1970.
@@ -127,7 +127,7 @@ pub struct Side {
 /// The legend of a pair of axes.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
-pub struct Legend {
+pub struct FigureLegend {
     /// `best`, two words such as `upper left`, or `outside`.
     pub place: String,
     /// Above its entries.
@@ -163,13 +163,13 @@ pub struct Axes {
     /// Where the title stands: `center`, `left` or `right`.
     pub title_at: String,
     /// Along x, along y.
-    pub sides: [Side; 2],
+    pub sides: [AxisSpec; 2],
     /// The axes (by number) over which these lie: with a scale of their own along y (`y`) or x (`x`).
     pub over: Option<(usize, char)>,
     /// `place` is that of the frame itself, without what stands around it.
     pub exact: bool,
     /// The legend, if there is one.
-    pub legend: Option<Legend>,
+    pub legend: Option<FigureLegend>,
     /// No frame, no ticks.
     pub off: bool,
     /// The sides of the frame that are not drawn: letters of `lrtb`.
@@ -181,12 +181,12 @@ pub struct Axes {
     /// A scale of colours.
     pub colorbar: Option<Colorbar>,
     /// What is drawn, in order.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<FigureMark>,
 }
 
 /// Something drawn.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-pub struct Mark {
+pub struct FigureMark {
     /// What lies on what: higher on lower. By its kind where there is none.
     #[serde(default)]
     pub order: Option<f64>,
@@ -195,18 +195,18 @@ pub struct Mark {
     pub group: Option<u32>,
     /// What it is.
     #[serde(flatten)]
-    pub kind: Kind,
+    pub kind: MarkKind,
 }
 
 /// What is drawn. Colours are `#rrggbb`, `C` and a number of the palette, or `none`.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names are matplotlib's")]
-pub enum Kind {
+pub enum MarkKind {
     /// A line through points, or the points alone.
     Line {
-        x: Column,
-        y: Column,
+        x: FigureColumn,
+        y: FigureColumn,
         color: String,
         width: f64,
         dash: String,
@@ -225,11 +225,11 @@ pub enum Kind {
     },
     /// Points with sizes (areas) and colours of their own.
     Points {
-        x: Column,
-        y: Column,
-        sizes: Column,
+        x: FigureColumn,
+        y: FigureColumn,
+        sizes: FigureColumn,
         colors: Vec<String>,
-        values: Option<Shades>,
+        values: Option<MappedValues>,
         marker: String,
         #[serde(default)]
         edge: String,
@@ -238,10 +238,10 @@ pub enum Kind {
     },
     /// Rectangles from `(x, y)`, so wide and so high.
     Bars {
-        x: Column,
-        y: Column,
-        width: Column,
-        height: Column,
+        x: FigureColumn,
+        y: FigureColumn,
+        width: FigureColumn,
+        height: FigureColumn,
         colors: Vec<String>,
         edge: String,
         #[serde(default)]
@@ -250,13 +250,13 @@ pub enum Kind {
         label: String,
     },
     /// What lies between two lines.
-    Area { x: Column, low: Column, high: Column, color: String, alpha: f64, label: String },
+    Area { x: FigureColumn, low: FigureColumn, high: FigureColumn, color: String, alpha: f64, label: String },
     /// Polygons, one behind the other; what is no number stands between two.
     Polygons {
-        x: Column,
-        y: Column,
+        x: FigureColumn,
+        y: FigureColumn,
         colors: Vec<String>,
-        values: Option<Shades>,
+        values: Option<MappedValues>,
         edge: String,
         alpha: f64,
         label: String,
@@ -267,8 +267,8 @@ pub enum Kind {
     Band { low: f64, high: f64, vertical: bool, color: String, alpha: f64, label: String },
     /// Single lines: a pair of ends each, with a head at the second where `arrows`.
     Segments {
-        x: Column,
-        y: Column,
+        x: FigureColumn,
+        y: FigureColumn,
         color: String,
         width: f64,
         #[serde(default)]
@@ -303,14 +303,14 @@ pub enum Kind {
     },
     /// The pieces of a pie.
     Pie {
-        parts: Column,
+        parts: FigureColumn,
         colors: Vec<String>,
         labels: Vec<String>,
         shares: Vec<String>,
         start: f64,
         /// How far each is moved out, as a share of the radius.
         #[serde(default)]
-        out: Column,
+        out: FigureColumn,
         /// How much of the radius is empty in the middle.
         #[serde(default)]
         hole: f64,
@@ -319,14 +319,14 @@ pub enum Kind {
         clockwise: bool,
     },
     /// Shades in rows from the top.
-    Image { rows: usize, columns: usize, shades: Shades, place: [f64; 4] },
+    Image { rows: usize, columns: usize, shades: MappedValues, place: [f64; 4] },
     /// Colours in rows from the top: three bytes a pixel, in base64.
     Pixels { rows: usize, columns: usize, colors: String, place: [f64; 4] },
     /// Lines of equal height, or the bands between them.
     Contour {
-        x: Column,
-        y: Column,
-        shades: Shades,
+        x: FigureColumn,
+        y: FigureColumn,
+        shades: MappedValues,
         levels: Vec<f64>,
         filled: bool,
         /// One colour for all lines.
@@ -338,46 +338,48 @@ pub enum Kind {
     },
 }
 
-impl Kind {
+impl MarkKind {
     /// What the legend calls it.
     pub fn label(&self) -> &str {
         let label = match self {
-            Kind::Line { label, .. }
-            | Kind::Points { label, .. }
-            | Kind::Bars { label, .. }
-            | Kind::Area { label, .. }
-            | Kind::Polygons { label, .. }
-            | Kind::Rule { label, .. }
-            | Kind::Band { label, .. }
-            | Kind::Segments { label, .. } => label.as_str(),
-            Kind::Text { .. } | Kind::Pie { .. } | Kind::Image { .. } | Kind::Pixels { .. } | Kind::Contour { .. } => {
-                ""
-            }
+            MarkKind::Line { label, .. }
+            | MarkKind::Points { label, .. }
+            | MarkKind::Bars { label, .. }
+            | MarkKind::Area { label, .. }
+            | MarkKind::Polygons { label, .. }
+            | MarkKind::Rule { label, .. }
+            | MarkKind::Band { label, .. }
+            | MarkKind::Segments { label, .. } => label.as_str(),
+            MarkKind::Text { .. }
+            | MarkKind::Pie { .. }
+            | MarkKind::Image { .. }
+            | MarkKind::Pixels { .. }
+            | MarkKind::Contour { .. } => "",
         };
         if label.starts_with('_') { "" } else { label }
     }
 
     /// What lies on what where nobody says so, as matplotlib has it.
-    pub(crate) fn usual_order(&self) -> f64 {
+    pub(crate) fn default_order(&self) -> f64 {
         match self {
-            Kind::Image { .. } | Kind::Pixels { .. } => 0.0,
-            Kind::Contour { filled: true, .. } => 0.5,
-            Kind::Points { .. }
-            | Kind::Bars { .. }
-            | Kind::Area { .. }
-            | Kind::Polygons { .. }
-            | Kind::Band { .. }
-            | Kind::Pie { .. } => 1.0,
-            Kind::Line { .. } | Kind::Rule { .. } | Kind::Segments { .. } | Kind::Contour { .. } => 2.0,
-            Kind::Text { .. } => 3.0,
+            MarkKind::Image { .. } | MarkKind::Pixels { .. } => 0.0,
+            MarkKind::Contour { filled: true, .. } => 0.5,
+            MarkKind::Points { .. }
+            | MarkKind::Bars { .. }
+            | MarkKind::Area { .. }
+            | MarkKind::Polygons { .. }
+            | MarkKind::Band { .. }
+            | MarkKind::Pie { .. } => 1.0,
+            MarkKind::Line { .. } | MarkKind::Rule { .. } | MarkKind::Segments { .. } | MarkKind::Contour { .. } => 2.0,
+            MarkKind::Text { .. } => 3.0,
         }
     }
 
     /// The scale of its colours, if it has one.
-    pub(crate) fn shades(&self) -> Option<&Shades> {
+    pub(crate) fn mapped_values(&self) -> Option<&MappedValues> {
         match self {
-            Kind::Image { shades, .. } | Kind::Contour { shades, .. } => Some(shades),
-            Kind::Points { values, .. } | Kind::Polygons { values, .. } => values.as_ref(),
+            MarkKind::Image { shades, .. } | MarkKind::Contour { shades, .. } => Some(shades),
+            MarkKind::Points { values, .. } | MarkKind::Polygons { values, .. } => values.as_ref(),
             _ => None,
         }
     }
@@ -385,9 +387,9 @@ impl Kind {
 
 /// Numbers that a scale turns into colours.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-pub struct Shades {
+pub struct MappedValues {
     /// The numbers.
-    pub values: Column,
+    pub values: FigureColumn,
     /// What the scale begins with.
     pub low: f64,
     /// What it ends with.
@@ -404,7 +406,7 @@ impl Figure {
     ///
     /// # Errors
     /// A sentence, where the JSON is no figure.
-    pub fn read(json: &str) -> Result<Figure, String> {
+    pub fn from_json(json: &str) -> Result<Figure, String> {
         let figure: Figure = serde_json::from_str(json).map_err(|error| format!("this is no figure ({error})"))?;
         if !(figure.width >= 16.0 && figure.height >= 16.0 && figure.width.max(figure.height) <= 10_000.0) {
             return Err(format!("a figure of {} by {} points cannot be drawn", figure.width, figure.height));

@@ -1,136 +1,148 @@
 //! Draws the marks of a pair of axes: only what can be seen of them, and of very many points what a screen shows.
 
-use crate::colour::{Look, Rgb, shade};
-use crate::crowd::{Cells, Ink, Kept, Raster};
-use crate::draw::{NORMAL, SMALL};
-use crate::field::Field;
-use crate::figure::{Axes, Column, Kind, Shades};
-use crate::pen::{At, Frame, Pen, Stroke, Surface};
-use crate::ready::{Hint, Known};
-use crate::scale::Scale;
-use crate::thin::{columns, distinct, in_sight};
+use crate::colour::{PlotTheme, Rgb, colour_at};
+use crate::density::{GridPoint, MarkerInk, MarkerRaster, PointGrid};
+use crate::downsample::{dedupe_path, downsample_columns, visible_range};
+use crate::draw::{LABEL_FONT_SIZE, SMALL_FONT_SIZE};
+use crate::figure::{Axes, FigureColumn, MappedValues, MarkKind};
+use crate::painter::{PlotBackend, PlotPainter, PlotPoint, PlotRect, PlotStroke};
+use crate::prepared::{MarkIndex, PreparedAxes};
+use crate::raster_marks::RasterMarks;
+use crate::scale::AxisScale;
 use plotters::style::text_anchor::{HPos, VPos};
 use std::borrow::Cow;
 
 /// A line of more points than this is drawn without those that nobody can tell apart.
-const MANY: usize = 5_000;
+const MAX_EXACT_LINE_POINTS: usize = 5_000;
 /// More points than this are drawn as a grid shows them.
-pub(crate) const CROWD: usize = 20_000;
+pub(crate) const MAX_EXACT_MARKERS: usize = 20_000;
 /// No more cells than this are drawn of a grid.
-const CELLS: f64 = 80_000.0;
+const MAX_GRID_CELLS: f64 = 80_000.0;
 
 /// The marks of a pair of axes, and where they stand.
-pub(crate) struct Marks<'a> {
+pub(crate) struct MarkPainter<'a> {
     pub(crate) axes: &'a Axes,
-    pub(crate) known: &'a Known,
-    pub(crate) look: Look,
-    pub(crate) scales: [Scale; 2],
-    pub(crate) frame: Frame,
+    pub(crate) prepared: &'a PreparedAxes,
+    pub(crate) look: PlotTheme,
+    pub(crate) scales: [AxisScale; 2],
+    pub(crate) frame: PlotRect,
 }
 
 /// A line that is drawn with markers.
-struct Points<'a> {
-    x: &'a Column,
-    y: &'a Column,
+struct MarkerSeries<'a> {
+    x: &'a FigureColumn,
+    y: &'a FigureColumn,
     marker: &'a str,
-    hint: &'a Hint,
+    index: &'a MarkIndex,
 }
 
 /// Points that are seen.
-enum Gathered {
-    Few(Vec<(At, u32)>),
-    Crowd(Cells),
+enum VisiblePoints {
+    Exact(Vec<(PlotPoint, u32)>),
+    Gridded(PointGrid),
 }
 
 /// How one marker looks.
-struct Stamp {
+struct MarkerStyle {
     radius: f64,
     colour: Rgb,
     edge: Option<Rgb>,
 }
 
-pub(crate) fn tint(shades: &Shades, value: f64) -> Rgb {
-    shade(&shades.map, share(shades, value))
+pub(crate) fn mapped_colour(shades: &MappedValues, value: f64) -> Rgb {
+    colour_at(&shades.map, map_share(shades, value))
 }
 
 /// Where a number stands on its scale, from 0 to 1.
-pub(crate) fn share(shades: &Shades, value: f64) -> f64 {
+pub(crate) fn map_share(shades: &MappedValues, value: f64) -> f64 {
     let bent = |x: f64| if shades.log { x.max(f64::MIN_POSITIVE).ln() } else { x };
     let (low, high) = (bent(shades.low), bent(shades.high));
     if high == low { 0.5 } else { (bent(value) - low) / (high - low) }
 }
 
-impl Marks<'_> {
-    fn at(&self, x: f64, y: f64) -> At {
-        (self.scales[0].at(x), self.scales[1].at(y))
+impl MarkPainter<'_> {
+    fn position_of(&self, x: f64, y: f64) -> PlotPoint {
+        (self.scales[0].to_position(x), self.scales[1].to_position(y))
     }
 
-    pub(crate) fn draw<B: Surface>(&self, number: usize, pen: &mut Pen<'_, B>) {
+    pub(crate) fn draw_mark<B: PlotBackend>(&self, number: usize, pen: &mut PlotPainter<'_, B>) {
         let [sx, sy] = self.scales;
         let (frame, look) = (self.frame, self.look);
-        let (Some(mark), Some(hint)) = (self.axes.marks.get(number), self.known.hints.get(number)) else { return };
+        let (Some(mark), Some(hint)) = (self.axes.marks.get(number), self.prepared.mark_indexes.get(number)) else {
+            return;
+        };
         match &mark.kind {
-            Kind::Line { x, y, color, width, dash, marker, size, face, edge, every, alpha, .. } => {
-                let stroke = Stroke { colour: look.colour(color), alpha: *alpha, width: *width, dash };
+            MarkKind::Line { x, y, color, width, dash, marker, size, face, edge, every, alpha, .. } => {
+                let stroke = PlotStroke { colour: look.resolve_colour(color), alpha: *alpha, width: *width, dash };
                 if dash != "none" {
-                    for piece in self.pieces(&x.0, &y.0, hint) {
-                        pen.path_within(&piece, stroke, frame);
+                    for piece in self.line_pieces(&x.0, &y.0, hint) {
+                        pen.draw_path_within(&piece, stroke, frame);
                     }
                 }
                 if !marker.is_empty() {
-                    let colour = look.colour(if face.is_empty() { color } else { face });
+                    let colour = look.resolve_colour(if face.is_empty() { color } else { face });
                     let edge = (!edge.is_empty() || face == "none")
-                        .then(|| look.colour(if edge.is_empty() { color } else { edge }));
-                    let colour = if face == "none" { look.ground(&self.axes.ground) } else { colour };
-                    let stamp = |_: usize| Stamp { radius: *size / 2.0, colour, edge };
-                    self.points(&Points { x, y, marker, hint }, (*every).max(1), *alpha, true, stamp, pen);
+                        .then(|| look.resolve_colour(if edge.is_empty() { color } else { edge }));
+                    let colour = if face == "none" { look.background(&self.axes.ground) } else { colour };
+                    let stamp = |_: usize| MarkerStyle { radius: *size / 2.0, colour, edge };
+                    self.draw_markers(
+                        &MarkerSeries { x, y, marker, index: hint },
+                        (*every).max(1),
+                        *alpha,
+                        true,
+                        stamp,
+                        pen,
+                    );
                 }
             }
-            Kind::Points { x, y, sizes, colors, values, marker, edge, alpha, .. } => {
+            MarkKind::Points { x, y, sizes, colors, values, marker, edge, alpha, .. } => {
                 let pick = |number: usize, count: usize| if count == 1 { 0 } else { number % count.max(1) };
-                let edge = (!edge.is_empty() && edge != "none").then(|| look.colour(edge));
+                let edge = (!edge.is_empty() && edge != "none").then(|| look.resolve_colour(edge));
                 let stamp = |number: usize| {
                     let area = sizes.0.get(pick(number, sizes.0.len())).copied().unwrap_or(36.0);
-                    let shaded = values.as_ref().and_then(|shades| Some(tint(shades, *shades.values.0.get(number)?)));
-                    let named = || look.colour(colors.get(pick(number, colors.len())).map_or("C0", String::as_str));
-                    Stamp { radius: area.max(0.0).sqrt() / 2.0, colour: shaded.unwrap_or_else(named), edge }
+                    let shaded =
+                        values.as_ref().and_then(|shades| Some(mapped_colour(shades, *shades.values.0.get(number)?)));
+                    let named =
+                        || look.resolve_colour(colors.get(pick(number, colors.len())).map_or("C0", String::as_str));
+                    MarkerStyle { radius: area.max(0.0).sqrt() / 2.0, colour: shaded.unwrap_or_else(named), edge }
                 };
                 let same = values.is_none() && colors.len() <= 1 && sizes.0.len() <= 1 && edge.is_none();
-                self.points(&Points { x, y, marker, hint }, 1, *alpha, same, stamp, pen);
+                self.draw_markers(&MarkerSeries { x, y, marker, index: hint }, 1, *alpha, same, stamp, pen);
             }
-            Kind::Bars { x, y, width, height, colors, edge, hatch, alpha, .. } => {
+            MarkKind::Bars { x, y, width, height, colors, edge, hatch, alpha, .. } => {
                 let all = x.0.iter().zip(&y.0).zip(width.0.iter().zip(&height.0));
                 for (number, ((x, y), (wide, high))) in all.enumerate() {
                     // On a logarithmic scale there is no nought to stand on.
                     let low = if sy.log && *y <= 0.0 { sy.low } else { *y };
                     let left = if sx.log && *x <= 0.0 { sx.low } else { *x };
-                    let (a, b) = (self.at(left, low), self.at(x + wide, y + high));
-                    if ![a.0, a.1, b.0, b.1].iter().all(|at| at.is_finite()) || outside(a, b, frame) {
+                    let (a, b) = (self.position_of(left, low), self.position_of(x + wide, y + high));
+                    if ![a.0, a.1, b.0, b.1].iter().all(|at| at.is_finite()) || is_outside(a, b, frame) {
                         continue;
                     }
                     let fill = colors.get(number % colors.len().max(1)).map_or("C0", String::as_str);
                     if fill != "none" {
-                        pen.rectangle_within(a, b, look.colour(fill), *alpha, frame);
+                        pen.fill_rectangle_within(a, b, look.resolve_colour(fill), *alpha, frame);
                     }
                     if !hatch.is_empty() {
-                        self.hatch(a, b, hatch, edge, pen);
+                        self.draw_hatch(a, b, hatch, edge, pen);
                     }
                     if !edge.is_empty() && edge != "none" {
                         let corners = [a, (b.0, a.1), b, (a.0, b.1), a];
-                        let stroke = Stroke { colour: look.colour(edge), alpha: 1.0, width: 1.0, dash: "-" };
-                        pen.path_within(&corners, stroke, frame);
+                        let stroke =
+                            PlotStroke { colour: look.resolve_colour(edge), alpha: 1.0, width: 1.0, dash: "-" };
+                        pen.draw_path_within(&corners, stroke, frame);
                     }
                 }
             }
-            Kind::Area { x, low, high, color, alpha, .. } => {
-                for pairs in self.pairs(&x.0, &low.0, &high.0, hint) {
-                    pen.strip(&pairs, look.colour(color), *alpha);
+            MarkKind::Area { x, low, high, color, alpha, .. } => {
+                for pairs in self.area_strips(&x.0, &low.0, &high.0, hint) {
+                    pen.fill_strip(&pairs, look.resolve_colour(color), *alpha);
                 }
             }
-            Kind::Polygons { x, y, colors, values, edge, alpha, .. } => {
-                let mut corners: Vec<At> = Vec::new();
+            MarkKind::Polygons { x, y, colors, values, edge, alpha, .. } => {
+                let mut corners: Vec<PlotPoint> = Vec::new();
                 let mut number = 0;
-                let ends = x.0.iter().zip(&y.0).map(|(x, y)| self.at(*x, *y));
+                let ends = x.0.iter().zip(&y.0).map(|(x, y)| self.position_of(*x, *y));
                 for at in ends.chain([(f64::NAN, f64::NAN)]) {
                     if at.0.is_finite() && at.1.is_finite() {
                         corners.push(at);
@@ -139,95 +151,97 @@ impl Marks<'_> {
                     if corners.is_empty() {
                         continue;
                     }
-                    let shaded = values.as_ref().and_then(|shades| Some(tint(shades, *shades.values.0.get(number)?)));
+                    let shaded =
+                        values.as_ref().and_then(|shades| Some(mapped_colour(shades, *shades.values.0.get(number)?)));
                     let fill = colors.get(number % colors.len().max(1)).map_or("C0", String::as_str);
                     if shaded.is_some() || fill != "none" {
-                        let fill = shaded.unwrap_or_else(|| look.colour(fill));
-                        pen.polygon_within(&corners, fill, *alpha, frame);
+                        let fill = shaded.unwrap_or_else(|| look.resolve_colour(fill));
+                        pen.fill_polygon_within(&corners, fill, *alpha, frame);
                     }
                     if !edge.is_empty() && edge != "none" {
                         corners.push(corners[0]);
-                        let stroke = Stroke { colour: look.colour(edge), alpha: 1.0, width: 1.0, dash: "-" };
-                        pen.path_within(&corners, stroke, frame);
+                        let stroke =
+                            PlotStroke { colour: look.resolve_colour(edge), alpha: 1.0, width: 1.0, dash: "-" };
+                        pen.draw_path_within(&corners, stroke, frame);
                     }
                     corners.clear();
                     number += 1;
                 }
             }
-            Kind::Rule { at, vertical, color, width, dash, alpha, .. } => {
+            MarkKind::Rule { at, vertical, color, width, dash, alpha, .. } => {
                 let path = match vertical {
-                    true => [(sx.at(*at), frame.top), (sx.at(*at), frame.bottom)],
-                    false => [(frame.left, sy.at(*at)), (frame.right, sy.at(*at))],
+                    true => [(sx.to_position(*at), frame.top), (sx.to_position(*at), frame.bottom)],
+                    false => [(frame.left, sy.to_position(*at)), (frame.right, sy.to_position(*at))],
                 };
-                let stroke = Stroke { colour: look.colour(color), alpha: *alpha, width: *width, dash };
-                pen.path_within(&path, stroke, frame);
+                let stroke = PlotStroke { colour: look.resolve_colour(color), alpha: *alpha, width: *width, dash };
+                pen.draw_path_within(&path, stroke, frame);
             }
-            Kind::Band { low, high, vertical, color, alpha, .. } => {
+            MarkKind::Band { low, high, vertical, color, alpha, .. } => {
                 let (a, b) = match vertical {
-                    true => ((sx.at(*low), frame.top), (sx.at(*high), frame.bottom)),
-                    false => ((frame.left, sy.at(*low)), (frame.right, sy.at(*high))),
+                    true => ((sx.to_position(*low), frame.top), (sx.to_position(*high), frame.bottom)),
+                    false => ((frame.left, sy.to_position(*low)), (frame.right, sy.to_position(*high))),
                 };
-                if [a.0, a.1, b.0, b.1].iter().all(|at| at.is_finite()) && !outside(a, b, frame) {
-                    pen.rectangle_within(a, b, look.colour(color), *alpha, frame);
+                if [a.0, a.1, b.0, b.1].iter().all(|at| at.is_finite()) && !is_outside(a, b, frame) {
+                    pen.fill_rectangle_within(a, b, look.resolve_colour(color), *alpha, frame);
                 }
             }
-            Kind::Segments { x, y, color, width, dash, arrows, alpha, .. } => {
+            MarkKind::Segments { x, y, color, width, dash, arrows, alpha, .. } => {
                 let dash = if dash.is_empty() { "-" } else { dash };
-                let stroke = Stroke { colour: look.colour(color), alpha: *alpha, width: *width, dash };
+                let stroke = PlotStroke { colour: look.resolve_colour(color), alpha: *alpha, width: *width, dash };
                 for (x, y) in x.0.chunks_exact(2).zip(y.0.chunks_exact(2)) {
-                    let (from, to) = (self.at(x[0], y[0]), self.at(x[1], y[1]));
-                    pen.path_within(&[from, to], stroke, frame);
-                    if *arrows && frame.holds(to) {
-                        head(from, to, *width * 3.5, stroke, pen);
+                    let (from, to) = (self.position_of(x[0], y[0]), self.position_of(x[1], y[1]));
+                    pen.draw_path_within(&[from, to], stroke, frame);
+                    if *arrows && frame.contains(to) {
+                        draw_arrow_head(from, to, *width * 3.5, stroke, pen);
                     }
                 }
             }
-            kind @ Kind::Text { .. } => self.text(kind, pen),
-            kind @ Kind::Pie { .. } => self.pie(kind, pen),
-            kind @ (Kind::Image { .. } | Kind::Pixels { .. } | Kind::Contour { .. }) => {
-                Field { scales: self.scales, frame, look }.draw(kind, pen);
+            kind @ MarkKind::Text { .. } => self.draw_text_mark(kind, pen),
+            kind @ MarkKind::Pie { .. } => self.draw_pie(kind, pen),
+            kind @ (MarkKind::Image { .. } | MarkKind::Pixels { .. } | MarkKind::Contour { .. }) => {
+                RasterMarks { scales: self.scales, frame, look }.draw(kind, pen);
             }
         }
     }
 
     /// The unbroken pieces of a line, as far as they can be seen.
-    fn pieces(&self, x: &[f64], y: &[f64], hint: &Hint) -> Vec<Vec<At>> {
-        let mut pieces: Vec<Vec<At>> = Vec::new();
+    fn line_pieces(&self, x: &[f64], y: &[f64], hint: &MarkIndex) -> Vec<Vec<PlotPoint>> {
+        let mut pieces: Vec<Vec<PlotPoint>> = Vec::new();
         let mut piece = Vec::new();
-        let mut add = |at: At, piece: &mut Vec<At>| {
+        let mut add = |at: PlotPoint, piece: &mut Vec<PlotPoint>| {
             if at.0.is_finite() && at.1.is_finite() {
                 piece.push(at);
             } else if !piece.is_empty() {
                 pieces.push(std::mem::take(piece));
             }
         };
-        const GAP: At = (f64::NAN, f64::NAN);
-        if hint.grows {
-            for part in columns(x, y, &hint.blocks[0], self.scales[0], self.frame) {
-                part.iter().for_each(|number| add(self.at(x[*number], y[*number]), &mut piece));
-                add(GAP, &mut piece);
+        const LINE_BREAK: PlotPoint = (f64::NAN, f64::NAN);
+        if hint.is_increasing {
+            for part in downsample_columns(x, y, &hint.blocks[0], self.scales[0], self.frame) {
+                part.iter().for_each(|number| add(self.position_of(x[*number], y[*number]), &mut piece));
+                add(LINE_BREAK, &mut piece);
             }
             return pieces;
         }
-        x.iter().zip(y).for_each(|(x, y)| add(self.at(*x, *y), &mut piece));
-        add(GAP, &mut piece);
-        if x.len() > MANY {
-            pieces.iter_mut().for_each(|piece| *piece = distinct(piece));
+        x.iter().zip(y).for_each(|(x, y)| add(self.position_of(*x, *y), &mut piece));
+        add(LINE_BREAK, &mut piece);
+        if x.len() > MAX_EXACT_LINE_POINTS {
+            pieces.iter_mut().for_each(|piece| *piece = dedupe_path(piece));
         }
         pieces
     }
 
     /// What lies between two lines, as far as it can be seen: pairs of points, the upper ones first.
-    fn pairs(&self, x: &[f64], low: &[f64], high: &[f64], hint: &Hint) -> Vec<Vec<(At, At)>> {
+    fn area_strips(&self, x: &[f64], low: &[f64], high: &[f64], hint: &MarkIndex) -> Vec<Vec<(PlotPoint, PlotPoint)>> {
         let count = x.len().min(low.len()).min(high.len());
-        let shown: Cow<'_, [usize]> = if hint.grows {
+        let shown: Cow<'_, [usize]> = if hint.is_increasing {
             let [lows, highs] = &hint.blocks;
-            let mut all = columns(x, low, lows, self.scales[0], self.frame).concat();
-            all.extend(columns(x, high, highs, self.scales[0], self.frame).concat());
+            let mut all = downsample_columns(x, low, lows, self.scales[0], self.frame).concat();
+            all.extend(downsample_columns(x, high, highs, self.scales[0], self.frame).concat());
             // Gaps are seen by the points at both of their ends, and one in each.
-            let seen = in_sight(x, self.scales[0]);
+            let seen = visible_range(x, self.scales[0]);
             let missing = seen.filter(|at| !(low[*at].is_finite() && high[*at].is_finite()));
-            all.extend(missing.take(MANY));
+            all.extend(missing.take(MAX_EXACT_LINE_POINTS));
             all.sort_unstable();
             all.dedup();
             all.into()
@@ -237,7 +251,11 @@ impl Marks<'_> {
         let mut strips = vec![Vec::new()];
         let mut before: Option<(f64, f64, f64)> = None;
         for at in shown.iter().copied() {
-            let (across, a, b) = (self.scales[0].at(x[at]), self.scales[1].at(high[at]), self.scales[1].at(low[at]));
+            let (across, a, b) = (
+                self.scales[0].to_position(x[at]),
+                self.scales[1].to_position(high[at]),
+                self.scales[1].to_position(low[at]),
+            );
             // A logarithmic scale has no nought: what ends there goes to the edge.
             let b = if self.scales[1].log && low[at] <= 0.0 { self.frame.bottom } else { b };
             if !(across.is_finite() && a.is_finite() && b.is_finite()) {
@@ -266,17 +284,17 @@ impl Marks<'_> {
                 between.sort_by(f64::total_cmp);
                 for share in between {
                     let of = |from: f64, to: f64| from + (to - from) * share;
-                    self.pair(of(x0, across), of(a0, a), of(b0, b), strip);
+                    self.push_clipped_pair(of(x0, across), of(a0, a), of(b0, b), strip);
                 }
             }
-            self.pair(across, a, b, strip);
+            self.push_clipped_pair(across, a, b, strip);
             before = Some((across, a, b));
         }
         strips.retain(|strip| strip.len() > 1);
         strips
     }
 
-    fn pair(&self, x: f64, a: f64, b: f64, strip: &mut Vec<(At, At)>) {
+    fn push_clipped_pair(&self, x: f64, a: f64, b: f64, strip: &mut Vec<(PlotPoint, PlotPoint)>) {
         let frame = self.frame;
         if x < frame.left - 1e-6 || x > frame.right + 1e-6 {
             return;
@@ -287,47 +305,47 @@ impl Marks<'_> {
 
     /// Markers at points; `same`: all look alike.
     #[allow(clippy::cast_possible_truncation, reason = "no column has so many numbers")]
-    fn points<B: Surface>(
+    fn draw_markers<B: PlotBackend>(
         &self,
-        points: &Points<'_>,
+        points: &MarkerSeries<'_>,
         every: usize,
         alpha: f64,
         same: bool,
-        stamp: impl Fn(usize) -> Stamp,
-        pen: &mut Pen<'_, B>,
+        stamp: impl Fn(usize) -> MarkerStyle,
+        pen: &mut PlotPainter<'_, B>,
     ) {
-        let Points { x, y, marker, hint } = points;
-        let range = if hint.grows { in_sight(&x.0, self.scales[0]) } else { 0..x.0.len().min(y.0.len()) };
-        let place = |number: usize| self.at(x.0[number], y.0.get(number).copied().unwrap_or(f64::NAN));
-        let seen = |at: At| at.0.is_finite() && at.1.is_finite() && self.frame.holds(at);
+        let MarkerSeries { x, y, marker, index: hint } = points;
+        let range = if hint.is_increasing { visible_range(&x.0, self.scales[0]) } else { 0..x.0.len().min(y.0.len()) };
+        let place = |number: usize| self.position_of(x.0[number], y.0.get(number).copied().unwrap_or(f64::NAN));
+        let seen = |at: PlotPoint| at.0.is_finite() && at.1.is_finite() && self.frame.contains(at);
         let radius = range.clone().next().map_or(1.0, |number| stamp(number).radius);
         // Markers on every second cell of both sides still cover all between them.
         let cell = (radius * 0.7).clamp(0.5, 2.0);
         let inner = same && alpha >= 1.0 && cell <= radius * 0.7;
-        let fewest = (self.frame.width() * self.frame.height() / CELLS).sqrt();
+        let fewest = (self.frame.width() * self.frame.height() / MAX_GRID_CELLS).sqrt();
         let cell = if inner { cell } else { cell.max(fewest) };
         let gathered = if hint.tiles.is_empty() {
             let all = range.step_by(every).map(|number| (place(number), number as u32));
-            self.gathered(all.filter(|(at, _)| seen(*at)), cell, inner)
+            self.collect_visible(all.filter(|(at, _)| seen(*at)), cell, inner)
         } else {
-            let onto = |side: usize| hint.tiles.onto(side, self.scales[side].straight());
+            let onto = |side: usize| hint.tiles.frame_transform(side, self.scales[side].affine());
             let [(x, across), (y, up)] = [onto(0), onto(1)];
             // How far off they are, where somebody looks so closely that it shows.
             let off = across.abs().max(up.abs()) * f64::from(f32::EPSILON);
             let exact = off > 0.2;
-            let (every, around) = (every as u32, self.frame.wider(off));
-            let all = hint.tiles.within(self.scales.map(Scale::ends));
+            let (every, around) = (every as u32, self.frame.expanded(off));
+            let all = hint.tiles.points_within(self.scales.map(AxisScale::padded_ends));
             let all = all.map(|([a, b], which)| ((x + f64::from(*a) * across, y + f64::from(*b) * up), *which));
-            let all = all.filter(|(at, which)| around.holds(*at) & (every == 1 || which % every == 0));
+            let all = all.filter(|(at, which)| around.contains(*at) & (every == 1 || which % every == 0));
             let all = all.map(|(at, which)| if exact { (place(which as usize), which) } else { (at, which) });
-            self.gathered(all.filter(|(at, _)| !exact || seen(*at)), cell, inner)
+            self.collect_visible(all.filter(|(at, _)| !exact || seen(*at)), cell, inner)
         };
         let cells = match gathered {
-            Gathered::Crowd(cells) => cells,
-            Gathered::Few(few) => {
+            VisiblePoints::Gridded(cells) => cells,
+            VisiblePoints::Exact(few) => {
                 for which in few.into_iter().map(|(_, which)| which as usize) {
-                    let Stamp { radius, colour, edge } = stamp(which);
-                    inked(pen, place(which), marker, &Ink { radius, colour, alpha, edge });
+                    let MarkerStyle { radius, colour, edge } = stamp(which);
+                    draw_marker(pen, place(which), marker, &MarkerInk { radius, colour, alpha, edge });
                 }
                 return;
             }
@@ -335,51 +353,63 @@ impl Marks<'_> {
         // Small ones fill their cell: a full grid shows no pattern of its own.
         let least = if cell > 0.5 { cell * 0.6 } else { 0.0 };
         // On a screen as one picture.
-        let raster = pen.density().and_then(|density| Raster::new(self.frame, density, marker, inner));
+        let raster = pen.pixels_per_point().and_then(|density| MarkerRaster::new(self.frame, density, marker, inner));
         let (mut raster, mut large) = (raster, Vec::new());
-        cells.kept(
+        cells.for_each_drawn(
             |number| place(number as usize),
-            |Kept { at, which, count }| {
-                let Stamp { radius, colour, edge } = stamp(which as usize);
+            |GridPoint { at, index: which, count }| {
+                let MarkerStyle { radius, colour, edge } = stamp(which as usize);
                 // The more lie on one place, the less of the ground is seen through them.
                 let alpha = if count > 1 { 1.0 - (1.0 - alpha).powf(f64::from(count)) } else { alpha };
-                let ink = Ink { radius: if radius > 0.0 { radius.max(least) } else { 0.0 }, colour, alpha, edge };
+                let ink = MarkerInk { radius: if radius > 0.0 { radius.max(least) } else { 0.0 }, colour, alpha, edge };
                 match &mut raster {
-                    Some(raster) if raster.takes(ink.radius) => raster.stamp(at, &ink),
+                    Some(raster) if raster.can_stamp(ink.radius) => raster.stamp(at, &ink),
                     Some(_) | None => large.push((at, ink)),
                 }
             },
         );
-        large.iter().for_each(|(at, ink)| inked(pen, *at, marker, ink));
+        large.iter().for_each(|(at, ink)| draw_marker(pen, *at, marker, ink));
         if let Some(raster) = raster {
-            let (end, columns, rows, bytes) = raster.picture();
-            pen.pixels((self.frame.left, self.frame.top), end, columns, rows, &bytes);
+            let (end, columns, rows, bytes) = raster.to_pixels();
+            pen.draw_pixels((self.frame.left, self.frame.top), end, columns, rows, &bytes);
         }
     }
 
     /// The points that are seen: each by itself in the order in which they are drawn, or as cells of a grid.
-    fn gathered(&self, mut seen: impl Iterator<Item = (At, u32)>, cell: f64, same: bool) -> Gathered {
-        let mut few: Vec<(At, u32)> = seen.by_ref().take(CROWD + 1).collect();
-        if few.len() <= CROWD {
+    fn collect_visible(
+        &self,
+        mut seen: impl Iterator<Item = (PlotPoint, u32)>,
+        cell: f64,
+        same: bool,
+    ) -> VisiblePoints {
+        let mut few: Vec<(PlotPoint, u32)> = seen.by_ref().take(MAX_EXACT_MARKERS + 1).collect();
+        if few.len() <= MAX_EXACT_MARKERS {
             few.sort_unstable_by_key(|(_, which)| *which);
-            return Gathered::Few(few);
+            return VisiblePoints::Exact(few);
         }
-        let mut cells = Cells::new(self.frame, cell, same);
-        few.into_iter().chain(seen).for_each(|(at, which)| cells.put(at, which));
-        Gathered::Crowd(cells)
+        let mut cells = PointGrid::new(self.frame, cell, same);
+        few.into_iter().chain(seen).for_each(|(at, which)| cells.add_point(at, which));
+        VisiblePoints::Gridded(cells)
     }
 
     /// Lines across a rectangle.
-    fn hatch<B: Surface>(&self, a: At, b: At, hatch: &str, edge: &str, pen: &mut Pen<'_, B>) {
+    fn draw_hatch<B: PlotBackend>(
+        &self,
+        a: PlotPoint,
+        b: PlotPoint,
+        hatch: &str,
+        edge: &str,
+        pen: &mut PlotPainter<'_, B>,
+    ) {
         let frame = self.frame;
-        let inner = Frame {
+        let inner = PlotRect {
             left: a.0.min(b.0).max(frame.left),
             right: a.0.max(b.0).min(frame.right),
             top: a.1.min(b.1).max(frame.top),
             bottom: a.1.max(b.1).min(frame.bottom),
         };
-        let colour = if edge.is_empty() || edge == "none" { self.look.ink } else { self.look.colour(edge) };
-        let stroke = Stroke { colour, alpha: 0.8, width: 0.8, dash: "-" };
+        let colour = if edge.is_empty() || edge == "none" { self.look.ink } else { self.look.resolve_colour(edge) };
+        let stroke = PlotStroke { colour, alpha: 0.8, width: 0.8, dash: "-" };
         let mut lines = |slope: f64, gap: f64| {
             let high = inner.height();
             let count = ((inner.width() + high) / gap).min(2_000.0);
@@ -387,9 +417,9 @@ impl Marks<'_> {
             while at <= count {
                 let x = inner.left - high + at * gap;
                 let (from, to) = ((x, inner.bottom), (x + high, inner.top));
-                let flip = |(x, y): At| (inner.left + inner.right - x, y);
+                let flip = |(x, y): PlotPoint| (inner.left + inner.right - x, y);
                 let path = if slope > 0.0 { [from, to] } else { [flip(from), flip(to)] };
-                pen.path_within(&path, stroke, inner);
+                pen.draw_path_within(&path, stroke, inner);
                 at += 1.0;
             }
         };
@@ -409,7 +439,7 @@ impl Marks<'_> {
                     true => [(at, inner.top), (at, inner.bottom)],
                     false => [(inner.left, at), (inner.right, at)],
                 };
-                pen.path(&ends, stroke);
+                pen.draw_path(&ends, stroke);
                 at += gap;
             }
         };
@@ -425,7 +455,7 @@ impl Marks<'_> {
             while y < inner.bottom {
                 let mut x = inner.left + gap / 2.0;
                 while x < inner.right {
-                    pen.circle((x, y), 0.9, colour, 0.8);
+                    pen.fill_circle((x, y), 0.9, colour, 0.8);
                     x += gap;
                 }
                 y += gap;
@@ -433,19 +463,19 @@ impl Marks<'_> {
         }
     }
 
-    fn text<B: Surface>(&self, kind: &Kind, pen: &mut Pen<'_, B>) {
-        let Kind::Text { x, y, text, color, size, h, v, arrow, shift, inside, turn, ground } = kind else { return };
-        let (frame, colour) = (self.frame, self.look.colour(color));
+    fn draw_text_mark<B: PlotBackend>(&self, kind: &MarkKind, pen: &mut PlotPainter<'_, B>) {
+        let MarkKind::Text { x, y, text, color, size, h, v, arrow, shift, inside, turn, ground } = kind else { return };
+        let (frame, colour) = (self.frame, self.look.resolve_colour(color));
         let base = match inside {
             true => (frame.left + x * frame.width(), frame.bottom - y * frame.height()),
-            false => self.at(*x, *y),
+            false => self.position_of(*x, *y),
         };
         let at = (base.0 + shift[0], base.1 - shift[1]);
         if !(at.0.is_finite() && at.1.is_finite()) {
             return;
         }
         let up = turn.abs() > 15.0;
-        let wide = pen.wide(text, *size);
+        let wide = pen.text_width(text, *size);
         let high = size * 1.25 * text.lines().count() as f64;
         let (wide, high) = if up { (high, wide) } else { (wide, high) };
         let h = match h.as_str() {
@@ -468,77 +498,77 @@ impl Marks<'_> {
             VPos::Center => at.1 - high / 2.0,
             VPos::Bottom => at.1 - high,
         };
-        let around = Frame { left: left - 3.0, top: top - 2.0, right: left + wide + 3.0, bottom: top + high + 2.0 };
+        let around = PlotRect { left: left - 3.0, top: top - 2.0, right: left + wide + 3.0, bottom: top + high + 2.0 };
         if let Some([to_x, to_y]) = arrow {
-            let to = self.at(*to_x, *to_y);
+            let to = self.position_of(*to_x, *to_y);
             let middle = ((around.left + around.right) / 2.0, (around.top + around.bottom) / 2.0);
-            let stroke = Stroke { colour, alpha: 1.0, width: 1.0, dash: "-" };
+            let stroke = PlotStroke { colour, alpha: 1.0, width: 1.0, dash: "-" };
             // From the edge of the words, towards their middle.
-            let from = leave(middle, to, around);
+            let from = rect_exit_point(middle, to, around);
             if to.0.is_finite() && to.1.is_finite() {
-                pen.path(&[from, to], stroke);
-                head(from, to, 4.0, stroke, pen);
+                pen.draw_path(&[from, to], stroke);
+                draw_arrow_head(from, to, 4.0, stroke, pen);
             }
         }
         // What is not over the axes any more has left with them.
-        if !inside && !frame.wider(60.0).holds(at) {
+        if !inside && !frame.expanded(60.0).contains(at) {
             return;
         }
         if !ground.is_empty() && ground != "none" {
             let (a, b) = ((around.left, around.top), (around.right, around.bottom));
-            pen.rectangle(a, b, self.look.exact(ground), 0.85, true, 1.0);
-            pen.rectangle(a, b, self.look.line, 1.0, false, 0.8);
+            pen.draw_rectangle(a, b, self.look.exact_colour(ground), 0.85, true, 1.0);
+            pen.draw_rectangle(a, b, self.look.grid_line, 1.0, false, 0.8);
         }
         if up {
             let (h, v) = ((HPos::Center), (VPos::Center));
-            pen.words(text, (left + wide / 2.0, top + high / 2.0), *size, colour, (h, v), true);
+            pen.draw_text(text, (left + wide / 2.0, top + high / 2.0), *size, colour, (h, v), true);
         } else {
-            pen.words(text, at, *size, colour, (h, v), false);
+            pen.draw_text(text, at, *size, colour, (h, v), false);
         }
     }
 
-    fn pie<B: Surface>(&self, kind: &Kind, pen: &mut Pen<'_, B>) {
-        let Kind::Pie { parts, colors, labels, shares, start, out, hole, clockwise } = kind else { return };
+    fn draw_pie<B: PlotBackend>(&self, kind: &MarkKind, pen: &mut PlotPainter<'_, B>) {
+        let MarkKind::Pie { parts, colors, labels, shares, start, out, hole, clockwise } = kind else { return };
         let [sx, sy] = self.scales;
         let look = self.look;
         let total: f64 = parts.0.iter().sum();
         let mut from = start.to_radians();
-        let radius = (sx.at(1.0) - sx.at(0.0)).min(sy.at(0.0) - sy.at(1.0));
+        let radius = (sx.to_position(1.0) - sx.to_position(0.0)).min(sy.to_position(0.0) - sy.to_position(1.0));
         let sign = if *clockwise { -1.0 } else { 1.0 };
         for (number, part) in parts.0.iter().enumerate() {
             let to = from + sign * part / total * std::f64::consts::TAU;
             let middle = f64::midpoint(from, to);
             let away = out.0.get(number).copied().unwrap_or(0.0) * radius;
-            let centre = (sx.at(0.0) + away * middle.cos(), sy.at(0.0) - away * middle.sin());
+            let centre = (sx.to_position(0.0) + away * middle.cos(), sy.to_position(0.0) - away * middle.sin());
             let point = |angle: f64, share: f64| {
                 (centre.0 + radius * share * angle.cos(), centre.1 - radius * share * angle.sin())
             };
             let steps = 64_u32;
             let along = |at: u32| from + (to - from) * f64::from(at) / f64::from(steps);
             let arc = (0..=steps).map(|at| point(along(at), 1.0));
-            let inner: Vec<At> = match *hole > 0.0 {
+            let inner: Vec<PlotPoint> = match *hole > 0.0 {
                 true => (0..=steps).rev().map(|at| point(along(at), *hole)).collect(),
                 false => vec![point(0.0, 0.0)],
             };
-            let corners: Vec<At> = arc.chain(inner).collect();
+            let corners: Vec<PlotPoint> = arc.chain(inner).collect();
             let fill = colors.get(number % colors.len().max(1)).map_or("C0", String::as_str);
-            pen.polygon_within(&corners, look.colour(fill), 1.0, self.frame);
-            let edge = Stroke { colour: look.ground(&self.axes.ground), alpha: 1.0, width: 1.5, dash: "-" };
+            pen.fill_polygon_within(&corners, look.resolve_colour(fill), 1.0, self.frame);
+            let edge = PlotStroke { colour: look.background(&self.axes.ground), alpha: 1.0, width: 1.5, dash: "-" };
             for angle in [from, to] {
-                pen.path_within(&[point(angle, *hole), point(angle, 1.0)], edge, self.frame);
+                pen.draw_path_within(&[point(angle, *hole), point(angle, 1.0)], edge, self.frame);
             }
-            let frame = self.frame.wider(80.0);
-            if let Some(label) = labels.get(number).filter(|_| frame.holds(point(middle, 1.1))) {
+            let frame = self.frame.expanded(80.0);
+            if let Some(label) = labels.get(number).filter(|_| frame.contains(point(middle, 1.1))) {
                 let h = if middle.cos() < 0.0 { HPos::Right } else { HPos::Left };
-                pen.words(label, point(middle, 1.1), NORMAL, look.ink, (h, VPos::Center), false);
+                pen.draw_text(label, point(middle, 1.1), LABEL_FONT_SIZE, look.ink, (h, VPos::Center), false);
             }
-            if let Some(share) = shares.get(number).filter(|_| self.frame.holds(point(middle, 0.6))) {
+            if let Some(share) = shares.get(number).filter(|_| self.frame.contains(point(middle, 0.6))) {
                 let at = point(middle, if *hole > 0.0 { f64::midpoint(*hole, 1.0) } else { 0.6 });
-                let (red, green, blue) = look.colour(fill);
+                let (red, green, blue) = look.resolve_colour(fill);
                 // Words on a colour are dark or light, whichever is read better.
                 let light = 0.299 * f64::from(red) + 0.587 * f64::from(green) + 0.114 * f64::from(blue) > 150.0;
                 let ink = if light { (0x1f, 0x23, 0x28) } else { (255, 255, 255) };
-                pen.words(share, at, SMALL, ink, (HPos::Center, VPos::Center), false);
+                pen.draw_text(share, at, SMALL_FONT_SIZE, ink, (HPos::Center, VPos::Center), false);
             }
             from = to;
         }
@@ -546,19 +576,25 @@ impl Marks<'_> {
 }
 
 /// Whether a rectangle lies wholly outside of a frame.
-fn outside(a: At, b: At, frame: Frame) -> bool {
+fn is_outside(a: PlotPoint, b: PlotPoint, frame: PlotRect) -> bool {
     a.0.max(b.0) < frame.left || a.0.min(b.0) > frame.right || a.1.max(b.1) < frame.top || a.1.min(b.1) > frame.bottom
 }
 
 /// Where the way from the middle of a rectangle to a point leaves it.
-fn leave(middle: At, to: At, around: Frame) -> At {
+fn rect_exit_point(middle: PlotPoint, to: PlotPoint, around: PlotRect) -> PlotPoint {
     let (dx, dy) = (to.0 - middle.0, to.1 - middle.1);
     let share = (around.width() / 2.0 / dx.abs()).min(around.height() / 2.0 / dy.abs());
     if share < 1.0 { (middle.0 + dx * share, middle.1 + dy * share) } else { middle }
 }
 
 /// The head of an arrow.
-fn head<B: Surface>(from: At, to: At, size: f64, stroke: Stroke<'_>, pen: &mut Pen<'_, B>) {
+fn draw_arrow_head<B: PlotBackend>(
+    from: PlotPoint,
+    to: PlotPoint,
+    size: f64,
+    stroke: PlotStroke<'_>,
+    pen: &mut PlotPainter<'_, B>,
+) {
     let length = (to.0 - from.0).hypot(to.1 - from.1);
     if length > 1.0 && length.is_finite() {
         let size = size.clamp(2.5, 8.0).min(length);
@@ -568,18 +604,18 @@ fn head<B: Surface>(from: At, to: At, size: f64, stroke: Stroke<'_>, pen: &mut P
             (back.0 - dy * size * 0.8, back.1 + dx * size * 0.8),
             (back.0 + dy * size * 0.8, back.1 - dx * size * 0.8),
         );
-        pen.polygon(&[to, left, right], stroke.colour, stroke.alpha);
+        pen.fill_polygon(&[to, left, right], stroke.colour, stroke.alpha);
     }
 }
 
 /// The corners of a marker that is a polygon.
-pub(crate) fn corners((x, y): At, marker: &str, r: f64) -> Option<Vec<At>> {
+pub(crate) fn marker_corners((x, y): PlotPoint, marker: &str, r: f64) -> Option<Vec<PlotPoint>> {
     let around = |count: u32, turn: f64, far: &dyn Fn(u32) -> f64| {
         let corner = |at: u32| {
             let angle = f64::from(at) * std::f64::consts::TAU / f64::from(count) + turn;
             (x + far(at) * angle.sin(), y - far(at) * angle.cos())
         };
-        (0..count).map(corner).collect::<Vec<At>>()
+        (0..count).map(corner).collect::<Vec<PlotPoint>>()
     };
     let half = std::f64::consts::PI;
     Some(match marker {
@@ -636,7 +672,7 @@ pub(crate) fn corners((x, y): At, marker: &str, r: f64) -> Option<Vec<At>> {
 }
 
 /// Markers that are lines: ends of strokes in halves of their size.
-pub(crate) fn strokes(marker: &str) -> &'static [[f64; 4]] {
+pub(crate) fn marker_strokes(marker: &str) -> &'static [[f64; 4]] {
     match marker {
         "x" => &[[-1.0, -1.0, 1.0, 1.0], [-1.0, 1.0, 1.0, -1.0]],
         "+" => &[[-1.0, 0.0, 1.0, 0.0], [0.0, -1.0, 0.0, 1.0]],
@@ -651,45 +687,52 @@ pub(crate) fn strokes(marker: &str) -> &'static [[f64; 4]] {
 }
 
 /// A marker and the line around it.
-fn inked<B: Surface>(pen: &mut Pen<'_, B>, at: At, marker: &str, ink: &Ink) {
+fn draw_marker<B: PlotBackend>(pen: &mut PlotPainter<'_, B>, at: PlotPoint, marker: &str, ink: &MarkerInk) {
     if ink.radius > 0.0 {
-        stamped(pen, at, marker, ink.radius, ink.colour, ink.alpha);
+        fill_marker(pen, at, marker, ink.radius, ink.colour, ink.alpha);
         if let Some(edge) = ink.edge {
-            outlined(pen, at, marker, ink.radius, edge);
+            outline_marker(pen, at, marker, ink.radius, edge);
         }
     }
 }
 
 /// A marker.
-pub(crate) fn stamped<B: Surface>(pen: &mut Pen<'_, B>, (x, y): At, marker: &str, r: f64, colour: Rgb, alpha: f64) {
-    if let Some(corners) = corners((x, y), marker, r) {
-        return pen.polygon(&corners, colour, alpha);
+pub(crate) fn fill_marker<B: PlotBackend>(
+    pen: &mut PlotPainter<'_, B>,
+    (x, y): PlotPoint,
+    marker: &str,
+    r: f64,
+    colour: Rgb,
+    alpha: f64,
+) {
+    if let Some(corners) = marker_corners((x, y), marker, r) {
+        return pen.fill_polygon(&corners, colour, alpha);
     }
-    let lines = strokes(marker);
+    let lines = marker_strokes(marker);
     for [a, b, c, d] in lines {
-        let stroke = Stroke { colour, alpha, width: 1.4, dash: "-" };
-        pen.path(&[(x + a * r, y + b * r), (x + c * r, y + d * r)], stroke);
+        let stroke = PlotStroke { colour, alpha, width: 1.4, dash: "-" };
+        pen.draw_path(&[(x + a * r, y + b * r), (x + c * r, y + d * r)], stroke);
     }
     match marker {
         _ if !lines.is_empty() => {}
-        "." => pen.circle((x, y), r * 0.5, colour, alpha),
-        "," => pen.circle((x, y), 0.5, colour, alpha),
-        _ => pen.circle((x, y), r, colour, alpha),
+        "." => pen.fill_circle((x, y), r * 0.5, colour, alpha),
+        "," => pen.fill_circle((x, y), 0.5, colour, alpha),
+        _ => pen.fill_circle((x, y), r, colour, alpha),
     }
 }
 
 /// The line around a marker.
-fn outlined<B: Surface>(pen: &mut Pen<'_, B>, (x, y): At, marker: &str, r: f64, edge: Rgb) {
-    if !strokes(marker).is_empty() {
+fn outline_marker<B: PlotBackend>(pen: &mut PlotPainter<'_, B>, (x, y): PlotPoint, marker: &str, r: f64, edge: Rgb) {
+    if !marker_strokes(marker).is_empty() {
         return;
     }
-    let stroke = Stroke { colour: edge, alpha: 1.0, width: 1.0, dash: "-" };
-    let mut around = corners((x, y), marker, r).unwrap_or_else(|| {
+    let stroke = PlotStroke { colour: edge, alpha: 1.0, width: 1.0, dash: "-" };
+    let mut around = marker_corners((x, y), marker, r).unwrap_or_else(|| {
         let r = if marker == "." { r * 0.5 } else { r };
         let angle = |at: u32| f64::from(at) * std::f64::consts::TAU / 24.0;
         (0..24).map(|at| (x + r * angle(at).cos(), y + r * angle(at).sin())).collect()
     });
     around.push(around[0]);
     around.push(around[1]);
-    pen.path(&around, stroke);
+    pen.draw_path(&around, stroke);
 }

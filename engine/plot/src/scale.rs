@@ -1,10 +1,10 @@
 //! From numbers to places and back, and the ticks along the way: round numbers, decades, dates.
 
-use crate::figure::{Side, Ticks};
+use crate::figure::{AxisSpec, RequestedTicks};
 
 /// One way along a side: from numbers to points.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Scale {
+pub(crate) struct AxisScale {
     pub(crate) low: f64,
     pub(crate) high: f64,
     pub(crate) log: bool,
@@ -12,35 +12,35 @@ pub(crate) struct Scale {
     pub(crate) to: f64,
 }
 
-impl Scale {
-    fn bent(&self, x: f64) -> f64 {
+impl AxisScale {
+    fn to_linear(&self, x: f64) -> f64 {
         if self.log { x.ln() } else { x }
     }
 
     /// Where a number stands.
-    pub(crate) fn at(&self, x: f64) -> f64 {
-        let (low, high) = (self.bent(self.low), self.bent(self.high));
-        self.from + (self.bent(x) - low) / (high - low) * (self.to - self.from)
+    pub(crate) fn to_position(&self, x: f64) -> f64 {
+        let (low, high) = (self.to_linear(self.low), self.to_linear(self.high));
+        self.from + (self.to_linear(x) - low) / (high - low) * (self.to - self.from)
     }
 
     /// Where numbers stand, for very many of them: what is added and by what they are multiplied; on a logarithmic
     /// scale their logarithms are.
-    pub(crate) fn straight(self) -> (f64, f64) {
-        let (low, high) = (self.bent(self.low), self.bent(self.high));
+    pub(crate) fn affine(self) -> (f64, f64) {
+        let (low, high) = (self.to_linear(self.low), self.to_linear(self.high));
         let slope = (self.to - self.from) / (high - low);
         (self.from - low * slope, slope)
     }
 
     /// Its ends, on a logarithmic scale their logarithms; a little wider.
-    pub(crate) fn ends(self) -> [f64; 2] {
-        let (low, high) = (self.bent(self.low), self.bent(self.high));
+    pub(crate) fn padded_ends(self) -> [f64; 2] {
+        let (low, high) = (self.to_linear(self.low), self.to_linear(self.high));
         let room = (high - low) / (self.to - self.from);
         [low - room, high + room]
     }
 
     /// The number that stands there.
-    pub(crate) fn number(&self, at: f64) -> f64 {
-        let (low, high) = (self.bent(self.low), self.bent(self.high));
+    pub(crate) fn to_number(&self, at: f64) -> f64 {
+        let (low, high) = (self.to_linear(self.low), self.to_linear(self.high));
         let x = low + (at - self.from) / (self.to - self.from) * (high - low);
         if self.log { x.exp() } else { x }
     }
@@ -48,58 +48,58 @@ impl Scale {
 
 /// A tick: where it stands, what it says; nothing where it is a small one.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Tick {
+pub(crate) struct AxisTick {
     pub(crate) at: f64,
     pub(crate) label: String,
 }
 
 /// The ticks of a side.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Marked {
-    pub(crate) ticks: Vec<Tick>,
+pub(crate) struct TickLayout {
+    pub(crate) ticks: Vec<AxisTick>,
     /// By what all of them are to be multiplied; nothing where that is one.
-    pub(crate) times: String,
+    pub(crate) multiplier: String,
 }
 
 /// Where ticks stand and what they say: those that were asked for, or about `wanted` round numbers.
-pub(crate) fn ticks(side: &Side, low: f64, high: f64, wanted: f64) -> Marked {
+pub(crate) fn layout_ticks(side: &AxisSpec, low: f64, high: f64, wanted: f64) -> TickLayout {
     let (from, to) = (low.min(high), low.max(high));
     let slack = (to - from) * 1e-9;
     let inside = |at: f64| at >= from - slack && at <= to + slack;
-    let form = |at: f64, label: String| if side.form.is_empty() { label } else { formed(&side.form, at) };
-    if let Some(Ticks { at, labels }) = &side.ticks {
+    let form = |at: f64, label: String| if side.form.is_empty() { label } else { format_with_pattern(&side.form, at) };
+    if let Some(RequestedTicks { at, labels }) = &side.ticks {
         let all = at.iter().enumerate().filter(|(_, at)| inside(**at));
-        let auto = |at: f64| form(at, short(at));
-        let ticks: Vec<Tick> = all
-            .map(|(number, at)| Tick { at: *at, label: labels.get(number).cloned().unwrap_or_else(|| auto(*at)) })
+        let auto = |at: f64| form(at, format_short(at));
+        let ticks: Vec<AxisTick> = all
+            .map(|(number, at)| AxisTick { at: *at, label: labels.get(number).cloned().unwrap_or_else(|| auto(*at)) })
             .collect();
         // Numbers that were asked for may all be out of sight, once somebody looks closer.
         if !labels.is_empty() || ticks.len() > 1 || at.len() < 2 {
-            return Marked { ticks, times: String::new() };
+            return TickLayout { ticks, multiplier: String::new() };
         }
     }
     if side.dates {
-        return Marked { ticks: dates(from, to, wanted), times: String::new() };
+        return TickLayout { ticks: date_ticks(from, to, wanted), multiplier: String::new() };
     }
     if side.scale == "log"
-        && let Some(ticks) = decades(from, to, wanted)
+        && let Some(ticks) = decade_ticks(from, to, wanted)
     {
         let ticks = ticks.into_iter().map(|tick| match tick.label.is_empty() {
             true => tick,
-            false => Tick { label: form(tick.at, tick.label), at: tick.at },
+            false => AxisTick { label: form(tick.at, tick.label), at: tick.at },
         });
-        return Marked { ticks: ticks.collect(), times: String::new() };
+        return TickLayout { ticks: ticks.collect(), multiplier: String::new() };
     }
-    let mut marked = round(from, to, wanted, side.form.is_empty());
+    let mut marked = round_ticks(from, to, wanted, side.form.is_empty());
     if !side.form.is_empty() {
-        marked.ticks.iter_mut().for_each(|tick| tick.label = formed(&side.form, tick.at));
+        marked.ticks.iter_mut().for_each(|tick| tick.label = format_with_pattern(&side.form, tick.at));
     }
     marked
 }
 
 /// Powers of ten, and small ticks between them where there is room. `None` where there are fewer than two.
 #[allow(clippy::cast_possible_truncation, reason = "exponents are small")]
-fn decades(from: f64, to: f64, wanted: f64) -> Option<Vec<Tick>> {
+fn decade_ticks(from: f64, to: f64, wanted: f64) -> Option<Vec<AxisTick>> {
     if !(from > 0.0 && to.is_finite()) {
         return None;
     }
@@ -112,34 +112,34 @@ fn decades(from: f64, to: f64, wanted: f64) -> Option<Vec<Tick>> {
     for power in first - 1..=last {
         let ten = 10_f64.powi(power);
         if power >= first && (power - first) % every == 0 {
-            ticks.push(Tick { at: ten, label: format!("10{}", raised(power)) });
+            ticks.push(AxisTick { at: ten, label: format!("10{}", superscript_number(power)) });
         }
         if every == 1 && last - first < 9 {
             let small = (2..10_i32).map(|part| f64::from(part) * ten).filter(|at| *at >= from && *at <= to);
-            ticks.extend(small.map(|at| Tick { at, label: String::new() }));
+            ticks.extend(small.map(|at| AxisTick { at, label: String::new() }));
         }
     }
     Some(ticks)
 }
 
 /// A whole number, raised.
-pub(crate) fn raised(power: i32) -> String {
-    power.to_string().chars().map(lifted).collect()
+pub(crate) fn superscript_number(power: i32) -> String {
+    power.to_string().chars().map(to_superscript).collect()
 }
 
 /// A letter, raised, where there is such a one.
-pub(crate) fn lifted(letter: char) -> char {
+pub(crate) fn to_superscript(letter: char) -> char {
     let plain = "0123456789-\u{2212}+()n";
     let above = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻⁺⁽⁾ⁿ";
     plain.chars().zip(above.chars()).find(|(from, _)| *from == letter).map_or(letter, |(_, to)| to)
 }
 
 #[allow(clippy::cast_possible_truncation, reason = "exponents are small")]
-fn round(from: f64, to: f64, wanted: f64, apart: bool) -> Marked {
+fn round_ticks(from: f64, to: f64, wanted: f64, apart: bool) -> TickLayout {
     let rough = (to - from) / wanted.clamp(2.0, 9.0);
     let ten = 10_f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().map(|part| part * ten).find(|step| *step >= rough * 0.999);
-    let Some(step) = step.filter(|step| step.is_normal()) else { return Marked::default() };
+    let Some(step) = step.filter(|step| step.is_normal()) else { return TickLayout::default() };
     let first = (from / step - 1e-9).ceil();
     let count = ((to / step + 1e-9).floor() - first).clamp(-1.0, 50.0);
     // What is very large or very small says its power of ten once, as matplotlib does.
@@ -160,11 +160,11 @@ fn round(from: f64, to: f64, wanted: f64, apart: bool) -> Marked {
         };
         let nought = label.trim_start_matches('-').chars().all(|c| c == '0' || c == '.');
         let label = if nought { label.trim_start_matches('-').to_owned() } else { with_minus(&label) };
-        Tick { at: if nought { 0.0 } else { x }, label }
+        AxisTick { at: if nought { 0.0 } else { x }, label }
     };
     let ticks = (0..=count as i32).filter(|_| count >= 0.0).map(number).collect();
-    let times = if times == 0 { String::new() } else { format!("×10{}", raised(times)) };
-    Marked { ticks, times }
+    let times = if times == 0 { String::new() } else { format!("×10{}", superscript_number(times)) };
+    TickLayout { ticks, multiplier: times }
 }
 
 fn with_minus(text: &str) -> String {
@@ -172,7 +172,7 @@ fn with_minus(text: &str) -> String {
 }
 
 /// A number in few characters.
-pub(crate) fn short(x: f64) -> String {
+pub(crate) fn format_short(x: f64) -> String {
     let text = format!("{x}");
     let text = if text.len() > 8 { format!("{x:.3e}") } else { text };
     with_minus(&text)
@@ -180,7 +180,7 @@ pub(crate) fn short(x: f64) -> String {
 
 /// A number with so many digits as tell two of them apart that are `step` from each other.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "digits")]
-pub(crate) fn fine(x: f64, step: f64) -> String {
+pub(crate) fn format_with_step(x: f64, step: f64) -> String {
     if !x.is_finite() {
         return "nan".to_owned();
     }
@@ -196,7 +196,7 @@ pub(crate) fn fine(x: f64, step: f64) -> String {
 
 /// A number in a form such as `%.1f%%`, `${x:,.0f}` or `{:.2f}`. What is no such form is written as it is.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "digits")]
-fn formed(form: &str, x: f64) -> String {
+fn format_with_pattern(form: &str, x: f64) -> String {
     let found = if let Some(open) = form.find('{') {
         form[open..].find('}').map(|close| {
             let inner = &form[open + 1..open + close];
@@ -221,14 +221,14 @@ fn formed(form: &str, x: f64) -> String {
         Some('e') => format!("{x:.*e}", places.unwrap_or(6)),
         Some('f') => format!("{x:.*}", places.unwrap_or(6)),
         Some('%') => format!("{:.*}%", places.unwrap_or(6), x * 100.0),
-        _ => short(x),
+        _ => format_short(x),
     };
-    let number = if comma { grouped(&number) } else { with_minus(&number) };
+    let number = if comma { group_thousands(&number) } else { with_minus(&number) };
     format!("{}{number}{}", &form[..open], &form[end..]).replace("%%", "%")
 }
 
 /// With a comma between thousands.
-fn grouped(number: &str) -> String {
+fn group_thousands(number: &str) -> String {
     let (sign, rest) = number.strip_prefix('-').map_or(("", number), |rest| ("\u{2212}", rest));
     let (whole, part) = rest.split_at(rest.find('.').unwrap_or(rest.len()));
     let mut out = String::from(sign);
@@ -241,10 +241,10 @@ fn grouped(number: &str) -> String {
     out + part
 }
 
-const DAY: f64 = 86_400.0;
+const SECONDS_PER_DAY: f64 = 86_400.0;
 
 /// Year, month, day of a number of days since 1970, after Howard Hinnant's `civil_from_days`.
-fn civil(days: i64) -> (i64, i64, i64) {
+fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let z = days + 719_468;
     let era = z.div_euclid(146_097);
     let doe = z.rem_euclid(146_097);
@@ -256,7 +256,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
 }
 
 /// Days since 1970 of a month's first day; `month` may lie outside of 1 to 12.
-fn first_of(year: i64, month: i64) -> i64 {
+fn days_to_month_start(year: i64, month: i64) -> i64 {
     let (year, month) = (year + (month - 1).div_euclid(12), (month - 1).rem_euclid(12) + 1);
     let year = year - i64::from(month <= 2);
     let era = year.div_euclid(400);
@@ -267,18 +267,18 @@ fn first_of(year: i64, month: i64) -> i64 {
 
 /// A time in seconds since 1970, as exactly as `step` seconds ask for.
 #[allow(clippy::cast_possible_truncation, reason = "within some thousand years")]
-pub(crate) fn date(seconds: f64, step: f64) -> String {
+pub(crate) fn format_date(seconds: f64, step: f64) -> String {
     if !(-1e12..1e12).contains(&seconds) {
-        return short(seconds);
+        return format_short(seconds);
     }
     let whole = (seconds + 1e-6).floor();
-    let (year, month, day) = civil((whole / DAY).floor() as i64);
-    let left = whole.rem_euclid(DAY) as i64;
+    let (year, month, day) = civil_from_days((whole / SECONDS_PER_DAY).floor() as i64);
+    let left = whole.rem_euclid(SECONDS_PER_DAY) as i64;
     let (hour, minute, second) = (left / 3_600, left / 60 % 60, left % 60);
     match step {
-        step if step >= 360.0 * DAY => format!("{year:04}"),
-        step if step >= 28.0 * DAY => format!("{year:04}-{month:02}"),
-        step if step >= DAY => format!("{year:04}-{month:02}-{day:02}"),
+        step if step >= 360.0 * SECONDS_PER_DAY => format!("{year:04}"),
+        step if step >= 28.0 * SECONDS_PER_DAY => format!("{year:04}-{month:02}"),
+        step if step >= SECONDS_PER_DAY => format!("{year:04}-{month:02}-{day:02}"),
         step if step >= 3_600.0 => format!("{month:02}-{day:02} {hour:02}"),
         step if step >= 60.0 => format!("{day:02} {hour:02}:{minute:02}"),
         _ => format!("{hour:02}:{minute:02}:{second:02}"),
@@ -287,31 +287,31 @@ pub(crate) fn date(seconds: f64, step: f64) -> String {
 
 /// Ticks at round dates and times.
 #[allow(clippy::cast_possible_truncation, reason = "within some thousand years")]
-fn dates(from: f64, to: f64, wanted: f64) -> Vec<Tick> {
+fn date_ticks(from: f64, to: f64, wanted: f64) -> Vec<AxisTick> {
     if !(from > -1e11 && to < 1e11 && to > from) {
         return Vec::new();
     }
     let rough = (to - from) / (wanted * 0.8).clamp(2.0, 8.0);
     let seconds = [1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1_800.0, 3_600.0, 7_200.0, 10_800.0, 21_600.0, 43_200.0];
-    let label = |at: f64, step: f64| Tick { at, label: date(at, step) };
+    let label = |at: f64, step: f64| AxisTick { at, label: format_date(at, step) };
     if let Some(step) = seconds.into_iter().find(|step| *step >= rough) {
         let first = (from / step).ceil();
         let count = ((to / step).floor() - first).clamp(-1.0, 60.0) as i32;
         return (0..=count).map(|at| label((first + f64::from(at)) * step, step)).collect();
     }
-    let (year, month, _) = civil((from / DAY).floor() as i64);
-    let (last_year, last_month, _) = civil((to / DAY).floor() as i64);
-    let inside = |tick: &Tick| tick.at >= from && tick.at <= to;
-    let days = rough / DAY;
+    let (year, month, _) = civil_from_days((from / SECONDS_PER_DAY).floor() as i64);
+    let (last_year, last_month, _) = civil_from_days((to / SECONDS_PER_DAY).floor() as i64);
+    let inside = |tick: &AxisTick| tick.at >= from && tick.at <= to;
+    let days = rough / SECONDS_PER_DAY;
     if days <= 16.0 {
         let every: i32 = [1, 2, 4, 7, 15].into_iter().find(|every| f64::from(*every) >= days).unwrap_or(15);
         let mut ticks = Vec::new();
         for at in 0..=(last_year - year) * 12 + last_month - month {
-            let (first, next) = (first_of(year, month + at), first_of(year, month + at + 1));
+            let (first, next) = (days_to_month_start(year, month + at), days_to_month_start(year, month + at + 1));
             // A month's last days stand too near to the next one's first.
             let last = if every == 1 { next } else { next - i64::from(every) / 2 };
             let all = (first..last).step_by(every.unsigned_abs() as usize);
-            ticks.extend(all.map(|day| label(day as f64 * DAY, DAY)).filter(inside));
+            ticks.extend(all.map(|day| label(day as f64 * SECONDS_PER_DAY, SECONDS_PER_DAY)).filter(inside));
         }
         return ticks;
     }
@@ -319,48 +319,53 @@ fn dates(from: f64, to: f64, wanted: f64) -> Vec<Tick> {
     if let Some(every) = [1_i64, 2, 3, 4, 6].into_iter().find(|every| *every as f64 >= months * 0.99) {
         let count = (last_year - year) * 12 + 12;
         let all = (0..=count).filter(|at| at % every == 0);
-        return all.map(|at| label(first_of(year, 1 + at) as f64 * DAY, 28.0 * DAY)).filter(inside).collect();
+        return all
+            .map(|at| label(days_to_month_start(year, 1 + at) as f64 * SECONDS_PER_DAY, 28.0 * SECONDS_PER_DAY))
+            .filter(inside)
+            .collect();
     }
     let years = (days / 366.0).max(1.0);
     let ten = 10_f64.powf(years.log10().floor());
     let every = [1.0, 2.0, 5.0, 10.0].into_iter().map(|part| part * ten).find(|every| *every >= years).unwrap_or(ten);
     let first = (year as f64 / every).floor() as i64;
     let all = (0..60).map(|at| (first + at) * every as i64).take_while(|year| *year <= last_year);
-    all.map(|year| label(first_of(year, 1) as f64 * DAY, 366.0 * DAY)).filter(inside).collect()
+    all.map(|year| label(days_to_month_start(year, 1) as f64 * SECONDS_PER_DAY, 366.0 * SECONDS_PER_DAY))
+        .filter(inside)
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn says(side: &Side, low: f64, high: f64) -> Vec<String> {
-        let all = ticks(side, low, high, 6.0).ticks.into_iter().map(|tick| tick.label);
+    fn says(side: &AxisSpec, low: f64, high: f64) -> Vec<String> {
+        let all = layout_ticks(side, low, high, 6.0).ticks.into_iter().map(|tick| tick.label);
         all.filter(|label| !label.is_empty()).collect()
     }
 
     #[test]
     fn ticks_are_round() {
-        let (plain, log) = (Side::default(), Side { scale: "log".to_owned(), ..Side::default() });
+        let (plain, log) = (AxisSpec::default(), AxisSpec { scale: "log".to_owned(), ..AxisSpec::default() });
         assert_eq!(says(&plain, 0.0, 1.0), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
         assert_eq!(says(&plain, -1.1, 1.1), ["\u{2212}1.0", "\u{2212}0.5", "0.0", "0.5", "1.0"]);
         assert_eq!(says(&plain, 0.0, 1234.0), ["0", "250", "500", "750", "1000"]);
         assert_eq!(says(&log, 1.0, 1000.0), ["10⁰", "10¹", "10²", "10³"]);
         assert_eq!(says(&plain, f64::NAN, 1.0), Vec::<String>::new());
         assert_eq!(says(&plain, 1.0, 1.0), Vec::<String>::new());
-        let large = ticks(&plain, 0.0, 5e7, 6.0);
-        assert_eq!((large.ticks[1].label.as_str(), large.times.as_str()), ("1", "×10⁷"));
+        let large = layout_ticks(&plain, 0.0, 5e7, 6.0);
+        assert_eq!((large.ticks[1].label.as_str(), large.multiplier.as_str()), ("1", "×10⁷"));
     }
 
     #[test]
     fn forms_are_pythons() {
-        let formed = |form: &str, x: f64| formed(form, x);
+        let formed = |form: &str, x: f64| format_with_pattern(form, x);
         assert_eq!(formed("%.1f%%", 12.34), "12.3%");
         assert_eq!(formed("${x:,.0f}", 1_234_567.0), "$1,234,567");
         assert_eq!(formed("{:.0%}", 0.25), "25%");
         assert_eq!(formed("%d km", 5.0), "5 km");
         assert_eq!(formed("no form", 5.0), "no form");
         assert_eq!(
-            (fine(0.123_456, 0.01), fine(3.0, 0.001), fine(-0.0001, 0.1)),
+            (format_with_step(0.123_456, 0.01), format_with_step(3.0, 0.001), format_with_step(-0.0001, 0.1)),
             ("0.123".into(), "3".into(), "0".into())
         );
     }
@@ -368,15 +373,15 @@ mod tests {
     #[test]
     fn dates_are_those_of_the_calendar() {
         for (days, said) in [(0, (1970, 1, 1)), (11_016, (2000, 2, 29)), (19_723, (2024, 1, 1)), (-1, (1969, 12, 31))] {
-            assert_eq!(civil(days), said);
-            assert_eq!(first_of(said.0, said.1) + said.2 - 1, days);
+            assert_eq!(civil_from_days(days), said);
+            assert_eq!(days_to_month_start(said.0, said.1) + said.2 - 1, days);
         }
-        let side = Side { dates: true, ..Side::default() };
+        let side = AxisSpec { dates: true, ..AxisSpec::default() };
         let year = 1_704_067_200.0; // 2024
-        assert_eq!(says(&side, year, year + 364.0 * DAY)[..2], ["2024-01", "2024-04"]);
-        assert_eq!(says(&side, year, year + 5.0 * DAY)[..2], ["2024-01-01", "2024-01-03"]);
+        assert_eq!(says(&side, year, year + 364.0 * SECONDS_PER_DAY)[..2], ["2024-01", "2024-04"]);
+        assert_eq!(says(&side, year, year + 5.0 * SECONDS_PER_DAY)[..2], ["2024-01-01", "2024-01-03"]);
         assert_eq!(says(&side, year, year + 3_600.0)[1], "01 00:30");
-        assert_eq!(says(&side, year, year + 12.0 * 365.0 * DAY)[0], "2025");
+        assert_eq!(says(&side, year, year + 12.0 * 365.0 * SECONDS_PER_DAY)[0], "2025");
         assert_eq!(says(&side, f64::NAN, year), Vec::<String>::new());
     }
 }

@@ -1,16 +1,16 @@
 //! How somebody looks at a figure: which part of its axes, which marks. And what stands where in what was drawn: the
 //! way back from a place to a number, the nearest point.
 
-use crate::figure::{Axes, Kind, Side};
-use crate::pen::{At, Frame};
-use crate::ready::Ready;
-use crate::scale::{Scale, date, fine};
-use crate::thin::in_sight;
+use crate::downsample::visible_range;
+use crate::figure::{Axes, AxisSpec, MarkKind};
+use crate::painter::{PlotPoint, PlotRect};
+use crate::prepared::PreparedFigure;
+use crate::scale::{AxisScale, format_date, format_with_step};
 use std::collections::BTreeSet;
 
 /// How somebody looks at a figure.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct View {
+pub struct PlotView {
     /// Of axes, by number: from and to along x and along y.
     pub limits: Vec<[Option<[f64; 2]>; 2]>,
     /// Marks that are not shown: numbers of axes, numbers of marks.
@@ -19,18 +19,18 @@ pub struct View {
 
 /// Where a pair of axes was drawn, in points from the figure's left top.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct PlacedAxes {
     /// Which.
     pub axes: usize,
-    pub(crate) frame: Frame,
-    pub(crate) scales: [Scale; 2],
+    pub(crate) frame: PlotRect,
+    pub(crate) scales: [AxisScale; 2],
     /// The entries of its legend.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<LegendEntry>,
 }
 
 /// An entry of a legend.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct LegendEntry {
     /// What it says.
     pub label: String,
     /// Left, top, right, bottom.
@@ -43,29 +43,29 @@ pub struct Entry {
 
 /// A point that is near another.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Near {
+pub struct NearestPoint {
     /// Where it stands.
     pub at: [f64; 2],
     /// What it is: its series, its numbers, a line each.
-    pub words: String,
+    pub description: String,
 }
 
 /// Nothing is looked at more closely than this share of a number.
-const CLOSEST: f64 = 1e-12;
+const MIN_RELATIVE_SPAN: f64 = 1e-12;
 
-impl View {
+impl PlotView {
     /// Whether all is shown as it was drawn.
     pub fn is_plain(&self) -> bool {
         self.hidden.is_empty() && self.limits.iter().flatten().all(Option::is_none)
     }
 
     /// The limits of axes.
-    pub(crate) fn of(&self, axes: usize) -> [Option<[f64; 2]>; 2] {
+    pub(crate) fn limits_of(&self, axes: usize) -> [Option<[f64; 2]>; 2] {
         self.limits.get(axes).copied().unwrap_or_default()
     }
 
     /// Sets the limits of a pair of axes, and of those that share them.
-    fn set(&mut self, ready: &Ready, axes: usize, side: usize, limits: [f64; 2]) {
+    fn set_limits(&mut self, ready: &PreparedFigure, axes: usize, side: usize, limits: [f64; 2]) {
         let all = &ready.figure.axes;
         self.limits.resize(all.len().max(self.limits.len()), [None, None]);
         let shared = |at: usize| all.get(at).and_then(|axes| axes.sides[side].shared);
@@ -78,33 +78,34 @@ impl View {
 
     /// Looks `factor` times as closely (below 1: from farther away) at what stands at a place, also through the axes
     /// that lie over these.
-    pub fn zoom(&mut self, ready: &Ready, place: &Place, at: [f64; 2], factor: f64) {
+    pub fn zoom(&mut self, ready: &PreparedFigure, place: &PlacedAxes, at: [f64; 2], factor: f64) {
         for side in [0, 1] {
             let scale = place.scales[side];
-            let ends = [scale.from, scale.to].map(|end| scale.number(at[side] + (end - at[side]) / factor));
-            self.go(ready, place, side, ends);
+            let ends = [scale.from, scale.to].map(|end| scale.to_number(at[side] + (end - at[side]) / factor));
+            self.set_limits_if_sound(ready, place, side, ends);
         }
     }
 
     /// Moves what is seen by so many points.
-    pub fn pan(&mut self, ready: &Ready, place: &Place, by: [f64; 2]) {
+    pub fn pan(&mut self, ready: &PreparedFigure, place: &PlacedAxes, by: [f64; 2]) {
         for side in [0, 1].into_iter().filter(|side| by[*side] != 0.0) {
             let scale = place.scales[side];
-            let ends = [scale.from, scale.to].map(|end| scale.number(end - by[side]));
-            self.go(ready, place, side, ends);
+            let ends = [scale.from, scale.to].map(|end| scale.to_number(end - by[side]));
+            self.set_limits_if_sound(ready, place, side, ends);
         }
     }
 
-    fn go(&mut self, ready: &Ready, place: &Place, side: usize, [low, high]: [f64; 2]) {
+    fn set_limits_if_sound(&mut self, ready: &PreparedFigure, place: &PlacedAxes, side: usize, [low, high]: [f64; 2]) {
         let (span, large) = ((high - low).abs(), low.abs().max(high.abs()));
-        let sound = low.is_finite() && high.is_finite() && span > large * CLOSEST && span > 1e-290 && large < 1e290;
+        let sound =
+            low.is_finite() && high.is_finite() && span > large * MIN_RELATIVE_SPAN && span > 1e-290 && large < 1e290;
         if sound && (!place.scales[side].log || low.min(high) > 0.0) {
-            self.set(ready, place.axes, side, [low, high]);
+            self.set_limits(ready, place.axes, side, [low, high]);
         }
     }
 
     /// Hides the marks of an entry of a legend, or shows them again.
-    pub fn toggle(&mut self, axes: usize, entry: &Entry) {
+    pub fn toggle(&mut self, axes: usize, entry: &LegendEntry) {
         for mark in &entry.marks {
             if entry.shown {
                 self.hidden.insert((axes, *mark));
@@ -116,7 +117,7 @@ impl View {
 }
 
 /// A number as the hover card says it.
-fn said(side: &Side, x: f64, scale: Scale) -> String {
+fn format_coordinate(side: &AxisSpec, x: f64, scale: AxisScale) -> String {
     let step = (scale.high - scale.low).abs() / 500.0;
     if let Some(ticks) = &side.ticks
         && let Some(at) = ticks.at.iter().position(|at| (at - x).abs() < 1e-9 && !ticks.labels.is_empty())
@@ -127,15 +128,15 @@ fn said(side: &Side, x: f64, scale: Scale) -> String {
     if side.dates {
         let day = 86_400.0;
         let whole = x.rem_euclid(day) == 0.0;
-        return if whole { date(x, day) } else { format!("{} {}", date(x, day), date(x, 1.0)) };
+        return if whole { format_date(x, day) } else { format!("{} {}", format_date(x, day), format_date(x, 1.0)) };
     }
-    fine(x, if scale.log { x.abs() / 1_000.0 } else { step })
+    format_with_step(x, if scale.log { x.abs() / 1_000.0 } else { step })
 }
 
-impl Place {
+impl PlacedAxes {
     /// Whether a place lies within the frame.
-    pub fn holds(&self, at: [f64; 2]) -> bool {
-        self.frame.holds((at[0], at[1]))
+    pub fn contains(&self, at: [f64; 2]) -> bool {
+        self.frame.contains((at[0], at[1]))
     }
 
     /// The frame: left, top, right, bottom.
@@ -149,14 +150,14 @@ impl Place {
     }
 
     /// What is drawn nearest to a place, not farther than `reach` points away.
-    pub fn nearest(&self, ready: &Ready, view: &View, at: [f64; 2], reach: f64) -> Option<Near> {
+    pub fn nearest(&self, ready: &PreparedFigure, view: &PlotView, at: [f64; 2], reach: f64) -> Option<NearestPoint> {
         let axes = ready.figure.axes.get(self.axes)?;
-        let known = ready.known.get(self.axes)?;
-        let mut best: Option<(f64, Near)> = None;
+        let known = ready.axes.get(self.axes)?;
+        let mut best: Option<(f64, NearestPoint)> = None;
         for number in known.order.iter().rev().filter(|number| !view.hidden.contains(&(self.axes, **number))) {
             let Some(mark) = axes.marks.get(*number) else { continue };
-            let grows = known.hints.get(*number).is_some_and(|hint| hint.grows);
-            if let Some((far, near)) = self.near(axes, &mark.kind, grows, (at[0], at[1]), reach)
+            let grows = known.mark_indexes.get(*number).is_some_and(|hint| hint.is_increasing);
+            if let Some((far, near)) = self.nearest_on_mark(axes, &mark.kind, grows, (at[0], at[1]), reach)
                 && best.as_ref().is_none_or(|(known, _)| far < *known)
             {
                 best = Some((far, near));
@@ -165,7 +166,14 @@ impl Place {
         best.map(|(_, near)| near)
     }
 
-    fn near(&self, axes: &Axes, kind: &Kind, grows: bool, at: At, reach: f64) -> Option<(f64, Near)> {
+    fn nearest_on_mark(
+        &self,
+        axes: &Axes,
+        kind: &MarkKind,
+        grows: bool,
+        at: PlotPoint,
+        reach: f64,
+    ) -> Option<(f64, NearestPoint)> {
         let [sx, sy] = self.scales;
         let label = kind.label();
         let words = |parts: &[(&str, String)]| {
@@ -173,8 +181,8 @@ impl Place {
             let parts = parts.iter().map(|(name, value)| format!("{name} = {value}"));
             head.into_iter().chain(parts).collect::<Vec<_>>().join("\n")
         };
-        let x = |value: f64| ("x", said(&axes.sides[0], value, sx));
-        let y = |value: f64| ("y", said(&axes.sides[1], value, sy));
+        let x = |value: f64| ("x", format_coordinate(&axes.sides[0], value, sx));
+        let y = |value: f64| ("y", format_coordinate(&axes.sides[1], value, sy));
         let inside = |from: [f64; 2], to: [f64; 2]| {
             at.0 >= from[0].min(to[0])
                 && at.0 <= from[0].max(to[0])
@@ -182,54 +190,65 @@ impl Place {
                 && at.1 <= from[1].max(to[1])
         };
         match kind {
-            Kind::Line { x: across, y: up, .. } | Kind::Points { x: across, y: up, .. } => {
+            MarkKind::Line { x: across, y: up, .. } | MarkKind::Points { x: across, y: up, .. } => {
                 let count = across.0.len().min(up.0.len());
                 let range = if grows {
-                    let ends = [at.0 - reach, at.0 + reach].map(|at| sx.number(at));
-                    in_sight(&across.0, Scale { low: ends[0], high: ends[1], ..sx })
+                    let ends = [at.0 - reach, at.0 + reach].map(|at| sx.to_number(at));
+                    visible_range(&across.0, AxisScale { low: ends[0], high: ends[1], ..sx })
                 } else {
                     0..count
                 };
                 let (far, index) = range
                     .filter_map(|index| {
-                        let place = (sx.at(*across.0.get(index)?), sy.at(*up.0.get(index)?));
+                        let place = (sx.to_position(*across.0.get(index)?), sy.to_position(*up.0.get(index)?));
                         let far = (place.0 - at.0).hypot(place.1 - at.1);
-                        (far <= reach && self.frame.holds(place)).then_some((far, index))
+                        (far <= reach && self.frame.contains(place)).then_some((far, index))
                     })
                     .min_by(|a, b| a.0.total_cmp(&b.0))?;
                 let (a, b) = (across.0[index], up.0[index]);
                 let mut parts = vec![x(a), y(b)];
-                if let Some(value) = kind.shades().and_then(|shades| shades.values.0.get(index)) {
-                    parts.push(("value", fine(*value, value.abs() / 1_000.0)));
+                if let Some(value) = kind.mapped_values().and_then(|shades| shades.values.0.get(index)) {
+                    parts.push(("value", format_with_step(*value, value.abs() / 1_000.0)));
                 }
-                Some((far, Near { at: [sx.at(a), sy.at(b)], words: words(&parts) }))
+                Some((far, NearestPoint { at: [sx.to_position(a), sy.to_position(b)], description: words(&parts) }))
             }
-            Kind::Bars { x: left, y: low, width, height, .. } => {
+            MarkKind::Bars { x: left, y: low, width, height, .. } => {
                 let all = left.0.iter().zip(&low.0).zip(width.0.iter().zip(&height.0));
                 let ((left, low), (wide, high)) = all.into_iter().rev().find(|((left, low), (wide, high))| {
                     let low = if sy.log && **low <= 0.0 { sy.low } else { **low };
-                    inside([sx.at(**left), sy.at(low)], [sx.at(*left + *wide), sy.at(low + **high)])
+                    inside(
+                        [sx.to_position(**left), sy.to_position(low)],
+                        [sx.to_position(*left + *wide), sy.to_position(low + **high)],
+                    )
                 })?;
                 let lying = axes.sides[1].ticks.is_some() && axes.sides[0].ticks.is_none();
                 let (value, name) =
                     if lying { (left + wide, low + high / 2.0) } else { (low + high, left + wide / 2.0) };
                 let parts = if lying { [x(value), y(name)] } else { [x(name), y(value)] };
-                let place = if lying { [sx.at(value), sy.at(name)] } else { [sx.at(name), sy.at(value)] };
-                Some((reach * 0.5, Near { at: place, words: words(&parts) }))
+                let place = if lying {
+                    [sx.to_position(value), sy.to_position(name)]
+                } else {
+                    [sx.to_position(name), sy.to_position(value)]
+                };
+                Some((reach * 0.5, NearestPoint { at: place, description: words(&parts) }))
             }
-            Kind::Image { rows, columns, shades, place } => {
-                let (row, column) = self.cell(*rows, *columns, *place, at)?;
+            MarkKind::Image { rows, columns, shades, place } => {
+                let (row, column) = self.image_cell(*rows, *columns, *place, at)?;
                 let value = *shades.values.0.get(row * columns + column)?;
-                let parts = [x(sx.number(at.0)), y(sy.number(at.1)), ("value", fine(value, value.abs() / 1_000.0))];
-                Some((reach * 0.9, Near { at: [at.0, at.1], words: words(&parts) }))
+                let parts = [
+                    x(sx.to_number(at.0)),
+                    y(sy.to_number(at.1)),
+                    ("value", format_with_step(value, value.abs() / 1_000.0)),
+                ];
+                Some((reach * 0.9, NearestPoint { at: [at.0, at.1], description: words(&parts) }))
             }
-            Kind::Pixels { rows, columns, place, .. } => {
-                let (row, column) = self.cell(*rows, *columns, *place, at)?;
+            MarkKind::Pixels { rows, columns, place, .. } => {
+                let (row, column) = self.image_cell(*rows, *columns, *place, at)?;
                 let parts = [("x", column.to_string()), ("y", row.to_string())];
-                Some((reach * 0.9, Near { at: [at.0, at.1], words: words(&parts) }))
+                Some((reach * 0.9, NearestPoint { at: [at.0, at.1], description: words(&parts) }))
             }
-            Kind::Pie { parts, labels, start, clockwise, .. } => {
-                let (dx, dy) = (sx.number(at.0), sy.number(at.1));
+            MarkKind::Pie { parts, labels, start, clockwise, .. } => {
+                let (dx, dy) = (sx.to_number(at.0), sy.to_number(at.1));
                 let total: f64 = parts.0.iter().sum();
                 let turned = (dy.atan2(dx).to_degrees() - start) * if *clockwise { -1.0 } else { 1.0 };
                 let mut left = turned.rem_euclid(360.0) / 360.0 * total;
@@ -240,11 +259,14 @@ impl Place {
                 })?;
                 let share = parts.0[number] / total * 100.0;
                 let name = labels.get(number).map(|label| format!("{label}\n")).unwrap_or_default();
-                let said = format!("{name}{} ({share:.1}%)", fine(parts.0[number], parts.0[number].abs() / 1_000.0));
-                far.then_some((reach * 0.9, Near { at: [at.0, at.1], words: said }))
+                let said = format!(
+                    "{name}{} ({share:.1}%)",
+                    format_with_step(parts.0[number], parts.0[number].abs() / 1_000.0)
+                );
+                far.then_some((reach * 0.9, NearestPoint { at: [at.0, at.1], description: said }))
             }
-            Kind::Contour { x: across, y: up, shades, .. } => {
-                let (a, b) = (sx.number(at.0), sy.number(at.1));
+            MarkKind::Contour { x: across, y: up, shades, .. } => {
+                let (a, b) = (sx.to_number(at.0), sy.to_number(at.1));
                 let next = |all: &[f64], to: f64| {
                     all.iter()
                         .enumerate()
@@ -253,9 +275,9 @@ impl Place {
                 };
                 let (column, row) = (next(&across.0, a)?, next(&up.0, b)?);
                 let value = *shades.values.0.get(row * across.0.len() + column)?;
-                let spot = [sx.at(across.0[column]), sy.at(up.0[row])];
-                let parts = [x(across.0[column]), y(up.0[row]), ("z", fine(value, value.abs() / 1_000.0))];
-                self.holds(spot).then(|| (reach * 0.95, Near { at: spot, words: words(&parts) }))
+                let spot = [sx.to_position(across.0[column]), sy.to_position(up.0[row])];
+                let parts = [x(across.0[column]), y(up.0[row]), ("z", format_with_step(value, value.abs() / 1_000.0))];
+                self.contains(spot).then(|| (reach * 0.95, NearestPoint { at: spot, description: words(&parts) }))
             }
             _ => None,
         }
@@ -263,14 +285,14 @@ impl Place {
 
     /// The cell of an image at a place.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within the image")]
-    fn cell(
+    fn image_cell(
         &self,
         rows: usize,
         columns: usize,
         [left, right, bottom, top]: [f64; 4],
-        at: At,
+        at: PlotPoint,
     ) -> Option<(usize, usize)> {
-        let (x, y) = (self.scales[0].number(at.0), self.scales[1].number(at.1));
+        let (x, y) = (self.scales[0].to_number(at.0), self.scales[1].to_number(at.1));
         let (across, down) = ((x - left) / (right - left), (y - top) / (bottom - top));
         let inside = (0.0..1.0).contains(&across) && (0.0..1.0).contains(&down);
         inside.then_some(((down * rows as f64) as usize, (across * columns as f64) as usize))
@@ -278,7 +300,7 @@ impl Place {
 }
 
 /// What legends call series: entries of marks, each with the marks that belong to it.
-pub(crate) fn entries(axes: &Axes) -> Vec<(usize, Vec<usize>)> {
+pub(crate) fn legend_entries(axes: &Axes) -> Vec<(usize, Vec<usize>)> {
     let named = axes.marks.iter().enumerate().filter(|(_, mark)| !mark.kind.label().is_empty());
     named
         .map(|(number, mark)| {

@@ -66,13 +66,13 @@ mod kernel {
         }
     }
 
-    /// A figure (JSON) as `png` or `svg`.
+    /// A figure (JSON) as `render_png` or `render_svg`.
     #[pyfunction]
     fn render(figure: PyStrRef, form: PyStrRef, scale: ArgIntoFloat, vm: &VirtualMachine) -> PyResult<Vec<u8>> {
-        let figure = plot::Figure::read(&figure.to_string_lossy());
+        let figure = plot::Figure::from_json(&figure.to_string_lossy());
         let made = figure.and_then(|figure| match &*form.to_string_lossy() {
-            "svg" => plot::svg(&figure).map(String::into_bytes),
-            _ => plot::png(&figure, f64::from(scale)),
+            "svg" => plot::render_svg(&figure).map(String::into_bytes),
+            _ => plot::render_png(&figure, f64::from(scale)),
         });
         made.map_err(|why| vm.new_value_error(why))
     }
@@ -80,7 +80,7 @@ mod kernel {
     /// A figure (JSON) with no more points in its lines than a screen shows.
     #[pyfunction]
     fn lighter(figure: PyStrRef) -> String {
-        plot::lighter(&figure.to_string_lossy())
+        plot::downsample_lines(&figure.to_string_lossy())
     }
 
     /// Numbers (an array's core, or a list of them) as a figure holds many: JSON, how many, the lowest, the highest.
@@ -95,7 +95,7 @@ mod kernel {
         };
         let finite = || all.iter().copied().filter(|x| x.is_finite());
         let (low, high) = (finite().fold(f64::INFINITY, f64::min), finite().fold(f64::NEG_INFINITY, f64::max));
-        Ok((plot::Column::json(&all), all.len(), low, high))
+        Ok((plot::FigureColumn::to_json(&all), all.len(), low, high))
     }
 
     fn number(one: &PyObjectRef, vm: &VirtualMachine) -> PyResult<f64> {
@@ -147,7 +147,7 @@ mod kernel {
     /// The names of the scales of colours.
     #[pyfunction]
     fn maps(vm: &VirtualMachine) -> PyObjectRef {
-        vm.ctx.new_list(plot::maps().map(|name| vm.ctx.new_str(name).into()).collect()).into()
+        vm.ctx.new_list(plot::map_names().map(|name| vm.ctx.new_str(name).into()).collect()).into()
     }
 
     /// How many colours a scale has.
@@ -159,13 +159,13 @@ mod kernel {
     /// The colour at a share of a scale.
     #[pyfunction]
     fn shade(name: PyStrRef, share: ArgIntoFloat) -> (u8, u8, u8) {
-        plot::shade(&name.to_string_lossy(), f64::from(share))
+        plot::colour_at(&name.to_string_lossy(), f64::from(share))
     }
 
     /// A colour of the note's own look.
     #[pyfunction]
     fn named_color(name: PyStrRef) -> (u8, u8, u8) {
-        plot::Look::LIGHT.colour(&name.to_string_lossy())
+        plot::PlotTheme::LIGHT.resolve_colour(&name.to_string_lossy())
     }
 
     /// Asks the user for a line of text.

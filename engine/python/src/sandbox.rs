@@ -85,8 +85,8 @@ impl Sandbox {
             let granted = |folder: &Path| granted(folder, home.as_deref(), reach.shut.as_deref());
             let mut write = folder.as_deref().map(granted).unwrap_or_default();
             write.extend(reach.write.iter().flat_map(|path| granted(path)));
-            let policy = ::sandbox::Policy {
-                kind: ::sandbox::Kind::Cells,
+            let policy = ::sandbox::SandboxPolicy {
+                kind: ::sandbox::ConfinedKind::Cells,
                 read: reach.read.iter().flat_map(|path| granted(path)).collect(),
                 write,
                 counted_from: folder.iter().chain(&reach.write).cloned().collect(),

@@ -3,15 +3,15 @@
 //! Several filters stand at once, and the strictest answer counts: one allows what is on the list; others refuse some
 //! arguments of calls that are, with an error that programs expect; one hands calls to the supervisor.
 
-use crate::supervisor::Starting;
-use crate::{Kind, Policy, memory};
+use crate::supervisor::PendingSupervisor;
+use crate::{ConfinedKind, SandboxPolicy, memory};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
     sock_filter,
 };
 use std::collections::BTreeMap;
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+type SyscallRules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// What every program needs: memory, threads, time, its own files and signals.
 const EVERYONE: &[i64] = &[
@@ -302,9 +302,9 @@ const PRCTLS: &[u64] = &[1, 2, 3, 4, 15, 16, 21, 22, 23, 29, 30, 38, 39, 40, 41,
 /// Installs all filters for the calling thread and what it starts. `newest`: Landlock sees signals. Gives whether calls
 /// are supervised; where they are not, metadata cannot be changed at all.
 pub(crate) fn restrict(
-    policy: &Policy,
+    policy: &SandboxPolicy,
     newest: bool,
-    supervisor: Result<Starting, String>,
+    supervisor: Result<PendingSupervisor, String>,
 ) -> Result<Result<(), String>, String> {
     let words = |error: seccompiler::BackendError| error.to_string();
     let program = told(supervised().map_err(words)?)?;
@@ -313,7 +313,7 @@ pub(crate) fn restrict(
             .map_err(|error| format!("no calls can be supervised: {}", std::io::Error::from_raw_os_error(error)))?;
         supervisor.serve(listener)
     });
-    let programs = policy.kind == Kind::Programs;
+    let programs = policy.kind == ConfinedKind::Programs;
     if programs {
         // Nothing leaves the group in which all of it is ended. It is told that it did: most programs would give up
         // else.
@@ -349,30 +349,30 @@ pub(crate) fn restrict_supervisor() -> Result<(), String> {
     allow(rules)
 }
 
-fn whole(calls: &[i64]) -> Rules {
+fn whole(calls: &[i64]) -> SyscallRules {
     calls.iter().map(|call| (*call, Vec::new())).collect()
 }
 
-fn program(rules: Rules, others: SeccompAction, these: SeccompAction) -> Result<BpfProgram, String> {
+fn program(rules: SyscallRules, others: SeccompAction, these: SeccompAction) -> Result<BpfProgram, String> {
     let arch = std::env::consts::ARCH.try_into().map_err(|_| "it does not know this processor".to_owned())?;
     let made = SeccompFilter::new(rules, others, these, arch).and_then(BpfProgram::try_from);
     made.map_err(|error| error.to_string())
 }
 
 /// Answers these calls with an error, 0 for none, instead of performing them.
-fn refuse(rules: Rules, error: i32) -> Result<(), String> {
+fn refuse(rules: SyscallRules, error: i32) -> Result<(), String> {
     let program = program(rules, SeccompAction::Allow, SeccompAction::Errno(error.unsigned_abs()))?;
     seccompiler::apply_filter(&program).map_err(|error| error.to_string())
 }
 
 /// Refuses all calls but these.
-fn allow(rules: Rules) -> Result<(), String> {
+fn allow(rules: SyscallRules) -> Result<(), String> {
     let program = program(rules, SeccompAction::Errno(libc::EPERM.unsigned_abs()), SeccompAction::Allow)?;
     seccompiler::apply_filter(&program).map_err(|error| error.to_string())
 }
 
 /// Hands these calls to the listener.
-fn told(rules: Rules) -> Result<Vec<sock_filter>, String> {
+fn told(rules: SyscallRules) -> Result<Vec<sock_filter>, String> {
     // The library does not know this answer: another one stands for it.
     const MARK: u32 = libc::SECCOMP_RET_TRACE | 1;
     let mut program = program(rules, SeccompAction::Allow, SeccompAction::Trace(1))?;
@@ -391,14 +391,14 @@ fn number(value: i32) -> u64 {
 }
 
 /// A call whose argument is none of these.
-fn unlisted(call: i64, at: u8, list: &[u64]) -> Result<Rules, seccompiler::BackendError> {
+fn unlisted(call: i64, at: u8, list: &[u64]) -> Result<SyscallRules, seccompiler::BackendError> {
     let none = list.iter().map(|value| dword(at, SeccompCmpOp::Ne, *value)).collect::<Result<Vec<_>, _>>()?;
     Ok(BTreeMap::from([(call, vec![SeccompRule::new(none)?])]))
 }
 
 /// Calls that the supervisor performs.
-fn supervised() -> Result<Rules, seccompiler::BackendError> {
-    let mut rules = Rules::new();
+fn supervised() -> Result<SyscallRules, seccompiler::BackendError> {
+    let mut rules = SyscallRules::new();
     for calls in [SUPERVISED, OLDER_SUPERVISED, METADATA, OLDER_METADATA] {
         rules.extend(whole(calls));
     }
@@ -433,9 +433,9 @@ fn itself_or_none(own: u32, count: u8) -> Result<Vec<SeccompRule>, seccompiler::
 }
 
 /// The list, with the arguments under which a call is on it.
-fn allowed(policy: &Policy, newest: bool) -> Result<Rules, seccompiler::BackendError> {
-    let programs = policy.kind == Kind::Programs;
-    let mut rules = Rules::new();
+fn allowed(policy: &SandboxPolicy, newest: bool) -> Result<SyscallRules, seccompiler::BackendError> {
+    let programs = policy.kind == ConfinedKind::Programs;
+    let mut rules = SyscallRules::new();
     for calls in [EVERYONE, OLDER, SUPERVISED, OLDER_SUPERVISED, METADATA, OLDER_METADATA] {
         rules.extend(whole(calls));
     }

@@ -1,6 +1,6 @@
 //! Landlock: which files are read, run and written, whether TCP is used, whom signals reach.
 
-use crate::{Kind, Policy};
+use crate::{ConfinedKind, SandboxPolicy};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, Ruleset, RulesetAttr,
     RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
@@ -88,7 +88,7 @@ const DEVICES: [&str; 4] = ["/dev/full", "/dev/random", "/dev/urandom", "/dev/ze
 pub(crate) const NULL: &str = "/dev/null";
 
 /// Shuts writing off for this thread and all that it starts, except below what `policy` names. Reading stays open.
-pub(crate) fn restrict_writing(policy: &Policy) -> Result<(), String> {
+pub(crate) fn restrict_writing(policy: &SandboxPolicy) -> Result<(), String> {
     let write: BitFlags<AccessFs> = AccessFs::from_write(NEWEST) & !MACHINE;
     let restrict = || {
         Ruleset::default()
@@ -106,12 +106,12 @@ pub(crate) fn restrict_writing(policy: &Policy) -> Result<(), String> {
 /// Who is root could make a device, and read the disk behind all walls.
 const MACHINE: BitFlags<AccessFs> = landlock::make_bitflags!(AccessFs::{MakeChar | MakeBlock | IoctlDev});
 
-fn written(policy: &Policy) -> impl Iterator<Item = &PathBuf> {
+fn written(policy: &SandboxPolicy) -> impl Iterator<Item = &PathBuf> {
     policy.write.iter().chain(&policy.private)
 }
 
 /// Shuts all files but those that `policy` and its kind name. Gives whether Landlock is as new as is asked for.
-pub(crate) fn restrict(policy: &Policy) -> Result<bool, String> {
+pub(crate) fn restrict(policy: &SandboxPolicy) -> Result<bool, String> {
     match rules(policy).map_err(|error| format!("Landlock failed ({error})"))? {
         LandlockStatus::Available { effective_abi, .. } => Ok(effective_abi >= NEWEST),
         LandlockStatus::NotEnabled => Err("Landlock is not switched on".to_owned()),
@@ -119,11 +119,11 @@ pub(crate) fn restrict(policy: &Policy) -> Result<bool, String> {
     }
 }
 
-fn rules(policy: &Policy) -> Result<LandlockStatus, RulesetError> {
+fn rules(policy: &SandboxPolicy) -> Result<LandlockStatus, RulesetError> {
     let all = AccessFs::from_all(NEWEST);
     let run = AccessFs::Execute | AccessFs::ReadFile | AccessFs::ReadDir;
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
-    let programs = policy.kind == Kind::Programs;
+    let programs = policy.kind == ConfinedKind::Programs;
     let write: BitFlags<AccessFs> = if programs { all & !MACHINE } else { all & !MACHINE & !AccessFs::Execute };
     let only = |is: bool, paths: &'static [&'static str]| if is { paths } else { &[] };
     let mut rules = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(all)?;

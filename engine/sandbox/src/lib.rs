@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Who is confined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ConfinedKind {
     /// The process of a kernel, which runs cells itself: no other program is started.
     Cells,
     /// A shell and all that it starts.
@@ -30,9 +30,9 @@ pub enum Kind {
 
 /// What the confined may do.
 #[derive(Clone, Debug)]
-pub struct Policy {
+pub struct SandboxPolicy {
     /// Who they are.
-    pub kind: Kind,
+    pub kind: ConfinedKind,
     /// What they may read, beyond what the system's programs need.
     pub read: Vec<PathBuf>,
     /// What they may read and write, except what other programs execute.
@@ -48,9 +48,9 @@ pub struct Policy {
 
 /// What was refused because other programs would execute it: paths, each with the reason.
 #[derive(Clone, Debug, Default)]
-pub struct Refused(Arc<Mutex<Vec<String>>>);
+pub struct GuardedRefusals(Arc<Mutex<Vec<String>>>);
 
-impl Refused {
+impl GuardedRefusals {
     /// Names beyond these are not kept.
     #[cfg(target_os = "linux")]
     const MOST: usize = 20;
@@ -59,7 +59,7 @@ impl Refused {
     fn add(&self, path: &str, why: &str) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let words = format!("{} ({why})", path.escape_debug());
-        if all.len() < Refused::MOST && !all.contains(&words) {
+        if all.len() < GuardedRefusals::MOST && !all.contains(&words) {
             all.push(words);
         }
     }
@@ -72,13 +72,13 @@ impl Refused {
 
 /// What holds. Where a wall does not, the sentence says why.
 #[derive(Clone, Debug)]
-pub struct Confined {
+pub struct SandboxWalls {
     /// Files are bounded, and what other programs execute is kept.
     pub files: Result<(), String>,
     /// The network and other processes are bounded.
     pub calls: Result<(), String>,
     /// What is refused from here on because other programs would execute it.
-    pub refused: Refused,
+    pub refused: GuardedRefusals,
 }
 
 /// Patterns of paths that other programs execute, for the walls of macOS; `programs`: as git may write what it keeps as
@@ -114,8 +114,8 @@ pub fn close_inherited() {
 /// Confines the calling thread and all that it starts from here on, for good, as far as this machine can. A thread of
 /// this process stays outside and serves them.
 #[cfg(target_os = "linux")]
-pub fn enter(policy: &Policy) -> Confined {
-    let refused = Refused::default();
+pub fn enter(policy: &SandboxPolicy) -> SandboxWalls {
+    let refused = GuardedRefusals::default();
     // The supervisor may write no more than those whom it serves, whatever it is told.
     let supervisor = files::restrict_writing(policy).and_then(|()| supervisor::start(policy, refused.clone()));
     let (files, newest) = match files::restrict(policy) {
@@ -127,7 +127,7 @@ pub fn enter(policy: &Policy) -> Confined {
         Err(why) => (Ok(()), Err(format!("seccomp failed ({why})"))),
     };
     let files = files.and(supervised).and_then(|()| calls.clone());
-    Confined { files, calls, refused }
+    SandboxWalls { files, calls, refused }
 }
 
 #[cfg(test)]

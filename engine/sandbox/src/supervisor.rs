@@ -6,7 +6,7 @@
 //! meanwhile leads elsewhere. Landlock bounds its writing as it bounds the caller's.
 
 use crate::files::{NULL, root_of};
-use crate::{Policy, Refused, calls, memory};
+use crate::{GuardedRefusals, SandboxPolicy, calls, memory};
 use libc::{EACCES, EINVAL, ELOOP, ENOENT, EOPNOTSUPP, EPERM};
 use rustix::fs::{AtFlags, CWD, Dev, FileType, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, XattrFlags};
 use rustix::fs::{Gid, Uid, ftruncate, statat, symlinkat, unlinkat, utimensat};
@@ -28,23 +28,23 @@ const SET_ID: u32 = 0o6000;
 const ENTRIES: usize = 1_000;
 
 /// What it looks at.
-struct Bounds {
+struct SupervisorBounds {
     write: Vec<PathBuf>,
     private: Vec<PathBuf>,
     /// Where paths are counted from: the outermost first.
     counted_from: Vec<PathBuf>,
     /// Whether programs such as git run, which may write what a repository keeps as data.
     programs: bool,
-    refused: Refused,
+    refused: GuardedRefusals,
 }
 
 /// A supervisor that waits for what it is to listen to.
-pub(crate) struct Starting {
+pub(crate) struct PendingSupervisor {
     listener: Sender<RawFd>,
     ready: Receiver<Result<(), String>>,
 }
 
-impl Starting {
+impl PendingSupervisor {
     /// Hands the listener over: from here on calls are served.
     pub(crate) fn serve(self, listener: OwnedFd) -> Result<(), String> {
         let gone = || "the supervisor has ended".to_owned();
@@ -57,17 +57,17 @@ impl Starting {
 }
 
 /// Starts the thread, before there is anything to listen to: what confines the caller later does not confine it.
-pub(crate) fn start(policy: &Policy, refused: Refused) -> Result<Starting, String> {
+pub(crate) fn start(policy: &SandboxPolicy, refused: GuardedRefusals) -> Result<PendingSupervisor, String> {
     let whole = |paths: &[PathBuf]| -> Vec<PathBuf> {
         let mut whole: Vec<PathBuf> = paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
         whole.sort_by_key(|path| path.components().count());
         whole
     };
-    let bounds = Arc::new(Bounds {
+    let bounds = Arc::new(SupervisorBounds {
         write: whole(&policy.write),
         private: whole(&policy.private),
         counted_from: whole(&policy.counted_from),
-        programs: policy.kind == crate::Kind::Programs,
+        programs: policy.kind == crate::ConfinedKind::Programs,
         refused,
     });
     let (listener, given) = channel::<RawFd>();
@@ -87,10 +87,10 @@ pub(crate) fn start(policy: &Policy, refused: Refused) -> Result<Starting, Strin
     };
     let thread = std::thread::Builder::new().name("supervisor".into()).stack_size(256 << 10);
     thread.spawn(supervise).map_err(|error| format!("no thread could be started ({error})"))?;
-    Ok(Starting { listener, ready })
+    Ok(PendingSupervisor { listener, ready })
 }
 
-fn serve(listener: &Arc<OwnedFd>, bounds: &Arc<Bounds>) {
+fn serve(listener: &Arc<OwnedFd>, bounds: &Arc<SupervisorBounds>) {
     loop {
         let call = match memory::receive(listener) {
             Ok(call) => call,
@@ -99,11 +99,11 @@ fn serve(listener: &Arc<OwnedFd>, bounds: &Arc<Bounds>) {
             Err(ENOENT) if memory::is_used(listener) => continue,
             Err(_) => return,
         };
-        let caller = Caller { pid: call.pid, bounds };
+        let caller = CallingThread { pid: call.pid, bounds };
         match caller.perform(i64::from(call.data.nr), &call.data.args, &|| memory::waits(listener, call.id)) {
-            Ok(Done::Value(value)) => memory::answer(listener, call.id, Ok(value)),
-            Ok(Done::File { file, cloexec }) => memory::answer_with_file(listener, call.id, &file, cloexec),
-            Ok(Done::Later(open)) => {
+            Ok(SupervisorResult::Value(value)) => memory::answer(listener, call.id, Ok(value)),
+            Ok(SupervisorResult::File { file, cloexec }) => memory::answer_with_file(listener, call.id, &file, cloexec),
+            Ok(SupervisorResult::Later(open)) => {
                 // A pipe is opened when its other end is: others must not wait for that.
                 let (listening, id) = (listener.clone(), call.id);
                 let later = move || match open() {
@@ -120,18 +120,18 @@ fn serve(listener: &Arc<OwnedFd>, bounds: &Arc<Bounds>) {
 }
 
 /// A file to be opened, which may take long.
-type Opening = Box<dyn FnOnce() -> Result<(OwnedFd, bool), i32> + Send>;
+type PendingOpen = Box<dyn FnOnce() -> Result<(OwnedFd, bool), i32> + Send>;
 
-enum Done {
+enum SupervisorResult {
     Value(i64),
     File { file: OwnedFd, cloexec: bool },
-    Later(Opening),
+    Later(PendingOpen),
 }
 
-const NOTHING: Done = Done::Value(0);
+const NOTHING: SupervisorResult = SupervisorResult::Value(0);
 
 /// Where a path leads: a name in a folder that is held open.
-struct Place {
+struct ResolvedPath {
     folder: OwnedFd,
     name: CString,
     real: PathBuf,
@@ -140,9 +140,9 @@ struct Place {
 }
 
 /// Who made a call: a thread.
-struct Caller<'a> {
+struct CallingThread<'a> {
     pid: u32,
-    bounds: &'a Bounds,
+    bounds: &'a SupervisorBounds,
 }
 
 fn failed(error: rustix::io::Errno) -> i32 {
@@ -169,8 +169,8 @@ fn held(file: &OwnedFd) -> String {
     format!("/proc/thread-self/fd/{}", file.as_raw_fd())
 }
 
-impl Caller<'_> {
-    fn perform(&self, call: i64, args: &[u64; 6], waits: &dyn Fn() -> bool) -> Result<Done, i32> {
+impl CallingThread<'_> {
+    fn perform(&self, call: i64, args: &[u64; 6], waits: &dyn Fn() -> bool) -> Result<SupervisorResult, i32> {
         let [a, b, c, d, e, _] = *args;
         const HERE: i32 = libc::AT_FDCWD;
         match call {
@@ -237,7 +237,7 @@ impl Caller<'_> {
 }
 
 /// Where what is looked at lies.
-impl Caller<'_> {
+impl CallingThread<'_> {
     /// Whether the caller may change what lies at this place, as the kernel tells it.
     fn allows(&self, real: &Path) -> Result<(), i32> {
         if root_of(real, &self.bounds.private).is_some() {
@@ -319,7 +319,7 @@ impl Caller<'_> {
         memory::text(self.pid, address)
     }
 
-    fn place(&self, folder: i32, path: &[u8], follow: bool) -> Result<Place, i32> {
+    fn place(&self, folder: i32, path: &[u8], follow: bool) -> Result<ResolvedPath, i32> {
         let mut base = self.base(folder, path)?;
         let mut path = path.to_vec();
         for _ in 0..LINKS {
@@ -336,7 +336,7 @@ impl Caller<'_> {
             if matches!(name, b"" | b"." | b"..") {
                 let folder = open(&base, if path.is_empty() { b"/" } else { &path })?;
                 let real = real(&folder)?;
-                return Ok(Place { folder, name: c".".to_owned(), real, slash: true });
+                return Ok(ResolvedPath { folder, name: c".".to_owned(), real, slash: true });
             }
             let folder = open(&base, if way.is_empty() { b"." } else { way })?;
             let name = CString::new(name).map_err(|_| EINVAL)?;
@@ -356,13 +356,13 @@ impl Caller<'_> {
                 }
             }
             let real = real(&folder)?.join(OsStr::from_bytes(name.as_bytes()));
-            return Ok(Place { folder, name, real, slash });
+            return Ok(ResolvedPath { folder, name, real, slash });
         }
         Err(ELOOP)
     }
 
     /// The same where the caller may change it.
-    fn own_place(&self, folder: i32, path: &[u8], follow: bool, waits: &dyn Fn() -> bool) -> Result<Place, i32> {
+    fn own_place(&self, folder: i32, path: &[u8], follow: bool, waits: &dyn Fn() -> bool) -> Result<ResolvedPath, i32> {
         let place = self.place(folder, path, follow)?;
         self.allows(&place.real)?;
         // What was looked at is the caller's only if the caller is still there.
@@ -375,7 +375,7 @@ impl Caller<'_> {
         if path.is_empty() {
             return Err(ENOENT);
         }
-        if let Some(number) = Caller::own(&path).filter(|_| follow) {
+        if let Some(number) = CallingThread::own(&path).filter(|_| follow) {
             return self.open_file(number);
         }
         let flags = OFlags::PATH | OFlags::CLOEXEC | if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
@@ -422,13 +422,20 @@ fn bare_repository(root: &Path, below: &Path) -> Option<&'static str> {
 }
 
 /// What is done.
-impl Caller<'_> {
-    fn open(&self, folder: i32, address: u64, flags: i32, bits: u64, waits: &dyn Fn() -> bool) -> Result<Done, i32> {
+impl CallingThread<'_> {
+    fn open(
+        &self,
+        folder: i32,
+        address: u64,
+        flags: i32,
+        bits: u64,
+        waits: &dyn Fn() -> bool,
+    ) -> Result<SupervisorResult, i32> {
         let path = self.text(address)?;
         let cloexec = flags & libc::O_CLOEXEC != 0;
         let asked = OFlags::from_bits_retain(flags.cast_unsigned());
         let flags = asked | OFlags::CLOEXEC | OFlags::NOCTTY;
-        if let Some(number) = Caller::own(&path) {
+        if let Some(number) = CallingThread::own(&path) {
             return self.open_again(number, flags, cloexec, waits);
         }
         let mode = mode(bits, 0o777);
@@ -436,7 +443,7 @@ impl Caller<'_> {
             let place = self.own_place(folder, &[&path[..], b"/."].concat(), true, waits)?;
             self.take_mask()?;
             let file = openat(&place.folder, c".", flags, mode).map_err(failed)?;
-            return Ok(Done::File { file, cloexec });
+            return Ok(SupervisorResult::File { file, cloexec });
         }
         let follow = !asked.contains(OFlags::NOFOLLOW) && !asked.contains(OFlags::CREATE | OFlags::EXCL);
         let place = self.place(folder, &path, follow)?;
@@ -454,10 +461,12 @@ impl Caller<'_> {
         let found = statat(&place.folder, place.name.as_c_str(), AtFlags::SYMLINK_NOFOLLOW);
         let kind = found.map(|about| FileType::from_raw_mode(about.st_mode));
         match kind {
-            Ok(FileType::Fifo) if !asked.contains(OFlags::NONBLOCK) => Ok(Done::Later(Box::new(move || {
-                let file = openat(&place.folder, place.name.as_c_str(), flags, mode).map_err(failed)?;
-                Ok((file, cloexec))
-            }))),
+            Ok(FileType::Fifo) if !asked.contains(OFlags::NONBLOCK) => {
+                Ok(SupervisorResult::Later(Box::new(move || {
+                    let file = openat(&place.folder, place.name.as_c_str(), flags, mode).map_err(failed)?;
+                    Ok((file, cloexec))
+                })))
+            }
             Ok(FileType::RegularFile | FileType::Directory | FileType::Symlink | FileType::Fifo) | Err(_) => {
                 if asked.contains(OFlags::CREATE) {
                     self.take_mask()?;
@@ -469,11 +478,11 @@ impl Caller<'_> {
                     let now = rustix::fs::fcntl_getfl(&file).map_err(failed)?;
                     rustix::fs::fcntl_setfl(&file, now - OFlags::NONBLOCK).map_err(failed)?;
                 }
-                Ok(Done::File { file, cloexec })
+                Ok(SupervisorResult::File { file, cloexec })
             }
             Ok(_) if null => {
                 let file = openat(&place.folder, place.name.as_c_str(), flags, mode).map_err(failed)?;
-                Ok(Done::File { file, cloexec })
+                Ok(SupervisorResult::File { file, cloexec })
             }
             // A device, or a socket.
             Ok(_) => Err(EACCES),
@@ -481,7 +490,13 @@ impl Caller<'_> {
     }
 
     /// Opens what the caller has open once more.
-    fn open_again(&self, number: i32, flags: OFlags, cloexec: bool, waits: &dyn Fn() -> bool) -> Result<Done, i32> {
+    fn open_again(
+        &self,
+        number: i32,
+        flags: OFlags,
+        cloexec: bool,
+        waits: &dyn Fn() -> bool,
+    ) -> Result<SupervisorResult, i32> {
         let file = self.open_file(number)?;
         let place = real(&file)?;
         let piped = place.as_os_str().as_bytes().starts_with(b"pipe:");
@@ -498,20 +513,32 @@ impl Caller<'_> {
         };
         if piped {
             // Its other end may be gone. The descriptor is this thread's, and so is what looks at it.
-            return Ok(Done::Later(Box::new(open)));
+            return Ok(SupervisorResult::Later(Box::new(open)));
         }
         let (file, cloexec) = open()?;
-        Ok(Done::File { file, cloexec })
+        Ok(SupervisorResult::File { file, cloexec })
     }
 
-    fn make_folder(&self, folder: i32, address: u64, bits: u64, waits: &dyn Fn() -> bool) -> Result<Done, i32> {
+    fn make_folder(
+        &self,
+        folder: i32,
+        address: u64,
+        bits: u64,
+        waits: &dyn Fn() -> bool,
+    ) -> Result<SupervisorResult, i32> {
         let place = self.own_place(folder, &self.text(address)?, false, waits)?;
         self.take_mask()?;
         mkdirat(&place.folder, place.name.as_c_str(), mode(bits, 0o1777)).map_err(failed)?;
         Ok(NOTHING)
     }
 
-    fn make_node(&self, folder: i32, address: u64, bits: u64, waits: &dyn Fn() -> bool) -> Result<Done, i32> {
+    fn make_node(
+        &self,
+        folder: i32,
+        address: u64,
+        bits: u64,
+        waits: &dyn Fn() -> bool,
+    ) -> Result<SupervisorResult, i32> {
         let kind = match bits as u32 & libc::S_IFMT {
             0 | libc::S_IFREG => FileType::RegularFile,
             libc::S_IFIFO => FileType::Fifo,
@@ -525,14 +552,20 @@ impl Caller<'_> {
         Ok(NOTHING)
     }
 
-    fn unlink(&self, folder: i32, address: u64, flags: i32, waits: &dyn Fn() -> bool) -> Result<Done, i32> {
+    fn unlink(&self, folder: i32, address: u64, flags: i32, waits: &dyn Fn() -> bool) -> Result<SupervisorResult, i32> {
         let place = self.own_place(folder, &self.text(address)?, false, waits)?;
         let flags = AtFlags::from_bits_retain((flags & libc::AT_REMOVEDIR).cast_unsigned());
         unlinkat(&place.folder, place.name.as_c_str(), flags).map_err(failed)?;
         Ok(NOTHING)
     }
 
-    fn symlink(&self, target: u64, folder: i32, address: u64, waits: &dyn Fn() -> bool) -> Result<Done, i32> {
+    fn symlink(
+        &self,
+        target: u64,
+        folder: i32,
+        address: u64,
+        waits: &dyn Fn() -> bool,
+    ) -> Result<SupervisorResult, i32> {
         let target = CString::new(self.text(target)?).map_err(|_| EINVAL)?;
         let place = self.own_place(folder, &self.text(address)?, false, waits)?;
         symlinkat(target.as_c_str(), &place.folder, place.name.as_c_str()).map_err(failed)?;
@@ -545,11 +578,11 @@ impl Caller<'_> {
         (to, new): (i32, u64),
         flags: i32,
         waits: &dyn Fn() -> bool,
-    ) -> Result<Done, i32> {
+    ) -> Result<SupervisorResult, i32> {
         let old = self.text(old)?;
         let follow = flags & libc::AT_SYMLINK_FOLLOW != 0;
         let new = self.own_place(to, &self.text(new)?, false, waits)?;
-        let open = match Caller::own(&old).filter(|_| follow) {
+        let open = match CallingThread::own(&old).filter(|_| follow) {
             Some(number) => Some(self.open_file(number)?),
             None if old.is_empty() && flags & libc::AT_EMPTY_PATH != 0 => Some(self.open_file(from)?),
             None => None,
@@ -573,7 +606,7 @@ impl Caller<'_> {
         (to, new): (i32, u64),
         flags: u32,
         waits: &dyn Fn() -> bool,
-    ) -> Result<Done, i32> {
+    ) -> Result<SupervisorResult, i32> {
         let flags = RenameFlags::from_bits_retain(flags);
         if !(flags - RenameFlags::NOREPLACE - RenameFlags::EXCHANGE).is_empty() {
             return Err(EINVAL);
@@ -589,7 +622,7 @@ impl Caller<'_> {
     }
 
     /// Some names are guarded only in some places: a folder that holds them may not be renamed to such a place.
-    fn stays_unguarded(&self, old: &Place, new: &Path) -> Result<(), i32> {
+    fn stays_unguarded(&self, old: &ResolvedPath, new: &Path) -> Result<(), i32> {
         let Some((root, below)) = self.counted(new) else { return Ok(()) };
         let with_root = format!("{}{below}", self.context(root));
         let names = [&below, &with_root].into_iter().flat_map(|path| guarded::names_that_become_guarded(path));
@@ -612,7 +645,7 @@ impl Caller<'_> {
         Ok(())
     }
 
-    fn truncate(&self, address: u64, length: u64, waits: &dyn Fn() -> bool) -> Result<Done, i32> {
+    fn truncate(&self, address: u64, length: u64, waits: &dyn Fn() -> bool) -> Result<SupervisorResult, i32> {
         let place = self.own_place(libc::AT_FDCWD, &self.text(address)?, true, waits)?;
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(&place.folder, place.name.as_c_str(), flags, Mode::empty()).map_err(failed)?;
@@ -620,7 +653,7 @@ impl Caller<'_> {
         Ok(NOTHING)
     }
 
-    fn chmod(&self, file: &OwnedFd, bits: u64, waits: &dyn Fn() -> bool) -> Result<Done, i32> {
+    fn chmod(&self, file: &OwnedFd, bits: u64, waits: &dyn Fn() -> bool) -> Result<SupervisorResult, i32> {
         let (file, about) = self.changed(file, waits)?;
         match FileType::from_raw_mode(about.st_mode) {
             FileType::Symlink => return Err(EOPNOTSUPP),
@@ -633,7 +666,7 @@ impl Caller<'_> {
         Ok(NOTHING)
     }
 
-    fn chown(&self, file: &OwnedFd, user: u64, group: u64, waits: &dyn Fn() -> bool) -> Result<Done, i32> {
+    fn chown(&self, file: &OwnedFd, user: u64, group: u64, waits: &dyn Fn() -> bool) -> Result<SupervisorResult, i32> {
         let (file, _) = self.changed(file, waits)?;
         let given = |id: u64| Some(id as u32).filter(|id| *id != u32::MAX);
         let (user, group) = (given(user).map(Uid::from_raw), given(group).map(Gid::from_raw));
@@ -666,7 +699,12 @@ impl Caller<'_> {
         Ok(Some(Timestamps { last_access: time(a), last_modification: time(b) }))
     }
 
-    fn set_times(&self, file: &OwnedFd, times: Option<Timestamps>, waits: &dyn Fn() -> bool) -> Result<Done, i32> {
+    fn set_times(
+        &self,
+        file: &OwnedFd,
+        times: Option<Timestamps>,
+        waits: &dyn Fn() -> bool,
+    ) -> Result<SupervisorResult, i32> {
         let (file, about) = self.changed(file, waits)?;
         let now = || {
             let now = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
@@ -696,7 +734,7 @@ impl Caller<'_> {
         (value, size): (u64, u64),
         flags: i32,
         waits: &dyn Fn() -> bool,
-    ) -> Result<Done, i32> {
+    ) -> Result<SupervisorResult, i32> {
         let (file, about) = self.changed(file, waits)?;
         if FileType::from_raw_mode(about.st_mode) == FileType::Symlink {
             return Err(EOPNOTSUPP);
@@ -708,7 +746,7 @@ impl Caller<'_> {
         Ok(NOTHING)
     }
 
-    fn remove_attribute(&self, file: &OwnedFd, name: u64, waits: &dyn Fn() -> bool) -> Result<Done, i32> {
+    fn remove_attribute(&self, file: &OwnedFd, name: u64, waits: &dyn Fn() -> bool) -> Result<SupervisorResult, i32> {
         let (file, about) = self.changed(file, waits)?;
         if FileType::from_raw_mode(about.st_mode) == FileType::Symlink {
             return Err(EOPNOTSUPP);

@@ -3,9 +3,11 @@
 use super::{ApplyContext, CommandError, Session};
 use crate::effect::Effect;
 use crate::fresh::Reactivity;
-use crate::note::{KernelPhase, Note, Phase, code_hash};
-use store::disk::Write;
-use store::{BlobHash, BlobRef, BlockId, DocId, Execution, ExecutionId, FileKind, Output, OutputBody, Status};
+use crate::note::{KernelPhase, Note, NotePhase, code_hash};
+use store::disk::RowWrite;
+use store::{
+    BlobHash, BlobRef, BlockId, CellOutput, DocId, Execution, ExecutionId, ExecutionStatus, FileKind, OutputBody,
+};
 use text::markdown;
 
 /// A kernel that has not stopped this many milliseconds after it was asked to is killed: one click, at most a second.
@@ -30,7 +32,7 @@ impl Session {
         notebook: &BlobRef,
         executions: Vec<Execution>,
     ) -> Result<(), CommandError> {
-        let Some(note) = self.notes.get_mut(&id).filter(|note| note.phase == Phase::Ready) else {
+        let Some(note) = self.notes.get_mut(&id).filter(|note| note.phase == NotePhase::Ready) else {
             return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
         };
         let Some(doc) = &mut note.outputs else {
@@ -44,7 +46,7 @@ impl Session {
             note.executions.insert(execution.cell, Execution { code, started: turn.now.0, ..execution });
             note.runs += 1;
         }
-        self.append_writes(turn, vec![Write::Chunk { doc: id.outputs(), bytes }], None);
+        self.append_writes(turn, vec![RowWrite::Chunk { doc: id.outputs(), bytes }], None);
         self.save_outputs(turn, id);
         Ok(())
     }
@@ -109,7 +111,7 @@ impl Session {
         id: DocId,
         cells: Vec<BlockId>,
     ) -> Result<(), CommandError> {
-        let Some(note) = self.notes.get(&id).filter(|note| note.phase == Phase::Ready) else {
+        let Some(note) = self.notes.get(&id).filter(|note| note.phase == NotePhase::Ready) else {
             return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
         };
         if let Some(why) = note.read_only() {
@@ -145,7 +147,7 @@ impl Session {
                 code,
                 started: turn.now.0,
                 duration: None,
-                status: Status::Queued,
+                status: ExecutionStatus::Queued,
                 count: None,
                 outputs: Vec::new(),
                 cached: false,
@@ -307,7 +309,7 @@ impl Session {
     pub(super) fn on_execution_started(&mut self, turn: &mut ApplyContext<'_>, id: DocId, execution: ExecutionId) {
         let now = turn.now.0;
         let Some(current) = self.current_execution(id, execution) else { return };
-        current.status = Status::Running;
+        current.status = ExecutionStatus::Running;
         current.started = now;
         let cell = current.cell;
         if let Some(note) = self.notes.get_mut(&id) {
@@ -329,7 +331,7 @@ impl Session {
         turn: &mut ApplyContext<'_>,
         id: DocId,
         execution: ExecutionId,
-        mut output: Output,
+        mut output: CellOutput,
     ) {
         let overran = self.notes.get(&id).and_then(|note| note.overran).filter(|(over, _)| *over == execution);
         let Some(current) = self.current_execution(id, execution) else { return };
@@ -343,7 +345,7 @@ impl Session {
             traceback.push(format!("{TIME_LIMIT_ERROR}: {evalue}"));
         }
         if let (
-            Some(Output { body: OutputBody::Stream { name, text }, .. }),
+            Some(CellOutput { body: OutputBody::Stream { name, text }, .. }),
             OutputBody::Stream { name: new, text: more },
         ) = (current.outputs.last_mut(), &output.body)
             && name == new
@@ -366,7 +368,7 @@ impl Session {
         turn: &mut ApplyContext<'_>,
         id: DocId,
         execution: ExecutionId,
-        (status, cached, took): (Status, bool, Option<u64>),
+        (status, cached, took): (ExecutionStatus, bool, Option<u64>),
         count: Option<u64>,
         whole: Vec<(usize, BlobRef)>,
     ) {
@@ -387,7 +389,7 @@ impl Session {
             note.unsaved_outputs.insert(cell);
             note.bind_results(execution);
             note.runs += 1;
-            if status != Status::Ok {
+            if status != ExecutionStatus::Ok {
                 cancel_queue(note); // the first error stops what was to follow
             }
         }
@@ -403,7 +405,7 @@ impl Session {
         let asked = std::mem::take(&mut note.stopping);
         if let KernelPhase::Busy(execution) = note.kernel {
             if let Some(current) = note.executions.values_mut().find(|known| known.id == execution) {
-                current.status = if asked { Status::Interrupted } else { Status::Died };
+                current.status = if asked { ExecutionStatus::Interrupted } else { ExecutionStatus::Died };
                 current.duration = u64::try_from(now.0.saturating_sub(current.started)).ok();
                 let overran = note.overran.filter(|(over, _)| *over == execution);
                 let (ename, evalue) = if let Some((_, seconds)) = overran.filter(|_| asked) {
@@ -417,7 +419,7 @@ impl Session {
                     ("KernelDied".to_owned(), why.to_owned())
                 };
                 let traceback = vec![format!("{ename}: {evalue}")];
-                current.outputs.push(Output { body: OutputBody::Error { ename, evalue, traceback }, whole: None });
+                current.outputs.push(CellOutput { body: OutputBody::Error { ename, evalue, traceback }, whole: None });
                 note.unsaved_outputs.insert(current.cell);
             }
             cancel_queue(note);
@@ -465,7 +467,7 @@ impl Session {
         match doc.commit(&executions, turn.now.seconds()) {
             Ok(bytes) => {
                 let bytes = if std::mem::take(&mut note.outputs_new) { doc.save() } else { bytes };
-                self.append_writes(turn, vec![Write::Chunk { doc: id.outputs(), bytes }], None);
+                self.append_writes(turn, vec![RowWrite::Chunk { doc: id.outputs(), bytes }], None);
             }
             Err(error) => note.problems.push(error.to_string()),
         }
@@ -502,7 +504,7 @@ fn unsaved_bytes(note: &Note) -> usize {
 fn cancel_queue(note: &mut Note) {
     for cell in std::mem::take(&mut note.queue) {
         if let Some(execution) = note.executions.get_mut(&cell) {
-            execution.status = Status::Interrupted;
+            execution.status = ExecutionStatus::Interrupted;
             note.unsaved_outputs.insert(cell);
         }
     }

@@ -4,9 +4,9 @@
 use super::{ApplyContext, CommandError, Session};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
-use store::disk::Write;
+use store::disk::RowWrite;
 use store::{BlobHash, DocId};
-use text::links::Relink;
+use text::links::LinkRewrite;
 
 /// Under which name the disk keeps which files other programs renamed.
 pub const EXTERNAL_RENAMES_KEY: &str = "renamed";
@@ -69,15 +69,15 @@ impl Session {
         self.append_writes(turn, writes, None);
     }
 
-    fn external_renames_write(&self) -> Write {
+    fn external_renames_write(&self) -> RowWrite {
         let value =
             (!self.external_renames.is_empty()).then(|| serde_json::to_vec(&self.external_renames).unwrap_or_default());
-        Write::Meta { key: EXTERNAL_RENAMES_KEY.to_owned(), value }
+        RowWrite::Meta { key: EXTERNAL_RENAMES_KEY.to_owned(), value }
     }
 
     /// What must be written in which notes so that links lead where they led before files of a volume were renamed.
     /// Unless `keep`, the outlines stay as they are.
-    fn plan_rename_relinks(&mut self, id: DocId, keep: bool) -> BTreeMap<DocId, Vec<Relink>> {
+    fn plan_rename_relinks(&mut self, id: DocId, keep: bool) -> BTreeMap<DocId, Vec<LinkRewrite>> {
         let Some(volume) = self.volumes.get_mut(&id) else { return BTreeMap::new() };
         let valid = |one: &&ExternalRename| {
             let (files, there) = (&volume.files, &one.to);

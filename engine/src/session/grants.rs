@@ -2,7 +2,7 @@
 
 use super::{ApplyContext, CommandError, Session};
 use crate::effect::Effect;
-use crate::note::{KernelPhase, Note, Phase};
+use crate::note::{KernelPhase, Note, NotePhase};
 use serde::{Deserialize, Serialize};
 use std::path::{Component, PathBuf};
 use store::DocId;
@@ -61,7 +61,7 @@ impl Session {
         id: DocId,
         grant: KernelGrant,
     ) -> Result<(), CommandError> {
-        let Some(note) = self.notes.get(&id).filter(|note| note.phase == Phase::Ready) else {
+        let Some(note) = self.notes.get(&id).filter(|note| note.phase == NotePhase::Ready) else {
             return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
         };
         if matches!(note.kernel, KernelPhase::Busy(_)) {

@@ -3,10 +3,10 @@
 
 use super::{ApplyContext, Session};
 use crate::effect::Effect;
-use crate::note::{KernelPhase, Phase};
+use crate::note::{KernelPhase, NotePhase};
 use std::path::PathBuf;
 use store::DocId;
-use text::time::Time;
+use text::time::UnixMillis;
 
 /// Who leafs through notes starts none: milliseconds that one is looked at.
 const WARM_KERNEL_DELAY_MS: i64 = 300;
@@ -20,15 +20,15 @@ pub(super) struct KernelPool {
     pub(super) note: Option<DocId>,
     /// The state for which it was decided: the note, its cells, whether it could use one.
     last_decision: Option<(DocId, u64, bool)>,
-    start_at: Option<(Time, PathBuf)>,
-    expires_at: Option<Time>,
+    start_at: Option<(UnixMillis, PathBuf)>,
+    expires_at: Option<UnixMillis>,
 }
 
 impl Session {
     /// Looks whether the note that was opened last could need a kernel soon.
     pub(super) fn step_kernel_pool(&mut self, turn: &mut ApplyContext<'_>) {
         let Some(note) = self.kernel_pool.note.and_then(|note| self.notes.get(&note)) else { return };
-        let usable = note.phase == Phase::Ready
+        let usable = note.phase == NotePhase::Ready
             && note.kernel == KernelPhase::Off
             && note.kernel_name().is_none()
             && self.kernel_grant(note.id).is_none()

@@ -3,9 +3,9 @@
 
 use super::{ApplyContext, CommandError, Session};
 use crate::effect::Effect;
-use crate::note::{KernelPhase, Note, Phase};
+use crate::note::{KernelPhase, Note, NotePhase};
 use std::path::PathBuf;
-use store::{DocId, ExecutionId, Output};
+use store::{CellOutput, DocId, ExecutionId};
 use text::properties;
 
 /// The name of the embedded kernel, beside those of Jupyter's.
@@ -172,7 +172,7 @@ impl Session {
             }
         }
         let print = spec.map(|spec| spec.print.clone());
-        let Some(note) = self.notes.get(&id).filter(|note| note.phase == Phase::Ready) else {
+        let Some(note) = self.notes.get(&id).filter(|note| note.phase == NotePhase::Ready) else {
             return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
         };
         if matches!(note.kernel, KernelPhase::Busy(_)) {
@@ -256,7 +256,7 @@ impl Session {
         id: DocId,
         execution: ExecutionId,
         at: usize,
-        output: Output,
+        output: CellOutput,
     ) {
         let Some(note) = self.notes.get_mut(&id) else { return };
         let Some(run) = note.executions.values_mut().find(|run| run.id == execution) else { return };

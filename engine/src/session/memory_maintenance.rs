@@ -11,7 +11,7 @@ use agent::memory::{
 };
 use agent::schedule::Came;
 use store::DocId;
-use text::task::Day;
+use text::task::CalendarDay;
 
 /// Something that is to be made of the memory of a volume, once that is read.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,7 +81,7 @@ impl Session {
         volume: DocId,
         memory: &ProjectMemory,
     ) -> Result<(), CommandError> {
-        let today = Day(turn.now.0.div_euclid(86_400_000));
+        let today = CalendarDay(turn.now.0.div_euclid(86_400_000));
         let at = memory::trace::iso_timestamp(turn.now.0);
         let whole = format!("{MEMORY_FOLDER}/{EXPERIENCE_LOG_FILE}");
         let name = self.volumes.get(&volume).map_or_else(String::new, |volume| volume.name.clone());
@@ -140,7 +140,7 @@ impl Session {
         memory: &ProjectMemory,
         query: &MemoryQuery,
     ) -> Result<(), CommandError> {
-        let today = Day(turn.now.0.div_euclid(86_400_000));
+        let today = CalendarDay(turn.now.0.div_euclid(86_400_000));
         let text = memory.analyze(query, today).to_note(&query.query, &memory::trace::iso_timestamp(turn.now.0));
         let path = format!("{MEMORY_FOLDER}/{LONG_TERM_FOLDER}/analysis.md");
         self.upsert_own_note(turn, volume, &path, text)?;

@@ -4,14 +4,14 @@
 use super::volumes::normalize_volume_path;
 use super::{ApplyContext, CommandError, Session};
 use crate::effect::{BatchNumber, Effect};
-use crate::note::{KernelPhase, Note, Phase};
+use crate::note::{KernelPhase, Note, NotePhase};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use store::disk::{FileRow, Write};
+use store::disk::{FileRow, RowWrite};
 use store::{DocId, FileEntry, FileKind};
-use text::links::{self, Relink};
-use text::splice::Splice;
+use text::links::{self, LinkRewrite};
+use text::splice::TextEdit;
 
 /// Under which name the disk keeps what can be taken back.
 pub const UNDO_MOVES_KEY: &str = "moved";
@@ -80,7 +80,7 @@ pub struct PendingMove {
     /// The files, until they are where they belong.
     pub files: Vec<FileMove>,
     /// What is still to be written into which notes.
-    pub relinks: BTreeMap<DocId, Vec<Relink>>,
+    pub relinks: BTreeMap<DocId, Vec<LinkRewrite>>,
     /// The batch that says on disk that they go there now, if that is on its way.
     awaited_batch: Option<BatchNumber>,
     /// Whether the host was asked to do it.
@@ -92,14 +92,14 @@ pub struct PendingMove {
     /// Notes that are kept open to be written to.
     held_notes: Vec<DocId>,
     /// All that is written, to be taken back.
-    all_relinks: BTreeMap<DocId, Vec<Relink>>,
+    all_relinks: BTreeMap<DocId, Vec<LinkRewrite>>,
 }
 
 /// A move that is over and can be taken back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompletedMove {
     files: Vec<FileMove>,
-    relinks: BTreeMap<DocId, Vec<Relink>>,
+    relinks: BTreeMap<DocId, Vec<LinkRewrite>>,
 }
 
 impl Session {
@@ -268,9 +268,10 @@ impl Session {
             };
             files.push(FileMove::new(row, to, from));
         }
-        let back = |relinks: &Vec<Relink>| -> Vec<Relink> {
-            let back = relinks.iter().map(|one| Relink { kind: one.kind, old: one.new.clone(), new: one.old.clone() });
-            let mut unique: Vec<Relink> = Vec::new();
+        let back = |relinks: &Vec<LinkRewrite>| -> Vec<LinkRewrite> {
+            let back =
+                relinks.iter().map(|one| LinkRewrite { kind: one.kind, old: one.new.clone(), new: one.old.clone() });
+            let mut unique: Vec<LinkRewrite> = Vec::new();
             for one in back {
                 // Where two targets became one, they do not become two again: the plan for the way back decides.
                 match unique.iter().position(|other| other.kind == one.kind && other.old == one.old) {
@@ -310,7 +311,7 @@ impl Session {
         &mut self,
         turn: &mut ApplyContext<'_>,
         files: Vec<FileMove>,
-        relinks: Option<BTreeMap<DocId, Vec<Relink>>>,
+        relinks: Option<BTreeMap<DocId, Vec<LinkRewrite>>>,
         back: bool,
     ) -> Result<(), CommandError> {
         self.ensure_no_pending_move()?;
@@ -350,7 +351,7 @@ impl Session {
             let new = planned
                 .into_iter()
                 .filter(|one| !known.iter().any(|other| other.kind == one.kind && other.old == one.old));
-            let new: Vec<Relink> = new.collect();
+            let new: Vec<LinkRewrite> = new.collect();
             known.extend(new);
         }
         all.retain(|note, relinks| !relinks.is_empty() && volume.links.outline(*note).is_some());
@@ -465,7 +466,7 @@ impl Session {
     /// Whether nothing happens to a file that is to be moved.
     fn is_idle(&self, file: &FileMove) -> bool {
         let Some(note) = self.notes.get(&file.row.id) else { return true };
-        let busy = note.phase == Phase::Reading || note.file.reading || note.file.writing.is_some();
+        let busy = note.phase == NotePhase::Reading || note.file.reading || note.file.writing.is_some();
         let unsaved = note.is_ahead() || note.is_loading() || note.file.unmerged.is_some() || !note.remote.is_empty();
         let coming = note.is_loading() || !note.remote.is_empty();
         let unmade = note.file.stamp.is_none() && !note.file.gone && (coming || note.file.is_unmade());
@@ -477,7 +478,7 @@ impl Session {
     fn exists_on_disk(&self, file: &FileMove) -> bool {
         let FileLocation::Path(path) = &file.from else { return true };
         match self.notes.get(&file.row.id) {
-            Some(note) if note.phase == Phase::Ready => note.file.stamp.is_some() || note.file.gone,
+            Some(note) if note.phase == NotePhase::Ready => note.file.stamp.is_some() || note.file.gone,
             Some(_) | None => {
                 let row = self.volumes.get(&file.row.volume).and_then(|volume| volume.files.get(path));
                 row.is_none_or(|row| row.size > 0 || row.mtime != 0)
@@ -503,7 +504,7 @@ impl Session {
         let Some(mut moving) = self.pending_move.take() else { return };
         let files = std::mem::take(&mut moving.files);
         let volume = files.first().map(|file| file.row.volume);
-        let mut writes = vec![Write::Meta { key: PENDING_MOVE_KEY.to_owned(), value: None }];
+        let mut writes = vec![RowWrite::Meta { key: PENDING_MOVE_KEY.to_owned(), value: None }];
         match result {
             Ok(()) => {
                 files.iter().for_each(|file| self.file_moved(turn, file, &mut writes));
@@ -528,7 +529,7 @@ impl Session {
                     .for_each(|file| self.recheck_remote_state(file.row.volume, file.row.id));
             }
             Err(why) => {
-                let forget = |note: &DocId| Write::Meta { key: format!("{RELINK_KEY_PREFIX}{note}"), value: None };
+                let forget = |note: &DocId| RowWrite::Meta { key: format!("{RELINK_KEY_PREFIX}{note}"), value: None };
                 writes.extend(moving.relinks.keys().map(forget));
                 self.append_writes(turn, writes, None);
                 self.cancel_move(&files, &moving.relinks);
@@ -548,7 +549,7 @@ impl Session {
     }
 
     /// Notes what can be taken back now; `None`: what was done last has been.
-    fn remember_move(&mut self, done: Option<CompletedMove>) -> Write {
+    fn remember_move(&mut self, done: Option<CompletedMove>) -> RowWrite {
         match done {
             Some(done) => self.undoable_moves.push(done),
             None => _ = self.undoable_moves.pop(),
@@ -573,15 +574,15 @@ impl Session {
     pub(super) fn begin_relinks(
         &mut self,
         turn: &mut ApplyContext<'_>,
-        plan: BTreeMap<DocId, Vec<Relink>>,
+        plan: BTreeMap<DocId, Vec<LinkRewrite>>,
         back: bool,
     ) {
         let known = |note: &DocId| {
             let volume = self.locate_file(*note).and_then(|(volume, _)| self.volumes.get(&volume));
             volume.is_some_and(|volume| volume.links.outline(*note).is_some())
         };
-        let all: BTreeMap<DocId, Vec<Relink>> = plan.into_iter().filter(|(note, _)| known(note)).collect();
-        let mut writes: Vec<Write> =
+        let all: BTreeMap<DocId, Vec<LinkRewrite>> = plan.into_iter().filter(|(note, _)| known(note)).collect();
+        let mut writes: Vec<RowWrite> =
             all.iter().map(|(note, relinks)| json_write(format!("{RELINK_KEY_PREFIX}{note}"), relinks)).collect();
         let done = (!back).then(|| CompletedMove { files: Vec::new(), relinks: all.clone() });
         writes.push(self.remember_move(done));
@@ -595,7 +596,7 @@ impl Session {
     }
 
     /// A move did not come about: the links are as they were.
-    fn cancel_move(&mut self, files: &[FileMove], relinks: &BTreeMap<DocId, Vec<Relink>>) {
+    fn cancel_move(&mut self, files: &[FileMove], relinks: &BTreeMap<DocId, Vec<LinkRewrite>>) {
         let Some(volume) = files.first().and_then(|file| self.volumes.get_mut(&file.row.volume)) else { return };
         for file in files {
             match &file.from {
@@ -608,13 +609,13 @@ impl Session {
     }
 
     /// Notes of a volume are not written anew: what they hold is as it was.
-    pub(super) fn cancel_relinks(&mut self, volume: DocId, relinks: &BTreeMap<DocId, Vec<Relink>>) {
+    pub(super) fn cancel_relinks(&mut self, volume: DocId, relinks: &BTreeMap<DocId, Vec<LinkRewrite>>) {
         let Some(volume) = self.volumes.get_mut(&volume) else { return };
         for (note, relinks) in relinks {
             let Some(outline) = volume.links.outline(*note) else { continue };
-            let back: Vec<Relink> = relinks
+            let back: Vec<LinkRewrite> = relinks
                 .iter()
-                .map(|one| Relink { kind: one.kind, old: one.new.clone(), new: one.old.clone() })
+                .map(|one| LinkRewrite { kind: one.kind, old: one.new.clone(), new: one.old.clone() })
                 .collect();
             let outline = links::relinked(outline, &back);
             volume.links.set(*note, outline.into());
@@ -622,7 +623,7 @@ impl Session {
     }
 
     /// Enters a move that was done.
-    fn file_moved(&mut self, turn: &mut ApplyContext<'_>, file: &FileMove, writes: &mut Vec<Write>) {
+    fn file_moved(&mut self, turn: &mut ApplyContext<'_>, file: &FileMove, writes: &mut Vec<RowWrite>) {
         let FileMove { row, from, to, echo, made } = file;
         let made = *made == Some(true);
         let (id, volume_id) = (row.id, row.volume);
@@ -637,7 +638,7 @@ impl Session {
         if volume.files.get(&row.path).is_some_and(|now| now.id == id) {
             volume.files.remove(&row.path);
             volume.demoted.retain(|other| other.path != row.path);
-            writes.push(Write::FileGone { volume: volume_id, path: row.path.clone() });
+            writes.push(RowWrite::FileGone { volume: volume_id, path: row.path.clone() });
         }
         volume.revision += 1;
         for spot in [from, to] {
@@ -657,10 +658,10 @@ impl Session {
                 if *from == FileLocation::Trash {
                     volume.unindexed.insert(id);
                     self.trash.remove(&id);
-                    writes.push(Write::Meta { key: format!("{TRASH_KEY_PREFIX}{id}"), value: None });
+                    writes.push(RowWrite::Meta { key: format!("{TRASH_KEY_PREFIX}{id}"), value: None });
                 }
                 self.file_locations.insert(id, (volume_id, path.clone()));
-                writes.push(Write::File(row));
+                writes.push(RowWrite::File(row));
             }
             FileLocation::Trash => {
                 if !echo {
@@ -673,7 +674,7 @@ impl Session {
                 if made {
                     writes.push(json_write(format!("{TRASH_KEY_PREFIX}{id}"), &trashed));
                 }
-                writes.push(Write::Meta { key: super::volumes::links_key(id), value: None });
+                writes.push(RowWrite::Meta { key: super::volumes::links_key(id), value: None });
                 if made {
                     self.trash.insert(id, trashed);
                 }
@@ -691,7 +692,7 @@ impl Session {
             self.read_note(turn, id); // what was typed while it was on its way there is not in the file
         }
         let Some(note) = self.notes.get_mut(&id) else { return };
-        if note.phase == Phase::Reading {
+        if note.phase == NotePhase::Reading {
             self.notes.remove(&id).into_iter().for_each(|old| {
                 self.read_note(turn, id);
                 if let Some(note) = self.notes.get_mut(&id) {
@@ -724,9 +725,9 @@ impl Session {
             let over = match self.notes.get(&id) {
                 None => true,
                 Some(note) => match note.phase {
-                    Phase::Reading => false,
-                    Phase::Failed(_) => true,
-                    Phase::Ready => note.read_only().is_some() || note.file.unmerged.is_none(),
+                    NotePhase::Reading => false,
+                    NotePhase::Failed(_) => true,
+                    NotePhase::Ready => note.read_only().is_some() || note.file.unmerged.is_none(),
                 },
             };
             if over {
@@ -746,11 +747,11 @@ impl Session {
         let Some(moving) = &mut self.pending_move else { return };
         let Some(relinks) = moving.relinks.remove(&id) else { return };
         let held = moving.held_notes.iter().position(|held| *held == id).map(|at| moving.held_notes.remove(at));
-        let done = Write::Meta { key: format!("{RELINK_KEY_PREFIX}{id}"), value: None };
-        let note = self.notes.get(&id).filter(|note| note.phase == Phase::Ready && note.read_only().is_none());
-        let splices: Option<Vec<Splice>> = note.map(|note| {
+        let done = RowWrite::Meta { key: format!("{RELINK_KEY_PREFIX}{id}"), value: None };
+        let note = self.notes.get(&id).filter(|note| note.phase == NotePhase::Ready && note.read_only().is_none());
+        let splices: Option<Vec<TextEdit>> = note.map(|note| {
             let places = links::places(&note.text(), &relinks);
-            places.into_iter().map(|(at, delete, insert)| Splice { at, delete, insert }).collect()
+            places.into_iter().map(|(at, delete, insert)| TextEdit { at, delete, insert }).collect()
         });
         match splices {
             Some(splices) if !splices.is_empty() => {
@@ -798,8 +799,8 @@ fn new_path(file: &FileMove) -> Option<(DocId, String)> {
     }
 }
 
-fn json_write(key: String, value: &impl Serialize) -> Write {
-    Write::Meta { key, value: Some(serde_json::to_vec(value).unwrap_or_default()) }
+fn json_write(key: String, value: &impl Serialize) -> RowWrite {
+    RowWrite::Meta { key, value: Some(serde_json::to_vec(value).unwrap_or_default()) }
 }
 
 impl PendingMove {
@@ -809,12 +810,12 @@ impl PendingMove {
     }
 
     /// What is to be written into a note, once the files are where they belong.
-    pub(crate) fn relinks_of(&self, note: DocId) -> Option<&[Relink]> {
+    pub(crate) fn relinks_of(&self, note: DocId) -> Option<&[LinkRewrite]> {
         self.relinks.get(&note).map(Vec::as_slice)
     }
 
     /// What the disk knew of a move when the last process ended.
-    pub fn unfinished(files: Vec<FileMove>, relinks: BTreeMap<DocId, Vec<Relink>>) -> Option<PendingMove> {
+    pub fn unfinished(files: Vec<FileMove>, relinks: BTreeMap<DocId, Vec<LinkRewrite>>) -> Option<PendingMove> {
         let all = relinks.clone();
         (!files.is_empty() || !relinks.is_empty()).then(|| PendingMove {
             files,

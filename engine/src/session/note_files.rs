@@ -6,7 +6,7 @@ use crate::event::{FileMark, FileStamp, FileText, marks_key};
 use crate::note::DocPhase;
 use std::path::PathBuf;
 use std::sync::Arc;
-use store::disk::{FileRow, Write};
+use store::disk::{FileRow, RowWrite};
 use store::{BlobHash, DocId, FileKind};
 
 /// A file that cannot be written is tried again after this many milliseconds.
@@ -85,13 +85,13 @@ impl Session {
             && known != Some((stamp.hash, stamp.size, stamp.mtime))
             && let Some(row) = self.file_row(id, stamp)
         {
-            self.append_writes(turn, vec![Write::File(row)], None);
+            self.append_writes(turn, vec![RowWrite::File(row)], None);
         }
     }
 
     /// Remembers that this version of the file is part of the note. The write goes to disk together with what makes it
     /// so. Older versions are forgotten but for the one that is in the file, or may be there any moment.
-    pub(super) fn add_file_mark(&mut self, id: DocId, mark: FileMark) -> Option<Write> {
+    pub(super) fn add_file_mark(&mut self, id: DocId, mark: FileMark) -> Option<RowWrite> {
         let side = &mut self.notes.get_mut(&id)?.file;
         let there = side.stamp.map(|stamp| stamp.hash);
         let coming = side.writing.as_ref().map(|(text, _)| BlobHash::of(text.as_bytes()));
@@ -105,7 +105,7 @@ impl Session {
     }
 
     /// The same for the note's text as it is, all of which is part of the document.
-    pub(super) fn mark_current_text(&mut self, id: DocId) -> Option<Write> {
+    pub(super) fn mark_current_text(&mut self, id: DocId) -> Option<RowWrite> {
         let note = self.notes.get(&id)?;
         let mark = FileMark { hash: BlobHash::of(note.text().as_bytes()), heads: doc_heads(&note.doc), text: None };
         self.add_file_mark(id, mark)
@@ -138,7 +138,7 @@ impl Session {
             note.file.known = Some(file.stamp.hash);
             self.request_indexing(turn, id);
             if let Some(row) = self.file_row(id, file.stamp) {
-                self.append_writes(turn, vec![Write::File(row)], None);
+                self.append_writes(turn, vec![RowWrite::File(row)], None);
             }
         }
     }
@@ -229,9 +229,9 @@ impl Session {
         }
         if still {
             note.file.ahead_stored = false;
-            writes.push(Write::Ahead { note: id, ahead: false });
+            writes.push(RowWrite::Ahead { note: id, ahead: false });
         }
-        writes.extend(self.file_row(id, stamp).map(Write::File));
+        writes.extend(self.file_row(id, stamp).map(RowWrite::File));
         self.append_writes(turn, writes, None);
         if !still {
             self.wake_at(turn, turn.now);
@@ -305,9 +305,9 @@ impl Session {
     }
 }
 
-fn marks_write(id: DocId, marks: &[FileMark]) -> Write {
+fn marks_write(id: DocId, marks: &[FileMark]) -> RowWrite {
     let value = (!marks.is_empty()).then(|| serde_json::to_vec(marks).unwrap_or_default());
-    Write::Meta { key: marks_key(id), value }
+    RowWrite::Meta { key: marks_key(id), value }
 }
 
 fn doc_heads(doc: &DocPhase) -> Vec<[u8; 32]> {

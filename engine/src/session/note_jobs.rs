@@ -1,8 +1,8 @@
 //! Small edits of notes that need not be open: they are opened, edited, saved and let go.
 
 use super::{ApplyContext, CommandError, Session};
-use crate::note::Phase;
-use crate::undo::Change;
+use crate::note::NotePhase;
+use crate::undo::UndoChange;
 use agent::memory::experience::{self, Experience};
 use agent::memory::task_log;
 use agent::memory::trace::{self, RunTrace};
@@ -10,8 +10,8 @@ use agent::task_block::{self, TaskStatus};
 use serde_json::{Value, json};
 use store::DocId;
 use text::properties;
-use text::splice::{self, Splice};
-use text::task::{self, Day, Task};
+use text::splice::{self, TextEdit};
+use text::task::{self, CalendarDay, Task};
 
 /// An edit that waits until its note can be read.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +29,7 @@ enum NoteJobKind {
     /// One piece of text becomes another, behind these words if they are still there.
     ApplyHunk { before: String, old: String, new: String },
     /// The box of a task of these words is clicked.
-    ToggleTask { words: String, today: Day },
+    ToggleTask { words: String, today: CalendarDay },
     /// A property gets a value, or with `None` is taken out.
     SetProperty { key: String, value: Option<Value> },
     /// An experience comes through the gate.
@@ -48,18 +48,18 @@ enum NoteJobKind {
 
 impl NoteJobKind {
     /// Where it is to be done in a text, what stands there and what comes.
-    fn locate_change(&self, text: &str, at: usize) -> Option<Change> {
+    fn locate_change(&self, text: &str, at: usize) -> Option<UndoChange> {
         match self {
             NoteJobKind::ReplaceText { old, new } => {
                 let at = find_nearest(text, at, old)?;
-                Some(Change { at, removed: old.clone(), inserted: new.clone() })
+                Some(UndoChange { at, removed: old.clone(), inserted: new.clone() })
             }
             NoteJobKind::ApplyHunk { before, old, new } => {
                 let whole = format!("{before}{old}");
                 let start =
                     find_nearest(text, at.saturating_sub(before.len()), &whole).map(|start| start + before.len());
                 let at = start.or_else(|| (!old.is_empty()).then(|| find_nearest(text, at, old)).flatten())?;
-                Some(Change { at, removed: old.clone(), inserted: new.clone() })
+                Some(UndoChange { at, removed: old.clone(), inserted: new.clone() })
             }
             NoteJobKind::ToggleTask { words, today } => {
                 let mut start = 0;
@@ -76,12 +76,12 @@ impl NoteJobKind {
                 let (changed, next) = task::toggled(line, *today)?;
                 let end = if text[at + line.len()..].starts_with("\r\n") { "\r\n" } else { "\n" };
                 let inserted = next.map_or(changed.clone(), |next| format!("{next}{end}{changed}"));
-                Some(Change { at, removed: line.to_owned(), inserted })
+                Some(UndoChange { at, removed: line.to_owned(), inserted })
             }
             NoteJobKind::SetProperty { key, value } => {
                 let new = properties::set(text, key, value.as_ref()).ok()?;
                 let (from, to) = splice::trim(text, &new);
-                Some(Change { at: from.start, removed: text[from].to_owned(), inserted: new[to].to_owned() })
+                Some(UndoChange { at: from.start, removed: text[from].to_owned(), inserted: new[to].to_owned() })
             }
             NoteJobKind::AddExperience(one) => {
                 // What is refused changes nothing.
@@ -141,7 +141,7 @@ impl Session {
         &mut self,
         turn: &mut ApplyContext<'_>,
         note: DocId,
-        hunk: &store::Hunk,
+        hunk: &store::TextHunk,
         again: bool,
     ) -> Result<(), CommandError> {
         let (removed, inserted) = (hunk.removed.clone(), hunk.inserted.clone());
@@ -156,7 +156,7 @@ impl Session {
         note: DocId,
         at: usize,
         words: String,
-        today: Day,
+        today: CalendarDay,
     ) -> Result<(), CommandError> {
         self.queue_note_job(turn, note, at, NoteJobKind::ToggleTask { words, today })
     }
@@ -266,7 +266,7 @@ impl Session {
         }
         for errand in std::mem::take(&mut self.note_jobs) {
             match self.notes.get(&errand.note) {
-                Some(note) if matches!(note.phase, Phase::Failed(_)) || note.is_settled() => {
+                Some(note) if matches!(note.phase, NotePhase::Failed(_)) || note.is_settled() => {
                     self.perform_note_job(turn, &errand);
                     if errand.held {
                         let _ = self.hold_note(turn, errand.note, false); // it was held for this
@@ -280,13 +280,13 @@ impl Session {
 
     fn perform_note_job(&mut self, turn: &mut ApplyContext<'_>, errand: &NoteJob) {
         let NoteJob { note: id, at, what, .. } = errand;
-        let note = self.notes.get(id).filter(|note| note.phase == Phase::Ready && note.read_only().is_none());
+        let note = self.notes.get(id).filter(|note| note.phase == NotePhase::Ready && note.read_only().is_none());
         let Some(change) = note.and_then(|note| what.locate_change(&note.text(), *at)) else {
             self.problems.push(what.failure_message());
             return;
         };
         self.create_note_document(turn, *id);
-        let mut splices: Vec<Splice> = splice::difference(&change.removed, &change.inserted);
+        let mut splices: Vec<TextEdit> = splice::difference(&change.removed, &change.inserted);
         splices.iter_mut().for_each(|splice| splice.at += change.at);
         self.splice_note(turn, *id, &splices, true, Vec::new());
         // An edit of nothing gives the note its document, and there is nothing to undo.
@@ -303,9 +303,9 @@ impl Session {
 }
 
 /// The change that makes one text another.
-fn full_text_change(text: &str, new: &str) -> Change {
+fn full_text_change(text: &str, new: &str) -> UndoChange {
     let (from, to) = splice::trim(text, new);
-    Change { at: from.start, removed: text[from].to_owned(), inserted: new[to].to_owned() }
+    UndoChange { at: from.start, removed: text[from].to_owned(), inserted: new[to].to_owned() }
 }
 
 /// Where this piece of text stands, nearest to a place.

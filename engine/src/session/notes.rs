@@ -3,15 +3,15 @@
 use super::{ApplyContext, CommandError, Session};
 use crate::effect::Effect;
 use crate::event::{FileMark, FileText, NoteContent, NoteDocs};
-use crate::note::{DocPhase, Note, Phase, code_hash};
-use crate::plan::{self, Plan};
-use crate::undo::Change;
+use crate::note::{DocPhase, Note, NotePhase, code_hash};
+use crate::plan::{self, BlockEdits};
+use crate::undo::UndoChange;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use store::disk::{FileRow, Write};
-use store::{BlobHash, BlockId, DocId, FileKind, Op, Parcel, Record, import_blocks};
-use text::splice::{self, Splice};
-use text::time::Time;
+use store::disk::{FileRow, RowWrite};
+use store::{BlobHash, BlockId, ChangeParcel, DocId, FileKind, JournalRecord, NoteOp, import_blocks};
+use text::splice::{self, TextEdit};
+use text::time::UnixMillis;
 use text::{markdown, splice::trim};
 
 /// A burst ends after a pause of this many milliseconds …
@@ -113,7 +113,7 @@ impl Session {
 
     /// Begins to read a note, unless that is done.
     pub(super) fn read_note(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        if self.notes.get(&id).is_some_and(|note| !matches!(note.phase, Phase::Failed(_))) {
+        if self.notes.get(&id).is_some_and(|note| !matches!(note.phase, NotePhase::Failed(_))) {
             return;
         }
         let Some((volume, path)) = self.locate_file(id).map(|(volume, path)| (volume, path.to_owned())) else { return };
@@ -135,7 +135,7 @@ impl Session {
         text: &str,
     ) {
         let mut note = Note::new(id, volume, row.kind);
-        note.phase = Phase::Ready;
+        note.phase = NotePhase::Ready;
         note.shown = true;
         note.set_blocks(import_blocks(markdown::blocks_of(row.kind, text).into_iter()));
         note.file.due = Some(turn.now);
@@ -143,7 +143,7 @@ impl Session {
         self.notes.insert(id, note);
         // In one commit: a name without a text would be waited for on all devices.
         let mut with = self.volume_doc_writes(turn, volume);
-        with.push(Write::File(row));
+        with.push(RowWrite::File(row));
         self.create_note_document_with(turn, id, with);
     }
 
@@ -154,13 +154,13 @@ impl Session {
         content: Result<Box<NoteContent>, String>,
     ) {
         let Some(note) = self.notes.get_mut(&id) else { return };
-        if note.phase != Phase::Reading {
+        if note.phase != NotePhase::Reading {
             return;
         }
         let content = match content {
             Ok(content) => *content,
             Err(why) => {
-                note.phase = Phase::Failed(why);
+                note.phase = NotePhase::Failed(why);
                 return;
             }
         };
@@ -176,20 +176,20 @@ impl Session {
                 None
             }
             Err(why) => {
-                note.phase = Phase::Failed(why);
+                note.phase = NotePhase::Failed(why);
                 return;
             }
         };
         let lost = row.as_ref().is_some_and(|row| !row.heads.is_empty() && row.size > 0);
         if lost && content.blocks.is_empty() && !note.file.ahead_stored {
             // Shown as empty it would be saved as empty.
-            note.phase = Phase::Failed("its stored text is missing; run `tracebook fsck`".to_owned());
+            note.phase = NotePhase::Failed("its stored text is missing; run `tracebook fsck`".to_owned());
             return;
         }
-        note.phase = Phase::Ready;
+        note.phase = NotePhase::Ready;
         if !note.adopted {
             let Some(file) = file else {
-                note.phase = Phase::Failed("its file is gone".to_owned());
+                note.phase = NotePhase::Failed("its file is gone".to_owned());
                 return;
             };
             note.set_blocks(content.blocks);
@@ -214,7 +214,7 @@ impl Session {
         let is_older = |file: &FileText| Some(file.stamp.hash) == hash && file.text != note.text();
         if !note.file.ahead_stored && file.as_ref().is_some_and(is_older) {
             note.file.ahead_stored = true;
-            let ahead = Write::Ahead { note: id, ahead: true };
+            let ahead = RowWrite::Ahead { note: id, ahead: true };
             self.append_writes(turn, vec![ahead], None);
         }
         let Some(note) = self.notes.get_mut(&id) else { return };
@@ -301,17 +301,18 @@ impl Session {
             }
             Err(why) => note.problems.push(why),
         }
-        let mut chunks: Vec<Write> = docs.chunks.into_iter().map(|bytes| Write::Chunk { doc: id, bytes }).collect();
+        let mut chunks: Vec<RowWrite> =
+            docs.chunks.into_iter().map(|bytes| RowWrite::Chunk { doc: id, bytes }).collect();
         if fresh && from_file {
             // In one commit, so that after a crash it is known what file and note had in common.
-            chunks.extend(self.row_with_heads(id).map(Write::File));
+            chunks.extend(self.row_with_heads(id).map(RowWrite::File));
         }
         if !chunks.is_empty() {
             self.append_writes(turn, chunks, None);
         }
         if let Some((bytes, covers)) = docs.snapshot {
-            let then = vec![Write::DropChunks { doc: id, upto: covers }];
-            self.append_writes_then(turn, vec![Write::Snapshot { doc: id, bytes, covers }], None, then);
+            let then = vec![RowWrite::DropChunks { doc: id, upto: covers }];
+            self.append_writes_then(turn, vec![RowWrite::Snapshot { doc: id, bytes, covers }], None, then);
         }
         if let Some(note) = self.notes.get_mut(&id)
             && note.file.base.is_none()
@@ -346,14 +347,14 @@ impl Session {
         self.create_note_document_with(turn, id, Vec::new());
     }
 
-    fn create_note_document_with(&mut self, turn: &mut ApplyContext<'_>, id: DocId, with: Vec<Write>) {
+    fn create_note_document_with(&mut self, turn: &mut ApplyContext<'_>, id: DocId, with: Vec<RowWrite>) {
         let Some(note) = self.notes.get_mut(&id) else { return };
         if !note.adopted {
             note.adopted = true;
             note.file.ahead_stored = true;
             let mut writes = with;
-            writes.extend(note.blocks().map(|block| Write::Block { note: id, block: block.clone() }));
-            writes.push(Write::Ahead { note: id, ahead: true });
+            writes.extend(note.blocks().map(|block| RowWrite::Block { note: id, block: block.clone() }));
+            writes.push(RowWrite::Ahead { note: id, ahead: true });
             note.file.due.get_or_insert(turn.now);
             self.append_writes(turn, writes, None);
             // The document is made of the rows, so they must be on disk (the worker waits for its turn behind them).
@@ -368,9 +369,9 @@ impl Session {
             return Err(CommandError("the note is not open".to_owned()));
         };
         match &note.phase {
-            Phase::Ready => Ok(note),
-            Phase::Reading => Err(CommandError("the note is still being read; try again in a moment".to_owned())),
-            Phase::Failed(why) => Err(CommandError(format!("the note cannot be read: {why}"))),
+            NotePhase::Ready => Ok(note),
+            NotePhase::Reading => Err(CommandError("the note is still being read; try again in a moment".to_owned())),
+            NotePhase::Failed(why) => Err(CommandError(format!("the note cannot be read: {why}"))),
         }
     }
 
@@ -399,9 +400,9 @@ impl Session {
         if delete == 0 && insert.is_empty() {
             return Ok(());
         }
-        let change = Change { at, removed, inserted: insert.to_owned() };
+        let change = UndoChange { at, removed, inserted: insert.to_owned() };
         self.create_note_document(turn, id);
-        self.splice_note(turn, id, &[Splice { at, delete, insert: insert.to_owned() }], false, Vec::new());
+        self.splice_note(turn, id, &[TextEdit { at, delete, insert: insert.to_owned() }], false, Vec::new());
         if let Some(note) = self.notes.get_mut(&id) {
             note.undo.record(turn.now, change);
         }
@@ -412,19 +413,19 @@ impl Session {
         &mut self,
         turn: &mut ApplyContext<'_>,
         id: DocId,
-        edits: Vec<Splice>,
+        edits: Vec<TextEdit>,
     ) -> Result<(), CommandError> {
         let note = self.ready_note(id)?;
         if let Some(why) = note.read_only() {
             return Err(CommandError(format!("the note can only be read: {why}")));
         }
         let apart = edits.windows(2).all(|pair| pair[0].at.saturating_add(pair[0].delete) <= pair[1].at);
-        let changes: Option<Vec<Change>> = edits
+        let changes: Option<Vec<UndoChange>> = edits
             .iter()
             .rev()
             .map(|edit| {
                 let removed = note.slice(edit.at, edit.delete)?;
-                Some(Change { at: edit.at, removed, inserted: edit.insert.clone() })
+                Some(UndoChange { at: edit.at, removed, inserted: edit.insert.clone() })
             })
             .collect();
         let Some(changes) = changes.filter(|_| apart) else {
@@ -480,14 +481,14 @@ impl Session {
         &mut self,
         turn: &mut ApplyContext<'_>,
         id: DocId,
-        splices: &[Splice],
+        splices: &[TextEdit],
         foreign: bool,
-        with: Vec<Write>,
+        with: Vec<RowWrite>,
     ) {
         let Some(note) = self.notes.get_mut(&id) else { return };
         let (loaded, executions) = (note.outputs.is_some(), &note.executions);
         let grown = if self.sync.is_shared(note.volume) { plan::GROWN_SHARED } else { plan::GROWN };
-        let mut plan = Plan::new(&mut note.blocks, note.kind == FileKind::Script, grown, turn.rng);
+        let mut plan = BlockEdits::new(&mut note.blocks, note.kind == FileKind::Script, grown, turn.rng);
         plan.edits(splices);
         plan.recall(|id, code| {
             if executions.is_empty() || executions.contains_key(&id) {
@@ -504,7 +505,7 @@ impl Session {
         for splice in splices.iter().rev() {
             note.shift(splice.at, splice.delete, splice.insert.len(), foreign);
         }
-        let touched: BTreeSet<BlockId> = ops.iter().map(Op::block).collect();
+        let touched: BTreeSet<BlockId> = ops.iter().map(NoteOp::block).collect();
         note.refresh(touched);
         if !note.adopted {
             return;
@@ -515,12 +516,12 @@ impl Session {
         self.saving.last += 1;
         let seq = self.saving.last;
         note.pending_upto = seq;
-        let record = Record { seq, note: id, ops };
-        let mut writes = vec![Write::Journal { seq, note: id, record: record.encode() }];
+        let record = JournalRecord { seq, note: id, ops };
+        let mut writes = vec![RowWrite::Journal { seq, note: id, record: record.encode() }];
         writes.extend(with);
         note.pending.extend(record.ops);
         if !std::mem::replace(&mut note.file.ahead_stored, true) {
-            writes.push(Write::Ahead { note: id, ahead: true });
+            writes.push(RowWrite::Ahead { note: id, ahead: true });
         }
         // Where somebody may be looking each key is a change of its own; the file has its time.
         let live = self.sync.is_hub_online(note.volume);
@@ -571,13 +572,13 @@ impl Session {
         match doc.commit(&note.pending, turn.now.seconds(), message) {
             Ok(bytes) => {
                 note.outside = false;
-                let touched: BTreeSet<BlockId> = note.pending.iter().map(Op::block).collect();
+                let touched: BTreeSet<BlockId> = note.pending.iter().map(NoteOp::block).collect();
                 note.pending.clear();
-                let mut writes = vec![Write::Chunk { doc: id, bytes }];
+                let mut writes = vec![RowWrite::Chunk { doc: id, bytes }];
                 for block in note.blocks.iter().filter(|block| touched.contains(&block.id)) {
-                    writes.push(Write::Block { note: id, block: block.clone() });
+                    writes.push(RowWrite::Block { note: id, block: block.clone() });
                 }
-                writes.push(Write::JournalDone { note: id, upto: note.pending_upto });
+                writes.push(RowWrite::JournalDone { note: id, upto: note.pending_upto });
                 writes.extend(self.mark_current_text(id));
                 self.append_writes(turn, writes, Some(id));
             }
@@ -587,7 +588,7 @@ impl Session {
     }
 
     /// Changes from another replica.
-    pub(super) fn apply_remote_changes(&mut self, turn: &mut ApplyContext<'_>, id: DocId, mut parcel: Parcel) {
+    pub(super) fn apply_remote_changes(&mut self, turn: &mut ApplyContext<'_>, id: DocId, mut parcel: ChangeParcel) {
         if !self.notes.contains_key(&id) {
             self.read_note(turn, id);
         }
@@ -595,7 +596,7 @@ impl Session {
         let Some(note) = self.notes.get_mut(&id) else { return };
         let DocPhase::Loaded(doc) = &mut note.doc else {
             note.remote.push(parcel);
-            if note.phase == Phase::Ready {
+            if note.phase == NotePhase::Ready {
                 self.create_note_document(turn, id);
             }
             return;
@@ -614,7 +615,7 @@ impl Session {
         // A note that has come without a text gets its file all the same.
         let unmade = note.file.stamp.is_none() && !note.file.gone && !note.file.ahead_stored;
         if touched.blocks.is_empty() && !unmade {
-            self.append_writes(turn, vec![Write::Chunk { doc: id, bytes: parcel.bytes }], None);
+            self.append_writes(turn, vec![RowWrite::Chunk { doc: id, bytes: parcel.bytes }], None);
             return;
         }
         if note.blocks.iter().any(|block| !block.text.is_empty())
@@ -622,7 +623,7 @@ impl Session {
         {
             self.sync.add_text_merge(turn.now, (id, path.clone()), &before, &doc.heads());
         }
-        let mut writes = vec![Write::Chunk { doc: id, bytes: parcel.bytes }];
+        let mut writes = vec![RowWrite::Chunk { doc: id, bytes: parcel.bytes }];
         for block in touched.blocks {
             let known = note.blocks.iter().position(|known| known.id == block.id);
             let old = known.map(|at| note.blocks.remove(at));
@@ -648,12 +649,12 @@ impl Session {
                 }
             }
             let changed = block.id;
-            writes.push(Write::Block { note: id, block: block.clone() });
+            writes.push(RowWrite::Block { note: id, block: block.clone() });
             note.blocks.insert(at, block);
             note.refresh([changed]);
         }
         if !std::mem::replace(&mut note.file.ahead_stored, true) {
-            writes.push(Write::Ahead { note: id, ahead: true });
+            writes.push(RowWrite::Ahead { note: id, ahead: true });
         }
         // At once, unless that was done just now: where others type on, the file has its time as when we do.
         let due = note
@@ -686,7 +687,7 @@ impl Session {
             if *base == *ours { splices } else { splice::carry(&splices, &splice::difference(&base, &ours)) }
         };
         let mark = FileMark { hash: BlobHash::of(theirs.as_bytes()), heads: Vec::new(), text: Some(theirs.to_owned()) };
-        let with: Vec<Write> =
+        let with: Vec<RowWrite> =
             if note.adopted { self.add_file_mark(id, mark).into_iter().collect() } else { Vec::new() };
         let (Some(first), Some(last)) = (splices.first(), splices.last()) else {
             if !with.is_empty() {
@@ -703,16 +704,16 @@ impl Session {
             // What another program removes can be had back: it is a step of its own.
             let at = first.at;
             let removed = note.slice(at, last.at + last.delete - at).unwrap_or_default();
-            let moved: Vec<Splice> =
-                splices.iter().map(|splice| Splice { at: splice.at - at, ..splice.clone() }).collect();
+            let moved: Vec<TextEdit> =
+                splices.iter().map(|splice| TextEdit { at: splice.at - at, ..splice.clone() }).collect();
             let inserted = splice::perform(&removed, &moved);
-            note.undo.push(Change { at, removed, inserted });
+            note.undo.push(UndoChange { at, removed, inserted });
         }
         note.outside |= note.pending.is_empty();
         self.splice_note(turn, id, &splices, true, with);
     }
 
-    pub(super) fn burst_due(now: Time) -> Time {
+    pub(super) fn burst_due(now: UnixMillis) -> UnixMillis {
         now.plus(BURST_PAUSE_MS)
     }
 }

@@ -1,10 +1,10 @@
 //! Cells that depend on each other: what runs when one is asked for, what is forgotten, a clean run of the whole note.
 
 use super::{ApplyContext, CommandError, Session};
-use crate::fresh::{Held, Reactivity};
-use crate::note::{KernelPhase, Note, Phase};
+use crate::fresh::{HeldName, Reactivity};
+use crate::note::{KernelPhase, Note, NotePhase};
 use std::collections::{BTreeMap, BTreeSet};
-use store::{BlockId, DocId, Execution, ExecutionId, Status};
+use store::{BlockId, DocId, Execution, ExecutionId, ExecutionStatus};
 use text::{outline, properties};
 
 /// A clean run under way: what the cells' results were before.
@@ -94,7 +94,7 @@ impl Note {
             return;
         };
         for (name, surely) in writes {
-            let held = self.held.entry(name).or_insert_with(|| Held { by: Vec::new(), cell });
+            let held = self.held.entry(name).or_insert_with(|| HeldName { by: Vec::new(), cell });
             if surely {
                 held.by.clear();
             }
@@ -184,7 +184,7 @@ impl Session {
 
     /// Runs all cells in a fresh kernel and compares the results with those before.
     pub(super) fn run_clean(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
-        let Some(note) = self.notes.get_mut(&id).filter(|note| note.phase == Phase::Ready) else {
+        let Some(note) = self.notes.get_mut(&id).filter(|note| note.phase == NotePhase::Ready) else {
             return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
         };
         if note.cells().next().is_none() {
@@ -219,9 +219,11 @@ impl Session {
         for cell in note.cells() {
             match (note.executions.get(&cell), before.get(&cell)) {
                 (Some(run), Some(old)) if *old == comparable_result(run) => verdict.same += 1,
-                (Some(run), _) if !matches!(run.status, Status::Ok | Status::Error) => verdict.not_run += 1,
+                (Some(run), _) if !matches!(run.status, ExecutionStatus::Ok | ExecutionStatus::Error) => {
+                    verdict.not_run += 1
+                }
                 (Some(_), Some(_)) => verdict.different.push(cell),
-                (Some(run), None) if run.status == Status::Ok => verdict.new += 1,
+                (Some(run), None) if run.status == ExecutionStatus::Ok => verdict.new += 1,
                 (Some(_) | None, None) | (None, Some(_)) => verdict.not_run += 1,
             }
         }

@@ -55,12 +55,12 @@ use agent::tool_spec::ToolSpec;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use store::disk::Write;
+use store::disk::RowWrite;
 use store::{
-    AgentState, Approval, Change, DocId, Ending, ExecutionStep, Kept, Message, MessageId, Origin, Role, RunAbout,
-    RunDevice, RunDoc, RunWrite, Spent, StepId, StepKind, TodoItem, ToolCall,
+    AgentState, CallUsage, DocId, ExecutionStep, MessageId, MessageRole, RunAbout, RunApproval, RunChange, RunDevice,
+    RunDoc, RunEnding, RunOrigin, RunWrite, SessionMessage, StepId, StepKind, TodoItem, ToolCall, VolumeKept,
 };
-use text::time::Time;
+use text::time::UnixMillis;
 
 /// The beginning of the names under which the disk keeps a line about each run.
 pub const RUN_KEY_PREFIX: &str = "runs/";
@@ -114,13 +114,13 @@ pub struct RunSummary {
     /// When it ended.
     pub ended: Option<i64>,
     /// How it ended; `None`: it has not.
-    pub ending: Option<Ending>,
+    pub ending: Option<RunEnding>,
     /// How often a model was called.
     pub iteration: u64,
     /// How many decisions it waits for.
     pub pending: usize,
     /// What it has used.
-    pub spent: Spent,
+    pub spent: CallUsage,
     /// How many steps it has.
     #[serde(default)]
     pub steps: usize,
@@ -129,7 +129,7 @@ pub struct RunSummary {
     pub agent: String,
     /// Who wanted it.
     #[serde(default)]
-    pub origin: Origin,
+    pub origin: RunOrigin,
     /// The phase that it is in, from 1, where its agent works in phases; else 0.
     #[serde(default)]
     pub phase: u8,
@@ -151,9 +151,9 @@ pub struct LiveModelCall {
     /// The thoughts so far.
     pub thinking: String,
     /// When it was called.
-    pub since: Time,
+    pub since: UnixMillis,
     /// When something was heard of it last.
-    pub heard: Time,
+    pub heard: UnixMillis,
     /// US dollars that it will cost, about.
     pub cost: f64,
     /// Why it is called again, if it is.
@@ -176,7 +176,7 @@ pub enum CallPhase {
     /// It runs.
     Running {
         /// Since when.
-        since: Time,
+        since: UnixMillis,
     },
     /// Its result is there.
     Done,
@@ -225,9 +225,9 @@ pub struct AgentRun {
     /// What it is to do.
     pub todos: Vec<TodoItem>,
     /// What waits for the user, and what was decided.
-    pub approvals: Vec<Approval>,
+    pub approvals: Vec<RunApproval>,
     /// What it changed.
-    pub changes: Vec<Change>,
+    pub changes: Vec<RunChange>,
     /// The answer on its way.
     pub live: Option<LiveModelCall>,
     /// The tool calls of the current turn.
@@ -264,9 +264,9 @@ pub struct AgentRun {
 #[derive(Debug, Default)]
 pub(super) struct RunRecord {
     pub(super) steps: Vec<ExecutionStep>,
-    pub(super) messages: Vec<Message>,
+    pub(super) messages: Vec<SessionMessage>,
     pub(super) approvals: Vec<String>,
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Vec<RunChange>,
     pub(super) todos: Option<Vec<TodoItem>>,
 }
 
@@ -285,7 +285,7 @@ pub(super) struct RunRequest {
     /// What a button asks for, and the title of its session: no model is called.
     pub(super) button: Option<(String, ToolCall)>,
     pub(super) recall: memory::RecallOptions,
-    pub(super) origin: Origin,
+    pub(super) origin: RunOrigin,
     /// The tasks that it is to carry out.
     pub(super) plan: Option<Vec<TaskBlock>>,
     /// The project for which it works, where an agent leads one.
@@ -386,7 +386,7 @@ impl AgentRun {
     }
 
     /// The approvals that wait for a decision.
-    pub fn pending(&self) -> impl Iterator<Item = &Approval> {
+    pub fn pending(&self) -> impl Iterator<Item = &RunApproval> {
         let over = self.about.ending.is_some();
         self.approvals.iter().filter(move |approval| approval.decision.is_none() && !over)
     }
@@ -629,11 +629,11 @@ impl Session {
     }
 
     /// A question did not become a run: whoever wanted it is told.
-    fn fail_run_request(&mut self, turn: &mut ApplyContext<'_>, run: DocId, origin: Origin, why: String) {
+    fn fail_run_request(&mut self, turn: &mut ApplyContext<'_>, run: DocId, origin: RunOrigin, why: String) {
         match origin {
-            Origin::Schedule { schedule } => self.finish_schedule(turn, schedule, Came::Failed { why: why.clone() }),
-            Origin::Agent { .. } => self.on_child_ended(turn, run, None, &why),
-            Origin::User => {}
+            RunOrigin::Schedule { schedule } => self.finish_schedule(turn, schedule, Came::Failed { why: why.clone() }),
+            RunOrigin::Agent { .. } => self.on_child_ended(turn, run, None, &why),
+            RunOrigin::User => {}
         }
         self.problems.push(why);
     }
@@ -663,10 +663,10 @@ impl Session {
             parent => parent.or(conversation.head()),
         };
         let asked = MessageId(turn.next_id());
-        let message = Message {
+        let message = SessionMessage {
             parents: parent.into_iter().collect(),
             run: Some(id),
-            ..Message::new(asked, Role::User, text.clone(), turn.now.0)
+            ..SessionMessage::new(asked, MessageRole::User, text.clone(), turn.now.0)
         };
         let about = RunAbout {
             session,
@@ -682,7 +682,7 @@ impl Session {
             iteration: 0,
             limit: DEFAULT_MAX_MODEL_CALLS,
             agent_state: AgentState::Thinking,
-            spent: Spent { cost: Some(0.0), ..Spent::default() },
+            spent: CallUsage { cost: Some(0.0), ..CallUsage::default() },
             budget,
             origin,
             phase: 0,
@@ -753,7 +753,7 @@ impl Session {
         match run.doc.commit(&write, time) {
             Ok(bytes) => {
                 let bytes = if std::mem::take(&mut run.is_unsaved) { run.doc.save() } else { bytes };
-                writes.push(Write::Chunk { doc: id, bytes });
+                writes.push(RowWrite::Chunk { doc: id, bytes });
             }
             Err(error) => self.problems.push(error.to_string()),
         }
@@ -761,13 +761,13 @@ impl Session {
         run.pending_batches.push_back((self.next_batch, run.steps.len()));
         let (line, head, session) = (run.summary(), run.about.head, run.about.session);
         if fresh {
-            self.queue_volume_listing(line.volume, Kept::Run, id, None);
+            self.queue_volume_listing(line.volume, VolumeKept::Run, id, None);
         }
         if !messages.is_empty() {
             writes.extend(self.append_messages(turn, session, messages, old_head, head));
         }
         let value = serde_json::to_vec(&line).ok();
-        writes.push(Write::Meta { key: format!("{RUN_KEY_PREFIX}{id}"), value });
+        writes.push(RowWrite::Meta { key: format!("{RUN_KEY_PREFIX}{id}"), value });
         self.agents.run_summaries.insert(id, line);
         let batch = self.next_batch;
         self.append_writes(turn, writes, None);

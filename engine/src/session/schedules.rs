@@ -11,10 +11,10 @@ use agent::policy::ToolPolicy;
 use agent::schedule::{Came, Due, Last, Schedule, Work};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use store::disk::Write;
-use store::{BlobHash, DocId, Ending, Origin, ToolCall};
-use text::time::Time;
-use text::zone::Zone;
+use store::disk::RowWrite;
+use store::{BlobHash, DocId, RunEnding, RunOrigin, ToolCall};
+use text::time::UnixMillis;
+use text::zone::ZoneClock;
 
 /// The beginning of the names under which the disk keeps schedules.
 pub const SCHEDULE_KEY_PREFIX: &str = "schedules/";
@@ -36,9 +36,9 @@ pub(super) struct SchedulesState {
     /// Whether something is due and waits for its volume to be read.
     waiting: bool,
     /// When was last looked.
-    last_checked: Time,
+    last_checked: UnixMillis,
     /// Clocks, as they are known today.
-    zones: Vec<Zone>,
+    zones: Vec<ZoneClock>,
 }
 
 /// The session of all runs of a schedule's cells: the same one each time.
@@ -89,7 +89,7 @@ impl Session {
 
     fn save_schedule(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let value = self.schedules_state.schedules.get(&id).and_then(|one| serde_json::to_vec(one).ok());
-        self.append_writes(turn, vec![Write::Meta { key: format!("{SCHEDULE_KEY_PREFIX}{id}"), value }], None);
+        self.append_writes(turn, vec![RowWrite::Meta { key: format!("{SCHEDULE_KEY_PREFIX}{id}"), value }], None);
     }
 
     pub(super) fn add_schedule(
@@ -191,7 +191,7 @@ impl Session {
             let own = one.zone.as_ref()?;
             self.schedules_state.zones.iter().find(|zone| zone.name == own.name && *zone != own).cloned()
         };
-        let changed: Vec<(DocId, Zone)> =
+        let changed: Vec<(DocId, ZoneClock)> =
             self.schedules_state.schedules.iter().filter_map(|(id, one)| Some((*id, known(one)?))).collect();
         for (id, zone) in changed {
             let Some(one) = self.schedules_state.schedules.get_mut(&id) else { continue };
@@ -207,7 +207,7 @@ impl Session {
     pub(super) fn start_scheduler(
         &mut self,
         turn: &mut ApplyContext<'_>,
-        zones: Vec<Zone>,
+        zones: Vec<ZoneClock>,
     ) -> Result<(), CommandError> {
         if zones.len() > MAX_SCHEDULES + 1 {
             return Err(CommandError("more clocks than there are schedules".to_owned()));
@@ -220,7 +220,7 @@ impl Session {
             self.refresh_zones(turn);
         }
         if !std::mem::replace(&mut self.schedules_state.is_active, true) {
-            self.schedules_state.last_checked = Time(i64::MAX); // the clock may have been set back meanwhile
+            self.schedules_state.last_checked = UnixMillis(i64::MAX); // the clock may have been set back meanwhile
         }
         self.tick_schedules(turn);
         Ok(())
@@ -235,7 +235,7 @@ impl Session {
         let back = self.schedules_state.last_checked.0.saturating_sub(now.0) > MIN_CLOCK_SETBACK_MS;
         self.schedules_state.last_checked = now;
         self.schedules_state.waiting = false;
-        let mut order: Vec<(Option<Time>, String, DocId)> =
+        let mut order: Vec<(Option<UnixMillis>, String, DocId)> =
             self.schedules_state.schedules.iter().map(|(id, one)| (one.next, one.name.clone(), *id)).collect();
         order.sort();
         for (_, _, id) in order {
@@ -300,7 +300,14 @@ impl Session {
         self.begin_scheduled(turn, id, &one, due, missed);
     }
 
-    fn begin_scheduled(&mut self, turn: &mut ApplyContext<'_>, id: DocId, one: &Schedule, due: Time, missed: u64) {
+    fn begin_scheduled(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        one: &Schedule,
+        due: UnixMillis,
+        missed: u64,
+    ) {
         let begun = self.begin_work(turn, id, one);
         match begun {
             Ok(run) => {
@@ -313,7 +320,14 @@ impl Session {
     }
 
     /// Keeps what came of a point in time, and when the next is.
-    fn record_schedule_outcome(&mut self, turn: &mut ApplyContext<'_>, id: DocId, due: Time, missed: u64, came: Came) {
+    fn record_schedule_outcome(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        due: UnixMillis,
+        missed: u64,
+        came: Came,
+    ) {
         let Some(one) = self.schedules_state.schedules.get_mut(&id) else { return };
         let why = match &came {
             Came::Skipped { why } | Came::Failed { why } => Some(why.clone()),
@@ -347,7 +361,7 @@ impl Session {
             allow: ToolPolicy::rules_for_question(&one.allow, run),
             button: None,
             recall: RecallOptions::default(),
-            origin: Origin::Schedule { schedule: id },
+            origin: RunOrigin::Schedule { schedule: id },
             plan: None,
             project: None,
         };
@@ -399,8 +413,14 @@ impl Session {
     }
 
     /// The end of a run that a schedule has begun.
-    pub(super) fn schedule_ended(&mut self, turn: &mut ApplyContext<'_>, run: DocId, origin: Origin, how: Ending) {
-        if let Origin::Schedule { schedule } = origin {
+    pub(super) fn schedule_ended(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        run: DocId,
+        origin: RunOrigin,
+        how: RunEnding,
+    ) {
+        if let RunOrigin::Schedule { schedule } = origin {
             self.finish_schedule(turn, schedule, Came::Ended { run, how });
         }
     }

@@ -19,15 +19,15 @@ pub use status::{SyncProgress, SyncStatus};
 
 use super::{ApplyContext, CommandError, Session, Volume};
 use crate::effect::Effect;
-use crate::note::Phase;
+use crate::note::NotePhase;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
-use store::disk::{FileRow, Write};
+use store::disk::{FileRow, RowWrite};
 use store::sync::{document_address, read_document_address};
-use store::{BlobHash, DocId, FileEntry, Parcel, VolumeDoc};
-use text::time::Time;
+use store::{BlobHash, ChangeParcel, DocId, FileEntry, VolumeDoc};
+use text::time::UnixMillis;
 
 /// What stands for the local network in place of a hub's address: all paired devices on it.
 pub const LAN_HUB_ADDRESS: &str = "lan:";
@@ -160,7 +160,7 @@ pub struct HubState {
     /// Whether it is there.
     pub reach: HubConnection,
     /// When something was heard from it last.
-    pub seen: Option<Time>,
+    pub seen: Option<UnixMillis>,
     /// Documents that are synced with it.
     pub documents: usize,
     /// Bytes that were sent to it and came from it since the program began.
@@ -194,29 +194,29 @@ pub struct SyncState {
     /// How each hub stands, by address.
     pub states: BTreeMap<String, HubState>,
     /// What happened, oldest first.
-    pub log: VecDeque<(Time, String)>,
+    pub log: VecDeque<(UnixMillis, String)>,
     /// What other devices' edits did to notes here, oldest first.
     pub merges: VecDeque<MergeRecord>,
     /// Counts changes of all this.
     pub revision: u64,
     /// When changes of other devices came last: of notes, volumes.
-    last_received: BTreeMap<DocId, Time>,
+    last_received: BTreeMap<DocId, UnixMillis>,
     /// When documents and volumes were the same everywhere last.
-    last_synced: BTreeMap<DocId, Time>,
+    last_synced: BTreeMap<DocId, UnixMillis>,
     /// Who else is where.
     presence: presence::PresenceState,
     attachments: attachments::AttachmentsState,
     /// What hubs have not been sent, and when a shared document changed here last.
     outboxes: outbox::HubOutboxes,
     /// When it is to be kept on disk, if there is much of it.
-    outbox_due: Option<Time>,
-    changed: Option<Time>,
+    outbox_due: Option<UnixMillis>,
+    changed: Option<UnixMillis>,
     /// When the log is to be kept on disk, if it has new lines.
-    log_due: Option<Time>,
+    log_due: Option<UnixMillis>,
     /// Whether the host is to be told anew what is wanted.
     is_stale: bool,
     /// When it was told last, and of how many documents.
-    last_reported: Option<(Time, usize)>,
+    last_reported: Option<(UnixMillis, usize)>,
     /// Of how many for each hub.
     requested_counts: BTreeMap<String, usize>,
     /// The outputs document of each shared note with cells, and back.
@@ -225,13 +225,13 @@ pub struct SyncState {
     /// Notes of shared volumes that have no document yet.
     undocumented_notes: BTreeSet<DocId>,
     /// Changes of a volume's document that came before it was loaded.
-    early_volume_changes: Vec<(DocId, u64, Parcel)>,
+    early_volume_changes: Vec<(DocId, u64, ChangeParcel)>,
     /// New notes of other devices, by volume, until their text is there.
     expected_notes: BTreeMap<DocId, (DocId, FileEntry)>,
     /// Text of such notes that waits for its place to be free.
-    arrived_notes: Vec<(DocId, u64, Parcel)>,
+    arrived_notes: Vec<(DocId, u64, ChangeParcel)>,
     /// What has come while enough is under way, with what it is answered by.
-    waiting_changes: VecDeque<(DocId, u64, Parcel)>,
+    waiting_changes: VecDeque<(DocId, u64, ChangeParcel)>,
     /// What other devices did to files, and is to be done here.
     renames: BTreeSet<DocId>,
     deleted: BTreeSet<DocId>,
@@ -239,12 +239,12 @@ pub struct SyncState {
     /// Notes that were deleted elsewhere and may have been edited here, each with whether it is held open for it.
     remote_deletions: BTreeMap<DocId, bool>,
     /// What could not be done is tried again then, and so often it was tried.
-    retry_at: Option<Time>,
+    retry_at: Option<UnixMillis>,
     retry_counts: BTreeMap<DocId, u32>,
 }
 
 impl SyncState {
-    pub(super) fn log_line(&mut self, now: Time, line: String) {
+    pub(super) fn log_line(&mut self, now: UnixMillis, line: String) {
         if self.log.back().is_some_and(|(_, last)| *last == line) {
             self.log.pop_back(); // the same again: now
         } else if self.log.len() >= MAX_SYNC_LOG_LINES {
@@ -458,7 +458,7 @@ impl Session {
         self.sync.last_reported = None; // at once
         self.sync.prune_outboxes();
         let outbox = self.sync.outbox_write();
-        self.append_writes(turn, vec![Write::Meta { key: SYNC_SHARES_KEY.to_owned(), value }, outbox], None);
+        self.append_writes(turn, vec![RowWrite::Meta { key: SYNC_SHARES_KEY.to_owned(), value }, outbox], None);
     }
 
     /// What was shared when the program ended.
@@ -467,7 +467,7 @@ impl Session {
         self.sync.outboxes = outboxes;
         self.sync.set_seen(seen);
         self.sync.set_agreed(agreed);
-        self.sync.log = log.into_iter().map(|(at, line)| (Time(at), line)).collect();
+        self.sync.log = log.into_iter().map(|(at, line)| (UnixMillis(at), line)).collect();
         self.sync.merges = merges;
         self.sync.shares = shares;
         self.sync.mark_stale();
@@ -543,12 +543,12 @@ impl Session {
         let mut room = MAX_CONCURRENT_NOTE_READS;
         for note in next {
             let open = self.notes.get(&note);
-            let busy = open.is_some_and(|note| note.phase == Phase::Reading || note.is_loading());
+            let busy = open.is_some_and(|note| note.phase == NotePhase::Reading || note.is_loading());
             if busy || (room == 0 && open.is_none()) {
                 room = room.saturating_sub(1);
                 continue;
             }
-            let begins = open.is_some_and(|note| note.phase == Phase::Ready && !note.adopted);
+            let begins = open.is_some_and(|note| note.phase == NotePhase::Ready && !note.adopted);
             let (is_open, done) = (
                 open.is_some(),
                 self.locate_file(note).is_none_or(|(volume, path)| {
@@ -579,9 +579,10 @@ impl Session {
         self.sync.log_due = None;
         let lines: Vec<(i64, &str)> = self.sync.log.iter().map(|(at, line)| (at.0, line.as_str())).collect();
         let (lines, merges) = (serde_json::to_vec(&lines).ok(), serde_json::to_vec(&self.sync.merges).ok());
-        let log = Write::Meta { key: SYNC_LOG_KEY.to_owned(), value: lines };
-        let merges = Write::Meta { key: MERGES_KEY.to_owned(), value: merges };
-        let seen = Write::Meta { key: SEEN_DEVICES_KEY.to_owned(), value: serde_json::to_vec(self.sync.seen()).ok() };
+        let log = RowWrite::Meta { key: SYNC_LOG_KEY.to_owned(), value: lines };
+        let merges = RowWrite::Meta { key: MERGES_KEY.to_owned(), value: merges };
+        let seen =
+            RowWrite::Meta { key: SEEN_DEVICES_KEY.to_owned(), value: serde_json::to_vec(self.sync.seen()).ok() };
         self.append_writes(turn, vec![log, merges, seen], None);
     }
 

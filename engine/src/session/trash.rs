@@ -6,7 +6,7 @@ use super::{ApplyContext, CommandError, Session};
 use crate::effect::Effect;
 use crate::event::marks_key;
 use store::DocId;
-use store::disk::Write;
+use store::disk::RowWrite;
 
 impl Session {
     pub(super) fn delete_from_trash(
@@ -46,8 +46,8 @@ impl Session {
         }
         if self.trash.remove(&file).is_some() {
             let keys = [format!("{TRASH_KEY_PREFIX}{file}"), marks_key(file)];
-            let mut writes: Vec<Write> = keys.into_iter().map(|key| Write::Meta { key, value: None }).collect();
-            writes.extend([file, file.outputs()].map(|doc| Write::Forget { doc }));
+            let mut writes: Vec<RowWrite> = keys.into_iter().map(|key| RowWrite::Meta { key, value: None }).collect();
+            writes.extend([file, file.outputs()].map(|doc| RowWrite::Forget { doc }));
             self.append_writes(turn, writes, None);
             self.attachment_gone(file);
         }

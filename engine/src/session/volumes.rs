@@ -2,14 +2,14 @@
 
 use super::{ApplyContext, CommandError, ScanState, Session, Volume};
 use crate::effect::Effect;
-use crate::event::{KnownFiles, KnownLinks, ScannedFile, Skipped, Survey};
-use crate::note::{KernelPhase, Note, Phase};
+use crate::event::{KnownFiles, KnownLinks, OutlineSurvey, ScannedFile, SkippedFile};
+use crate::note::{KernelPhase, Note, NotePhase};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use store::disk::{FileRow, Write};
+use store::disk::{FileRow, RowWrite};
 use store::{BlobHash, DocId, FileEntry, FileKind, VolumeDoc};
-use text::links::{self, Links};
+use text::links::{self, VolumeLinks};
 
 /// Files entered into the volume's document per pass: the thread that draws calls, and must not be held up.
 const MAX_FILES_PER_DOC_WRITE: usize = 256;
@@ -28,7 +28,7 @@ impl Volume {
             demoted: Vec::new(),
             trouble: None,
             revision: 0,
-            links: Links::default(),
+            links: VolumeLinks::default(),
             unindexed: BTreeSet::new(),
             linking: Some(Vec::new()),
             doc: None,
@@ -70,9 +70,9 @@ impl Volume {
     }
 }
 
-impl<'a> From<&'a Volume> for collection::Source<'a> {
-    fn from(volume: &'a Volume) -> collection::Source<'a> {
-        collection::Source { files: &volume.files, links: &volume.links }
+impl<'a> From<&'a Volume> for collection::VolumeFilesAndLinks<'a> {
+    fn from(volume: &'a Volume) -> collection::VolumeFilesAndLinks<'a> {
+        collection::VolumeFilesAndLinks { files: &volume.files, links: &volume.links }
     }
 }
 
@@ -186,18 +186,18 @@ impl Session {
         turn: &mut ApplyContext<'_>,
         volume: DocId,
         name: Option<&str>,
-    ) -> Result<Vec<Write>, CommandError> {
+    ) -> Result<Vec<RowWrite>, CommandError> {
         let Some(doc) = &mut self.workspace_doc else { return Ok(Vec::new()) };
         let bytes =
             doc.set_volume(volume, name, turn.now.seconds()).map_err(|error| CommandError(error.to_string()))?;
         // The first chunk of a document must hold its first change too.
         let bytes = if std::mem::take(&mut self.workspace_new) { doc.save() } else { bytes };
-        Ok(vec![Write::Chunk { doc: self.workspace, bytes }])
+        Ok(vec![RowWrite::Chunk { doc: self.workspace, bytes }])
     }
 
-    fn mounts_write(&self) -> Write {
+    fn mounts_write(&self) -> RowWrite {
         let value = serde_json::to_vec(&self.mounts).unwrap_or_default();
-        Write::Meta { key: "mounts".to_owned(), value: Some(value) }
+        RowWrite::Meta { key: "mounts".to_owned(), value: Some(value) }
     }
 
     fn volume_markers(&self) -> Vec<(DocId, String, PathBuf)> {
@@ -317,7 +317,7 @@ impl Session {
         }
     }
 
-    fn scanned_file(&mut self, turn: &mut ApplyContext<'_>, id: DocId, file: ScannedFile, writes: &mut Vec<Write>) {
+    fn scanned_file(&mut self, turn: &mut ApplyContext<'_>, id: DocId, file: ScannedFile, writes: &mut Vec<RowWrite>) {
         if self.is_in_motion(id, &file.path) {
             return; // looked at again once the move is over
         }
@@ -328,7 +328,7 @@ impl Session {
         let was = file.was.as_ref().filter(|_| !volume.files.contains_key(&file.path)).cloned();
         let old = was.as_ref().and_then(|was| volume.files.remove(was));
         if let Some(old) = &old {
-            writes.push(Write::FileGone { volume: id, path: old.path.clone() });
+            writes.push(RowWrite::FileGone { volume: id, path: old.path.clone() });
         }
         let old = old.or_else(|| volume.files.get(&file.path).cloned());
         let old = old.filter(|old| !self.make_room_for_file(old));
@@ -348,8 +348,8 @@ impl Session {
             // A note with a history of its own: what changed is merged into it, also when nobody has it open.
             let note = old.id;
             match self.notes.get(&note).map(|note| &note.phase) {
-                Some(Phase::Ready) => self.read_file(turn, note),
-                Some(Phase::Reading | Phase::Failed(_)) => {}
+                Some(NotePhase::Ready) => self.read_file(turn, note),
+                Some(NotePhase::Reading | NotePhase::Failed(_)) => {}
                 None => self.read_note(turn, note),
             }
             return;
@@ -385,7 +385,7 @@ impl Session {
         };
         if let Some(why) = file.why {
             volume.demoted.retain(|other| other.path != file.path);
-            volume.demoted.push(Skipped { path: file.path.clone(), why });
+            volume.demoted.push(SkippedFile { path: file.path.clone(), why });
         }
         let entry = FileEntry { path: file.path.clone(), kind: file.kind };
         let known = volume.files.get(&file.path).is_some_and(|old| old.id == note && old.kind == file.kind);
@@ -399,14 +399,14 @@ impl Session {
         if let Some(survey) = file.survey {
             volume.links.set(note, survey.outline);
             volume.unindexed.remove(&note);
-            writes.push(Write::Meta { key: links_key(note), value: Some(survey.stored) });
+            writes.push(RowWrite::Meta { key: links_key(note), value: Some(survey.stored) });
         }
         if let Some(was) = renamed {
             self.record_external_rename(id, note, &was, &file.path);
         }
         self.file_locations.insert(note, (id, file.path));
-        writes.push(Write::File(row));
-        if self.notes.get(&note).is_some_and(|note| note.phase == Phase::Ready) {
+        writes.push(RowWrite::File(row));
+        if self.notes.get(&note).is_some_and(|note| note.phase == NotePhase::Ready) {
             self.read_file(turn, note); // it is open and was renamed
         }
     }
@@ -416,7 +416,7 @@ impl Session {
         turn: &mut ApplyContext<'_>,
         id: DocId,
         gone: &[String],
-        skipped: Vec<Skipped>,
+        skipped: Vec<SkippedFile>,
         failed: Option<String>,
     ) {
         if failed.is_none() {
@@ -430,13 +430,13 @@ impl Session {
             if moved || self.is_in_motion(id, path) {
                 continue;
             }
-            let unread = |note: &Note| matches!(note.phase, Phase::Failed(_)) && !note.adopted && !note.shown;
+            let unread = |note: &Note| matches!(note.phase, NotePhase::Failed(_)) && !note.adopted && !note.shown;
             if self.notes.get(&note).is_some_and(unread) {
                 self.notes.remove(&note); // it was to be read for others, and was gone by then
             }
             if let Some(open) = self.notes.get_mut(&note) {
                 // A note that is open keeps its text, whatever happened to the file.
-                if open.phase == Phase::Ready && open.file.stamp.is_some() && open.file.writing.is_none() {
+                if open.phase == NotePhase::Ready && open.file.stamp.is_some() && open.file.writing.is_none() {
                     self.read_file(turn, note);
                 }
                 continue;
@@ -464,7 +464,7 @@ impl Session {
     }
 
     /// Takes a file out of its volume; its documents stay on disk.
-    pub(super) fn forget_file(&mut self, id: DocId, path: &str, writes: &mut Vec<Write>) {
+    pub(super) fn forget_file(&mut self, id: DocId, path: &str, writes: &mut Vec<RowWrite>) {
         let Some(volume) = self.volumes.get_mut(&id) else { return };
         if let Some(row) = volume.files.remove(path) {
             volume.demoted.retain(|other| other.path != path);
@@ -473,17 +473,17 @@ impl Session {
             volume.revision += 1;
             volume.remove_file(row.id);
             self.file_locations.remove(&row.id);
-            writes.push(Write::FileGone { volume: id, path: path.to_owned() });
-            writes.push(Write::Meta { key: links_key(row.id), value: None });
+            writes.push(RowWrite::FileGone { volume: id, path: path.to_owned() });
+            writes.push(RowWrite::Meta { key: links_key(row.id), value: None });
             self.attachment_gone(row.id);
         }
     }
 
     /// What notes hold that others refer to is known.
-    pub(super) fn on_indexed(&mut self, turn: &mut ApplyContext<'_>, id: DocId, notes: Vec<(DocId, Survey)>) {
+    pub(super) fn on_indexed(&mut self, turn: &mut ApplyContext<'_>, id: DocId, notes: Vec<(DocId, OutlineSurvey)>) {
         let mut writes = Vec::with_capacity(notes.len());
         let Some(volume) = self.volumes.get_mut(&id) else { return };
-        for (note, Survey { outline, stored }) in notes {
+        for (note, OutlineSurvey { outline, stored }) in notes {
             if volume.links.path(note).is_none() {
                 continue; // deleted meanwhile
             }
@@ -491,7 +491,7 @@ impl Session {
             let outline = relinks.map_or(outline.clone(), |relinks| Arc::new(links::relinked(&outline, relinks)));
             volume.links.set(note, outline);
             volume.unindexed.remove(&note);
-            writes.push(Write::Meta { key: links_key(note), value: Some(stored) });
+            writes.push(RowWrite::Meta { key: links_key(note), value: Some(stored) });
         }
         if !writes.is_empty() {
             self.append_writes(turn, writes, None);
@@ -507,7 +507,7 @@ impl Session {
     ) {
         let row = path.and_then(|path| self.volumes.get(&id)?.files.get(path));
         match row.map(|row| (row.id, (row.size, row.mtime))) {
-            Some((note, _)) if self.notes.get(&note).is_some_and(|note| note.phase == Phase::Ready) => {
+            Some((note, _)) if self.notes.get(&note).is_some_and(|note| note.phase == NotePhase::Ready) => {
                 self.read_file(turn, note);
             }
             // It was written here; a scan would find nothing else either, and looks at all files for it.
@@ -526,7 +526,7 @@ impl Session {
 
     /// The same, to be written together with what else is known of these files: after a crash the disk has both, or
     /// neither.
-    pub(super) fn volume_doc_writes(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Vec<Write> {
+    pub(super) fn volume_doc_writes(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Vec<RowWrite> {
         let mut writes = Vec::new();
         let Some(volume) = self.volumes.get_mut(&id) else { return writes };
         let Some(doc) = &mut volume.doc else { return writes };
@@ -550,7 +550,7 @@ impl Session {
         }
         for chunk in chunks {
             match chunk {
-                Ok(bytes) => writes.push(Write::Chunk { doc: id, bytes }),
+                Ok(bytes) => writes.push(RowWrite::Chunk { doc: id, bytes }),
                 Err(error) => volume.trouble = Some(error.to_string()),
             }
         }

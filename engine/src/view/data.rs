@@ -1,9 +1,9 @@
 //! The values that views show: whatever a kernel or a note says, as rows of words or as numbers, within bounds.
 
-use super::{Name, Piece, Source};
+use super::{TextSegment, ValueName, ValueSource};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
-use text::properties::{self, Kind, Property};
+use text::properties::{self, Property, PropertyKind};
 
 /// A table shows so many rows, columns, and letters of a cell.
 const ROWS: usize = 500;
@@ -17,40 +17,40 @@ const WRITTEN: usize = 50;
 
 /// What is known of a note and its kernel.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Values {
+pub struct ViewValues {
     /// Properties of the note.
     pub properties: BTreeMap<String, Value>,
     /// Variables of its kernel.
     pub variables: BTreeMap<String, Value>,
 }
 
-impl Values {
+impl ViewValues {
     /// The properties of a note's text, and nothing of its kernel.
-    pub fn of_note(text: &str) -> Values {
-        Values { properties: properties(text), variables: BTreeMap::new() }
+    pub fn of_note(text: &str) -> ViewValues {
+        ViewValues { properties: properties(text), variables: BTreeMap::new() }
     }
 
     /// A value by its name.
-    pub fn named(&self, name: &Name) -> Option<&Value> {
+    pub fn named(&self, name: &ValueName) -> Option<&Value> {
         match name {
-            Name::Property(name) => self.properties.get(name),
-            Name::Variable(name) => self.variables.get(name),
+            ValueName::Property(name) => self.properties.get(name),
+            ValueName::Variable(name) => self.variables.get(name),
         }
     }
 
     /// What a part of a view shows.
-    pub fn of<'a>(&'a self, source: &'a Source) -> Option<&'a Value> {
+    pub fn of<'a>(&'a self, source: &'a ValueSource) -> Option<&'a Value> {
         match source {
-            Source::Values(value) => Some(value),
-            Source::Bound(name) => self.named(name),
+            ValueSource::Values(value) => Some(value),
+            ValueSource::Bound(name) => self.named(name),
         }
     }
 
     /// A text with the values in it; a dash where there is none.
-    pub fn text(&self, pieces: &[Piece]) -> String {
-        let piece = |piece: &Piece| match piece {
-            Piece::Words(words) => words.clone(),
-            Piece::Bound(name) => self.named(name).map_or_else(|| "\u{2013}".to_owned(), words),
+    pub fn text(&self, pieces: &[TextSegment]) -> String {
+        let piece = |piece: &TextSegment| match piece {
+            TextSegment::Words(words) => words.clone(),
+            TextSegment::Bound(name) => self.named(name).map_or_else(|| "\u{2013}".to_owned(), words),
         };
         pieces.iter().map(piece).collect()
     }
@@ -65,13 +65,13 @@ impl Values {
 pub fn property(property: &Property) -> Value {
     let first = property.values.first().map_or("", |(word, _)| word.as_str());
     match property.kind {
-        Kind::Check(yes) => Value::Bool(yes),
-        Kind::Number => {
+        PropertyKind::Check(yes) => Value::Bool(yes),
+        PropertyKind::Number => {
             let whole = first.parse::<i64>().ok().map(Value::from);
             whole.or_else(|| first.parse::<f64>().ok().map(Value::from)).unwrap_or_else(|| Value::from(first))
         }
-        Kind::List => Value::Array(property.values.iter().map(|(word, _)| number_or(word)).collect()),
-        Kind::Text | Kind::Date | Kind::Link | Kind::Nested => Value::from(first),
+        PropertyKind::List => Value::Array(property.values.iter().map(|(word, _)| number_or(word)).collect()),
+        PropertyKind::Text | PropertyKind::Date | PropertyKind::Link | PropertyKind::Nested => Value::from(first),
     }
 }
 
@@ -141,7 +141,7 @@ pub(super) fn plain(text: &str) -> String {
 
 /// Rows of words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Grid {
+pub struct WordGrid {
     /// The names of the columns; may be empty.
     pub columns: Vec<String>,
     /// The rows.
@@ -153,7 +153,7 @@ pub struct Grid {
 }
 
 /// A value as rows: a list of objects or of lists, an object of lists, a list, or a single value.
-pub fn grid(value: &Value, wanted: &[String]) -> Grid {
+pub fn grid(value: &Value, wanted: &[String]) -> WordGrid {
     let mut columns: Vec<String> = wanted.iter().take(COLUMNS).cloned().collect();
     let mut cells: Vec<Vec<&Value>> = Vec::new();
     let all;
@@ -188,7 +188,7 @@ pub fn grid(value: &Value, wanted: &[String]) -> Grid {
         Value::Object(fields) => {
             all = fields.len();
             let rows = fields.iter().take(ROWS).map(|(key, value)| vec![key.clone(), words(value)]).collect();
-            return Grid { columns: Vec::new(), rows, numbers: vec![false, false], more: all.saturating_sub(ROWS) };
+            return WordGrid { columns: Vec::new(), rows, numbers: vec![false, false], more: all.saturating_sub(ROWS) };
         }
         other => {
             all = 1;
@@ -209,10 +209,10 @@ pub fn grid(value: &Value, wanted: &[String]) -> Grid {
         words.resize(width, String::new());
         words
     };
-    Grid { rows: cells.iter().map(row).collect(), columns, numbers, more: all.saturating_sub(ROWS) }
+    WordGrid { rows: cells.iter().map(row).collect(), columns, numbers, more: all.saturating_sub(ROWS) }
 }
 
-impl Grid {
+impl WordGrid {
     /// The same as a table of Markdown.
     pub fn markdown(&self) -> String {
         let width = self.numbers.len();
@@ -238,7 +238,7 @@ impl Grid {
 
 /// Numbers to be drawn.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Curves {
+pub struct PlotCurves {
     /// Along x.
     pub x: Vec<f64>,
     /// What stands along x where that is words; as many as numbers.
@@ -256,8 +256,8 @@ fn numbers(all: &[Value]) -> Vec<f64> {
 }
 
 /// Values as numbers along x and y: `y` is a list of numbers, an object of such lists, or an object of numbers by name.
-pub fn curves(x: Option<&Value>, y: &Value) -> Curves {
-    let mut found = Curves::default();
+pub fn curves(x: Option<&Value>, y: &Value) -> PlotCurves {
+    let mut found = PlotCurves::default();
     match y {
         Value::Array(rows) if rows.iter().any(Value::is_object) => {
             let keys: BTreeSet<&String> = rows.iter().filter_map(Value::as_object).flat_map(Map::keys).collect();
@@ -300,7 +300,7 @@ pub fn curves(x: Option<&Value>, y: &Value) -> Curves {
     found
 }
 
-impl Curves {
+impl PlotCurves {
     /// The same as a table of Markdown: the first of the numbers.
     pub fn markdown(&self) -> String {
         let count = self.x.len();
@@ -314,6 +314,6 @@ impl Curves {
         let names = self.y.iter().map(|(name, _)| name.clone());
         let columns: Vec<String> = std::iter::once(String::new()).chain(names).collect();
         let numbers = std::iter::once(self.labels.is_empty()).chain(self.y.iter().map(|_| true)).collect();
-        Grid { rows: rows.collect(), columns, numbers, more: count.saturating_sub(WRITTEN) }.markdown()
+        WordGrid { rows: rows.collect(), columns, numbers, more: count.saturating_sub(WRITTEN) }.markdown()
     }
 }

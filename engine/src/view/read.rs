@@ -1,6 +1,9 @@
 //! Views read: JSON that claims to be one. What is not known is refused, in a sentence that says where it stands.
 
-use super::{Action, COMMANDS, DEPTH, Field, Input, LARGEST, Look, NODES, Name, Node, Piece, PlotKind, Source, View};
+use super::{
+    AgentView, ButtonAction, COMMANDS, DEPTH, FieldInput, FormField, LARGEST, NODES, PlotKind, TextLook, TextSegment,
+    ValueName, ValueSource, ViewNode,
+};
 use serde_json::{Map, Value};
 
 /// Words are at most so long, in bytes.
@@ -13,22 +16,22 @@ const ROWS: usize = 500;
 const PARTS: usize = 50;
 
 /// What is read of an object: each key once, and none that nobody asked for.
-struct Object<'a> {
+struct ViewObject<'a> {
     at: &'a str,
     what: &'a str,
     fields: &'a Map<String, Value>,
 }
 
-type Read<T> = Result<T, String>;
+type ReadResult<T> = Result<T, String>;
 
-impl<'a> Object<'a> {
-    fn of(value: &'a Value, at: &'a str, what: &'a str) -> Read<Object<'a>> {
+impl<'a> ViewObject<'a> {
+    fn of(value: &'a Value, at: &'a str, what: &'a str) -> ReadResult<ViewObject<'a>> {
         let fields = value.as_object().ok_or_else(|| format!("{at} is no object, but {what} is one"))?;
-        Ok(Object { at, what, fields })
+        Ok(ViewObject { at, what, fields })
     }
 
     /// Nothing else may stand in it.
-    fn only(&self, known: &[&str]) -> Read<()> {
+    fn only(&self, known: &[&str]) -> ReadResult<()> {
         match self.fields.keys().find(|key| !known.contains(&key.as_str())) {
             Some(other) => {
                 let other: String = other.chars().take(40).collect();
@@ -38,24 +41,24 @@ impl<'a> Object<'a> {
         }
     }
 
-    fn get(&self, key: &str) -> Read<&'a Value> {
+    fn get(&self, key: &str) -> ReadResult<&'a Value> {
         self.fields.get(key).ok_or_else(|| format!("{}: {} needs \u{201c}{key}\u{201d}", self.at, self.what))
     }
 
-    fn word(&self, key: &str) -> Read<String> {
+    fn word(&self, key: &str) -> ReadResult<String> {
         text(self.get(key)?, &format!("{}.{key}", self.at))
     }
 
-    fn word_or(&self, key: &str, or: &str) -> Read<String> {
+    fn word_or(&self, key: &str, or: &str) -> ReadResult<String> {
         if self.fields.contains_key(key) { self.word(key) } else { Ok(or.to_owned()) }
     }
 
-    fn number(&self, key: &str) -> Read<f64> {
+    fn number(&self, key: &str) -> ReadResult<f64> {
         let value = self.get(key)?.as_f64().filter(|number| number.is_finite() && number.abs() < 1e15);
         value.ok_or_else(|| format!("{}.{key} is no number", self.at))
     }
 
-    fn list(&self, key: &str, most: usize) -> Read<&'a [Value]> {
+    fn list(&self, key: &str, most: usize) -> ReadResult<&'a [Value]> {
         let all = self.get(key)?.as_array().ok_or_else(|| format!("{}.{key} is no list", self.at))?;
         if all.len() > most {
             return Err(format!("{}.{key} has {} entries; {most} are the most", self.at, all.len()));
@@ -63,7 +66,7 @@ impl<'a> Object<'a> {
         Ok(all)
     }
 
-    fn words(&self, key: &str) -> Read<Vec<String>> {
+    fn words(&self, key: &str) -> ReadResult<Vec<String>> {
         if !self.fields.contains_key(key) {
             return Ok(Vec::new());
         }
@@ -72,7 +75,7 @@ impl<'a> Object<'a> {
     }
 }
 
-fn text(value: &Value, at: &str) -> Read<String> {
+fn text(value: &Value, at: &str) -> ReadResult<String> {
     let text = value.as_str().ok_or_else(|| format!("{at} is no text"))?;
     if text.len() > WORDS {
         return Err(format!("{at} is longer than {WORDS} bytes"));
@@ -81,7 +84,7 @@ fn text(value: &Value, at: &str) -> Read<String> {
 }
 
 /// The name of a property.
-fn property(text: &str, at: &str) -> Read<String> {
+fn property(text: &str, at: &str) -> ReadResult<String> {
     let name = text.trim();
     if name.is_empty() || name.len() > NAMED || name.contains(['\n', '\r', '{', '}']) {
         return Err(format!("{at} names no property"));
@@ -90,7 +93,7 @@ fn property(text: &str, at: &str) -> Read<String> {
 }
 
 /// The name of a variable: nothing that could be more than a name.
-fn variable(text: &str, at: &str) -> Read<String> {
+fn variable(text: &str, at: &str) -> ReadResult<String> {
     let name = text.trim();
     let letters = name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
     if !letters || name.is_empty() || name.len() > NAMED || name.starts_with(|c: char| c.is_numeric() || c == '_') {
@@ -99,20 +102,20 @@ fn variable(text: &str, at: &str) -> Read<String> {
     Ok(name.to_owned())
 }
 
-pub(super) fn view(source: &str) -> Read<View> {
+pub(super) fn view(source: &str) -> ReadResult<AgentView> {
     if source.len() > LARGEST {
         return Err(format!("a view has at most {} kB", LARGEST >> 10));
     }
     let value: Value = serde_json::from_str(source).map_err(|error| format!("it is no JSON: {error}"))?;
-    let whole = Object::of(&value, "it", "a view")?;
+    let whole = ViewObject::of(&value, "it", "a view")?;
     whole.only(&["title", "view"])?;
     let title = whole.word_or("title", "")?;
     let mut nodes = 0;
     let root = node(whole.get("view")?, "view", 1, &mut nodes)?;
-    Ok(View { title: title.replace(['\n', '\r'], " "), root })
+    Ok(AgentView { title: title.replace(['\n', '\r'], " "), root })
 }
 
-fn node(value: &Value, at: &str, depth: usize, nodes: &mut usize) -> Read<Node> {
+fn node(value: &Value, at: &str, depth: usize, nodes: &mut usize) -> ReadResult<ViewNode> {
     *nodes += 1;
     if *nodes > NODES {
         return Err(format!("a view has at most {NODES} nodes"));
@@ -120,7 +123,7 @@ fn node(value: &Value, at: &str, depth: usize, nodes: &mut usize) -> Read<Node> 
     if depth > DEPTH {
         return Err(format!("{at}: nodes stand inside at most {DEPTH} others"));
     }
-    let kind = Object::of(value, at, "a node")?.word("type")?;
+    let kind = ViewObject::of(value, at, "a node")?.word("type")?;
     let what = match kind.as_str() {
         "form" | "text" | "table" | "plot" | "slider" | "button" | "column" | "row" => format!("a {kind}"),
         _ => {
@@ -129,29 +132,32 @@ fn node(value: &Value, at: &str, depth: usize, nodes: &mut usize) -> Read<Node> 
             return Err(format!("{at}: there is no \u{201c}{kind}\u{201d}; there are {known}"));
         }
     };
-    let object = Object::of(value, at, &what)?;
+    let object = ViewObject::of(value, at, &what)?;
     Ok(match kind.as_str() {
         "column" | "row" => {
             object.only(&["type", "children"])?;
             let children = object.list("children", NODES)?.iter().enumerate();
             let child =
                 |(index, child): (usize, &Value)| node(child, &format!("{at}.children[{index}]"), depth + 1, nodes);
-            let children = children.map(child).collect::<Read<Vec<Node>>>()?;
-            if kind == "row" { Node::Row(children) } else { Node::Column(children) }
+            let children = children.map(child).collect::<ReadResult<Vec<ViewNode>>>()?;
+            if kind == "row" { ViewNode::Row(children) } else { ViewNode::Column(children) }
         }
         "text" => {
             object.only(&["type", "text", "look"])?;
             let look = match object.word_or("look", "body")?.as_str() {
-                "heading" => Look::Heading,
-                "body" => Look::Body,
-                "caption" => Look::Caption,
+                "heading" => TextLook::Heading,
+                "body" => TextLook::Body,
+                "caption" => TextLook::Caption,
                 _ => return Err(format!("{at}.look is heading, body or caption")),
             };
-            Node::Text { pieces: pieces(&object.word("text")?, &format!("{at}.text"))?, look }
+            ViewNode::Text { pieces: pieces(&object.word("text")?, &format!("{at}.text"))?, look }
         }
         "table" => {
             object.only(&["type", "rows", "columns"])?;
-            Node::Table { rows: source(object.get("rows")?, &format!("{at}.rows"))?, columns: object.words("columns")? }
+            ViewNode::Table {
+                rows: source(object.get("rows")?, &format!("{at}.rows"))?,
+                columns: object.words("columns")?,
+            }
         }
         "plot" => {
             object.only(&["type", "y", "x", "kind", "title"])?;
@@ -163,14 +169,15 @@ fn node(value: &Value, at: &str, depth: usize, nodes: &mut usize) -> Read<Node> 
             };
             let x = object.fields.get("x").map(|x| source(x, &format!("{at}.x"))).transpose()?;
             let y = source(object.get("y")?, &format!("{at}.y"))?;
-            Node::Plot { kind, x, y, title: object.word_or("title", "")? }
+            ViewNode::Plot { kind, x, y, title: object.word_or("title", "")? }
         }
         "form" => {
             object.only(&["type", "title", "fields"])?;
             let fields = object.list("fields", PARTS)?.iter().enumerate();
-            let fields =
-                fields.map(|(index, value)| field(value, &format!("{at}.fields[{index}]"))).collect::<Read<_>>()?;
-            Node::Form { title: object.word_or("title", "")?, fields }
+            let fields = fields
+                .map(|(index, value)| field(value, &format!("{at}.fields[{index}]")))
+                .collect::<ReadResult<_>>()?;
+            ViewNode::Form { title: object.word_or("title", "")?, fields }
         }
         "slider" => {
             object.only(&["type", "property", "label", "from", "to", "step"])?;
@@ -182,7 +189,7 @@ fn node(value: &Value, at: &str, depth: usize, nodes: &mut usize) -> Read<Node> 
                     "{at}: a slider goes up from \u{201c}from\u{201d} to \u{201c}to\u{201d} by a step"
                 ));
             }
-            Node::Slider { label: object.word_or("label", &property)?, property, from, to, step }
+            ViewNode::Slider { label: object.word_or("label", &property)?, property, from, to, step }
         }
         _ => {
             object.only(&["type", "label", "action"])?;
@@ -190,36 +197,36 @@ fn node(value: &Value, at: &str, depth: usize, nodes: &mut usize) -> Read<Node> 
             if label.trim().is_empty() {
                 return Err(format!("{at}: a button needs a label"));
             }
-            Node::Button { label, action: action(object.get("action")?, &format!("{at}.action"))? }
+            ViewNode::Button { label, action: action(object.get("action")?, &format!("{at}.action"))? }
         }
     })
 }
 
-fn field(value: &Value, at: &str) -> Read<Field> {
-    let object = Object::of(value, at, "a field")?;
+fn field(value: &Value, at: &str) -> ReadResult<FormField> {
+    let object = ViewObject::of(value, at, "a field")?;
     object.only(&["property", "label", "input", "choices"])?;
     let property = property(&object.word("property")?, &format!("{at}.property"))?;
     let choices = object.words("choices")?;
     let input = match object.word_or("input", if choices.is_empty() { "text" } else { "choice" })?.as_str() {
-        "text" => Input::Text,
-        "number" => Input::Number,
-        "check" => Input::Check,
-        "choice" if !choices.is_empty() => Input::Choice(choices),
+        "text" => FieldInput::Text,
+        "number" => FieldInput::Number,
+        "check" => FieldInput::Check,
+        "choice" if !choices.is_empty() => FieldInput::Choice(choices),
         "choice" => return Err(format!("{at}: a choice needs \u{201c}choices\u{201d}")),
         _ => return Err(format!("{at}.input is text, number, check or choice")),
     };
-    Ok(Field { label: object.word_or("label", &property)?, property, input })
+    Ok(FormField { label: object.word_or("label", &property)?, property, input })
 }
 
-fn action(value: &Value, at: &str) -> Read<Action> {
-    let object = Object::of(value, at, "an action")?;
+fn action(value: &Value, at: &str) -> ReadResult<ButtonAction> {
+    let object = ViewObject::of(value, at, "an action")?;
     if object.fields.contains_key("command") {
         object.only(&["command"])?;
         let id = object.word("command")?;
         if !COMMANDS.contains(&id.as_str()) {
             return Err(format!("{at}: a button commands {} and nothing else", COMMANDS.join(", ")));
         }
-        return Ok(Action::Command(id));
+        return Ok(ButtonAction::Command(id));
     }
     object.only(&["tool", "arguments"])?;
     let name = object.word("tool")?;
@@ -231,32 +238,32 @@ fn action(value: &Value, at: &str) -> Read<Action> {
         None => Map::new(),
         Some(value) => value.as_object().cloned().ok_or_else(|| format!("{at}.arguments is no object"))?,
     };
-    Ok(Action::Tool { name, arguments })
+    Ok(ButtonAction::Tool { name, arguments })
 }
 
-fn source(value: &Value, at: &str) -> Read<Source> {
+fn source(value: &Value, at: &str) -> ReadResult<ValueSource> {
     if let Value::Array(all) = value {
         if all.len() > ROWS {
             return Err(format!("{at} has {} entries; {ROWS} are the most", all.len()));
         }
-        return Ok(Source::Values(value.clone()));
+        return Ok(ValueSource::Values(value.clone()));
     }
-    let object = Object::of(value, at, "what is shown")?;
+    let object = ViewObject::of(value, at, "what is shown")?;
     if object.fields.contains_key("property") {
         object.only(&["property"])?;
-        return Ok(Source::Bound(Name::Property(property(&object.word("property")?, at)?)));
+        return Ok(ValueSource::Bound(ValueName::Property(property(&object.word("property")?, at)?)));
     }
     object.only(&["variable"])?;
-    Ok(Source::Bound(Name::Variable(variable(&object.word("variable")?, at)?)))
+    Ok(ValueSource::Bound(ValueName::Variable(variable(&object.word("variable")?, at)?)))
 }
 
 /// A text with `{property:NAME}` and `{variable:NAME}` in it. Other braces are braces.
-fn pieces(text: &str, at: &str) -> Read<Vec<Piece>> {
-    let mut pieces: Vec<Piece> = Vec::new();
-    let push = |pieces: &mut Vec<Piece>, words: &str| match pieces.last_mut() {
-        Some(Piece::Words(last)) => last.push_str(words),
+fn pieces(text: &str, at: &str) -> ReadResult<Vec<TextSegment>> {
+    let mut pieces: Vec<TextSegment> = Vec::new();
+    let push = |pieces: &mut Vec<TextSegment>, words: &str| match pieces.last_mut() {
+        Some(TextSegment::Words(last)) => last.push_str(words),
         _ if words.is_empty() => {}
-        _ => pieces.push(Piece::Words(words.to_owned())),
+        _ => pieces.push(TextSegment::Words(words.to_owned())),
     };
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once('{') {
@@ -264,11 +271,11 @@ fn pieces(text: &str, at: &str) -> Read<Vec<Piece>> {
         let bound = behind.split_once('}').and_then(|(name, after)| Some((name.split_once(':')?, after)));
         match bound {
             Some((("property", name), after)) => {
-                pieces.push(Piece::Bound(Name::Property(property(name, at)?)));
+                pieces.push(TextSegment::Bound(ValueName::Property(property(name, at)?)));
                 rest = after;
             }
             Some((("variable", name), after)) => {
-                pieces.push(Piece::Bound(Name::Variable(variable(name, at)?)));
+                pieces.push(TextSegment::Bound(ValueName::Variable(variable(name, at)?)));
                 rest = after;
             }
             _ => {

@@ -13,7 +13,7 @@ fn refused_with(mut view: Value, key: &str, value: &str) -> String {
 }
 
 fn refused(view: Value) -> String {
-    View::read(&source(view)).expect_err("refused")
+    AgentView::read(&source(view)).expect_err("refused")
 }
 
 #[test]
@@ -28,13 +28,13 @@ fn a_view_is_read_and_written_without_a_window() {
             {"property": "paid", "input": "check"}]},
         {"type": "button", "label": "Work it out", "action": {"command": "note.run_all"}},
         {"type": "button", "label": "Look", "action": {"tool": "shell", "arguments": {"command": "ls"}}}]});
-    let view = View::read(&source(view)).expect("read");
+    let view = AgentView::read(&source(view)).expect("read");
     assert_eq!(view.variables(), ["left", "rows", "sum"]);
     assert_eq!(view.buttons().len(), 2);
     let said = view.summary();
     assert!(said.contains("1 text, 1 table, 1 plot, 1 form, 1 slider, 2 buttons"), "{said}");
     assert!(said.contains("kind, name, paid, rate") && said.contains("the tool shell: ls"), "{said}");
-    let mut values = Values::of_note("---\nrate: 2.5\npaid: true\n---\n");
+    let mut values = ViewValues::of_note("---\nrate: 2.5\npaid: true\n---\n");
     let blank = view.markdown(&values);
     assert!(blank.contains("Rate 2.5 % of \u{2013}, {not bound}") || blank.contains("Rate 2.5"), "{blank}");
     assert!(blank.contains("*Here stands the variable rows.*") && blank.contains("- paid: yes"), "{blank}");
@@ -84,13 +84,13 @@ fn what_is_unknown_too_large_or_too_deep_is_refused_in_a_sentence() {
     assert!(refused(button(json!({"command": "trash.empty"}))).contains("note.run_all"));
     assert!(refused(button(json!({"tool": "rm -rf", "arguments": {}}))).contains("no name of a tool"));
     assert!(refused(button(json!({"tool": "shell", "command": "x"}))).contains("has no \u{201c}tool\u{201d}"));
-    assert!(View::read(&" ".repeat(LARGEST + 1)).expect_err("refused").contains("16 kB"));
+    assert!(AgentView::read(&" ".repeat(LARGEST + 1)).expect_err("refused").contains("16 kB"));
     assert!(
-        View::read("{\"view\": {\"type\": \"text\", \"text\": \"x\"}, \"run\": 1}")
+        AgentView::read("{\"view\": {\"type\": \"text\", \"text\": \"x\"}, \"run\": 1}")
             .expect_err("refused")
             .contains("run")
     );
-    assert!(View::read("[").expect_err("refused").starts_with("it is no JSON"));
+    assert!(AgentView::read("[").expect_err("refused").starts_with("it is no JSON"));
 }
 
 #[test]

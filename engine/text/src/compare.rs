@@ -1,6 +1,6 @@
 //! Two texts side by side: which lines differ, which line became which, and which words of it. Pure text.
 
-use crate::splice::{self, Splice};
+use crate::splice::{self, TextEdit};
 use imara_diff::{Algorithm, Diff, InternedInput};
 use std::ops::Range;
 
@@ -15,14 +15,14 @@ const AROUND: usize = 3;
 
 /// What differs between two texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Comparison {
+pub struct TextDiff {
     /// The whole of both texts, in order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<DiffPart>,
 }
 
 /// A part of a comparison. Ranges are bytes of whole lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum DiffPart {
     /// Both have it.
     Same {
         /// Where in the old text.
@@ -39,22 +39,22 @@ pub enum Part {
         /// What the new one has.
         new: Range<usize>,
         /// Its lines, side by side.
-        rows: Vec<Row>,
+        rows: Vec<DiffRow>,
     },
 }
 
 /// A line of each side, or of one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct DiffRow {
     /// Of the old text.
-    pub old: Option<Line>,
+    pub old: Option<DiffLine>,
     /// Of the new one.
-    pub new: Option<Line>,
+    pub new: Option<DiffLine>,
 }
 
 /// A line of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct DiffLine {
     /// Its bytes, without its end.
     pub range: Range<usize>,
     /// Which of them the other side does not have.
@@ -62,7 +62,7 @@ pub struct Line {
 }
 
 /// Compares two texts.
-pub fn compare(old: &str, new: &str) -> Comparison {
+pub fn compare(old: &str, new: &str) -> TextDiff {
     let input = InternedInput::new(old, new);
     let mut diff = Diff::compute(Algorithm::Histogram, &input);
     diff.postprocess_lines(&input);
@@ -70,10 +70,10 @@ pub fn compare(old: &str, new: &str) -> Comparison {
     let bytes = |starts: &[usize], lines: Range<usize>| starts[lines.start]..starts[lines.end];
     let mut parts = Vec::new();
     let (mut from, mut to) = (0, 0);
-    let same = |parts: &mut Vec<Part>, from: Range<usize>, to: Range<usize>| {
+    let same = |parts: &mut Vec<DiffPart>, from: Range<usize>, to: Range<usize>| {
         if !from.is_empty() {
             let lines = from.len();
-            parts.push(Part::Same { old: bytes(&old_starts, from), new: bytes(&new_starts, to), lines });
+            parts.push(DiffPart::Same { old: bytes(&old_starts, from), new: bytes(&new_starts, to), lines });
         }
     };
     for hunk in diff.hunks() {
@@ -82,22 +82,22 @@ pub fn compare(old: &str, new: &str) -> Comparison {
         same(&mut parts, from..before.start, to..after.start);
         (from, to) = (before.end, after.end);
         let rows = rows(old, new, &old_starts[before.start..=before.end], &new_starts[after.start..=after.end]);
-        parts.push(Part::Change { old: bytes(&old_starts, before), new: bytes(&new_starts, after), rows });
+        parts.push(DiffPart::Change { old: bytes(&old_starts, before), new: bytes(&new_starts, after), rows });
     }
     same(&mut parts, from..old_starts.len() - 1, to..new_starts.len() - 1);
-    Comparison { parts }
+    TextDiff { parts }
 }
 
-impl Comparison {
+impl TextDiff {
     /// How many changes there are.
     pub fn changes(&self) -> usize {
-        self.parts.iter().filter(|part| matches!(part, Part::Change { .. })).count()
+        self.parts.iter().filter(|part| matches!(part, DiffPart::Change { .. })).count()
     }
 }
 
 /// The edits that bring back what the old text had in one part: in order, at offsets of the new text.
-pub fn bring_back(part: &Part, old: &str, new: &str) -> Vec<Splice> {
-    let Part::Change { old: before, new: after, .. } = part else { return Vec::new() };
+pub fn bring_back(part: &DiffPart, old: &str, new: &str) -> Vec<TextEdit> {
+    let DiffPart::Change { old: before, new: after, .. } = part else { return Vec::new() };
     let (Some(was), Some(is)) = (old.get(before.clone()), new.get(after.clone())) else { return Vec::new() };
     let mut splices = splice::difference(is, was);
     splices.iter_mut().for_each(|splice| splice.at += after.start);
@@ -179,13 +179,13 @@ fn starts(text: &str) -> Vec<usize> {
 }
 
 /// The lines of a change, side by side.
-fn rows(old: &str, new: &str, old_starts: &[usize], new_starts: &[usize]) -> Vec<Row> {
+fn rows(old: &str, new: &str, old_starts: &[usize], new_starts: &[usize]) -> Vec<DiffRow> {
     let cut = |text: &str, starts: &[usize]| -> Vec<Range<usize>> {
         let line = |pair: &[usize]| pair[0]..pair[0] + text[pair[0]..pair[1]].trim_end_matches(['\n', '\r']).len();
         starts.windows(2).map(line).collect()
     };
     let (old_lines, new_lines) = (cut(old, old_starts), cut(new, new_starts));
-    let whole = |range: &Range<usize>| Line { range: range.clone(), marks: Vec::new() };
+    let whole = |range: &Range<usize>| DiffLine { range: range.clone(), marks: Vec::new() };
     let pairs = pairs(old, new, &old_lines, &new_lines);
     pairs
         .into_iter()
@@ -196,12 +196,14 @@ fn rows(old: &str, new: &str, old_starts: &[usize], new_starts: &[usize]) -> Vec
                 let shift = |marks: Vec<Range<usize>>, by: usize| -> Vec<Range<usize>> {
                     marks.into_iter().map(|mark| mark.start + by..mark.end + by).collect()
                 };
-                Row {
-                    old: Some(Line { range: from.clone(), marks: shift(gone, from.start) }),
-                    new: Some(Line { range: to.clone(), marks: shift(come, to.start) }),
+                DiffRow {
+                    old: Some(DiffLine { range: from.clone(), marks: shift(gone, from.start) }),
+                    new: Some(DiffLine { range: to.clone(), marks: shift(come, to.start) }),
                 }
             }
-            (from, to) => Row { old: from.map(|at| whole(&old_lines[at])), new: to.map(|at| whole(&new_lines[at])) },
+            (from, to) => {
+                DiffRow { old: from.map(|at| whole(&old_lines[at])), new: to.map(|at| whole(&new_lines[at])) }
+            }
         })
         .collect()
 }
@@ -330,7 +332,7 @@ mod tests {
     /// A comparison as text: what is gone in `[-…-]`, what came in `{+…+}`.
     fn shown(old: &str, new: &str) -> String {
         let mut out = String::new();
-        let line = |out: &mut String, text: &str, line: &Option<Line>, sign: &str, open: &str, shut: &str| {
+        let line = |out: &mut String, text: &str, line: &Option<DiffLine>, sign: &str, open: &str, shut: &str| {
             let Some(line) = line else { return };
             out.push_str(sign);
             let mut at = line.range.start;
@@ -344,8 +346,8 @@ mod tests {
         };
         for part in compare(old, new).parts {
             match part {
-                Part::Same { lines, .. } => out.push_str(&format!("  {lines} same\n")),
-                Part::Change { rows, .. } => {
+                DiffPart::Same { lines, .. } => out.push_str(&format!("  {lines} same\n")),
+                DiffPart::Change { rows, .. } => {
                     for row in &rows {
                         line(&mut out, old, &row.old, "- ", "[", "]");
                         line(&mut out, new, &row.new, "+ ", "{", "}");
@@ -373,7 +375,7 @@ mod tests {
     fn a_part_comes_back() {
         let (old, new) = ("one\ntwo\nthree\nfour\n", "one\n2\nthree\n4\nfive\n");
         let comparison = compare(old, new);
-        let change = comparison.parts.iter().find(|part| matches!(part, Part::Change { .. })).expect("a change");
+        let change = comparison.parts.iter().find(|part| matches!(part, DiffPart::Change { .. })).expect("a change");
         assert_eq!(splice::perform(new, &bring_back(change, old, new)), "one\ntwo\nthree\n4\nfive\n");
         assert_eq!(comparison.changes(), 2);
     }
@@ -390,8 +392,8 @@ mod tests {
             let (mut was, mut is, mut back) = (String::new(), String::new(), Vec::new());
             for part in &comparison.parts {
                 let (from, to) = match part {
-                    Part::Same { old, new, .. } => (old, new),
-                    Part::Change { old: from, new: to, rows } => {
+                    DiffPart::Same { old, new, .. } => (old, new),
+                    DiffPart::Change { old: from, new: to, rows } => {
                         for line in rows.iter().flat_map(|row| [row.old.as_ref(), row.new.as_ref()]).flatten() {
                             prop_assert!(line.marks.iter().all(|mark| mark.start >= line.range.start));
                             prop_assert!(line.marks.iter().all(|mark| mark.end <= line.range.end));

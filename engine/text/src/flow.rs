@@ -1,7 +1,7 @@
 //! How values flow between the cells of a note: which cell a name comes from. The order in the note decides: a name
 //! that a cell uses is the one of the nearest cell above that binds or changes it. Pure; it knows names, not documents.
 
-use crate::names::Names;
+use crate::names::CellNames;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ pub const ANYTHING: &str = "*";
 
 /// A cell among the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Node {
+pub struct FlowCell {
     /// The names that it uses, each with the cells above that it comes from: first the nearest one, then, where that
     /// one binds it only perhaps, those above it; none where no cell above binds it.
     pub uses: BTreeMap<String, Vec<usize>>,
@@ -20,14 +20,14 @@ pub struct Node {
     carried: [BTreeSet<String>; 2],
 }
 
-impl Node {
+impl FlowCell {
     /// A cell below others. `latest` tells where a name comes from above it, `known` all names that come from there.
     fn of(
-        names: &Names,
-        above: &[Arc<Node>],
+        names: &CellNames,
+        above: &[Arc<FlowCell>],
         latest: impl Fn(&str) -> Vec<usize>,
         known: impl FnOnce() -> Vec<String>,
-    ) -> Node {
+    ) -> FlowCell {
         let mut writes: BTreeMap<String, bool> =
             names.defines.iter().map(|name| (name.clone(), names.surely.contains(name))).collect();
         // What is changed in place was used: it is this cell's from now on.
@@ -64,26 +64,26 @@ impl Node {
         if names.defines_any {
             writes.insert(ANYTHING.to_owned(), true);
         }
-        Node { uses, writes, carried: [later, later_changes] }
+        FlowCell { uses, writes, carried: [later, later_changes] }
     }
 }
 
 /// All cells of a note, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Flow {
+pub struct CellFlow {
     /// The cells.
-    pub nodes: Vec<Arc<Node>>,
+    pub nodes: Vec<Arc<FlowCell>>,
 }
 
-impl Flow {
+impl CellFlow {
     /// Of the names of each cell.
-    pub fn of(cells: &[Arc<Names>]) -> Flow {
-        let mut nodes: Vec<Arc<Node>> = Vec::with_capacity(cells.len());
+    pub fn of(cells: &[Arc<CellNames>]) -> CellFlow {
+        let mut nodes: Vec<Arc<FlowCell>> = Vec::with_capacity(cells.len());
         // Where each name comes from below the cells so far.
         let mut latest: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for names in cells {
             let from = |name: &str| latest.get(name).cloned().unwrap_or_default();
-            let node = Node::of(names, &nodes, from, || latest.keys().cloned().collect());
+            let node = FlowCell::of(names, &nodes, from, || latest.keys().cloned().collect());
             for (name, surely) in &node.writes {
                 let from = latest.entry(name.clone()).or_default();
                 if *surely {
@@ -93,16 +93,16 @@ impl Flow {
             }
             nodes.push(Arc::new(node));
         }
-        Flow { nodes }
+        CellFlow { nodes }
     }
 
     /// The same where there was one already, for the names `was`. While somebody writes, the names of one cell change,
     /// and mostly only those that it uses: then the other cells stay what they are.
-    pub fn again(&self, was: &[Arc<Names>], cells: &[Arc<Names>]) -> Flow {
+    pub fn again(&self, was: &[Arc<CellNames>], cells: &[Arc<CellNames>]) -> CellFlow {
         let mut changed = (0..cells.len()).filter(|at| was.get(*at) != Some(&cells[*at]));
-        let (Some(at), None) = (changed.next(), changed.next()) else { return Flow::of(cells) };
+        let (Some(at), None) = (changed.next(), changed.next()) else { return CellFlow::of(cells) };
         if was.len() != cells.len() || self.nodes.len() != cells.len() {
-            return Flow::of(cells);
+            return CellFlow::of(cells);
         }
         let above = &self.nodes[..at];
         let from = |name: &str| {
@@ -118,18 +118,18 @@ impl Flow {
             from
         };
         let known = || above.iter().flat_map(|node| node.writes.keys()).cloned().collect();
-        let node = Node::of(&cells[at], above, from, known);
+        let node = FlowCell::of(&cells[at], above, from, known);
         if node.writes != self.nodes[at].writes || node.carried != self.nodes[at].carried {
-            return Flow::of(cells);
+            return CellFlow::of(cells);
         }
         let mut nodes = self.nodes.clone();
         nodes[at] = Arc::new(node);
-        Flow { nodes }
+        CellFlow { nodes }
     }
 
     /// The cells that use what a cell binds or changes, nearest first.
     pub fn dependants(&self, cell: usize) -> BTreeSet<usize> {
-        let uses = |node: &Arc<Node>| node.uses.values().any(|from| from.contains(&cell));
+        let uses = |node: &Arc<FlowCell>| node.uses.values().any(|from| from.contains(&cell));
         (cell + 1..self.nodes.len()).filter(|other| uses(&self.nodes[*other])).collect()
     }
 
@@ -172,7 +172,7 @@ impl Flow {
     }
 
     /// The names that a cell uses and that no cell above it binds, but one below does.
-    pub fn from_below(&self, cell: usize, names: &Names) -> BTreeSet<String> {
+    pub fn from_below(&self, cell: usize, names: &CellNames) -> BTreeSet<String> {
         let bound = |name: &String| self.nodes[cell + 1..].iter().any(|node| node.writes.contains_key(name));
         let wanted = names.wants();
         let missing = |name: &String| self.nodes[cell].uses.get(name).is_none_or(Vec::is_empty);
@@ -184,12 +184,12 @@ impl Flow {
 mod tests {
     use super::*;
 
-    fn flow(cells: &[&str]) -> Flow {
-        Flow::of(&cells.iter().map(|code| Arc::new(Names::of(code))).collect::<Vec<_>>())
+    fn flow(cells: &[&str]) -> CellFlow {
+        CellFlow::of(&cells.iter().map(|code| Arc::new(CellNames::of(code))).collect::<Vec<_>>())
     }
 
     /// Where each name that a cell uses comes from.
-    fn from(flow: &Flow, cell: usize) -> Vec<(&str, Vec<usize>)> {
+    fn from(flow: &CellFlow, cell: usize) -> Vec<(&str, Vec<usize>)> {
         let uses = flow.nodes[cell].uses.iter().filter(|(_, from)| !from.is_empty());
         uses.map(|(name, from)| (name.as_str(), from.clone())).collect()
     }
@@ -239,17 +239,17 @@ mod tests {
             "up()",
             "n + x + g()",
         ]
-        .map(|code| Arc::new(Names::of(code)));
-        let mut flow = Flow::of(&cells);
+        .map(|code| Arc::new(CellNames::of(code)));
+        let mut flow = CellFlow::of(&cells);
         let others =
             ["x", "xa", "x = 3", "def f(): return n", "f()", "up()", "", "exec(s)", "xs", "import x", "(", "del x"];
         for (turn, code) in others.iter().cycle().take(200).enumerate() {
             let was = cells.clone();
-            cells[turn * 7 % 12] = Arc::new(Names::of(code));
+            cells[turn * 7 % 12] = Arc::new(CellNames::of(code));
             flow = flow.again(&was, &cells);
-            assert_eq!(flow, Flow::of(&cells), "{turn}: {code}");
+            assert_eq!(flow, CellFlow::of(&cells), "{turn}: {code}");
         }
-        assert_eq!(flow.again(&cells, &cells[..3]), Flow::of(&cells[..3]));
+        assert_eq!(flow.again(&cells, &cells[..3]), CellFlow::of(&cells[..3]));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::ops::Range;
-use store::{ActorId, ChangeHash, Moment, NoteDoc, Past, StoreError};
+use store::{ActorId, ChangeHash, NoteChange, NoteDoc, NotePast, StoreError};
 
 /// The message of a change that took over what another program wrote into the note's file.
 pub const OUTSIDE: &str = "outside";
@@ -25,7 +25,7 @@ const MOST: usize = 2_000;
 /// Who made a change.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Who {
+pub enum ChangeAuthor {
     /// The user, on this device.
     Here,
     /// Another program, that wrote into the note's file.
@@ -40,42 +40,42 @@ pub enum Who {
     Device(String),
 }
 
-impl Who {
+impl ChangeAuthor {
     /// Who made this change. `own`: all actors under which this device ever wrote.
-    pub fn of(moment: &Moment, past: &Past, own: &BTreeSet<ActorId>) -> Who {
+    pub fn of(moment: &NoteChange, past: &NotePast, own: &BTreeSet<ActorId>) -> ChangeAuthor {
         match moment.message.as_deref() {
-            Some("first" | "import") => return Who::Found,
-            Some("repair") => return Who::Repair,
-            Some(OUTSIDE) => return Who::Program,
-            Some(AGENT) => return Who::Agent,
+            Some("first" | "import") => return ChangeAuthor::Found,
+            Some("repair") => return ChangeAuthor::Repair,
+            Some(OUTSIDE) => return ChangeAuthor::Program,
+            Some(AGENT) => return ChangeAuthor::Agent,
             Some(_) | None => {}
         }
         match past.actors.get(moment.actor) {
             Some(actor) if !own.contains(actor) => {
-                Who::Device(actor.to_hex_string().chars().take(4).collect::<String>())
+                ChangeAuthor::Device(actor.to_hex_string().chars().take(4).collect::<String>())
             }
-            Some(_) | None => Who::Here,
+            Some(_) | None => ChangeAuthor::Here,
         }
     }
 
     /// In words, as the window and the command line say it.
     pub fn words(&self) -> String {
         match self {
-            Who::Here => "You".to_owned(),
-            Who::Program => "Another program".to_owned(),
-            Who::Agent => "The agent".to_owned(),
-            Who::Found => "As the file was found".to_owned(),
-            Who::Repair => "A repair".to_owned(),
-            Who::Device(name) => format!("Another device ({name})"),
+            ChangeAuthor::Here => "You".to_owned(),
+            ChangeAuthor::Program => "Another program".to_owned(),
+            ChangeAuthor::Agent => "The agent".to_owned(),
+            ChangeAuthor::Found => "As the file was found".to_owned(),
+            ChangeAuthor::Repair => "A repair".to_owned(),
+            ChangeAuthor::Device(name) => format!("Another device ({name})"),
         }
     }
 }
 
 /// Some changes of one writer, one behind the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Version {
+pub struct NoteVersion {
     /// Who made them.
-    pub who: Who,
+    pub who: ChangeAuthor,
     /// When the first of them was made, in seconds since 1970; 0: nobody knows.
     pub from: i64,
     /// When the last of them was made.
@@ -88,7 +88,7 @@ pub struct Version {
 
 /// Versions without a long pause between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sitting {
+pub struct EditSitting {
     /// When it began, in seconds since 1970.
     pub from: i64,
     /// When it ended.
@@ -100,8 +100,8 @@ pub struct Sitting {
 }
 
 /// The changes of a note as versions, oldest first.
-pub fn versions(past: &Past, own: &BTreeSet<ActorId>) -> Vec<Version> {
-    let whos: Vec<Who> = past.moments.iter().map(|moment| Who::of(moment, past, own)).collect();
+pub fn versions(past: &NotePast, own: &BTreeSet<ActorId>) -> Vec<NoteVersion> {
+    let whos: Vec<ChangeAuthor> = past.moments.iter().map(|moment| ChangeAuthor::of(moment, past, own)).collect();
     let mut factor = 1;
     loop {
         let found = gathered(past, &whos, factor);
@@ -113,14 +113,14 @@ pub fn versions(past: &Past, own: &BTreeSet<ActorId>) -> Vec<Version> {
     }
 }
 
-fn gathered(past: &Past, whos: &[Who], factor: i64) -> Vec<Version> {
-    let mut found: Vec<Version> = Vec::new();
+fn gathered(past: &NotePast, whos: &[ChangeAuthor], factor: i64) -> Vec<NoteVersion> {
+    let mut found: Vec<NoteVersion> = Vec::new();
     for (at, (moment, who)) in past.moments.iter().zip(whos).enumerate() {
         // Every note begins by the same change, which holds no text.
         if moment.message.as_deref() == Some("first") {
             continue;
         }
-        let goes_on = |last: &Version| {
+        let goes_on = |last: &NoteVersion| {
             last.who == *who
                 && moment.time - last.to <= PAUSE.saturating_mul(factor)
                 && moment.time - last.from <= LONGEST.saturating_mul(factor)
@@ -132,7 +132,7 @@ fn gathered(past: &Past, whos: &[Who], factor: i64) -> Vec<Version> {
                 last.changes.end = at + 1;
                 last.operations += moment.operations;
             }
-            _ => found.push(Version {
+            _ => found.push(NoteVersion {
                 who: who.clone(),
                 from: moment.time,
                 to: moment.time,
@@ -145,8 +145,8 @@ fn gathered(past: &Past, whos: &[Who], factor: i64) -> Vec<Version> {
 }
 
 /// Versions gathered to sittings, oldest first. `day`: on which day a time is where the user is.
-pub fn sittings(versions: &[Version], day: impl Fn(i64) -> i64) -> Vec<Sitting> {
-    let mut found: Vec<Sitting> = Vec::new();
+pub fn sittings(versions: &[NoteVersion], day: impl Fn(i64) -> i64) -> Vec<EditSitting> {
+    let mut found: Vec<EditSitting> = Vec::new();
     for (at, version) in versions.iter().enumerate() {
         match found.last_mut() {
             Some(last) if version.from - last.to <= BREAK && day(version.from) == day(last.from) => {
@@ -154,7 +154,7 @@ pub fn sittings(versions: &[Version], day: impl Fn(i64) -> i64) -> Vec<Sitting> 
                 last.versions.end = at + 1;
                 last.operations += version.operations;
             }
-            _ => found.push(Sitting {
+            _ => found.push(EditSitting {
                 from: version.from,
                 to: version.to,
                 versions: at..at + 1,
@@ -167,39 +167,39 @@ pub fn sittings(versions: &[Version], day: impl Fn(i64) -> i64) -> Vec<Sitting> 
 
 /// A note's document with what is known of its past.
 #[derive(Debug)]
-pub struct Story {
+pub struct NoteHistory {
     doc: NoteDoc,
     own: BTreeSet<ActorId>,
     /// All changes.
-    pub past: Past,
+    pub past: NotePast,
     /// The same as versions, oldest first.
-    pub versions: Vec<Version>,
+    pub versions: Vec<NoteVersion>,
 }
 
 /// A stretch of text, and who wrote it when.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct AuthoredSpan {
     /// Where it stands, in bytes.
     pub range: Range<usize>,
     /// Who wrote it; `None` where the document does not tell.
-    pub who: Option<Who>,
+    pub who: Option<ChangeAuthor>,
     /// When, in seconds since 1970; 0: nobody knows.
     pub time: i64,
     /// By which change: its place among all.
     pub change: Option<usize>,
 }
 
-impl Story {
+impl NoteHistory {
     /// Of a note's document. `own`: all actors under which this device ever wrote.
-    pub fn of(doc: NoteDoc, own: BTreeSet<ActorId>) -> Story {
+    pub fn of(doc: NoteDoc, own: BTreeSet<ActorId>) -> NoteHistory {
         let past = doc.past();
         let versions = versions(&past, &own);
-        Story { doc, own, past, versions }
+        NoteHistory { doc, own, past, versions }
     }
 
     /// Who made a change.
-    pub fn who(&self, change: usize) -> Option<Who> {
-        self.past.moments.get(change).map(|moment| Who::of(moment, &self.past, &self.own))
+    pub fn who(&self, change: usize) -> Option<ChangeAuthor> {
+        self.past.moments.get(change).map(|moment| ChangeAuthor::of(moment, &self.past, &self.own))
     }
 
     /// The note's text once the first `count` changes had been made.
@@ -222,14 +222,19 @@ impl Story {
     ///
     /// # Errors
     /// The document's, if it is damaged.
-    pub fn written(&self, count: usize) -> Result<Vec<Written>, StoreError> {
+    pub fn written(&self, count: usize) -> Result<Vec<AuthoredSpan>, StoreError> {
         let mut at = 0;
         let passages = self.doc.passages(&self.past, &self.past.heads(count))?;
         let written = passages.into_iter().map(|passage| {
             let range = at..at + passage.length;
             at = range.end;
             let time = passage.moment.and_then(|change| self.past.moments.get(change)).map_or(0, |moment| moment.time);
-            Written { range, who: passage.moment.and_then(|change| self.who(change)), time, change: passage.moment }
+            AuthoredSpan {
+                range,
+                who: passage.moment.and_then(|change| self.who(change)),
+                time,
+                change: passage.moment,
+            }
         });
         Ok(written.collect())
     }
@@ -238,14 +243,14 @@ impl Story {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use store::{Block, BlockId, DocId, NoteDoc, Op};
+    use store::{Block, BlockId, DocId, NoteDoc, NoteOp};
 
     fn at(minute: i64) -> i64 {
         1_000_000 + minute * 60
     }
 
     fn write(doc: &mut NoteDoc, time: i64, text: &str, message: Option<&str>) {
-        let op = Op::Splice { block: BlockId(1), at: 0, delete: 0, insert: text.to_owned() };
+        let op = NoteOp::Splice { block: BlockId(1), at: 0, delete: 0, insert: text.to_owned() };
         doc.commit(&[op], time, message).expect("a change");
     }
 
@@ -263,15 +268,15 @@ mod tests {
         let past = doc.past();
         let own = BTreeSet::from([ActorId::from([1; 16])]);
         let found = versions(&past, &own);
-        let seen: Vec<(Who, Range<usize>)> =
+        let seen: Vec<(ChangeAuthor, Range<usize>)> =
             found.iter().map(|version| (version.who.clone(), version.changes.clone())).collect();
         let expected = [
-            (Who::Found, 1..2),
-            (Who::Here, 2..4),
-            (Who::Here, 4..5),
-            (Who::Program, 5..6),
-            (Who::Here, 6..7),
-            (Who::Here, 7..8),
+            (ChangeAuthor::Found, 1..2),
+            (ChangeAuthor::Here, 2..4),
+            (ChangeAuthor::Here, 4..5),
+            (ChangeAuthor::Program, 5..6),
+            (ChangeAuthor::Here, 6..7),
+            (ChangeAuthor::Here, 7..8),
         ];
         assert_eq!(seen, expected);
         let sat: Vec<Range<usize>> =
@@ -279,12 +284,12 @@ mod tests {
         assert_eq!(sat, [0..1, 1..5, 5..6]);
         assert_eq!(doc.text_at(&past.heads(found[1].changes.end)).expect("a text"), "xxfound\n");
         let other = versions(&past, &BTreeSet::new());
-        assert_eq!(other[1].who, Who::Device("0101".to_owned()));
+        assert_eq!(other[1].who, ChangeAuthor::Device("0101".to_owned()));
     }
 
     #[test]
     fn a_long_past_has_longer_versions() {
-        let moments: Vec<Moment> = {
+        let moments: Vec<NoteChange> = {
             let mut doc = note();
             write(&mut doc, 5, "x", None);
             let moment = doc.past().moments.remove(2);
@@ -295,7 +300,7 @@ mod tests {
             };
             (0..20_000).map(later).collect()
         };
-        let past = Past { moments, actors: vec![ActorId::from([1; 16])] };
+        let past = NotePast { moments, actors: vec![ActorId::from([1; 16])] };
         let found = versions(&past, &BTreeSet::new());
         assert!(found.len() <= MOST && found.len() > MOST / 8, "{}", found.len());
         assert_eq!(found.last().map(|version| version.changes.end), Some(20_000));

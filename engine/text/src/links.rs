@@ -1,14 +1,14 @@
 //! Which note links where, for one volume: links are resolved as Obsidian does it, looked up backwards, and carried
 //! through renames. It holds no truth: it is made of outlines and paths, and can be made again.
 
-use crate::outline::{Link, LinkKind, Outline, path as link_path, unescape};
+use crate::outline::{LinkKind, NoteLink, Outline, path as link_path, unescape};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::DocId;
 
 /// A change of a link's target in a note's text.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Relink {
+pub struct LinkRewrite {
     /// How the link is written.
     pub kind: LinkKind,
     /// What stands there.
@@ -19,7 +19,7 @@ pub struct Relink {
 
 /// The links of a volume.
 #[derive(Debug, Default)]
-pub struct Links {
+pub struct VolumeLinks {
     // Trees: a hash map that grows moves all it has at once, and several of one size do it together, on the thread that
     // draws.
     outlines: BTreeMap<DocId, Arc<Outline>>,
@@ -35,32 +35,32 @@ pub struct Links {
     log: VecDeque<DocId>,
     changes: u64,
     /// How the links are written of the note that was asked about last.
-    written: Mutex<Option<Written>>,
+    written: Mutex<Option<LinkSpelling>>,
 }
 
 /// How the links of an outline are written, by their paths and by their targets.
 #[derive(Debug)]
-struct Written {
+struct LinkSpelling {
     outline: Arc<Outline>,
     kinds: HashMap<String, LinkKind>,
 }
 
-impl Written {
-    fn of(outline: &Arc<Outline>) -> Written {
+impl LinkSpelling {
+    fn of(outline: &Arc<Outline>) -> LinkSpelling {
         let mut kinds = HashMap::new();
         for link in &outline.links {
             // The first one of a name counts.
             kinds.entry(link.path().into_owned()).or_insert(link.kind);
             kinds.entry(link.target.clone()).or_insert(link.kind);
         }
-        Written { outline: outline.clone(), kinds }
+        LinkSpelling { outline: outline.clone(), kinds }
     }
 }
 
 /// Changes that are remembered one by one.
 const LOGGED: usize = 4_096;
 
-impl Links {
+impl VolumeLinks {
     /// Says that something is to be looked at again of a file, such as its size.
     pub fn touch(&mut self, file: DocId) {
         self.changes += 1;
@@ -154,7 +154,7 @@ impl Links {
     }
 
     /// Where a link of this note leads.
-    pub fn target(&self, from: DocId, link: &Link) -> Option<DocId> {
+    pub fn target(&self, from: DocId, link: &NoteLink) -> Option<DocId> {
         self.resolve(from, link.kind, &link.target)
     }
 
@@ -167,7 +167,7 @@ impl Links {
             // A note of very many links asks for each of them.
             let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
             if !written.as_ref().is_some_and(|written| Arc::ptr_eq(&written.outline, outline)) {
-                *written = Some(Written::of(outline));
+                *written = Some(LinkSpelling::of(outline));
             }
             written.as_ref()?.kinds.get(path.as_ref()).copied()
         });
@@ -237,7 +237,7 @@ impl Links {
     }
 
     /// The links that lead to a file, by notes in the order of their paths; links of the note to itself are left out.
-    pub fn backlinks(&self, file: DocId) -> Vec<(DocId, &Link)> {
+    pub fn backlinks(&self, file: DocId) -> Vec<(DocId, &NoteLink)> {
         let mut found = Vec::new();
         for source in self.sources_of(&[file]) {
             let Some(outline) = self.outlines.get(&source).filter(|_| source != file) else { continue };
@@ -262,14 +262,14 @@ impl Links {
     }
 
     /// The links of a note and where they lead.
-    pub fn outgoing(&self, note: DocId) -> impl Iterator<Item = (&Link, Option<DocId>)> {
+    pub fn outgoing(&self, note: DocId) -> impl Iterator<Item = (&NoteLink, Option<DocId>)> {
         let links = self.outlines.get(&note).map_or(&[][..], |outline| &outline.links);
         links.iter().map(move |link| (link, self.target(note, link)))
     }
 
     /// The links that lead nowhere, by notes in the order of their paths.
-    pub fn broken(&self) -> Vec<(DocId, &Link)> {
-        let mut broken: Vec<(DocId, &Link)> = self
+    pub fn broken(&self) -> Vec<(DocId, &NoteLink)> {
+        let mut broken: Vec<(DocId, &NoteLink)> = self
             .outlines
             .iter()
             .flat_map(|(note, outline)| outline.links.iter().map(|link| (*note, link)))
@@ -281,7 +281,7 @@ impl Links {
 
     /// Gives files new paths, and finds what must be written in which notes so that every link leads where it led. The
     /// outlines say so already afterwards.
-    pub fn rename(&mut self, moves: &[(DocId, String)]) -> BTreeMap<DocId, Vec<Relink>> {
+    pub fn rename(&mut self, moves: &[(DocId, String)]) -> BTreeMap<DocId, Vec<LinkRewrite>> {
         let files: Vec<DocId> = moves.iter().map(|(file, _)| *file).collect();
         let mut sources = self.sources_of(&files);
         sources.extend(&files);
@@ -304,12 +304,12 @@ impl Links {
         for (file, path) in moves {
             self.enter(*file, path);
         }
-        let mut plan: BTreeMap<DocId, Vec<Relink>> = BTreeMap::new();
+        let mut plan: BTreeMap<DocId, Vec<LinkRewrite>> = BTreeMap::new();
         for (source, kind, old, target, exact) in before {
             let right = self.resolve(source, kind, &old) == Some(target)
                 && (!exact || self.leads_straight(source, kind, &old, target));
             if !right && let Some(new) = self.write(source, kind, &old, target) {
-                plan.entry(source).or_default().push(Relink { kind, old, new });
+                plan.entry(source).or_default().push(LinkRewrite { kind, old, new });
             }
         }
         for (source, relinks) in &plan {
@@ -323,14 +323,14 @@ impl Links {
 
     /// A text of one note as it is written in another one, so that its links lead where they led.
     pub fn carried(&self, from: DocId, to: DocId, text: &str) -> String {
-        let mut relinks: Vec<Relink> = Vec::new();
+        let mut relinks: Vec<LinkRewrite> = Vec::new();
         for link in Outline::of(text).links.iter().filter(|link| !link.path().is_empty()) {
             let Some(target) = self.target(from, link) else { continue };
             let exact = self.leads_straight(from, link.kind, &link.target, target);
             let right = self.target(to, link) == Some(target)
                 && (!exact || self.leads_straight(to, link.kind, &link.target, target));
             if !right && let Some(new) = self.write(to, link.kind, &link.target, target) {
-                relinks.push(Relink { kind: link.kind, old: link.target.clone(), new });
+                relinks.push(LinkRewrite { kind: link.kind, old: link.target.clone(), new });
             }
         }
         let mut carried = text.to_owned();
@@ -378,7 +378,7 @@ impl Links {
 }
 
 /// An outline with other targets.
-pub fn relinked(outline: &Outline, relinks: &[Relink]) -> Outline {
+pub fn relinked(outline: &Outline, relinks: &[LinkRewrite]) -> Outline {
     let mut outline = outline.clone();
     for link in &mut outline.links {
         if let Some(relink) = relinks.iter().find(|relink| relink.kind == link.kind && relink.old == link.target) {
@@ -389,9 +389,9 @@ pub fn relinked(outline: &Outline, relinks: &[Relink]) -> Outline {
 }
 
 /// Where what the outline of a text calls by an old target is to be written anew: byte, bytes that go, what comes.
-pub fn places(text: &str, relinks: &[Relink]) -> Vec<(usize, usize, String)> {
+pub fn places(text: &str, relinks: &[LinkRewrite]) -> Vec<(usize, usize, String)> {
     let outline = Outline::of(text);
-    let place = |link: &Link| {
+    let place = |link: &NoteLink| {
         let relink = relinks.iter().find(|relink| relink.kind == link.kind && relink.old == link.target)?;
         Some((link.at, relink.old.len(), relink.new.clone()))
     };
@@ -479,8 +479,8 @@ mod tests {
         DocId([u8::try_from(number).expect("few"); 16])
     }
 
-    fn links(files: &[(&str, &str)]) -> Links {
-        let mut links = Links::default();
+    fn links(files: &[(&str, &str)]) -> VolumeLinks {
+        let mut links = VolumeLinks::default();
         for (number, (path, text)) in files.iter().enumerate() {
             links.enter(id(number), path);
             links.set(id(number), Arc::new(Outline::of(text)));
@@ -573,7 +573,7 @@ mod tests {
     fn a_rename_takes_no_links_away_from_others() {
         let mut links = links(&[("x/From.md", "[[A]]"), ("y/A.md", ""), ("B.md", "")]);
         let plan = links.rename(&[(id(2), "A.md".to_owned())]);
-        assert_eq!(plan[&id(0)], [Relink { kind: LinkKind::Wiki, old: "A".into(), new: "y/A".into() }]);
+        assert_eq!(plan[&id(0)], [LinkRewrite { kind: LinkKind::Wiki, old: "A".into(), new: "y/A".into() }]);
         assert!(links.rename(&[(id(2), "z/A.md".to_owned())]).is_empty());
     }
 }

@@ -33,7 +33,7 @@ pub fn options() -> Options {
 
 /// What a top-level piece of Markdown is, as far as cutting goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Piece {
+enum TopLevelPiece {
     Cell,
     Heading,
     Paragraph,
@@ -42,14 +42,14 @@ enum Piece {
 
 /// A cell's parts, as byte ranges of its block's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cell {
+pub struct CellParts {
     /// The code between the fences, with its last line end.
     pub code: Range<usize>,
 }
 
 /// How many blocks and cells a text has: what a listing shows of a note that was never edited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Survey {
+pub struct NoteSurvey {
     /// Blocks.
     pub blocks: u32,
     /// Python cells among them.
@@ -64,24 +64,26 @@ pub fn segment(text: &str) -> Vec<&str> {
     while let Some((range, piece)) = tops.next() {
         let end = tops.peek().map_or(text.len(), |(next, _)| next.start);
         let closes = match piece {
-            Piece::Cell => true,
-            Piece::Heading => range.start - start >= RUN_BEFORE_HEADING,
-            Piece::Paragraph | Piece::Structure => range.start - start >= RUN || end - start > LONGEST_TEXT,
+            TopLevelPiece::Cell => true,
+            TopLevelPiece::Heading => range.start - start >= RUN_BEFORE_HEADING,
+            TopLevelPiece::Paragraph | TopLevelPiece::Structure => {
+                range.start - start >= RUN || end - start > LONGEST_TEXT
+            }
         };
         if closes && range.start > start {
             cuts.push(range.start);
             start = range.start;
         }
         let longest = match piece {
-            Piece::Cell => usize::MAX,
-            Piece::Heading | Piece::Paragraph => LONGEST_TEXT,
-            Piece::Structure => LONGEST_STRUCTURE,
+            TopLevelPiece::Cell => usize::MAX,
+            TopLevelPiece::Heading | TopLevelPiece::Paragraph => LONGEST_TEXT,
+            TopLevelPiece::Structure => LONGEST_STRUCTURE,
         };
         while end - start > longest {
             start += long_cut(&text[start..end], longest);
             cuts.push(start);
         }
-        if piece == Piece::Cell && end > start && end < text.len() {
+        if piece == TopLevelPiece::Cell && end > start && end < text.len() {
             cuts.push(end);
             start = end;
         }
@@ -106,10 +108,13 @@ pub fn segment(text: &str) -> Vec<&str> {
 }
 
 /// Blocks and cells of a text.
-pub fn survey(text: &str) -> Survey {
+pub fn survey(text: &str) -> NoteSurvey {
     let blocks = segment(text);
     let cells = blocks.iter().filter(|block| cell(block).is_some()).count();
-    Survey { blocks: u32::try_from(blocks.len()).unwrap_or(u32::MAX), cells: u32::try_from(cells).unwrap_or(u32::MAX) }
+    NoteSurvey {
+        blocks: u32::try_from(blocks.len()).unwrap_or(u32::MAX),
+        cells: u32::try_from(cells).unwrap_or(u32::MAX),
+    }
 }
 
 /// The byte ranges of all cells in a text, fences included, blank lines behind them not.
@@ -117,12 +122,12 @@ pub fn cells(text: &str) -> Vec<Range<usize>> {
     if !text.contains("```") && !text.contains("~~~") {
         return Vec::new();
     }
-    top_level(text).into_iter().filter(|(_, piece)| *piece == Piece::Cell).map(|(range, _)| range).collect()
+    top_level(text).into_iter().filter(|(_, piece)| *piece == TopLevelPiece::Cell).map(|(range, _)| range).collect()
 }
 
 /// The top-level pieces of a text, each from the start of its first line, and whether it is a paragraph.
 pub fn pieces(text: &str) -> Vec<(Range<usize>, bool)> {
-    top_level(text).into_iter().map(|(range, piece)| (range, piece == Piece::Paragraph)).collect()
+    top_level(text).into_iter().map(|(range, piece)| (range, piece == TopLevelPiece::Paragraph)).collect()
 }
 
 /// The top-level piece of Markdown that the byte `at` belongs to.
@@ -137,14 +142,14 @@ pub fn part<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let tokens = dialect::tokens(text, dialect::options());
     if let Some(name) = name.strip_prefix('^') {
         let at = tokens.iter().find_map(|(token, range)| match token {
-            dialect::Token::Anchor(known) if *known == name => Some(range.start),
+            dialect::DialectToken::Anchor(known) if *known == name => Some(range.start),
             _ => None,
         })?;
         let mut starts = tokens.iter().filter(|(token, range)| {
             let block = matches!(
                 token,
-                dialect::Token::Callout(_)
-                    | dialect::Token::Mark(Event::Start(
+                dialect::DialectToken::Callout(_)
+                    | dialect::DialectToken::Mark(Event::Start(
                         Tag::Paragraph | Tag::Item | Tag::Heading { .. } | Tag::BlockQuote(_) | Tag::Table(_)
                     ))
             );
@@ -160,7 +165,7 @@ pub fn part<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let name = name.rsplit('#').next().unwrap_or(name);
     for (token, range) in &tokens {
         match token {
-            dialect::Token::Mark(Event::Start(Tag::Heading { level, .. })) => {
+            dialect::DialectToken::Mark(Event::Start(Tag::Heading { level, .. })) => {
                 if let Some((start, depth)) = found
                     && *level as u8 <= depth
                 {
@@ -169,7 +174,7 @@ pub fn part<'a>(text: &'a str, name: &str) -> Option<&'a str> {
                 words.clear();
                 open = Some((range.start, *level as u8));
             }
-            dialect::Token::Mark(Event::End(TagEnd::Heading(_))) => {
+            dialect::DialectToken::Mark(Event::End(TagEnd::Heading(_))) => {
                 let plain =
                     |words: &str| words.split(|c: char| !c.is_alphanumeric()).collect::<String>().to_lowercase();
                 if found.is_none() && plain(&words) == plain(name) {
@@ -177,8 +182,10 @@ pub fn part<'a>(text: &'a str, name: &str) -> Option<&'a str> {
                 }
                 open = None;
             }
-            dialect::Token::Mark(Event::Text(part) | Event::Code(part)) if open.is_some() => words.push_str(part),
-            dialect::Token::Label(part) if open.is_some() => words.push_str(part),
+            dialect::DialectToken::Mark(Event::Text(part) | Event::Code(part)) if open.is_some() => {
+                words.push_str(part)
+            }
+            dialect::DialectToken::Label(part) if open.is_some() => words.push_str(part),
             _ => {}
         }
     }
@@ -195,17 +202,17 @@ pub fn blocks_of(kind: store::FileKind, text: &str) -> Vec<&str> {
 }
 
 /// The parts of a block that is one cell and nothing else (blank lines may follow).
-pub fn cell(block: &str) -> Option<Cell> {
+pub fn cell(block: &str) -> Option<CellParts> {
     if block.len() > LONGEST_CELL {
         return None;
     }
     let (info, code) = fenced(block)?;
-    language_of(info).is_some().then_some(Cell { code })
+    language_of(info).is_some().then_some(CellParts { code })
 }
 
 /// The language of a cell, in lower case.
 pub fn cell_language(block: &str) -> Option<String> {
-    language_of(Fence::opening(block.lines().next()?)?.info)
+    language_of(CodeFence::opening(block.lines().next()?)?.info)
 }
 
 /// Whether fences in braces (```` ```{r} ````) of this language are cells.
@@ -217,7 +224,7 @@ pub fn is_language(word: &str) -> bool {
 /// and where its code stands, with its last line end.
 pub fn fenced(block: &str) -> Option<(&str, Range<usize>)> {
     let first_end = block.find('\n')? + 1;
-    let fence = Fence::opening(&block[..first_end])?;
+    let fence = CodeFence::opening(&block[..first_end])?;
     let mut at = first_end;
     for line in block[first_end..].split_inclusive('\n') {
         if fence.closed_by(line) {
@@ -246,14 +253,14 @@ pub fn is_pure(block: &str) -> bool {
 }
 
 /// A code fence as CommonMark 0.31.2, section 4.5, has it.
-struct Fence<'a> {
+struct CodeFence<'a> {
     mark: u8,
     count: usize,
     info: &'a str,
 }
 
-impl Fence<'_> {
-    fn opening(line: &str) -> Option<Fence<'_>> {
+impl CodeFence<'_> {
+    fn opening(line: &str) -> Option<CodeFence<'_>> {
         let body = line.trim_start_matches(' ');
         if line.len() - body.len() > 3 {
             return None;
@@ -264,7 +271,7 @@ impl Fence<'_> {
         if count < 3 || (mark == b'`' && info.contains('`')) {
             return None;
         }
-        Some(Fence { mark, count, info })
+        Some(CodeFence { mark, count, info })
     }
 
     fn closed_by(&self, line: &str) -> bool {
@@ -337,14 +344,14 @@ const LANGUAGES: [&str; 45] = [
 ];
 
 /// The top-level pieces of a text, each from the start of its first line.
-fn top_level(text: &str) -> Vec<(Range<usize>, Piece)> {
+fn top_level(text: &str) -> Vec<(Range<usize>, TopLevelPiece)> {
     // What is not read as Markdown is one piece.
-    let whole = |_| Vec::from_iter((!text.is_empty()).then_some((0..text.len(), Piece::Structure)));
+    let whole = |_| Vec::from_iter((!text.is_empty()).then_some((0..text.len(), TopLevelPiece::Structure)));
     parse(text, options(), |parser| top_level_of(text, parser)).unwrap_or_else(whole)
 }
 
-fn top_level_of<'a>(text: &'a str, parser: Parser<'a>) -> Vec<(Range<usize>, Piece)> {
-    let mut pieces: Vec<(Range<usize>, Piece)> = Vec::new();
+fn top_level_of<'a>(text: &'a str, parser: Parser<'a>) -> Vec<(Range<usize>, TopLevelPiece)> {
+    let mut pieces: Vec<(Range<usize>, TopLevelPiece)> = Vec::new();
     let mut depth = 0_usize;
     for (event, range) in parser.into_offset_iter() {
         let piece = match &event {
@@ -357,18 +364,18 @@ fn top_level_of<'a>(text: &'a str, parser: Parser<'a>) -> Vec<(Range<usize>, Pie
                     Tag::CodeBlock(CodeBlockKind::Fenced(info)) if language_of(info).is_some() => {
                         let start = line_start(text, range.start);
                         let closed = cell(text[start..range.end].trim_end_matches('\r')).is_some();
-                        if closed { Piece::Cell } else { Piece::Structure }
+                        if closed { TopLevelPiece::Cell } else { TopLevelPiece::Structure }
                     }
-                    Tag::Heading { .. } => Piece::Heading,
-                    Tag::Paragraph => Piece::Paragraph,
-                    _ => Piece::Structure,
+                    Tag::Heading { .. } => TopLevelPiece::Heading,
+                    Tag::Paragraph => TopLevelPiece::Paragraph,
+                    _ => TopLevelPiece::Structure,
                 }
             }
             Event::End(TagEnd::Paragraph | TagEnd::CodeBlock) | Event::End(_) => {
                 depth = depth.saturating_sub(1);
                 continue;
             }
-            Event::Rule if depth == 0 => Piece::Structure,
+            Event::Rule if depth == 0 => TopLevelPiece::Structure,
             _ => continue,
         };
         let start = line_start(text, range.start);

@@ -9,7 +9,7 @@ mod limits;
 
 pub use limits::is_shallow;
 
-use bindings::{Bindings, captured};
+use bindings::{LocalBindings, captured};
 use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{self as ast, Expr, ExprContext, IpyEscapeKind, Stmt};
 use ruff_python_parser::{Mode, ParseOptions, parse};
@@ -49,7 +49,7 @@ const CHANGING: [&str; 20] = [
 
 /// The names of a cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names {
+pub struct CellNames {
     /// Bound at the top level, or in a function by `global`.
     pub defines: BTreeSet<String>,
     /// Of these, bound whatever happens.
@@ -70,14 +70,15 @@ pub struct Names {
     pub broken: bool,
 }
 
-impl Names {
+impl CellNames {
     /// Reads them off the code of a cell.
-    pub fn of(code: &str) -> Names {
+    pub fn of(code: &str) -> CellNames {
         if code.len() > LONGEST || !is_shallow(code) {
-            return Names { uses_any: true, defines_any: true, ..Names::default() };
+            return CellNames { uses_any: true, defines_any: true, ..CellNames::default() };
         }
         // A parser that panics, as it does on `x = ?`, fails on this cell alone.
-        let caught = || catch_unwind(|| read(code)).unwrap_or_else(|_| Names { broken: true, ..Names::default() });
+        let caught =
+            || catch_unwind(|| read(code)).unwrap_or_else(|_| CellNames { broken: true, ..CellNames::default() });
         if code.len() <= SHORT { caught() } else { stacker::grow(STACK, caught) }
     }
 
@@ -87,12 +88,12 @@ impl Names {
     }
 }
 
-fn read(code: &str) -> Names {
+fn read(code: &str) -> CellNames {
     let Ok(parsed) = parse(code, ParseOptions::from(Mode::Ipython)) else {
-        return Names { broken: true, ..Names::default() };
+        return CellNames { broken: true, ..CellNames::default() };
     };
-    let ast::Mod::Module(module) = parsed.syntax() else { return Names::default() };
-    let mut reader = Reader::default();
+    let ast::Mod::Module(module) = parsed.syntax() else { return CellNames::default() };
+    let mut reader = NameReader::default();
     reader.visit_body(&module.body);
     let mut names = reader.names;
     // A function that is called where it stands uses what it uses there.
@@ -102,7 +103,7 @@ fn read(code: &str) -> Names {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum BindingKind {
     Function,
     Class,
     Inner,
@@ -110,28 +111,28 @@ enum Kind {
 
 /// A scope below the top level.
 #[derive(Debug)]
-struct Scope {
-    kind: Kind,
+struct PythonScope {
+    kind: BindingKind,
     locals: BTreeSet<String>,
     globals: BTreeSet<String>,
 }
 
 #[derive(Default)]
-struct Reader {
-    names: Names,
-    scopes: Vec<Scope>,
+struct NameReader {
+    names: CellNames,
+    scopes: Vec<PythonScope>,
     /// Bound for sure at the top level by now.
     bound: BTreeSet<String>,
 }
 
-impl Reader {
+impl NameReader {
     /// Whether a name means one of the cell's own globals here.
     fn is_global(&self, name: &str) -> bool {
         for (depth, scope) in self.scopes.iter().rev().enumerate() {
             if scope.globals.contains(name) {
                 return true;
             }
-            let seen = scope.kind != Kind::Class || depth == 0;
+            let seen = scope.kind != BindingKind::Class || depth == 0;
             if seen && scope.locals.contains(name) {
                 return false;
             }
@@ -140,7 +141,7 @@ impl Reader {
     }
 
     fn in_function(&self) -> bool {
-        self.scopes.iter().any(|scope| scope.kind == Kind::Function)
+        self.scopes.iter().any(|scope| scope.kind == BindingKind::Function)
     }
 
     fn used(&mut self, name: &str) {
@@ -157,7 +158,7 @@ impl Reader {
     /// A name is bound by a statement, or with `walrus` out of a comprehension.
     fn bind(&mut self, name: &str, walrus: bool) {
         let at = if walrus {
-            self.scopes.iter().rposition(|scope| scope.kind != Kind::Inner)
+            self.scopes.iter().rposition(|scope| scope.kind != BindingKind::Inner)
         } else {
             self.scopes.len().checked_sub(1)
         };
@@ -215,23 +216,23 @@ impl Reader {
         }
     }
 
-    fn function(&mut self, parameters: Option<&ast::Parameters>, body: Body<'_>) {
+    fn function(&mut self, parameters: Option<&ast::Parameters>, body: FunctionBody<'_>) {
         let mut locals = BTreeSet::new();
         for parameter in parameters.into_iter().flat_map(ast::Parameters::iter) {
             locals.insert(parameter.name().to_string());
         }
-        let mut own = Bindings { names: locals, ..Bindings::default() };
+        let mut own = LocalBindings { names: locals, ..LocalBindings::default() };
         match body {
-            Body::Statements(body) => own.visit_body(body),
-            Body::Expression(body) => own.visit_expr(body),
+            FunctionBody::Statements(body) => own.visit_body(body),
+            FunctionBody::Expression(body) => own.visit_expr(body),
         }
-        let Bindings { mut names, globals, elsewhere, .. } = own;
+        let LocalBindings { mut names, globals, elsewhere, .. } = own;
         names.retain(|name| !globals.contains(name) && !elsewhere.contains(name));
-        self.scopes.push(Scope { kind: Kind::Function, locals: names, globals });
+        self.scopes.push(PythonScope { kind: BindingKind::Function, locals: names, globals });
         let before = self.bound.clone();
         match body {
-            Body::Statements(body) => self.visit_body(body),
-            Body::Expression(body) => self.visit_expr(body),
+            FunctionBody::Statements(body) => self.visit_body(body),
+            FunctionBody::Expression(body) => self.visit_expr(body),
         }
         self.bound = before;
         self.scopes.pop();
@@ -241,7 +242,7 @@ impl Reader {
     fn with_types(&mut self, types: Option<&ast::TypeParams>, visit: impl FnOnce(&mut Self)) {
         let Some(types) = types else { return visit(self) };
         let names = types.type_params.iter().map(|param| param.name().to_string()).collect();
-        self.scopes.push(Scope { kind: Kind::Inner, locals: names, globals: BTreeSet::new() });
+        self.scopes.push(PythonScope { kind: BindingKind::Inner, locals: names, globals: BTreeSet::new() });
         self.visit_type_params(types);
         visit(self);
         self.scopes.pop();
@@ -251,7 +252,7 @@ impl Reader {
         let Some((first, rest)) = generators.split_first() else { return };
         // The first of them is worked out outside.
         self.visit_expr(&first.iter);
-        self.scopes.push(Scope { kind: Kind::Inner, locals: BTreeSet::new(), globals: BTreeSet::new() });
+        self.scopes.push(PythonScope { kind: BindingKind::Inner, locals: BTreeSet::new(), globals: BTreeSet::new() });
         self.visit_expr(&first.target);
         first.ifs.iter().for_each(|test| self.visit_expr(test));
         for generator in rest {
@@ -312,12 +313,12 @@ impl Reader {
 }
 
 #[derive(Clone, Copy)]
-enum Body<'a> {
+enum FunctionBody<'a> {
     Statements(&'a [Stmt]),
     Expression(&'a Expr),
 }
 
-impl<'a> Visitor<'a> for Reader {
+impl<'a> Visitor<'a> for NameReader {
     fn visit_stmt(&mut self, stmt: &'a Stmt) {
         match stmt {
             Stmt::FunctionDef(function) => {
@@ -330,7 +331,7 @@ impl<'a> Visitor<'a> for Reader {
                         parameter.annotation().into_iter().for_each(|kind| reader.visit_annotation(kind));
                     }
                     function.returns.iter().for_each(|kind| reader.visit_annotation(kind));
-                    reader.function(Some(&function.parameters), Body::Statements(&function.body));
+                    reader.function(Some(&function.parameters), FunctionBody::Statements(&function.body));
                 });
                 self.bind(&function.name, false);
             }
@@ -338,9 +339,9 @@ impl<'a> Visitor<'a> for Reader {
                 class.decorator_list.iter().for_each(|decorator| self.visit_decorator(decorator));
                 self.with_types(class.type_params.as_deref(), |reader| {
                     class.arguments.iter().for_each(|arguments| reader.visit_arguments(arguments));
-                    let mut own = Bindings::default();
+                    let mut own = LocalBindings::default();
                     own.visit_body(&class.body);
-                    let scope = Scope { kind: Kind::Class, locals: BTreeSet::new(), globals: own.globals };
+                    let scope = PythonScope { kind: BindingKind::Class, locals: BTreeSet::new(), globals: own.globals };
                     reader.scopes.push(scope);
                     reader.visit_body(&class.body);
                     reader.scopes.pop();
@@ -350,7 +351,7 @@ impl<'a> Visitor<'a> for Reader {
             Stmt::TypeAlias(alias) => {
                 self.with_types(alias.type_params.as_deref(), |reader| {
                     // Worked out when it is asked for.
-                    reader.function(None, Body::Expression(&alias.value));
+                    reader.function(None, FunctionBody::Expression(&alias.value));
                 });
                 self.visit_expr(&alias.name);
             }
@@ -487,7 +488,7 @@ impl<'a> Visitor<'a> for Reader {
                 for parameter in lambda.parameters.iter().flat_map(|list| list.iter_non_variadic_params()) {
                     parameter.default.iter().for_each(|default| self.visit_expr(default));
                 }
-                self.function(lambda.parameters.as_deref(), Body::Expression(&lambda.body));
+                self.function(lambda.parameters.as_deref(), FunctionBody::Expression(&lambda.body));
             }
             Expr::ListComp(list) => self.comprehension(&list.generators, |reader| reader.visit_expr(&list.elt)),
             Expr::SetComp(set) => self.comprehension(&set.generators, |reader| reader.visit_expr(&set.elt)),
@@ -529,7 +530,7 @@ mod tests {
     /// What a cell defines, uses of others, and changes in place.
     #[track_caller]
     fn check(code: &str, defines: &str, wants: &str, changes: &str) {
-        let names = Names::of(code);
+        let names = CellNames::of(code);
         assert!(!names.broken, "{code}");
         let found = (words(&names.defines), words(&names.wants()), words(&names.changes));
         assert_eq!(found, (defines.to_owned(), wants.to_owned(), changes.to_owned()), "{code}");
@@ -585,7 +586,7 @@ mod tests {
     #[test]
     fn changes_in_place() {
         check("x += 1", "x", "", "x");
-        assert_eq!(words(&Names::of("x += 1").uses), "x");
+        assert_eq!(words(&CellNames::of("x += 1").uses), "x");
         check("x[0] = y", "", "x y", "x");
         check("x.a.b = 1", "", "x", "x");
         check("del x[0], y.z", "", "x y", "x y");
@@ -596,14 +597,14 @@ mod tests {
         check("setattr(x, 'a', 1)", "", "setattr x", "x");
         check("del x", "", "x", "x");
         check("for x.a in y: pass", "", "x y", "x");
-        let later = Names::of("def f():\n c[0] = 1\n xs.append(2)\n own = []\n own.append(1)");
+        let later = CellNames::of("def f():\n c[0] = 1\n xs.append(2)\n own = []\n own.append(1)");
         assert_eq!((words(&later.later_changes), words(&later.changes)), ("c xs".to_owned(), String::new()));
     }
 
     #[test]
     fn bound_for_sure_or_perhaps() {
         let surely = |code: &str| {
-            let names = Names::of(code);
+            let names = CellNames::of(code);
             (words(&names.surely), words(&names.uses))
         };
         let pair = |sure: &str, uses: &str| (sure.to_owned(), uses.to_owned());
@@ -621,7 +622,7 @@ mod tests {
     #[test]
     fn what_cannot_be_known_is_said() {
         let any = |code: &str| {
-            let names = Names::of(code);
+            let names = CellNames::of(code);
             (names.uses_any, names.defines_any, names.broken)
         };
         assert_eq!(any("exec(s)"), (true, true, false));
@@ -636,7 +637,7 @@ mod tests {
 
     #[test]
     fn a_parser_that_panics_fails_on_its_cell_alone() {
-        assert!(Names::of("x = ? \n").broken);
+        assert!(CellNames::of("x = ? \n").broken);
     }
 
     #[test]
@@ -644,12 +645,12 @@ mod tests {
         for code in ["(", "1 + ", "not ", "f(", "[", "a.b.c.", "x if y else ", "lambda: "] {
             let mut deep = code.repeat(60_000 / code.len());
             deep.push('1');
-            let _ = Names::of(&deep);
+            let _ = CellNames::of(&deep);
         }
         let chain = format!("x{}", ".a".repeat(900));
-        assert_eq!(words(&Names::of(&chain).uses), "x");
+        assert_eq!(words(&CellNames::of(&chain).uses), "x");
         let sum = format!("x{}", " + 1".repeat(900));
-        assert_eq!(words(&Names::of(&sum).uses), "x");
+        assert_eq!(words(&CellNames::of(&sum).uses), "x");
         // As deep as the limits allow.
         for (open, close) in
             [("(", ")"), ("[", "]"), ("f(", ")"), ("-", ""), ("not ", ""), ("lambda: ", ""), ("(-", ")")]
@@ -657,7 +658,7 @@ mod tests {
             for times in 0..1_000 {
                 let code = format!("{}x{}", open.repeat(times), close.repeat(times));
                 if times % 97 == 0 || !is_shallow(&code) {
-                    let names = Names::of(&code);
+                    let names = CellNames::of(&code);
                     assert!(names.uses.contains("x") || names.later.contains("x") || names.uses_any, "{open} {times}");
                     if names.uses_any {
                         break;
@@ -666,7 +667,7 @@ mod tests {
             }
         }
         // Beyond them nothing is known.
-        let names = Names::of(&format!("x{}", " + 1".repeat(15_000)));
+        let names = CellNames::of(&format!("x{}", " + 1".repeat(15_000)));
         assert!(names.uses_any && names.defines_any);
     }
 }

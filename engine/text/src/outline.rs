@@ -29,7 +29,7 @@ pub enum LinkKind {
 
 /// A link to another file of the volume, or to a part of this one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Link {
+pub struct NoteLink {
     /// How it is written.
     #[serde(rename = "k")]
     pub kind: LinkKind,
@@ -47,7 +47,7 @@ pub struct Link {
     pub line: String,
 }
 
-impl Link {
+impl NoteLink {
     /// The target as a path.
     pub fn path(&self) -> Cow<'_, str> {
         path(self.kind, &self.target)
@@ -64,7 +64,7 @@ pub fn path(kind: LinkKind, target: &str) -> Cow<'_, str> {
 
 /// A heading.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Heading {
+pub struct NoteHeading {
     /// 1 to 6.
     #[serde(rename = "n")]
     pub level: u8,
@@ -82,10 +82,10 @@ pub struct Heading {
 pub struct Outline {
     /// Links, in the order of the text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub links: Vec<Link>,
+    pub links: Vec<NoteLink>,
     /// Headings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub headings: Vec<Heading>,
+    pub headings: Vec<NoteHeading>,
     /// Tags without `#`, each once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
@@ -108,17 +108,17 @@ pub struct Outline {
 
 /// An outline, and the bytes of the file that it was made of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outlined {
+pub struct OutlinedBytes {
     /// The first bytes of the file's hash.
     pub hash: u64,
     /// The outline.
     pub outline: Outline,
 }
 
-impl Outlined {
+impl OutlinedBytes {
     /// Of a file's text.
-    pub fn of(hash: BlobHash, text: &str) -> Outlined {
-        Outlined { hash: stamp(hash), outline: Outline::of(text) }
+    pub fn of(hash: BlobHash, text: &str) -> OutlinedBytes {
+        OutlinedBytes { hash: stamp(hash), outline: Outline::of(text) }
     }
 
     /// Whether it was made of a file of this hash.
@@ -166,7 +166,7 @@ impl Outline {
     /// Headings and Markdown's own links. Gives where code stands.
     fn read_markdown<'a>(&mut self, text: &'a str, parser: Parser<'a>) -> Vec<Range<usize>> {
         let mut code: Vec<Range<usize>> = Vec::new();
-        let mut heading: Option<Heading> = None;
+        let mut heading: Option<NoteHeading> = None;
         let mut definitions: Vec<Range<usize>> =
             parser.reference_definitions().iter().map(|(_, definition)| definition.span.clone()).collect();
         definitions.sort_by_key(|span| span.start);
@@ -198,7 +198,7 @@ impl Outline {
                     }
                 }
                 Event::Start(Tag::Heading { level, .. }) => {
-                    heading = Some(Heading { level: level as u8, text: String::new(), at: range.start });
+                    heading = Some(NoteHeading { level: level as u8, text: String::new(), at: range.start });
                 }
                 Event::End(TagEnd::Heading(_)) => self.headings.extend(heading.take()),
                 Event::Start(Tag::Link { link_type: LinkType::Inline, .. }) => open.push(range.start + 1),
@@ -254,7 +254,7 @@ impl Outline {
             LinkKind::Markdown | LinkKind::Angled => unescape(part).into_owned(),
         });
         let (target, line) = (path.to_owned(), line_around(text, at));
-        self.links.push(Link { kind, target, part, at, line });
+        self.links.push(NoteLink { kind, target, part, at, line });
     }
 
     /// What stands in lines: wikilinks, tags, block ids, tasks.

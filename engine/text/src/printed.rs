@@ -13,7 +13,7 @@ const WIDEST: usize = 400;
 
 /// A colour of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ink {
+pub enum TerminalColor {
     /// Of the eight: black, red, green, yellow, blue, magenta, cyan, white.
     Named(u8),
     /// Red, green, blue.
@@ -22,11 +22,11 @@ pub enum Ink {
 
 /// How letters look in a terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Style {
+pub struct TerminalStyle {
     /// Their colour; `None`: as all others.
-    pub ink: Option<Ink>,
+    pub ink: Option<TerminalColor>,
     /// The colour behind them.
-    pub ground: Option<Ink>,
+    pub ground: Option<TerminalColor>,
     /// Whether they are heavy.
     pub bold: bool,
     /// Whether they are slanted.
@@ -43,11 +43,11 @@ pub fn plain(text: &str) -> String {
 }
 
 /// The same, and which parts of it (in bytes, rising) look otherwise than the rest.
-pub fn coloured(text: &str) -> (String, Vec<(Range<usize>, Style)>) {
+pub fn coloured(text: &str) -> (String, Vec<(Range<usize>, TerminalStyle)>) {
     if !text.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
         return (text.to_owned(), Vec::new());
     }
-    let mut screen = Screen { lines: vec![Vec::new()], ..Screen::default() };
+    let mut screen = TerminalScreen { lines: vec![Vec::new()], ..TerminalScreen::default() };
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
         match c {
@@ -78,18 +78,18 @@ pub fn coloured(text: &str) -> (String, Vec<(Range<usize>, Style)>) {
 
 /// What stands on a terminal without an end.
 #[derive(Default)]
-struct Screen {
-    lines: Vec<Vec<(char, Style)>>,
+struct TerminalScreen {
+    lines: Vec<Vec<(char, TerminalStyle)>>,
     line: usize,
     column: usize,
-    style: Style,
+    style: TerminalStyle,
 }
 
-impl Screen {
+impl TerminalScreen {
     fn put(&mut self, c: char) {
         let Some(line) = self.lines.get_mut(self.line) else { return };
         if line.len() < self.column {
-            line.resize(self.column, (' ', Style::default()));
+            line.resize(self.column, (' ', TerminalStyle::default()));
         }
         match line.get_mut(self.column) {
             Some(place) => *place = (c, self.style),
@@ -121,7 +121,9 @@ impl Screen {
                 let Some(line) = self.lines.get_mut(self.line) else { return };
                 match number {
                     0 => line.truncate(self.column),
-                    1 => line.iter_mut().take(self.column + 1).for_each(|place| *place = (' ', Style::default())),
+                    1 => {
+                        line.iter_mut().take(self.column + 1).for_each(|place| *place = (' ', TerminalStyle::default()))
+                    }
                     _ => line.clear(),
                 }
             }
@@ -141,8 +143,8 @@ impl Screen {
         }
     }
 
-    fn text(self) -> (String, Vec<(Range<usize>, Style)>) {
-        let (mut text, mut spans) = (String::new(), Vec::<(Range<usize>, Style)>::new());
+    fn text(self) -> (String, Vec<(Range<usize>, TerminalStyle)>) {
+        let (mut text, mut spans) = (String::new(), Vec::<(Range<usize>, TerminalStyle)>::new());
         for (at, line) in self.lines.into_iter().enumerate() {
             if at > 0 {
                 text.push('\n');
@@ -150,7 +152,7 @@ impl Screen {
             for (c, style) in line {
                 let start = text.len();
                 text.push(c);
-                if style == Style::default() {
+                if style == TerminalStyle::default() {
                     continue;
                 }
                 match spans.last_mut() {
@@ -164,12 +166,12 @@ impl Screen {
 }
 
 /// A style, changed by a code's numbers.
-fn styled(mut style: Style, code: &str) -> Style {
+fn styled(mut style: TerminalStyle, code: &str) -> TerminalStyle {
     let mut numbers = code.split([';', ':']).map(|word| word.parse::<u16>().unwrap_or(0));
     #[allow(clippy::cast_possible_truncation, reason = "a number below ten")]
     while let Some(number) = numbers.next() {
         match number {
-            0 => style = Style::default(),
+            0 => style = TerminalStyle::default(),
             1 => style.bold = true,
             3 => style.italic = true,
             4 => style.underline = true,
@@ -178,11 +180,11 @@ fn styled(mut style: Style, code: &str) -> Style {
             23 => style.italic = false,
             24 => style.underline = false,
             27 => style.reverse = false,
-            30..=37 => style.ink = Some(Ink::Named((number - 30) as u8)),
-            90..=97 => style.ink = Some(Ink::Named((number - 90) as u8)),
+            30..=37 => style.ink = Some(TerminalColor::Named((number - 30) as u8)),
+            90..=97 => style.ink = Some(TerminalColor::Named((number - 90) as u8)),
             39 => style.ink = None,
-            40..=47 => style.ground = Some(Ink::Named((number - 40) as u8)),
-            100..=107 => style.ground = Some(Ink::Named((number - 100) as u8)),
+            40..=47 => style.ground = Some(TerminalColor::Named((number - 40) as u8)),
+            100..=107 => style.ground = Some(TerminalColor::Named((number - 100) as u8)),
             49 => style.ground = None,
             38 => style.ink = exact(&mut numbers).or(style.ink),
             48 => style.ground = exact(&mut numbers).or(style.ground),
@@ -194,18 +196,18 @@ fn styled(mut style: Style, code: &str) -> Style {
 
 /// A colour out of 256, or by its parts.
 #[allow(clippy::cast_possible_truncation, reason = "at most 255")]
-fn exact(numbers: &mut impl Iterator<Item = u16>) -> Option<Ink> {
+fn exact(numbers: &mut impl Iterator<Item = u16>) -> Option<TerminalColor> {
     let mut next = || numbers.next().map(|number| number.min(255) as u8);
     match next()? {
-        2 => Some(Ink::Exact([next()?, next()?, next()?])),
+        2 => Some(TerminalColor::Exact([next()?, next()?, next()?])),
         5 => Some(match next()? {
-            index @ 0..16 => Ink::Named(index % 8),
+            index @ 0..16 => TerminalColor::Named(index % 8),
             index @ 16..232 => {
                 let step = |at: u8| if at == 0 { 0 } else { 55 + 40 * at };
                 let index = index - 16;
-                Ink::Exact([step(index / 36), step(index / 6 % 6), step(index % 6)])
+                TerminalColor::Exact([step(index / 36), step(index / 6 % 6), step(index % 6)])
             }
-            index => Ink::Exact([8 + 10 * (index - 232); 3]),
+            index => TerminalColor::Exact([8 + 10 * (index - 232); 3]),
         }),
         _ => None,
     }
@@ -221,7 +223,7 @@ pub fn joined(value: &Value) -> String {
 }
 
 /// All that a cell printed and returned, as plain text. Pictures and the like are named.
-pub fn outputs(outputs: &[store::Output]) -> String {
+pub fn outputs(outputs: &[store::CellOutput]) -> String {
     use store::OutputBody;
     let mut text = String::new();
     for output in outputs {
@@ -267,10 +269,10 @@ mod tests {
         let (text, spans) =
             coloured("a \u{1b}[1;31mred\u{1b}[39m b\u{1b}[0m \u{1b}[38;5;196mx\u{1b}[48;2;1;2;3my\u{1b}[m.");
         assert_eq!(text, "a red b xy.");
-        let red = Style { bold: true, ink: Some(Ink::Named(1)), ..Style::default() };
-        let exact = Style { ink: Some(Ink::Exact([255, 0, 0])), ..Style::default() };
-        let both = Style { ground: Some(Ink::Exact([1, 2, 3])), ..exact };
-        let bold = Style { bold: true, ..Style::default() };
+        let red = TerminalStyle { bold: true, ink: Some(TerminalColor::Named(1)), ..TerminalStyle::default() };
+        let exact = TerminalStyle { ink: Some(TerminalColor::Exact([255, 0, 0])), ..TerminalStyle::default() };
+        let both = TerminalStyle { ground: Some(TerminalColor::Exact([1, 2, 3])), ..exact };
+        let bold = TerminalStyle { bold: true, ..TerminalStyle::default() };
         assert_eq!(spans, [(2..5, red), (5..7, bold), (8..9, exact), (9..10, both)]);
     }
 }

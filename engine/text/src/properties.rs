@@ -2,7 +2,7 @@
 //! no comment.
 
 use crate::outline;
-use crate::yaml::{self, Step};
+use crate::yaml::{self, YamlStep};
 use saphyr::{MarkedYaml, Scalar, YamlData};
 use serde_json::{Map, Value};
 use std::ops::Range;
@@ -12,7 +12,7 @@ const LONGEST: usize = 65_536;
 
 /// What a property is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PropertyKind {
     /// Words.
     Text,
     /// A number.
@@ -35,7 +35,7 @@ pub struct Property {
     /// Its name.
     pub key: String,
     /// What it is.
-    pub kind: Kind,
+    pub kind: PropertyKind,
     /// Its values as they are read, and where each stands.
     pub values: Vec<(String, Range<usize>)>,
     /// The lines that it takes, with their ends.
@@ -73,14 +73,14 @@ pub fn read(text: &str) -> Option<Result<Vec<Property>, String>> {
         let own = place(value);
         let (kind, values) = match &value.data {
             YamlData::Sequence(items) => {
-                (Kind::List, items.iter().map(|item| (shown(text, &place(item)), place(item))).collect())
+                (PropertyKind::List, items.iter().map(|item| (shown(text, &place(item)), place(item))).collect())
             }
-            YamlData::Mapping(_) => (Kind::Nested, vec![(text.get(own.clone()).unwrap_or("").to_owned(), own)]),
-            YamlData::Value(Scalar::Boolean(value)) => (Kind::Check(*value), vec![(value.to_string(), own)]),
+            YamlData::Mapping(_) => (PropertyKind::Nested, vec![(text.get(own.clone()).unwrap_or("").to_owned(), own)]),
+            YamlData::Value(Scalar::Boolean(value)) => (PropertyKind::Check(*value), vec![(value.to_string(), own)]),
             YamlData::Value(Scalar::Integer(_) | Scalar::FloatingPoint(_)) => {
-                (Kind::Number, vec![(shown(text, &own), own)])
+                (PropertyKind::Number, vec![(shown(text, &own), own)])
             }
-            YamlData::Value(Scalar::Null) => (Kind::Text, Vec::new()),
+            YamlData::Value(Scalar::Null) => (PropertyKind::Text, Vec::new()),
             _ => {
                 let words = shown(text, &own);
                 (kind_of(&words), vec![(words, own)])
@@ -115,7 +115,7 @@ pub fn set(text: &str, key: &str, value: Option<&Value>) -> Result<String, Strin
         let Some(value) = value else { return Ok(text.to_owned()) };
         let end =
             if text.split_inclusive('\n').next().is_some_and(|line| line.ends_with("\r\n")) { "\r\n" } else { "\n" };
-        let entry = yaml::put("", &[Step::from(key)], Some(value))?.replace('\n', end);
+        let entry = yaml::put("", &[YamlStep::from(key)], Some(value))?.replace('\n', end);
         return Ok(format!("---{end}{entry}---{end}{text}"));
     };
     let front = &text[range.clone()];
@@ -129,7 +129,7 @@ pub fn set(text: &str, key: &str, value: Option<&Value>) -> Result<String, Strin
         keys.keys().find(same).or_else(|| keys.keys().find(|name| name.eq_ignore_ascii_case(key))).cloned()
     });
     let key = known.unwrap_or_else(|| key.to_owned());
-    let mut new = yaml::put(front, &[Step::Key(key)], value)?;
+    let mut new = yaml::put(front, &[YamlStep::Key(key)], value)?;
     if !new.is_empty() && !new.ends_with('\n') {
         new.push('\n');
     }
@@ -140,30 +140,30 @@ pub fn set(text: &str, key: &str, value: Option<&Value>) -> Result<String, Strin
 pub fn front_matter(properties: &Map<String, Value>) -> String {
     let mut front = String::new();
     for (key, value) in properties {
-        front = yaml::put(&front, &[Step::Key(key.clone())], Some(value)).unwrap_or(front);
+        front = yaml::put(&front, &[YamlStep::Key(key.clone())], Some(value)).unwrap_or(front);
     }
     if front.is_empty() { front } else { format!("---\n{front}---\n") }
 }
 
 /// What was typed for a property of a kind, as its value. What does not fit the kind is text.
-pub fn typed(kind: Kind, words: &str) -> Value {
+pub fn typed(kind: PropertyKind, words: &str) -> Value {
     let words = words.trim();
     match kind {
-        Kind::List => {
+        PropertyKind::List => {
             let items = words.split(',').map(str::trim).filter(|item| !item.is_empty());
             Value::Array(items.map(Value::from).collect())
         }
         _ if words.is_empty() => Value::Null,
-        Kind::Number => match words.parse::<i64>() {
+        PropertyKind::Number => match words.parse::<i64>() {
             Ok(number) => Value::from(number),
             Err(_) => words.parse::<f64>().ok().filter(|number| number.is_finite()).map_or(words.into(), Value::from),
         },
-        Kind::Check(_) => match words {
+        PropertyKind::Check(_) => match words {
             "true" | "yes" => Value::Bool(true),
             "false" | "no" => Value::Bool(false),
             words => words.into(),
         },
-        Kind::Text | Kind::Date | Kind::Link | Kind::Nested => words.into(),
+        PropertyKind::Text | PropertyKind::Date | PropertyKind::Link | PropertyKind::Nested => words.into(),
     }
 }
 
@@ -179,15 +179,19 @@ fn shown(text: &str, range: &Range<usize>) -> String {
     inner.unwrap_or(raw).to_owned()
 }
 
-fn kind_of(words: &str) -> Kind {
+fn kind_of(words: &str) -> PropertyKind {
     let bytes = words.as_bytes();
     let digits = |range: Range<usize>| bytes.get(range).is_some_and(|part| part.iter().all(u8::is_ascii_digit));
     let is_date = digits(0..4) && digits(5..7) && digits(8..10) && bytes[4] == b'-' && bytes[7] == b'-';
     if is_date && (bytes.len() == 10 || matches!(bytes[10], b'T' | b' ')) {
-        return Kind::Date;
+        return PropertyKind::Date;
     }
     let linked = words.starts_with("[[") && words.ends_with("]]");
-    if linked || words.starts_with("https://") || words.starts_with("http://") { Kind::Link } else { Kind::Text }
+    if linked || words.starts_with("https://") || words.starts_with("http://") {
+        PropertyKind::Link
+    } else {
+        PropertyKind::Text
+    }
 }
 
 #[cfg(test)]
@@ -199,19 +203,19 @@ mod tests {
         let text = "---\ntitle: \"Räin: a\"\n# how many\ndrops: 12 # about\ndone: false\nwhen: 2026-11-22\n\
                     tags: [a, b c]\nby:\n  - x\n  - \"[[Y]]\"\nsee: https://a.b\nempty:\nin:\n  a: 1\n---\nText\n";
         let found = read(text).expect("front matter").expect("YAML");
-        let kinds: Vec<(&str, Kind)> = found.iter().map(|one| (one.key.as_str(), one.kind)).collect();
+        let kinds: Vec<(&str, PropertyKind)> = found.iter().map(|one| (one.key.as_str(), one.kind)).collect();
         assert_eq!(
             kinds,
             [
-                ("title", Kind::Text),
-                ("drops", Kind::Number),
-                ("done", Kind::Check(false)),
-                ("when", Kind::Date),
-                ("tags", Kind::List),
-                ("by", Kind::List),
-                ("see", Kind::Link),
-                ("empty", Kind::Text),
-                ("in", Kind::Nested),
+                ("title", PropertyKind::Text),
+                ("drops", PropertyKind::Number),
+                ("done", PropertyKind::Check(false)),
+                ("when", PropertyKind::Date),
+                ("tags", PropertyKind::List),
+                ("by", PropertyKind::List),
+                ("see", PropertyKind::Link),
+                ("empty", PropertyKind::Text),
+                ("in", PropertyKind::Nested),
             ]
         );
         let values: Vec<&str> = found.iter().flat_map(|one| &one.values).map(|(value, _)| value.as_str()).collect();
@@ -230,14 +234,18 @@ mod tests {
         assert_eq!(put("rating", Value::from(8)), text.replace('7', "8"));
         assert_eq!(put("empty", "x: y".into()), text.replace("empty:", "empty: \"x: y\""));
         assert_eq!(put("new", true.into()), text.replace("empty:\n", "empty:\nnew: true\n"));
-        assert_eq!(put("tags", typed(Kind::List, "a, b")), text.replace("[a]", "[a, b]"));
+        assert_eq!(put("tags", typed(PropertyKind::List, "a, b")), text.replace("[a]", "[a, b]"));
         assert_eq!(set(text, "rating", None), Ok(text.replace("Rating: 7 # of ten\n", "")));
         assert_eq!(set("Text\n", "a", Some(&"b".into())), Ok("---\na: b\n---\nText\n".to_owned()));
         assert_eq!(set("A\r\n", "a", Some(&1.into())), Ok("---\r\na: 1\r\n---\r\nA\r\n".to_owned()));
         assert_eq!(set("---\n---\n", "a", Some(&1.into())), Ok("---\na: 1\n---\n".to_owned()));
         assert!(set("---\na: [b\n---\n", "a", Some(&1.into())).is_err());
-        assert_eq!((typed(Kind::Number, "7.5"), typed(Kind::Number, "x")), (Value::from(7.5), Value::from("x")));
-        let front = Map::from_iter([("a".to_owned(), Value::from(1)), ("b".to_owned(), typed(Kind::List, "x,[[y]]"))]);
+        assert_eq!(
+            (typed(PropertyKind::Number, "7.5"), typed(PropertyKind::Number, "x")),
+            (Value::from(7.5), Value::from("x"))
+        );
+        let front =
+            Map::from_iter([("a".to_owned(), Value::from(1)), ("b".to_owned(), typed(PropertyKind::List, "x,[[y]]"))]);
         assert_eq!(front_matter(&front), "---\na: 1\nb:\n  - x\n  - \"[[y]]\"\n---\n");
     }
 

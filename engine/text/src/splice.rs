@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// Replaces `delete` bytes at `at` by `insert`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Splice {
+pub struct TextEdit {
     /// Where, in bytes.
     pub at: usize,
     /// How many bytes go.
@@ -22,7 +22,7 @@ const REFINED: usize = 20_000;
 const MAX_WORDS_BYTES: usize = 4 << 20;
 
 /// The edits that make `new` of `old`: in order, at offsets of `old`, none touching another.
-pub fn difference(old: &str, new: &str) -> Vec<Splice> {
+pub fn difference(old: &str, new: &str) -> Vec<TextEdit> {
     if old == new {
         return Vec::new();
     }
@@ -30,7 +30,7 @@ pub fn difference(old: &str, new: &str) -> Vec<Splice> {
     let (from, to) = trim(old, new);
     let (old_part, new_part) = (&old[from.clone()], &new[to]);
     if old_part.is_empty() || new_part.is_empty() {
-        return vec![Splice { at: from.start, delete: from.len(), insert: new_part.to_owned() }];
+        return vec![TextEdit { at: from.start, delete: from.len(), insert: new_part.to_owned() }];
     }
     let mut splices = Vec::new();
     if old_part.len() + new_part.len() <= REFINED {
@@ -50,10 +50,10 @@ pub fn difference(old: &str, new: &str) -> Vec<Splice> {
 }
 
 /// A text as pieces that are compared whole.
-struct Pieces<'a>(Vec<&'a str>);
+struct TextPieces<'a>(Vec<&'a str>);
 
-impl<'a> Pieces<'a> {
-    fn words(text: &'a str) -> Pieces<'a> {
+impl<'a> TextPieces<'a> {
+    fn words(text: &'a str) -> TextPieces<'a> {
         let mut pieces = Vec::new();
         let mut start = 0;
         let mut inside = false;
@@ -68,16 +68,16 @@ impl<'a> Pieces<'a> {
         if start < text.len() {
             pieces.push(&text[start..]);
         }
-        Pieces(pieces)
+        TextPieces(pieces)
     }
 
-    fn characters(text: &'a str) -> Pieces<'a> {
+    fn characters(text: &'a str) -> TextPieces<'a> {
         let ends = text.char_indices().map(|(at, letter)| (at, at + letter.len_utf8()));
-        Pieces(ends.map(|(at, end)| &text[at..end]).collect())
+        TextPieces(ends.map(|(at, end)| &text[at..end]).collect())
     }
 }
 
-impl<'a> TokenSource for &Pieces<'a> {
+impl<'a> TokenSource for &TextPieces<'a> {
     type Token = &'a str;
     type Tokenizer = std::vec::IntoIter<&'a str>;
 
@@ -91,14 +91,14 @@ impl<'a> TokenSource for &Pieces<'a> {
 }
 
 /// Splices of a part: first by words, where a rare one shows what belongs together, then by characters.
-fn refine(old: &str, new: &str, offset: usize, splices: &mut Vec<Splice>) {
+fn refine(old: &str, new: &str, offset: usize, splices: &mut Vec<TextEdit>) {
     if old.len() + new.len() > REFINED {
         whole(old, new, offset, splices);
         return;
     }
-    hunks(&Pieces::words(old), &Pieces::words(new), Algorithm::Histogram, |before, after| {
+    hunks(&TextPieces::words(old), &TextPieces::words(new), Algorithm::Histogram, |before, after| {
         let (old, new, offset) = (&old[before.clone()], &new[after], offset + before.start);
-        hunks(&Pieces::characters(old), &Pieces::characters(new), Algorithm::Myers, |before, after| {
+        hunks(&TextPieces::characters(old), &TextPieces::characters(new), Algorithm::Myers, |before, after| {
             whole(&old[before.clone()], &new[after], offset + before.start, splices);
         });
     });
@@ -106,11 +106,11 @@ fn refine(old: &str, new: &str, offset: usize, splices: &mut Vec<Splice>) {
 
 /// Calls `each` with the byte ranges of the words that differ.
 pub(crate) fn word_hunks(old: &str, new: &str, each: impl FnMut(Range<usize>, Range<usize>)) {
-    hunks(&Pieces::words(old), &Pieces::words(new), Algorithm::Histogram, each);
+    hunks(&TextPieces::words(old), &TextPieces::words(new), Algorithm::Histogram, each);
 }
 
 /// Calls `each` with the byte ranges of what differs.
-fn hunks(old: &Pieces<'_>, new: &Pieces<'_>, by: Algorithm, mut each: impl FnMut(Range<usize>, Range<usize>)) {
+fn hunks(old: &TextPieces<'_>, new: &TextPieces<'_>, by: Algorithm, mut each: impl FnMut(Range<usize>, Range<usize>)) {
     let found = Diff::compute(by, &InternedInput::new(old, new));
     let (old, new) = (starts(old.0.iter().copied()), starts(new.0.iter().copied()));
     for hunk in found.hunks() {
@@ -121,10 +121,10 @@ fn hunks(old: &Pieces<'_>, new: &Pieces<'_>, by: Algorithm, mut each: impl FnMut
 }
 
 /// One splice, without what both have in common at its ends.
-fn whole(old: &str, new: &str, offset: usize, splices: &mut Vec<Splice>) {
+fn whole(old: &str, new: &str, offset: usize, splices: &mut Vec<TextEdit>) {
     let (from, to) = trim(old, new);
     if !from.is_empty() || !to.is_empty() {
-        splices.push(Splice { at: offset + from.start, delete: from.len(), insert: new[to].to_owned() });
+        splices.push(TextEdit { at: offset + from.start, delete: from.len(), insert: new[to].to_owned() });
     }
 }
 
@@ -153,7 +153,7 @@ pub fn trim(old: &str, new: &str) -> (Range<usize>, Range<usize>) {
 }
 
 /// Performs edits as [`difference`] gives them.
-pub fn perform(text: &str, splices: &[Splice]) -> String {
+pub fn perform(text: &str, splices: &[TextEdit]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
     for splice in splices {
@@ -168,7 +168,7 @@ pub fn perform(text: &str, splices: &[Splice]) -> String {
 /// Carries `theirs`, edits of a base, over to a text that `ours` already made of the same base (as two replicas of a
 /// CRDT would merge): what they delete is deleted where it is still there, what they insert stands where it stood.
 /// The answer is in order, at offsets of our text.
-pub fn carry(theirs: &[Splice], ours: &[Splice]) -> Vec<Splice> {
+pub fn carry(theirs: &[TextEdit], ours: &[TextEdit]) -> Vec<TextEdit> {
     let mut carried = Vec::new();
     for splice in theirs {
         let mut at = splice.at;
@@ -176,7 +176,7 @@ pub fn carry(theirs: &[Splice], ours: &[Splice]) -> Vec<Splice> {
         let mut insert = Some(splice.insert.clone());
         // Pieces of the deleted range that we kept, each moved to where it stands in our text.
         for kept in kept_pieces(at..end, ours) {
-            let piece = Splice {
+            let piece = TextEdit {
                 at: through(kept.start, ours, true),
                 delete: kept.len(),
                 insert: insert.take().unwrap_or_default(),
@@ -185,13 +185,13 @@ pub fn carry(theirs: &[Splice], ours: &[Splice]) -> Vec<Splice> {
             carried.push(piece);
         }
         if let Some(insert) = insert.filter(|insert| !insert.is_empty()) {
-            carried.push(Splice { at: through(at, ours, false), delete: 0, insert });
+            carried.push(TextEdit { at: through(at, ours, false), delete: 0, insert });
         }
     }
     carried
 }
 
-fn kept_pieces(range: Range<usize>, ours: &[Splice]) -> Vec<Range<usize>> {
+fn kept_pieces(range: Range<usize>, ours: &[TextEdit]) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     let mut at = range.start;
     for splice in ours.iter().filter(|splice| splice.at <= range.end && splice.at + splice.delete >= range.start) {
@@ -208,7 +208,7 @@ fn kept_pieces(range: Range<usize>, ours: &[Splice]) -> Vec<Range<usize>> {
 }
 
 /// Where a base offset stands in our text. `behind`: after what we inserted right there.
-fn through(offset: usize, ours: &[Splice], behind: bool) -> usize {
+fn through(offset: usize, ours: &[TextEdit], behind: bool) -> usize {
     let mut shift = 0_isize;
     for splice in ours {
         let end = splice.at + splice.delete;
@@ -248,24 +248,24 @@ pub fn stands_on(text: &str, newer: &str, older: &str) -> bool {
         let gone = changes.iter().map(|change| change.at.max(range.start)..(change.at + change.delete).min(range.end));
         gone.map(|gone| gone.len()).sum()
     };
-    let one = |splice: &Splice| splice.delete + splice.insert.len();
-    let size = |splices: &[Splice]| -> usize { splices.iter().map(one).sum() };
+    let one = |splice: &TextEdit| splice.delete + splice.insert.len();
+    let size = |splices: &[TextEdit]| -> usize { splices.iter().map(one).sum() };
     let lost: usize = brought.iter().map(missing).sum();
     lost * 8 <= brought.iter().map(Range::len).sum() && size(&changes) < size(&difference(older, text))
 }
 
 /// A piece of a text that was made of a base: where it stands, and where it stood in the base, if it did.
-struct Origin {
+struct PieceOrigin {
     range: Range<usize>,
     base: Option<usize>,
 }
 
 /// Where each piece of the text comes from that `edits` make of a base of so many bytes.
-fn origins(edits: &[Splice], base: usize) -> Vec<Origin> {
+fn origins(edits: &[TextEdit], base: usize) -> Vec<PieceOrigin> {
     let (mut origins, mut at, mut from) = (Vec::new(), 0, 0);
     let mut push = |length: usize, base: Option<usize>| {
         if length > 0 {
-            origins.push(Origin { range: at..at + length, base });
+            origins.push(PieceOrigin { range: at..at + length, base });
             at += length;
         }
     };
@@ -337,9 +337,9 @@ fn differing_words(old: &str, new: &str) -> Vec<(Range<usize>, Range<usize>)> {
 /// may hold what its journal is about to bring once more. What stands in both is taken once. Where nearly all that we
 /// brought is there already, and more, `theirs` was made of our text, and is what comes of it.
 pub fn merge_unsure(base: &str, ours: &str, theirs: &str) -> String {
-    let edits = |text: &str| -> Vec<Splice> {
+    let edits = |text: &str| -> Vec<TextEdit> {
         let changes = differing_words(base, text).into_iter();
-        changes.map(|(from, to)| Splice { at: from.start, delete: from.len(), insert: text[to].to_owned() }).collect()
+        changes.map(|(from, to)| TextEdit { at: from.start, delete: from.len(), insert: text[to].to_owned() }).collect()
     };
     let (own, other) = (edits(ours), edits(theirs));
     let (own_origins, other_origins) = (origins(&own, base.len()), origins(&other, base.len()));
@@ -426,7 +426,7 @@ mod tests {
         let splices = difference("one\ntwo\nthree\nfour\n", "one\nTwo\nthree\nfour!\n");
         assert_eq!(
             splices,
-            [Splice { at: 4, delete: 1, insert: "T".into() }, Splice { at: 18, delete: 0, insert: "!".into() }]
+            [TextEdit { at: 4, delete: 1, insert: "T".into() }, TextEdit { at: 18, delete: 0, insert: "!".into() }]
         );
     }
 

@@ -18,16 +18,16 @@ pub struct Task {
     pub text: String,
     /// The day on which it is due.
     #[serde(rename = "d", skip_serializing_if = "Option::is_none")]
-    pub due: Option<Day>,
+    pub due: Option<CalendarDay>,
     /// The day on which one means to do it.
     #[serde(rename = "s", skip_serializing_if = "Option::is_none")]
-    pub scheduled: Option<Day>,
+    pub scheduled: Option<CalendarDay>,
     /// The day before which it cannot be done.
     #[serde(rename = "b", skip_serializing_if = "Option::is_none")]
-    pub start: Option<Day>,
+    pub start: Option<CalendarDay>,
     /// The day on which it was done.
     #[serde(rename = "f", skip_serializing_if = "Option::is_none")]
-    pub done: Option<Day>,
+    pub done: Option<CalendarDay>,
     /// How it comes again, such as `every week`.
     #[serde(rename = "r", skip_serializing_if = "Option::is_none")]
     pub repeat: Option<String>,
@@ -56,7 +56,7 @@ impl Task {
     pub fn of(line: &str, at: usize) -> Option<Task> {
         let (mark, from) = head(line)?;
         let mut rest = line[from..].to_owned();
-        let mut day = |field: (&str, &str)| take(&mut rest, field).and_then(|value| Day::parse(&value));
+        let mut day = |field: (&str, &str)| take(&mut rest, field).and_then(|value| CalendarDay::parse(&value));
         let (due, scheduled, start, done) = (day(DUE), day(SCHEDULED), day(START), day(DONE));
         day(CREATED);
         day(CANCELLED);
@@ -84,7 +84,7 @@ impl Task {
     }
 
     /// The day that an agenda goes by.
-    pub fn day(&self) -> Option<Day> {
+    pub fn day(&self) -> Option<CalendarDay> {
         self.due.or(self.scheduled).or(self.start)
     }
 }
@@ -145,7 +145,7 @@ fn named(line: &str, name: &str) -> Option<(std::ops::Range<usize>, String)> {
 }
 
 /// A task's line after its box was clicked on `today`, and the line of the task that comes next, to stand above it.
-pub fn toggled(line: &str, today: Day) -> Option<(String, Option<String>)> {
+pub fn toggled(line: &str, today: CalendarDay) -> Option<(String, Option<String>)> {
     let (mark, _) = head(line)?;
     let task = Task::of(line, 0)?;
     let open = line.find('[')? + 1;
@@ -172,11 +172,11 @@ pub fn toggled(line: &str, today: Day) -> Option<(String, Option<String>)> {
     let end = id.unwrap_or(changed.trim_end().len());
     changed.insert_str(end, &field);
     let next = task.repeat.as_deref().and_then(|rule| {
-        let rule = Rule::parse(rule)?;
+        let rule = RecurrenceRule::parse(rule)?;
         let base = if rule.when_done { today } else { task.day().unwrap_or(today) };
-        let step = |day: Day| {
+        let step = |day: CalendarDay| {
             let shift = day.0 - task.day().unwrap_or(day).0;
-            Day(rule.after(base).0 + shift)
+            CalendarDay(rule.after(base).0 + shift)
         };
         let mut next = line.to_owned();
         next.replace_range(open..open + mark.len_utf8(), " ");
@@ -196,14 +196,14 @@ pub fn toggled(line: &str, today: Day) -> Option<(String, Option<String>)> {
 }
 
 /// How a task comes again.
-struct Rule {
+struct RecurrenceRule {
     count: i64,
-    unit: Unit,
+    unit: RecurrenceUnit,
     when_done: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Unit {
+enum RecurrenceUnit {
     Days,
     Workdays,
     Months,
@@ -213,9 +213,9 @@ enum Unit {
 
 const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
-impl Rule {
+impl RecurrenceRule {
     /// Reads `every 2 weeks`, `every month when done`, `every friday`.
-    fn parse(text: &str) -> Option<Rule> {
+    fn parse(text: &str) -> Option<RecurrenceRule> {
         let lower = text.trim().to_lowercase();
         let when_done = lower.ends_with("when done");
         let mut words = lower.trim_end_matches("when done").split_whitespace();
@@ -234,28 +234,28 @@ impl Rule {
             Err(_) => 1,
         };
         let (count, unit) = match word.trim_end_matches('s') {
-            "day" => (count, Unit::Days),
-            "weekday" => (count, Unit::Workdays),
-            "week" => (count * 7, Unit::Days),
-            "month" => (count, Unit::Months),
-            "quarter" => (count * 3, Unit::Months),
-            "year" => (count * 12, Unit::Months),
-            name => (count, Unit::Weekday(WEEKDAYS.iter().zip(0..).find(|(day, _)| **day == name)?.1)),
+            "day" => (count, RecurrenceUnit::Days),
+            "weekday" => (count, RecurrenceUnit::Workdays),
+            "week" => (count * 7, RecurrenceUnit::Days),
+            "month" => (count, RecurrenceUnit::Months),
+            "quarter" => (count * 3, RecurrenceUnit::Months),
+            "year" => (count * 12, RecurrenceUnit::Months),
+            name => (count, RecurrenceUnit::Weekday(WEEKDAYS.iter().zip(0..).find(|(day, _)| **day == name)?.1)),
         };
-        Some(Rule { count, unit, when_done })
+        Some(RecurrenceRule { count, unit, when_done })
     }
 
-    fn after(&self, day: Day) -> Day {
+    fn after(&self, day: CalendarDay) -> CalendarDay {
         match self.unit {
-            Unit::Days => Day(day.0 + self.count),
-            Unit::Months => day.months(self.count),
-            Unit::Workdays => {
-                let next = Day(day.0 + 1);
-                if next.weekday() > 4 { Day(next.0 + 7 - next.weekday()) } else { next }
+            RecurrenceUnit::Days => CalendarDay(day.0 + self.count),
+            RecurrenceUnit::Months => day.months(self.count),
+            RecurrenceUnit::Workdays => {
+                let next = CalendarDay(day.0 + 1);
+                if next.weekday() > 4 { CalendarDay(next.0 + 7 - next.weekday()) } else { next }
             }
-            Unit::Weekday(wanted) => {
+            RecurrenceUnit::Weekday(wanted) => {
                 let ahead = (wanted - day.weekday()).rem_euclid(7);
-                Day(day.0 + if ahead == 0 { 7 } else { ahead } + 7 * (self.count - 1))
+                CalendarDay(day.0 + if ahead == 0 { 7 } else { ahead } + 7 * (self.count - 1))
             }
         }
     }
@@ -263,25 +263,25 @@ impl Rule {
 
 /// A day of the calendar, counted from 1970-01-01.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Day(pub i64);
+pub struct CalendarDay(pub i64);
 
-impl Day {
+impl CalendarDay {
     /// Reads `2024-05-06` (what follows, such as a time, is left out).
-    pub fn parse(text: &str) -> Option<Day> {
+    pub fn parse(text: &str) -> Option<CalendarDay> {
         let text = text.trim().get(..10)?;
         let mut parts = text.split('-').map(|part| part.parse::<i64>().ok());
         let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
-        let of = Day::of(year, month, day);
+        let of = CalendarDay::of(year, month, day);
         ((1..=12).contains(&month) && of.date() == (year, month, day)).then_some(of)
     }
 
     /// Of a date (proleptic Gregorian; H. Hinnant's `days_from_civil`).
-    pub fn of(year: i64, month: i64, day: i64) -> Day {
+    pub fn of(year: i64, month: i64, day: i64) -> CalendarDay {
         let year = if month <= 2 { year - 1 } else { year };
         let era = year.div_euclid(400);
         let of_era = year - era * 400;
         let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-        Day(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
+        CalendarDay(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
     }
 
     /// Year, month and day.
@@ -302,16 +302,16 @@ impl Day {
     }
 
     /// This many months later; the last day of the month where there is no such day.
-    pub fn months(self, count: i64) -> Day {
+    pub fn months(self, count: i64) -> CalendarDay {
         let (year, month, day) = self.date();
         let months = year * 12 + month - 1 + count;
         let (year, month) = (months.div_euclid(12), months.rem_euclid(12) + 1);
-        let next = if month == 12 { Day::of(year + 1, 1, 1) } else { Day::of(year, month + 1, 1) };
-        Day(Day::of(year, month, day).0.min(next.0 - 1))
+        let next = if month == 12 { CalendarDay::of(year + 1, 1, 1) } else { CalendarDay::of(year, month + 1, 1) };
+        CalendarDay(CalendarDay::of(year, month, day).0.min(next.0 - 1))
     }
 }
 
-impl std::fmt::Display for Day {
+impl std::fmt::Display for CalendarDay {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (year, month, day) = self.date();
         write!(f, "{year:04}-{month:02}-{day:02}")
@@ -322,21 +322,21 @@ impl std::fmt::Display for Day {
 mod tests {
     use super::*;
 
-    fn day(text: &str) -> Day {
-        Day::parse(text).expect("a day")
+    fn day(text: &str) -> CalendarDay {
+        CalendarDay::parse(text).expect("a day")
     }
 
     #[test]
     fn days_are_those_of_the_calendar() {
-        assert_eq!(day("1970-01-01"), Day(0));
+        assert_eq!(day("1970-01-01"), CalendarDay(0));
         assert_eq!(day("2024-02-29").0 + 1, day("2024-03-01").0);
         assert_eq!(day("2024-05-06").weekday(), 0);
-        assert_eq!(Day::parse("2023-02-29"), None);
-        assert_eq!(Day::parse("2023-13-01"), None);
+        assert_eq!(CalendarDay::parse("2023-02-29"), None);
+        assert_eq!(CalendarDay::parse("2023-13-01"), None);
         assert_eq!(day("2024-01-31").months(1), day("2024-02-29"));
         for number in (-800_000..800_000).step_by(97) {
-            let (year, month, of) = Day(number).date();
-            assert_eq!(Day::of(year, month, of), Day(number));
+            let (year, month, of) = CalendarDay(number).date();
+            assert_eq!(CalendarDay::of(year, month, of), CalendarDay(number));
         }
     }
 

@@ -4,16 +4,16 @@ use serde::{Deserialize, Serialize};
 
 /// Milliseconds since 1970, UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Time(pub i64);
+pub struct UnixMillis(pub i64);
 
-impl Time {
+impl UnixMillis {
     /// This long after.
-    pub fn plus(self, milliseconds: i64) -> Time {
-        Time(self.0.saturating_add(milliseconds))
+    pub fn plus(self, milliseconds: i64) -> UnixMillis {
+        UnixMillis(self.0.saturating_add(milliseconds))
     }
 
     /// Milliseconds since `earlier`; 0 when the clock was set back.
-    pub fn since(self, earlier: Time) -> i64 {
+    pub fn since(self, earlier: UnixMillis) -> i64 {
         self.0.saturating_sub(earlier.0).max(0)
     }
 

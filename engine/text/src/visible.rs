@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 /// How a character that must not be shown as it is is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Escape {
+pub enum EscapeForm {
     /// For people: `␛`, `\u{202e}`.
     Visible,
     /// For programs that read JSON: `\u202e` inside a string means the same character.
@@ -23,10 +23,10 @@ pub fn block(text: &str) -> Cow<'_, str> {
 }
 
 /// The same for a part of a text that comes in pieces, in either form.
-pub fn escaped(text: &str, form: Escape) -> Cow<'_, str> {
+pub fn escaped(text: &str, form: EscapeForm) -> Cow<'_, str> {
     match form {
-        Escape::Visible => block(text),
-        Escape::Json if text.chars().any(is_unsafe) => {
+        EscapeForm::Visible => block(text),
+        EscapeForm::Json if text.chars().any(is_unsafe) => {
             let mut safe = String::with_capacity(text.len() + 16);
             for c in text.chars() {
                 // A carriage return stands outside of strings: JSON writes it as an escape inside them.
@@ -39,7 +39,7 @@ pub fn escaped(text: &str, form: Escape) -> Cow<'_, str> {
             }
             Cow::Owned(safe)
         }
-        Escape::Json => Cow::Borrowed(text),
+        EscapeForm::Json => Cow::Borrowed(text),
     }
 }
 
@@ -158,7 +158,7 @@ mod tests {
             prop_assert!(block(&text).chars().all(kept));
             prop_assert!(line(&text).chars().all(|c| kept(c) && c != '\n' && c != '\t'));
             let json = serde_json::to_string(&text).expect("written");
-            let safe = escaped(&json, Escape::Json);
+            let safe = escaped(&json, EscapeForm::Json);
             prop_assert!(safe.chars().all(|c| !is_unsafe(c)));
             prop_assert_eq!(serde_json::from_str::<String>(&safe).expect("read"), text);
         }

@@ -18,22 +18,22 @@ const DEEPEST: usize = 16;
 
 /// A step on the way to a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum YamlStep {
     /// The value of a name.
     Key(String),
     /// The value at a place of a list.
     At(usize),
 }
 
-impl From<&str> for Step {
-    fn from(key: &str) -> Step {
-        Step::Key(key.to_owned())
+impl From<&str> for YamlStep {
+    fn from(key: &str) -> YamlStep {
+        YamlStep::Key(key.to_owned())
     }
 }
 
-impl From<usize> for Step {
-    fn from(at: usize) -> Step {
-        Step::At(at)
+impl From<usize> for YamlStep {
+    fn from(at: usize) -> YamlStep {
+        YamlStep::At(at)
     }
 }
 
@@ -41,7 +41,7 @@ impl From<usize> for Step {
 ///
 /// # Errors
 /// A sentence: the text is not YAML, or it is laid out in a way that cannot be edited piece by piece.
-pub fn put(text: &str, path: &[Step], value: Option<&Value>) -> Result<String, String> {
+pub fn put(text: &str, path: &[YamlStep], value: Option<&Value>) -> Result<String, String> {
     let refused = || "it is written in a way that can only be edited as text".to_owned();
     if text.len() > LONGEST || path.is_empty() || path.len() > DEEPEST {
         return Err(refused());
@@ -80,25 +80,25 @@ pub fn put(text: &str, path: &[Step], value: Option<&Value>) -> Result<String, S
     if outline::yaml(&new).is_some_and(|read| read == wanted) { Ok(new) } else { Err(refused()) }
 }
 
-fn get<'a>(value: &'a Value, path: &[Step]) -> Option<&'a Value> {
+fn get<'a>(value: &'a Value, path: &[YamlStep]) -> Option<&'a Value> {
     path.iter().try_fold(value, |value, step| match step {
-        Step::Key(key) => value.get(key),
-        Step::At(at) => value.get(at),
+        YamlStep::Key(key) => value.get(key),
+        YamlStep::At(at) => value.get(at),
     })
 }
 
-fn set(root: &mut Value, path: &[Step], value: Option<&Value>) -> Option<()> {
+fn set(root: &mut Value, path: &[YamlStep], value: Option<&Value>) -> Option<()> {
     let (step, rest) = path.split_first()?;
     if rest.is_empty() {
         match (step, value) {
-            (Step::Key(key), Some(value)) => {
+            (YamlStep::Key(key), Some(value)) => {
                 if root.is_null() {
                     *root = Value::Object(Map::new());
                 }
                 root.as_object_mut()?.insert(key.clone(), value.clone());
             }
-            (Step::Key(key), None) => _ = root.as_object_mut()?.remove(key),
-            (Step::At(at), value) => {
+            (YamlStep::Key(key), None) => _ = root.as_object_mut()?.remove(key),
+            (YamlStep::At(at), value) => {
                 if root.is_null() {
                     *root = Value::Array(Vec::new());
                 }
@@ -114,24 +114,24 @@ fn set(root: &mut Value, path: &[Step], value: Option<&Value>) -> Option<()> {
         return Some(());
     }
     let inner = match step {
-        Step::Key(key) => {
+        YamlStep::Key(key) => {
             if root.is_null() {
                 *root = Value::Object(Map::new());
             }
             root.as_object_mut()?.entry(key.clone()).or_insert(Value::Null)
         }
-        Step::At(at) => root.as_array_mut()?.get_mut(*at)?,
+        YamlStep::At(at) => root.as_array_mut()?.get_mut(*at)?,
     };
     set(inner, rest, value)
 }
 
 /// Places in a text, in bytes.
-struct Places<'a> {
+struct YamlSpan<'a> {
     text: &'a str,
     bytes: Vec<usize>,
 }
 
-impl Places<'_> {
+impl YamlSpan<'_> {
     fn byte(&self, chars: usize) -> usize {
         self.bytes.get(chars).copied().unwrap_or(self.text.len())
     }
@@ -195,17 +195,17 @@ fn key_of(node: &MarkedYaml<'_>) -> Option<String> {
 }
 
 /// Writes a value into a text where its surroundings are there and take whole lines.
-fn write(text: &str, path: &[Step], value: Option<&Value>) -> Option<String> {
+fn write(text: &str, path: &[YamlStep], value: Option<&Value>) -> Option<String> {
     let documents = marked(text).ok()?;
     let mut node = documents.first()?;
-    let places = Places { text, bytes: text.char_indices().map(|(at, _)| at).chain([text.len()]).collect() };
+    let places = YamlSpan { text, bytes: text.char_indices().map(|(at, _)| at).chain([text.len()]).collect() };
     let (last, way) = path.split_last()?;
     for step in way {
         node = match (step, &node.data) {
-            (Step::Key(key), YamlData::Mapping(entries)) => {
+            (YamlStep::Key(key), YamlData::Mapping(entries)) => {
                 entries.iter().find(|(name, _)| key_of(name).as_ref() == Some(key))?.1
             }
-            (Step::At(at), YamlData::Sequence(items)) => items.get(*at)?,
+            (YamlStep::At(at), YamlData::Sequence(items)) => items.get(*at)?,
             _ => return None,
         };
     }
@@ -214,7 +214,7 @@ fn write(text: &str, path: &[Step], value: Option<&Value>) -> Option<String> {
     }
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let new = match (last, &node.data) {
-        (Step::Key(key), YamlData::Mapping(entries)) => {
+        (YamlStep::Key(key), YamlData::Mapping(entries)) => {
             let all: Vec<(&MarkedYaml<'_>, &MarkedYaml<'_>)> = entries.iter().collect();
             let at = all.iter().position(|(name, _)| key_of(name).as_ref() == Some(key));
             match (at, value) {
@@ -224,7 +224,7 @@ fn write(text: &str, path: &[Step], value: Option<&Value>) -> Option<String> {
                 (None, None) => return Some(text.to_owned()),
             }
         }
-        (Step::At(at), YamlData::Sequence(items)) => item(&places, items, *at, value)?,
+        (YamlStep::At(at), YamlData::Sequence(items)) => item(&places, items, *at, value)?,
         _ => return None,
     };
     Some(if newline == "\n" { new } else { new.replace("\r\n", "\n").replace('\n', "\r\n") })
@@ -234,7 +234,7 @@ fn splice(text: &str, range: Range<usize>, insert: &str) -> String {
     format!("{}{insert}{}", &text[..range.start], &text[range.end..])
 }
 
-fn replace(places: &Places<'_>, (key, old): (&MarkedYaml<'_>, &MarkedYaml<'_>), value: &Value) -> Option<String> {
+fn replace(places: &YamlSpan<'_>, (key, old): (&MarkedYaml<'_>, &MarkedYaml<'_>), value: &Value) -> Option<String> {
     let text = places.text;
     let key_end = places.end(key);
     let colon = key_end + text.get(key_end..)?.find(':')? + 1;
@@ -251,7 +251,7 @@ fn replace(places: &Places<'_>, (key, old): (&MarkedYaml<'_>, &MarkedYaml<'_>), 
 }
 
 /// A value, written in the manner of the one that it takes the place of.
-fn manner(places: &Places<'_>, old: &MarkedYaml<'_>, value: &Value, indent: usize) -> Option<String> {
+fn manner(places: &YamlSpan<'_>, old: &MarkedYaml<'_>, value: &Value, indent: usize) -> Option<String> {
     let written = places.written(old);
     match (value, &old.data) {
         (Value::Array(items), YamlData::Sequence(known)) => {
@@ -295,7 +295,7 @@ fn manner(places: &Places<'_>, old: &MarkedYaml<'_>, value: &Value, indent: usiz
     }
 }
 
-fn remove(places: &Places<'_>, all: &[(&MarkedYaml<'_>, &MarkedYaml<'_>)], at: usize) -> Option<String> {
+fn remove(places: &YamlSpan<'_>, all: &[(&MarkedYaml<'_>, &MarkedYaml<'_>)], at: usize) -> Option<String> {
     let (key, value) = all[at];
     let text = places.text;
     let start = places.start(key);
@@ -310,7 +310,7 @@ fn remove(places: &Places<'_>, all: &[(&MarkedYaml<'_>, &MarkedYaml<'_>)], at: u
 }
 
 fn add(
-    places: &Places<'_>,
+    places: &YamlSpan<'_>,
     (last, value): &(&MarkedYaml<'_>, &MarkedYaml<'_>),
     key: &str,
     new: &Value,
@@ -322,14 +322,14 @@ fn add(
 }
 
 /// Puts lines below the one that holds a place.
-fn below(places: &Places<'_>, at: usize, lines: &str) -> String {
+fn below(places: &YamlSpan<'_>, at: usize, lines: &str) -> String {
     let line = places.line(at);
     let ends = places.text[line.clone()].ends_with('\n');
     let lines = if ends { format!("{lines}\n") } else { format!("\n{lines}") };
     splice(places.text, line.end..line.end, &lines)
 }
 
-fn item(places: &Places<'_>, items: &[MarkedYaml<'_>], at: usize, value: Option<&Value>) -> Option<String> {
+fn item(places: &YamlSpan<'_>, items: &[MarkedYaml<'_>], at: usize, value: Option<&Value>) -> Option<String> {
     let text = places.text;
     let first = places.start(items.first()?);
     let dash = places.line(first).start + text[places.line(first).start..first].find('-')?;
@@ -443,8 +443,8 @@ mod tests {
                         \x20   order:\n      - file.name\n      - rating\n    sort:\n      - property: rating\n        \
                         direction: DESC\n  # the second\n  - type: cards\n    name: Two\n";
 
-    fn path(steps: &[&str]) -> Vec<Step> {
-        let step = |step: &&str| step.parse::<usize>().map_or_else(|_| Step::from(*step), Step::At);
+    fn path(steps: &[&str]) -> Vec<YamlStep> {
+        let step = |step: &&str| step.parse::<usize>().map_or_else(|_| YamlStep::from(*step), YamlStep::At);
         steps.iter().map(step).collect()
     }
 

@@ -13,7 +13,7 @@ const FARTHEST: u32 = 18 * 3_600;
 
 /// A clock on a wall.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Zone {
+pub struct ZoneClock {
     /// What it is called, as in `Europe/Berlin`.
     pub name: String,
     /// Seconds east of UTC before the first change.
@@ -22,10 +22,10 @@ pub struct Zone {
     pub changes: Vec<(i64, i32)>,
 }
 
-impl Zone {
+impl ZoneClock {
     /// A clock that is so many seconds east of UTC the whole year.
-    pub fn fixed(name: &str, offset: i32) -> Zone {
-        Zone { name: name.to_owned(), first: offset, changes: Vec::new() }
+    pub fn fixed(name: &str, offset: i32) -> ZoneClock {
+        ZoneClock { name: name.to_owned(), first: offset, changes: Vec::new() }
     }
 
     /// Whether it is one: it may come from somewhere else.
@@ -74,9 +74,9 @@ mod tests {
     use proptest::prelude::*;
 
     /// Berlin in 2026: summer from the 29th of March, 01:00 UTC, to the 25th of October, 01:00 UTC.
-    fn berlin() -> Zone {
+    fn berlin() -> ZoneClock {
         let changes = vec![(1_774_746_000, 7_200), (1_792_890_000, 3_600)];
-        Zone { name: "Europe/Berlin".to_owned(), first: 3_600, changes }
+        ZoneClock { name: "Europe/Berlin".to_owned(), first: 3_600, changes }
     }
 
     #[test]
@@ -90,19 +90,19 @@ mod tests {
         assert_eq!(zone.shown(spring + 7_200), [spring]);
         assert_eq!(zone.shown(autumn + 3_600 + half), [autumn - half, autumn + half], "02:30 is shown twice");
         assert_eq!(zone.shown(autumn + 7_200), [autumn + 3_600]);
-        assert_eq!(Zone::fixed("UTC", 0).shown(17), [17]);
+        assert_eq!(ZoneClock::fixed("UTC", 0).shown(17), [17]);
     }
 
     #[test]
     fn what_is_no_zone_is_refused() {
         for wrong in [
-            Zone::fixed("", 0),
-            Zone::fixed("a\nb", 0),
-            Zone::fixed("x", 19 * 3_600),
-            Zone { changes: vec![(2, 0), (1, 0)], ..berlin() },
-            Zone { changes: vec![(1, i32::MIN)], ..berlin() },
-            Zone { changes: (0..2_000).map(|at| (at, 0)).collect(), ..berlin() },
-            Zone { changes: vec![(i64::MAX, 0)], ..berlin() },
+            ZoneClock::fixed("", 0),
+            ZoneClock::fixed("a\nb", 0),
+            ZoneClock::fixed("x", 19 * 3_600),
+            ZoneClock { changes: vec![(2, 0), (1, 0)], ..berlin() },
+            ZoneClock { changes: vec![(1, i32::MIN)], ..berlin() },
+            ZoneClock { changes: (0..2_000).map(|at| (at, 0)).collect(), ..berlin() },
+            ZoneClock { changes: vec![(i64::MAX, 0)], ..berlin() },
         ] {
             assert!(wrong.check().is_err(), "{wrong:?}");
         }

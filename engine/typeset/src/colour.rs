@@ -7,7 +7,7 @@ use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet
 
 /// What a stretch of code is, in the few colours that a page has for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-pub enum Hue {
+pub enum CodeHue {
     /// A word of the language.
     Keyword,
     /// A string.
@@ -43,55 +43,55 @@ fn grammar(language: &str) -> Option<&'static SyntaxReference> {
 }
 
 /// The scopes that have a colour; the longest that fits counts.
-fn table() -> &'static [(Scope, Option<Hue>)] {
-    static TABLE: OnceLock<Vec<(Scope, Option<Hue>)>> = OnceLock::new();
-    const NAMES: &[(&str, Option<Hue>)] = &[
-        ("comment", Some(Hue::Comment)),
-        ("string", Some(Hue::Text)),
-        ("markup.raw", Some(Hue::Text)),
-        ("markup.inserted", Some(Hue::Text)),
-        ("markup.deleted", Some(Hue::Keyword)),
-        ("markup.heading", Some(Hue::Name)),
-        ("constant", Some(Hue::Number)),
-        ("keyword", Some(Hue::Keyword)),
+fn table() -> &'static [(Scope, Option<CodeHue>)] {
+    static TABLE: OnceLock<Vec<(Scope, Option<CodeHue>)>> = OnceLock::new();
+    const NAMES: &[(&str, Option<CodeHue>)] = &[
+        ("comment", Some(CodeHue::Comment)),
+        ("string", Some(CodeHue::Text)),
+        ("markup.raw", Some(CodeHue::Text)),
+        ("markup.inserted", Some(CodeHue::Text)),
+        ("markup.deleted", Some(CodeHue::Keyword)),
+        ("markup.heading", Some(CodeHue::Name)),
+        ("constant", Some(CodeHue::Number)),
+        ("keyword", Some(CodeHue::Keyword)),
         ("keyword.operator", None),
-        ("keyword.operator.word", Some(Hue::Keyword)),
-        ("keyword.operator.logical.python", Some(Hue::Keyword)),
-        ("storage", Some(Hue::Keyword)),
-        ("variable.language", Some(Hue::Keyword)),
-        ("entity.name", Some(Hue::Name)),
-        ("entity.other.attribute-name", Some(Hue::Number)),
-        ("entity.other.inherited-class", Some(Hue::Name)),
-        ("support.function", Some(Hue::Name)),
-        ("support.class", Some(Hue::Name)),
-        ("support.type", Some(Hue::Name)),
-        ("support.constant", Some(Hue::Number)),
-        ("variable.function", Some(Hue::Name)),
-        ("meta.annotation", Some(Hue::Number)),
+        ("keyword.operator.word", Some(CodeHue::Keyword)),
+        ("keyword.operator.logical.python", Some(CodeHue::Keyword)),
+        ("storage", Some(CodeHue::Keyword)),
+        ("variable.language", Some(CodeHue::Keyword)),
+        ("entity.name", Some(CodeHue::Name)),
+        ("entity.other.attribute-name", Some(CodeHue::Number)),
+        ("entity.other.inherited-class", Some(CodeHue::Name)),
+        ("support.function", Some(CodeHue::Name)),
+        ("support.class", Some(CodeHue::Name)),
+        ("support.type", Some(CodeHue::Name)),
+        ("support.constant", Some(CodeHue::Number)),
+        ("variable.function", Some(CodeHue::Name)),
+        ("meta.annotation", Some(CodeHue::Number)),
     ];
     TABLE.get_or_init(|| {
-        let mut table: Vec<(Scope, Option<Hue>)> =
+        let mut table: Vec<(Scope, Option<CodeHue>)> =
             NAMES.iter().filter_map(|(name, hue)| Some((Scope::new(name).ok()?, *hue))).collect();
         table.sort_by_key(|(scope, _)| std::cmp::Reverse(scope.len()));
         table
     })
 }
 
-fn hue(stack: &ScopeStack) -> Option<Hue> {
+fn hue(stack: &ScopeStack) -> Option<CodeHue> {
     let found = |scope: &Scope| table().iter().find(|(known, _)| known.is_prefix_of(*scope)).map(|(_, hue)| *hue);
     // What is inside a string or comment belongs to it, escapes apart.
-    let outer = stack.scopes.iter().find_map(|scope| found(scope).flatten().filter(|hue| *hue == Hue::Comment));
+    let outer = stack.scopes.iter().find_map(|scope| found(scope).flatten().filter(|hue| *hue == CodeHue::Comment));
     outer.or_else(|| stack.scopes.iter().rev().find_map(found).flatten())
 }
 
 /// What stands out in a piece of code, in order; `None` where the language is not known or the code is too long.
-pub fn colours(code: &str, language: &str) -> Option<Vec<(Range<usize>, Hue)>> {
+pub fn colours(code: &str, language: &str) -> Option<Vec<(Range<usize>, CodeHue)>> {
     if code.len() > LONGEST {
         return None;
     }
     let mut state = ParseState::new(grammar(language)?);
     let mut stack = ScopeStack::new();
-    let mut out: Vec<(Range<usize>, Hue)> = Vec::new();
+    let mut out: Vec<(Range<usize>, CodeHue)> = Vec::new();
     let mut at = 0;
     for line in code.split_inclusive('\n') {
         if line.len() > LONGEST_LINE {
@@ -111,7 +111,7 @@ pub fn colours(code: &str, language: &str) -> Option<Vec<(Range<usize>, Hue)>> {
     Some(out)
 }
 
-fn push(out: &mut Vec<(Range<usize>, Hue)>, range: Range<usize>, stack: &ScopeStack) {
+fn push(out: &mut Vec<(Range<usize>, CodeHue)>, range: Range<usize>, stack: &ScopeStack) {
     if range.is_empty() {
         return;
     }
@@ -145,12 +145,12 @@ mod tests {
             let at = code.find(word).expect("it is there");
             found.iter().find(|(range, _)| range.contains(&at)).map(|(_, hue)| *hue)
         };
-        assert_eq!(hue_of("// é"), Some(Hue::Comment));
-        assert_eq!(hue_of("fn"), Some(Hue::Keyword));
-        assert_eq!(hue_of("main"), Some(Hue::Name));
-        assert_eq!(hue_of("\"a"), Some(Hue::Text));
-        assert_eq!(hue_of(" c */"), Some(Hue::Comment));
-        assert_eq!(hue_of("1)"), Some(Hue::Number));
+        assert_eq!(hue_of("// é"), Some(CodeHue::Comment));
+        assert_eq!(hue_of("fn"), Some(CodeHue::Keyword));
+        assert_eq!(hue_of("main"), Some(CodeHue::Name));
+        assert_eq!(hue_of("\"a"), Some(CodeHue::Text));
+        assert_eq!(hue_of(" c */"), Some(CodeHue::Comment));
+        assert_eq!(hue_of("1)"), Some(CodeHue::Number));
         assert_eq!(hue_of("{"), None);
         assert!(found.windows(2).all(|pair| pair[0].0.end <= pair[1].0.start));
         assert!(found.iter().all(|(range, _)| code.get(range.clone()).is_some()));

@@ -1,8 +1,8 @@
 //! Diagrams in the language of mermaid, as SVG. The maker is a young program: callers give it a thread with a large
 //! stack and a limit on time; what it panics about is caught here.
 
-use crate::failure::Failure;
-use crate::tints::{Rgb, Tints, hex, mix};
+use crate::failure::DrawFailure;
+use crate::tints::{Rgb, ThemeTints, hex, mix};
 use mermaid_rs_renderer::{LayoutConfig, RenderOptions, Theme, render_strict};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -16,12 +16,12 @@ const FAMILY: &str = "Tracebook Sans";
 ///
 /// # Errors
 /// It is not understood, or too long.
-pub fn svg(source: &str, tints: &Tints) -> Result<String, Failure> {
+pub fn svg(source: &str, tints: &ThemeTints) -> Result<String, DrawFailure> {
     if source.len() > LONGEST {
-        return Err(Failure::Limit(format!("The diagram is longer than {} kB.", LONGEST / 1_000)));
+        return Err(DrawFailure::Limit(format!("The diagram is longer than {} kB.", LONGEST / 1_000)));
     }
     if source.trim().is_empty() {
-        return Err(Failure::Wrong("The diagram is empty.".to_owned()));
+        return Err(DrawFailure::Wrong("The diagram is empty.".to_owned()));
     }
     let options = RenderOptions { theme: theme(tints), layout: layout(tints) };
     let drawn = catch_unwind(AssertUnwindSafe(|| render_strict(source, options)));
@@ -42,13 +42,13 @@ pub fn svg(source: &str, tints: &Tints) -> Result<String, Failure> {
             let why = why.lines().next().unwrap_or("").trim_end_matches('.');
             let mut letters = why.chars();
             let first = letters.next().map(|first| first.to_uppercase().collect::<String>()).unwrap_or_default();
-            Err(Failure::Wrong(format!("{first}{}.", letters.as_str())))
+            Err(DrawFailure::Wrong(format!("{first}{}.", letters.as_str())))
         }
-        Err(_) => Err(Failure::Wrong("The diagram cannot be drawn.".to_owned())),
+        Err(_) => Err(DrawFailure::Wrong("The diagram cannot be drawn.".to_owned())),
     }
 }
 
-fn layout(tints: &Tints) -> LayoutConfig {
+fn layout(tints: &ThemeTints) -> LayoutConfig {
     let mut layout = LayoutConfig { fast_text_metrics: true, ..LayoutConfig::default() };
     let palette = tints.palette();
     let grounds = palette.iter().map(|colour| hex(mix(*colour, tints.paper, 0.8))).collect();
@@ -69,7 +69,7 @@ fn layout(tints: &Tints) -> LayoutConfig {
     layout
 }
 
-fn theme(tints: &Tints) -> Theme {
+fn theme(tints: &ThemeTints) -> Theme {
     let palette = |at: usize| {
         let all = tints.palette();
         // Behind the sixth they come again, nearer to the paper.
@@ -123,10 +123,10 @@ fn theme(tints: &Tints) -> Theme {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fonts::Fonts;
+    use crate::fonts::FontSet;
     use crate::tints::PLAIN;
     use crate::trips;
-    use crate::vector::Drawing;
+    use crate::vector::VectorDrawing;
 
     const KINDS: &[(&str, &str)] = &[
         ("flowchart LR\n  A[Start] --> B{Choice}\n  B -->|yes| C[Done]\n  B -->|no| A\n", "Choice"),
@@ -145,7 +145,8 @@ mod tests {
     fn every_kind_is_drawn_with_its_words() {
         for (source, word) in KINDS {
             let svg = svg(source, &PLAIN).unwrap_or_else(|why| panic!("{source}: {why:?}"));
-            let drawing = Drawing::read(&svg, &Fonts::bundled()).unwrap_or_else(|why| panic!("{source}: {why}"));
+            let drawing =
+                VectorDrawing::read(&svg, &FontSet::bundled()).unwrap_or_else(|why| panic!("{source}: {why}"));
             assert!(drawing.width > 20.0 && drawing.height > 20.0, "{source}");
             assert!(drawing.plain("").contains(word), "{source}: {}", drawing.plain(""));
             let raster = drawing.raster(1.0).expect("pixels");
@@ -193,7 +194,7 @@ mod tests {
         for (round, text) in trips::texts(&parts, 400, 12).enumerate() {
             let text = if round % 2 == 0 { format!("flowchart TD\n{text}") } else { text };
             if let Ok(svg) = svg(&text, &PLAIN)
-                && let Ok(drawing) = Drawing::read(&svg, &Fonts::bundled())
+                && let Ok(drawing) = VectorDrawing::read(&svg, &FontSet::bundled())
             {
                 assert!(!drawing.plain("").contains("javascript"), "{text}");
             }

@@ -5,34 +5,34 @@ use std::cell::{Cell, RefCell};
 
 /// Why something is not drawn, as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Failure {
+pub enum DrawFailure {
     /// It is not understood: its source says enough.
     Wrong(String),
     /// It is beyond a limit: the page shows its source, and why.
     Limit(String),
 }
 
-impl Failure {
+impl DrawFailure {
     /// The sentence.
     pub fn why(&self) -> &str {
         match self {
-            Failure::Wrong(why) | Failure::Limit(why) => why,
+            DrawFailure::Wrong(why) | DrawFailure::Limit(why) => why,
         }
     }
 
     /// The sentence, where a page must say it.
     pub fn limit(&self) -> Option<&str> {
         match self {
-            Failure::Wrong(_) => None,
-            Failure::Limit(why) => Some(why),
+            DrawFailure::Wrong(_) => None,
+            DrawFailure::Limit(why) => Some(why),
         }
     }
 }
 
-impl From<Failure> for String {
-    fn from(failure: Failure) -> String {
+impl From<DrawFailure> for String {
+    fn from(failure: DrawFailure) -> String {
         match failure {
-            Failure::Wrong(why) | Failure::Limit(why) => why,
+            DrawFailure::Wrong(why) | DrawFailure::Limit(why) => why,
         }
     }
 }
@@ -44,26 +44,26 @@ const EMBED_BYTES: usize = 256;
 
 /// The notes that are shown inside a note, and those around the one that is read now.
 #[derive(Debug)]
-pub(crate) struct Embeds {
+pub(crate) struct EmbedStack {
     open: RefCell<Vec<(String, String)>>,
     left: Cell<usize>,
 }
 
-impl Embeds {
+impl EmbedStack {
     /// Of the note of this path.
-    pub(crate) fn of(path: &str) -> Embeds {
-        Embeds { open: RefCell::new(vec![(path.to_owned(), String::new())]), left: Cell::new(MAX_EMBEDDED_BYTES) }
+    pub(crate) fn of(path: &str) -> EmbedStack {
+        EmbedStack { open: RefCell::new(vec![(path.to_owned(), String::new())]), left: Cell::new(MAX_EMBEDDED_BYTES) }
     }
 
     /// Begins a note, or a part of one, inside what is open.
     ///
     /// # Errors
     /// It is inside itself.
-    pub(crate) fn begin(&self, path: &str, part: Option<&str>) -> Result<(), Failure> {
+    pub(crate) fn begin(&self, path: &str, part: Option<&str>) -> Result<(), DrawFailure> {
         let part = part.unwrap_or("");
         let mut open = self.open.borrow_mut();
         if open.iter().any(|(known, of)| known == path && (of == part || part.is_empty())) {
-            return Err(Failure::Limit("A note can't be shown inside itself.".to_owned()));
+            return Err(DrawFailure::Limit("A note can't be shown inside itself.".to_owned()));
         }
         open.push((path.to_owned(), part.to_owned()));
         Ok(())
@@ -73,10 +73,10 @@ impl Embeds {
     ///
     /// # Errors
     /// All of them together are too much.
-    pub(crate) fn count(&self, bytes: usize) -> Result<(), Failure> {
+    pub(crate) fn count(&self, bytes: usize) -> Result<(), DrawFailure> {
         let Some(left) = self.left.get().checked_sub(bytes.saturating_add(EMBED_BYTES)) else {
             let most = MAX_EMBEDDED_BYTES >> 20;
-            return Err(Failure::Limit(format!("The notes inside this note come to more than {most} MB.")));
+            return Err(DrawFailure::Limit(format!("The notes inside this note come to more than {most} MB.")));
         };
         self.left.set(left);
         Ok(())
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn nothing_is_inside_itself_and_there_is_an_end() {
-        let embeds = Embeds::of("A.md");
+        let embeds = EmbedStack::of("A.md");
         assert!(embeds.begin("A.md", None).is_err(), "the note itself");
         embeds.begin("A.md", Some("part")).expect("a part of it");
         assert!(embeds.begin("A.md", Some("part")).is_err() && embeds.begin("A.md", None).is_err());

@@ -28,13 +28,13 @@ const FILES: [&[u8]; 8] = files!(
 
 /// Fonts by name and by letter.
 #[derive(Clone)]
-pub struct Fonts {
+pub struct FontSet {
     pub(crate) db: Arc<Database>,
 }
 
-impl Fonts {
+impl FontSet {
     /// The fonts that the program carries; what is drawn with them looks the same everywhere.
-    pub fn bundled() -> Fonts {
+    pub fn bundled() -> FontSet {
         let mut db = Database::new();
         for file in FILES {
             db.load_font_source(Source::Binary(Arc::new(file)));
@@ -44,13 +44,13 @@ impl Fonts {
         db.set_cursive_family(TEXT);
         db.set_fantasy_family(TEXT);
         db.set_monospace_family(CODE);
-        Fonts { db: Arc::new(db) }
+        FontSet { db: Arc::new(db) }
     }
 
     /// Those, and behind them all fonts of the system: for letters that ours lack. Looks through the system's folders
     /// of fonts, so it takes up to a second the first time.
-    pub fn with_system() -> Fonts {
-        let mut fonts = Fonts::bundled();
+    pub fn with_system() -> FontSet {
+        let mut fonts = FontSet::bundled();
         Arc::make_mut(&mut fonts.db).load_system_fonts();
         fonts
     }
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn every_cut_is_there() {
-        let fonts = Fonts::bundled();
+        let fonts = FontSet::bundled();
         let mut all: Vec<ID> = Vec::new();
         for (family, bold, italic) in [
             (TEXT, 400, false),

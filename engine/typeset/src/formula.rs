@@ -3,9 +3,9 @@
 
 mod set;
 
-pub use set::{Formula, PAD};
+pub use set::{PAD, SetFormula};
 
-use crate::failure::Failure;
+use crate::failure::DrawFailure;
 use pulldown_latex::config::{DisplayMode, RenderConfig};
 use pulldown_latex::event::{Content, Event, Grouping, ScriptType, Visual};
 use pulldown_latex::{Parser, Storage};
@@ -42,14 +42,14 @@ pub fn is_short(source: &str) -> bool {
 ///
 /// # Errors
 /// It is not understood, or too long.
-pub fn mathml(source: &str, display: bool) -> Result<String, Failure> {
+pub fn mathml(source: &str, display: bool) -> Result<String, DrawFailure> {
     if source.len() > LONGEST {
-        return Err(Failure::Limit(format!("The formula is longer than {} kB.", LONGEST / 1_000)));
+        return Err(DrawFailure::Limit(format!("The formula is longer than {} kB.", LONGEST / 1_000)));
     }
     if !is_bounded(source) {
-        return Err(Failure::Limit("The formula is nested too deeply, or it is not understood.".to_owned()));
+        return Err(DrawFailure::Limit("The formula is nested too deeply, or it is not understood.".to_owned()));
     }
-    understood(source, display).ok_or_else(|| Failure::Wrong("The formula is not understood.".to_owned()))
+    understood(source, display).ok_or_else(|| DrawFailure::Wrong("The formula is not understood.".to_owned()))
 }
 
 fn understood(source: &str, display: bool) -> Option<String> {
@@ -79,7 +79,7 @@ pub fn line(source: &str) -> Option<String> {
     }
     let storage = Storage::new();
     let events: Vec<Event<'_>> = Parser::new(source, &storage).collect::<Result<_, _>>().ok()?;
-    let mut line = Line { events: &events, at: 0 };
+    let mut line = FormulaLine { events: &events, at: 0 };
     let mut out = String::new();
     while line.at < events.len() {
         out.push_str(&line.element(0)?);
@@ -90,12 +90,12 @@ pub fn line(source: &str) -> Option<String> {
 /// Groups inside groups are followed this far.
 const DEEPEST: usize = 64;
 
-struct Line<'a> {
+struct FormulaLine<'a> {
     events: &'a [Event<'a>],
     at: usize,
 }
 
-impl Line<'_> {
+impl FormulaLine<'_> {
     fn element(&mut self, depth: usize) -> Option<String> {
         if depth > DEEPEST {
             return None;

@@ -4,22 +4,22 @@
 mod blocks;
 mod raw;
 
-use crate::failure::{Embeds, Failure};
-use crate::formula::{self, Formula};
+use crate::failure::{DrawFailure, EmbedStack};
+use crate::formula::{self, SetFormula};
 use crate::printed;
-use crate::vector::Drawing;
+use crate::vector::VectorDrawing;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
-use store::{Execution, OutputBody, Status};
+use store::{Execution, ExecutionStatus, OutputBody};
 
 /// Embeds inside embeds are followed this far.
 const DEEPEST: u8 = 4;
 
 /// What stands around a note: other notes and files of its volume, and who draws.
-pub trait Around {
+pub trait PageContext {
     /// The path of the note.
     fn own(&self) -> String;
     /// The bytes of a file that the note shows as a picture.
@@ -34,22 +34,22 @@ pub trait Around {
     ///
     /// # Errors
     /// Why it is not.
-    fn diagram(&self, source: &str) -> Result<Drawing, Failure>;
+    fn diagram(&self, source: &str) -> Result<VectorDrawing, DrawFailure>;
     /// What a cell returned, drawn, where its media type is that of a figure.
     ///
     /// # Errors
     /// Why it is not.
-    fn figure(&self, media: &str, json: &str) -> Result<Option<Drawing>, Failure>;
+    fn figure(&self, media: &str, json: &str) -> Result<Option<VectorDrawing>, DrawFailure>;
     /// A picture in SVG, read.
     ///
     /// # Errors
     /// Why it is not.
-    fn svg(&self, bytes: Vec<u8>) -> Result<Drawing, Failure>;
+    fn svg(&self, bytes: Vec<u8>) -> Result<VectorDrawing, DrawFailure>;
     /// Tries whether a picture of pixels can be unpacked.
     ///
     /// # Errors
     /// Why it cannot.
-    fn image(&self, bytes: &[u8]) -> Result<(), Failure> {
+    fn image(&self, bytes: &[u8]) -> Result<(), DrawFailure> {
         let _ = bytes;
         Ok(())
     }
@@ -57,14 +57,14 @@ pub trait Around {
     ///
     /// # Errors
     /// Why it is not.
-    fn formula(&self, source: &str, display: bool) -> Result<Formula, Failure> {
-        Formula::new(source, display)
+    fn formula(&self, source: &str, display: bool) -> Result<SetFormula, DrawFailure> {
+        SetFormula::new(source, display)
     }
     /// A formula as MathML.
     ///
     /// # Errors
     /// Why it is not.
-    fn mathml(&self, source: &str, display: bool) -> Result<String, Failure> {
+    fn mathml(&self, source: &str, display: bool) -> Result<String, DrawFailure> {
         formula::mathml(source, display)
     }
     /// The colours in which diagrams are drawn, as CSS declarations of variables; diagrams follow the theme then.
@@ -74,7 +74,7 @@ pub trait Around {
 }
 
 /// A note to be written.
-pub struct Page<'a> {
+pub struct HtmlNote<'a> {
     /// What the browser shows as its name.
     pub title: &'a str,
     /// Its Markdown.
@@ -86,11 +86,11 @@ pub struct Page<'a> {
     /// The colours of the dark theme.
     pub dark: &'a str,
     /// What stands around it.
-    pub around: &'a dyn Around,
+    pub around: &'a dyn PageContext,
 }
 
 /// The whole file.
-pub fn page(page: &Page<'_>) -> String {
+pub fn page(page: &HtmlNote<'_>) -> String {
     let mut out = head(page.title, page.light, page.dark);
     out.push_str(&body(page.text, page.outputs, page.around));
     out.push_str(FOOT);
@@ -128,8 +128,8 @@ fn head(title: &str, light: &str, dark: &str) -> String {
 }
 
 /// What stands between `<main>` and `</main>`.
-pub fn body(text: &str, outputs: &[Option<Execution>], around: &dyn Around) -> String {
-    blocks::write(text, outputs, around, &Embeds::of(&around.own()), 0)
+pub fn body(text: &str, outputs: &[Option<Execution>], around: &dyn PageContext) -> String {
+    blocks::write(text, outputs, around, &EmbedStack::of(&around.own()), 0)
 }
 
 /// Text for HTML, also inside a quoted attribute.
@@ -188,7 +188,7 @@ fn picture(bytes: &[u8], alt: &str) -> Option<String> {
 }
 
 /// A drawing inside the page. Where `colours` declares the colours that it is drawn in, it follows the theme.
-fn drawn(drawing: &Drawing, words: &str, colours: &str) -> String {
+fn drawn(drawing: &VectorDrawing, words: &str, colours: &str) -> String {
     // Names inside one drawing must not be those of another.
     let mut hasher = DefaultHasher::new();
     words.hash(&mut hasher);
@@ -204,14 +204,14 @@ fn drawn(drawing: &Drawing, words: &str, colours: &str) -> String {
 }
 
 /// Why something is not drawn, where a page must say it.
-fn reason(failure: &Failure, element: &str) -> String {
+fn reason(failure: &DrawFailure, element: &str) -> String {
     let Some(why) = failure.limit() else { return String::new() };
     let end = if element == "p" { "\n" } else { "" };
     format!("<{element} class=\"limit\">Not drawn. {}</{element}>{end}", escaped(why))
 }
 
 /// What a cell printed and returned.
-fn outputs(run: &Execution, around: &dyn Around) -> String {
+fn outputs(run: &Execution, around: &dyn PageContext) -> String {
     let mut out = String::new();
     let text = |out: &mut String, class: &str, text: &str| {
         let text = printed::plain(text);
@@ -258,9 +258,9 @@ fn outputs(run: &Execution, around: &dyn Around) -> String {
         }
     }
     match run.status {
-        Status::Interrupted => text(&mut out, "err", "Stopped before it was done."),
-        Status::Died => text(&mut out, "err", "The kernel ended in the middle of it."),
-        Status::Queued | Status::Running | Status::Ok | Status::Error => {}
+        ExecutionStatus::Interrupted => text(&mut out, "err", "Stopped before it was done."),
+        ExecutionStatus::Died => text(&mut out, "err", "The kernel ended in the middle of it."),
+        ExecutionStatus::Queued | ExecutionStatus::Running | ExecutionStatus::Ok | ExecutionStatus::Error => {}
     }
     if out.is_empty() { out } else { format!("<div class=\"outputs\">\n{out}</div>\n") }
 }
@@ -272,7 +272,7 @@ pub(crate) mod tests {
 
     pub(crate) struct Alone;
 
-    impl Around for Alone {
+    impl PageContext for Alone {
         fn own(&self) -> String {
             "Everything.md".to_owned()
         }
@@ -288,17 +288,17 @@ pub(crate) mod tests {
         fn text(&self, path: &str) -> Option<String> {
             (path == "B.md").then(|| "# B\n\nembedded\n\n![[B]]\n".to_owned())
         }
-        fn diagram(&self, source: &str) -> Result<Drawing, Failure> {
-            let fonts = crate::fonts::Fonts::bundled();
-            Drawing::read(&crate::diagram::svg(source, &crate::tints::PLAIN)?, &fonts).map_err(Failure::Limit)
+        fn diagram(&self, source: &str) -> Result<VectorDrawing, DrawFailure> {
+            let fonts = crate::fonts::FontSet::bundled();
+            VectorDrawing::read(&crate::diagram::svg(source, &crate::tints::PLAIN)?, &fonts).map_err(DrawFailure::Limit)
         }
-        fn figure(&self, media: &str, json: &str) -> Result<Option<Drawing>, Failure> {
-            let read = || Drawing::read(json, &crate::fonts::Fonts::bundled()).map_err(Failure::Limit);
+        fn figure(&self, media: &str, json: &str) -> Result<Option<VectorDrawing>, DrawFailure> {
+            let read = || VectorDrawing::read(json, &crate::fonts::FontSet::bundled()).map_err(DrawFailure::Limit);
             (media == "figure").then(read).transpose()
         }
-        fn svg(&self, bytes: Vec<u8>) -> Result<Drawing, Failure> {
-            let text = String::from_utf8(bytes).map_err(|_| Failure::Wrong("It is not UTF-8.".to_owned()))?;
-            Drawing::read(&text, &crate::fonts::Fonts::bundled()).map_err(Failure::Limit)
+        fn svg(&self, bytes: Vec<u8>) -> Result<VectorDrawing, DrawFailure> {
+            let text = String::from_utf8(bytes).map_err(|_| DrawFailure::Wrong("It is not UTF-8.".to_owned()))?;
+            VectorDrawing::read(&text, &crate::fonts::FontSet::bundled()).map_err(DrawFailure::Limit)
         }
     }
 

@@ -7,11 +7,11 @@ mod look;
 mod paint;
 mod text;
 
-use crate::failure::{Embeds, Failure};
-use crate::fonts::Fonts;
-use crate::html::Around;
-use crate::tints::Tints;
-use crate::vector::Drawing;
+use crate::failure::{DrawFailure, EmbedStack};
+use crate::fonts::FontSet;
+use crate::html::PageContext;
+use crate::tints::ThemeTints;
+use crate::vector::VectorDrawing;
 use krilla::SerializeSettings;
 use krilla::geom::{Point, Size};
 use krilla::image::Image;
@@ -23,7 +23,7 @@ use store::Execution;
 
 /// The paper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub enum Paper {
+pub enum PaperSize {
     /// 210 by 297 millimetres.
     #[default]
     A4,
@@ -31,28 +31,28 @@ pub enum Paper {
     Letter,
 }
 
-impl Paper {
+impl PaperSize {
     /// Width and height in points.
     pub fn size(self) -> (f32, f32) {
         match self {
-            Paper::A4 => (595.28, 841.89),
-            Paper::Letter => (612.0, 792.0),
+            PaperSize::A4 => (595.28, 841.89),
+            PaperSize::Letter => (612.0, 792.0),
         }
     }
 }
 
 /// A note of a document.
-pub struct Note<'a> {
+pub struct PdfNote<'a> {
     /// Its title, for where its text has none.
     pub title: String,
-    /// What links inside the document call it: `Around::link` answers with `#` and this.
+    /// What links inside the document call it: `PageContext::link` answers with `#` and this.
     pub place: String,
     /// Its Markdown.
     pub text: String,
     /// The latest execution of each cell, in order.
     pub outputs: Vec<Option<Execution>>,
     /// What stands around it.
-    pub around: Rc<dyn Around + 'a>,
+    pub around: Rc<dyn PageContext + 'a>,
     /// Why its source is shown in place of what it says, if it is.
     pub plain: Option<String>,
 }
@@ -61,19 +61,19 @@ pub struct Note<'a> {
 const MAX_SOURCE_BYTES: usize = 100_000;
 
 /// How a document is asked for.
-pub struct Asked<'a> {
+pub struct PdfRequest<'a> {
     /// Its title.
     pub title: &'a str,
     /// The paper.
-    pub paper: Paper,
+    pub paper: PaperSize,
     /// The colours of a light theme; the page itself stays white.
-    pub tints: Tints,
+    pub tints: ThemeTints,
     /// The fonts.
-    pub fonts: &'a Fonts,
+    pub fonts: &'a FontSet,
 }
 
 /// A document that was made.
-pub struct Pdf {
+pub struct PdfDocument {
     /// The file.
     pub bytes: Vec<u8>,
     /// How many pages it has.
@@ -88,20 +88,21 @@ pub struct Pdf {
 /// # Errors
 /// A sentence, where it cannot be made or was not to be.
 pub fn write<'a>(
-    asked: &Asked<'_>,
-    notes: impl IntoIterator<Item = Note<'a>>,
+    asked: &PdfRequest<'_>,
+    notes: impl IntoIterator<Item = PdfNote<'a>>,
     go_on: &mut dyn FnMut(f32) -> bool,
-) -> Result<Pdf, String> {
+) -> Result<PdfDocument, String> {
     let make = || {
         let mut tints = asked.tints;
         tints.paper = [255; 3];
-        let mut reading = blocks::Reading { tints: &tints, asked, links: Vec::new(), notes: 0, embeds: Embeds::of("") };
-        let mut flow = flow::Flow::new(asked.fonts, &tints, asked.paper);
+        let mut reading =
+            blocks::BlockReader { tints: &tints, asked, links: Vec::new(), notes: 0, embeds: EmbedStack::of("") };
+        let mut flow = flow::PageFlow::new(asked.fonts, &tints, asked.paper);
         for note in notes {
             if !go_on(0.1) {
                 return Err(STOPPED.to_owned());
             }
-            reading.embeds = Embeds::of(&note.around.own());
+            reading.embeds = EmbedStack::of(&note.around.own());
             let around = note.around.as_ref();
             let blocks = match &note.plain {
                 Some(why) => blocks::source(&reading, &note.text, why, MAX_SOURCE_BYTES),
@@ -127,8 +128,8 @@ const STOPPED: &str = "Stopped before it was done.";
 ///
 /// # Errors
 /// It cannot.
-pub fn try_image(bytes: &[u8]) -> Result<u64, Failure> {
-    let image = image(bytes).ok_or_else(|| Failure::Wrong("The picture cannot be read.".to_owned()))?;
+pub fn try_image(bytes: &[u8]) -> Result<u64, DrawFailure> {
+    let image = image(bytes).ok_or_else(|| DrawFailure::Wrong("The picture cannot be read.".to_owned()))?;
     let (width, height) = image.size();
     Ok(u64::from(width) * u64::from(height) * 4)
 }
@@ -137,7 +138,7 @@ pub fn try_image(bytes: &[u8]) -> Result<u64, Failure> {
 ///
 /// # Errors
 /// It cannot.
-pub fn try_drawing(drawing: &Drawing) -> Result<(), Failure> {
+pub fn try_drawing(drawing: &VectorDrawing) -> Result<(), DrawFailure> {
     let draw = || {
         let mut alone = krilla::Document::new_with(settings());
         let size = Size::from_wh(drawing.width.clamp(1.0, 2_000.0), drawing.height.clamp(1.0, 2_000.0))?;
@@ -149,7 +150,7 @@ pub fn try_drawing(drawing: &Drawing) -> Result<(), Failure> {
         alone.finish().ok().map(|_| ())
     };
     let drawn = catch_unwind(AssertUnwindSafe(draw)).ok().flatten();
-    drawn.ok_or_else(|| Failure::Wrong("The picture cannot be drawn in a document.".to_owned()))
+    drawn.ok_or_else(|| DrawFailure::Wrong("The picture cannot be drawn in a document.".to_owned()))
 }
 
 /// How documents are written.
@@ -198,16 +199,16 @@ mod tests {
     use crate::tints::PLAIN;
     use crate::trips;
 
-    fn made(text: &str) -> Pdf {
-        static FONTS: std::sync::LazyLock<Fonts> = std::sync::LazyLock::new(Fonts::bundled);
-        let asked = Asked { title: "Everything", paper: Paper::A4, tints: PLAIN, fonts: &FONTS };
+    fn made(text: &str) -> PdfDocument {
+        static FONTS: std::sync::LazyLock<FontSet> = std::sync::LazyLock::new(FontSet::bundled);
+        let asked = PdfRequest { title: "Everything", paper: PaperSize::A4, tints: PLAIN, fonts: &FONTS };
         let note = note("Everything", text);
         write(&asked, [note], &mut |_| true).unwrap_or_else(|why| panic!("{why}: {text}"))
     }
 
-    fn note(title: &str, text: &str) -> Note<'static> {
+    fn note(title: &str, text: &str) -> PdfNote<'static> {
         let (title, place, text) = (title.to_owned(), "Everything.md".to_owned(), text.to_owned());
-        Note { title, place, text, outputs: Vec::new(), around: Rc::new(Alone), plain: None }
+        PdfNote { title, place, text, outputs: Vec::new(), around: Rc::new(Alone), plain: None }
     }
 
     #[test]
@@ -226,10 +227,10 @@ mod tests {
 
     #[test]
     fn a_note_whose_source_is_shown_says_why() {
-        let fonts = Fonts::bundled();
-        let asked = Asked { title: "T", paper: Paper::A4, tints: PLAIN, fonts: &fonts };
+        let fonts = FontSet::bundled();
+        let asked = PdfRequest { title: "T", paper: PaperSize::A4, tints: PLAIN, fonts: &fonts };
         let text = "# A\n\n".repeat(40_000);
-        let plain = Note { plain: Some("It takes longer than 2 s.".to_owned()), ..note("T", &text) };
+        let plain = PdfNote { plain: Some("It takes longer than 2 s.".to_owned()), ..note("T", &text) };
         let made = write(&asked, [plain], &mut |_| true).expect("a document");
         assert!((100..2_000).contains(&made.pages), "{} pages: cut to what is shown", made.pages);
     }
@@ -248,8 +249,8 @@ mod tests {
     fn long_notes_have_pages_and_can_be_stopped() {
         let text = "A paragraph of some words that is long enough to be broken into lines.\n\n".repeat(400);
         assert!(made(&text).pages > 10);
-        let fonts = Fonts::bundled();
-        let asked = Asked { title: "T", paper: Paper::Letter, tints: PLAIN, fonts: &fonts };
+        let fonts = FontSet::bundled();
+        let asked = PdfRequest { title: "T", paper: PaperSize::Letter, tints: PLAIN, fonts: &fonts };
         let stopped = write(&asked, [note("T", &text), note("T", &text)], &mut |share| share < 0.5);
         assert_eq!(stopped.err().as_deref(), Some(STOPPED));
         assert!(write(&asked, [], &mut |_| true).is_ok(), "no note at all");

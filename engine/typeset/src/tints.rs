@@ -6,7 +6,7 @@ pub type Rgb = [u8; 3];
 /// The colours of a theme, by what they are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[allow(missing_docs, reason = "the words are those of the window's own colours")]
-pub struct Tints {
+pub struct ThemeTints {
     pub paper: Rgb,
     pub sunken: Rgb,
     pub ink: Rgb,
@@ -25,7 +25,7 @@ pub struct Tints {
     pub tool: Rgb,
 }
 
-impl Tints {
+impl ThemeTints {
     /// Colours that can be told apart, for slices, branches and the like.
     pub fn palette(&self) -> [Rgb; 6] {
         [self.accent, self.tool, self.warn, self.thought, self.ok, self.bad]
@@ -53,7 +53,7 @@ impl Tints {
 }
 
 /// The light theme.
-pub const LIGHT: Tints = Tints {
+pub const LIGHT: ThemeTints = ThemeTints {
     paper: [0xfc, 0xfb, 0xf8],
     sunken: [0xf4, 0xf2, 0xec],
     ink: [0x1f, 0x23, 0x28],
@@ -71,7 +71,7 @@ pub const LIGHT: Tints = Tints {
 };
 
 /// The dark theme.
-pub const DARK: Tints = Tints {
+pub const DARK: ThemeTints = ThemeTints {
     paper: [0x16, 0x18, 0x1d],
     sunken: [0x10, 0x12, 0x16],
     ink: [0xe6, 0xe6, 0xe3],
@@ -102,7 +102,7 @@ pub fn mix(one: Rgb, other: Rgb, share: f32) -> Rgb {
 
 /// Colours for tests: those of the window's light theme.
 #[cfg(test)]
-pub(crate) const PLAIN: Tints = Tints {
+pub(crate) const PLAIN: ThemeTints = ThemeTints {
     paper: [0xfc, 0xfb, 0xf8],
     sunken: [0xf4, 0xf2, 0xec],
     ink: [0x1f, 0x23, 0x28],

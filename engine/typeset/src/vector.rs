@@ -2,7 +2,7 @@
 //! is not trusted: it reaches no file and no address, and what would grow without end is refused. Reading and drawing
 //! may still take seconds: callers give it a thread and a limit.
 
-use crate::fonts::{Fonts, TEXT};
+use crate::fonts::{FontSet, TEXT};
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{self, ImageHrefResolver, Options, Tree, roxmltree};
 use std::collections::{HashMap, HashSet};
@@ -15,7 +15,7 @@ const MOST: u64 = 100_000;
 const PIXELS: u64 = 24 << 20;
 
 /// A drawing.
-pub struct Drawing {
+pub struct VectorDrawing {
     pub(crate) tree: Tree,
     /// Its own width, in points.
     pub width: f32,
@@ -24,7 +24,7 @@ pub struct Drawing {
 }
 
 /// A drawing as pixels: four bytes each, red, green, blue and opacity, the colours multiplied by it.
-pub struct Raster {
+pub struct DrawingPixels {
     /// Pixels in a row.
     pub width: u32,
     /// Rows.
@@ -33,12 +33,12 @@ pub struct Raster {
     pub bytes: Vec<u8>,
 }
 
-impl Drawing {
+impl VectorDrawing {
     /// Reads an SVG.
     ///
     /// # Errors
     /// A sentence's end ("…: why"), where it cannot be read or is too large.
-    pub fn read(svg: &str, fonts: &Fonts) -> Result<Drawing, String> {
+    pub fn read(svg: &str, fonts: &FontSet) -> Result<VectorDrawing, String> {
         if svg.len() > LONGEST {
             return Err(format!("it is longer than {} MB", LONGEST >> 20));
         }
@@ -59,7 +59,7 @@ impl Drawing {
         }
         let tree = Tree::from_xmltree(&document, &options).map_err(|error| error.to_string())?;
         let size = tree.size();
-        Ok(Drawing { width: size.width(), height: size.height(), tree })
+        Ok(VectorDrawing { width: size.width(), height: size.height(), tree })
     }
 
     /// Draws it, so many pixels to a point; smaller where that would be too many.
@@ -69,7 +69,7 @@ impl Drawing {
         clippy::cast_precision_loss,
         reason = "sides are checked"
     )]
-    pub fn raster(&self, scale: f32) -> Option<Raster> {
+    pub fn raster(&self, scale: f32) -> Option<DrawingPixels> {
         let area = self.width * self.height * scale * scale;
         let scale = if area > PIXELS as f32 { scale * (PIXELS as f32 / area).sqrt() } else { scale };
         let (width, height) = ((self.width * scale).ceil(), (self.height * scale).ceil());
@@ -78,7 +78,7 @@ impl Drawing {
         }
         let mut pixels = Pixmap::new(width as u32, height as u32)?;
         resvg::render(&self.tree, Transform::from_scale(scale, scale), &mut pixels.as_mut());
-        Some(Raster { width: pixels.width(), height: pixels.height(), bytes: pixels.take() })
+        Some(DrawingPixels { width: pixels.width(), height: pixels.height(), bytes: pixels.take() })
     }
 
     /// It as SVG again, with shapes and words alone: no links, no scripts, no addresses.
@@ -146,8 +146,8 @@ mod tests {
     const HEAD: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\" \
                         width=\"20\" height=\"10\">";
 
-    fn read(body: &str) -> Result<Drawing, String> {
-        Drawing::read(&format!("{HEAD}{body}</svg>"), &Fonts::bundled())
+    fn read(body: &str) -> Result<VectorDrawing, String> {
+        VectorDrawing::read(&format!("{HEAD}{body}</svg>"), &FontSet::bundled())
     }
 
     #[test]
@@ -187,7 +187,7 @@ mod tests {
         assert!(why.contains("elements"), "{why}");
         assert!(read("<g id=\"a\"><use xlink:href=\"#a\"/></g>").is_ok(), "a circle is cut");
         assert!(read(&format!("{}{}", "<g>".repeat(5_000), "</g>".repeat(5_000))).is_err(), "deeper than any drawing");
-        assert!(Drawing::read("<svg", &Fonts::bundled()).is_err());
-        assert!(Drawing::read("", &Fonts::bundled()).is_err());
+        assert!(VectorDrawing::read("<svg", &FontSet::bundled()).is_err());
+        assert!(VectorDrawing::read("", &FontSet::bundled()).is_err());
     }
 }

@@ -13,7 +13,7 @@ const LONGEST: usize = 64;
 
 /// A word of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Word {
+pub struct TextWord {
     /// The word, folded.
     pub text: String,
     /// Its number in the text. An identifier has the number of its first part.
@@ -25,7 +25,7 @@ pub struct Word {
 }
 
 /// The words of a text, in order.
-pub fn words(text: &str) -> Vec<Word> {
+pub fn words(text: &str) -> Vec<TextWord> {
     let mut out = Vec::new();
     let mut position = 0;
     let mut start: Option<usize> = None;
@@ -40,7 +40,7 @@ pub fn words(text: &str) -> Vec<Word> {
             // Pairs overlap; a character that stands alone is a word.
             if next.is_some() || !before {
                 let range = at..next.unwrap_or(at + c.len_utf8());
-                out.push(Word { text: fold(&text[range.clone()]), position, range, whole: false });
+                out.push(TextWord { text: fold(&text[range.clone()]), position, range, whole: false });
                 position += 1;
             }
         } else if c.is_alphanumeric() || c == '_' || is_combining_mark(c) {
@@ -61,8 +61,8 @@ pub fn words(text: &str) -> Vec<Word> {
 
 /// The words of a text, in order, and besides each Chinese, Japanese or Korean character by itself: who asks for one
 /// means every word that has it.
-pub fn words_and_characters(text: &str) -> Vec<Word> {
-    let mut out: Vec<Word> = Vec::new();
+pub fn words_and_characters(text: &str) -> Vec<TextWord> {
+    let mut out: Vec<TextWord> = Vec::new();
     let mut seen = 0;
     for word in words(text) {
         let (position, range) = (word.position, word.range.clone());
@@ -76,14 +76,14 @@ pub fn words_and_characters(text: &str) -> Vec<Word> {
             // Pairs overlap.
             if range.start >= seen {
                 seen = range.end;
-                out.push(Word { text: fold(&text[range.clone()]), position: place, range, whole: false });
+                out.push(TextWord { text: fold(&text[range.clone()]), position: place, range, whole: false });
             }
         }
     }
     out
 }
 
-fn word(text: &str, range: Range<usize>, position: &mut usize, out: &mut Vec<Word>) {
+fn word(text: &str, range: Range<usize>, position: &mut usize, out: &mut Vec<TextWord>) {
     let source = &text[range.clone()];
     let parts = parts(source);
     let whole = parts.len() > 1;
@@ -92,7 +92,7 @@ fn word(text: &str, range: Range<usize>, position: &mut usize, out: &mut Vec<Wor
         return;
     }
     if !folded.bytes().all(|byte| byte == b'_') {
-        out.push(Word { text: folded, position: *position, range: range.clone(), whole });
+        out.push(TextWord { text: folded, position: *position, range: range.clone(), whole });
     }
     if whole {
         let begun = *position;
@@ -102,7 +102,7 @@ fn word(text: &str, range: Range<usize>, position: &mut usize, out: &mut Vec<Wor
                 continue; // marks that belong to no letter
             }
             let range = range.start + part.start..range.start + part.end;
-            out.push(Word { text, position: *position, range, whole: false });
+            out.push(TextWord { text, position: *position, range, whole: false });
             *position += 1;
         }
         *position = (*position).max(begun + 1);
@@ -185,17 +185,17 @@ pub fn stemmer() -> Stemmer {
 
 /// The analyzer as tantivy takes it.
 #[derive(Clone)]
-pub(crate) struct Analyzer {
+pub(crate) struct WordAnalyzer {
     /// Stems instead of words.
     pub(crate) stems: bool,
 }
 
-impl Tokenizer for Analyzer {
-    type TokenStream<'a> = Tokens;
+impl Tokenizer for WordAnalyzer {
+    type TokenStream<'a> = WordTokens;
 
-    fn token_stream<'a>(&'a mut self, text: &'a str) -> Tokens {
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> WordTokens {
         let stemmer = stemmer();
-        let token = |word: Word| Token {
+        let token = |word: TextWord| Token {
             offset_from: word.range.start,
             offset_to: word.range.end,
             position: word.position,
@@ -204,17 +204,17 @@ impl Tokenizer for Analyzer {
         };
         let words = if self.stems { words_and_characters(text) } else { words(text) };
         let tokens: Vec<Token> = words.into_iter().map(token).collect();
-        Tokens { tokens: tokens.into_iter(), token: Token::default() }
+        WordTokens { tokens: tokens.into_iter(), token: Token::default() }
     }
 }
 
 /// The words on their way into the index.
-pub(crate) struct Tokens {
+pub(crate) struct WordTokens {
     tokens: std::vec::IntoIter<Token>,
     token: Token,
 }
 
-impl TokenStream for Tokens {
+impl TokenStream for WordTokens {
     fn advance(&mut self) -> bool {
         match self.tokens.next() {
             Some(token) => {

@@ -2,20 +2,24 @@
 
 use crate::IndexError;
 use crate::analyzer::{self, stem, stemmer};
-use crate::query::{Atom, Group, Query};
-use crate::shelf::Fields;
+use crate::query::{ParsedQuery, QueryAtom, QueryGroup};
+use crate::shelf::IndexFields;
 use tantivy::query::{EnableScoring, PhraseQuery, Query as _};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, Searcher, SegmentReader, TERMINATED, Term};
 
 /// For every segment, which of its passages are admitted.
-pub(crate) type Admitted = Vec<Vec<bool>>;
+pub(crate) type AdmittedPassages = Vec<Vec<bool>>;
 
 /// At most this many words begin with the same letters.
 const EXPANSIONS: usize = 200;
 
 /// What a query admits; `None`: everything.
-pub(crate) fn admitted(searcher: &Searcher, fields: &Fields, query: &Query) -> Result<Option<Admitted>, IndexError> {
+pub(crate) fn admitted(
+    searcher: &Searcher,
+    fields: &IndexFields,
+    query: &ParsedQuery,
+) -> Result<Option<AdmittedPassages>, IndexError> {
     if !query.is_strict() {
         return Ok(None);
     }
@@ -31,11 +35,16 @@ pub(crate) fn admitted(searcher: &Searcher, fields: &Fields, query: &Query) -> R
     Ok(Some(admitted))
 }
 
-fn fits(searcher: &Searcher, segment: &SegmentReader, fields: &Fields, group: &Group) -> Result<Vec<bool>, IndexError> {
+fn fits(
+    searcher: &Searcher,
+    segment: &SegmentReader,
+    fields: &IndexFields,
+    group: &QueryGroup,
+) -> Result<Vec<bool>, IndexError> {
     let mut fits = vec![false; segment.max_doc() as usize];
     for atom in &group.atoms {
         match atom {
-            Atom::Word { text, prefix } => {
+            QueryAtom::Word { text, prefix } => {
                 let stemmer = stemmer();
                 for word in analyzer::words(text).into_iter().filter(|word| !word.whole) {
                     let stem = stem(&stemmer, &word.text);
@@ -48,19 +57,19 @@ fn fits(searcher: &Searcher, segment: &SegmentReader, fields: &Fields, group: &G
                     }
                 }
             }
-            Atom::Phrase(text) => {
+            QueryAtom::Phrase(text) => {
                 for field in [fields.words, fields.title] {
                     phrase(searcher, segment, field, text, &mut fits)?;
                 }
             }
-            Atom::Tag(tag) => mark_term(segment, fields.marks, &format!("tag:{tag}"), &mut fits)?,
-            Atom::In(kind) => mark_term(segment, fields.marks, &format!("in:{}", kind.name()), &mut fits)?,
-            Atom::Lang(lang) => mark_term(segment, fields.marks, &format!("lang:{lang}"), &mut fits)?,
-            Atom::Is { done } => {
+            QueryAtom::Tag(tag) => mark_term(segment, fields.marks, &format!("tag:{tag}"), &mut fits)?,
+            QueryAtom::In(kind) => mark_term(segment, fields.marks, &format!("in:{}", kind.name()), &mut fits)?,
+            QueryAtom::Lang(lang) => mark_term(segment, fields.marks, &format!("lang:{lang}"), &mut fits)?,
+            QueryAtom::Is { done } => {
                 let mark = if *done { "is:done" } else { "is:todo" };
                 mark_term(segment, fields.marks, mark, &mut fits)?;
             }
-            Atom::Title(text) => {
+            QueryAtom::Title(text) => {
                 let mut all = vec![true; fits.len()];
                 for word in analyzer::words(text).into_iter().filter(|word| !word.whole) {
                     let mut with = vec![false; fits.len()];
@@ -71,9 +80,9 @@ fn fits(searcher: &Searcher, segment: &SegmentReader, fields: &Fields, group: &G
                 }
                 fits.iter_mut().zip(all).for_each(|(fits, all)| *fits |= all);
             }
-            Atom::Path(part) => path(segment, part, &mut fits)?,
-            Atom::Before(day) => changed(segment, |modified| modified < *day, &mut fits)?,
-            Atom::After(day) => changed(segment, |modified| modified >= *day, &mut fits)?,
+            QueryAtom::Path(part) => path(segment, part, &mut fits)?,
+            QueryAtom::Before(day) => changed(segment, |modified| modified < *day, &mut fits)?,
+            QueryAtom::After(day) => changed(segment, |modified| modified >= *day, &mut fits)?,
         }
     }
     Ok(fits)

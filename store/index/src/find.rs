@@ -1,16 +1,16 @@
 //! Ranking: BM25 over words and stems, cosine over vectors, and both made one order, with the reasons.
 
 use crate::analyzer::{self, stem, stemmer};
-use crate::filter::{self, Admitted};
-use crate::fit::{self, Fit};
-use crate::fuse::{Meanings, POOL, Scores, fuse, keep_in_sight};
-use crate::lift::Lifts;
+use crate::filter::{self, AdmittedPassages};
+use crate::fit::{self, RelevanceFit};
+use crate::fuse::{MeaningScores, POOL, PassageScores, fuse, keep_in_sight};
+use crate::lift::ScoreBoosts;
 use crate::marks::{excerpt, marks};
-use crate::near::Field;
-use crate::query::Query;
-use crate::shelf::{Index, stored, windows};
-use crate::words::{Rare, Wanted, idf, terms};
-use crate::{IndexError, Kind};
+use crate::near::VectorField;
+use crate::query::ParsedQuery;
+use crate::shelf::{FullTextIndex, stored, windows};
+use crate::words::{QueryWord, RareWord, idf, terms};
+use crate::{IndexError, PassageKind};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const WORDS_ENOUGH: f32 = 0.6;
 
 /// By what to search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
+pub enum SearchMode {
     /// Words and meaning, as far as there are vectors.
     #[default]
     Both,
@@ -42,7 +42,7 @@ pub enum Mode {
 
 /// The numbers of the ranking, chosen by measuring (BENCHMARKS.md).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tuning {
+pub struct RankingWeights {
     /// How soon a repeated word counts no more.
     pub k1: f32,
     /// How much a long passage is held against it.
@@ -70,9 +70,9 @@ pub struct Tuning {
     pub sieve: usize,
 }
 
-impl Default for Tuning {
+impl Default for RankingWeights {
     fn default() -> Self {
-        Tuning {
+        RankingWeights {
             k1: 1.5,
             b: 0.75,
             exact: 0.1,
@@ -91,7 +91,7 @@ impl Default for Tuning {
 
 /// A question.
 #[derive(Clone, Debug, Default)]
-pub struct Ask {
+pub struct SearchRequest {
     /// What was typed.
     pub text: String,
     /// How many notes to answer with.
@@ -99,8 +99,8 @@ pub struct Ask {
     /// Whether the last word may not be whole yet.
     pub typing: bool,
     /// By what to search.
-    pub mode: Mode,
-    /// The vector of [`Query::sentence`], by the model of [`Index::answering`].
+    pub mode: SearchMode,
+    /// The vector of [`ParsedQuery::sentence`], by the model of [`FullTextIndex::answering`].
     pub vector: Option<Vec<f32>>,
     /// The cosine that this model has for texts that have nothing to do with each other, 0 to 1. All cosines are told
     /// as if it were 0.
@@ -112,12 +112,12 @@ pub struct Ask {
     /// Whether each passage is a hit of its own, and not each note by its best one.
     pub each: bool,
     /// The numbers of the ranking.
-    pub tuning: Tuning,
+    pub tuning: RankingWeights,
 }
 
 /// One share of a score.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub struct ScorePart {
     /// Of what.
     pub name: String,
     /// How much.
@@ -126,7 +126,7 @@ pub struct Part {
 
 /// Why a hit is one.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Why {
+pub struct HitReason {
     /// The words of the query that stand in it or its title, as they stand there.
     pub words: Vec<String>,
     /// Words that were taken for mistyped ones: what was asked, what is there.
@@ -138,10 +138,10 @@ pub struct Why {
     /// Whether it was put up because it has a rare word of the query.
     pub rare: bool,
     /// The parts of the score.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ScorePart>,
 }
 
-impl Why {
+impl HitReason {
     /// The reasons in words.
     pub fn sentence(&self) -> String {
         let mut said = Vec::new();
@@ -163,7 +163,7 @@ impl Why {
 
 /// A note that fits, by its best passage.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Hit {
+pub struct NoteHit {
     /// The note.
     pub note: DocId,
     /// The name of its volume.
@@ -177,7 +177,7 @@ pub struct Hit {
     /// Where in the note: `block`, or `cell/output/2`.
     pub place: String,
     /// What the passage is.
-    pub kind: Kind,
+    pub kind: PassageKind,
     /// When its note was changed, milliseconds since 1970.
     pub modified: i64,
     /// The passage.
@@ -185,12 +185,12 @@ pub struct Hit {
     /// Its score, 0 to about 1.
     pub score: f32,
     /// Why it is a hit.
-    pub why: Why,
+    pub why: HitReason,
     /// Other passages of the note that fit.
     pub more: usize,
 }
 
-impl Hit {
+impl NoteHit {
     /// Where it is, as a link names it: `path#place`.
     pub fn address(&self) -> String {
         if self.place.is_empty() { self.path.clone() } else { format!("{}#{}", self.path, self.place) }
@@ -212,18 +212,18 @@ impl Hit {
 
 /// The hits of a question.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
+pub struct SearchAnswer {
     /// The hits, best first, one for each note.
-    pub hits: Vec<Hit>,
+    pub hits: Vec<NoteHit>,
     /// The words, stems and completions that count as found, for marking.
     pub terms: HashSet<String>,
     /// Whether meaning was compared.
     pub by_meaning: bool,
     /// How well the best of them fit.
-    pub fit: Fit,
+    pub fit: RelevanceFit,
 }
 
-impl Answer {
+impl SearchAnswer {
     /// Whether anything fits. Where nothing does, the hits are only what is nearest. The two numbers were chosen on one
     /// half of the queries of two collections, asked there and in the other one (BENCHMARKS.md).
     pub fn fits(&self) -> bool {
@@ -237,7 +237,7 @@ impl Answer {
         let first = self.hits.len().min(scores.len());
         for (hit, score) in self.hits.iter_mut().zip(scores) {
             hit.score = *score;
-            hit.why.parts.push(Part { name: "read once more".to_owned(), value: *score });
+            hit.why.parts.push(ScorePart { name: "read once more".to_owned(), value: *score });
         }
         self.hits[..first].sort_by(|a, b| b.score.total_cmp(&a.score));
         if let Some(place) = self.hits[..first].iter().position(|hit| hit.why.rare).filter(|place| *place > 2) {
@@ -247,14 +247,14 @@ impl Answer {
     }
 }
 
-impl Index {
+impl FullTextIndex {
     /// Finds what fits.
     ///
     /// # Errors
     /// The index is damaged.
-    pub fn search(&self, ask: &Ask) -> Result<Answer, IndexError> {
+    pub fn search(&self, ask: &SearchRequest) -> Result<SearchAnswer, IndexError> {
         let searcher = self.searcher();
-        let query = Query::parse(&ask.text);
+        let query = ParsedQuery::parse(&ask.text);
         let admitted = filter::admitted(&searcher, &self.fields, &query)?;
         let mut words = query.words();
         if ask.typing
@@ -268,29 +268,29 @@ impl Index {
             return self.newest(&searcher, admitted.as_ref(), ask.limit);
         }
         let wanted = self.wanted(&searcher, &words)?;
-        let mut scores = Scores::new(&searcher);
+        let mut scores = PassageScores::new(&searcher);
         let mut rare = Vec::new();
-        if ask.mode != Mode::Meaning {
+        if ask.mode != SearchMode::Meaning {
             for word in &wanted {
                 self.score(&searcher, word, &ask.tuning, admitted.as_ref(), &mut scores, &mut rare)?;
             }
         }
         let by_words = scores.best(count);
-        let fits = |vector: &&[f32]| ask.mode != Mode::Words && vector.len() == self.dimensions();
+        let fits = |vector: &&[f32]| ask.mode != SearchMode::Words && vector.len() == self.dimensions();
         let vector = ask.vector.as_deref().filter(fits);
         let field = vector.map(|_| self.field(&searcher)).transpose()?;
         let compared = vector.zip(field.as_ref());
-        let mut meanings = Meanings::default();
-        let order = |meanings: &Meanings| {
+        let mut meanings = MeaningScores::default();
+        let order = |meanings: &MeaningScores| {
             let mut ranked = fuse(ask, &scores, &by_words, meanings);
-            if ask.mode == Mode::Both {
+            if ask.mode == SearchMode::Both {
                 keep_in_sight(&mut ranked, &rare);
             }
             ranked
         };
         let mut ranked = order(&meanings);
         if let Some((vector, field)) = compared {
-            let again = ask.mode == Mode::Both && !ask.typing && ask.tuning.feedback > 0.0;
+            let again = ask.mode == SearchMode::Both && !ask.typing && ask.tuning.feedback > 0.0;
             let wide = (if again { count.max(WIDE) } else { count }, &ask.tuning);
             let wide = self.meanings(&searcher, field, vector, admitted.as_ref(), &by_words, wide);
             let pool: Vec<DocAddress> = wide.cosines.keys().copied().collect();
@@ -303,10 +303,10 @@ impl Index {
             }
         }
         let lifts = self.lift(&searcher, ask, &mut ranked)?;
-        if ask.mode == Mode::Both {
+        if ask.mode == SearchMode::Both {
             keep_in_sight(&mut ranked, &rare);
         }
-        let grounds = Grounds {
+        let grounds = HitGrounds {
             each: ask.each,
             cosines: Some(&meanings.cosines),
             scores: Some(&scores),
@@ -317,10 +317,10 @@ impl Index {
         };
         let hits = self.hits(&searcher, &ranked, &grounds, ask.limit)?;
         let fit = self.fit(&searcher, &wanted, &hits)?;
-        Ok(Answer { hits, terms: terms(&wanted), by_meaning: !meanings.cosines.is_empty(), fit })
+        Ok(SearchAnswer { hits, terms: terms(&wanted), by_meaning: !meanings.cosines.is_empty(), fit })
     }
 
-    fn fit(&self, searcher: &Searcher, wanted: &[Wanted], hits: &[Hit]) -> Result<Fit, IndexError> {
+    fn fit(&self, searcher: &Searcher, wanted: &[QueryWord], hits: &[NoteHit]) -> Result<RelevanceFit, IndexError> {
         let total: u64 = searcher.segment_readers().iter().map(|segment| u64::from(segment.max_doc())).sum();
         let mut weighed = Vec::new();
         for word in wanted {
@@ -336,8 +336,13 @@ impl Index {
     }
 
     /// Without words: what was changed last of all that is admitted.
-    fn newest(&self, searcher: &Searcher, admitted: Option<&Admitted>, limit: usize) -> Result<Answer, IndexError> {
-        let Some(admitted) = admitted else { return Ok(Answer::default()) };
+    fn newest(
+        &self,
+        searcher: &Searcher,
+        admitted: Option<&AdmittedPassages>,
+        limit: usize,
+    ) -> Result<SearchAnswer, IndexError> {
+        let Some(admitted) = admitted else { return Ok(SearchAnswer::default()) };
         let mut all: Vec<(i64, DocAddress)> = Vec::new();
         for ((segment, admitted), number) in searcher.segment_readers().iter().zip(admitted).zip(0..) {
             let modified = segment.fast_fields().i64("modified")?;
@@ -347,8 +352,8 @@ impl Index {
         }
         all.sort_by(|(a, left), (b, right)| b.cmp(a).then(left.cmp(right)));
         let ranked: Vec<(f32, DocAddress)> = all.into_iter().map(|(_, address)| (1.0, address)).collect();
-        let hits = self.hits(searcher, &ranked, &Grounds::default(), limit)?;
-        Ok(Answer { hits, ..Answer::default() })
+        let hits = self.hits(searcher, &ranked, &HitGrounds::default(), limit)?;
+        Ok(SearchAnswer { hits, ..SearchAnswer::default() })
     }
 
     /// Ranked passages as notes with reasons.
@@ -356,10 +361,10 @@ impl Index {
         &self,
         searcher: &Searcher,
         ranked: &[(f32, DocAddress)],
-        grounds: &Grounds<'_>,
+        grounds: &HitGrounds<'_>,
         limit: usize,
-    ) -> Result<Vec<Hit>, IndexError> {
-        let mut hits: Vec<Hit> = Vec::new();
+    ) -> Result<Vec<NoteHit>, IndexError> {
+        let mut hits: Vec<NoteHit> = Vec::new();
         let mut places: HashMap<(String, u64), usize> = HashMap::new();
         let mut known: HashMap<(u32, u64), usize> = HashMap::new();
         let columns: Vec<_> = searcher
@@ -394,11 +399,11 @@ impl Index {
             let Ok(id) = note.parse() else { continue };
             let fields = &self.fields;
             let (title, text) = (stored(&doc, fields.name), stored(&doc, fields.text));
-            let kind = Kind::of_number(doc.get_first(fields.kind).and_then(|kind| kind.as_u64()).unwrap_or(0));
+            let kind = PassageKind::of_number(doc.get_first(fields.kind).and_then(|kind| kind.as_u64()).unwrap_or(0));
             let why = grounds.why(kind, &title, &text, *address);
             places.insert((note, 0), hits.len());
             known.insert((address.segment_ord, number), hits.len());
-            hits.push(Hit {
+            hits.push(NoteHit {
                 note: id,
                 volume: stored(&doc, fields.volume),
                 path: stored(&doc, fields.path),
@@ -422,22 +427,22 @@ impl Index {
 
 /// All that a search knows of why something is a hit.
 #[derive(Default)]
-pub(crate) struct Grounds<'a> {
+pub(crate) struct HitGrounds<'a> {
     /// Whether each passage is a hit of its own.
     pub(crate) each: bool,
     pub(crate) cosines: Option<&'a HashMap<DocAddress, f32>>,
-    pub(crate) scores: Option<&'a Scores>,
-    pub(crate) wanted: &'a [Wanted],
-    pub(crate) rare: &'a [Rare],
-    pub(crate) lifts: Option<&'a Lifts>,
+    pub(crate) scores: Option<&'a PassageScores>,
+    pub(crate) wanted: &'a [QueryWord],
+    pub(crate) rare: &'a [RareWord],
+    pub(crate) lifts: Option<&'a ScoreBoosts>,
     /// What was compared with which vectors.
-    pub(crate) compared: Option<(&'a [f32], &'a Field<'a>)>,
+    pub(crate) compared: Option<(&'a [f32], &'a VectorField<'a>)>,
 }
 
-impl Grounds<'_> {
-    fn why(&self, kind: Kind, title: &str, text: &str, address: DocAddress) -> Why {
+impl HitGrounds<'_> {
+    fn why(&self, kind: PassageKind, title: &str, text: &str, address: DocAddress) -> HitReason {
         let meaning = self.cosines.and_then(|cosines| cosines.get(&address).copied());
-        let mut why = Why { meaning, ..Why::default() };
+        let mut why = HitReason { meaning, ..HitReason::default() };
         if !self.wanted.is_empty() {
             let stemmer = stemmer();
             let there: Vec<(String, String)> = analyzer::words_and_characters(title)
@@ -459,9 +464,9 @@ impl Grounds<'_> {
         why.rare = self.rare.iter().any(|(_, holders)| holders.contains(&address));
         let score = self.scores.map_or(0.0, |scores| scores.of(address));
         if score > 0.0 {
-            why.parts.push(Part { name: "words".to_owned(), value: score });
+            why.parts.push(ScorePart { name: "words".to_owned(), value: score });
         }
-        why.parts.extend(meaning.map(|value| Part { name: "meaning".to_owned(), value }));
+        why.parts.extend(meaning.map(|value| ScorePart { name: "meaning".to_owned(), value }));
         why.parts.extend(self.lifts.and_then(|lifts| lifts.get(&address)).into_iter().flatten().cloned());
         if let Some((vector, field)) = self.compared {
             let parts = windows(kind, text);
@@ -475,11 +480,15 @@ impl Grounds<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Kind, NoteText, Passage};
+    use crate::{IndexedPassage, NoteText, PassageKind};
 
     fn note(id: u8, text: &str) -> NoteText {
-        let passage =
-            Passage { place: "0".to_owned(), kind: Kind::Prose, text: text.to_owned(), ..Passage::new(Kind::Prose) };
+        let passage = IndexedPassage {
+            place: "0".to_owned(),
+            kind: PassageKind::Prose,
+            text: text.to_owned(),
+            ..IndexedPassage::new(PassageKind::Prose)
+        };
         NoteText {
             note: DocId([id; 16]),
             volume: "V".to_owned(),
@@ -495,7 +504,7 @@ mod tests {
     #[test]
     fn what_the_best_passage_means_finds_what_the_question_alone_does_not() {
         let folder = tempfile::tempdir().expect("a folder");
-        let index = Index::open(folder.path(), "m").expect("an index");
+        let index = FullTextIndex::open(folder.path(), "m").expect("an index");
         index.grow("m", 3).expect("vectors");
         let vector = |text: &str| match text {
             text if text.contains("lantern") => vec![0.6, 0.8, 0.0],
@@ -510,23 +519,34 @@ mod tests {
         while let Some((hash, text)) = missing.pop().expect("readable") {
             index.keep_vectors(&[(hash, vector(&text))]).expect("kept");
         }
-        let found = |tuning: Tuning, typing: bool| -> Vec<u8> {
+        let found = |tuning: RankingWeights, typing: bool| -> Vec<u8> {
             let vector = Some(vec![1.0, 0.0, 0.0]);
-            let ask = Ask { text: "lantern".to_owned(), limit: 10, typing, vector, tuning, ..Ask::default() };
+            let ask = SearchRequest {
+                text: "lantern".to_owned(),
+                limit: 10,
+                typing,
+                vector,
+                tuning,
+                ..SearchRequest::default()
+            };
             index.search(&ask).expect("an answer").hits.iter().map(|hit| hit.note.0[0]).collect()
         };
-        let alone = Tuning { feedback: 0.0, ..Tuning::default() };
+        let alone = RankingWeights { feedback: 0.0, ..RankingWeights::default() };
         assert_eq!(found(alone, false), [1], "the question alone is near to nothing else");
-        assert_eq!(found(Tuning::default(), false), [1, 2], "what is near to the best passage is found, too");
-        assert_eq!(found(Tuning::default(), true), [1], "not while the word is being typed");
+        assert_eq!(found(RankingWeights::default(), false), [1, 2], "what is near to the best passage is found, too");
+        assert_eq!(found(RankingWeights::default(), true), [1], "not while the word is being typed");
     }
 
     #[test]
     fn what_is_new_linked_or_starred_comes_first_among_equals() {
         let folder = tempfile::tempdir().expect("a folder");
-        let index = Index::open(folder.path(), "m").expect("an index");
+        let index = FullTextIndex::open(folder.path(), "m").expect("an index");
         let day = 86_400_000;
-        let links = Passage { links: vec!["4".to_owned()], text: "see four".to_owned(), ..Passage::new(Kind::Prose) };
+        let links = IndexedPassage {
+            links: vec!["4".to_owned()],
+            text: "see four".to_owned(),
+            ..IndexedPassage::new(PassageKind::Prose)
+        };
         for (id, days) in [(1, 0), (2, 400), (3, 400), (4, 400), (5, 0)] {
             let text = if id == 5 { "the lantern and the lantern" } else { "a lantern, glass and brass, on a hook" };
             let mut note = NoteText { modified: (1_000 - days) * day, ..note(id, text) };
@@ -534,32 +554,43 @@ mod tests {
             index.put(&note).expect("kept");
         }
         index.commit().expect("committed");
-        let found = |starred: &[u8], tuning: Tuning| {
+        let found = |starred: &[u8], tuning: RankingWeights| {
             let starred = Arc::new(starred.iter().map(|id| DocId([*id; 16])).collect());
-            let ask = Ask { text: "lantern".to_owned(), limit: 9, now: 1_000 * day, starred, tuning, ..Ask::default() };
+            let ask = SearchRequest {
+                text: "lantern".to_owned(),
+                limit: 9,
+                now: 1_000 * day,
+                starred,
+                tuning,
+                ..SearchRequest::default()
+            };
             index.search(&ask).expect("an answer").hits
         };
-        let order = |hits: &[Hit]| hits.iter().map(|hit| hit.note.0[0]).collect::<Vec<_>>();
-        let plain = Tuning { recent: 0.0, linked: 0.0, starred: 0.0, ..Tuning::default() };
+        let order = |hits: &[NoteHit]| hits.iter().map(|hit| hit.note.0[0]).collect::<Vec<_>>();
+        let plain = RankingWeights { recent: 0.0, linked: 0.0, starred: 0.0, ..RankingWeights::default() };
         assert_eq!(order(&found(&[2], plain)), [5, 1, 2, 3, 4], "equal ones in the order in which they came");
-        let hits = found(&[2], Tuning::default());
+        let hits = found(&[2], RankingWeights::default());
         assert_eq!(order(&hits), [5, 2, 1, 4, 3], "a star, a change of today, a link");
-        let parts = |hit: &Hit| hit.why.parts.iter().map(|part| part.name.clone()).collect::<Vec<_>>();
+        let parts = |hit: &NoteHit| hit.why.parts.iter().map(|part| part.name.clone()).collect::<Vec<_>>();
         assert_eq!(parts(&hits[1]), ["words", "starred"]);
         assert_eq!(parts(&hits[2]), ["words", "changed lately"]);
         assert_eq!(parts(&hits[3]), ["words", "links to it"]);
         assert_eq!(parts(&hits[4]), ["words"]);
-        let better = |hits: &[Hit]| hits[0].score - hits[1].score;
+        let better = |hits: &[NoteHit]| hits[0].score - hits[1].score;
         assert!(better(&found(&[], plain)) > 0.08, "what fits much better");
-        assert_eq!(order(&found(&[4], Tuning { recent: 0.0, ..Tuning::default() }))[0], 5, "stays first");
+        assert_eq!(
+            order(&found(&[4], RankingWeights { recent: 0.0, ..RankingWeights::default() }))[0],
+            5,
+            "stays first"
+        );
     }
 
     #[test]
     fn each_passage_may_be_a_hit() {
         let folder = tempfile::tempdir().expect("a folder");
-        let index = Index::open(folder.path(), "m").expect("an index");
+        let index = FullTextIndex::open(folder.path(), "m").expect("an index");
         let mut both = note(1, "a lantern");
-        both.passages.push(Passage {
+        both.passages.push(IndexedPassage {
             place: "1".to_owned(),
             text: "two lanterns".to_owned(),
             ..both.passages[0].clone()
@@ -567,7 +598,7 @@ mod tests {
         index.put(&both).expect("kept");
         index.commit().expect("committed");
         let found = |each: bool| {
-            let ask = Ask { text: "lantern".to_owned(), limit: 9, each, ..Ask::default() };
+            let ask = SearchRequest { text: "lantern".to_owned(), limit: 9, each, ..SearchRequest::default() };
             index.search(&ask).expect("an answer").hits
         };
         assert_eq!((found(false).len(), found(false)[0].more), (1, 1));
@@ -575,19 +606,19 @@ mod tests {
         assert_eq!(places, ["0", "1"]);
     }
 
-    fn hit(title: &str, rare: bool) -> Hit {
-        Hit {
+    fn hit(title: &str, rare: bool) -> NoteHit {
+        NoteHit {
             note: DocId([0; 16]),
             volume: String::new(),
             path: String::new(),
             title: title.to_owned(),
             heading: String::new(),
             place: String::new(),
-            kind: Kind::Prose,
+            kind: PassageKind::Prose,
             modified: 0,
             text: String::new(),
             score: 1.0,
-            why: Why { rare, ..Why::default() },
+            why: HitReason { rare, ..HitReason::default() },
             more: 0,
         }
     }
@@ -595,7 +626,7 @@ mod tests {
     #[test]
     fn hits_read_again_are_in_that_order_and_a_rare_word_stays_in_sight() {
         let hits = ["a", "b", "c", "rare", "late"].map(|title| hit(title, title == "rare")).to_vec();
-        let mut answer = Answer { hits, ..Answer::default() };
+        let mut answer = SearchAnswer { hits, ..SearchAnswer::default() };
         answer.read_again(&[0.1, 0.9, 0.5, 0.05]);
         let order: Vec<&str> = answer.hits.iter().map(|hit| hit.title.as_str()).collect();
         assert_eq!(order, ["b", "c", "rare", "a", "late"]);

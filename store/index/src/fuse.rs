@@ -1,8 +1,8 @@
 //! Two orders made one: scores by words and scores by meaning, each brought to the same scale, and their sum.
 
-use crate::find::{Ask, Mode};
-use crate::query::Query;
-use crate::words::Rare;
+use crate::find::{SearchMode, SearchRequest};
+use crate::query::ParsedQuery;
+use crate::words::RareWord;
 use std::collections::{HashMap, HashSet};
 use tantivy::{DocAddress, Searcher};
 
@@ -12,11 +12,11 @@ pub(crate) const POOL: usize = 100;
 const IN_SIGHT: usize = 3;
 
 /// Scores of all passages, a list for each segment.
-pub(crate) struct Scores(pub(crate) Vec<Vec<f32>>);
+pub(crate) struct PassageScores(pub(crate) Vec<Vec<f32>>);
 
-impl Scores {
-    pub(crate) fn new(searcher: &Searcher) -> Scores {
-        Scores(searcher.segment_readers().iter().map(|segment| vec![0.0; segment.max_doc() as usize]).collect())
+impl PassageScores {
+    pub(crate) fn new(searcher: &Searcher) -> PassageScores {
+        PassageScores(searcher.segment_readers().iter().map(|segment| vec![0.0; segment.max_doc() as usize]).collect())
     }
 
     pub(crate) fn of(&self, address: DocAddress) -> f32 {
@@ -54,22 +54,22 @@ pub(crate) fn cut(all: &mut Vec<(f32, DocAddress)>, count: usize) {
 
 /// How near passages are in meaning.
 #[derive(Default)]
-pub(crate) struct Meanings {
+pub(crate) struct MeaningScores {
     /// The nearest, best first.
     pub(crate) nearest: Vec<(f32, DocAddress)>,
     /// The cosine of each that was compared.
     pub(crate) cosines: HashMap<DocAddress, f32>,
 }
 
-impl Meanings {
+impl MeaningScores {
     /// Those that are nearest, and no more than so many.
-    pub(crate) fn cut(mut self, count: usize) -> Meanings {
+    pub(crate) fn cut(mut self, count: usize) -> MeaningScores {
         self.nearest.truncate(count);
         self
     }
 
     /// Cosines as they would be if those of unrelated texts were 0.
-    pub(crate) fn lifted(mut self, unrelated: f32) -> Meanings {
+    pub(crate) fn lifted(mut self, unrelated: f32) -> MeaningScores {
         if unrelated > 0.0 && unrelated < 1.0 {
             let nearest = self.nearest.iter_mut().map(|(near, _)| near);
             nearest.chain(self.cosines.values_mut()).for_each(|near| *near = (*near - unrelated) / (1.0 - unrelated));
@@ -87,13 +87,13 @@ fn span(best: &[(f32, DocAddress)], none: f32) -> (f32, f32) {
 
 /// One order of two: a convex sum of both scores, each brought to 0 to 1 (Bruch, Gai and Ingber, 2023).
 pub(crate) fn fuse(
-    ask: &Ask,
-    scores: &Scores,
+    ask: &SearchRequest,
+    scores: &PassageScores,
     by_words: &[(f32, DocAddress)],
-    meanings: &Meanings,
+    meanings: &MeaningScores,
 ) -> Vec<(f32, DocAddress)> {
     let tuning = &ask.tuning;
-    if ask.mode == Mode::Meaning {
+    if ask.mode == SearchMode::Meaning {
         return meanings.nearest.clone();
     }
     if meanings.cosines.is_empty() {
@@ -106,7 +106,7 @@ pub(crate) fn fuse(
     let mut candidates: Vec<DocAddress> = by_words.iter().map(|(_, address)| *address).collect();
     let seen: HashSet<DocAddress> = candidates.iter().copied().collect();
     // A word alone is near to much.
-    let alone = !Query::parse(&ask.text).sentence().trim().contains(char::is_whitespace);
+    let alone = !ParsedQuery::parse(&ask.text).sentence().trim().contains(char::is_whitespace);
     let floor = if alone { tuning.near + 0.1 } else { tuning.near };
     let others = meanings.nearest.iter().filter(|(near, address)| *near >= floor && !seen.contains(address));
     candidates.extend(others.map(|(_, address)| *address));
@@ -128,7 +128,7 @@ pub(crate) fn fuse(
 }
 
 /// Who asks for a rare word means it: the best passage that has it stays among the first three.
-pub(crate) fn keep_in_sight(ranked: &mut Vec<(f32, DocAddress)>, rare: &[Rare]) {
+pub(crate) fn keep_in_sight(ranked: &mut Vec<(f32, DocAddress)>, rare: &[RareWord]) {
     let holds = |address: &DocAddress| rare.iter().any(|(_, holders)| holders.contains(address));
     for (_, holders) in rare {
         let place = ranked.iter().position(|(_, address)| holders.contains(address));

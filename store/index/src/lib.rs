@@ -16,18 +16,18 @@ mod shelf;
 mod vectors;
 mod words;
 
-pub use embed::{DIMENSIONS, Embedder, MiniLm, vocabulary};
-pub use find::{Answer, Ask, Hit, Mode, Part, Tuning, Why};
-pub use fit::Fit;
+pub use embed::{DIMENSIONS, MiniLm, SentenceEmbedder, vocabulary};
+pub use find::{HitReason, NoteHit, RankingWeights, ScorePart, SearchAnswer, SearchMode, SearchRequest};
+pub use fit::RelevanceFit;
 pub use marks::{excerpt, marks};
-pub use query::{Atom, Group, Query};
-pub use shelf::{Counts, Index, Missing};
+pub use query::{ParsedQuery, QueryAtom, QueryGroup};
+pub use shelf::{FullTextIndex, IndexCounts, MissingVectors};
 
 use store::DocId;
 
 /// What a passage is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum PassageKind {
     /// Text.
     Prose,
     /// Code.
@@ -40,42 +40,46 @@ pub enum Kind {
     Memory,
 }
 
-impl Kind {
+impl PassageKind {
     /// All of them, each at the place of its number in the index.
-    const ALL: [Kind; 5] = [Kind::Prose, Kind::Code, Kind::Output, Kind::Run, Kind::Memory];
+    const ALL: [PassageKind; 5] =
+        [PassageKind::Prose, PassageKind::Code, PassageKind::Output, PassageKind::Run, PassageKind::Memory];
 
     /// Its name, as `in:` takes it.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Prose => "prose",
-            Kind::Code => "code",
-            Kind::Output => "output",
-            Kind::Run => "run",
-            Kind::Memory => "memory",
+            PassageKind::Prose => "prose",
+            PassageKind::Code => "code",
+            PassageKind::Output => "output",
+            PassageKind::Run => "run",
+            PassageKind::Memory => "memory",
         }
     }
 
     /// The kind of that name.
-    pub fn named(name: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    pub fn named(name: &str) -> Option<PassageKind> {
+        PassageKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
     fn number(self) -> u64 {
         self as u64
     }
 
-    fn of_number(number: u64) -> Kind {
-        usize::try_from(number).ok().and_then(|number| Kind::ALL.get(number).copied()).unwrap_or(Kind::Prose)
+    fn of_number(number: u64) -> PassageKind {
+        usize::try_from(number)
+            .ok()
+            .and_then(|number| PassageKind::ALL.get(number).copied())
+            .unwrap_or(PassageKind::Prose)
     }
 }
 
 /// What is found as one: a block of a note, what a cell printed, a step of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Passage {
+pub struct IndexedPassage {
     /// Where in its document: `block`, `cell/output/2`, a step, a message.
     pub place: String,
     /// What it is.
-    pub kind: Kind,
+    pub kind: PassageKind,
     /// The language of its code, else nothing.
     pub lang: String,
     /// The headings above it, the outermost first.
@@ -90,11 +94,11 @@ pub struct Passage {
     pub links: Vec<String>,
 }
 
-impl Passage {
+impl IndexedPassage {
     /// An empty one.
-    pub fn new(kind: Kind) -> Passage {
+    pub fn new(kind: PassageKind) -> IndexedPassage {
         let (place, lang, heading, text) = Default::default();
-        Passage { place, kind, lang, heading, text, todo: false, done: false, links: Vec::new() }
+        IndexedPassage { place, kind, lang, heading, text, todo: false, done: false, links: Vec::new() }
     }
 }
 
@@ -122,7 +126,7 @@ pub struct NoteText {
     /// What this state of the note is known by: whoever finds it in the index need not index the note again.
     pub key: u64,
     /// What is in it.
-    pub passages: Vec<Passage>,
+    pub passages: Vec<IndexedPassage>,
 }
 
 /// Why the index did not do it. It can always be thrown away and made again.

@@ -1,8 +1,8 @@
 //! Small shares of a score that have nothing to do with the question: what was changed lately, what other notes link
 //! to, what the user starred. They decide between hits that fit about equally well, and no more.
 
-use crate::find::{Ask, Part};
-use crate::shelf::Index;
+use crate::find::{ScorePart, SearchRequest};
+use crate::shelf::FullTextIndex;
 use crate::{IndexError, link_name};
 use std::collections::HashMap;
 use store::DocId;
@@ -19,23 +19,23 @@ const MANY: f32 = 32.0;
 const LITTLE: f32 = 0.001;
 
 /// What lifted each passage.
-pub(crate) type Lifts = HashMap<DocAddress, Vec<Part>>;
+pub(crate) type ScoreBoosts = HashMap<DocAddress, Vec<ScorePart>>;
 
-impl Index {
+impl FullTextIndex {
     /// Lifts the best passages and puts them in order.
     pub(crate) fn lift(
         &self,
         searcher: &Searcher,
-        ask: &Ask,
+        ask: &SearchRequest,
         ranked: &mut [(f32, DocAddress)],
-    ) -> Result<Lifts, IndexError> {
+    ) -> Result<ScoreBoosts, IndexError> {
         let mut columns = Vec::new();
         for segment in searcher.segment_readers() {
             let fast = segment.fast_fields();
             columns.push((fast.str("note")?, fast.str("path")?, fast.i64("modified")?));
         }
-        let mut known: HashMap<(u32, u64), Vec<Part>> = HashMap::new();
-        let mut lifts = Lifts::new();
+        let mut known: HashMap<(u32, u64), Vec<ScorePart>> = HashMap::new();
+        let mut lifts = ScoreBoosts::new();
         let count = ranked.len().min(LIFTED);
         let best = &mut ranked[..count];
         for (score, address) in best.iter_mut() {
@@ -67,15 +67,15 @@ impl Index {
     fn parts(
         &self,
         searcher: &Searcher,
-        ask: &Ask,
+        ask: &SearchRequest,
         note: &str,
         path: &str,
         changed: i64,
-    ) -> Result<Vec<Part>, IndexError> {
+    ) -> Result<Vec<ScorePart>, IndexError> {
         let mut parts = Vec::new();
         let mut part = |name: &str, value: f32| {
             if value >= LITTLE {
-                parts.push(Part { name: name.to_owned(), value });
+                parts.push(ScorePart { name: name.to_owned(), value });
             }
         };
         if ask.now > 0 {

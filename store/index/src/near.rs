@@ -1,12 +1,12 @@
 //! Meaning: the passages whose vectors are nearest to one. Up to some ten thousand vectors all are compared; of more,
-//! only those whose signs are nearest, see `Vectors::distances`.
+//! only those whose signs are nearest, see `VectorTable::distances`.
 
 use crate::IndexError;
-use crate::filter::Admitted;
-use crate::find::{DEPTH, Grounds, Hit, Tuning};
-use crate::fuse::{Meanings, cut};
-use crate::shelf::{Index, Place, Places};
-use crate::vectors::{Small, Vectors};
+use crate::filter::AdmittedPassages;
+use crate::find::{DEPTH, HitGrounds, NoteHit, RankingWeights};
+use crate::fuse::{MeaningScores, cut};
+use crate::shelf::{FullTextIndex, PassagePlace, SegmentPassages};
+use crate::vectors::{QuantizedVector, VectorTable};
 use std::collections::{HashMap, HashSet};
 use std::sync::RwLockReadGuard;
 use store::DocId;
@@ -17,15 +17,15 @@ use tantivy::{DocAddress, DocSet, Searcher, TERMINATED, Term};
 const OUT: u16 = u16::MAX;
 
 /// The vectors of all passages, ready to be compared.
-pub(crate) struct Field<'a> {
-    vectors: RwLockReadGuard<'a, Vectors>,
+pub(crate) struct VectorField<'a> {
+    vectors: RwLockReadGuard<'a, VectorTable>,
     /// For each part of the index.
-    places: Vec<Places>,
+    places: Vec<SegmentPassages>,
 }
 
-impl Field<'_> {
+impl VectorField<'_> {
     /// Where the vectors of a passage are.
-    fn of(&self, address: DocAddress) -> &[Place] {
+    fn of(&self, address: DocAddress) -> &[PassagePlace] {
         let places = self.places.get(address.segment_ord as usize).map_or(&[][..], |places| places.as_slice());
         let from = places.partition_point(|place| place.doc < address.doc_id);
         let count = places[from..].iter().take_while(|place| place.doc == address.doc_id).count();
@@ -33,31 +33,31 @@ impl Field<'_> {
     }
 
     /// How near a passage is; a long one is as near as its nearest part.
-    fn near(&self, address: DocAddress, to: &Small) -> Option<f32> {
+    fn near(&self, address: DocAddress, to: &QuantizedVector) -> Option<f32> {
         self.of(address).iter().map(|place| self.vectors.near(place.slot, to)).reduce(f32::max)
     }
 }
 
-impl Index {
+impl FullTextIndex {
     /// All vectors that answer.
-    pub(crate) fn field(&self, searcher: &Searcher) -> Result<Field<'_>, IndexError> {
+    pub(crate) fn field(&self, searcher: &Searcher) -> Result<VectorField<'_>, IndexError> {
         let vectors = self.vectors();
         let places = searcher.segment_readers().iter().map(|segment| self.places(segment, &vectors));
         let places = places.collect::<Result<_, _>>()?;
-        Ok(Field { vectors, places })
+        Ok(VectorField { vectors, places })
     }
 
     /// What is nearest in meaning, and how near what was found by words is.
     pub(crate) fn meanings(
         &self,
         searcher: &Searcher,
-        field: &Field<'_>,
+        field: &VectorField<'_>,
         vector: &[f32],
-        admitted: Option<&Admitted>,
+        admitted: Option<&AdmittedPassages>,
         by_words: &[(f32, DocAddress)],
-        (count, tuning): (usize, &Tuning),
-    ) -> Meanings {
-        let vector = Small::of(vector);
+        (count, tuning): (usize, &RankingWeights),
+    ) -> MeaningScores {
+        let vector = QuantizedVector::of(vector);
         let nearest = field.nearest(searcher, &vector, admitted, count, tuning);
         let mut cosines: HashMap<DocAddress, f32> = nearest.iter().map(|(near, address)| (*address, *near)).collect();
         for (_, address) in by_words {
@@ -67,14 +67,14 @@ impl Index {
                 cosines.insert(*address, near);
             }
         }
-        Meanings { nearest, cosines }
+        MeaningScores { nearest, cosines }
     }
 
     /// Notes whose meaning is near to that of a note, best first.
     ///
     /// # Errors
     /// The index is damaged.
-    pub fn related(&self, note: DocId, limit: usize) -> Result<Vec<Hit>, IndexError> {
+    pub fn related(&self, note: DocId, limit: usize) -> Result<Vec<NoteHit>, IndexError> {
         let searcher = self.searcher();
         let own: HashSet<DocAddress> = self.passages(&searcher, note)?.into_iter().collect();
         let near = {
@@ -89,13 +89,19 @@ impl Index {
                 return Ok(Vec::new());
             }
             embed::to_unit(&mut mean);
-            field.nearest(&searcher, &Small::of(&mean), None, limit * DEPTH + own.len(), &Tuning::default())
+            field.nearest(
+                &searcher,
+                &QuantizedVector::of(&mean),
+                None,
+                limit * DEPTH + own.len(),
+                &RankingWeights::default(),
+            )
         };
-        let floor = Tuning::default().near;
+        let floor = RankingWeights::default().near;
         let near: Vec<(f32, DocAddress)> =
             near.into_iter().filter(|(near, address)| *near >= floor && !own.contains(address)).collect();
         let cosines = near.iter().map(|(near, address)| (*address, *near)).collect();
-        self.hits(&searcher, &near, &Grounds { cosines: Some(&cosines), ..Grounds::default() }, limit)
+        self.hits(&searcher, &near, &HitGrounds { cosines: Some(&cosines), ..HitGrounds::default() }, limit)
     }
 
     fn passages(&self, searcher: &Searcher, note: DocId) -> Result<Vec<DocAddress>, IndexError> {
@@ -116,15 +122,15 @@ impl Index {
     }
 }
 
-impl Field<'_> {
+impl VectorField<'_> {
     /// How near each of some passages is.
-    pub(crate) fn among(&self, vector: &[f32], pool: &[DocAddress]) -> Meanings {
-        let vector = Small::of(vector);
+    pub(crate) fn among(&self, vector: &[f32], pool: &[DocAddress]) -> MeaningScores {
+        let vector = QuantizedVector::of(vector);
         let near = |address: &DocAddress| Some((self.near(*address, &vector)?, *address));
         let mut nearest: Vec<(f32, DocAddress)> = pool.iter().filter_map(near).collect();
         let cosines = nearest.iter().map(|(near, address)| (*address, *near)).collect();
         cut(&mut nearest, pool.len());
-        Meanings { nearest, cosines }
+        MeaningScores { nearest, cosines }
     }
 
     /// A vector moved towards the mean of what some passages mean; `None` where none of them has a vector.
@@ -143,7 +149,7 @@ impl Field<'_> {
 
     /// Which of a passage's parts is nearest; `None` where not all of them have a vector yet.
     pub(crate) fn nearest_part(&self, address: DocAddress, vector: &[f32], parts: usize) -> Option<usize> {
-        let (vector, places) = (Small::of(vector), self.of(address));
+        let (vector, places) = (QuantizedVector::of(vector), self.of(address));
         let near = places.iter().map(|place| self.vectors.near(place.slot, &vector)).zip(0..);
         let nearest = near.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, part)| part);
         nearest.filter(|_| places.len() == parts)
@@ -153,10 +159,10 @@ impl Field<'_> {
     fn nearest(
         &self,
         searcher: &Searcher,
-        vector: &Small,
-        admitted: Option<&Admitted>,
+        vector: &QuantizedVector,
+        admitted: Option<&AdmittedPassages>,
         count: usize,
-        tuning: &Tuning,
+        tuning: &RankingWeights,
     ) -> Vec<(f32, DocAddress)> {
         let allows = |number: usize, doc: u32| match admitted.and_then(|admitted| admitted.get(number)) {
             Some(admitted) => admitted.get(doc as usize).is_some_and(|admitted| *admitted),
@@ -196,7 +202,7 @@ impl Field<'_> {
 
     /// For each part of the index the distances of its vectors by their signs, and the distance up to which there are
     /// at least `wanted` of them.
-    fn sieve(&self, to: &Small, allows: impl Fn(usize, u32) -> bool, wanted: usize) -> (Vec<Vec<u16>>, u16) {
+    fn sieve(&self, to: &QuantizedVector, allows: impl Fn(usize, u32) -> bool, wanted: usize) -> (Vec<Vec<u16>>, u16) {
         let mut counts = vec![0_usize; self.vectors.dimensions() + 1];
         let mut all = Vec::with_capacity(self.places.len());
         for (places, number) in self.places.iter().zip(0..) {
@@ -222,7 +228,7 @@ impl Field<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Embedder, Kind, MiniLm, NoteText, Passage};
+    use crate::{IndexedPassage, MiniLm, NoteText, PassageKind, SentenceEmbedder};
 
     /// Real sentences, for real vectors.
     const TEXTS: [&str; 2] = [include_str!("../../../ARCHITECTURE.md"), include_str!("../../../CHANGELOG.md")];
@@ -232,13 +238,13 @@ mod tests {
     #[test]
     fn the_nearest_by_their_signs_hold_the_nearest() {
         let folder = tempfile::tempdir().expect("a folder");
-        let index = Index::open(folder.path(), "m").expect("an index");
+        let index = FullTextIndex::open(folder.path(), "m").expect("an index");
         index.grow("m", crate::DIMENSIONS).expect("vectors");
         let lines = TEXTS.iter().flat_map(|text| text.lines()).map(str::trim).filter(|line| line.len() > 40);
         for (line, number) in lines.take(400).zip(0_u64..) {
             let mut id = [0; 16];
             id[..8].copy_from_slice(&number.to_le_bytes());
-            let passage = Passage { text: line.to_owned(), ..Passage::new(Kind::Prose) };
+            let passage = IndexedPassage { text: line.to_owned(), ..IndexedPassage::new(PassageKind::Prose) };
             let (volume, path, title) = Default::default();
             let tags = vec![if number % 3 == 0 { "third".to_owned() } else { "other".to_owned() }];
             let passages = vec![passage];
@@ -254,15 +260,15 @@ mod tests {
         }
         assert!(vectors.len() > 200, "{}", vectors.len());
         index.keep_vectors(&vectors).expect("kept");
-        let (searcher, query) = (index.searcher(), crate::Query::parse("tag:third"));
+        let (searcher, query) = (index.searcher(), crate::ParsedQuery::parse("tag:third"));
         let field = index.field(&searcher).expect("vectors");
         let third = crate::filter::admitted(&searcher, &index.fields, &query).expect("readable");
-        let exact = Tuning { compared: usize::MAX, ..Tuning::default() };
-        let sieve = |sieve: usize| Tuning { compared: 0, sieve, ..Tuning::default() };
+        let exact = RankingWeights { compared: usize::MAX, ..RankingWeights::default() };
+        let sieve = |sieve: usize| RankingWeights { compared: 0, sieve, ..RankingWeights::default() };
         for (admitted, wanted) in [(None, vectors.len() / 4), (third.as_ref(), vectors.len() / 12)] {
             let (mut found, mut all) = (0, 0);
             for (_, vector) in vectors.iter().step_by(5) {
-                let vector = Small::of(vector);
+                let vector = QuantizedVector::of(vector);
                 let nearest = |tuning| field.nearest(&searcher, &vector, admitted, 10, &tuning);
                 let (exact, fast) = (nearest(exact), nearest(sieve(wanted)));
                 assert_eq!(fast.len(), 10);

@@ -1,12 +1,12 @@
 //! The language of queries: words, "phrases", -not, `field:value`, OR. Every text is a query; what is not understood is
 //! taken for words.
 
-use crate::Kind;
+use crate::PassageKind;
 use std::ops::Range;
 
 /// What one piece of a query asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Atom {
+pub enum QueryAtom {
     /// A word; `prefix`: and what begins with it (`auto*`).
     Word {
         /// As it was typed.
@@ -23,7 +23,7 @@ pub enum Atom {
     /// `title:`, words of the title.
     Title(String),
     /// `in:`
-    In(Kind),
+    In(PassageKind),
     /// `lang:`, the language of code.
     Lang(String),
     /// `before:`, changed before this day (milliseconds since 1970).
@@ -39,24 +39,24 @@ pub enum Atom {
 
 /// Some pieces of which one must fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct QueryGroup {
     /// The pieces.
-    pub atoms: Vec<Atom>,
+    pub atoms: Vec<QueryAtom>,
     /// Whether none may fit instead.
     pub not: bool,
 }
 
 /// A query, taken apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Query {
+pub struct ParsedQuery {
     /// Its groups: all must fit, but that of single words the best hits are shown, not only those with all of them.
-    pub groups: Vec<Group>,
+    pub groups: Vec<QueryGroup>,
 }
 
-impl Query {
+impl ParsedQuery {
     /// Takes a text apart.
-    pub fn parse(text: &str) -> Query {
-        let mut groups: Vec<Group> = Vec::new();
+    pub fn parse(text: &str) -> ParsedQuery {
+        let mut groups: Vec<QueryGroup> = Vec::new();
         let mut joined = false;
         for piece in pieces(text) {
             let raw = &text[piece.clone()];
@@ -74,11 +74,11 @@ impl Query {
             let atom = atom(raw);
             match groups.last_mut().filter(|last| joined && !last.not && !not) {
                 Some(last) => last.atoms.push(atom),
-                None => groups.push(Group { atoms: vec![atom], not }),
+                None => groups.push(QueryGroup { atoms: vec![atom], not }),
             }
             joined = false;
         }
-        Query { groups }
+        ParsedQuery { groups }
     }
 
     /// Says which filter of a text was not understood, and is looked for as a word: `before:soon`.
@@ -104,17 +104,17 @@ impl Query {
         let mut words = Vec::new();
         for atom in self.groups.iter().filter(|group| !group.not).flat_map(|group| &group.atoms) {
             match atom {
-                Atom::Word { text, prefix } => words.push((text.clone(), *prefix)),
-                Atom::Phrase(text) | Atom::Title(text) => {
+                QueryAtom::Word { text, prefix } => words.push((text.clone(), *prefix)),
+                QueryAtom::Phrase(text) | QueryAtom::Title(text) => {
                     words.extend(text.split_whitespace().map(|word| (word.to_owned(), false)));
                 }
-                Atom::Tag(_)
-                | Atom::Path(_)
-                | Atom::In(_)
-                | Atom::Lang(_)
-                | Atom::Before(_)
-                | Atom::After(_)
-                | Atom::Is { .. } => {}
+                QueryAtom::Tag(_)
+                | QueryAtom::Path(_)
+                | QueryAtom::In(_)
+                | QueryAtom::Lang(_)
+                | QueryAtom::Before(_)
+                | QueryAtom::After(_)
+                | QueryAtom::Is { .. } => {}
             }
         }
         words
@@ -131,10 +131,10 @@ impl Query {
     }
 }
 
-impl Group {
+impl QueryGroup {
     /// Whether it is a single word that hits may lack.
     pub fn is_loose(&self) -> bool {
-        !self.not && matches!(self.atoms.as_slice(), [Atom::Word { .. }])
+        !self.not && matches!(self.atoms.as_slice(), [QueryAtom::Word { .. }])
     }
 }
 
@@ -160,7 +160,7 @@ fn pieces(text: &str) -> Vec<Range<usize>> {
     out
 }
 
-fn atom(raw: &str) -> Atom {
+fn atom(raw: &str) -> QueryAtom {
     let unquoted = |text: &str| text.trim_matches('"').to_owned();
     if let Some((field, value)) = raw.split_once(':') {
         let value = unquoted(value);
@@ -170,26 +170,26 @@ fn atom(raw: &str) -> Atom {
         }
     }
     if raw.starts_with('"') && raw.len() > 1 {
-        return Atom::Phrase(unquoted(raw));
+        return QueryAtom::Phrase(unquoted(raw));
     }
     match raw.strip_suffix('*') {
-        Some(start) if !start.is_empty() => Atom::Word { text: start.to_owned(), prefix: true },
-        Some(_) | None => Atom::Word { text: raw.to_owned(), prefix: false },
+        Some(start) if !start.is_empty() => QueryAtom::Word { text: start.to_owned(), prefix: true },
+        Some(_) | None => QueryAtom::Word { text: raw.to_owned(), prefix: false },
     }
 }
 
-fn named(field: &str, value: &str) -> Option<Atom> {
+fn named(field: &str, value: &str) -> Option<QueryAtom> {
     match field {
-        "tag" => Some(Atom::Tag(value.trim_start_matches('#').to_lowercase())),
-        "path" => Some(Atom::Path(value.to_lowercase())),
-        "title" => Some(Atom::Title(value.to_owned())),
-        "in" => Kind::named(&value.to_ascii_lowercase()).map(Atom::In),
-        "lang" => Some(Atom::Lang(value.to_lowercase())),
-        "before" => day(value).map(Atom::Before),
-        "after" => day(value).map(Atom::After),
+        "tag" => Some(QueryAtom::Tag(value.trim_start_matches('#').to_lowercase())),
+        "path" => Some(QueryAtom::Path(value.to_lowercase())),
+        "title" => Some(QueryAtom::Title(value.to_owned())),
+        "in" => PassageKind::named(&value.to_ascii_lowercase()).map(QueryAtom::In),
+        "lang" => Some(QueryAtom::Lang(value.to_lowercase())),
+        "before" => day(value).map(QueryAtom::Before),
+        "after" => day(value).map(QueryAtom::After),
         "is" => match value.to_ascii_lowercase().as_str() {
-            "todo" | "open" => Some(Atom::Is { done: false }),
-            "done" => Some(Atom::Is { done: true }),
+            "todo" | "open" => Some(QueryAtom::Is { done: false }),
+            "done" => Some(QueryAtom::Is { done: true }),
             _ => None,
         },
         _ => None,
@@ -220,42 +220,45 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn word(text: &str) -> Atom {
-        Atom::Word { text: text.to_owned(), prefix: false }
+    fn word(text: &str) -> QueryAtom {
+        QueryAtom::Word { text: text.to_owned(), prefix: false }
     }
 
     #[test]
     fn queries_are_taken_apart() {
-        let group = |atoms: Vec<Atom>| Group { atoms, not: false };
-        let query = Query::parse("rust \"two words\" -not OR tag:#Work path:a/b in:code is:done auto* x:y");
+        let group = |atoms: Vec<QueryAtom>| QueryGroup { atoms, not: false };
+        let query = ParsedQuery::parse("rust \"two words\" -not OR tag:#Work path:a/b in:code is:done auto* x:y");
         assert_eq!(
             query.groups,
             [
                 group(vec![word("rust")]),
-                group(vec![Atom::Phrase("two words".to_owned())]),
-                Group { atoms: vec![word("not")], not: true },
-                group(vec![Atom::Tag("work".to_owned())]),
-                group(vec![Atom::Path("a/b".to_owned())]),
-                group(vec![Atom::In(Kind::Code)]),
-                group(vec![Atom::Is { done: true }]),
-                group(vec![Atom::Word { text: "auto".to_owned(), prefix: true }]),
+                group(vec![QueryAtom::Phrase("two words".to_owned())]),
+                QueryGroup { atoms: vec![word("not")], not: true },
+                group(vec![QueryAtom::Tag("work".to_owned())]),
+                group(vec![QueryAtom::Path("a/b".to_owned())]),
+                group(vec![QueryAtom::In(PassageKind::Code)]),
+                group(vec![QueryAtom::Is { done: true }]),
+                group(vec![QueryAtom::Word { text: "auto".to_owned(), prefix: true }]),
                 group(vec![word("x:y")]),
             ]
         );
-        assert_eq!(Query::parse("a OR tag:b c").groups.len(), 2);
-        assert_eq!(Query::parse("title:\"two words\"").groups[0].atoms, [Atom::Title("two words".to_owned())]);
-        assert_eq!(Query::parse("\"open end").groups[0].atoms, [Atom::Phrase("open end".to_owned())]);
-        assert_eq!(Query::parse("OR - \" -\"").words().len(), 1);
-        assert_eq!(Query::parse("rust tag:x").sentence(), "rust");
+        assert_eq!(ParsedQuery::parse("a OR tag:b c").groups.len(), 2);
+        assert_eq!(
+            ParsedQuery::parse("title:\"two words\"").groups[0].atoms,
+            [QueryAtom::Title("two words".to_owned())]
+        );
+        assert_eq!(ParsedQuery::parse("\"open end").groups[0].atoms, [QueryAtom::Phrase("open end".to_owned())]);
+        assert_eq!(ParsedQuery::parse("OR - \" -\"").words().len(), 1);
+        assert_eq!(ParsedQuery::parse("rust tag:x").sentence(), "rust");
     }
 
     #[test]
     fn filters_that_are_none_are_told() {
         for (text, part) in [("rust before:soon", "no day"), ("-is:bad", "todo and done"), ("in:\"all\"", "prose")] {
-            assert!(Query::misread(text).is_some_and(|said| said.contains(part)), "{text}");
+            assert!(ParsedQuery::misread(text).is_some_and(|said| said.contains(part)), "{text}");
         }
         for text in ["before:2026-11", "before:", "std::io", "http://x.org", "is:todo in:code", "\"before:soon\""] {
-            assert_eq!(Query::misread(text), None, "{text}");
+            assert_eq!(ParsedQuery::misread(text), None, "{text}");
         }
     }
 
@@ -271,7 +274,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_panics(text in "(\\PC|\"|:|-| |OR |tag:|before:|is:|\\*){0,40}") {
-            let query = Query::parse(&text);
+            let query = ParsedQuery::parse(&text);
             let _ = (query.words(), query.sentence(), query.is_strict());
         }
     }

@@ -1,8 +1,8 @@
 //! The full-text index on disk: what stands in it, and how it is kept.
 
-use crate::analyzer::Analyzer;
-use crate::vectors::Vectors;
-use crate::{IndexError, NoteText, Passage};
+use crate::analyzer::WordAnalyzer;
+use crate::vectors::VectorTable;
+use crate::{IndexError, IndexedPassage, NoteText};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ const CLEAN: &str = "clean";
 
 /// The fields of a passage in the index.
 #[derive(Clone, Copy)]
-pub(crate) struct Fields {
+pub(crate) struct IndexFields {
     pub(crate) note: Field,
     pub(crate) key: Field,
     pub(crate) place: Field,
@@ -53,14 +53,14 @@ pub(crate) struct Fields {
     pub(crate) meaning: Field,
 }
 
-fn schema() -> (Schema, Fields) {
+fn schema() -> (Schema, IndexFields) {
     let mut schema = Schema::builder();
     let analyzed = |name: &str, positions: bool| {
         let option = if positions { IndexRecordOption::WithFreqsAndPositions } else { IndexRecordOption::WithFreqs };
         TextOptions::default()
             .set_indexing_options(TextFieldIndexing::default().set_tokenizer(name).set_index_option(option))
     };
-    let fields = Fields {
+    let fields = IndexFields {
         note: schema.add_text_field("note", STRING | FAST),
         key: schema.add_u64_field("key", FAST),
         place: schema.add_text_field("place", STORED),
@@ -82,7 +82,7 @@ fn schema() -> (Schema, Fields) {
 
 /// How much is in the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct IndexCounts {
     /// Notes.
     pub notes: usize,
     /// Passages.
@@ -96,38 +96,38 @@ pub struct Counts {
 }
 
 /// The index of a workspace. One process has it open at a time.
-pub struct Index {
+pub struct FullTextIndex {
     folder: PathBuf,
-    pub(crate) fields: Fields,
+    pub(crate) fields: IndexFields,
     index: tantivy::Index,
     reader: IndexReader,
     writer: Mutex<IndexWriter>,
     /// Those that answer.
-    vectors: RwLock<Vectors>,
+    vectors: RwLock<VectorTable>,
     /// Those of another model, which take their place once they are whole.
-    growing: RwLock<Option<Vectors>>,
+    growing: RwLock<Option<VectorTable>>,
     /// For each part of the index, where the vectors of its passages are, and of which set of vectors that holds.
-    places: Mutex<HashMap<SegmentId, (u64, Places)>>,
+    places: Mutex<HashMap<SegmentId, (u64, SegmentPassages)>>,
     unclean: bool,
 }
 
 /// Of a part of the index, in the order of its passages.
-pub(crate) type Places = Arc<Vec<Place>>;
+pub(crate) type SegmentPassages = Arc<Vec<PassagePlace>>;
 
 /// A passage of a part of the index, and where one of its vectors is.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct PassagePlace {
     pub(crate) doc: u32,
     pub(crate) slot: usize,
 }
 
-impl Index {
+impl FullTextIndex {
     /// Opens the index in this folder, or makes a new one. The vectors of which there are most answer; `model` is the
-    /// one that is wanted, see [`Index::grow`].
+    /// one that is wanted, see [`FullTextIndex::grow`].
     ///
     /// # Errors
-    /// It is damaged, or the disk refuses; see [`Index::remove_files`].
-    pub fn open(folder: &Path, model: &str) -> Result<Index, IndexError> {
+    /// It is damaged, or the disk refuses; see [`FullTextIndex::remove_files`].
+    pub fn open(folder: &Path, model: &str) -> Result<FullTextIndex, IndexError> {
         let words = folder.join(FORM);
         let make = |error: std::io::Error| IndexError::disk("cannot be made", &error);
         std::fs::create_dir_all(&words).map_err(make)?;
@@ -145,16 +145,16 @@ impl Index {
             .map_err(|error| IndexError::new("cannot be opened", error))?;
         let index = tantivy::Index::open_or_create(place, schema)?;
         for (name, stems) in [("words", false), ("stems", true)] {
-            index.tokenizers().register(name, Analyzer { stems });
+            index.tokenizers().register(name, WordAnalyzer { stems });
         }
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
         let writer = index.writer_with_num_threads(1, MEMORY)?;
         let records = |kept: &&(String, usize, u64)| (kept.2 / (kept.1 as u64 + 1), kept.0 == model);
-        let vectors = match Vectors::kept(folder).iter().filter(|kept| kept.2 > 0).max_by_key(records) {
-            Some((model, dimensions, _)) => Vectors::open(folder, model, *dimensions)?,
-            None => Vectors::none(folder, model),
+        let vectors = match VectorTable::kept(folder).iter().filter(|kept| kept.2 > 0).max_by_key(records) {
+            Some((model, dimensions, _)) => VectorTable::open(folder, model, *dimensions)?,
+            None => VectorTable::none(folder, model),
         };
-        Ok(Index {
+        Ok(FullTextIndex {
             folder: folder.to_owned(),
             fields,
             index,
@@ -180,7 +180,7 @@ impl Index {
         }
     }
 
-    /// Whether it was not closed properly the last time, so that it is worth a [`Index::verify`].
+    /// Whether it was not closed properly the last time, so that it is worth a [`FullTextIndex::verify`].
     pub fn is_unclean(&self) -> bool {
         self.unclean
     }
@@ -200,13 +200,13 @@ impl Index {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn vectors(&self) -> RwLockReadGuard<'_, Vectors> {
+    pub(crate) fn vectors(&self) -> RwLockReadGuard<'_, VectorTable> {
         self.vectors.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where the vectors of a part's passages are, in the order of the passages. Looked up once for each part and set
     /// of vectors: a question goes through all of them.
-    pub(crate) fn places(&self, part: &SegmentReader, vectors: &Vectors) -> Result<Places, IndexError> {
+    pub(crate) fn places(&self, part: &SegmentReader, vectors: &VectorTable) -> Result<SegmentPassages, IndexError> {
         let mut known = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let (id, stamp) = (part.segment_id(), vectors.stamp());
         if let Some((_, places)) = known.get(&id).filter(|(of, _)| *of == stamp) {
@@ -214,9 +214,9 @@ impl Index {
         }
         let column = part.fast_fields().u64("meaning")?;
         let slots = |doc| column.values_for_doc(doc).filter_map(|hash| vectors.slot(hash));
-        let places =
-            (0..part.max_doc()).flat_map(|doc| slots(doc).map(move |slot| Place { doc, slot }).collect::<Vec<_>>());
-        let places: Places = Arc::new(places.collect());
+        let places = (0..part.max_doc())
+            .flat_map(|doc| slots(doc).map(move |slot| PassagePlace { doc, slot }).collect::<Vec<_>>());
+        let places: SegmentPassages = Arc::new(places.collect());
         let there: HashSet<SegmentId> =
             self.searcher().segment_readers().iter().map(SegmentReader::segment_id).collect();
         known.retain(|id, _| there.contains(id));
@@ -254,7 +254,7 @@ impl Index {
         Ok(known)
     }
 
-    /// Puts a note in, in the place of what was there of it. Seen by searches after [`Index::commit`].
+    /// Puts a note in, in the place of what was there of it. Seen by searches after [`FullTextIndex::commit`].
     ///
     /// # Errors
     /// The writer has failed.
@@ -268,7 +268,7 @@ impl Index {
         Ok(())
     }
 
-    fn document(&self, note: &NoteText, id: &str, passage: &Passage) -> TantivyDocument {
+    fn document(&self, note: &NoteText, id: &str, passage: &IndexedPassage) -> TantivyDocument {
         let fields = &self.fields;
         let mut doc = TantivyDocument::default();
         doc.add_text(fields.note, id);
@@ -316,7 +316,7 @@ impl Index {
         doc
     }
 
-    /// Takes a note out. Seen by searches after [`Index::commit`].
+    /// Takes a note out. Seen by searches after [`FullTextIndex::commit`].
     pub fn remove(&self, note: DocId) {
         self.writer().delete_term(Term::from_field_text(self.fields.note, &note.to_string()));
     }
@@ -356,21 +356,21 @@ impl Index {
     }
 
     /// From now on, vectors of this model are kept. Where those of another answer, they go on until these are whole,
-    /// see [`Index::take_over`]. Vectors of third models go.
+    /// see [`FullTextIndex::take_over`]. Vectors of third models go.
     ///
     /// # Errors
     /// The disk refuses.
     pub fn grow(&self, model: &str, dimensions: usize) -> Result<(), IndexError> {
         let mut vectors = self.vectors.write().unwrap_or_else(PoisonError::into_inner);
         let mut growing = self.growing.write().unwrap_or_else(PoisonError::into_inner);
-        let same = |vectors: &Vectors| vectors.model() == model && vectors.dimensions() == dimensions;
+        let same = |vectors: &VectorTable| vectors.model() == model && vectors.dimensions() == dimensions;
         if same(&vectors) {
             *growing = None;
         } else if vectors.len() == 0 {
-            *vectors = Vectors::open(&self.folder, model, dimensions)?;
+            *vectors = VectorTable::open(&self.folder, model, dimensions)?;
             *growing = None;
         } else if !growing.as_ref().is_some_and(same) {
-            *growing = Some(Vectors::open(&self.folder, model, dimensions)?);
+            *growing = Some(VectorTable::open(&self.folder, model, dimensions)?);
         }
         let needed = |kept: &(String, usize, u64)| {
             [Some(&*vectors), growing.as_ref()]
@@ -378,8 +378,8 @@ impl Index {
                 .flatten()
                 .any(|own| (own.model(), own.dimensions()) == (&kept.0, kept.1))
         };
-        for (model, dimensions, _) in Vectors::kept(&self.folder).into_iter().filter(|kept| !needed(kept)) {
-            Vectors::remove(&self.folder, &model, dimensions);
+        for (model, dimensions, _) in VectorTable::kept(&self.folder).into_iter().filter(|kept| !needed(kept)) {
+            VectorTable::remove(&self.folder, &model, dimensions);
         }
         Ok(())
     }
@@ -389,7 +389,7 @@ impl Index {
         let mut vectors = self.vectors.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(grown) = self.growing.write().unwrap_or_else(PoisonError::into_inner).take() {
             let old = std::mem::replace(&mut *vectors, grown);
-            Vectors::remove(&self.folder, old.model(), old.dimensions());
+            VectorTable::remove(&self.folder, old.model(), old.dimensions());
         }
     }
 
@@ -414,7 +414,7 @@ impl Index {
     ///
     /// # Errors
     /// It is damaged.
-    pub fn counts(&self) -> Result<Counts, IndexError> {
+    pub fn counts(&self) -> Result<IndexCounts, IndexError> {
         let searcher = self.searcher();
         let notes = self.known()?.len();
         let (mut meanings, mut embedded) = (0, 0);
@@ -430,14 +430,14 @@ impl Index {
         let entries = files.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
         let bytes = entries.filter_map(|entry| entry.metadata().ok()).filter(|meta| meta.is_file());
         let bytes = bytes.map(|meta| meta.len()).sum();
-        Ok(Counts { notes, passages: searcher.num_docs(), bytes, meanings, embedded })
+        Ok(IndexCounts { notes, passages: searcher.num_docs(), bytes, meanings, embedded })
     }
 
     /// The passages that have no vector yet.
     ///
     /// # Errors
     /// It is damaged.
-    pub fn missing(&self) -> Result<Missing, IndexError> {
+    pub fn missing(&self) -> Result<MissingVectors, IndexError> {
         let searcher = self.searcher();
         let mut docs = Vec::new();
         let (answering, growing) = (self.vectors(), self.growing.read().unwrap_or_else(PoisonError::into_inner));
@@ -454,7 +454,7 @@ impl Index {
             }
         }
         drop((answering, growing));
-        Ok(Missing { searcher, docs, fields: self.fields })
+        Ok(MissingVectors { searcher, docs, fields: self.fields })
     }
 
     /// Keeps the vectors of texts by their hashes.
@@ -475,14 +475,14 @@ impl Index {
 }
 
 /// Passages that wait for their vectors.
-pub struct Missing {
+pub struct MissingVectors {
     searcher: Searcher,
     /// The passage, the window in it, the hash of the window's text.
     docs: Vec<(DocAddress, usize, u64)>,
-    fields: Fields,
+    fields: IndexFields,
 }
 
-impl Missing {
+impl MissingVectors {
     /// How many.
     pub fn len(&self) -> usize {
         self.docs.len()
@@ -502,7 +502,7 @@ impl Missing {
             let doc: TantivyDocument = self.searcher.doc(address)?;
             let text = |field| stored(&doc, field);
             let kind = doc.get_first(self.fields.kind).and_then(|kind| kind.as_u64()).unwrap_or(0);
-            let kind = crate::Kind::of_number(kind);
+            let kind = crate::PassageKind::of_number(kind);
             let (title, heading, text) = (text(self.fields.name), text(self.fields.heading), text(self.fields.text));
             let text = meanings(kind, &title, &heading, &text).into_iter().nth(window);
             if let Some(text) = text.filter(|text| hash(text) == wanted) {
@@ -533,14 +533,14 @@ fn context(title: &str, heading: &str, text: &str) -> String {
 }
 
 /// The texts that are embedded for a passage.
-fn meanings(kind: crate::Kind, title: &str, heading: &str, text: &str) -> Vec<String> {
+fn meanings(kind: crate::PassageKind, title: &str, heading: &str, text: &str) -> Vec<String> {
     windows(kind, text).into_iter().map(|window| context(title, heading, &text[window])).collect()
 }
 
 /// The parts of a passage that are embedded, each by itself.
-pub(crate) fn windows(kind: crate::Kind, text: &str) -> Vec<Range<usize>> {
+pub(crate) fn windows(kind: crate::PassageKind, text: &str) -> Vec<Range<usize>> {
     // What a program printed is found by its words; numbers and logs mean nothing to a sentence model.
-    if kind == crate::Kind::Output || !text.chars().any(char::is_alphabetic) {
+    if kind == crate::PassageKind::Output || !text.chars().any(char::is_alphabetic) {
         return Vec::new();
     }
     let mut all = Vec::new();
@@ -578,7 +578,7 @@ mod tests {
     proptest! {
         #[test]
         fn windows_hold_every_word(text in "(\\PC{0,300} ?){0,12}") {
-            let windows = meanings(crate::Kind::Prose, "Title", "Heading", &text);
+            let windows = meanings(crate::PassageKind::Prose, "Title", "Heading", &text);
             let said = windows.join(" ");
             if !windows.is_empty() && windows.len() < WINDOWS {
                 for word in text.split_whitespace().filter(|word| word.len() < OVERLAP / 2) {
@@ -590,9 +590,9 @@ mod tests {
 
     #[test]
     fn a_short_passage_is_one_window() {
-        assert_eq!(meanings(crate::Kind::Prose, "T", "H", "some words").len(), 1);
-        assert_eq!(meanings(crate::Kind::Output, "T", "H", "some words").len(), 0);
-        assert_eq!(meanings(crate::Kind::Prose, "T", "H", &"word ".repeat(1_000)).len(), 6);
-        assert_eq!(meanings(crate::Kind::Prose, "T", "H", &"word ".repeat(1_000_000)).len(), WINDOWS);
+        assert_eq!(meanings(crate::PassageKind::Prose, "T", "H", "some words").len(), 1);
+        assert_eq!(meanings(crate::PassageKind::Output, "T", "H", "some words").len(), 0);
+        assert_eq!(meanings(crate::PassageKind::Prose, "T", "H", &"word ".repeat(1_000)).len(), 6);
+        assert_eq!(meanings(crate::PassageKind::Prose, "T", "H", &"word ".repeat(1_000_000)).len(), WINDOWS);
     }
 }

@@ -9,7 +9,7 @@
 //! wants; signs need no building, obey filters, and forget what is deleted.
 
 use crate::IndexError;
-use crate::shelf::Place;
+use crate::shelf::PassagePlace;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Write;
@@ -30,22 +30,22 @@ const WORTH: usize = 1_000;
 
 /// A vector with a byte for each number, and what one of them is worth.
 #[derive(Clone, Debug)]
-pub(crate) struct Small {
+pub(crate) struct QuantizedVector {
     scale: f32,
     numbers: Vec<i8>,
 }
 
-impl Small {
+impl QuantizedVector {
     /// The nearest vector of bytes.
     #[allow(clippy::cast_possible_truncation, reason = "in -127 to 127 by the scale")]
-    pub(crate) fn of(vector: &[f32]) -> Small {
+    pub(crate) fn of(vector: &[f32]) -> QuantizedVector {
         let largest = vector.iter().fold(0_f32, |largest, value| largest.max(value.abs())).max(f32::MIN_POSITIVE);
         let scale = largest / 127.0;
-        Small { scale, numbers: vector.iter().map(|value| (value / scale).round() as i8).collect() }
+        QuantizedVector { scale, numbers: vector.iter().map(|value| (value / scale).round() as i8).collect() }
     }
 }
 
-pub(crate) struct Vectors {
+pub(crate) struct VectorTable {
     /// The model that made them.
     model: String,
     /// How many numbers each has; 0 while that is not known.
@@ -62,11 +62,11 @@ pub(crate) struct Vectors {
     stamp: u64,
 }
 
-impl Vectors {
+impl VectorTable {
     /// None, of a model of which nothing is kept and whose vectors are of unknown length.
-    pub(crate) fn none(folder: &Path, model: &str) -> Vectors {
+    pub(crate) fn none(folder: &Path, model: &str) -> VectorTable {
         let path = folder.join(format!("{model}.0{ENDING}"));
-        Vectors {
+        VectorTable {
             model: model.to_owned(),
             dimensions: 0,
             path,
@@ -90,7 +90,7 @@ impl Vectors {
     }
 
     /// Opens the file in this folder. A record whose sum does not hold is embedded again.
-    pub(crate) fn open(folder: &Path, model: &str, dimensions: usize) -> Result<Vectors, IndexError> {
+    pub(crate) fn open(folder: &Path, model: &str, dimensions: usize) -> Result<VectorTable, IndexError> {
         let name = format!("{model}.{dimensions}{ENDING}");
         let path = folder.join(&name);
         let size = HEAD + dimensions + SUM;
@@ -115,7 +115,7 @@ impl Vectors {
             None
         };
         let model = model.to_owned();
-        let mut vectors = Vectors { dimensions, path, mapped, ..Vectors::none(folder, &model) };
+        let mut vectors = VectorTable { dimensions, path, mapped, ..VectorTable::none(folder, &model) };
         let count = vectors.mapped.as_ref().map_or(0, |mapped| mapped.len() / size);
         let mut all = Vec::with_capacity(count * dimensions.div_ceil(BITS));
         for slot in 0..count {
@@ -170,7 +170,7 @@ impl Vectors {
         let file = file.into_inner().map_err(|error| fail(error.into_error()))?;
         file.sync_all().map_err(fail)?;
         std::fs::rename(&next, &self.path).map_err(fail)?;
-        *self = Vectors::open(folder, &self.model, self.dimensions)?;
+        *self = VectorTable::open(folder, &self.model, self.dimensions)?;
         Ok(())
     }
 
@@ -199,7 +199,7 @@ impl Vectors {
     pub(crate) fn add(&mut self, all: &[(u64, Vec<f32>)]) -> Result<(), IndexError> {
         let mut bytes = Vec::new();
         for (hash, vector) in all.iter().filter(|(_, vector)| vector.len() == self.dimensions) {
-            let small = Small::of(vector);
+            let small = QuantizedVector::of(vector);
             let start = bytes.len();
             bytes.extend(hash.to_le_bytes());
             bytes.extend(small.scale.to_le_bytes());
@@ -226,7 +226,7 @@ impl Vectors {
     }
 
     /// How near a kept vector is to another: the cosine.
-    pub(crate) fn near(&self, slot: usize, to: &Small) -> f32 {
+    pub(crate) fn near(&self, slot: usize, to: &QuantizedVector) -> f32 {
         let record = self.record(slot);
         let scale = f32::from_le_bytes(record[8..12].try_into().unwrap_or_default());
         scale * to.scale * dot(&record[HEAD..HEAD + self.dimensions], &to.numbers)
@@ -234,7 +234,7 @@ impl Vectors {
 
     /// Of each vector, how many of its numbers have another sign than those of one. The angle between two vectors is
     /// about that share of half a turn.
-    pub(crate) fn distances(&self, places: &[Place], to: &Small) -> Vec<u16> {
+    pub(crate) fn distances(&self, places: &[PassagePlace], to: &QuantizedVector) -> Vec<u16> {
         let bytes: Vec<u8> = to.numbers.iter().map(|number| number.to_le_bytes()[0]).collect();
         let to: Vec<u64> = signs(&bytes).collect();
         #[cfg(target_arch = "x86_64")]
@@ -290,13 +290,13 @@ fn signs(bytes: &[u8]) -> impl Iterator<Item = u64> {
 /// [`differ`], which the compiler makes instructions of that count bits.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "popcnt")]
-fn differ_counted(signs: &[u64], places: &[Place], to: &[u64]) -> Vec<u16> {
+fn differ_counted(signs: &[u64], places: &[PassagePlace], to: &[u64]) -> Vec<u16> {
     differ(signs, places, to)
 }
 
 /// In how many bits each of some records differs from one.
 #[inline(always)]
-fn differ(signs: &[u64], places: &[Place], to: &[u64]) -> Vec<u16> {
+fn differ(signs: &[u64], places: &[PassagePlace], to: &[u64]) -> Vec<u16> {
     // What is known when the program is built takes a third of the time: 384, 512, 768 and 1,024 numbers are usual.
     match to.len() {
         6 => differ_by::<6>(signs, places, to),
@@ -304,7 +304,7 @@ fn differ(signs: &[u64], places: &[Place], to: &[u64]) -> Vec<u16> {
         12 => differ_by::<12>(signs, places, to),
         16 => differ_by::<16>(signs, places, to),
         count => {
-            let own = |place: &Place| signs.get(place.slot * count..(place.slot + 1) * count).unwrap_or(to);
+            let own = |place: &PassagePlace| signs.get(place.slot * count..(place.slot + 1) * count).unwrap_or(to);
             places.iter().map(|place| bits(own(place), to)).collect()
         }
     }
@@ -312,9 +312,9 @@ fn differ(signs: &[u64], places: &[Place], to: &[u64]) -> Vec<u16> {
 
 /// The same for records of so many words.
 #[inline(always)]
-fn differ_by<const WORDS: usize>(signs: &[u64], places: &[Place], to: &[u64]) -> Vec<u16> {
+fn differ_by<const WORDS: usize>(signs: &[u64], places: &[PassagePlace], to: &[u64]) -> Vec<u16> {
     let Some(to) = to.first_chunk::<WORDS>() else { return vec![0; places.len()] };
-    let own = |place: &Place| signs.get(place.slot * WORDS..)?.first_chunk::<WORDS>();
+    let own = |place: &PassagePlace| signs.get(place.slot * WORDS..)?.first_chunk::<WORDS>();
     places.iter().map(|place| bits(own(place).unwrap_or(to), to)).collect()
 }
 
@@ -344,15 +344,15 @@ mod tests {
     fn signs_are_counted_at_every_length() {
         let folder = tempfile::tempdir().expect("a folder");
         for dimensions in [3_u16, 100, 384, 512, 768, 1024] {
-            let mut vectors = Vectors::open(folder.path(), "m", dimensions.into()).expect("opened");
+            let mut vectors = VectorTable::open(folder.path(), "m", dimensions.into()).expect("opened");
             let vector =
                 |every: u16| (0..dimensions).map(|i| if i % every == 0 { -1.0 } else { 1.0 }).collect::<Vec<f32>>();
             vectors.add(&[(1, vector(2)), (2, vector(3))]).expect("kept");
-            let places = [0, 1].map(|slot| Place { doc: 0, slot });
+            let places = [0, 1].map(|slot| PassagePlace { doc: 0, slot });
             let apart = (0..dimensions).filter(|i| (i % 2 == 0) != (i % 3 == 0)).count();
             let apart = u16::try_from(apart).expect("small");
-            assert_eq!(vectors.distances(&places, &Small::of(&vector(2))), [0, apart], "{dimensions}");
-            assert_eq!(vectors.distances(&places, &Small::of(&vector(3))), [apart, 0], "{dimensions}");
+            assert_eq!(vectors.distances(&places, &QuantizedVector::of(&vector(2))), [0, apart], "{dimensions}");
+            assert_eq!(vectors.distances(&places, &QuantizedVector::of(&vector(3))), [apart, 0], "{dimensions}");
         }
     }
 
@@ -364,10 +364,10 @@ mod tests {
             let length = values.iter().map(|value| value * value).sum::<f32>().sqrt();
             values.into_iter().map(|value| value / length).collect()
         };
-        let open = || Vectors::open(folder.path(), "m", 384).expect("opened");
+        let open = || VectorTable::open(folder.path(), "m", 384).expect("opened");
         let mut vectors = open();
         vectors.add(&[(1, vector(1)), (2, vector(2))]).expect("kept");
-        let near = vectors.near(vectors.slot(1).expect("there"), &Small::of(&vector(1)));
+        let near = vectors.near(vectors.slot(1).expect("there"), &QuantizedVector::of(&vector(1)));
         assert!((near - 1.0).abs() < 0.01, "{near}");
         drop(vectors);
         let file = folder.path().join("m.384.vectors");
@@ -380,7 +380,7 @@ mod tests {
         vectors.add(&[(3, vector(3))]).expect("kept");
         drop(vectors);
         let mut vectors = open();
-        assert_eq!(Vectors::kept(folder.path()), [("m".to_owned(), 384, 3 * (384 + 16))]);
+        assert_eq!(VectorTable::kept(folder.path()), [("m".to_owned(), 384, 3 * (384 + 16))]);
         vectors.compact(folder.path(), &HashSet::from([3, 9])).expect("compacted");
         assert_eq!((vectors.len(), vectors.slot(2), vectors.slot(3)), (1, None, Some(0)));
         let third = vectors.get(vectors.slot(3).expect("there"));

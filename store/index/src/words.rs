@@ -2,10 +2,10 @@
 
 use crate::IndexError;
 use crate::analyzer::{self, stem, stemmer};
-use crate::filter::{self, Admitted};
-use crate::find::Tuning;
-use crate::fuse::Scores;
-use crate::shelf::Index;
+use crate::filter::{self, AdmittedPassages};
+use crate::find::RankingWeights;
+use crate::fuse::PassageScores;
+use crate::shelf::FullTextIndex;
 use std::collections::{HashMap, HashSet};
 use tantivy::postings::Postings;
 use tantivy::query::FuzzyTermQuery;
@@ -18,10 +18,10 @@ const RARE: u64 = 3;
 const TYPOS: usize = 6;
 
 /// A rare word of the query, and the passages that have it.
-pub(crate) type Rare = (String, HashSet<DocAddress>);
+pub(crate) type RareWord = (String, HashSet<DocAddress>);
 
 /// A word of the query, and what counts as it.
-pub(crate) struct Wanted {
+pub(crate) struct QueryWord {
     pub(crate) asked: String,
     /// The stem, looked up among stems.
     pub(crate) stem: String,
@@ -33,17 +33,22 @@ pub(crate) struct Wanted {
     pub(crate) typo: bool,
 }
 
-impl Index {
+impl FullTextIndex {
     /// The words of a query, with what completes or mends them.
-    pub(crate) fn wanted(&self, searcher: &Searcher, words: &[(String, bool)]) -> Result<Vec<Wanted>, IndexError> {
+    pub(crate) fn wanted(&self, searcher: &Searcher, words: &[(String, bool)]) -> Result<Vec<QueryWord>, IndexError> {
         let stemmer = stemmer();
-        let mut all: Vec<Wanted> = Vec::new();
+        let mut all: Vec<QueryWord> = Vec::new();
         for (text, prefix) in words {
             let parts = analyzer::words(text);
             for (place, word) in parts.iter().enumerate() {
                 let stem = stem(&stemmer, &word.text);
-                let mut wanted =
-                    Wanted { asked: word.text.clone(), words: vec![word.text.clone()], stem, open: false, typo: false };
+                let mut wanted = QueryWord {
+                    asked: word.text.clone(),
+                    words: vec![word.text.clone()],
+                    stem,
+                    open: false,
+                    typo: false,
+                };
                 if *prefix && place + 1 == parts.len() {
                     wanted.words.extend(self.completions(searcher, &word.text)?);
                     wanted.open = true;
@@ -112,11 +117,11 @@ impl Index {
     pub(crate) fn score(
         &self,
         searcher: &Searcher,
-        word: &Wanted,
-        tuning: &Tuning,
-        admitted: Option<&Admitted>,
-        scores: &mut Scores,
-        rare: &mut Vec<Rare>,
+        word: &QueryWord,
+        tuning: &RankingWeights,
+        admitted: Option<&AdmittedPassages>,
+        scores: &mut PassageScores,
+        rare: &mut Vec<RareWord>,
     ) -> Result<(), IndexError> {
         let fields = &self.fields;
         let total: u64 = searcher.segment_readers().iter().map(|segment| u64::from(segment.max_doc())).sum();
@@ -197,7 +202,7 @@ pub(crate) fn idf(count: u64, total: u64) -> f32 {
     (1.0 + (total - count + 0.5) / (count + 0.5)).ln()
 }
 
-pub(crate) fn terms(wanted: &[Wanted]) -> HashSet<String> {
+pub(crate) fn terms(wanted: &[QueryWord]) -> HashSet<String> {
     let mut terms = HashSet::new();
     for word in wanted {
         if !word.typo {

@@ -1,34 +1,34 @@
-//! A commit as SQL: what each [`Write`] does to the tables. Knows nothing of files, and nothing of what the bytes mean.
+//! A commit as SQL: what each [`RowWrite`] does to the tables. Knows nothing of files, and nothing of what the bytes mean.
 
-use super::Write;
+use super::RowWrite;
 use super::reader::select;
-use super::rows::{self, Pending, Table, Value};
-use super::sqlite::{Counters, Failure};
+use super::rows::{self, ColumnValue, PendingRecords, TableSchema};
+use super::sqlite::{CommitFailure, NumberCounters};
 use crate::id::DocId;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Transaction, params_from_iter};
 use std::collections::HashMap;
 
 /// A value as SQLite takes it.
-pub(super) fn bound(value: Value<'_>) -> ToSqlOutput<'_> {
+pub(super) fn bound(value: ColumnValue<'_>) -> ToSqlOutput<'_> {
     ToSqlOutput::Borrowed(match value {
-        Value::Null => ValueRef::Null,
-        Value::Int(number) => ValueRef::Integer(number),
-        Value::Text(text) => ValueRef::Text(text),
-        Value::Blob(bytes) => ValueRef::Blob(bytes),
+        ColumnValue::Null => ValueRef::Null,
+        ColumnValue::Int(number) => ValueRef::Integer(number),
+        ColumnValue::Text(text) => ValueRef::Text(text),
+        ColumnValue::Blob(bytes) => ValueRef::Blob(bytes),
     })
 }
 
 /// Writes a row: a new one, or in the place of the one with the same key.
-pub(super) fn put(conn: &Connection, table: &Table, values: &[Value<'_>]) -> rusqlite::Result<()> {
+pub(super) fn put(conn: &Connection, table: &TableSchema, values: &[ColumnValue<'_>]) -> rusqlite::Result<()> {
     let sum = rows::sum(table, values);
-    let all = values.iter().copied().chain([Value::Blob(&sum)]).map(bound);
+    let all = values.iter().copied().chain([ColumnValue::Blob(&sum)]).map(bound);
     conn.prepare_cached(&put_sql(table))?.execute(params_from_iter(all))?;
     Ok(())
 }
 
 /// A row that takes the place of another keeps its number: rows of one note stay together.
-fn put_sql(table: &Table) -> String {
+fn put_sql(table: &TableSchema) -> String {
     let columns = table.columns.join(", ");
     let places = "?, ".repeat(table.columns.len());
     let keys = match table.name {
@@ -45,55 +45,61 @@ fn put_sql(table: &Table) -> String {
 }
 
 /// A commit on its way: what becomes of the numbers if it comes about.
-pub(super) struct Batch<'a> {
+pub(super) struct PendingCommit<'a> {
     tx: &'a Transaction<'a>,
-    before: Counters,
-    pub(super) counters: Counters,
+    before: NumberCounters,
+    pub(super) counters: NumberCounters,
     known: &'a HashMap<DocId, i64>,
     pub(super) tails: HashMap<DocId, i64>,
     pub(super) given: Vec<i64>,
 }
 
-impl<'a> Batch<'a> {
-    pub(super) fn new(tx: &'a Transaction<'a>, before: Counters, known: &'a HashMap<DocId, i64>) -> Batch<'a> {
-        Batch { tx, before, counters: before, known, tails: HashMap::new(), given: Vec::new() }
+impl<'a> PendingCommit<'a> {
+    pub(super) fn new(
+        tx: &'a Transaction<'a>,
+        before: NumberCounters,
+        known: &'a HashMap<DocId, i64>,
+    ) -> PendingCommit<'a> {
+        PendingCommit { tx, before, counters: before, known, tails: HashMap::new(), given: Vec::new() }
     }
 
-    pub(super) fn write(&mut self, write: &Write) -> Result<(), Failure> {
+    pub(super) fn write(&mut self, write: &RowWrite) -> Result<(), CommitFailure> {
         match write {
-            Write::Journal { seq, note, record } => self.journal(*seq, *note, record)?,
-            Write::JournalDone { note, upto } => self.journal_done(*note, *upto)?,
-            Write::Chunk { doc, bytes } => self.chunk(*doc, false, 0, bytes)?,
-            Write::Snapshot { doc, bytes, covers } => {
+            RowWrite::Journal { seq, note, record } => self.journal(*seq, *note, record)?,
+            RowWrite::JournalDone { note, upto } => self.journal_done(*note, *upto)?,
+            RowWrite::Chunk { doc, bytes } => self.chunk(*doc, false, 0, bytes)?,
+            RowWrite::Snapshot { doc, bytes, covers } => {
                 if *covers > self.counters.chunk {
                     let why = format!("it says that it holds chunk {covers}, which was not given yet");
-                    return Err(Failure::Refused("writing a snapshot", why));
+                    return Err(CommitFailure::Refused("writing a snapshot", why));
                 }
                 self.chunk(*doc, true, *covers, bytes)?;
             }
-            Write::DropChunks { doc, upto } => self.drop_chunks(*doc, *upto)?,
-            Write::Block { note, block } if block.text.is_empty() => {
+            RowWrite::DropChunks { doc, upto } => self.drop_chunks(*doc, *upto)?,
+            RowWrite::Block { note, block } if block.text.is_empty() => {
                 self.run("DELETE FROM blocks WHERE note = ?1 AND block = ?2", (note.0, rows::bits(block.id.0)))?;
             }
-            Write::Block { note, block } => put(self.tx, &rows::BLOCKS, &rows::block(note, block))?,
-            Write::Meta { key, value: Some(value) } => {
-                put(self.tx, &rows::META, &[Value::Text(key.as_bytes()), Value::Blob(value)])?;
+            RowWrite::Block { note, block } => put(self.tx, &rows::BLOCKS, &rows::block(note, block))?,
+            RowWrite::Meta { key, value: Some(value) } => {
+                put(self.tx, &rows::META, &[ColumnValue::Text(key.as_bytes()), ColumnValue::Blob(value)])?;
             }
-            Write::Meta { key, value: None } => self.run("DELETE FROM meta WHERE key = ?1", [key])?,
-            Write::File(file) => put(self.tx, &rows::FILES, &rows::file(file))?,
-            Write::FileGone { volume, path } => {
+            RowWrite::Meta { key, value: None } => self.run("DELETE FROM meta WHERE key = ?1", [key])?,
+            RowWrite::File(file) => put(self.tx, &rows::FILES, &rows::file(file))?,
+            RowWrite::FileGone { volume, path } => {
                 self.run("DELETE FROM files WHERE volume = ?1 AND path = ?2", (volume.0, path))?;
             }
-            Write::Ahead { note, ahead: true } => put(self.tx, &rows::AHEAD, &[Value::Blob(&note.0)])?,
-            Write::Ahead { note, ahead: false } => self.run("DELETE FROM ahead WHERE note = ?1", [note.0])?,
-            Write::Actor { actor, at } => put(self.tx, &rows::ACTORS, &[Value::Blob(actor), Value::Int(*at)])?,
-            Write::SetAside { doc, seq, why, at } => {
+            RowWrite::Ahead { note, ahead: true } => put(self.tx, &rows::AHEAD, &[ColumnValue::Blob(&note.0)])?,
+            RowWrite::Ahead { note, ahead: false } => self.run("DELETE FROM ahead WHERE note = ?1", [note.0])?,
+            RowWrite::Actor { actor, at } => {
+                put(self.tx, &rows::ACTORS, &[ColumnValue::Blob(actor), ColumnValue::Int(*at)])?
+            }
+            RowWrite::SetAside { doc, seq, why, at } => {
                 let condition = "doc = ?1 AND seq = ?2 ORDER BY seq";
                 self.set_aside("chunks", "doc", "bytes", condition, (*doc, *seq), (why, *at))?;
                 self.run("DELETE FROM chunks WHERE doc = ?1 AND seq = ?2", (doc.0, *seq))?;
             }
-            Write::SetAsideJournal { note, from, why, at } => self.set_aside_journal(*note, *from, (why, *at))?,
-            Write::Forget { doc } => {
+            RowWrite::SetAsideJournal { note, from, why, at } => self.set_aside_journal(*note, *from, (why, *at))?,
+            RowWrite::Forget { doc } => {
                 for (table, key) in [("chunks", "doc"), ("blocks", "note"), ("journal", "note"), ("ahead", "note")] {
                     self.run(&format!("DELETE FROM {table} WHERE {key} = ?1"), [doc.0])?;
                 }
@@ -107,16 +113,16 @@ impl<'a> Batch<'a> {
         self.tx.prepare_cached(sql)?.execute(params).map(|_| ())
     }
 
-    fn journal(&mut self, seq: u64, note: DocId, record: &[u8]) -> Result<(), Failure> {
+    fn journal(&mut self, seq: u64, note: DocId, record: &[u8]) -> Result<(), CommitFailure> {
         if seq <= self.counters.journal {
             let why = format!("the number {seq} was given before; the last is {}", self.counters.journal);
-            return Err(Failure::Refused("writing to the journal", why));
+            return Err(CommitFailure::Refused("writing to the journal", why));
         }
         let prev = match self.tails.get(&note).or_else(|| self.known.get(&note)) {
             Some(tail) => *tail,
             None => {
                 // The first record of this process: it goes behind those that can be read.
-                let mut pending = Pending::default();
+                let mut pending = PendingRecords::default();
                 let condition = "WHERE note = ?1 ORDER BY seq";
                 select(self.tx, &rows::JOURNAL, condition, [note.0], |_, row| pending.take(row))?;
                 if let Some(from) = pending.broken {
@@ -126,7 +132,8 @@ impl<'a> Batch<'a> {
             }
         };
         let number = rows::bits(seq);
-        let row = [Value::Int(number), Value::Blob(&note.0), Value::Int(prev), Value::Blob(record)];
+        let row =
+            [ColumnValue::Int(number), ColumnValue::Blob(&note.0), ColumnValue::Int(prev), ColumnValue::Blob(record)];
         put(self.tx, &rows::JOURNAL, &row)?;
         self.counters.journal = seq;
         self.tails.insert(note, number);
@@ -149,7 +156,7 @@ impl<'a> Batch<'a> {
         Ok(tail)
     }
 
-    fn journal_done(&mut self, note: DocId, upto: u64) -> Result<(), Failure> {
+    fn journal_done(&mut self, note: DocId, upto: u64) -> Result<(), CommitFailure> {
         self.run("DELETE FROM journal WHERE note = ?1 AND seq <= ?2", (note.0, rows::bits(upto)))?;
         self.refresh_tail(note)?;
         // What was typed meanwhile stays, and its first record has no predecessor from now on. A damaged one is left
@@ -163,10 +170,12 @@ impl<'a> Batch<'a> {
         else {
             return Ok(());
         };
-        let values = [Value::Int(seq), Value::Blob(&note.0), Value::Int(prev), Value::Blob(&record)];
+        let values =
+            [ColumnValue::Int(seq), ColumnValue::Blob(&note.0), ColumnValue::Int(prev), ColumnValue::Blob(&record)];
         let whole = sum == rows::sum(&rows::JOURNAL, &values) && rows::unbits(prev) <= upto;
         if prev != 0 && whole {
-            let values = [Value::Int(seq), Value::Blob(&note.0), Value::Int(0), Value::Blob(&record)];
+            let values =
+                [ColumnValue::Int(seq), ColumnValue::Blob(&note.0), ColumnValue::Int(0), ColumnValue::Blob(&record)];
             let sum = rows::sum(&rows::JOURNAL, &values);
             self.run("UPDATE journal SET prev = 0, sum = ?2 WHERE seq = ?1", (seq, sum))?;
         }
@@ -176,11 +185,11 @@ impl<'a> Batch<'a> {
     fn chunk(&mut self, doc: DocId, snapshot: bool, covers: i64, bytes: &[u8]) -> rusqlite::Result<()> {
         let seq = self.counters.chunk + 1;
         let row = [
-            Value::Int(seq),
-            Value::Blob(&doc.0),
-            Value::Int(i64::from(snapshot)),
-            Value::Int(covers),
-            Value::Blob(bytes),
+            ColumnValue::Int(seq),
+            ColumnValue::Blob(&doc.0),
+            ColumnValue::Int(i64::from(snapshot)),
+            ColumnValue::Int(covers),
+            ColumnValue::Blob(bytes),
         ];
         put(self.tx, &rows::CHUNKS, &row)?;
         self.counters.chunk = seq;
@@ -188,7 +197,7 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    fn drop_chunks(&mut self, doc: DocId, upto: i64) -> Result<(), Failure> {
+    fn drop_chunks(&mut self, doc: DocId, upto: i64) -> Result<(), CommitFailure> {
         let sql = "SELECT seq, covers, bytes, sum FROM chunks
                    WHERE doc = ?1 AND snapshot = 1 AND covers >= ?2 AND seq <= ?3 ORDER BY seq DESC";
         let mut statement = self.tx.prepare_cached(sql)?;
@@ -197,12 +206,18 @@ impl<'a> Batch<'a> {
         while let Some(row) = found.next()?.filter(|_| !covered) {
             let (seq, covers): (i64, i64) = (row.get(0)?, row.get(1)?);
             let bytes = row.get_ref(2)?.as_blob().unwrap_or_default();
-            let values = [Value::Int(seq), Value::Blob(&doc.0), Value::Int(1), Value::Int(covers), Value::Blob(bytes)];
+            let values = [
+                ColumnValue::Int(seq),
+                ColumnValue::Blob(&doc.0),
+                ColumnValue::Int(1),
+                ColumnValue::Int(covers),
+                ColumnValue::Blob(bytes),
+            ];
             covered = row.get_ref(3)?.as_blob().is_ok_and(|sum| sum == rows::sum(&rows::CHUNKS, &values));
         }
         if !covered {
             let why = format!("no durable snapshot holds what stands up to chunk {upto}");
-            return Err(Failure::Refused("dropping chunks", why));
+            return Err(CommitFailure::Refused("dropping chunks", why));
         }
         Ok(self.run("DELETE FROM chunks WHERE doc = ?1 AND seq <= ?2", (doc.0, upto))?)
     }
@@ -223,11 +238,11 @@ impl<'a> Batch<'a> {
         while let Some(row) = found.next()? {
             let name = format!("{} {}", key.0, row.get::<_, i64>(0)?);
             let row = [
-                Value::Text(table.as_bytes()),
-                Value::Text(name.as_bytes()),
-                Value::Blob(row.get_ref(2)?.as_bytes().unwrap_or_default()),
-                Value::Text(note.0.as_bytes()),
-                Value::Int(note.1),
+                ColumnValue::Text(table.as_bytes()),
+                ColumnValue::Text(name.as_bytes()),
+                ColumnValue::Blob(row.get_ref(2)?.as_bytes().unwrap_or_default()),
+                ColumnValue::Text(note.0.as_bytes()),
+                ColumnValue::Int(note.1),
             ];
             put(self.tx, &rows::DAMAGED, &row)?;
         }
@@ -236,13 +251,13 @@ impl<'a> Batch<'a> {
 }
 
 /// Whether rows that bear numbers go by it, so that the highest number must be kept elsewhere.
-pub(super) fn removes_numbers(write: &Write) -> bool {
+pub(super) fn removes_numbers(write: &RowWrite) -> bool {
     matches!(
         write,
-        Write::JournalDone { .. }
-            | Write::DropChunks { .. }
-            | Write::SetAside { .. }
-            | Write::SetAsideJournal { .. }
-            | Write::Forget { .. }
+        RowWrite::JournalDone { .. }
+            | RowWrite::DropChunks { .. }
+            | RowWrite::SetAside { .. }
+            | RowWrite::SetAsideJournal { .. }
+            | RowWrite::Forget { .. }
     )
 }

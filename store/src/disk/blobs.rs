@@ -27,14 +27,14 @@ impl BlobHasher {
 
 /// The blobs of one workspace.
 #[derive(Clone, Debug)]
-pub struct Blobs {
+pub struct BlobStore {
     folder: PathBuf,
 }
 
-impl Blobs {
-    /// The blobs of the workspace in `dir`. Nothing is made before the first [`Blobs::put`].
-    pub fn new(dir: &Path) -> Blobs {
-        Blobs { folder: dir.join(BLOBS) }
+impl BlobStore {
+    /// The blobs of the workspace in `dir`. Nothing is made before the first [`BlobStore::put`].
+    pub fn new(dir: &Path) -> BlobStore {
+        BlobStore { folder: dir.join(BLOBS) }
     }
 
     /// Where a blob lies.
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn put_read_list() {
         let dir = tempfile::tempdir().expect("a folder");
-        let blobs = Blobs::new(dir.path());
+        let blobs = BlobStore::new(dir.path());
         assert_eq!(blobs.list().expect("listed"), (Vec::new(), Vec::new()));
         let hash = blobs.put(b"bytes").expect("stored");
         assert_eq!(blobs.put(b"bytes").expect("again"), hash);
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn a_torn_blob_is_told_and_replaced() {
         let dir = tempfile::tempdir().expect("a folder");
-        let blobs = Blobs::new(dir.path());
+        let blobs = BlobStore::new(dir.path());
         let hash = blobs.put(b"the right bytes").expect("stored");
         for torn in [&b""[..], b"the ri", b"the right bytez", &[0; 15], b"the right bytes and more"] {
             std::fs::write(blobs.path(hash), torn).expect("torn");

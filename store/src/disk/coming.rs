@@ -1,7 +1,7 @@
 //! Blobs that are still coming from another device: the beginning of each in a file of its own. Becomes a blob only
 //! once its hash is right; what a crash left of it is gone on from.
 
-use super::{BlobHasher, Blobs, DiskError, durable};
+use super::{BlobHasher, BlobStore, DiskError, durable};
 use crate::id::BlobHash;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -12,14 +12,14 @@ const BLOCK: usize = 256 << 10;
 
 /// The beginnings of blobs, in a folder.
 #[derive(Clone, Debug)]
-pub struct Coming {
+pub struct PartialBlobs {
     folder: PathBuf,
 }
 
-impl Coming {
-    /// Those in this folder. Nothing is made before the first [`Coming::write`].
-    pub fn new(folder: PathBuf) -> Coming {
-        Coming { folder }
+impl PartialBlobs {
+    /// Those in this folder. Nothing is made before the first [`PartialBlobs::write`].
+    pub fn new(folder: PathBuf) -> PartialBlobs {
+        PartialBlobs { folder }
     }
 
     fn path(&self, hash: BlobHash) -> PathBuf {
@@ -54,7 +54,7 @@ impl Coming {
     ///
     /// # Errors
     /// The system's; what has come is still there then.
-    pub fn finish(&self, hash: BlobHash, blobs: &Blobs) -> Result<bool, DiskError> {
+    pub fn finish(&self, hash: BlobHash, blobs: &BlobStore) -> Result<bool, DiskError> {
         let path = self.path(hash);
         let fail = |error: io::Error| DiskError::io("checking what came from another device", &path, &error);
         let mut file = File::options().read(true).write(true).open(&path).map_err(fail)?;
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn pieces_become_a_blob_when_they_are_right() {
         let dir = tempfile::tempdir().expect("a folder");
-        let (coming, blobs) = (Coming::new(dir.path().join("coming")), Blobs::new(dir.path()));
+        let (coming, blobs) = (PartialBlobs::new(dir.path().join("coming")), BlobStore::new(dir.path()));
         let bytes: Vec<u8> = (0..700_000_u32).map(|at| (at % 251) as u8).collect();
         let hash = BlobHash::of(&bytes);
         assert_eq!(coming.len_of(hash), 0);
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn what_is_wrong_goes() {
         let dir = tempfile::tempdir().expect("a folder");
-        let (coming, blobs) = (Coming::new(dir.path().to_owned()), Blobs::new(dir.path()));
+        let (coming, blobs) = (PartialBlobs::new(dir.path().to_owned()), BlobStore::new(dir.path()));
         let hash = BlobHash::of(b"right");
         coming.write(hash, 0, b"wrong").expect("written");
         assert!(!coming.finish(hash, &blobs).expect("checked"));

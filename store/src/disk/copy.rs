@@ -1,10 +1,10 @@
 //! A copy of a workspace's database in memory: for reading where nothing can be written, not even the two files that
 //! SQLite wants beside a database with a log.
 
-use super::pages::{PAGE, Pages};
-use super::progress::{self, Keeper};
-use super::sqlite::{self, Counters, DATABASE, SqliteDisk, beside};
-use super::{Blobs, DiskError, SqliteReader};
+use super::pages::{DatabasePages, PAGE};
+use super::progress::{self, ProgressFile};
+use super::sqlite::{self, DATABASE, NumberCounters, SqliteDisk, beside};
+use super::{BlobStore, DiskError, SqliteReader};
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
 use std::io::{self, Read};
 use std::path::Path;
@@ -27,13 +27,18 @@ impl SqliteDisk {
             judged if judged.without_log => beside(&path, "-none"),
             _ => beside(&path, "-wal"),
         };
-        let pages = Pages::open(&path, &log).map_err(fail)?;
+        let pages = DatabasePages::open(&path, &log).map_err(fail)?;
         let uri = format!("file:/tracebook-{}?vfs=memdb", COPIES.fetch_add(1, Ordering::Relaxed));
         let run = || {
             let conn = connect(&uri, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
             let mut image = Connection::open_in_memory()?;
             let size = pages.count() as usize * PAGE;
-            image.deserialize_read_exact(MAIN_DB, Image { pages: &pages, next: 1, rest: Vec::new() }, size, true)?;
+            image.deserialize_read_exact(
+                MAIN_DB,
+                DatabaseImage { pages: &pages, next: 1, rest: Vec::new() },
+                size,
+                true,
+            )?;
             let mut copied = Connection::open_with_flags(&uri, flags(OpenFlags::SQLITE_OPEN_READ_WRITE))?;
             let backup = rusqlite::backup::Backup::new(&image, &mut copied)?;
             backup.step(-1)?;
@@ -42,8 +47,8 @@ impl SqliteDisk {
         };
         let conn = run().map_err(|error| sqlite::told(&path, "reading", &error))?;
         sqlite::check_stamp(&conn, &path)?;
-        let counters = Counters::read(&conn).map_err(|error| error.told(&path, "reading"))?;
-        SqliteDisk::of_copy(dir, uri, conn, counters, Keeper::none())
+        let counters = NumberCounters::read(&conn).map_err(|error| error.told(&path, "reading"))?;
+        SqliteDisk::of_copy(dir, uri, conn, counters, ProgressFile::none())
     }
 }
 
@@ -53,7 +58,7 @@ impl SqliteReader {
         let path = dir.join(DATABASE);
         let conn = connect(uri, OpenFlags::SQLITE_OPEN_READ_WRITE);
         let conn = conn.map_err(|error| sqlite::told(&path, "reading", &error))?;
-        Ok(SqliteReader { conn, path, blobs: Blobs::new(dir) })
+        Ok(SqliteReader { conn, path, blobs: BlobStore::new(dir) })
     }
 }
 
@@ -68,13 +73,13 @@ fn connect(uri: &str, more: OpenFlags) -> rusqlite::Result<Connection> {
 }
 
 /// The database as one file would hold it: with what stands in its log, and without the mark that it has one.
-struct Image<'a> {
-    pages: &'a Pages,
+struct DatabaseImage<'a> {
+    pages: &'a DatabasePages,
     next: u32,
     rest: Vec<u8>,
 }
 
-impl Read for Image<'_> {
+impl Read for DatabaseImage<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         if self.rest.is_empty() && self.next <= self.pages.count() {
             self.rest = self.pages.page(self.next).unwrap_or_else(|| vec![0; PAGE]);
@@ -95,16 +100,16 @@ impl Read for Image<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::{Disk, Reader, Write};
+    use crate::disk::{Disk, DiskReader, RowWrite};
     use crate::id::DocId;
 
     const NOTE: DocId = DocId([7; 16]);
 
-    fn record(seq: u64) -> Write {
-        Write::Journal { seq, note: NOTE, record: vec![b'r'; 3_000] }
+    fn record(seq: u64) -> RowWrite {
+        RowWrite::Journal { seq, note: NOTE, record: vec![b'r'; 3_000] }
     }
 
-    fn seqs(reader: &dyn Reader) -> Vec<u64> {
+    fn seqs(reader: &dyn DiskReader) -> Vec<u64> {
         reader.journal(NOTE).expect("read").into_iter().map(|(seq, _)| seq).collect()
     }
 
@@ -122,7 +127,7 @@ mod tests {
         let mut copy = SqliteDisk::copy_in_memory(dir.path()).expect("copied");
         let reader = copy.reader().expect("a reader");
         assert_eq!(seqs(reader.as_ref()), (1..=9).collect::<Vec<_>>());
-        copy.commit(&[record(10), Write::JournalDone { note: NOTE, upto: 8 }]).expect("committed");
+        copy.commit(&[record(10), RowWrite::JournalDone { note: NOTE, upto: 8 }]).expect("committed");
         copy.idle();
         assert_eq!(seqs(reader.as_ref()), [9, 10]);
         assert!(copy.commit(&[record(10)]).is_err(), "a number is given once");

@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 
 /// A database with one table, opened as the workspace's is: write-ahead log, synced at every commit.
 #[derive(Debug)]
-pub struct Floor {
+pub struct BaselineDatabase {
     conn: Connection,
     path: PathBuf,
 }
 
-impl Floor {
+impl BaselineDatabase {
     /// Makes one in `dir`.
     ///
     /// # Errors
     /// SQLite's.
-    pub fn open(dir: &Path) -> Result<Floor, DiskError> {
+    pub fn open(dir: &Path) -> Result<BaselineDatabase, DiskError> {
         let path = dir.join("floor.db");
         let run = || {
             let conn = Connection::open(&path)?;
@@ -30,7 +30,7 @@ impl Floor {
             Ok(conn)
         };
         let conn = run().map_err(|error| told(&path, "opening", &error))?;
-        Ok(Floor { conn, path })
+        Ok(BaselineDatabase { conn, path })
     }
 
     /// Commits one row.
@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn a_row_is_committed() {
         let dir = tempfile::tempdir().expect("made");
-        let floor = Floor::open(dir.path()).expect("opened");
+        let floor = BaselineDatabase::open(dir.path()).expect("opened");
         floor.commit(b"one").expect("written");
         let rows = floor.conn.query_row("SELECT count(*) FROM rows", [], |row| row.get::<_, i64>(0));
         assert_eq!(rows, Ok(1));

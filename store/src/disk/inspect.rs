@@ -1,7 +1,7 @@
 //! Looks through a whole database for damage, and takes out of it the rows that are damaged. Repairs no content.
 
 use super::batch;
-use super::rows::{self, TABLES, Value};
+use super::rows::{self, ColumnValue, TABLES};
 use super::sqlite::{self, SqliteDisk};
 use super::{DiskError, SqliteReader};
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub struct BadRow {
 
 /// What was found in a database.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Inspected {
+pub struct InspectionReport {
     /// What SQLite finds wrong with its pages; empty: nothing.
     pub pages: Vec<String>,
     /// Rows whose sum does not hold.
@@ -31,8 +31,8 @@ impl SqliteReader {
     ///
     /// # Errors
     /// The system's. What does not hold together is an answer, not an error.
-    pub fn inspect(&self) -> Result<Inspected, DiskError> {
-        let mut inspected = Inspected::default();
+    pub fn inspect(&self) -> Result<InspectionReport, DiskError> {
+        let mut inspected = InspectionReport::default();
         match self.check_pages() {
             Ok(pages) => inspected.pages = pages,
             Err(error) => match sqlite::told(&self.path, "checking", &error) {
@@ -43,7 +43,7 @@ impl SqliteReader {
         for table in TABLES {
             let sums = self.each_numbered(table, |row, values| {
                 if !rows::intact(table, values) {
-                    let key: Vec<String> = values.iter().take(2).map(Value::to_string).collect();
+                    let key: Vec<String> = values.iter().take(2).map(ColumnValue::to_string).collect();
                     inspected.rows.push(BadRow { table: table.name.to_owned(), key: key.join(" "), row });
                 }
             });
@@ -91,11 +91,11 @@ impl SqliteDisk {
                     }
                 }
                 let aside = [
-                    Value::Text(table.name.as_bytes()),
-                    Value::Text(bad.key.as_bytes()),
-                    Value::Blob(&bytes),
-                    Value::Text(b"its sum does not hold"),
-                    Value::Int(at),
+                    ColumnValue::Text(table.name.as_bytes()),
+                    ColumnValue::Text(bad.key.as_bytes()),
+                    ColumnValue::Blob(&bytes),
+                    ColumnValue::Text(b"its sum does not hold"),
+                    ColumnValue::Int(at),
                 ];
                 batch::put(tx, &rows::DAMAGED, &aside)?;
                 tx.prepare_cached(&format!("DELETE FROM {} WHERE rowid = ?1", table.name))?.execute([bad.row])?;

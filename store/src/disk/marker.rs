@@ -1,7 +1,7 @@
 //! `workspace.json`: says that the folder is a workspace, and which folders are its volumes, so that both are known
 //! when the database is lost. Holds nothing that does not stand in the database as well.
 
-use super::{DiskError, Reader, SqliteReader, durable};
+use super::{DiskError, DiskReader, SqliteReader, durable};
 use crate::id::DocId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ const FORMAT: i64 = 1;
 
 /// Where a volume lies on this device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mount {
+pub struct VolumeMount {
     /// The volume.
     pub id: DocId,
     /// Its name.
@@ -27,10 +27,10 @@ pub struct Mount {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Marker {
+struct WorkspaceMarker {
     format: i64,
     #[serde(default)]
-    volumes: Vec<Mount>,
+    volumes: Vec<VolumeMount>,
 }
 
 /// A path as text; one that is not UTF-8 as a list of its bytes. For `#[serde(with = …)]`.
@@ -76,10 +76,10 @@ pub mod path_form {
 ///
 /// # Errors
 /// Any [`DiskError`].
-pub fn write_marker(dir: &Path, volumes: &[Mount]) -> Result<(), DiskError> {
+pub fn write_marker(dir: &Path, volumes: &[VolumeMount]) -> Result<(), DiskError> {
     let path = dir.join(MARKER);
     let fail = |error| DiskError::io("writing", &path, &error);
-    let marker = Marker { format: FORMAT, volumes: volumes.to_vec() };
+    let marker = WorkspaceMarker { format: FORMAT, volumes: volumes.to_vec() };
     let mut text = serde_json::to_vec_pretty(&marker).map_err(|error| fail(io::Error::other(error)))?;
     text.push(b'\n');
     if std::fs::read(&path).is_ok_and(|there| there == text) {
@@ -92,7 +92,7 @@ pub fn write_marker(dir: &Path, volumes: &[Mount]) -> Result<(), DiskError> {
 ///
 /// # Errors
 /// [`DiskError::Damaged`], [`DiskError::Newer`], the system's.
-pub fn read_marker(dir: &Path) -> Result<Option<Vec<Mount>>, DiskError> {
+pub fn read_marker(dir: &Path) -> Result<Option<Vec<VolumeMount>>, DiskError> {
     let path = dir.join(MARKER);
     let bytes = match std::fs::read(&path) {
         Ok(bytes) => bytes,
@@ -104,7 +104,7 @@ pub fn read_marker(dir: &Path) -> Result<Option<Vec<Mount>>, DiskError> {
             let found = marker["format"].as_i64().unwrap_or_default();
             Err(DiskError::Newer { found, known: FORMAT, path })
         }
-        Ok(marker) => match serde_json::from_value::<Marker>(marker) {
+        Ok(marker) => match serde_json::from_value::<WorkspaceMarker>(marker) {
             Ok(marker) => Ok(Some(marker.volumes)),
             Err(error) => Err(DiskError::Damaged { why: error.to_string(), path }),
         },
@@ -115,7 +115,7 @@ pub fn read_marker(dir: &Path) -> Result<Option<Vec<Mount>>, DiskError> {
 impl SqliteReader {
     /// The volumes as the database knows them. Their names stand in documents: the marker's are taken instead, or the
     /// folders'.
-    pub fn mounts(&self) -> Vec<Mount> {
+    pub fn mounts(&self) -> Vec<VolumeMount> {
         let marker = self.path.parent().and_then(|dir| read_marker(dir).ok().flatten()).unwrap_or_default();
         let known: BTreeMap<DocId, String> = marker.into_iter().map(|mount| (mount.id, mount.name)).collect();
         let stored = self.meta(MOUNTS).ok().flatten().unwrap_or_default();
@@ -124,7 +124,7 @@ impl SqliteReader {
             let path = PathBuf::from(path);
             let folder = || path.file_name().map_or_else(|| id.to_string(), |name| name.to_string_lossy().into_owned());
             let name = known.get(&id).cloned().unwrap_or_else(folder);
-            Mount { id, name, path }
+            VolumeMount { id, name, path }
         });
         named.collect()
     }
@@ -138,10 +138,13 @@ mod tests {
     fn written_and_read() {
         let dir = tempfile::tempdir().expect("a folder");
         assert_eq!(read_marker(dir.path()).expect("read"), None);
-        let mut mounts =
-            vec![Mount { id: DocId([7; 16]), name: "Notes \u{1f4d3}".to_owned(), path: "/home/a b/Notes".into() }];
+        let mut mounts = vec![VolumeMount {
+            id: DocId([7; 16]),
+            name: "Notes \u{1f4d3}".to_owned(),
+            path: "/home/a b/Notes".into(),
+        }];
         #[cfg(unix)]
-        mounts.push(Mount {
+        mounts.push(VolumeMount {
             id: DocId([8; 16]),
             name: "odd".to_owned(),
             path: <std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(b"/\xff\xfe".to_vec()).into(),

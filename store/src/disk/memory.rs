@@ -1,7 +1,7 @@
 //! The disk's twin in memory, for tests: it does what [`super::SqliteDisk`] does, and fails when it is told to.
 
 use super::rows::{BROKEN, pick_chunks};
-use super::{Aside, Chunk, Disk, DiskError, FileRow, Reader, Write};
+use super::{Disk, DiskError, DiskReader, DocumentChunk, FileRow, QuarantinedRow, RowWrite};
 use crate::id::{BlobHash, BlockId, DocId};
 use crate::note::{Block, sort_blocks};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How a commit is to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum CommitFault {
     /// No room.
     Full,
     /// No permission.
@@ -19,20 +19,20 @@ pub enum Fault {
     Io,
 }
 
-impl Fault {
+impl CommitFault {
     fn error(self) -> DiskError {
         let path = PathBuf::from("memory");
         match self {
-            Fault::Full => DiskError::Full { path },
-            Fault::ReadOnly => DiskError::ReadOnly { path },
-            Fault::Io => DiskError::Io { what: "saving", why: "the device does not answer".to_owned(), path },
+            CommitFault::Full => DiskError::Full { path },
+            CommitFault::ReadOnly => DiskError::ReadOnly { path },
+            CommitFault::Io => DiskError::Io { what: "saving", why: "the device does not answer".to_owned(), path },
         }
     }
 }
 
 /// A row of which a byte is to be flipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Row {
+pub enum FaultyRow {
     /// A journal record.
     Journal(u64),
     /// A chunk.
@@ -50,14 +50,14 @@ pub enum Row {
 /// A disk in memory. Clones are handles on the same one: a test keeps one and gives the other away.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryDisk {
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<SharedTables>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    state: State,
+struct SharedTables {
+    state: MemoryState,
     failing: u32,
-    fault: Option<Fault>,
+    fault: Option<CommitFault>,
     limit: Option<usize>,
     commits: u64,
 }
@@ -66,20 +66,20 @@ struct Shared {
 type StoredRecord = (DocId, Arc<[u8]>);
 
 /// A value, and whether it is as it was written.
-type Kept<T> = (T, bool);
+type KeptValue<T> = (T, bool);
 
 /// The tables are shared with the state that a commit began from until they are written to.
 #[derive(Clone, Debug, Default)]
-struct State {
-    journal: Arc<BTreeMap<u64, Kept<StoredRecord>>>,
-    chunks: Arc<BTreeMap<i64, Kept<StoredChunk>>>,
-    blocks: Arc<BTreeMap<(DocId, BlockId), Kept<Block>>>,
-    files: Arc<BTreeMap<(DocId, String), Kept<FileRow>>>,
-    meta: Arc<BTreeMap<String, Kept<Vec<u8>>>>,
-    blobs: Arc<BTreeMap<BlobHash, Kept<Arc<[u8]>>>>,
+struct MemoryState {
+    journal: Arc<BTreeMap<u64, KeptValue<StoredRecord>>>,
+    chunks: Arc<BTreeMap<i64, KeptValue<StoredChunk>>>,
+    blocks: Arc<BTreeMap<(DocId, BlockId), KeptValue<Block>>>,
+    files: Arc<BTreeMap<(DocId, String), KeptValue<FileRow>>>,
+    meta: Arc<BTreeMap<String, KeptValue<Vec<u8>>>>,
+    blobs: Arc<BTreeMap<BlobHash, KeptValue<Arc<[u8]>>>>,
     ahead: Arc<BTreeSet<DocId>>,
     actors: Arc<BTreeMap<Vec<u8>, i64>>,
-    aside: Arc<Vec<Aside>>,
+    aside: Arc<Vec<QuarantinedRow>>,
     last_seq: u64,
     last_chunk: i64,
 }
@@ -99,7 +99,7 @@ impl MemoryDisk {
     }
 
     /// The next `times` commits and blobs fail; 0 makes them succeed again.
-    pub fn fail(&self, times: u32, fault: Fault) {
+    pub fn fail(&self, times: u32, fault: CommitFault) {
         let mut shared = self.shared();
         (shared.failing, shared.fault) = (times, Some(fault));
     }
@@ -120,7 +120,7 @@ impl MemoryDisk {
     }
 
     /// Flips a byte of a row. Says whether there is such a row.
-    pub fn corrupt(&self, row: &Row) -> bool {
+    pub fn corrupt(&self, row: &FaultyRow) -> bool {
         self.shared().state.corrupt(row).is_some()
     }
 
@@ -129,16 +129,16 @@ impl MemoryDisk {
     #[must_use]
     pub fn after_crash(&self) -> MemoryDisk {
         let state = self.shared().state.clone();
-        MemoryDisk { shared: Arc::new(Mutex::new(Shared { state, ..Shared::default() })) }
+        MemoryDisk { shared: Arc::new(Mutex::new(SharedTables { state, ..SharedTables::default() })) }
     }
 
-    fn shared(&self) -> MutexGuard<'_, Shared> {
+    fn shared(&self) -> MutexGuard<'_, SharedTables> {
         // A test that panicked with it in hand has left it whole: a commit takes effect by one assignment.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Shared {
+impl SharedTables {
     fn admit(&mut self) -> Result<(), DiskError> {
         match self.fault {
             Some(fault) if self.failing > 0 => {
@@ -149,10 +149,10 @@ impl Shared {
         }
     }
 
-    fn replace(&mut self, state: State) -> Result<(), DiskError> {
+    fn replace(&mut self, state: MemoryState) -> Result<(), DiskError> {
         let (before, after) = (self.state.size(), state.size());
         if after > before && self.limit.is_some_and(|limit| after > limit) {
-            return Err(Fault::Full.error());
+            return Err(CommitFault::Full.error());
         }
         self.state = state;
         self.commits += 1;
@@ -173,7 +173,7 @@ fn flip(bytes: &[u8]) -> Arc<[u8]> {
     bytes.into()
 }
 
-impl State {
+impl MemoryState {
     fn size(&self) -> usize {
         self.journal.values().map(|((_, record), _)| record.len()).sum::<usize>()
             + self.chunks.values().map(|(chunk, _)| chunk.bytes.len()).sum::<usize>()
@@ -182,26 +182,26 @@ impl State {
             + self.blobs.values().map(|(blob, _)| blob.len()).sum::<usize>()
     }
 
-    fn corrupt(&mut self, row: &Row) -> Option<()> {
+    fn corrupt(&mut self, row: &FaultyRow) -> Option<()> {
         match row {
-            Row::Journal(seq) => {
+            FaultyRow::Journal(seq) => {
                 let ((_, record), good) = Arc::make_mut(&mut self.journal).get_mut(seq)?;
                 (*record, *good) = (flip(record), false);
             }
-            Row::Chunk(seq) => {
+            FaultyRow::Chunk(seq) => {
                 let (chunk, good) = Arc::make_mut(&mut self.chunks).get_mut(seq)?;
                 (chunk.bytes, *good) = (flip(&chunk.bytes), false);
             }
-            Row::Block(note, block) => {
+            FaultyRow::Block(note, block) => {
                 let (block, good) = Arc::make_mut(&mut self.blocks).get_mut(&(*note, *block))?;
                 block.text.push('x');
                 *good = false;
             }
-            Row::Meta(key) => Arc::make_mut(&mut self.meta).get_mut(key)?.1 = false,
-            Row::File(volume, path) => {
+            FaultyRow::Meta(key) => Arc::make_mut(&mut self.meta).get_mut(key)?.1 = false,
+            FaultyRow::File(volume, path) => {
                 Arc::make_mut(&mut self.files).get_mut(&(*volume, path.clone()))?.1 = false;
             }
-            Row::Blob(hash) => {
+            FaultyRow::Blob(hash) => {
                 let (bytes, good) = Arc::make_mut(&mut self.blobs).get_mut(hash)?;
                 (*bytes, *good) = (flip(bytes), false);
             }
@@ -209,13 +209,13 @@ impl State {
         Some(())
     }
 
-    fn write(&mut self, write: &Write, durable: i64) -> Result<Option<i64>, DiskError> {
+    fn write(&mut self, write: &RowWrite, durable: i64) -> Result<Option<i64>, DiskError> {
         match write {
-            Write::Journal { seq, .. } if *seq <= self.last_seq => {
+            RowWrite::Journal { seq, .. } if *seq <= self.last_seq => {
                 let why = format!("the number {seq} was given before; the last is {}", self.last_seq);
                 return Err(refused("writing to the journal", why));
             }
-            Write::Journal { seq, note, record } => {
+            RowWrite::Journal { seq, note, record } => {
                 let broken = self.journal.iter().find(|(_, ((of, _), good))| of == note && !good);
                 if let Some((from, _)) = broken {
                     self.set_aside_journal(*note, *from, (BROKEN, 0));
@@ -223,16 +223,16 @@ impl State {
                 self.last_seq = *seq;
                 Arc::make_mut(&mut self.journal).insert(*seq, ((*note, record.as_slice().into()), true));
             }
-            Write::JournalDone { note, upto } => {
+            RowWrite::JournalDone { note, upto } => {
                 Arc::make_mut(&mut self.journal).retain(|seq, ((of, _), _)| of != note || seq > upto);
             }
-            Write::Chunk { doc, bytes } => return Ok(Some(self.chunk(*doc, false, 0, bytes))),
-            Write::Snapshot { covers, .. } if *covers > self.last_chunk => {
+            RowWrite::Chunk { doc, bytes } => return Ok(Some(self.chunk(*doc, false, 0, bytes))),
+            RowWrite::Snapshot { covers, .. } if *covers > self.last_chunk => {
                 let why = format!("it says that it holds chunk {covers}, which was not given yet");
                 return Err(refused("writing a snapshot", why));
             }
-            Write::Snapshot { doc, bytes, covers } => return Ok(Some(self.chunk(*doc, true, *covers, bytes))),
-            Write::DropChunks { doc, upto } => {
+            RowWrite::Snapshot { doc, bytes, covers } => return Ok(Some(self.chunk(*doc, true, *covers, bytes))),
+            RowWrite::DropChunks { doc, upto } => {
                 let covered = self.chunks.iter().any(|(seq, (chunk, good))| {
                     *good && chunk.doc == *doc && chunk.snapshot && chunk.covers >= *upto && *seq <= durable
                 });
@@ -242,44 +242,44 @@ impl State {
                 }
                 Arc::make_mut(&mut self.chunks).retain(|seq, (chunk, _)| chunk.doc != *doc || seq > upto);
             }
-            Write::Block { note, block } if block.text.is_empty() => {
+            RowWrite::Block { note, block } if block.text.is_empty() => {
                 Arc::make_mut(&mut self.blocks).remove(&(*note, block.id));
             }
-            Write::Block { note, block } => {
+            RowWrite::Block { note, block } => {
                 Arc::make_mut(&mut self.blocks).insert((*note, block.id), (block.clone(), true));
             }
-            Write::Meta { key, value: Some(value) } => {
+            RowWrite::Meta { key, value: Some(value) } => {
                 Arc::make_mut(&mut self.meta).insert(key.clone(), (value.clone(), true));
             }
-            Write::Meta { key, value: None } => {
+            RowWrite::Meta { key, value: None } => {
                 Arc::make_mut(&mut self.meta).remove(key);
             }
-            Write::File(file) => {
+            RowWrite::File(file) => {
                 Arc::make_mut(&mut self.files).insert((file.volume, file.path.clone()), (file.clone(), true));
             }
-            Write::FileGone { volume, path } => {
+            RowWrite::FileGone { volume, path } => {
                 Arc::make_mut(&mut self.files).remove(&(*volume, path.clone()));
             }
-            Write::Ahead { note, ahead: true } => {
+            RowWrite::Ahead { note, ahead: true } => {
                 Arc::make_mut(&mut self.ahead).insert(*note);
             }
-            Write::Ahead { note, ahead: false } => {
+            RowWrite::Ahead { note, ahead: false } => {
                 Arc::make_mut(&mut self.ahead).remove(note);
             }
-            Write::Actor { actor, at } => {
+            RowWrite::Actor { actor, at } => {
                 Arc::make_mut(&mut self.actors).insert(actor.clone(), *at);
             }
-            Write::SetAside { doc, seq, why, at } => {
+            RowWrite::SetAside { doc, seq, why, at } => {
                 if self.chunks.get(seq).is_some_and(|(chunk, _)| chunk.doc == *doc)
                     && let Some((chunk, _)) = Arc::make_mut(&mut self.chunks).remove(seq)
                 {
                     self.keep("chunks", *doc, *seq, &chunk.bytes, (why, *at));
                 }
             }
-            Write::SetAsideJournal { note, from, why, at } => {
+            RowWrite::SetAsideJournal { note, from, why, at } => {
                 self.set_aside_journal(*note, *from, (why, *at));
             }
-            Write::Forget { doc } => {
+            RowWrite::Forget { doc } => {
                 Arc::make_mut(&mut self.chunks).retain(|_, (chunk, _)| chunk.doc != *doc);
                 Arc::make_mut(&mut self.blocks).retain(|(note, _), _| note != doc);
                 Arc::make_mut(&mut self.journal).retain(|_, ((note, _), _)| note != doc);
@@ -304,7 +304,7 @@ impl State {
     }
 
     fn keep(&mut self, source: &str, doc: DocId, seq: impl std::fmt::Display, bytes: &[u8], note: (&str, i64)) {
-        Arc::make_mut(&mut self.aside).push(Aside {
+        Arc::make_mut(&mut self.aside).push(QuarantinedRow {
             source: source.to_owned(),
             key: format!("{doc} {seq}"),
             bytes: bytes.to_vec(),
@@ -315,7 +315,7 @@ impl State {
 }
 
 impl Disk for MemoryDisk {
-    fn commit(&mut self, writes: &[Write]) -> Result<Vec<i64>, DiskError> {
+    fn commit(&mut self, writes: &[RowWrite]) -> Result<Vec<i64>, DiskError> {
         if writes.is_empty() {
             return Ok(Vec::new());
         }
@@ -342,14 +342,14 @@ impl Disk for MemoryDisk {
         Ok(hash)
     }
 
-    fn reader(&self) -> Result<Box<dyn Reader>, DiskError> {
+    fn reader(&self) -> Result<Box<dyn DiskReader>, DiskError> {
         Ok(Box::new(self.clone()))
     }
 
     fn idle(&mut self) {}
 }
 
-impl Reader for MemoryDisk {
+impl DiskReader for MemoryDisk {
     fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, DiskError> {
         match self.shared().state.meta.get(key) {
             Some((value, true)) => Ok(Some(value.clone())),
@@ -366,12 +366,12 @@ impl Reader for MemoryDisk {
         Ok(all.map(|(key, (value, _))| (key.clone(), value.clone())).collect())
     }
 
-    fn chunks(&self, doc: DocId) -> Result<Vec<Chunk>, DiskError> {
+    fn chunks(&self, doc: DocId) -> Result<Vec<DocumentChunk>, DiskError> {
         let shared = self.shared();
         let all = shared.state.chunks.iter().filter(|(_, (chunk, _))| chunk.doc == doc);
         let all = all.map(|(seq, (chunk, good))| {
             let bytes = chunk.bytes.to_vec();
-            (Chunk { seq: *seq, snapshot: chunk.snapshot, bytes, intact: *good }, chunk.covers)
+            (DocumentChunk { seq: *seq, snapshot: chunk.snapshot, bytes, intact: *good }, chunk.covers)
         });
         Ok(pick_chunks(all.collect()))
     }
@@ -445,7 +445,7 @@ impl Reader for MemoryDisk {
         Ok(self.shared().state.actors.iter().map(|(actor, at)| (actor.clone(), *at)).collect())
     }
 
-    fn set_aside(&self) -> Result<Vec<Aside>, DiskError> {
+    fn set_aside(&self) -> Result<Vec<QuarantinedRow>, DiskError> {
         Ok(self.shared().state.aside.to_vec())
     }
 

@@ -1,7 +1,7 @@
 //! The pages of a SQLite database, read without SQLite: what it refuses as a whole can still be read in parts. Follows
 //! https://www.sqlite.org/fileformat2.html. Never writes, and believes nothing: every number may be damage.
 
-use super::rows::Value;
+use super::rows::ColumnValue;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -15,7 +15,7 @@ const INDEX_LEAF: u8 = 10;
 const INDEX_INNER: u8 = 2;
 
 /// A database file and the log beside it, as one list of pages.
-pub(super) struct Pages {
+pub(super) struct DatabasePages {
     file: Option<File>,
     log: Option<File>,
     /// Where in the log a page has its newest committed version.
@@ -26,28 +26,28 @@ pub(super) struct Pages {
 }
 
 /// A record of a tree, and the number of its row (0 in an index).
-pub(super) struct Record {
+pub(super) struct TreeRecord {
     pub(super) row: i64,
     pub(super) payload: Vec<u8>,
 }
 
 /// What a walk over a tree has met.
 #[derive(Default)]
-pub(super) struct Walk {
+pub(super) struct TreeWalk {
     /// Every page that was reached, readable or not: none is walked twice.
     pub(super) reached: HashSet<u32>,
     /// How many of them could not be read, or did not hold what they should.
     pub(super) unreadable: u32,
 }
 
-impl Pages {
+impl DatabasePages {
     /// Opens what there is. A file that does not exist has no pages.
-    pub(super) fn open(path: &Path, log: &Path) -> io::Result<Pages> {
+    pub(super) fn open(path: &Path, log: &Path) -> io::Result<DatabasePages> {
         let file = existing(path)?;
         let size = file.as_ref().map_or(Ok(0), |file| file.metadata().map(|file| file.len()))?;
         // The last page may have been cut; what is missing of it reads as zeros.
         let count = u32::try_from(size.div_ceil(PAGE as u64)).unwrap_or(u32::MAX);
-        let mut pages = Pages { file, log: existing(log)?, logged: HashMap::new(), count, log_whole: true };
+        let mut pages = DatabasePages { file, log: existing(log)?, logged: HashMap::new(), count, log_whole: true };
         if let Some(mut log) = pages.log.take() {
             pages.read_log(&mut log)?;
             pages.log = Some(log);
@@ -128,7 +128,7 @@ impl Pages {
     /// The trees that the schema names, by the name of their table or index.
     pub(super) fn schema(&self) -> HashMap<String, u32> {
         let mut trees = HashMap::new();
-        self.walk(1, &mut Walk::default(), &mut |record| {
+        self.walk(1, &mut TreeWalk::default(), &mut |record| {
             if let Some([_, name, _, root, ..]) = values(&record.payload).as_deref()
                 && let (Some(name), Some(root)) = (name.text(), root.int().and_then(|root| u32::try_from(root).ok()))
             {
@@ -159,7 +159,7 @@ impl Pages {
     }
 
     /// Hands over every record of the tree at `root` that can be read.
-    pub(super) fn walk(&self, root: u32, walk: &mut Walk, take: &mut impl FnMut(Record)) {
+    pub(super) fn walk(&self, root: u32, walk: &mut TreeWalk, take: &mut impl FnMut(TreeRecord)) {
         let mut waiting = vec![root];
         while let Some(number) = waiting.pop() {
             if number == 0 || number > self.count || !walk.reached.insert(number) {
@@ -173,7 +173,7 @@ impl Pages {
     }
 
     /// Hands over the records of one page, if it is a leaf of a table.
-    pub(super) fn leaf(&self, number: u32, walk: &mut Walk, take: &mut impl FnMut(Record)) {
+    pub(super) fn leaf(&self, number: u32, walk: &mut TreeWalk, take: &mut impl FnMut(TreeRecord)) {
         if self.page(number).is_some_and(|page| page[if number == 1 { 100 } else { 0 }] == TABLE_LEAF) {
             walk.reached.insert(number);
             self.leaf_or_inner(number, walk, &mut Vec::new(), take);
@@ -184,9 +184,9 @@ impl Pages {
     fn leaf_or_inner(
         &self,
         number: u32,
-        walk: &mut Walk,
+        walk: &mut TreeWalk,
         waiting: &mut Vec<u32>,
-        take: &mut impl FnMut(Record),
+        take: &mut impl FnMut(TreeRecord),
     ) -> Option<()> {
         let page = self.page(number)?;
         let start = if number == 1 { 100 } else { 0 };
@@ -214,7 +214,7 @@ impl Pages {
                 let length = usize::try_from(varint(&page, &mut at)?).ok()?;
                 let row = if table { varint(&page, &mut at)? } else { 0 };
                 let payload = self.payload(&page, at, length, table, walk)?;
-                take(Record { row, payload });
+                take(TreeRecord { row, payload });
                 Some(())
             })();
             whole = whole.and(read);
@@ -226,7 +226,7 @@ impl Pages {
     }
 
     /// A record's bytes: what stands in its cell, and what follows on pages of its own.
-    fn payload(&self, page: &[u8], at: usize, length: usize, table: bool, walk: &mut Walk) -> Option<Vec<u8>> {
+    fn payload(&self, page: &[u8], at: usize, length: usize, table: bool, walk: &mut TreeWalk) -> Option<Vec<u8>> {
         if length as u64 > u64::from(self.count) * PAGE as u64 {
             return None;
         }
@@ -259,7 +259,7 @@ fn existing(path: &Path) -> io::Result<Option<File>> {
 }
 
 /// A record's values; `None` when it does not hold together.
-pub(super) fn values(payload: &[u8]) -> Option<Vec<Value<'_>>> {
+pub(super) fn values(payload: &[u8]) -> Option<Vec<ColumnValue<'_>>> {
     let mut at = 0;
     let head = usize::try_from(varint(payload, &mut at)?).ok()?;
     let (mut body, mut values) = (head, Vec::new());
@@ -276,12 +276,12 @@ pub(super) fn values(payload: &[u8]) -> Option<Vec<Value<'_>>> {
         let bytes = payload.get(body..body.checked_add(size)?)?;
         body += size;
         values.push(match kind {
-            0 | 7 => Value::Null,
-            1..=6 => Value::Int(signed(bytes)),
-            8 => Value::Int(0),
-            9 => Value::Int(1),
-            _ if kind % 2 == 0 => Value::Blob(bytes),
-            _ => Value::Text(bytes),
+            0 | 7 => ColumnValue::Null,
+            1..=6 => ColumnValue::Int(signed(bytes)),
+            8 => ColumnValue::Int(0),
+            9 => ColumnValue::Int(1),
+            _ if kind % 2 == 0 => ColumnValue::Blob(bytes),
+            _ => ColumnValue::Text(bytes),
         });
     }
     Some(values)

@@ -5,7 +5,7 @@
 //! nothing then. Newer than the database it only is where a commit was lost that had been durable.
 
 use super::pages::{PAGE, checksum, word};
-use super::sqlite::{Counters, DATABASE, beside};
+use super::sqlite::{DATABASE, NumberCounters, beside};
 use super::{DiskError, SqliteReader};
 use rusqlite::Connection;
 use std::fs::File;
@@ -21,15 +21,15 @@ const FRAME: u64 = 24 + PAGE as u64;
 
 /// How far it had got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Progress {
+pub(super) struct LogProgress {
     pub(super) journal: u64,
     pub(super) chunk: i64,
-    pub(super) log: Option<Log>,
+    pub(super) log: Option<LogFile>,
 }
 
 /// The log: which one it was, its committed frames, the sum of the last, and how many of them the database has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Log {
+pub(super) struct LogFile {
     salt: [u8; 8],
     frames: u32,
     sum: [u8; 8],
@@ -38,14 +38,14 @@ pub(super) struct Log {
 
 /// What was found wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Judged {
+pub(super) struct LogDamage {
     /// What is lost, in words.
     pub(super) lost: Option<String>,
     /// The database is newer than what can be read of the log, which must not be laid over it.
     pub(super) without_log: bool,
 }
 
-impl Progress {
+impl LogProgress {
     fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(80);
         bytes.extend(self.journal.to_le_bytes());
@@ -62,47 +62,47 @@ impl Progress {
         bytes
     }
 
-    fn decode(bytes: &[u8]) -> Option<Progress> {
+    fn decode(bytes: &[u8]) -> Option<LogProgress> {
         let (body, sum) = bytes.split_at_checked(40)?;
         if blake3::hash(body).as_bytes() != sum {
             return None;
         }
         let eight = |at: usize| -> Option<[u8; 8]> { body.get(at..at + 8)?.try_into().ok() };
         let four = |at: usize| Some(u32::from_le_bytes(body.get(at..at + 4)?.try_into().ok()?));
-        let log = Log { salt: eight(16)?, frames: four(24)?, sum: eight(28)?, folded: four(36)? };
+        let log = LogFile { salt: eight(16)?, frames: four(24)?, sum: eight(28)?, folded: four(36)? };
         let (journal, chunk) = (u64::from_le_bytes(eight(0)?), i64::from_le_bytes(eight(8)?));
-        Some(Progress { journal, chunk, log: (log.frames > 0).then_some(log) })
+        Some(LogProgress { journal, chunk, log: (log.frames > 0).then_some(log) })
     }
 
     /// What stands in the file; nothing where there is none, or it is torn.
-    pub(super) fn read(database: &Path) -> Option<Progress> {
-        Progress::decode(&std::fs::read(beside(database, END)).ok()?)
+    pub(super) fn read(database: &Path) -> Option<LogProgress> {
+        LogProgress::decode(&std::fs::read(beside(database, END)).ok()?)
     }
 }
 
 /// The file, open for writing.
 #[derive(Debug)]
-pub(super) struct Keeper {
+pub(super) struct ProgressFile {
     file: Option<File>,
-    kept: Progress,
+    kept: LogProgress,
 }
 
-impl Keeper {
+impl ProgressFile {
     /// Opens the file, or makes it. Without it all works; only losses are not seen.
-    pub(super) fn open(database: &Path) -> Keeper {
+    pub(super) fn open(database: &Path) -> ProgressFile {
         let file = File::options().write(true).create(true).truncate(false).open(beside(database, END)).ok();
-        Keeper { file, kept: Progress::read(database).unwrap_or_default() }
+        ProgressFile { file, kept: LogProgress::read(database).unwrap_or_default() }
     }
 
     /// Keeps nothing.
-    pub(super) fn none() -> Keeper {
-        Keeper { file: None, kept: Progress::default() }
+    pub(super) fn none() -> ProgressFile {
+        ProgressFile { file: None, kept: LogProgress::default() }
     }
 
     /// Writes how far it is now. Never less than was said before: that may be lost, and is not known to be yet.
-    pub(super) fn keep(&mut self, counters: Counters, log: Option<Log>) {
+    pub(super) fn keep(&mut self, counters: NumberCounters, log: Option<LogFile>) {
         let journal = counters.journal.max(self.kept.journal);
-        let progress = Progress { journal, chunk: counters.chunk.max(self.kept.chunk), log };
+        let progress = LogProgress { journal, chunk: counters.chunk.max(self.kept.chunk), log };
         let Some(file) = self.file.as_mut().filter(|_| progress != self.kept) else { return };
         // What cannot be written now leaves what stood there: older, and so without harm.
         if file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(&progress.encode())).is_ok() {
@@ -112,7 +112,7 @@ impl Keeper {
 }
 
 /// How the log stands that this connection has open.
-pub(super) fn log(conn: &Connection, database: &Path) -> Option<Log> {
+pub(super) fn log(conn: &Connection, database: &Path) -> Option<LogFile> {
     let mut statement = conn.prepare_cached("PRAGMA wal_checkpoint(NOOP)").ok()?;
     let (frames, folded) = statement.query_row([], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))).ok()?;
     let frames = u32::try_from(frames).ok().filter(|frames| *frames > 0)?;
@@ -122,12 +122,17 @@ pub(super) fn log(conn: &Connection, database: &Path) -> Option<Log> {
     let salt = bytes[16..24].try_into().ok()?;
     file.seek(SeekFrom::Start(32 + u64::from(frames - 1) * FRAME)).ok()?;
     file.read_exact(&mut bytes[..24]).ok()?;
-    Some(Log { salt, frames, sum: bytes[16..24].try_into().ok()?, folded: u32::try_from(folded).unwrap_or_default() })
+    Some(LogFile {
+        salt,
+        frames,
+        sum: bytes[16..24].try_into().ok()?,
+        folded: u32::try_from(folded).unwrap_or_default(),
+    })
 }
 
 /// What can be read of a log file.
 #[derive(Debug, Default)]
-struct Readable {
+struct ReadableLog {
     /// Which one it is; `None`: its beginning is not there, or damaged.
     salt: Option<[u8; 8]>,
     /// Frames up to the last commit that can be read.
@@ -138,8 +143,8 @@ struct Readable {
     broken: bool,
 }
 
-fn read_log(path: &Path) -> io::Result<Readable> {
-    let mut readable = Readable::default();
+fn read_log(path: &Path) -> io::Result<ReadableLog> {
+    let mut readable = ReadableLog::default();
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(readable),
@@ -182,26 +187,26 @@ fn read_log(path: &Path) -> io::Result<Readable> {
 
 /// Whether the log beside the database is what it was. To be asked while nobody writes to either, and before SQLite
 /// has opened them: it takes what it can read for all there was.
-pub(super) fn judge(database: &Path) -> io::Result<Judged> {
-    let known = Progress::read(database);
+pub(super) fn judge(database: &Path) -> io::Result<LogDamage> {
+    let known = LogProgress::read(database);
     let log = read_log(&beside(database, "-wal"))?;
     let lost = |what: &str| Some(format!("its log is damaged, and what was stored last is lost {what}"));
     let Some(known) = known.and_then(|known| known.log) else {
         // What comes behind may also be left of a commit that failed: that is no loss, and not known here.
         let lost = (log.broken && known.is_none()).then(|| lost("in part")).flatten();
-        return Ok(Judged { lost, without_log: false });
+        return Ok(LogDamage { lost, without_log: false });
     };
     if log.salt != Some(known.salt) {
         // Another log has begun, by which time the database had all of the one before; or there is none any more, and
         // the numbers of the database tell whether it has all.
-        return Ok(Judged::default());
+        return Ok(LogDamage::default());
     }
     let sum = log.sums.get(known.frames as usize - 1);
     if sum == Some(&known.sum) {
-        return Ok(Judged::default());
+        return Ok(LogDamage::default());
     }
     let missing = known.frames.saturating_sub(known.folded.max(log.frames));
-    Ok(Judged { lost: (missing > 0).then(|| lost("in part")).flatten(), without_log: known.folded > log.frames })
+    Ok(LogDamage { lost: (missing > 0).then(|| lost("in part")).flatten(), without_log: known.folded > log.frames })
 }
 
 /// Whether the database has lost what had been stored in it; in words. Nobody may be writing to it.
@@ -218,12 +223,12 @@ pub fn loss(dir: &Path) -> Result<Option<String>, DiskError> {
         return Ok(judged.lost);
     }
     let reader = SqliteReader::open(dir)?;
-    let counters = Counters::read(&reader.conn).map_err(|error| error.told(&path, "reading"))?;
-    Ok(Progress::read(&path).and_then(|known| behind(&known, counters)))
+    let counters = NumberCounters::read(&reader.conn).map_err(|error| error.told(&path, "reading"))?;
+    Ok(LogProgress::read(&path).and_then(|known| behind(&known, counters)))
 }
 
 /// What the database lacks of what it had; in words.
-pub(super) fn behind(known: &Progress, counters: Counters) -> Option<String> {
+pub(super) fn behind(known: &LogProgress, counters: NumberCounters) -> Option<String> {
     let edits = known.journal.saturating_sub(counters.journal);
     let changes = known.chunk.saturating_sub(counters.chunk);
     (edits > 0 || changes > 0).then(|| {
@@ -237,7 +242,7 @@ impl SqliteReader {
     /// # Errors
     /// Any [`DiskError`].
     pub fn lost(&self) -> Result<Option<String>, DiskError> {
-        let found = super::Reader::meta(self, LOST)?;
+        let found = super::DiskReader::meta(self, LOST)?;
         Ok(found.map(|why| String::from_utf8_lossy(&why).into_owned()))
     }
 }
@@ -245,7 +250,7 @@ impl SqliteReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::{Disk, Reader, SqliteDisk, Write as Row};
+    use crate::disk::{Disk, DiskReader, RowWrite as Row, SqliteDisk};
     use crate::id::DocId;
 
     const NOTE: DocId = DocId([7; 16]);
@@ -326,13 +331,13 @@ mod tests {
 
     #[test]
     fn progress_is_read_back_and_torn_files_say_nothing() {
-        let log = Some(Log { salt: [1; 8], frames: 7, sum: [2; 8], folded: 3 });
+        let log = Some(LogFile { salt: [1; 8], frames: 7, sum: [2; 8], folded: 3 });
         for log in [None, log] {
-            let progress = Progress { journal: 5, chunk: -1, log };
+            let progress = LogProgress { journal: 5, chunk: -1, log };
             let bytes = progress.encode();
-            assert_eq!(Progress::decode(&bytes), Some(progress));
+            assert_eq!(LogProgress::decode(&bytes), Some(progress));
             for cut in 0..bytes.len() {
-                assert_eq!(Progress::decode(&bytes[..cut]), None);
+                assert_eq!(LogProgress::decode(&bytes[..cut]), None);
             }
         }
     }

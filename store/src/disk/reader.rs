@@ -1,9 +1,9 @@
 //! Reading the workspace's database over a connection of its own. Never writes; never takes a row for good whose sum
 //! does not hold.
 
-use super::rows::{self, Pending, Table, Value};
+use super::rows::{self, ColumnValue, PendingRecords, TableSchema};
 use super::sqlite::{self, DATABASE};
-use super::{Aside, Blobs, Chunk, DiskError, FileRow, Reader};
+use super::{BlobStore, DiskError, DiskReader, DocumentChunk, FileRow, QuarantinedRow};
 use crate::id::{BlobHash, BlockId, DocId};
 use crate::note::{Block, sort_blocks};
 use rusqlite::types::ValueRef;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub struct SqliteReader {
     pub(super) conn: Connection,
     pub(super) path: PathBuf,
-    pub(super) blobs: Blobs,
+    pub(super) blobs: BlobStore,
 }
 
 impl SqliteReader {
@@ -39,7 +39,7 @@ impl SqliteReader {
             },
         };
         sqlite::check_stamp(&conn, &path)?;
-        Ok(SqliteReader { conn, path, blobs: Blobs::new(dir) })
+        Ok(SqliteReader { conn, path, blobs: BlobStore::new(dir) })
     }
 
     /// Opens a database that nobody writes to, such as a copy. Makes no files beside it.
@@ -51,7 +51,7 @@ impl SqliteReader {
         sqlite::looks_whole(dir)?;
         let conn = connect(&path, STILL).map_err(|error| sqlite::told(&path, "opening", &error))?;
         sqlite::check_stamp(&conn, &path)?;
-        Ok(SqliteReader { conn, path, blobs: Blobs::new(dir) })
+        Ok(SqliteReader { conn, path, blobs: BlobStore::new(dir) })
     }
 
     /// Copies the database as it is now into a new file, while others go on writing to it; durable on return.
@@ -84,25 +84,29 @@ impl SqliteReader {
     /// Runs a query that selects all columns of `table` and hands each row over, with its sum as the last value.
     pub(super) fn each(
         &self,
-        table: &Table,
+        table: &TableSchema,
         condition: &str,
         params: impl Params,
-        mut take: impl FnMut(&[Value<'_>]),
+        mut take: impl FnMut(&[ColumnValue<'_>]),
     ) -> Result<(), DiskError> {
         self.select(table, condition, params, |_, row| take(row))
     }
 
     /// Hands over each row of a table and its number.
-    pub(super) fn each_numbered(&self, table: &Table, take: impl FnMut(i64, &[Value<'_>])) -> Result<(), DiskError> {
+    pub(super) fn each_numbered(
+        &self,
+        table: &TableSchema,
+        take: impl FnMut(i64, &[ColumnValue<'_>]),
+    ) -> Result<(), DiskError> {
         self.select(table, "NOT INDEXED ORDER BY rowid", [], take)
     }
 
     fn select(
         &self,
-        table: &Table,
+        table: &TableSchema,
         condition: &str,
         params: impl Params,
-        take: impl FnMut(i64, &[Value<'_>]),
+        take: impl FnMut(i64, &[ColumnValue<'_>]),
     ) -> Result<(), DiskError> {
         select(&self.conn, table, condition, params, take).map_err(|error| sqlite::told(&self.path, "reading", &error))
     }
@@ -122,8 +126,8 @@ impl SqliteReader {
         run().map_err(|error| sqlite::told(&self.path, "reading", &error))
     }
 
-    fn pending(&self, note: DocId) -> Result<Pending, DiskError> {
-        let mut pending = Pending::default();
+    fn pending(&self, note: DocId) -> Result<PendingRecords, DiskError> {
+        let mut pending = PendingRecords::default();
         self.each(&rows::JOURNAL, "WHERE note = ?1 ORDER BY seq", [note.0], |row| pending.take(row))?;
         Ok(pending)
     }
@@ -132,10 +136,10 @@ impl SqliteReader {
 /// Hands over the number and the values of each row of a table, the last value being the sum.
 pub(super) fn select(
     conn: &Connection,
-    table: &Table,
+    table: &TableSchema,
     condition: &str,
     params: impl Params,
-    mut take: impl FnMut(i64, &[Value<'_>]),
+    mut take: impl FnMut(i64, &[ColumnValue<'_>]),
 ) -> rusqlite::Result<()> {
     let columns = table.columns.join(", ");
     let mut statement =
@@ -143,13 +147,13 @@ pub(super) fn select(
     let mut found = statement.query(params)?;
     let width = table.columns.len() + 1;
     while let Some(row) = found.next()? {
-        let mut values = [Value::Null; 11];
+        let mut values = [ColumnValue::Null; 11];
         for (at, value) in values.iter_mut().enumerate().take(width) {
             *value = match row.get_ref(at)? {
-                ValueRef::Null | ValueRef::Real(_) => Value::Null,
-                ValueRef::Integer(number) => Value::Int(number),
-                ValueRef::Text(text) => Value::Text(text),
-                ValueRef::Blob(bytes) => Value::Blob(bytes),
+                ValueRef::Null | ValueRef::Real(_) => ColumnValue::Null,
+                ValueRef::Integer(number) => ColumnValue::Int(number),
+                ValueRef::Text(text) => ColumnValue::Text(text),
+                ValueRef::Blob(bytes) => ColumnValue::Blob(bytes),
             };
         }
         take(row.get(width)?, &values[..width]);
@@ -180,7 +184,7 @@ fn uri(path: &Path, how: &str) -> String {
     uri + "?" + how
 }
 
-impl Reader for SqliteReader {
+impl DiskReader for SqliteReader {
     fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, DiskError> {
         let mut found = None;
         self.each(&rows::META, "WHERE key = ?1", [key], |row| {
@@ -203,11 +207,11 @@ impl Reader for SqliteReader {
         Ok(found)
     }
 
-    fn chunks(&self, doc: DocId) -> Result<Vec<Chunk>, DiskError> {
+    fn chunks(&self, doc: DocId) -> Result<Vec<DocumentChunk>, DiskError> {
         let mut all = Vec::new();
         self.each(&rows::CHUNKS, "WHERE doc = ?1 ORDER BY seq", [doc.0], |row| {
             let [seq, _, snapshot, covers, bytes, _] = row else { return };
-            let chunk = Chunk {
+            let chunk = DocumentChunk {
                 seq: seq.int().unwrap_or_default(),
                 snapshot: snapshot.int() == Some(1),
                 bytes: bytes.blob().unwrap_or_default().to_vec(),
@@ -260,7 +264,7 @@ impl Reader for SqliteReader {
     }
 
     fn last_seq(&self) -> Result<u64, DiskError> {
-        let counters = sqlite::Counters::read(&self.conn).map_err(|error| error.told(&self.path, "reading"))?;
+        let counters = sqlite::NumberCounters::read(&self.conn).map_err(|error| error.told(&self.path, "reading"))?;
         Ok(counters.journal)
     }
 
@@ -289,10 +293,10 @@ impl Reader for SqliteReader {
         Ok(actors)
     }
 
-    fn set_aside(&self) -> Result<Vec<Aside>, DiskError> {
+    fn set_aside(&self) -> Result<Vec<QuarantinedRow>, DiskError> {
         let mut rows = Vec::new();
         self.each(&rows::DAMAGED, "ORDER BY rowid", [], |row| {
-            rows.push(Aside {
+            rows.push(QuarantinedRow {
                 source: row[0].text().unwrap_or_default().to_owned(),
                 key: row[1].text().unwrap_or_default().to_owned(),
                 bytes: row[2].blob().unwrap_or_default().to_vec(),

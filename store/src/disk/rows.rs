@@ -9,7 +9,7 @@ use super::FileRow;
 
 /// What a column of a row holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Value<'a> {
+pub(crate) enum ColumnValue<'a> {
     /// Nothing, or something that we never write.
     Null,
     /// A number; unsigned ones by their bits.
@@ -20,33 +20,33 @@ pub(crate) enum Value<'a> {
     Blob(&'a [u8]),
 }
 
-impl<'a> Value<'a> {
+impl<'a> ColumnValue<'a> {
     pub(crate) fn int(self) -> Option<i64> {
         match self {
-            Value::Int(number) => Some(number),
-            Value::Null | Value::Text(_) | Value::Blob(_) => None,
+            ColumnValue::Int(number) => Some(number),
+            ColumnValue::Null | ColumnValue::Text(_) | ColumnValue::Blob(_) => None,
         }
     }
 
     pub(crate) fn text(self) -> Option<&'a str> {
         match self {
-            Value::Text(text) => std::str::from_utf8(text).ok(),
-            Value::Null | Value::Int(_) | Value::Blob(_) => None,
+            ColumnValue::Text(text) => std::str::from_utf8(text).ok(),
+            ColumnValue::Null | ColumnValue::Int(_) | ColumnValue::Blob(_) => None,
         }
     }
 
     pub(crate) fn blob(self) -> Option<&'a [u8]> {
         match self {
-            Value::Blob(bytes) => Some(bytes),
-            Value::Null | Value::Int(_) | Value::Text(_) => None,
+            ColumnValue::Blob(bytes) => Some(bytes),
+            ColumnValue::Null | ColumnValue::Int(_) | ColumnValue::Text(_) => None,
         }
     }
 
     /// The bytes of a text or a blob.
     pub(crate) fn bytes(self) -> &'a [u8] {
         match self {
-            Value::Text(bytes) | Value::Blob(bytes) => bytes,
-            Value::Null | Value::Int(_) => &[],
+            ColumnValue::Text(bytes) | ColumnValue::Blob(bytes) => bytes,
+            ColumnValue::Null | ColumnValue::Int(_) => &[],
         }
     }
 
@@ -56,20 +56,20 @@ impl<'a> Value<'a> {
 }
 
 /// For a person to read.
-impl std::fmt::Display for Value<'_> {
+impl std::fmt::Display for ColumnValue<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Value::Null => write!(f, "-"),
-            Value::Int(number) => write!(f, "{number}"),
-            Value::Text(text) => write!(f, "{}", String::from_utf8_lossy(text)),
-            Value::Blob(bytes) => bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
+            ColumnValue::Null => write!(f, "-"),
+            ColumnValue::Int(number) => write!(f, "{number}"),
+            ColumnValue::Text(text) => write!(f, "{}", String::from_utf8_lossy(text)),
+            ColumnValue::Blob(bytes) => bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
         }
     }
 }
 
 /// A table: its columns without the last one, `sum`. The first is the row's number where `numbered`.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct TableSchema {
     pub(crate) name: &'static str,
     pub(crate) columns: &'static [&'static str],
     pub(crate) numbered: bool,
@@ -78,8 +78,8 @@ pub(crate) struct Table {
 
 macro_rules! table {
     ($table:ident, $name:literal, $numbered:literal, [$($column:literal),*], $make:literal) => {
-        pub(crate) const $table: Table =
-            Table { name: $name, columns: &[$($column),*], numbered: $numbered, make: $make };
+        pub(crate) const $table: TableSchema =
+            TableSchema { name: $name, columns: &[$($column),*], numbered: $numbered, make: $make };
     };
 }
 
@@ -160,19 +160,19 @@ table!(
 );
 
 /// All tables, in the order in which they are made. Part of the format: a new one goes to the end.
-pub(crate) const TABLES: [&Table; 9] =
+pub(crate) const TABLES: [&TableSchema; 9] =
     [&JOURNAL, &CHUNKS, &BLOCKS, &FILES, &META, &AHEAD, &ACTORS, &DAMAGED, &COUNTERS];
 
 /// The sum that stands in a row: the first half of BLAKE3 over the table's name and the values.
-pub(crate) fn sum(table: &Table, values: &[Value<'_>]) -> [u8; 16] {
+pub(crate) fn sum(table: &TableSchema, values: &[ColumnValue<'_>]) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(table.name.as_bytes());
     for value in values {
         let (tag, bytes) = match value {
-            Value::Null => (0, &[][..]),
-            Value::Int(number) => (1, &number.to_be_bytes()[..]),
-            Value::Text(bytes) => (2, *bytes),
-            Value::Blob(bytes) => (3, *bytes),
+            ColumnValue::Null => (0, &[][..]),
+            ColumnValue::Int(number) => (1, &number.to_be_bytes()[..]),
+            ColumnValue::Text(bytes) => (2, *bytes),
+            ColumnValue::Blob(bytes) => (3, *bytes),
         };
         hasher.update(&[tag]);
         hasher.update(&(bytes.len() as u64).to_be_bytes());
@@ -184,16 +184,18 @@ pub(crate) fn sum(table: &Table, values: &[Value<'_>]) -> [u8; 16] {
 }
 
 /// Whether a row (with its sum as the last value) is as it was written.
-pub(crate) fn intact(table: &Table, row: &[Value<'_>]) -> bool {
+pub(crate) fn intact(table: &TableSchema, row: &[ColumnValue<'_>]) -> bool {
     match row.split_last() {
-        Some((Value::Blob(stored), values)) => values.len() == table.columns.len() && *stored == sum(table, values),
+        Some((ColumnValue::Blob(stored), values)) => {
+            values.len() == table.columns.len() && *stored == sum(table, values)
+        }
         Some(_) | None => false,
     }
 }
 
 /// A note's pending records as they are read one after another: those that can be applied, and where they end.
 #[derive(Debug, Default)]
-pub(crate) struct Pending {
+pub(crate) struct PendingRecords {
     pub(crate) records: Vec<(u64, Vec<u8>)>,
     /// The first record that cannot be read, or that lacks its predecessor.
     pub(crate) broken: Option<u64>,
@@ -203,14 +205,14 @@ pub(crate) struct Pending {
 /// Why records are set aside when a note is written to.
 pub(crate) const BROKEN: &str = "it, or a record before it, cannot be read";
 
-impl Pending {
+impl PendingRecords {
     /// Takes the next row of the journal.
-    pub(crate) fn take(&mut self, row: &[Value<'_>]) {
+    pub(crate) fn take(&mut self, row: &[ColumnValue<'_>]) {
         let [seq, _, prev, record, _] = row else { return };
         let (Some(seq), whole) = (seq.int(), intact(&JOURNAL, row)) else { return };
         if whole && prev.int() == Some(0) {
             // Nothing was pending when it was written: what stands before it was brought back by a salvage.
-            *self = Pending::default();
+            *self = PendingRecords::default();
         }
         match record.blob().filter(|_| self.broken.is_none()) {
             Some(record) if whole && prev.int() == Some(self.last) => {
@@ -234,36 +236,36 @@ pub(crate) fn unbits(number: i64) -> u64 {
     u64::from_be_bytes(number.to_be_bytes())
 }
 
-pub(crate) fn block<'a>(note: &'a DocId, block: &'a Block) -> [Value<'a>; 4] {
+pub(crate) fn block<'a>(note: &'a DocId, block: &'a Block) -> [ColumnValue<'a>; 4] {
     [
-        Value::Blob(&note.0),
-        Value::Int(bits(block.id.0)),
-        Value::Text(block.pos.as_bytes()),
-        Value::Text(block.text.as_bytes()),
+        ColumnValue::Blob(&note.0),
+        ColumnValue::Int(bits(block.id.0)),
+        ColumnValue::Text(block.pos.as_bytes()),
+        ColumnValue::Text(block.text.as_bytes()),
     ]
 }
 
-pub(crate) fn read_block(row: &[Value<'_>]) -> Option<Block> {
+pub(crate) fn read_block(row: &[ColumnValue<'_>]) -> Option<Block> {
     let [_, id, pos, text, ..] = row else { return None };
     Some(Block { id: BlockId(unbits(id.int()?)), pos: pos.text()?.to_owned(), text: text.text()?.to_owned() })
 }
 
-pub(crate) fn file(row: &FileRow) -> [Value<'_>; 10] {
+pub(crate) fn file(row: &FileRow) -> [ColumnValue<'_>; 10] {
     [
-        Value::Blob(&row.volume.0),
-        Value::Text(row.path.as_bytes()),
-        Value::Blob(&row.id.0),
-        Value::Text(row.kind.word().as_bytes()),
-        Value::Int(bits(row.size)),
-        Value::Int(row.mtime),
-        Value::Blob(&row.hash.0),
-        Value::Int(i64::from(row.blocks)),
-        Value::Int(i64::from(row.cells)),
-        Value::Blob(row.heads.as_flattened()),
+        ColumnValue::Blob(&row.volume.0),
+        ColumnValue::Text(row.path.as_bytes()),
+        ColumnValue::Blob(&row.id.0),
+        ColumnValue::Text(row.kind.word().as_bytes()),
+        ColumnValue::Int(bits(row.size)),
+        ColumnValue::Int(row.mtime),
+        ColumnValue::Blob(&row.hash.0),
+        ColumnValue::Int(i64::from(row.blocks)),
+        ColumnValue::Int(i64::from(row.cells)),
+        ColumnValue::Blob(row.heads.as_flattened()),
     ]
 }
 
-pub(crate) fn read_file(row: &[Value<'_>]) -> Option<FileRow> {
+pub(crate) fn read_file(row: &[ColumnValue<'_>]) -> Option<FileRow> {
     let [volume, path, id, kind, size, mtime, hash, blocks, cells, heads, ..] = row else { return None };
     let kinds = [FileKind::Note, FileKind::Collection, FileKind::Script, FileKind::Attachment];
     let kind = kinds.into_iter().find(|known| Some(known.word()) == kind.text())?;
@@ -285,7 +287,7 @@ pub(crate) fn read_file(row: &[Value<'_>]) -> Option<FileRow> {
 
 /// Picks a document's chunks for reading, of all that it has in rising order: the newest intact snapshot, then what it
 /// does not cover. `covers` stands beside each chunk.
-pub(crate) fn pick_chunks(all: Vec<(super::Chunk, i64)>) -> Vec<super::Chunk> {
+pub(crate) fn pick_chunks(all: Vec<(super::DocumentChunk, i64)>) -> Vec<super::DocumentChunk> {
     let newest = all.iter().rposition(|(chunk, _)| chunk.snapshot && chunk.intact);
     let Some(newest) = newest else { return all.into_iter().map(|(chunk, _)| chunk).collect() };
     let (first, covers) = (all[newest].0.seq, all[newest].1);

@@ -2,9 +2,9 @@
 //! folder `damaged`, and a row is taken only when its sum holds.
 
 use super::batch;
-use super::pages::{Pages, Record, Walk, values};
-use super::rows::{self, TABLES, Table, Value};
-use super::sqlite::{self, DATABASE, Failure, beside};
+use super::pages::{DatabasePages, TreeRecord, TreeWalk, values};
+use super::rows::{self, ColumnValue, TABLES, TableSchema};
+use super::sqlite::{self, CommitFailure, DATABASE, beside};
 use super::{DiskError, durable};
 use rusqlite::{Connection, params_from_iter};
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ pub struct TableCount {
 
 /// What a salvage did.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Salvaged {
+pub struct SalvageReport {
     /// Where the damaged files are now; the first is the database.
     pub moved: Vec<PathBuf>,
     /// What became of the rows.
@@ -41,7 +41,7 @@ pub struct Salvaged {
     pub unreadable: u32,
 }
 
-impl Salvaged {
+impl SalvageReport {
     /// Whether anything is known to be lost.
     pub fn lossy(&self) -> bool {
         self.unreadable > 0 || self.tables.iter().any(|table| table.lost > 0)
@@ -53,12 +53,12 @@ impl Salvaged {
 ///
 /// # Errors
 /// Any [`DiskError`]; the damaged files are in their place or in the folder `damaged` then.
-pub fn salvage(dir: &Path, now: i64) -> Result<Salvaged, DiskError> {
+pub fn salvage(dir: &Path, now: i64) -> Result<SalvageReport, DiskError> {
     let path = dir.join(DATABASE);
     let fail = |error: io::Error| DiskError::io("salvaging", &path, &error);
     let moved = set_apart(dir).map_err(fail)?;
     let old = moved.first().cloned().unwrap_or_else(|| path.clone());
-    let pages = Pages::open(&old, &beside(&old, "-wal")).map_err(fail)?;
+    let pages = DatabasePages::open(&old, &beside(&old, "-wal")).map_err(fail)?;
     let new = dir.join(NEW);
     for end in ["", "-journal", "-wal", "-shm"] {
         match std::fs::remove_file(beside(&new, end)) {
@@ -67,11 +67,11 @@ pub fn salvage(dir: &Path, now: i64) -> Result<Salvaged, DiskError> {
         }
     }
     sqlite::make(&new)?;
-    let layout = Pages::open(&new, &beside(&new, "-wal")).map_err(fail)?.schema();
+    let layout = DatabasePages::open(&new, &beside(&new, "-wal")).map_err(fail)?.schema();
     let (tables, unreadable) = fill(&new, &pages, &layout, now).map_err(|error| error.told(&new, "salvaging"))?;
     std::fs::File::open(&new).and_then(|file| file.sync_all()).map_err(fail)?;
     std::fs::rename(&new, &path).and_then(|()| durable::sync_folder(dir)).map_err(fail)?;
-    Ok(Salvaged { moved, tables, unreadable })
+    Ok(SalvageReport { moved, tables, unreadable })
 }
 
 /// Moves the database and what belongs to it into the folder of damaged files.
@@ -100,7 +100,12 @@ fn set_apart(dir: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Copies what can be read into the new database at `new`.
-fn fill(new: &Path, pages: &Pages, layout: &HashMap<String, u32>, now: i64) -> Result<(Vec<TableCount>, u32), Failure> {
+fn fill(
+    new: &Path,
+    pages: &DatabasePages,
+    layout: &HashMap<String, u32>,
+    now: i64,
+) -> Result<(Vec<TableCount>, u32), CommitFailure> {
     let mut conn = Connection::open(new)?;
     sqlite::settings(&conn)?;
     let tx = conn.transaction()?;
@@ -109,12 +114,12 @@ fn fill(new: &Path, pages: &Pages, layout: &HashMap<String, u32>, now: i64) -> R
         let roots: BTreeSet<u32> = [schema.get(name), layout.get(name)].into_iter().flatten().copied().collect();
         roots
     };
-    let mut walk = Walk::default();
+    let mut walk = TreeWalk::default();
     pages.walk(1, &mut walk, &mut |_| ());
     let mut tallies = Vec::new();
     let mut failed = None;
     for table in TABLES {
-        let mut tally = Tally::default();
+        let mut tally = TableTally::default();
         for root in roots(table.name) {
             pages.walk(root, &mut walk, &mut |record| {
                 if let Err(error) = tally.take(&tx, table, &record) {
@@ -157,7 +162,7 @@ fn fill(new: &Path, pages: &Pages, layout: &HashMap<String, u32>, now: i64) -> R
     let counts: Vec<TableCount> = TABLES.iter().zip(&tallies).map(|(table, tally)| tally.count(table)).collect();
     if walk.unreadable > 0 || counts.iter().any(|count| count.lost > 0) {
         // The highest numbers may be among what is lost.
-        sqlite::Counters::skip(&tx)?;
+        sqlite::NumberCounters::skip(&tx)?;
     }
     tx.commit()?;
     conn.close().map_err(|(_, error)| error)?;
@@ -166,15 +171,15 @@ fn fill(new: &Path, pages: &Pages, layout: &HashMap<String, u32>, now: i64) -> R
 
 /// What is known of a table's rows.
 #[derive(Default)]
-struct Tally {
+struct TableTally {
     kept: HashSet<i64>,
     doubtful: u64,
     /// Rows that an index names, or that were there with a wrong sum.
     known: HashSet<i64>,
 }
 
-impl Tally {
-    fn count(&self, table: &Table) -> TableCount {
+impl TableTally {
+    fn count(&self, table: &TableSchema) -> TableCount {
         TableCount {
             table: table.name.to_owned(),
             kept: self.kept.len() as u64,
@@ -183,7 +188,7 @@ impl Tally {
         }
     }
 
-    fn take(&mut self, tx: &Connection, table: &Table, record: &Record) -> rusqlite::Result<()> {
+    fn take(&mut self, tx: &Connection, table: &TableSchema, record: &TreeRecord) -> rusqlite::Result<()> {
         self.known.insert(record.row);
         let Some(row) = read(table, record) else { return Ok(()) };
         let columns = table.columns.join(", ");
@@ -196,7 +201,7 @@ impl Tally {
     }
 
     /// Keeps the bytes of a row that may have been removed long ago.
-    fn doubt(&mut self, tx: &Connection, table: &Table, record: &Record, now: i64) -> rusqlite::Result<()> {
+    fn doubt(&mut self, tx: &Connection, table: &TableSchema, record: &TreeRecord, now: i64) -> rusqlite::Result<()> {
         if self.kept.contains(&record.row) {
             return Ok(());
         }
@@ -208,11 +213,11 @@ impl Tally {
         let key: Vec<String> = others.map(|(_, value)| value.to_string()).collect();
         let key = key.join(" ");
         let aside = [
-            Value::Text(table.name.as_bytes()),
-            Value::Text(key.as_bytes()),
-            Value::Blob(contents[at].bytes()),
-            Value::Text(b"found by a salvage; it may have been removed before the damage"),
-            Value::Int(now),
+            ColumnValue::Text(table.name.as_bytes()),
+            ColumnValue::Text(key.as_bytes()),
+            ColumnValue::Blob(contents[at].bytes()),
+            ColumnValue::Text(b"found by a salvage; it may have been removed before the damage"),
+            ColumnValue::Int(now),
         ];
         batch::put(tx, &rows::DAMAGED, &aside)?;
         self.doubtful += 1;
@@ -221,16 +226,16 @@ impl Tally {
 }
 
 /// The row that a record holds, if it is one of this table's and its sum holds. The sum is the last value.
-fn read<'a>(table: &Table, record: &'a Record) -> Option<Vec<Value<'a>>> {
+fn read<'a>(table: &TableSchema, record: &'a TreeRecord) -> Option<Vec<ColumnValue<'a>>> {
     let mut row = values(&record.payload)?;
     if table.numbered {
-        *row.first_mut()? = Value::Int(record.row);
+        *row.first_mut()? = ColumnValue::Int(record.row);
     }
     rows::intact(table, &row).then_some(row)
 }
 
 /// The table that a record of unknown origin belongs to: only there its sum holds.
-fn owner<'a>(record: &Record, tallies: &'a mut [Tally]) -> Option<(&'static Table, &'a mut Tally)> {
+fn owner<'a>(record: &TreeRecord, tallies: &'a mut [TableTally]) -> Option<(&'static TableSchema, &'a mut TableTally)> {
     TABLES.into_iter().zip(tallies).find(|(table, _)| read(table, record).is_some())
 }
 
@@ -238,7 +243,7 @@ fn owner<'a>(record: &Record, tallies: &'a mut [Tally]) -> Option<(&'static Tabl
 mod tests {
     use super::*;
     use crate::disk::suite::{copy_tree, file_row};
-    use crate::disk::{Disk, SqliteDisk, SqliteReader, Write, write_marker};
+    use crate::disk::{Disk, RowWrite, SqliteDisk, SqliteReader, write_marker};
     use crate::id::{BlockId, DocId};
     use crate::note::Block;
     use std::fs;
@@ -250,8 +255,8 @@ mod tests {
         let reader = SqliteReader::open(dir).expect("opened");
         let mut rows = BTreeSet::new();
         for table in TABLES.iter().filter(|table| !["damaged", "counters"].contains(&table.name)) {
-            let each = |row: &[Value<'_>]| {
-                let values: Vec<String> = row.iter().map(Value::to_string).collect();
+            let each = |row: &[ColumnValue<'_>]| {
+                let values: Vec<String> = row.iter().map(ColumnValue::to_string).collect();
                 rows.insert(format!("{} {}", table.name, values.join(" ")));
             };
             reader.each(table, "", [], each).expect("read");
@@ -270,25 +275,25 @@ mod tests {
             let size = usize::try_from(number).expect("small");
             let doc = DocId([u8::try_from(number % 7).expect("small"); 16]);
             disk.commit(&[
-                Write::Journal { seq: number, note: NOTE, record: text(number, 20).into_bytes() },
-                Write::Chunk { doc, bytes: text(number, if number == 50 { 90_000 } else { size * 3 }).into_bytes() },
-                Write::Block {
+                RowWrite::Journal { seq: number, note: NOTE, record: text(number, 20).into_bytes() },
+                RowWrite::Chunk { doc, bytes: text(number, if number == 50 { 90_000 } else { size * 3 }).into_bytes() },
+                RowWrite::Block {
                     note: doc,
                     block: Block { id: BlockId(number), pos: "a".into(), text: text(number, 99) },
                 },
-                Write::File(file_row(doc, &format!("{number}.md"), number)),
-                Write::Meta { key: format!("key {number}"), value: Some(vec![1; size]) },
-                Write::Actor { actor: number.to_be_bytes().to_vec(), at: 5 },
+                RowWrite::File(file_row(doc, &format!("{number}.md"), number)),
+                RowWrite::Meta { key: format!("key {number}"), value: Some(vec![1; size]) },
+                RowWrite::Actor { actor: number.to_be_bytes().to_vec(), at: 5 },
             ])
             .expect("committed");
             if number == 150 {
                 ever = dump(made.path());
                 disk.commit(&[
-                    Write::JournalDone { note: NOTE, upto: 100 },
-                    Write::Snapshot { doc: DocId([3; 16]), bytes: vec![7; 9000], covers: 140 },
+                    RowWrite::JournalDone { note: NOTE, upto: 100 },
+                    RowWrite::Snapshot { doc: DocId([3; 16]), bytes: vec![7; 9000], covers: 140 },
                 ])
                 .expect("committed");
-                disk.commit(&[Write::DropChunks { doc: DocId([3; 16]), upto: 140 }]).expect("committed");
+                disk.commit(&[RowWrite::DropChunks { doc: DocId([3; 16]), upto: 140 }]).expect("committed");
                 disk.idle();
             }
         }
@@ -304,7 +309,7 @@ mod tests {
         dump(dir)
     }
 
-    fn lost(salvaged: &Salvaged) -> u64 {
+    fn lost(salvaged: &SalvageReport) -> u64 {
         salvaged.tables.iter().map(|table| table.lost).sum()
     }
 
@@ -417,7 +422,7 @@ mod tests {
             let told = |row: &&String| row.starts_with("meta lost ");
             let foreign: Vec<_> = sound(dir.path()).difference(&ever).filter(|row| !told(row)).cloned().collect();
             assert!(foreign.is_empty(), "{round} {salvaged:?} {foreign:?}");
-            disk.commit(&[Write::Meta { key: "k".into(), value: None }]).expect("goes on");
+            disk.commit(&[RowWrite::Meta { key: "k".into(), value: None }]).expect("goes on");
         }
     }
 
@@ -427,11 +432,11 @@ mod tests {
         let (dir, _) = workspace();
         drop(SqliteDisk::open(dir.path(), false).expect("opened"));
         let path = dir.path().join(DATABASE);
-        let before = Pages::open(&path, &beside(&path, "-wal")).expect("opened");
+        let before = DatabasePages::open(&path, &beside(&path, "-wal")).expect("opened");
         let mut leaves = Vec::new();
         for number in 2..=before.count() {
             let mut records = Vec::new();
-            before.leaf(number, &mut Walk::default(), &mut |record| records.push(record));
+            before.leaf(number, &mut TreeWalk::default(), &mut |record| records.push(record));
             let chunks = records.iter().filter(|record| super::read(&rows::CHUNKS, record).is_some()).count();
             if chunks > 3 {
                 leaves.push((number, chunks as u64));

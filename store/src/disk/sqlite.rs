@@ -1,10 +1,10 @@
 //! The disk as a SQLite database in the workspace's folder: write-ahead log, synced at every commit. Decides nothing
 //! about what is written; never makes a database where one was before.
 
-use super::batch::{Batch, put, removes_numbers};
-use super::progress::{self, Keeper, LOST, Progress};
-use super::rows::{self, TABLES, Value};
-use super::{Blobs, DAMAGED, Disk, DiskError, Reader, SqliteReader, Write, durable, marker};
+use super::batch::{PendingCommit, put, removes_numbers};
+use super::progress::{self, LOST, LogProgress, ProgressFile};
+use super::rows::{self, ColumnValue, TABLES};
+use super::{BlobStore, DAMAGED, Disk, DiskError, DiskReader, RowWrite, SqliteReader, durable, marker};
 use crate::id::{BlobHash, DocId};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use std::collections::HashMap;
@@ -28,46 +28,46 @@ pub struct SqliteDisk {
     dir: PathBuf,
     path: PathBuf,
     conn: Connection,
-    blobs: Blobs,
+    blobs: BlobStore,
     /// Device and inode of the database that is open: its name may come to belong to another file, or to none.
     identity: (u64, u64),
-    counters: Counters,
+    counters: NumberCounters,
     /// The last pending journal record of each note that was written to.
     tails: HashMap<DocId, i64>,
     /// Whether the log may hold what the database does not.
     logged: bool,
-    progress: Keeper,
+    progress: ProgressFile,
     /// The name of a copy in memory.
     copy: Option<String>,
 }
 
 /// The highest numbers given so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct NumberCounters {
     pub(super) journal: u64,
     pub(super) chunk: i64,
 }
 
 /// Why a commit did not come about: SQLite's reason or ours.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum CommitFailure {
     Sql(rusqlite::Error),
     Refused(&'static str, String),
     Damaged(String),
 }
 
-impl From<rusqlite::Error> for Failure {
-    fn from(error: rusqlite::Error) -> Failure {
-        Failure::Sql(error)
+impl From<rusqlite::Error> for CommitFailure {
+    fn from(error: rusqlite::Error) -> CommitFailure {
+        CommitFailure::Sql(error)
     }
 }
 
-impl Failure {
+impl CommitFailure {
     pub(super) fn told(self, path: &Path, what: &'static str) -> DiskError {
         match self {
-            Failure::Sql(error) => told(path, what, &error),
-            Failure::Refused(what, why) => DiskError::Refused { what, why, path: path.to_owned() },
-            Failure::Damaged(why) => DiskError::Damaged { why, path: path.to_owned() },
+            CommitFailure::Sql(error) => told(path, what, &error),
+            CommitFailure::Refused(what, why) => DiskError::Refused { what, why, path: path.to_owned() },
+            CommitFailure::Damaged(why) => DiskError::Damaged { why, path: path.to_owned() },
         }
     }
 }
@@ -210,18 +210,18 @@ impl SqliteDisk {
             let mounts = SqliteReader::open(dir)?.mounts();
             marker::write_marker(dir, &mounts)?;
         }
-        let counters = Counters::read(&conn).map_err(|error| error.told(&path, "reading"))?;
-        let known = Progress::read(&path);
+        let counters = NumberCounters::read(&conn).map_err(|error| error.told(&path, "reading"))?;
+        let known = LogProgress::read(&path);
         let lost = judged.lost.or_else(|| known.and_then(|known| progress::behind(&known, counters)));
         let mut disk = SqliteDisk {
             dir: dir.to_owned(),
             identity: identity(&path)?,
             conn,
-            blobs: Blobs::new(dir),
+            blobs: BlobStore::new(dir),
             counters,
             tails: HashMap::new(),
             logged: true,
-            progress: Keeper::open(&path),
+            progress: ProgressFile::open(&path),
             copy: None,
             path,
         };
@@ -229,9 +229,9 @@ impl SqliteDisk {
             // Numbers that were given are not given again; and a check is to tell of it, whenever that is.
             let known = known.unwrap_or_default();
             disk.counters =
-                Counters { journal: known.journal.max(counters.journal), chunk: known.chunk.max(counters.chunk) };
-            let key = Value::Text(LOST.as_bytes());
-            disk.alter(|tx| put(tx, &rows::META, &[key, Value::Blob(why.as_bytes())]))?;
+                NumberCounters { journal: known.journal.max(counters.journal), chunk: known.chunk.max(counters.chunk) };
+            let key = ColumnValue::Text(LOST.as_bytes());
+            disk.alter(|tx| put(tx, &rows::META, &[key, ColumnValue::Blob(why.as_bytes())]))?;
         }
         Ok(disk)
     }
@@ -241,15 +241,15 @@ impl SqliteDisk {
         dir: &Path,
         uri: String,
         conn: Connection,
-        counters: Counters,
-        progress: Keeper,
+        counters: NumberCounters,
+        progress: ProgressFile,
     ) -> Result<SqliteDisk, DiskError> {
         let path = dir.join(DATABASE);
         Ok(SqliteDisk {
             dir: dir.to_owned(),
             identity: identity(&path)?,
             conn,
-            blobs: Blobs::new(dir),
+            blobs: BlobStore::new(dir),
             counters,
             tails: HashMap::new(),
             logged: false,
@@ -268,7 +268,7 @@ impl SqliteDisk {
     }
 
     /// The blobs of this workspace.
-    pub fn blobs(&self) -> &Blobs {
+    pub fn blobs(&self) -> &BlobStore {
         &self.blobs
     }
 
@@ -290,12 +290,12 @@ impl SqliteDisk {
             let tx = Transaction::new_unchecked(&self.conn, TransactionBehavior::Immediate)?;
             change(&tx)?;
             // A damaged counter is among what may have been taken out: what is known counts.
-            let known = Counters::read(&tx)?;
+            let known = NumberCounters::read(&tx)?;
             let journal = known.journal.max(self.counters.journal);
-            let counters = Counters { journal, chunk: known.chunk.max(self.counters.chunk) };
+            let counters = NumberCounters { journal, chunk: known.chunk.max(self.counters.chunk) };
             counters.write(&tx)?;
             tx.commit()?;
-            Ok::<_, Failure>(counters)
+            Ok::<_, CommitFailure>(counters)
         };
         self.counters = run().map_err(|error| error.told(&self.path, "repairing"))?;
         self.tails.clear();
@@ -377,35 +377,35 @@ fn identity(path: &Path) -> Result<(u64, u64), DiskError> {
     return Ok((0, u64::from(file.is_file())));
 }
 
-impl Counters {
-    pub(super) fn read(conn: &Connection) -> Result<Counters, Failure> {
+impl NumberCounters {
+    pub(super) fn read(conn: &Connection) -> Result<NumberCounters, CommitFailure> {
         let stored = |name: &'static str| {
             let mut statement = conn.prepare_cached("SELECT value, sum FROM counters WHERE name = ?1")?;
             let mut found = statement.query([name])?;
             let Some(row) = found.next()? else { return Ok(0) };
             let value = row.get_ref(0)?.as_i64().unwrap_or_default();
-            let sum = rows::sum(&rows::COUNTERS, &[Value::Text(name.as_bytes()), Value::Int(value)]);
+            let sum = rows::sum(&rows::COUNTERS, &[ColumnValue::Text(name.as_bytes()), ColumnValue::Int(value)]);
             match row.get_ref(1)?.as_blob() {
                 Ok(stored) if stored == sum => Ok(value),
-                Ok(_) | Err(_) => Err(Failure::Damaged(format!("its counter {name}"))),
+                Ok(_) | Err(_) => Err(CommitFailure::Damaged(format!("its counter {name}"))),
             }
         };
         let highest = |sql| conn.prepare_cached(sql)?.query_row([], |row| row.get::<_, Option<i64>>(0));
         let journal = highest("SELECT max(seq) FROM journal")?.unwrap_or_default().max(stored("journal")?);
         let chunk = highest("SELECT max(seq) FROM chunks")?.unwrap_or_default().max(stored("chunks")?);
-        Ok(Counters { journal: rows::unbits(journal), chunk })
+        Ok(NumberCounters { journal: rows::unbits(journal), chunk })
     }
 
     /// Leaves a wide gap after the numbers that are known, for those that may have been given and are not known.
-    pub(super) fn skip(conn: &Connection) -> Result<(), Failure> {
-        let known = Counters::read(conn)?;
-        Counters { journal: known.journal + (1 << 20), chunk: known.chunk + (1 << 20) }.write(conn)?;
+    pub(super) fn skip(conn: &Connection) -> Result<(), CommitFailure> {
+        let known = NumberCounters::read(conn)?;
+        NumberCounters { journal: known.journal + (1 << 20), chunk: known.chunk + (1 << 20) }.write(conn)?;
         Ok(())
     }
 
     fn write(self, conn: &Connection) -> rusqlite::Result<()> {
         for (name, value) in [("journal", rows::bits(self.journal)), ("chunks", self.chunk)] {
-            put(conn, &rows::COUNTERS, &[Value::Text(name.as_bytes()), Value::Int(value)])?;
+            put(conn, &rows::COUNTERS, &[ColumnValue::Text(name.as_bytes()), ColumnValue::Int(value)])?;
         }
         Ok(())
     }
@@ -420,7 +420,7 @@ impl Drop for SqliteDisk {
 }
 
 impl Disk for SqliteDisk {
-    fn commit(&mut self, writes: &[Write]) -> Result<Vec<i64>, DiskError> {
+    fn commit(&mut self, writes: &[RowWrite]) -> Result<Vec<i64>, DiskError> {
         if writes.is_empty() {
             return Ok(Vec::new());
         }
@@ -428,14 +428,14 @@ impl Disk for SqliteDisk {
         let before = self.counters;
         let run = || {
             let tx = Transaction::new_unchecked(&self.conn, TransactionBehavior::Immediate)?;
-            let mut batch = Batch::new(&tx, before, &self.tails);
+            let mut batch = PendingCommit::new(&tx, before, &self.tails);
             writes.iter().try_for_each(|write| batch.write(write))?;
-            let Batch { counters, tails, given, .. } = batch;
+            let PendingCommit { counters, tails, given, .. } = batch;
             if writes.iter().any(removes_numbers) {
                 counters.write(&tx)?;
             }
             tx.commit()?;
-            Ok::<_, Failure>((counters, tails, given))
+            Ok::<_, CommitFailure>((counters, tails, given))
         };
         let (counters, tails, given) = run().map_err(|error| error.told(&self.path, "saving"))?;
         self.counters = counters;
@@ -453,7 +453,7 @@ impl Disk for SqliteDisk {
         self.blobs.put(bytes)
     }
 
-    fn reader(&self) -> Result<Box<dyn Reader>, DiskError> {
+    fn reader(&self) -> Result<Box<dyn DiskReader>, DiskError> {
         Ok(Box::new(self.own_reader()?))
     }
 

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 
 /// One change of a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moment {
-    /// Who wrote it: its place in [`Past::actors`].
+pub struct NoteChange {
+    /// Who wrote it: its place in [`NotePast::actors`].
     pub actor: usize,
     /// Seconds since 1970, by the writer's clock; 0 for the first change and for what a file held when it was found.
     pub time: i64,
@@ -27,23 +27,23 @@ pub struct Moment {
 
 /// All changes of a note, each behind those that it stands on and otherwise by time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Past {
+pub struct NotePast {
     /// The changes, oldest first.
-    pub moments: Vec<Moment>,
+    pub moments: Vec<NoteChange>,
     /// Who wrote them.
     pub actors: Vec<ActorId>,
 }
 
 /// A stretch of text that came by one change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passage {
+pub struct AuthoredPassage {
     /// Bytes.
     pub length: usize,
-    /// Its place in [`Past::moments`]; `None` where the document does not tell.
+    /// Its place in [`NotePast::moments`]; `None` where the document does not tell.
     pub moment: Option<usize>,
 }
 
-impl Past {
+impl NotePast {
     /// The heads of the note as it was once the first `count` changes had been made, and none after.
     pub fn heads(&self, count: usize) -> Vec<ChangeHash> {
         let shown = &self.moments[..count.min(self.moments.len())];
@@ -62,7 +62,7 @@ impl Past {
 
 impl NoteDoc {
     /// All changes. Costs about a microsecond for each; no text is made.
-    pub fn past(&self) -> Past {
+    pub fn past(&self) -> NotePast {
         let changes = self.doc.get_changes_meta(&[]);
         let places: HashMap<ChangeHash, usize> =
             changes.iter().enumerate().map(|(place, change)| (change.hash, place)).collect();
@@ -78,7 +78,7 @@ impl NoteDoc {
         for (new, (_, old)) in order.iter().enumerate() {
             now[*old] = u32::try_from(new).unwrap_or(u32::MAX);
         }
-        let mut past = Past::default();
+        let mut past = NotePast::default();
         let mut actors: HashMap<&ActorId, usize> = HashMap::new();
         for (_, place) in &order {
             let change = &changes[*place];
@@ -86,7 +86,7 @@ impl NoteDoc {
                 past.actors.push(change.actor.clone().into_owned());
                 past.actors.len() - 1
             });
-            past.moments.push(Moment {
+            past.moments.push(NoteChange {
                 actor,
                 time: change.timestamp,
                 operations: (change.max_op + 1).saturating_sub(change.start_op),
@@ -111,7 +111,7 @@ impl NoteDoc {
     ///
     /// # Errors
     /// automerge's, when `heads` are not part of this history.
-    pub fn passages(&self, past: &Past, heads: &[ChangeHash]) -> Result<Vec<Passage>, StoreError> {
+    pub fn passages(&self, past: &NotePast, heads: &[ChangeHash]) -> Result<Vec<AuthoredPassage>, StoreError> {
         let actors: HashMap<&ActorId, usize> = past.actors.iter().enumerate().map(|(at, actor)| (actor, at)).collect();
         let mut begins: Vec<Vec<(u64, usize)>> = vec![Vec::new(); past.actors.len()];
         for (at, moment) in past.moments.iter().enumerate() {
@@ -126,10 +126,10 @@ impl NoteDoc {
             let behind = begins.partition_point(|(first, _)| first <= counter);
             begins.get(behind.checked_sub(1)?).map(|(_, at)| *at)
         };
-        let mut passages: Vec<Passage> = Vec::new();
+        let mut passages: Vec<AuthoredPassage> = Vec::new();
         let mut add = |length: usize, moment: Option<usize>| match passages.last_mut() {
             Some(last) if last.moment == moment => last.length += length,
-            _ => passages.push(Passage { length, moment }),
+            _ => passages.push(AuthoredPassage { length, moment }),
         };
         for (block, text) in self.blocks_at(heads)? {
             let letters = self.doc.list_range_at(&text, .., heads).map(|item| {
@@ -172,21 +172,21 @@ impl NoteDoc {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DocId, Op};
+    use crate::{DocId, NoteOp};
 
     fn note(actor: u8) -> NoteDoc {
         NoteDoc::load(DocId([1; 16]), &[], ActorId::from([actor; 16])).expect("a note").doc
     }
 
-    fn splice(block: BlockId, at: usize, delete: usize, insert: &str) -> Op {
-        Op::Splice { block, at, delete, insert: insert.to_owned() }
+    fn splice(block: BlockId, at: usize, delete: usize, insert: &str) -> NoteOp {
+        NoteOp::Splice { block, at, delete, insert: insert.to_owned() }
     }
 
     #[test]
     fn two_who_wrote_at_the_same_time_are_told_apart() {
         let block = BlockId(7);
         let mut here = note(1);
-        let insert = Op::Insert { block, pos: "a".to_owned(), text: "one two\n".to_owned() };
+        let insert = NoteOp::Insert { block, pos: "a".to_owned(), text: "one two\n".to_owned() };
         here.commit(&[insert], 100, None).expect("a change");
         let mut there = NoteDoc::load(DocId([1; 16]), &[here.save()], ActorId::from([2; 16])).expect("a note").doc;
         let before = there.heads();

@@ -4,8 +4,8 @@
 //! for it, few are asked for at a time (fewer on a slow line), and none is sent while others wait for the line. Only
 //! peers whose greeting says that they know it hear of it ([`super::Metadata::blobs`]).
 //!
-//! What a caller does: it tells of connections, of what it wants ([`Blobs::want`]) and has ([`Blobs::hold`]), of what
-//! comes ([`Blobs::receive`]) and of time ([`Blobs::step`]), and performs what [`Blobs::take`] gives. A blob goes along
+//! What a caller does: it tells of connections, of what it wants ([`BlobTransfers::want`]) and has ([`BlobTransfers::hold`]), of what
+//! comes ([`BlobTransfers::receive`]) and of time ([`BlobTransfers::step`]), and performs what [`BlobTransfers::take`] gives. A blob goes along
 //! with a volume: whoever may read the volume may fetch it, whoever may write the volume may bring it. What has come is
 //! a blob only once its hash was checked; what was fetched before a cut is not fetched again.
 
@@ -13,8 +13,8 @@ mod fetch;
 mod serve;
 mod word;
 
-use self::word::Word;
-use super::peers::{Access, Link};
+use self::word::BlobMessage;
+use super::peers::{DocumentAccess, LinkId};
 use super::wire::PeerId;
 use crate::id::{BlobHash, DocId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -35,7 +35,7 @@ const LATE: i64 = 600;
 
 /// A blob, and the volume with which it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Item {
+pub struct VolumeBlob {
     /// The volume.
     pub volume: DocId,
     /// What it is called.
@@ -44,7 +44,7 @@ pub struct Item {
 
 /// Limits that keep one peer from using up what all share.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct BlobLimits {
     /// A blob has at most so many bytes.
     pub largest: u64,
     /// So many blobs are wanted, offered or waited for over one connection.
@@ -55,15 +55,15 @@ pub struct Limits {
     pub active: usize,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { largest: 512 << 20, items: 100_000, pieces: 8, active: 4 }
+impl Default for BlobLimits {
+    fn default() -> BlobLimits {
+        BlobLimits { largest: 512 << 20, items: 100_000, pieces: 8, active: 4 }
     }
 }
 
 /// How much of a blob is here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum BlobExtent {
     /// All of it, checked: so many bytes.
     Whole(u64),
     /// So many bytes of its beginning, not checked.
@@ -72,7 +72,7 @@ pub enum Found {
 
 /// What came of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Checked {
+pub enum CheckOutcome {
     /// It is what its name says, and durable.
     Good,
     /// It is something else; what was there of it is gone.
@@ -83,73 +83,73 @@ pub enum Checked {
 
 /// What the caller is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum BlobCommand {
     /// Send this, as a message of [`TOPIC`].
     Send {
         /// Over which connection.
-        link: Link,
+        link: LinkId,
         /// The message.
         data: Vec<u8>,
     },
-    /// See how much of it is here, and call [`Blobs::looked`]; [`Blobs::failed`] where that cannot be seen.
+    /// See how much of it is here, and call [`BlobTransfers::looked`]; [`BlobTransfers::failed`] where that cannot be seen.
     Look {
         /// Which.
-        item: Item,
+        item: VolumeBlob,
     },
-    /// Read a piece, and call [`Blobs::read`].
+    /// Read a piece, and call [`BlobTransfers::read`].
     Read {
         /// Who asks.
-        link: Link,
+        link: LinkId,
         /// Of which.
-        item: Item,
+        item: VolumeBlob,
         /// From where on.
         offset: u64,
     },
-    /// Put this behind what is there of it: the file ends here, whatever it held beyond. Call [`Blobs::failed`] where
-    /// that fails. In order, and before a [`Deed::Check`] that follows.
+    /// Put this behind what is there of it: the file ends here, whatever it held beyond. Call [`BlobTransfers::failed`] where
+    /// that fails. In order, and before a [`BlobCommand::Check`] that follows.
     Write {
         /// Of which.
-        item: Item,
+        item: VolumeBlob,
         /// Where.
         offset: u64,
         /// What.
         bytes: Vec<u8>,
         /// From whom.
-        link: Link,
+        link: LinkId,
     },
-    /// Check its hash and keep it, or throw it away; call [`Blobs::checked`].
+    /// Check its hash and keep it, or throw it away; call [`BlobTransfers::checked`].
     Check {
         /// Which.
-        item: Item,
+        item: VolumeBlob,
     },
     /// It is here.
     Came {
         /// Which.
-        item: Item,
+        item: VolumeBlob,
         /// Bytes.
         size: u64,
     },
     /// For the log.
     Say {
         /// Of whom.
-        link: Link,
+        link: LinkId,
         /// What.
         words: &'static str,
     },
     /// The peer does not take something, and why: for the log.
     Refused {
         /// Who.
-        link: Link,
+        link: LinkId,
         /// Why.
         words: &'static str,
     },
 }
 
 /// What a peer may do with a volume.
-pub type May<'a> = &'a dyn Fn(Link, DocId) -> Access;
+pub type PeerRights<'a> = &'a dyn Fn(LinkId, DocId) -> DocumentAccess;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum TransferPhase {
     /// Nobody has looked what of it is here.
     New,
     Looking,
@@ -162,51 +162,51 @@ enum Phase {
 
 /// Whose bytes are here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Origin {
+enum BlobOrigin {
     Nobody,
-    One(Link),
+    One(LinkId),
     Several,
 }
 
 /// A blob that is wanted.
-struct Wish {
+struct WantedBlob {
     /// How many bytes it has, as far as that is known: the first piece tells it.
     size: Option<u64>,
     urgent: bool,
-    phase: Phase,
+    phase: TransferPhase,
     /// Bytes that have come.
     got: u64,
     /// Bytes that were asked for.
     next: u64,
-    source: Option<Link>,
-    origin: Origin,
+    source: Option<LinkId>,
+    origin: BlobOrigin,
 }
 
 /// One connection.
-struct Side {
+struct BlobPeer {
     peer: PeerId,
     /// Whether it keeps what it is brought: then it is offered what is here.
     keeper: bool,
     /// It broke the rules: nothing more is taken from it or said to it.
     deaf: bool,
     /// What to ask it for, the urgent first.
-    ask: BTreeSet<(bool, Item)>,
+    ask: BTreeSet<(bool, VolumeBlob)>,
     /// What it said that it does not have.
-    lacks: BTreeSet<Item>,
+    lacks: BTreeSet<VolumeBlob>,
     /// What it offered; asked for by those that keep.
-    gives: BTreeSet<Item>,
+    gives: BTreeSet<VolumeBlob>,
     /// What is fetched from it, and the pieces that were asked for, with when.
-    active: BTreeSet<Item>,
-    under_way: BTreeMap<(Item, u64), i64>,
+    active: BTreeSet<VolumeBlob>,
+    under_way: BTreeMap<(VolumeBlob, u64), i64>,
     window: usize,
     /// What it has asked for, in order; whether a piece is being read for it.
-    asked: VecDeque<(Item, u64)>,
+    asked: VecDeque<(VolumeBlob, u64)>,
     reading: bool,
     /// What it asked for and was not here.
-    waits: BTreeSet<Item>,
+    waits: BTreeSet<VolumeBlob>,
     /// What is to be offered to it, what was and is not answered, and how many it has refused.
-    offer: BTreeSet<Item>,
-    offered: BTreeSet<Item>,
+    offer: BTreeSet<VolumeBlob>,
+    offered: BTreeSet<VolumeBlob>,
     refused: usize,
     /// Bytes that it may still bring.
     room: u64,
@@ -215,23 +215,23 @@ struct Side {
 }
 
 /// All blobs over all connections; see the head of this file.
-pub struct Blobs {
+pub struct BlobTransfers {
     /// Whether this side keeps what others bring, and knows only by looking what it has.
     keeps: bool,
-    limits: Limits,
-    links: BTreeMap<Link, Side>,
-    wishes: BTreeMap<Item, Wish>,
-    held: BTreeMap<Item, u64>,
+    limits: BlobLimits,
+    links: BTreeMap<LinkId, BlobPeer>,
+    wishes: BTreeMap<VolumeBlob, WantedBlob>,
+    held: BTreeMap<VolumeBlob, u64>,
     /// Offers that wait until somebody has looked.
-    offers: BTreeMap<Item, BTreeMap<Link, u64>>,
+    offers: BTreeMap<VolumeBlob, BTreeMap<LinkId, u64>>,
     /// What the disk did not take, and when it is tried again.
-    paused: BTreeMap<Item, i64>,
+    paused: BTreeMap<VolumeBlob, i64>,
     /// Who sent something else under which name.
-    bad: BTreeMap<PeerId, BTreeSet<Item>>,
-    deeds: VecDeque<Deed>,
+    bad: BTreeMap<PeerId, BTreeSet<VolumeBlob>>,
+    deeds: VecDeque<BlobCommand>,
 }
 
-impl std::fmt::Debug for Blobs {
+impl std::fmt::Debug for BlobTransfers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Blobs: {} connections, {} wanted, {} here", self.links.len(), self.wishes.len(), self.held.len())
     }
@@ -242,10 +242,10 @@ fn piece(size: u64, offset: u64) -> u64 {
     size.saturating_sub(offset).min(PIECE)
 }
 
-impl Blobs {
+impl BlobTransfers {
     /// No connections yet. `keeps`: this side keeps what those bring that may.
-    pub fn new(keeps: bool, limits: Limits) -> Blobs {
-        Blobs {
+    pub fn new(keeps: bool, limits: BlobLimits) -> BlobTransfers {
+        BlobTransfers {
             keeps,
             limits,
             links: BTreeMap::new(),
@@ -259,15 +259,15 @@ impl Blobs {
     }
 
     /// What is to be done, in this order.
-    pub fn take(&mut self) -> Vec<Deed> {
+    pub fn take(&mut self) -> Vec<BlobCommand> {
         self.deeds.drain(..).collect()
     }
 
     /// A peer is here that knows this. `keeper`: it keeps what it is brought.
-    pub fn connect(&mut self, link: Link, peer: PeerId, keeper: bool, may: May<'_>) {
-        let shared = |item: &&Item| may(link, item.volume) != Access::None;
+    pub fn connect(&mut self, link: LinkId, peer: PeerId, keeper: bool, may: PeerRights<'_>) {
+        let shared = |item: &&VolumeBlob| may(link, item.volume) != DocumentAccess::None;
         let offer = if keeper { self.held.keys().filter(shared).copied().collect() } else { BTreeSet::new() };
-        let side = Side {
+        let side = BlobPeer {
             peer,
             keeper,
             deaf: false,
@@ -288,18 +288,18 @@ impl Blobs {
         };
         self.links.insert(link, side);
         if !self.keeps {
-            let wanted: Vec<Item> = self.wishes.keys().filter(shared).copied().collect();
+            let wanted: Vec<VolumeBlob> = self.wishes.keys().filter(shared).copied().collect();
             wanted.into_iter().for_each(|item| self.ask_of(link, item));
         }
     }
 
     /// Whether the peer of this connection is here and knows this.
-    pub fn knows(&self, link: Link) -> bool {
+    pub fn knows(&self, link: LinkId) -> bool {
         self.links.get(&link).is_some_and(|side| !side.deaf)
     }
 
     /// The connection is gone.
-    pub fn disconnect(&mut self, link: Link, may: May<'_>) {
+    pub fn disconnect(&mut self, link: LinkId, may: PeerRights<'_>) {
         let Some(side) = self.links.remove(&link) else { return };
         self.offers.values_mut().for_each(|links| _ = links.remove(&link));
         for item in side.active.into_iter().chain(side.gives) {
@@ -308,34 +308,34 @@ impl Blobs {
     }
 
     /// So many bytes a peer may still bring.
-    pub fn room(&mut self, link: Link, bytes: u64) {
+    pub fn room(&mut self, link: LinkId, bytes: u64) {
         if let Some(side) = self.links.get_mut(&link) {
             side.room = bytes;
         }
     }
 
     /// What is here, and what is wanted.
-    pub fn items(&self) -> (impl Iterator<Item = &Item>, impl Iterator<Item = &Item>) {
+    pub fn items(&self) -> (impl Iterator<Item = &VolumeBlob>, impl Iterator<Item = &VolumeBlob>) {
         (self.held.keys(), self.wishes.keys())
     }
 
     /// The connections over which this is spoken.
-    pub fn links(&self) -> Vec<Link> {
+    pub fn links(&self) -> Vec<LinkId> {
         self.links.keys().copied().collect()
     }
 
     /// Whether anything is under way, so that time matters.
     pub fn is_busy(&self) -> bool {
-        let busy = |side: &Side| !side.under_way.is_empty() || !side.asked.is_empty() || !side.offer.is_empty();
+        let busy = |side: &BlobPeer| !side.under_way.is_empty() || !side.asked.is_empty() || !side.offer.is_empty();
         !self.paused.is_empty() || self.links.values().any(busy)
     }
 
     /// A message of [`TOPIC`] has come.
-    pub fn receive(&mut self, link: Link, data: &[u8], now: i64, may: May<'_>) {
+    pub fn receive(&mut self, link: LinkId, data: &[u8], now: i64, may: PeerRights<'_>) {
         if !self.knows(link) {
             return;
         }
-        let Some(word) = Word::read(data) else {
+        let Some(word) = BlobMessage::read(data) else {
             return self.turn_deaf(
                 link,
                 "what it says of pictures cannot be read; they are not exchanged with it",
@@ -343,10 +343,10 @@ impl Blobs {
             );
         };
         match word {
-            Word::Have(volume, blobs) => self.offered(link, volume, &blobs, may),
-            Word::Want(item, offset) => self.wanted(link, item, offset, may),
-            Word::Piece(item, offset, size, bytes) => self.came(link, (item, offset, size), bytes, now, may),
-            Word::Lack(item) => {
+            BlobMessage::Have(volume, blobs) => self.offered(link, volume, &blobs, may),
+            BlobMessage::Want(item, offset) => self.wanted(link, item, offset, may),
+            BlobMessage::Piece(item, offset, size, bytes) => self.came(link, (item, offset, size), bytes, now, may),
+            BlobMessage::Lack(item) => {
                 let Some(side) = self.links.get_mut(&link) else { return };
                 side.under_way.retain(|(of, _), _| *of != item);
                 if self.wishes.contains_key(&item) && side.lacks.len() < self.limits.items {
@@ -355,12 +355,12 @@ impl Blobs {
                 self.let_go(item, link, may);
                 self.lacked(link, item, may);
             }
-            Word::Refuse(item, why) => {
+            BlobMessage::Refuse(item, why) => {
                 let Some(side) = self.links.get_mut(&link) else { return };
                 if side.offered.remove(&item) {
                     side.refused += 1;
                     if side.said.insert(why.words()) {
-                        self.deeds.push_back(Deed::Refused { link, words: why.words() });
+                        self.deeds.push_back(BlobCommand::Refused { link, words: why.words() });
                     }
                 }
             }
@@ -368,10 +368,10 @@ impl Blobs {
     }
 
     /// Asks and answers, as far as lines and limits allow; to be called after whatever happened, and every second while
-    /// [`Blobs::is_busy`]. `is_idle`: whether nothing else waits to be sent to a peer.
-    pub fn step(&mut self, now: i64, may: May<'_>, is_idle: &dyn Fn(Link) -> bool) {
+    /// [`BlobTransfers::is_busy`]. `is_idle`: whether nothing else waits to be sent to a peer.
+    pub fn step(&mut self, now: i64, may: PeerRights<'_>, is_idle: &dyn Fn(LinkId) -> bool) {
         self.go_on(now, may);
-        let links: Vec<Link> = self.links.iter().filter(|(_, side)| !side.deaf).map(|(link, _)| *link).collect();
+        let links: Vec<LinkId> = self.links.iter().filter(|(_, side)| !side.deaf).map(|(link, _)| *link).collect();
         for link in links {
             self.serve(link, may, is_idle(link));
             self.give_up_late(link, now, may);
@@ -380,20 +380,20 @@ impl Blobs {
         }
     }
 
-    fn word(&mut self, link: Link, word: &Word<'_>) {
+    fn word(&mut self, link: LinkId, word: &BlobMessage<'_>) {
         if self.knows(link) {
-            self.deeds.push_back(Deed::Send { link, data: word.write() });
+            self.deeds.push_back(BlobCommand::Send { link, data: word.write() });
         }
     }
 
-    fn say(&mut self, link: Link, words: &'static str) {
+    fn say(&mut self, link: LinkId, words: &'static str) {
         if self.links.get_mut(&link).is_some_and(|side| side.said.insert(words)) {
-            self.deeds.push_back(Deed::Say { link, words });
+            self.deeds.push_back(BlobCommand::Say { link, words });
         }
     }
 
     /// It broke the rules of this. Documents are not concerned.
-    fn turn_deaf(&mut self, link: Link, words: &'static str, may: May<'_>) {
+    fn turn_deaf(&mut self, link: LinkId, words: &'static str, may: PeerRights<'_>) {
         self.say(link, words);
         let Some(side) = self.links.get_mut(&link) else { return };
         side.deaf = true;

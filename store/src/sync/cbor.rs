@@ -1,34 +1,34 @@
 //! As much of CBOR (RFC 8949) as the messages need: definite lengths, everything checked before it is believed.
 
 /// Why bytes are no such message.
-pub(super) type Bad = &'static str;
+pub(super) type CborError = &'static str;
 
 /// Nested deeper, a value that is skipped is refused.
 const DEEPEST: u32 = 16;
 
 /// Reads values one after another.
 #[derive(Clone)]
-pub(super) struct Reader<'a> {
+pub(super) struct CborReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader { rest: bytes }
+impl<'a> CborReader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> CborReader<'a> {
+        CborReader { rest: bytes }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    fn take(&mut self, count: usize) -> Result<&'a [u8], Bad> {
+    fn take(&mut self, count: usize) -> Result<&'a [u8], CborError> {
         let (taken, rest) = self.rest.split_at_checked(count).ok_or("it ends early")?;
         self.rest = rest;
         Ok(taken)
     }
 
     /// Kind and number of the next item; tags say nothing that matters here.
-    fn head(&mut self) -> Result<(u8, u64), Bad> {
+    fn head(&mut self) -> Result<(u8, u64), CborError> {
         for _ in 0..DEEPEST {
             let first = self.take(1)?[0];
             let (kind, short) = (first >> 5, first & 0x1f);
@@ -49,12 +49,12 @@ impl<'a> Reader<'a> {
         Err("it has too many tags")
     }
 
-    fn peek(&self) -> Result<(u8, u64), Bad> {
-        Reader { rest: self.rest }.head()
+    fn peek(&self) -> Result<(u8, u64), CborError> {
+        CborReader { rest: self.rest }.head()
     }
 
     /// How many entries a map has.
-    pub(super) fn map(&mut self, most: u64) -> Result<u64, Bad> {
+    pub(super) fn map(&mut self, most: u64) -> Result<u64, CborError> {
         match self.head()? {
             (5, count) if count <= most => Ok(count),
             (5, _) => Err("it has too many fields"),
@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
     }
 
     /// How many items an array has.
-    pub(super) fn array(&mut self, most: u64) -> Result<u64, Bad> {
+    pub(super) fn array(&mut self, most: u64) -> Result<u64, CborError> {
         match self.head()? {
             (4, count) if count <= most => Ok(count),
             (4, _) => Err("a list is too long"),
@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn text(&mut self, most: usize) -> Result<&'a str, Bad> {
+    pub(super) fn text(&mut self, most: usize) -> Result<&'a str, CborError> {
         match self.head()? {
             (3, length) => {
                 let length =
@@ -82,7 +82,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn bytes(&mut self) -> Result<&'a [u8], Bad> {
+    pub(super) fn bytes(&mut self) -> Result<&'a [u8], CborError> {
         match self.head()? {
             (2, length) => self.take(usize::try_from(length).map_err(|_| "it ends early")?),
             _ => Err("bytes were expected"),
@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A whole number from 0 on; JavaScript writes some of them as floats.
-    pub(super) fn number(&mut self) -> Result<u64, Bad> {
+    pub(super) fn number(&mut self) -> Result<u64, CborError> {
         match self.head()? {
             (0, number) => Ok(number),
             (9, bits) => whole(f64::from(f32::from_bits(bits as u32))),
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn truth(&mut self) -> Result<bool, Bad> {
+    pub(super) fn truth(&mut self) -> Result<bool, CborError> {
         match self.head()? {
             (7, 20) => Ok(false),
             (7, 21) => Ok(true),
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Whether the next value is one of nothing: `null` or `undefined`. Then it is read.
-    pub(super) fn nothing(&mut self) -> Result<bool, Bad> {
+    pub(super) fn nothing(&mut self) -> Result<bool, CborError> {
         let nothing = matches!(self.peek()?, (7, 22 | 23));
         if nothing {
             self.head()?;
@@ -117,11 +117,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Passes over one value.
-    pub(super) fn skip(&mut self) -> Result<(), Bad> {
+    pub(super) fn skip(&mut self) -> Result<(), CborError> {
         self.skip_within(DEEPEST)
     }
 
-    fn skip_within(&mut self, deep: u32) -> Result<(), Bad> {
+    fn skip_within(&mut self, deep: u32) -> Result<(), CborError> {
         let deeper = deep.checked_sub(1).ok_or("it is nested too deep")?;
         let (kind, number) = self.head()?;
         match kind {
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn whole(number: f64) -> Result<u64, Bad> {
+fn whole(number: f64) -> Result<u64, CborError> {
     // Beyond this a float does not hold every whole number.
     if number.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&number) {
         Ok(number as u64)
@@ -154,11 +154,11 @@ fn whole(number: f64) -> Result<u64, Bad> {
 
 /// Writes values one after another.
 #[derive(Default)]
-pub(super) struct Writer {
+pub(super) struct CborWriter {
     pub(super) bytes: Vec<u8>,
 }
 
-impl Writer {
+impl CborWriter {
     fn head(&mut self, kind: u8, number: u64) {
         let kind = kind << 5;
         let wide = number.to_be_bytes();
@@ -180,34 +180,34 @@ impl Writer {
         }
     }
 
-    pub(super) fn map(&mut self, count: usize) -> &mut Writer {
+    pub(super) fn map(&mut self, count: usize) -> &mut CborWriter {
         self.head(5, count as u64);
         self
     }
 
-    pub(super) fn array(&mut self, count: usize) -> &mut Writer {
+    pub(super) fn array(&mut self, count: usize) -> &mut CborWriter {
         self.head(4, count as u64);
         self
     }
 
-    pub(super) fn text(&mut self, text: &str) -> &mut Writer {
+    pub(super) fn text(&mut self, text: &str) -> &mut CborWriter {
         self.head(3, text.len() as u64);
         self.bytes.extend(text.as_bytes());
         self
     }
 
-    pub(super) fn data(&mut self, bytes: &[u8]) -> &mut Writer {
+    pub(super) fn data(&mut self, bytes: &[u8]) -> &mut CborWriter {
         self.head(2, bytes.len() as u64);
         self.bytes.extend(bytes);
         self
     }
 
-    pub(super) fn number(&mut self, number: u64) -> &mut Writer {
+    pub(super) fn number(&mut self, number: u64) -> &mut CborWriter {
         self.head(0, number);
         self
     }
 
-    pub(super) fn truth(&mut self, is: bool) -> &mut Writer {
+    pub(super) fn truth(&mut self, is: bool) -> &mut CborWriter {
         self.bytes.push(if is { 0xf5 } else { 0xf4 });
         self
     }

@@ -52,15 +52,15 @@ pub(super) fn check(mut bytes: &[u8], left: &mut u64) -> Result<(), &'static str
 }
 
 /// The chunks of a stream: of each its kind and all its bytes; `None`: something else is in it.
-pub(crate) fn chunks(mut bytes: &[u8]) -> Option<Vec<(Kind, &[u8])>> {
+pub(crate) fn chunks(mut bytes: &[u8]) -> Option<Vec<(ChunkKind, &[u8])>> {
     let mut all = Vec::new();
     while !bytes.is_empty() {
         let (head, rest) = bytes.split_at_checked(9)?;
         let (length, content) = number(rest).ok()?;
         let behind = content.get(usize::try_from(length).ok()?..)?;
         let kind = match head[8] {
-            DOCUMENT => Kind::Document,
-            CHANGE | COMPRESSED => Kind::Change,
+            DOCUMENT => ChunkKind::Document,
+            CHANGE | COMPRESSED => ChunkKind::Change,
             _ => return None,
         };
         all.push((kind, &bytes[..bytes.len() - behind.len()]));
@@ -71,7 +71,7 @@ pub(crate) fn chunks(mut bytes: &[u8]) -> Option<Vec<(Kind, &[u8])>> {
 
 /// What a chunk is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ChunkKind {
     /// All of a document.
     Document,
     /// One change.
@@ -121,10 +121,10 @@ fn change(content: &[u8], left: &mut u64) -> Result<(), &'static str> {
 }
 
 /// Columns: of each its specification and its length.
-type Columns = Vec<(u64, u64)>;
+type ChunkColumns = Vec<(u64, u64)>;
 
 /// What columns follow.
-fn columns(bytes: &[u8]) -> Result<(Columns, &[u8]), &'static str> {
+fn columns(bytes: &[u8]) -> Result<(ChunkColumns, &[u8]), &'static str> {
     let (count, mut rest) = number(bytes)?;
     let mut columns = Vec::new();
     for _ in 0..count {

@@ -1,10 +1,10 @@
 //! All connections of one program over its documents, as one state machine.
 //!
-//! What a caller does: it tells of connections ([`Peers::connect`], [`Peers::receive`], [`Peers::disconnect`]), of its
-//! own changes **once they are on disk** ([`Peers::changed`]), and after each call performs what [`Peers::take`] gives:
-//! [`Output::Load`] is answered by [`Peers::loaded`], [`Output::Store`] by [`Peers::stored`] or [`Peers::refused`]. A
-//! program that dials says which documents it wants ([`Peers::follow`]); one that listens need not. Of a document that
-//! was made just now ([`Peers::offer`]) another Tracebook is sent all at once instead of being asked what it has.
+//! What a caller does: it tells of connections ([`SyncPeers::connect`], [`SyncPeers::receive`], [`SyncPeers::disconnect`]), of its
+//! own changes **once they are on disk** ([`SyncPeers::changed`]), and after each call performs what [`SyncPeers::take`] gives:
+//! [`PeersOutput::Load`] is answered by [`SyncPeers::loaded`], [`PeersOutput::Store`] by [`SyncPeers::stored`] or [`SyncPeers::refused`]. A
+//! program that dials says which documents it wants ([`SyncPeers::follow`]); one that listens need not. Of a document that
+//! was made just now ([`SyncPeers::offer`]) another Tracebook is sent all at once instead of being asked what it has.
 //!
 //! Nothing is sent before it is durable: while changes of a peer are on their way to the disk, nothing is said about
 //! their document to anybody, and further messages about it wait. So they come to the disk as one batch, too.
@@ -17,28 +17,28 @@ mod offer;
 mod reconcile;
 mod said;
 
-use self::document::Document;
+use self::document::SyncDocument;
 use super::inflate;
-use super::wire::{self, Message, Metadata, PeerId};
-use crate::document::Parcel;
+use super::wire::{self, PeerId, PeerMetadata, WireMessage};
+use crate::document::ChangeParcel;
 use crate::id::DocId;
 use automerge::ChangeHash;
 use automerge::sync::{self, Capability, MessageFlags};
-use offer::Lacks;
-pub use reconcile::{Docs, Print};
-use reconcile::{Prints, Scopes};
-use said::Said;
+use offer::PeerLack;
+pub use reconcile::{HeadsHash, VolumeDocs};
+use reconcile::{HeadsHashes, PeerVolumes};
+use said::HeardMessages;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A connection, named by the caller. A number is never used again.
-pub type Link = u64;
+pub type LinkId = u64;
 /// Bytes on their way to the disk.
-pub type Ticket = u64;
+pub type DiskTicket = u64;
 
 /// What a peer may do with a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Access {
+pub enum DocumentAccess {
     /// It does not learn of it.
     None,
     /// It gets what others write; what it writes is not taken.
@@ -48,54 +48,54 @@ pub enum Access {
 }
 
 /// Which documents a peer may see.
-pub type Share = Box<dyn Fn(DocId) -> Access + Send>;
+pub type SharePolicy = Box<dyn Fn(DocId) -> DocumentAccess + Send>;
 
 /// What the caller is to do.
 #[derive(Debug)]
-pub enum Output {
+pub enum PeersOutput {
     /// Send these bytes, as one message. In the order in which they are given.
     Send {
         /// Over which connection.
-        link: Link,
+        link: LinkId,
         /// The bytes.
         bytes: Vec<u8>,
     },
     /// Close the connection; here it is forgotten already.
     Close {
         /// Which.
-        link: Link,
+        link: LinkId,
         /// Why, for the log.
         why: String,
     },
     /// A peer has greeted, and is taken in.
     Welcome {
         /// Over which connection.
-        link: Link,
+        link: LinkId,
         /// Who.
         peer: PeerId,
         /// What it says of itself.
-        metadata: Metadata,
+        metadata: PeerMetadata,
     },
-    /// Read the document from the disk and call [`Peers::loaded`].
+    /// Read the document from the disk and call [`SyncPeers::loaded`].
     Load {
         /// Which.
         doc: DocId,
     },
-    /// Append these changes to the document, durably, and call [`Peers::stored`] or [`Peers::refused`].
+    /// Append these changes to the document, durably, and call [`SyncPeers::stored`] or [`SyncPeers::refused`].
     Store {
         /// Whose.
         doc: DocId,
         /// To answer with.
-        ticket: Ticket,
+        ticket: DiskTicket,
         /// From whom, of several the last.
-        link: Link,
+        link: LinkId,
         /// A chunk of changes (or a whole document) as automerge reads it.
-        parcel: Parcel,
+        parcel: ChangeParcel,
     },
     /// Somebody said something about a document.
     Heard {
         /// Over which connection.
-        link: Link,
+        link: LinkId,
         /// About which.
         doc: DocId,
         /// Who said it.
@@ -106,16 +106,16 @@ pub enum Output {
     /// The peer does not have the document, or does not share it.
     Absent {
         /// Which peer.
-        link: Link,
+        link: LinkId,
         /// Which document.
         doc: DocId,
         /// Whether we have it.
         ours: bool,
     },
-    /// Whether both have the same of a document has changed; see [`Peers::in_step`].
+    /// Whether both have the same of a document has changed; see [`SyncPeers::in_step`].
     Step {
         /// With whom.
-        link: Link,
+        link: LinkId,
         /// Which document.
         doc: DocId,
         /// Whether they have.
@@ -124,31 +124,31 @@ pub enum Output {
     /// Something was not taken from a peer, which stays connected.
     Refused {
         /// From whom.
-        link: Link,
+        link: LinkId,
         /// About which document.
         doc: DocId,
         /// Why, for the log.
         why: String,
     },
-    /// A Tracebook peer compares what it has of a volume with what we have: call [`Peers::scoped`] with the volume's
+    /// A Tracebook peer compares what it has of a volume with what we have: call [`SyncPeers::scoped`] with the volume's
     /// documents.
     Scope {
         /// Which peer.
-        link: Link,
+        link: LinkId,
         /// The volume.
         scope: DocId,
     },
     /// Of these documents both have the same; they are not spoken about until they change.
     Agreed {
         /// With whom.
-        link: Link,
+        link: LinkId,
         /// Which.
         docs: Vec<DocId>,
     },
     /// A Tracebook peer sent something of ours.
     Extension {
         /// From whom.
-        link: Link,
+        link: LinkId,
         /// What it is about.
         topic: String,
         /// Its content.
@@ -158,7 +158,7 @@ pub enum Output {
 
 /// How far a connection has got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct LinkProgress {
     /// Documents that are synced over it.
     pub documents: usize,
     /// Those of them that both have the same of.
@@ -169,7 +169,7 @@ pub struct Progress {
 
 /// Limits that keep one peer from using up what all share.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct SyncLimits {
     /// Documents that one connection may be about.
     pub documents: usize,
     /// Bytes that may wait, of one connection, for documents to be read and written.
@@ -178,14 +178,14 @@ pub struct Limits {
     pub resting: usize,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { documents: 200_000, waiting: 256 << 20, resting: 1_024 }
+impl Default for SyncLimits {
+    fn default() -> SyncLimits {
+        SyncLimits { documents: 200_000, waiting: 256 << 20, resting: 1_024 }
     }
 }
 
 /// What is known between us and one peer about one document.
-struct Between {
+struct DocumentSyncState {
     state: sync::State,
     /// Whether the peer asked for the document and was not answered yet.
     asked: bool,
@@ -194,12 +194,12 @@ struct Between {
     same: bool,
     absent: bool,
     /// Whether the peer is taken to have nothing of it; see `offer.rs`.
-    lacks: Lacks,
+    lacks: PeerLack,
     /// Whether it was said that the peer may not write.
     warned: bool,
 }
 
-impl Between {
+impl DocumentSyncState {
     /// Takes a message in which a peer only says that it has the same as we have, if nothing follows from it: as
     /// automerge does, without the document. Of very many new documents that is the last that is said of each, when it
     /// has long been let go here.
@@ -231,41 +231,41 @@ fn begin(read_only: bool) -> sync::State {
 }
 
 /// One connection.
-struct Peer {
+struct SyncPeer {
     /// Whether we are the one who connected.
     dialed: bool,
     /// Who it has to be, if that is known beforehand.
     expected: Option<PeerId>,
     /// Who it is, once it has greeted.
     id: Option<PeerId>,
-    metadata: Metadata,
-    share: Share,
-    docs: BTreeMap<DocId, Between>,
+    metadata: PeerMetadata,
+    share: SharePolicy,
+    docs: BTreeMap<DocId, DocumentSyncState>,
     /// What we want, until it has greeted.
     wanted: Vec<DocId>,
     waiting: usize,
-    scopes: Scopes,
+    scopes: PeerVolumes,
 }
 
 /// All connections over all documents; see the head of this file.
-pub struct Peers {
+pub struct SyncPeers {
     me: PeerId,
-    metadata: Metadata,
-    limits: Limits,
-    links: BTreeMap<Link, Peer>,
-    docs: HashMap<DocId, Box<Document>>,
-    followers: HashMap<DocId, BTreeSet<Link>>,
-    tickets: HashMap<Ticket, DocId>,
-    last_ticket: Ticket,
+    metadata: PeerMetadata,
+    limits: SyncLimits,
+    links: BTreeMap<LinkId, SyncPeer>,
+    docs: HashMap<DocId, Box<SyncDocument>>,
+    followers: HashMap<DocId, BTreeSet<LinkId>>,
+    tickets: HashMap<DiskTicket, DocId>,
+    last_ticket: DiskTicket,
     touches: u64,
-    said: Said,
-    prints: Prints,
+    said: HeardMessages,
+    prints: HeadsHashes,
     /// When so many documents are in memory, some are let go.
     rest_at: usize,
-    outputs: VecDeque<Output>,
+    outputs: VecDeque<PeersOutput>,
 }
 
-impl std::fmt::Debug for Peers {
+impl std::fmt::Debug for SyncPeers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Peers of {}: {} connections, {} documents", self.me, self.links.len(), self.docs.len())
     }
@@ -276,10 +276,10 @@ fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| "its bytes make automerge fail".to_owned())
 }
 
-impl Peers {
+impl SyncPeers {
     /// No connections yet. `me` is how this program calls itself to others, a name that no other has.
-    pub fn new(me: PeerId, metadata: Metadata, limits: Limits) -> Peers {
-        Peers {
+    pub fn new(me: PeerId, metadata: PeerMetadata, limits: SyncLimits) -> SyncPeers {
+        SyncPeers {
             me,
             metadata,
             limits,
@@ -289,41 +289,41 @@ impl Peers {
             tickets: HashMap::new(),
             last_ticket: 0,
             touches: 0,
-            said: Said::default(),
-            prints: Prints::default(),
+            said: HeardMessages::default(),
+            prints: HeadsHashes::default(),
             rest_at: limits.resting * 2,
             outputs: VecDeque::new(),
         }
     }
 
     /// What is to be done, in this order. To be called after every other call.
-    pub fn take(&mut self) -> Vec<Output> {
+    pub fn take(&mut self) -> Vec<PeersOutput> {
         self.rest();
         self.outputs.drain(..).collect()
     }
 
     /// There is a connection. `dialed`: we made it, and greet first. `expected`: who the other end has proven to be.
-    pub fn connect(&mut self, link: Link, dialed: bool, expected: Option<PeerId>, share: Share) {
-        let peer = Peer {
+    pub fn connect(&mut self, link: LinkId, dialed: bool, expected: Option<PeerId>, share: SharePolicy) {
+        let peer = SyncPeer {
             dialed,
             expected,
             id: None,
-            metadata: Metadata::default(),
+            metadata: PeerMetadata::default(),
             share,
             docs: BTreeMap::new(),
             wanted: Vec::new(),
             waiting: 0,
-            scopes: Scopes::default(),
+            scopes: PeerVolumes::default(),
         };
         self.links.insert(link, peer);
         if dialed {
             let (sender, metadata) = (self.me.clone(), self.metadata.clone());
-            self.send(link, &Message::Join { sender, versions: vec![wire::VERSION.to_owned()], metadata });
+            self.send(link, &WireMessage::Join { sender, versions: vec![wire::VERSION.to_owned()], metadata });
         }
     }
 
     /// The connection is gone.
-    pub fn disconnect(&mut self, link: Link) {
+    pub fn disconnect(&mut self, link: LinkId) {
         let Some(peer) = self.links.remove(&link) else { return };
         for doc in peer.docs.keys() {
             self.unfollow(link, *doc);
@@ -331,27 +331,27 @@ impl Peers {
     }
 
     /// Gives a peer other rights. Documents that it may not see any more are not spoken of any more.
-    pub fn share(&mut self, link: Link, share: Share) {
+    pub fn share(&mut self, link: LinkId, share: SharePolicy) {
         let Some(peer) = self.links.get_mut(&link) else { return };
         peer.share = share;
         let docs: Vec<DocId> = peer.docs.keys().copied().collect();
         for doc in docs {
             let Some(peer) = self.links.get_mut(&link) else { return };
             let access = (peer.share)(doc);
-            if access == Access::None {
+            if access == DocumentAccess::None {
                 peer.docs.remove(&doc);
                 self.unfollow(link, doc);
                 self.let_go(doc);
                 self.unavailable(link, doc);
             } else if let Some(between) = peer.docs.get_mut(&doc) {
-                between.state.set_read_only(access == Access::Read);
+                between.state.set_read_only(access == DocumentAccess::Read);
                 self.need(doc);
             }
         }
     }
 
     /// Syncs a document with a peer, beginning now: ours is offered, and what we lack is asked for.
-    pub fn follow(&mut self, link: Link, doc: DocId) {
+    pub fn follow(&mut self, link: LinkId, doc: DocId) {
         let Some(peer) = self.links.get_mut(&link) else { return };
         if peer.id.is_none() {
             peer.wanted.push(doc);
@@ -363,7 +363,7 @@ impl Peers {
     }
 
     /// A message has come.
-    pub fn receive(&mut self, link: Link, bytes: &[u8]) {
+    pub fn receive(&mut self, link: LinkId, bytes: &[u8]) {
         if !self.links.contains_key(&link) {
             return;
         }
@@ -373,27 +373,27 @@ impl Peers {
         }
     }
 
-    fn message(&mut self, link: Link, message: Message) {
+    fn message(&mut self, link: LinkId, message: WireMessage) {
         let id = self.links.get(&link).and_then(|peer| peer.id.clone());
         let id = match (&message, id) {
-            (Message::Join { .. } | Message::Peer { .. }, _) => return self.greeted(link, message),
-            (Message::Error { message }, _) => return self.close(link, &format!("it says: {message}")),
-            (Message::Unknown { .. }, _) => return,
+            (WireMessage::Join { .. } | WireMessage::Peer { .. }, _) => return self.greeted(link, message),
+            (WireMessage::Error { message }, _) => return self.close(link, &format!("it says: {message}")),
+            (WireMessage::Unknown { .. }, _) => return,
             (_, None) => return self.fail(link, "it spoke before it greeted"),
             (_, Some(id)) => id,
         };
         match message {
-            Message::Request { sender, .. }
-            | Message::Sync { sender, .. }
-            | Message::Unavailable { sender, .. }
-            | Message::Extension { sender, .. }
+            WireMessage::Request { sender, .. }
+            | WireMessage::Sync { sender, .. }
+            | WireMessage::Unavailable { sender, .. }
+            | WireMessage::Extension { sender, .. }
                 if sender != id =>
             {
                 self.fail(link, &format!("it is {id} and claims to be {sender}"));
             }
-            Message::Request { doc, data, .. } => self.sync(link, doc, &data, true),
-            Message::Sync { doc, data, .. } => self.sync(link, doc, &data, false),
-            Message::Unavailable { doc, .. } => {
+            WireMessage::Request { doc, data, .. } => self.sync(link, doc, &data, true),
+            WireMessage::Sync { doc, data, .. } => self.sync(link, doc, &data, false),
+            WireMessage::Unavailable { doc, .. } => {
                 let between = self.links.get_mut(&link).and_then(|peer| peer.docs.get_mut(&doc));
                 if let Some(between) = between {
                     between.absent = true;
@@ -403,28 +403,33 @@ impl Peers {
                         between.state = begin(between.state.read_only);
                     }
                     let ours = !between.wanted;
-                    self.outputs.push_back(Output::Absent { link, doc, ours });
+                    self.outputs.push_back(PeersOutput::Absent { link, doc, ours });
                 }
             }
-            Message::Ephemeral { sender, count, session, doc, data, .. } => {
+            WireMessage::Ephemeral { sender, count, session, doc, data, .. } => {
                 self.heard(link, doc, (sender, session, count), data);
             }
-            Message::Extension { topic, data, .. } if topic == reconcile::TOPIC => self.compared(link, &data),
-            Message::Extension { topic, data, .. } => self.outputs.push_back(Output::Extension { link, topic, data }),
-            Message::Leave { .. } => self.close(link, "it left"),
-            Message::Subscription { .. } | Message::RemoteHeads { .. } => {} // answered by nobody: an offer, not a duty
-            Message::Join { .. } | Message::Peer { .. } | Message::Error { .. } | Message::Unknown { .. } => {}
+            WireMessage::Extension { topic, data, .. } if topic == reconcile::TOPIC => self.compared(link, &data),
+            WireMessage::Extension { topic, data, .. } => {
+                self.outputs.push_back(PeersOutput::Extension { link, topic, data })
+            }
+            WireMessage::Leave { .. } => self.close(link, "it left"),
+            WireMessage::Subscription { .. } | WireMessage::RemoteHeads { .. } => {} // answered by nobody: an offer, not a duty
+            WireMessage::Join { .. }
+            | WireMessage::Peer { .. }
+            | WireMessage::Error { .. }
+            | WireMessage::Unknown { .. } => {}
         }
     }
 
     /// A sync message about a document.
-    fn sync(&mut self, link: Link, doc: DocId, data: &[u8], request: bool) {
+    fn sync(&mut self, link: LinkId, doc: DocId, data: &[u8], request: bool) {
         let Some(peer) = self.links.get(&link) else { return };
         let access = (peer.share)(doc);
-        if access == Access::None {
+        if access == DocumentAccess::None {
             self.unavailable(link, doc);
             let why = "it asks for a document that is not shared with it".to_owned();
-            self.outputs.push_back(Output::Refused { link, doc, why });
+            self.outputs.push_back(PeersOutput::Refused { link, doc, why });
             return;
         }
         let message = match guarded(|| sync::Message::decode(data)) {
@@ -442,16 +447,19 @@ impl Peers {
         let Some(peer) = self.links.get_mut(&link) else { return };
         let Some(between) = peer.docs.get_mut(&doc) else { return };
         between.asked |= request;
-        (between.absent, between.lacks) = (false, Lacks::No);
-        if access == Access::Read && !message.changes.is_empty() && !std::mem::replace(&mut between.warned, true) {
+        (between.absent, between.lacks) = (false, PeerLack::No);
+        if access == DocumentAccess::Read
+            && !message.changes.is_empty()
+            && !std::mem::replace(&mut between.warned, true)
+        {
             let why = "it writes to a document that it may only read".to_owned();
-            self.outputs.push_back(Output::Refused { link, doc, why });
+            self.outputs.push_back(PeersOutput::Refused { link, doc, why });
         }
         let unread = self.docs.get(&doc).is_none_or(|document| document.is_unread());
         if unread && self.prints.says(doc, &message.heads) && between.hears_no_more(&message) {
             between.asked = false;
             if !std::mem::replace(&mut between.same, true) {
-                self.outputs.push_back(Output::Step { link, doc, same: true });
+                self.outputs.push_back(PeersOutput::Step { link, doc, same: true });
             }
             return;
         }
@@ -464,7 +472,7 @@ impl Peers {
     }
 
     /// Has what is known between us and a peer about a document. Whether there is room for it.
-    fn between(&mut self, link: Link, doc: DocId) -> bool {
+    fn between(&mut self, link: LinkId, doc: DocId) -> bool {
         let limit = self.limits.documents;
         let Some(peer) = self.links.get_mut(&link) else { return false };
         if peer.docs.contains_key(&doc) {
@@ -476,17 +484,17 @@ impl Peers {
         }
         // What was compared may not be shared any more by the time that it is followed.
         let access = (peer.share)(doc);
-        if access == Access::None {
+        if access == DocumentAccess::None {
             return false;
         }
-        let state = begin(access == Access::Read);
-        let said = Between {
+        let state = begin(access == DocumentAccess::Read);
+        let said = DocumentSyncState {
             state,
             asked: false,
             wanted: false,
             same: false,
             absent: false,
-            lacks: Lacks::Unknown,
+            lacks: PeerLack::Unknown,
             warned: false,
         };
         peer.docs.insert(doc, said);
@@ -496,13 +504,13 @@ impl Peers {
 
     /// Says to all who sync this document what they do not know yet, if all of it is on disk.
     fn tell(&mut self, doc: DocId) {
-        let links: Vec<Link> = self.followers.get(&doc).into_iter().flatten().copied().collect();
+        let links: Vec<LinkId> = self.followers.get(&doc).into_iter().flatten().copied().collect();
         for link in links {
             self.tell_one(link, doc);
         }
     }
 
-    fn tell_one(&mut self, link: Link, doc: DocId) {
+    fn tell_one(&mut self, link: LinkId, doc: DocId) {
         let Some(document) = self.docs.get_mut(&doc).filter(|document| document.may_be_told()) else { return };
         let Some(peer) = self.links.get_mut(&link) else { return };
         let (Some(id), Some(between)) = (peer.id.clone(), peer.docs.get_mut(&doc)) else { return };
@@ -514,7 +522,7 @@ impl Peers {
             // Neither has it. What we may still want ourselves was asked for before.
             between.asked = false;
             self.unavailable(link, doc);
-            self.outputs.push_back(Output::Absent { link, doc, ours: false });
+            self.outputs.push_back(PeersOutput::Absent { link, doc, ours: false });
             return;
         }
         let mut made = Vec::new();
@@ -535,9 +543,9 @@ impl Peers {
             let (sender, target) = (self.me.clone(), id.clone());
             let first = empty && them.is_none() && !std::mem::replace(&mut between.wanted, true);
             made.push(if first {
-                Message::Request { sender, target, doc, data }
+                WireMessage::Request { sender, target, doc, data }
             } else {
-                Message::Sync { sender, target, doc, data }
+                WireMessage::Sync { sender, target, doc, data }
             });
             if !again {
                 break;
@@ -549,20 +557,20 @@ impl Peers {
         }
         let same = them.as_ref() == Some(&heads);
         if std::mem::replace(&mut between.same, same) != same {
-            self.outputs.push_back(Output::Step { link, doc, same });
+            self.outputs.push_back(PeersOutput::Step { link, doc, same });
         }
         made.iter().for_each(|message| self.send(link, message));
     }
 
     /// Whether both have the same of a document, as far as they have heard of each other; `None`: it is not synced.
-    pub fn in_step(&self, link: Link, doc: DocId) -> Option<bool> {
+    pub fn in_step(&self, link: LinkId, doc: DocId) -> Option<bool> {
         self.links.get(&link)?.docs.get(&doc).map(|between| between.same)
     }
 
     /// How far a connection has got.
-    pub fn progress(&self, link: Link) -> Progress {
-        let Some(peer) = self.links.get(&link) else { return Progress::default() };
-        let mut progress = Progress { documents: peer.docs.len() + peer.wanted.len(), ..Progress::default() };
+    pub fn progress(&self, link: LinkId) -> LinkProgress {
+        let Some(peer) = self.links.get(&link) else { return LinkProgress::default() };
+        let mut progress = LinkProgress { documents: peer.docs.len() + peer.wanted.len(), ..LinkProgress::default() };
         for between in peer.docs.values() {
             progress.same += usize::from(between.same);
             progress.absent += usize::from(between.absent);
@@ -571,7 +579,7 @@ impl Peers {
     }
 
     /// Who is at the other end, once it has greeted.
-    pub fn who(&self, link: Link) -> Option<&PeerId> {
+    pub fn who(&self, link: LinkId) -> Option<&PeerId> {
         self.links.get(&link)?.id.as_ref()
     }
 
@@ -581,34 +589,34 @@ impl Peers {
     }
 
     /// Sends something of ours to a Tracebook peer.
-    pub fn extend(&mut self, link: Link, topic: &str, data: Vec<u8>) {
+    pub fn extend(&mut self, link: LinkId, topic: &str, data: Vec<u8>) {
         let Some(target) = self.who(link).cloned() else { return };
-        self.send(link, &Message::Extension { sender: self.me.clone(), target, topic: topic.to_owned(), data });
+        self.send(link, &WireMessage::Extension { sender: self.me.clone(), target, topic: topic.to_owned(), data });
     }
 
-    fn unavailable(&mut self, link: Link, doc: DocId) {
+    fn unavailable(&mut self, link: LinkId, doc: DocId) {
         let Some(target) = self.who(link).cloned() else { return };
-        self.send(link, &Message::Unavailable { sender: self.me.clone(), target, doc });
+        self.send(link, &WireMessage::Unavailable { sender: self.me.clone(), target, doc });
     }
 
-    fn send(&mut self, link: Link, message: &Message) {
-        self.outputs.push_back(Output::Send { link, bytes: wire::encode(message) });
+    fn send(&mut self, link: LinkId, message: &WireMessage) {
+        self.outputs.push_back(PeersOutput::Send { link, bytes: wire::encode(message) });
     }
 
     /// Ends a connection whose peer broke the protocol, and tells it so.
-    fn fail(&mut self, link: Link, why: &str) {
+    fn fail(&mut self, link: LinkId, why: &str) {
         if self.links.contains_key(&link) {
-            self.send(link, &Message::Error { message: why.chars().take(500).collect() });
+            self.send(link, &WireMessage::Error { message: why.chars().take(500).collect() });
             self.close(link, why);
         }
     }
 
-    fn close(&mut self, link: Link, why: &str) {
+    fn close(&mut self, link: LinkId, why: &str) {
         self.disconnect(link);
-        self.outputs.push_back(Output::Close { link, why: why.to_owned() });
+        self.outputs.push_back(PeersOutput::Close { link, why: why.to_owned() });
     }
 
-    fn unfollow(&mut self, link: Link, doc: DocId) {
+    fn unfollow(&mut self, link: LinkId, doc: DocId) {
         if let Some(followers) = self.followers.get_mut(&doc) {
             followers.remove(&link);
             if followers.is_empty() {

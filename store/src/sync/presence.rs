@@ -1,9 +1,9 @@
 //! Who is at a document, where their carets stand, which cells they run: said as ephemeral messages in the form of
-//! automerge-repo's `Presence`, so that its clients see us and we see them. Kept by nobody; who falls silent is gone.
+//! automerge-repo's `DocumentPresence`, so that its clients see us and we see them. Kept by nobody; who falls silent is gone.
 //!
 //! Nothing here reads a clock: all times are milliseconds of one that only goes forward.
 
-use super::cbor::{Bad, Reader, Writer};
+use super::cbor::{CborError, CborReader, CborWriter};
 use super::wire::PeerId;
 use crate::id::{BlockId, DocId};
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ const MARK: &str = "__presence";
 
 /// A caret, with the other end of what is selected at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct CaretMark {
     /// In which block it stands, and how many bytes from its beginning.
     pub at: (BlockId, usize),
     /// The same for the other end; equal where nothing is selected.
@@ -42,51 +42,51 @@ pub struct Mark {
 
 /// Somebody at a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Present {
+pub struct PresentPerson {
     /// How the device is called.
     pub name: String,
     /// The beginning of its key, where it has one.
     pub device: String,
     /// Their carets.
-    pub carets: Vec<Mark>,
+    pub carets: Vec<CaretMark>,
     /// The cells that they run.
     pub running: Vec<BlockId>,
 }
 
 /// What we say of ourselves about a document.
 #[derive(Debug)]
-struct Own {
-    state: Present,
+struct OwnPresence {
+    state: PresentPerson,
     said: Option<u64>,
     changed: bool,
     slow: bool,
 }
 
 #[derive(Debug)]
-struct Other {
-    state: Present,
+struct OtherPresence {
+    state: PresentPerson,
     heard: u64,
     slow: bool,
 }
 
 /// Who is where, ourselves included.
 #[derive(Debug, Default)]
-pub struct Presence {
-    own: BTreeMap<DocId, Own>,
+pub struct DocumentPresence {
+    own: BTreeMap<DocId, OwnPresence>,
     gone: Vec<DocId>,
-    others: BTreeMap<DocId, BTreeMap<PeerId, Other>>,
+    others: BTreeMap<DocId, BTreeMap<PeerId, OtherPresence>>,
 }
 
 /// What a message was about.
-enum Said {
-    State(Present),
+enum PresenceChange {
+    State(PresentPerson),
     Beat,
     Goodbye,
 }
 
-impl Presence {
+impl DocumentPresence {
     /// What is to be said of us about this document from now on; `None`: that we are gone. `slow`: it is a volume's.
-    pub fn set(&mut self, doc: DocId, state: Option<Present>, slow: bool) {
+    pub fn set(&mut self, doc: DocId, state: Option<PresentPerson>, slow: bool) {
         match state {
             None => {
                 if self.own.remove(&doc).is_some_and(|own| own.said.is_some()) {
@@ -95,8 +95,12 @@ impl Presence {
             }
             Some(state) => {
                 self.gone.retain(|gone| *gone != doc);
-                let own =
-                    self.own.entry(doc).or_insert(Own { state: Present::default(), said: None, changed: true, slow });
+                let own = self.own.entry(doc).or_insert(OwnPresence {
+                    state: PresentPerson::default(),
+                    said: None,
+                    changed: true,
+                    slow,
+                });
                 if own.state != state {
                     (own.state, own.changed) = (state, true);
                 }
@@ -169,15 +173,15 @@ impl Presence {
         };
         let known = here.len();
         let state = match said {
-            Said::Goodbye => {
+            PresenceChange::Goodbye => {
                 let gone = here.remove(from).is_some();
                 if here.is_empty() {
                     self.others.remove(&doc);
                 }
                 return gone;
             }
-            Said::Beat => None,
-            Said::State(state) => Some(state),
+            PresenceChange::Beat => None,
+            PresenceChange::State(state) => Some(state),
         };
         match here.get_mut(from) {
             Some(other) => {
@@ -186,7 +190,7 @@ impl Presence {
             }
             None if known >= MOST => false,
             None => {
-                here.insert(from.clone(), Other { state: state.unwrap_or_default(), heard: now, slow });
+                here.insert(from.clone(), OtherPresence { state: state.unwrap_or_default(), heard: now, slow });
                 if known < GREETED
                     && let Some(own) = self.own.get_mut(&doc)
                 {
@@ -212,14 +216,14 @@ impl Presence {
     }
 
     /// Who else is at a document.
-    pub fn of(&self, doc: DocId) -> Vec<(PeerId, Present)> {
+    pub fn of(&self, doc: DocId) -> Vec<(PeerId, PresentPerson)> {
         let here = self.others.get(&doc).into_iter().flatten();
         here.map(|(peer, other)| (peer.clone(), other.state.clone())).collect()
     }
 }
 
-fn enveloped(kind: &str, fields: usize, write: impl FnOnce(&mut Writer)) -> Vec<u8> {
-    let mut out = Writer::default();
+fn enveloped(kind: &str, fields: usize, write: impl FnOnce(&mut CborWriter)) -> Vec<u8> {
+    let mut out = CborWriter::default();
     out.map(1).text(MARK).map(1 + fields).text("type").text(kind);
     write(&mut out);
     out.bytes
@@ -229,11 +233,11 @@ fn goodbye() -> Vec<u8> {
     enveloped("goodbye", 0, |_| ())
 }
 
-fn snapshot(state: &Present) -> Vec<u8> {
+fn snapshot(state: &PresentPerson) -> Vec<u8> {
     enveloped("snapshot", 1, |out| {
         out.text("state").map(3);
         out.text("user").map(2).text("name").text(clean(&state.name)).text("device").text(clean(&state.device));
-        let place = |out: &mut Writer, (block, at): (BlockId, usize)| {
+        let place = |out: &mut CborWriter, (block, at): (BlockId, usize)| {
             out.array(2).text(&block.to_string()).number(at as u64);
         };
         let carets = &state.carets[..state.carets.len().min(MARKS)];
@@ -262,11 +266,11 @@ fn clean(name: &str) -> &str {
 }
 
 /// Reads a message; `None`: it is about something else.
-fn read(data: &[u8]) -> Result<Option<Said>, Bad> {
+fn read(data: &[u8]) -> Result<Option<PresenceChange>, CborError> {
     if data.len() > LARGEST {
         return Err("it is too long");
     }
-    let mut reader = Reader::new(data);
+    let mut reader = CborReader::new(data);
     let mut said = None;
     for _ in 0..reader.map(64)? {
         if reader.text(NAME)? == MARK {
@@ -278,7 +282,7 @@ fn read(data: &[u8]) -> Result<Option<Said>, Bad> {
     Ok(said)
 }
 
-fn read_message(reader: &mut Reader<'_>) -> Result<Option<Said>, Bad> {
+fn read_message(reader: &mut CborReader<'_>) -> Result<Option<PresenceChange>, CborError> {
     let (mut kind, mut state) = (String::new(), None);
     for _ in 0..reader.map(64)? {
         match reader.text(NAME)? {
@@ -288,17 +292,17 @@ fn read_message(reader: &mut Reader<'_>) -> Result<Option<Said>, Bad> {
         }
     }
     Ok(match kind.as_str() {
-        "snapshot" => state.map(Said::State),
+        "snapshot" => state.map(PresenceChange::State),
         // A change of one field, by a client that is not ours: it is there, at least.
-        "heartbeat" | "update" => Some(Said::Beat),
-        "goodbye" => Some(Said::Goodbye),
+        "heartbeat" | "update" => Some(PresenceChange::Beat),
+        "goodbye" => Some(PresenceChange::Goodbye),
         _ => None,
     })
 }
 
 /// Fields of other programs are passed over, also where they are called as ours are and hold something else.
-fn read_state(reader: &mut Reader<'_>) -> Result<Present, Bad> {
-    let mut state = Present::default();
+fn read_state(reader: &mut CborReader<'_>) -> Result<PresentPerson, CborError> {
+    let mut state = PresentPerson::default();
     for _ in 0..reader.map(256)? {
         let name = reader.text(NAME)?.to_owned();
         let mut field = reader.clone();
@@ -316,8 +320,8 @@ fn read_state(reader: &mut Reader<'_>) -> Result<Present, Bad> {
     Ok(state)
 }
 
-fn read_user(reader: &mut Reader<'_>, state: &mut Present) -> Result<(), Bad> {
-    let text = |reader: &mut Reader<'_>| -> Result<String, Bad> {
+fn read_user(reader: &mut CborReader<'_>, state: &mut PresentPerson) -> Result<(), CborError> {
+    let text = |reader: &mut CborReader<'_>| -> Result<String, CborError> {
         let plain = |letter: &char| !letter.is_control();
         Ok(clean(&reader.text(LARGEST)?.chars().filter(plain).collect::<String>()).to_owned())
     };
@@ -331,18 +335,18 @@ fn read_user(reader: &mut Reader<'_>, state: &mut Present) -> Result<(), Bad> {
     Ok(())
 }
 
-fn read_block(reader: &mut Reader<'_>) -> Result<BlockId, Bad> {
+fn read_block(reader: &mut CborReader<'_>) -> Result<BlockId, CborError> {
     reader.text(NAME)?.parse().map_err(|_| "a block was expected")
 }
 
-fn read_place(reader: &mut Reader<'_>) -> Result<(BlockId, usize), Bad> {
+fn read_place(reader: &mut CborReader<'_>) -> Result<(BlockId, usize), CborError> {
     if reader.array(2)? != 2 {
         return Err("a place was expected");
     }
     Ok((read_block(reader)?, usize::try_from(reader.number()?).map_err(|_| "a place was expected")?))
 }
 
-fn read_carets(reader: &mut Reader<'_>) -> Result<Vec<Mark>, Bad> {
+fn read_carets(reader: &mut CborReader<'_>) -> Result<Vec<CaretMark>, CborError> {
     let mut carets = Vec::new();
     for _ in 0..reader.array(MARKS as u64)? {
         let (mut at, mut anchor) = (None, None);
@@ -354,12 +358,12 @@ fn read_carets(reader: &mut Reader<'_>) -> Result<Vec<Mark>, Bad> {
             }
         }
         let at = at.ok_or("a caret without a place")?;
-        carets.push(Mark { at, anchor: anchor.unwrap_or(at) });
+        carets.push(CaretMark { at, anchor: anchor.unwrap_or(at) });
     }
     Ok(carets)
 }
 
-fn read_running(reader: &mut Reader<'_>) -> Result<Vec<BlockId>, Bad> {
+fn read_running(reader: &mut CborReader<'_>) -> Result<Vec<BlockId>, CborError> {
     (0..reader.array(MARKS as u64)?).map(|_| read_block(reader)).collect()
 }
 
@@ -373,17 +377,17 @@ mod tests {
         PeerId(name.to_owned())
     }
 
-    fn desk() -> Present {
+    fn desk() -> PresentPerson {
         let (from, to) = ((BlockId(1), 3), (BlockId(2), 0));
-        let carets = vec![Mark { at: from, anchor: from }, Mark { at: to, anchor: from }];
-        Present { name: "desk é".to_owned(), device: "ab12".to_owned(), carets, running: vec![BlockId(9)] }
+        let carets = vec![CaretMark { at: from, anchor: from }, CaretMark { at: to, anchor: from }];
+        PresentPerson { name: "desk é".to_owned(), device: "ab12".to_owned(), carets, running: vec![BlockId(9)] }
     }
 
     #[test]
     fn what_is_said_is_understood_and_silence_ends_it() {
-        let (mut one, mut two) = (Presence::default(), Presence::default());
+        let (mut one, mut two) = (DocumentPresence::default(), DocumentPresence::default());
         one.set(DOC, Some(desk()), false);
-        two.set(DOC, Some(Present::default()), false);
+        two.set(DOC, Some(PresentPerson::default()), false);
         assert_eq!(one.due(), Some(0));
         let words = one.say(1_000);
         assert_eq!(words.len(), 1);
@@ -395,7 +399,7 @@ mod tests {
         assert!(two.say(1_100).is_empty());
         assert_eq!(two.say(1_200).len(), 1);
         // Changes are gathered, and without any there is a word now and then.
-        one.set(DOC, Some(Present { carets: Vec::new(), ..desk() }), false);
+        one.set(DOC, Some(PresentPerson { carets: Vec::new(), ..desk() }), false);
         assert!(one.say(1_100).is_empty());
         assert_eq!(one.say(1_200).len(), 1);
         assert_eq!((one.say(4_199).len(), one.say(4_200).len()), (0, 1));
@@ -414,17 +418,17 @@ mod tests {
 
     #[test]
     fn what_other_programs_say_is_taken_as_far_as_it_is_understood() {
-        let mut presence = Presence::default();
-        let mut foreign = Writer::default();
+        let mut presence = DocumentPresence::default();
+        let mut foreign = CborWriter::default();
         foreign.map(1).text(MARK).map(2).text("type").text("snapshot").text("state").map(2);
         foreign.text("carets").map(1).text("x").number(3).text("user").map(1).text("name").text("J\u{7}S");
         assert!(presence.hear(0, DOC, &peer("js"), &foreign.bytes));
         assert_eq!(presence.of(DOC)[0].1.name, "JS");
-        let mut beat = Writer::default();
+        let mut beat = CborWriter::default();
         beat.map(1).text(MARK).map(1).text("type").text("heartbeat");
         assert!(!presence.hear(5_000, DOC, &peer("js"), &beat.bytes));
         assert!(presence.forget(9_000).is_empty(), "a heartbeat keeps it there");
-        let mut other = Writer::default();
+        let mut other = CborWriter::default();
         other.map(1).text("cursor").number(3);
         assert!(!presence.hear(0, DOC, &peer("x"), &other.bytes), "it is about something else");
         // No beginning of a message does harm, and none that is too long is read.
@@ -432,7 +436,7 @@ mod tests {
         for end in 0..whole.len() {
             assert!(!presence.hear(0, DOC, &peer("x"), &whole[..end]));
         }
-        let mut long = Writer::default();
+        let mut long = CborWriter::default();
         long.map(1).text(MARK).map(1).text("type").text(&"x".repeat(LARGEST));
         assert!(!presence.hear(0, DOC, &peer("x"), &long.bytes));
         for number in 0..1_000 {
@@ -440,7 +444,7 @@ mod tests {
             presence.hear(0, DocId([number as u8; 16]), &peer("x"), &whole);
         }
         assert!(presence.of(DOC).len() <= MOST);
-        let long = Present { name: "é".repeat(100), ..Present::default() };
+        let long = PresentPerson { name: "é".repeat(100), ..PresentPerson::default() };
         presence.hear(0, DOC, &peer("js"), &snapshot(&long));
         assert_eq!(clean(&long.name).len(), NAME);
     }

@@ -1,10 +1,10 @@
 //! Many devices in one process: random schedules, cut connections, messages that come twice, crashes between an edit
 //! and the disk, disks restored from an old backup. At the end all hold the same, and every edit that was on a disk.
 
-use super::peers::{Access, Limits, Link, Output, Peers, Print, Ticket};
-use super::wire::{self, Metadata, PeerId};
+use super::peers::{DiskTicket, DocumentAccess, HeadsHash, LinkId, PeersOutput, SyncLimits, SyncPeers};
+use super::wire::{self, PeerId, PeerMetadata};
 use crate::id::{BlockId, DocId};
-use crate::note::{NoteDoc, Op};
+use crate::note::{NoteDoc, NoteOp};
 use automerge::ActorId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -23,9 +23,9 @@ const DOCS: [DocId; 8] = {
 const VOLUME: DocId = DOCS[0];
 
 /// SplitMix64.
-struct Chance(u64);
+struct SplitMix(u64);
 
-impl Chance {
+impl SplitMix {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -39,45 +39,45 @@ impl Chance {
     }
 }
 
-type Chunks = BTreeMap<DocId, Vec<Vec<u8>>>;
+type DeviceChunks = BTreeMap<DocId, Vec<Vec<u8>>>;
 
 /// Why something is on its way to the disk.
 #[derive(Clone, Copy)]
-enum Why {
+enum DiskReason {
     /// An edit made here.
     Edit(u64),
     /// It came from a peer.
-    Peer(Ticket),
+    Peer(DiskTicket),
 }
 
 /// A device: what is on its disk, what is on its way there, its documents as its user sees them.
-struct Device {
+struct SimulatedDevice {
     name: String,
-    disk: Chunks,
-    backup: Chunks,
-    queue: VecDeque<(DocId, Vec<u8>, Why)>,
+    disk: DeviceChunks,
+    backup: DeviceChunks,
+    queue: VecDeque<(DocId, Vec<u8>, DiskReason)>,
     loads: VecDeque<DocId>,
     docs: BTreeMap<DocId, NoteDoc>,
-    peers: Peers,
+    peers: SyncPeers,
     actor: ActorId,
     /// What its heads came to, and how many chunks there were then: kept for the next start.
-    prints: BTreeMap<DocId, (usize, Print)>,
+    prints: BTreeMap<DocId, (usize, HeadsHash)>,
     /// Whether it compares.
     compares: bool,
 }
 
 /// Messages under way between two devices.
-struct Wire {
+struct SimulatedWire {
     ends: (usize, usize),
-    links: (Link, Link),
+    links: (LinkId, LinkId),
     queues: (VecDeque<Vec<u8>>, VecDeque<Vec<u8>>),
 }
 
-struct World {
-    chance: Chance,
-    devices: Vec<Device>,
-    wires: Vec<Wire>,
-    next_link: Link,
+struct SimulatedWorld {
+    chance: SplitMix,
+    devices: Vec<SimulatedDevice>,
+    wires: Vec<SimulatedWire>,
+    next_link: LinkId,
     edits: u64,
     actors: u8,
     /// Edits that were lost with a disk that was restored from a backup, on purpose.
@@ -86,14 +86,14 @@ struct World {
     /// Documents of which two agreed without speaking about them.
     agreed: usize,
     /// Devices that will offer all documents over a connection, once they have been greeted.
-    offering: Vec<(usize, Link)>,
+    offering: Vec<(usize, LinkId)>,
 }
 
 /// A program that starts over a disk, with what it remembers of it.
-fn peers(name: &str, compares: bool, disk: &Chunks, prints: &BTreeMap<DocId, (usize, Print)>) -> Peers {
-    let limits = Limits { resting: 6, ..Limits::default() }; // documents are read again and again
-    let metadata = Metadata { tracebook: compares.then_some(wire::EXTENSIONS), ..Metadata::default() };
-    let mut peers = Peers::new(PeerId(name.to_owned()), metadata, limits);
+fn peers(name: &str, compares: bool, disk: &DeviceChunks, prints: &BTreeMap<DocId, (usize, HeadsHash)>) -> SyncPeers {
+    let limits = SyncLimits { resting: 6, ..SyncLimits::default() }; // documents are read again and again
+    let metadata = PeerMetadata { tracebook: compares.then_some(wire::EXTENSIONS), ..PeerMetadata::default() };
+    let mut peers = SyncPeers::new(PeerId(name.to_owned()), metadata, limits);
     for (doc, chunks) in disk {
         let print = prints.get(doc).filter(|(count, _)| *count == chunks.len()).map(|(_, print)| *print);
         peers.recall(*doc, print);
@@ -101,11 +101,11 @@ fn peers(name: &str, compares: bool, disk: &Chunks, prints: &BTreeMap<DocId, (us
     peers
 }
 
-impl World {
-    fn new(seed: u64) -> World {
-        let mut chance = Chance(seed);
+impl SimulatedWorld {
+    fn new(seed: u64) -> SimulatedWorld {
+        let mut chance = SplitMix(seed);
         let count = 2 + chance.below(7);
-        let mut world = World {
+        let mut world = SimulatedWorld {
             chance,
             devices: Vec::new(),
             wires: Vec::new(),
@@ -119,10 +119,10 @@ impl World {
         };
         // Most documents are everywhere from the beginning.
         let actor = world.actor();
-        let mut disk = Chunks::new();
+        let mut disk = DeviceChunks::new();
         for doc in &DOCS[..7] {
             world.edits += 1;
-            let op = Op::Insert { block: BlockId(world.edits), pos: "n".to_owned(), text: "old ".to_owned() };
+            let op = NoteOp::Insert { block: BlockId(world.edits), pos: "n".to_owned(), text: "old ".to_owned() };
             let mut note = NoteDoc::load(*doc, &[], actor.clone()).expect("it loads").doc;
             note.commit(&[op], 1, None).expect("an edit");
             disk.insert(*doc, vec![note.save()]);
@@ -134,7 +134,7 @@ impl World {
             let name = format!("device {number}");
             let actor = world.actor();
             let compares = !mixed || world.chance.below(2) == 0;
-            world.devices.push(Device {
+            world.devices.push(SimulatedDevice {
                 peers: peers(&name, compares, &disk, &BTreeMap::new()),
                 prints: BTreeMap::new(),
                 compares,
@@ -171,10 +171,10 @@ impl World {
             && !self.devices[at].queue.iter().any(|(queued, ..)| *queued == doc);
         let pos = char::from(b'a' + self.chance.below(26) as u8).to_string();
         let note = self.open(at, doc);
-        let op = Op::Insert { block: BlockId(edit), pos, text: format!("{edit} ") };
+        let op = NoteOp::Insert { block: BlockId(edit), pos, text: format!("{edit} ") };
         let bytes = note.commit(&[op], edit as i64, None).expect("an edit");
         let bytes = if first { note.save() } else { bytes };
-        self.devices[at].queue.push_back((doc, bytes, Why::Edit(edit)));
+        self.devices[at].queue.push_back((doc, bytes, DiskReason::Edit(edit)));
     }
 
     /// The disk of a device does one piece of its work.
@@ -183,8 +183,8 @@ impl World {
         if let Some((doc, bytes, why)) = device.queue.pop_front() {
             device.disk.entry(doc).or_default().push(bytes.clone());
             match why {
-                Why::Peer(ticket) => _ = device.peers.stored(ticket),
-                Why::Edit(edit) => {
+                DiskReason::Peer(ticket) => _ = device.peers.stored(ticket),
+                DiskReason::Edit(edit) => {
                     device.peers.changed(doc, &bytes);
                     self.durable.insert(edit);
                 }
@@ -207,7 +207,7 @@ impl World {
     fn perform(&mut self, at: usize) {
         for output in self.devices[at].peers.take() {
             match output {
-                Output::Send { link, bytes } => {
+                PeersOutput::Send { link, bytes } => {
                     for wire in &mut self.wires {
                         if wire.links.0 == link && wire.ends.0 == at {
                             wire.queues.0.push_back(bytes.clone());
@@ -216,27 +216,30 @@ impl World {
                         }
                     }
                 }
-                Output::Close { link, .. } => self.cut_link(link),
-                Output::Load { doc } => self.devices[at].loads.push_back(doc),
-                Output::Store { doc, ticket, mut parcel, .. } => {
+                PeersOutput::Close { link, .. } => self.cut_link(link),
+                PeersOutput::Load { doc } => self.devices[at].loads.push_back(doc),
+                PeersOutput::Store { doc, ticket, mut parcel, .. } => {
                     self.open(at, doc).take(&mut parcel).expect("it merges");
-                    self.devices[at].queue.push_back((doc, parcel.bytes, Why::Peer(ticket)));
+                    self.devices[at].queue.push_back((doc, parcel.bytes, DiskReason::Peer(ticket)));
                 }
-                Output::Refused { why, .. } => panic!("refused: {why}"),
-                Output::Scope { link, scope } => {
+                PeersOutput::Refused { why, .. } => panic!("refused: {why}"),
+                PeersOutput::Scope { link, scope } => {
                     let docs = if scope == VOLUME { Arc::new(BTreeSet::from(DOCS)) } else { Arc::default() };
                     self.devices[at].peers.scoped(link, scope, docs);
                     self.perform(at);
                 }
-                Output::Agreed { docs, .. } => self.agreed += docs.len(),
-                Output::Welcome { link, .. } => {
+                PeersOutput::Agreed { docs, .. } => self.agreed += docs.len(),
+                PeersOutput::Welcome { link, .. } => {
                     if let Some(found) = self.offering.iter().position(|one| *one == (at, link)) {
                         self.offering.swap_remove(found);
                         DOCS.into_iter().for_each(|doc| self.devices[at].peers.offer(link, doc));
                         self.perform(at);
                     }
                 }
-                Output::Heard { .. } | Output::Absent { .. } | Output::Step { .. } | Output::Extension { .. } => {}
+                PeersOutput::Heard { .. }
+                | PeersOutput::Absent { .. }
+                | PeersOutput::Step { .. }
+                | PeersOutput::Extension { .. } => {}
             }
         }
     }
@@ -247,9 +250,9 @@ impl World {
         }
         let links = (self.next_link, self.next_link + 1);
         self.next_link += 2;
-        self.wires.push(Wire { ends: (a, b), links, queues: Default::default() });
-        self.devices[a].peers.connect(links.0, true, None, Box::new(|_| Access::Write));
-        self.devices[b].peers.connect(links.1, false, None, Box::new(|_| Access::Write));
+        self.wires.push(SimulatedWire { ends: (a, b), links, queues: Default::default() });
+        self.devices[a].peers.connect(links.0, true, None, Box::new(|_| DocumentAccess::Write));
+        self.devices[b].peers.connect(links.1, false, None, Box::new(|_| DocumentAccess::Write));
         let docs = Arc::new(BTreeSet::from(DOCS));
         if self.chance.below(4) > 0 {
             self.devices[a].peers.follow_all(links.0, VOLUME, docs);
@@ -261,7 +264,7 @@ impl World {
         self.perform(b);
     }
 
-    fn cut_link(&mut self, link: Link) {
+    fn cut_link(&mut self, link: LinkId) {
         if let Some(at) = self.wires.iter().position(|wire| wire.links.0 == link || wire.links.1 == link) {
             self.cut(at);
         }
@@ -275,7 +278,7 @@ impl World {
 
     /// Delivers the first message that waits on one side of a wire; `twice`: and lets it come again.
     fn deliver(&mut self, wire: usize, back: bool, twice: bool) {
-        let Wire { ends, links, queues } = &mut self.wires[wire];
+        let SimulatedWire { ends, links, queues } = &mut self.wires[wire];
         let (queue, to, link) = if back { (&mut queues.1, ends.0, links.0) } else { (&mut queues.0, ends.1, links.1) };
         let Some(bytes) = queue.pop_front() else { return };
         self.devices[to].peers.receive(link, &bytes);
@@ -373,7 +376,7 @@ impl World {
 
 /// Gives of how many documents two agreed without speaking about them.
 fn run(seed: u64, steps: usize) -> usize {
-    let mut world = World::new(seed);
+    let mut world = SimulatedWorld::new(seed);
     for _ in 0..steps {
         world.chaos();
     }

@@ -1,16 +1,16 @@
 //! The messages of automerge-repo's network protocol, version 1, as CBOR, one in each WebSocket message.
 //!
-//! Beside automerge-repo's there is one of ours, [`Message::Extension`], that only goes to a peer whose metadata says
+//! Beside automerge-repo's there is one of ours, [`WireMessage::Extension`], that only goes to a peer whose metadata says
 //! that it knows it. What comes in is untrusted: every length is checked before it is believed.
 
 use super::address;
-use super::cbor::{Bad, Reader, Writer};
+use super::cbor::{CborError, CborReader, CborWriter};
 use crate::id::DocId;
 use std::fmt;
 
 /// The version of the protocol that is spoken.
 pub const VERSION: &str = "1";
-/// What a peer of ours says in its metadata: that it knows [`Message::Extension`], of this version.
+/// What a peer of ours says in its metadata: that it knows [`WireMessage::Extension`], of this version.
 pub const EXTENSIONS: u64 = 3;
 /// A message has at most this many bytes.
 pub const LARGEST: usize = 64 << 20;
@@ -33,12 +33,12 @@ impl fmt::Display for PeerId {
 
 /// What a peer says of itself when it greets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Metadata {
+pub struct PeerMetadata {
     /// The name of its storage, if it keeps documents.
     pub storage: Option<String>,
     /// Whether it keeps nothing when it goes.
     pub ephemeral: bool,
-    /// Which version of [`Message::Extension`] it knows; `None` for those that are no Tracebook.
+    /// Which version of [`WireMessage::Extension`] it knows; `None` for those that are no Tracebook.
     pub tracebook: Option<u64>,
     /// Which version of [`super::blobs`] it knows; `None`: it exchanges no blobs.
     pub blobs: Option<u64>,
@@ -46,7 +46,7 @@ pub struct Metadata {
 
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Message {
+pub enum WireMessage {
     /// First word of who connected.
     Join {
         /// Who.
@@ -54,7 +54,7 @@ pub enum Message {
         /// The versions of the protocol that it speaks.
         versions: Vec<String>,
         /// What it says of itself.
-        metadata: Metadata,
+        metadata: PeerMetadata,
     },
     /// The answer to it.
     Peer {
@@ -65,7 +65,7 @@ pub enum Message {
         /// The version that is spoken from now on.
         version: String,
         /// What it says of itself.
-        metadata: Metadata,
+        metadata: PeerMetadata,
     },
     /// The sender is about to go.
     Leave {
@@ -182,21 +182,21 @@ pub enum WireError {
     },
 }
 
-impl From<Bad> for WireError {
-    fn from(why: Bad) -> WireError {
+impl From<CborError> for WireError {
+    fn from(why: CborError) -> WireError {
         WireError::Bad(why)
     }
 }
 
 /// The fields that a message may have, as they come.
 #[derive(Default)]
-struct Fields<'a> {
+struct MessageFields<'a> {
     kind: Option<&'a str>,
     sender: Option<&'a str>,
     target: Option<&'a str>,
     versions: Option<Vec<String>>,
     version: Option<&'a str>,
-    metadata: Metadata,
+    metadata: PeerMetadata,
     doc: Option<DocId>,
     data: Option<&'a [u8]>,
     count: Option<u64>,
@@ -212,12 +212,12 @@ struct Fields<'a> {
 ///
 /// # Errors
 /// [`WireError`]: the peer does not keep to the protocol.
-pub fn decode(bytes: &[u8]) -> Result<Message, WireError> {
+pub fn decode(bytes: &[u8]) -> Result<WireMessage, WireError> {
     if bytes.len() > LARGEST {
         return Err(WireError::Large(bytes.len()));
     }
-    let mut reader = Reader::new(bytes);
-    let mut fields = Fields::default();
+    let mut reader = CborReader::new(bytes);
+    let mut fields = MessageFields::default();
     for _ in 0..reader.map(32)? {
         let key = reader.text(LONGEST_NAME)?;
         if reader.nothing()? {
@@ -251,7 +251,7 @@ pub fn decode(bytes: &[u8]) -> Result<Message, WireError> {
     message(fields)
 }
 
-fn message(fields: Fields<'_>) -> Result<Message, WireError> {
+fn message(fields: MessageFields<'_>) -> Result<WireMessage, WireError> {
     let kind = fields.kind.ok_or(WireError::Bad("it does not say what it is"))?;
     let missing = |field: &'static str| WireError::Missing { kind: kind.to_owned(), field };
     let peer = |name: Option<&str>, field| name.map(|name| PeerId(name.to_owned())).ok_or_else(|| missing(field));
@@ -262,45 +262,45 @@ fn message(fields: Fields<'_>) -> Result<Message, WireError> {
     Ok(match kind {
         "join" => {
             let versions = fields.versions.clone().ok_or_else(|| missing("supportedProtocolVersions"))?;
-            Message::Join { sender: sender()?, versions, metadata: fields.metadata.clone() }
+            WireMessage::Join { sender: sender()?, versions, metadata: fields.metadata.clone() }
         }
         "peer" => {
             let version = fields.version.ok_or_else(|| missing("selectedProtocolVersion"))?.to_owned();
-            Message::Peer { sender: sender()?, target: target()?, version, metadata: fields.metadata.clone() }
+            WireMessage::Peer { sender: sender()?, target: target()?, version, metadata: fields.metadata.clone() }
         }
-        "leave" => Message::Leave { sender: sender()? },
-        "request" => Message::Request { sender: sender()?, target: target()?, doc: doc()?, data: data()? },
-        "sync" => Message::Sync { sender: sender()?, target: target()?, doc: doc()?, data: data()? },
-        "doc-unavailable" => Message::Unavailable { sender: sender()?, target: target()?, doc: doc()? },
+        "leave" => WireMessage::Leave { sender: sender()? },
+        "request" => WireMessage::Request { sender: sender()?, target: target()?, doc: doc()?, data: data()? },
+        "sync" => WireMessage::Sync { sender: sender()?, target: target()?, doc: doc()?, data: data()? },
+        "doc-unavailable" => WireMessage::Unavailable { sender: sender()?, target: target()?, doc: doc()? },
         "ephemeral" => {
             let count = fields.count.ok_or_else(|| missing("count"))?;
             let session = fields.session.ok_or_else(|| missing("sessionId"))?.to_owned();
-            Message::Ephemeral { sender: sender()?, target: target()?, count, session, doc: doc()?, data: data()? }
+            WireMessage::Ephemeral { sender: sender()?, target: target()?, count, session, doc: doc()?, data: data()? }
         }
-        "error" => Message::Error { message: fields.message.unwrap_or_default().to_owned() },
+        "error" => WireMessage::Error { message: fields.message.unwrap_or_default().to_owned() },
         "remote-subscription-change" => {
             let (sender, target) = (sender()?, target()?);
-            Message::Subscription { sender, target, add: fields.add.clone(), remove: fields.remove.clone() }
+            WireMessage::Subscription { sender, target, add: fields.add.clone(), remove: fields.remove.clone() }
         }
         "remote-heads-changed" => {
             let (sender, target, doc) = (sender()?, target()?, doc()?);
-            Message::RemoteHeads { sender, target, doc, heads: fields.heads.clone() }
+            WireMessage::RemoteHeads { sender, target, doc, heads: fields.heads.clone() }
         }
         "tracebook" => {
             let topic = fields.topic.ok_or_else(|| missing("topic"))?.to_owned();
-            Message::Extension { sender: sender()?, target: target()?, topic, data: data()? }
+            WireMessage::Extension { sender: sender()?, target: target()?, topic, data: data()? }
         }
-        other => Message::Unknown { kind: other.to_owned() },
+        other => WireMessage::Unknown { kind: other.to_owned() },
     })
 }
 
-fn names(reader: &mut Reader<'_>) -> Result<Vec<String>, WireError> {
+fn names(reader: &mut CborReader<'_>) -> Result<Vec<String>, WireError> {
     let count = reader.array(MOST)?;
     (0..count).map(|_| Ok(reader.text(LONGEST_NAME)?.to_owned())).collect()
 }
 
-fn metadata(reader: &mut Reader<'_>) -> Result<Metadata, WireError> {
-    let mut metadata = Metadata::default();
+fn metadata(reader: &mut CborReader<'_>) -> Result<PeerMetadata, WireError> {
+    let mut metadata = PeerMetadata::default();
     for _ in 0..reader.map(32)? {
         let key = reader.text(LONGEST_NAME)?;
         if reader.nothing()? {
@@ -317,7 +317,7 @@ fn metadata(reader: &mut Reader<'_>) -> Result<Metadata, WireError> {
     Ok(metadata)
 }
 
-fn heads(reader: &mut Reader<'_>) -> Result<Vec<(String, Vec<String>, u64)>, WireError> {
+fn heads(reader: &mut CborReader<'_>) -> Result<Vec<(String, Vec<String>, u64)>, WireError> {
     let mut all = Vec::new();
     for _ in 0..reader.map(MOST)? {
         let storage = reader.text(LONGEST_NAME)?.to_owned();
@@ -334,42 +334,42 @@ fn heads(reader: &mut Reader<'_>) -> Result<Vec<(String, Vec<String>, u64)>, Wir
     Ok(all)
 }
 
-/// Writes one message. [`Message::Unknown`] becomes one that says its kind and nothing else.
-pub fn encode(message: &Message) -> Vec<u8> {
-    let mut writer = Writer::default();
+/// Writes one message. [`WireMessage::Unknown`] becomes one that says its kind and nothing else.
+pub fn encode(message: &WireMessage) -> Vec<u8> {
+    let mut writer = CborWriter::default();
     let w = &mut writer;
     match message {
-        Message::Join { sender, versions, metadata } => {
+        WireMessage::Join { sender, versions, metadata } => {
             w.map(4).text("type").text("join").text("senderId").text(&sender.0);
             write_metadata(w, metadata);
             w.text("supportedProtocolVersions").array(versions.len());
             versions.iter().for_each(|version| _ = w.text(version));
         }
-        Message::Peer { sender, target, version, metadata } => {
+        WireMessage::Peer { sender, target, version, metadata } => {
             w.map(5).text("type").text("peer").text("senderId").text(&sender.0);
             write_metadata(w, metadata);
             w.text("selectedProtocolVersion").text(version).text("targetId").text(&target.0);
         }
-        Message::Leave { sender } => {
+        WireMessage::Leave { sender } => {
             w.map(2).text("type").text("leave").text("senderId").text(&sender.0);
         }
-        Message::Request { sender, target, doc, data } => {
+        WireMessage::Request { sender, target, doc, data } => {
             about(w, 5, "request", sender, target, *doc).text("data").data(data);
         }
-        Message::Sync { sender, target, doc, data } => {
+        WireMessage::Sync { sender, target, doc, data } => {
             about(w, 5, "sync", sender, target, *doc).text("data").data(data);
         }
-        Message::Unavailable { sender, target, doc } => {
+        WireMessage::Unavailable { sender, target, doc } => {
             about(w, 4, "doc-unavailable", sender, target, *doc);
         }
-        Message::Ephemeral { sender, target, count, session, doc, data } => {
+        WireMessage::Ephemeral { sender, target, count, session, doc, data } => {
             let w = about(w, 7, "ephemeral", sender, target, *doc);
             w.text("count").number(*count).text("sessionId").text(session).text("data").data(data);
         }
-        Message::Error { message } => {
+        WireMessage::Error { message } => {
             w.map(2).text("type").text("error").text("message").text(message);
         }
-        Message::Subscription { sender, target, add, remove } => {
+        WireMessage::Subscription { sender, target, add, remove } => {
             w.map(5).text("type").text("remote-subscription-change");
             w.text("senderId").text(&sender.0).text("targetId").text(&target.0);
             for (key, names) in [("add", add), ("remove", remove)] {
@@ -377,7 +377,7 @@ pub fn encode(message: &Message) -> Vec<u8> {
                 names.iter().for_each(|name| _ = w.text(name));
             }
         }
-        Message::RemoteHeads { sender, target, doc, heads } => {
+        WireMessage::RemoteHeads { sender, target, doc, heads } => {
             about(w, 5, "remote-heads-changed", sender, target, *doc).text("newHeads").map(heads.len());
             for (storage, heads, time) in heads {
                 w.text(storage).map(2).text("heads").array(heads.len());
@@ -385,11 +385,11 @@ pub fn encode(message: &Message) -> Vec<u8> {
                 w.text("timestamp").number(*time);
             }
         }
-        Message::Extension { sender, target, topic, data } => {
+        WireMessage::Extension { sender, target, topic, data } => {
             w.map(5).text("type").text("tracebook").text("senderId").text(&sender.0);
             w.text("targetId").text(&target.0).text("topic").text(topic).text("data").data(data);
         }
-        Message::Unknown { kind } => {
+        WireMessage::Unknown { kind } => {
             w.map(1).text("type").text(kind);
         }
     }
@@ -397,18 +397,18 @@ pub fn encode(message: &Message) -> Vec<u8> {
 }
 
 fn about<'w>(
-    writer: &'w mut Writer,
+    writer: &'w mut CborWriter,
     fields: usize,
     kind: &str,
     sender: &PeerId,
     target: &PeerId,
     doc: DocId,
-) -> &'w mut Writer {
+) -> &'w mut CborWriter {
     writer.map(fields).text("type").text(kind).text("documentId").text(&address::encode(doc));
     writer.text("senderId").text(&sender.0).text("targetId").text(&target.0)
 }
 
-fn write_metadata(writer: &mut Writer, metadata: &Metadata) {
+fn write_metadata(writer: &mut CborWriter, metadata: &PeerMetadata) {
     let further = [metadata.storage.is_some(), metadata.tracebook.is_some(), metadata.blobs.is_some()];
     writer.text("peerMetadata").map(1 + further.into_iter().filter(|there| *there).count());
     if let Some(storage) = &metadata.storage {
@@ -442,31 +442,35 @@ mod tests {
         let join = "b900046474797065646a6f696e6873656e6465724964646a732d316c706565724d65746164617461b900026973746f72\
                     6167654964f76b6973457068656d6572616cf57819737570706f7274656450726f746f636f6c56657273696f6e738161\
                     31";
-        let metadata = Metadata { ephemeral: true, ..Metadata::default() };
-        let expected = Message::Join { sender: id("js-1"), versions: vec!["1".to_owned()], metadata };
+        let metadata = PeerMetadata { ephemeral: true, ..PeerMetadata::default() };
+        let expected = WireMessage::Join { sender: id("js-1"), versions: vec!["1".to_owned()], metadata };
         assert_eq!(decode(&unhex(join)), Ok(expected));
         let sync = "b9000564747970656473796e636873656e6465724964646a732d31687461726765744964636875626a646f63756d656e\
                     744964781c344e4d4e6e6b4d684c386a5872644a396a616d533538504156645875646461746143616263";
         let doc = address::decode("4NMNnkMhL8jXrdJ9jamS58PAVdXu").expect("a name");
-        let expected = Message::Sync { sender: id("js-1"), target: id("hub"), doc, data: b"abc".to_vec() };
+        let expected = WireMessage::Sync { sender: id("js-1"), target: id("hub"), doc, data: b"abc".to_vec() };
         assert_eq!(decode(&unhex(sync)), Ok(expected));
         let ephemeral = "b90007647479706569657068656d6572616c6873656e6465724964646a732d316874617267657449646368756265\
                          636f756e741a000111706973657373696f6e496461736a646f63756d656e744964781c344e4d4e6e6b4d684c386a\
                          5872644a396a616d533538504156645875646461746141\
                          78";
         let (count, session, data) = (70_000, "s".to_owned(), b"x".to_vec());
-        let expected = Message::Ephemeral { sender: id("js-1"), target: id("hub"), count, session, doc, data };
+        let expected = WireMessage::Ephemeral { sender: id("js-1"), target: id("hub"), count, session, doc, data };
         assert_eq!(decode(&unhex(ephemeral)), Ok(expected));
         let subscription = "b900056474797065781a72656d6f74652d737562736372697074696f6e2d6368616e67656873656e6465724964\
                             646a732d3168746172676574496463687562636164648161616672656d6f7665f7";
-        let expected =
-            Message::Subscription { sender: id("js-1"), target: id("hub"), add: vec!["a".to_owned()], remove: vec![] };
+        let expected = WireMessage::Subscription {
+            sender: id("js-1"),
+            target: id("hub"),
+            add: vec!["a".to_owned()],
+            remove: vec![],
+        };
         assert_eq!(decode(&unhex(subscription)), Ok(expected));
         let heads = "b9000564747970657472656d6f74652d68656164732d6368616e6765646873656e6465724964646a732d316874617267\
                      65744964636875626a646f63756d656e744964781c344e4d4e6e6b4d684c386a5872644a396a616d5335385041566458\
                      75686e65774865616473b90001627374b900026568656164738161716974696d657374616d70fb427a0c4506c00000";
         let heads_there = vec![("st".to_owned(), vec!["q".to_owned()], 1_790_000_000_000)];
-        let expected = Message::RemoteHeads { sender: id("js-1"), target: id("hub"), doc, heads: heads_there };
+        let expected = WireMessage::RemoteHeads { sender: id("js-1"), target: id("hub"), doc, heads: heads_there };
         assert_eq!(decode(&unhex(heads)), Ok(expected));
     }
 
@@ -474,12 +478,12 @@ mod tests {
         "[a-zA-Z0-9 \u{e4}\u{1f600}-]{0,40}"
     }
 
-    fn any_message() -> impl Strategy<Value = Message> {
+    fn any_message() -> impl Strategy<Value = WireMessage> {
         let two = (name(), name()).prop_map(|(sender, target)| (PeerId(sender), PeerId(target)));
         let about = (any::<[u8; 16]>().prop_map(DocId), proptest::collection::vec(any::<u8>(), 0..300));
         let version = || proptest::option::of(any::<u64>());
         let metadata = (proptest::option::of(name()), any::<bool>(), version(), version());
-        let metadata = metadata.prop_map(|(storage, ephemeral, tracebook, blobs)| Metadata {
+        let metadata = metadata.prop_map(|(storage, ephemeral, tracebook, blobs)| PeerMetadata {
             storage,
             ephemeral,
             tracebook,
@@ -489,17 +493,17 @@ mod tests {
         let heads = proptest::collection::vec((name(), names(), any::<u64>()), 0..5);
         (two, about, metadata, (names(), names(), heads), (any::<u64>(), name()), 0..11_u8).prop_map(
             |((sender, target), (doc, data), metadata, (add, remove, heads), (count, text), kind)| match kind {
-                0 => Message::Join { sender, versions: add, metadata },
-                1 => Message::Peer { sender, target, version: text, metadata },
-                2 => Message::Leave { sender },
-                3 => Message::Request { sender, target, doc, data },
-                4 => Message::Sync { sender, target, doc, data },
-                5 => Message::Unavailable { sender, target, doc },
-                6 => Message::Ephemeral { sender, target, count, session: text, doc, data },
-                7 => Message::Error { message: text },
-                8 => Message::Subscription { sender, target, add, remove },
-                9 => Message::RemoteHeads { sender, target, doc, heads },
-                _ => Message::Extension { sender, target, topic: text, data },
+                0 => WireMessage::Join { sender, versions: add, metadata },
+                1 => WireMessage::Peer { sender, target, version: text, metadata },
+                2 => WireMessage::Leave { sender },
+                3 => WireMessage::Request { sender, target, doc, data },
+                4 => WireMessage::Sync { sender, target, doc, data },
+                5 => WireMessage::Unavailable { sender, target, doc },
+                6 => WireMessage::Ephemeral { sender, target, count, session: text, doc, data },
+                7 => WireMessage::Error { message: text },
+                8 => WireMessage::Subscription { sender, target, add, remove },
+                9 => WireMessage::RemoteHeads { sender, target, doc, heads },
+                _ => WireMessage::Extension { sender, target, topic: text, data },
             },
         )
     }

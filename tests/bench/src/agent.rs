@@ -8,11 +8,12 @@ use agent::config;
 use agent::model_call::{ModelResponse, ModelStopReason};
 use eframe::egui::vec2;
 use engine::{AgentSetup, Command, Event, SessionInput};
-use host::measure::{self, Scratch};
+use host::measure::{self, ScratchFolder};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use store::{
-    AgentState, DocId, Ending, ExecutionStep, Message, MessageId, Role, RunAbout, Spent, StepId, StepKind, ToolCall,
+    AgentState, CallUsage, DocId, ExecutionStep, MessageId, MessageRole, RunAbout, RunEnding, SessionMessage, StepId,
+    StepKind, ToolCall,
 };
 
 const STEPS: u64 = 10_000;
@@ -65,7 +66,7 @@ fn turns(report: &mut Report) -> Result<(), String> {
             thinking: String::new(),
             calls: vec![asked],
             malformed: Vec::new(),
-            spent: Spent::default(),
+            spent: CallUsage::default(),
             stop: ModelStopReason::Done,
         };
         let begun = measure::thread_cpu();
@@ -107,7 +108,7 @@ fn step(number: u64) -> ExecutionStep {
 
 /// A long run and a session with many branches, read from the disk as the window reads them.
 fn opened(report: &mut Report) -> Result<(), String> {
-    let scratch = Scratch::new("agent")?;
+    let scratch = ScratchFolder::new("agent")?;
     let (run, session) = (DocId([5; 16]), DocId([6; 16]));
     {
         scratch.write("notes/a.md", b"# A\n")?;
@@ -124,11 +125,11 @@ fn opened(report: &mut Report) -> Result<(), String> {
                 _ => number - 1,
             };
             let parents = (parent > 0).then_some(MessageId(parent)).into_iter().collect();
-            let role = if number % 2 == 1 { Role::User } else { Role::Assistant };
+            let role = if number % 2 == 1 { MessageRole::User } else { MessageRole::Assistant };
             let at = i64::try_from(number).unwrap_or(0);
-            Message {
+            SessionMessage {
                 parents,
-                ..Message::new(MessageId(number), role, "What was said, in a line or two. ".repeat(6), at)
+                ..SessionMessage::new(MessageId(number), role, "What was said, in a line or two. ".repeat(6), at)
             }
         });
         let messages = messages.collect();
@@ -146,13 +147,13 @@ fn opened(report: &mut Report) -> Result<(), String> {
             agent: "assistant".to_owned(),
             start_time: 0,
             ended: Some(1),
-            ending: Some(Ending::Done),
+            ending: Some(RunEnding::Done),
             iteration: 1,
             limit: 20,
             agent_state: AgentState::Idle,
-            spent: Spent::default(),
+            spent: CallUsage::default(),
             budget: None,
-            origin: store::Origin::User,
+            origin: store::RunOrigin::User,
             phase: 0,
             imported: None,
         };
@@ -186,7 +187,7 @@ fn opened(report: &mut Report) -> Result<(), String> {
 }
 
 /// Frames of the long run's timeline, while somebody moves it.
-fn timeline(report: &mut Report, scratch: &Scratch, run: DocId) -> Result<(), String> {
+fn timeline(report: &mut Report, scratch: &ScratchFolder, run: DocId) -> Result<(), String> {
     let mut stage = Stage::new(workspace(scratch)?);
     stage.command(Command::OpenRun { run });
     stage.run_until("the run is read", |session| session.agents().run(run).is_some())?;

@@ -6,11 +6,11 @@ use super::report::{Goal, Report, percentile};
 use super::{ms, until, volume, workspace};
 use engine::{Command, Note, Session};
 use host::Driver;
-use host::measure::{self, Scratch};
+use host::measure::{self, ScratchFolder};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use store::{BlockId, DocId, Execution, OutputBody, Status};
+use store::{BlockId, DocId, Execution, ExecutionStatus, OutputBody};
 
 /// Processes that are started, one after the other.
 const STARTS: usize = 20;
@@ -27,7 +27,7 @@ const PROGRAMS: &str = include_str!("programs.py");
 /// All figures of cells; `count` trivial ones are run.
 pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
     ready(report)?;
-    let scratch = Scratch::new("cells")?;
+    let scratch = ScratchFolder::new("cells")?;
     let cell = |code: &str| format!("```python timeout=0\n{code}\n```\n\n");
     let chain: String = (0..CHAIN)
         .map(|number| match number {
@@ -193,7 +193,7 @@ impl Bench<'_> {
         until(self.driver, "a cell has run", ended)?;
         let took = ms(begun.elapsed());
         match self.execution(note, cell).map(|run| run.status) {
-            Some(Status::Ok) => Ok(took),
+            Some(ExecutionStatus::Ok) => Ok(took),
             status => Err(format!("cell {} ended as {status:?}", index + 1)),
         }
     }
@@ -222,7 +222,7 @@ impl Bench<'_> {
         self.driver.command(Command::RunCells { note, cells: vec![cell] }).map_err(|reject| reject.0)?;
         let runs = |session: &Session| {
             let run = session.note(note).and_then(|note| note.execution(cell));
-            run.is_some_and(|run| run.status == Status::Running)
+            run.is_some_and(|run| run.status == ExecutionStatus::Running)
         };
         until(self.driver, "the cell runs", runs)?;
         self.rest(Duration::from_millis(300));

@@ -4,7 +4,7 @@ use super::prose::{self, Chance};
 use super::report::{Goal, Report};
 use super::{ms, staged};
 use engine::Session;
-use host::measure::Scratch;
+use host::measure::ScratchFolder;
 use std::time::{Duration, Instant};
 
 /// Frames of each kind.
@@ -51,7 +51,7 @@ fn note(number: usize) -> String {
 
 /// Figures of a collection of so many notes.
 pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
-    let scratch = Scratch::new("collection")?;
+    let scratch = ScratchFolder::new("collection")?;
     for number in 0..count {
         scratch.write(&format!("N/{}", prose::path(number)), note(number).as_bytes())?;
     }

@@ -7,8 +7,8 @@ use agent::memory::experience::{EXPERIENCE_LOG_FILE, EXPERIENCE_LOG_HEADING, Exp
 use agent::memory::{self, ProjectMemory};
 use engine::Session;
 use host::agents::experience::{folders, nearest, read};
-use host::measure::{self, Scratch};
-use host::search::Mode;
+use host::measure::{self, ScratchFolder};
+use host::search::SearchMode;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,7 +17,8 @@ use std::time::Instant;
 /// How many are looked at among those that are found.
 const AMONG: [usize; 2] = [5, 10];
 /// By what is searched.
-const WAYS: [(&str, Mode); 3] = [("words", Mode::Words), ("meaning", Mode::Meaning), ("both", Mode::Both)];
+const WAYS: [(&str, SearchMode); 3] =
+    [("words", SearchMode::Words), ("meaning", SearchMode::Meaning), ("both", SearchMode::Both)];
 
 /// A turn of a conversation: its session and its place there, and what was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,7 +162,7 @@ fn asked(
     if conversation.questions.is_empty() {
         return Ok(());
     }
-    let scratch = Scratch::new("conversations")?;
+    let scratch = ScratchFolder::new("conversations")?;
     let id = |(session, turn): (u64, u64)| format!("exp_{session}_{turn}");
     let entries = conversation.turns.iter().map(|turn| {
         let one = Experience {
@@ -200,7 +201,7 @@ fn asked(
                 hits as f64 / question.evidence.len() as f64
             });
             ways.entry(way).or_default().add(share);
-            if mode == Mode::Both {
+            if mode == SearchMode::Both {
                 categories.entry(question.category).or_default().add(share);
                 took.push(time);
             }

@@ -10,7 +10,7 @@ use super::report::{Goal, Report};
 use super::{collection, ms, staged_note};
 use crate::stage::{Stage, press};
 use engine::{Command, Session};
-use host::measure::Scratch;
+use host::measure::ScratchFolder;
 use std::time::Duration;
 use store::{DocId, OutputBody};
 
@@ -47,7 +47,7 @@ pub(super) fn measure(report: &mut Report, blocks: usize) -> Result<(), String> 
 }
 
 fn note(report: &mut Report, name: &str, text: &str, goals: &Goals, run: bool) -> Result<(), String> {
-    let scratch = Scratch::new("frames")?;
+    let scratch = ScratchFolder::new("frames")?;
     scratch.write("N/note.md", text.as_bytes())?;
     scratch.settle();
     let (mut stage, note) = staged_note(&scratch)?;
@@ -72,8 +72,10 @@ fn note(report: &mut Report, name: &str, text: &str, goals: &Goals, run: bool) -
 
 /// How many cells of a note have drawn.
 fn plots(note: &engine::Note) -> usize {
-    let drew = |output: &store::Output| match &output.body {
-        OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => data.contains_key(plot::MIME),
+    let drew = |output: &store::CellOutput| match &output.body {
+        OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => {
+            data.contains_key(plot::FIGURE_MIME)
+        }
         OutputBody::Stream { .. } | OutputBody::Error { .. } => false,
     };
     note.cells().filter_map(|cell| note.execution(cell)).filter(|run| run.outputs.iter().any(drew)).count()

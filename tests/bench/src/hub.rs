@@ -2,8 +2,8 @@
 //! `automerge-repo-sync-server` doing the same beside it.
 
 use super::report::{Goal, Report, percentile};
-use host::hub::measure::{Load, free_port, listens, load};
-use host::measure::{self, Scratch};
+use host::hub::measure::{ClientLoad, free_port, listens, load};
+use host::measure::{self, ScratchFolder};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -51,7 +51,7 @@ impl Drop for Server {
 /// All figures of the hub, with so many clients at once.
 pub(super) fn measure(report: &mut Report, clients: usize) -> Result<(), String> {
     host::limits::many_files();
-    let scratch = Scratch::new("hub")?;
+    let scratch = ScratchFolder::new("hub")?;
     scratch.write("N/nothing", b"")?;
     let own = || ours(&scratch.folder().join("hub"));
     one(report, "our hub", own, clients)?;
@@ -77,7 +77,7 @@ fn one(
 ) -> Result<(), String> {
     {
         let server = start()?;
-        let alone = Load { pairs: 1, keys: KEYS, every: Duration::from_millis(25) };
+        let alone = ClientLoad { pairs: 1, keys: KEYS, every: Duration::from_millis(25) };
         let mut seen = load(&server.at, "/", alone, || ())?;
         let goal = if name == "our hub" { Goal::Under(20.0) } else { Goal::None };
         report.spread(&format!("{name}: a key seen on the other device"), &mut seen.milliseconds, "ms", goal);
@@ -87,8 +87,8 @@ fn one(
     }
     let server = start()?;
     let before = measure::footprint(server.child.id()).unwrap_or_default();
-    let many = Load { pairs: clients / 2, keys: KEYS_OF_MANY, every: Duration::from_secs(2) };
-    let mut idle = measure::Footprint::default();
+    let many = ClientLoad { pairs: clients / 2, keys: KEYS_OF_MANY, every: Duration::from_secs(2) };
+    let mut idle = measure::ProcessFootprint::default();
     let mut seen = match load(&server.at, "/", many, || {
         idle = measure::footprint(server.child.id()).unwrap_or_default();
     }) {

@@ -6,7 +6,7 @@ use super::report::{Goal, Report};
 use super::{ms, workspace};
 use crate::stage::Stage;
 use engine::{Command, ScanState, Session};
-use host::measure::{self, Scratch};
+use host::measure::{self, ScratchFolder};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(3_600);
 
 /// All figures of an import.
 pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
-    let scratch = Scratch::new("import")?;
+    let scratch = ScratchFolder::new("import")?;
     let mut bytes = 0;
     for number in 0..count {
         let text = prose::linked(number, count);
@@ -57,7 +57,7 @@ pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
 }
 
 /// A new start, at which all notes are known from the beginning.
-fn again(report: &mut Report, scratch: &Scratch) -> Result<(), String> {
+fn again(report: &mut Report, scratch: &ScratchFolder) -> Result<(), String> {
     let begun = Instant::now();
     let mut stage = Stage::new(workspace(scratch)?);
     let (mut longest, mut pump, mut first, mut tree) = (0.0_f64, 0.0_f64, true, None);

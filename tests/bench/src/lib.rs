@@ -34,10 +34,10 @@ mod typing;
 
 use crate::stage::Stage;
 use clap::ArgMatches;
-use cli::{DONE, FAILED, Refusal, parse};
+use cli::{CliError, DONE, FAILED, parse};
 use engine::{Command, ScanState, Session};
-use host::measure::Scratch;
-use host::{Driver, Options};
+use host::measure::ScratchFolder;
+use host::{Driver, WorkspaceOptions};
 use report::Report;
 use std::io::Write;
 use std::path::Path;
@@ -49,27 +49,27 @@ const PATIENCE: Duration = Duration::from_secs(1_800);
 
 /// The program `tracebook-bench`: all of `tracebook`, with `bench` and `screenshots`.
 pub fn main() -> std::process::ExitCode {
-    cli::main(cli::Hooks { window: |driver, first_frame| window::run(driver, first_frame), bench: Some(run) })
+    cli::main(cli::ProgramHooks { window: |driver, first_frame| window::run(driver, first_frame), bench: Some(run) })
 }
 
-fn run(name: &str, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+fn run(name: &str, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     if name == "screenshots" { screenshots::screenshots(args, json, out) } else { bench(args) }
 }
 
-fn bench(args: &ArgMatches) -> Result<u8, Refusal> {
+fn bench(args: &ArgMatches) -> Result<u8, CliError> {
     let what = parse::needed(args, "WHAT")?;
     let known = "edit, open, import, frames, search, cells, tools, agent, hub, sync, replay, memory or retrieval";
     if known.split([' ', ',']).filter(|word| *word != "or").all(|word| word != what) {
-        return Err(Refusal::usage(format!("bench measures {known}, not “{what}”")));
+        return Err(CliError::usage(format!("bench measures {known}, not “{what}”")));
     }
     if what == "retrieval" {
         let Some(corpus) = args.get_one::<String>("corpus") else {
-            return Err(Refusal::usage(
+            return Err(CliError::usage(
                 "bench retrieval wants --corpus DIR with corpus.jsonl, queries.jsonl, qrels.tsv",
             ));
         };
         let foreign = args.get_one::<String>("foreign").map(Path::new);
-        let found = retrieval::measure(Path::new(corpus), foreign).map_err(|why| Refusal { code: FAILED, why })?;
+        let found = retrieval::measure(Path::new(corpus), foreign).map_err(|why| CliError { code: FAILED, why })?;
         return retrieval::print(&found, args.get_flag("json"), &mut std::io::stdout());
     }
     if what == "replay" || what == "memory" {
@@ -79,7 +79,7 @@ fn bench(args: &ArgMatches) -> Result<u8, Refusal> {
         if corpus.is_none() && said.is_none() {
             let or = if what == "memory" { ", or --conversations FILE of LoCoMo's form" } else { "" };
             let why = format!("bench {what} wants --corpus DIR: the unpacked wheel of bfcl-eval (PyPI){or}");
-            return Err(Refusal::usage(why));
+            return Err(CliError::usage(why));
         }
         let mut report = Report::new(what, args.get_flag("json"));
         let done = corpus.map_or(Ok(()), |corpus| match what {
@@ -88,7 +88,7 @@ fn bench(args: &ArgMatches) -> Result<u8, Refusal> {
         });
         let done = done.and_then(|()| said.map_or(Ok(()), |file| conversations::measure(&mut report, file)));
         report.end();
-        done.map_err(|why| Refusal { code: FAILED, why })?;
+        done.map_err(|why| CliError { code: FAILED, why })?;
         return Ok(if report.is_right() { DONE } else { FAILED });
     }
     let asked = parse::number(args, "notes")?.or(parse::number(args, "size")?);
@@ -110,15 +110,16 @@ fn bench(args: &ArgMatches) -> Result<u8, Refusal> {
         _ => import::measure(&mut report, asked.unwrap_or(50_000)),
     };
     report.end();
-    done.map_err(|why| Refusal { code: FAILED, why })?;
+    done.map_err(|why| CliError { code: FAILED, why })?;
     Ok(if report.is_right() { DONE } else { FAILED })
 }
 
 /// Opens (or makes) the workspace `W` of a measurement.
-fn workspace(scratch: &Scratch) -> Result<Driver, String> {
+fn workspace(scratch: &ScratchFolder) -> Result<Driver, String> {
     let program = std::env::current_exe().map_err(|error| format!("the program does not find itself ({error})"))?;
     let folder = scratch.folder().join("W");
-    let mut driver = host::open(&folder, Options { program, create: true }).map_err(|error| error.to_string())?;
+    let mut driver =
+        host::open(&folder, WorkspaceOptions { program, create: true }).map_err(|error| error.to_string())?;
     until(&mut driver, "the workspace is open", Session::is_open)?;
     Ok(driver)
 }
@@ -136,7 +137,7 @@ fn volume(driver: &mut Driver, folder: &Path) -> Result<DocId, String> {
 }
 
 /// A window on a volume of the folder `N` of the scratch folder, once all its notes are known.
-fn staged(scratch: &Scratch) -> Result<Stage, String> {
+fn staged(scratch: &ScratchFolder) -> Result<Stage, String> {
     let mut stage = Stage::new(workspace(scratch)?);
     stage.command(Command::OpenFolder { folder: scratch.folder().join("N"), name: None });
     stage.run_until("all notes are known", |session| {
@@ -148,12 +149,12 @@ fn staged(scratch: &Scratch) -> Result<Stage, String> {
 }
 
 /// A window on the only note of the folder `N` of the scratch folder, once it can be read.
-fn staged_note(scratch: &Scratch) -> Result<(Stage, DocId), String> {
+fn staged_note(scratch: &ScratchFolder) -> Result<(Stage, DocId), String> {
     staged_note_of(workspace(scratch)?, scratch)
 }
 
 /// The same in a workspace that is open.
-fn staged_note_of(mut driver: Driver, scratch: &Scratch) -> Result<(Stage, DocId), String> {
+fn staged_note_of(mut driver: Driver, scratch: &ScratchFolder) -> Result<(Stage, DocId), String> {
     let volume = volume(&mut driver, &scratch.folder().join("N"))?;
     let row = driver.session().volume(volume).and_then(|volume| volume.files.values().next());
     let note = row.map(|row| row.id).ok_or("the note is not there")?;

@@ -5,8 +5,8 @@ use super::report::{Goal, Report};
 use super::{ms, prose, search, staged_note_of, workspace};
 use crate::stage::{Stage, press};
 use engine::{Command, Session};
-use host::measure::Scratch;
-use host::search::Search;
+use host::measure::ScratchFolder;
+use host::search::SearchService;
 use std::time::{Duration, Instant};
 
 /// Keys in each half.
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Both halves, over so many notes.
 pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
-    let scratch = Scratch::new("meanwhile")?;
+    let scratch = ScratchFolder::new("meanwhile")?;
     scratch.write("N/long.md", prose::note(100_000).as_bytes())?;
     search::notes(&scratch, "L", count)?;
     scratch.settle();
@@ -43,7 +43,7 @@ pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
     Ok(())
 }
 
-fn is_thinking(search: &Search) -> bool {
+fn is_thinking(search: &SearchService) -> bool {
     let (left, all) = search.freshness().meanings;
     left > 0 && left < all
 }

@@ -9,8 +9,8 @@ use agent::memory::ProjectMemory;
 use agent::memory::experience::{self, EXPERIENCE_LOG_FILE, EXPERIENCE_LOG_HEADING, Experience, RunOutcome};
 use engine::Session;
 use host::agents::experience::{folders, nearest, read};
-use host::measure::{self, Scratch};
-use host::search::Mode;
+use host::measure::{self, ScratchFolder};
+use host::search::SearchMode;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -173,7 +173,7 @@ fn evidence(source: &str, turns: &[(usize, Vec<String>)]) -> BTreeSet<usize> {
 /// How much of the evidence is among the ten experiences that are found for a question: by words, by meaning, by both,
 /// as a run is told of it.
 fn recall(report: &mut Report, data: &Path) -> Result<(), String> {
-    let scratch = Scratch::new("memory")?;
+    let scratch = ScratchFolder::new("memory")?;
     let mut turns: BTreeMap<String, Vec<(usize, Vec<String>)>> = BTreeMap::new();
     let mut number = 0;
     for name in ["customer", "finance", "healthcare", "notetaker", "student"] {
@@ -220,11 +220,11 @@ fn recall(report: &mut Report, data: &Path) -> Result<(), String> {
         let wanted = evidence(&source, turns.get(scenario).map(Vec::as_slice).unwrap_or_default());
         let Some(text) = said(question).into_iter().next().filter(|_| !wanted.is_empty()) else { continue };
         asked += 1;
-        let modes = [("words", Mode::Words), ("meaning", Mode::Meaning), ("both", Mode::Both)];
+        let modes = [("words", SearchMode::Words), ("meaning", SearchMode::Meaning), ("both", SearchMode::Both)];
         for (name, mode) in modes {
             let begun = Instant::now();
             let found = nearest(&search, &known, &text, mode);
-            if mode == Mode::Both {
+            if mode == SearchMode::Both {
                 took.push(super::ms(begun.elapsed()));
             }
             let among = |count: usize| {

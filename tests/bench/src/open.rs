@@ -4,7 +4,7 @@ use super::prose;
 use super::report::{Goal, Report, percentile};
 use super::{ms, until, volume, workspace};
 use engine::{Command, Session};
-use host::measure::{self, Footprint, Scratch};
+use host::measure::{self, ProcessFootprint, ScratchFolder};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -29,7 +29,7 @@ pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
         report.leave_out("first frame, memory, idle CPU", why);
         return Ok(());
     }
-    let scratch = Scratch::new("open")?;
+    let scratch = ScratchFolder::new("open")?;
     make(&scratch, count)?;
     let (mut frames, mut own) = (Vec::new(), Vec::new());
     for at in 1..=STARTS {
@@ -56,7 +56,7 @@ pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
 }
 
 /// Makes the workspace and opens it once, so that everything in it is known.
-fn make(scratch: &Scratch, count: usize) -> Result<(), String> {
+fn make(scratch: &ScratchFolder, count: usize) -> Result<(), String> {
     for number in 0..count {
         let text = prose::linked(number, count);
         scratch.write(&format!("N/{}", prose::path(number)), text.as_bytes())?;
@@ -102,7 +102,7 @@ fn rest(report: &mut Report, started: &Started) -> Result<(), String> {
     report.figure("meanwhile, CPU", ((before.ticks - first.ticks) as f64) / 100.0, "s", Goal::None);
     report.figure("meanwhile, memory at its most, anonymous", most as f64 / 1e6, "MB", Goal::None);
     park_timeout(IDLE);
-    let Footprint { anonymous, resident, peak, ticks } = look()?;
+    let ProcessFootprint { anonymous, resident, peak, ticks } = look()?;
     report.figure("memory at rest, anonymous", anonymous as f64 / 1e6, "MB", Goal::Under(150.0));
     report.figure("memory at rest, resident", resident as f64 / 1e6, "MB", Goal::None);
     report.figure("memory, most so far", peak as f64 / 1e6, "MB", Goal::None);
@@ -117,7 +117,7 @@ struct Started {
 }
 
 impl Started {
-    fn new(scratch: &Scratch) -> Result<Started, String> {
+    fn new(scratch: &ScratchFolder) -> Result<Started, String> {
         let fail = |error: std::io::Error| format!("the program cannot be started again ({error})");
         let program = std::env::current_exe().map_err(fail)?;
         let mut command = std::process::Command::new(program);

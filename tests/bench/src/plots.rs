@@ -4,7 +4,7 @@ use super::report::{Goal, Report};
 use super::{ms, staged_note};
 use eframe::egui::vec2;
 use engine::{Command, Session};
-use host::measure::Scratch;
+use host::measure::ScratchFolder;
 use std::time::{Duration, Instant};
 
 /// Frames of each kind.
@@ -20,7 +20,7 @@ const PLOTS: [(&str, &str); 2] = [
 /// All figures of plots.
 pub(super) fn measure(report: &mut Report) -> Result<(), String> {
     for (name, draws) in PLOTS {
-        let scratch = Scratch::new("plots")?;
+        let scratch = ScratchFolder::new("plots")?;
         let head = "```python timeout=0\nimport matplotlib.pyplot as plt, numpy as np";
         let text = format!("{head}\nrng = np.random.default_rng(1)\n{draws}\n```\n");
         scratch.write("N/note.md", text.as_bytes())?;

@@ -5,15 +5,15 @@ use super::ms;
 use super::prose::{self, Chance};
 use super::report::{Goal, Report, percentile};
 use agent::model_call::ModelCallId;
-use engine::event::{FileStamp, NoteDocs, Started};
-use engine::{AgentSetup, Command, Effect, Event, Session, SessionInput, Settings, Time};
+use engine::event::{FileStamp, NoteDocs, WorkspaceStart};
+use engine::{AgentSetup, Command, Effect, Event, Session, SessionInput, Settings, UnixMillis};
 use host::measure;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
-use store::disk::Write;
-use store::{ActorId, BlobHash, DocId, NoteDoc, Op, OutputsDoc, PlainText, RegistryDoc, WorkspaceDoc};
+use store::disk::RowWrite;
+use store::{ActorId, BlobHash, DocId, NoteDoc, NoteOp, OutputsDoc, PlainText, RegistryDoc, WorkspaceDoc};
 
 const LENGTH: usize = 1_000_000;
 const EDITS: usize = 500;
@@ -27,7 +27,7 @@ const THEIRS: [u8; 16] = [2; 16];
 pub(super) struct Bare {
     pub(super) session: Session,
     rng: StdRng,
-    now: Time,
+    now: UnixMillis,
     /// What agents have to work with.
     pub(super) setup: AgentSetup,
     /// Calls of models that wait for an answer.
@@ -38,7 +38,7 @@ impl Bare {
     pub(super) fn open() -> Result<Bare, String> {
         let workspace = DocId([9; 16]);
         let doc = WorkspaceDoc::load(workspace, &[], ActorId::from(OURS)).map_err(|error| error.to_string())?.doc;
-        let started = Started {
+        let started = WorkspaceStart {
             device: "bench".to_owned(),
             workspace,
             doc: Box::new(doc),
@@ -63,7 +63,7 @@ impl Bare {
             outlays: Vec::new(),
         };
         let (session, rng) = (Session::new(), StdRng::seed_from_u64(7));
-        let mut bare = Bare { session, rng, now: Time(1_000), setup: AgentSetup::default(), calls: Vec::new() };
+        let mut bare = Bare { session, rng, now: UnixMillis(1_000), setup: AgentSetup::default(), calls: Vec::new() };
         bare.answer(SessionInput::Event(Event::Started(Box::new(started))))?;
         Ok(bare)
     }
@@ -202,7 +202,7 @@ fn blocks(report: &mut Report, text: String) -> Result<Vec<f64>, String> {
             bare.session.note(id).map(|note| note.blocks().map(|block| (block.id, block.text.len())).collect());
         let blocks: Vec<(store::BlockId, usize)> = blocks.unwrap_or_default();
         let (block, length) = blocks[chance.below(blocks.len())];
-        let op = Op::Splice { block, at: chance.below(length + 1), delete: 0, insert: "x".to_owned() };
+        let op = NoteOp::Splice { block, at: chance.below(length + 1), delete: 0, insert: "x".to_owned() };
         let bytes = replica.commit(&[op], bare.now.seconds(), None).map_err(say)?;
         bare.now = bare.now.plus(1_000);
         let begun = measure::thread_cpu();
@@ -226,8 +226,8 @@ fn blocks(report: &mut Report, text: String) -> Result<Vec<f64>, String> {
     Ok(times)
 }
 
-fn holds_block(writes: &[Write]) -> bool {
-    writes.iter().any(|write| matches!(write, Write::Block { .. }))
+fn holds_block(writes: &[RowWrite]) -> bool {
+    writes.iter().any(|write| matches!(write, RowWrite::Block { .. }))
 }
 
 /// The same edits where the whole note is one text object.

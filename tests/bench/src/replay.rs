@@ -17,7 +17,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
-use store::{AgentState, DocId, Ending, ExecutionStep, MessageId, RunAbout, Spent, StepId, StepKind};
+use store::{AgentState, CallUsage, DocId, ExecutionStep, MessageId, RunAbout, RunEnding, StepId, StepKind};
 
 const DRIVER: &str = include_str!("replay.py");
 
@@ -210,13 +210,13 @@ fn learned(task: &Task, said: &[Said], facts: &BTreeMap<String, ToolFacts>) -> R
         agent: "assistant".to_owned(),
         start_time: 0,
         ended: Some(0),
-        ending: Some(Ending::Done),
+        ending: Some(RunEnding::Done),
         iteration: 1,
         limit: 20,
         agent_state: AgentState::Idle,
-        spent: Spent::default(),
+        spent: CallUsage::default(),
         budget: None,
-        origin: store::Origin::User,
+        origin: store::RunOrigin::User,
         phase: 0,
         imported: None,
     };

@@ -1,10 +1,10 @@
 //! How well search finds: any folder with `corpus.jsonl`, `queries.jsonl` and `qrels.tsv` becomes notes, is indexed
 //! and asked as notes are, by words, by meaning and by both.
 
-use super::{DONE, Refusal, until, volume, workspace};
+use super::{CliError, DONE, until, volume, workspace};
 use engine::Session;
-use host::measure::{self, Scratch};
-use host::search::{Ask, Mode, Search, Tuning};
+use host::measure::{self, ScratchFolder};
+use host::search::{RankingWeights, SearchMode, SearchRequest, SearchService};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -65,7 +65,7 @@ impl Sums {
 
 /// Indexes the collection and asks all its queries. Gives what `--json` prints.
 pub(super) fn measure(corpus: &Path, foreign: Option<&Path>) -> Result<Value, String> {
-    let scratch = Scratch::new("retrieval")?;
+    let scratch = ScratchFolder::new("retrieval")?;
     let mut names: HashMap<String, String> = HashMap::new();
     for (text, number) in lines(&corpus.join("corpus.jsonl"))?.into_iter().zip(0_usize..) {
         // The id is no file name, and must not be found as one.
@@ -86,9 +86,10 @@ pub(super) fn measure(corpus: &Path, foreign: Option<&Path>) -> Result<Value, St
     let (mut count, mut answered) = (0, [0, 0]);
     for (query, wanted) in asked.filter(|(_, wanted)| wanted.values().any(|grade| *grade > 0.0)) {
         let mut orders = Vec::new();
-        for (name, mode) in [("bm25", Mode::Words), ("vectors", Mode::Meaning), ("fused", Mode::Both)] {
+        for (name, mode) in [("bm25", SearchMode::Words), ("vectors", SearchMode::Meaning), ("fused", SearchMode::Both)]
+        {
             let (found, fits) = ask(&search, &query.text, mode, &names)?;
-            if mode == Mode::Both && fits {
+            if mode == SearchMode::Both && fits {
                 answered[count % 2] += 1;
             }
             sums.entry(name).or_default()[count % 2].add(&found, wanted);
@@ -99,19 +100,25 @@ pub(super) fn measure(corpus: &Path, foreign: Option<&Path>) -> Result<Value, St
     }
     let (mut sieved, mut nearest) = (0, 0);
     let vectors = search.counts()?.meanings;
-    let sieve = Tuning { compared: 0, sieve: vectors / SIEVE, ..Tuning::default() };
+    let sieve = RankingWeights { compared: 0, sieve: vectors / SIEVE, ..RankingWeights::default() };
     for query in &queries {
-        let ten = |tuning: Tuning| {
-            let ask = Ask { text: plain(&query.text), limit: 10, mode: Mode::Meaning, tuning, ..Ask::default() };
+        let ten = |tuning: RankingWeights| {
+            let ask = SearchRequest {
+                text: plain(&query.text),
+                limit: 10,
+                mode: SearchMode::Meaning,
+                tuning,
+                ..SearchRequest::default()
+            };
             search.find(ask).map(|answer| answer.hits.into_iter().map(|hit| hit.note).collect::<Vec<_>>())
         };
-        let (all, found) = (ten(Tuning { compared: usize::MAX, ..sieve })?, ten(sieve)?);
+        let (all, found) = (ten(RankingWeights { compared: usize::MAX, ..sieve })?, ten(sieve)?);
         nearest += all.len();
         sieved += all.iter().filter(|note| found.contains(note)).count();
     }
     let mut others = Vec::new();
     for query in foreign.map(|foreign| lines(&foreign.join("queries.jsonl"))).transpose()?.unwrap_or_default() {
-        others.push(ask(&search, &query.text, Mode::Both, &names)?.1);
+        others.push(ask(&search, &query.text, SearchMode::Both, &names)?.1);
     }
     driver.close()?;
     let mut value = json!({"queries": count, "halves": [{}, {}]});
@@ -145,7 +152,7 @@ pub(super) fn measure(corpus: &Path, foreign: Option<&Path>) -> Result<Value, St
 }
 
 /// Prints what was found.
-pub(super) fn print(found: &Value, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+pub(super) fn print(found: &Value, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     if json {
         writeln!(out, "{found}")?;
         return Ok(DONE);
@@ -175,12 +182,12 @@ pub(super) fn print(found: &Value, json: bool, out: &mut dyn Write) -> Result<u8
 }
 
 fn ask(
-    search: &Search,
+    search: &SearchService,
     text: &str,
-    mode: Mode,
+    mode: SearchMode,
     names: &HashMap<String, String>,
 ) -> Result<(Vec<String>, bool), String> {
-    let answer = search.find(Ask { text: plain(text), limit: DEEP, mode, ..Ask::default() })?;
+    let answer = search.find(SearchRequest { text: plain(text), limit: DEEP, mode, ..SearchRequest::default() })?;
     Ok((answer.hits.iter().filter_map(|hit| names.get(&hit.path).cloned()).collect(), answer.fits()))
 }
 

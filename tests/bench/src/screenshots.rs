@@ -8,11 +8,11 @@ mod staged;
 
 use super::stage::Stage;
 use clap::ArgMatches;
-use cli::{DONE, FAILED, Refusal, parse, program};
+use cli::{CliError, DONE, FAILED, parse, program};
 use eframe::egui::{Color32, ColorImage};
 use engine::{Command, Session};
-use host::measure::Scratch;
-use host::{Options, fs::copy};
+use host::measure::ScratchFolder;
+use host::{WorkspaceOptions, fs::copy};
 use staged::STAGED;
 use std::io::Write;
 use std::time::Duration;
@@ -149,20 +149,20 @@ const GAP: usize = 24;
 /// What is seen between pictures.
 const GROUND: Color32 = Color32::from_gray(0x80);
 
-pub(crate) fn screenshots(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+pub(crate) fn screenshots(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let here = std::env::current_dir().unwrap_or_default();
     let folder = copy::absolute(&here, parse::needed(args, "DIR")?);
     let scale = parse::number(args, "scale")?.unwrap_or(2);
     if !(1..=3).contains(&scale) {
-        return Err(Refusal::usage(format!("a point can be 1, 2 or 3 pixels wide, not {scale}")));
+        return Err(CliError::usage(format!("a point can be 1, 2 or 3 pixels wide, not {scale}")));
     }
     let scale = u8::try_from(scale).map_or(2.0, f32::from);
     let only = args.get_one::<String>("scene").map(String::as_str);
     if let Some(scene) = only.filter(|scene| SCENES.iter().all(|(name, _)| name != scene)) {
         let names: Vec<&str> = SCENES.iter().map(|(name, _)| *name).collect();
-        return Err(Refusal::usage(format!("there is no scene “{scene}”; there are {}", names.join(", "))));
+        return Err(CliError::usage(format!("there is no scene “{scene}”; there are {}", names.join(", "))));
     }
-    let failed = |why| Refusal { code: FAILED, why };
+    let failed = |why| CliError { code: FAILED, why };
     let mut both = Vec::new();
     for theme in ["light", "dark"] {
         let mut shots = Vec::new();
@@ -202,7 +202,7 @@ fn take(
     only: Option<&str>,
     mut keep: impl FnMut(&str, ColorImage) -> Result<(), String>,
 ) -> Result<(), String> {
-    let scratch = Scratch::new(&format!("pictures-{theme}"))?;
+    let scratch = ScratchFolder::new(&format!("pictures-{theme}"))?;
     for (path, bytes) in system::SAMPLE {
         scratch.write(&format!("Sample/{path}"), bytes)?;
     }
@@ -218,7 +218,7 @@ fn take(
     for (path, text) in remembered::notes() {
         scratch.write(&format!("Sample/{path}"), text.as_bytes())?;
     }
-    let options = Options { program: program().map_err(|refusal| refusal.why)?, create: true };
+    let options = WorkspaceOptions { program: program().map_err(|refusal| refusal.why)?, create: true };
     let workspace = scratch.folder().join("workspace");
     let driver = host::open(&workspace, options).map_err(|error| error.to_string())?;
     let mut stage = Stage::with_canvas(driver, scale);
@@ -252,7 +252,7 @@ fn take(
 /// What is folded and faded has come to rest after this.
 const QUIET: Duration = Duration::from_millis(300);
 
-fn act(stage: &mut Stage, step: &Do, scratch: &Scratch) -> Result<(), String> {
+fn act(stage: &mut Stage, step: &Do, scratch: &ScratchFolder) -> Result<(), String> {
     match step {
         Run(id) => stage.perform(id),
         Press(key) => stage.press(key),

@@ -5,8 +5,8 @@ use super::prose::Chance;
 use super::report::{Goal, Report, percentile};
 use super::{ms, until, volume, workspace};
 use engine::{Command, Session};
-use host::measure::{self, Scratch};
-use host::search::{self, Ask, Mode, Search, Tuning};
+use host::measure::{self, ScratchFolder};
+use host::search::{self, RankingWeights, SearchMode, SearchRequest, SearchService};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ const PEERS: &str = include_str!("peers.py");
 
 /// All figures of search over this many notes.
 pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
-    let scratch = Scratch::new("search")?;
+    let scratch = ScratchFolder::new("search")?;
     let words = search::vocabulary();
     let notes = notes(&scratch, "N", count)?;
     scratch.settle();
@@ -55,7 +55,7 @@ pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
 
     let questions = Questions::new(&notes, &words);
     let by_words = |report: &mut Report, name: &str, asked: &[String], typing: bool, goal: Goal| {
-        time(report, name, &search, asked, Mode::Words, typing, goal).map(drop)
+        time(report, name, &search, asked, SearchMode::Words, typing, goal).map(drop)
     };
     by_words(report, "word", &questions.words, false, Goal::None)?;
     by_words(report, "three words", &questions.three, false, Goal::None)?;
@@ -78,9 +78,9 @@ pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
     report.figure("index with meanings, on disk", counts.bytes as f64 / 1e6, "MB", Goal::None);
     memory(report, "with meanings");
     let begun = Instant::now();
-    search.find(Ask { text: questions.three[0].clone(), limit: LIMIT, ..Ask::default() })?;
+    search.find(SearchRequest { text: questions.three[0].clone(), limit: LIMIT, ..SearchRequest::default() })?;
     report.figure("first question by meaning", ms(begun.elapsed()), "ms", Goal::None);
-    let mut hybrid = time(report, "hybrid", &search, &questions.three, Mode::Both, false, Goal::Under(20.0))?;
+    let mut hybrid = time(report, "hybrid", &search, &questions.three, SearchMode::Both, false, Goal::Under(20.0))?;
     if stands_in {
         model(report, &questions.three, &notes, &mut hybrid)?;
     }
@@ -89,14 +89,18 @@ pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
     driver.close()?;
     let begun = Instant::now();
     let driver = workspace(&scratch)?;
-    driver.search().find(Ask { text: questions.words[0].clone(), limit: LIMIT, ..Ask::default() })?;
+    driver.search().find(SearchRequest {
+        text: questions.words[0].clone(),
+        limit: LIMIT,
+        ..SearchRequest::default()
+    })?;
     report.figure("restart until the first answer", ms(begun.elapsed()), "ms", Goal::None);
     driver.close()?;
     peers(report, &scratch, counts.meanings, &questions)
 }
 
 /// Writes so many notes into a folder; gives their texts.
-pub(super) fn notes(scratch: &Scratch, folder: &str, count: usize) -> Result<Vec<String>, String> {
+pub(super) fn notes(scratch: &ScratchFolder, folder: &str, count: usize) -> Result<Vec<String>, String> {
     let words = search::vocabulary();
     let mut notes = Vec::with_capacity(count);
     for number in 0..count {
@@ -124,7 +128,7 @@ pub(super) fn stand_in(report: &mut Report, driver: &mut host::Driver, count: us
 fn model(report: &mut Report, asked: &[String], notes: &[String], took: &mut [f64]) -> Result<(), String> {
     let before = measure::footprint(std::process::id()).map_or(0, |now| now.anonymous);
     let begun = Instant::now();
-    let model = measure::Reading::load()?;
+    let model = measure::EmbeddingProbe::load()?;
     model.read(&asked[0])?;
     report.figure("embedded model, loaded and first question read", ms(begun.elapsed()), "ms", Goal::None);
     let mut read = Vec::with_capacity(asked.len());
@@ -152,10 +156,16 @@ fn model(report: &mut Report, asked: &[String], notes: &[String], took: &mut [f6
 }
 
 /// How much of what is nearest is found by looking at signs first, and what both ways cost.
-fn sieve(report: &mut Report, search: &Search, asked: &[String]) -> Result<(), String> {
+fn sieve(report: &mut Report, search: &SearchService, asked: &[String]) -> Result<(), String> {
     let nearest = |text: &String, compared: usize, took: &mut Vec<f64>| -> Result<Vec<store::DocId>, String> {
-        let tuning = Tuning { compared, ..Tuning::default() };
-        let ask = Ask { text: text.clone(), limit: 10, mode: Mode::Meaning, tuning, ..Ask::default() };
+        let tuning = RankingWeights { compared, ..RankingWeights::default() };
+        let ask = SearchRequest {
+            text: text.clone(),
+            limit: 10,
+            mode: SearchMode::Meaning,
+            tuning,
+            ..SearchRequest::default()
+        };
         let begun = Instant::now();
         let answer = search.find(ask)?;
         took.push(ms(begun.elapsed()));
@@ -188,9 +198,9 @@ fn memory(report: &mut Report, when: &str) {
 fn time(
     report: &mut Report,
     name: &str,
-    search: &Search,
+    search: &SearchService,
     asked: &[String],
-    mode: Mode,
+    mode: SearchMode,
     typing: bool,
     goal: Goal,
 ) -> Result<Vec<f64>, String> {
@@ -198,7 +208,13 @@ fn time(
     let mut found = 0;
     for text in asked {
         let begun = Instant::now();
-        let answer = search.find(Ask { text: text.clone(), limit: LIMIT, mode, typing, ..Ask::default() })?;
+        let answer = search.find(SearchRequest {
+            text: text.clone(),
+            limit: LIMIT,
+            mode,
+            typing,
+            ..SearchRequest::default()
+        })?;
         took.push(ms(begun.elapsed()));
         found += usize::from(!answer.hits.is_empty());
     }
@@ -213,7 +229,7 @@ fn time(
 }
 
 /// How long it takes until what was typed into a note is found.
-fn edit(report: &mut Report, driver: &mut host::Driver, search: &Search) -> Result<(), String> {
+fn edit(report: &mut Report, driver: &mut host::Driver, search: &SearchService) -> Result<(), String> {
     let note = driver.session().volumes().find_map(|volume| volume.files.values().next()).map(|row| row.id);
     let Some(note) = note else { return Err("there is no note".to_owned()) };
     driver.command(Command::OpenNote { note }).map_err(|reject| reject.0)?;
@@ -221,7 +237,8 @@ fn edit(report: &mut Report, driver: &mut host::Driver, search: &Search) -> Resu
     let begun = Instant::now();
     let insert = "Zyzzogeton ".to_owned();
     driver.command(Command::Edit { note, at: 0, delete: 0, insert }).map_err(|reject| reject.0)?;
-    let ask = Ask { text: "zyzzogeton".to_owned(), limit: 1, mode: Mode::Words, ..Ask::default() };
+    let ask =
+        SearchRequest { text: "zyzzogeton".to_owned(), limit: 1, mode: SearchMode::Words, ..SearchRequest::default() };
     while search.find(ask.clone())?.hits.is_empty() {
         if begun.elapsed() > Duration::from_secs(60) {
             report.wrong("an edit is not found after a minute");
@@ -234,7 +251,7 @@ fn edit(report: &mut Report, driver: &mut host::Driver, search: &Search) -> Resu
 }
 
 /// SQLite FTS5 over the same notes and numpy over as many vectors, by the Python of this machine.
-fn peers(report: &mut Report, scratch: &Scratch, count: usize, questions: &Questions) -> Result<(), String> {
+fn peers(report: &mut Report, scratch: &ScratchFolder, count: usize, questions: &Questions) -> Result<(), String> {
     let asked = json!({
         "folder": scratch.folder().join("N"), "count": count, "limit": LIMIT, "dimensions": 384,
         "word": questions.words, "three": questions.three, "phrase": questions.phrases, "typed": questions.typed,

@@ -4,8 +4,8 @@
 use super::report::{Goal, Report};
 use super::{hub, ms, prose, until, volume};
 use engine::{Command, HubConnection, Session};
-use host::measure::{self, Scratch};
-use host::{Driver, Options};
+use host::measure::{self, ScratchFolder};
+use host::{Driver, WorkspaceOptions};
 use std::time::{Duration, Instant};
 use store::DocId;
 
@@ -21,15 +21,16 @@ const PATIENCE: Duration = Duration::from_secs(1_200);
 struct House {
     /// Ends before its folder goes.
     driver: Driver,
-    scratch: Scratch,
+    scratch: ScratchFolder,
 }
 
 impl House {
     fn new(name: &str) -> Result<House, String> {
-        let scratch = Scratch::new(name)?;
+        let scratch = ScratchFolder::new(name)?;
         let program = std::env::current_exe().map_err(|error| format!("the program does not find itself ({error})"))?;
         let folder = scratch.folder().join("W");
-        let mut driver = host::open(&folder, Options { program, create: true }).map_err(|error| error.to_string())?;
+        let mut driver =
+            host::open(&folder, WorkspaceOptions { program, create: true }).map_err(|error| error.to_string())?;
         until(&mut driver, "the workspace is open", Session::is_open)?;
         let waiter = std::thread::current();
         driver.on_wake(move || waiter.unpark());

@@ -3,8 +3,8 @@
 use super::ms;
 use super::report::{Goal, Report, percentile};
 use agent::tool_job::{ToolJob, ToolOutcome};
-use host::measure::Scratch;
-use host::tools::{Place, Tools};
+use host::measure::ScratchFolder;
+use host::tools::{ToolRunner, ToolWorkspace};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -15,11 +15,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// All figures of tools; `count` lines of shell are run.
 pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
-    let scratch = Scratch::new("tools")?;
+    let scratch = ScratchFolder::new("tools")?;
     scratch.write("N/data.csv", b"1,2\n")?;
     let root = scratch.folder().join("N");
     let program = std::env::current_exe().map_err(|error| format!("the program does not find itself ({error})"))?;
-    let tools = Tools::new(Place::new(program, scratch.folder()));
+    let tools = ToolRunner::new(ToolWorkspace::new(program, scratch.folder()));
     let time = |job: &ToolJob, count: usize| -> Result<Vec<f64>, String> {
         (0..count as u64)
             .map(|id| {

@@ -3,17 +3,17 @@
 
 use super::report::{Goal, Report, percentile};
 use super::{ms, until, volume, workspace};
-use engine::{Command, Phase, Session};
+use engine::{Command, NotePhase, Session};
 use flate2::read::GzDecoder;
 use host::Driver;
-use host::history::{Ask, History, Told, With};
-use host::measure::{self, Scratch};
+use host::history::{ComparisonSide, HistoryAnswer, HistoryQuestion, HistoryThread};
+use host::measure::{self, ScratchFolder};
 use serde::Deserialize;
 use std::io::Read;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use store::DocId;
-use store::disk::{Reader, SqliteReader};
+use store::disk::{DiskReader, SqliteReader};
 
 const WHERE: &str = "traces/automerge-paper.json.gz";
 /// How often the note is opened again.
@@ -83,7 +83,7 @@ pub(super) fn measure(report: &mut Report) -> Result<(), String> {
     };
     let trace = read(&bytes)?;
     let edits = in_bytes(&trace);
-    let scratch = Scratch::new("trace")?;
+    let scratch = ScratchFolder::new("trace")?;
     scratch.write("N/before.md", b"A note that was there before.\n")?;
     let note = write(report, &scratch, &trace, edits)?;
     sizes(report, &scratch, note)?;
@@ -93,7 +93,7 @@ pub(super) fn measure(report: &mut Report) -> Result<(), String> {
 /// Types the trace into a new note, and saves.
 fn write(
     report: &mut Report,
-    scratch: &Scratch,
+    scratch: &ScratchFolder,
     trace: &Trace,
     edits: Vec<(usize, usize, String)>,
 ) -> Result<DocId, String> {
@@ -136,7 +136,7 @@ fn write(
     Ok(note)
 }
 
-fn sizes(report: &mut Report, scratch: &Scratch, note: DocId) -> Result<(), String> {
+fn sizes(report: &mut Report, scratch: &ScratchFolder, note: DocId) -> Result<(), String> {
     let reader = SqliteReader::open(&scratch.folder().join("W")).map_err(|error| error.to_string())?;
     let chunks = reader.chunks(note).map_err(|error| error.to_string())?;
     let history: usize = chunks.iter().map(|chunk| chunk.bytes.len()).sum();
@@ -148,7 +148,7 @@ fn sizes(report: &mut Report, scratch: &Scratch, note: DocId) -> Result<(), Stri
 }
 
 /// Opens the workspace and the note several times anew, each time as a program that has just started.
-fn open_again(report: &mut Report, scratch: &Scratch, note: DocId, end: &str) -> Result<(), String> {
+fn open_again(report: &mut Report, scratch: &ScratchFolder, note: DocId, end: &str) -> Result<(), String> {
     let (mut opened, mut readable, mut loaded, mut cpu) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut listed, mut compared, mut versions) = (Vec::new(), Vec::new(), 0);
     for _ in 0..OPENINGS {
@@ -158,7 +158,7 @@ fn open_again(report: &mut Report, scratch: &Scratch, note: DocId, end: &str) ->
         opened.push(ms(begun.elapsed()));
         let (begun, before) = (Instant::now(), measure::process_cpu());
         driver.command(Command::OpenNote { note }).map_err(|reject| reject.0)?;
-        let ready = |session: &Session| session.note(note).is_some_and(|note| note.phase == Phase::Ready);
+        let ready = |session: &Session| session.note(note).is_some_and(|note| note.phase == NotePhase::Ready);
         until(&mut driver, "the note is readable", ready)?;
         readable.push(ms(begun.elapsed()));
         let there = |session: &Session| session.note(note).is_some_and(|note| note.document().is_some());
@@ -168,12 +168,19 @@ fn open_again(report: &mut Report, scratch: &Scratch, note: DocId, end: &str) ->
         compare(report, &driver, note, end);
         let begun = Instant::now();
         let history = driver.history(note);
-        let Told::Past(Some(story)) = told(&mut driver, &history) else { return Err("there is no history".to_owned()) };
+        let HistoryAnswer::Past(Some(story)) = told(&mut driver, &history) else {
+            return Err("there is no history".to_owned());
+        };
         listed.push(ms(begun.elapsed()));
         versions = story.versions.len();
         let begun = Instant::now();
-        history.ask(Ask::Compare { then: story.past.moments.len() / 2, with: With::Now(end.into()) });
-        let Told::Compared(_) = told(&mut driver, &history) else { return Err("nothing was compared".to_owned()) };
+        history.ask(HistoryQuestion::Compare {
+            then: story.past.moments.len() / 2,
+            with: ComparisonSide::Now(end.into()),
+        });
+        let HistoryAnswer::Compared(_) = told(&mut driver, &history) else {
+            return Err("nothing was compared".to_owned());
+        };
         compared.push(ms(begun.elapsed()));
         driver.close()?;
     }
@@ -192,7 +199,7 @@ fn open_again(report: &mut Report, scratch: &Scratch, note: DocId, end: &str) ->
 }
 
 /// Waits for the next answer of a history.
-fn told(driver: &mut Driver, history: &History) -> Told {
+fn told(driver: &mut Driver, history: &HistoryThread) -> HistoryAnswer {
     loop {
         driver.wait(Duration::from_millis(5));
         if let Some(told) = history.told() {

@@ -6,11 +6,11 @@ use super::report::{Goal, Report, percentile};
 use super::{ms, staged_note};
 use crate::stage::{Drawn, Stage, press};
 use engine::Session;
-use host::measure::Scratch;
+use host::measure::ScratchFolder;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use store::DocId;
-use store::disk::Floor;
+use store::disk::BaselineDatabase;
 
 const SIZES: [(usize, &str); 3] = [(10_000, "10k"), (100_000, "100k"), (1_000_000, "1M")];
 /// Keys in each note.
@@ -46,8 +46,8 @@ pub(super) fn measure(report: &mut Report) -> Result<(), String> {
 
 /// What a durable commit of one small row costs here, at the pace of typing.
 fn floor(count: usize) -> Result<Vec<f64>, String> {
-    let scratch = Scratch::new("floor")?;
-    let floor = Floor::open(scratch.folder()).map_err(|error| error.to_string())?;
+    let scratch = ScratchFolder::new("floor")?;
+    let floor = BaselineDatabase::open(scratch.folder()).map_err(|error| error.to_string())?;
     scratch.settle();
     let mut times = Vec::with_capacity(count);
     for _ in 0..count {
@@ -68,7 +68,7 @@ struct Typed {
 
 /// Types into the middle of a note of this length.
 fn note(report: &mut Report, length: usize, name: &str) -> Result<Typed, String> {
-    let scratch = Scratch::new(name)?;
+    let scratch = ScratchFolder::new(name)?;
     let text = prose::note(length);
     scratch.write("N/long.md", text.as_bytes())?;
     scratch.settle();

@@ -1,22 +1,22 @@
 //! Backup and restore.
 
 use super::{House, TEXT, VOLUME, house, text, tree};
-use host::maintenance::backup::{BackupError, MANIFEST, Made, Restored, Trust, backup, restore};
+use host::maintenance::backup::{BackupError, BackupSummary, BackupTrust, MANIFEST, RestoreSummary, backup, restore};
 use host::maintenance::check::check;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use store::disk::{Disk, Reader, SqliteDisk, SqliteReader, Write};
+use store::disk::{Disk, DiskReader, RowWrite, SqliteDisk, SqliteReader};
 
-fn make(house: &House, dest: &Path) -> Result<Made, BackupError> {
+fn make(house: &House, dest: &Path) -> Result<BackupSummary, BackupError> {
     let mut last = None;
     let made = backup(&house.workspace(), dest, 5, &mut |progress| last = Some(progress), &AtomicBool::new(false));
     assert!(made.is_err() || last.is_some_and(|last| last.done == last.total && last.done > 0), "{last:?}");
     made
 }
 
-fn bring_back(from: &Path, to: &Path) -> Result<Restored, BackupError> {
-    restore(from, to, Trust::Own, &mut |_| (), &AtomicBool::new(false))
+fn bring_back(from: &Path, to: &Path) -> Result<RestoreSummary, BackupError> {
+    restore(from, to, BackupTrust::Own, &mut |_| (), &AtomicBool::new(false))
 }
 
 /// The files of a volume, by their path inside it.
@@ -44,7 +44,7 @@ fn there_and_back() {
         &mut |_| {
             writing += 1;
             let value = Some(vec![1; 5000]);
-            disk.commit(&[Write::Meta { key: format!("later {writing}"), value }]).expect("committed");
+            disk.commit(&[RowWrite::Meta { key: format!("later {writing}"), value }]).expect("committed");
         },
         &AtomicBool::new(false),
     );
@@ -150,7 +150,7 @@ fn taken_up_again() {
             calls += 1;
             cancel.store(calls > stop, Ordering::Relaxed);
         };
-        match restore(&dest, &house.workspace(), Trust::Own, &mut progress, &cancel) {
+        match restore(&dest, &house.workspace(), BackupTrust::Own, &mut progress, &cancel) {
             Err(BackupError::Cancelled) => assert!(!house.database().exists()),
             restored => {
                 assert_eq!(restored.expect("restored").volumes[0].path, house.volume());

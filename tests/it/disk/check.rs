@@ -1,17 +1,17 @@
 //! `fsck`: finds each kind of damage, changes nothing without leave, mends without losing the rest.
 
 use super::{House, NOTE, TEXT, VOLUME, WORKSPACE, house, tree};
-use host::maintenance::check::{Report, Severity, check};
+use host::maintenance::check::{CheckReport, FindingSeverity, check};
 use std::fs;
 use std::path::Path;
-use store::disk::{Blobs, DATABASE, Disk, Reader, SqliteDisk, SqliteReader, Write, read_marker};
+use store::disk::{BlobStore, DATABASE, Disk, DiskReader, RowWrite, SqliteDisk, SqliteReader, read_marker};
 use store::{Block, BlockId, DocId};
 
 /// Looks, mends, and looks again. Gives what the mending reported.
-fn mend(house: &House) -> Report {
+fn mend(house: &House) -> CheckReport {
     let before = without_shared_memory(&house.workspace());
     let looked = check(&house.workspace(), false, 7000);
-    assert!(looked.findings.iter().any(|finding| finding.severity > Severity::Note), "nothing was found");
+    assert!(looked.findings.iter().any(|finding| finding.severity > FindingSeverity::Note), "nothing was found");
     assert_eq!(looked.repaired(), 0);
     assert!(before == without_shared_memory(&house.workspace()), "looking changes nothing");
     let mended = check(&house.workspace(), true, 8000);
@@ -27,9 +27,10 @@ fn without_shared_memory(dir: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     tree(dir).into_iter().filter(|(path, _)| !passing(path)).collect()
 }
 
-fn says(report: &Report, words: &str) {
-    let said =
-        |finding: &host::maintenance::check::Finding| format!("{} {} {}", finding.what, finding.place, finding.advice);
+fn says(report: &CheckReport, words: &str) {
+    let said = |finding: &host::maintenance::check::CheckFinding| {
+        format!("{} {} {}", finding.what, finding.place, finding.advice)
+    };
     assert!(report.findings.iter().any(|finding| said(finding).contains(words)), "{words}: {report:#?}");
 }
 
@@ -58,7 +59,7 @@ fn a_missing_block_comes_back_from_the_document() {
     let house = house();
     let mut disk = SqliteDisk::open(&house.workspace(), false).expect("opened");
     let block = Block { id: BlockId(10), pos: String::new(), text: String::new() };
-    disk.commit(&[Write::Block { note: NOTE, block }]).expect("committed");
+    disk.commit(&[RowWrite::Block { note: NOTE, block }]).expect("committed");
     drop(disk);
     says(&mend(&house), "1 blocks are missing");
     assert_eq!(house.text(), TEXT);
@@ -69,7 +70,7 @@ fn a_changed_block_becomes_the_documents_newest() {
     let house = house();
     let mut disk = SqliteDisk::open(&house.workspace(), false).expect("opened");
     let block = Block { id: BlockId(11), pos: "B".into(), text: "Bravo was rewritten.\n\n".into() };
-    disk.commit(&[Write::Block { note: NOTE, block }]).expect("committed");
+    disk.commit(&[RowWrite::Block { note: NOTE, block }]).expect("committed");
     drop(disk);
     says(&mend(&house), "differ");
     assert_eq!(house.text(), TEXT.replace("was edited", "was rewritten"));
@@ -100,9 +101,9 @@ fn a_damaged_journal_keeps_what_comes_before() {
     let house = house();
     let mut disk = SqliteDisk::open(&house.workspace(), false).expect("opened");
     for (seq, text) in [(2, "second key"), (3, "third key")] {
-        let op = store::Op::Splice { block: BlockId(10), at: 0, delete: 0, insert: text.to_owned() };
-        let record = store::Record { seq, note: NOTE, ops: vec![op] }.encode();
-        disk.commit(&[Write::Journal { seq, note: NOTE, record }]).expect("committed");
+        let op = store::NoteOp::Splice { block: BlockId(10), at: 0, delete: 0, insert: text.to_owned() };
+        let record = store::JournalRecord { seq, note: NOTE, ops: vec![op] }.encode();
+        disk.commit(&[RowWrite::Journal { seq, note: NOTE, record }]).expect("committed");
     }
     drop(disk);
     house.flip("second key");
@@ -115,10 +116,10 @@ fn a_damaged_journal_keeps_what_comes_before() {
 fn a_journal_that_does_not_fit() {
     let house = house();
     let mut disk = SqliteDisk::open(&house.workspace(), false).expect("opened");
-    let op = store::Op::Splice { block: BlockId(10), at: 5000, delete: 0, insert: "x".to_owned() };
-    let record = store::Record { seq: 2, note: NOTE, ops: vec![op] }.encode();
-    let odd = Write::Journal { seq: 3, note: NOTE, record: b"no record".to_vec() };
-    disk.commit(&[Write::Journal { seq: 2, note: NOTE, record }, odd]).expect("committed");
+    let op = store::NoteOp::Splice { block: BlockId(10), at: 5000, delete: 0, insert: "x".to_owned() };
+    let record = store::JournalRecord { seq: 2, note: NOTE, ops: vec![op] }.encode();
+    let odd = RowWrite::Journal { seq: 3, note: NOTE, record: b"no record".to_vec() };
+    disk.commit(&[RowWrite::Journal { seq: 2, note: NOTE, record }, odd]).expect("committed");
     drop(disk);
     says(&mend(&house), "from number 2 on");
     assert_eq!(house.text(), TEXT);
@@ -157,7 +158,7 @@ fn marker_volume_and_leftovers() {
 #[test]
 fn blobs() {
     let house = house();
-    let path = Blobs::new(&house.workspace()).path(house.blob);
+    let path = BlobStore::new(&house.workspace()).path(house.blob);
     fs::write(&path, "").expect("emptied");
     let report = check(&house.workspace(), true, 1);
     says(&report, "the stored output is damaged");
@@ -174,7 +175,7 @@ fn a_newer_document_is_left_alone() {
     let newer = include_bytes!("../../data/newer-note.automerge");
     let id = DocId([8; 16]);
     let mut disk = SqliteDisk::open(&house.workspace(), false).expect("opened");
-    disk.commit(&[Write::Chunk { doc: id, bytes: newer.to_vec() }]).expect("committed");
+    disk.commit(&[RowWrite::Chunk { doc: id, bytes: newer.to_vec() }]).expect("committed");
     drop(disk);
     for repair in [false, true] {
         let report = check(&house.workspace(), repair, 1);
@@ -200,12 +201,12 @@ fn hostile_documents() {
     assert!(files.len() > 15);
     for (number, (_, bytes)) in files.iter().enumerate() {
         let doc = DocId([100 + u8::try_from(number).expect("few"); 16]);
-        disk.commit(&[Write::Chunk { doc, bytes: bytes.clone() }]).expect("committed");
+        disk.commit(&[RowWrite::Chunk { doc, bytes: bytes.clone() }]).expect("committed");
         if bytes.len() < 100_000 {
             // And behind a sound beginning.
             let doc = DocId([200 + u8::try_from(number).expect("few"); 16]);
             let first = store::NoteDoc::import(doc, &[], super::actor(1)).expect("made").save();
-            disk.commit(&[first, bytes.clone()].map(|bytes| Write::Chunk { doc, bytes })).expect("committed");
+            disk.commit(&[first, bytes.clone()].map(|bytes| RowWrite::Chunk { doc, bytes })).expect("committed");
         }
     }
     drop(disk);
@@ -226,7 +227,7 @@ fn a_lost_volume_document_is_made_from_the_rows() {
     let mut disk = SqliteDisk::open(&house.workspace(), false).expect("opened");
     let seq = house.reader().chunks(VOLUME).expect("read")[0].seq;
     let home = house.reader().chunks(WORKSPACE).expect("read")[0].seq;
-    let aside = |doc, seq| Write::SetAside { doc, seq, why: String::new(), at: 0 };
+    let aside = |doc, seq| RowWrite::SetAside { doc, seq, why: String::new(), at: 0 };
     disk.commit(&[aside(VOLUME, seq), aside(WORKSPACE, home)]).expect("committed");
     drop(disk);
     let report = mend(&house);
@@ -259,7 +260,7 @@ fn damaged_databases() {
         assert!(!again.damaged(), "{damage} {mended:#?} {again:#?}");
         assert_eq!(house.reader().mounts()[0].path, house.volume(), "{damage}");
         let mut disk = SqliteDisk::open(&house.workspace(), false).expect("opened");
-        disk.commit(&[Write::Ahead { note: NOTE, ahead: true }]).expect("goes on");
+        disk.commit(&[RowWrite::Ahead { note: NOTE, ahead: true }]).expect("goes on");
     }
 }
 

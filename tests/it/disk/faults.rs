@@ -2,14 +2,14 @@
 //! The first two need a small disk of their own, so root; `TRACEBOOK_CI=1` says that they must run.
 
 use super::{House, NOTE, TEXT, house, text, tree};
-use host::fs::replace::{Replaced, replace_file};
+use host::fs::replace::{ReplaceOutcome, replace_file};
 use host::maintenance::backup::{BackupError, backup};
 use host::maintenance::check::check;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
-use store::disk::{Disk, DiskError, Reader, SqliteDisk, SqliteReader, Write, salvage, write_marker};
+use store::disk::{Disk, DiskError, DiskReader, RowWrite, SqliteDisk, SqliteReader, salvage, write_marker};
 use store::{BlobHash, DocId};
 
 /// Something mounted for a test; it goes with it.
@@ -45,8 +45,8 @@ impl Drop for Mounted {
     }
 }
 
-fn record(seq: u64, size: usize) -> Write {
-    Write::Journal { seq, note: NOTE, record: vec![b'r'; size] }
+fn record(seq: u64, size: usize) -> RowWrite {
+    RowWrite::Journal { seq, note: NOTE, record: vec![b'r'; size] }
 }
 
 fn seqs(dir: &Path) -> Vec<u64> {
@@ -92,7 +92,7 @@ fn a_full_disk() {
     let ballast = ballast(small.path());
     full(disk.commit(&[record(last + 1, 30_000)]));
     full(disk.put_blob(&[7; 100_000]));
-    full(write_marker(&dir, &[store::disk::Mount { id: NOTE, name: "x".repeat(9000), path: "/x".into() }]));
+    full(write_marker(&dir, &[store::disk::VolumeMount { id: NOTE, name: "x".repeat(9000), path: "/x".into() }]));
     disk.idle();
     assert_eq!(seqs(&dir), known);
     assert!(!tree(&dir).iter().any(|(path, _)| path.to_string_lossy().contains(".tracebook-")), "nothing is left over");
@@ -101,7 +101,7 @@ fn a_full_disk() {
     fs::remove_file(ballast).expect("removed");
     fs::remove_file(other).expect("removed");
     disk.commit(&[record(last + 1, 30_000)]).expect("the same commit works now, on the same disk");
-    disk.commit(&[Write::JournalDone { note: NOTE, upto: last - 1 }]).expect("committed");
+    disk.commit(&[RowWrite::JournalDone { note: NOTE, upto: last - 1 }]).expect("committed");
     assert_eq!(seqs(&dir), [last, last + 1]);
     drop(disk);
     assert_eq!(check(&dir, false, 1).findings.iter().filter(|finding| !finding.what.contains("last edits")).count(), 0);
@@ -119,7 +119,7 @@ fn a_full_disk_and_plain_files() {
     assert_eq!(tree(small.path()).len(), 2, "nothing is left over");
     fs::remove_file(ballast).expect("removed");
     let done = replace_file(&path, Some(BlobHash::of(b"old")), &[b'n'; 50_000]).expect("replaced");
-    assert!(matches!(done, Replaced::Done { .. }));
+    assert!(matches!(done, ReplaceOutcome::Done { .. }));
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn a_cut_log() {
     let from = tempfile::tempdir().expect("a folder");
     let mut disk = SqliteDisk::open(from.path(), true).expect("made");
     for seq in 1..=20 {
-        disk.commit(&[record(seq, 3000), Write::Chunk { doc: DocId([9; 16]), bytes: vec![1; 3000] }])
+        disk.commit(&[record(seq, 3000), RowWrite::Chunk { doc: DocId([9; 16]), bytes: vec![1; 3000] }])
             .expect("committed");
     }
     let log = fs::read(from.path().join("tracebook.db-wal")).expect("read");

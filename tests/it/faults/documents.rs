@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use store::DocId;
-use store::disk::{Disk, Reader, SqliteDisk, SqliteReader, Write};
+use store::disk::{Disk, DiskReader, RowWrite, SqliteDisk, SqliteReader};
 
 /// A note's text is there, whatever its document is, within this time.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -36,10 +36,10 @@ fn plant(place: &Place, doc: DocId, bytes: &[u8], instead: bool) {
     if instead {
         let chunks = disk.reader().expect("reader").chunks(doc).expect("read");
         assert!(!chunks.is_empty(), "it was edited");
-        let aside = |seq| Write::SetAside { doc, seq, why: "a test".to_owned(), at: 0 };
+        let aside = |seq| RowWrite::SetAside { doc, seq, why: "a test".to_owned(), at: 0 };
         disk.commit(&chunks.iter().map(|chunk| aside(chunk.seq)).collect::<Vec<_>>()).expect("committed");
     }
-    disk.commit(&[Write::Chunk { doc, bytes: bytes.to_vec() }]).expect("committed");
+    disk.commit(&[RowWrite::Chunk { doc, bytes: bytes.to_vec() }]).expect("committed");
 }
 
 /// Whether the bytes are still in the database, as part of the document or set aside.

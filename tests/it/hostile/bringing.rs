@@ -1,22 +1,22 @@
 //! A peer that brings pictures to a hub that are not what they are called, or that it may not bring.
 
 use super::{HUB, Meeting, SOON};
-use host::hub::{Hub, Open, Policy, Settings};
+use host::hub::{HubPolicy, HubServer, HubSettings, OpenAccess};
 use host::peers::DeviceKey;
-use host::peers::client::{Client, Told};
+use host::peers::hub_client::{HubClient, HubEvent};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use store::sync::blobs::{Blobs, Deed, Found, Item, Limits, TOPIC};
-use store::sync::peers::Limits as PeerLimits;
-use store::sync::{Access, Metadata, Output, PeerId, Peers};
+use store::sync::blobs::{BlobCommand, BlobExtent, BlobLimits, BlobTransfers, TOPIC, VolumeBlob};
+use store::sync::peers::SyncLimits as PeerLimits;
+use store::sync::{DocumentAccess, PeerId, PeerMetadata, PeersOutput, SyncPeers};
 use store::{BlobHash, DocId};
 
 const VOLUME: DocId = DocId([5; 16]);
 
-fn writes(_: u64, _: DocId) -> Access {
-    Access::Write
+fn writes(_: u64, _: DocId) -> DocumentAccess {
+    DocumentAccess::Write
 }
 
 /// Whether a hub has the blob of this name, whole.
@@ -27,15 +27,15 @@ fn keeps(meeting: &Meeting, hash: BlobHash) -> bool {
 }
 
 /// A hub over this folder, set up otherwise.
-fn meeting(folder: tempfile::TempDir, set: impl FnOnce(&mut Settings)) -> Meeting {
+fn meeting(folder: tempfile::TempDir, set: impl FnOnce(&mut HubSettings)) -> Meeting {
     let key = DeviceKey::generate().expect("a key");
     let id = key.id().to_string();
-    let mut settings = Settings::new(folder.path().to_owned());
-    (settings.listen, settings.open) = (([127, 0, 0, 1], 0).into(), Open::Loopback);
+    let mut settings = HubSettings::new(folder.path().to_owned());
+    (settings.listen, settings.open) = (([127, 0, 0, 1], 0).into(), OpenAccess::Loopback);
     set(&mut settings);
     let log: Arc<Mutex<Vec<String>>> = Arc::default();
     let lines = Arc::clone(&log);
-    let hub = Hub::start(settings, key, Arc::new(move |line| lines.lock().expect("lock").push(line.to_owned())));
+    let hub = HubServer::start(settings, key, Arc::new(move |line| lines.lock().expect("lock").push(line.to_owned())));
     let hub = hub.expect("a hub");
     let at = hub.at().to_owned();
     Meeting { folder, hub: Some(hub), at, id, log }
@@ -49,29 +49,29 @@ fn folder() -> tempfile::TempDir {
 /// gives what came of them.
 fn bring(at: &str, named: &[(BlobHash, Vec<u8>)], wants: &[(BlobHash, u64)]) -> HashMap<BlobHash, Vec<u8>> {
     let (tell, told) = channel();
-    let client = Client::start(|| Ok((None, BTreeMap::new())), move |_, one| _ = tell.send(one)).expect("a thread");
+    let client = HubClient::start(|| Ok((None, BTreeMap::new())), move |_, one| _ = tell.send(one)).expect("a thread");
     client.dial(HUB, format!("{at}/"));
-    let metadata = Metadata { ephemeral: true, blobs: Some(1), ..Metadata::default() };
-    let mut peers = Peers::new(PeerId("bringer".to_owned()), metadata, PeerLimits::default());
-    peers.connect(HUB, true, None, Box::new(|_| Access::Write));
-    let mut blobs = Blobs::new(false, Limits::default());
+    let metadata = PeerMetadata { ephemeral: true, blobs: Some(1), ..PeerMetadata::default() };
+    let mut peers = SyncPeers::new(PeerId("bringer".to_owned()), metadata, PeerLimits::default());
+    peers.connect(HUB, true, None, Box::new(|_| DocumentAccess::Write));
+    let mut blobs = BlobTransfers::new(false, BlobLimits::default());
     for (hash, bytes) in named {
-        blobs.hold(Item { volume: VOLUME, hash: *hash }, bytes.len() as u64, &writes);
+        blobs.hold(VolumeBlob { volume: VOLUME, hash: *hash }, bytes.len() as u64, &writes);
     }
     for (hash, size) in wants {
-        blobs.want(Item { volume: VOLUME, hash: *hash }, Some(*size), true, &writes);
+        blobs.want(VolumeBlob { volume: VOLUME, hash: *hash }, Some(*size), true, &writes);
     }
     let (mut came, mut quiet, begun) = (HashMap::<BlobHash, Vec<u8>>::new(), 0, Instant::now());
     while quiet < 10 {
         assert!(begun.elapsed() < SOON, "it goes on and on");
         quiet += 1;
         match told.recv_timeout(Duration::from_millis(50)) {
-            Ok(Told::Message(bytes)) => {
+            Ok(HubEvent::Message(bytes)) => {
                 quiet = 0;
                 peers.receive(HUB, &bytes);
             }
-            Ok(Told::Closed(why)) => panic!("documents are not concerned: {why}"),
-            Ok(Told::Open | Told::Word(_)) | Err(_) => {}
+            Ok(HubEvent::Closed(why)) => panic!("documents are not concerned: {why}"),
+            Ok(HubEvent::Open | HubEvent::Notice(_)) | Err(_) => {}
         }
         loop {
             let outputs = peers.take();
@@ -82,28 +82,33 @@ fn bring(at: &str, named: &[(BlobHash, Vec<u8>)], wants: &[(BlobHash, u64)]) -> 
             }
             for output in outputs {
                 match output {
-                    Output::Send { bytes, .. } => client.send(HUB, bytes),
-                    Output::Welcome { peer, metadata, .. } => {
+                    PeersOutput::Send { bytes, .. } => client.send(HUB, bytes),
+                    PeersOutput::Welcome { peer, metadata, .. } => {
                         assert_eq!(metadata.blobs, Some(1));
                         blobs.connect(HUB, peer, !metadata.ephemeral, &writes);
                     }
-                    Output::Extension { topic, data, .. } if topic == TOPIC => blobs.receive(HUB, &data, 0, &writes),
+                    PeersOutput::Extension { topic, data, .. } if topic == TOPIC => {
+                        blobs.receive(HUB, &data, 0, &writes)
+                    }
                     _ => {}
                 }
             }
             for deed in deeds {
                 match deed {
-                    Deed::Send { data, .. } => peers.extend(HUB, TOPIC, data),
-                    Deed::Look { item } => blobs.looked(item, Found::Part(0), &writes),
-                    Deed::Read { link, item, offset } => {
+                    BlobCommand::Send { data, .. } => peers.extend(HUB, TOPIC, data),
+                    BlobCommand::Look { item } => blobs.looked(item, BlobExtent::Part(0), &writes),
+                    BlobCommand::Read { link, item, offset } => {
                         let found = named.iter().find(|(hash, _)| *hash == item.hash).map(|(_, bytes)| {
                             let at = offset as usize;
                             (bytes.len() as u64, bytes[at..(at + (64 << 10)).min(bytes.len())].to_vec())
                         });
                         blobs.read(link, item, offset, found);
                     }
-                    Deed::Write { item, bytes, .. } => came.entry(item.hash).or_default().extend(bytes),
-                    Deed::Check { .. } | Deed::Came { .. } | Deed::Say { .. } | Deed::Refused { .. } => {}
+                    BlobCommand::Write { item, bytes, .. } => came.entry(item.hash).or_default().extend(bytes),
+                    BlobCommand::Check { .. }
+                    | BlobCommand::Came { .. }
+                    | BlobCommand::Say { .. }
+                    | BlobCommand::Refused { .. } => {}
                 }
             }
         }
@@ -132,7 +137,7 @@ fn who_may_only_read_brings_nothing_and_gets_what_is_there() {
     assert!(keeps(&before, BlobHash::of(&theirs)));
     // The same hub, for readers.
     drop(before.hub.take());
-    let policy = Policy { default: store::Access::Read, ..Policy::default() };
+    let policy = HubPolicy { default: store::DeviceAccess::Read, ..HubPolicy::default() };
     policy.save(before.folder.path()).expect("saved");
     let meeting = meeting(before.folder, |_| {});
     let named = [(BlobHash::of(&ours), ours.clone())];

@@ -1,7 +1,7 @@
 //! matplotlib in the kernel: what is drawn crosses as data, and the data is drawn as PNG and SVG.
 
 use super::Kernel;
-use plot::{Figure, Kind};
+use plot::{Figure, MarkKind};
 use serde_json::Value;
 
 /// A program that draws with every call that there is; its picture is docs/figures.png.
@@ -16,7 +16,7 @@ pub(super) fn figures(kernel: &mut Kernel, code: &str) -> (Vec<String>, String) 
         assert_eq!(message["parent_header"]["msg_id"], *id);
         let content = &message["content"];
         match message["header"]["msg_type"].as_str() {
-            Some("display_data" | "execute_result") => match content["data"].get(plot::MIME) {
+            Some("display_data" | "execute_result") => match content["data"].get(plot::FIGURE_MIME) {
                 Some(figure) => figures.push(figure.to_string()),
                 None => rest.push_str(content["data"]["text/plain"].as_str().unwrap_or_default()),
             },
@@ -34,19 +34,19 @@ fn every_call_is_drawn() {
     let small = SHEET.lines().filter(|line| !line.starts_with("fig.savefig")).collect::<Vec<_>>().join("\n");
     let (all, rest) = figures(kernel, &small.replace("1_000_000", "30_000"));
     assert_eq!((all.len(), rest.as_str()), (1, ""));
-    let figure = Figure::read(&all[0]).expect("a figure");
+    let figure = Figure::from_json(&all[0]).expect("a figure");
     assert_eq!(figure.axes.len(), 20);
     assert!(figure.axes.iter().all(|axes| !axes.marks.is_empty()));
     let marks = figure.axes.iter().flat_map(|axes| &axes.marks);
     let kinds: std::collections::BTreeSet<String> =
         marks.map(|mark| format!("{:?}", mark.kind).split(' ').next().unwrap_or_default().to_owned()).collect();
     assert_eq!(kinds.len(), 11, "{kinds:?}");
-    let svg = plot::svg(&figure).expect("drawn");
+    let svg = plot::render_svg(&figure).expect("drawn");
     for words in ["format strings", "a million points", "colorbar", "birch", "time in s", "north", "35%"] {
         assert!(svg.contains(words), "{words}");
     }
     assert!(svg.starts_with("<svg width=\"1600\" height=\"1700\"") && svg.matches("<poly").count() > 100);
-    let png = plot::png(&figure, 0.25).expect("drawn");
+    let png = plot::render_png(&figure, 0.25).expect("drawn");
     assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
     assert_eq!((&png[16..20], &png[20..24]), (&400_u32.to_be_bytes()[..], &425_u32.to_be_bytes()[..]));
 }
@@ -78,13 +78,13 @@ fn what_is_drawn_is_what_was_asked_for() {
                 plt.xlabel('x'); plt.ylabel('y'); plt.title('t'); plt.xlim(0, 9)\n\
                 plt.yscale('log'); plt.grid(); plt.legend()";
     let (all, _) = figures(kernel, code);
-    let figure = Figure::read(&all[0]).expect("a figure");
+    let figure = Figure::from_json(&all[0]).expect("a figure");
     let axes = &figure.axes[0];
     let [x, y] = &axes.sides;
     assert_eq!([&axes.title, &x.label, &y.label], ["t", "x", "y"]);
     assert_eq!((x.limits, y.scale.as_str(), x.grid, y.grid), (Some([0.0, 9.0]), "log", true, true));
     assert_eq!(axes.legend.as_ref().map(|legend| legend.place.as_str()), Some("best"));
-    let Kind::Line { x, color, dash, marker, label, width, .. } = &axes.marks[0].kind else { panic!("{axes:?}") };
+    let MarkKind::Line { x, color, dash, marker, label, width, .. } = &axes.marks[0].kind else { panic!("{axes:?}") };
     assert!(x.0[2].is_nan());
     assert_eq!([color.as_str(), dash, marker, label], ["#ff0000", "--", "o", "a"]);
     assert!((width - 3.0).abs() < 1e-9);
@@ -118,7 +118,9 @@ fn many_points_cross_whole_and_a_file_holds_the_picture() {
     let figure: Value = serde_json::from_str(&all[0]).expect("JSON");
     let mark = &figure["axes"][0]["marks"][0];
     assert!(mark["x"]["count"] == 100_000 && mark["y"].is_string(), "packed");
-    let Kind::Line { y, .. } = &Figure::read(&all[0]).expect("a figure").axes[0].marks[0].kind else { panic!() };
+    let MarkKind::Line { y, .. } = &Figure::from_json(&all[0]).expect("a figure").axes[0].marks[0].kind else {
+        panic!()
+    };
     assert_eq!((y.0.len(), y.0[99_999]), (100_000, 99_999_f64.sin()));
     assert!(std::fs::read(folder.path().join("a.png")).expect("written").starts_with(b"\x89PNG"));
     assert!(std::fs::read_to_string(folder.path().join("a.svg")).expect("written").contains("width=\"300\""));

@@ -31,19 +31,19 @@ fn sixty_calls_are_drawn_or_named() {
             continue;
         }
         assert_eq!((all.len(), rest.as_str()), (1, ""), "{name}");
-        let figure = Figure::read(&all[0]).unwrap_or_else(|why| panic!("{name}: {why}"));
-        let svg = plot::svg(&figure).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let figure = Figure::from_json(&all[0]).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let svg = plot::render_svg(&figure).unwrap_or_else(|why| panic!("{name}: {why}"));
         assert!(svg.contains("</svg>") && svg.matches("<").count() > 20, "{name}");
         assert!(svg.len() < 4 << 20, "{name}: {} bytes of SVG", svg.len());
         assert!(!svg.contains("NaN,") && !svg.contains(",NaN"), "{name}");
         if std::env::var_os("TRACEBOOK_PICTURES").is_none() {
-            let png = plot::png(&figure, 0.25).unwrap_or_else(|why| panic!("{name}: {why}"));
+            let png = plot::render_png(&figure, 0.25).unwrap_or_else(|why| panic!("{name}: {why}"));
             assert_eq!(&png[..4], b"\x89PNG", "{name}");
         }
         sheet.push(figure);
     }
     if let Some(folder) = std::env::var_os("TRACEBOOK_PICTURES") {
-        let png = plot::sheet(&sheet, 6, 0.5).expect("a sheet");
+        let png = plot::render_png_sheet(&sheet, 6, 0.5).expect("a sheet");
         std::fs::write(std::path::Path::new(&folder).join("plots.png"), png).expect("a file");
     }
 }

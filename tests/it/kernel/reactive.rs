@@ -3,20 +3,20 @@
 
 use super::Kernel;
 use crate::twin::{Asked, Twin};
-use engine::{Command, Event, Reactivity, Stale};
+use engine::{Command, Event, Reactivity, StaleReason};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::json;
-use store::{BlockId, DocId, Output, OutputBody, Status};
+use store::{BlockId, CellOutput, DocId, ExecutionStatus, OutputBody};
 
 /// The first cell binds all that the others use.
 const FIRST: &str = "a = b = c = d = 1; xs = [0]\ndef f(): return 2\n";
 
 impl Kernel {
     /// Runs code; gives what it printed, with the class of its error.
-    fn said(&mut self, code: &str, forget: &[String]) -> (String, Status) {
+    fn said(&mut self, code: &str, forget: &[String]) -> (String, ExecutionStatus) {
         let id = self.send("execute_request", json!({"code": code, "cell": "cell", "silent": false, "forget": forget}));
-        let (mut text, mut status) = (String::new(), Status::Ok);
+        let (mut text, mut status) = (String::new(), ExecutionStatus::Ok);
         loop {
             let message = self.message();
             assert_eq!(message["parent_header"]["msg_id"], id, "{message}");
@@ -25,7 +25,7 @@ impl Kernel {
                 "stream" => text.push_str(content["text"].as_str().unwrap_or_default()),
                 "error" => {
                     text.push_str(&format!("{}: {}", content["ename"], content["evalue"]));
-                    status = Status::Error;
+                    status = ExecutionStatus::Error;
                 }
                 "status" if content["execution_state"] == "idle" => return (text, status),
                 _ => {}
@@ -42,7 +42,7 @@ fn serve(twin: &mut Twin, note: DocId, kernel: &mut Kernel) {
         twin.event(Event::KernelReady { note });
         twin.event(Event::Began { note, execution });
         let body = OutputBody::Stream { name: "stdout".to_owned(), text };
-        twin.event(Event::Output { note, execution, output: Output { body, whole: None } });
+        twin.event(Event::Output { note, execution, output: CellOutput { body, whole: None } });
         twin.event(Event::Finished {
             note,
             execution,
@@ -62,7 +62,7 @@ fn cells(twin: &Twin, note: DocId) -> Vec<BlockId> {
 
 fn shown(twin: &Twin, note: DocId, cell: BlockId) -> String {
     let run = twin.note(note).execution(cell);
-    let text = |output: &Output| match &output.body {
+    let text = |output: &CellOutput| match &output.body {
         OutputBody::Stream { text, .. } => text.clone(),
         other => panic!("{other:?}"),
     };
@@ -145,7 +145,7 @@ fn what_runs_by_itself_ends_as_a_clean_run_does() {
                     // Which of the two keeps the old one's name is not said: what is new or changed is run.
                     let new = |cell: &BlockId| {
                         let open = twin.note(note);
-                        open.execution(*cell).is_none() || open.staleness(*cell) == Some(Stale::Code)
+                        open.execution(*cell).is_none() || open.staleness(*cell) == Some(StaleReason::Code)
                     };
                     for cell in cells(&twin, note).into_iter().filter(new).collect::<Vec<_>>() {
                         twin.command(Command::Run { note, cell }).expect("run");

@@ -19,7 +19,7 @@ fn a_plot_is_printed_with_its_pictures() {
         let svg = figure["data"]["image/svg+xml"].as_str().expect("a text");
         assert!(svg.starts_with("<svg") || svg.starts_with("<?xml"), "{}", &svg[..40.min(svg.len())]);
     }
-    assert!(outputs[0]["data"][plot::MIME].is_object() || outputs[0]["data"][plot::MIME].is_string());
+    assert!(outputs[0]["data"][plot::FIGURE_MIME].is_object() || outputs[0]["data"][plot::FIGURE_MIME].is_string());
     // What the note keeps of it is as small as before.
     let kept = house.run(&["outputs", "a", "--json"]).good().text();
     assert!(!kept.contains("iVBORw0KGgo"), "pictures are drawn, not kept");

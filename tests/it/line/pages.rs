@@ -70,10 +70,10 @@ fn a_note_becomes_a_page_by_the_ending_of_its_name() {
 #[test]
 fn a_folder_that_is_copied_can_be_stopped() {
     let house = House::with(&[("a.md", "a"), ("b.md", "b"), ("c.md", "c")]);
-    let mut copied = host::fs::copy::Copied::default();
+    let mut copied = host::fs::copy::CopyReport::default();
     let (from, to) = (house.path("notes"), house.path("out"));
     std::fs::create_dir(&to).expect("made");
-    let folder = |path| host::fs::confined::Folder::chosen(path).expect("opened");
+    let folder = |path| host::fs::confined::ConfinedFolder::chosen(path).expect("opened");
     let stopped = host::fs::copy::copy_tree(&folder(&from), &folder(&to), &mut copied, &mut |done| done < 2);
     assert_eq!(stopped, Err(host::fs::copy::STOPPED.to_owned()));
     assert_eq!(copied.files, ["a.md", "b.md"]);

@@ -10,7 +10,8 @@ use engine::{AgentRun, AgentSetup, Command, Event};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use store::{
-    BlobHash, Decision, DocId, Ending, MessageId, Role, Scope, Spent, StepKind, TodoItem, TodoStatus, ToolCall,
+    BlobHash, CallUsage, DecisionRecord, DecisionScope, DocId, MessageId, MessageRole, RunEnding, StepKind, TodoItem,
+    TodoStatus, ToolCall,
 };
 
 pub(super) const RUN: DocId = DocId([7; 16]);
@@ -73,7 +74,7 @@ pub(super) fn said(text: &str, calls: &[(&str, Value)]) -> ModelResponse {
         thinking: String::new(),
         calls: calls.iter().enumerate().map(call).collect(),
         malformed: Vec::new(),
-        spent: Spent { input_tokens: 10, output_tokens: 5, cost: Some(0.0) },
+        spent: CallUsage { input_tokens: 10, output_tokens: 5, cost: Some(0.0) },
         stop: ModelStopReason::Done,
     }
 }
@@ -100,8 +101,8 @@ pub(super) fn fine(text: &str) -> ToolOutcome {
     ToolOutcome { success: true, text: text.to_owned(), ..ToolOutcome::default() }
 }
 
-pub(super) fn decide(twin: &mut Twin, approval: &str, allowed: bool, scope: Scope) {
-    let decision = Decision { allowed, scope, by: String::new(), at: 0, arguments: None, comment: None };
+pub(super) fn decide(twin: &mut Twin, approval: &str, allowed: bool, scope: DecisionScope) {
+    let decision = DecisionRecord { allowed, scope, by: String::new(), at: 0, arguments: None, comment: None };
     let command = Command::Decide { run: RUN, approval: approval.to_owned(), decision };
     twin.command(command).expect("decided");
     twin.rest();
@@ -128,12 +129,12 @@ fn an_answer_is_kept_with_its_way() {
     ask(&mut twin, "what is in @a.md?");
     let (call, request) = twin.models[0].clone();
     assert_eq!(request.endpoint.model, "tiny");
-    assert_eq!(request.messages.last().map(|message| message.role), Some(Role::User));
+    assert_eq!(request.messages.last().map(|message| message.role), Some(MessageRole::User));
     twin.event(Event::ModelDelta { call, delta: ModelDelta::Text("A head".to_owned()) });
     assert_eq!(run(&twin).live.as_ref().map(|live| live.text.as_str()), Some("A head"));
     answer(&mut twin, said("A heading.", &[]));
     assert_eq!(kinds(run(&twin)), ["thinking", "final_answer"]);
-    assert_eq!(run(&twin).about.ending, Some(Ending::Done));
+    assert_eq!(run(&twin).about.ending, Some(RunEnding::Done));
     assert_eq!(run(&twin).about.spent.input_tokens, 10);
 
     // All of it is there after a crash, and the session goes on.
@@ -195,7 +196,7 @@ fn what_carries_risk_waits_for_the_user() {
     twin.setup = setup("");
     twin.pass(100_000);
     assert_eq!(run(&twin).pending().count(), 1);
-    decide(&mut twin, "c0", true, Scope::Run);
+    decide(&mut twin, "c0", true, DecisionScope::Run);
     let job = done(&mut twin, fine("built"));
     assert!(matches!(job, ToolJob::Shell { command, network: false, .. } if command == "make"));
     // The same again in this run needs no further word; another command does.
@@ -203,16 +204,16 @@ fn what_carries_risk_waits_for_the_user() {
     done(&mut twin, fine("built"));
     answer(&mut twin, said("", &[("shell", json!({"command": "make install"}))]));
     let id = run(&twin).pending().next().expect("asked").id.clone();
-    decide(&mut twin, &id, false, Scope::Once);
+    decide(&mut twin, &id, false, DecisionScope::Once);
     let (_, request) = answer(&mut twin, said("I stop.", &[]));
     assert!(request.messages.last().is_some_and(|message| message.content.contains("denied")));
-    assert_eq!(run(&twin).about.ending, Some(Ending::Done));
+    assert_eq!(run(&twin).about.ending, Some(RunEnding::Done));
     let reject = twin.command(Command::Decide {
         run: RUN,
         approval: id,
-        decision: Decision {
+        decision: DecisionRecord {
             allowed: true,
-            scope: Scope::Once,
+            scope: DecisionScope::Once,
             by: String::new(),
             at: 0,
             arguments: None,
@@ -243,14 +244,27 @@ fn an_approval_can_be_edited_and_a_question_answered() {
     answer(&mut twin, said("", &calls));
     let edit = |command: &str| {
         let arguments = json!({"command": command}).as_object().cloned();
-        let decision =
-            Decision { allowed: true, scope: Scope::Once, by: String::new(), at: 0, arguments, comment: None };
+        let decision = DecisionRecord {
+            allowed: true,
+            scope: DecisionScope::Once,
+            by: String::new(),
+            at: 0,
+            arguments,
+            comment: None,
+        };
         Command::Decide { run: RUN, approval: "c0".to_owned(), decision }
     };
     assert!(twin.command(edit("")).expect_err("checked").0.contains("called wrongly"));
     twin.command(edit("rm -rf build/tmp")).expect("decided");
     let comment = Some("release".to_owned());
-    let decision = Decision { allowed: true, scope: Scope::Once, by: String::new(), at: 0, arguments: None, comment };
+    let decision = DecisionRecord {
+        allowed: true,
+        scope: DecisionScope::Once,
+        by: String::new(),
+        at: 0,
+        arguments: None,
+        comment,
+    };
     twin.command(Command::Decide { run: RUN, approval: "c1".to_owned(), decision }).expect("answered");
     twin.rest();
     let job = done(&mut twin, fine(""));
@@ -314,14 +328,14 @@ fn a_run_is_stopped_at_any_point_and_resumed() {
             done(&mut twin, fine("a.md"));
         }
         if point >= 3 {
-            decide(&mut twin, "c1", true, Scope::Once);
+            decide(&mut twin, "c1", true, DecisionScope::Once);
         }
         if let Some((call, _)) = twin.models.first() {
             twin.event(Event::ModelDelta { call: *call, delta: ModelDelta::Text("half a".to_owned()) });
         }
         twin.command(Command::CancelRun { run: RUN }).expect("stopped");
         twin.rest();
-        assert_eq!(run(&twin).about.ending, Some(Ending::Cancelled), "point {point}");
+        assert_eq!(run(&twin).about.ending, Some(RunEnding::Cancelled), "point {point}");
         assert_eq!(twin.cancelled.len(), usize::from(point != 2), "point {point}: {:?}", twin.cancelled);
         // What comes late is not taken.
         let steps = run(&twin).steps.len();
@@ -339,13 +353,13 @@ fn a_run_is_stopped_at_any_point_and_resumed() {
         let (_, request) = answer(&mut twin, said("Done.", &[]));
         let open = |request: &ModelRequest| {
             let calls: usize = request.messages.iter().map(|message| message.tool_calls.len()).sum();
-            calls - request.messages.iter().filter(|message| message.role == Role::Tool).count()
+            calls - request.messages.iter().filter(|message| message.role == MessageRole::Tool).count()
         };
         assert_eq!(open(&request), 0, "every call is answered");
         if point == 0 {
             assert!(request.messages.iter().any(|message| message.partial.is_some()), "the half is kept");
         }
-        assert_eq!(run(&twin).about.ending, Some(Ending::Done));
+        assert_eq!(run(&twin).about.ending, Some(RunEnding::Done));
     }
 }
 
@@ -356,14 +370,14 @@ fn limits_end_a_run_which_can_be_resumed_with_more() {
     for _ in 0..20 {
         answer(&mut twin, said("", &[("todo_write", json!({"todos": [{"content": "more"}]}))]));
     }
-    assert_eq!(run(&twin).about.ending, Some(Ending::Limit));
+    assert_eq!(run(&twin).about.ending, Some(RunEnding::Limit));
     assert!(twin.models.is_empty());
     let why = twin.command(Command::ResumeRun { run: RUN, more: None, budget: None }).expect_err("no more");
     assert!(why.0.contains("20 iterations"), "{why}");
     twin.command(Command::ResumeRun { run: RUN, more: Some(5), budget: None }).expect("resumed");
     twin.rest();
     answer(&mut twin, said("Done.", &[]));
-    assert_eq!(run(&twin).about.ending, Some(Ending::Done));
+    assert_eq!(run(&twin).about.ending, Some(RunEnding::Done));
 }
 
 #[test]
@@ -388,10 +402,10 @@ fn money_ends_a_run() {
     };
     twin.command(command).expect("asked");
     twin.rest();
-    let spent = Spent { input_tokens: 9_000, output_tokens: 2_000, cost: Some(0.011) };
+    let spent = CallUsage { input_tokens: 9_000, output_tokens: 2_000, cost: Some(0.011) };
     let calls = [("todo_write", json!({"todos": [{"content": "more"}]}))];
     answer(&mut twin, ModelResponse { spent, ..said("", &calls) });
-    assert_eq!(run(&twin).about.ending, Some(Ending::Budget));
+    assert_eq!(run(&twin).about.ending, Some(RunEnding::Budget));
     let last = run(&twin).steps.last().expect("a step");
     assert!(matches!(&last.kind, StepKind::Error { message, .. } if message.contains("$0.01")), "{last:?}");
     twin.command(Command::ResumeRun { run: RUN, more: None, budget: Some(1.0) }).expect("resumed");
@@ -418,7 +432,7 @@ fn a_model_that_fails_is_said_and_the_next_is_asked() {
     assert_eq!(request.endpoint.provider, "far");
     twin.event(Event::ModelDone { call, result: Err(fail(ModelErrorKind::Cut, "so far")) });
     twin.rest();
-    assert_eq!(run(&twin).about.ending, Some(Ending::Failed));
+    assert_eq!(run(&twin).about.ending, Some(RunEnding::Failed));
     let session = twin.session.agents().session(SESSION).expect("open");
     let last = session.branch().last().map(|message| (message.content.clone(), message.partial.is_some()));
     assert_eq!(last, Some(("so far".to_owned(), true)), "what came is kept, and marked");
@@ -642,7 +656,7 @@ proptest! {
             }
             let waiting: Vec<String> = run(&twin).pending().map(|approval| approval.id.clone()).collect();
             for approval in waiting {
-                decide(&mut twin, &approval, false, Scope::Once);
+                decide(&mut twin, &approval, false, DecisionScope::Once);
             }
             twin.settle();
         }

@@ -4,7 +4,7 @@ use crate::twin::{ROOT, Twin};
 use engine::event::FileStamp;
 use engine::{AGREED_BYTES_KEY_PREFIX, AttachmentAction, Command, Event};
 use std::path::Path;
-use store::disk::Reader;
+use store::disk::DiskReader;
 use store::{BlobHash, DocId};
 
 /// A shared volume with a note and two pictures, on whose bytes this device and the others agree.

@@ -3,8 +3,8 @@
 use super::cells_of;
 use crate::twin::{Asked, Twin};
 use engine::{Command, Event, KernelPhase};
-use store::{DocId, ExecutionId, Output, OutputBody, Status};
-use text::splice::Splice;
+use store::{CellOutput, DocId, ExecutionId, ExecutionStatus, OutputBody};
+use text::splice::TextEdit;
 
 const THREE: &str = "```python\n1\n```\n\ntext\n\n```python\n2\n```\n```python\n3\n```\n";
 
@@ -24,10 +24,10 @@ pub(super) fn began(twin: &mut Twin, note: DocId) -> ExecutionId {
 
 pub(super) fn printed(twin: &mut Twin, note: DocId, execution: ExecutionId, text: &str) {
     let body = OutputBody::Stream { name: "stdout".to_owned(), text: text.to_owned() };
-    twin.event(Event::Output { note, execution, output: Output { body, whole: None } });
+    twin.event(Event::Output { note, execution, output: CellOutput { body, whole: None } });
 }
 
-pub(super) fn finished(twin: &mut Twin, note: DocId, execution: ExecutionId, status: Status) {
+pub(super) fn finished(twin: &mut Twin, note: DocId, execution: ExecutionId, status: ExecutionStatus) {
     twin.event(Event::Finished {
         note,
         execution,
@@ -41,9 +41,9 @@ pub(super) fn finished(twin: &mut Twin, note: DocId, execution: ExecutionId, sta
 }
 
 /// Status and printed text of each cell.
-pub(super) fn shown(twin: &Twin, note: DocId) -> Vec<(Option<Status>, String)> {
+pub(super) fn shown(twin: &Twin, note: DocId) -> Vec<(Option<ExecutionStatus>, String)> {
     let note = twin.note(note);
-    let text = |output: &Output| match &output.body {
+    let text = |output: &CellOutput| match &output.body {
         OutputBody::Stream { text, .. } => text.clone(),
         OutputBody::Error { ename, .. } => format!("<{ename}>"),
         body => format!("{body:?}"),
@@ -67,10 +67,10 @@ fn cells_run_in_order() {
         began(&mut twin, note);
         printed(&mut twin, note, execution, &format!("{number}"));
         printed(&mut twin, note, execution, ";");
-        finished(&mut twin, note, execution, Status::Ok);
+        finished(&mut twin, note, execution, ExecutionStatus::Ok);
     }
     assert_eq!(twin.note(note).kernel, KernelPhase::Idle);
-    let expected: Vec<_> = (1..=3).map(|number| (Some(Status::Ok), format!("{number};"))).collect();
+    let expected: Vec<_> = (1..=3).map(|number| (Some(ExecutionStatus::Ok), format!("{number};"))).collect();
     assert_eq!(shown(&twin, note), expected);
     twin.settle();
     twin.check_settled(note, "a.md");
@@ -84,7 +84,15 @@ fn a_cell_took_as_long_as_was_measured() {
     twin.command(Command::RunAll { note }).expect("run");
     let execution = began(&mut twin, note);
     let (count, whole) = (Some(1), Vec::new());
-    twin.event(Event::Finished { note, execution, status: Status::Ok, count, whole, cached: false, took: Some(42) });
+    twin.event(Event::Finished {
+        note,
+        execution,
+        status: ExecutionStatus::Ok,
+        count,
+        whole,
+        cached: false,
+        took: Some(42),
+    });
     let cell = twin.note(note).cells().next().expect("a cell");
     assert_eq!(twin.note(note).execution(cell).and_then(|done| done.duration), Some(42));
 }
@@ -94,13 +102,13 @@ fn the_first_error_stops_the_rest() {
     let (mut twin, note) = Twin::on(THREE);
     twin.command(Command::RunAll { note }).expect("run");
     let first = began(&mut twin, note);
-    finished(&mut twin, note, first, Status::Ok);
+    finished(&mut twin, note, first, ExecutionStatus::Ok);
     let second = began(&mut twin, note);
     assert_ne!(first, second);
-    finished(&mut twin, note, second, Status::Error);
+    finished(&mut twin, note, second, ExecutionStatus::Error);
     assert_eq!(twin.asked.len(), 2);
     let status: Vec<_> = shown(&twin, note).into_iter().map(|(status, _)| status).collect();
-    assert_eq!(status, [Some(Status::Ok), Some(Status::Error), Some(Status::Interrupted)]);
+    assert_eq!(status, [Some(ExecutionStatus::Ok), Some(ExecutionStatus::Error), Some(ExecutionStatus::Interrupted)]);
     // The kernel lives and takes the next one.
     let cell = cells_of(&twin, note)[2];
     twin.command(Command::Run { note, cell }).expect("run");
@@ -116,7 +124,7 @@ fn a_cell_is_asked_to_stop_and_then_made_to() {
     twin.command(Command::Interrupt { note }).expect("asked");
     assert_eq!(twin.asked.last(), Some(&Asked::Interrupt));
     let status: Vec<_> = shown(&twin, note).into_iter().map(|(status, _)| status).collect();
-    let [running, stopped] = [Status::Running, Status::Interrupted].map(Some);
+    let [running, stopped] = [ExecutionStatus::Running, ExecutionStatus::Interrupted].map(Some);
     assert_eq!(status, [running, stopped, stopped], "what waits is not waited for");
     twin.pass(690);
     assert_eq!(twin.asked.last(), Some(&Asked::Interrupt), "it has its time");
@@ -125,9 +133,9 @@ fn a_cell_is_asked_to_stop_and_then_made_to() {
     twin.event(Event::KernelDied { note, why: "killed".to_owned() });
     twin.rest();
     let expected = [
-        (Some(Status::Interrupted), "so far<KernelStopped>".to_owned()),
-        (Some(Status::Interrupted), String::new()),
-        (Some(Status::Interrupted), String::new()),
+        (Some(ExecutionStatus::Interrupted), "so far<KernelStopped>".to_owned()),
+        (Some(ExecutionStatus::Interrupted), String::new()),
+        (Some(ExecutionStatus::Interrupted), String::new()),
     ];
     assert_eq!(shown(&twin, note), expected);
     assert_eq!(twin.note(note).kernel, KernelPhase::Off);
@@ -159,10 +167,10 @@ fn a_cell_has_its_time() {
             evalue: String::new(),
             traceback: vec!["  line 1".to_owned(), "KeyboardInterrupt".to_owned()],
         };
-        twin.event(Event::Output { note, execution, output: Output { body, whole: None } });
-        finished(&mut twin, note, execution, Status::Interrupted);
+        twin.event(Event::Output { note, execution, output: CellOutput { body, whole: None } });
+        finished(&mut twin, note, execution, ExecutionStatus::Interrupted);
         let outputs = &twin.note(note).execution(cell).expect("it ran").outputs;
-        let [Output { body: OutputBody::Error { ename, evalue, traceback }, .. }] = &outputs[..] else {
+        let [CellOutput { body: OutputBody::Error { ename, evalue, traceback }, .. }] = &outputs[..] else {
             panic!("{outputs:?}")
         };
         assert_eq!((ename.as_str(), traceback.len()), ("TimeLimit", 2));
@@ -178,7 +186,7 @@ fn a_cell_has_its_time() {
         let execution = began(&mut twin, note);
         twin.pass(3_600_000);
         assert_ne!(twin.asked.last(), Some(&Asked::Interrupt));
-        finished(&mut twin, note, execution, Status::Ok);
+        finished(&mut twin, note, execution, ExecutionStatus::Ok);
     }
 }
 
@@ -189,7 +197,7 @@ fn a_cell_that_stops_in_time_keeps_its_kernel() {
     let first = began(&mut twin, note);
     twin.command(Command::Interrupt { note }).expect("asked");
     twin.pass(100);
-    finished(&mut twin, note, first, Status::Interrupted);
+    finished(&mut twin, note, first, ExecutionStatus::Interrupted);
     let cell = cells_of(&twin, note)[1];
     twin.command(Command::Run { note, cell }).expect("run");
     twin.pass(10_000);
@@ -202,17 +210,17 @@ fn output_of_what_no_longer_runs_is_dropped() {
     let cell = cells_of(&twin, note)[0];
     twin.command(Command::Run { note, cell }).expect("run");
     let first = began(&mut twin, note);
-    finished(&mut twin, note, first, Status::Ok);
+    finished(&mut twin, note, first, ExecutionStatus::Ok);
     printed(&mut twin, note, first, "late");
-    assert_eq!(shown(&twin, note)[0], (Some(Status::Ok), String::new()), "it is over");
+    assert_eq!(shown(&twin, note)[0], (Some(ExecutionStatus::Ok), String::new()), "it is over");
     twin.command(Command::Run { note, cell }).expect("run");
     let second = began(&mut twin, note);
     printed(&mut twin, note, first, "later");
     printed(&mut twin, note, second, "new");
-    finished(&mut twin, note, first, Status::Error);
+    finished(&mut twin, note, first, ExecutionStatus::Error);
     assert_eq!(twin.note(note).kernel, KernelPhase::Busy(second));
-    finished(&mut twin, note, second, Status::Ok);
-    assert_eq!(shown(&twin, note)[0], (Some(Status::Ok), "new".to_owned()));
+    finished(&mut twin, note, second, ExecutionStatus::Ok);
+    assert_eq!(shown(&twin, note)[0], (Some(ExecutionStatus::Ok), "new".to_owned()));
 }
 
 #[test]
@@ -223,9 +231,9 @@ fn a_cell_that_runs_is_not_run_twice() {
         twin.command(Command::Run { note, cell }).expect("run");
     }
     let first = began(&mut twin, note);
-    finished(&mut twin, note, first, Status::Ok);
+    finished(&mut twin, note, first, ExecutionStatus::Ok);
     let second = began(&mut twin, note);
-    finished(&mut twin, note, second, Status::Ok);
+    finished(&mut twin, note, second, ExecutionStatus::Ok);
     assert_eq!(twin.asked.len(), 2);
 }
 
@@ -237,7 +245,7 @@ fn the_death_of_a_kernel_is_told() {
     printed(&mut twin, note, first, "before");
     twin.event(Event::KernelDied { note, why: "signal 11".to_owned() });
     twin.rest();
-    assert_eq!(shown(&twin, note)[0], (Some(Status::Died), "before<KernelDied>".to_owned()));
+    assert_eq!(shown(&twin, note)[0], (Some(ExecutionStatus::Died), "before<KernelDied>".to_owned()));
     assert_eq!(twin.text(note), THREE);
     assert_eq!(twin.asked.len(), 1, "the rest is not run in a kernel without the first cell's work");
 }
@@ -248,7 +256,7 @@ fn outputs_are_there_after_a_restart() {
     twin.command(Command::RunAll { note }).expect("run");
     let first = began(&mut twin, note);
     printed(&mut twin, note, first, "one");
-    finished(&mut twin, note, first, Status::Ok);
+    finished(&mut twin, note, first, ExecutionStatus::Ok);
     let second = began(&mut twin, note);
     printed(&mut twin, note, second, "running");
     twin.pass(1_500);
@@ -256,9 +264,9 @@ fn outputs_are_there_after_a_restart() {
     next.settle();
     next.open("a.md");
     let expected = [
-        (Some(Status::Ok), "one".to_owned()),
-        (Some(Status::Interrupted), "running".to_owned()),
-        (Some(Status::Interrupted), String::new()),
+        (Some(ExecutionStatus::Ok), "one".to_owned()),
+        (Some(ExecutionStatus::Interrupted), "running".to_owned()),
+        (Some(ExecutionStatus::Interrupted), String::new()),
     ];
     assert_eq!(shown(&next, note)[..2], expected[..2]);
     assert_eq!(next.note(note).kernel, KernelPhase::Off);
@@ -273,7 +281,7 @@ fn code_that_has_changed_since_is_stale() {
     assert!(!twin.note(note).is_stale(cell));
     twin.command(Command::Run { note, cell }).expect("run");
     let first = began(&mut twin, note);
-    finished(&mut twin, note, first, Status::Ok);
+    finished(&mut twin, note, first, ExecutionStatus::Ok);
     assert!(!twin.note(note).is_stale(cell));
     twin.edit(note, 10, 0, "4");
     assert_eq!(twin.note(note).code(cell), Some("41\n"));
@@ -327,7 +335,7 @@ fn a_note_runs_in_the_kernel_that_the_user_chose() {
     assert!(twin.command(Command::Answer { note, text: "again".into() }).is_err());
     twin.pass(31_000);
     assert!(twin.asked.contains(&Asked::Interrupt), "it goes on afterwards");
-    finished(&mut twin, note, execution, Status::Ok);
+    finished(&mut twin, note, execution, ExecutionStatus::Ok);
     // What was shown is taken back, and becomes something else.
     let cell = cells_of(&twin, note)[0];
     twin.command(Command::UseKernel { note, kernel: None, keep: true, seen: None }).expect("chosen");
@@ -340,9 +348,9 @@ fn a_note_runs_in_the_kernel_that_the_user_chose() {
     twin.event(Event::Cleared { note, execution });
     printed(&mut twin, note, execution, "1 %");
     let body = OutputBody::Stream { name: "stdout".into(), text: "2 %".into() };
-    finished(&mut twin, note, execution, Status::Ok);
-    twin.event(Event::Updated { note, execution, at: 0, output: Output { body, whole: None } });
-    assert_eq!(shown(&twin, note), [(Some(Status::Ok), "2 %".to_owned())]);
+    finished(&mut twin, note, execution, ExecutionStatus::Ok);
+    twin.event(Event::Updated { note, execution, at: 0, output: CellOutput { body, whole: None } });
+    assert_eq!(shown(&twin, note), [(Some(ExecutionStatus::Ok), "2 %".to_owned())]);
 }
 
 #[test]
@@ -353,14 +361,14 @@ fn what_is_put_before_a_cell_leaves_it_its_outputs() {
         twin.command(Command::Run { note, cell: cells[0] }).expect("run");
         let execution = began(&mut twin, note);
         printed(&mut twin, note, execution, "one");
-        finished(&mut twin, note, execution, Status::Ok);
+        finished(&mut twin, note, execution, ExecutionStatus::Ok);
         twin.command(Command::Edit { note, at: 0, delete: 0, insert: above.to_owned() }).expect("edited");
         twin.settle();
         assert_eq!(twin.note(note).text(), format!("{above}{THREE}"));
         assert_eq!(cells_of(&twin, note).iter().rev().nth(2), Some(&cells[0]), "{above:?}");
         assert_eq!(twin.note(note).code(cells[0]), Some("1\n"));
         let kept = shown(&twin, note).into_iter().rev().nth(2);
-        assert_eq!(kept, Some((Some(Status::Ok), "one".to_owned())), "{above:?}");
+        assert_eq!(kept, Some((Some(ExecutionStatus::Ok), "one".to_owned())), "{above:?}");
     }
     // A fence that swallows the cell does.
     let (mut twin, note) = Twin::on(THREE);
@@ -373,7 +381,7 @@ fn a_cell_that_moves_past_another_takes_its_outputs_along() {
     let cell = |number: &str| format!("```python\n{number}\n```\n\n");
     let (first, second) = (cell("1"), cell("2"));
     let note = format!("{first}words\n\n{second}more\n");
-    let splice = |at, delete, insert: &str| Splice { at, delete, insert: insert.to_owned() };
+    let splice = |at, delete, insert: &str| TextEdit { at, delete, insert: insert.to_owned() };
     let (behind, end) = (first.len() + "words\n\n".len() + second.len(), note.len());
     // In two edits, in one that writes both anew, and past the last line.
     let swapped = format!("{second}words\n\n{first}");
@@ -388,13 +396,13 @@ fn a_cell_that_moves_past_another_takes_its_outputs_along() {
             twin.command(Command::Run { note: id, cell: *cell }).expect("run");
             let execution = began(&mut twin, id);
             printed(&mut twin, id, execution, prints);
-            finished(&mut twin, id, execution, Status::Ok);
+            finished(&mut twin, id, execution, ExecutionStatus::Ok);
         }
         twin.command(Command::EditAll { note: id, edits }).expect("moved");
         twin.settle();
         assert_eq!(cells_of(&twin, id), [cells[1], cells[0]], "{:?}", twin.note(id).text());
         assert_eq!((twin.note(id).code(cells[0]), twin.note(id).code(cells[1])), (Some("1\n"), Some("2\n")));
-        let both = [(Some(Status::Ok), "two".to_owned()), (Some(Status::Ok), "one".to_owned())];
+        let both = [(Some(ExecutionStatus::Ok), "two".to_owned()), (Some(ExecutionStatus::Ok), "one".to_owned())];
         assert_eq!(shown(&twin, id), both);
         twin.command(Command::Undo { note: id }).expect("undone");
         twin.settle();
@@ -409,7 +417,7 @@ fn a_deleted_cell_that_comes_back_has_its_outputs_again() {
     twin.command(Command::Run { note, cell: cells[1] }).expect("run");
     let execution = began(&mut twin, note);
     printed(&mut twin, note, execution, "two");
-    finished(&mut twin, note, execution, Status::Ok);
+    finished(&mut twin, note, execution, ExecutionStatus::Ok);
     let at = THREE.find("```python\n2").expect("the second");
     let delete = "```python\n2\n```\n".len();
     twin.command(Command::Edit { note, at, delete, insert: String::new() }).expect("deleted");
@@ -418,7 +426,7 @@ fn a_deleted_cell_that_comes_back_has_its_outputs_again() {
     twin.command(Command::Undo { note }).expect("undone");
     twin.settle();
     assert_eq!(twin.note(note).text(), THREE);
-    assert_eq!(shown(&twin, note)[1], (Some(Status::Ok), "two".to_owned()));
+    assert_eq!(shown(&twin, note)[1], (Some(ExecutionStatus::Ok), "two".to_owned()));
 }
 
 #[test]

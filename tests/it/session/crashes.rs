@@ -5,7 +5,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
 use store::DocId;
-use store::disk::Reader;
+use store::disk::DiskReader;
 
 /// A random edit that fits.
 fn random_edit(twin: &mut Twin, note: DocId, chance: &mut StdRng) {

@@ -2,7 +2,7 @@
 
 use crate::twin::{Step, Twin, World};
 use engine::{Command, Event, ScanState};
-use store::disk::Reader;
+use store::disk::DiskReader;
 use store::{BlockId, DocId};
 
 #[test]

@@ -5,14 +5,14 @@ use super::agents::{RUN, SESSION, agent, answer, ask, ask_in, config, decide, ru
 use agent::router::ProviderStatus;
 use engine::{Command, Event};
 use serde_json::json;
-use store::{DocId, Ending, Role, Scope};
+use store::{DecisionScope, DocId, MessageRole, RunEnding};
 
 #[test]
 fn a_rule_that_was_taken_back_asks_again() {
     let mut twin = agent(&[("a.md", "x\n")], "");
     ask(&mut twin, "work");
     answer(&mut twin, said("", &[("shell", json!({"command": "make"}))]));
-    decide(&mut twin, "c0", true, Scope::Always);
+    decide(&mut twin, "c0", true, DecisionScope::Always);
     assert_eq!(twin.session.agents().rules().len(), 1);
     let why = twin.command(Command::ForgetRule { number: 1 }).expect_err("there is one");
     assert!(why.0.contains("no rule 2"), "{why}");
@@ -97,6 +97,6 @@ fn a_model_that_goes_in_circles_is_made_to_answer() {
     let (_, request) = answer(&mut twin, said("There is no such tool.", &[]));
     assert!(request.tools.is_empty(), "it is not asked to call anything");
     let [told] = &request.messages[..] else { panic!("one message: {:?}", request.messages) };
-    assert!(told.role == Role::User && told.content.contains("Quoted from user:\n```\nwork\n"), "{told:?}");
-    assert_eq!(run(&twin).about.ending, Some(Ending::Done));
+    assert!(told.role == MessageRole::User && told.content.contains("Quoted from user:\n```\nwork\n"), "{told:?}");
+    assert_eq!(run(&twin).about.ending, Some(RunEnding::Done));
 }

@@ -7,9 +7,9 @@ use agent::tool_job::{AccessRequest, ToolJob, ToolOutcome};
 use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
 use engine::{CallPhase, Command};
 use serde_json::{Map, Value, json};
-use store::{Approval, Decision, Scope, UserTool};
+use store::{DecisionRecord, DecisionScope, RunApproval, UserTool};
 
-fn waits(twin: &Twin) -> Vec<Approval> {
+fn waits(twin: &Twin) -> Vec<RunApproval> {
     run(twin).pending().cloned().collect()
 }
 
@@ -42,13 +42,13 @@ fn a_cell_runs_with_the_code_that_was_shown() {
     // Another program writes other code between the question and the answer.
     twin.outside("a.md", Some(&cell("import os")));
     twin.pass(5_000);
-    decide(&mut twin, "c0", true, Scope::Project);
+    decide(&mut twin, "c0", true, DecisionScope::Project);
     assert_eq!(evaluated(&twin), Vec::<String>::new(), "nothing runs that was not shown");
     let again = waits(&twin);
     assert_eq!(again.len(), 1, "{:?}", results(run(&twin)));
     assert!(again[0].id == "c0~2" && again[0].code[0].text.trim() == "import os", "{again:?}");
     assert!(again[0].reason.contains("changed since it was allowed"), "{}", again[0].reason);
-    decide(&mut twin, "c0~2", true, Scope::Once);
+    decide(&mut twin, "c0~2", true, DecisionScope::Once);
     assert_eq!(evaluated(&twin), ["import os\n"]);
 }
 
@@ -57,7 +57,7 @@ fn a_lasting_word_on_a_cell_is_about_its_code() {
     let mut twin = agent(&[("a.md", &cell("print(1)"))], "");
     ask(&mut twin, "run it");
     run_cell(&mut twin);
-    decide(&mut twin, "c0", true, Scope::Always);
+    decide(&mut twin, "c0", true, DecisionScope::Always);
     assert_eq!(evaluated(&twin), ["print(1)\n"]);
     let rule = twin.session.agents().rules()[0].clone();
     assert!(rule.describe().contains("with the code that was shown"), "{}", rule.describe());
@@ -87,7 +87,7 @@ fn cells_that_wait_do_not_run_with_other_code() {
     twin.rest();
     ask(&mut twin, "run it");
     answer(&mut twin, said("", &[("run_cell", json!({"path": "a.md", "cell": 2}))]));
-    decide(&mut twin, "c0", true, Scope::Once);
+    decide(&mut twin, "c0", true, DecisionScope::Once);
     assert_eq!(evaluated(&twin), ["x = 1\n"], "it waits for its turn");
     let at = twin.text(note).find("print(2)").expect("there");
     twin.edit(note, at, "print(2)".len(), "evil()");
@@ -96,7 +96,7 @@ fn cells_that_wait_do_not_run_with_other_code() {
     twin.event(engine::Event::Finished {
         note,
         execution,
-        status: store::Status::Ok,
+        status: store::ExecutionStatus::Ok,
         count: Some(1),
         whole: Vec::new(),
         cached: false,
@@ -114,7 +114,7 @@ fn where_an_address_leads_is_asked_about() {
     ask(&mut twin, "fetch");
     answer(&mut twin, said("", &[("fetch_url", json!({"url": "http://docs.example:8080/a"}))]));
     assert!(waits(&twin)[0].reason.contains("http://docs.example:8080"), "{:?}", waits(&twin));
-    decide(&mut twin, "c0", true, Scope::Project);
+    decide(&mut twin, "c0", true, DecisionScope::Project);
     let led = |asks: AccessRequest| ToolOutcome { asks: Some(asks), ..ToolOutcome::default() };
     let job = done(&mut twin, led(AccessRequest::Redirect { url: "http://evil.example/b".to_owned() }));
     assert!(
@@ -125,14 +125,14 @@ fn where_an_address_leads_is_asked_about() {
     assert!(twin.tools.is_empty() && again.len() == 1, "{again:?}");
     assert!(again[0].id == "c0~2" && again[0].what == "Fetch http://evil.example/b", "{again:?}");
     assert!(again[0].reason.contains("http://docs.example:8080/a redirects there"), "{}", again[0].reason);
-    decide(&mut twin, "c0~2", true, Scope::Once);
+    decide(&mut twin, "c0~2", true, DecisionScope::Once);
     // The name of what was allowed turns out to mean this machine.
     let ips = vec!["127.0.0.1".to_owned()];
     done(&mut twin, led(AccessRequest::PrivateAddress { url: "http://evil.example/b".to_owned(), ips: ips.clone() }));
     let third = waits(&twin);
     assert!(twin.tools.is_empty() && third[0].id == "c0~3", "{third:?}");
     assert!(third[0].reason.contains("evil.example means the loopback address 127.0.0.1"), "{}", third[0].reason);
-    decide(&mut twin, "c0~3", true, Scope::Once);
+    decide(&mut twin, "c0~3", true, DecisionScope::Once);
     let job = done(&mut twin, fine("seen"));
     assert!(
         matches!(&job, ToolJob::Fetch { url, inside, .. } if url == "http://evil.example/b" && *inside == ips),
@@ -153,7 +153,7 @@ fn an_address_that_leads_in_circles_comes_to_an_end() {
     answer(&mut twin, said("", &[("fetch_url", json!({"url": "http://a.example/"}))]));
     for turn in 0..40 {
         let Some(approval) = waits(&twin).first().map(|approval| approval.id.clone()) else { break };
-        decide(&mut twin, &approval, true, Scope::Project);
+        decide(&mut twin, &approval, true, DecisionScope::Project);
         while !twin.tools.is_empty() {
             let url = format!("http://{}.example/", ["a", "b"][turn % 2]);
             done(&mut twin, ToolOutcome { asks: Some(AccessRequest::Redirect { url }), ..ToolOutcome::default() });
@@ -162,9 +162,9 @@ fn an_address_that_leads_in_circles_comes_to_an_end() {
     assert!(waits(&twin).is_empty() && results(run(&twin))[0].1.contains("too often"), "{:?}", results(run(&twin)));
 }
 
-fn edit(approval: &str, arguments: Value, scope: Scope) -> Command {
+fn edit(approval: &str, arguments: Value, scope: DecisionScope) -> Command {
     let arguments: Option<Map<String, Value>> = arguments.as_object().cloned();
-    let decision = Decision { allowed: true, scope, by: String::new(), at: 0, arguments, comment: None };
+    let decision = DecisionRecord { allowed: true, scope, by: String::new(), at: 0, arguments, comment: None };
     Command::Decide { run: RUN, approval: approval.to_owned(), decision }
 }
 
@@ -182,12 +182,14 @@ fn what_the_user_changes_is_judged_too() {
     ];
     answer(&mut twin, said("", &calls));
     assert_eq!(waits(&twin).len(), 3);
-    let why = twin.command(edit("c0", json!({"path": "../b.txt", "content": "x"}), Scope::Once)).expect_err("denied");
+    let why =
+        twin.command(edit("c0", json!({"path": "../b.txt", "content": "x"}), DecisionScope::Once)).expect_err("denied");
     assert!(why.0.contains("outside"), "{why}");
-    let why = twin.command(edit("c1", json!({"url": "http://evil.example/"}), Scope::Once)).expect_err("denied");
+    let why =
+        twin.command(edit("c1", json!({"url": "http://evil.example/"}), DecisionScope::Once)).expect_err("denied");
     assert!(why.0.contains("not on the list"), "{why}");
     // Another cell is other code, which is shown before it runs; what was said is no lasting word on it.
-    twin.command(edit("c2", json!({"path": "a.md", "cell": 2}), Scope::Always)).expect("changed");
+    twin.command(edit("c2", json!({"path": "a.md", "cell": 2}), DecisionScope::Always)).expect("changed");
     twin.rest();
     let again = waits(&twin).pop().expect("asked again");
     assert!(again.id == "c2~2" && again.code[0].text.trim() == "two()", "{again:?}");
@@ -231,12 +233,12 @@ fn a_tool_that_changes_is_asked_about_again() {
     assert!(waits(&twin)[0].code[0].text.contains("return 1"), "its code is shown: {:?}", waits(&twin));
     twin.command(own("def run():\n    return 2\n")).expect("proposed");
     approve(&mut twin, 2);
-    decide(&mut twin, "c0", true, Scope::Always);
+    decide(&mut twin, "c0", true, DecisionScope::Always);
     assert!(twin.tools.is_empty(), "{:?}", twin.tools);
     let again = waits(&twin);
     assert!(again[0].id == "c0~2" && again[0].code[0].text.contains("return 2"), "{again:?}");
     assert!(twin.session.agents().rules().is_empty(), "nothing lasting was said of what was not shown");
-    decide(&mut twin, "c0~2", true, Scope::Always);
+    decide(&mut twin, "c0~2", true, DecisionScope::Always);
     let job = done(&mut twin, fine("2"));
     assert!(matches!(&job, ToolJob::Python { code, web: None, .. } if code.contains("return 2")), "{job:?}");
     answer(&mut twin, said("", &[("double", json!({}))]));
@@ -274,13 +276,13 @@ fn tools_of_servers_are_told_apart_and_bound_to_what_they_are() {
     assert_eq!(offered.iter().filter(|name| *name == "run_python").count(), 1, "no server's tool takes its name");
     answer(&mut twin, said("", &[(&pair[0], json!({}))]));
     assert_eq!(waits(&twin)[0].what, "Use a_b/c");
-    decide(&mut twin, "c0", true, Scope::Always);
+    decide(&mut twin, "c0", true, DecisionScope::Always);
     let job = done(&mut twin, fine("ok"));
     assert!(matches!(&job, ToolJob::Mcp { server, tool, .. } if server == "a_b" && tool == "c"), "{job:?}");
     answer(&mut twin, said("", &[(&pair[1], json!({}))]));
     assert_eq!(waits(&twin)[0].what, "Use a/b_c", "the word on one server's tool is none on another's");
     let id = waits(&twin)[0].id.clone();
-    decide(&mut twin, &id, false, Scope::Once);
+    decide(&mut twin, &id, false, DecisionScope::Once);
     answer(&mut twin, said("", &[(&pair[0], json!({}))]));
     assert_eq!(waits(&twin).len(), 0);
     done(&mut twin, fine("ok"));

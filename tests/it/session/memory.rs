@@ -7,7 +7,7 @@ use agent::memory::trace::RunTrace;
 use agent::memory::{RecallOptions, ReplayMode};
 use engine::{AgentRun, BudgetScope, Command, EmbeddingCost, Event};
 use serde_json::json;
-use store::{DocId, Ending, Scope, StepKind};
+use store::{DecisionScope, DocId, RunEnding, StepKind};
 
 const CSV: &str = "day,sold\n1,517\n2,623\n";
 const REPORT: &str = "Write the report for October 2026 into reports/2026-10.md";
@@ -99,7 +99,7 @@ fn a_run_is_learned_and_replayed_without_a_model() {
     twin.settle();
     assert_eq!(twin.file("reports/2026-11.md").as_deref(), Some("# November 2026\n\nSee data/2026-11.csv\n"));
     let over = one(&twin, id);
-    assert_eq!((over.about.ending, over.about.iteration, over.about.spent.input_tokens), (Some(Ending::Done), 0, 0));
+    assert_eq!((over.about.ending, over.about.iteration, over.about.spent.input_tokens), (Some(RunEnding::Done), 0, 0));
     assert_eq!(answer_of(over), "The report for November 2026 is written.");
     let (_, used) = trace(&twin);
     let known = &used.known;
@@ -119,7 +119,8 @@ fn a_run_is_learned_and_replayed_without_a_model() {
 
 fn decide_in(twin: &mut Twin, run: DocId, approval: &str, allowed: bool) {
     let by = String::new();
-    let decision = store::Decision { allowed, scope: Scope::Once, by, at: 0, arguments: None, comment: None };
+    let decision =
+        store::DecisionRecord { allowed, scope: DecisionScope::Once, by, at: 0, arguments: None, comment: None };
     twin.command(Command::Decide { run, approval: approval.to_owned(), decision }).expect("decided");
     twin.rest();
 }
@@ -286,20 +287,20 @@ fn the_budget_of_a_month_stops_a_run_before_it_is_overdrawn() {
     (llm.default_provider, llm.prefer_local) = ("far".to_owned(), false);
     let id = ask(&mut twin, 9, "Count the lines of the data", ReplayMode::Auto);
     let calls = [("todo_write", json!({"todos": [{"content": "more"}]}))];
-    let spent = store::Spent { input_tokens: 9_000, output_tokens: 2_000, cost: Some(0.0199) };
+    let spent = store::CallUsage { input_tokens: 9_000, output_tokens: 2_000, cost: Some(0.0199) };
     answer(&mut twin, agent::model_call::ModelResponse { spent, ..said("", &calls) });
     let run = one(&twin, id);
-    assert_eq!(run.about.ending, Some(Ending::Budget));
+    assert_eq!(run.about.ending, Some(RunEnding::Budget));
     let last = run.steps.last().expect("a step");
     let StepKind::Error { message, .. } = &last.kind else { panic!("{last:?}") };
     assert!(message.contains("balance is too low") && message.contains("$0.0199 of $0.02"), "{message}");
     let low = |one: &engine::notice::Notice| matches!(one, engine::notice::Notice::BudgetLow { .. });
     assert_eq!(twin.session.notices().after(0).filter(|one| low(&one.notice)).count(), 0, "it was not low before");
-    let balance = &twin.session.budget_statuses(engine::Time(run.about.start_time))[0];
+    let balance = &twin.session.budget_statuses(engine::UnixMillis(run.about.start_time))[0];
     assert_eq!((balance.limit, balance.tokens), (Some(0.02), 11_000));
     // Another run has nothing left either; with more it goes on where it was.
     let other = ask(&mut twin, 10, "Count the lines again", ReplayMode::Auto);
-    assert_eq!(one(&twin, other).about.ending, Some(Ending::Budget));
+    assert_eq!(one(&twin, other).about.ending, Some(RunEnding::Budget));
     twin.setup.config.budget.month = Some(1.0);
     twin.command(Command::ReadSetup).expect("read");
     twin.rest();
@@ -340,7 +341,7 @@ fn what_search_spends_is_spent_of_the_month() {
     assert_eq!(over(&Default::default(), 9.0), None, "no limit");
     // What it has spent a run cannot spend any more.
     let id = ask(&mut twin, 9, "Count the lines of the data", ReplayMode::Auto);
-    assert_eq!((one(&twin, id).about.ending, twin.models.len()), (Some(Ending::Budget), 0));
+    assert_eq!((one(&twin, id).about.ending, twin.models.len()), (Some(RunEnding::Budget), 0));
     // It is kept: a line for the day, seen by purse, and another month begins with nothing.
     let twin = Twin::start(twin.crash(), 4);
     let kept: Vec<&EmbeddingCost> = twin.session.embedding_costs().collect();
@@ -350,7 +351,7 @@ fn what_search_spends_is_spent_of_the_month() {
     let session = twin.session.spending_by_scope(BudgetScope::Session);
     let own = session.iter().find(|one| one.title == "Search by https://vectors.example.com/v1#small");
     assert_eq!(own.map(|one| (one.doc, one.tokens)), Some((None, 4_000)), "{session:?}");
-    let later = twin.session.budget_statuses(engine::Time(at.0 + 40 * 86_400_000)).remove(0);
+    let later = twin.session.budget_statuses(engine::UnixMillis(at.0 + 40 * 86_400_000)).remove(0);
     assert_eq!((later.spent, later.tokens), (0.0, 0));
 }
 
@@ -403,7 +404,7 @@ fn the_agents_of_memory_do_without_a_model_and_better_with_one() {
     let id = ask_agent(&mut twin, 9, "memory-analysis", &asked.to_string());
     nobody_answers(&mut twin);
     let run = one(&twin, id);
-    assert_eq!((run.about.ending, run.about.spent.input_tokens), (Some(Ending::Done), 0));
+    assert_eq!((run.about.ending, run.about.spent.input_tokens), (Some(RunEnding::Done), 0));
     let counted: serde_json::Value = serde_json::from_str(&answer_of(run)).expect("JSON");
     let keys: Vec<&String> = counted.as_object().expect("an object").keys().collect();
     let wanted = ["analysis_summary", "confidence_score", "key_insights", "recommendations", "relevant_experiences"];
@@ -434,14 +435,14 @@ fn the_agents_of_memory_do_without_a_model_and_better_with_one() {
     let id = ask_agent(&mut twin, 12, "memory-consolidation", "Consolidate what was done.");
     nobody_answers(&mut twin);
     twin.pass(5_000);
-    assert_eq!(one(&twin, id).about.ending, Some(Ending::Done));
+    assert_eq!(one(&twin, id).about.ending, Some(RunEnding::Done));
     assert_eq!(answer_of(one(&twin, id)), "memory: 0 patterns, 0 forgotten");
     let best = twin.file("memory/long_term/best_practices.md").expect("it is written");
     assert!(best.contains("- Use scipy.fft (1 times; exp_001)"), "{best}");
     // Other agents do need one.
     let id = ask_agent(&mut twin, 13, "qa", "Test it.");
     nobody_answers(&mut twin);
-    assert_eq!(one(&twin, id).about.ending, Some(Ending::Failed));
+    assert_eq!(one(&twin, id).about.ending, Some(RunEnding::Failed));
 }
 
 /// As other programs of this kind write it.

@@ -6,7 +6,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use store::disk::Reader;
+use store::disk::DiskReader;
 use store::{ActorId, DocId, VolumeDoc};
 use text::outline::Outline;
 

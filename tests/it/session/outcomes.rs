@@ -8,7 +8,7 @@ use agent::memory::{MemoryMaintenance, RecallOptions, ReplayMode};
 use agent::tool_job::ToolOutcome as Came;
 use engine::{AgentRun, Command};
 use serde_json::{Value, json};
-use store::{Decision, DocId, Ending, Scope, StepKind};
+use store::{DecisionRecord, DecisionScope, DocId, RunEnding, StepKind};
 
 fn bad(text: &str) -> Came {
     Came { success: false, text: text.to_owned(), ..Came::default() }
@@ -42,10 +42,10 @@ fn a_run_that_only_failed_is_a_failure_although_it_ended_with_an_answer() {
         ("shell", json!({"command": "make"})),
     ];
     answer(&mut twin, said("", &calls));
-    decide(&mut twin, "c2", true, Scope::Once);
+    decide(&mut twin, "c2", true, DecisionScope::Once);
     done(&mut twin, bad("make: *** No rule to make target\n"));
     answer(&mut twin, said("All is built and well.", &[]));
-    assert_eq!(run(&twin).about.ending, Some(Ending::Done));
+    assert_eq!(run(&twin).about.ending, Some(RunEnding::Done));
     assert!(results(run(&twin)).iter().all(|(good, _)| !good));
     twin.settle();
     let [one] = known(&twin).try_into().expect("one experience");
@@ -73,11 +73,11 @@ fn of_a_run_that_recovered_only_what_worked_is_praised() {
     answer(&mut twin, said("", &[("fly_away", json!({}))]));
     answer(&mut twin, said("", &[("shell", json!({"command": "touch b.md"}))]));
     let denied = run(&twin).pending().next().map(|one| one.id.clone()).expect("it waits");
-    decide(&mut twin, &denied, false, Scope::Once);
+    decide(&mut twin, &denied, false, DecisionScope::Once);
     answer(&mut twin, said("", &[("write_file", json!({"path": "b.md", "content": "# B\n"}))]));
     answer(&mut twin, said("", &[("shell", json!({"command": "touch b.md"}))]));
     let again = run(&twin).pending().next().map(|one| one.id.clone()).expect("it waits");
-    decide(&mut twin, &again, true, Scope::Once);
+    decide(&mut twin, &again, true, DecisionScope::Once);
     done(&mut twin, fine("ok"));
     answer(&mut twin, said("Written.", &[]));
     twin.settle();
@@ -111,7 +111,7 @@ fn a_part_that_failed_makes_the_whole_a_failure() {
     twin.settle();
     for _ in 0..20 {
         let Some((_, request)) = twin.models.first().cloned() else { break };
-        let called = request.messages.iter().any(|message| message.role == store::Role::Tool);
+        let called = request.messages.iter().any(|message| message.role == store::MessageRole::Tool);
         // Each part calls a tool that isn't there, and says that all is well.
         let calls: &[(&str, Value)] = &[("fly_away", json!({}))];
         answer(&mut twin, said(if called { "All is well." } else { "" }, if called { &[] } else { calls }));
@@ -183,8 +183,14 @@ fn elsewhere(twin: &Twin) -> Twin {
 
 fn allow(twin: &mut Twin, id: DocId) {
     let approval = one(twin, id).pending().next().map(|one| one.id.clone()).expect("it waits");
-    let decision =
-        Decision { allowed: true, scope: Scope::Once, by: String::new(), at: 0, arguments: None, comment: None };
+    let decision = DecisionRecord {
+        allowed: true,
+        scope: DecisionScope::Once,
+        by: String::new(),
+        at: 0,
+        arguments: None,
+        comment: None,
+    };
     twin.command(Command::Decide { run: id, approval, decision }).expect("decided");
     twin.settle();
 }
@@ -201,7 +207,7 @@ fn a_replay_that_is_approved_by_another_process_goes_on_as_a_replay() {
     assert!(twin.models.is_empty(), "no model is called");
     assert_eq!(twin.file("reports/2026-11.md").as_deref(), Some("# November 2026\n\nSee data/2026-11.csv\n"));
     let over = one(&twin, id);
-    assert_eq!((over.about.ending, over.about.iteration), (Some(Ending::Done), 0));
+    assert_eq!((over.about.ending, over.about.iteration), (Some(RunEnding::Done), 0));
     let answer = over.steps.iter().rev().find_map(|step| match &step.kind {
         StepKind::FinalAnswer { content } => Some(content.as_str()),
         _ => None,
@@ -251,8 +257,14 @@ fn a_replay_whose_trace_is_gone_or_changed_says_so_before_a_model_is_called() {
 fn a_replay_that_was_killed_at_work_says_so() {
     let (mut twin, id) = waiting();
     let approval = one(&twin, id).pending().next().map(|one| one.id.clone()).expect("it waits");
-    let decision =
-        Decision { allowed: true, scope: Scope::Once, by: String::new(), at: 0, arguments: None, comment: None };
+    let decision = DecisionRecord {
+        allowed: true,
+        scope: DecisionScope::Once,
+        by: String::new(),
+        at: 0,
+        arguments: None,
+        comment: None,
+    };
     twin.command(Command::Decide { run: id, approval, decision }).expect("decided");
     let mut twin = elsewhere(&twin);
     if twin.session.agents().run(id).is_none() {

@@ -8,7 +8,7 @@ use agent::tool_job::ToolJob;
 use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
 use engine::{AgentSetup, Command};
 use serde_json::json;
-use store::{DocId, Ending, Origin, Scope, StepKind};
+use store::{DecisionScope, DocId, RunEnding, RunOrigin, StepKind};
 
 const OFF: &str = "agents:\n  specialists:\n    qa: {enabled: false}\n";
 
@@ -75,7 +75,7 @@ fn an_agent_that_is_switched_off_answers_at_no_door() {
     twin.command(Command::RunTasks { run, session, note, tasks, only, budget, allow }).expect("begun");
     twin.rest();
     assert!(twin.models.is_empty(), "nobody works on it");
-    assert_ne!(twin.session.agents().run(run).expect("open").about.ending, Some(Ending::Done));
+    assert_ne!(twin.session.agents().run(run).expect("open").about.ending, Some(RunEnding::Done));
     // A run that was begun before goes on only with its agent.
     twin.setup = setup("");
     let id = ask_agent(&mut twin, 25, Some("qa"), "Test the parser");
@@ -84,9 +84,9 @@ fn an_agent_that_is_switched_off_answers_at_no_door() {
     twin.command(Command::ReadSetup).expect("read");
     twin.rest();
     let approval = twin.session.agents().run(id).and_then(|run| run.pending().next().map(|one| one.id.clone()));
-    let decision = store::Decision {
+    let decision = store::DecisionRecord {
         allowed: false,
-        scope: Scope::Once,
+        scope: DecisionScope::Once,
         by: String::new(),
         at: 0,
         arguments: None,
@@ -113,7 +113,7 @@ fn a_schedule_of_an_agent_that_is_switched_off_says_so() {
     twin.rest();
     assert!(twin.models.is_empty());
     let runs = twin.session.agents().open_runs();
-    let scheduled = runs.filter(|run| matches!(run.about.origin, Origin::Schedule { .. })).map(|run| run.id).next();
+    let scheduled = runs.filter(|run| matches!(run.about.origin, RunOrigin::Schedule { .. })).map(|run| run.id).next();
     assert!(wrong(&twin, scheduled.expect("a run")).contains("switched off"));
 }
 
@@ -159,7 +159,7 @@ fn a_file_that_commonly_holds_secrets_is_asked_about_whatever_was_allowed() {
         (Some(".env"), true)
     );
     // Once it's allowed for good, the next one asks again.
-    decide(&mut twin, "c0", true, Scope::Always);
+    decide(&mut twin, "c0", true, DecisionScope::Always);
     assert!(matches!(done(&mut twin, fine("TOKEN=abc")), ToolJob::Read { .. }));
     while !twin.tools.is_empty() {
         done(&mut twin, fine("# A\n"));
@@ -185,7 +185,7 @@ fn a_file_that_is_full_of_secrets_is_asked_about_before_a_model_reads_it() {
     let mut twin = Twin::start(twin.crash(), 4);
     twin.setup = setup("");
     twin.rest();
-    decide(&mut twin, &waits.id, true, Scope::Once);
+    decide(&mut twin, &waits.id, true, DecisionScope::Once);
     done(&mut twin, fine(&key));
     assert!(told(&twin).contains("[masked: private key]") && !told(&twin).contains("MIIEpAIBAAKCAQEA"));
     // It was allowed in this run; of another file it's asked again.
@@ -198,7 +198,7 @@ fn a_file_that_is_full_of_secrets_is_asked_about_before_a_model_reads_it() {
     }
     let waits: Vec<String> = run(&twin).pending().map(|one| one.id.clone()).collect();
     assert_eq!(waits.len(), 1);
-    decide(&mut twin, &waits[0], false, Scope::Once);
+    decide(&mut twin, &waits[0], false, DecisionScope::Once);
     assert!(results(run(&twin)).last().is_some_and(|(good, why)| !good && why.contains("denied")));
 }
 

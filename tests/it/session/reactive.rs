@@ -3,8 +3,8 @@
 use super::cells::{began, finished, printed};
 use super::cells_of;
 use crate::twin::{Asked, Twin};
-use engine::{Command, Event, Reactivity, Stale};
-use store::{DocId, Status};
+use engine::{Command, Event, Reactivity, StaleReason};
+use store::{DocId, ExecutionStatus};
 
 const CHAIN: &str = "```python\nx = 1\n```\n\n```python\ny = x\n```\n\n```python\nz = 1\n```\n\n```python\ny\n```\n";
 
@@ -15,7 +15,7 @@ fn serve(twin: &mut Twin, note: DocId) -> Vec<String> {
         let execution = began(twin, note);
         twin.asked.clear();
         printed(twin, note, execution, "1");
-        finished(twin, note, execution, Status::Ok);
+        finished(twin, note, execution, ExecutionStatus::Ok);
         ran.push(code.trim_end().to_owned());
     }
     ran
@@ -27,7 +27,7 @@ fn stale(twin: &Twin, note: DocId) -> Vec<Option<String>> {
 }
 
 fn input(name: &str) -> Option<String> {
-    Some(Stale::Input(name.to_owned()).words())
+    Some(StaleReason::Input(name.to_owned()).words())
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn what_depends_on_a_cell_runs() {
     twin.command(Command::Run { note, cell: first }).expect("run");
     let execution = began(&mut twin, note);
     twin.asked.clear();
-    finished(&mut twin, note, execution, Status::Error);
+    finished(&mut twin, note, execution, ExecutionStatus::Error);
     assert_eq!(twin.asked, []);
     twin.command(Command::SetReactivity { note, to: Reactivity::Manual }).expect("set");
     assert!(twin.text(note).starts_with("---\ncells: manual\n---\n"));
@@ -99,7 +99,7 @@ fn what_a_deleted_cell_had_bound_is_forgotten() {
 
 /// The cell saw an `x` that no cell binds now.
 fn input_gone() -> Option<String> {
-    Some(Stale::Below("x".to_owned()).words())
+    Some(StaleReason::Below("x".to_owned()).words())
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_clean_run_says_whether_the_results_are_the_same() {
         let execution = began(&mut twin, note);
         twin.asked.clear();
         printed(&mut twin, note, execution, if number == 2 { "other" } else { "1" });
-        finished(&mut twin, note, execution, Status::Ok);
+        finished(&mut twin, note, execution, ExecutionStatus::Ok);
     }
     let (count, verdict) = twin.note(note).clean_run_report().expect("a verdict");
     assert_eq!((count, verdict.same, verdict.different.clone()), (1, 3, vec![cells_of(&twin, note)[1]]));

@@ -4,7 +4,7 @@ use super::agents::{RUN, SESSION, agent, answer, ask, decide, done, fine, result
 use crate::twin::{Step, Twin, World};
 use engine::{Command, Event};
 use serde_json::json;
-use store::{Decision, Ending, Role, Scope, StepKind};
+use store::{DecisionRecord, DecisionScope, MessageRole, RunEnding, StepKind};
 
 /// Whether something is still on its way to the disk.
 fn writes(twin: &Twin) -> bool {
@@ -61,12 +61,12 @@ fn what_waited_is_decided_after_a_crash() {
     twin.setup = setup("");
     twin.rest();
     assert_eq!(run(&twin).pending().count(), 1, "what waits is read by itself");
-    decide(&mut twin, "c0", true, Scope::Once);
+    decide(&mut twin, "c0", true, DecisionScope::Once);
     done(&mut twin, fine("built"));
     let (_, request) = answer(&mut twin, said("It is built.", &[]));
     let words: Vec<&str> = request.messages.iter().map(|message| message.content.as_str()).collect();
     assert_eq!(words, ["work", "I build.", "built"]);
-    assert_eq!(run(&twin).about.ending, Some(Ending::Done));
+    assert_eq!(run(&twin).about.ending, Some(RunEnding::Done));
 }
 
 /// What a process that was killed at any point leaves behind: no acknowledged step is lost, nothing runs twice, and
@@ -107,8 +107,14 @@ fn a_crash_at_any_point_of_a_run() {
     let (of, call, _) = twin.tools.remove(0);
     twin.event(Event::ToolDone { run: of, call, outcome: Box::new(fine("1")) });
     look(&mut twin, &mut worlds);
-    let decision =
-        Decision { allowed: true, scope: Scope::Once, by: String::new(), at: 0, arguments: None, comment: None };
+    let decision = DecisionRecord {
+        allowed: true,
+        scope: DecisionScope::Once,
+        by: String::new(),
+        at: 0,
+        arguments: None,
+        comment: None,
+    };
     twin.command(Command::Decide { run: RUN, approval: "c1".to_owned(), decision }).expect("decided");
     assert!(twin.tools.is_empty(), "nothing runs before the decision is on disk");
     look(&mut twin, &mut worlds);
@@ -136,7 +142,7 @@ fn a_crash_at_any_point_of_a_run() {
         seen = steps;
         waiting += run.pending().count();
         let answered: Vec<(bool, String)> = results(run);
-        let mine = |approval: &&store::Approval| approval.decision.as_ref().is_some_and(|one| one.by == "user");
+        let mine = |approval: &&store::RunApproval| approval.decision.as_ref().is_some_and(|one| one.by == "user");
         let decided = run.approvals.iter().any(|approval| mine(&approval));
         if decided {
             assert_eq!(answered.len(), 2, "crash {at}: what was under way is said to be interrupted");
@@ -146,9 +152,9 @@ fn a_crash_at_any_point_of_a_run() {
             twin.rest();
             assert_eq!(twin.models.len(), 1, "crash {at}");
             let said = &twin.models[0].1.messages;
-            let begun = said.iter().any(|message| message.role == Role::User && message.content == "work");
+            let begun = said.iter().any(|message| message.role == MessageRole::User && message.content == "work");
             assert!(begun, "crash {at}: the model knows what it was asked: {said:?}");
-            let results = said.iter().filter(|message| message.role == Role::Tool).count();
+            let results = said.iter().filter(|message| message.role == MessageRole::Tool).count();
             assert_eq!(results, said.iter().map(|message| message.tool_calls.len()).sum::<usize>(), "crash {at}");
             let session = twin.session.agents().session(SESSION).expect("it is open");
             assert!(session.tree().get(twin.session.agents().run(RUN).expect("open").about.head).is_some());

@@ -7,10 +7,10 @@ use agent::memory::insight::MemoryQuery;
 use agent::memory::{MemoryMaintenance, ReplayMode};
 use agent::schedule::{Came, Schedule, Work};
 use engine::notice::Notice;
-use engine::{AgentRun, Command, Event, Time};
+use engine::{AgentRun, Command, Event, UnixMillis};
 use serde_json::json;
-use store::{Decision, DocId, Ending, Origin, Scope};
-use text::zone::Zone;
+use store::{DecisionRecord, DecisionScope, DocId, RunEnding, RunOrigin};
+use text::zone::ZoneClock;
 
 const HOUR: i64 = 3_600_000;
 
@@ -42,7 +42,7 @@ fn add(twin: &mut Twin, number: u8, when: &str, work: Work) -> DocId {
 /// A process that stays, on the full hour.
 fn house(files: &[(&str, &str)]) -> Twin {
     let mut twin = agent(files, "");
-    twin.now = Time(1_795_300_000_000 / HOUR * HOUR);
+    twin.now = UnixMillis(1_795_300_000_000 / HOUR * HOUR);
     twin.command(Command::MindSchedules { zones: Vec::new() }).expect("minded");
     twin
 }
@@ -75,7 +75,7 @@ fn what_is_due_begins_once_and_waits_for_the_user_where_it_must() {
     assert!(twin.models.is_empty() && one(&twin, id).last.is_none(), "not before its time");
     twin.pass(2 * 60_000);
     assert_eq!((twin.models.len(), twin.session.agents().runs().count()), (1, 1));
-    assert_eq!(run(&twin, id).about.origin, Origin::Schedule { schedule: id });
+    assert_eq!(run(&twin, id).about.origin, RunOrigin::Schedule { schedule: id });
     answer(
         &mut twin,
         said("", &[("shell", json!({"command": "make"})), ("read_file", json!({"path": "/etc/passwd"}))]),
@@ -93,11 +93,12 @@ fn what_is_due_begins_once_and_waits_for_the_user_where_it_must() {
     assert_eq!(notices(&twin).iter().filter(|notice| skipped(notice)).count(), 1);
     let (run_id, approval) = (run(&twin, id).id, run(&twin, id).pending().next().expect("waits").id.clone());
     let by = String::new();
-    let decision = Decision { allowed: false, scope: Scope::Once, by, at: 0, arguments: None, comment: None };
+    let decision =
+        DecisionRecord { allowed: false, scope: DecisionScope::Once, by, at: 0, arguments: None, comment: None };
     twin.command(Command::Decide { run: run_id, approval, decision }).expect("decided");
     twin.rest();
     answer(&mut twin, said("All is tidy.", &[]));
-    assert_eq!(came(&twin, id), Came::Ended { run: run_id, how: Ending::Done });
+    assert_eq!(came(&twin, id), Came::Ended { run: run_id, how: RunEnding::Done });
     twin.pass(HOUR);
     assert_eq!(twin.session.agents().runs().count(), 2, "and again");
     assert!(twin.session.agents().rules().is_empty());
@@ -164,13 +165,13 @@ fn over_a_restart_the_last_that_was_missed_counts_or_is_left_out() {
 const SPRING: i64 = 1_774_746_000;
 const AUTUMN: i64 = 1_792_890_000;
 
-fn berlin() -> Zone {
+fn berlin() -> ZoneClock {
     let changes = vec![(SPRING, 7_200), (AUTUMN, 3_600), (1_806_195_600, 7_200)];
-    Zone { name: "Europe/Berlin".to_owned(), first: 3_600, changes }
+    ZoneClock { name: "Europe/Berlin".to_owned(), first: 3_600, changes }
 }
 
 /// A process that stays, in Berlin, with memory that is consolidated at 02:30 by the clock on the wall.
-fn night_in_berlin(begun: Time) -> (Twin, DocId) {
+fn night_in_berlin(begun: UnixMillis) -> (Twin, DocId) {
     let mut twin = agent(&[("a.md", "# A\n")], "");
     twin.now = begun;
     twin.command(Command::MindSchedules { zones: vec![berlin()] }).expect("minded");
@@ -183,7 +184,7 @@ fn night_in_berlin(begun: Time) -> (Twin, DocId) {
     (twin, id)
 }
 
-fn begun(twin: &Twin) -> Vec<Time> {
+fn begun(twin: &Twin) -> Vec<UnixMillis> {
     let due = |notice: Notice| match notice {
         Notice::Scheduled { due, .. } => Some(due),
         _ => None,
@@ -196,11 +197,11 @@ fn a_schedule_by_the_clock_on_the_wall_holds_over_both_changes_of_it() {
     let half = HOUR / 2;
     for (change, due, next) in [
         // The 02:30 that is left out begins at 03:00, which is the moment of the change.
-        (SPRING, Time(SPRING * 1_000), Time(SPRING * 1_000 + 23 * HOUR + half)),
+        (SPRING, UnixMillis(SPRING * 1_000), UnixMillis(SPRING * 1_000 + 23 * HOUR + half)),
         // The 02:30 that comes twice begins at the first, half an hour before the change; then a day of 25 hours.
-        (AUTUMN, Time(AUTUMN * 1_000 - half), Time(AUTUMN * 1_000 - half + 25 * HOUR)),
+        (AUTUMN, UnixMillis(AUTUMN * 1_000 - half), UnixMillis(AUTUMN * 1_000 - half + 25 * HOUR)),
     ] {
-        let eve = Time(change * 1_000 - 10 * HOUR);
+        let eve = UnixMillis(change * 1_000 - 10 * HOUR);
         let (mut twin, id) = night_in_berlin(eve);
         twin.pass(14 * HOUR);
         assert_eq!(begun(&twin), [due]);
@@ -211,49 +212,49 @@ fn a_schedule_by_the_clock_on_the_wall_holds_over_both_changes_of_it() {
         let (twin, _) = night_in_berlin(eve);
         let mut twin = Twin::start(twin.crash(), 2);
         twin.setup = setup("");
-        twin.now = Time(change * 1_000 + 5 * HOUR);
+        twin.now = UnixMillis(change * 1_000 + 5 * HOUR);
         twin.rest();
         twin.command(Command::MindSchedules { zones: vec![berlin()] }).expect("minded");
         twin.rest();
         assert_eq!(begun(&twin), [due]);
         let last = one(&twin, id).last.expect("due");
         assert_eq!((last.due, last.missed, last.came), (due, 0, Came::Done));
-        twin.now = Time(due.0 - 10 * 60_000);
+        twin.now = UnixMillis(due.0 - 10 * 60_000);
         twin.event(Event::Tick);
         twin.rest();
         twin.pass(2 * HOUR);
         assert_eq!(begun(&twin), [due], "nothing begins twice");
         // Set forward by a week: the last of what was missed counts.
-        twin.now = Time(next.0 + 6 * 24 * HOUR + HOUR);
+        twin.now = UnixMillis(next.0 + 6 * 24 * HOUR + HOUR);
         twin.event(Event::Tick);
         twin.rest();
         let last = one(&twin, id).last.expect("due");
-        assert_eq!((last.due, last.missed), (Time(next.0 + 6 * 24 * HOUR), 6));
+        assert_eq!((last.due, last.missed), (UnixMillis(next.0 + 6 * 24 * HOUR), 6));
     }
 }
 
 #[test]
 fn what_is_known_of_a_zone_today_replaces_what_was_known_when_a_schedule_was_made() {
-    let (twin, id) = night_in_berlin(Time((SPRING + 93_600) * 1_000));
+    let (twin, id) = night_in_berlin(UnixMillis((SPRING + 93_600) * 1_000));
     let before = one(&twin, id).next.expect("it comes");
     // Summer time is given up: from the next start on 02:30 is an hour later.
     let mut twin = Twin::start(twin.crash(), 2);
-    twin.now = Time((SPRING + 93_660) * 1_000);
+    twin.now = UnixMillis((SPRING + 93_660) * 1_000);
     twin.rest();
-    let winter = Zone::fixed("Europe/Berlin", 3_600);
+    let winter = ZoneClock::fixed("Europe/Berlin", 3_600);
     twin.command(Command::MindSchedules { zones: vec![winter.clone()] }).expect("minded");
     assert_eq!((one(&twin, id).next, one(&twin, id).zone), (Some(before.plus(HOUR)), Some(winter)));
     // So it is with the clock of any place that a schedule goes by, whatever this machine's own is.
-    let zones = vec![Zone::fixed("Asia/Tokyo", 32_400), berlin()];
+    let zones = vec![ZoneClock::fixed("Asia/Tokyo", 32_400), berlin()];
     twin.command(Command::MindSchedules { zones }).expect("minded");
     assert_eq!((one(&twin, id).next, one(&twin, id).zone), (Some(before), Some(berlin())));
-    let zones = vec![Zone::fixed("Asia/Tokyo", 32_400), Zone::fixed("Europe/Berlin", 3_600)];
+    let zones = vec![ZoneClock::fixed("Asia/Tokyo", 32_400), ZoneClock::fixed("Europe/Berlin", 3_600)];
     twin.command(Command::MindSchedules { zones }).expect("minded");
     // Another place's clock is not theirs; what is no zone is refused.
-    twin.command(Command::MindSchedules { zones: vec![Zone::fixed("Asia/Tokyo", 32_400)] }).expect("minded");
+    twin.command(Command::MindSchedules { zones: vec![ZoneClock::fixed("Asia/Tokyo", 32_400)] }).expect("minded");
     assert_eq!(one(&twin, id).next, Some(before.plus(HOUR)));
-    assert!(twin.command(Command::MindSchedules { zones: vec![Zone::fixed("", 0)] }).is_err());
-    let wrong = Schedule { name: "wrong".to_owned(), zone: Some(Zone::fixed("x", i32::MAX)), ..one(&twin, id) };
+    assert!(twin.command(Command::MindSchedules { zones: vec![ZoneClock::fixed("", 0)] }).is_err());
+    let wrong = Schedule { name: "wrong".to_owned(), zone: Some(ZoneClock::fixed("x", i32::MAX)), ..one(&twin, id) };
     let made = Command::AddSchedule { schedule: DocId([9; 16]), what: Box::new(wrong) };
     assert!(twin.command(made).is_err_and(|reject| reject.0.contains("18 hours from UTC")));
 }
@@ -307,15 +308,16 @@ fn cells_and_memory_are_scheduled_too() {
     assert_eq!(pending, ["Run cell 2 of a.md"]);
     let (run_id, approval) = (run(&twin, id).id, run(&twin, id).pending().next().expect("waits").id.clone());
     let by = String::new();
-    let decision = Decision { allowed: true, scope: Scope::Once, by, at: 0, arguments: None, comment: None };
+    let decision =
+        DecisionRecord { allowed: true, scope: DecisionScope::Once, by, at: 0, arguments: None, comment: None };
     twin.command(Command::Decide { run: run_id, approval, decision }).expect("decided");
     twin.rest();
     let Some(Asked::Eval { code, execution, .. }) = twin.asked.first().cloned() else { panic!("{:?}", twin.asked) };
     assert_eq!(code.trim(), "2");
-    let (status, whole, cached) = (store::Status::Ok, Vec::new(), false);
+    let (status, whole, cached) = (store::ExecutionStatus::Ok, Vec::new(), false);
     twin.event(Event::Finished { note, execution, status, count: Some(1), whole, cached, took: None });
     twin.rest();
-    assert!(matches!(came(&twin, id), Came::Ended { how: Ending::Done, .. }), "{:?}", came(&twin, id));
+    assert!(matches!(came(&twin, id), Came::Ended { how: RunEnding::Done, .. }), "{:?}", came(&twin, id));
     twin.pass(11 * 60_000);
     assert_eq!((came(&twin, asked), came(&twin, consolidated)), (Came::Done, Came::Done));
     let said = twin.file("memory/long_term/analysis.md").expect("kept");
@@ -378,5 +380,5 @@ fn the_watchdog_ends_what_hangs_and_says_so() {
     let stopped = |one: &Notice| matches!(one, Notice::Stopped { what, .. } if what.contains("near"));
     assert!(notices(&twin).iter().any(stopped), "{:?}", notices(&twin));
     twin.pass(20 * 60_000 + 1);
-    assert_eq!(run(&twin).about.ending, Some(Ending::Failed));
+    assert_eq!(run(&twin).about.ending, Some(RunEnding::Failed));
 }

@@ -6,8 +6,8 @@ use crate::twin::{ROOT, Twin, World};
 use engine::{Command, Event};
 use serde_json::json;
 use std::collections::BTreeSet;
-use store::disk::Reader;
-use store::{Decision, DocId, Ending, Scope, TodoItem, TodoStatus, UserTool};
+use store::disk::DiskReader;
+use store::{DecisionRecord, DecisionScope, DocId, RunEnding, TodoItem, TodoStatus, UserTool};
 
 /// Two devices with one volume, and what went from one to the other.
 struct Pair {
@@ -92,8 +92,14 @@ fn a_run_is_seen_elsewhere_while_it_goes_on_and_is_not_started_twice() {
     let resume = Command::ResumeRun { run: RUN, more: None, budget: None };
     let why = pair.two.command(resume).expect_err("it is at work elsewhere").0;
     assert!(why.contains("the run is at work on"), "{why}");
-    let decision =
-        Decision { allowed: true, scope: Scope::Once, by: String::new(), at: 0, arguments: None, comment: None };
+    let decision = DecisionRecord {
+        allowed: true,
+        scope: DecisionScope::Once,
+        by: String::new(),
+        at: 0,
+        arguments: None,
+        comment: None,
+    };
     let allow = Command::Decide { run: RUN, approval: "c1".to_owned(), decision };
     let why = pair.two.command(allow).expect_err("allowed there only").0;
     assert!(why.contains("denied here"), "{why}");
@@ -108,14 +114,14 @@ fn a_run_is_seen_elsewhere_while_it_goes_on_and_is_not_started_twice() {
     assert_eq!(run(&pair.one).pending().count(), 1);
 
     // Denied there, it is denied: the model is told.
-    decide(&mut pair.two, "c1", false, Scope::Once);
+    decide(&mut pair.two, "c1", false, DecisionScope::Once);
     pair.sync();
     assert!(pair.one.tools.is_empty());
     let (_, request) = answer(&mut pair.one, said("Then not.", &[]));
     let told = request.messages.last().map(|message| message.content.clone()).unwrap_or_default();
     assert!(told.contains("The user denied it."), "{told}");
     pair.sync();
-    assert_eq!(run(&pair.two).about.ending, Some(Ending::Done));
+    assert_eq!(run(&pair.two).about.ending, Some(RunEnding::Done));
     assert_eq!(messages(&pair.two), messages(&pair.one));
 
     // What was said goes on from there, in a run of its own.
@@ -136,7 +142,7 @@ fn a_run_is_stopped_from_elsewhere_and_taken_over() {
     pair.open_there();
     pair.two.command(Command::CancelRun { run: RUN }).expect("stopped");
     pair.sync();
-    assert_eq!(run(&pair.one).about.ending, Some(Ending::Cancelled));
+    assert_eq!(run(&pair.one).about.ending, Some(RunEnding::Cancelled));
     assert!(!run(&pair.one).is_busy());
     assert!(!pair.one.cancelled.is_empty(), "what was under way is cancelled");
     let resume = Command::ResumeRun { run: RUN, more: None, budget: None };
@@ -147,7 +153,7 @@ fn a_run_is_stopped_from_elsewhere_and_taken_over() {
     assert!(why.contains("the run is at work on"), "{why}");
     answer(&mut pair.two, said("Found.", &[]));
     pair.sync();
-    assert_eq!(run(&pair.one).about.ending, Some(Ending::Done));
+    assert_eq!(run(&pair.one).about.ending, Some(RunEnding::Done));
     assert!(messages(&pair.one).contains(&"Found.".to_owned()));
 }
 
@@ -156,7 +162,7 @@ fn a_program_that_starts_leaves_runs_of_others_alone() {
     let mut pair = Pair::new(&[("a.md", "# A\n")]);
     ask(&mut pair.one, "list them");
     answer(&mut pair.one, said("", &[("shell", json!({"command": "ls"}))]));
-    decide(&mut pair.one, "c0", true, Scope::Once);
+    decide(&mut pair.one, "c0", true, DecisionScope::Once);
     assert_eq!(pair.one.tools.len(), 1, "it runs");
     pair.sync();
     let mut again = Twin::start(pair.two.crash(), 3);
@@ -168,7 +174,7 @@ fn a_program_that_starts_leaves_runs_of_others_alone() {
     answer(&mut pair.one, said("One file.", &[]));
     pair.sync();
     pair.open_there();
-    assert_eq!(run(&pair.two).about.ending, Some(Ending::Done));
+    assert_eq!(run(&pair.two).about.ending, Some(RunEnding::Done));
 }
 
 #[test]
@@ -259,7 +265,8 @@ fn what_belongs_to_a_device_alone_is_not_synced() {
     pair.one.pass(1_000);
     let private = pair.one.session.volumes().find(|volume| volume.name == "private").expect("there").id;
     let shared = pair.one.session.volumes().find(|volume| volume.id != private).expect("there").id;
-    let messages = vec![store::Message::new(store::MessageId(1), store::Role::User, "mine".to_owned(), 1)];
+    let messages =
+        vec![store::SessionMessage::new(store::MessageId(1), store::MessageRole::User, "mine".to_owned(), 1)];
     let (session, title) = (DocId([6; 16]), "mine".to_owned());
     pair.one
         .command(Command::ImportSession { session, volume: private, title, messages, imported: None })
@@ -281,7 +288,7 @@ fn what_belongs_to_a_device_alone_is_not_synced() {
     assert_eq!(pair.one.wanted, BTreeSet::from([shared, note, shared.tools()]));
     // Nor when somebody else's list claims them.
     let mut hostile = store::VolumeDoc::load(shared, &[], store::ActorId::from([99; 16])).expect("made").doc;
-    let claimed = [session, private].map(|id| (store::Kept::Session, id, None));
+    let claimed = [session, private].map(|id| (store::VolumeKept::Session, id, None));
     let bytes = hostile.list(&claimed, 1).expect("listed");
     pair.one.event(Event::Received { doc: shared, ticket: 9, parcel: bytes.into() });
     pair.one.pass(2_000);

@@ -10,7 +10,7 @@ use agent::tool_job::ToolJob;
 use engine::notice::Notice;
 use engine::{AgentRun, BudgetScope, Command, Event, PhaseStatus};
 use serde_json::{Value, json};
-use store::{DocId, Ending, Origin, Scope, Spent, StepKind, TodoStatus};
+use store::{CallUsage, DecisionScope, DocId, RunEnding, RunOrigin, StepKind, TodoStatus};
 
 fn ask(twin: &mut Twin, text: &str, budget: Option<f64>) {
     let volume = twin.session.volumes().next().expect("a volume").id;
@@ -33,7 +33,7 @@ fn carry_out(twin: &mut Twin, path: &str, only: Option<&str>, budget: Option<f64
 /// The runs that got work handed on, oldest first.
 fn handed(twin: &Twin) -> Vec<&AgentRun> {
     let mut all: Vec<&AgentRun> =
-        twin.session.agents().open_runs().filter(|run| matches!(run.about.origin, Origin::Agent { .. })).collect();
+        twin.session.agents().open_runs().filter(|run| matches!(run.about.origin, RunOrigin::Agent { .. })).collect();
     all.sort_by_key(|run| run.about.asked);
     all
 }
@@ -82,7 +82,11 @@ fn a_plan_is_carried_out_side_by_side_and_its_note_is_ticked() {
     assert_eq!((last.about.agent.as_str(), last.about.budget), ("qa", Some(0.5)));
     assert!(last.about.prompt.contains("Keep to this:\n- Max cost"), "{}", last.about.prompt);
     answer_for(&mut twin, "Test the shop", said("It does what it says.", &[]));
-    assert_eq!((run(&twin).about.ending, run(&twin).about.iteration), (Some(Ending::Done), 0), "no model planned it");
+    assert_eq!(
+        (run(&twin).about.ending, run(&twin).about.iteration),
+        (Some(RunEnding::Done), 0),
+        "no model planned it"
+    );
     assert_eq!(boxes(&mut twin, "tasks/shop.md"), "xxx");
     // What was asked of whom, and what they answered, are steps of the run.
     let asked = |step: &StepKind| matches!(step, StepKind::ToolCall { tool_name, .. } if tool_name == "ask_agent");
@@ -128,7 +132,7 @@ fn a_task_begins_as_soon_as_what_it_needs_is_done() {
     assert_eq!((boxes(&mut twin, "tasks/way.md").as_str(), twin.models.len()), ("/xx ", 1), "the last waits for both");
     answer_for(&mut twin, "Walk slowly", said("Walked.", &[]));
     answer_for(&mut twin, "Rest at last", said("Rested.", &[]));
-    assert_eq!(run(&twin).about.ending, Some(Ending::Done));
+    assert_eq!(run(&twin).about.ending, Some(RunEnding::Done));
     assert_eq!(boxes(&mut twin, "tasks/way.md"), "xxxx");
     // Each was begun and decided of once.
     let whole = run(&twin);
@@ -236,7 +240,7 @@ fn what_fails_holds_up_what_needs_it_and_is_tried_again() {
     let failure = ModelError { kind: ModelErrorKind::Refused, why: "it refuses".to_owned(), partial: String::new() };
     twin.event(Event::ModelDone { call, result: Err(failure) });
     twin.rest();
-    assert_eq!(run(&twin).about.ending, Some(Ending::Failed));
+    assert_eq!(run(&twin).about.ending, Some(RunEnding::Failed));
     assert_eq!(boxes(&mut twin, "tasks/shop.md"), "!x ");
     let reached: Vec<(&str, PhaseStatus)> =
         run(&twin).phases().iter().map(|phase| (phase.name, phase.reached)).collect();
@@ -257,7 +261,7 @@ fn what_fails_holds_up_what_needs_it_and_is_tried_again() {
     assert_eq!(twin.models.len(), 1);
     answer_for(&mut twin, "Plot the rows", said("Plotted.", &[]));
     answer_for(&mut twin, "Test the shop", said("Tested.", &[]));
-    assert_eq!(run(&twin).about.ending, Some(Ending::Done));
+    assert_eq!(run(&twin).about.ending, Some(RunEnding::Done));
     assert_eq!(boxes(&mut twin, "tasks/shop.md"), "xxx");
 }
 
@@ -282,7 +286,7 @@ fn a_task_is_given_up_and_a_circle_is_refused() {
     twin.rest();
     assert_eq!(boxes(&mut twin, "tasks/shop.md"), "-/ ");
     answer_for(&mut twin, "Write the README", said("Done.", &[]));
-    assert_eq!(run(&twin).about.ending, Some(Ending::Failed), "one is left that cannot be done");
+    assert_eq!(run(&twin).about.ending, Some(RunEnding::Failed), "one is left that cannot be done");
     twin.command(Command::ReopenTask { note, task: plot(), failed: true }).expect("taken up again");
     assert_eq!(boxes(&mut twin, "tasks/shop.md"), "!x ", "as it stood");
     // The end of a run is the end of what it has handed on.
@@ -290,13 +294,13 @@ fn a_task_is_given_up_and_a_circle_is_refused() {
     carry_out(&mut twin, "tasks/shop.md", None, None).expect("begun");
     twin.command(Command::CancelRun { run: super::agents::RUN }).expect("stopped");
     twin.rest();
-    assert!(handed(&twin).iter().all(|run| run.about.ending == Some(Ending::Cancelled)));
+    assert!(handed(&twin).iter().all(|run| run.about.ending == Some(RunEnding::Cancelled)));
     assert_eq!(twin.cancelled.len(), 2);
     assert_eq!(boxes(&mut twin, "tasks/shop.md"), "   ", "what was under way is open again");
 }
 
 fn costs(cost: f64, answer: ModelResponse) -> ModelResponse {
-    ModelResponse { spent: Spent { input_tokens: 1_000, output_tokens: 100, cost: Some(cost) }, ..answer }
+    ModelResponse { spent: CallUsage { input_tokens: 1_000, output_tokens: 100, cost: Some(cost) }, ..answer }
 }
 
 #[test]
@@ -313,9 +317,9 @@ fn agents_side_by_side_spend_one_budget_and_stop_when_it_is_gone() {
     done(&mut twin, fine("data.csv\n"));
     assert!(twin.models.is_empty());
     let plot = handed(&twin)[0];
-    assert_eq!(plot.about.ending, Some(Ending::Budget));
+    assert_eq!(plot.about.ending, Some(RunEnding::Budget));
     let whole = run(&twin);
-    assert_eq!(whole.about.ending, Some(Ending::Budget));
+    assert_eq!(whole.about.ending, Some(RunEnding::Budget));
     let Some(StepKind::Error { message, .. }) = whole.steps.last().map(|step| &step.kind) else { panic!("no reason") };
     assert!(message.contains("$0.0600 of its $0.05") && message.contains("What was done is kept"), "{message}");
     assert_eq!(boxes(&mut twin, "tasks/shop.md"), "!x ");
@@ -338,7 +342,7 @@ fn agents_side_by_side_spend_one_budget_and_stop_when_it_is_gone() {
     assert_eq!(twin.models.len(), 1);
     answer_for(&mut twin, "Plot the rows", costs(0.01, said("Plotted.", &[])));
     answer_for(&mut twin, "Test the shop", costs(0.01, said("Tested.", &[])));
-    assert_eq!(run(&twin).about.ending, Some(Ending::Done));
+    assert_eq!(run(&twin).about.ending, Some(RunEnding::Done));
 }
 
 #[test]
@@ -360,8 +364,8 @@ fn an_agent_hands_work_on_and_its_limits_stay() {
     assert_eq!(pending(&twin), 1);
     let approval = twin.session.agents().run(child).expect("open").pending().next().expect("waits").id.clone();
     let by = String::new();
-    let scope = Scope::Once;
-    let decision = store::Decision { allowed: true, scope, by, at: 0, arguments: None, comment: None };
+    let scope = DecisionScope::Once;
+    let decision = store::DecisionRecord { allowed: true, scope, by, at: 0, arguments: None, comment: None };
     twin.command(Command::Decide { run: child, approval, decision }).expect("decided");
     twin.rest();
     assert!(matches!(done(&mut twin, fine("made")), ToolJob::Shell { .. }));
@@ -369,7 +373,7 @@ fn an_agent_hands_work_on_and_its_limits_stay() {
     let told = results(run(&twin));
     assert!(told.contains(&(true, "It works.".to_owned())), "{told:?}");
     answer(&mut twin, said("All is well.", &[]));
-    assert_eq!(run(&twin).about.ending, Some(Ending::Done));
+    assert_eq!(run(&twin).about.ending, Some(RunEnding::Done));
 
     // An agent that has but some tools has no others, whatever its model says.
     ask_agent_of_memory(&mut twin);
@@ -399,11 +403,11 @@ fn an_agent_in_python_runs_in_the_sandbox_once_the_user_says_so() {
     let pending: Vec<(String, String)> =
         run(&twin).pending().map(|approval| (approval.id.clone(), approval.what.clone())).collect();
     assert_eq!(pending[0].1, "Run the agent PeakFinder of this project in the sandbox");
-    decide(&mut twin, &pending[0].0, true, Scope::Always);
+    decide(&mut twin, &pending[0].0, true, DecisionScope::Always);
     let job = done(&mut twin, fine("three peaks"));
     let ToolJob::Python { code, web: None, .. } = job else { panic!("{job:?}") };
     assert!(code.starts_with("class PeakFinder") && code.contains("execute(\"@peakfinder find them\")"), "{code}");
-    assert_eq!(run(&twin).about.ending, Some(Ending::Done));
+    assert_eq!(run(&twin).about.ending, Some(RunEnding::Done));
     // What was allowed always was this code: another one is asked about again.
     let before = twin.session.agents().runs().count();
     twin.outside("agents/peaks.py", Some(&PEAKS.replace("return task", "import os")));
@@ -464,7 +468,7 @@ fn the_system_agent_walks_eight_phases_in_a_project_of_its_own() {
     let definition = "projects/rain/components/agents/meteorologist.md";
     let asked: Vec<String> = run(&twin).pending().map(|approval| approval.id.clone()).collect();
     assert_eq!((asked.len(), twin.file(definition)), (1, None));
-    decide(&mut twin, &asked[0], true, Scope::Once);
+    decide(&mut twin, &asked[0], true, DecisionScope::Once);
     while let Some((_, _, ToolJob::Replace { .. })) = twin.tools.first() {
         done(&mut twin, fine("made"));
     }
@@ -479,7 +483,7 @@ fn the_system_agent_walks_eight_phases_in_a_project_of_its_own() {
     answer_for(&mut twin, "Write output", said("Written.", &[]));
     twin.pass(5_000);
     let whole = run(&twin);
-    assert_eq!((whole.about.ending, whole.about.phase), (Some(Ending::Done), 8));
+    assert_eq!((whole.about.ending, whole.about.phase), (Some(RunEnding::Done), 8));
     let phases: Vec<String> = whole
         .steps
         .iter()
@@ -569,7 +573,7 @@ fn without_a_model_the_plan_is_made_by_rules() {
     }
     assert!(twin.models.is_empty());
     twin.pass(5_000);
-    assert_eq!(run(&twin).about.ending, Some(Ending::Done));
+    assert_eq!(run(&twin).about.ending, Some(RunEnding::Done));
     let path = twin.session.volumes().next().expect("one").files.keys().find(|path| task_block::is_plan(path)).cloned();
     let (tasks, _) = task_block::parse_tasks(&twin.file(&path.expect("a plan")).expect("kept"));
     let seen: Vec<(&str, Option<&str>, usize)> =

@@ -5,7 +5,7 @@ use crate::twin::Twin;
 use agent::tool_job::ToolJob;
 use engine::{AgentRun, Command, Event, view};
 use serde_json::{Value, json};
-use store::{BlobHash, Decision, DocId, Ending, Scope};
+use store::{BlobHash, DecisionRecord, DecisionScope, DocId, RunEnding};
 
 const PRESS: DocId = DocId([9; 16]);
 
@@ -81,7 +81,7 @@ fn a_button_is_a_run_of_which_the_policy_decides() {
     show(&mut twin, note, name, true);
     press(&mut twin, note, name, 0);
     twin.settle();
-    assert_eq!(pressed(&twin).about.ending, Some(Ending::Done));
+    assert_eq!(pressed(&twin).about.ending, Some(RunEnding::Done));
     assert_eq!(twin.file("b.md").as_deref(), Some("b\n"));
     assert_eq!((pressed(&twin).changes.len(), twin.models.len()), (1, 0), "no model was called");
     twin.command(Command::Revert { run: PRESS, only: None, again: false }).expect("taken back");
@@ -105,22 +105,22 @@ fn a_button_is_a_run_of_which_the_policy_decides() {
     assert_eq!(said, "Run all cells in a.md");
     assert!(twin.asked.is_empty(), "no cell runs yet");
     for (run, approval, allowed) in [(shell, first, false), (command, second, true)] {
-        let scope = Scope::Once;
-        let decision = Decision { allowed, scope, by: String::new(), at: 0, arguments: None, comment: None };
+        let scope = DecisionScope::Once;
+        let decision = DecisionRecord { allowed, scope, by: String::new(), at: 0, arguments: None, comment: None };
         twin.command(Command::Decide { run, approval, decision }).expect("decided");
         twin.rest();
     }
     assert!(twin.tools.is_empty());
-    assert_eq!(twin.session.agents().run(shell).expect("a run").about.ending, Some(Ending::Failed));
+    assert_eq!(twin.session.agents().run(shell).expect("a run").about.ending, Some(RunEnding::Failed));
     assert_eq!(twin.asked.len(), 1, "the cell runs");
-    assert_eq!(twin.session.agents().run(command).expect("a run").about.ending, Some(Ending::Done));
+    assert_eq!(twin.session.agents().run(command).expect("a run").about.ending, Some(RunEnding::Done));
 
     for (button, id) in [(3, 12), (4, 13)] {
         let run = DocId([id; 16]);
         twin.command(Command::Press { run, note, view: name, button }).expect("pressed");
         twin.rest();
         let run = twin.session.agents().run(run).expect("a run");
-        assert_eq!(run.about.ending, Some(Ending::Failed), "button {button}");
+        assert_eq!(run.about.ending, Some(RunEnding::Failed), "button {button}");
         assert!(twin.tools.is_empty() && !results(run)[0].0);
     }
     assert!(twin.command(Command::Press { run: DocId([14; 16]), note, view: name, button: 5 }).is_err());
@@ -162,14 +162,20 @@ fn a_press_that_was_interrupted_is_not_pressed_again() {
     let mut twin = Twin::start(twin.crash(), 8);
     twin.rest();
     let approval = pressed(&twin).pending().next().expect("it waits still").id.clone();
-    let decision =
-        Decision { allowed: true, scope: Scope::Once, by: String::new(), at: 0, arguments: None, comment: None };
+    let decision = DecisionRecord {
+        allowed: true,
+        scope: DecisionScope::Once,
+        by: String::new(),
+        at: 0,
+        arguments: None,
+        comment: None,
+    };
     twin.command(Command::Decide { run: PRESS, approval, decision }).expect("decided");
     twin.rest();
     let (of, call, job) = twin.tools.remove(0);
     assert!(matches!(job, ToolJob::Shell { .. }));
     twin.event(Event::ToolDone { run: of, call, outcome: Box::new(fine("built")) });
     twin.rest();
-    assert_eq!(pressed(&twin).about.ending, Some(Ending::Done));
+    assert_eq!(pressed(&twin).about.ending, Some(RunEnding::Done));
     assert!(twin.models.is_empty() && twin.tools.is_empty());
 }

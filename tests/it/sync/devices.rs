@@ -4,15 +4,15 @@
 //! that was on a disk is there (or in the trash, where its note was deleted), and nothing is there twice.
 
 use crate::twin::{ROOT, Twin, World};
-use engine::{Command, DocumentsByVolume, Event, HubConnection, HubState, Phase, Time};
+use engine::{Command, DocumentsByVolume, Event, HubConnection, HubState, NotePhase, UnixMillis};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use store::disk::Reader;
-use store::sync::peers::Limits;
-use store::sync::{Access, Docs, Link, Metadata, Output, PeerId, Peers, Ticket, wire};
+use store::disk::DiskReader;
+use store::sync::peers::SyncLimits;
+use store::sync::{DiskTicket, DocumentAccess, LinkId, PeerId, PeerMetadata, PeersOutput, SyncPeers, VolumeDocs, wire};
 use store::{ActorId, BlobHash, DocId, VolumeDoc};
 
 /// The address under which all know the hub.
@@ -24,14 +24,14 @@ const PATHS: [&str; 7] = ["a.md", "b.md", "c.md", "d/a.md", "d/e/b.md", "f.md", 
 struct Device {
     name: String,
     twin: Twin,
-    peers: Peers,
+    peers: SyncPeers,
     recalled: bool,
-    link: Option<Link>,
+    link: Option<LinkId>,
     /// What is synced, and the same for the question what the hub may see.
     volumes: DocumentsByVolume,
-    shown: Arc<Mutex<Docs>>,
+    shown: Arc<Mutex<VolumeDocs>>,
     /// Received changes on their way to the disk, known again by their bytes.
-    tickets: HashMap<(DocId, BlobHash), Ticket>,
+    tickets: HashMap<(DocId, BlobHash), DiskTicket>,
     /// How much of what became durable, and of what was refused, the protocol knows.
     told: usize,
     refused: usize,
@@ -44,17 +44,17 @@ struct Device {
 }
 
 /// What a program does first.
-fn peers(name: String, compares: bool) -> Peers {
-    let metadata = Metadata { tracebook: compares.then_some(wire::EXTENSIONS), ..Metadata::default() };
-    Peers::new(PeerId(name), metadata, Limits { resting: 6, ..Limits::default() })
+fn peers(name: String, compares: bool) -> SyncPeers {
+    let metadata = PeerMetadata { tracebook: compares.then_some(wire::EXTENSIONS), ..PeerMetadata::default() };
+    SyncPeers::new(PeerId(name), metadata, SyncLimits { resting: 6, ..SyncLimits::default() })
 }
 
-fn all(volumes: &DocumentsByVolume) -> Docs {
+fn all(volumes: &DocumentsByVolume) -> VolumeDocs {
     Arc::new(volumes.values().flat_map(|docs| docs.iter().copied()).collect())
 }
 
 impl Device {
-    fn start(name: String, world: World, seed: u64, now: Time) -> Device {
+    fn start(name: String, world: World, seed: u64, now: UnixMillis) -> Device {
         let run = format!("{name} {seed}");
         Device {
             twin: Twin::start_at(world, seed, now),
@@ -75,9 +75,11 @@ impl Device {
     }
 
     /// Which rights the hub has: as the host gives them.
-    fn share(&self) -> store::sync::Share {
+    fn share(&self) -> store::sync::SharePolicy {
         let shown = self.shown.clone();
-        Box::new(move |doc| if shown.lock().unwrap().contains(&doc) { Access::Write } else { Access::None })
+        Box::new(
+            move |doc| if shown.lock().unwrap().contains(&doc) { DocumentAccess::Write } else { DocumentAccess::None },
+        )
     }
 
     /// What has happened in the session comes to the protocol, as the host's thread of sync brings it there.
@@ -130,37 +132,39 @@ impl Device {
             }
             for output in outputs {
                 match output {
-                    Output::Send { bytes, .. } => self.up.push_back(bytes),
-                    Output::Close { why, .. } => panic!("{}: the connection is closed: {why}", self.name),
-                    Output::Load { doc } => {
+                    PeersOutput::Send { bytes, .. } => self.up.push_back(bytes),
+                    PeersOutput::Close { why, .. } => panic!("{}: the connection is closed: {why}", self.name),
+                    PeersOutput::Load { doc } => {
                         let chunks = self.twin.world.disk.chunks(doc).expect("read");
                         self.peers.loaded(doc, Ok(chunks.into_iter().map(|chunk| chunk.bytes).collect()));
                     }
-                    Output::Store { doc, ticket, parcel, .. } => {
+                    PeersOutput::Store { doc, ticket, parcel, .. } => {
                         self.tickets.insert((doc, BlobHash::of(&parcel.bytes)), ticket);
                         self.twin.event(Event::Received { doc, ticket, parcel });
                     }
-                    Output::Step { doc, same, .. } => {
+                    PeersOutput::Step { doc, same, .. } => {
                         let shared = self.shown.lock().unwrap().contains(&doc);
                         _ = if same { self.behind.remove(&doc) } else { shared && self.behind.insert(doc) };
                         self.news = true;
                     }
-                    Output::Agreed { docs, .. } => {
+                    PeersOutput::Agreed { docs, .. } => {
                         docs.iter().for_each(|doc| _ = self.behind.remove(doc));
                         self.news = true;
                     }
-                    Output::Absent { doc, ours, .. } => {
+                    PeersOutput::Absent { doc, ours, .. } => {
                         if !ours {
                             self.behind.remove(&doc);
                         }
                         self.news = true;
                     }
-                    Output::Scope { link, scope } => {
+                    PeersOutput::Scope { link, scope } => {
                         let docs = self.volumes.get(&scope).cloned().unwrap_or_default();
                         self.peers.scoped(link, scope, docs);
                     }
-                    Output::Welcome { .. } | Output::Refused { .. } | Output::Heard { .. } => self.news = true,
-                    Output::Extension { .. } => {}
+                    PeersOutput::Welcome { .. } | PeersOutput::Refused { .. } | PeersOutput::Heard { .. } => {
+                        self.news = true
+                    }
+                    PeersOutput::Extension { .. } => {}
                 }
             }
         }
@@ -204,9 +208,9 @@ impl Device {
 
 /// The hub: documents on a disk, and a queue before it.
 struct Hub {
-    peers: Peers,
+    peers: SyncPeers,
     disk: BTreeMap<DocId, Vec<Vec<u8>>>,
-    queue: VecDeque<(DocId, Ticket, Vec<u8>)>,
+    queue: VecDeque<(DocId, DiskTicket, Vec<u8>)>,
     compares: bool,
     starts: u64,
 }
@@ -254,7 +258,7 @@ struct Whole {
     chance: StdRng,
     devices: Vec<Device>,
     hub: Hub,
-    next_link: Link,
+    next_link: LinkId,
     programs: u64,
     /// The program of each device.
     running: Vec<u64>,
@@ -290,7 +294,7 @@ impl Whole {
             said: Vec::new(),
         };
         whole.hub.start();
-        let start = Time(1_700_000_000_000);
+        let start = UnixMillis(1_700_000_000_000);
         for number in 0..count {
             let world = if number == 0 { World::new(&files) } else { World::new(&[]) };
             let program = whole.program();
@@ -349,18 +353,20 @@ impl Whole {
             }
             for output in outputs {
                 match output {
-                    Output::Send { link, bytes } => {
+                    PeersOutput::Send { link, bytes } => {
                         if let Some(device) = self.devices.iter_mut().find(|device| device.link == Some(link)) {
                             device.down.push_back(bytes);
                         }
                     }
-                    Output::Close { why, .. } => panic!("the hub closes a connection: {why}"),
-                    Output::Load { doc } => {
+                    PeersOutput::Close { why, .. } => panic!("the hub closes a connection: {why}"),
+                    PeersOutput::Load { doc } => {
                         let chunks = self.hub.disk.get(&doc).cloned().unwrap_or_default();
                         self.hub.peers.loaded(doc, Ok(chunks));
                     }
-                    Output::Store { doc, ticket, parcel, .. } => self.hub.queue.push_back((doc, ticket, parcel.bytes)),
-                    Output::Scope { link, scope } => {
+                    PeersOutput::Store { doc, ticket, parcel, .. } => {
+                        self.hub.queue.push_back((doc, ticket, parcel.bytes))
+                    }
+                    PeersOutput::Scope { link, scope } => {
                         let chunks = self.hub.disk.get(&scope).cloned().unwrap_or_default();
                         let docs = match chunks.is_empty() {
                             true => BTreeSet::new(),
@@ -384,7 +390,7 @@ impl Whole {
         let link = self.next_link;
         self.next_link += 1;
         self.devices[at].link = Some(link);
-        self.hub.peers.connect(link, false, None, Box::new(|_| Access::Write));
+        self.hub.peers.connect(link, false, None, Box::new(|_| DocumentAccess::Write));
         let device = &mut self.devices[at];
         let share = device.share();
         device.behind = (**device.shown.lock().unwrap()).clone();
@@ -465,7 +471,7 @@ impl Whole {
             return;
         }
         let note = open[self.below(open.len())];
-        let Some(shown) = self.devices[at].twin.session.note(note).filter(|note| note.phase == Phase::Ready) else {
+        let Some(shown) = self.devices[at].twin.session.note(note).filter(|note| note.phase == NotePhase::Ready) else {
             return;
         };
         let text = shown.text();

@@ -3,7 +3,7 @@
 use super::Bench;
 use agent::tool_job::ToolJob;
 use agent::tool_spec::{ToolPermissions, ToolSource, hash_definition};
-use host::mcp::{Server, Servers, Way};
+use host::mcp::{McpServer, McpServerPool, McpTransport};
 use std::time::{Duration, Instant};
 
 const SERVER: &str = r#"
@@ -32,13 +32,13 @@ fn defined(server: &str, tool: &str, words: &str) -> String {
 
 #[test]
 fn a_tool_of_a_server_is_a_job() {
-    let servers = Servers::default();
+    let servers = McpServerPool::default();
     let dir = tempfile::tempdir().expect("a folder");
     let words = dir.path().join("words");
     std::fs::write(&words, "Draws.").expect("written");
     let args = vec!["-c".to_owned(), SERVER.to_owned(), "sh".to_owned(), words.display().to_string()];
-    let way = Way::Program { command: "sh".to_owned(), args, env: Default::default(), folder: None };
-    servers.configure(vec![Server { name: "own".to_owned(), way }]);
+    let way = McpTransport::Program { command: "sh".to_owned(), args, env: Default::default(), folder: None };
+    servers.configure(vec![McpServer { name: "own".to_owned(), way }]);
     let bench = Bench::with(|place| place.servers = Some(servers));
     let job = |server: &str, tool: &str| ToolJob::Mcp {
         server: server.to_owned(),

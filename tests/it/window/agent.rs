@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use store::{DocId, Role as Speaker, TodoStatus};
+use store::{DocId, MessageRole as Speaker, TodoStatus};
 
 /// What a model says: words, and calls of tools.
 pub(super) type Said = (String, Vec<(&'static str, Value)>);
@@ -412,11 +412,11 @@ fn ten_thousand_steps_cost_no_frame() {
     let mut window = bench.opened();
     let volume = session(&window).volumes().next().expect("a volume").id;
     let (session_id, run_id) = (DocId([3; 16]), DocId([4; 16]));
-    let asked = store::Message::new(store::MessageId(1), Speaker::User, "a long way", 1);
-    let said = store::Message {
+    let asked = store::SessionMessage::new(store::MessageId(1), Speaker::User, "a long way", 1);
+    let said = store::SessionMessage {
         parents: vec![store::MessageId(1)],
         run: Some(run_id),
-        ..store::Message::new(store::MessageId(2), Speaker::Assistant, "done", 2)
+        ..store::SessionMessage::new(store::MessageId(2), Speaker::Assistant, "done", 2)
     };
     let title = "Long".to_owned();
     let messages = vec![asked, said];
@@ -448,13 +448,13 @@ fn ten_thousand_steps_cost_no_frame() {
         agent: "assistant".to_owned(),
         start_time: 0,
         ended: Some(1),
-        ending: Some(store::Ending::Done),
+        ending: Some(store::RunEnding::Done),
         iteration: 1,
         limit: 20,
         agent_state: store::AgentState::Idle,
-        spent: store::Spent::default(),
+        spent: store::CallUsage::default(),
         budget: None,
-        origin: store::Origin::User,
+        origin: store::RunOrigin::User,
         phase: 0,
         imported: None,
     };

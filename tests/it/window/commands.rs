@@ -3,7 +3,7 @@
 
 use super::*;
 use engine::commands::{COMMANDS, command};
-use engine::{KernelPhase, Reactivity, Theme};
+use engine::{ColorTheme, KernelPhase, Reactivity};
 use std::collections::BTreeSet;
 
 /// A window in which commands are chosen, and which were.
@@ -71,7 +71,7 @@ fn the_view() -> Drive {
     drive.choose("view.right");
     assert!(settings(&drive).right_open);
     drive.choose("view.theme");
-    assert_eq!(settings(&drive).theme, Theme::Light);
+    assert_eq!(settings(&drive).theme, ColorTheme::Light);
     drive.choose("view.contrast");
     assert!(settings(&drive).contrast);
     drive.choose("view.larger");
@@ -348,7 +348,9 @@ fn reacting() -> Drive {
     drive.window.run();
     let runs = |window: &Driven| {
         let note = session(window).notes().next().expect("a note");
-        note.cells().filter(|cell| note.execution(*cell).is_some_and(|run| run.status == store::Status::Ok)).count()
+        note.cells()
+            .filter(|cell| note.execution(*cell).is_some_and(|run| run.status == store::ExecutionStatus::Ok))
+            .count()
     };
     drive.choose("note.run_all");
     drive.until("both have run", |window| runs(window) == 2);
@@ -561,8 +563,8 @@ fn agents() -> Drive {
     // What they show once something was asked is in `agent.rs`.
     let volume = session(&drive.window).volumes().next().expect("a volume").id;
     let (run, asked) = (store::DocId([4; 16]), store::DocId([3; 16]));
-    let said = store::Message::new(store::MessageId(1), store::Role::User, "a question", 1);
-    let messages = vec![store::Message { run: Some(run), ..said }];
+    let said = store::SessionMessage::new(store::MessageId(1), store::MessageRole::User, "a question", 1);
+    let messages = vec![store::SessionMessage { run: Some(run), ..said }];
     let title = "Asked".to_owned();
     drive.window.state_mut().send_command(Command::ImportSession {
         session: asked,

@@ -4,7 +4,7 @@ use egui::accesskit::Role;
 use egui::{Key, Modifiers};
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
-use engine::{Command, Phase, Session};
+use engine::{Command, NotePhase, Session};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use window::AppWindow;
@@ -37,7 +37,7 @@ impl Bench {
 
     /// The window, of a workspace that something is done with first.
     pub(super) fn window_with(&self, prepare: impl FnOnce(&host::Driver)) -> Driven {
-        let options = host::Options { program: program(), create: true };
+        let options = host::WorkspaceOptions { program: program(), create: true };
         let driver = host::open(&self.folder.path().join("workspace"), options).expect("a workspace");
         prepare(&driver);
         let mut harness = Harness::builder()
@@ -91,7 +91,7 @@ pub(super) fn session(harness: &Driven) -> &Session {
 pub(super) fn text(harness: &Driven) -> Option<String> {
     let window = harness.state();
     let note = window.session()?.note(window.note()?)?;
-    (note.phase == Phase::Ready).then(|| note.text())
+    (note.phase == NotePhase::Ready).then(|| note.text())
 }
 
 pub(super) fn path(harness: &Driven) -> String {

@@ -176,7 +176,7 @@ fn a_figure_with_much_data_is_a_blob_and_comes_back() {
     let note = session(&window).note(window.state().note().expect("a note")).expect("it is open");
     let run = note.cells().find_map(|cell| note.execution(cell)).expect("it ran");
     let whole = run.outputs[0].whole.as_ref().expect("a blob");
-    assert!(whole.mime == plot::MIME && whole.size > 2_000_000, "{whole:?}");
+    assert!(whole.mime == plot::FIGURE_MIME && whole.size > 2_000_000, "{whole:?}");
     let body = serde_json::to_string(&run.outputs).expect("JSON");
     assert!(body.len() < 1_000, "{}", body.len());
     drop(window);

@@ -314,8 +314,8 @@ fn what_was_spent_is_listed_and_a_low_balance_is_told_before_a_question() {
     let now = i64::try_from(since.as_millis()).expect("a time");
     for (number, cost) in [(1_u8, 0.90), (2, 0.05)] {
         let (run, asked) = (store::DocId([number; 16]), store::DocId([number + 100; 16]));
-        let said = store::Message::new(store::MessageId(1), store::Role::User, "a question", now);
-        let (messages, title) = (vec![store::Message { run: Some(run), ..said }], format!("Session {number}"));
+        let said = store::SessionMessage::new(store::MessageId(1), store::MessageRole::User, "a question", now);
+        let (messages, title) = (vec![store::SessionMessage { run: Some(run), ..said }], format!("Session {number}"));
         window.state_mut().send_command(Command::ImportSession {
             session: asked,
             volume,

@@ -115,7 +115,7 @@ fn runs_can_be_asked_for() {
     use crate::recall::{Kept, document};
     let bench = bench();
     let kept = Kept::default();
-    let steps = [(host::search::Kind::Run, "s1", "Count the herons at the weir.")];
+    let steps = [(host::search::PassageKind::Run, "s1", "Count the herons at the weir.")];
     kept.0.lock().unwrap().push(document(1, "run-7", "Morning count", &steps));
     let mut window = bench.window_with(|driver| driver.search().further(Box::new(kept)));
     window.state_mut().send_command(engine::Command::OpenFolder { folder: bench.notes(), name: None });

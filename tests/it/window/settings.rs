@@ -1,7 +1,7 @@
 //! The settings: what is set there holds at once and after a restart; keys are changed by pressing them.
 
 use super::*;
-use engine::keymap::Preset;
+use engine::keymap::KeymapPreset;
 
 fn settings(window: &Driven) -> engine::Settings {
     session(window).settings().clone()
@@ -31,7 +31,7 @@ fn the_look_is_set_and_kept() {
     }
     click(&mut window, "Smaller: everything");
     let set = settings(&window);
-    assert_eq!((set.theme, set.contrast, set.calm), (engine::Theme::Dark, true, true));
+    assert_eq!((set.theme, set.contrast, set.calm), (engine::ColorTheme::Dark, true, true));
     assert!((set.text - 1.4).abs() < 1e-3 && (set.scale - 0.9).abs() < 1e-3, "{set:?}");
     press(&mut window, NONE, Key::Escape);
     assert!(height(&window) > before * 1.2, "the note's text has grown");
@@ -80,7 +80,7 @@ fn other_editors_keys_can_be_had() {
     let bench = Bench::new(&[("One.md", "1\n")]);
     let mut window = bench.opened();
     choose_preset(&mut window, "Obsidian");
-    assert_eq!(settings(&window).preset, Preset::Obsidian);
+    assert_eq!(settings(&window).preset, KeymapPreset::Obsidian);
     press(&mut window, CTRL, Key::P);
     window.get_by_label("Command palette");
     press(&mut window, NONE, Key::Escape);

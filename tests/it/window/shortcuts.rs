@@ -3,7 +3,7 @@
 
 use super::*;
 use engine::commands::COMMANDS;
-use engine::keymap::{Preset, keymap};
+use engine::keymap::{KeymapPreset, keymap};
 use engine::{Settings, Volume};
 
 const NOTE: &str = "word word\n\n- [ ] task\n\n```python\n1\n```\n\n# Head\n\nbelow\n";
@@ -33,7 +33,7 @@ const IN_COLLECTIONS: &[&str] = &["collection.next_view", "collection.previous_v
 const COLLECTION: &str = "views:\n  - type: table\n    name: First\n  - type: cards\n    name: Second\n";
 
 /// The keys of the window's commands.
-fn bindings(preset: Preset) -> Vec<(&'static str, String)> {
+fn bindings(preset: KeymapPreset) -> Vec<(&'static str, String)> {
     let map = keymap(&Settings { preset, ..Settings::default() });
     let offered = COMMANDS.iter().filter(|command| command.window);
     offered.flat_map(|command| map[command.id].iter().map(|key| (command.id, key.clone()))).collect()
@@ -62,7 +62,7 @@ fn sent(word: &str) -> Vec<(Key, Modifiers)> {
 }
 
 /// Whether a command means something there.
-fn applies(id: &str, preset: Preset, place: Place, key: Key, modifiers: Modifiers) -> bool {
+fn applies(id: &str, preset: KeymapPreset, place: Place, key: Key, modifiers: Modifiers) -> bool {
     let writes = ["text.", "row.", "select.", "fold."].iter().any(|area| id.starts_with(area));
     let plain = modifiers.command && !modifiers.alt && !modifiers.shift;
     let vims = matches!(key, Key::A | Key::B | Key::D | Key::E | Key::F | Key::I | Key::O | Key::R | Key::U | Key::Y);
@@ -73,7 +73,7 @@ fn applies(id: &str, preset: Preset, place: Place, key: Key, modifiers: Modifier
         Place::Note => true,
         Place::Commands => match preset {
             // There these are Vim's.
-            Preset::Vim => !(plain && vims),
+            KeymapPreset::Vim => !(plain && vims),
             // And Enter in cells is no matter of a paragraph.
             _ => true,
         },
@@ -86,7 +86,7 @@ fn applies(id: &str, preset: Preset, place: Place, key: Key, modifiers: Modifier
 }
 
 /// Brings the window to where a command applies.
-fn ready(window: &mut Driven, note: store::DocId, id: &str, preset: Preset, place: Place) {
+fn ready(window: &mut Driven, note: store::DocId, id: &str, preset: KeymapPreset, place: Place) {
     // What floats, and what was begun.
     for _ in 0..3 {
         window.key_press_modifiers(NONE, Key::Escape);
@@ -107,7 +107,7 @@ fn ready(window: &mut Driven, note: store::DocId, id: &str, preset: Preset, plac
         window.state_mut().send_command(Command::Edit { note, at: 0, delete: now.len(), insert: NOTE.to_owned() });
         window.step();
     }
-    let cell = IN_CELLS.contains(&id) || (preset, place) == (Preset::Jupyter, Place::Commands);
+    let cell = IN_CELLS.contains(&id) || (preset, place) == (KeymapPreset::Jupyter, Place::Commands);
     let at = if cell { NOTE.find("1\n").expect("a cell") } else { 2 };
     match place {
         Place::Note | Place::Commands | Place::Field => window.state_mut().place_carets(&[(at, at)]),
@@ -115,8 +115,8 @@ fn ready(window: &mut Driven, note: store::DocId, id: &str, preset: Preset, plac
     }
     window.step();
     match (preset, place) {
-        (Preset::Vim, Place::Note) => window.event(egui::Event::Text("i".to_owned())),
-        (Preset::Jupyter, Place::Commands) => window.key_press_modifiers(NONE, Key::Escape),
+        (KeymapPreset::Vim, Place::Note) => window.event(egui::Event::Text("i".to_owned())),
+        (KeymapPreset::Jupyter, Place::Commands) => window.key_press_modifiers(NONE, Key::Escape),
         (_, Place::Field) => window.key_press_modifiers(CTRL, Key::F),
         (_, Place::Tree) => {
             // The command before may have folded the tree away.
@@ -134,7 +134,7 @@ fn ready(window: &mut Driven, note: store::DocId, id: &str, preset: Preset, plac
 }
 
 /// Presses all keys of a preset in one window; gives those that did not run their command.
-fn swallowed(preset: Preset, places: &[Place]) -> Vec<String> {
+fn swallowed(preset: KeymapPreset, places: &[Place]) -> Vec<String> {
     let bench = Bench::new(&[("A.md", NOTE), ("Other.md", "other\n"), ("Views.base", COLLECTION)]);
     let mut window = bench.opened();
     // As small as everything still fits: a frame costs what there is to draw.
@@ -173,32 +173,32 @@ fn swallowed(preset: Preset, places: &[Place]) -> Vec<String> {
     wrong
 }
 
-fn check(preset: Preset, places: &[Place]) {
+fn check(preset: KeymapPreset, places: &[Place]) {
     let wrong = swallowed(preset, places);
     assert!(wrong.is_empty(), "{} keys:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]
 fn every_key_of_the_table_runs_its_command() {
-    check(Preset::Tracebook, &[Place::Note, Place::Nothing, Place::Tree, Place::Page, Place::Field]);
+    check(KeymapPreset::Tracebook, &[Place::Note, Place::Nothing, Place::Tree, Place::Page, Place::Field]);
 }
 
 #[test]
 fn every_key_of_vs_code_runs_its_command() {
-    check(Preset::VsCode, &[Place::Note]);
+    check(KeymapPreset::VsCode, &[Place::Note]);
 }
 
 #[test]
 fn every_key_of_obsidian_runs_its_command() {
-    check(Preset::Obsidian, &[Place::Note]);
+    check(KeymapPreset::Obsidian, &[Place::Note]);
 }
 
 #[test]
 fn every_key_beside_vims_runs_its_command() {
-    check(Preset::Vim, &[Place::Commands, Place::Note]);
+    check(KeymapPreset::Vim, &[Place::Commands, Place::Note]);
 }
 
 #[test]
 fn every_key_beside_jupyters_runs_its_command() {
-    check(Preset::Jupyter, &[Place::Commands, Place::Note]);
+    check(KeymapPreset::Jupyter, &[Place::Commands, Place::Note]);
 }

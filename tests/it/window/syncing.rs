@@ -1,7 +1,7 @@
 //! Two windows that share a volume over a hub: what each shows of the other and of what was merged.
 
 use super::*;
-use host::hub::{Hub, Open, Running, Settings};
+use host::hub::{HubServer, HubSettings, OpenAccess, RunningHub};
 use host::peers::DeviceKey;
 use store::DocId;
 
@@ -9,7 +9,7 @@ use store::DocId;
 struct House {
     folder: tempfile::TempDir,
     key: DeviceKey,
-    hub: Option<Running>,
+    hub: Option<RunningHub>,
     at: String,
     /// Bytes that it takes of each device; 0: as many as there are.
     quota: u64,
@@ -24,9 +24,9 @@ impl House {
     }
 
     fn start(&mut self, listen: std::net::SocketAddr) {
-        let mut settings = Settings::new(self.folder.path().to_owned());
-        (settings.listen, settings.open, settings.quota) = (listen, Open::Loopback, self.quota);
-        let hub = Hub::start(settings, self.key.clone(), std::sync::Arc::new(|_| ())).expect("a hub");
+        let mut settings = HubSettings::new(self.folder.path().to_owned());
+        (settings.listen, settings.open, settings.quota) = (listen, OpenAccess::Loopback, self.quota);
+        let hub = HubServer::start(settings, self.key.clone(), std::sync::Arc::new(|_| ())).expect("a hub");
         self.at = hub.at().to_owned();
         self.hub = Some(hub);
     }
@@ -165,7 +165,7 @@ fn what_another_device_changed_is_shown_before_and_after() {
     });
     if let Some(folder) = pictures_folder() {
         both.both("all is the same", |one| synced(one));
-        for (theme, name) in [(engine::Theme::Light, "light"), (engine::Theme::Dark, "dark")] {
+        for (theme, name) in [(engine::ColorTheme::Light, "light"), (engine::ColorTheme::Dark, "dark")] {
             while session(&both.one).settings().theme != theme {
                 press(&mut both.one, CTRL_SHIFT, Key::L);
             }

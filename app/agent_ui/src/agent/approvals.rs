@@ -8,10 +8,10 @@ use egui::accesskit::Role;
 use egui::{Key, Modifiers, Sense, Stroke, Ui, vec2};
 use engine::{AgentRun, Command};
 use serde_json::{Map, Value};
-use store::{Approval, Decision, DocId, Scope};
+use store::{DecisionRecord, DecisionScope, DocId, RunApproval};
 use text::visible;
 use ui::icons;
-use ui::tokens::{self, CARD, Colours, space};
+use ui::tokens::{self, CARD, ThemeColors, space};
 use ui::widgets::{paint_clipped_text, set_accessible_name, text_button};
 
 /// No more of what is asked for stands there without scrolling.
@@ -29,15 +29,21 @@ pub(super) struct ApprovalCards {
 }
 
 /// A decision of the user.
-fn decided(run: DocId, approval: &Approval, allowed: bool, scope: Scope, comment: Option<String>) -> ApprovalDecision {
-    let decision = Decision { allowed, scope, by: "user".to_owned(), at: 0, arguments: None, comment };
+fn decided(
+    run: DocId,
+    approval: &RunApproval,
+    allowed: bool,
+    scope: DecisionScope,
+    comment: Option<String>,
+) -> ApprovalDecision {
+    let decision = DecisionRecord { allowed, scope, by: "user".to_owned(), at: 0, arguments: None, comment };
     ApprovalDecision { run, approval: approval.id.clone(), decision }
 }
 
 struct ApprovalDecision {
     run: DocId,
     approval: String,
-    decision: Decision,
+    decision: DecisionRecord,
 }
 
 impl ApprovalDecision {
@@ -50,20 +56,20 @@ impl ApprovalDecision {
 pub fn decide_first<'a>(runs: impl Iterator<Item = &'a AgentRun>, allowed: bool) -> Option<PanelAction> {
     let mut waiting = runs.flat_map(|run| run.pending().map(move |approval| (run.id, approval)));
     let (run, approval) = waiting.find(|(_, approval)| !allowed || approval.tool != "ask_user")?;
-    Some(decided(run, approval, allowed, Scope::Once, None).command())
+    Some(decided(run, approval, allowed, DecisionScope::Once, None).command())
 }
 
 impl ApprovalCards {
     /// Draws the card of the first that waits. `free`: the keys that decide are not needed by what is being written.
     pub(super) fn show(&mut self, ui: &mut Ui, runs: &[&AgentRun], free: bool, actions: &mut Vec<PanelAction>) {
-        let waiting: Vec<(&AgentRun, &Approval)> =
+        let waiting: Vec<(&AgentRun, &RunApproval)> =
             runs.iter().flat_map(|run| run.pending().map(move |approval| (*run, approval))).collect();
         let Some((run, approval)) = waiting.first().copied() else {
             self.edit = None;
             self.answers.clear();
             return;
         };
-        let (colours, dark) = (Colours::of(ui), ui.visuals().dark_mode);
+        let (colours, dark) = (ThemeColors::of(ui), ui.visuals().dark_mode);
         let frame = egui::Frame::NONE
             .fill(colours.raised)
             .stroke(Stroke::new(1.0, colours.warn))
@@ -91,15 +97,15 @@ impl ApprovalCards {
         set_accessible_name(&shown.response, Role::Group, &label);
         if free && approval.tool != "ask_user" && self.edit.is_none() {
             if key(ui, Key::Enter, Modifiers::COMMAND) {
-                actions.push(decided(run.id, approval, true, Scope::Once, None).command());
+                actions.push(decided(run.id, approval, true, DecisionScope::Once, None).command());
             } else if key(ui, Key::Backspace, Modifiers::COMMAND) {
-                actions.push(decided(run.id, approval, false, Scope::Once, None).command());
+                actions.push(decided(run.id, approval, false, DecisionScope::Once, None).command());
             }
         }
         ui.add_space(space::S);
     }
 
-    fn question(&mut self, ui: &mut Ui, run: DocId, approval: &Approval, actions: &mut Vec<PanelAction>) {
+    fn question(&mut self, ui: &mut Ui, run: DocId, approval: &RunApproval, actions: &mut Vec<PanelAction>) {
         let text = self.answers.entry(approval.id.clone()).or_default();
         let field = egui::TextEdit::multiline(text)
             .font(tokens::small().font)
@@ -110,17 +116,17 @@ impl ApprovalCards {
         let enters = response.has_focus() && key(ui, Key::Enter, Modifiers::COMMAND);
         ui.horizontal_wrapped(|ui| {
             if (text_button(ui, "Answer", true).clicked() || enters) && !text.trim().is_empty() {
-                actions.push(decided(run, approval, true, Scope::Once, Some(text.trim().to_owned())).command());
+                actions.push(decided(run, approval, true, DecisionScope::Once, Some(text.trim().to_owned())).command());
             }
             if text_button(ui, "Do not answer", false).clicked() {
-                actions.push(decided(run, approval, false, Scope::Once, None).command());
+                actions.push(decided(run, approval, false, DecisionScope::Once, None).command());
             }
         });
     }
 
     /// What is asked for, to be read or to be changed.
-    fn body(&mut self, ui: &mut Ui, approval: &Approval) {
-        let colours = Colours::of(ui);
+    fn body(&mut self, ui: &mut Ui, approval: &RunApproval) {
+        let colours = ThemeColors::of(ui);
         if let Some((_, text, trouble)) = self.edit.as_mut().filter(|(id, ..)| *id == approval.id) {
             egui::ScrollArea::vertical().id_salt("changed arguments").max_height(MAX_REQUEST_HEIGHT).show(ui, |ui| {
                 let field = egui::TextEdit::multiline(text)
@@ -152,18 +158,20 @@ impl ApprovalCards {
         ui.add_space(space::XS);
     }
 
-    fn buttons(&mut self, ui: &mut Ui, run: DocId, approval: &Approval, actions: &mut Vec<PanelAction>) {
+    fn buttons(&mut self, ui: &mut Ui, run: DocId, approval: &RunApproval, actions: &mut Vec<PanelAction>) {
         let changing = self.edit.as_ref().is_some_and(|(id, ..)| *id == approval.id);
         let mut chosen = None;
         ui.horizontal_wrapped(|ui| {
             let lead = if changing { "Allow this instead" } else { "Allow once" };
             if text_button(ui, lead, true).on_hover_text("Ctrl+Enter").clicked() {
-                chosen = Some((true, Scope::Once));
+                chosen = Some((true, DecisionScope::Once));
             }
             if !changing {
-                for (scope, words) in
-                    [(Scope::Run, "This run"), (Scope::Project, "This project"), (Scope::Always, "Always")]
-                {
+                for (scope, words) in [
+                    (DecisionScope::Run, "This run"),
+                    (DecisionScope::Project, "This project"),
+                    (DecisionScope::Always, "Always"),
+                ] {
                     let button = text_button(ui, words, false).on_hover_text(approval_text::lasting_scope(approval));
                     if button.clicked() {
                         chosen = Some((true, scope));
@@ -171,7 +179,7 @@ impl ApprovalCards {
                 }
             }
             if text_button(ui, "Deny", false).on_hover_text("Ctrl+Backspace").clicked() {
-                chosen = Some((false, Scope::Once));
+                chosen = Some((false, DecisionScope::Once));
             }
             let words = if changing { "As it was" } else { "Edit" };
             if text_button(ui, words, false).clicked() {
@@ -195,7 +203,7 @@ impl ApprovalCards {
 }
 
 /// All that would run or be sent: the arguments, and code that is not among them. None of it is cut.
-fn all_of(approval: &Approval) -> String {
+fn all_of(approval: &RunApproval) -> String {
     let mut text = labels::parameters_text(&approval.arguments);
     for piece in &approval.code {
         let gap = if text.is_empty() { "" } else { "\n\n" };
@@ -236,7 +244,7 @@ fn sentence(text: &str) -> String {
 }
 
 fn title(ui: &mut Ui, text: &str, more: &str) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     ui.horizontal_top(|ui| {
         let (rect, _) = ui.allocate_exact_size(vec2(20.0, 20.0), Sense::hover());
         ui.painter().text(
@@ -249,7 +257,7 @@ fn title(ui: &mut Ui, text: &str, more: &str) {
         let room = ui.available_width() - if more.is_empty() { 0.0 } else { 56.0 };
         let mut job = egui::text::LayoutJob::default();
         job.wrap.max_width = room;
-        let font = tokens::inter(tokens::Cut::SemiBold, 13.0);
+        let font = tokens::inter(tokens::InterCut::SemiBold, 13.0);
         job.append(text, 0.0, ui::widgets::format(font, 20.0, colours.ink));
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         let (rect, response) = ui.allocate_exact_size(vec2(room, galley.size().y), Sense::hover());
@@ -264,7 +272,7 @@ fn title(ui: &mut Ui, text: &str, more: &str) {
 }
 
 /// A text in its lines.
-fn line(ui: &mut Ui, text: &str, style: &tokens::Type, colour: egui::Color32) {
+fn line(ui: &mut Ui, text: &str, style: &tokens::TypeStyle, colour: egui::Color32) {
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
     job.append(text, 0.0, ui::widgets::format(style.font.clone(), style.line, colour));

@@ -9,10 +9,10 @@ use egui::accesskit::Role as Part;
 use egui::{Align2, Id, Rect, Sense, Stroke, Ui, pos2, vec2};
 use engine::{AgentSession, Command, Session};
 use std::collections::BTreeSet;
-use store::{DocId, Message, MessageId, Role};
+use store::{DocId, MessageId, MessageRole, SessionMessage};
 use ui::empty_state;
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, word_button};
 
 const BRANCH_ROW_HEIGHT: f32 = 48.0;
@@ -66,15 +66,15 @@ impl BranchesPage {
         while let Some((id, depth)) = left.pop().filter(|_| seen.len() < MAX_BRANCH_MESSAGES) {
             let Some(message) = tree.get(id).filter(|_| seen.insert(id)) else { continue };
             match message.role {
-                Role::User => self.lines.push(BranchRow {
+                MessageRole::User => self.lines.push(BranchRow {
                     id,
                     depth,
                     text: first(&message.content),
                     about: labels::time_label(message.timestamp),
                     on: on.contains(&id),
                 }),
-                Role::Assistant => self.answered(message),
-                Role::System | Role::Tool => {}
+                MessageRole::Assistant => self.answered(message),
+                MessageRole::System | MessageRole::Tool => {}
             }
             let children = tree.children(Some(id));
             let deeper = depth + usize::from(children.len() > 1);
@@ -84,7 +84,7 @@ impl BranchesPage {
     }
 
     /// The last question came to this.
-    fn answered(&mut self, message: &Message) {
+    fn answered(&mut self, message: &SessionMessage) {
         let text = first(&message.content);
         if let Some(line) = self.lines.last_mut().filter(|_| !text.is_empty()) {
             line.about = format!("{}  ·  {text}", labels::time_label(message.timestamp));
@@ -140,7 +140,7 @@ fn one(
     session: &AgentSession,
     actions: &mut Vec<PanelAction>,
 ) -> Option<MessageId> {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let id = Id::unique(("branch", line.id.0));
     let rect = rect.shrink2(vec2(0.0, 1.0));
     let response = ui.interact(rect, id, Sense::click());
@@ -159,8 +159,8 @@ fn one(
     paint_focus_ring(ui, &response, CORNER);
     let end = session.tree().newest_below(line.id);
     let room = rect.width() - 28.0 - if line.on { space::S } else { 192.0 };
-    let cut = if line.on { tokens::Cut::SemiBold } else { tokens::Cut::Regular };
-    let style = tokens::Type { font: tokens::inter(cut, 13.0), line: 20.0 };
+    let cut = if line.on { tokens::InterCut::SemiBold } else { tokens::InterCut::Regular };
+    let style = tokens::TypeStyle { font: tokens::inter(cut, 13.0), line: 20.0 };
     paint_clipped_text(ui, rect.left_top() + vec2(28.0, 3.0), room, &line.text, &style, colours.ink);
     paint_clipped_text(ui, rect.left_top() + vec2(28.0, 24.0), room, &line.about, &tokens::caption(), colours.muted);
     response.widget_info(|| egui::WidgetInfo::selected(Part::TreeItem, true, line.on, &line.text));
@@ -192,5 +192,5 @@ fn one(
 fn answer_to(session: &AgentSession, question: MessageId) -> MessageId {
     let branch = session.branch();
     let own = branch.iter().skip_while(|message| message.id != question).skip(1);
-    own.take_while(|message| message.role != Role::User).last().map_or(question, |message| message.id)
+    own.take_while(|message| message.role != MessageRole::User).last().map_or(question, |message| message.id)
 }

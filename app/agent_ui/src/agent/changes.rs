@@ -6,10 +6,10 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::{AgentRun, Command, Session};
-use store::{Change, ChangeKind, DocId};
+use store::{ChangeKind, DocId, RunChange};
 use ui::empty_state;
 use ui::icons;
-use ui::tokens::{self, CARD, Colours, size, space};
+use ui::tokens::{self, CARD, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, set_accessible_name, text_button, word_button};
 
 /// A part of a change, as it is drawn.
@@ -53,11 +53,11 @@ pub(super) fn show_changes_link(ui: &mut Ui, run: &AgentRun, actions: &mut Vec<P
 }
 
 /// What a change did, in a word, and each of its parts as a diff.
-fn describe_change(change: &Change) -> (&'static str, Vec<String>) {
+fn describe_change(change: &RunChange) -> (&'static str, Vec<String>) {
     match &change.what {
         ChangeKind::Created { text } => ("made", vec![labels::diff_text("all of it", "", text)]),
         ChangeKind::Edited { hunks } => {
-            let hunk = |hunk: &store::Hunk| {
+            let hunk = |hunk: &store::TextHunk| {
                 let before = hunk.before.lines().last().unwrap_or("").trim();
                 let place = if before.is_empty() { "at the start".to_owned() } else { format!("after “{before}”") };
                 labels::diff_text(&place, &hunk.removed, &hunk.inserted)
@@ -143,13 +143,13 @@ impl ChangesPage {
                     260.0,
                     words,
                     &tokens::caption(),
-                    Colours::of(ui).muted,
+                    ThemeColors::of(ui).muted,
                 );
                 set_accessible_name(&response, Role::Label, words);
             }
         });
         ui.add_space(space::S);
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         egui::ScrollArea::vertical().id_salt("changes").auto_shrink(false).show_viewport(ui, |ui, viewport| {
             let heights = |file: &ChangedFileView| {
                 FILE_HEADER_HEIGHT
@@ -191,12 +191,12 @@ const FILE_HEADER_HEIGHT: f32 = 36.0;
 const FILE_FOOTER_HEIGHT: f32 = 36.0;
 
 fn title(ui: &mut Ui, rect: Rect, file: &ChangedFileView, actions: &mut Vec<PanelAction>) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let id = Id::unique(("changed file", &file.title));
     let response = ui.interact(rect, id, if file.file.is_some() { Sense::click() } else { Sense::hover() });
     let at = rect.left_center() + vec2(8.0, 0.0);
     ui.painter().text(at, Align2::CENTER_CENTER, icons::NOTE, tokens::icon(size::ICON), colours.muted);
-    let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 15.0), line: 24.0 };
+    let style = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 15.0), line: 24.0 };
     let room = rect.width() - 180.0;
     let ink = if response.hovered() && file.file.is_some() { colours.accent } else { colours.ink };
     paint_clipped_text(ui, rect.left_center() + vec2(24.0, -12.0), room, &file.title, &style, ink);
@@ -217,7 +217,7 @@ fn buttons(
     revert: &dyn Fn(Option<(u64, Option<usize>)>, bool) -> PanelAction,
     actions: &mut Vec<PanelAction>,
 ) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let (word, says) = if piece.undone { ("Bring it back", "Taken back") } else { ("Reject", "In the file") };
     let layout = Layout::right_to_left(Align::Center);
     let child =

@@ -5,8 +5,8 @@ use eframe::egui;
 use egui::accesskit::Role as Part;
 use egui::{Sense, Ui, vec2};
 use engine::{AgentSession, Command};
-use store::{Message, MessageId, Role};
-use ui::tokens::{self, Colours, size, space};
+use store::{MessageId, MessageRole, SessionMessage};
+use ui::tokens::{self, ThemeColors, size, space};
 use ui::widgets::{set_accessible_name, text_button};
 
 /// So much of each branch is shown: messages, and letters of each.
@@ -25,12 +25,12 @@ pub(super) struct BranchComparison {
 fn said(session: &AgentSession, end: MessageId, fork: Option<MessageId>) -> Vec<(&'static str, String)> {
     let branch = session.tree().branch(end);
     let from = branch.iter().position(|message| Some(message.id) == fork).map_or(0, |at| at + 1);
-    let words = |message: &&Message| {
+    let words = |message: &&SessionMessage| {
         let who = match message.role {
-            Role::User => "You",
-            Role::Assistant => "Agent",
-            Role::Tool => "Tool",
-            Role::System => "System",
+            MessageRole::User => "You",
+            MessageRole::Assistant => "Agent",
+            MessageRole::Tool => "Tool",
+            MessageRole::System => "System",
         };
         let mut text: String = message.content.trim().chars().take(MAX_COMPARED_MESSAGE_CHARS).collect();
         for call in &message.tool_calls {
@@ -83,12 +83,13 @@ impl BranchComparison {
                     let names = ["The branch that you look at", "The other branch"];
                     for ((ui, side), name) in columns.iter_mut().zip(&self.sides).zip(names) {
                         ui.set_max_width(size::COLUMN);
-                        let strong = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
-                        line(ui, name, &strong, Colours::of(ui).ink, Part::Heading);
+                        let strong =
+                            tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 13.0), line: 20.0 };
+                        line(ui, name, &strong, ThemeColors::of(ui).ink, Part::Heading);
                         for (who, text) in side {
                             ui.add_space(space::S);
-                            line(ui, who, &tokens::caption(), Colours::of(ui).muted, Part::Label);
-                            line(ui, text, &tokens::small(), Colours::of(ui).ink, Part::Label);
+                            line(ui, who, &tokens::caption(), ThemeColors::of(ui).muted, Part::Label);
+                            line(ui, text, &tokens::small(), ThemeColors::of(ui).ink, Part::Label);
                         }
                     }
                 });
@@ -98,7 +99,7 @@ impl BranchComparison {
     }
 }
 
-fn line(ui: &mut Ui, text: &str, style: &tokens::Type, colour: egui::Color32, role: Part) {
+fn line(ui: &mut Ui, text: &str, style: &tokens::TypeStyle, colour: egui::Color32, role: Part) {
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
     job.append(text, 0.0, ui::widgets::format(style.font.clone(), style.line, colour));

@@ -9,7 +9,7 @@ use engine::Session;
 use store::{DocId, FileKind, MessageId};
 use ui::fuzzy::FuzzyCandidate;
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// So many names are offered.
@@ -100,7 +100,7 @@ impl MessageComposer {
                     rect.width(),
                     words,
                     &tokens::caption(),
-                    Colours::of(ui).accent,
+                    ThemeColors::of(ui).accent,
                 );
                 if icon_button(ui, icons::X, "Do not send it again", None).clicked() {
                     self.again = None;
@@ -108,7 +108,7 @@ impl MessageComposer {
                 }
             });
         }
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let style = tokens::small();
         let hint = egui::RichText::new("Ask the agent. @ names notes and agents.")
             .font(style.font.clone())
@@ -258,7 +258,7 @@ impl MessageComposer {
         let mut clicked = None;
         for (at, name) in self.offers.iter().enumerate() {
             let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::click());
-            let colours = Colours::of(ui);
+            let colours = ThemeColors::of(ui);
             if at == self.chosen {
                 ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
             } else if response.hovered() {
@@ -315,7 +315,7 @@ impl MessageComposer {
 /// The button that sends; whether it was clicked.
 fn send(ui: &mut Ui, can: bool) -> bool {
     let (rect, response) = ui.allocate_exact_size(vec2(32.0, size::HIT), Sense::click());
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let (ground, ink) = if can { (colours.accent, colours.paper) } else { (colours.sunken, colours.muted) };
     ui.painter().rect_filled(rect, CORNER, ground);
     ui.painter().text(rect.center(), egui::Align2::CENTER_CENTER, icons::CARET_UP, tokens::icon(size::ICON), ink);

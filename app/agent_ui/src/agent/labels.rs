@@ -4,7 +4,7 @@ use agent::{approval_text, policy};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
-use store::{Ending, ExecutionStep, Spent, StepKind};
+use store::{CallUsage, ExecutionStep, RunEnding, StepKind};
 use text::visible;
 
 /// How long something took.
@@ -28,12 +28,12 @@ pub(super) fn dollars_label(cost: f64) -> String {
 }
 
 /// What something cost; what is not known is not guessed.
-pub(super) fn cost_label(spent: &Spent) -> String {
+pub(super) fn cost_label(spent: &CallUsage) -> String {
     spent.cost.map_or_else(|| "cost unknown".to_owned(), dollars_label)
 }
 
 /// How many tokens were used.
-pub(super) fn tokens_label(spent: &Spent) -> String {
+pub(super) fn tokens_label(spent: &CallUsage) -> String {
     let all = spent.input_tokens.saturating_add(spent.output_tokens);
     format!("{} tokens", ui::text::format_thousands(usize::try_from(all).unwrap_or(usize::MAX)))
 }
@@ -57,13 +57,13 @@ fn shortened(line: &str, most: usize) -> String {
 }
 
 /// How a run ended, as a sentence.
-pub(super) fn ending_label(ending: Ending) -> &'static str {
+pub(super) fn ending_label(ending: RunEnding) -> &'static str {
     match ending {
-        Ending::Done => "Done.",
-        Ending::Cancelled => "You stopped it. What came by then is kept.",
-        Ending::Failed => "It failed.",
-        Ending::Limit => "It came to its limit of iterations.",
-        Ending::Budget => "Its budget is spent.",
+        RunEnding::Done => "Done.",
+        RunEnding::Cancelled => "You stopped it. What came by then is kept.",
+        RunEnding::Failed => "It failed.",
+        RunEnding::Limit => "It came to its limit of iterations.",
+        RunEnding::Budget => "Its budget is spent.",
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
             ["40 ms", "4.2 s", "1 min 1 s"]
         );
         assert_eq!([dollars_label(0.0), dollars_label(0.0123), dollars_label(2.5)], ["$0.00", "$0.0123", "$2.50"]);
-        assert_eq!(cost_label(&Spent::default()), "cost unknown");
+        assert_eq!(cost_label(&CallUsage::default()), "cost unknown");
     }
 
     #[test]

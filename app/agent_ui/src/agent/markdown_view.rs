@@ -10,7 +10,7 @@ use egui::{Pos2, Rect, Ui, pos2, vec2};
 use std::collections::HashMap;
 use std::rc::Rc;
 use store::DocId;
-use ui::tokens::{self, Colours, space};
+use ui::tokens::{self, ThemeColors, space};
 
 /// Rows that are kept beyond those of the last frames.
 const MAX_CACHED_MESSAGE_ROWS: usize = 2_000;
@@ -59,7 +59,7 @@ impl MarkdownLayoutCache {
     /// A frame begins, in which text is so wide.
     pub(super) fn begin_frame(&mut self, ui: &Ui, width: f32) {
         let scale = ui.ctx().pixels_per_point() * tokens::text();
-        let look = (width.to_bits(), Colours::of(ui).paper, scale.to_bits(), assets::version(ui.ctx()));
+        let look = (width.to_bits(), ThemeColors::of(ui).paper, scale.to_bits(), assets::version(ui.ctx()));
         self.frame += 1;
         if self.look != Some(look) {
             self.look = Some(look);
@@ -85,7 +85,7 @@ impl MarkdownLayoutCache {
             kind => kind,
         };
         // No note is laid out: what links and pictures mean is found from the open one, when they are followed.
-        let pen = TextStyleContext { ctx: ui.ctx(), colours: Colours::of(ui), note: DocId([0; 16]) };
+        let pen = TextStyleContext { ctx: ui.ctx(), colours: ThemeColors::of(ui), note: DocId([0; 16]) };
         let drawn = Rc::new(render::draw(source, kind, width, width, pen));
         self.rows.insert(row.layout_hash(), (drawn.clone(), frame));
         drawn
@@ -109,7 +109,7 @@ impl MarkdownLayoutCache {
         width: f32,
         id: egui::Id,
     ) -> Option<String> {
-        let (colours, clip) = (Colours::of(ui), ui.clip_rect());
+        let (colours, clip) = (ThemeColors::of(ui), ui.clip_rect());
         let mut y = at.y;
         let mut followed = None;
         for (index, row) in prose.rows.iter().enumerate() {
@@ -165,7 +165,7 @@ pub(super) fn height(ui: &Ui, width: f32, text: &str) -> f32 {
 }
 
 fn lines(ui: &Ui, width: f32, text: &str, paint: Option<Pos2>) -> f32 {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let font = egui::FontId::new(12.0, tokens::code().font.family);
     let diff = is_diff(text);
     let clip = ui.clip_rect();

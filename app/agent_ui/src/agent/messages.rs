@@ -10,9 +10,9 @@ use egui::{Align2, Id, Pos2, Rect, Sense, Ui, pos2, vec2};
 use engine::{AgentRun, AgentSession, CallPhase, Command, RunsState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
-use store::{DocId, Message, MessageId, Role, StepKind, ToolCall};
+use store::{DocId, MessageId, MessageRole, SessionMessage, StepKind, ToolCall};
 use ui::icons;
-use ui::tokens::{self, CARD, CORNER, Colours, size, space};
+use ui::tokens::{self, CARD, CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// A frame may spend this much on measuring what nobody looked at yet.
@@ -216,7 +216,7 @@ impl MessageList {
         let MessageList { items, setting, open, .. } = self;
         let item = items.get_mut(at)?;
         let message = session.tree().get(item.id)?;
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let id = Id::unique(("message", item.id.0, at));
         let mut toggled = None;
         let mut wish = None;
@@ -298,7 +298,7 @@ impl MessageList {
         actions: &mut Vec<PanelAction>,
     ) {
         let Some(run) = run else { return };
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let mut y = at.y;
         if let Some((_, _, prose)) = self.live.as_ref().filter(|(_, _, prose)| !prose.is_empty()) {
             let link = self.setting.paint(ui, prose, at, width, Id::unique("answer on its way"));
@@ -347,7 +347,7 @@ impl MessageList {
 }
 
 /// Cuts a branch into what is seen of it.
-fn items(session: &AgentSession, branch: &[&Message], phases: &BTreeMap<MessageId, String>) -> Vec<MessageRow> {
+fn items(session: &AgentSession, branch: &[&SessionMessage], phases: &BTreeMap<MessageId, String>) -> Vec<MessageRow> {
     let tree = session.tree();
     // A result stands below its call, wherever its message is.
     let results: BTreeMap<(Option<DocId>, &str), MessageId> = branch
@@ -361,13 +361,13 @@ fn items(session: &AgentSession, branch: &[&Message], phases: &BTreeMap<MessageI
             push(MessageContent::Phase { title: title.clone() });
         }
         match message.role {
-            Role::User => {
+            MessageRole::User => {
                 let parent = message.parents.first().copied().filter(|parent| tree.get(*parent).is_some());
-                let own = |id: &&MessageId| tree.get(**id).is_some_and(|other| other.role == Role::User);
+                let own = |id: &&MessageId| tree.get(**id).is_some_and(|other| other.role == MessageRole::User);
                 let siblings = tree.children(parent).iter().filter(own).copied().collect();
                 push(MessageContent::User { text: MarkdownView::new(&message.content), siblings, parent });
             }
-            Role::Assistant => {
+            MessageRole::Assistant => {
                 if !message.content.trim().is_empty() || message.tool_calls.is_empty() {
                     push(MessageContent::Words { text: MarkdownView::new(&message.content) });
                 }
@@ -376,14 +376,14 @@ fn items(session: &AgentSession, branch: &[&Message], phases: &BTreeMap<MessageI
                     push(MessageContent::Call { call: call.clone(), result, run: message.run });
                 }
             }
-            Role::System => {
+            MessageRole::System => {
                 let title = match message.summary_of.len() {
                     0 => "Told the model".to_owned(),
                     count => format!("Summary of {count} messages"),
                 };
                 push(MessageContent::Aside { title });
             }
-            Role::Tool => {}
+            MessageRole::Tool => {}
         }
     }
     items
@@ -401,9 +401,9 @@ fn guess(item: &MessageRow, width: f32) -> f32 {
 
 /// Where a phase begins: its name, and a hairline behind it.
 fn phase_line(ui: &mut Ui, rect: Rect, title: &str, id: Id) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let line = rect.with_min_y(rect.bottom() - size::HIT);
-    let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 12.0), line: 16.0 };
+    let style = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 12.0), line: 16.0 };
     let used = paint_clipped_text(ui, line.left_center() - vec2(0.0, 8.0), line.width(), title, &style, colours.muted);
     let from = line.left() + used + space::S;
     if from < line.right() {
@@ -420,7 +420,7 @@ fn height_of(ui: &Ui, text: &str, width: f32) -> f32 {
 fn unfolded(ui: &mut Ui, at: Pos2, width: f32, text: &str, id: Id) {
     let height = height_of(ui, text, width);
     let rect = Rect::from_min_size(at, vec2(width, height));
-    ui.painter().rect_filled(rect, CORNER, Colours::of(ui).sunken);
+    ui.painter().rect_filled(rect, CORNER, ThemeColors::of(ui).sunken);
     markdown_view::paint_mono(ui, at + vec2(0.0, space::XS), width, text);
     let response = ui.interact(rect, id, Sense::hover());
     set_accessible_name(&response, Part::Label, text);
@@ -509,7 +509,7 @@ fn call_line(
     open: bool,
     id: Id,
 ) -> bool {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let (stands, took) = tool_call_state(agents, session, call, result, run);
     let (icon, colour, word) = match stands {
         ToolCallState::Asks => (icons::QUESTION, colours.warn, "asks"),
@@ -542,7 +542,7 @@ fn quiet_line(
     open: bool,
     id: Id,
 ) -> bool {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let response = ui.interact(rect, id.with("line"), Sense::click());
     ui::widgets::paint_hover_fill(ui, &response);
     ui.painter().text(rect.left_center() + vec2(10.0, 0.0), Align2::CENTER_CENTER, icon, tokens::icon(14.0), colour);
@@ -571,7 +571,7 @@ fn faint(ui: &mut Ui, right: &mut f32, foot: Rect, icon: &str, name: &str, seen:
     let rect = Rect::from_min_size(pos2(*right - size::HIT, foot.top()), egui::Vec2::splat(size::HIT));
     *right = rect.left();
     let response = ui.interact(rect, id.with(name), Sense::click());
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     if seen || response.has_focus() {
         ui::widgets::paint_hover_fill(ui, &response);
         let colour = if response.hovered() || response.has_focus() { colours.ink } else { colours.muted };
@@ -587,7 +587,7 @@ fn faint(ui: &mut Ui, right: &mut f32, foot: Rect, icon: &str, name: &str, seen:
 fn user_foot(
     ui: &mut Ui,
     foot: Rect,
-    message: &Message,
+    message: &SessionMessage,
     siblings: &[MessageId],
     parent: Option<MessageId>,
     session: &AgentSession,
@@ -612,7 +612,7 @@ fn user_foot(
     };
     let at = siblings.iter().position(|sibling| *sibling == message.id);
     if let Some(at) = at.filter(|_| siblings.len() > 1) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let mut x = foot.left() + size::HIT;
         if faint(ui, &mut x, foot, icons::CARET_LEFT, "Earlier branch", true, id)
             && let Some(to) = at.checked_sub(1).and_then(|at| siblings.get(at))
@@ -639,12 +639,12 @@ fn user_foot(
 fn answer_foot(
     ui: &mut Ui,
     foot: Rect,
-    message: &Message,
+    message: &SessionMessage,
     session: &AgentSession,
     id: Id,
     actions: &mut Vec<PanelAction>,
 ) -> Option<MessageAction> {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let mut says = message.duration.map(labels::duration_label).unwrap_or_default();
     let mut colour = colours.muted;
     if let Some(why) = &message.partial {

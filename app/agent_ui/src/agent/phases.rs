@@ -8,9 +8,9 @@ use egui::accesskit::Role;
 use egui::{Align2, Color32, Rect, Sense, Ui, pos2, vec2};
 use engine::{AgentRun, PHASE_NAMES, PhaseStatus, RunPhase, RunsState};
 use std::collections::{BTreeMap, BTreeSet};
-use store::{DocId, Message, MessageId, Role as Speaker, StepKind};
+use store::{DocId, MessageId, MessageRole as Speaker, SessionMessage, StepKind};
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// What is seen of them.
@@ -64,7 +64,7 @@ impl RunPhasesView {
     }
 }
 
-fn hue(reached: PhaseStatus, colours: &Colours) -> (&'static str, Color32, &'static str) {
+fn hue(reached: PhaseStatus, colours: &ThemeColors) -> (&'static str, Color32, &'static str) {
     match reached {
         PhaseStatus::Upcoming => (icons::CIRCLE_DASHED, colours.muted, "to come"),
         PhaseStatus::Current => (icons::HOURGLASS, colours.accent, "under way"),
@@ -75,7 +75,7 @@ fn hue(reached: PhaseStatus, colours: &Colours) -> (&'static str, Color32, &'sta
 
 /// A piece for each of them.
 fn bar(ui: &mut Ui, all: &[RunPhase]) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), 3.0), Sense::hover());
     let (gap, count) = (2.0, all.len().max(1) as f32);
     let wide = (rect.width() - gap * (count - 1.0)) / count;
@@ -88,7 +88,7 @@ fn bar(ui: &mut Ui, all: &[RunPhase]) {
 }
 
 fn line(ui: &mut Ui, run: &AgentRun, phase: &RunPhase, actions: &mut Vec<PanelAction>) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let step = phase.first.and_then(|first| run.steps.get(first)).map(|step| step.id);
     let sense = if step.is_some() { Sense::click() } else { Sense::hover() };
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), sense);
@@ -119,7 +119,7 @@ fn line(ui: &mut Ui, run: &AgentRun, phase: &RunPhase, actions: &mut Vec<PanelAc
 }
 
 /// Before which messages of a branch a phase begins, in words: that of their calls, and of the answer that sums up.
-pub(super) fn phase_starts(agents: &RunsState, branch: &[&Message]) -> BTreeMap<MessageId, String> {
+pub(super) fn phase_starts(agents: &RunsState, branch: &[&SessionMessage]) -> BTreeMap<MessageId, String> {
     let mut found = BTreeMap::new();
     let runs: BTreeSet<DocId> = branch.iter().filter_map(|message| message.run).collect();
     for run in runs.into_iter().filter_map(|run| agents.run(run)) {
@@ -135,7 +135,7 @@ pub(super) fn phase_starts(agents: &RunsState, branch: &[&Message]) -> BTreeMap<
         }
         let sum = all.iter().find(|phase| phase.name == PHASE_NAMES[6]).map(|phase| phase.number);
         let mut now = None;
-        let own = |message: &&&Message| message.run == Some(run.id) && message.role == Speaker::Assistant;
+        let own = |message: &&&SessionMessage| message.run == Some(run.id) && message.role == Speaker::Assistant;
         for message in branch.iter().filter(own) {
             let phase = match message.tool_calls.first() {
                 Some(call) => calls.get(call.id.as_str()).copied(),

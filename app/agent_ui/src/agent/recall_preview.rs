@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 use store::{DocId, StepKind};
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// It is looked for once nothing was typed for so long, in seconds.
@@ -200,7 +200,7 @@ fn line(
     actions: &mut Vec<PanelAction>,
 ) -> (Rect, Ui) {
     let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), RECALL_ROW_HEIGHT), Sense::hover());
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let response = ui.interact(rect, ui.scope_id().with(("remembered", &one.name)), Sense::click());
     if ui.rect_contains_pointer(rect) {
         ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
@@ -229,7 +229,7 @@ fn line(
 }
 
 fn text(ui: &Ui, rect: Rect, right: f32, one: &RecalledItem, why: &str, out: bool, replayed: bool) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let left = rect.left() + 30.0;
     let room = right - left - space::XS;
     let ink = if out { colours.muted } else { colours.ink };

@@ -5,7 +5,7 @@ use egui::accesskit::Role;
 use egui::{Sense, Ui, vec2};
 use engine::RunsState;
 use store::DocId;
-use ui::tokens::{self, CORNER, Colours, space};
+use ui::tokens::{self, CORNER, ThemeColors, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring};
 
 const SESSION_ROW_HEIGHT: f32 = 48.0;
@@ -39,7 +39,7 @@ impl SessionList {
 
     /// Draws them; gives the one that was chosen.
     pub(super) fn show(&mut self, ui: &mut Ui, agents: &RunsState, current: Option<DocId>) -> Option<DocId> {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let mut chosen = None;
         ui.add_space(space::XS);
         ui.horizontal(|ui| {

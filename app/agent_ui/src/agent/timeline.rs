@@ -13,7 +13,7 @@ use std::ops::Range;
 use store::{DocId, ExecutionStep, StepId, StepKind};
 use ui::empty_state;
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
 
 /// A step's box, and how far the next one is.
@@ -181,7 +181,7 @@ impl TimelinePage {
     }
 
     fn graph(&mut self, ui: &mut Ui, run: &AgentRun, area: Rect) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let id = Id::unique("timeline");
         let response = ui.interact(area, id, Sense::click_and_drag());
         let words = format!("Timeline of {} steps", run.steps.len());
@@ -286,7 +286,7 @@ impl TimelinePage {
 
     /// The names of the phases above their steps, as far as these are in sight.
     fn name_phases(&self, ui: &Ui, painter: &egui::Painter, area: Rect, bands: &[(usize, Rect)]) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let top = area.top() + space::M + size::HIT + space::S;
         for (at, (phase, band)) in bands.iter().enumerate() {
             let Some(phase) = phase.checked_sub(1).and_then(|at| self.phases.get(at)) else { continue };
@@ -299,7 +299,7 @@ impl TimelinePage {
             let name = format!("{}  {}", phase.number, phase.name);
             let room = strip.width() - 2.0 * space::S;
             if room > space::XL {
-                let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 12.0), line: 16.0 };
+                let style = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 12.0), line: 16.0 };
                 let at = strip.left_center() + vec2(space::S, -8.0);
                 paint_clipped_text(ui, at, room, &name, &style, colours.muted);
             }
@@ -393,7 +393,7 @@ impl TimelinePage {
     /// What is said of the chosen step.
     fn details(&mut self, ui: &mut Ui, run: &AgentRun, rect: Rect, actions: &mut Vec<PanelAction>) {
         let Some((at, step)) = self.chosen.and_then(|at| Some((at, run.steps.get(at)?))) else { return };
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         ui.painter().rect_filled(rect, 0.0, colours.paper);
         ui.painter().vline(rect.left() + 0.5, rect.y_range(), Stroke::new(1.0, colours.line));
         let mut panel = ui::layout::part(ui, "step", rect.shrink2(vec2(space::L, 0.0)), rect);
@@ -407,7 +407,7 @@ impl TimelinePage {
         text(
             ui,
             &title,
-            &tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 15.0), line: 24.0 },
+            &tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 15.0), line: 24.0 },
             colours.ink,
             Role::Heading,
         );
@@ -472,7 +472,7 @@ fn since(step: &ExecutionStep, start: i64) -> String {
     labels::duration_label(u64::try_from(step.timestamp.saturating_sub(start)).unwrap_or(0))
 }
 
-fn hue(kind: &StepKind, colours: &Colours) -> Color32 {
+fn hue(kind: &StepKind, colours: &ThemeColors) -> Color32 {
     match kind {
         StepKind::Thinking { .. } => colours.thought,
         StepKind::ToolCall { .. } | StepKind::ToolResult { success: true, .. } => colours.tool,
@@ -504,7 +504,7 @@ fn boxed(
     chosen: bool,
     start: i64,
 ) -> bool {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let response = ui.interact(rect.intersect(painter.clip_rect()), Id::unique(("step", step.id.0)), Sense::CLICK);
     let (kind, about) = labels::step_label(step);
     let ground = if chosen { colours.accent_ground } else { colours.raised };
@@ -559,7 +559,7 @@ fn edge(painter: &egui::Painter, from: Pos2, to: Pos2, colour: Color32) {
 }
 
 /// A text in its lines.
-fn text(ui: &mut Ui, words: &str, style: &tokens::Type, colour: Color32, role: Role) {
+fn text(ui: &mut Ui, words: &str, style: &tokens::TypeStyle, colour: Color32, role: Role) {
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
     job.wrap.max_rows = 4;

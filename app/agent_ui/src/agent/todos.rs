@@ -6,9 +6,9 @@ use eframe::egui;
 use egui::accesskit::{Role, Toggled};
 use egui::{Align2, Key, Modifiers, Sense, Ui, vec2};
 use engine::{AgentRun, Command};
-use store::{DocId, Ending, TodoItem, TodoStatus};
+use store::{DocId, RunEnding, TodoItem, TodoStatus};
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
 
 /// More todos than these are scrolled.
@@ -54,7 +54,7 @@ impl TodoListView {
                 }
             }
         });
-        let hint = egui::RichText::new("Add a todo").font(tokens::small().font).color(Colours::of(ui).muted);
+        let hint = egui::RichText::new("Add a todo").font(tokens::small().font).color(ThemeColors::of(ui).muted);
         let field = egui::TextEdit::singleline(&mut self.new)
             .font(tokens::small().font)
             .hint_text(hint)
@@ -79,7 +79,7 @@ impl TodoListView {
     /// A line of the list; gives the list as it shall be.
     fn todo(&mut self, ui: &mut Ui, all: &[TodoItem], at: usize) -> Option<Vec<TodoItem>> {
         let todo = all.get(at)?;
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let with = |change: &dyn Fn(&mut TodoItem)| {
             let mut todos = all.to_vec();
             if let Some(todo) = todos.get_mut(at) {
@@ -169,12 +169,12 @@ impl TodoListView {
 /// The line that folds and unfolds them; whether it was clicked.
 pub(super) fn show_header(ui: &mut Ui, title: &str, open: bool) -> bool {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::click());
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     ui::widgets::paint_hover_fill(ui, &response);
     let caret = if open { icons::CARET_DOWN } else { icons::CARET_RIGHT };
     let at = rect.left_center() + vec2(14.0, 0.0);
     ui.painter().text(at, Align2::CENTER_CENTER, caret, tokens::icon(12.0), colours.muted);
-    let bold = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
+    let bold = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 13.0), line: 20.0 };
     paint_clipped_text(ui, rect.left_center() + vec2(30.0, -10.0), rect.width() - 30.0, title, &bold, colours.ink);
     paint_focus_ring(ui, &response, CORNER);
     set_accessible_name(&response, Role::Button, title);
@@ -193,9 +193,9 @@ pub(super) fn show_run_usage(ui: &mut Ui, run: &AgentRun, actions: &mut Vec<Pane
         labels::tokens_label(&about.spent),
         labels::cost_label(&about.spent)
     );
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 20.0), Sense::hover());
-    let style = tokens::Type { font: tokens::tabular(12.0), line: 16.0 };
+    let style = tokens::TypeStyle { font: tokens::tabular(12.0), line: 16.0 };
     paint_clipped_text(ui, rect.left_center() - vec2(0.0, 8.0), rect.width(), &said, &style, colours.muted);
     set_accessible_name(&response, Role::Label, &said);
     // How much of what it may have is used: of its money where there is a limit, else of its iterations.
@@ -212,7 +212,7 @@ pub(super) fn show_run_usage(ui: &mut Ui, run: &AgentRun, actions: &mut Vec<Pane
     if super::works(run) {
         return;
     }
-    let Some(ending) = about.ending.filter(|ending| *ending != Ending::Done) else {
+    let Some(ending) = about.ending.filter(|ending| *ending != RunEnding::Done) else {
         if about.ending.is_none() {
             stopped(ui, run.id, "It was interrupted.", &[("Resume the run", None, about.budget)], actions);
         }
@@ -222,13 +222,13 @@ pub(super) fn show_run_usage(ui: &mut Ui, run: &AgentRun, actions: &mut Vec<Pane
     let needs = about.iteration >= about.limit;
     let more = ("Give it 20 iterations more", Some(EXTRA_ITERATIONS), about.budget);
     let offers = match ending {
-        Ending::Budget => {
+        RunEnding::Budget => {
             let double = about.budget.map(|budget| (budget * 2.0).max(0.01));
             vec![("Double its budget", needs.then_some(EXTRA_ITERATIONS), double)]
         }
         _ if needs => vec![more],
-        Ending::Limit => vec![more],
-        Ending::Done | Ending::Cancelled | Ending::Failed => vec![("Resume the run", None, about.budget)],
+        RunEnding::Limit => vec![more],
+        RunEnding::Done | RunEnding::Cancelled | RunEnding::Failed => vec![("Resume the run", None, about.budget)],
     };
     stopped(ui, run.id, &why, &offers, actions);
 }
@@ -241,7 +241,7 @@ fn stopped(
     offers: &[(&str, Option<u64>, Option<f64>)],
     actions: &mut Vec<PanelAction>,
 ) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width() - space::XL;
     job.wrap.max_rows = 6;

@@ -9,10 +9,10 @@ use egui::{Sense, Ui, vec2};
 use engine::{Command, Session};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use store::{Registered, UserTool};
+use store::{RegisteredTool, UserTool};
 use text::visible;
 use ui::empty_state;
-use ui::tokens::{self, CARD, Colours, space};
+use ui::tokens::{self, CARD, ThemeColors, space};
 use ui::widgets::{set_accessible_name, text_button};
 
 /// A file of tools has at most so many bytes.
@@ -59,7 +59,7 @@ impl ToolsPage {
                 self.files(ui, tools);
                 if tools.is_empty() {
                     let none = "There is no tool of your own yet: an agent proposes one, or a file brings some.";
-                    words(ui, none, &tokens::small(), Colours::of(ui).muted, Role::Label);
+                    words(ui, none, &tokens::small(), ThemeColors::of(ui).muted, Role::Label);
                 }
                 // What waits for a word comes first.
                 for waits in [true, false] {
@@ -71,8 +71,8 @@ impl ToolsPage {
         });
     }
 
-    fn files(&mut self, ui: &mut Ui, tools: &[Registered]) {
-        let colours = Colours::of(ui);
+    fn files(&mut self, ui: &mut Ui, tools: &[RegisteredTool]) {
+        let colours = ThemeColors::of(ui);
         ui.horizontal_wrapped(|ui| {
             let field = egui::TextEdit::singleline(&mut self.file)
                 .font(tokens::small().font)
@@ -142,9 +142,9 @@ fn read(path: &std::path::Path) -> Result<Vec<UserTool>, String> {
 }
 
 /// A tool: its name, what it may do, its code, and what can be said to it.
-fn card(ui: &mut Ui, tool: &Registered, actions: &mut Vec<PanelAction>) {
+fn card(ui: &mut Ui, tool: &RegisteredTool, actions: &mut Vec<PanelAction>) {
     let Some(newest) = tool.newest() else { return };
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let frame = egui::Frame::NONE
         .stroke(egui::Stroke::new(1.0, if tool.is_pending() { colours.warn } else { colours.line }))
         .corner_radius(CARD)
@@ -157,7 +157,7 @@ fn card(ui: &mut Ui, tool: &Registered, actions: &mut Vec<PanelAction>) {
             (true, None) => "waits for your word".to_owned(),
             (false, _) => "approved".to_owned(),
         };
-        let strong = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 15.0), line: 24.0 };
+        let strong = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 15.0), line: 24.0 };
         let title = format!("{} version {}: {state}", newest.name, newest.version);
         words(ui, &title, &strong, colours.ink, Role::Heading);
         words(ui, &newest.description, &tokens::small(), colours.ink, Role::Label);
@@ -197,7 +197,7 @@ fn card(ui: &mut Ui, tool: &Registered, actions: &mut Vec<PanelAction>) {
 }
 
 /// A text in its lines.
-fn words(ui: &mut Ui, text: &str, style: &tokens::Type, colour: egui::Color32, role: Role) {
+fn words(ui: &mut Ui, text: &str, style: &tokens::TypeStyle, colour: egui::Color32, role: Role) {
     let text = &visible::block(text);
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();

@@ -14,7 +14,7 @@ use std::path::Path;
 use store::DocId;
 use ui::empty_state;
 use ui::icons;
-use ui::tokens::{self, Colours, size, space};
+use ui::tokens::{self, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, set_accessible_name, text_button};
 
 /// Whose agents are listed.
@@ -194,7 +194,7 @@ impl AgentsPage {
                 }
                 _ => "No agent has these words.",
             };
-            widgets::row(ui, |ui| widgets::show_text_line(ui, none, Colours::of(ui).muted, Role::Label));
+            widgets::row(ui, |ui| widgets::show_text_line(ui, none, ThemeColors::of(ui).muted, Role::Label));
             return;
         }
         ui.spacing_mut().item_spacing.y = 0.0;
@@ -312,7 +312,7 @@ enum AgentRowAction {
 }
 
 fn line(ui: &mut Ui, rect: Rect, row: &AgentRow, open: bool) -> Option<AgentRowAction> {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let salt = (&row.name, row.path.as_deref(), matches!(row.whose, AgentOwner::Program));
     let id = ui.scope_id().with(("agent", salt));
     let response = widgets::show_row_background(ui, rect, id, &format!("Agent: {}", row.name), open);
@@ -336,12 +336,12 @@ fn line(ui: &mut Ui, rect: Rect, row: &AgentRow, open: bool) -> Option<AgentRowA
     about.extend(row.off.as_ref().map(|why| format!("not asked: {why}")));
     let purpose = row.description.lines().next().unwrap_or_default();
     // The name stands out; what it is for stands behind it.
-    let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
+    let style = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 13.0), line: 20.0 };
     let (left, ink) = (rect.left() + 44.0, if row.off.is_some() { colours.muted } else { colours.ink });
     let used = paint_clipped_text(ui, pos2(left, rect.top() + 7.0), right - left, &row.name, &style, ink);
     let behind = left + used + space::S;
     paint_clipped_text(ui, pos2(behind, rect.top() + 7.0), right - behind, purpose, &tokens::small(), ink);
-    let style = tokens::Type { font: tokens::tabular(12.0), line: 16.0 };
+    let style = tokens::TypeStyle { font: tokens::tabular(12.0), line: 16.0 };
     paint_clipped_text(ui, pos2(left, rect.top() + 27.0), right - left, &about.join("  ·  "), &style, colours.muted);
     match (opens, calls, response.clicked()) {
         (true, _, _) => Some(AgentRowAction::Open),
@@ -389,7 +389,7 @@ fn unfolded(
     galley: &std::sync::Arc<egui::Galley>,
     spoken: &str,
 ) -> Option<AgentRowAction> {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let text = Rect::from_min_size(rect.min + vec2(20.0, 0.0), galley.size());
     ui.painter().galley(text.min, galley.clone(), colours.ink);
     let id = Id::unique(("agent's facts", &row.name));

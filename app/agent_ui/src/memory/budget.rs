@@ -7,12 +7,12 @@ use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Stroke, Ui, pos2, vec2};
-use engine::{BudgetScope, BudgetStatus, ScopeSpending, Session, Time};
+use engine::{BudgetScope, BudgetStatus, ScopeSpending, Session, UnixMillis};
 use store::DocId;
-use text::task::Day;
+use text::task::CalendarDay;
 use ui::empty_state;
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// How high a line is.
@@ -29,25 +29,25 @@ const GROUP_PURSES: [BudgetScope; 4] =
 pub struct BudgetPage {
     group: usize,
     /// For what the rows were made.
-    made: Option<(u64, usize, Day)>,
+    made: Option<(u64, usize, CalendarDay)>,
     rows: Vec<ScopeSpending>,
     balances: Vec<BudgetStatus>,
 }
 
 /// The time by the system's clock.
-fn now() -> Time {
-    Time(jiff::Timestamp::now().as_millisecond())
+fn now() -> UnixMillis {
+    UnixMillis(jiff::Timestamp::now().as_millisecond())
 }
 
-fn day(at: i64) -> Day {
-    Day(at.div_euclid(86_400_000))
+fn day(at: i64) -> CalendarDay {
+    CalendarDay(at.div_euclid(86_400_000))
 }
 
 /// A word on what is left, where it is little, for the place from which something is asked.
 #[derive(Default)]
 pub struct LowBudgetWarning {
     /// For what it was worked out.
-    made: Option<(u64, Option<DocId>, Day)>,
+    made: Option<(u64, Option<DocId>, CalendarDay)>,
     words: Option<String>,
 }
 
@@ -87,7 +87,7 @@ impl BudgetPage {
         ui.add_space(space::XL);
         ui.spacing_mut().item_spacing.y = 0.0;
         let (margin, width) = widgets::page_column(ui);
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         egui::ScrollArea::vertical().id_salt("budget").auto_shrink(false).show_viewport(ui, |ui, viewport| {
             let page = ui.max_rect();
             let left = page.left() + margin;
@@ -136,7 +136,7 @@ fn said(ui: &mut Ui, text: &str) {
         rect.width(),
         text,
         &tokens::small(),
-        Colours::of(ui).muted,
+        ThemeColors::of(ui).muted,
     );
     set_accessible_name(&response, Role::Label, text);
 }
@@ -150,7 +150,7 @@ fn count(tokens: u64) -> String {
 }
 
 fn draw_balance(ui: &mut Ui, rect: Rect, balance: &BudgetStatus) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let left = match (balance.limit, balance.remaining()) {
         (Some(limit), Some(left)) => format!("{} of {} left", money(left), money(limit)),
         _ => "no limit".to_owned(),
@@ -164,7 +164,7 @@ fn draw_balance(ui: &mut Ui, rect: Rect, balance: &BudgetStatus) {
         (Some(_), _) => (Some(icons::WARNING), colours.warn),
         (None, _) => (None, colours.accent),
     };
-    let bold = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
+    let bold = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 13.0), line: 20.0 };
     let mut at = rect.left();
     if let Some(icon) = icon {
         let place = pos2(at + 8.0, rect.top() + 18.0);
@@ -173,7 +173,7 @@ fn draw_balance(ui: &mut Ui, rect: Rect, balance: &BudgetStatus) {
     }
     let room = rect.width() - 200.0;
     paint_clipped_text(ui, pos2(at, rect.top() + 8.0), room, &ui::text::sentence(&balance.of), &bold, colours.ink);
-    let style = tokens::Type { font: tokens::tabular(12.0), line: 16.0 };
+    let style = tokens::TypeStyle { font: tokens::tabular(12.0), line: 16.0 };
     paint_clipped_text(ui, pos2(at, rect.top() + 28.0), room, &about, &style, colours.muted);
     let ink = if low.is_some() { colour } else { colours.ink };
     let place = pos2(rect.right(), rect.top() + 18.0);
@@ -188,7 +188,7 @@ fn draw_balance(ui: &mut Ui, rect: Rect, balance: &BudgetStatus) {
 }
 
 /// A line of the log; whether it was chosen.
-fn draw_row(ui: &Ui, rect: Rect, place: usize, row: &ScopeSpending, colours: &Colours) -> bool {
+fn draw_row(ui: &Ui, rect: Rect, place: usize, row: &ScopeSpending, colours: &ThemeColors) -> bool {
     // A run and a session can be looked at.
     let leads = row.doc.is_some() && !row.project.is_empty();
     let sense = if leads { Sense::click() } else { Sense::hover() };

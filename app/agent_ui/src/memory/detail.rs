@@ -6,8 +6,8 @@ use agent::memory::experience::{Experience, ExperienceEntry, RunOutcome};
 use agent::memory::{PROJECTS_FOLDER, StoredTrace, task_log};
 use agent::model_context;
 use std::borrow::Cow;
-use store::{DocId, Message};
-use text::task::Day;
+use store::{DocId, SessionMessage};
+use text::task::CalendarDay;
 
 /// Something that is remembered.
 #[derive(Clone, Copy)]
@@ -17,7 +17,7 @@ pub(super) enum MemoryItem<'a> {
     Task(&'a task_log::TaskLogEntry),
     Trace(&'a StoredTrace),
     /// Of the context.
-    Message(&'a Message),
+    Message(&'a SessionMessage),
 }
 
 impl<'a> MemoryItem<'a> {
@@ -35,7 +35,7 @@ impl<'a> MemoryItem<'a> {
     }
 
     /// As it is listed. `of`: the name of the volume in which it lies.
-    pub(super) fn detail(self, of: &str, today: Day) -> MemoryDetail<'a> {
+    pub(super) fn detail(self, of: &str, today: CalendarDay) -> MemoryDetail<'a> {
         match self {
             MemoryItem::Experience(entry) => MemoryDetail::experience(entry, today),
             MemoryItem::Task(entry) => MemoryDetail::task(entry, of),
@@ -71,7 +71,7 @@ pub(super) struct MemoryDetail<'a> {
 }
 
 impl<'a> MemoryDetail<'a> {
-    fn experience(entry: &'a ExperienceEntry, today: Day) -> MemoryDetail<'a> {
+    fn experience(entry: &'a ExperienceEntry, today: CalendarDay) -> MemoryDetail<'a> {
         let one = &entry.experience;
         let goal = one.primary_goal.lines().next().unwrap_or_default();
         let state = state(one, today);
@@ -160,7 +160,7 @@ impl<'a> MemoryDetail<'a> {
         }
     }
 
-    fn message(message: &'a Message) -> MemoryDetail<'a> {
+    fn message(message: &'a SessionMessage) -> MemoryDetail<'a> {
         let calls: Vec<&str> = message.tool_calls.iter().map(|call| call.name.as_str()).collect();
         let calls = calls.join(", ");
         let said = message.content.lines().find(|line| !line.trim().is_empty()).unwrap_or("(It said nothing.)");
@@ -185,7 +185,7 @@ impl<'a> MemoryDetail<'a> {
     }
 }
 
-fn facts(one: &Experience, today: Day) -> Vec<(&'static str, String)> {
+fn facts(one: &Experience, today: CalendarDay) -> Vec<(&'static str, String)> {
     let took = if one.execution_time_ms == 0 {
         String::new()
     } else {
@@ -209,7 +209,7 @@ fn facts(one: &Experience, today: Day) -> Vec<(&'static str, String)> {
 }
 
 /// How an experience stands, if it does not count.
-fn state(one: &Experience, today: Day) -> Option<String> {
+fn state(one: &Experience, today: CalendarDay) -> Option<String> {
     match (one.is_current(today), one.superseded_by.as_str()) {
         (true, _) => None,
         (false, "") => Some(format!("expired on {}", one.expires)),

@@ -14,10 +14,10 @@ use egui::{Align, Align2, Id, Key, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec
 use engine::{Command, Session};
 use host::clock;
 use std::collections::BTreeSet;
-use store::{DocId, Message};
+use store::{DocId, SessionMessage};
 use ui::empty_state;
 use ui::icons;
-use ui::tokens::{self, Colours, size, space};
+use ui::tokens::{self, ThemeColors, size, space};
 use ui::widgets::{icon_button, set_accessible_name, text_button};
 
 /// What the tiers of memory are here.
@@ -134,7 +134,7 @@ pub struct ExperiencesPage {
     /// What was forgotten since the files were read.
     gone: BTreeSet<String>,
     /// The context, where it is looked at.
-    context: Vec<Message>,
+    context: Vec<SessionMessage>,
     /// The session that was asked for, to have its context.
     asked: Option<DocId>,
 }
@@ -142,7 +142,7 @@ pub struct ExperiencesPage {
 /// What lies at a place.
 fn at<'a>(
     shelf: &'a MemoryCache<ProjectMemory>,
-    context: &'a [Message],
+    context: &'a [SessionMessage],
     place: MemoryItemRef,
 ) -> Option<MemoryItem<'a>> {
     let kept = || shelf.kept.get(place.volume).map(|kept| &kept.holds);
@@ -232,7 +232,7 @@ impl ExperiencesPage {
         rows.sort_by(|one, other| other.cmp(one));
         if self.filter.level() == MemoryTierFilter::Context {
             let query = self.filter.query.trim().to_lowercase();
-            let fits = |message: &Message| message.content.to_lowercase().contains(&query);
+            let fits = |message: &SessionMessage| message.content.to_lowercase().contains(&query);
             let fitting = self.context.iter().zip(0..).filter(|(message, _)| fits(message));
             // As it was said: the oldest first.
             rows = fitting
@@ -272,7 +272,7 @@ impl ExperiencesPage {
         if self.rows.is_empty() {
             let at = pos2(ui.max_rect().left() + margin, ui.cursor().top());
             let none = "Nothing that is remembered fits these filters.";
-            ui.painter().text(at, Align2::LEFT_TOP, none, tokens::small().font, Colours::of(ui).muted);
+            ui.painter().text(at, Align2::LEFT_TOP, none, tokens::small().font, ThemeColors::of(ui).muted);
             return;
         }
         let today = clock::today();
@@ -375,7 +375,7 @@ enum ExperienceAction {
 }
 
 fn line(ui: &mut Ui, rect: Rect, one: &MemoryDetail<'_>, open: bool) -> Option<ExperienceAction> {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let goal = one.goal;
     let id = ui.scope_id().with(("experience", one.path, &one.name));
     let response = widgets::show_row_background(ui, rect, id, &one.label, open);
@@ -414,7 +414,7 @@ fn unfolded(
     galley: &std::sync::Arc<egui::Galley>,
     spoken: &str,
 ) -> Option<ExperienceAction> {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let text = Rect::from_min_size(rect.min + vec2(20.0, 0.0), galley.size());
     ui.painter().galley(text.min, galley.clone(), colours.ink);
     let id = Id::unique(("experience's facts", &one.name));

@@ -16,7 +16,7 @@ use std::path::Path;
 use store::DocId;
 use ui::empty_state;
 use ui::icons;
-use ui::tokens::{self, Colours, size, space};
+use ui::tokens::{self, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, set_accessible_name, text_button};
 
 /// Which tasks are listed.
@@ -181,7 +181,7 @@ impl PlansPage {
             } else {
                 "No task fits these filters."
             };
-            widgets::row(ui, |ui| widgets::show_text_line(ui, none, Colours::of(ui).muted, Role::Label));
+            widgets::row(ui, |ui| widgets::show_text_line(ui, none, ThemeColors::of(ui).muted, Role::Label));
             return;
         }
         ui.spacing_mut().item_spacing.y = 0.0;
@@ -240,7 +240,7 @@ impl PlansPage {
                 if let Some((galley, spoken)) = details.as_ref().filter(|_| is) {
                     let at = rect.left_bottom() + vec2(TASK_INDENT + space::XL + 20.0, space::S);
                     let text = Rect::from_min_size(at, galley.size());
-                    ui.painter().galley(text.min, galley.clone(), Colours::of(ui).ink);
+                    ui.painter().galley(text.min, galley.clone(), ThemeColors::of(ui).ink);
                     let response = ui.interact(text, Id::unique(("task's facts", &plan.path)), Sense::hover());
                     set_accessible_name(&response, Role::Label, spoken);
                 }
@@ -284,7 +284,7 @@ impl PlansPage {
 
     /// A new plan, split into tasks by rules.
     fn form(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PanelAction>) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let PlansPage { goal, .. } = self;
         let mut makes = false;
         widgets::row(ui, |ui| {
@@ -341,7 +341,7 @@ enum PlanAction {
 
 /// The line of a plan.
 fn head(ui: &mut Ui, rect: Rect, shown: &ListedPlan, project: &str, plan: &NotePlan) -> Option<PlanAction> {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let count = |wanted: TaskStatus| shown.stands.iter().filter(|standing| **standing == wanted).count();
     let (all, done) = (shown.stands.len(), count(TaskStatus::Done));
     let mut about = vec![format!("{done} of {all} done")];
@@ -374,10 +374,10 @@ fn head(ui: &mut Ui, rect: Rect, shown: &ListedPlan, project: &str, plan: &NoteP
     let meter = Rect::from_min_size(pos2(right - 72.0, rect.center().y - 1.0), vec2(72.0, 3.0));
     let colour = if done == all { colours.ok } else { colours.accent };
     widgets::paint_bar(ui, meter, done as f64 / all.max(1) as f64, colour);
-    let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
+    let style = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 13.0), line: 20.0 };
     let (left, room) = (rect.left() + 20.0, meter.left() - space::M - rect.left() - 20.0);
     paint_clipped_text(ui, pos2(left, rect.top() + 7.0), room, title, &style, colours.ink);
-    let style = tokens::Type { font: tokens::tabular(12.0), line: 16.0 };
+    let style = tokens::TypeStyle { font: tokens::tabular(12.0), line: 16.0 };
     paint_clipped_text(ui, pos2(left, rect.top() + 27.0), room, &about.join("  ·  "), &style, colours.muted);
     match (opens, asked, response.clicked()) {
         (true, ..) => Some(PlanAction::Open),
@@ -389,7 +389,7 @@ fn head(ui: &mut Ui, rect: Rect, shown: &ListedPlan, project: &str, plan: &NoteP
 
 /// The line of a task.
 fn line(ui: &mut Ui, rect: Rect, shown: &ListedPlan, plan: &NotePlan, number: usize, open: bool) -> Option<PlanAction> {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let (task, standing) = (plan.tasks.get(number)?, *shown.stands.get(number)?);
     let done = |id: &String| {
         let needed = plan.tasks.iter().position(|task| task.id == *id);

@@ -6,12 +6,12 @@ use agent::schedule::{Came, POLICY, Schedule, WINDOW, Work, free_name};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Key, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
-use engine::{Command, Session, Time};
+use engine::{Command, Session, UnixMillis};
 use host::clock;
 use store::DocId;
-use text::zone::Zone;
+use text::zone::ZoneClock;
 use ui::icons;
-use ui::tokens::{self, Colours, size, space};
+use ui::tokens::{self, ThemeColors, size, space};
 use ui::widgets::{icon_button, set_accessible_name, text_button};
 
 /// How high a line is.
@@ -27,7 +27,7 @@ pub struct SchedulesPage {
     /// When an expression is next, for which it was worked out.
     next: Option<(String, Result<String, String>)>,
     /// The clock of this machine.
-    zone: Option<Zone>,
+    zone: Option<ZoneClock>,
 }
 
 impl Default for SchedulesPage {
@@ -42,12 +42,12 @@ impl Default for SchedulesPage {
     }
 }
 
-fn now() -> Time {
-    Time(jiff::Timestamp::now().as_millisecond())
+fn now() -> UnixMillis {
+    UnixMillis(jiff::Timestamp::now().as_millisecond())
 }
 
 /// A moment to the minute.
-fn minute(at: Time) -> String {
+fn minute(at: UnixMillis) -> String {
     clock::moment(at.0).chars().take(16).collect()
 }
 
@@ -62,7 +62,7 @@ impl SchedulesPage {
         if all.is_empty() {
             let none =
                 "Nothing begins by itself yet. It does while this window, or `tracebook schedule watch`, is open.";
-            widgets::row(ui, |ui| widgets::show_text_line(ui, none, Colours::of(ui).muted, Role::Label));
+            widgets::row(ui, |ui| widgets::show_text_line(ui, none, ThemeColors::of(ui).muted, Role::Label));
             return;
         }
         ui.spacing_mut().item_spacing.y = 0.0;
@@ -85,7 +85,7 @@ impl SchedulesPage {
 
     /// A new one: when, and what.
     fn form(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PanelAction>) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let SchedulesPage { when, goal, work, .. } = self;
         let mut enters = false;
         widgets::row(ui, |ui| {
@@ -171,7 +171,7 @@ impl SchedulesPage {
 }
 
 fn line(ui: &mut Ui, rect: Rect, session: &Session, id: DocId, one: &Schedule, actions: &mut Vec<PanelAction>) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let next = match (one.paused, one.next) {
         (true, _) => "rests".to_owned(),
         (false, Some(next)) => format!("next {}", minute(next)),

@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use store::DocId;
 use ui::empty_state;
 use ui::icons;
-use ui::tokens::{self, Colours, size, space};
+use ui::tokens::{self, ThemeColors, size, space};
 use ui::widgets::{icon_button, set_accessible_name, text_button};
 
 /// A library has at most so many bytes.
@@ -109,7 +109,7 @@ impl TracesPage {
         }
         self.files(ui);
         ui.add_space(space::S);
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let (margin, width) = widgets::page_column(ui);
         if self.rows.is_empty() {
             let none = if self.query.is_empty() {
@@ -164,7 +164,7 @@ impl TracesPage {
 
     /// A library is read from a file, and what is shown is written to one.
     fn files(&mut self, ui: &mut Ui) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let rows = self.rows.clone();
         let (mut reads, mut writes) = (false, false);
         let count = rows.len();
@@ -253,7 +253,7 @@ enum TraceAction {
 
 fn line(ui: &mut Ui, rect: Rect, volume: DocId, filed: &StoredTrace, open: bool) -> Option<TraceAction> {
     let known = &filed.trace.known;
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let goal = known.goal_text.lines().next().unwrap_or_default();
     let confidence = filed.trace.confidence();
     let steps = filed.trace.steps.len();
@@ -357,7 +357,7 @@ fn unfolded(
     galley: &std::sync::Arc<egui::Galley>,
     spoken: &str,
 ) -> Option<TraceAction> {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let text = Rect::from_min_size(rect.min, galley.size());
     ui.painter().galley(text.min, galley.clone(), colours.ink);
     let id = Id::unique(("trace's facts", &filed.path));

@@ -5,7 +5,7 @@ use egui::accesskit::Role;
 use egui::{Align2, Id, Rect, Response, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use std::sync::Arc;
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{chip_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// How high a line of a list is.
@@ -51,7 +51,7 @@ pub(super) fn filter_chips(ui: &mut Ui, of: &str, names: &[&str], chosen: usize)
 /// The ground of a line of a list, with the caret that says whether it is unfolded.
 pub(super) fn show_row_background(ui: &mut Ui, rect: Rect, id: Id, name: &str, open: bool) -> Response {
     let response = ui.interact(rect, id, Sense::click());
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     if ui.rect_contains_pointer(rect) {
         ui.painter().rect_filled(rect.expand2(vec2(space::S, 0.0)), CORNER, colours.hover(colours.paper));
     }
@@ -115,7 +115,7 @@ impl UnfoldedList {
         let mut top = self.page.top() + self.count as f32 * MEMORY_ROW_HEIGHT + self.more + space::S;
         for (number, problem) in problems.enumerate() {
             let rect = Rect::from_min_size(pos2(left, top), vec2(self.width, 20.0));
-            paint_clipped_text(ui, rect.min, self.width, problem, &tokens::caption(), Colours::of(ui).bad);
+            paint_clipped_text(ui, rect.min, self.width, problem, &tokens::caption(), ThemeColors::of(ui).bad);
             let id = ui.scope_id().with(("problem", number));
             set_accessible_name(&ui.interact(rect, id, Sense::hover()), Role::Label, problem);
             top += PROBLEM_ROW_HEIGHT;
@@ -125,16 +125,16 @@ impl UnfoldedList {
 
 /// Two lines of text, the second one smaller.
 pub(super) fn paint_two_lines(ui: &Ui, rect: Rect, left: f32, right: f32, (first, second): (&str, &str), dim: bool) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let ink = if dim { colours.muted } else { colours.ink };
     paint_clipped_text(ui, pos2(left, rect.top() + 7.0), right - left, first, &tokens::small(), ink);
-    let style = tokens::Type { font: tokens::tabular(12.0), line: 16.0 };
+    let style = tokens::TypeStyle { font: tokens::tabular(12.0), line: 16.0 };
     paint_clipped_text(ui, pos2(left, rect.top() + 27.0), right - left, second, &style, colours.muted);
 }
 
 /// A small bar: how much of the whole, 0 to 1.
 pub(super) fn paint_bar(ui: &Ui, rect: Rect, part: f64, colour: egui::Color32) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     ui.painter().rect_filled(rect, 1.5, colours.sunken);
     let part = part.clamp(0.0, 1.0) as f32;
     ui.painter().rect_filled(rect.with_max_x(rect.left() + rect.width() * part), 1.5, colour);
@@ -142,11 +142,11 @@ pub(super) fn paint_bar(ui: &Ui, rect: Rect, part: f64, colour: egui::Color32) {
 
 /// What is said of something, in lines of a name and a text.
 pub(super) fn facts_galley(ui: &Ui, facts: &[(&str, String)], width: f32) -> Arc<egui::Galley> {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = width;
     let small = tokens::small();
-    let strong = tokens::inter(tokens::Cut::SemiBold, 13.0);
+    let strong = tokens::inter(tokens::InterCut::SemiBold, 13.0);
     for (name, text) in facts.iter().filter(|(_, text)| !text.trim().is_empty()) {
         let gap = if job.text.is_empty() { "" } else { "\n" };
         job.append(&format!("{gap}{name}  "), 0.0, ui::widgets::format(strong.clone(), small.line, colours.muted));

@@ -1,6 +1,6 @@
 //! `ask`: an agent is asked, and what it does is printed as it happens.
 
-use super::super::{DONE, FAILED, Refusal, Scene, choose, running};
+use super::super::{CliError, CommandContext, DONE, FAILED, choose, running};
 use super::{fresh, meant, write_step};
 use agent::approval_text;
 use agent::config::LogLevel;
@@ -8,7 +8,7 @@ use agent::tool_call_parser;
 use clap::ArgMatches;
 use engine::{Command, LiveModelCall, Session};
 use std::io::Read;
-use store::{Approval, Decision, DocId, Ending, ExecutionStep, MessageId, Scope, StepKind};
+use store::{DecisionRecord, DecisionScope, DocId, ExecutionStep, MessageId, RunApproval, RunEnding, StepKind};
 use text::visible;
 
 /// A prompt on standard input has at most so many bytes.
@@ -16,27 +16,27 @@ const LONGEST: u64 = 1 << 20;
 
 /// What is new of a run since the last look.
 #[derive(Default)]
-struct News {
+struct RunNews {
     steps: Vec<ExecutionStep>,
     /// What was decided of its calls.
-    approvals: Vec<Approval>,
+    approvals: Vec<RunApproval>,
     /// More of the answer that is coming: the call's number, and what lies behind the part that was printed.
     live: Option<(u64, String)>,
     /// Which model is asked and why, and why it is asked again, where the log says so.
     said: Vec<String>,
     /// What waits, and in which run: this one, or one that it handed work to.
-    approval: Option<(DocId, Approval)>,
+    approval: Option<(DocId, RunApproval)>,
     trouble: Option<String>,
-    ending: Option<Ending>,
+    ending: Option<RunEnding>,
 }
 
-pub(crate) fn budget(args: &ArgMatches) -> Result<Option<f64>, Refusal> {
+pub(crate) fn budget(args: &ArgMatches) -> Result<Option<f64>, CliError> {
     let Some(word) = args.get_one::<String>("budget") else { return Ok(None) };
     let amount = word.trim_start_matches('$').parse::<f64>().ok().filter(|amount| amount.is_finite() && *amount >= 0.0);
-    amount.map(Some).ok_or_else(|| Refusal::usage(format!("--budget wants US dollars, such as 0.50, not “{word}”")))
+    amount.map(Some).ok_or_else(|| CliError::usage(format!("--budget wants US dollars, such as 0.50, not “{word}”")))
 }
 
-pub(crate) fn ask(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(crate) fn ask(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let text = match args.get_one::<String>("TEXT").map(String::as_str) {
         Some("-") => {
             let mut text = String::new();
@@ -45,7 +45,7 @@ pub(crate) fn ask(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
         }
         Some(text) => text.to_owned(),
         None => {
-            return Err(Refusal::usage("say what is to be done: tracebook ask \"…\"; - reads it from standard input"));
+            return Err(CliError::usage("say what is to be done: tracebook ask \"…\"; - reads it from standard input"));
         }
     };
     choose::volumes_known(scene, false)?;
@@ -62,7 +62,7 @@ pub(crate) fn ask(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
     let parent = match args.get_one::<String>("from") {
         Some(word) if word == "begin" => Some(MessageId::BEGINNING),
         Some(word) => {
-            let why = || Refusal::usage(format!("--from wants a message's id, or begin, not “{word}”"));
+            let why = || CliError::usage(format!("--from wants a message's id, or begin, not “{word}”"));
             Some(word.parse().map_err(|_| why())?)
         }
         None => None,
@@ -79,7 +79,7 @@ pub(crate) fn ask(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
     let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall };
     let problems = scene.handle.read(|session| session.problems().len())?;
     scene.handle.command(command)?;
-    let now = engine::Time(jiff::Timestamp::now().as_millisecond());
+    let now = engine::UnixMillis(jiff::Timestamp::now().as_millisecond());
     let ready = |session: &Session| (!session.agents().is_reading()).then_some(());
     scene.handle.wait(Some(super::PATIENCE), ready)?;
     for word in scene.handle.read(move |session| session.unknown_tools(&allowed))? {
@@ -92,7 +92,11 @@ pub(crate) fn ask(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
 }
 
 /// The volume in which an agent works: the one that is named, the note's, the one around the folder, or the only one.
-pub(crate) fn volume(scene: &Scene<'_>, named: Option<String>, note: Option<DocId>) -> Result<DocId, Refusal> {
+pub(crate) fn volume(
+    scene: &CommandContext<'_>,
+    named: Option<String>,
+    note: Option<DocId>,
+) -> Result<DocId, CliError> {
     let folder = scene.folder.to_owned();
     scene.handle.read(move |session| {
         let all: Vec<&engine::Volume> = session.volumes().filter(|volume| volume.root.is_some()).collect();
@@ -102,7 +106,7 @@ pub(crate) fn volume(scene: &Scene<'_>, named: Option<String>, note: Option<DocI
             };
             return all.iter().find(fits).map(|volume| volume.id).ok_or_else(|| {
                 let names: Vec<&str> = all.iter().map(|volume| volume.name.as_str()).collect();
-                Refusal::usage(format!("there is no project {name}; there are {}", names.join(", ")))
+                CliError::usage(format!("there is no project {name}; there are {}", names.join(", ")))
             });
         }
         if let Some((volume, _)) = note.and_then(|note| session.locate_file(note)) {
@@ -112,14 +116,14 @@ pub(crate) fn volume(scene: &Scene<'_>, named: Option<String>, note: Option<DocI
         match (around, all.as_slice()) {
             (Some(volume), _) => Ok(volume.id),
             (None, [one]) => Ok(one.id),
-            (None, []) => Err(Refusal::usage("there is no project yet; open a folder first: tracebook open FOLDER")),
-            (None, _) => Err(Refusal::usage("say in which project: --project NAME; `tracebook ls` shows them")),
+            (None, []) => Err(CliError::usage("there is no project yet; open a folder first: tracebook open FOLDER")),
+            (None, _) => Err(CliError::usage("say in which project: --project NAME; `tracebook ls` shows them")),
         }
     })?
 }
 
 /// Prints what a run does until it ends. Asks the user what it asks, where there is one.
-pub(crate) fn follow(scene: &mut Scene<'_>, run: DocId, leave: bool, problems: usize) -> Result<u8, Refusal> {
+pub(crate) fn follow(scene: &mut CommandContext<'_>, run: DocId, leave: bool, problems: usize) -> Result<u8, CliError> {
     let mut steps = 0;
     let (mut call, mut shown) = (0, 0);
     // What has come of the answer under way, and the part of it that was printed.
@@ -198,14 +202,14 @@ pub(crate) fn follow(scene: &mut Scene<'_>, run: DocId, leave: bool, problems: u
             }
         }
         if let Some(why) = news.trouble {
-            return Err(Refusal::usage(why));
+            return Err(CliError::usage(why));
         }
         if let Some(ending) = news.ending {
             // What was learned of it is kept, too.
             let kept = |session: &Session| (session.pending_note_jobs() == 0).then_some(());
             scene.handle.wait(Some(super::PATIENCE), kept)?;
             export::open_note::saved(scene.handle)?;
-            return Ok(if ending == Ending::Done { DONE } else { FAILED });
+            return Ok(if ending == RunEnding::Done { DONE } else { FAILED });
         }
     }
 }
@@ -251,10 +255,10 @@ fn news(
     (call, shown): (u64, usize),
     (asked, told): (&[String], &[String]),
     problems: usize,
-) -> Option<(News, LogLevel)> {
+) -> Option<(RunNews, LogLevel)> {
     let agents = session.agents();
     let level = agents.setup().map(|setup| setup.config.runtime.log_level).unwrap_or_default();
-    let mut news = News::default();
+    let mut news = RunNews::default();
     let Some(run) = agents.run(id) else {
         let said = session.problems().get(problems..).unwrap_or_default();
         let lost = !agents.is_request_pending(id);
@@ -275,7 +279,7 @@ fn news(
     let open = family.iter().filter_map(|id| agents.run(*id)).filter(|run| run.is_durable());
     let mut waits = open.flat_map(|run| run.pending().map(|approval| (run.id, approval)));
     let new =
-        |(of, approval): &(DocId, &Approval)| !asked.contains(&format!("{}/{}", &of.to_string()[..8], approval.id));
+        |(of, approval): &(DocId, &RunApproval)| !asked.contains(&format!("{}/{}", &of.to_string()[..8], approval.id));
     news.approval = waits.find(new).map(|(of, approval)| (of, approval.clone()));
     news.ending = run.about.ending.filter(|_| run.is_durable());
     // An interrupted run that was only looked at is not under way.
@@ -289,7 +293,7 @@ fn news(
 }
 
 /// Asks the user. Whether anybody answered.
-fn decide(scene: &mut Scene<'_>, run: DocId, approval: &Approval) -> Result<bool, Refusal> {
+fn decide(scene: &mut CommandContext<'_>, run: DocId, approval: &RunApproval) -> Result<bool, CliError> {
     let asks = approval.tool == "ask_user";
     let words = match asks {
         true => format!("{}\n> ", visible::block(&approval.what)),
@@ -308,12 +312,12 @@ fn decide(scene: &mut Scene<'_>, run: DocId, approval: &Approval) -> Result<bool
         let Some(line) = running::line(scene.input)? else { return Ok(false) };
         let word = line.trim();
         let (allowed, scope) = match word.to_lowercase().as_str() {
-            _ if asks => (true, Scope::Once),
-            "y" | "yes" => (true, Scope::Once),
-            "n" | "no" => (false, Scope::Once),
-            "r" | "run" => (true, Scope::Run),
-            "p" | "project" => (true, Scope::Project),
-            "a" | "always" => (true, Scope::Always),
+            _ if asks => (true, DecisionScope::Once),
+            "y" | "yes" => (true, DecisionScope::Once),
+            "n" | "no" => (false, DecisionScope::Once),
+            "r" | "run" => (true, DecisionScope::Run),
+            "p" | "project" => (true, DecisionScope::Project),
+            "a" | "always" => (true, DecisionScope::Always),
             _ => {
                 scene.errors.write_all(b"y, n, r, p or a: ")?;
                 scene.errors.flush()?;
@@ -321,7 +325,7 @@ fn decide(scene: &mut Scene<'_>, run: DocId, approval: &Approval) -> Result<bool
             }
         };
         let comment = asks.then(|| word.to_owned());
-        let decision = Decision { allowed, scope, by: "user".to_owned(), at: 0, arguments: None, comment };
+        let decision = DecisionRecord { allowed, scope, by: "user".to_owned(), at: 0, arguments: None, comment };
         scene.handle.command(Command::Decide { run, approval: approval.id.clone(), decision })?;
         return Ok(true);
     }

@@ -1,20 +1,20 @@
 //! `sessions`: what was said, as trees; branches looked at, brought together, forked; files of other programs.
 
-use super::super::{DONE, Refusal, Scene};
+use super::super::{CliError, CommandContext, DONE};
 use super::{PATIENCE, fresh, meant, when};
 use clap::ArgMatches;
 use engine::session::runs::session_files;
 use engine::{AgentSession, Command, Session, SessionSummary};
 use serde_json::json;
 use std::io::Read;
-use store::{AgentState, DocId, Ending, Message, MessageId, MessageTree, RunAbout, Spent};
+use store::{AgentState, CallUsage, DocId, MessageId, MessageTree, RunAbout, RunEnding, SessionMessage};
 use text::visible;
 
 /// A file that is imported has at most so many bytes.
 const LARGEST: u64 = 64 << 20;
 
 /// The address of a note's file.
-pub(super) fn file_uri(scene: &Scene<'_>, note: Option<DocId>) -> Result<String, Refusal> {
+pub(super) fn file_uri(scene: &CommandContext<'_>, note: Option<DocId>) -> Result<String, CliError> {
     Ok(scene
         .handle
         .read(move |session| {
@@ -27,10 +27,10 @@ pub(super) fn file_uri(scene: &Scene<'_>, note: Option<DocId>) -> Result<String,
 
 /// Reads something of a session, loaded if need be.
 pub(crate) fn loaded<R: Send + 'static>(
-    scene: &Scene<'_>,
+    scene: &CommandContext<'_>,
     id: DocId,
     read: impl FnOnce(&Session, &AgentSession) -> R + Send + 'static,
-) -> Result<R, Refusal> {
+) -> Result<R, CliError> {
     scene.handle.command(Command::OpenSession { session: id })?;
     let there = move |session: &Session| {
         let agents = session.agents();
@@ -41,18 +41,18 @@ pub(crate) fn loaded<R: Send + 'static>(
     };
     match scene.handle.wait(Some(PATIENCE), there)? {
         Some(Ok(())) => {}
-        Some(Err(why)) => return Err(Refusal::workspace(why)),
-        None => return Err(Refusal::workspace("the session could not be read in a minute")),
+        Some(Err(why)) => return Err(CliError::workspace(why)),
+        None => return Err(CliError::workspace("the session could not be read in a minute")),
     }
     let found = scene.handle.read(move |session| session.agents().session(id).map(|one| read(session, one)))?;
-    found.ok_or_else(|| Refusal::workspace("the session was closed meanwhile"))
+    found.ok_or_else(|| CliError::workspace("the session was closed meanwhile"))
 }
 
-fn message(word: &str) -> Result<MessageId, Refusal> {
-    word.parse().map_err(|_| Refusal::usage(format!("a message's id has 16 hexadecimal digits, not “{word}”")))
+fn message(word: &str) -> Result<MessageId, CliError> {
+    word.parse().map_err(|_| CliError::usage(format!("a message's id has 16 hexadecimal digits, not “{word}”")))
 }
 
-pub(crate) fn sessions(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(crate) fn sessions(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     if let Some(file) = args.get_one::<String>("import").cloned() {
         return import(scene, &file);
     }
@@ -99,7 +99,7 @@ pub(crate) fn sessions(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, R
         let head = loaded(scene, session, |_, one| one.head())?;
         let into = match value("into") {
             Some(word) => message(&word)?,
-            None => head.ok_or_else(|| Refusal::usage("nothing was said in the session yet"))?,
+            None => head.ok_or_else(|| CliError::usage("nothing was said in the session yet"))?,
         };
         scene.handle.command(Command::MergeBranch { session, from, into })?;
     } else if let Some(other) = value("compare") {
@@ -113,12 +113,12 @@ pub(crate) fn sessions(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, R
     Ok(DONE)
 }
 
-fn show(scene: &mut Scene<'_>, id: DocId, all: bool) -> Result<u8, Refusal> {
+fn show(scene: &mut CommandContext<'_>, id: DocId, all: bool) -> Result<u8, CliError> {
     let (messages, tree) = loaded(scene, id, move |_, one| {
-        let branch: Vec<Message> = one.branch().into_iter().cloned().collect();
+        let branch: Vec<SessionMessage> = one.branch().into_iter().cloned().collect();
         (if all { one.tree().all().cloned().collect() } else { branch }, one.tree().clone())
     })?;
-    let mut messages: Vec<Message> = messages;
+    let mut messages: Vec<SessionMessage> = messages;
     messages.sort_by_key(|message| (message.timestamp, message.id));
     for message in &messages {
         if scene.json {
@@ -137,17 +137,17 @@ fn show(scene: &mut Scene<'_>, id: DocId, all: bool) -> Result<u8, Refusal> {
     Ok(DONE)
 }
 
-fn branches(tree: &MessageTree, message: &Message) -> usize {
+fn branches(tree: &MessageTree, message: &SessionMessage) -> usize {
     tree.children(Some(message.id)).len()
 }
 
 /// Two branches beside each other, from where they part.
-fn compare(scene: &mut Scene<'_>, id: DocId, other: MessageId) -> Result<u8, Refusal> {
+fn compare(scene: &mut CommandContext<'_>, id: DocId, other: MessageId) -> Result<u8, CliError> {
     let parted = loaded(scene, id, move |_, one| {
         let head = one.head()?;
         one.tree().get(other)?;
         let fork = one.tree().fork(head, other);
-        let rest = |end| -> Vec<Message> {
+        let rest = |end| -> Vec<SessionMessage> {
             let branch = one.tree().branch(end);
             let from = branch.iter().position(|message| Some(message.id) == fork).map_or(0, |at| at + 1);
             branch[from..].iter().map(|message| (*message).clone()).collect()
@@ -155,7 +155,7 @@ fn compare(scene: &mut Scene<'_>, id: DocId, other: MessageId) -> Result<u8, Ref
         Some((fork, rest(head), rest(other)))
     })?;
     let Some((fork, here, there)) = parted else {
-        return Err(Refusal::usage(format!("there is no message {other} in the session")));
+        return Err(CliError::usage(format!("there is no message {other} in the session")));
     };
     if scene.json {
         writeln!(scene.out, "{}", json!({"fork": fork, "here": here, "there": there}))?;
@@ -170,7 +170,7 @@ fn compare(scene: &mut Scene<'_>, id: DocId, other: MessageId) -> Result<u8, Ref
     Ok(DONE)
 }
 
-fn export(scene: &mut Scene<'_>, id: DocId, form: &str) -> Result<u8, Refusal> {
+fn export(scene: &mut CommandContext<'_>, id: DocId, form: &str) -> Result<u8, CliError> {
     let note = loaded(scene, id, |_, one| one.about.note)?;
     let runs = scene.handle.read(move |session| {
         session.agents().runs().filter(|(_, line)| line.session == id).map(|(run, _)| run).collect::<Vec<_>>()
@@ -192,7 +192,7 @@ fn export(scene: &mut Scene<'_>, id: DocId, form: &str) -> Result<u8, Refusal> {
             })?;
             if form == "md" { text.1 } else { export::text_page(&text.0, &text.1) }
         }
-        other => return Err(Refusal::usage(format!("--export is md, json or html, not “{other}”"))),
+        other => return Err(CliError::usage(format!("--export is md, json or html, not “{other}”"))),
     };
     scene.out.write_all(text.as_bytes())?;
     if !text.ends_with('\n') {
@@ -202,13 +202,13 @@ fn export(scene: &mut Scene<'_>, id: DocId, form: &str) -> Result<u8, Refusal> {
 }
 
 /// The text of a file, or of standard input where it is called `-`.
-pub(super) fn text_of(scene: &mut Scene<'_>, file: &str) -> Result<String, Refusal> {
+pub(super) fn text_of(scene: &mut CommandContext<'_>, file: &str) -> Result<String, CliError> {
     if file != "-" {
         let path = scene.folder.join(file);
         let bytes = host::fs::copy::read(&path, LARGEST)
-            .ok_or_else(|| Refusal::usage(format!("the file cannot be read, or is too large: {}", path.display())))?;
+            .ok_or_else(|| CliError::usage(format!("the file cannot be read, or is too large: {}", path.display())))?;
         return String::from_utf8(bytes)
-            .map_err(|_| Refusal::usage(format!("it is not UTF-8 text: {}", path.display())));
+            .map_err(|_| CliError::usage(format!("it is not UTF-8 text: {}", path.display())));
     }
     let mut text = String::new();
     scene.input.take(LARGEST).read_to_string(&mut text)?;
@@ -216,15 +216,15 @@ pub(super) fn text_of(scene: &mut Scene<'_>, file: &str) -> Result<String, Refus
 }
 
 /// The only volume, or the first: where what is imported belongs.
-fn home(scene: &Scene<'_>) -> Result<DocId, Refusal> {
+fn home(scene: &CommandContext<'_>) -> Result<DocId, CliError> {
     super::super::choose::volumes_known(scene, false)?;
     let first = scene.handle.read(|session| session.volumes().next().map(|volume| volume.id))?;
-    first.ok_or_else(|| Refusal::usage("there is no project yet; open a folder first: tracebook open FOLDER"))
+    first.ok_or_else(|| CliError::usage("there is no project yet; open a folder first: tracebook open FOLDER"))
 }
 
-fn import(scene: &mut Scene<'_>, file: &str) -> Result<u8, Refusal> {
+fn import(scene: &mut CommandContext<'_>, file: &str) -> Result<u8, CliError> {
     let text = text_of(scene, file)?;
-    let refuse = |why: String| Refusal::usage(format!("{file}: {why}"));
+    let refuse = |why: String| CliError::usage(format!("{file}: {why}"));
     let session_files::ImportedContext { messages, imported } =
         session_files::parse_session_json(&text, rand::random).map_err(refuse)?;
     let first = messages.first().map_or_else(String::new, |message| message.content.clone());
@@ -242,12 +242,12 @@ fn import(scene: &mut Scene<'_>, file: &str) -> Result<u8, Refusal> {
 }
 
 /// Takes over `execution-state.json` as a run of a session.
-pub(super) fn import_run(scene: &mut Scene<'_>, word: &str, file: &str) -> Result<u8, Refusal> {
+pub(super) fn import_run(scene: &mut CommandContext<'_>, word: &str, file: &str) -> Result<u8, CliError> {
     let sessions: Vec<DocId> = scene.handle.read(|session| session.agents().sessions().map(|(id, _)| id).collect())?;
     let session = meant(word, sessions.into_iter(), "session")?;
     let text = text_of(scene, file)?;
     let state =
-        session_files::parse_run_json(&text, rand::random).map_err(|why| Refusal::usage(format!("{file}: {why}")))?;
+        session_files::parse_run_json(&text, rand::random).map_err(|why| CliError::usage(format!("{file}: {why}")))?;
     let head = loaded(scene, session, |_, one| one.head())?.unwrap_or(MessageId(0));
     let (run, volume) = (fresh(), home(scene)?);
     let done = state.steps.iter().any(|step| step.kind.word() == "final_answer");
@@ -261,13 +261,13 @@ pub(super) fn import_run(scene: &mut Scene<'_>, word: &str, file: &str) -> Resul
         agent: "assistant".to_owned(),
         start_time: state.start_time,
         ended: Some(state.saved_at),
-        ending: Some(if done { Ending::Done } else { Ending::Cancelled }),
+        ending: Some(if done { RunEnding::Done } else { RunEnding::Cancelled }),
         iteration: state.iteration,
         limit: state.iteration.max(20),
         agent_state: AgentState::Idle,
-        spent: Spent::default(),
+        spent: CallUsage::default(),
         budget: None,
-        origin: store::Origin::User,
+        origin: store::RunOrigin::User,
         phase: 0,
         imported: state.imported,
     };

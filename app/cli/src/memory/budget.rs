@@ -1,12 +1,12 @@
 //! `budget`: what runs and search have spent, by task, session, project and month, and what is left.
 
 use super::super::agents;
-use super::super::{DONE, Refusal, Scene};
+use super::super::{CliError, CommandContext, DONE};
 use clap::ArgMatches;
-use engine::{BudgetScope, EmbeddingCost, RunSummary, ScopeSpending, Time};
+use engine::{BudgetScope, EmbeddingCost, RunSummary, ScopeSpending, UnixMillis};
 use serde_json::json;
 use store::DocId;
-use text::task::Day;
+use text::task::CalendarDay;
 
 /// So many runs of the log are shown.
 const LOG: usize = 20;
@@ -15,9 +15,9 @@ const LOG: usize = 20;
 const LISTED: usize = 100;
 
 /// What was spent of each purse of a kind.
-fn spending(scene: &mut Scene<'_>, word: &str) -> Result<u8, Refusal> {
+fn spending(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliError> {
     let by = BudgetScope::from_name(word)
-        .ok_or_else(|| Refusal::usage(format!("--by is task, session, project or month, not “{word}”")))?;
+        .ok_or_else(|| CliError::usage(format!("--by is task, session, project or month, not “{word}”")))?;
     let all: Vec<ScopeSpending> = scene.handle.read(move |session| session.spending_by_scope(by))?;
     for one in all.into_iter().take(LISTED) {
         let left = one.limit.map(|limit| (limit - one.spent).max(0.0));
@@ -41,24 +41,24 @@ fn spending(scene: &mut Scene<'_>, word: &str) -> Result<u8, Refusal> {
 }
 
 /// A line of the log: what search has spent on a day.
-fn paid(scene: &mut Scene<'_>, outlay: &EmbeddingCost) -> Result<(), Refusal> {
+fn paid(scene: &mut CommandContext<'_>, outlay: &EmbeddingCost) -> Result<(), CliError> {
     if scene.json {
         writeln!(scene.out, "{}", json!({"search": outlay}))?;
         return Ok(());
     }
     let EmbeddingCost { what, calls, tokens, cost, unknown, .. } = outlay;
     let cost = if unknown == calls { "unknown".to_owned() } else { format!("${cost:.4}") };
-    let day = Day(outlay.at.div_euclid(86_400_000));
+    let day = CalendarDay(outlay.at.div_euclid(86_400_000));
     writeln!(scene.out, "{day}  {cost}  {tokens} tokens  {calls} calls of search by {what}")?;
     Ok(())
 }
 
-pub(crate) fn budget(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(crate) fn budget(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     agents::setup_known(scene)?;
     if let Some(word) = args.get_one::<String>("by") {
         return spending(scene, word);
     }
-    let now = Time(jiff::Timestamp::now().as_millisecond());
+    let now = UnixMillis(jiff::Timestamp::now().as_millisecond());
     let balances = scene.handle.read(move |session| session.budget_statuses(now))?;
     for balance in &balances {
         if scene.json {

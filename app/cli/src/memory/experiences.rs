@@ -1,8 +1,8 @@
 //! `memory`: what came of earlier work: listed, asked, added, consolidated, forgotten; and what was done lately.
 
 use super::super::agents::loaded;
-use super::super::{DONE, FAILED, Refusal, Scene};
-use super::{Project, file, projects, write};
+use super::super::{CliError, CommandContext, DONE, FAILED};
+use super::{RememberedProject, file, projects, write};
 use agent::memory::experience::{self, EXPERIENCE_LOG_FILE, Experience, ExperienceEntry, MemoryTier, RunOutcome};
 use agent::memory::insight::{MemoryFilters, MemoryQuery};
 use agent::memory::task_log::TaskLogEntry as Logged;
@@ -10,25 +10,25 @@ use agent::memory::{MEMORY_FOLDER, MemoryMaintenance};
 use agent::model_context::estimate_message_tokens;
 use clap::ArgMatches;
 use engine::Command;
-use engine::notice::{Notice, Noticed};
-use host::search::Mode;
+use engine::notice::{Notice, NumberedNotice};
+use host::search::SearchMode;
 use serde_json::json;
 use store::DocId;
-use text::task::Day;
+use text::task::CalendarDay;
 
 fn now() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 
-fn today() -> Day {
-    Day(now().div_euclid(86_400_000))
+fn today() -> CalendarDay {
+    CalendarDay(now().div_euclid(86_400_000))
 }
 
-pub(crate) fn memory(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(crate) fn memory(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let action = args.get_one::<String>("ACTION").map_or("list", String::as_str);
     let text = args.get_one::<String>("TEXT").cloned();
     let needed =
-        |what: &str| text.clone().ok_or_else(|| Refusal::usage(format!("say {what}: tracebook memory {action} …")));
+        |what: &str| text.clone().ok_or_else(|| CliError::usage(format!("say {what}: tracebook memory {action} …")));
     let all = projects(scene, args)?;
     match action {
         "list" => list(scene, args, &all),
@@ -61,7 +61,7 @@ pub(crate) fn memory(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
             writeln!(scene.out, "{} is no longer in {}", entry.experience.experience_id, entry.path)?;
             Ok(DONE)
         }
-        other => Err(Refusal::usage(format!(
+        other => Err(CliError::usage(format!(
             "memory can be listed (list, show; log: what was done lately), asked (bearing, analyze), added to (add), \
              consolidated (consolidate), or made forget (forget), not “{other}”"
         ))),
@@ -69,26 +69,26 @@ pub(crate) fn memory(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
 }
 
 /// The experience of this id.
-fn meant<'a>(all: &'a [Project], word: &str) -> Result<(DocId, &'a ExperienceEntry), Refusal> {
+fn meant<'a>(all: &'a [RememberedProject], word: &str) -> Result<(DocId, &'a ExperienceEntry), CliError> {
     let entries = all.iter().flat_map(|project| project.memory.entries.iter().map(|entry| (project.id, entry)));
     let found: Vec<(DocId, &ExperienceEntry)> =
         entries.filter(|(_, entry)| entry.experience.experience_id.starts_with(word)).collect();
     match found.as_slice() {
         [one] => Ok(*one),
-        [] => Err(Refusal::usage(format!("there is no experience {word}; `tracebook memory` lists them"))),
-        _ => Err(Refusal::usage(format!("several experiences begin with {word}; give more of it"))),
+        [] => Err(CliError::usage(format!("there is no experience {word}; `tracebook memory` lists them"))),
+        _ => Err(CliError::usage(format!("several experiences begin with {word}; give more of it"))),
     }
 }
 
 /// The outcome that is wanted, by the option `--outcome`.
-fn outcome(args: &ArgMatches) -> Result<Option<RunOutcome>, Refusal> {
+fn outcome(args: &ArgMatches) -> Result<Option<RunOutcome>, CliError> {
     let Some(word) = args.get_one::<String>("outcome") else { return Ok(None) };
-    let why = || Refusal::usage(format!("--outcome is success, failure or success_with_recovery, not “{word}”"));
+    let why = || CliError::usage(format!("--outcome is success, failure or success_with_recovery, not “{word}”"));
     RunOutcome::from_name(word).map(Some).ok_or_else(why)
 }
 
 /// What was done lately: the tasks of session logs.
-fn log(scene: &mut Scene<'_>, args: &ArgMatches, all: &[Project]) -> Result<u8, Refusal> {
+fn log(scene: &mut CommandContext<'_>, args: &ArgMatches, all: &[RememberedProject]) -> Result<u8, CliError> {
     let wanted = outcome(args)?;
     for project in all {
         let fits = |entry: &&Logged| wanted.is_none_or(|wanted| entry.task.outcome() == Some(wanted));
@@ -111,7 +111,7 @@ fn log(scene: &mut Scene<'_>, args: &ArgMatches, all: &[Project]) -> Result<u8, 
 }
 
 /// The context of the session in which something was said last: what a model reads of it.
-fn context(scene: &mut Scene<'_>, all: &[Project]) -> Result<u8, Refusal> {
+fn context(scene: &mut CommandContext<'_>, all: &[RememberedProject]) -> Result<u8, CliError> {
     let volumes: Vec<DocId> = all.iter().map(|project| project.id).collect();
     let last = scene.handle.read(move |session| {
         let own = session.agents().sessions();
@@ -138,7 +138,7 @@ fn context(scene: &mut Scene<'_>, all: &[Project]) -> Result<u8, Refusal> {
     Ok(DONE)
 }
 
-fn list(scene: &mut Scene<'_>, args: &ArgMatches, all: &[Project]) -> Result<u8, Refusal> {
+fn list(scene: &mut CommandContext<'_>, args: &ArgMatches, all: &[RememberedProject]) -> Result<u8, CliError> {
     let wanted = outcome(args)?;
     let tier = match args.get_one::<String>("tier").map(|word| word.to_lowercase()).as_deref() {
         None | Some("semantic" | "l4") => None,
@@ -146,7 +146,7 @@ fn list(scene: &mut Scene<'_>, args: &ArgMatches, all: &[Project]) -> Result<u8,
         Some("session" | "l2") => return log(scene, args, all),
         Some("traces" | "l3") => return super::traces::list(scene, all),
         Some(word) => Some(MemoryTier::from_name(word).ok_or_else(|| {
-            Refusal::usage(format!(
+            CliError::usage(format!(
                 "--tier is context, session, traces or semantic (l1 to l4); of semantic memory episodic, short_term or \
                  long_term; not “{word}”"
             ))
@@ -186,14 +186,14 @@ fn list(scene: &mut Scene<'_>, args: &ArgMatches, all: &[Project]) -> Result<u8,
 }
 
 /// What bears on a goal: what a run would be shown before it begins.
-fn bearing(scene: &mut Scene<'_>, all: Vec<Project>, goal: &str) -> Result<u8, Refusal> {
+fn bearing(scene: &mut CommandContext<'_>, all: Vec<RememberedProject>, goal: &str) -> Result<u8, CliError> {
     super::super::agents::setup_known(scene)?;
     // What cannot be searched yet is told by its words.
     let _ = scene.handle.search().settle(super::PATIENCE);
     let schemas = scene.handle.read(|session| session.tool_schemas("assistant"))?;
     for mut project in all {
         project.memory.near =
-            host::agents::experience::nearest(scene.handle.search(), &project.memory, goal, Mode::Both);
+            host::agents::experience::nearest(scene.handle.search(), &project.memory, goal, SearchMode::Both);
         for one in project.memory.relevant_items(goal, None, "assistant", &schemas, today()) {
             match scene.json {
                 true => writeln!(scene.out, "{}", serde_json::to_string(&one).unwrap_or_default())?,
@@ -205,20 +205,25 @@ fn bearing(scene: &mut Scene<'_>, all: Vec<Project>, goal: &str) -> Result<u8, R
 }
 
 /// Adds what the user knows.
-fn add(scene: &mut Scene<'_>, args: &ArgMatches, all: &[Project], text: String) -> Result<u8, Refusal> {
+fn add(
+    scene: &mut CommandContext<'_>,
+    args: &ArgMatches,
+    all: &[RememberedProject],
+    text: String,
+) -> Result<u8, CliError> {
     let value = |name: &str| args.get_one::<String>(name).cloned();
     let outcome = value("outcome").unwrap_or_else(|| "success".to_owned());
     let final_outcome = RunOutcome::from_name(&outcome)
-        .ok_or_else(|| Refusal::usage("--outcome is success, failure or success_with_recovery".to_owned()))?;
+        .ok_or_else(|| CliError::usage("--outcome is success, failure or success_with_recovery".to_owned()))?;
     let word = value("tier").unwrap_or_else(|| "long_term".to_owned());
     let tier = MemoryTier::from_name(&word)
-        .ok_or_else(|| Refusal::usage("--tier is episodic, short_term or long_term".to_owned()))?;
+        .ok_or_else(|| CliError::usage("--tier is episodic, short_term or long_term".to_owned()))?;
     let volume = super::super::agents::volume(scene, value("project"), None)?;
     let project = all.iter().find(|project| project.id == volume);
-    let project = project.ok_or_else(|| Refusal::usage("say in which project: --project NAME"))?;
+    let project = project.ok_or_else(|| CliError::usage("say in which project: --project NAME"))?;
     let expires = value("expires").unwrap_or_default();
-    if !expires.is_empty() && Day::parse(&expires).is_none() {
-        return Err(Refusal::usage(format!("--expires wants a day such as 2027-01-31, not “{expires}”")));
+    if !expires.is_empty() && CalendarDay::parse(&expires).is_none() {
+        return Err(CliError::usage(format!("--expires wants a day such as 2027-01-31, not “{expires}”")));
     }
     let new = Experience {
         expires,
@@ -259,7 +264,7 @@ fn add(scene: &mut Scene<'_>, args: &ArgMatches, all: &[Project], text: String) 
 }
 
 /// The text of a note; empty where there is none.
-pub(crate) fn text_of(scene: &Scene<'_>, volume: DocId, path: &str) -> Result<String, Refusal> {
+pub(crate) fn text_of(scene: &CommandContext<'_>, volume: DocId, path: &str) -> Result<String, CliError> {
     let Some(note) = file(scene, volume, path)? else { return Ok(String::new()) };
     let held = export::open_note::hold(scene.handle, note)?;
     let text = scene.handle.read(move |session| session.note(note).map(engine::Note::text))?;
@@ -268,13 +273,13 @@ pub(crate) fn text_of(scene: &Scene<'_>, volume: DocId, path: &str) -> Result<St
 }
 
 /// Takes entries out of their note.
-fn remove(scene: &Scene<'_>, volume: DocId, path: &str, ids: &[String]) -> Result<(), Refusal> {
+fn remove(scene: &CommandContext<'_>, volume: DocId, path: &str, ids: &[String]) -> Result<(), CliError> {
     let text = text_of(scene, volume, path)?;
     write(scene, volume, path, &experience::without_entries(&text, ids))
 }
 
 /// Makes long-term notes of the logs; what a project inside the volume has learned comes into the volume's own memory.
-fn consolidate(scene: &mut Scene<'_>, all: &[Project]) -> Result<u8, Refusal> {
+fn consolidate(scene: &mut CommandContext<'_>, all: &[RememberedProject]) -> Result<u8, CliError> {
     let before = scene.handle.read(|session| session.notices().last())?;
     for project in all {
         scene.handle.command(Command::Upkeep { volume: project.id, what: MemoryMaintenance::Consolidate })?;
@@ -284,7 +289,8 @@ fn consolidate(scene: &mut Scene<'_>, all: &[Project]) -> Result<u8, Refusal> {
     };
     scene.handle.wait(Some(super::PATIENCE), done)?;
     export::open_note::saved(scene.handle)?;
-    let new: Vec<Noticed> = scene.handle.read(move |session| session.notices().after(before).cloned().collect())?;
+    let new: Vec<NumberedNotice> =
+        scene.handle.read(move |session| session.notices().after(before).cloned().collect())?;
     for noticed in new {
         if let Notice::Consolidated { volume, .. } = &noticed.notice {
             let name = all.iter().find(|project| project.id == *volume).map_or("", |project| project.name.as_str());

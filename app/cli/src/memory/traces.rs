@@ -1,8 +1,8 @@
 //! `traces`: what runs have learned to do again without a model.
 
 use super::super::agents;
-use super::super::{DONE, FAILED, Refusal, Scene};
-use super::{Project, file, forget, projects, write};
+use super::super::{CliError, CommandContext, DONE, FAILED};
+use super::{RememberedProject, file, forget, projects, write};
 use agent::memory::StoredTrace;
 use agent::memory::trace::{self, AUTO_REPLAY_CONFIDENCE, TRACES_FOLDER};
 use clap::ArgMatches;
@@ -13,11 +13,11 @@ use store::DocId;
 /// A library has at most so many bytes.
 const LIBRARY: u64 = 64 << 20;
 
-pub(crate) fn traces(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+pub(crate) fn traces(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let action = args.get_one::<String>("ACTION").map_or("list", String::as_str);
     let name = args.get_one::<String>("NAME").cloned();
     let needed =
-        |what: &str| name.clone().ok_or_else(|| Refusal::usage(format!("say {what}: tracebook traces {action} …")));
+        |what: &str| name.clone().ok_or_else(|| CliError::usage(format!("say {what}: tracebook traces {action} …")));
     match action {
         "list" => list(scene, &projects(scene, args)?),
         "show" => {
@@ -42,14 +42,14 @@ pub(crate) fn traces(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
             let all = projects(scene, args)?;
             let (volume, filed) = meant(&all, &needed("which trace")?)?;
             let Some(id) = file(scene, volume, &filed.path)? else {
-                return Err(Refusal::workspace(format!("the file is not known yet; try again: {}", filed.path)));
+                return Err(CliError::workspace(format!("the file is not known yet; try again: {}", filed.path)));
             };
             forget(scene, vec![id])?;
             writeln!(scene.out, "{} is in the trash; `tracebook restore-note` brings it back", filed.path)?;
             Ok(DONE)
         }
         "learn" => learn(scene, &needed("from which run")?),
-        other => Err(Refusal::usage(format!(
+        other => Err(CliError::usage(format!(
             "traces can be listed (list), shown (show), exported (export), imported (import), forgotten (forget) and \
              learned (learn), not “{other}”"
         ))),
@@ -57,7 +57,7 @@ pub(crate) fn traces(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
 }
 
 /// The trace that a word means: its path, the name of its file, or the beginning of its signature.
-fn meant<'a>(all: &'a [Project], word: &str) -> Result<(DocId, &'a StoredTrace), Refusal> {
+fn meant<'a>(all: &'a [RememberedProject], word: &str) -> Result<(DocId, &'a StoredTrace), CliError> {
     let found: Vec<(DocId, &StoredTrace)> = all
         .iter()
         .flat_map(|project| project.memory.traces.iter().map(|filed| (project.id, filed)))
@@ -69,12 +69,12 @@ fn meant<'a>(all: &'a [Project], word: &str) -> Result<(DocId, &'a StoredTrace),
         .collect();
     match found.as_slice() {
         [one] => Ok(*one),
-        [] => Err(Refusal::usage(format!("there is no trace {word}; `tracebook traces` lists them"))),
-        _ => Err(Refusal::usage(format!("several traces are called {word}; give the whole path"))),
+        [] => Err(CliError::usage(format!("there is no trace {word}; `tracebook traces` lists them"))),
+        _ => Err(CliError::usage(format!("several traces are called {word}; give the whole path"))),
     }
 }
 
-pub(super) fn list(scene: &mut Scene<'_>, all: &[Project]) -> Result<u8, Refusal> {
+pub(super) fn list(scene: &mut CommandContext<'_>, all: &[RememberedProject]) -> Result<u8, CliError> {
     let (mut tokens, mut money) = (0, 0.0);
     for project in all {
         for StoredTrace { path, trace, .. } in &project.memory.traces {
@@ -114,7 +114,7 @@ pub(super) fn list(scene: &mut Scene<'_>, all: &[Project]) -> Result<u8, Refusal
 }
 
 /// Takes over a library. What is known of its traces elsewhere proves nothing here.
-fn import(scene: &mut Scene<'_>, args: &ArgMatches, from: &str) -> Result<u8, Refusal> {
+fn import(scene: &mut CommandContext<'_>, args: &ArgMatches, from: &str) -> Result<u8, CliError> {
     let mut text = String::new();
     if from == "-" {
         scene.input.take(LIBRARY).read_to_string(&mut text)?;
@@ -122,9 +122,9 @@ fn import(scene: &mut Scene<'_>, args: &ArgMatches, from: &str) -> Result<u8, Re
         let path = scene.folder.join(from);
         let bytes = host::fs::copy::read(&path, LIBRARY).and_then(|bytes| String::from_utf8(bytes).ok());
         text = bytes
-            .ok_or_else(|| Refusal::usage(format!("it is not there, too long, or no text: {}", path.display())))?;
+            .ok_or_else(|| CliError::usage(format!("it is not there, too long, or no text: {}", path.display())))?;
     }
-    let found = trace::parse_library(&text).map_err(|why| Refusal::usage(format!("{from}: {why}")))?;
+    let found = trace::parse_library(&text).map_err(|why| CliError::usage(format!("{from}: {why}")))?;
     super::super::choose::volumes_known(scene, true)?;
     let volume = agents::volume(scene, args.get_one::<String>("project").cloned(), None)?;
     for trace in found {
@@ -141,7 +141,7 @@ fn import(scene: &mut Scene<'_>, args: &ArgMatches, from: &str) -> Result<u8, Re
 }
 
 /// Makes a trace of a run that is over.
-fn learn(scene: &mut Scene<'_>, word: &str) -> Result<u8, Refusal> {
+fn learn(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliError> {
     agents::setup_known(scene)?;
     let run = agents::run_meant(scene, word)?;
     let made = scene.handle.read(move |session| {
@@ -149,7 +149,7 @@ fn learn(scene: &mut Scene<'_>, word: &str) -> Result<u8, Refusal> {
         let note = about.note.and_then(|note| session.locate_file(note)).map(|(_, path)| path.to_owned());
         Some((about.volume, note, session.trace_of_run(run)))
     })?;
-    let Some((volume, note, made)) = made else { return Err(Refusal::workspace("the run was closed meanwhile")) };
+    let Some((volume, note, made)) = made else { return Err(CliError::workspace("the run was closed meanwhile")) };
     let trace = match made {
         Ok(trace) => trace,
         Err(why) => {

@@ -24,7 +24,7 @@ impl RowRenderer<'_> {
         let (mark, kind) = match number {
             Some(number) => {
                 let font = tokens::tabular(kind.font.size);
-                (format!("{number}."), tokens::Type { font, ..kind })
+                (format!("{number}."), tokens::TypeStyle { font, ..kind })
             }
             None => (if self.lists.len() % 2 == 1 { "•" } else { "–" }.to_owned(), kind),
         };

@@ -13,10 +13,10 @@ use egui::{CornerRadius, Rect, Vec2, pos2, vec2};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
-use text::markdown::dialect::{self, Callout, CalloutKind};
-use typeset::formula::Formula;
+use text::markdown::dialect::{self, CalloutHead, CalloutKind};
+use typeset::formula::SetFormula;
 use ui::icons;
-use ui::tokens::{self, Cut, space};
+use ui::tokens::{self, InterCut, space};
 use ui::widgets::format;
 
 /// What a link to a tag begins with: no note can hold it.
@@ -57,7 +57,7 @@ fn icon(kind: CalloutKind) -> &'static str {
 
 impl RowRenderer<'_> {
     /// A callout begins.
-    pub(super) fn callout(&mut self, callout: Callout<'_>, range: &Range<usize>) {
+    pub(super) fn callout(&mut self, callout: CalloutHead<'_>, range: &Range<usize>) {
         self.flush();
         self.space();
         let colour = self.pen.colours.callout(callout.kind);
@@ -83,8 +83,12 @@ impl RowRenderer<'_> {
         let Some(title) = &self.title else { return };
         let colour = self.pen.colours.callout(title.kind);
         let kind = self.kind();
-        let galley =
-            self.pen.text(icon(title.kind), &tokens::Type { font: tokens::icon(18.0), line: kind.line }, colour, 48.0);
+        let galley = self.pen.text(
+            icon(title.kind),
+            &tokens::TypeStyle { font: tokens::icon(18.0), line: kind.line },
+            colour,
+            48.0,
+        );
         let at = self.source.source(range.start);
         let map = SourceMap { runs: vec![SourceRun { chars: 0, source: at..at, exact: false }] };
         self.parts.push(RowPart::Text { at: vec2(self.x, self.y), galley, map, links: Vec::new() });
@@ -105,7 +109,7 @@ impl RowRenderer<'_> {
         let Some(CalloutTitle { kind, fold, .. }) = self.title.take() else { return };
         let Some((open, callout)) = fold else { return };
         let caret = if open { icons::CARET_DOWN } else { icons::CARET_RIGHT };
-        let style = tokens::Type { font: tokens::icon(14.0), line: self.kind().line };
+        let style = tokens::TypeStyle { font: tokens::icon(14.0), line: self.kind().line };
         let galley = self.pen.text(caret, &style, self.pen.colours.callout(kind), 48.0);
         let x = (self.x + space::XL + space::S + width).min(self.width - 20.0);
         self.parts.push(RowPart::Text { at: vec2(x, top), galley, map: SourceMap::default(), links: Vec::new() });
@@ -156,7 +160,7 @@ impl RowRenderer<'_> {
         let link = format!("{}{}", TAG, name.trim_start_matches('#'));
         inline.links.push((inline.chars..inline.chars + count, link));
         let size = (kind.font.size * 0.92).min(kind.font.size);
-        inline.job.append(name, 0.0, format(tokens::inter(Cut::Regular, size), kind.line, colours.accent));
+        inline.job.append(name, 0.0, format(tokens::inter(InterCut::Regular, size), kind.line, colours.accent));
         inline.chars += count;
     }
 
@@ -176,7 +180,7 @@ impl RowRenderer<'_> {
         }
     }
 
-    fn formula(&mut self, formula: Arc<Formula>, source: &str, range: &Range<usize>, display: bool) {
+    fn formula(&mut self, formula: Arc<SetFormula>, source: &str, range: &Range<usize>, display: bool) {
         let (kind, ink) = (self.kind(), self.colour());
         let (size, line) = if self.table.is_some() { (14.0, 20.0) } else { (kind.font.size, kind.line) };
         // Inter is larger for its size than the letters of formulas.
@@ -184,7 +188,8 @@ impl RowRenderer<'_> {
         let room = if self.table.is_some() { MAX_TABLE_FORMULA_WIDTH } else { (self.width - self.x).max(48.0) };
         let em = full.min(room / formula.width.max(0.01));
         // Letters stand so far below the middle of their line.
-        let probe = self.pen.text("x", &tokens::Type { font: tokens::inter(Cut::Regular, size), line }, ink, 48.0);
+        let probe =
+            self.pen.text("x", &tokens::TypeStyle { font: tokens::inter(InterCut::Regular, size), line }, ink, 48.0);
         let base = probe.rows.first().and_then(|row| Some(row.glyphs.first()?.pos.y - row.size.y / 2.0)).unwrap_or(0.0);
         let (above, below) = (formula.height * em - base, formula.depth * em + base);
         let high = line.max(2.0 * above + 4.0).max(2.0 * below + 4.0);
@@ -193,7 +198,7 @@ impl RowRenderer<'_> {
         let inline = self.inline.get_or_insert_default();
         inline.map.runs.push(SourceRun { chars: inline.chars, source: source_range, exact: false });
         // Two signs without ink between which no line is broken, as far apart as the formula is wide.
-        let mut style = format(tokens::inter(Cut::Regular, 1.0), high, ink);
+        let mut style = format(tokens::inter(InterCut::Regular, 1.0), high, ink);
         inline.job.append("\u{a0}", 0.0, style.clone());
         style.extra_letter_spacing = (width - 0.5).max(0.0);
         inline.job.append("\u{a0}", 0.0, style);
@@ -258,8 +263,8 @@ impl RowRenderer<'_> {
         let width = (self.width - left).clamp(96.0, MAX_COLLECTION_CARD_WIDTH);
         let inset = space::M + 20.0 + space::M;
         let room = width - inset - space::M;
-        let style = tokens::Type { font: tokens::inter(Cut::SemiBold, 14.0), line: 20.0 };
-        let icon = tokens::Type { font: tokens::icon(20.0), line: 24.0 };
+        let style = tokens::TypeStyle { font: tokens::inter(InterCut::SemiBold, 14.0), line: 20.0 };
+        let icon = tokens::TypeStyle { font: tokens::icon(20.0), line: 24.0 };
         let icon = self.pen.text(icons::TABLE, &icon, colours.muted, f32::INFINITY);
         let title = self.pen.text(name, &style, colours.accent, room);
         let caption = self.pen.text(&what, &tokens::caption(), colours.muted, room);

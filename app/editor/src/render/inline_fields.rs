@@ -4,10 +4,10 @@ use eframe::egui;
 use egui::epaint::text::ByteIndex;
 use egui::text::LayoutJob;
 use std::ops::Range;
-use ui::tokens::Colours;
+use ui::tokens::ThemeColors;
 
 /// Sets the fields of a line in `muted`.
-pub(super) fn quiet(job: &mut LayoutJob, colours: &Colours) {
+pub(super) fn quiet(job: &mut LayoutJob, colours: &ThemeColors) {
     for field in fields(&job.text) {
         let mut sections = Vec::with_capacity(job.sections.len() + 2);
         for section in job.sections.drain(..) {

@@ -7,9 +7,9 @@ use egui::text::LayoutJob;
 pub(super) use egui::{Align, Color32, CornerRadius, Galley, Rect, Stroke, Vec2, pos2, vec2};
 use std::ops::Range;
 use std::sync::Arc;
-use typeset::formula::Formula;
+use typeset::formula::SetFormula;
 use ui::icons;
-use ui::tokens::{self, Cut};
+use ui::tokens::{self, InterCut};
 use ui::widgets::format;
 
 /// How far the ground of code reaches beyond its letters, which is room that it takes from nobody.
@@ -40,7 +40,7 @@ pub(super) struct InlineInset {
 
 pub(super) enum InsetContent {
     /// A formula in letters of so many points; `base`: how far below the middle of a line letters stand.
-    Formula { formula: Arc<Formula>, em: f32, base: f32, ink: Color32, words: String },
+    Formula { formula: Arc<SetFormula>, em: f32, base: f32, ink: Color32, words: String },
     /// What is said of the characters while the pointer rests there.
     Remark(String),
 }
@@ -152,12 +152,12 @@ impl RowRenderer<'_> {
         let head = self.table.as_ref().is_some_and(|table| table.rows.len() == 1);
         let base_bold = self.heading.is_some() || head || self.title.is_some();
         let cut = match (self.look.strong > 0, self.look.emphasis > 0) {
-            (true, true) => Cut::BoldItalic,
-            (true, false) => Cut::Bold,
-            (false, true) if base_bold => Cut::BoldItalic,
-            (false, true) => Cut::Italic,
-            (false, false) if base_bold => Cut::SemiBold,
-            (false, false) => Cut::Regular,
+            (true, true) => InterCut::BoldItalic,
+            (true, false) => InterCut::Bold,
+            (false, true) if base_bold => InterCut::BoldItalic,
+            (false, true) => InterCut::Italic,
+            (false, false) if base_bold => InterCut::SemiBold,
+            (false, false) => InterCut::Regular,
         };
         let colour = self.colour();
         let size = if self.table.is_some() { 14.0 } else { kind.font.size };
@@ -200,7 +200,7 @@ impl RowRenderer<'_> {
         let source = self.source.source(range.start)..self.source.source(range.end);
         let inline = self.inline.get_or_insert_default();
         inline.map.runs.push(SourceRun { chars: inline.chars, source, exact: false });
-        let font = tokens::inter(Cut::SemiBold, kind.font.size * 0.7);
+        let font = tokens::inter(InterCut::SemiBold, kind.font.size * 0.7);
         let mut style = format(font, kind.line * 0.7, self.pen.colours.accent);
         style.valign = Align::TOP;
         inline.job.append(name, 1.0, style);

@@ -5,7 +5,7 @@ use super::{TextStyleContext, plain};
 use eframe::egui;
 use egui::{CornerRadius, Rect, pos2, vec2};
 use std::ops::Range;
-use text::properties::{self, Kind, Property};
+use text::properties::{self, Property, PropertyKind};
 use ui::icons;
 use ui::tokens::{self, space};
 
@@ -14,14 +14,14 @@ const PROPERTY_ROW_HEIGHT: f32 = 28.0;
 /// Where the values begin.
 const PROPERTY_VALUES_X: f32 = 176.0;
 
-fn icon(kind: Kind) -> &'static str {
+fn icon(kind: PropertyKind) -> &'static str {
     match kind {
-        Kind::Text | Kind::Nested => icons::LIST,
-        Kind::Number => icons::CIRCLE,
-        Kind::Date => icons::CLOCK,
-        Kind::Check(_) => icons::CHECK_CIRCLE,
-        Kind::List => icons::LIST_BULLETS,
-        Kind::Link => icons::LINK,
+        PropertyKind::Text | PropertyKind::Nested => icons::LIST,
+        PropertyKind::Number => icons::CIRCLE,
+        PropertyKind::Date => icons::CLOCK,
+        PropertyKind::Check(_) => icons::CHECK_CIRCLE,
+        PropertyKind::List => icons::LIST_BULLETS,
+        PropertyKind::Link => icons::LINK,
     }
 }
 
@@ -74,7 +74,7 @@ struct PropertiesTable<'a> {
 
 impl PropertiesTable<'_> {
     fn icon(&mut self, icon: &str) {
-        let style = tokens::Type { font: tokens::icon(15.0), line: 20.0 };
+        let style = tokens::TypeStyle { font: tokens::icon(15.0), line: 20.0 };
         let galley = self.pen.text(icon, &style, self.pen.colours.muted, 24.0);
         let at = vec2(0.0, self.y + 4.0);
         self.parts.push(RowPart::Text { at, galley, map: SourceMap::default(), links: Vec::new() });
@@ -120,12 +120,12 @@ impl PropertiesTable<'_> {
             self.text.push_str(if index > 0 { ", " } else { "" });
             self.text.push_str(words);
             match property.kind {
-                Kind::Check(done) => {
+                PropertyKind::Check(done) => {
                     let rect = Rect::from_min_size(pos2(x - 2.0, self.y + 2.0), vec2(20.0, 24.0));
                     let label = property.key.clone();
                     self.parts.push(RowPart::Task { rect, mark: range.clone(), done, state: None, label });
                 }
-                Kind::List => {
+                PropertyKind::List => {
                     let link = words.starts_with("[[") || words.contains("://");
                     let room = self.width - x - PROPERTY_ROW_HEIGHT;
                     let wide = self.pen.text(words, &tokens::small(), colours.ink, f32::INFINITY).size().x;
@@ -136,14 +136,18 @@ impl PropertiesTable<'_> {
                     }
                     x += self.words(words, range, x + 6.0, true, link).0 + space::L + space::XS;
                 }
-                Kind::Text | Kind::Number | Kind::Date | Kind::Nested | Kind::Link => {
-                    let link = property.kind == Kind::Link;
+                PropertyKind::Text
+                | PropertyKind::Number
+                | PropertyKind::Date
+                | PropertyKind::Nested
+                | PropertyKind::Link => {
+                    let link = property.kind == PropertyKind::Link;
                     height = height.max(self.words(words, range, x, false, link).1 + space::S);
                 }
             }
         }
         self.text.push('\n');
-        let style = tokens::Type { font: tokens::icon(12.0), line: 20.0 };
+        let style = tokens::TypeStyle { font: tokens::icon(12.0), line: 20.0 };
         let cross = self.pen.text(icons::X, &style, colours.muted, 24.0);
         let rect = Rect::from_min_size(
             pos2(self.width - PROPERTY_ROW_HEIGHT, top),

@@ -3,25 +3,25 @@
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use store::Execution;
-use typeset::colour::Hue;
-use typeset::failure::Failure;
-use typeset::formula::Formula;
-use typeset::pdf::Paper;
-use typeset::tints::{Rgb, Tints};
+use typeset::colour::CodeHue;
+use typeset::failure::DrawFailure;
+use typeset::formula::SetFormula;
+use typeset::pdf::PaperSize;
+use typeset::tints::{Rgb, ThemeTints};
 
 /// Something to draw or to lay out.
 #[derive(Serialize, Deserialize)]
-pub(super) enum Job {
+pub(super) enum DrawingJob {
     /// A formula, set.
     Formula { source: String, display: bool },
     /// A formula that was set, as pixels: so many across.
-    FormulaPixels { formula: Formula, ink: Rgb, width: f32 },
+    FormulaPixels { formula: SetFormula, ink: Rgb, width: f32 },
     /// A formula as MathML.
     Mathml { source: String, display: bool },
     /// A mermaid diagram as SVG. `document`: it must stand in a PDF.
-    Diagram { source: String, tints: Tints, document: bool },
+    Diagram { source: String, tints: ThemeTints, document: bool },
     /// The same as pixels.
-    DiagramPixels { source: String, tints: Tints, scale: f32 },
+    DiagramPixels { source: String, tints: ThemeTints, scale: f32 },
     /// Tries whether the SVG in the body can be read.
     Svg { document: bool },
     /// The SVG in the body as pixels.
@@ -39,14 +39,14 @@ pub(super) enum Job {
     /// The HTML in the body, as Markdown.
     Html,
     /// A note as a page for a browser. `alone`: nothing stands around it.
-    Page { note: Laid, light: String, dark: String, colours: String, alone: bool },
+    Page { note: LayoutNote, light: String, dark: String, colours: String, alone: bool },
     /// Notes as one PDF; they are asked for one by one.
-    Document { title: String, paper: Paper, tints: Tints },
+    Document { title: String, paper: PaperSize, tints: ThemeTints },
 }
 
 /// A note that is laid out.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Laid {
+pub(crate) struct LayoutNote {
     pub(crate) title: String,
     /// Its path.
     pub(crate) path: String,
@@ -58,8 +58,8 @@ pub(crate) struct Laid {
 
 /// What came of a job.
 #[derive(Serialize, Deserialize)]
-pub(super) enum Made {
-    Formula(Formula),
+pub(super) enum JobOutput {
+    Formula(SetFormula),
     /// A text: in the body.
     Text,
     /// Pixels in the body, four bytes each, their colours multiplied by their opacity or not, and the size in points.
@@ -73,19 +73,19 @@ pub(super) enum Made {
     Fits {
         bytes: u64,
     },
-    Colours(Option<Vec<(Range<usize>, Hue)>>),
+    Colours(Option<Vec<(Range<usize>, CodeHue)>>),
     /// A document: in the body.
     Document {
         missing: Vec<char>,
     },
     /// Nothing, since what was given is not of that kind.
     Nothing,
-    Failed(Failure),
+    Failed(DrawFailure),
 }
 
 /// What a process asks that lays out notes. `usize` says which note.
 #[derive(Serialize, Deserialize)]
-pub(crate) enum Question {
+pub(crate) enum LayoutQuestion {
     /// It has read its fonts: its time begins now.
     Ready,
     /// The next note of a document.
@@ -116,14 +116,14 @@ pub(crate) enum Question {
 
 /// The answer to a question.
 #[derive(Serialize, Deserialize)]
-pub(crate) enum Reply {
+pub(crate) enum LayoutReply {
     /// There is no such thing, or nothing to be said.
     Nothing,
     /// A path, an address, MathML.
     Text(String),
     /// Bytes, a text or SVG: in the body.
     Bytes,
-    Note(Laid),
-    Formula(Formula),
-    Failed(Failure),
+    Note(LayoutNote),
+    Formula(SetFormula),
+    Failed(DrawFailure),
 }

@@ -2,14 +2,14 @@
 
 use super::super::page::PageAction;
 use super::{CollectionContext, CollectionPage, TableLine};
-use collection::{Row, Table};
+use collection::{CollectionRow, CollectionTable};
 use editor::assets::{self, Asset};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, CornerRadius, Pos2, Rect, Sense, Stroke, StrokeKind, Ui, pos2, vec2};
 use std::sync::Arc;
 use ui::icons;
-use ui::tokens::{self, CARD, Colours, Cut, space};
+use ui::tokens::{self, CARD, InterCut, ThemeColors, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// The width of a card where none is said.
@@ -26,7 +26,7 @@ enum CardBand {
 
 impl CollectionPage {
     /// Draws the cards.
-    pub(super) fn show_cards(&mut self, ui: &mut Ui, scene: &mut CollectionContext<'_>, table: &Arc<Table>) {
+    pub(super) fn show_cards(&mut self, ui: &mut Ui, scene: &mut CollectionContext<'_>, table: &Arc<CollectionTable>) {
         let area = ui.available_rect_before_wrap();
         let view = scene.base.views.get(self.view);
         let wanted = view.and_then(|view| view.card).unwrap_or(DEFAULT_CARD_WIDTH).max(64.0);
@@ -94,8 +94,8 @@ impl CollectionPage {
         bands
     }
 
-    pub(super) fn card_group(&mut self, ui: &Ui, table: &Table, rect: Rect, group: usize) {
-        let colours = Colours::of(ui);
+    pub(super) fn card_group(&mut self, ui: &Ui, table: &CollectionTable, rect: Rect, group: usize) {
+        let colours = ThemeColors::of(ui);
         let Some((name, count)) = table.groups.get(group) else { return };
         let words = if name.is_empty() { "Without a value" } else { name.as_str() };
         let response = ui.interact(rect, ui.scope_id().with(("group", group)), Sense::click());
@@ -109,7 +109,7 @@ impl CollectionPage {
             tokens::icon(12.0),
             colours.muted,
         );
-        let style = tokens::Type { font: tokens::inter(Cut::SemiBold, 13.0), line: 20.0 };
+        let style = tokens::TypeStyle { font: tokens::inter(InterCut::SemiBold, 13.0), line: 20.0 };
         let at = pos2(rect.left() + space::L + space::XS, middle - 10.0);
         let wide = paint_clipped_text(ui, at, rect.width() * 0.7, words, &style, colours.ink);
         let at = pos2(at.x + wide + space::S, at.y + 2.0);
@@ -121,8 +121,15 @@ impl CollectionPage {
     }
 }
 
-fn card(ui: &Ui, scene: &mut CollectionContext<'_>, table: &Table, row: &Row, rect: Rect, picture: f32) {
-    let colours = Colours::of(ui);
+fn card(
+    ui: &Ui,
+    scene: &mut CollectionContext<'_>,
+    table: &CollectionTable,
+    row: &CollectionRow,
+    rect: Rect,
+    picture: f32,
+) {
+    let colours = ThemeColors::of(ui);
     let id = ui.scope_id().with(("card", row.file));
     let response = ui.interact(rect, id, Sense::click());
     let name = super::super::tree::shown_name(row.path.rsplit('/').next().unwrap_or(&row.path));
@@ -137,7 +144,7 @@ fn card(ui: &Ui, scene: &mut CollectionContext<'_>, table: &Table, row: &Row, re
     let mut y = rect.top() + picture + space::XS;
     let inner = rect.shrink2(vec2(space::M, 0.0));
     if table.columns.iter().any(|column| column.name == "file.name") {
-        let style = tokens::Type { font: tokens::inter(Cut::SemiBold, 13.0), line: 20.0 };
+        let style = tokens::TypeStyle { font: tokens::inter(InterCut::SemiBold, 13.0), line: 20.0 };
         paint_clipped_text(ui, pos2(inner.left(), y + 6.0), inner.width(), name, &style, colours.ink);
         y += 32.0;
     }
@@ -151,7 +158,7 @@ fn card(ui: &Ui, scene: &mut CollectionContext<'_>, table: &Table, row: &Row, re
         set_accessible_name(&response, Role::Label, &format!("{} of {name}: {}", column.title, cell.shown()));
         // Numbers stand at the left here: there is nothing below to compare them with.
         let shown = match cell {
-            collection::Cell::Number(number) => collection::Cell::Date(number.to_string()),
+            collection::CollectionCell::Number(number) => collection::CollectionCell::Date(number.to_string()),
             other => other.clone(),
         };
         super::cell::draw(ui, scene, value, id.with((&column.name, "cell")), &shown, column.property().is_some());
@@ -168,8 +175,8 @@ fn card(ui: &Ui, scene: &mut CollectionContext<'_>, table: &Table, row: &Row, re
 }
 
 /// The picture of a card, cut to its frame.
-fn cover(ui: &Ui, scene: &CollectionContext<'_>, row: &Row, frame: Rect) {
-    let colours = Colours::of(ui);
+fn cover(ui: &Ui, scene: &CollectionContext<'_>, row: &CollectionRow, frame: Rect) {
+    let colours = ThemeColors::of(ui);
     let corner = CornerRadius { nw: CARD.nw, ne: CARD.ne, sw: 0, se: 0 };
     ui.painter().rect_filled(frame, corner, colours.sunken);
     let sight = match row.image.as_deref() {

@@ -2,38 +2,38 @@
 
 use super::super::page::PageAction;
 use super::{CellEditor, CollectionContext};
-use collection::Cell;
+use collection::CollectionCell;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Id, Key, Rect, Sense, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
 use serde_json::Value;
 use text::outline::plain;
-use text::properties::{Kind, typed};
+use text::properties::{PropertyKind, typed};
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, space};
+use ui::tokens::{self, CORNER, ThemeColors, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// The inset of words in a cell.
 const CELL_TEXT_INSET: f32 = space::S;
 
 /// Draws what stands in a cell. Links in it can be clicked.
-pub(super) fn draw(ui: &Ui, scene: &mut CollectionContext<'_>, rect: Rect, id: Id, cell: &Cell, own: bool) {
-    let colours = Colours::of(ui);
+pub(super) fn draw(ui: &Ui, scene: &mut CollectionContext<'_>, rect: Rect, id: Id, cell: &CollectionCell, own: bool) {
+    let colours = ThemeColors::of(ui);
     let ink = if own { colours.ink } else { colours.muted };
     let style = tokens::small();
     let inner = rect.shrink2(vec2(CELL_TEXT_INSET, 0.0));
     let top = rect.center().y - 10.0;
     match cell {
-        Cell::Empty => {}
-        Cell::Text(text) => {
+        CollectionCell::Empty => {}
+        CollectionCell::Text(text) => {
             let line = text.lines().next().unwrap_or("");
             paint_clipped_text(ui, pos2(inner.left(), top), inner.width(), line, &style, ink);
         }
-        Cell::Date(date) => {
-            let style = tokens::Type { font: tokens::tabular(13.0), line: 20.0 };
+        CollectionCell::Date(date) => {
+            let style = tokens::TypeStyle { font: tokens::tabular(13.0), line: 20.0 };
             paint_clipped_text(ui, pos2(inner.left(), top), inner.width(), date, &style, ink);
         }
-        Cell::Number(number) => {
+        CollectionCell::Number(number) => {
             let at = pos2(inner.right(), rect.center().y);
             ui.painter().with_clip_rect(rect.intersect(ui.clip_rect())).text(
                 at,
@@ -43,9 +43,9 @@ pub(super) fn draw(ui: &Ui, scene: &mut CollectionContext<'_>, rect: Rect, id: I
                 ink,
             );
         }
-        Cell::Check(done) => check(ui, pos2(inner.left() + 8.0, rect.center().y), *done, own),
-        Cell::Link { .. } => _ = link(ui, scene, inner.left(), inner, id, cell, false),
-        Cell::List(items) => {
+        CollectionCell::Check(done) => check(ui, pos2(inner.left() + 8.0, rect.center().y), *done, own),
+        CollectionCell::Link { .. } => _ = link(ui, scene, inner.left(), inner, id, cell, false),
+        CollectionCell::List(items) => {
             let mut x = inner.left();
             for (place, item) in items.iter().enumerate() {
                 if x + space::L >= inner.right() {
@@ -64,13 +64,13 @@ pub(super) fn link(
     x: f32,
     inner: Rect,
     id: Id,
-    cell: &Cell,
+    cell: &CollectionCell,
     chip: bool,
 ) -> f32 {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let words = cell.shown();
     let style = if chip { tokens::caption() } else { tokens::small() };
-    let leads = matches!(cell, Cell::Link { .. });
+    let leads = matches!(cell, CollectionCell::Link { .. });
     let pad = if chip { 6.0 } else { 0.0 };
     let room = (inner.right() - x - 2.0 * pad).max(0.0);
     let colour = if leads { colours.accent } else { colours.ink };
@@ -88,7 +88,7 @@ pub(super) fn link(
         let at = pos2(at.x, inner.center().y - galley.size().y / 2.0);
         ui.painter().galley(at, galley, colour);
     }
-    if let Cell::Link { target, to, .. } = cell {
+    if let CollectionCell::Link { target, to, .. } = cell {
         let response = ui.interact(rect, id.with("link"), Sense::click() - Sense::FOCUSABLE);
         set_accessible_name(&response, Role::Link, &words);
         if response.hovered() {
@@ -107,7 +107,7 @@ pub(super) fn link(
 }
 
 fn check(ui: &Ui, centre: egui::Pos2, done: bool, own: bool) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let square = Rect::from_center_size(centre, Vec2::splat(16.0));
     let colour = if own { colours.accent } else { colours.muted };
     if done {
@@ -138,17 +138,17 @@ pub(super) enum CellEditOutcome {
 
 impl CellEditor {
     /// The field over a cell.
-    pub(super) fn show(&mut self, ui: &mut Ui, rect: Rect, id: Id, kind: Kind, label: &str) -> CellEditOutcome {
-        let colours = Colours::of(ui);
+    pub(super) fn show(&mut self, ui: &mut Ui, rect: Rect, id: Id, kind: PropertyKind, label: &str) -> CellEditOutcome {
+        let colours = ThemeColors::of(ui);
         let wide = rect.with_max_x(rect.right().max(rect.left() + 160.0));
         let trouble = self.trouble.is_some();
         ui.painter().rect_filled(wide, CORNER, colours.raised);
         let hint = match kind {
-            Kind::Date => "2026-11-22",
-            Kind::Number => "0",
-            Kind::List => "one, two",
-            Kind::Link => "[[Note]] or https://…",
-            Kind::Text | Kind::Check(_) | Kind::Nested => "",
+            PropertyKind::Date => "2026-11-22",
+            PropertyKind::Number => "0",
+            PropertyKind::List => "one, two",
+            PropertyKind::Link => "[[Note]] or https://…",
+            PropertyKind::Text | PropertyKind::Check(_) | PropertyKind::Nested => "",
         };
         let id = id.with("edit");
         let (enter, tab, escape) = ui.input_mut(|input| {
@@ -221,11 +221,11 @@ impl CellEditor {
         CellEditOutcome::Not
     }
 
-    fn value(&self, kind: Kind) -> Result<Option<Value>, &'static str> {
+    fn value(&self, kind: PropertyKind) -> Result<Option<Value>, &'static str> {
         let value = typed(kind, &self.text);
         match (kind, &value) {
-            (Kind::Number, Value::String(_)) => Err("A number has digits only, and a point."),
-            (Kind::Date, Value::String(text)) if text::task::Day::parse(text).is_none() => {
+            (PropertyKind::Number, Value::String(_)) => Err("A number has digits only, and a point."),
+            (PropertyKind::Date, Value::String(text)) if text::task::CalendarDay::parse(text).is_none() => {
                 Err("A date is written as 2026-11-22.")
             }
             _ => Ok(Some(value)),
@@ -235,7 +235,7 @@ impl CellEditor {
 
 /// A small flat button that is words, with an icon in front.
 pub(super) fn tool_button(ui: &mut Ui, icon: &str, words: &str, name: &str, on: bool) -> egui::Response {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let colour = if on { colours.accent } else { colours.muted };
     let style = tokens::small();
     let galley = ui.painter().layout_no_wrap(words.to_owned(), style.font, colour);

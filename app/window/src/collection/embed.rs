@@ -6,16 +6,16 @@ use super::super::generated_view::GeneratedView;
 use super::super::page::PageAction;
 use super::super::{AppWindow, link_navigation};
 use super::{CollectionPage, CollectionSource};
-use collection::{Embed, embed, is_collection};
+use collection::{EmbeddedCollection, embed, is_collection};
 use editor::note_editor::EditContext;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Pos2, Rect, Stroke, StrokeKind, Ui, vec2};
-use engine::{Command, Phase};
-use host::search::Search;
+use engine::{Command, NotePhase};
+use host::search::SearchService;
 use std::collections::{BTreeSet, HashMap};
 use store::{BlockId, DocId};
-use ui::tokens::{CARD, Colours, space};
+use ui::tokens::{CARD, ThemeColors, space};
 use ui::widgets::set_accessible_name;
 
 /// No collection in a note is higher than this, and no generated view; what is longer scrolls.
@@ -54,7 +54,7 @@ pub(crate) struct CollectionEmbeds {
     kept: HashMap<EmbedKey, CollectionEmbed>,
     frame: u64,
     /// Whom searches ask.
-    search: Option<Search>,
+    search: Option<SearchService>,
 }
 
 impl CollectionEmbeds {
@@ -130,12 +130,12 @@ impl CollectionEmbeds {
         let (session, note) = (world.session, world.note);
         let inset = self.kept.entry(key).or_default();
         (inset.seen, inset.top, inset.edited) = (self.frame, origin.y, edited);
-        let searches = matches!(embed, Some(Embed::Search { .. }));
+        let searches = matches!(embed, Some(EmbeddedCollection::Search { .. }));
         inset.view = generated.map(|_| inset.view.take().unwrap_or_default());
         inset.hits = if searches { Some(inset.hits.take().unwrap_or_default()) } else { None };
         let width = inset.collection.wide.clamp(world.width, widest.max(world.width));
         let rect = Rect::from_min_size(origin + vec2(0.0, EMBED_PADDING), vec2(width, before - 2.0 * EMBED_PADDING));
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         ui.painter().rect_filled(rect, CARD, colours.paper);
         let layout = egui::Layout::top_down(egui::Align::Min);
         let builder = egui::UiBuilder::new().max_rect(rect).id_salt(("collection", key)).layout(layout);
@@ -149,7 +149,7 @@ impl CollectionEmbeds {
                     area.show(&mut inner, |ui| view.show(ui, world, source, actions));
                 }
             }
-            (None, Some(Embed::Search { text })) => {
+            (None, Some(EmbeddedCollection::Search { text })) => {
                 if let (Some(hits), Some(search)) = (&mut inset.hits, &self.search) {
                     hits.show(&mut inner, search, text, note.id, actions);
                 }
@@ -178,7 +178,7 @@ impl CollectionEmbed {
         &mut self,
         ui: &mut Ui,
         world: &EditContext<'_>,
-        embed: Embed<'_>,
+        embed: EmbeddedCollection<'_>,
         start: usize,
         actions: &mut Vec<PageAction>,
     ) {
@@ -186,7 +186,7 @@ impl CollectionEmbed {
             Ok(Some(source)) => self.collection.show(ui, world.session, source, true, actions),
             Ok(None) => {}
             Err(why) => {
-                let colour = Colours::of(ui).warn;
+                let colour = ThemeColors::of(ui).warn;
                 self.collection.say(ui, &why, colour);
             }
         }
@@ -196,17 +196,17 @@ impl CollectionEmbed {
     fn source<'a>(
         &mut self,
         world: &EditContext<'a>,
-        embed: Embed<'a>,
+        embed: EmbeddedCollection<'a>,
         start: usize,
     ) -> Result<Option<CollectionSource<'a>>, String> {
         let (session, inside) = (world.session, Some(world.note.id));
         let (target, view) = match embed {
-            Embed::Text { text, at } => {
+            EmbeddedCollection::Text { text, at } => {
                 (self.file, self.asked) = (None, None);
                 return Ok(Some(CollectionSource { note: world.note, part: Some((text, start + at)), inside }));
             }
-            Embed::File { target, view } => (target, view),
-            Embed::Search { .. } => return Ok(None),
+            EmbeddedCollection::File { target, view } => (target, view),
+            EmbeddedCollection::Search { .. } => return Ok(None),
         };
         let asked = Some((target.to_owned(), view.map(str::to_owned)));
         if self.asked != asked {
@@ -220,9 +220,9 @@ impl CollectionEmbed {
         let file = self.file.ok_or_else(|| format!("There is no collection “{target}”."))?;
         let Some(note) = session.note(file) else { return Ok(None) };
         match &note.phase {
-            Phase::Ready => Ok(Some(CollectionSource { note, part: None, inside })),
-            Phase::Reading => Ok(None),
-            Phase::Failed(why) => Err(format!("This collection cannot be read: {why}.")),
+            NotePhase::Ready => Ok(Some(CollectionSource { note, part: None, inside })),
+            NotePhase::Reading => Ok(None),
+            NotePhase::Failed(why) => Err(format!("This collection cannot be read: {why}.")),
         }
     }
 }

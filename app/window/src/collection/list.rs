@@ -2,12 +2,12 @@
 
 use super::super::page::PageAction;
 use super::{CollectionContext, CollectionPage, TableLine, cell};
-use collection::{Cell, Row, Table};
+use collection::{CollectionCell, CollectionRow, CollectionTable};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Rect, Sense, Ui, pos2, vec2};
 use std::sync::Arc;
-use ui::tokens::{self, CORNER, Colours, space};
+use ui::tokens::{self, CORNER, ThemeColors, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// The height of a line.
@@ -17,7 +17,7 @@ const LIST_TEXT_INDENT: f32 = space::XL;
 
 impl CollectionPage {
     /// Draws the list.
-    pub(super) fn show_list(&mut self, ui: &mut Ui, scene: &mut CollectionContext<'_>, table: &Arc<Table>) {
+    pub(super) fn show_list(&mut self, ui: &mut Ui, scene: &mut CollectionContext<'_>, table: &Arc<CollectionTable>) {
         let area = ui.available_rect_before_wrap();
         let Some(view) = scene.base.views.get(self.view).cloned() else { return };
         let below = if view.nested { table.columns.len().saturating_sub(1) } else { 0 };
@@ -66,13 +66,13 @@ impl CollectionPage {
 fn item(
     ui: &Ui,
     scene: &mut CollectionContext<'_>,
-    table: &Table,
-    row: &Row,
+    table: &CollectionTable,
+    row: &CollectionRow,
     rect: Rect,
     mark: &str,
     (nested, separator): (bool, &str),
 ) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let id = ui.scope_id().with(("item", row.file));
     let response = ui.interact(rect, id, Sense::click());
     let name = super::super::tree::shown_name(row.path.rsplit('/').next().unwrap_or(&row.path));
@@ -105,7 +105,7 @@ fn item(
         }
         line.cell(ui, scene, place, cell);
     }
-    let words = |(column, cell): (&collection::Column, &Cell)| {
+    let words = |(column, cell): (&collection::CollectionColumn, &CollectionCell)| {
         let shown = cell.shown();
         (!shown.is_empty() && column.name != "file.name").then(|| format!("{}: {shown}", column.title))
     };
@@ -140,15 +140,15 @@ impl WordFlow {
         }
     }
 
-    fn cell(&mut self, ui: &Ui, scene: &mut CollectionContext<'_>, place: usize, cell: &Cell) {
+    fn cell(&mut self, ui: &Ui, scene: &mut CollectionContext<'_>, place: usize, cell: &CollectionCell) {
         let items = match cell {
-            Cell::Empty => &[],
-            Cell::List(items) => items.as_slice(),
+            CollectionCell::Empty => &[],
+            CollectionCell::List(items) => items.as_slice(),
             other => std::slice::from_ref(other),
         };
         for (at, item) in items.iter().enumerate() {
             if at > 0 {
-                self.words(ui, ", ", Colours::of(ui).muted);
+                self.words(ui, ", ", ThemeColors::of(ui).muted);
             }
             if self.x + space::M < self.rect.right() {
                 self.x += cell::link(ui, scene, self.x, self.rect, self.id.with((place, at)), item, false);

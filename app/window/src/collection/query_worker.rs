@@ -2,7 +2,7 @@
 //! a frame. Pages and embeds ask for a table; they get the one that is there, and a better one later.
 
 use collection as base;
-use collection::{Base, Mirror, Now, Table, Told};
+use collection::{Collection, CollectionTable, LocalNow, MirroredFile, VolumeMirror};
 use eframe::egui;
 use egui::Context;
 use engine::{Session, Volume};
@@ -30,20 +30,20 @@ pub(crate) struct CollectionQuery<'a> {
     /// Who asks: each has one table.
     pub(crate) by: egui::Id,
     pub(crate) volume: DocId,
-    pub(crate) base: &'a Arc<Base>,
+    pub(crate) base: &'a Arc<Collection>,
     /// The hash of its text.
     pub(crate) hash: u64,
     pub(crate) view: usize,
     /// The note in which it is looked at.
     pub(crate) this: Option<DocId>,
-    pub(crate) now: Now,
+    pub(crate) now: LocalNow,
 }
 
 /// What there is of it.
 #[derive(Clone, Default)]
 pub(crate) struct CollectionAnswer {
     /// The table as it was made last.
-    pub(crate) table: Option<Arc<Table>>,
+    pub(crate) table: Option<Arc<CollectionTable>>,
     /// Files looked at, and how many there are.
     pub(crate) seen: (usize, usize),
 }
@@ -71,7 +71,7 @@ impl TableStamp {
 }
 
 struct TableEntry {
-    made: Option<(TableStamp, Arc<Table>)>,
+    made: Option<(TableStamp, Arc<CollectionTable>)>,
     /// What is being made, since when, how far it is, and how to stop it.
     making: Option<(TableStamp, Arc<AtomicUsize>, Arc<AtomicBool>)>,
     began: f64,
@@ -94,20 +94,20 @@ struct VolumeFeed {
 
 enum QueryJob {
     Forget(DocId),
-    Take(DocId, Vec<Told>),
+    Take(DocId, Vec<MirroredFile>),
     Make(Box<TableRequest>),
 }
 
 struct TableRequest {
     by: egui::Id,
     stamp: TableStamp,
-    base: Arc<Base>,
-    now: Now,
+    base: Arc<Collection>,
+    now: LocalNow,
     seen: Arc<AtomicUsize>,
     stop: Arc<AtomicBool>,
 }
 
-type TableResult = (egui::Id, TableStamp, Option<Table>);
+type TableResult = (egui::Id, TableStamp, Option<CollectionTable>);
 
 /// The desk.
 #[derive(Default)]
@@ -200,7 +200,7 @@ impl QueryWorker {
     fn send_changed_files(&mut self, ctx: &Context, volume: &Volume, until: Instant) -> bool {
         let (frame, time) = (self.frame, self.time);
         let Some(feed) = self.feeds.get_mut(&volume.id).filter(|feed| feed.asked + 2 >= frame) else { return false };
-        let mut told: Vec<Told> = Vec::new();
+        let mut told: Vec<MirroredFile> = Vec::new();
         let mut more = false;
         let mut forget = false;
         if feed.first.is_none() {
@@ -209,7 +209,7 @@ impl QueryWorker {
                     let mut changed: Vec<DocId> = changed.collect();
                     changed.sort_unstable();
                     changed.dedup();
-                    told.extend(changed.into_iter().map(|file| Mirror::look(volume.into(), file)));
+                    told.extend(changed.into_iter().map(|file| VolumeMirror::look(volume.into(), file)));
                     feed.changes = volume.links.changes();
                 }
                 None => {
@@ -223,7 +223,7 @@ impl QueryWorker {
                 }
             }
             while feed.ahead.front().is_some_and(|(since, _)| since + OPTIMISTIC_RECHECK_SECONDS < time) {
-                told.extend(feed.ahead.pop_front().map(|(_, file)| Mirror::look(volume.into(), file)));
+                told.extend(feed.ahead.pop_front().map(|(_, file)| VolumeMirror::look(volume.into(), file)));
             }
         }
         if let Some(at) = &mut feed.first {
@@ -268,7 +268,7 @@ impl QueryWorker {
 }
 
 fn work(queue: &Receiver<QueryJob>, answers: &Sender<TableResult>, ctx: &Context) {
-    let mut mirrors: HashMap<DocId, Mirror> = HashMap::new();
+    let mut mirrors: HashMap<DocId, VolumeMirror> = HashMap::new();
     for job in queue {
         match job {
             QueryJob::Forget(volume) => _ = mirrors.remove(&volume),
@@ -341,7 +341,7 @@ pub(crate) fn apply_optimistically(
     key: &str,
     value: Option<&serde_json::Value>,
 ) {
-    let (file, now) = Mirror::look(volume.into(), file);
+    let (file, now) = VolumeMirror::look(volume.into(), file);
     let Some((row, outline)) = now else { return };
     let mut outline = outline.map_or_else(Default::default, |outline| (*outline).clone());
     let known = outline.properties.keys().find(|known| known.eq_ignore_ascii_case(key)).cloned();

@@ -4,14 +4,14 @@
 use super::super::page::PageAction;
 use super::cell::{self, CellEditOutcome, text_of};
 use super::{CellEditor, CollectionContext, CollectionPage, TableLine};
-use collection::{Cell, Change, Column, SUMMARIES, Table};
+use collection::{CollectionCell, CollectionChange, CollectionColumn, CollectionTable, SUMMARIES};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, CursorIcon, EventFilter, Id, Key, Modifiers, Rect, Sense, Stroke, Ui, pos2, vec2};
 use std::sync::Arc;
-use text::properties::Kind;
+use text::properties::PropertyKind;
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, Cut, size, space};
+use ui::tokens::{self, CORNER, InterCut, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// The height of a row.
@@ -21,14 +21,14 @@ const COLUMN_RESIZE_HANDLE_WIDTH: f32 = 8.0;
 /// A column is as wide as this at least.
 const MIN_COLLECTION_COLUMN_WIDTH: f32 = 48.0;
 
-fn width(column: &Column, first: bool) -> f32 {
+fn width(column: &CollectionColumn, first: bool) -> f32 {
     column.width.unwrap_or(match column.kind {
         _ if first => 240.0,
-        Kind::Number => 104.0,
-        Kind::Date => 120.0,
-        Kind::Check(_) => 88.0,
-        Kind::List => 200.0,
-        Kind::Text | Kind::Link | Kind::Nested => 176.0,
+        PropertyKind::Number => 104.0,
+        PropertyKind::Date => 120.0,
+        PropertyKind::Check(_) => 88.0,
+        PropertyKind::List => 200.0,
+        PropertyKind::Text | PropertyKind::Link | PropertyKind::Nested => 176.0,
     })
 }
 
@@ -49,8 +49,8 @@ fn step(key: Key, page: isize) -> Option<(isize, isize)> {
 
 impl CollectionPage {
     /// Draws the table.
-    pub(super) fn show_table(&mut self, ui: &mut Ui, scene: &mut CollectionContext<'_>, table: &Arc<Table>) {
-        let colours = Colours::of(ui);
+    pub(super) fn show_table(&mut self, ui: &mut Ui, scene: &mut CollectionContext<'_>, table: &Arc<CollectionTable>) {
+        let colours = ThemeColors::of(ui);
         let area = ui.available_rect_before_wrap();
         let summed = table.columns.iter().any(|column| column.summary.is_some());
         let head = area.with_max_y(area.top() + TABLE_ROW_HEIGHT);
@@ -135,8 +135,8 @@ impl CollectionPage {
         ui.painter().hline(area.x_range(), head.bottom() - 0.5, Stroke::new(1.0, colours.line));
     }
 
-    fn group(&mut self, ui: &Ui, table: &Table, rect: Rect, shift: f32, group: usize) {
-        let colours = Colours::of(ui);
+    fn group(&mut self, ui: &Ui, table: &CollectionTable, rect: Rect, shift: f32, group: usize) {
+        let colours = ThemeColors::of(ui);
         let Some((name, count)) = table.groups.get(group) else { return };
         let id = ui.scope_id().with(("group", group));
         let response = ui.interact(rect, id, Sense::click());
@@ -151,7 +151,7 @@ impl CollectionPage {
         let icon = if open { icons::CARET_DOWN } else { icons::CARET_RIGHT };
         let at = pos2(left + 6.0, rect.center().y);
         ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(12.0), colours.muted);
-        let style = tokens::Type { font: tokens::inter(Cut::SemiBold, 13.0), line: 20.0 };
+        let style = tokens::TypeStyle { font: tokens::inter(InterCut::SemiBold, 13.0), line: 20.0 };
         let at = pos2(left + space::L + space::XS, rect.center().y - 10.0);
         let wide = paint_clipped_text(ui, at, 480.0, words, &style, colours.ink);
         let count = count.to_string();
@@ -175,14 +175,14 @@ impl CollectionPage {
         &mut self,
         ui: &mut Ui,
         scene: &mut CollectionContext<'_>,
-        table: &Table,
+        table: &CollectionTable,
         rect: Rect,
         line: usize,
         row: usize,
         spans: &[(f32, f32)],
         grid: Id,
     ) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let Some(row) = table.rows.get(row) else { return };
         let over = ui.rect_contains_pointer(rect);
         if over {
@@ -223,7 +223,7 @@ impl CollectionPage {
                 ui.memory_mut(|memory| memory.request_focus(grid));
                 let square = Rect::from_center_size(pos2(at.left() + 16.0, at.center().y), vec2(24.0, 24.0));
                 let on_box = response.interact_pointer_pos().is_some_and(|pos| square.contains(pos));
-                if response.double_clicked() || (on_box && matches!(cell, Cell::Check(_))) {
+                if response.double_clicked() || (on_box && matches!(cell, CollectionCell::Check(_))) {
                     self.begin(scene, table, None);
                 }
             }
@@ -235,10 +235,10 @@ impl CollectionPage {
         &mut self,
         ui: &mut Ui,
         scene: &mut CollectionContext<'_>,
-        table: &Table,
+        table: &CollectionTable,
         rect: Rect,
         grid: Id,
-        column: &Column,
+        column: &CollectionColumn,
         place: (usize, usize),
         label: &str,
     ) {
@@ -262,7 +262,7 @@ impl CollectionPage {
     }
 
     /// Begins to edit the chosen cell; a box is ticked at once. `typed`: what takes the place of what stands there.
-    fn begin(&mut self, scene: &mut CollectionContext<'_>, table: &Table, typed: Option<String>) {
+    fn begin(&mut self, scene: &mut CollectionContext<'_>, table: &CollectionTable, typed: Option<String>) {
         let Some((line, place)) = self.chosen else { return };
         let (Some(row), Some(column)) = (self.row(table, line), table.columns.get(place)) else { return };
         let Some(key) = column.property() else {
@@ -278,8 +278,8 @@ impl CollectionPage {
         }
         let value = scene.property(row.file, key);
         match (row.cells.get(place), kind_of(column, &value)) {
-            (Some(Cell::Check(done)), _) => scene.set(row.file, key, Some((!done).into())),
-            (_, Kind::Check(_)) if value.is_null() => scene.set(row.file, key, Some(true.into())),
+            (Some(CollectionCell::Check(done)), _) => scene.set(row.file, key, Some((!done).into())),
+            (_, PropertyKind::Check(_)) if value.is_null() => scene.set(row.file, key, Some(true.into())),
             _ if value.is_object() => {
                 scene.actions.push(PageAction::Say("Properties inside properties are edited in the note.".to_owned()));
             }
@@ -293,7 +293,7 @@ impl CollectionPage {
     }
 
     /// Chooses another cell.
-    fn go(&mut self, table: &Table, right: isize, down: isize) {
+    fn go(&mut self, table: &CollectionTable, right: isize, down: isize) {
         let Some((line, column)) = self.chosen else { return };
         let last = table.columns.len().saturating_sub(1);
         let column = column.saturating_add_signed(right).min(last);
@@ -315,7 +315,7 @@ impl CollectionPage {
     }
 
     /// What the keyboard does while no cell is edited.
-    fn keys(&mut self, ui: &Ui, scene: &mut CollectionContext<'_>, table: &Table, grid: Id, body: Rect) {
+    fn keys(&mut self, ui: &Ui, scene: &mut CollectionContext<'_>, table: &CollectionTable, grid: Id, body: Rect) {
         if !ui.memory(|memory| memory.has_focus(grid)) || self.editing.is_some() || !scene.is_here {
             return;
         }
@@ -355,7 +355,14 @@ impl CollectionPage {
         }
     }
 
-    fn key(&mut self, ui: &Ui, scene: &mut CollectionContext<'_>, table: &Table, key: Key, modifiers: Modifiers) {
+    fn key(
+        &mut self,
+        ui: &Ui,
+        scene: &mut CollectionContext<'_>,
+        table: &CollectionTable,
+        key: Key,
+        modifiers: Modifiers,
+    ) {
         let Some((line, column)) = self.chosen else { return };
         let Some(row) = self.row(table, line) else { return };
         let file = row.file;
@@ -366,11 +373,11 @@ impl CollectionPage {
                 scene.actions.push(if is_note { PageAction::Open(file) } else { PageAction::Follow(path) });
             }
             Key::Enter | Key::F2 if modifiers.is_none() => self.begin(scene, table, None),
-            Key::Space if modifiers.is_none() && matches!(row.cells.get(column), Some(Cell::Check(_))) => {
+            Key::Space if modifiers.is_none() && matches!(row.cells.get(column), Some(CollectionCell::Check(_))) => {
                 self.begin(scene, table, None);
             }
             Key::Delete | Key::Backspace if modifiers.is_none() => {
-                let key = table.columns.get(column).and_then(Column::property);
+                let key = table.columns.get(column).and_then(CollectionColumn::property);
                 if let Some(key) = key.filter(|_| scene.is_note(row))
                     && !scene.property(file, key).is_null()
                 {
@@ -392,12 +399,12 @@ impl CollectionPage {
         &mut self,
         ui: &mut Ui,
         scene: &mut CollectionContext<'_>,
-        table: &Table,
+        table: &CollectionTable,
         head: Rect,
         spans: &[(f32, f32)],
         shift: f32,
     ) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let painter = ui.painter().with_clip_rect(head.intersect(ui.clip_rect()));
         painter.rect_filled(head, 0.0, colours.paper);
         let ui = &mut ui::layout::part(ui, "head", head, head);
@@ -417,8 +424,8 @@ impl CollectionPage {
             let sorted = sort.iter().find(|(name, _)| collection::bare(name) == collection::bare(&column.name));
             let arrow = sorted.map(|(_, down)| if *down { icons::CARET_DOWN } else { icons::CARET_UP });
             let room = wide - 2.0 * space::S - if arrow.is_some() { space::L } else { 0.0 };
-            let style = tokens::Type { font: tokens::inter(Cut::SemiBold, 12.0), line: 16.0 };
-            let right = matches!(column.kind, Kind::Number);
+            let style = tokens::TypeStyle { font: tokens::inter(InterCut::SemiBold, 12.0), line: 16.0 };
+            let right = matches!(column.kind, PropertyKind::Number);
             let text = ui.painter().layout_no_wrap(column.title.clone(), style.font.clone(), colours.muted);
             let own = text.size().x.min(room);
             let left = if right { at.right() - space::S - own } else { at.left() + space::S };
@@ -442,7 +449,7 @@ impl CollectionPage {
                     Some((name, false)) => vec![(name.clone(), true)],
                     Some((_, true)) => Vec::new(),
                 };
-                scene.change(&Change::Sort(self.view, next));
+                scene.change(&CollectionChange::Sort(self.view, next));
             }
             self.column_menu(&response, scene, table, place);
             self.stretch(ui, scene, column, at);
@@ -450,7 +457,7 @@ impl CollectionPage {
     }
 
     /// The edge of a column, which is dragged.
-    fn stretch(&mut self, ui: &Ui, scene: &mut CollectionContext<'_>, column: &Column, at: Rect) {
+    fn stretch(&mut self, ui: &Ui, scene: &mut CollectionContext<'_>, column: &CollectionColumn, at: Rect) {
         let edge = Rect::from_x_y_ranges(
             at.right() - COLUMN_RESIZE_HANDLE_WIDTH / 2.0..=at.right() + COLUMN_RESIZE_HANDLE_WIDTH / 2.0,
             at.y_range(),
@@ -459,7 +466,7 @@ impl CollectionPage {
         let response = ui.interact(edge, id, Sense::drag() - Sense::FOCUSABLE);
         set_accessible_name(&response, Role::Splitter, &format!("Edge of {}", column.title));
         if response.hovered() || response.dragged() {
-            let stroke = Stroke::new(2.0, Colours::of(ui).accent);
+            let stroke = Stroke::new(2.0, ThemeColors::of(ui).accent);
             ui.painter().vline(at.right() - 0.5, at.y_range().shrink(6.0), stroke);
             ui.ctx().set_cursor_icon(CursorIcon::ResizeHorizontal);
         }
@@ -472,7 +479,7 @@ impl CollectionPage {
         if response.drag_stopped()
             && let Some((name, wide)) = &self.stretched
         {
-            scene.change(&Change::Width(self.view, name.clone(), *wide));
+            scene.change(&CollectionChange::Width(self.view, name.clone(), *wide));
         }
         // Until the file says so, too.
         let settled = |(name, wide): &(String, f32)| *name == column.name && column.width == Some(*wide);
@@ -481,47 +488,53 @@ impl CollectionPage {
         }
     }
 
-    fn column_menu(&self, response: &egui::Response, scene: &mut CollectionContext<'_>, table: &Table, place: usize) {
+    fn column_menu(
+        &self,
+        response: &egui::Response,
+        scene: &mut CollectionContext<'_>,
+        table: &CollectionTable,
+        place: usize,
+    ) {
         let Some(column) = table.columns.get(place) else { return };
         let Some(view) = scene.base.views.get(self.view).cloned() else { return };
         response.context_menu(|ui| {
             ui.set_min_width(200.0);
             let mut chosen = None;
-            let mut item = |ui: &mut Ui, name: &str, change: Change| {
+            let mut item = |ui: &mut Ui, name: &str, change: CollectionChange| {
                 if ui.add(egui::Button::new(name).frame(false)).clicked() {
                     chosen = Some(change);
                 }
             };
             let name = column.name.clone();
-            item(ui, "Sort from first to last", Change::Sort(self.view, vec![(name.clone(), false)]));
-            item(ui, "Sort from last to first", Change::Sort(self.view, vec![(name.clone(), true)]));
+            item(ui, "Sort from first to last", CollectionChange::Sort(self.view, vec![(name.clone(), false)]));
+            item(ui, "Sort from last to first", CollectionChange::Sort(self.view, vec![(name.clone(), true)]));
             let grouped = view.group.as_ref().is_some_and(|(group, _)| *group == name);
             match grouped {
-                true => item(ui, "Do not group", Change::Group(self.view, None)),
-                false => item(ui, "Group by this", Change::Group(self.view, Some((name.clone(), false)))),
+                true => item(ui, "Do not group", CollectionChange::Group(self.view, None)),
+                false => item(ui, "Group by this", CollectionChange::Group(self.view, Some((name.clone(), false)))),
             }
             ui.separator();
             ui.menu_button("Summary", |ui| {
-                item(ui, "None", Change::Summary(self.view, name.clone(), None));
+                item(ui, "None", CollectionChange::Summary(self.view, name.clone(), None));
                 for summary in SUMMARIES {
-                    item(ui, summary, Change::Summary(self.view, name.clone(), Some(summary.to_owned())));
+                    item(ui, summary, CollectionChange::Summary(self.view, name.clone(), Some(summary.to_owned())));
                 }
             });
             ui.separator();
             let mut columns = view.columns.clone();
             if place > 0 {
                 columns.swap(place, place - 1);
-                item(ui, "Move to the left", Change::Columns(self.view, columns.clone()));
+                item(ui, "Move to the left", CollectionChange::Columns(self.view, columns.clone()));
                 columns.swap(place, place - 1);
             }
             if place + 1 < columns.len() {
                 columns.swap(place, place + 1);
-                item(ui, "Move to the right", Change::Columns(self.view, columns.clone()));
+                item(ui, "Move to the right", CollectionChange::Columns(self.view, columns.clone()));
                 columns.swap(place, place + 1);
             }
             if columns.len() > 1 && place < columns.len() {
                 columns.remove(place);
-                item(ui, "Hide", Change::Columns(self.view, columns));
+                item(ui, "Hide", CollectionChange::Columns(self.view, columns));
             }
             if let Some(change) = chosen {
                 scene.change(&change);
@@ -532,22 +545,22 @@ impl CollectionPage {
 }
 
 /// What a cell is edited as: what it is, or what the others of its column are.
-fn kind_of(column: &Column, value: &serde_json::Value) -> Kind {
+fn kind_of(column: &CollectionColumn, value: &serde_json::Value) -> PropertyKind {
     use serde_json::Value;
     match value {
         Value::Null => column.kind,
-        Value::Bool(value) => Kind::Check(*value),
-        Value::Array(_) => Kind::List,
-        Value::Number(_) => Kind::Number,
-        Value::String(_) if matches!(column.kind, Kind::Date | Kind::Link) => column.kind,
-        Value::String(_) => Kind::Text,
-        Value::Object(_) => Kind::Nested,
+        Value::Bool(value) => PropertyKind::Check(*value),
+        Value::Array(_) => PropertyKind::List,
+        Value::Number(_) => PropertyKind::Number,
+        Value::String(_) if matches!(column.kind, PropertyKind::Date | PropertyKind::Link) => column.kind,
+        Value::String(_) => PropertyKind::Text,
+        Value::Object(_) => PropertyKind::Nested,
     }
 }
 
 /// What the columns come to, below them.
-fn sums(ui: &mut Ui, table: &Table, foot: Rect, spans: &[(f32, f32)], shift: f32) {
-    let colours = Colours::of(ui);
+fn sums(ui: &mut Ui, table: &CollectionTable, foot: Rect, spans: &[(f32, f32)], shift: f32) {
+    let colours = ThemeColors::of(ui);
     let ui = &ui::layout::part(ui, "sums", foot, foot);
     ui.painter().rect_filled(foot, 0.0, colours.paper);
     ui.painter().hline(foot.x_range(), foot.top() + 0.5, Stroke::new(1.0, colours.line));
@@ -556,8 +569,8 @@ fn sums(ui: &mut Ui, table: &Table, foot: Rect, spans: &[(f32, f32)], shift: f32
         let at =
             Rect::from_min_size(pos2(foot.left() + space::L + x - shift, foot.top()), vec2(*wide, TABLE_ROW_HEIGHT));
         let style = tokens::caption();
-        let values = tokens::Type { font: tokens::tabular(13.0), line: 20.0 };
-        let wide_of = |words: &str, style: &tokens::Type| {
+        let values = tokens::TypeStyle { font: tokens::tabular(13.0), line: 20.0 };
+        let wide_of = |words: &str, style: &tokens::TypeStyle| {
             ui.painter().layout_no_wrap(words.to_owned(), style.font.clone(), colours.ink).size().x
         };
         let room = wide - 2.0 * space::S;
@@ -565,7 +578,7 @@ fn sums(ui: &mut Ui, table: &Table, foot: Rect, spans: &[(f32, f32)], shift: f32
         let word_wide = wide_of(summary, &style).min((room - value_wide - space::XS).max(0.0));
         // Where the column's values stand: numbers at its right, all else at its left.
         let left = match column.kind {
-            Kind::Number => at.right() - space::S - value_wide - space::XS - word_wide,
+            PropertyKind::Number => at.right() - space::S - value_wide - space::XS - word_wide,
             _ => at.left() + space::S,
         };
         paint_clipped_text(ui, pos2(left, at.center().y - 7.0), word_wide + 0.5, summary, &style, colours.muted);

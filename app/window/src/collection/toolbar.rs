@@ -4,13 +4,13 @@ use super::super::page::PageAction;
 use super::cell::tool_button;
 use super::query_worker::CollectionAnswer;
 use super::{CollectionContext, CollectionEdit, CollectionPage};
-use collection::{Change, bare};
+use collection::{CollectionChange, bare};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Popup, PopupCloseBehavior, Rect, Sense, Stroke, Ui, WidgetInfo, pos2, vec2};
 use std::collections::BTreeSet;
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, Cut, size, space};
+use ui::tokens::{self, CORNER, InterCut, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// A condition that is being made.
@@ -71,7 +71,7 @@ fn quoted(text: &str) -> String {
 impl CollectionPage {
     /// Draws the bar.
     pub(super) fn show_toolbar(&mut self, ui: &mut Ui, scene: &mut CollectionContext<'_>, answer: &CollectionAnswer) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::STRIP + space::S), Sense::hover());
         let line = Stroke::new(1.0, colours.line);
         ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, line);
@@ -114,15 +114,15 @@ impl CollectionPage {
 
     /// The views as tabs.
     fn views(&mut self, ui: &mut Ui, scene: &mut CollectionContext<'_>, rect: Rect) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let base = scene.base.clone();
         let mut x = rect.left() + space::S;
         let ui = &mut ui::layout::part(ui, "views", rect, rect);
         let rest = base.views.len();
         for (place, view) in base.views.iter().enumerate() {
             let active = place == self.view;
-            let cut = if active { Cut::SemiBold } else { Cut::Regular };
-            let style = tokens::Type { font: tokens::inter(cut, 13.0), line: 20.0 };
+            let cut = if active { InterCut::SemiBold } else { InterCut::Regular };
+            let style = tokens::TypeStyle { font: tokens::inter(cut, 13.0), line: 20.0 };
             let name = if view.name.is_empty() { "View" } else { view.name.as_str() };
             let galley = ui.painter().layout_no_wrap(name.to_owned(), style.font.clone(), colours.ink);
             let wide = (galley.size().x + 20.0 + 2.0 * space::S).min(200.0);
@@ -177,7 +177,7 @@ impl CollectionPage {
             });
         }
         if tool_button(&mut child, icons::PLUS, "", "New view", false).clicked() {
-            scene.change(&Change::AddView(self.view));
+            scene.change(&CollectionChange::AddView(self.view));
             self.view = rest;
             self.show_view(rest);
         }
@@ -227,7 +227,7 @@ impl CollectionPage {
                     } else {
                         columns.retain(|one| *one != name)
                     }
-                    scene.change(&Change::Columns(self.view, columns));
+                    scene.change(&CollectionChange::Columns(self.view, columns));
                 }
             }
         });
@@ -238,13 +238,13 @@ impl CollectionPage {
         let button = tool_button(ui, icons::LIST_BULLETS, self.said("Group"), "Group", view.group.is_some());
         menu(&button, 220.0, |ui| {
             if ui.selectable_label(view.group.is_none(), "No groups").clicked() {
-                scene.change(&Change::Group(self.view, None));
+                scene.change(&CollectionChange::Group(self.view, None));
             }
             for name in CollectionPage::properties(scene, &view.columns) {
                 let on = view.group.as_ref().is_some_and(|(group, _)| bare(group) == bare(&name));
                 if ui.selectable_label(on, scene.base.title(&name)).clicked() {
                     let down = on && view.group.as_ref().is_some_and(|(_, down)| !down);
-                    scene.change(&Change::Group(self.view, Some((name, down))));
+                    scene.change(&CollectionChange::Group(self.view, Some((name, down))));
                 }
             }
         });
@@ -293,7 +293,7 @@ impl CollectionPage {
                 });
             });
             if changed {
-                scene.change(&Change::Sort(self.view, sort));
+                scene.change(&CollectionChange::Sort(self.view, sort));
             }
         });
     }
@@ -343,7 +343,7 @@ impl CollectionPage {
                 let response = ui.add(field).accessible_name("Condition");
                 if response.lost_focus() {
                     if *draft != text && ui.input(|input| !input.key_pressed(egui::Key::Escape)) {
-                        let change = Change::SetCondition(view, place, draft.clone());
+                        let change = CollectionChange::SetCondition(view, place, draft.clone());
                         scene.change(&change);
                     }
                     self.draft.edited = None;
@@ -361,7 +361,7 @@ impl CollectionPage {
             let gone = ui.button("×");
             set_accessible_name(&gone, Role::Button, &format!("Remove the condition {text}"));
             if gone.clicked() {
-                scene.change(&Change::RemoveCondition(view, place));
+                scene.change(&CollectionChange::RemoveCondition(view, place));
             }
         });
     }
@@ -400,7 +400,7 @@ impl CollectionPage {
             let add = ui.add_enabled(condition.is_some(), egui::Button::new("Add"));
             set_accessible_name(&add, Role::Button, "Add the condition");
             if let Some(condition) = condition.filter(|_| add.clicked() || enter) {
-                scene.change(&Change::AddCondition(Some(self.view), condition));
+                scene.change(&CollectionChange::AddCondition(Some(self.view), condition));
                 self.draft.value.clear();
             }
         });
@@ -414,24 +414,24 @@ impl CollectionPage {
             ui.weak("Name of the view");
             let response = ui.add(egui::TextEdit::singleline(name)).accessible_name("Name of the view");
             if response.lost_focus() && *name != view.name && !name.trim().is_empty() {
-                let change = Change::Name(self.view, name.trim().to_owned());
+                let change = CollectionChange::Name(self.view, name.trim().to_owned());
                 scene.change(&change);
             }
             ui.separator();
             for (kind, words) in [("table", "As a table"), ("cards", "As cards"), ("list", "As a list")] {
                 if ui.selectable_label(view.kind == kind, words).clicked() {
-                    scene.change(&Change::Kind(self.view, kind.to_owned()));
+                    scene.change(&CollectionChange::Kind(self.view, kind.to_owned()));
                 }
             }
             ui.separator();
             for (limit, words) in [(None, "All results"), (Some(20), "The first 20"), (Some(100), "The first 100")] {
                 if ui.selectable_label(view.limit == limit, words).clicked() {
-                    scene.change(&Change::Limit(self.view, limit));
+                    scene.change(&CollectionChange::Limit(self.view, limit));
                 }
             }
             ui.separator();
             if ui.button("Remove this view").clicked() {
-                scene.change(&Change::RemoveView(self.view));
+                scene.change(&CollectionChange::RemoveView(self.view));
                 ui.close();
             }
             let source = scene.source;

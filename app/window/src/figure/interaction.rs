@@ -5,8 +5,8 @@ use editor::render::TextStyleContext;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Order, Pos2, Rect, Response, Sense, Stroke, Ui, Vec2, pos2, vec2};
-use plot::{Entry, Ready};
-use ui::tokens::{self, CORNER, Colours, space};
+use plot::{LegendEntry, PreparedFigure};
+use ui::tokens::{self, CORNER, ThemeColors, space};
 use ui::widgets::{paint_focus_ring, set_accessible_name, word_button};
 
 /// One step of the keyboard looks so many times as closely.
@@ -75,7 +75,7 @@ impl PageFigures {
         let Some(drawn) = &looked.drawn else { return };
         drawn.paint(&ui.painter_at(rect), rect.min);
         paint_focus_ring(ui, &response, CORNER);
-        let mut turned: Option<(usize, Entry)> = None;
+        let mut turned: Option<(usize, LegendEntry)> = None;
         for place in &drawn.places {
             for (index, entry) in place.entries.iter().enumerate() {
                 #[allow(clippy::cast_possible_truncation, reason = "points")]
@@ -100,13 +100,13 @@ impl PageFigures {
             && let Some(pointer) = ui.input(|input| input.pointer.hover_pos())
         {
             let near = drawn.places.iter().rev().find_map(|place| {
-                let inside = place.holds(at(pointer));
+                let inside = place.contains(at(pointer));
                 inside.then(|| place.nearest(&ready, &looked.view, at(pointer), POINT_HIT_RADIUS))?
             });
             if let Some(near) = near {
                 #[allow(clippy::cast_possible_truncation, reason = "points")]
                 let spot = rect.min + vec2(near.at[0] as f32, near.at[1] as f32) * slot.scale;
-                card(ui, id, spot, pointer, &near.words);
+                card(ui, id, spot, pointer, &near.description);
             }
         }
         if let Some((axes, entry)) = turned {
@@ -118,26 +118,33 @@ impl PageFigures {
             ui.painter().rect_filled(button, CORNER, pen.colours.paper);
             let name = format!("Reset view of the figure of cell {number}");
             if word_button(ui, button.shrink2(vec2(space::XS, 0.0)), id.with("reset"), "Reset view", &name).clicked() {
-                looked.view = plot::View::default();
+                looked.view = plot::PlotView::default();
                 ui.ctx().request_repaint();
             }
         }
     }
 
     /// Wheel, pinch, drag, double click and keys.
-    fn steer(&mut self, ui: &Ui, response: &Response, slot: &FigureSlot, ready: &Ready, at: impl Fn(Pos2) -> [f64; 2]) {
+    fn steer(
+        &mut self,
+        ui: &Ui,
+        response: &Response,
+        slot: &FigureSlot,
+        ready: &PreparedFigure,
+        at: impl Fn(Pos2) -> [f64; 2],
+    ) {
         let Some(looked) = self.looked.get_mut(&slot.name) else { return };
         let Some(drawn) = &looked.drawn else { return };
         let before = looked.view.clone();
         if response.double_clicked() {
-            looked.view = plot::View::default();
+            looked.view = plot::PlotView::default();
             return;
         }
         let places = &drawn.places;
         let under = |pointer: Pos2| {
             let at = at(pointer);
             // Axes that lie over others move with them.
-            let found: Vec<_> = places.iter().filter(|place| place.holds(at)).collect();
+            let found: Vec<_> = places.iter().filter(|place| place.contains(at)).collect();
             (at, found)
         };
         if response.contains_pointer()
@@ -220,12 +227,12 @@ impl PageFigures {
 }
 
 impl super::FigureView {
-    fn turn(&mut self, ready: &Ready, turn: FigureCommand) {
+    fn turn(&mut self, ready: &PreparedFigure, turn: FigureCommand) {
         let factor = match turn {
             FigureCommand::In => KEYBOARD_ZOOM_FACTOR,
             FigureCommand::Out => 1.0 / KEYBOARD_ZOOM_FACTOR,
             FigureCommand::Reset => {
-                self.view = plot::View::default();
+                self.view = plot::PlotView::default();
                 return;
             }
         };
@@ -240,7 +247,7 @@ impl super::FigureView {
 /// A sentence where a figure should be.
 #[allow(clippy::cast_possible_truncation, reason = "a place on a page")]
 fn says(ui: &Ui, rect: Rect, words: &str) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let at = rect.min + vec2(0.0, space::S);
     let galley = ui.painter().layout(words.to_owned(), tokens::caption().font, colours.muted, rect.width());
     ui.painter_at(rect).galley(at, galley, colours.muted);
@@ -253,7 +260,7 @@ fn says(ui: &Ui, rect: Rect, words: &str) {
 
 /// What the nearest point is, beside the pointer.
 fn card(ui: &Ui, id: egui::Id, spot: Pos2, pointer: Pos2, words: &str) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let painter = ui.ctx().layer_painter(egui::LayerId::new(Order::Tooltip, id.with("card")));
     painter.circle_stroke(spot, 4.5, Stroke::new(1.5, colours.ink));
     let galley = painter.layout_no_wrap(words.to_owned(), tokens::tabular(12.0), colours.ink);

@@ -5,7 +5,7 @@ use egui::epaint::{Mesh, TextShape};
 use egui::{
     Align2, Color32, ColorImage, FontId, Pos2, Rect, Shape, Stroke, TextureHandle, TextureOptions, Vec2, pos2, vec2,
 };
-use plot::Surface;
+use plot::PlotBackend;
 use plotters_backend::text_anchor::{HPos, VPos};
 use plotters_backend::{
     BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, DrawingErrorKind, FontTransform,
@@ -157,12 +157,12 @@ impl DrawingBackend for ShapeBackend<'_> {
 }
 
 #[allow(clippy::cast_possible_truncation, reason = "corners of a figure")]
-impl Surface for ShapeBackend<'_> {
-    fn density(&self) -> Option<f64> {
+impl PlotBackend for ShapeBackend<'_> {
+    fn pixels_per_point(&self) -> Option<f64> {
         Some(f64::from(self.scale * self.ctx.pixels_per_point()))
     }
 
-    fn pixels(&mut self, a: BackendCoord, b: BackendCoord, columns: usize, rows: usize, bytes: &[u8]) -> bool {
+    fn draw_pixels(&mut self, a: BackendCoord, b: BackendCoord, columns: usize, rows: usize, bytes: &[u8]) -> bool {
         let most = self.ctx.input(|input| input.max_texture_side);
         if columns > most || rows > most {
             return false;
@@ -176,7 +176,7 @@ impl Surface for ShapeBackend<'_> {
         true
     }
 
-    fn tile(&mut self, corners: &[BackendCoord], color: BackendColor) -> bool {
+    fn fill_tile(&mut self, corners: &[BackendCoord], color: BackendColor) -> bool {
         let color = colour(color);
         // Neighbours are one mesh: nothing shows between them, and there may be very many.
         let plain = |mesh: &Mesh| mesh.texture_id == egui::TextureId::default();
@@ -192,7 +192,7 @@ impl Surface for ShapeBackend<'_> {
         true
     }
 
-    fn strip(&mut self, pairs: &[(BackendCoord, BackendCoord)], color: BackendColor) -> bool {
+    fn fill_strip(&mut self, pairs: &[(BackendCoord, BackendCoord)], color: BackendColor) -> bool {
         let color = colour(color);
         let mut mesh = Mesh::default();
         for (number, (upper, lower)) in pairs.iter().enumerate() {

@@ -8,14 +8,14 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;
 use egui::{Align2, Galley, Rect, Sense, Ui, pos2, vec2};
-use host::history::Authored;
+use host::history::AuthoredText;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use text::compare::lines;
-use text::history::{Story, Who, Written};
+use text::history::{AuthoredSpan, ChangeAuthor, NoteHistory};
 use ui::time::when;
-use ui::tokens::{self, CORNER, Colours, space};
+use ui::tokens::{self, CORNER, ThemeColors, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// Who and when, left of the text.
@@ -39,7 +39,7 @@ struct AuthoredRow {
 /// The text and its writers, as rows.
 #[derive(Default)]
 pub(super) struct AuthorsView {
-    authored: Option<Arc<Authored>>,
+    authored: Option<Arc<AuthoredText>>,
     rows: Vec<AuthoredRow>,
     /// Of each stretch its version.
     versions: Vec<Option<usize>>,
@@ -49,8 +49,8 @@ pub(super) struct AuthorsView {
 
 impl AuthorsView {
     /// Takes over who wrote what.
-    pub(super) fn set_authors(&mut self, authored: Arc<Authored>, story: Option<&Story>) {
-        let version = |written: &Written| {
+    pub(super) fn set_authors(&mut self, authored: Arc<AuthoredText>, story: Option<&NoteHistory>) {
+        let version = |written: &AuthoredSpan| {
             let change = written.change?;
             let story = story?;
             let at = story.versions.partition_point(|version| version.changes.end <= change);
@@ -133,8 +133,8 @@ impl AuthorsView {
         picked
     }
 
-    fn layout_row(&self, ui: &Ui, authored: &Authored, row: &AuthoredRow) -> Arc<Galley> {
-        let colours = Colours::of(ui);
+    fn layout_row(&self, ui: &Ui, authored: &AuthoredText, row: &AuthoredRow) -> Arc<Galley> {
+        let colours = ThemeColors::of(ui);
         let font = if row.code { egui::FontId::new(12.5, egui::FontFamily::Monospace) } else { tokens::small().font };
         let mut end = row.range.end.min(row.range.start + MAX_AUTHORED_LINE_BYTES);
         while !authored.text.is_char_boundary(end) {
@@ -146,7 +146,7 @@ impl AuthorsView {
             let (from, to) = (one.range.start.max(row.range.start), one.range.end.min(end));
             let Some(piece) = authored.text.get(from..to).filter(|piece| !piece.is_empty()) else { continue };
             let mut format = ui::widgets::format(font.clone(), 20.0, colours.ink);
-            if let Some(who) = one.who.as_ref().filter(|who| **who != Who::Found) {
+            if let Some(who) = one.who.as_ref().filter(|who| **who != ChangeAuthor::Found) {
                 format.background = colours.paper.lerp_to_gamma(hue(who, colours), 0.14);
             }
             job.append(piece, 0.0, format);
@@ -155,8 +155,8 @@ impl AuthorsView {
     }
 
     /// Draws a line; whether its version was asked for.
-    fn row(&self, ui: &Ui, rect: Rect, row: &AuthoredRow, authored: &Authored, speaks: bool) -> bool {
-        let colours = Colours::of(ui);
+    fn row(&self, ui: &Ui, rect: Rect, row: &AuthoredRow, authored: &AuthoredText, speaks: bool) -> bool {
+        let colours = ThemeColors::of(ui);
         let response = ui.interact(rect, ui.scope_id().with(("written", row.range.start)), Sense::CLICK);
         if response.hovered() {
             let ground = rect.with_max_x(rect.left() + AUTHOR_MARGIN_WIDTH);
@@ -165,7 +165,7 @@ impl AuthorsView {
         paint_focus_ring(ui, &response, CORNER);
         let newest = row.newest.and_then(|newest| authored.written.get(newest));
         let who = newest.and_then(|one| one.who.as_ref());
-        let said = who.map_or_else(|| "Unknown".to_owned(), Who::words);
+        let said = who.map_or_else(|| "Unknown".to_owned(), ChangeAuthor::words);
         let time = newest.map_or_else(String::new, |one| when(one.time));
         let text = authored.text.get(row.range.clone()).unwrap_or_default();
         let start: String = text.chars().take(400).collect();
@@ -181,7 +181,7 @@ impl AuthorsView {
             let icon = pos2(rect.left() + 8.0, rect.top() + 11.0);
             ui.painter().text(icon, Align2::CENTER_CENTER, glyph(who), tokens::icon(13.0), hue(who, colours));
             let at_which = short_date_label(newest.map_or(0, |one| one.time));
-            let words = if *who == Who::Found { said.clone() } else { format!("{said}  ·  {at_which}") };
+            let words = if *who == ChangeAuthor::Found { said.clone() } else { format!("{said}  ·  {at_which}") };
             let at = pos2(rect.left() + 20.0, rect.top() + 3.0);
             paint_clipped_text(
                 ui,
@@ -197,7 +197,7 @@ impl AuthorsView {
         let own = authored.written.get(row.written.clone()).unwrap_or_default();
         let mut all: Vec<String> = Vec::new();
         for one in own {
-            let who = one.who.as_ref().map_or_else(|| "Unknown".to_owned(), Who::words);
+            let who = one.who.as_ref().map_or_else(|| "Unknown".to_owned(), ChangeAuthor::words);
             let line = if one.time == 0 { who } else { format!("{who}: {}", when(one.time)) };
             if !all.contains(&line) {
                 all.push(line);

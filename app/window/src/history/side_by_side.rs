@@ -5,15 +5,15 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;
 use egui::{Align2, Color32, Galley, Rect, Sense, Stroke, Ui, pos2, vec2};
-use host::history::Compared;
+use host::history::TextComparison;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use text::compare::{Line, Part, lines};
+use text::compare::{DiffLine, DiffPart, lines};
 use ui::empty_state;
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_focus_ring, set_accessible_name};
 
 /// Lines around a change that are shown.
@@ -48,7 +48,7 @@ enum SideRow {
 /// What is compared, as rows.
 #[derive(Default)]
 pub(crate) struct SideBySide {
-    compared: Option<Arc<Compared>>,
+    compared: Option<Arc<TextComparison>>,
     items: Vec<SideRow>,
     /// How high each row is, as far as that is known for this width.
     heights: Vec<Option<f32>>,
@@ -67,7 +67,7 @@ pub(crate) struct SideBySide {
 
 impl SideBySide {
     /// Takes over what was compared.
-    pub(crate) fn set_comparison(&mut self, compared: Arc<Compared>) {
+    pub(crate) fn set_comparison(&mut self, compared: Arc<TextComparison>) {
         self.code = [fences(&compared.old), fences(&compared.new)];
         self.unfolded.clear();
         self.compared = Some(compared);
@@ -75,7 +75,7 @@ impl SideBySide {
         self.aim = Some(0);
     }
 
-    pub(crate) fn compared(&self) -> Option<Arc<Compared>> {
+    pub(crate) fn compared(&self) -> Option<Arc<TextComparison>> {
         self.compared.clone()
     }
 
@@ -89,7 +89,7 @@ impl SideBySide {
         let Some(compared) = &self.compared else { return };
         let parts = compared.comparison.parts.iter().enumerate();
         let changes: Vec<usize> =
-            parts.filter(|(_, part)| matches!(part, Part::Change { .. })).map(|(at, _)| at).collect();
+            parts.filter(|(_, part)| matches!(part, DiffPart::Change { .. })).map(|(at, _)| at).collect();
         let next = match (self.at, back) {
             (None, _) => changes.first(),
             (Some(at), false) => changes.iter().find(|change| **change > at).or(changes.last()),
@@ -110,7 +110,7 @@ impl SideBySide {
         let parts = &compared.comparison.parts;
         for (at, part) in parts.iter().enumerate() {
             match part {
-                Part::Same { old, new, lines: count } => {
+                DiffPart::Same { old, new, lines: count } => {
                     let head = if at == 0 { 0 } else { DIFF_CONTEXT_LINES };
                     let tail = if at + 1 == parts.len() { 0 } else { DIFF_CONTEXT_LINES };
                     let folds = *count > head + tail + 1 && !self.unfolded.contains(&at);
@@ -123,10 +123,10 @@ impl SideBySide {
                         }
                     }
                 }
-                Part::Change { rows, .. } if self.wide => {
+                DiffPart::Change { rows, .. } if self.wide => {
                     self.items.extend((0..rows.len()).map(|row| SideRow::Both(at, row)));
                 }
-                Part::Change { rows, .. } => {
+                DiffPart::Change { rows, .. } => {
                     let all = 0..rows.len();
                     let gone = all.clone().filter(|row| rows[*row].old.is_some());
                     self.items.extend(gone.map(|row| SideRow::Old(at, row)));
@@ -220,7 +220,7 @@ impl SideBySide {
     }
 
     /// Finds out how high rows are, from the top, for as long as a frame may take.
-    fn measure(&mut self, ui: &Ui, compared: &Compared) {
+    fn measure(&mut self, ui: &Ui, compared: &TextComparison) {
         let begun = Instant::now();
         for row in 0..self.items.len() {
             if self.heights[row].is_some() {
@@ -247,10 +247,14 @@ impl SideBySide {
     }
 
     /// The lines of a row of a change.
-    fn sides_of<'a>(&self, item: &SideRow, compared: &'a Compared) -> (Option<&'a Line>, Option<&'a Line>) {
+    fn sides_of<'a>(
+        &self,
+        item: &SideRow,
+        compared: &'a TextComparison,
+    ) -> (Option<&'a DiffLine>, Option<&'a DiffLine>) {
         let row = |part: &usize, row: &usize| match compared.comparison.parts.get(*part) {
-            Some(Part::Change { rows, .. }) => rows.get(*row),
-            Some(Part::Same { .. }) | None => None,
+            Some(DiffPart::Change { rows, .. }) => rows.get(*row),
+            Some(DiffPart::Same { .. }) | None => None,
         };
         match item {
             SideRow::Both(part, at) => row(part, at).map_or((None, None), |row| (row.old.as_ref(), row.new.as_ref())),
@@ -264,9 +268,9 @@ impl SideBySide {
     fn layout_line(
         &self,
         ui: &Ui,
-        compared: &Compared,
+        compared: &TextComparison,
         new: bool,
-        line: &Line,
+        line: &DiffLine,
         mark: Option<Color32>,
     ) -> Option<Arc<Galley>> {
         let text = if new { &compared.new } else { &compared.old };
@@ -278,9 +282,9 @@ impl SideBySide {
         let behind = fences.partition_point(|code| code.end <= line.range.start);
         let code = fences.get(behind).is_some_and(|code| code.start <= line.range.start)
             || text.get(line.range.clone())?.starts_with('|');
-        let style = if code { tokens::Type { line: 20.0, ..tokens::code() } } else { tokens::small() };
+        let style = if code { tokens::TypeStyle { line: 20.0, ..tokens::code() } } else { tokens::small() };
         let font = if code { egui::FontId::new(12.5, style.font.family) } else { style.font };
-        let ink = Colours::of(ui).ink;
+        let ink = ThemeColors::of(ui).ink;
         let mut job = LayoutJob::default();
         job.wrap.max_width = self.column();
         let mut put = |range: Range<usize>, ground: Option<Color32>| {
@@ -300,7 +304,7 @@ impl SideBySide {
         }
         put(at..line.range.end, None);
         if end < line.range.end {
-            job.append(" …", 0.0, ui::widgets::format(font, style.line, Colours::of(ui).muted));
+            job.append(" …", 0.0, ui::widgets::format(font, style.line, ThemeColors::of(ui).muted));
         }
         Some(ui.fonts_mut(|fonts| fonts.layout_job(job)))
     }
@@ -311,10 +315,10 @@ impl SideBySide {
         ui: &mut Ui,
         rect: Rect,
         item: &SideRow,
-        compared: &Compared,
+        compared: &TextComparison,
         (begins, chosen, can): (bool, bool, bool),
     ) -> bool {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let half = (self.width - RESTORE_GUTTER_WIDTH) / 2.0;
         let (left, right) = if self.wide {
             (rect.with_max_x(rect.left() + half), rect.with_min_x(rect.right() - half))
@@ -323,7 +327,7 @@ impl SideBySide {
             (body, body)
         };
         let inset = if self.wide { space::M } else { DIFF_SIGN_WIDTH };
-        let put = |ui: &Ui, at: Rect, new: bool, line: &Line, ground: Option<(Color32, Color32)>| {
+        let put = |ui: &Ui, at: Rect, new: bool, line: &DiffLine, ground: Option<(Color32, Color32)>| {
             let Some(galley) = self.layout_line(ui, compared, new, line, ground.map(|(_, mark)| mark)) else { return };
             if let Some((ground, _)) = ground {
                 ui.painter().rect_filled(at, 0.0, ground);
@@ -393,13 +397,13 @@ fn part_of(item: &SideRow) -> Option<usize> {
     }
 }
 
-fn plain(range: &Range<usize>) -> Line {
-    Line { range: range.clone(), marks: Vec::new() }
+fn plain(range: &Range<usize>) -> DiffLine {
+    DiffLine { range: range.clone(), marks: Vec::new() }
 }
 
 /// Lines that both have, folded; whether they shall be shown.
 fn fold(ui: &Ui, rect: Rect, part: usize, count: usize) -> bool {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let rect = rect.shrink2(vec2(0.0, space::XS));
     let response = ui.interact(rect, ui.scope_id().with(("fold", part)), Sense::click());
     let words = if count == 1 { "1 line is the same".to_owned() } else { format!("{count} lines are the same") };

@@ -6,9 +6,9 @@ use egui::accesskit::Role;
 use egui::{Align2, EventFilter, Key, Rect, Sense, Ui, pos2, vec2};
 use jiff::Zoned;
 use std::collections::BTreeSet;
-use text::history::{Sitting, Story, Version, sittings};
+use text::history::{EditSitting, NoteHistory, NoteVersion, sittings};
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, space};
+use ui::tokens::{self, CORNER, ThemeColors, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 const VERSION_ROW_HEIGHT: f32 = 48.0;
@@ -24,7 +24,7 @@ enum VersionRow {
 /// The list as it was made last.
 #[derive(Default)]
 pub(super) struct VersionList {
-    sittings: Vec<Sitting>,
+    sittings: Vec<EditSitting>,
     lines: Vec<VersionRow>,
     /// Sittings that are unfolded, by their first version.
     open: BTreeSet<usize>,
@@ -62,7 +62,7 @@ fn characters(count: u64) -> String {
 
 impl VersionList {
     /// Takes over the versions of a note; the chosen one is to be seen.
-    pub(super) fn set_history(&mut self, story: &Story, chosen: usize) {
+    pub(super) fn set_history(&mut self, story: &NoteHistory, chosen: usize) {
         self.focus |= self.sittings.is_empty();
         let day = |seconds: i64| {
             ui::time::zoned(seconds)
@@ -104,7 +104,7 @@ impl VersionList {
     }
 
     /// Draws it; gives the version that was chosen.
-    pub(super) fn show(&mut self, ui: &mut Ui, story: &Story, chosen: usize) -> Option<usize> {
+    pub(super) fn show(&mut self, ui: &mut Ui, story: &NoteHistory, chosen: usize) -> Option<usize> {
         let (mut picked, mut toggled, mut stepped) = (None, None, None);
         let reveal = self.reveal.take();
         let row = |height: f32, line: &VersionRow| if matches!(line, VersionRow::Day(_)) { 32.0 } else { height };
@@ -185,14 +185,14 @@ fn id(version: usize) -> egui::Id {
 fn day(ui: &Ui, rect: Rect, index: usize, words: &str) {
     let response = ui.interact(rect, ui.scope_id().with(("day", index)), Sense::hover());
     set_accessible_name(&response, Role::Heading, words);
-    let font = tokens::inter(tokens::Cut::SemiBold, 12.0);
+    let font = tokens::inter(tokens::InterCut::SemiBold, 12.0);
     let at = rect.left_bottom() + vec2(space::L, -space::S);
-    ui.painter().text(at, Align2::LEFT_BOTTOM, words, font, Colours::of(ui).muted);
+    ui.painter().text(at, Align2::LEFT_BOTTOM, words, font, ThemeColors::of(ui).muted);
 }
 
 /// A sitting; whether it was clicked.
-fn sat(ui: &Ui, rect: Rect, story: &Story, sitting: &Sitting, open: bool) -> bool {
-    let colours = Colours::of(ui);
+fn sat(ui: &Ui, rect: Rect, story: &NoteHistory, sitting: &EditSitting, open: bool) -> bool {
+    let colours = ThemeColors::of(ui);
     let rect = rect.shrink2(vec2(space::S, 1.0));
     let response = ui.interact(rect, ui.scope_id().with(("sitting", sitting.versions.start)), Sense::click());
     let versions = story.versions.get(sitting.versions.clone()).unwrap_or_default();
@@ -215,7 +215,7 @@ fn sat(ui: &Ui, rect: Rect, story: &Story, sitting: &Sitting, open: bool) -> boo
     ui.painter().text(at, Align2::CENTER_CENTER, caret, tokens::icon(12.0), colours.muted);
     let left = rect.left() + 30.0;
     let room = rect.right() - left - space::S;
-    let bold = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
+    let bold = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 13.0), line: 20.0 };
     paint_clipped_text(ui, pos2(left, rect.top() + 4.0), room, &time, &bold, colours.ink);
     let words = format!("{count}  ·  {}", who.join(", "));
     paint_clipped_text(ui, pos2(left, rect.top() + 24.0), room, &words, &tokens::caption(), colours.muted);
@@ -226,12 +226,12 @@ fn sat(ui: &Ui, rect: Rect, story: &Story, sitting: &Sitting, open: bool) -> boo
 fn one(
     ui: &Ui,
     rect: Rect,
-    version: &Version,
+    version: &NoteVersion,
     (at, below): (usize, bool),
     chosen: bool,
     now: bool,
 ) -> (bool, Option<bool>) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let rect = rect.shrink2(vec2(space::S, 1.0));
     // One of them is on the way of Tab; arrows go from one to the next.
     let sense = if chosen { Sense::click() } else { Sense::CLICK };
@@ -250,7 +250,7 @@ fn one(
     ui.painter().text(icon, Align2::CENTER_CENTER, glyph(&version.who), tokens::icon(14.0), hue(&version.who, colours));
     let mut right = rect.right() - space::S;
     if now {
-        let font = tokens::inter(tokens::Cut::SemiBold, 11.0);
+        let font = tokens::inter(tokens::InterCut::SemiBold, 11.0);
         let at = pos2(right, rect.top() + 14.0);
         right = ui.painter().text(at, Align2::RIGHT_CENTER, "now", font, colours.accent).left() - space::S;
     }

@@ -7,7 +7,7 @@ use egui::{Align2, Pos2, Rect, Sense, Ui, pos2, vec2};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, space};
+use ui::tokens::{self, CORNER, ThemeColors, space};
 use ui::widgets::format;
 use ui::widgets::{paint_focus_ring, set_accessible_name};
 
@@ -140,7 +140,7 @@ impl JsonTree {
 
     /// Draws it; whether it has become another height.
     pub(super) fn show(&mut self, ui: &Ui, id: egui::Id, origin: Pos2, width: f32) -> bool {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let style = tokens::code();
         let mut turned = None;
         for (number, line) in self.lines.iter().enumerate() {

@@ -4,7 +4,7 @@ use editor::assets::AssetBytes;
 use editor::output_table;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use store::{Output, OutputBody};
+use store::{CellOutput, OutputBody};
 use typeset::printed::{PROGRESS, TABLE, joined};
 
 /// A table as pandas hands it over.
@@ -30,8 +30,10 @@ pub(super) enum OutputForm<'a> {
 }
 
 /// The form in which an output with data is shown.
-pub(super) fn output_form<'a>(output: &'a Output, data: &'a Map<String, Value>) -> OutputForm<'a> {
-    if data.contains_key(plot::MIME) || output.whole.as_ref().is_some_and(|whole| whole.mime == plot::MIME) {
+pub(super) fn output_form<'a>(output: &'a CellOutput, data: &'a Map<String, Value>) -> OutputForm<'a> {
+    if data.contains_key(plot::FIGURE_MIME)
+        || output.whole.as_ref().is_some_and(|whole| whole.mime == plot::FIGURE_MIME)
+    {
         return OutputForm::Figure;
     }
     if let Some(progress) = data.get(PROGRESS) {
@@ -51,7 +53,7 @@ pub(super) fn output_form<'a>(output: &'a Output, data: &'a Map<String, Value>) 
 }
 
 /// One form of an output, wherever it is.
-fn found(output: &Output, data: &Map<String, Value>, mime: &str) -> Option<AssetBytes> {
+fn found(output: &CellOutput, data: &Map<String, Value>, mime: &str) -> Option<AssetBytes> {
     match (data.get(mime), &output.whole) {
         (Some(value), _) => Some(AssetBytes::Here(Arc::from(joined(value)))),
         (None, Some(whole)) if whole.mime == mime => Some(AssetBytes::Blob(whole.blob)),
@@ -60,7 +62,7 @@ fn found(output: &Output, data: &Map<String, Value>, mime: &str) -> Option<Asset
 }
 
 /// The same, without its HTML.
-pub(super) fn plain_form<'a>(output: &'a Output, data: &'a Map<String, Value>) -> OutputForm<'a> {
+pub(super) fn plain_form<'a>(output: &'a CellOutput, data: &'a Map<String, Value>) -> OutputForm<'a> {
     let found = |mime: &str| found(output, data, mime);
     if let Some(bytes) = found("image/svg+xml") {
         return OutputForm::Picture { bytes, is_svg: true };
@@ -90,7 +92,7 @@ pub(super) fn plain_form<'a>(output: &'a Output, data: &'a Map<String, Value>) -
 }
 
 /// The data of an output, if it has some.
-pub(super) fn mime_data(output: &Output) -> Option<&Map<String, Value>> {
+pub(super) fn mime_data(output: &CellOutput) -> Option<&Map<String, Value>> {
     match &output.body {
         OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => Some(data),
         OutputBody::Stream { .. } | OutputBody::Error { .. } => None,

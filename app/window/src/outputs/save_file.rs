@@ -29,7 +29,7 @@ impl OutputFile {
             let here =
                 |text: String, ending| Some(OutputFile { bytes: AssetBytes::Here(text.into()), ending, packed: false });
             match mime_bundle::output_form(output, data) {
-                OutputForm::Figure => match data.get(plot::MIME) {
+                OutputForm::Figure => match data.get(plot::FIGURE_MIME) {
                     Some(value) => here(value.as_str().map_or_else(|| value.to_string(), str::to_owned), "svg"),
                     None => {
                         let bytes = AssetBytes::Blob(output.whole.as_ref()?.blob);
@@ -74,7 +74,7 @@ impl OutputFile {
         }
         if self.ending == "svg" && bytes.first() == Some(&b'{') {
             let text = String::from_utf8_lossy(&bytes);
-            return plot::Figure::read(&text).and_then(|figure| plot::svg(&figure)).map(String::into_bytes);
+            return plot::Figure::from_json(&text).and_then(|figure| plot::render_svg(&figure)).map(String::into_bytes);
         }
         Ok(bytes)
     }

@@ -13,9 +13,9 @@ use egui::accesskit::Role;
 use egui::{Align2, CursorIcon, Pos2, Rect, Sense, Stroke, Ui, pos2, vec2};
 use std::ops::Range;
 use store::DocId;
-use text::splice::{Splice, perform};
+use text::splice::{TextEdit, perform};
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::set_accessible_name;
 
 /// How far left of the column the middle of a grip is: beside words, and beside what reaches out of the column.
@@ -34,7 +34,7 @@ pub(crate) struct RowDrag {
     pub(crate) revision: u64,
     /// What is written elsewhere, and what goes here then.
     load: DraggedText,
-    pub(crate) gone: Splice,
+    pub(crate) gone: TextEdit,
 }
 
 /// Rows as they are written elsewhere.
@@ -87,7 +87,7 @@ pub(super) fn show_drag_handle(
     let rect = Rect::from_center_size(pos2(x, y), vec2(18.0, size::HIT));
     let response = ui.interact(rect, id, Sense::click_and_drag() - Sense::FOCUSABLE);
     set_accessible_name(&response, Role::Button, "Move block");
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     if response.hovered() {
         ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
     }
@@ -132,7 +132,7 @@ impl NotePage {
     ) {
         if let Some(spot) = self.grip.as_ref().filter(|grip| grip.pressed).map(|grip| grip.spot) {
             let rows = rows_byte_range(taken(spot, editor, world), world);
-            let whole = Splice { at: rows.start, delete: rows.len(), insert: String::new() };
+            let whole = TextEdit { at: rows.start, delete: rows.len(), insert: String::new() };
             let (load, gone) = (DraggedText::of(&rows, world), leave(&rows, world).unwrap_or(whole));
             self.held = Some(RowDrag { note: world.note.id, rows, revision: world.note.revision(), load, gone });
             // Whoever writes goes on writing.
@@ -162,7 +162,7 @@ impl NotePage {
             return;
         }
         ui.ctx().set_cursor_icon(CursorIcon::Grabbing);
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let start =
             |spot: RowIndex| world.sheet.start(spot.block) + world.sheet.row(spot).map_or(0, |row| row.content.start);
         let taken = self.seen.iter().filter(|seen| own && held.rows.contains(&start(seen.spot)));
@@ -280,7 +280,7 @@ fn above(below: Option<RowIndex>, world: &mut EditContext<'_>) -> Option<RowInde
 
 /// Moves the rows of the caret past their neighbours, where one of them is a cell: it stays what it is, with what it
 /// has printed. The edits, and where the caret is then.
-pub(crate) fn past_cell(caret: Caret, down: bool, world: &mut EditContext<'_>) -> Option<(Vec<Splice>, usize)> {
+pub(crate) fn past_cell(caret: Caret, down: bool, world: &mut EditContext<'_>) -> Option<(Vec<TextEdit>, usize)> {
     let spot = world.find_row(caret.at)?;
     let (own, other) = neighbor_rows(spot, caret, down, world)?;
     (has_cell(own, world) || has_cell(other, world)).then_some(())?;
@@ -302,7 +302,7 @@ fn has_cell((first, last): (RowIndex, RowIndex), world: &mut EditContext<'_>) ->
 }
 
 /// The edits that move rows above another one, or behind the last, and where they begin then.
-fn moved(rows: &Range<usize>, below: Option<RowIndex>, world: &mut EditContext<'_>) -> Option<(Vec<Splice>, usize)> {
+fn moved(rows: &Range<usize>, below: Option<RowIndex>, world: &mut EditContext<'_>) -> Option<(Vec<TextEdit>, usize)> {
     let (gone, load) = (leave(rows, world)?, DraggedText::of(rows, world));
     let (come, lead) = load.arrive(below, world)?;
     let later = come.at > gone.at;
@@ -319,11 +319,11 @@ fn moved(rows: &Range<usize>, below: Option<RowIndex>, world: &mut EditContext<'
     let edit = NoteEdit { at: whole.start, delete: whole.len(), insert, caret: start, anchor: start };
     // In a list the numbers go on from one another.
     let edit = if load.items.0 { renumber_list(edit, false, world) } else { edit };
-    Some((vec![Splice { at: edit.at, delete: edit.delete, insert: edit.insert }], edit.caret))
+    Some((vec![TextEdit { at: edit.at, delete: edit.delete, insert: edit.insert }], edit.caret))
 }
 
 /// The edit that writes rows of another note above a row, or behind the last, and where they begin then.
-fn arrival(held: &RowDrag, below: Option<RowIndex>, world: &mut EditContext<'_>) -> Option<(Splice, usize)> {
+fn arrival(held: &RowDrag, below: Option<RowIndex>, world: &mut EditContext<'_>) -> Option<(TextEdit, usize)> {
     let text = match world.session.locate_file(held.note).zip(world.session.locate_file(world.note.id)) {
         // What its links led to, they lead to from there.
         Some(((from, _), (to, _))) if from == to => {
@@ -336,13 +336,13 @@ fn arrival(held: &RowDrag, below: Option<RowIndex>, world: &mut EditContext<'_>)
     let text = if world.crlf() { text.replace('\n', "\r\n") } else { text };
     let load = DraggedText { text, ..held.load.clone() };
     if world.texts.is_empty() {
-        return Some((Splice { at: 0, delete: 0, insert: load.text }, 0));
+        return Some((TextEdit { at: 0, delete: 0, insert: load.text }, 0));
     }
     let (come, lead) = load.arrive(below, world)?;
     let start = come.at + lead;
     let edit = NoteEdit { at: come.at, delete: come.delete, insert: come.insert, caret: start, anchor: start };
     let edit = if load.items.0 { renumber_list(edit, false, world) } else { edit };
-    Some((Splice { at: edit.at, delete: edit.delete, insert: edit.insert }, edit.caret))
+    Some((TextEdit { at: edit.at, delete: edit.delete, insert: edit.insert }, edit.caret))
 }
 
 fn slice(range: Range<usize>, world: &EditContext<'_>) -> String {
@@ -362,18 +362,18 @@ fn start(spot: Option<RowIndex>, world: &mut EditContext<'_>) -> Option<usize> {
 }
 
 /// What takes rows away: what stood apart around them stands apart. `None`: there is nothing else.
-fn leave(rows: &Range<usize>, world: &mut EditContext<'_>) -> Option<Splice> {
+fn leave(rows: &Range<usize>, world: &mut EditContext<'_>) -> Option<TextEdit> {
     let (first, last) = (world.find_row(rows.start)?, world.find_row(rows.end)?);
     let (before, behind) =
         (world.sheet.row_before(first, world.note, world.texts), world.sheet.row_after(last, world.note, world.texts));
     Some(match (end(before, world), start(behind, world)) {
         (None, None) => return None,
-        (None, Some(behind)) => Splice { at: rows.start, delete: behind - rows.start, insert: String::new() },
-        (Some(before), None) => Splice { at: before, delete: rows.end - before, insert: String::new() },
+        (None, Some(behind)) => TextEdit { at: rows.start, delete: behind - rows.start, insert: String::new() },
+        (Some(before), None) => TextEdit { at: before, delete: rows.end - before, insert: String::new() },
         (Some(from), Some(to)) => {
             let (one, other) = (slice(from..rows.start, world), slice(rows.end..to, world));
             let wider = if lines(&one) >= lines(&other) { one } else { other };
-            Splice { at: from, delete: to - from, insert: wider }
+            TextEdit { at: from, delete: to - from, insert: wider }
         }
     })
 }
@@ -389,7 +389,7 @@ impl DraggedText {
 
     /// The edit that writes it above a row, or behind the last, and how far behind its beginning the text begins: an
     /// item beside items on the next line, all else apart.
-    fn arrive(&self, below: Option<RowIndex>, world: &mut EditContext<'_>) -> Option<(Splice, usize)> {
+    fn arrive(&self, below: Option<RowIndex>, world: &mut EditContext<'_>) -> Option<(TextEdit, usize)> {
         let newline = if world.crlf() { "\r\n" } else { "\n" };
         let above = above(below, world);
         let item = |spot: Option<RowIndex>, world: &mut EditContext<'_>| spot.is_some_and(|spot| is_item(spot, world));
@@ -415,7 +415,7 @@ impl DraggedText {
         };
         let (lead, tail) = (gap(above, self.items.0, world), gap(below, self.items.1, world));
         let at = end(above, world).or(start(below, world))?;
-        Some((Splice { at, delete: there.len(), insert: format!("{lead}{text}{tail}") }, lead.len()))
+        Some((TextEdit { at, delete: there.len(), insert: format!("{lead}{text}{tail}") }, lead.len()))
     }
 }
 

@@ -22,7 +22,7 @@ use engine::Command;
 use std::ops::Range;
 use std::rc::Rc;
 use text::task::Task;
-use ui::tokens::{self, Colours, size, space};
+use ui::tokens::{self, ThemeColors, size, space};
 use ui::widgets::{self, set_accessible_name};
 
 impl NotePage {
@@ -151,7 +151,7 @@ impl NotePage {
         editor: &Editor,
         own: &Range<usize>,
     ) -> Vec<(Range<usize>, Color32)> {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let first = self.found.partition_point(|range| range.end <= own.start);
         let found = self.found[first..].iter().take_while(|range| range.start < own.end);
         let mut grounds: Vec<(Range<usize>, Color32)> = found.map(|range| (range.clone(), colours.mark)).collect();
@@ -191,7 +191,7 @@ impl NotePage {
     ) {
         let Some(row) = world.sheet.row(spot).cloned() else { return };
         let id = world.sheet.block_rows(spot.block).id;
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         self.seen.push(VisibleRow { spot, origin, area });
         let drawn = if editing.is_none() { Some(self.drawn_row(spot, &row, world)) } else { None };
         let code_height = match (&drawn, editing) {
@@ -309,7 +309,7 @@ impl NotePage {
         let source = text.get(row.content.clone()).unwrap_or("");
         let own = start + row.content.start..start + row.content.end;
         let people = remote_cursors::remote_users(world.session, world.note);
-        let mut grounds = remote_cursors::selection_fills(&people, &own, Colours::of(ui));
+        let mut grounds = remote_cursors::selection_fills(&people, &own, ThemeColors::of(ui));
         grounds.extend(self.paint_backgrounds(ui, editor, &own));
         for (range, colour) in &mut grounds {
             if range.end > own.end && range.start <= own.end {
@@ -320,7 +320,7 @@ impl NotePage {
             }
             *range = range.start.max(own.start) - own.start..range.end.clamp(own.start, own.end) - own.start;
         }
-        drawn.paint(ui.painter(), origin, Colours::of(ui), source, &grounds);
+        drawn.paint(ui.painter(), origin, ThemeColors::of(ui), source, &grounds);
         for caret in editor.more.iter().filter(|caret| own.contains(&caret.at) || caret.at == own.end) {
             let place =
                 drawn.caret_rect(source, caret.at - own.start).unwrap_or(Rect::ZERO).translate(origin.to_vec2());
@@ -449,7 +449,7 @@ impl NotePage {
         if word.is_empty() || editor.fence.is_some() {
             return;
         }
-        let galley = ui.painter().layout_no_wrap(word.to_owned(), tokens::caption().font, Colours::of(ui).muted);
+        let galley = ui.painter().layout_no_wrap(word.to_owned(), tokens::caption().font, ThemeColors::of(ui).muted);
         let used = first.and_then(|first| first.rows.first()).map_or(0.0, |row| row.rect().width());
         if used + galley.size().x + space::XL > world.width {
             return;
@@ -460,7 +460,7 @@ impl NotePage {
         let response = ui.interact(area, ui.scope_id().with(("language", id, spot.row)), Sense::click());
         set_accessible_name(&response, Role::Button, &format!("Language: {word}"));
         widgets::paint_focus_ring(ui, &response, tokens::CORNER);
-        ui.painter().galley(at, galley, Colours::of(ui).muted);
+        ui.painter().galley(at, galley, ThemeColors::of(ui).muted);
         if response.clicked() {
             editor
                 .place_caret(world.sheet.start(spot.block) + row.content.start + opening.trim_end_matches('\r').len());
@@ -533,5 +533,11 @@ fn code_map(code: &str, start: usize) -> SourceMap {
 
 fn hint(ui: &Ui, origin: Pos2) {
     let text = "Write something, or start a cell with ```python";
-    ui.painter().text(origin + vec2(0.0, 12.0), Align2::LEFT_CENTER, text, tokens::body().font, Colours::of(ui).muted);
+    ui.painter().text(
+        origin + vec2(0.0, 12.0),
+        Align2::LEFT_CENTER,
+        text,
+        tokens::body().font,
+        ThemeColors::of(ui).muted,
+    );
 }

@@ -5,17 +5,17 @@ use super::setting_rows::{SettingsRows, text};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Sense, Ui, vec2};
-use host::peers::devices::{Access, Device, now};
-use host::peers::lan::Reach;
-use host::peers::meeting::{self, Whom, entry};
+use host::peers::devices::{DeviceAccess, PairedDevice, now_millis};
+use host::peers::lan::LanVisibility;
 use host::peers::pairing::Invitation;
+use host::peers::pairing_flow::{self, PairingTarget, device_entry};
 use host::peers::{DeviceId, qr};
 use host::sync::devices::{called, key, known_key, list, revoke};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
-use ui::tokens::{self, Colours, space};
+use ui::tokens::{self, ThemeColors, space};
 use ui::widgets::{set_accessible_name, text_button};
 
 /// A field of the QR code, in points.
@@ -27,14 +27,14 @@ struct KnownDevices {
     /// This device, once it has a key: who it is, and who keeps the key.
     own: Option<(DeviceId, &'static str)>,
     name: String,
-    others: Vec<(DeviceId, Device)>,
+    others: Vec<(DeviceId, PairedDevice)>,
 }
 
 /// A code that is shown.
 struct PairingCode {
     code: String,
     until: i64,
-    square: Option<qr::Square>,
+    square: Option<qr::QrMatrix>,
 }
 
 /// A code is offered.
@@ -96,7 +96,7 @@ impl DeviceSettings {
             Some(Ok(known)) => known.clone(),
         };
         let about = match known.own {
-            Some((id, place)) => format!("Key {}, kept by {place}.", id.short()),
+            Some((id, place)) => format!("Key {}, kept by {place}.", id.short_id()),
             None => "It gets a key of its own when it is first paired.".to_owned(),
         };
         lines.show_matching_row("This device", &about, |ui| {
@@ -167,8 +167,8 @@ impl DeviceSettings {
         let about = match &offered.now {
             None => "The code is being made.".to_owned(),
             Some(shown) => {
-                let minutes = (shown.until - now()).max(0) / 60_000 + 1;
-                let may = meeting::BOTH.words();
+                let minutes = (shown.until - now_millis()).max(0) / 60_000 + 1;
+                let may = pairing_flow::LAN_PAIRING_RIGHTS.describe();
                 format!(
                     "On the other device: tracebook pair --code {}. For {minutes} more minutes, once. It {may}.",
                     shown.code
@@ -193,14 +193,15 @@ impl DeviceSettings {
     fn join(&mut self, lines: &mut SettingsRows<'_>) {
         let promised = self.at.parse::<Invitation>().ok().and_then(|invited| invited.rights);
         let about = match promised {
-            Some(rights) => format!("By this invitation, this device {} there.", rights.words()),
+            Some(rights) => format!("By this invitation, this device {} there.", rights.describe()),
             None => "A code alone, or with the hub's address before it.".to_owned(),
         };
         lines.show_matching_row("Join with a code", &about, |ui| {
             let style = tokens::small();
             let ready = self.busy.is_none() && !self.at.trim().is_empty();
             let clicked = text_button(ui, "Join", false).clicked();
-            let hint = egui::RichText::new("wss://… 1234-5678").font(style.font.clone()).color(Colours::of(ui).muted);
+            let hint =
+                egui::RichText::new("wss://… 1234-5678").font(style.font.clone()).color(ThemeColors::of(ui).muted);
             let field = egui::TextEdit::singleline(&mut self.at).font(style.font).hint_text(hint).desired_width(200.0);
             let response = ui.add(field.margin(egui::Margin::symmetric(8, 6))).accessible_name("Join with a code");
             let entered = response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
@@ -211,18 +212,18 @@ impl DeviceSettings {
         });
     }
 
-    fn other(&mut self, lines: &mut SettingsRows<'_>, id: DeviceId, device: &Device) {
+    fn other(&mut self, lines: &mut SettingsRows<'_>, id: DeviceId, device: &PairedDevice) {
         let rights = match device.access {
-            Access::None => "It sees nothing.",
-            Access::Read => "It reads.",
-            Access::Write => "It reads and writes.",
+            DeviceAccess::None => "It sees nothing.",
+            DeviceAccess::Read => "It reads.",
+            DeviceAccess::Write => "It reads and writes.",
         };
         let doomed = self.doomed == Some(id);
         let about = match (&device.address, device.is_welcome()) {
             (_, false) => "Revoked. What it had received stays on it; nobody can take that back.".to_owned(),
             (_, true) if doomed => "It is cut off within a second. What it has received stays on it.".to_owned(),
-            (Some(address), true) => format!("A hub at {address}. {}", id.short()),
-            (None, true) => format!("{rights} {}", id.short()),
+            (Some(address), true) => format!("A hub at {address}. {}", id.short_id()),
+            (None, true) => format!("{rights} {}", id.short_id()),
         };
         lines.show_matching_row(&device.name, &about, |ui| {
             if !device.is_welcome() || self.busy.is_some() {
@@ -248,8 +249,8 @@ impl DeviceSettings {
 
 fn rename(name: &str) -> Result<String, String> {
     let (own, devices) = (key()?.0, list()?);
-    if devices.amend(own.id(), |device| name.clone_into(&mut device.name)).is_err() {
-        devices.pair(own.id(), entry(&meeting::card(&own, name), Access::Write, true))?;
+    if devices.update_device(own.id(), |device| name.clone_into(&mut device.name)).is_err() {
+        devices.pair(own.id(), device_entry(&pairing_flow::device_card(&own, name), DeviceAccess::Write, true))?;
     }
     Ok(format!("This device is called “{}” when it is paired next.", name.trim()))
 }
@@ -268,14 +269,14 @@ fn start_offer(ctx: &egui::Context) -> PairingOffer {
     let (wake, stop) = (ctx.clone(), Arc::clone(&cancelled));
     let done = work(ctx, move || {
         let (own, devices) = (key()?.0, list()?);
-        let show = |invitation: &Invitation, offer: &host::peers::pairing::Offer| {
-            let square = qr::Square::new(&invitation.to_string()).ok();
-            let _ = tell.send(PairingCode { code: offer.code(), until: offer.until(), square });
+        let show = |invitation: &Invitation, offer: &host::peers::pairing::OneTimeCode| {
+            let square = qr::QrMatrix::new(&invitation.to_string()).ok();
+            let _ = tell.send(PairingCode { code: offer.code(), until: offer.expires_at(), square });
             wake.request_repaint();
         };
         let cancelled = || stop.load(Ordering::Relaxed);
-        let met = meeting::offer(&own, &called()?, &devices, Reach::Local, show, cancelled, |_| ())?;
-        Ok(format!("Paired with {} ({}).", met.name, met.device.short()))
+        let met = pairing_flow::offer_code(&own, &called()?, &devices, LanVisibility::Local, show, cancelled, |_| ())?;
+        Ok(format!("Paired with {} ({}).", met.name, met.device.short_id()))
     });
     PairingOffer { shown, now: None, done, cancelled }
 }
@@ -286,26 +287,29 @@ fn join(at: &str) -> Result<String, String> {
         Ok(invited) => (invited.at.parse()?, invited.code, (Some(invited.key), invited.rights)),
         Err(_) => match at.trim().split_once(char::is_whitespace) {
             Some((address, code)) if address.contains(':') => (address.parse()?, code.to_owned(), (None, None)),
-            Some(_) | None => (Whom::Lan(Vec::new()), at.to_owned(), (None, None)),
+            Some(_) | None => (PairingTarget::Lan(Vec::new()), at.to_owned(), (None, None)),
         },
     };
-    let met = meeting::join(&whom, promised, &code, &own, &called()?, &devices)?;
-    let may = met.rights().map_or_else(String::new, |rights| format!(" This device {} there.", rights.words()));
-    Ok(format!("Paired with {} ({}).{may}", met.name, met.device.short()))
+    let met = pairing_flow::join_by_code(&whom, promised, &code, &own, &called()?, &devices)?;
+    let may = met.rights().map_or_else(String::new, |rights| format!(" This device {} there.", rights.describe()));
+    Ok(format!("Paired with {} ({}).{may}", met.name, met.device.short_id()))
 }
 
 /// The QR code, dark on light whatever the theme: cameras want it so.
-fn draw(ui: &mut Ui, square: &qr::Square) {
-    let side = square.side as f32 * QR_MODULE_SIZE + 4.0 * QR_MODULE_SIZE * 2.0;
+fn draw(ui: &mut Ui, square: &qr::QrMatrix) {
+    let side = square.modules_per_side as f32 * QR_MODULE_SIZE + 4.0 * QR_MODULE_SIZE * 2.0;
     ui.add_space(space::M);
     let (rect, response) = ui.allocate_exact_size(vec2(side, side), Sense::hover());
     set_accessible_name(&response, Role::Image, "QR code with the code and this device's key");
-    let colours = Colours::dark(false);
+    let colours = ThemeColors::dark(false);
     ui.painter().rect_filled(rect, tokens::CORNER, colours.raised);
     let first = rect.min + vec2(4.0 * QR_MODULE_SIZE, 4.0 * QR_MODULE_SIZE);
     for (at, _) in square.dark.iter().enumerate().filter(|(_, dark)| **dark) {
-        let place =
-            first + vec2((at % square.side) as f32 * QR_MODULE_SIZE, (at / square.side) as f32 * QR_MODULE_SIZE);
+        let place = first
+            + vec2(
+                (at % square.modules_per_side) as f32 * QR_MODULE_SIZE,
+                (at / square.modules_per_side) as f32 * QR_MODULE_SIZE,
+            );
         ui.painter().rect_filled(
             egui::Rect::from_min_size(place, vec2(QR_MODULE_SIZE, QR_MODULE_SIZE)),
             0.0,

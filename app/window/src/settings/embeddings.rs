@@ -5,13 +5,13 @@ use super::setting_rows::{SettingsRows, segmented_control, text, toggle_switch};
 use eframe::egui;
 use egui::{Sense, pos2, vec2};
 use engine::Settings;
-use host::search::{Choice, Freshness, Runtime, Search, known, known_rerankers};
+use host::search::{EmbedderChoice, IndexFreshness, OnnxRuntime, SearchService, known_models, known_rerankers};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use ui::icons;
 use ui::text::format_thousands;
-use ui::tokens::{self, Colours};
+use ui::tokens::{self, ThemeColors};
 use ui::widgets::{icon_button, paint_clipped_text, text_button};
 
 /// Models that are named in the line below the field.
@@ -19,7 +19,7 @@ const MAX_LISTED_MODELS: usize = 3;
 
 /// What the page knows beyond the settings.
 pub(super) struct EmbeddingSettings {
-    search: Search,
+    search: SearchService,
     /// What was said of the library, for what was set; looked for by a thread of its own.
     runtime: Option<(String, String)>,
     looks: Option<(String, Receiver<String>)>,
@@ -31,9 +31,12 @@ pub(super) struct EmbeddingSettings {
 }
 
 impl EmbeddingSettings {
-    pub(super) fn new(search: Search) -> EmbeddingSettings {
-        let models =
-            known().into_iter().map(|known| known.name).filter(|name| name.contains("E5")).take(MAX_LISTED_MODELS);
+    pub(super) fn new(search: SearchService) -> EmbeddingSettings {
+        let models = known_models()
+            .into_iter()
+            .map(|known| known.name)
+            .filter(|name| name.contains("E5"))
+            .take(MAX_LISTED_MODELS);
         let rerankers = known_rerankers().into_iter().map(|known| known.name);
         let (models, rerankers) = (models.collect(), rerankers.collect());
         EmbeddingSettings { search, runtime: None, looks: None, models, rerankers, wrong: None }
@@ -55,13 +58,13 @@ impl EmbeddingSettings {
                 changes.push(SettingsChange::MeaningPaused(!settings.meaning_paused));
             }
         });
-        let choice: Choice = settings.embedder.parse().unwrap_or_default();
+        let choice: EmbedderChoice = settings.embedder.parse().unwrap_or_default();
         let kinds = ["Embedded", "fastembed", "Folder", "Endpoint"];
         let chosen = match &choice {
-            Choice::Embedded => 0,
-            Choice::Fastembed(_) => 1,
-            Choice::Folder(_) => 2,
-            Choice::Endpoint { .. } => 3,
+            EmbedderChoice::Embedded => 0,
+            EmbedderChoice::Fastembed(_) => 1,
+            EmbedderChoice::Folder(_) => 2,
+            EmbedderChoice::Endpoint { .. } => 3,
         };
         let about = "Embedded: ships with the program, English. The others: other languages, larger models.";
         lines.show_matching_row("Sentence model", about, |ui| {
@@ -82,7 +85,7 @@ impl EmbeddingSettings {
         });
         lines.show_matching_row("Name of the model", &about, |ui| {
             if let Some(name) = text(ui, "Name of the model", &settings.embedder, "embedded") {
-                match name.parse::<Choice>() {
+                match name.parse::<EmbedderChoice>() {
                     Ok(choice) => {
                         self.wrong = None;
                         changes.push(SettingsChange::Embedder(choice.to_string()));
@@ -139,10 +142,11 @@ fn look(named: &str, ctx: &egui::Context) -> Receiver<String> {
     let (tell, answer) = channel();
     let (named, wake) = (PathBuf::from(named), ctx.clone());
     std::thread::spawn(move || {
-        let said = match Runtime::find(Some(&named).filter(|path| !path.as_os_str().is_empty()).map(PathBuf::as_path)) {
-            Ok(found) => format!("Found by {}: {}", found.from, found.path.display()),
-            Err(why) => format!("For fastembed and folders; {why}"),
-        };
+        let said =
+            match OnnxRuntime::find(Some(&named).filter(|path| !path.as_os_str().is_empty()).map(PathBuf::as_path)) {
+                Ok(found) => format!("Found by {}: {}", found.origin, found.path.display()),
+                Err(why) => format!("For fastembed and folders; {why}"),
+            };
         let _ = tell.send(said); // nobody waits where the settings were closed
         wake.request_repaint();
     });
@@ -150,14 +154,14 @@ fn look(named: &str, ctx: &egui::Context) -> Receiver<String> {
 }
 
 /// A model, as a sentence names it.
-fn called(choice: &Choice) -> String {
-    if *choice == Choice::Embedded { "the embedded model".to_owned() } else { choice.to_string() }
+fn called(choice: &EmbedderChoice) -> String {
+    if *choice == EmbedderChoice::Embedded { "the embedded model".to_owned() } else { choice.to_string() }
 }
 
 /// How far meaning is, in words.
-fn state(fresh: &Freshness) -> String {
+fn state(fresh: &IndexFreshness) -> String {
     if let Some(file) = &fresh.download {
-        return format!("Downloading {}: {} of {} MB", file.file, file.bytes >> 20, file.all >> 20);
+        return format!("Downloading {}: {} of {} MB", file.file, file.received_bytes >> 20, file.total_bytes >> 20);
     }
     if let Some(why) = fresh.words_alone.as_ref().or(fresh.trouble.as_ref()) {
         return why.clone();
@@ -200,7 +204,7 @@ fn kept(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<Set
         let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), 32.0), Sense::hover());
         let at = pos2(rect.left(), rect.center().y - 10.0);
         let said = if name == query { name.clone() } else { format!("{name}: {query}") };
-        paint_clipped_text(ui, at, rect.width() - 60.0, &said, &tokens::small(), Colours::of(ui).ink);
+        paint_clipped_text(ui, at, rect.width() - 60.0, &said, &tokens::small(), ThemeColors::of(ui).ink);
         let corner = egui::Rect::from_min_max(pos2(rect.right() - tokens::size::HIT, rect.top()), rect.max);
         let mut child = ui.new_child(egui::UiBuilder::new().max_rect(corner).id_salt(("search", name)));
         if icon_button(&mut child, icons::X, &format!("Forget the search {name}"), None).clicked() {

@@ -8,15 +8,15 @@ use agent::policy::Permission;
 use eframe::egui;
 use egui::{Sense, pos2, vec2};
 use engine::{Command, RunsState};
-use host::agents::llm::{self, Limits, Providers};
+use host::agents::llm::{self, ProviderClient, ProviderTimeouts};
 use host::maintenance::configuration;
-use host::maintenance::secrets::Secrets;
+use host::maintenance::secrets::UserSecrets;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use text::visible;
 use ui::icons;
-use ui::tokens::{self, Colours, size};
+use ui::tokens::{self, ThemeColors, size};
 use ui::widgets::{icon_button, paint_clipped_text, text_button};
 
 /// The file in the workspace's folder.
@@ -133,10 +133,10 @@ fn test(ctx: &egui::Context, config: &AgentConfig, endpoint: ModelEndpoint) -> R
 
 fn ask(endpoint: &ModelEndpoint, default: &str) -> Result<String, String> {
     let folder = configuration::user_folder().ok_or("there is no home folder to keep secrets in")?;
-    let key = llm::key(endpoint, &Secrets::new(&folder))?;
+    let key = llm::key(endpoint, &UserSecrets::new(&folder))?;
     let (tell, told) = channel();
-    let providers = Providers::new(Limits::default());
-    providers.test(endpoint.clone(), key.map(|key| key.expose().to_owned()), move |found| {
+    let providers = ProviderClient::new(ProviderTimeouts::default());
+    providers.test_provider(endpoint.clone(), key.map(|key| key.expose().to_owned()), move |found| {
         let _ = tell.send(found); // it has its own end
     });
     let tested = told.recv().map_err(|_| "it does not answer".to_owned())?.map_err(|failure| failure.why)?;
@@ -173,7 +173,7 @@ fn rules(lines: &mut SettingsRows<'_>, agents: &RunsState, wishes: &mut Vec<Comm
         let said = format!("{word}{within}: {rule}");
         let _ = response.on_hover_text(&said); // all of it, where the line is too short
         let at = pos2(rect.left(), rect.center().y - 10.0);
-        paint_clipped_text(ui, at, rect.width() - 60.0, &said, &tokens::small(), Colours::of(ui).ink);
+        paint_clipped_text(ui, at, rect.width() - 60.0, &said, &tokens::small(), ThemeColors::of(ui).ink);
         let corner = egui::Rect::from_min_max(pos2(rect.right() - size::HIT, rect.top()), rect.max);
         let mut child = ui.new_child(egui::UiBuilder::new().max_rect(corner).id_salt(("rule", number)));
         if icon_button(&mut child, icons::X, &format!("Take back: {rule}"), None).clicked() {

@@ -5,15 +5,15 @@ use super::SettingsChange;
 use super::setting_rows::{SettingsRows, points, segmented_control, stepper, text, toggle_switch};
 use eframe::egui;
 use egui::{Sense, pos2, vec2};
-use engine::{Settings, Theme};
+use engine::{ColorTheme, Settings};
 use jiff::Zoned;
 use ui::icons;
-use ui::tokens::{self, Colours};
+use ui::tokens::{self, ThemeColors};
 use ui::widgets::{icon_button, paint_clipped_text, text_button};
 
 pub(super) fn show_appearance(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {
     lines.show_matching_row("Colours", "As the system has it, or always the same.", |ui| {
-        let all = [Theme::System, Theme::Light, Theme::Dark];
+        let all = [ColorTheme::System, ColorTheme::Light, ColorTheme::Dark];
         let chosen = all.iter().position(|theme| *theme == settings.theme);
         if let Some(place) = segmented_control(ui, &["System", "Light", "Dark"], chosen) {
             changes.push(SettingsChange::Theme(all[place]));
@@ -162,7 +162,7 @@ pub(super) fn show_spelling(lines: &mut SettingsRows<'_>, settings: &Settings, c
     for word in &settings.words {
         let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), 32.0), Sense::hover());
         let at = pos2(rect.left(), rect.center().y - 10.0);
-        paint_clipped_text(ui, at, rect.width() - 60.0, word, &tokens::small(), Colours::of(ui).ink);
+        paint_clipped_text(ui, at, rect.width() - 60.0, word, &tokens::small(), ThemeColors::of(ui).ink);
         let corner = egui::Rect::from_min_max(pos2(rect.right() - tokens::size::HIT, rect.top()), rect.max);
         let mut child = ui.new_child(egui::UiBuilder::new().max_rect(corner).id_salt(("word", word)));
         if icon_button(&mut child, icons::X, &format!("Forget the word {word}"), None).clicked() {

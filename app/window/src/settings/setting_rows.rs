@@ -5,7 +5,7 @@ use egui::accesskit::{Role, Toggled};
 use egui::{Align, Align2, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use std::ops::RangeInclusive;
 use ui::icons;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{chip_button, icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// The settings of a page, or of all pages those that are looked for.
@@ -30,10 +30,10 @@ impl SettingsRows<'_> {
 
 /// A setting: its name and what it means at the left, what sets it at the right.
 pub(super) fn show_row(ui: &mut Ui, name: &str, about: &str, control: impl FnOnce(&mut Ui)) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 56.0), Sense::hover());
     set_accessible_name(&response, Role::Label, &format!("{name}: {about}"));
-    let small = tokens::Type { font: tokens::inter(tokens::Cut::Regular, 13.0), line: 20.0 };
+    let small = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::Regular, 13.0), line: 20.0 };
     let mut child =
         ui.new_child(UiBuilder::new().max_rect(rect).id_salt(name).layout(Layout::right_to_left(Align::Center)));
     control(&mut child);
@@ -65,7 +65,7 @@ pub(super) fn toggle_switch(ui: &mut Ui, name: &str, on: bool) -> bool {
     response.widget_info(|| egui::WidgetInfo::selected(Role::Switch, true, on, name));
     let toggled = if on { Toggled::True } else { Toggled::False };
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_toggled(toggled));
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let body = Rect::from_center_size(rect.center(), vec2(36.0, 20.0));
     ui.painter().rect_filled(body, 10.0, if on { colours.accent } else { colours.muted.gamma_multiply(0.6) });
     let x = if on { body.right() - 10.0 } else { body.left() + 10.0 };
@@ -90,7 +90,7 @@ fn stepped(ui: &mut Ui, name: &str, value: f32, range: RangeInclusive<f32>, step
     if icon_button(ui, icons::PLUS, &format!("Larger: {name}"), None).clicked() {
         wanted = Some(by(step));
     }
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(52.0, size::HIT), Sense::hover());
     set_accessible_name(&response, Role::Label, &format!("Size of {name}: {text}"));
     ui.painter().text(rect.center(), Align2::CENTER_CENTER, text, tokens::tabular(13.0), colours.ink);
@@ -106,7 +106,7 @@ pub(super) fn text(ui: &mut Ui, name: &str, kept: &str, hint: &str) -> Option<St
     // What is being written, until it is kept.
     let mut written: String = ui.data_mut(|data| data.get_temp(id)).unwrap_or_else(|| kept.to_owned());
     let style = tokens::small();
-    let hint = egui::RichText::new(hint).font(style.font.clone()).color(Colours::of(ui).muted);
+    let hint = egui::RichText::new(hint).font(style.font.clone()).color(ThemeColors::of(ui).muted);
     let field = egui::TextEdit::singleline(&mut written).font(style.font).hint_text(hint).desired_width(200.0);
     let response = ui.add(field.margin(egui::Margin::symmetric(8, 6)));
     let response = response.accessible_name(name);

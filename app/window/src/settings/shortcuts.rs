@@ -9,25 +9,25 @@ use egui::accesskit::Role;
 use egui::{Align, Align2, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::Settings;
 use engine::commands::{CommandInfo, command};
-use engine::keymap::{Preset, keymap, taken};
+use engine::keymap::{KeymapPreset, keymap, taken};
 use ui::icons;
-use ui::tokens::{self, Colours, space};
+use ui::tokens::{self, ThemeColors, space};
 use ui::widgets::{icon_button, paint_clipped_text, set_accessible_name, text_button};
 
 impl SettingsPage {
     pub(super) fn keys(&mut self, ui: &mut Ui, settings: &Settings, changes: &mut Vec<SettingsChange>) {
         show_row(ui, "Keys as in", "What you set yourself goes first.", |ui| {
-            let names: Vec<&str> = Preset::ALL.iter().map(|preset| preset.name()).collect();
-            let chosen = Preset::ALL.iter().position(|preset| *preset == settings.preset);
+            let names: Vec<&str> = KeymapPreset::ALL.iter().map(|preset| preset.name()).collect();
+            let chosen = KeymapPreset::ALL.iter().position(|preset| *preset == settings.preset);
             if let Some(place) = segmented_control(ui, &names, chosen) {
-                changes.push(SettingsChange::Preset(Preset::ALL[place]));
+                changes.push(SettingsChange::Preset(KeymapPreset::ALL[place]));
             }
         });
         ui.add_space(space::S);
         ui.horizontal(|ui| {
             let all = !settings.keys.is_empty();
             let room = ui.available_width() - if all { 132.0 } else { 0.0 };
-            let hint = egui::RichText::new("Find a command or a key").color(Colours::of(ui).muted);
+            let hint = egui::RichText::new("Find a command or a key").color(ThemeColors::of(ui).muted);
             let field = egui::TextEdit::singleline(&mut self.query).hint_text(hint).desired_width(room - space::L);
             ui.add(field.margin(egui::Margin::symmetric(8, 6))).accessible_name("Find a command or a key");
             if all && text_button(ui, "Reset all keys", false).clicked() {
@@ -89,7 +89,7 @@ impl SettingsPage {
         (own, lost): (bool, Option<(&str, &'static str)>),
         changes: &mut Vec<SettingsChange>,
     ) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), SECTION_ROW_HEIGHT), Sense::hover());
         set_accessible_name(&response, Role::Label, &format!("{}: {}", info.title, keys.join(", ")));
         ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
@@ -126,7 +126,7 @@ impl SettingsPage {
                 rect.left_center() - vec2(0.0, 10.0),
                 at.x - rect.left() - space::M,
                 info.title,
-                &tokens::Type { font: tokens::inter(tokens::Cut::Regular, 13.0), line: 20.0 },
+                &tokens::TypeStyle { font: tokens::inter(tokens::InterCut::Regular, 13.0), line: 20.0 },
                 colours.ink,
             );
             return;
@@ -154,7 +154,7 @@ impl SettingsPage {
         for key in keys.iter().rev() {
             right -= caps(&ui, pos2(right, rect.center().y), key) + space::M;
         }
-        let style = tokens::Type { font: tokens::inter(tokens::Cut::Regular, 13.0), line: 20.0 };
+        let style = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::Regular, 13.0), line: 20.0 };
         let at = rect.left_center() - vec2(0.0, 10.0);
         paint_clipped_text(&ui, at, right - rect.left() - space::M, info.title, &style, colours.ink);
         response.on_hover_text(info.help);
@@ -163,7 +163,7 @@ impl SettingsPage {
 
 /// That keys were taken away, above the list.
 fn conflicts(ui: &mut Ui, words: &str) {
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 28.0), Sense::hover());
     set_accessible_name(&response, Role::Label, words);
     let icon = rect.left_center() + vec2(7.0, 0.0);

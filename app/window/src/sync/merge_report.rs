@@ -9,13 +9,13 @@ use egui::accesskit::Role;
 use egui::{Align, Align2, EventFilter, Key, Layout, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::{MergeKind, MergeRecord, Session};
 use host::Driver;
-use host::history::Compared;
+use host::history::TextComparison;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use ui::empty_state;
 use ui::icons;
 use ui::time::when;
-use ui::tokens::{self, CORNER, Colours, size, space};
+use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
 
 /// The list is this wide; on a narrower page it goes above the texts.
@@ -25,7 +25,7 @@ const MERGE_ROW_HEIGHT: f32 = 48.0;
 /// How high the head of the texts is.
 const MERGE_HEADER_HEIGHT: f32 = 44.0;
 
-type MergeTexts = Result<Option<Arc<Compared>>, String>;
+type MergeTexts = Result<Option<Arc<TextComparison>>, String>;
 
 /// The report.
 #[derive(Default)]
@@ -82,7 +82,7 @@ impl MergesReport {
         }
         self.keys(ui);
         let area = ui.available_rect_before_wrap();
-        let line = Stroke::new(1.0, Colours::of(ui).line);
+        let line = Stroke::new(1.0, ThemeColors::of(ui).line);
         ui.painter().hline(area.x_range(), area.top() + 0.5, line);
         let (list, rest) = if area.width() < MIN_TWO_COLUMN_MERGES_WIDTH + MERGE_LIST_WIDTH {
             let (list, rest) = area.split_top_bottom_at_y(area.top() + (area.height() * 0.3).min(200.0));
@@ -126,7 +126,7 @@ impl MergesReport {
 
     fn texts(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PageAction>) {
         let Some(entry) = self.entries.get(self.chosen).cloned() else { return };
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), MERGE_HEADER_HEIGHT), Sense::hover());
         ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
         let inner = rect.shrink2(vec2(space::L, 0.0));
@@ -155,7 +155,7 @@ impl MergesReport {
         }
         let room = tools.min_rect().left() - space::L - inner.left();
         let words = entry.describe();
-        let bold = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
+        let bold = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 13.0), line: 20.0 };
         let middle = rect.center().y;
         let name = tree::shown_name(&entry.path);
         let width = paint_clipped_text(ui, pos2(inner.left(), middle - 10.0), room, name, &bold, colours.ink);
@@ -193,7 +193,7 @@ fn sides_head(ui: &mut Ui, entry: &MergeRecord) {
         }
         _ => ("Before".to_owned(), "After".to_owned()),
     };
-    let colours = Colours::of(ui);
+    let colours = ThemeColors::of(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 28.0), Sense::hover());
     set_accessible_name(&response, Role::Label, &format!("At the left {}, at the right {}", names.0, names.1));
     let half = (rect.width() - 2.0 * space::L) / 2.0;
@@ -235,7 +235,7 @@ fn row(ui: &mut Ui, place: usize, entry: &MergeRecord, chosen: bool) -> Option<u
     let said = format!("{name} {}, {when}", entry.describe());
     response.widget_info(|| egui::WidgetInfo::selected(Role::ListItem, true, chosen, &said));
     if ui.is_rect_visible(rect) {
-        let colours = Colours::of(ui);
+        let colours = ThemeColors::of(ui);
         if chosen {
             ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
         } else if response.hovered() {

@@ -9,14 +9,14 @@ use editor::vim::ex::{self, ExCommand, GlobalCommand, LineAddress, SubstituteCom
 use editor::vim::line_extent;
 use eframe::egui;
 use std::ops::Range;
-use text::splice::{Splice, perform};
+use text::splice::{TextEdit, perform};
 
 /// Words are put in place of others at most so often at once.
 const MAX_SUBSTITUTIONS: usize = 100_000;
 
 /// What a substitution comes to.
 struct SubstituteResult {
-    edits: Vec<Splice>,
+    edits: Vec<TextEdit>,
     /// The last line that changes.
     last: usize,
 }
@@ -86,8 +86,8 @@ impl AppWindow {
         let with = |then: &SubstituteCommand, ground: &BufferView<'_>, line: &Range<usize>| {
             let pattern = then.pattern.as_ref().unwrap_or(&pattern);
             let found = all(then, pattern, ground, line.clone()).ok().filter(|found| !found.edits.is_empty())?;
-            let edits = found.edits.into_iter().map(|edit| Splice { at: edit.at - line.start, ..edit });
-            Some(perform(&ground.text[line.clone()], &edits.collect::<Vec<Splice>>()))
+            let edits = found.edits.into_iter().map(|edit| TextEdit { at: edit.at - line.start, ..edit });
+            Some(perform(&ground.text[line.clone()], &edits.collect::<Vec<TextEdit>>()))
         };
         let meant =
             |ground: &BufferView<'_>, line: &Range<usize>| regex.is_match(&ground.text[line.clone()]) != wish.not;
@@ -106,16 +106,16 @@ impl AppWindow {
         (from, to): (LineAddress, LineAddress),
         what: impl Fn(&BufferView<'_>, &Range<usize>) -> LineEdit,
     ) {
-        let mut edits: Option<Vec<Splice>> = None;
+        let mut edits: Option<Vec<TextEdit>> = None;
         self.vim_asked(ctx, |vim, ground, caret| {
             let line = |place: LineAddress| line_of(place, ground, caret.at, &|mark| vim.places.get(mark));
             let Some((from, to)) = line(from).zip(line(to)) else { return Vec::new() };
-            let (mut found, mut at): (Vec<Splice>, _) = (Vec::new(), Some(from.min(to)));
+            let (mut found, mut at): (Vec<TextEdit>, _) = (Vec::new(), Some(from.min(to)));
             // Neighbours go together.
             let mut going: Option<Range<usize>> = None;
-            let goes = |going: Option<Range<usize>>, found: &mut Vec<Splice>| {
+            let goes = |going: Option<Range<usize>>, found: &mut Vec<TextEdit>| {
                 let gone = going.map(|lines| line_extent(&lines, ground).0);
-                found.extend(gone.map(|gone| Splice { at: gone.start, delete: gone.len(), insert: String::new() }));
+                found.extend(gone.map(|gone| TextEdit { at: gone.start, delete: gone.len(), insert: String::new() }));
             };
             while let Some(start) = at.filter(|start| *start <= from.max(to) && found.len() < MAX_SUBSTITUTIONS) {
                 let line = ground.line(start);
@@ -124,7 +124,7 @@ impl AppWindow {
                     other => {
                         goes(going.take(), &mut found);
                         if let LineEdit::Becomes(insert) = other {
-                            found.push(Splice { at: line.start, delete: line.len(), insert });
+                            found.push(TextEdit { at: line.start, delete: line.len(), insert });
                         }
                     }
                 }
@@ -140,7 +140,7 @@ impl AppWindow {
         let (come, gone) =
             before.fold((0, 0), |(come, gone), splice| (come + splice.insert.len(), gone + splice.delete));
         let (at, count) = (last.at + come - gone, edits.len());
-        let edit = |Splice { at, delete, insert }| NoteEdit { at, delete, insert, caret: at, anchor: at };
+        let edit = |TextEdit { at, delete, insert }| NoteEdit { at, delete, insert, caret: at, anchor: at };
         let edits = self.with_line_ends(ctx, edits.into_iter().map(edit).collect());
         self.apply_edits(edits);
         self.active_pane.editor.more.clear();
@@ -185,8 +185,8 @@ impl AppWindow {
         let (come, gone) =
             before.fold((0, 0), |(come, gone), splice| (come + splice.insert.len(), gone + splice.delete));
         let at = last + come - gone;
-        let edit = |splice: Splice| {
-            let Splice { at: start, delete, insert } = splice;
+        let edit = |splice: TextEdit| {
+            let TextEdit { at: start, delete, insert } = splice;
             NoteEdit { at: start, delete, insert, caret: start, anchor: start }
         };
         let edits = self.with_line_ends(ctx, edits.into_iter().map(edit).collect());
@@ -238,7 +238,7 @@ fn all(
             continue;
         }
         last = line;
-        edits.push(Splice { at: range.start + whole.start(), delete: whole.len(), insert: wish.put(&found) });
+        edits.push(TextEdit { at: range.start + whole.start(), delete: whole.len(), insert: wish.put(&found) });
         if edits.len() == MAX_SUBSTITUTIONS {
             break;
         }

@@ -7,7 +7,7 @@ use super::goal::ParsedGoal;
 use super::{ProjectMemory, task_log};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use text::task::Day;
+use text::task::CalendarDay;
 
 /// So many lessons of each kind are kept.
 const MAX_CONSOLIDATED_LESSONS: usize = 100;
@@ -66,11 +66,11 @@ impl GoalGroup<'_> {
 impl ProjectMemory {
     /// The notes that what is remembered in a folder comes to, and what its session logs add to it. `project`: whose it
     /// is.
-    pub fn consolidate(&self, folder: &str, project: &str, today: Day) -> ConsolidationResult {
+    pub fn consolidate(&self, folder: &str, project: &str, today: CalendarDay) -> ConsolidationResult {
         let (mut expired, mut kept) = (Vec::new(), Vec::new());
         for entry in self.entries.iter().filter(|entry| entry.path == format!("{folder}/{EXPERIENCE_LOG_FILE}")) {
             let one = &entry.experience;
-            match Day::parse(&one.expires).is_some_and(|expires| today >= expires) {
+            match CalendarDay::parse(&one.expires).is_some_and(|expires| today >= expires) {
                 true => expired.push(one.experience_id.clone()),
                 false => kept.push(one),
             }
@@ -222,7 +222,7 @@ mod tests {
     fn what_repeats_is_told_with_the_way_that_went_well() {
         let memory = memory();
         assert_eq!((memory.entries.len(), memory.logged.len(), memory.problems.len()), (2, 6, 0));
-        let today = Day::parse("2026-11-23").expect("a day");
+        let today = CalendarDay::parse("2026-11-23").expect("a day");
         let made = memory.consolidate("memory", "shop", today);
         assert_eq!((made.expired.as_slice(), made.patterns_found), (["exp_2".to_owned()].as_slice(), 1));
         let wanted = "- 4 times, 3 of them well\n- With assistant, read_file, write_file\n- It went well by \

@@ -5,7 +5,7 @@ use super::goal::ParsedGoal;
 use super::trace::iso_timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use text::task::Day;
+use text::task::CalendarDay;
 
 /// The note of experiences in a folder of memory.
 pub const EXPERIENCE_LOG_FILE: &str = "memory_log.md";
@@ -264,8 +264,8 @@ impl Experience {
     }
 
     /// Whether it counts on this day.
-    pub fn is_current(&self, today: Day) -> bool {
-        self.superseded_by.is_empty() && Day::parse(&self.expires).is_none_or(|expires| today < expires)
+    pub fn is_current(&self, today: CalendarDay) -> bool {
+        self.superseded_by.is_empty() && CalendarDay::parse(&self.expires).is_none_or(|expires| today < expires)
     }
 
     /// As an entry of the note.
@@ -485,7 +485,7 @@ mod tests {
         let text = applied(&text, &admit_experience(good, &read(&text), true).expect("kept"));
         let found = read(&text);
         assert_eq!((found.len(), found[0].experience.superseded_by.as_str()), (2, "exp_3"));
-        let today = Day::parse("2026-11-22").expect("a day");
+        let today = CalendarDay::parse("2026-11-22").expect("a day");
         assert!(!found[0].experience.is_current(today) && found[1].experience.is_current(today));
         // Another thing stands behind.
         let other = experience("exp_4", "Translate the letter into French", RunOutcome::Success);

@@ -8,7 +8,7 @@ use super::{ExperienceMatch, ProjectMemory};
 use crate::prompt_quote;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use text::task::Day;
+use text::task::CalendarDay;
 
 /// At most so many experiences bear on a goal.
 const MAX_RECALLED_EXPERIENCES: usize = 5;
@@ -162,12 +162,12 @@ fn rank_by_similarity<'a>(query: &str, all: &[&'a Experience]) -> Vec<(f64, Vec<
 
 impl ProjectMemory {
     /// The experiences that count on this day.
-    fn current_experiences(&self, today: Day) -> Vec<&Experience> {
+    fn current_experiences(&self, today: CalendarDay) -> Vec<&Experience> {
         self.entries.iter().map(|entry| &entry.experience).filter(|one| one.is_current(today)).collect()
     }
 
     /// The experiences that bear on a goal, with the reason for each.
-    pub fn relevant_experiences(&self, goal: &str, today: Day) -> Vec<RecalledItem> {
+    pub fn relevant_experiences(&self, goal: &str, today: CalendarDay) -> Vec<RecalledItem> {
         let counting = self.current_experiences(today);
         let by_words = rank_by_similarity(goal, &counting);
         // A search that compares meanings, too, has the better order; what it does not know yet has its words.
@@ -208,7 +208,7 @@ impl ProjectMemory {
         note: Option<&str>,
         agent: &str,
         tools: &BTreeMap<String, String>,
-        today: Day,
+        today: CalendarDay,
     ) -> Vec<RecalledItem> {
         let mut bearing = self.relevant_experiences(goal, today);
         for fitting in self.matching_traces(goal, note, agent, tools) {
@@ -240,7 +240,7 @@ impl ProjectMemory {
     }
 
     /// Answers a question by what is remembered: retrieval and counting.
-    pub fn analyze(&self, query: &MemoryQuery, today: Day) -> MemoryAnalysis {
+    pub fn analyze(&self, query: &MemoryQuery, today: CalendarDay) -> MemoryAnalysis {
         let wanted = query.filters.project_type.to_lowercase().replace('_', " ");
         let kinds = word_stems(&wanted);
         let all: Vec<&Experience> = self
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn what_bears_on_a_goal_is_found_with_its_reason() {
-        let today = Day::parse("2026-11-22").expect("a day");
+        let today = CalendarDay::parse("2026-11-22").expect("a day");
         let found = memory().relevant_experiences("Find the peak in the FFT of these signals", today);
         let names: Vec<&str> = found.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names.len(), 2, "{found:?}");
@@ -395,7 +395,7 @@ mod tests {
 
     #[test]
     fn an_analysis_counts() {
-        let today = Day::parse("2026-11-22").expect("a day");
+        let today = CalendarDay::parse("2026-11-22").expect("a day");
         let query = MemoryQuery { query: "What leads to good FFT of a signal?".to_owned(), ..MemoryQuery::default() };
         let said = memory().analyze(&query, today);
         assert_eq!(said.relevant_experiences.len(), 2);

@@ -3,7 +3,7 @@
 use super::experience::RunOutcome;
 use super::trace_extraction::CompletedCall;
 use crate::policy;
-use store::Ending;
+use store::RunEnding;
 
 /// Of a reason so much is kept, in bytes.
 const MAX_FAILURE_REASON_BYTES: usize = 300;
@@ -20,14 +20,14 @@ fn is_recovered(failed: &CompletedCall, later: &[CompletedCall]) -> bool {
 }
 
 /// What came of a run that made these calls and ended so.
-pub fn outcome_of_calls(ending: Ending, calls: &[CompletedCall]) -> RunOutcome {
+pub fn outcome_of_calls(ending: RunEnding, calls: &[CompletedCall]) -> RunOutcome {
     let good = |call: &CompletedCall| call.success == Some(true);
     let failed = || calls.iter().enumerate().filter(|(_, call)| !good(call));
     match ending {
-        Ending::Failed | Ending::Limit | Ending::Budget | Ending::Cancelled => RunOutcome::Failure,
-        Ending::Done if failed().next().is_none() => RunOutcome::Success,
-        Ending::Done if !calls.iter().any(good) => RunOutcome::Failure,
-        Ending::Done => {
+        RunEnding::Failed | RunEnding::Limit | RunEnding::Budget | RunEnding::Cancelled => RunOutcome::Failure,
+        RunEnding::Done if failed().next().is_none() => RunOutcome::Success,
+        RunEnding::Done if !calls.iter().any(good) => RunOutcome::Failure,
+        RunEnding::Done => {
             let lost = failed().any(|(at, call)| !is_recovered(call, calls.get(at + 1..).unwrap_or_default()));
             if lost { RunOutcome::Failure } else { RunOutcome::SuccessWithRecovery }
         }
@@ -110,8 +110,8 @@ mod tests {
         for (calls, outcome) in cases {
             let made: Vec<CompletedCall> =
                 calls.iter().map(|(tool, path, success)| call(tool, path, *success)).collect();
-            assert_eq!(outcome_of_calls(Ending::Done, &made), outcome, "{calls:?}");
-            assert_eq!(outcome_of_calls(Ending::Failed, &made), RunOutcome::Failure);
+            assert_eq!(outcome_of_calls(RunEnding::Done, &made), outcome, "{calls:?}");
+            assert_eq!(outcome_of_calls(RunEnding::Failed, &made), RunOutcome::Failure);
         }
     }
 
@@ -141,7 +141,7 @@ mod tests {
                 prop_assert!(calls.iter().any(|call| call.tool == tool && call.success == Some(true)));
             }
             if !calls.is_empty() && successful_tools(&calls).is_empty() {
-                prop_assert_eq!(outcome_of_calls(Ending::Done, &calls), RunOutcome::Failure);
+                prop_assert_eq!(outcome_of_calls(RunEnding::Done, &calls), RunOutcome::Failure);
             }
         }
     }

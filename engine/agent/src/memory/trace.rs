@@ -158,7 +158,7 @@ pub fn success_share(good: u64, all: u64) -> f64 {
 
 /// A point in time, milliseconds since 1970, as files have it.
 pub fn iso_timestamp(at: i64) -> String {
-    let (year, month, day) = text::task::Day(at.div_euclid(86_400_000)).date();
+    let (year, month, day) = text::task::CalendarDay(at.div_euclid(86_400_000)).date();
     let seconds = at.rem_euclid(86_400_000) / 1_000;
     let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")

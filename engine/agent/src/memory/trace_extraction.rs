@@ -9,7 +9,7 @@ use crate::secrets;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use store::{Approval, ChangeKind, ExecutionStep, RunAbout, StepKind};
+use store::{ChangeKind, ExecutionStep, RunAbout, RunApproval, StepKind};
 
 /// Tools whose calls leave nothing behind and say nothing that counts.
 const IGNORED_TOOLS: [&str; 1] = ["todo_write"];
@@ -35,9 +35,9 @@ pub struct CompletedRun<'a> {
     /// What it did.
     pub steps: &'a [ExecutionStep],
     /// What was decided in it.
-    pub approvals: &'a [Approval],
+    pub approvals: &'a [RunApproval],
     /// What it changed.
-    pub changes: &'a [store::Change],
+    pub changes: &'a [store::RunChange],
     /// The tools that there are.
     pub tools: &'a BTreeMap<String, ToolFacts>,
     /// The path of the note beside which it was asked.
@@ -77,8 +77,8 @@ impl CompletedCall {
 /// The calls of a run, in their order, but for those that do not count.
 pub fn completed_calls(
     steps: &[ExecutionStep],
-    approvals: &[Approval],
-    changes: &[store::Change],
+    approvals: &[RunApproval],
+    changes: &[store::RunChange],
 ) -> Vec<CompletedCall> {
     let mut found = Vec::new();
     for step in steps {
@@ -108,7 +108,7 @@ pub fn completed_calls(
                 None => error.clone().unwrap_or_default(),
             };
         }
-        let made = |change: &store::Change| {
+        let made = |change: &store::RunChange| {
             let new = matches!(change.what, ChangeKind::Created { .. } | ChangeKind::Bytes { before: None, .. });
             new && change.step == step.id
         };
@@ -158,7 +158,7 @@ struct SlotCandidate {
 /// Why the run cannot be done again by rule: a sentence.
 pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, String> {
     let about = lived.about;
-    if about.ending != Some(store::Ending::Done) {
+    if about.ending != Some(store::RunEnding::Done) {
         return Err("the run did not end with an answer".to_owned());
     }
     let goal = ParsedGoal::parse(&about.prompt);
@@ -477,7 +477,7 @@ fn new_information(result: &str, beside: &[&str], goal: &BTreeSet<String>) -> BT
 mod tests {
     use super::*;
     use serde_json::json;
-    use store::{AgentState, DocId, Ending, MessageId, Spent, StepId};
+    use store::{AgentState, CallUsage, DocId, MessageId, RunEnding, StepId};
 
     fn about(prompt: &str) -> RunAbout {
         RunAbout {
@@ -490,13 +490,13 @@ mod tests {
             agent: "assistant".to_owned(),
             start_time: 0,
             ended: Some(60_000),
-            ending: Some(Ending::Done),
+            ending: Some(RunEnding::Done),
             iteration: 3,
             limit: 20,
             agent_state: AgentState::Idle,
-            spent: Spent { input_tokens: 900, output_tokens: 100, cost: Some(0.5) },
+            spent: CallUsage { input_tokens: 900, output_tokens: 100, cost: Some(0.5) },
             budget: None,
-            origin: store::Origin::User,
+            origin: store::RunOrigin::User,
             phase: 0,
             imported: None,
         }

@@ -85,8 +85,9 @@ fn a_decision_reaches_as_far_as_the_user_said() {
     let facts = CallFacts::default();
     let arguments = json!({"command": "make; make install"});
     let arguments = arguments.as_object().expect("an object");
-    assert_eq!(ToolPolicy::rule_from_decision(Scope::Once, true, &shell, arguments, &facts, HERE, RUN), None);
-    let rule = ToolPolicy::rule_from_decision(Scope::Run, true, &shell, arguments, &facts, HERE, RUN).expect("a rule");
+    assert_eq!(ToolPolicy::rule_from_decision(DecisionScope::Once, true, &shell, arguments, &facts, HERE, RUN), None);
+    let rule =
+        ToolPolicy::rule_from_decision(DecisionScope::Run, true, &shell, arguments, &facts, HERE, RUN).expect("a rule");
     let policy = ToolPolicy { rules: vec![rule], ..ToolPolicy::default() };
     assert_eq!(policy.decide(&shell, arguments, &facts, HERE, RUN).word, Permission::Allow);
     assert_eq!(policy.decide(&shell, arguments, &facts, HERE, DocId([3; 16])).word, Permission::Ask, "another run");
@@ -98,8 +99,8 @@ fn a_decision_reaches_as_far_as_the_user_said() {
 fn literal_text_never_becomes_a_pattern() {
     let learned = |tool: &ToolSpec, arguments: &Value, facts: &CallFacts| {
         let arguments = arguments.as_object().expect("an object");
-        let rule =
-            ToolPolicy::rule_from_decision(Scope::Always, true, tool, arguments, facts, HERE, RUN).expect("a rule");
+        let rule = ToolPolicy::rule_from_decision(DecisionScope::Always, true, tool, arguments, facts, HERE, RUN)
+            .expect("a rule");
         // As it is kept and read again.
         let kept = serde_json::to_string(&rule).expect("written");
         ToolPolicy { rules: vec![serde_json::from_str(&kept).expect("read")], ..ToolPolicy::default() }
@@ -132,7 +133,7 @@ fn literal_text_never_becomes_a_pattern() {
     // A cell is bound to the code that runs.
     let cell = tool("run_cell", ToolRisk::Medium, true, false);
     let code = |text: &str| CallFacts {
-        code: vec![store::Piece { title: "Cell 1".to_owned(), text: text.to_owned() }],
+        code: vec![store::CodePiece { title: "Cell 1".to_owned(), text: text.to_owned() }],
         ips: Vec::new(),
     };
     let arguments = json!({"path": "a.md", "cell": 1});
@@ -220,8 +221,8 @@ fn what_lies_outside_of_the_internet_is_asked_about_by_its_name() {
     assert_eq!(decide(&policy, &own, &json!({"url": "https://docs.rs/"})), Permission::Ask);
     // To a decision belongs what the name meant then.
     let arguments = intranet.as_object().expect("an object");
-    let learned =
-        ToolPolicy::rule_from_decision(Scope::Always, true, &fetch, arguments, &facts, HERE, RUN).expect("a rule");
+    let learned = ToolPolicy::rule_from_decision(DecisionScope::Always, true, &fetch, arguments, &facts, HERE, RUN)
+        .expect("a rule");
     let policy = ToolPolicy { rules: vec![learned], ..ToolPolicy::default() };
     assert_eq!(decided(&policy, &fetch, &intranet, &facts).word, Permission::Allow);
     let other = CallFacts { ips: vec!["127.0.0.1".parse().expect("an address")], code: Vec::new() };

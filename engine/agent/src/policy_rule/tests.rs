@@ -81,7 +81,7 @@ fn arguments() -> impl Strategy<Value = Map<String, Value>> {
 }
 
 fn facts() -> impl Strategy<Value = CallFacts> {
-    let code = prop::collection::vec(word().prop_map(|text| Piece { title: "Cell".to_owned(), text }), 0..3);
+    let code = prop::collection::vec(word().prop_map(|text| CodePiece { title: "Cell".to_owned(), text }), 0..3);
     let ips = prop::sample::subsequence(vec!["127.0.0.1", "10.0.0.1", "1.1.1.1"], 0..3);
     let ips = ips.prop_map(|ips| ips.iter().filter_map(|ip| ip.parse().ok()).collect());
     (code, ips).prop_map(|(code, ips)| CallFacts { code, ips })

@@ -5,7 +5,7 @@
 //! A blob is kept once for each volume with which it was brought: whoever names a hash in a volume of its own gets
 //! nothing that it did not bring.
 
-use crate::core::{Core, Input};
+use crate::core::{CoreInput, HubCore};
 use crate::storage::HubFiles;
 use peers::DeviceId;
 use std::collections::BTreeSet;
@@ -15,9 +15,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 use store::DocId;
-use store::disk::{Blobs as Kept, Coming, read_piece};
-use store::sync::blobs::{Blobs, Checked, Deed, Found, Item, Limits, PIECE, TOPIC, VERSION};
-use store::sync::{Link, Metadata, PeerId};
+use store::disk::{BlobStore as Kept, PartialBlobs, read_piece};
+use store::sync::blobs::{
+    BlobCommand, BlobExtent, BlobLimits, BlobTransfers, CheckOutcome, PIECE, TOPIC, VERSION, VolumeBlob,
+};
+use store::sync::{LinkId, PeerId, PeerMetadata};
 
 /// The folder, in the hub's.
 const VOLUMES: &str = "volumes";
@@ -33,26 +35,26 @@ const TICK: Duration = Duration::from_secs(1);
 /// For the log.
 const KEPT_NOT: &str = "what a device brings cannot be kept now";
 
-enum Work {
-    Look { item: Item },
-    Read { link: Link, item: Item, offset: u64 },
-    Write { item: Item, offset: u64, bytes: Vec<u8> },
-    Check { item: Item },
+enum BlobWork {
+    Look { item: VolumeBlob },
+    Read { link: LinkId, item: VolumeBlob, offset: u64 },
+    Write { item: VolumeBlob, offset: u64, bytes: Vec<u8> },
+    Check { item: VolumeBlob },
 }
 
 /// What came of it.
-pub(crate) enum Told {
-    Looked { item: Item, found: Found },
-    Read { link: Link, item: Item, offset: u64, piece: Option<(u64, Vec<u8>)>, why: Option<String> },
-    Failed { item: Item, why: String },
-    Checked { item: Item, checked: Checked },
+pub(crate) enum BlobResult {
+    Looked { item: VolumeBlob, found: BlobExtent },
+    Read { link: LinkId, item: VolumeBlob, offset: u64, piece: Option<(u64, Vec<u8>)>, why: Option<String> },
+    Failed { item: VolumeBlob, why: String },
+    Checked { item: VolumeBlob, checked: CheckOutcome },
 }
 
 /// What is kept beside documents.
-pub(crate) struct Keeping {
-    protocol: Blobs,
+pub(crate) struct BlobKeeping {
+    protocol: BlobTransfers,
     files: Arc<dyn HubFiles>,
-    work: Sender<Work>,
+    work: Sender<BlobWork>,
     thread: JoinHandle<()>,
     began: Instant,
     /// Something has happened since all was looked at last.
@@ -62,50 +64,50 @@ pub(crate) struct Keeping {
 }
 
 /// A file each, below a folder for each volume.
-pub(crate) struct Folder(PathBuf);
+pub(crate) struct BlobFolder(PathBuf);
 
-impl Folder {
+impl BlobFolder {
     /// Those in the hub's folder.
-    pub(crate) fn new(folder: &Path) -> Folder {
-        Folder(folder.join(VOLUMES))
+    pub(crate) fn new(folder: &Path) -> BlobFolder {
+        BlobFolder(folder.join(VOLUMES))
     }
 
     fn of(&self, volume: DocId) -> PathBuf {
         self.0.join(volume.to_string())
     }
 
-    fn kept(&self, item: Item) -> Kept {
+    fn kept(&self, item: VolumeBlob) -> Kept {
         Kept::new(&self.of(item.volume))
     }
 
-    fn coming(&self, item: Item) -> Coming {
-        Coming::new(self.of(item.volume).join("coming"))
+    fn coming(&self, item: VolumeBlob) -> PartialBlobs {
+        PartialBlobs::new(self.of(item.volume).join("coming"))
     }
 }
 
-impl HubFiles for Folder {
-    fn look(&self, item: Item) -> Result<Found, String> {
-        let part = || Found::Part(self.coming(item).len_of(item.hash));
-        Ok(self.kept(item).len_of(item.hash).map_or_else(part, Found::Whole))
+impl HubFiles for BlobFolder {
+    fn look(&self, item: VolumeBlob) -> Result<BlobExtent, String> {
+        let part = || BlobExtent::Part(self.coming(item).len_of(item.hash));
+        Ok(self.kept(item).len_of(item.hash).map_or_else(part, BlobExtent::Whole))
     }
 
-    fn read(&self, item: Item, offset: u64) -> Result<Option<(u64, Vec<u8>)>, String> {
+    fn read(&self, item: VolumeBlob, offset: u64) -> Result<Option<(u64, Vec<u8>)>, String> {
         let kept = self.kept(item);
         let piece = kept.has(item.hash).then(|| read_piece(&kept.path(item.hash), offset, PIECE));
         piece.transpose().map_err(|error| error.to_string())
     }
 
-    fn write(&self, item: Item, offset: u64, bytes: Vec<u8>) -> Result<(), String> {
+    fn write(&self, item: VolumeBlob, offset: u64, bytes: Vec<u8>) -> Result<(), String> {
         self.coming(item).write(item.hash, offset, &bytes).map_err(|error| error.to_string())
     }
 
-    fn finish(&self, item: Item) -> Result<bool, String> {
+    fn finish(&self, item: VolumeBlob) -> Result<bool, String> {
         self.coming(item).finish(item.hash, &self.kept(item)).map_err(|error| error.to_string())
     }
 
     fn remove_old(&self, age: Duration) {
         for volume in std::fs::read_dir(&self.0).into_iter().flatten().flatten() {
-            Coming::new(volume.path().join("coming")).remove_old(|file| {
+            PartialBlobs::new(volume.path().join("coming")).remove_old(|file| {
                 let since = file.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
                 since.is_some_and(|since| since > age)
             });
@@ -116,7 +118,7 @@ impl HubFiles for Folder {
 }
 
 /// Does what is asked for, and every so `often` removes what is old.
-fn work(files: &dyn HubFiles, queue: &Receiver<Work>, inputs: &Sender<Input>, often: Duration) {
+fn work(files: &dyn HubFiles, queue: &Receiver<BlobWork>, inputs: &Sender<CoreInput>, often: Duration) {
     let mut removed = None;
     loop {
         if removed.is_none_or(|at: Instant| at.elapsed() >= often) {
@@ -129,46 +131,46 @@ fn work(files: &dyn HubFiles, queue: &Receiver<Work>, inputs: &Sender<Input>, of
             Err(RecvTimeoutError::Disconnected) => return,
         };
         let told = match work {
-            Work::Look { item } => Some(match files.look(item) {
-                Ok(found) => Told::Looked { item, found },
-                Err(why) => Told::Failed { item, why },
+            BlobWork::Look { item } => Some(match files.look(item) {
+                Ok(found) => BlobResult::Looked { item, found },
+                Err(why) => BlobResult::Failed { item, why },
             }),
-            Work::Read { link, item, offset } => {
+            BlobWork::Read { link, item, offset } => {
                 let (piece, why) = match files.read(item, offset) {
                     Ok(piece) => (piece, None),
                     Err(why) => (None, Some(why)),
                 };
-                Some(Told::Read { link, item, offset, piece, why })
+                Some(BlobResult::Read { link, item, offset, piece, why })
             }
-            Work::Write { item, offset, bytes } => {
-                files.write(item, offset, bytes).err().map(|why| Told::Failed { item, why })
+            BlobWork::Write { item, offset, bytes } => {
+                files.write(item, offset, bytes).err().map(|why| BlobResult::Failed { item, why })
             }
-            Work::Check { item } => {
+            BlobWork::Check { item } => {
                 let checked = match files.finish(item) {
-                    Ok(true) => Checked::Good,
-                    Ok(false) => Checked::Bad,
-                    Err(why) => Checked::Failed(why),
+                    Ok(true) => CheckOutcome::Good,
+                    Ok(false) => CheckOutcome::Bad,
+                    Err(why) => CheckOutcome::Failed(why),
                 };
-                Some(Told::Checked { item, checked })
+                Some(BlobResult::Checked { item, checked })
             }
         };
-        if told.is_some_and(|told| inputs.send(Input::Blob(told)).is_err()) {
+        if told.is_some_and(|told| inputs.send(CoreInput::Blob(told)).is_err()) {
             return;
         }
     }
 }
 
-impl Keeping {
-    /// Starts the thread that reads and writes, until [`Keeping::end`].
-    pub(crate) fn start(files: Arc<dyn HubFiles>, inputs: Sender<Input>) -> Result<Keeping, String> {
+impl BlobKeeping {
+    /// Starts the thread that reads and writes, until [`BlobKeeping::end`].
+    pub(crate) fn start(files: Arc<dyn HubFiles>, inputs: Sender<CoreInput>) -> Result<BlobKeeping, String> {
         let (send, queue) = channel();
         let thread = std::thread::Builder::new().name("hub-blobs".to_owned());
         let at = Arc::clone(&files);
         let thread =
             thread.spawn(move || work(at.as_ref(), &queue, &inputs, DAY)).map_err(|error| error.to_string())?;
-        let protocol = Blobs::new(true, Limits::default());
+        let protocol = BlobTransfers::new(true, BlobLimits::default());
         let (began, said) = (Instant::now(), BTreeSet::new());
-        Ok(Keeping { protocol, files, work: send, thread, began, stale: false, wait: None, said })
+        Ok(BlobKeeping { protocol, files, work: send, thread, began, stale: false, wait: None, said })
     }
 
     /// Finishes what was asked for, as far as there is time for it.
@@ -183,14 +185,14 @@ impl Keeping {
     }
 }
 
-impl Core {
+impl HubCore {
     /// How long nothing is to be done beside what comes; `None`: until something comes.
     pub(crate) fn blobs_wait(&self) -> Option<Duration> {
         self.blobs.as_ref().and_then(|keeping| keeping.wait)
     }
 
     /// Who has greeted may know this.
-    pub(crate) fn blobs_welcome(&mut self, link: Link, peer: PeerId, metadata: &Metadata) {
+    pub(crate) fn blobs_welcome(&mut self, link: LinkId, peer: PeerId, metadata: &PeerMetadata) {
         if metadata.blobs.is_some_and(|version| version >= VERSION)
             && let Some(mut keeping) = self.blobs.take()
         {
@@ -206,7 +208,7 @@ impl Core {
         }
     }
 
-    pub(crate) fn blobs_received(&mut self, link: Link, topic: &str, data: &[u8]) {
+    pub(crate) fn blobs_received(&mut self, link: LinkId, topic: &str, data: &[u8]) {
         let Some(mut keeping) = self.blobs.take_if(|_| topic == TOPIC) else { return };
         let by = self.device_of(link);
         keeping.protocol.room(link, self.room(by));
@@ -216,24 +218,24 @@ impl Core {
         self.blobs = Some(keeping);
     }
 
-    pub(crate) fn blobs_told(&mut self, told: Told) {
+    pub(crate) fn blobs_told(&mut self, told: BlobResult) {
         let Some(mut keeping) = self.blobs.take() else { return };
-        let (now, may) = (keeping.now(), |link: Link, volume: DocId| self.right_of(link, volume));
+        let (now, may) = (keeping.now(), |link: LinkId, volume: DocId| self.right_of(link, volume));
         match told {
-            Told::Looked { item, found } => keeping.protocol.looked(item, found, &may),
-            Told::Read { link, item, offset, piece, why } => {
+            BlobResult::Looked { item, found } => keeping.protocol.looked(item, found, &may),
+            BlobResult::Read { link, item, offset, piece, why } => {
                 keeping.protocol.read(link, item, offset, piece);
                 if let Some(why) = why {
                     keeping.protocol.failed(item, now, &may);
                     self.say_once(&mut keeping, &format!("what a device asks for cannot be read: {why}"));
                 }
             }
-            Told::Failed { item, why } => {
+            BlobResult::Failed { item, why } => {
                 keeping.protocol.failed(item, now, &may);
                 self.say_once(&mut keeping, &format!("{KEPT_NOT}: {why}"));
             }
-            Told::Checked { item, checked } => {
-                if let Checked::Failed(why) = &checked {
+            BlobResult::Checked { item, checked } => {
+                if let CheckOutcome::Failed(why) = &checked {
                     self.say_once(&mut keeping, &format!("{KEPT_NOT}: {why}"));
                 }
                 keeping.protocol.checked(item, &checked, now, &may);
@@ -244,7 +246,7 @@ impl Core {
     }
 
     /// Another replica has taken it.
-    pub(crate) fn blobs_brought(&mut self, item: Item, size: u64) {
+    pub(crate) fn blobs_brought(&mut self, item: VolumeBlob, size: u64) {
         let Some(mut keeping) = self.blobs.take() else { return };
         keeping.protocol.brought(item, size, &|link, volume| self.right_of(link, volume));
         keeping.stale = true;
@@ -252,14 +254,14 @@ impl Core {
     }
 
     /// The store has lost it: whoever has it is asked to bring it again.
-    pub(crate) fn blobs_lost(&mut self, item: Item) {
+    pub(crate) fn blobs_lost(&mut self, item: VolumeBlob) {
         let Some(mut keeping) = self.blobs.take() else { return };
         keeping.protocol.lost(item, &|link, volume| self.right_of(link, volume));
         keeping.stale = true;
         self.blobs = Some(keeping);
     }
 
-    fn say_once(&self, keeping: &mut Keeping, line: &str) {
+    fn say_once(&self, keeping: &mut BlobKeeping, line: &str) {
         if keeping.said.len() < 1_000 && keeping.said.insert(line.to_owned()) {
             self.say(line);
         }
@@ -277,7 +279,7 @@ impl Core {
         let mut written: Vec<(Option<DeviceId>, u64)> = Vec::new();
         loop {
             let now = keeping.now();
-            let may = |link: Link, volume: DocId| self.right_of(link, volume);
+            let may = |link: LinkId, volume: DocId| self.right_of(link, volume);
             keeping.protocol.step(now, &may, &|link| self.waiting(link) < IDLE);
             let deeds = keeping.protocol.take();
             if deeds.is_empty() {
@@ -285,16 +287,18 @@ impl Core {
             }
             for deed in deeds {
                 match deed {
-                    Deed::Send { link, data } => self.extend(link, TOPIC, data),
-                    Deed::Look { item } => _ = keeping.work.send(Work::Look { item }),
-                    Deed::Read { link, item, offset } => _ = keeping.work.send(Work::Read { link, item, offset }),
-                    Deed::Write { item, offset, bytes, link } => {
-                        written.push((self.device_of(link), bytes.len() as u64));
-                        let _ = keeping.work.send(Work::Write { item, offset, bytes });
+                    BlobCommand::Send { link, data } => self.extend(link, TOPIC, data),
+                    BlobCommand::Look { item } => _ = keeping.work.send(BlobWork::Look { item }),
+                    BlobCommand::Read { link, item, offset } => {
+                        _ = keeping.work.send(BlobWork::Read { link, item, offset })
                     }
-                    Deed::Check { item } => _ = keeping.work.send(Work::Check { item }),
-                    Deed::Came { .. } => {}
-                    Deed::Say { link, words } | Deed::Refused { link, words } => self.refuse(link, words),
+                    BlobCommand::Write { item, offset, bytes, link } => {
+                        written.push((self.device_of(link), bytes.len() as u64));
+                        let _ = keeping.work.send(BlobWork::Write { item, offset, bytes });
+                    }
+                    BlobCommand::Check { item } => _ = keeping.work.send(BlobWork::Check { item }),
+                    BlobCommand::Came { .. } => {}
+                    BlobCommand::Say { link, words } | BlobCommand::Refused { link, words } => self.refuse(link, words),
                 }
             }
         }
@@ -318,19 +322,19 @@ mod tests {
     struct Counts(Mutex<Vec<Duration>>);
 
     impl HubFiles for Counts {
-        fn look(&self, _: Item) -> Result<Found, String> {
-            Ok(Found::Part(0))
+        fn look(&self, _: VolumeBlob) -> Result<BlobExtent, String> {
+            Ok(BlobExtent::Part(0))
         }
 
-        fn read(&self, _: Item, _: u64) -> Result<Option<(u64, Vec<u8>)>, String> {
+        fn read(&self, _: VolumeBlob, _: u64) -> Result<Option<(u64, Vec<u8>)>, String> {
             Ok(None)
         }
 
-        fn write(&self, _: Item, _: u64, _: Vec<u8>) -> Result<(), String> {
+        fn write(&self, _: VolumeBlob, _: u64, _: Vec<u8>) -> Result<(), String> {
             Ok(())
         }
 
-        fn finish(&self, _: Item) -> Result<bool, String> {
+        fn finish(&self, _: VolumeBlob) -> Result<bool, String> {
             Ok(true)
         }
 
@@ -349,7 +353,7 @@ mod tests {
         let thread = std::thread::spawn(move || work(at.as_ref(), &queue, &inputs, often));
         let count = || files.0.lock().expect("lock").len();
         let until = Instant::now() + Duration::from_secs(20);
-        let item = Item { volume: DocId([1; 16]), hash: store::BlobHash([1; 32]) };
+        let item = VolumeBlob { volume: DocId([1; 16]), hash: store::BlobHash([1; 32]) };
         while count() < 4 {
             assert!(Instant::now() < until, "while nothing is asked for");
             std::thread::sleep(Duration::from_millis(5));
@@ -357,8 +361,8 @@ mod tests {
         let idle = count();
         while count() < idle + 3 {
             assert!(Instant::now() < until, "while something is always asked for");
-            send.send(Work::Look { item }).expect("it goes on");
-            assert!(matches!(told.recv(), Ok(Input::Blob(Told::Looked { .. }))));
+            send.send(BlobWork::Look { item }).expect("it goes on");
+            assert!(matches!(told.recv(), Ok(CoreInput::Blob(BlobResult::Looked { .. }))));
         }
         assert!(files.0.lock().expect("lock").iter().all(|age| *age == OLD));
         drop(send);

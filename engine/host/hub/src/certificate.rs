@@ -1,6 +1,6 @@
 //! The hub's certificate: made once and kept, or read from files. And the token for `/metrics`, made once and kept.
 
-use crate::settings::{Settings, Tls};
+use crate::settings::{HubSettings, TlsMode};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A certificate and what a server does with it.
-pub(crate) struct Certificate {
+pub(crate) struct HubCertificate {
     pub(crate) config: Arc<ServerConfig>,
     /// What it is, as bytes (DER).
     pub(crate) der: Vec<u8>,
 }
 
 /// The certificate that the settings ask for; `None`: plain.
-pub(crate) fn certificate(settings: &Settings) -> Result<Option<Certificate>, String> {
+pub(crate) fn certificate(settings: &HubSettings) -> Result<Option<HubCertificate>, String> {
     let (certificate, key) = match &settings.tls {
-        Tls::Plain => return Ok(None),
-        Tls::Files { certificate, key } => (certificate.clone(), key.clone()),
-        Tls::Own => own(settings)?,
+        TlsMode::Plain => return Ok(None),
+        TlsMode::Files { certificate, key } => (certificate.clone(), key.clone()),
+        TlsMode::Own => own(settings)?,
     };
     let fail = |path: &Path, error: &dyn std::fmt::Display| format!("{error}: {}", path.display());
     let chain: Result<Vec<_>, _> =
@@ -36,11 +36,11 @@ pub(crate) fn certificate(settings: &Settings) -> Result<Option<Certificate>, St
         .map_err(|error| fail(&certificate, &error))?;
     // WebSockets begin as HTTP 1.1.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Some(Certificate { config: Arc::new(config), der }))
+    Ok(Some(HubCertificate { config: Arc::new(config), der }))
 }
 
 /// The one that the hub signs itself, made at its first start.
-fn own(settings: &Settings) -> Result<(PathBuf, PathBuf), String> {
+fn own(settings: &HubSettings) -> Result<(PathBuf, PathBuf), String> {
     let (certificate, key) = (settings.folder.join("certificate.pem"), settings.folder.join("certificate.key"));
     if !certificate.exists() || !key.exists() {
         let ip = settings.listen.ip();
@@ -67,7 +67,7 @@ pub(crate) fn token(folder: &Path) -> Result<String, String> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(format!("{error}: {}", path.display())),
     }
-    let chance: [u8; 16] = peers::key::random()?;
+    let chance: [u8; 16] = peers::key::random_bytes()?;
     let token: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
     private(&path, token.as_bytes())?;
     Ok(token)

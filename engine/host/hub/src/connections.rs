@@ -31,10 +31,10 @@ const RESERVED_FILES: usize = 100;
 
 /// How many connections there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Limits {
+pub(crate) struct ConnectionLimits {
     /// All of them.
     pub(crate) all: usize,
-    /// Those that have proven no key, and have had [`Limits::grace`] for it.
+    /// Those that have proven no key, and have had [`ConnectionLimits::grace`] for it.
     pub(crate) unproven: usize,
     /// Those that have proven no key, however new they are.
     pub(crate) most_unproven: usize,
@@ -46,19 +46,19 @@ pub(crate) struct Limits {
     pub(crate) proven: usize,
 }
 
-impl Limits {
+impl ConnectionLimits {
     /// What fits into so many open files, with at most `proven` connections that have proven a key.
-    pub(crate) fn new(files: usize, proven: usize) -> Limits {
+    pub(crate) fn new(files: usize, proven: usize) -> ConnectionLimits {
         let all = files.saturating_sub(RESERVED_FILES).max(16);
         let (unproven, most_unproven) = ((all / 2).min(512), (all / 2).min(4_096));
         let (per_address, proven) = ((unproven / 4).max(4), proven.min(all - most_unproven));
-        Limits { all, unproven, most_unproven, grace: Duration::from_secs(1), per_address, proven }
+        ConnectionLimits { all, unproven, most_unproven, grace: Duration::from_secs(1), per_address, proven }
     }
 }
 
 /// One connection.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct HubPeer {
     number: u64,
     from: SocketAddr,
     opened: Instant,
@@ -76,7 +76,7 @@ pub(crate) struct Connection {
     writer: AtomicWaker,
 }
 
-impl Connection {
+impl HubPeer {
     /// Ends it: whoever reads or writes gets an error.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
@@ -99,39 +99,39 @@ impl Connection {
 }
 
 #[derive(Default)]
-struct Table {
+struct ConnectionTable {
     last: u64,
-    by_address: HashMap<SocketAddr, Arc<Connection>>,
+    by_address: HashMap<SocketAddr, Arc<HubPeer>>,
     /// By age.
-    unproven: BTreeMap<u64, Arc<Connection>>,
-    proven: BTreeMap<u64, (Arc<Connection>, Option<DeviceId>)>,
+    unproven: BTreeMap<u64, Arc<HubPeer>>,
+    proven: BTreeMap<u64, (Arc<HubPeer>, Option<DeviceId>)>,
     /// Those that were closed before they proved a key, since it was asked last.
     closed: u64,
 }
 
 /// All connections.
-pub(crate) struct Connections {
-    limits: Limits,
-    table: Mutex<Table>,
+pub(crate) struct OpenConnections {
+    limits: ConnectionLimits,
+    table: Mutex<ConnectionTable>,
     /// Bytes of unfinished messages.
     unfinished: AtomicUsize,
 }
 
-impl Connections {
-    pub(crate) fn new(limits: Limits) -> Arc<Connections> {
-        Arc::new(Connections { limits, table: Mutex::default(), unfinished: AtomicUsize::new(0) })
+impl OpenConnections {
+    pub(crate) fn new(limits: ConnectionLimits) -> Arc<OpenConnections> {
+        Arc::new(OpenConnections { limits, table: Mutex::default(), unfinished: AtomicUsize::new(0) })
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, ConnectionTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a connection in. Where there are too many without a proven key, the oldest of the address that has most of
     /// them is closed: who proves a key at once always finds room.
-    fn admit(self: &Arc<Self>, stream: TcpStream, from: SocketAddr) -> Counted {
+    fn admit(self: &Arc<Self>, stream: TcpStream, from: SocketAddr) -> CountedStream {
         let mut table = self.table();
         table.last += 1;
-        let connection = Arc::new(Connection {
+        let connection = Arc::new(HubPeer {
             number: table.last,
             from,
             opened: Instant::now(),
@@ -169,11 +169,11 @@ impl Connections {
             table.unproven.insert(connection.number, Arc::clone(&connection));
         }
         table.by_address.insert(from, Arc::clone(&connection));
-        Counted { stream, connection, connections: Arc::clone(self) }
+        CountedStream { stream, connection, connections: Arc::clone(self) }
     }
 
     /// The connection from this address, which is its alone while it lasts.
-    pub(crate) fn of(&self, from: SocketAddr) -> Option<Arc<Connection>> {
+    pub(crate) fn of(&self, from: SocketAddr) -> Option<Arc<HubPeer>> {
         self.table().by_address.get(&from).cloned()
     }
 
@@ -181,7 +181,7 @@ impl Connections {
     ///
     /// # Errors
     /// There are too many connections.
-    pub(crate) fn proven(&self, connection: &Arc<Connection>, device: Option<DeviceId>) -> Result<(), &'static str> {
+    pub(crate) fn proven(&self, connection: &Arc<HubPeer>, device: Option<DeviceId>) -> Result<(), &'static str> {
         let mut table = self.table();
         if table.unproven.remove(&connection.number).is_none() {
             return Err("it took too long");
@@ -208,7 +208,7 @@ impl Connections {
     }
 
     /// A message of the connection has come, whole.
-    pub(crate) fn finished(&self, connection: &Connection) {
+    pub(crate) fn finished(&self, connection: &HubPeer) {
         connection.begun.store(0, Ordering::Relaxed);
         self.unfinished.fetch_sub(connection.unfinished.swap(0, Ordering::SeqCst), Ordering::SeqCst);
     }
@@ -216,7 +216,7 @@ impl Connections {
     /// Closes what has exceeded a deadline. Says how many were closed without having proven a key since the last time.
     pub(crate) fn close_overdue(&self) -> u64 {
         let mut table = self.table();
-        let overdue: Vec<Arc<Connection>> =
+        let overdue: Vec<Arc<HubPeer>> =
             table.unproven.values().take_while(|one| one.opened.elapsed() > PROOF_DEADLINE).cloned().collect();
         for one in overdue {
             table.unproven.remove(&one.number);
@@ -235,7 +235,7 @@ impl Connections {
 
     /// Bytes of a message have come. Where unfinished messages take too much memory, the one that began first is given
     /// up.
-    fn coming(&self, connection: &Connection, count: usize) {
+    fn coming(&self, connection: &HubPeer, count: usize) {
         let age = connection.age();
         let _ = connection.begun.compare_exchange(0, age, Ordering::Relaxed, Ordering::Relaxed);
         connection.unfinished.fetch_add(count, Ordering::SeqCst);
@@ -243,8 +243,8 @@ impl Connections {
             return;
         }
         let table = self.table();
-        let since = |one: &Connection| one.opened + Duration::from_millis(one.begun.load(Ordering::Relaxed));
-        let large = |one: &&Arc<Connection>| one.unfinished.load(Ordering::SeqCst) > MAX_UNPROVEN_BYTES;
+        let since = |one: &HubPeer| one.opened + Duration::from_millis(one.begun.load(Ordering::Relaxed));
+        let large = |one: &&Arc<HubPeer>| one.unfinished.load(Ordering::SeqCst) > MAX_UNPROVEN_BYTES;
         let first = table.proven.values().map(|(one, _)| one).filter(large).min_by_key(|one| since(one));
         if let Some(first) = first {
             first.close();
@@ -252,7 +252,7 @@ impl Connections {
         }
     }
 
-    fn remove(&self, connection: &Connection) {
+    fn remove(&self, connection: &HubPeer) {
         let mut table = self.table();
         table.unproven.remove(&connection.number);
         table.proven.remove(&connection.number);
@@ -275,12 +275,12 @@ pub(crate) fn network(address: IpAddr) -> IpAddr {
 /// Takes connections in as they are accepted. What is small is sent at once: a key is not held back until the one
 /// before it was acknowledged.
 #[derive(Clone)]
-pub(crate) struct Acceptor(pub(crate) Arc<Connections>);
+pub(crate) struct TcpAcceptor(pub(crate) Arc<OpenConnections>);
 
-impl<S> Accept<TcpStream, S> for Acceptor {
-    type Stream = Counted;
+impl<S> Accept<TcpStream, S> for TcpAcceptor {
+    type Stream = CountedStream;
     type Service = S;
-    type Future = Ready<io::Result<(Counted, S)>>;
+    type Future = Ready<io::Result<(CountedStream, S)>>;
 
     fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
         let from = stream.set_nodelay(true).and_then(|()| stream.peer_addr());
@@ -289,19 +289,19 @@ impl<S> Accept<TcpStream, S> for Acceptor {
 }
 
 /// A connection's stream within its limits.
-pub(crate) struct Counted {
+pub(crate) struct CountedStream {
     stream: TcpStream,
-    connection: Arc<Connection>,
-    connections: Arc<Connections>,
+    connection: Arc<HubPeer>,
+    connections: Arc<OpenConnections>,
 }
 
-impl Drop for Counted {
+impl Drop for CountedStream {
     fn drop(&mut self) {
         self.connections.remove(&self.connection);
     }
 }
 
-impl AsyncRead for Counted {
+impl AsyncRead for CountedStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         this.connection.reader.register(cx.waker());
@@ -324,7 +324,7 @@ impl AsyncRead for Counted {
     }
 }
 
-impl Counted {
+impl CountedStream {
     fn wrote<T>(&self, wrote: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         match &wrote {
             Poll::Pending => {
@@ -342,7 +342,7 @@ impl Counted {
     }
 }
 
-impl AsyncWrite for Counted {
+impl AsyncWrite for CountedStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         this.may_write(cx)?;
@@ -378,7 +378,7 @@ impl AsyncWrite for Counted {
 mod tests {
     use super::*;
 
-    async fn pair(connections: &Arc<Connections>, from: [u8; 4]) -> (Counted, TcpStream) {
+    async fn pair(connections: &Arc<OpenConnections>, from: [u8; 4]) -> (CountedStream, TcpStream) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bound");
         let at = listener.local_addr().expect("an address");
         let (there, here) = tokio::join!(TcpStream::connect(at), listener.accept());
@@ -387,15 +387,15 @@ mod tests {
         (connections.admit(stream, from), there.expect("connected"))
     }
 
-    fn is_closed(one: &(Counted, TcpStream)) -> bool {
+    fn is_closed(one: &(CountedStream, TcpStream)) -> bool {
         one.0.connection.refused().is_some()
     }
 
     #[tokio::test]
     async fn the_oldest_of_the_address_with_most_goes_and_others_stay() {
         let grace = Duration::ZERO;
-        let limits = Limits { all: 20, unproven: 6, most_unproven: 6, grace, per_address: 4, proven: 10 };
-        let connections = Connections::new(limits);
+        let limits = ConnectionLimits { all: 20, unproven: 6, most_unproven: 6, grace, per_address: 4, proven: 10 };
+        let connections = OpenConnections::new(limits);
         let other = pair(&connections, [10, 0, 0, 1]).await;
         let mut crowd = Vec::new();
         for _ in 0..10 {
@@ -422,7 +422,7 @@ mod tests {
     #[tokio::test]
     async fn unfinished_messages_take_no_more_than_their_share() {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
-        let connections = Connections::new(Limits::new(1024, 100));
+        let connections = OpenConnections::new(ConnectionLimits::new(1024, 100));
         let (mut here, mut there) = pair(&connections, [10, 0, 0, 1]).await;
         there.write_all(&vec![1; MAX_UNPROVEN_BYTES * 2]).await.expect("sent");
         let mut bytes = vec![0; MAX_UNPROVEN_BYTES * 2];
@@ -443,7 +443,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_device_has_no_more_than_its_connections() {
-        let connections = Connections::new(Limits::new(1024, 500));
+        let connections = OpenConnections::new(ConnectionLimits::new(1024, 500));
         let [device, other] = [(); 2].map(|()| peers::DeviceKey::generate().expect("a key").id());
         let mut own = Vec::new();
         let (friend, _there) = pair(&connections, [10, 0, 0, 2]).await;
@@ -464,7 +464,7 @@ mod tests {
     #[test]
     fn limits_fit_into_the_open_files() {
         for files in [0, 64, 256, 1024, 1 << 20] {
-            let limits = Limits::new(files, 10_000);
+            let limits = ConnectionLimits::new(files, 10_000);
             assert!(limits.proven + limits.most_unproven <= limits.all, "{limits:?}");
             assert!(limits.unproven > 0 && limits.proven > 0 && limits.per_address > 0, "{limits:?}");
             assert!(files < 128 || limits.all + RESERVED_FILES <= files, "{limits:?}");

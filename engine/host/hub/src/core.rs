@@ -1,23 +1,23 @@
 //! The one thread that owns the protocol. Everything comes to it by one channel: frames, what the store answers, what
 //! other replicas tell, the lists when they change. It never waits for anything else.
 
-use crate::blobs::{self, Keeping};
-use crate::connections::Connection;
-use crate::metrics::Metrics;
-use crate::policy::{Policy, Shares};
-use crate::storage::{Bytes, Failed, Ground, HubBus, HubStore, News};
-use crate::{Log, Settings};
+use crate::blobs::{self, BlobKeeping};
+use crate::connections::HubPeer;
+use crate::metrics::HubMetrics;
+use crate::policy::{HubPolicy, SharedVolumes};
+use crate::storage::{HubBus, HubStorage, HubStore, ReplicaNews, SharedBytes, StoreFailure};
+use crate::{HubLog, HubSettings};
 use peers::DeviceId;
-use peers::devices::Device;
-use peers::link::{Control, Frame};
+use peers::devices::PairedDevice;
+use peers::handshake::{ControlMessage, PeerFrame};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 use store::sync::blobs::VERSION;
-use store::sync::{self, Docs, Link, Metadata, Output, PeerId, Peers, Ticket, wire};
-use store::{Access, ActorId, DocId, VolumeDoc};
+use store::sync::{self, DiskTicket, LinkId, PeerId, PeerMetadata, PeersOutput, SyncPeers, VolumeDocs, wire};
+use store::{ActorId, DeviceAccess, DocId, VolumeDoc};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -30,60 +30,60 @@ const ACCOUNT: Duration = Duration::from_secs(10);
 /// The file of that account, in the hub's folder.
 const USAGE: &str = "usage.json";
 /// The link by which other replicas' ephemeral messages come in.
-const BUS: Link = 0;
+const BUS: LinkId = 0;
 
 /// Who is at the other end of a connection.
 #[derive(Clone, Debug)]
-pub(crate) struct Who {
+pub(crate) struct PeerIdentity {
     /// Its key, proved; `None`: it was let in without.
     pub(crate) device: Option<DeviceId>,
     /// How the log calls it.
     pub(crate) name: String,
     /// The most that it may do.
-    pub(crate) most: Access,
+    pub(crate) most: DeviceAccess,
 }
 
 /// What goes to a connection's task.
 #[derive(Debug)]
-pub(crate) enum Out {
-    Frame(Frame, Waits),
+pub(crate) enum OutgoingFrame {
+    Frame(PeerFrame, WaitingBytes),
     Close(String),
 }
 
 /// The way to a connection's task.
 #[derive(Clone, Debug)]
-pub(crate) struct Outbox {
-    pub(crate) sender: UnboundedSender<Out>,
+pub(crate) struct FrameOutbox {
+    pub(crate) sender: UnboundedSender<OutgoingFrame>,
     /// Bytes that wait in it.
     pub(crate) waiting: Arc<AtomicUsize>,
     /// Bytes that wait in all of them.
     pub(crate) all: Arc<AtomicUsize>,
-    pub(crate) connection: Arc<Connection>,
+    pub(crate) connection: Arc<HubPeer>,
 }
 
-impl Outbox {
+impl FrameOutbox {
     /// Puts a frame behind those that wait.
-    fn put(&self, frame: Frame) {
+    fn put(&self, frame: PeerFrame) {
         let size = match &frame {
-            Frame::Binary(bytes) => bytes.len(),
-            Frame::Text(text) => text.len(),
+            PeerFrame::Binary(bytes) => bytes.len(),
+            PeerFrame::Text(text) => text.len(),
         };
         self.waiting.fetch_add(size, Ordering::Relaxed);
         self.all.fetch_add(size, Ordering::Relaxed);
-        let waits = Waits { size, own: Arc::clone(&self.waiting), all: Arc::clone(&self.all) };
-        let _ = self.sender.send(Out::Frame(frame, waits));
+        let waits = WaitingBytes { size, own: Arc::clone(&self.waiting), all: Arc::clone(&self.all) };
+        let _ = self.sender.send(OutgoingFrame::Frame(frame, waits));
     }
 }
 
 /// Counts the bytes of a frame as long as it waits.
 #[derive(Debug)]
-pub(crate) struct Waits {
+pub(crate) struct WaitingBytes {
     size: usize,
     own: Arc<AtomicUsize>,
     all: Arc<AtomicUsize>,
 }
 
-impl Drop for Waits {
+impl Drop for WaitingBytes {
     fn drop(&mut self) {
         self.own.fetch_sub(self.size, Ordering::Relaxed);
         self.all.fetch_sub(self.size, Ordering::Relaxed);
@@ -91,22 +91,22 @@ impl Drop for Waits {
 }
 
 /// All that comes to the thread.
-pub(crate) enum Input {
+pub(crate) enum CoreInput {
     /// Somebody has greeted by this name; the greeting itself follows as a frame.
     Connect {
-        link: Link,
-        who: Who,
+        link: LinkId,
+        who: PeerIdentity,
         peer: PeerId,
-        outbox: Outbox,
+        outbox: FrameOutbox,
     },
     Frame {
-        link: Link,
+        link: LinkId,
         bytes: Vec<u8>,
         /// Its room in the queue.
         held: Option<OwnedSemaphorePermit>,
     },
     Gone {
-        link: Link,
+        link: LinkId,
     },
     Loaded {
         doc: DocId,
@@ -117,32 +117,32 @@ pub(crate) enum Input {
         chunks: Result<Vec<Vec<u8>>, String>,
     },
     Scope {
-        link: Link,
+        link: LinkId,
         scope: DocId,
-        docs: Docs,
+        docs: VolumeDocs,
     },
     Stored {
-        ticket: Ticket,
+        ticket: DiskTicket,
         doc: DocId,
         size: u64,
         by: Option<DeviceId>,
         since: Instant,
         /// What was stored, of a volume that somebody compares.
-        named: Option<Bytes>,
-        done: Result<(), Failed>,
+        named: Option<SharedBytes>,
+        done: Result<(), StoreFailure>,
     },
-    Blob(blobs::Told),
-    News(News),
-    Policy(Policy),
-    Devices(BTreeMap<DeviceId, Device>),
+    Blob(blobs::BlobResult),
+    News(ReplicaNews),
+    Policy(HubPolicy),
+    Devices(BTreeMap<DeviceId, PairedDevice>),
     Stop,
 }
 
-struct Client {
-    who: Who,
+struct CoreClient {
+    who: PeerIdentity,
     /// How it calls itself.
     peer: PeerId,
-    outbox: Outbox,
+    outbox: FrameOutbox,
     /// It has used up its quota.
     full: bool,
 }
@@ -150,41 +150,41 @@ struct Client {
 /// The documents of a volume. To find them out all of its document is read, so what changes add is put to them. What is
 /// gone from the volume may stay among them: it is in nobody else's list, and so is not spoken about.
 #[derive(Default)]
-struct Scope {
+struct VolumeScope {
     /// `None`: they are being read.
-    docs: Option<Docs>,
+    docs: Option<VolumeDocs>,
     /// Named since.
     new: BTreeSet<DocId>,
 }
 
-pub(crate) struct Core {
-    peers: Peers,
-    clients: HashMap<Link, Client>,
-    shares: Arc<Shares>,
+pub(crate) struct HubCore {
+    peers: SyncPeers,
+    clients: HashMap<LinkId, CoreClient>,
+    shares: Arc<SharedVolumes>,
     store: Arc<dyn HubStore>,
     bus: Arc<dyn HubBus>,
-    inputs: Sender<Input>,
-    metrics: Metrics,
-    log: Log,
-    settings: Settings,
+    inputs: Sender<CoreInput>,
+    metrics: HubMetrics,
+    log: HubLog,
+    settings: HubSettings,
     /// Bytes that each device has stored; under the empty name all that have no key.
     usage: BTreeMap<String, u64>,
     usage_kept: (Instant, u64),
     /// The documents of volumes that somebody compares.
-    scopes: HashMap<DocId, Scope>,
+    scopes: HashMap<DocId, VolumeScope>,
     /// The list as it was told last.
-    devices: BTreeMap<DeviceId, Device>,
+    devices: BTreeMap<DeviceId, PairedDevice>,
     bus_name: String,
     /// What is kept beside documents.
-    pub(crate) blobs: Option<Keeping>,
+    pub(crate) blobs: Option<BlobKeeping>,
 }
 
 /// The store's word for a right in the protocol's.
-fn right(access: Access) -> sync::Access {
+fn right(access: DeviceAccess) -> sync::DocumentAccess {
     match access {
-        Access::None => sync::Access::None,
-        Access::Read => sync::Access::Read,
-        Access::Write => sync::Access::Write,
+        DeviceAccess::None => sync::DocumentAccess::None,
+        DeviceAccess::Read => sync::DocumentAccess::Read,
+        DeviceAccess::Write => sync::DocumentAccess::Write,
     }
 }
 
@@ -193,24 +193,24 @@ fn account(device: Option<DeviceId>) -> String {
     device.map(|device| device.to_string()).unwrap_or_default()
 }
 
-impl Core {
+impl HubCore {
     pub(crate) fn new(
         me: String,
-        ((store, files, bus), metrics): (Ground, Metrics),
-        settings: Settings,
-        inputs: Sender<Input>,
-        log: Log,
-    ) -> Result<Core, String> {
+        ((store, files, bus), metrics): (HubStorage, HubMetrics),
+        settings: HubSettings,
+        inputs: Sender<CoreInput>,
+        log: HubLog,
+    ) -> Result<HubCore, String> {
         // Volumes are compared where all that is stored is known here.
         let all = store.all();
         let tracebook = all.is_some().then_some(wire::EXTENSIONS);
-        let blobs = Some(Keeping::start(files, inputs.clone())?);
+        let blobs = Some(BlobKeeping::start(files, inputs.clone())?);
         let known = Some(VERSION);
-        let metadata = Metadata { storage: Some(me.clone()), ephemeral: false, tracebook, blobs: known };
-        let chance: [u8; 16] = peers::key::random()?;
+        let metadata = PeerMetadata { storage: Some(me.clone()), ephemeral: false, tracebook, blobs: known };
+        let chance: [u8; 16] = peers::key::random_bytes()?;
         let usage = std::fs::read_to_string(settings.folder.join(USAGE)).ok();
-        let mut core = Core {
-            peers: Peers::new(PeerId(me), metadata, sync::peers::Limits::default()),
+        let mut core = HubCore {
+            peers: SyncPeers::new(PeerId(me), metadata, sync::peers::SyncLimits::default()),
             clients: HashMap::new(),
             shares: Arc::default(),
             store,
@@ -237,21 +237,21 @@ impl Core {
     /// Other replicas' ephemeral messages come in as those of a peer that follows nothing.
     fn join_bus(&mut self) {
         let name = PeerId(self.bus_name.clone());
-        self.peers.connect(BUS, false, Some(name.clone()), Box::new(|_| sync::Access::Read));
+        self.peers.connect(BUS, false, Some(name.clone()), Box::new(|_| sync::DocumentAccess::Read));
         let versions = vec![wire::VERSION.to_owned()];
-        let metadata = Metadata { ephemeral: true, ..Metadata::default() };
-        self.peers.receive(BUS, &wire::encode(&wire::Message::Join { sender: name, versions, metadata }));
+        let metadata = PeerMetadata { ephemeral: true, ..PeerMetadata::default() };
+        self.peers.receive(BUS, &wire::encode(&wire::WireMessage::Join { sender: name, versions, metadata }));
         self.perform(None);
     }
 
-    pub(crate) fn run(mut self, told: &Receiver<Input>) {
+    pub(crate) fn run(mut self, told: &Receiver<CoreInput>) {
         loop {
             let input = match self.blobs_wait() {
                 None => told.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(wait) => told.recv_timeout(wait),
             };
             match input {
-                Ok(Input::Stop) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(CoreInput::Stop) | Err(RecvTimeoutError::Disconnected) => break,
                 Ok(input) => {
                     self.input(input);
                     self.blobs_step(false);
@@ -259,7 +259,7 @@ impl Core {
                 Err(RecvTimeoutError::Timeout) => self.blobs_step(true),
             }
         }
-        let names: Vec<Link> = self.clients.keys().copied().collect();
+        let names: Vec<LinkId> = self.clients.keys().copied().collect();
         for link in names {
             self.end(link, "the hub is ending; it will be back");
         }
@@ -269,11 +269,11 @@ impl Core {
         self.keep_usage();
     }
 
-    fn input(&mut self, input: Input) {
+    fn input(&mut self, input: CoreInput) {
         match input {
-            Input::Connect { link, who, peer, outbox } => {
+            CoreInput::Connect { link, who, peer, outbox } => {
                 // A name belongs to whoever is here under it. The same device may come back before we know it went.
-                let other = |client: &Client| client.peer == peer && client.who.device != who.device;
+                let other = |client: &CoreClient| client.peer == peer && client.who.device != who.device;
                 if self.clients.values().any(other) {
                     let why = "it claims to be another that is here";
                     return self.turn_away(&who.name, &outbox, why, "somebody else is here under that name");
@@ -282,42 +282,42 @@ impl Core {
                 let mut who = who;
                 if let Some(id) = who.device {
                     let device = self.devices.get(&id);
-                    if let Err(why) = peers::lan::welcome(device) {
+                    if let Err(why) = peers::lan::check_is_paired(device) {
                         return self.turn_away(&who.name, &outbox, &why, &why);
                     }
-                    who.most = device.map_or(Access::None, |device| device.access);
+                    who.most = device.map_or(DeviceAccess::None, |device| device.access);
                 }
                 let expected = Some(peer.clone());
                 let full = self.is_full(who.device);
                 let share = self.share(&who, full);
                 self.metrics.connections.inc();
                 self.metrics.connected.inc();
-                self.clients.insert(link, Client { who, peer, outbox, full });
+                self.clients.insert(link, CoreClient { who, peer, outbox, full });
                 self.peers.connect(link, false, expected, share);
                 self.perform(None);
             }
-            Input::Frame { link, bytes, held } => {
+            CoreInput::Frame { link, bytes, held } => {
                 self.metrics.received.inc();
                 self.metrics.received_bytes.inc_by(bytes.len() as u64);
                 self.peers.receive(link, &bytes);
                 self.perform(Some(bytes));
                 drop(held);
             }
-            Input::Gone { link } => {
+            CoreInput::Gone { link } => {
                 self.peers.disconnect(link);
                 self.perform(None);
                 self.forget(link);
             }
-            Input::Loaded { doc, chunks } => {
+            CoreInput::Loaded { doc, chunks } => {
                 self.peers.loaded(doc, chunks);
                 self.perform(None);
             }
-            Input::Volume { doc, chunks } => {
+            CoreInput::Volume { doc, chunks } => {
                 if chunks.is_ok_and(|chunks| self.shares.volume(doc, &chunks)) {
                     self.share_anew(|_| true);
                 }
             }
-            Input::Scope { link, scope, docs } => {
+            CoreInput::Scope { link, scope, docs } => {
                 if docs.is_empty() {
                     // It is no volume, or cannot be read.
                     self.scopes.remove(&scope);
@@ -328,107 +328,109 @@ impl Core {
                 self.peers.scoped(link, scope, docs);
                 self.perform(None);
             }
-            Input::Stored { ticket, doc, size, by, since, named, done } => {
+            CoreInput::Stored { ticket, doc, size, by, since, named, done } => {
                 if let Some(bytes) = named {
                     self.scope_changed(doc, &bytes);
                 }
                 self.stored(ticket, doc, size, by, since, done);
             }
-            Input::Blob(told) => self.blobs_told(told),
-            Input::News(news) => self.news(news),
-            Input::Policy(policy) => {
+            CoreInput::Blob(told) => self.blobs_told(told),
+            CoreInput::News(news) => self.news(news),
+            CoreInput::Policy(policy) => {
                 for volume in self.shares.set(policy) {
                     self.read_volume(volume);
                 }
                 self.share_anew(|_| true);
             }
-            Input::Devices(list) => self.devices(list),
-            Input::Stop => {}
+            CoreInput::Devices(list) => self.devices(list),
+            CoreInput::Stop => {}
         }
     }
 
-    /// Does what the protocol wants. `frame`: what came in and led to it.
+    /// Does what the protocol wants. `to_frame`: what came in and led to it.
     fn perform(&mut self, frame: Option<Vec<u8>>) {
         let mut frame = frame;
         for output in self.peers.take() {
             match output {
-                Output::Send { link, bytes } => self.send(link, bytes),
-                Output::Close { link: BUS, .. } => self.join_bus(),
-                Output::Close { link, why } => {
+                PeersOutput::Send { link, bytes } => self.send(link, bytes),
+                PeersOutput::Close { link: BUS, .. } => self.join_bus(),
+                PeersOutput::Close { link, why } => {
                     self.metrics.ended.inc();
                     self.end(link, &why);
                 }
-                Output::Welcome { link, peer, metadata } => {
+                PeersOutput::Welcome { link, peer, metadata } => {
                     self.blobs_welcome(link, peer, &metadata);
                     if let Some(client) = self.clients.get(&link) {
                         (self.log)(&format!("{} is here", client.who.name));
                     }
                 }
-                Output::Load { doc } => {
+                PeersOutput::Load { doc } => {
                     let inputs = self.inputs.clone();
                     let loaded = Box::new(move |chunks| {
-                        let _ = inputs.send(Input::Loaded { doc, chunks });
+                        let _ = inputs.send(CoreInput::Loaded { doc, chunks });
                     });
                     self.store.load(doc, loaded);
                 }
-                Output::Store { doc, ticket, link, parcel } => {
+                PeersOutput::Store { doc, ticket, link, parcel } => {
                     let bytes = parcel.bytes;
                     let (inputs, since, size) = (self.inputs.clone(), Instant::now(), bytes.len() as u64);
                     let by = self.clients.get(&link).and_then(|client| client.who.device);
                     let bytes = Arc::new(bytes);
                     let named = self.scopes.contains_key(&doc).then(|| Arc::clone(&bytes));
                     let done = Box::new(move |done| {
-                        let _ = inputs.send(Input::Stored { ticket, doc, size, by, since, named, done });
+                        let _ = inputs.send(CoreInput::Stored { ticket, doc, size, by, since, named, done });
                     });
                     self.store.append(doc, bytes, done);
                 }
-                Output::Heard { link, .. } => {
+                PeersOutput::Heard { link, .. } => {
                     // What came from another replica does not go back to it.
                     if let Some(frame) = frame.take().filter(|_| link != BUS) {
-                        self.bus.tell(News::Said(Arc::new(frame)));
+                        self.bus.tell(ReplicaNews::Said(Arc::new(frame)));
                     }
                 }
-                Output::Refused { link, doc, why } => {
+                PeersOutput::Refused { link, doc, why } => {
                     self.metrics.refused.inc();
                     if let Some(client) = self.clients.get(&link) {
                         (self.log)(&format!("{}: {why}: {doc}", client.who.name));
                         // Its user may not know; other programs than ours know no such word.
                         if client.who.device.is_some() {
                             let words = match self.peers.may(link, doc) {
-                                sync::Access::Read if client.full => {
+                                sync::DocumentAccess::Read if client.full => {
                                     "what was written here is not taken: no room is left"
                                 }
-                                sync::Access::Read => "what was written here is not taken: it may only be read",
-                                sync::Access::None | sync::Access::Write => "not all of it is shared with this device",
+                                sync::DocumentAccess::Read => "what was written here is not taken: it may only be read",
+                                sync::DocumentAccess::None | sync::DocumentAccess::Write => {
+                                    "not all of it is shared with this device"
+                                }
                             };
-                            client.outbox.put(Control::Told(words.to_owned()).frame());
+                            client.outbox.put(ControlMessage::Told(words.to_owned()).to_frame());
                         }
                     }
                 }
-                Output::Scope { link, scope } => self.scope(link, scope),
-                Output::Extension { link, topic, data } => self.blobs_received(link, &topic, &data),
-                Output::Absent { .. } | Output::Step { .. } | Output::Agreed { .. } => {}
+                PeersOutput::Scope { link, scope } => self.scope(link, scope),
+                PeersOutput::Extension { link, topic, data } => self.blobs_received(link, &topic, &data),
+                PeersOutput::Absent { .. } | PeersOutput::Step { .. } | PeersOutput::Agreed { .. } => {}
             }
         }
     }
 
-    fn send(&mut self, link: Link, bytes: Vec<u8>) {
+    fn send(&mut self, link: LinkId, bytes: Vec<u8>) {
         let Some(client) = self.clients.get(&link) else { return };
         let size = bytes.len();
         self.metrics.sent.inc();
         self.metrics.sent_bytes.inc_by(size as u64);
-        client.outbox.put(Frame::Binary(bytes));
+        client.outbox.put(PeerFrame::Binary(bytes));
         if client.outbox.waiting.load(Ordering::Relaxed) > MOST_WAITING {
             self.slow(link);
         } else if client.outbox.all.load(Ordering::Relaxed) > MOST_WAITING_ALL {
-            let waiting = |client: &Client| client.outbox.waiting.load(Ordering::Relaxed);
+            let waiting = |client: &CoreClient| client.outbox.waiting.load(Ordering::Relaxed);
             let most = self.clients.iter().max_by_key(|(_, client)| waiting(client)).map(|(link, _)| *link);
             most.into_iter().for_each(|link| self.slow(link));
         }
     }
 
     /// Ends a connection that does not take what it is sent, with all that waits for it.
-    fn slow(&mut self, link: Link) {
+    fn slow(&mut self, link: LinkId) {
         let connection = self.clients.get(&link).map(|client| Arc::clone(&client.outbox.connection));
         self.peers.disconnect(link);
         self.end(link, "it does not take what it is sent");
@@ -436,39 +438,39 @@ impl Core {
     }
 
     /// Does not let somebody in, and says why: to the log, and to whoever it is.
-    fn turn_away(&self, name: &str, outbox: &Outbox, why: &str, words: &str) {
+    fn turn_away(&self, name: &str, outbox: &FrameOutbox, why: &str, words: &str) {
         self.metrics.refused.inc();
         (self.log)(&format!("{name} was refused: {why}"));
-        outbox.put(Control::Refused(words.to_owned()).frame());
-        let _ = outbox.sender.send(Out::Close(words.to_owned()));
+        outbox.put(ControlMessage::Refused(words.to_owned()).to_frame());
+        let _ = outbox.sender.send(OutgoingFrame::Close(words.to_owned()));
     }
 
     /// Ends a connection, and says why to both sides.
-    fn end(&mut self, link: Link, why: &str) {
+    fn end(&mut self, link: LinkId, why: &str) {
         let Some(client) = self.clients.get(&link) else { return };
         (self.log)(&format!("{} goes: {why}", client.who.name));
-        client.outbox.put(Control::Refused(why.to_owned()).frame());
-        let _ = client.outbox.sender.send(Out::Close(why.to_owned()));
+        client.outbox.put(ControlMessage::Refused(why.to_owned()).to_frame());
+        let _ = client.outbox.sender.send(OutgoingFrame::Close(why.to_owned()));
         self.forget(link);
     }
 
-    fn forget(&mut self, link: Link) {
+    fn forget(&mut self, link: LinkId) {
         if self.clients.remove(&link).is_some() {
             self.metrics.connections.dec();
             self.blobs_gone();
         }
     }
 
-    fn share(&self, who: &Who, full: bool) -> store::sync::Share {
+    fn share(&self, who: &PeerIdentity, full: bool) -> store::sync::SharePolicy {
         let shares = Arc::clone(&self.shares);
-        let most = if full { who.most.min(Access::Read) } else { who.most };
+        let most = if full { who.most.min(DeviceAccess::Read) } else { who.most };
         let device = who.device;
         Box::new(move |doc| right(shares.access(device, most, doc)))
     }
 
     /// Rights may have become others.
-    fn share_anew(&mut self, of: impl Fn(&Client) -> bool) {
-        let links: Vec<Link> = self.clients.iter().filter(|(_, client)| of(client)).map(|(link, _)| *link).collect();
+    fn share_anew(&mut self, of: impl Fn(&CoreClient) -> bool) {
+        let links: Vec<LinkId> = self.clients.iter().filter(|(_, client)| of(client)).map(|(link, _)| *link).collect();
         for link in links {
             let Some(client) = self.clients.get(&link) else { continue };
             let share = self.share(&client.who, client.full);
@@ -478,10 +480,10 @@ impl Core {
     }
 
     /// Finds out which documents a volume has. They are read on the store's thread.
-    fn scope(&mut self, link: Link, scope: DocId) {
+    fn scope(&mut self, link: LinkId, scope: DocId) {
         let inputs = self.inputs.clone();
         if let Some(docs) = self.scope_now(scope) {
-            let _ = inputs.send(Input::Scope { link, scope, docs });
+            let _ = inputs.send(CoreInput::Scope { link, scope, docs });
             return;
         }
         self.scopes.entry(scope).or_default();
@@ -490,13 +492,13 @@ impl Core {
                 VolumeDoc::load(scope, &chunks, ActorId::from([0; 16])).ok().map(|loaded| loaded.doc)
             });
             let docs = volume.map_or_else(BTreeSet::new, |volume| volume.documents(scope));
-            let _ = inputs.send(Input::Scope { link, scope, docs: Arc::new(docs) });
+            let _ = inputs.send(CoreInput::Scope { link, scope, docs: Arc::new(docs) });
         });
         self.store.load(scope, loaded);
     }
 
     /// The documents of a volume, if they are known.
-    fn scope_now(&mut self, scope: DocId) -> Option<Docs> {
+    fn scope_now(&mut self, scope: DocId) -> Option<VolumeDocs> {
         let known = self.scopes.get_mut(&scope)?;
         let docs = known.docs.as_mut()?;
         if !known.new.is_empty() {
@@ -517,19 +519,19 @@ impl Core {
     fn read_volume(&self, doc: DocId) {
         let inputs = self.inputs.clone();
         let loaded = Box::new(move |chunks| {
-            let _ = inputs.send(Input::Volume { doc, chunks });
+            let _ = inputs.send(CoreInput::Volume { doc, chunks });
         });
         self.store.load(doc, loaded);
     }
 
     fn stored(
         &mut self,
-        ticket: Ticket,
+        ticket: DiskTicket,
         doc: DocId,
         size: u64,
         by: Option<DeviceId>,
         since: Instant,
-        done: Result<(), Failed>,
+        done: Result<(), StoreFailure>,
     ) {
         match done {
             Ok(()) => {
@@ -546,7 +548,7 @@ impl Core {
                 }
                 self.charge(by, size);
             }
-            Err(Failed(why)) => {
+            Err(StoreFailure(why)) => {
                 self.peers.refused(ticket, &why);
                 self.perform(None);
             }
@@ -560,27 +562,27 @@ impl Core {
     }
 
     /// Whether a connection is there still.
-    pub(crate) fn is_here(&self, link: Link) -> bool {
+    pub(crate) fn is_here(&self, link: LinkId) -> bool {
         self.clients.contains_key(&link)
     }
 
-    pub(crate) fn device_of(&self, link: Link) -> Option<DeviceId> {
+    pub(crate) fn device_of(&self, link: LinkId) -> Option<DeviceId> {
         self.clients.get(&link).and_then(|client| client.who.device)
     }
 
     /// Bytes that wait for a connection.
-    pub(crate) fn waiting(&self, link: Link) -> usize {
+    pub(crate) fn waiting(&self, link: LinkId) -> usize {
         self.clients.get(&link).map_or(0, |client| client.outbox.waiting.load(Ordering::Relaxed))
     }
 
     /// Sends something of ours to a peer that knows it.
-    pub(crate) fn extend(&mut self, link: Link, topic: &str, data: Vec<u8>) {
+    pub(crate) fn extend(&mut self, link: LinkId, topic: &str, data: Vec<u8>) {
         self.peers.extend(link, topic, data);
         self.perform(None);
     }
 
     /// Something is not taken from somebody.
-    pub(crate) fn refuse(&self, link: Link, words: &str) {
+    pub(crate) fn refuse(&self, link: LinkId, words: &str) {
         self.metrics.refused.inc();
         if let Some(client) = self.clients.get(&link) {
             (self.log)(&format!("{}: {words}", client.who.name));
@@ -592,10 +594,11 @@ impl Core {
     }
 
     /// What somebody may do with a volume, whether or not there is room for it.
-    pub(crate) fn right_of(&self, link: Link, volume: DocId) -> sync::Access {
+    pub(crate) fn right_of(&self, link: LinkId, volume: DocId) -> sync::DocumentAccess {
         let client = self.clients.get(&link);
-        client
-            .map_or(sync::Access::None, |client| right(self.shares.access(client.who.device, client.who.most, volume)))
+        client.map_or(sync::DocumentAccess::None, |client| {
+            right(self.shares.access(client.who.device, client.who.most, volume))
+        })
     }
 
     fn is_full(&self, device: Option<DeviceId>) -> bool {
@@ -635,9 +638,9 @@ impl Core {
         self.usage_kept.0 = Instant::now();
     }
 
-    fn news(&mut self, news: News) {
+    fn news(&mut self, news: ReplicaNews) {
         match news {
-            News::Changed { doc, bytes } => {
+            ReplicaNews::Changed { doc, bytes } => {
                 self.scope_changed(doc, &bytes);
                 self.peers.changed(doc, &bytes);
                 self.perform(None);
@@ -645,19 +648,19 @@ impl Core {
                     self.read_volume(doc);
                 }
             }
-            News::Said(frame) => {
-                self.peers.receive(BUS, &Bytes::unwrap_or_clone(frame));
+            ReplicaNews::Said(frame) => {
+                self.peers.receive(BUS, &SharedBytes::unwrap_or_clone(frame));
                 self.perform(None);
             }
-            News::Brought { item, size } => self.blobs_brought(item, size),
-            News::Lost { item } => self.blobs_lost(item),
+            ReplicaNews::Brought { item, size } => self.blobs_brought(item, size),
+            ReplicaNews::Lost { item } => self.blobs_lost(item),
             // The server takes them in.
-            News::Devices(_) => {}
+            ReplicaNews::Devices(_) => {}
         }
     }
 
     /// The list of devices has changed: who is not welcome any more goes, others may have other rights.
-    fn devices(&mut self, list: BTreeMap<DeviceId, Device>) {
+    fn devices(&mut self, list: BTreeMap<DeviceId, PairedDevice>) {
         let mut gone = Vec::new();
         for (link, client) in &mut self.clients {
             let Some(id) = client.who.device else { continue };

@@ -1,8 +1,8 @@
 //! The store by default: the same SQLite as the app's, in a folder of the hub's own. One thread writes; what came
 //! meanwhile goes to the disk as one commit. In pauses long rows of chunks become one snapshot.
 
-use crate::Log;
-use crate::storage::{Bytes, Done, Failed, HubStore, Loaded};
+use crate::HubLog;
+use crate::storage::{HubStore, LoadedChunks, SharedBytes, StoreCallback, StoreFailure};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use store::DocId;
-use store::disk::{Disk, DiskError, Reader, SqliteDisk, Write};
+use store::disk::{Disk, DiskError, DiskReader, RowWrite, SqliteDisk};
 
 /// At most so many appends become one commit, and no more documents are read before it.
 const MOST: usize = 256;
@@ -24,15 +24,15 @@ const MANY: u32 = 256;
 const TRIES: u32 = 20;
 const AGAIN: Duration = Duration::from_millis(250);
 
-enum Work {
-    Load(DocId, Loaded),
-    Append(DocId, Bytes, Done),
+enum StorageWork {
+    Load(DocId, LoadedChunks),
+    Append(DocId, SharedBytes, StoreCallback),
     Close,
 }
 
 /// SQLite in a folder.
-pub(crate) struct Embedded {
-    work: Mutex<Sender<Work>>,
+pub(crate) struct SqliteStorage {
+    work: Mutex<Sender<StorageWork>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     documents: Arc<AtomicU64>,
     refused: Arc<AtomicBool>,
@@ -40,9 +40,9 @@ pub(crate) struct Embedded {
     all: Mutex<Vec<DocId>>,
 }
 
-impl Embedded {
+impl SqliteStorage {
     /// Opens the database in this folder, or makes it.
-    pub(crate) fn open(folder: &Path, log: Log) -> Result<Embedded, String> {
+    pub(crate) fn open(folder: &Path, log: HubLog) -> Result<SqliteStorage, String> {
         store::disk::create_folder(folder).map_err(|error| format!("{error}: {}", folder.display()))?;
         let create = !folder.join(store::disk::DATABASE).exists();
         let disk = SqliteDisk::open(folder, create).map_err(|error| error.to_string())?;
@@ -53,7 +53,7 @@ impl Embedded {
         let known = all.iter().copied().collect();
         let chunks = HashMap::new();
         let refused = Arc::new(AtomicBool::new(false));
-        let mut keeper = Keeper {
+        let mut keeper = StorageThread {
             disk,
             reader,
             known,
@@ -65,22 +65,22 @@ impl Embedded {
         let thread = std::thread::Builder::new().name("hub-store".to_owned());
         let thread = thread.spawn(move || keeper.run(&told)).map_err(|error| error.to_string())?;
         let (work, thread, all) = (Mutex::new(tell), Mutex::new(Some(thread)), Mutex::new(all));
-        Ok(Embedded { work, thread, documents, refused, all })
+        Ok(SqliteStorage { work, thread, documents, refused, all })
     }
 
-    fn ask(&self, work: Work) {
+    fn ask(&self, work: StorageWork) {
         // The thread ends only after `close`; whoever is asked then gets no answer, as the hub is ending.
         let _ = self.work.lock().unwrap_or_else(PoisonError::into_inner).send(work);
     }
 }
 
-impl HubStore for Embedded {
-    fn load(&self, doc: DocId, loaded: Loaded) {
-        self.ask(Work::Load(doc, loaded));
+impl HubStore for SqliteStorage {
+    fn load(&self, doc: DocId, loaded: LoadedChunks) {
+        self.ask(StorageWork::Load(doc, loaded));
     }
 
-    fn append(&self, doc: DocId, bytes: Bytes, done: Done) {
-        self.ask(Work::Append(doc, bytes, done));
+    fn append(&self, doc: DocId, bytes: SharedBytes, done: StoreCallback) {
+        self.ask(StorageWork::Append(doc, bytes, done));
     }
 
     fn all(&self) -> Option<Vec<DocId>> {
@@ -96,7 +96,7 @@ impl HubStore for Embedded {
     }
 
     fn close(&self) {
-        self.ask(Work::Close);
+        self.ask(StorageWork::Close);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
             let _ = thread.join();
@@ -104,21 +104,21 @@ impl HubStore for Embedded {
     }
 }
 
-struct Keeper {
+struct StorageThread {
     disk: SqliteDisk,
-    reader: Box<dyn Reader>,
+    reader: Box<dyn DiskReader>,
     /// All documents that are stored.
     known: HashSet<DocId>,
     /// Chunks of each document that was touched.
     chunks: HashMap<DocId, u32>,
-    log: Log,
+    log: HubLog,
     documents: Arc<AtomicU64>,
     /// Whether the disk refused what it was given last.
     refused: Arc<AtomicBool>,
 }
 
-impl Keeper {
-    fn run(&mut self, told: &Receiver<Work>) {
+impl StorageThread {
+    fn run(&mut self, told: &Receiver<StorageWork>) {
         loop {
             let first = match told.recv_timeout(PAUSE) {
                 Ok(work) => work,
@@ -129,13 +129,13 @@ impl Keeper {
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             };
-            let mut appends: Vec<(DocId, Bytes, Done)> = Vec::new();
+            let mut appends: Vec<(DocId, SharedBytes, StoreCallback)> = Vec::new();
             let mut next = Some(first);
             let mut taken = 0;
             while let Some(work) = next {
                 match work {
-                    Work::Append(doc, bytes, done) => appends.push((doc, bytes, done)),
-                    Work::Load(doc, loaded) => {
+                    StorageWork::Append(doc, bytes, done) => appends.push((doc, bytes, done)),
+                    StorageWork::Load(doc, loaded) => {
                         // Reads what was appended before it. What was appended to others need not be on disk for it:
                         // where very many are read and written at once, each would be a commit of its own.
                         if appends.iter().any(|(of, ..)| *of == doc) {
@@ -143,7 +143,7 @@ impl Keeper {
                         }
                         self.load(doc, loaded);
                     }
-                    Work::Close => {
+                    StorageWork::Close => {
                         self.commit(&mut appends);
                         self.disk.idle();
                         return;
@@ -156,7 +156,7 @@ impl Keeper {
         }
     }
 
-    fn load(&mut self, doc: DocId, loaded: Loaded) {
+    fn load(&mut self, doc: DocId, loaded: LoadedChunks) {
         if !self.known.contains(&doc) {
             return loaded(Ok(Vec::new()));
         }
@@ -173,12 +173,12 @@ impl Keeper {
         loaded(read.map(|chunks| chunks.into_iter().map(|chunk| chunk.bytes).collect()));
     }
 
-    fn commit(&mut self, appends: &mut Vec<(DocId, Bytes, Done)>) {
+    fn commit(&mut self, appends: &mut Vec<(DocId, SharedBytes, StoreCallback)>) {
         if appends.is_empty() {
             return;
         }
-        let writes: Vec<Write> =
-            appends.iter().map(|(doc, bytes, _)| Write::Chunk { doc: *doc, bytes: bytes.to_vec() }).collect();
+        let writes: Vec<RowWrite> =
+            appends.iter().map(|(doc, bytes, _)| RowWrite::Chunk { doc: *doc, bytes: bytes.to_vec() }).collect();
         let mut tries = 0;
         let done = loop {
             let committed = self.disk.commit(&writes);
@@ -197,7 +197,7 @@ impl Keeper {
                 }
             }
         };
-        let done = done.map_err(|error| Failed(error.to_string()));
+        let done = done.map_err(|error| StoreFailure(error.to_string()));
         if let Err(why) = &done {
             (self.log)(&format!("{} changes could not be stored: {why}", appends.len()));
         }
@@ -227,8 +227,8 @@ impl Keeper {
             let chunks: Vec<Vec<u8>> = chunks.into_iter().map(|chunk| chunk.bytes).collect();
             let bytes = store::fold(&chunks)?;
             // The snapshot is durable before what it stands for goes.
-            self.disk.commit(&[Write::Snapshot { doc, bytes, covers }]).map_err(|error| error.to_string())?;
-            self.disk.commit(&[Write::DropChunks { doc, upto: covers }]).map_err(|error| error.to_string())
+            self.disk.commit(&[RowWrite::Snapshot { doc, bytes, covers }]).map_err(|error| error.to_string())?;
+            self.disk.commit(&[RowWrite::DropChunks { doc, upto: covers }]).map_err(|error| error.to_string())
         });
         if let Err(why) = folded {
             (self.log)(&format!("a document could not be folded: {why}: {doc}"));
@@ -249,7 +249,7 @@ mod tests {
         let disk = SqliteDisk::open(folder.path(), true).expect("made");
         let reader = disk.reader().expect("a reader");
         let documents = Arc::new(AtomicU64::new(0));
-        let mut keeper = Keeper {
+        let mut keeper = StorageThread {
             disk,
             reader,
             known: HashSet::new(),
@@ -262,15 +262,16 @@ mod tests {
         let said: Arc<Mutex<Vec<String>>> = Arc::default();
         let append = |doc: usize, bytes: &[u8]| {
             let said = said.clone();
-            let done: Done = Box::new(move |done| said.lock().expect("lock").push(format!("stored {doc} {done:?}")));
-            tell.send(Work::Append(DOCS[doc], Arc::new(bytes.to_vec()), done)).expect("sent");
+            let done: StoreCallback =
+                Box::new(move |done| said.lock().expect("lock").push(format!("stored {doc} {done:?}")));
+            tell.send(StorageWork::Append(DOCS[doc], Arc::new(bytes.to_vec()), done)).expect("sent");
         };
         let load = |doc: usize| {
             let said = said.clone();
-            let loaded: Loaded = Box::new(move |chunks| {
+            let loaded: LoadedChunks = Box::new(move |chunks| {
                 said.lock().expect("lock").push(format!("read {doc} {}", chunks.map_or(99, |chunks| chunks.len())));
             });
-            tell.send(Work::Load(DOCS[doc], loaded)).expect("sent");
+            tell.send(StorageWork::Load(DOCS[doc], loaded)).expect("sent");
         };
         append(0, b"one");
         load(1);
@@ -280,7 +281,7 @@ mod tests {
         load(0);
         append(1, b"four");
         load(2);
-        tell.send(Work::Close).expect("sent");
+        tell.send(StorageWork::Close).expect("sent");
         keeper.run(&told);
         let said = said.lock().expect("lock").clone();
         let expected = [
@@ -298,7 +299,7 @@ mod tests {
         assert_eq!(keeper.chunks.get(&DOCS[0]), Some(&2));
         // Opened anew, all of it is known, and counted when it is touched.
         drop(keeper);
-        let again = Embedded::open(folder.path(), Arc::new(|_: &str| ())).expect("opened");
+        let again = SqliteStorage::open(folder.path(), Arc::new(|_: &str| ())).expect("opened");
         assert_eq!((again.documents(), again.all().map(|all| all.len())), (Some(3), Some(3)));
         let (answer, wait) = channel();
         again.load(DOCS[0], Box::new(move |chunks| _ = answer.send(chunks)));

@@ -1,7 +1,7 @@
 //! Clients that type while hubs come and go, for tests: each counts a key as acknowledged once the hub has said that it
 //! has it. Whatever fails meanwhile, what was acknowledged must be there afterwards.
 
-use crate::probe::Probe;
+use crate::probe::HubProbe;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,17 +16,17 @@ const AHEAD: usize = 200;
 /// Before somebody calls again.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Clients at work, until [`Typists::stop`].
+/// Clients at work, until [`TypingClients::stop`].
 #[derive(Debug)]
-pub struct Typists {
-    threads: Vec<std::thread::JoinHandle<(DocId, Typed)>>,
+pub struct TypingClients {
+    threads: Vec<std::thread::JoinHandle<(DocId, TypedText)>>,
     stop: Arc<AtomicBool>,
     acknowledged: Arc<AtomicU64>,
 }
 
 /// What a client has typed.
 #[derive(Clone, Copy, Debug, Default)]
-struct Typed {
+struct TypedText {
     /// Keys that the hub has said it has.
     acknowledged: usize,
     /// The longest time without any being acknowledged.
@@ -35,7 +35,7 @@ struct Typed {
 
 /// What came of it.
 #[derive(Clone, Debug)]
-pub struct Endured {
+pub struct EnduranceReport {
     /// Keys that were acknowledged, of each document.
     pub acknowledged: BTreeMap<DocId, usize>,
     /// The longest time in which a client got no acknowledgement.
@@ -46,10 +46,10 @@ fn runtime() -> Option<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().ok()
 }
 
-impl Typists {
+impl TypingClients {
     /// So many clients, each with a document of its own. Each calls one of the hubs at these addresses, and when it is
     /// gone the next.
-    pub fn start(at: &[String], count: u8) -> Typists {
+    pub fn start(at: &[String], count: u8) -> TypingClients {
         let (stop, acknowledged) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let threads = (0..count).map(|number| {
             let (at, stop, all) = (at.to_vec(), Arc::clone(&stop), Arc::clone(&acknowledged));
@@ -59,7 +59,7 @@ impl Typists {
                 (doc, typed.unwrap_or_default())
             })
         });
-        Typists { threads: threads.collect(), stop, acknowledged }
+        TypingClients { threads: threads.collect(), stop, acknowledged }
     }
 
     /// Keys that were acknowledged so far.
@@ -68,23 +68,23 @@ impl Typists {
     }
 
     /// They stop where they are, also with keys that nobody has acknowledged.
-    pub fn stop(self) -> Endured {
+    pub fn stop(self) -> EnduranceReport {
         self.stop.store(true, Ordering::Relaxed);
         let ended: Vec<_> = self.threads.into_iter().filter_map(|thread| thread.join().ok()).collect();
         let longest = ended.iter().map(|(_, typed)| typed.longest).max().unwrap_or_default();
-        Endured { acknowledged: ended.iter().map(|(doc, typed)| (*doc, typed.acknowledged)).collect(), longest }
+        EnduranceReport { acknowledged: ended.iter().map(|(doc, typed)| (*doc, typed.acknowledged)).collect(), longest }
     }
 }
 
-async fn type_on(at: &[String], number: u8, doc: DocId, stop: &AtomicBool, all: &AtomicU64) -> Typed {
-    let mut typed = Typed::default();
+async fn type_on(at: &[String], number: u8, doc: DocId, stop: &AtomicBool, all: &AtomicU64) -> TypedText {
+    let mut typed = TypedText::default();
     let Ok(mut text) = PlainText::new("", ActorId::from([number.wrapping_add(1); 16])) else { return typed };
     let (mut keys, mut calls, mut last) = (0, usize::from(number), Instant::now());
     let mut chunks = vec![text.save()];
     while !stop.load(Ordering::Relaxed) {
         calls += 1;
         let Some(address) = at.get(calls % at.len().max(1)) else { return typed };
-        let Ok(mut probe) = Probe::open(address, "/", &format!("typist {number}")).await else {
+        let Ok(mut probe) = HubProbe::open(address, "/", &format!("typist {number}")).await else {
             tokio::time::sleep(AGAIN).await;
             continue;
         };
@@ -117,13 +117,13 @@ async fn type_on(at: &[String], number: u8, doc: DocId, stop: &AtomicBool, all: 
 ///
 /// # Errors
 /// What is missing, or that the hub does not give it.
-pub fn check(at: &str, endured: &Endured) -> Result<(), String> {
+pub fn check(at: &str, endured: &EnduranceReport) -> Result<(), String> {
     let runtime = runtime().ok_or("nothing can be waited for here")?;
     runtime.block_on(async {
-        let mut probe = Probe::open(at, "/", "who checks").await?;
+        let mut probe = HubProbe::open(at, "/", "who checks").await?;
         for (doc, acknowledged) in &endured.acknowledged {
             probe.follow(*doc).await;
-            let there = |probe: &Probe| {
+            let there = |probe: &HubProbe| {
                 let chunks = probe.chunks.get(doc).cloned().unwrap_or_default();
                 let text = PlainText::load(&chunks, ActorId::from([255; 16])).and_then(|text| text.text());
                 text.map_or(0, |text| text.len())
@@ -142,12 +142,12 @@ pub fn check(at: &str, endured: &Endured) -> Result<(), String> {
 ///
 /// # Errors
 /// Nothing is heard.
-pub fn hears(from: &str, to: &str, endured: &Endured) -> Result<(), String> {
+pub fn hears(from: &str, to: &str, endured: &EnduranceReport) -> Result<(), String> {
     let runtime = runtime().ok_or("nothing can be waited for here")?;
     let doc = *endured.acknowledged.keys().next().ok_or("there is no document")?;
     runtime.block_on(async {
-        let mut speaker = Probe::open(from, "/", "who speaks").await?;
-        let mut listener = Probe::open(to, "/", "who listens").await?;
+        let mut speaker = HubProbe::open(from, "/", "who speaks").await?;
+        let mut listener = HubProbe::open(to, "/", "who listens").await?;
         for probe in [&mut speaker, &mut listener] {
             probe.follow(doc).await;
             if !probe.until(PATIENCE, |probe| !probe.heads_empty(doc)).await {

@@ -2,10 +2,10 @@
 //! takes it, for the user's eyes only, and is worth nothing once it was used.
 
 use peers::DeviceId;
-use peers::pairing::{Invitation, Offer, Rights};
+use peers::pairing::{DeviceRights, Invitation, OneTimeCode};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use store::Access;
+use store::DeviceAccess;
 
 /// The file in the hub's folder.
 const FILE: &str = "invitation.json";
@@ -32,16 +32,16 @@ pub(crate) fn say_reached(folder: &Path, at: Option<(&str, DeviceId)>) -> Result
 
 /// What a device is to get that uses the code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Invited {
+pub struct InvitationGrant {
     /// The code.
-    pub offer: Offer,
+    pub offer: OneTimeCode,
     /// The most that the device may do.
-    pub access: Access,
+    pub access: DeviceAccess,
     /// Whether it may change the list of devices.
     pub admin: bool,
 }
 
-impl Invited {
+impl InvitationGrant {
     /// Leaves it for the hub that runs over this folder; an earlier one is worth nothing any more.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl Invited {
     }
 
     /// Takes what was left.
-    pub(crate) fn take(folder: &Path) -> Option<Invited> {
+    pub(crate) fn take(folder: &Path) -> Option<InvitationGrant> {
         let path = folder.join(FILE);
         let text = std::fs::read(&path).ok()?;
         let _ = std::fs::remove_file(&path);
@@ -62,8 +62,8 @@ impl Invited {
     }
 
     /// What the device may do that uses it.
-    pub fn rights(&self) -> Rights {
-        Rights { access: self.access, admin: self.admin }
+    pub fn rights(&self) -> DeviceRights {
+        DeviceRights { access: self.access, admin: self.admin }
     }
 
     /// Whether the hub has taken what was left.

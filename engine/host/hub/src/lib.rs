@@ -23,11 +23,11 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
-pub use invitation::{Invited, reached};
-pub use policy::{Policy, VolumePolicy};
-pub use server::{Hub, Running};
-pub use settings::{Open, Settings, Tls};
-pub use storage::{Bytes, Done, Failed, HubBus, HubFiles, HubStore, Loaded, News};
+pub use invitation::{InvitationGrant, reached};
+pub use policy::{HubPolicy, VolumePolicy};
+pub use server::{HubServer, RunningHub};
+pub use settings::{HubSettings, OpenAccess, TlsMode};
+pub use storage::{HubBus, HubFiles, HubStore, LoadedChunks, ReplicaNews, SharedBytes, StoreCallback, StoreFailure};
 
 /// A line of the log, in plain words. Nothing secret stands in it.
-pub type Log = std::sync::Arc<dyn Fn(&str) + Send + Sync>;
+pub type HubLog = std::sync::Arc<dyn Fn(&str) + Send + Sync>;

@@ -1,7 +1,7 @@
 //! Clients that type, for `tracebook bench hub`: against our hub or any other that speaks automerge-repo's protocol.
 //! Two clients look at each document; one types, and it is measured when the other has what was typed.
 
-use crate::probe::Probe;
+use crate::probe::HubProbe;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use store::{ActorId, DocId, PlainText};
 
 /// What clients do.
 #[derive(Clone, Copy, Debug)]
-pub struct Load {
+pub struct ClientLoad {
     /// So many pairs of them.
     pub pairs: usize,
     /// Each types so many keys.
@@ -21,7 +21,7 @@ pub struct Load {
 
 /// What came of it.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct LoadReport {
     /// For each key, milliseconds until the other client had it.
     pub milliseconds: Vec<f64>,
     /// Keys that the other client never got.
@@ -36,7 +36,7 @@ const SETTLE: Duration = Duration::from_secs(120);
 const LOST: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
-struct Common {
+struct SharedLoad {
     /// What was typed and not seen yet.
     typed: Mutex<HashMap<DocId, Instant>>,
     seen: Mutex<Vec<f64>>,
@@ -59,7 +59,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 pub fn free_port() -> Result<u16, String> {
     const TRIES: usize = 200;
     let free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
-    let chance = || peers::key::random().map(u16::from_le_bytes).map(|number| 20_000 + number % 12_000);
+    let chance = || peers::key::random_bytes().map(u16::from_le_bytes).map(|number| 20_000 + number % 12_000);
     let tried: Result<Vec<u16>, String> = (0..TRIES).map(|_| chance()).collect();
     tried?.into_iter().find(free).ok_or_else(|| "no port is free".to_owned())
 }
@@ -73,13 +73,13 @@ pub fn listens(port: u16) -> bool {
 ///
 /// # Errors
 /// The hub is not there, or does not serve them all.
-pub fn load(at: &str, path: &str, load: Load, begin: impl FnOnce()) -> Result<Seen, String> {
+pub fn load(at: &str, path: &str, load: ClientLoad, begin: impl FnOnce()) -> Result<LoadReport, String> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
-    let common = Arc::new(Common::default());
+    let common = Arc::new(SharedLoad::default());
     let (at, path) = (Arc::new(at.to_owned()), Arc::new(path.to_owned()));
     let done = runtime.block_on(async {
-        let run: [u8; 8] = peers::key::random()?;
+        let run: [u8; 8] = peers::key::random_bytes()?;
         let mut clients = tokio::task::JoinSet::new();
         for pair in 0..load.pairs {
             let mut hash = blake3::Hasher::new();
@@ -92,8 +92,8 @@ pub fn load(at: &str, path: &str, load: Load, begin: impl FnOnce()) -> Result<Se
             let (common, at, path) = (Arc::clone(&common), Arc::clone(&at), Arc::clone(&path));
             clients.spawn(async move {
                 let name = format!("bench {doc}");
-                let writer = Writer::new(&at, &path, &format!("{name} w"), doc).await?;
-                let reader = Probe::open(&at, &path, &format!("{name} r")).await?;
+                let writer = LoadWriter::new(&at, &path, &format!("{name} w"), doc).await?;
+                let reader = HubProbe::open(&at, &path, &format!("{name} r")).await?;
                 let reading = tokio::spawn(read(reader, doc, Arc::clone(&common)));
                 let wrote = writer.write(load, &common).await;
                 let read = reading.await.map_err(|error| error.to_string())?;
@@ -133,31 +133,31 @@ pub fn load(at: &str, path: &str, load: Load, begin: impl FnOnce()) -> Result<Se
         // One that was typed at the very end may still be on its way.
         let pending = lock(&common.typed).values().filter(|typed| typed.elapsed() < LOST).count();
         let typed = common.keys.load(Ordering::Relaxed).saturating_sub(pending);
-        Ok(Seen { lost: typed.saturating_sub(milliseconds.len()), milliseconds, took })
+        Ok(LoadReport { lost: typed.saturating_sub(milliseconds.len()), milliseconds, took })
     });
     runtime.shutdown_timeout(Duration::from_secs(1));
     done
 }
 
-struct Writer {
-    probe: Probe,
+struct LoadWriter {
+    probe: HubProbe,
     doc: DocId,
     text: PlainText,
 }
 
-impl Writer {
-    async fn new(at: &str, path: &str, name: &str, doc: DocId) -> Result<Writer, String> {
-        let mut probe = Probe::open(at, path, name).await?;
+impl LoadWriter {
+    async fn new(at: &str, path: &str, name: &str, doc: DocId) -> Result<LoadWriter, String> {
+        let mut probe = HubProbe::open(at, path, name).await?;
         let text = PlainText::new("A note of some words.", ActorId::from(doc.0)).map_err(|error| error.to_string())?;
         probe.wrote(doc, text.save()).await;
         probe.follow(doc).await;
         match probe.until(SETTLE, |probe| probe.peers.in_step(1, doc) == Some(true)).await {
-            true => Ok(Writer { probe, doc, text }),
+            true => Ok(LoadWriter { probe, doc, text }),
             false => Err(probe.ended.unwrap_or_else(|| "the hub does not take the document".to_owned())),
         }
     }
 
-    async fn write(mut self, load: Load, common: &Common) -> Result<(), String> {
+    async fn write(mut self, load: ClientLoad, common: &SharedLoad) -> Result<(), String> {
         common.ready.fetch_add(1, Ordering::Relaxed);
         while !common.begun.load(Ordering::Relaxed) {
             self.probe.take(Duration::from_millis(20)).await;
@@ -189,7 +189,7 @@ impl Writer {
     }
 }
 
-async fn read(mut probe: Probe, doc: DocId, common: Arc<Common>) -> Result<(), String> {
+async fn read(mut probe: HubProbe, doc: DocId, common: Arc<SharedLoad>) -> Result<(), String> {
     probe.follow(doc).await;
     if !probe.until(SETTLE, |probe| probe.chunks.contains_key(&doc)).await {
         return Err(probe.ended.unwrap_or_else(|| "the hub does not give the document".to_owned()));

@@ -8,7 +8,7 @@ use prometheus_client::registry::Registry;
 
 /// All of it. Each can be counted up from any thread.
 #[derive(Clone, Debug)]
-pub(crate) struct Metrics {
+pub(crate) struct HubMetrics {
     pub(crate) connections: Gauge,
     pub(crate) connected: Counter,
     pub(crate) received: Counter,
@@ -24,10 +24,10 @@ pub(crate) struct Metrics {
     pub(crate) documents: Gauge,
 }
 
-impl Metrics {
+impl HubMetrics {
     /// Nothing was counted yet.
-    pub(crate) fn new() -> (Metrics, Registry) {
-        let metrics = Metrics {
+    pub(crate) fn new() -> (HubMetrics, Registry) {
+        let metrics = HubMetrics {
             connections: Gauge::default(),
             connected: Counter::default(),
             received: Counter::default(),

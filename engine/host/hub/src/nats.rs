@@ -8,9 +8,9 @@ mod files;
 #[cfg(test)]
 mod tests;
 
-use self::files::Files;
-use crate::Log;
-use crate::storage::{Bytes, Done, Failed, HubBus, HubFiles, HubStore, Loaded, News};
+use self::files::NatsFiles;
+use crate::HubLog;
+use crate::storage::{HubBus, HubFiles, HubStore, LoadedChunks, ReplicaNews, SharedBytes, StoreCallback, StoreFailure};
 use async_nats::connection::State;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::message::PublishMessage;
@@ -50,22 +50,22 @@ const AGAIN: Duration = Duration::from_millis(200);
 const MANY: usize = 512;
 
 /// What other replicas tell goes here.
-pub(crate) type Heard = Arc<dyn Fn(News) + Send + Sync>;
+pub(crate) type ReplicaListener = Arc<dyn Fn(ReplicaNews) + Send + Sync>;
 
 /// The store and the line to the others, which are one here.
-pub(crate) struct Replicas {
-    inside: Arc<Inside>,
+pub(crate) struct NatsReplicas {
+    inside: Arc<NatsState>,
     runtime: Handle,
-    files: Arc<Files>,
+    files: Arc<NatsFiles>,
     /// The sequence up to which all changes were heard.
     reached: watch::Receiver<u64>,
 }
 
-struct Inside {
+struct NatsState {
     client: Client,
     stream: jetstream::Context,
     me: String,
-    log: Log,
+    log: HubLog,
     /// The list of devices as it was told last.
     told: Mutex<Vec<u8>>,
     /// Whether the last try to store something was in vain.
@@ -74,11 +74,11 @@ struct Inside {
 
 /// Puts parts of chunks together.
 #[derive(Default)]
-struct Parts {
+struct ChunkAssembler {
     waiting: HashMap<String, Vec<u8>>,
 }
 
-impl Parts {
+impl ChunkAssembler {
     /// A message's content; a whole chunk, if it is one by now.
     fn take(&mut self, message: &Message) -> Option<Vec<u8>> {
         let header = message.headers.as_ref().and_then(|headers| headers.get(PART)).map(|part| part.as_str());
@@ -108,9 +108,9 @@ fn from(message: &Message) -> Option<&str> {
     message.headers.as_ref()?.get(FROM).map(|name| name.as_str())
 }
 
-impl Replicas {
+impl NatsReplicas {
     /// Connects, makes the stream if there is none, and begins to hear what others write.
-    pub(crate) async fn open(servers: &str, heard: Heard, log: Log) -> Result<Replicas, String> {
+    pub(crate) async fn open(servers: &str, heard: ReplicaListener, log: HubLog) -> Result<NatsReplicas, String> {
         let fail = |error: &dyn std::fmt::Display| format!("NATS cannot be used: {error}: {servers}");
         let addresses: Result<Vec<ServerAddr>, _> = servers.split(',').map(|one| one.trim().parse()).collect();
         let addresses = addresses.map_err(|error| fail(&error))?;
@@ -120,27 +120,27 @@ impl Replicas {
         let context = jetstream::new(client.clone());
         let subjects = vec![format!("{DOC}*"), DEVICES.to_owned()];
         let made = make_stream(&context, STREAM, subjects, &log).await?;
-        let chance: [u8; 8] = peers::key::random()?;
+        let chance: [u8; 8] = peers::key::random_bytes()?;
         let me: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
         let inside =
-            Inside { client, stream: context, me, log, told: Mutex::default(), refused: AtomicBool::new(false) };
+            NatsState { client, stream: context, me, log, told: Mutex::default(), refused: AtomicBool::new(false) };
         let inside = Arc::new(inside);
         if let Ok(last) = made.get_last_raw_message_by_subject(DEVICES).await {
-            heard(News::Devices(Arc::new(last.payload.to_vec())));
+            heard(ReplicaNews::Devices(Arc::new(last.payload.to_vec())));
         }
         let since = made.get_info().await.map_err(|error| fail(&error))?.state.last_sequence;
         let said = inside.client.subscribe(SAID).await.map_err(|error| fail(&error))?;
         tokio::spawn(hear_said(Arc::clone(&inside), said, Arc::clone(&heard)));
-        let files = Files::open(Arc::clone(&inside), Arc::clone(&heard)).await?;
-        let changes = Line { stream: STREAM, filter: String::new(), headers_only: false };
+        let files = NatsFiles::open(Arc::clone(&inside), Arc::clone(&heard)).await?;
+        let changes = StreamEvent { stream: STREAM, filter: String::new(), headers_only: false };
         let (reach, reached) = watch::channel(since);
         let mut changed = changed(heard);
-        let take = move |inside: &Inside, message: &Message, sequence| {
+        let take = move |inside: &NatsState, message: &Message, sequence| {
             changed(inside, message);
             reach.send_replace(sequence);
         };
         tokio::spawn(hear(Arc::clone(&inside), changes, since, take));
-        Ok(Replicas { inside, runtime: Handle::current(), files: Arc::new(files), reached })
+        Ok(NatsReplicas { inside, runtime: Handle::current(), files: Arc::new(files), reached })
     }
 
     /// What devices bring beside documents.
@@ -155,7 +155,7 @@ async fn make_stream(
     context: &jetstream::Context,
     name: &str,
     subjects: Vec<String>,
-    log: &Log,
+    log: &HubLog,
 ) -> Result<stream::Stream, String> {
     let mut why = String::new();
     // A cluster that has just started has no leader yet.
@@ -196,16 +196,16 @@ async fn make_stream(
     Err(format!("NATS has no stream for the hub, and none can be made: {why}"))
 }
 
-async fn hear_said(inside: Arc<Inside>, mut said: async_nats::Subscriber, heard: Heard) {
+async fn hear_said(inside: Arc<NatsState>, mut said: async_nats::Subscriber, heard: ReplicaListener) {
     while let Some(message) = said.next().await {
         if from(&message) != Some(&inside.me) {
-            heard(News::Said(Arc::new(message.payload.to_vec())));
+            heard(ReplicaNews::Said(Arc::new(message.payload.to_vec())));
         }
     }
 }
 
 /// What is heard of a stream.
-struct Line {
+struct StreamEvent {
     stream: &'static str,
     /// Of which subjects; empty: of all.
     filter: String,
@@ -213,7 +213,12 @@ struct Line {
 }
 
 /// Hears everything that is written behind `since`, each once and in order, however often the line breaks.
-async fn hear(inside: Arc<Inside>, line: Line, mut since: u64, mut take: impl FnMut(&Inside, &Message, u64)) {
+async fn hear(
+    inside: Arc<NatsState>,
+    line: StreamEvent,
+    mut since: u64,
+    mut take: impl FnMut(&NatsState, &Message, u64),
+) {
     loop {
         if let Err(why) = hear_until_broken(&inside, &line, &mut since, &mut take).await {
             (inside.log)(&format!("the line to the other replicas broke, and is made anew: {why}"));
@@ -223,10 +228,10 @@ async fn hear(inside: Arc<Inside>, line: Line, mut since: u64, mut take: impl Fn
 }
 
 async fn hear_until_broken(
-    inside: &Inside,
-    line: &Line,
+    inside: &NatsState,
+    line: &StreamEvent,
     since: &mut u64,
-    take: &mut impl FnMut(&Inside, &Message, u64),
+    take: &mut impl FnMut(&NatsState, &Message, u64),
 ) -> Result<(), async_nats::Error> {
     let stream = inside.stream.get_stream(line.stream).await?;
     let config = pull::Config {
@@ -259,23 +264,23 @@ async fn hear_until_broken(
 }
 
 /// What becomes of changes that are heard.
-fn changed(heard: Heard) -> impl FnMut(&Inside, &Message) {
-    let mut parts = Parts::default();
+fn changed(heard: ReplicaListener) -> impl FnMut(&NatsState, &Message) {
+    let mut parts = ChunkAssembler::default();
     move |inside, message| {
         let own = from(message) == Some(&inside.me);
         let Some(bytes) = parts.take(message).filter(|_| !own) else { return };
         if message.subject.as_str() == DEVICES {
-            heard(News::Devices(Arc::new(bytes)));
+            heard(ReplicaNews::Devices(Arc::new(bytes)));
         } else if let Some(doc) = message.subject.strip_prefix(DOC).and_then(|doc| doc.parse().ok()) {
-            heard(News::Changed { doc, bytes: Arc::new(bytes) });
+            heard(ReplicaNews::Changed { doc, bytes: Arc::new(bytes) });
         }
     }
 }
 
-impl Inside {
+impl NatsState {
     /// Publishes what must last; returns once the servers have it.
-    async fn publish(&self, subject: String, bytes: &[u8]) -> Result<(), Failed> {
-        let chance: [u8; 12] = peers::key::random().map_err(Failed)?;
+    async fn publish(&self, subject: String, bytes: &[u8]) -> Result<(), StoreFailure> {
+        let chance: [u8; 12] = peers::key::random_bytes().map_err(StoreFailure)?;
         let name: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
         let count = bytes.len().div_ceil(LARGEST_PART).max(1);
         for at in 0..count {
@@ -303,7 +308,7 @@ impl Inside {
                 };
                 self.refused.store(true, Ordering::Relaxed);
                 if Instant::now() > until {
-                    return Err(Failed(format!("NATS does not take it: {why}")));
+                    return Err(StoreFailure(format!("NATS does not take it: {why}")));
                 }
                 tokio::time::sleep(AGAIN).await;
             }
@@ -371,7 +376,7 @@ impl Inside {
 
     async fn load(&self, doc: DocId) -> Result<Vec<Vec<u8>>, async_nats::Error> {
         let stream = self.stream.get_stream_no_info(STREAM).await?;
-        let (mut chunks, mut last, mut parts) = (Vec::new(), 0, Parts::default());
+        let (mut chunks, mut last, mut parts) = (Vec::new(), 0, ChunkAssembler::default());
         let take = |message: &Message, sequence| {
             last = sequence;
             chunks.extend(parts.take(message));
@@ -392,8 +397,8 @@ impl Inside {
     }
 }
 
-impl HubStore for Replicas {
-    fn load(&self, doc: DocId, loaded: Loaded) {
+impl HubStore for NatsReplicas {
+    fn load(&self, doc: DocId, loaded: LoadedChunks) {
         let inside = Arc::clone(&self.inside);
         self.runtime.spawn(async move {
             let until = Instant::now() + PATIENCE;
@@ -411,7 +416,7 @@ impl HubStore for Replicas {
         });
     }
 
-    fn append(&self, doc: DocId, bytes: Bytes, done: Done) {
+    fn append(&self, doc: DocId, bytes: SharedBytes, done: StoreCallback) {
         let inside = Arc::clone(&self.inside);
         self.runtime.spawn(async move { done(inside.publish(format!("{DOC}{doc}"), &bytes).await) });
     }
@@ -435,19 +440,19 @@ impl HubStore for Replicas {
     }
 }
 
-impl HubBus for Replicas {
-    fn tell(&self, news: News) {
+impl HubBus for NatsReplicas {
+    fn tell(&self, news: ReplicaNews) {
         let inside = Arc::clone(&self.inside);
         match news {
-            News::Said(bytes) => {
+            ReplicaNews::Said(bytes) => {
                 let mut headers = HeaderMap::new();
                 headers.insert(FROM, inside.me.as_str());
                 self.runtime.spawn(async move {
-                    let bytes = Bytes::unwrap_or_clone(bytes);
+                    let bytes = SharedBytes::unwrap_or_clone(bytes);
                     let _ = inside.client.publish_with_headers(SAID, headers, bytes.into()).await;
                 });
             }
-            News::Devices(bytes) => {
+            ReplicaNews::Devices(bytes) => {
                 {
                     let mut told = inside.told.lock().unwrap_or_else(PoisonError::into_inner);
                     if *told == *bytes {
@@ -462,7 +467,7 @@ impl HubBus for Replicas {
                 });
             }
             // The streams tell of them by themselves.
-            News::Changed { .. } | News::Brought { .. } | News::Lost { .. } => {}
+            ReplicaNews::Changed { .. } | ReplicaNews::Brought { .. } | ReplicaNews::Lost { .. } => {}
         }
     }
 

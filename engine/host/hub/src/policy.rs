@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{PoisonError, RwLock};
-use store::{Access, ActorId, DocId, VolumeDoc};
+use store::{ActorId, DeviceAccess, DocId, VolumeDoc};
 
 /// The file in the hub's folder.
 pub(crate) const FILE: &str = "share.json";
@@ -14,10 +14,10 @@ pub(crate) const FILE: &str = "share.json";
 /// What is shared with whom.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Policy {
+pub struct HubPolicy {
     /// Of what no other line is about.
     #[serde(default)]
-    pub default: Access,
+    pub default: DeviceAccess,
     /// Of single volumes.
     #[serde(default)]
     pub volumes: BTreeMap<DocId, VolumePolicy>,
@@ -29,28 +29,28 @@ pub struct Policy {
 pub struct VolumePolicy {
     /// With those who are not named.
     #[serde(default)]
-    pub default: Access,
+    pub default: DeviceAccess,
     /// With single devices.
     #[serde(default)]
-    pub devices: BTreeMap<DeviceId, Access>,
+    pub devices: BTreeMap<DeviceId, DeviceAccess>,
 }
 
-impl Default for Policy {
-    fn default() -> Policy {
-        Policy { default: Access::Write, volumes: BTreeMap::new() }
+impl Default for HubPolicy {
+    fn default() -> HubPolicy {
+        HubPolicy { default: DeviceAccess::Write, volumes: BTreeMap::new() }
     }
 }
 
-impl Policy {
+impl HubPolicy {
     /// The policy of a hub's folder.
     ///
     /// # Errors
     /// The file cannot be read, or says what it may not.
-    pub fn load(folder: &Path) -> Result<Policy, String> {
+    pub fn load(folder: &Path) -> Result<HubPolicy, String> {
         let path = folder.join(FILE);
         match std::fs::read_to_string(&path) {
             Ok(text) => serde_json::from_str(&text).map_err(|error| format!("{error}: {}", path.display())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Policy::default()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(HubPolicy::default()),
             Err(error) => Err(format!("{error}: {}", path.display())),
         }
     }
@@ -71,20 +71,20 @@ impl Policy {
 
 /// The policy, with what is known of which document belongs to which volume.
 #[derive(Debug, Default)]
-pub(crate) struct Shares {
-    state: RwLock<State>,
+pub(crate) struct SharedVolumes {
+    state: RwLock<PolicyState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    policy: Policy,
+struct PolicyState {
+    policy: HubPolicy,
     /// Documents of volumes that the policy names.
     volume: HashMap<DocId, DocId>,
 }
 
-impl Shares {
+impl SharedVolumes {
     /// Another policy; the volumes that it names, whose documents must be read anew.
-    pub(crate) fn set(&self, policy: Policy) -> Vec<DocId> {
+    pub(crate) fn set(&self, policy: HubPolicy) -> Vec<DocId> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         let volumes = policy.volumes.keys().copied().collect();
         state.policy = policy;
@@ -116,7 +116,7 @@ impl Shares {
     }
 
     /// What somebody may do with a document; `device` is `None` for those without a key.
-    pub(crate) fn access(&self, device: Option<DeviceId>, most: Access, doc: DocId) -> Access {
+    pub(crate) fn access(&self, device: Option<DeviceId>, most: DeviceAccess, doc: DocId) -> DeviceAccess {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         let volume = state.volume.get(&doc).copied().unwrap_or(doc);
         let shared = match state.policy.volumes.get(&volume) {
@@ -130,7 +130,7 @@ impl Shares {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use store::{FileEntry, FileKind, Kept};
+    use store::{FileEntry, FileKind, VolumeKept};
 
     #[test]
     fn notes_go_with_their_volume() {
@@ -140,24 +140,24 @@ mod tests {
         let entry = FileEntry { path: "a.md".to_owned(), kind: FileKind::Note };
         doc.commit(None, &[(note, Some(entry))], 0).expect("added");
         let session = DocId([6; 16]);
-        doc.list(&[(Kept::Session, session, None)], 0).expect("listed");
+        doc.list(&[(VolumeKept::Session, session, None)], 0).expect("listed");
         let (reader, writer) = (DeviceId([4; 32]), DeviceId([5; 32]));
-        let shares = Shares::default();
+        let shares = SharedVolumes::default();
         let named = VolumePolicy {
-            default: Access::None,
-            devices: BTreeMap::from([(reader, Access::Read), (writer, Access::Write)]),
+            default: DeviceAccess::None,
+            devices: BTreeMap::from([(reader, DeviceAccess::Read), (writer, DeviceAccess::Write)]),
         };
-        let policy = Policy { default: Access::Write, volumes: BTreeMap::from([(volume, named)]) };
+        let policy = HubPolicy { default: DeviceAccess::Write, volumes: BTreeMap::from([(volume, named)]) };
         assert_eq!(shares.set(policy), [volume]);
         assert!(shares.names(volume) && !shares.names(note));
         assert!(shares.volume(volume, &[doc.save()]));
         for doc in [volume, note, note.outputs(), session, volume.tools()] {
-            assert_eq!(shares.access(Some(reader), Access::Write, doc), Access::Read);
-            assert_eq!(shares.access(Some(writer), Access::Write, doc), Access::Write);
-            assert_eq!(shares.access(Some(writer), Access::Read, doc), Access::Read);
-            assert_eq!(shares.access(None, Access::Write, doc), Access::None);
+            assert_eq!(shares.access(Some(reader), DeviceAccess::Write, doc), DeviceAccess::Read);
+            assert_eq!(shares.access(Some(writer), DeviceAccess::Write, doc), DeviceAccess::Write);
+            assert_eq!(shares.access(Some(writer), DeviceAccess::Read, doc), DeviceAccess::Read);
+            assert_eq!(shares.access(None, DeviceAccess::Write, doc), DeviceAccess::None);
         }
-        assert_eq!(shares.access(None, Access::Write, other), Access::Write);
+        assert_eq!(shares.access(None, DeviceAccess::Write, other), DeviceAccess::Write);
         assert!(!shares.volume(volume, &[b"damaged".to_vec()]));
     }
 }

@@ -1,9 +1,9 @@
 //! A device with documents in memory that speaks to a hub over a real socket: for measurements and tests.
 
 #[cfg(test)]
-use peers::link::{self, DEVICE_PATH};
-use peers::link::{Control, Frame, Way};
-use peers::socket::{Socket, Trust};
+use peers::handshake::{self, DEVICE_PATH};
+use peers::handshake::{ControlMessage, FrameTransport, PeerFrame};
+use peers::hub_socket::{CertificateTrust, HubSocket};
 #[cfg(test)]
 use peers::{DeviceId, DeviceKey};
 use std::collections::HashMap;
@@ -11,15 +11,15 @@ use std::time::Duration;
 #[cfg(test)]
 use store::ChangeHash;
 use store::DocId;
-use store::sync::peers::Limits;
-use store::sync::{Access, Link, Metadata, Output, PeerId, Peers};
+use store::sync::peers::SyncLimits;
+use store::sync::{DocumentAccess, LinkId, PeerId, PeerMetadata, PeersOutput, SyncPeers};
 
-const HUB: Link = 1;
+const HUB: LinkId = 1;
 
 /// The device.
-pub(crate) struct Probe {
-    pub(crate) way: Socket,
-    pub(crate) peers: Peers,
+pub(crate) struct HubProbe {
+    pub(crate) way: HubSocket,
+    pub(crate) peers: SyncPeers,
     /// What it keeps.
     pub(crate) chunks: HashMap<DocId, Vec<Vec<u8>>>,
     /// Why the connection ended.
@@ -30,18 +30,18 @@ pub(crate) struct Probe {
     pub(crate) heard: Vec<Vec<u8>>,
 }
 
-impl Probe {
+impl HubProbe {
     /// Connects without a key, as automerge-repo does.
-    pub(crate) async fn open(at: &str, path: &str, name: &str) -> Result<Probe, String> {
-        let (way, _) = Socket::connect(at, path, &Trust::Any).await?;
-        Ok(Probe::over(way, name))
+    pub(crate) async fn open(at: &str, path: &str, name: &str) -> Result<HubProbe, String> {
+        let (way, _) = HubSocket::connect(at, path, &CertificateTrust::Any).await?;
+        Ok(HubProbe::over(way, name))
     }
 
-    fn over(way: Socket, name: &str) -> Probe {
-        let mut peers = Peers::new(PeerId(name.to_owned()), Metadata::default(), Limits::default());
-        peers.connect(HUB, true, None, Box::new(|_| Access::Write));
+    fn over(way: HubSocket, name: &str) -> HubProbe {
+        let mut peers = SyncPeers::new(PeerId(name.to_owned()), PeerMetadata::default(), SyncLimits::default());
+        peers.connect(HUB, true, None, Box::new(|_| DocumentAccess::Write));
         let (chunks, ended, absent, heard) = (HashMap::new(), None, Vec::new(), Vec::new());
-        Probe { way, peers, chunks, ended, absent, heard }
+        HubProbe { way, peers, chunks, ended, absent, heard }
     }
 
     /// Wants a document, or offers the one that it has.
@@ -66,28 +66,28 @@ impl Probe {
             }
             for output in outputs {
                 match output {
-                    Output::Send { bytes, .. } => {
-                        if let Err(why) = self.way.send(Frame::Binary(bytes)).await {
+                    PeersOutput::Send { bytes, .. } => {
+                        if let Err(why) = self.way.send_frame(PeerFrame::Binary(bytes)).await {
                             self.ended.get_or_insert(why);
                         }
                     }
-                    Output::Load { doc } => {
+                    PeersOutput::Load { doc } => {
                         let chunks = self.chunks.get(&doc).cloned().unwrap_or_default();
                         self.peers.loaded(doc, Ok(chunks));
                     }
-                    Output::Store { doc, ticket, parcel, .. } => {
+                    PeersOutput::Store { doc, ticket, parcel, .. } => {
                         self.chunks.entry(doc).or_default().push(parcel.bytes);
                         self.peers.stored(ticket);
                     }
-                    Output::Close { why, .. } => drop(self.ended.get_or_insert(why)),
-                    Output::Absent { doc, .. } => self.absent.push(doc),
-                    Output::Heard { data, .. } => self.heard.push(data),
-                    Output::Welcome { .. }
-                    | Output::Scope { .. }
-                    | Output::Agreed { .. }
-                    | Output::Step { .. }
-                    | Output::Refused { .. }
-                    | Output::Extension { .. } => {}
+                    PeersOutput::Close { why, .. } => drop(self.ended.get_or_insert(why)),
+                    PeersOutput::Absent { doc, .. } => self.absent.push(doc),
+                    PeersOutput::Heard { data, .. } => self.heard.push(data),
+                    PeersOutput::Welcome { .. }
+                    | PeersOutput::Scope { .. }
+                    | PeersOutput::Agreed { .. }
+                    | PeersOutput::Step { .. }
+                    | PeersOutput::Refused { .. }
+                    | PeersOutput::Extension { .. } => {}
                 }
             }
         }
@@ -95,15 +95,15 @@ impl Probe {
 
     /// Takes in one frame, if one comes within this time; says whether one came.
     pub(crate) async fn take(&mut self, within: Duration) -> bool {
-        match tokio::time::timeout(within, self.way.next()).await {
+        match tokio::time::timeout(within, self.way.next_frame()).await {
             Err(_) => return false,
             Ok(None) => drop(self.ended.get_or_insert_with(|| "it hung up".to_owned())),
-            Ok(Some(Frame::Binary(bytes))) => {
+            Ok(Some(PeerFrame::Binary(bytes))) => {
                 self.peers.receive(HUB, &bytes);
                 self.perform().await;
             }
-            Ok(Some(Frame::Text(text))) => {
-                if let Ok(Control::Refused(why)) = serde_json::from_str(&text) {
+            Ok(Some(PeerFrame::Text(text))) => {
+                if let Ok(ControlMessage::Refused(why)) = serde_json::from_str(&text) {
                     self.ended = Some(why);
                 }
             }
@@ -112,7 +112,7 @@ impl Probe {
     }
 
     /// Takes frames in until something holds; says whether it did in time.
-    pub(crate) async fn until(&mut self, within: Duration, holds: impl Fn(&Probe) -> bool) -> bool {
+    pub(crate) async fn until(&mut self, within: Duration, holds: impl Fn(&HubProbe) -> bool) -> bool {
         let end = tokio::time::Instant::now() + within;
         loop {
             if holds(self) {
@@ -127,7 +127,7 @@ impl Probe {
     }
 }
 
-impl Probe {
+impl HubProbe {
     /// Says something that nobody keeps.
     pub(crate) async fn say(&mut self, doc: DocId, data: &[u8]) {
         self.peers.say(doc, "a session", data);
@@ -142,12 +142,12 @@ impl Probe {
 
 /// What only tests do.
 #[cfg(test)]
-impl Probe {
+impl HubProbe {
     /// Connects as the device of this key to a plain hub.
-    pub(crate) async fn device(at: &str, key: &DeviceKey, hub: DeviceId) -> Result<Probe, String> {
-        let (mut way, binding) = Socket::connect(at, DEVICE_PATH, &Trust::Any).await?;
-        link::call(&mut way, key, hub, &binding).await?;
-        Ok(Probe::over(way, &key.id().to_string()))
+    pub(crate) async fn device(at: &str, key: &DeviceKey, hub: DeviceId) -> Result<HubProbe, String> {
+        let (mut way, binding) = HubSocket::connect(at, DEVICE_PATH, &CertificateTrust::Any).await?;
+        handshake::authenticate_to_listener(&mut way, key, hub, &binding).await?;
+        Ok(HubProbe::over(way, &key.id().to_string()))
     }
 
     /// The heads of a document.

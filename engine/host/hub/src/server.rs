@@ -1,17 +1,17 @@
 //! The ways in: WebSockets for devices, for pairing and, where the settings allow it, for other programs; `/metrics`
 //! and `/healthz`. Each connection is a task that passes frames on, within its limits.
 
-use crate::blobs::Folder;
+use crate::blobs::BlobFolder;
 use crate::certificate::{certificate, token};
-use crate::connections::{Acceptor, Connection, Connections, Limits, network};
-use crate::core::{Core, Input, Out, Outbox, Who};
-use crate::embedded::Embedded;
-use crate::invitation::{Invited, say_reached};
-use crate::metrics::{Metrics, page};
-use crate::policy::{FILE as SHARE, Policy};
-use crate::settings::{Open, Settings, Tls};
-use crate::storage::{Alone, Ground, HubBus, HubStore, News};
-use crate::{Log, nats};
+use crate::connections::{ConnectionLimits, HubPeer, OpenConnections, TcpAcceptor, network};
+use crate::core::{CoreInput, FrameOutbox, HubCore, OutgoingFrame, PeerIdentity};
+use crate::embedded::SqliteStorage;
+use crate::invitation::{InvitationGrant, say_reached};
+use crate::metrics::{HubMetrics, page};
+use crate::policy::{FILE as SHARE, HubPolicy};
+use crate::settings::{HubSettings, OpenAccess, TlsMode};
+use crate::storage::{HubBus, HubStorage, HubStore, ReplicaNews, SingleReplica};
+use crate::{HubLog, nats};
 use axum::Router;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{ConnectInfo, Query, State};
@@ -24,10 +24,10 @@ use futures_util::future::OptionFuture;
 use futures_util::{SinkExt, StreamExt};
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
-use peers::challenge::Binding;
-use peers::devices::{Device, Devices, now};
-use peers::link::{self, Control, DEVICE_PATH, Frame, PAIR_PATH, Way};
-use peers::pairing::{Card, Invitation, Offer};
+use peers::challenge::ChannelBinding;
+use peers::devices::{DeviceList, PairedDevice, now_millis};
+use peers::handshake::{self, ControlMessage, DEVICE_PATH, FrameTransport, PAIR_PATH, PeerFrame};
+use peers::pairing::{DeviceCard, Invitation, OneTimeCode};
 use peers::{DeviceId, DeviceKey};
 use prometheus_client::registry::Registry;
 use std::collections::{BTreeMap, HashMap};
@@ -39,7 +39,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
-use store::Access;
+use store::DeviceAccess;
 use store::sync::{PeerId, wire};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -67,41 +67,41 @@ const GRACE: Duration = Duration::from_secs(3);
 
 /// Makes hubs.
 #[derive(Debug)]
-pub struct Hub;
+pub struct HubServer;
 
-/// A hub that runs, until [`Running::stop`].
-pub struct Running {
+/// A hub that runs, until [`RunningHub::stop`].
+pub struct RunningHub {
     runtime: Option<tokio::runtime::Runtime>,
     handle: Handle<SocketAddr>,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     core: Option<JoinHandle<()>>,
     address: SocketAddr,
 }
 
-impl std::fmt::Debug for Running {
+impl std::fmt::Debug for RunningHub {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Running on {}", self.address)
     }
 }
 
 /// What all connections use.
-struct Shared {
-    settings: Settings,
+struct ServerState {
+    settings: HubSettings,
     key: DeviceKey,
-    binding: Binding,
+    binding: ChannelBinding,
     /// How others reach the hub.
     at: String,
-    devices: Devices,
-    list: RwLock<BTreeMap<DeviceId, Device>>,
-    offer: Mutex<Option<Offer>>,
-    inputs: Sender<Input>,
+    devices: DeviceList,
+    list: RwLock<BTreeMap<DeviceId, PairedDevice>>,
+    offer: Mutex<Option<OneTimeCode>>,
+    inputs: Sender<CoreInput>,
     store: Arc<dyn HubStore>,
     bus: Arc<dyn HubBus>,
-    metrics: Metrics,
+    metrics: HubMetrics,
     registry: Registry,
-    log: Log,
+    log: HubLog,
     links: AtomicU64,
-    connections: Arc<Connections>,
+    connections: Arc<OpenConnections>,
     /// What may wait for the thread that owns the protocol, in KiB.
     queue: Arc<Semaphore>,
     /// Bytes that wait to be sent, of all connections.
@@ -121,13 +121,13 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Hub {
+impl HubServer {
     /// Starts a hub. It listens when this returns.
     ///
     /// # Errors
     /// The folder, the address, the certificate or the store cannot be used.
-    pub fn start(settings: Settings, key: DeviceKey, log: Log) -> Result<Running, String> {
-        if settings.tls == Tls::Plain && !settings.listen.ip().is_loopback() {
+    pub fn start(settings: HubSettings, key: DeviceKey, log: HubLog) -> Result<RunningHub, String> {
+        if settings.tls == TlsMode::Plain && !settings.listen.ip().is_loopback() {
             return Err(format!(
                 "without TLS a hub listens on this machine alone, not on {}; leave out --plain",
                 settings.listen
@@ -144,12 +144,12 @@ impl Hub {
             .map_err(|error| fail(&error))?;
         lock_file.try_lock().map_err(|_| fail(&"another hub runs over this folder"))?;
         let certificate = certificate(&settings)?;
-        let binding = certificate.as_ref().map(|one| Binding::certificate(&one.der)).unwrap_or_default();
+        let binding = certificate.as_ref().map(|one| ChannelBinding::from_certificate(&one.der)).unwrap_or_default();
         let listener = std::net::TcpListener::bind(settings.listen)
             .map_err(|error| format!("it cannot listen on {} ({error})", settings.listen))?;
         listener.set_nonblocking(true).map_err(|error| fail(&error))?;
         let address = listener.local_addr().map_err(|error| fail(&error))?;
-        let scheme = if settings.tls == Tls::Plain { "ws" } else { "wss" };
+        let scheme = if settings.tls == TlsMode::Plain { "ws" } else { "wss" };
         let at = settings.address.clone().unwrap_or_else(|| format!("{scheme}://{address}"));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -158,23 +158,25 @@ impl Hub {
             .build()
             .map_err(|error| fail(&error))?;
         let (inputs, told) = channel();
-        let (metrics, registry) = Metrics::new();
-        let devices = Devices::new(&settings.folder)?;
-        let (store, files, bus): Ground = match &settings.nats {
+        let (metrics, registry) = HubMetrics::new();
+        let devices = DeviceList::new(&settings.folder)?;
+        let (store, files, bus): HubStorage = match &settings.nats {
             None => {
-                let store = Embedded::open(&settings.folder, Arc::clone(&log))?;
-                (Arc::new(store), Arc::new(Folder::new(&settings.folder)), Arc::new(Alone))
+                let store = SqliteStorage::open(&settings.folder, Arc::clone(&log))?;
+                (Arc::new(store), Arc::new(BlobFolder::new(&settings.folder)), Arc::new(SingleReplica))
             }
             Some(servers) => {
                 let (hear, list) = (inputs.clone(), devices.clone());
                 let heard = move |news| match news {
                     // Another replica's list: the file is looked at in a moment.
-                    News::Devices(bytes) => drop(list.merge(&bytes)),
-                    News::Changed { .. } | News::Brought { .. } | News::Lost { .. } | News::Said(_) => {
-                        drop(hear.send(Input::News(news)))
-                    }
+                    ReplicaNews::Devices(bytes) => drop(list.merge(&bytes)),
+                    ReplicaNews::Changed { .. }
+                    | ReplicaNews::Brought { .. }
+                    | ReplicaNews::Lost { .. }
+                    | ReplicaNews::Said(_) => drop(hear.send(CoreInput::News(news))),
                 };
-                let replicas = runtime.block_on(nats::Replicas::open(servers, Arc::new(heard), Arc::clone(&log)))?;
+                let replicas =
+                    runtime.block_on(nats::NatsReplicas::open(servers, Arc::new(heard), Arc::clone(&log)))?;
                 let replicas = Arc::new(replicas);
                 (Arc::clone(&replicas) as Arc<dyn HubStore>, replicas.files(), replicas as Arc<dyn HubBus>)
             }
@@ -182,7 +184,7 @@ impl Hub {
         let me = key.id().to_string();
         let kept = Arc::clone(&store);
         let parts = ((Arc::clone(&store), files, Arc::clone(&bus)), metrics.clone());
-        let core = Core::new(me, parts, settings.clone(), inputs.clone(), Arc::clone(&log))?;
+        let core = HubCore::new(me, parts, settings.clone(), inputs.clone(), Arc::clone(&log))?;
         let thread = std::thread::Builder::new().name("hub-core".to_owned());
         let core = thread.spawn(move || {
             core.run(&told);
@@ -191,14 +193,14 @@ impl Hub {
         });
         let core = core.map_err(|error| fail(&error))?;
         // Looked at before they are read: what changes from now on is seen.
-        let stamps = (devices.stamp(), stamp(&settings.folder.join(SHARE)));
-        let policy = Policy::load(&settings.folder)?;
-        let _ = inputs.send(Input::Policy(policy));
+        let stamps = (devices.file_stamp(), stamp(&settings.folder.join(SHARE)));
+        let policy = HubPolicy::load(&settings.folder)?;
+        let _ = inputs.send(CoreInput::Policy(policy));
         let list = devices.list()?;
-        let _ = inputs.send(Input::Devices(list.clone()));
+        let _ = inputs.send(CoreInput::Devices(list.clone()));
         let minute = |count| Quota::per_minute(NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN));
-        let connections = Connections::new(Limits::new(settings.files, settings.connections));
-        let shared = Arc::new(Shared {
+        let connections = OpenConnections::new(ConnectionLimits::new(settings.files, settings.connections));
+        let shared = Arc::new(ServerState {
             key,
             binding,
             at,
@@ -220,7 +222,7 @@ impl Hub {
             pairings: RateLimiter::direct(minute(ALL_PAIRINGS)),
             settings,
         });
-        shared.bus.tell(News::Devices(Arc::new(shared.devices.bytes()?)));
+        shared.bus.tell(ReplicaNews::Devices(Arc::new(shared.devices.to_bytes()?)));
         let router = Router::new()
             .route("/", get(open))
             .route(DEVICE_PATH, get(device))
@@ -231,7 +233,7 @@ impl Hub {
         let service = router.into_make_service_with_connect_info::<SocketAddr>();
         let handle = Handle::new();
         let _inside = runtime.enter();
-        let acceptor = Acceptor(connections);
+        let acceptor = TcpAcceptor(connections);
         match certificate {
             None => {
                 let server = axum_server::from_tcp(listener).map_err(|error| error.to_string())?.acceptor(acceptor);
@@ -247,11 +249,11 @@ impl Hub {
         runtime.spawn(look(Arc::clone(&shared), stamps));
         say_reached(&shared.settings.folder, Some((&shared.at, shared.key.id())))?;
         drop(_inside);
-        Ok(Running { runtime: Some(runtime), handle, shared, core: Some(core), address })
+        Ok(RunningHub { runtime: Some(runtime), handle, shared, core: Some(core), address })
     }
 }
 
-impl Running {
+impl RunningHub {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -263,7 +265,7 @@ impl Running {
     }
 
     /// Offers a code to pair one device, in place of the one before.
-    pub fn invite(&self, invited: Invited) -> Invitation {
+    pub fn invite(&self, invited: InvitationGrant) -> Invitation {
         let (code, rights) = (invited.offer.code(), Some(invited.rights()));
         self.shared.invite(invited);
         Invitation { at: self.shared.at.clone(), code, key: self.shared.key.id(), rights }
@@ -296,7 +298,7 @@ impl Running {
         let Some(runtime) = self.runtime.take() else { return };
         let _ = say_reached(&self.shared.settings.folder, None);
         self.handle.graceful_shutdown(Some(GRACE));
-        let _ = self.shared.inputs.send(Input::Stop);
+        let _ = self.shared.inputs.send(CoreInput::Stop);
         if let Some(core) = self.core.take() {
             let _ = core.join();
         }
@@ -313,16 +315,16 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningHub {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-impl Shared {
-    fn invite(&self, invited: Invited) {
+impl ServerState {
+    fn invite(&self, invited: InvitationGrant) {
         let rights = invited.rights();
-        *lock(&self.offer) = Some(invited.offer.with(rights));
+        *lock(&self.offer) = Some(invited.offer.with_rights(rights));
     }
 
     fn say(&self, words: &str) {
@@ -335,9 +337,9 @@ impl Shared {
     }
 
     /// Whether a device may come in; what it may do.
-    fn known(&self, id: DeviceId) -> Result<Device, String> {
+    fn known(&self, id: DeviceId) -> Result<PairedDevice, String> {
         let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
-        peers::lan::welcome(list.get(&id))?;
+        peers::lan::check_is_paired(list.get(&id))?;
         list.get(&id).cloned().ok_or_else(|| "this device is not paired here".to_owned())
     }
 
@@ -346,37 +348,37 @@ impl Shared {
         match self.devices.list() {
             Ok(list) => {
                 // In this order: whoever is let in by the list is known to whom it speaks to next.
-                let _ = self.inputs.send(Input::Devices(list.clone()));
+                let _ = self.inputs.send(CoreInput::Devices(list.clone()));
                 *self.list.write().unwrap_or_else(PoisonError::into_inner) = list;
-                if let Ok(bytes) = self.devices.bytes() {
-                    self.bus.tell(News::Devices(Arc::new(bytes)));
+                if let Ok(bytes) = self.devices.to_bytes() {
+                    self.bus.tell(ReplicaNews::Devices(Arc::new(bytes)));
                 }
             }
             // What cannot be read welcomes nobody: those that are here go, too.
             Err(why) => {
                 self.say(&why);
                 self.list.write().unwrap_or_else(PoisonError::into_inner).clear();
-                let _ = self.inputs.send(Input::Devices(BTreeMap::new()));
+                let _ = self.inputs.send(CoreInput::Devices(BTreeMap::new()));
             }
         }
     }
 }
 
 /// When the list of devices and the policy were written, as far as they were read.
-type Stamps = (Option<(SystemTime, u64)>, Option<SystemTime>);
+type ConfigStamps = (Option<(SystemTime, u64)>, Option<SystemTime>);
 
 fn stamp(path: &Path) -> Option<SystemTime> {
     path.metadata().ok()?.modified().ok()
 }
 
 /// Looks whether a file in the hub's folder was changed by another process of the same user.
-async fn look(shared: Arc<Shared>, stamps: Stamps) {
+async fn look(shared: Arc<ServerState>, stamps: ConfigStamps) {
     let share = shared.settings.folder.join(SHARE);
     let (mut list, mut policy) = stamps;
     let (mut closed, mut said) = (0, Instant::now());
     loop {
         tokio::time::sleep(LOOK).await;
-        let now = shared.devices.stamp();
+        let now = shared.devices.file_stamp();
         if now != list {
             list = now;
             shared.read_list();
@@ -384,12 +386,12 @@ async fn look(shared: Arc<Shared>, stamps: Stamps) {
         let now = stamp(&share);
         if now != policy {
             policy = now;
-            match Policy::load(&shared.settings.folder) {
-                Ok(policy) => drop(shared.inputs.send(Input::Policy(policy))),
+            match HubPolicy::load(&shared.settings.folder) {
+                Ok(policy) => drop(shared.inputs.send(CoreInput::Policy(policy))),
                 Err(why) => shared.say(&format!("what is shared stays as it was: {why}")),
             }
         }
-        if let Some(invited) = Invited::take(&shared.settings.folder) {
+        if let Some(invited) = InvitationGrant::take(&shared.settings.folder) {
             shared.invite(invited);
         }
         closed += shared.connections.close_overdue();
@@ -411,7 +413,7 @@ fn is_same(given: &str, token: &str) -> bool {
     blake3::hash(given.as_bytes()) == blake3::hash(token.as_bytes())
 }
 
-async fn metrics_page(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
+async fn metrics_page(State(shared): State<Arc<ServerState>>, headers: HeaderMap) -> Response {
     if !bearer(&headers).is_some_and(|given| is_same(given, &shared.metrics_token)) {
         let words = "this page needs the token that stands in the file metrics-token of the hub's folder\n";
         return (StatusCode::UNAUTHORIZED, [("www-authenticate", "Bearer")], words).into_response();
@@ -421,26 +423,26 @@ async fn metrics_page(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> 
 }
 
 /// Whether the hub can do what it is for: a replica that cannot store gets no clients from whoever balances them.
-async fn health_page(State(shared): State<Arc<Shared>>) -> Response {
+async fn health_page(State(shared): State<Arc<ServerState>>) -> Response {
     match shared.store.well() {
         Ok(()) => "ok\n".into_response(),
         Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
     }
 }
 
-fn full(shared: &Shared) -> Response {
+fn full(shared: &ServerState) -> Response {
     shared.refuse("a call was refused: there are too many connections");
     (StatusCode::SERVICE_UNAVAILABLE, "the hub has too many connections; try again later\n").into_response()
 }
 
-fn limited(shared: &Shared, upgrade: WebSocketUpgrade) -> WebSocketUpgrade {
+fn limited(shared: &ServerState, upgrade: WebSocketUpgrade) -> WebSocketUpgrade {
     let most = shared.settings.largest_message;
     upgrade.max_message_size(most).max_frame_size(most).read_buffer_size(READ_BUFFER_BYTES)
 }
 
 /// The door for programs without a device's key.
 async fn open(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
     Query(query): Query<HashMap<String, String>>,
     headers: HeaderMap,
@@ -448,9 +450,9 @@ async fn open(
 ) -> Response {
     let given = bearer(&headers).or_else(|| query.get("token").map(String::as_str));
     let is_in = match &shared.settings.open {
-        Open::Closed => false,
-        Open::Loopback => from.ip().is_loopback(),
-        Open::Token(token) => given.is_some_and(|given| is_same(given, token)),
+        OpenAccess::Closed => false,
+        OpenAccess::Loopback => from.ip().is_loopback(),
+        OpenAccess::Token(token) => given.is_some_and(|given| is_same(given, token)),
     };
     if !is_in {
         shared.refuse(&format!("{} was refused: it is no paired device, and has no token", from.ip()));
@@ -460,13 +462,14 @@ async fn open(
         return full(&shared);
     };
     let name = format!("a program at {}", from.ip());
-    limited(&shared, upgrade)
-        .on_upgrade(move |socket| connection(shared, there, socket, Who { device: None, name, most: Access::Write }))
+    limited(&shared, upgrade).on_upgrade(move |socket| {
+        connection(shared, there, socket, PeerIdentity { device: None, name, most: DeviceAccess::Write })
+    })
 }
 
 /// The door for devices that were paired.
 async fn device(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
@@ -474,9 +477,9 @@ async fn device(
         return full(&shared);
     };
     limited(&shared, upgrade).on_upgrade(move |socket| async move {
-        let mut door = Door(socket);
+        let mut door = PendingSocket(socket);
         let known = |id| shared.known(id).map(|_| ());
-        let answered = link::answer(&mut door, &shared.key, shared.binding.clone(), known).await;
+        let answered = handshake::authenticate_caller(&mut door, &shared.key, shared.binding.clone(), known).await;
         let proved = answered.and_then(|id| shared.known(id).map(|device| (id, device)).map_err(|why| (Some(id), why)));
         let let_in = proved.and_then(|(id, device)| {
             let room = shared.connections.proven(&there, Some(id));
@@ -484,11 +487,11 @@ async fn device(
         });
         match let_in {
             Ok((id, device)) => {
-                let (name, most) = (format!("{} ({})", device.name, id.short()), device.access);
-                connection(shared, there, door.0, Who { device: Some(id), name, most }).await;
+                let (name, most) = (format!("{} ({})", device.name, id.short_id()), device.access);
+                connection(shared, there, door.0, PeerIdentity { device: Some(id), name, most }).await;
             }
             Err((id, why)) => {
-                let who = id.map_or_else(|| from.ip().to_string(), |id| format!("{} at {}", id.short(), from.ip()));
+                let who = id.map_or_else(|| from.ip().to_string(), |id| format!("{} at {}", id.short_id(), from.ip()));
                 shared.refuse(&format!("{who} was refused: {why}"));
             }
         }
@@ -497,7 +500,7 @@ async fn device(
 
 /// The door for devices that know a code.
 async fn pair(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
@@ -506,10 +509,10 @@ async fn pair(
         return (StatusCode::TOO_MANY_REQUESTS, "too many want to be paired; try again in a minute\n").into_response();
     }
     limited(&shared, upgrade).on_upgrade(move |socket| async move {
-        let mut door = Door(socket);
+        let mut door = PendingSocket(socket);
         let certificate = (!shared.binding.0.is_empty())
             .then(|| shared.binding.0.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
-        let card = Card {
+        let card = DeviceCard {
             device: shared.key.id(),
             name: shared.settings.name.clone(),
             address: Some(shared.at.clone()),
@@ -518,9 +521,11 @@ async fn pair(
             access: None,
             admin: false,
         };
-        match link::offer(&mut door, &shared.key, &card, &shared.offer, now(), &shared.binding).await {
+        match handshake::accept_pairing(&mut door, &shared.key, &card, &shared.offer, now_millis(), &shared.binding)
+            .await
+        {
             Ok((theirs, rights)) => {
-                let device = Device {
+                let device = PairedDevice {
                     name: theirs.name,
                     added: 0,
                     revoked: None,
@@ -533,13 +538,13 @@ async fn pair(
                 match shared.devices.pair(theirs.device, device) {
                     Ok(()) => {
                         shared.read_list();
-                        let may = rights.words();
-                        shared.say(&format!("{name} ({}) was paired: it {may}", theirs.device.short()));
+                        let may = rights.describe();
+                        shared.say(&format!("{name} ({}) was paired: it {may}", theirs.device.short_id()));
                     }
                     Err(why) => shared.say(&why),
                 }
                 // It hears the last word before the door closes.
-                let _ = tokio::time::timeout(GRACE, door.next()).await;
+                let _ = tokio::time::timeout(GRACE, door.next_frame()).await;
             }
             Err(why) => shared.refuse(&format!("{} was not paired: {why}", from.ip())),
         }
@@ -547,18 +552,18 @@ async fn pair(
 }
 
 /// A WebSocket before it is a connection.
-struct Door(WebSocket);
+struct PendingSocket(WebSocket);
 
-impl Way for Door {
-    async fn send(&mut self, frame: Frame) -> Result<(), String> {
+impl FrameTransport for PendingSocket {
+    async fn send_frame(&mut self, frame: PeerFrame) -> Result<(), String> {
         self.0.send(message(frame)).await.map_err(|error| error.to_string())
     }
 
-    async fn next(&mut self) -> Option<Frame> {
+    async fn next_frame(&mut self) -> Option<PeerFrame> {
         loop {
             match self.0.recv().await?.ok()? {
-                Message::Text(text) => return Some(Frame::Text(text.as_str().to_owned())),
-                Message::Binary(bytes) => return Some(Frame::Binary(bytes.to_vec())),
+                Message::Text(text) => return Some(PeerFrame::Text(text.as_str().to_owned())),
+                Message::Binary(bytes) => return Some(PeerFrame::Binary(bytes.to_vec())),
                 Message::Close(_) => return None,
                 Message::Ping(_) | Message::Pong(_) => {}
             }
@@ -566,17 +571,17 @@ impl Way for Door {
     }
 }
 
-fn message(frame: Frame) -> Message {
+fn message(frame: PeerFrame) -> Message {
     match frame {
-        Frame::Text(text) => Message::text(text),
-        Frame::Binary(bytes) => Message::binary(bytes),
+        PeerFrame::Text(text) => Message::text(text),
+        PeerFrame::Binary(bytes) => Message::binary(bytes),
     }
 }
 
 /// The name by which somebody greets. A device's key as a name is that device's, and what replicas call each other is
 /// nobody's else.
 fn greeting(bytes: &[u8], device: Option<DeviceId>) -> Result<PeerId, &'static str> {
-    let Ok(wire::Message::Join { sender, .. }) = wire::decode(bytes) else { return Err("it does not greet") };
+    let Ok(wire::WireMessage::Join { sender, .. }) = wire::decode(bytes) else { return Err("it does not greet") };
     let reserved = sender.0.get(..64).and_then(|key| key.parse::<DeviceId>().ok());
     match reserved {
         Some(key) if Some(key) != device => Err("it claims to be another device"),
@@ -586,7 +591,7 @@ fn greeting(bytes: &[u8], device: Option<DeviceId>) -> Result<PeerId, &'static s
 }
 
 /// Waits until this replica knows what all of them have acknowledged: what a device was told by one is served by all.
-async fn caught_up(shared: Arc<Shared>) {
+async fn caught_up(shared: Arc<ServerState>) {
     let (done, wait) = tokio::sync::oneshot::channel();
     shared.bus.catch_up(Box::new(move || _ = done.send(())));
     if tokio::time::timeout(CATCH_UP, wait).await.is_err() {
@@ -601,14 +606,14 @@ async fn queued(queue: &Arc<Semaphore>, bytes: usize) -> Option<OwnedSemaphorePe
 }
 
 /// Passes frames on until either side ends it.
-async fn connection(shared: Arc<Shared>, there: Arc<Connection>, socket: WebSocket, who: Who) {
+async fn connection(shared: Arc<ServerState>, there: Arc<HubPeer>, socket: WebSocket, who: PeerIdentity) {
     let link = shared.links.fetch_add(1, Ordering::Relaxed);
     let (sender, mut outbox) = tokio::sync::mpsc::unbounded_channel();
     let (name, has_key) = (who.name.clone(), who.device);
     let outgoing = Arc::clone(&shared.outgoing);
     // Until it has greeted.
     let mut new =
-        Some((who, Outbox { sender, waiting: Arc::default(), all: outgoing, connection: Arc::clone(&there) }));
+        Some((who, FrameOutbox { sender, waiting: Arc::default(), all: outgoing, connection: Arc::clone(&there) }));
     // From its greeting until it is let in.
     let (mut waits, mut greeted, mut early) = (OptionFuture::default(), None, Vec::new());
     let rate = NonZeroU32::new(shared.settings.rate).unwrap_or(NonZeroU32::MAX);
@@ -619,21 +624,21 @@ async fn connection(shared: Arc<Shared>, there: Arc<Connection>, socket: WebSock
     let why = loop {
         tokio::select! {
             out = outbox.recv() => match out {
-                Some(Out::Frame(frame, _waits)) => {
+                Some(OutgoingFrame::Frame(frame, _waits)) => {
                     if to.send(message(frame)).await.is_err() {
                         break None;
                     }
                 }
-                Some(Out::Close(why)) => break Some(why),
+                Some(OutgoingFrame::Close(why)) => break Some(why),
                 None => break None,
             },
             Some(()) = &mut waits => {
                 waits = OptionFuture::default();
                 if let Some((who, peer, outbox)) = greeted.take() {
-                    let _ = shared.inputs.send(Input::Connect { link, who, peer, outbox });
+                    let _ = shared.inputs.send(CoreInput::Connect { link, who, peer, outbox });
                 }
                 for (bytes, held) in early.drain(..) {
-                    let _ = shared.inputs.send(Input::Frame { link, bytes, held });
+                    let _ = shared.inputs.send(CoreInput::Frame { link, bytes, held });
                 }
             }
             frame = tokio::time::timeout(SILENCE, from.next()), if early.len() < EARLY => {
@@ -686,7 +691,7 @@ async fn connection(shared: Arc<Shared>, there: Arc<Connection>, socket: WebSock
                         }
                         if greeted.is_some() {
                             early.push((bytes.to_vec(), held));
-                        } else if shared.inputs.send(Input::Frame { link, bytes: bytes.to_vec(), held }).is_err() {
+                        } else if shared.inputs.send(CoreInput::Frame { link, bytes: bytes.to_vec(), held }).is_err() {
                             break None;
                         }
                     }
@@ -700,7 +705,7 @@ async fn connection(shared: Arc<Shared>, there: Arc<Connection>, socket: WebSock
             }
         }
     };
-    let _ = shared.inputs.send(Input::Gone { link });
+    let _ = shared.inputs.send(CoreInput::Gone { link });
     if let Some(why) = why {
         // A closing frame has room for 123 bytes.
         let mut reason = why;
@@ -714,8 +719,11 @@ async fn connection(shared: Arc<Shared>, there: Arc<Connection>, socket: WebSock
 }
 
 /// A text frame: what paired devices say to the hub beside documents.
-fn control(shared: &Shared, device: Option<DeviceId>, name: &str, text: &str) {
-    let Some(list) = serde_json::from_str::<Control>(text).ok().and_then(|control| control.list()) else { return };
+fn control(shared: &ServerState, device: Option<DeviceId>, name: &str, text: &str) {
+    let Some(list) = serde_json::from_str::<ControlMessage>(text).ok().and_then(|control| control.device_list_bytes())
+    else {
+        return;
+    };
     let is_admin = device.and_then(|id| shared.known(id).ok()).is_some_and(|device| device.admin);
     if !is_admin {
         shared.refuse(&format!("{name} may not change the list of devices"));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// How the hub's way in is secured.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Tls {
+pub enum TlsMode {
     /// Plain: on this machine alone.
     Plain,
     /// By a certificate that the hub makes for itself and keeps. Devices know it from when they were paired.
@@ -21,7 +21,7 @@ pub enum Tls {
 
 /// Whether programs without a device's key are let in, such as those with npm's automerge-repo.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Open {
+pub enum OpenAccess {
     /// Nobody.
     Closed,
     /// Those on this machine.
@@ -30,19 +30,19 @@ pub enum Open {
     Token(String),
 }
 
-impl std::fmt::Debug for Open {
+impl std::fmt::Debug for OpenAccess {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Open::Closed => "Closed",
-            Open::Loopback => "Loopback",
-            Open::Token(_) => "Token(…)",
+            OpenAccess::Closed => "Closed",
+            OpenAccess::Loopback => "Loopback",
+            OpenAccess::Token(_) => "Token(…)",
         })
     }
 }
 
 /// All of it.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct HubSettings {
     /// The hub's folder: its store, its list of devices, its certificate.
     pub folder: PathBuf,
     /// How it calls itself.
@@ -52,9 +52,9 @@ pub struct Settings {
     /// How others reach it, as `wss://host:port`; worked out of `listen` when left out.
     pub address: Option<String>,
     /// How its way in is secured.
-    pub tls: Tls,
+    pub tls: TlsMode,
     /// Whether others than devices are let in.
-    pub open: Open,
+    pub open: OpenAccess,
     /// NATS servers, as `nats://host:port`, several with commas; empty: the embedded store.
     pub nats: Option<String>,
     /// A message of the protocol has at most so many bytes.
@@ -69,16 +69,16 @@ pub struct Settings {
     pub files: usize,
 }
 
-impl Settings {
+impl HubSettings {
     /// Those by default, in this folder.
-    pub fn new(folder: PathBuf) -> Settings {
-        Settings {
+    pub fn new(folder: PathBuf) -> HubSettings {
+        HubSettings {
             folder,
             name: "hub".to_owned(),
             listen: SocketAddr::from(([127, 0, 0, 1], 7600)),
             address: None,
-            tls: Tls::Plain,
-            open: Open::Closed,
+            tls: TlsMode::Plain,
+            open: OpenAccess::Closed,
             nats: None,
             largest_message: 64 << 20,
             rate: 10_000,

@@ -4,29 +4,29 @@
 use std::sync::Arc;
 use std::time::Duration;
 use store::DocId;
-use store::sync::blobs::{Found, Item};
+use store::sync::blobs::{BlobExtent, VolumeBlob};
 
 /// Bytes that several hold.
-pub type Bytes = Arc<Vec<u8>>;
+pub type SharedBytes = Arc<Vec<u8>>;
 /// A document's chunks, or why they cannot be read.
-pub type Loaded = Box<dyn FnOnce(Result<Vec<Vec<u8>>, String>) + Send>;
+pub type LoadedChunks = Box<dyn FnOnce(Result<Vec<Vec<u8>>, String>) + Send>;
 /// What was asked for is durable, or why it will not be.
-pub type Done = Box<dyn FnOnce(Result<(), Failed>) + Send>;
+pub type StoreCallback = Box<dyn FnOnce(Result<(), StoreFailure>) + Send>;
 
 /// Why something will not be durable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Failed(pub String);
+pub struct StoreFailure(pub String);
 
 /// Keeps documents as chunks. PostgreSQL or an object store would be two more of these.
 pub trait HubStore: Send + Sync {
     /// Reads all chunks of a document, none when there is no such document. What was appended before this call, here,
-    /// is among them, or will be told by [`News::Changed`].
-    fn load(&self, doc: DocId, loaded: Loaded);
+    /// is among them, or will be told by [`ReplicaNews::Changed`].
+    fn load(&self, doc: DocId, loaded: LoadedChunks);
 
     /// Appends changes to a document. `done` is called once they are durable, and not before; whoever reads the
     /// document afterwards, at whichever replica, gets them.
-    fn append(&self, doc: DocId, bytes: Bytes, done: Done);
+    fn append(&self, doc: DocId, bytes: SharedBytes, done: StoreCallback);
 
     /// All documents, where one program alone writes them; `None`: others may write them too, and what is known of
     /// them is known to nobody.
@@ -56,26 +56,26 @@ pub trait HubFiles: Send + Sync {
     ///
     /// # Errors
     /// It cannot be found out now.
-    fn look(&self, item: Item) -> Result<Found, String>;
+    fn look(&self, item: VolumeBlob) -> Result<BlobExtent, String>;
 
     /// How large it is, and the piece that begins at `offset`; `None`: it is not here whole.
     ///
     /// # Errors
     /// It cannot be read now.
-    fn read(&self, item: Item, offset: u64) -> Result<Option<(u64, Vec<u8>)>, String>;
+    fn read(&self, item: VolumeBlob, offset: u64) -> Result<Option<(u64, Vec<u8>)>, String>;
 
     /// Puts a piece behind what has come before; what was there beyond it goes.
     ///
     /// # Errors
     /// It is not taken, and what stands behind it neither before [`HubFiles::look`] was called again.
-    fn write(&self, item: Item, offset: u64, bytes: Vec<u8>) -> Result<(), String>;
+    fn write(&self, item: VolumeBlob, offset: u64, bytes: Vec<u8>) -> Result<(), String>;
 
     /// All of it has come: if it is what its name says, it is kept, and durable; if not, what has come goes. Says
     /// which.
     ///
     /// # Errors
     /// It cannot be found out now; what has come is still there then.
-    fn finish(&self, item: Item) -> Result<bool, String>;
+    fn finish(&self, item: VolumeBlob) -> Result<bool, String>;
 
     /// Removes what nobody has brought more of for so long.
     fn remove_old(&self, age: Duration);
@@ -85,40 +85,40 @@ pub trait HubFiles: Send + Sync {
 }
 
 /// All that a hub stands on.
-pub(crate) type Ground = (Arc<dyn HubStore>, Arc<dyn HubFiles>, Arc<dyn HubBus>);
+pub(crate) type HubStorage = (Arc<dyn HubStore>, Arc<dyn HubFiles>, Arc<dyn HubBus>);
 
 /// What replicas tell each other.
 #[derive(Clone, Debug)]
-pub enum News {
+pub enum ReplicaNews {
     /// Changes of a document that another replica has stored. Known ones may come again.
     Changed {
         /// Which.
         doc: DocId,
         /// A chunk.
-        bytes: Bytes,
+        bytes: SharedBytes,
     },
     /// Another replica has taken a file, whole.
     Brought {
         /// Which.
-        item: Item,
+        item: VolumeBlob,
         /// Bytes.
         size: u64,
     },
     /// A file that was whole is not any more: the store has lost of it.
     Lost {
         /// Which.
-        item: Item,
+        item: VolumeBlob,
     },
     /// An ephemeral message, as it came off the wire at another replica.
-    Said(Bytes),
+    Said(SharedBytes),
     /// The list of devices, an automerge document.
-    Devices(Bytes),
+    Devices(SharedBytes),
 }
 
 /// Tells other replicas. Changes need not be told by it: a store that several share tells of them by itself.
 pub trait HubBus: Send + Sync {
     /// Tells the others, soon, at best effort: all that must not be lost is in the store.
-    fn tell(&self, news: News);
+    fn tell(&self, news: ReplicaNews);
 
     /// Calls back once all is told here that any replica acknowledged before this call. Late, or never, where the
     /// others cannot be heard.
@@ -127,10 +127,10 @@ pub trait HubBus: Send + Sync {
 
 /// There is no other replica.
 #[derive(Debug)]
-pub(crate) struct Alone;
+pub(crate) struct SingleReplica;
 
-impl HubBus for Alone {
-    fn tell(&self, _news: News) {}
+impl HubBus for SingleReplica {
+    fn tell(&self, _news: ReplicaNews) {}
 
     fn catch_up(&self, done: Box<dyn FnOnce() + Send>) {
         done();

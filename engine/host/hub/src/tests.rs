@@ -1,23 +1,23 @@
 //! A hub over real sockets on loopback: what devices get, and what is refused. After every refusal the others go on.
 
-use crate::probe::Probe;
-use crate::{Hub, Invited, Log, Open, Policy, Running, Settings, VolumePolicy};
+use crate::probe::HubProbe;
+use crate::{HubLog, HubPolicy, HubServer, HubSettings, InvitationGrant, OpenAccess, RunningHub, VolumePolicy};
 use flate2::Compression;
 use flate2::read::DeflateEncoder;
-use peers::challenge::{Answer, Binding, Challenge};
-use peers::devices::{Devices, now};
-use peers::link::{self, DEVICE_PATH, Frame, PAIR_PATH, Way};
-use peers::meeting::{card, entry};
-use peers::pairing::Offer;
-use peers::socket::{Socket, Trust};
+use peers::challenge::{ChallengeResponse, ChannelBinding, DeviceChallenge};
+use peers::devices::{DeviceList, now_millis};
+use peers::handshake::{self, DEVICE_PATH, FrameTransport, PAIR_PATH, PeerFrame};
+use peers::hub_socket::{CertificateTrust, HubSocket};
+use peers::pairing::OneTimeCode;
+use peers::pairing_flow::{device_card, device_entry};
 use peers::{DeviceId, DeviceKey};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use store::sync::PeerId;
-use store::sync::wire::{self, Message};
-use store::{Access, ActorId, DocId, FileEntry, FileKind, PlainText, VolumeDoc};
+use store::sync::wire::{self, WireMessage};
+use store::{ActorId, DeviceAccess, DocId, FileEntry, FileKind, PlainText, VolumeDoc};
 
 const SOON: Duration = Duration::from_secs(15);
 const DOC: DocId = DocId([7; 16]);
@@ -25,7 +25,7 @@ const DOC: DocId = DocId([7; 16]);
 /// A hub with its folder, its list and its log.
 struct House {
     folder: tempfile::TempDir,
-    hub: Option<Running>,
+    hub: Option<RunningHub>,
     id: DeviceId,
     key: DeviceKey,
     at: String,
@@ -34,7 +34,7 @@ struct House {
 }
 
 impl House {
-    fn new(change: impl FnOnce(&mut Settings)) -> House {
+    fn new(change: impl FnOnce(&mut HubSettings)) -> House {
         let folder = tempfile::tempdir().expect("a folder");
         let key = DeviceKey::generate().expect("key");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
@@ -44,28 +44,28 @@ impl House {
         house
     }
 
-    fn start(&mut self, change: impl FnOnce(&mut Settings)) {
-        let mut settings = Settings::new(self.folder.path().to_owned());
+    fn start(&mut self, change: impl FnOnce(&mut HubSettings)) {
+        let mut settings = HubSettings::new(self.folder.path().to_owned());
         settings.listen = ([127, 0, 0, 1], 0).into();
         change(&mut settings);
         let lines = Arc::clone(&self.log);
-        let log: Log = Arc::new(move |line| lines.lock().expect("lock").push(line.to_owned()));
-        let hub = Hub::start(settings, self.key.clone(), log).expect("started");
+        let log: HubLog = Arc::new(move |line| lines.lock().expect("lock").push(line.to_owned()));
+        let hub = HubServer::start(settings, self.key.clone(), log).expect("started");
         self.at = hub.at().to_owned();
         self.hub = Some(hub);
     }
 
-    fn devices(&self) -> Devices {
-        Devices::new(self.folder.path()).expect("chance")
+    fn devices(&self) -> DeviceList {
+        DeviceList::new(self.folder.path()).expect("chance")
     }
 
     /// A device that was paired.
-    fn paired(&self, name: &str, access: Access) -> DeviceKey {
+    fn paired(&self, name: &str, access: DeviceAccess) -> DeviceKey {
         let key = DeviceKey::generate().expect("key");
-        self.devices().pair(key.id(), entry(&card(&key, name), access, false)).expect("kept");
+        self.devices().pair(key.id(), device_entry(&device_card(&key, name), access, false)).expect("kept");
         // The hub looks at its folder from time to time.
         self.until("the list is read", |house| {
-            house.run(async { Probe::device(&house.at, &key, house.id).await.is_ok() })
+            house.run(async { HubProbe::device(&house.at, &key, house.id).await.is_ok() })
         });
         key
     }
@@ -97,15 +97,17 @@ impl House {
         self.run(get(&self.at, "/metrics", &format!("Authorization: Bearer {token}\r\n")))
     }
 
-    async fn connect(&self, key: &DeviceKey) -> Probe {
-        Probe::device(&self.at, key, self.id).await.expect("connected")
+    async fn connect(&self, key: &DeviceKey) -> HubProbe {
+        HubProbe::device(&self.at, key, self.id).await.expect("connected")
     }
 
     /// What is refused does no harm: two others write to each other, by the hub.
     #[track_caller]
     fn is_well(&self, name: &str) {
-        let (one, two) =
-            (self.paired(&format!("{name} one"), Access::Write), self.paired(&format!("{name} two"), Access::Write));
+        let (one, two) = (
+            self.paired(&format!("{name} one"), DeviceAccess::Write),
+            self.paired(&format!("{name} two"), DeviceAccess::Write),
+        );
         let doc = DocId(*blake3::hash(name.as_bytes()).as_bytes().first_chunk().expect("16 of 32"));
         self.run(async {
             let (mut one, mut two) = (self.connect(&one).await, self.connect(&two).await);
@@ -120,7 +122,7 @@ impl House {
     }
 }
 
-fn read(probe: &Probe, doc: DocId) -> String {
+fn read(probe: &HubProbe, doc: DocId) -> String {
     let chunks = probe.chunks.get(&doc).cloned().unwrap_or_default();
     PlainText::load(&chunks, ActorId::from([250; 16])).and_then(|text| text.text()).unwrap_or_default()
 }
@@ -128,8 +130,11 @@ fn read(probe: &Probe, doc: DocId) -> String {
 #[test]
 fn what_one_device_writes_others_get_also_after_a_restart() {
     let mut house = House::new(|_| {});
-    let (one, two, late) =
-        (house.paired("one", Access::Write), house.paired("two", Access::Write), house.paired("late", Access::Read));
+    let (one, two, late) = (
+        house.paired("one", DeviceAccess::Write),
+        house.paired("two", DeviceAccess::Write),
+        house.paired("late", DeviceAccess::Read),
+    );
     house.run(async {
         let (mut one, mut two) = (house.connect(&one).await, house.connect(&two).await);
         let mut text = PlainText::new("hello", ActorId::from([1; 16])).expect("made");
@@ -190,10 +195,10 @@ async fn get(at: &str, path: &str, head: &str) -> String {
 fn a_key_that_is_not_paired_or_revoked_is_refused() {
     let house = House::new(|_| {});
     let stranger = DeviceKey::generate().expect("key");
-    let why = house.run(Probe::device(&house.at, &stranger, house.id)).err().expect("refused");
+    let why = house.run(HubProbe::device(&house.at, &stranger, house.id)).err().expect("refused");
     assert!(why.contains("not paired"), "{why}");
     house.logged("was refused: this device is not paired here");
-    let known = house.paired("phone", Access::Write);
+    let known = house.paired("phone", DeviceAccess::Write);
     house.run(async {
         let mut phone = house.connect(&known).await;
         phone.follow(DOC).await;
@@ -204,15 +209,15 @@ fn a_key_that_is_not_paired_or_revoked_is_refused() {
         assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
         assert_eq!(phone.ended.as_deref(), Some("this device was revoked"));
     });
-    let why = house.run(Probe::device(&house.at, &known, house.id)).err().expect("refused");
+    let why = house.run(HubProbe::device(&house.at, &known, house.id)).err().expect("refused");
     assert!(why.contains("revoked"), "{why}");
     house.logged("was refused: this device was revoked");
     // Nor does it help to prove the key before, and to greet afterwards.
-    let late = house.paired("late", Access::Write);
+    let late = house.paired("late", DeviceAccess::Write);
     house.run(async {
         let mut late_phone = house.connect(&late).await;
         house.devices().revoke(late.id()).expect("revoked");
-        let again = || async { Probe::device(&house.at, &late, house.id).await.is_ok() };
+        let again = || async { HubProbe::device(&house.at, &late, house.id).await.is_ok() };
         while again().await {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -221,25 +226,31 @@ fn a_key_that_is_not_paired_or_revoked_is_refused() {
         assert_eq!(late_phone.ended.as_deref(), Some("this device was revoked"));
     });
     // A program without a key is not let in, unless the settings say so.
-    assert!(house.run(Probe::open(&house.at, "/", "somebody")).is_err());
+    assert!(house.run(HubProbe::open(&house.at, "/", "somebody")).is_err());
     house.logged("it is no paired device, and has no token");
     house.is_well("strangers");
 }
 
 #[test]
 fn pairing_takes_the_right_code_and_five_wrong_ones_end_it() {
-    let house = House::new(|settings| settings.tls = crate::Tls::Own);
+    let house = House::new(|settings| settings.tls = crate::TlsMode::Own);
     let hub = house.hub.as_ref().expect("runs");
     let join = |code: String, key: &DeviceKey, name: &str| {
-        let (key, ours) = (key.clone(), card(key, name));
+        let (key, ours) = (key.clone(), device_card(key, name));
         house.run(async move {
-            let (mut way, binding) = Socket::connect(hub.at(), PAIR_PATH, &Trust::Any).await?;
-            link::join(&mut way, &key, &ours, &code, Some(house.id), &binding).await.map(|card| (card, binding))
+            let (mut way, binding) = HubSocket::connect(hub.at(), PAIR_PATH, &CertificateTrust::Any).await?;
+            handshake::join_pairing(&mut way, &key, &ours, &code, Some(house.id), &binding)
+                .await
+                .map(|card| (card, binding))
         })
     };
     let phone = DeviceKey::generate().expect("key");
     assert!(join("0000-0000".to_owned(), &phone, "phone").expect_err("none").contains("no code is waiting"));
-    let invited = || Invited { offer: Offer::new(now()).expect("chance"), access: Access::Write, admin: false };
+    let invited = || InvitationGrant {
+        offer: OneTimeCode::new(now_millis()).expect("chance"),
+        access: DeviceAccess::Write,
+        admin: false,
+    };
     let code = hub.invite(invited()).code;
     let wrong = if code.starts_with('1') { "2222-2222" } else { "1111-1111" };
     for _ in 0..5 {
@@ -259,14 +270,20 @@ fn pairing_takes_the_right_code_and_five_wrong_ones_end_it() {
     let seen = binding.0.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     assert_eq!(met.certificate, Some(seen.clone()));
     house.run(async {
-        let (mut way, binding) = Socket::connect(hub.at(), DEVICE_PATH, &Trust::Pinned(seen)).await.expect("the same");
-        link::call(&mut way, &phone, house.id, &binding).await.expect("known");
-        let other = Socket::connect(hub.at(), DEVICE_PATH, &Trust::Pinned("00".repeat(32))).await;
+        let (mut way, binding) =
+            HubSocket::connect(hub.at(), DEVICE_PATH, &CertificateTrust::Pinned(seen)).await.expect("the same");
+        handshake::authenticate_to_listener(&mut way, &phone, house.id, &binding).await.expect("known");
+        let other = HubSocket::connect(hub.at(), DEVICE_PATH, &CertificateTrust::Pinned("00".repeat(32))).await;
         assert!(other.expect_err("another").contains("another certificate"));
         // Relayed by somebody in the middle, whose certificate is another.
-        let (mut way, _) = Socket::connect(hub.at(), DEVICE_PATH, &Trust::Any).await.expect("there");
-        let middle = Binding::certificate(b"the middle's");
-        assert!(link::call(&mut way, &phone, house.id, &middle).await.expect_err("bound").contains("does not hold"));
+        let (mut way, _) = HubSocket::connect(hub.at(), DEVICE_PATH, &CertificateTrust::Any).await.expect("there");
+        let middle = ChannelBinding::from_certificate(b"the middle's");
+        assert!(
+            handshake::authenticate_to_listener(&mut way, &phone, house.id, &middle)
+                .await
+                .expect_err("bound")
+                .contains("does not hold")
+        );
     });
     house.logged("the proof of the device's key does not hold");
 }
@@ -274,79 +291,89 @@ fn pairing_takes_the_right_code_and_five_wrong_ones_end_it() {
 #[test]
 fn a_recorded_handshake_opens_nothing() {
     let house = House::new(|_| {});
-    let key = house.paired("phone", Access::Write);
-    let word = |frame: Option<Frame>| match frame {
-        Some(Frame::Text(text)) => text,
+    let key = house.paired("phone", DeviceAccess::Write);
+    let word = |frame: Option<PeerFrame>| match frame {
+        Some(PeerFrame::Text(text)) => text,
         other => panic!("no word: {other:?}"),
     };
     house.run(async {
-        let (mut way, binding) = Socket::connect(&house.at, DEVICE_PATH, &Trust::Any).await.expect("there");
-        let challenge: Challenge = serde_json::from_str(&word(way.next().await)).expect("a challenge");
-        let (_, answer) = peers::challenge::Caller::answer(&key, house.id, &challenge, &binding).expect("answered");
+        let (mut way, binding) =
+            HubSocket::connect(&house.at, DEVICE_PATH, &CertificateTrust::Any).await.expect("there");
+        let challenge: DeviceChallenge = serde_json::from_str(&word(way.next_frame().await)).expect("a challenge");
+        let (_, answer) =
+            peers::challenge::CallerHandshake::respond(&key, house.id, &challenge, &binding).expect("answered");
         let recorded: String = serde_json::to_string(&answer).expect("text");
-        way.send(Frame::Text(recorded.clone())).await.expect("sent");
-        assert!(word(way.next().await).contains("signature"), "it was good once");
-        let (mut again, _) = Socket::connect(&house.at, DEVICE_PATH, &Trust::Any).await.expect("there");
-        word(again.next().await);
-        again.send(Frame::Text(recorded)).await.expect("sent");
-        assert!(word(again.next().await).contains("does not hold"));
+        way.send_frame(PeerFrame::Text(recorded.clone())).await.expect("sent");
+        assert!(word(way.next_frame().await).contains("signature"), "it was good once");
+        let (mut again, _) = HubSocket::connect(&house.at, DEVICE_PATH, &CertificateTrust::Any).await.expect("there");
+        word(again.next_frame().await);
+        again.send_frame(PeerFrame::Text(recorded)).await.expect("sent");
+        assert!(word(again.next_frame().await).contains("does not hold"));
         // In another's name, with a signature of one's own.
-        let (mut third, _) = Socket::connect(&house.at, DEVICE_PATH, &Trust::Any).await.expect("there");
-        let challenge: Challenge = serde_json::from_str(&word(third.next().await)).expect("a challenge");
+        let (mut third, _) = HubSocket::connect(&house.at, DEVICE_PATH, &CertificateTrust::Any).await.expect("there");
+        let challenge: DeviceChallenge = serde_json::from_str(&word(third.next_frame().await)).expect("a challenge");
         let own = DeviceKey::generate().expect("key");
-        let (_, answer) = peers::challenge::Caller::answer(&own, house.id, &challenge, &binding).expect("answered");
-        let posing = Answer { device: key.id(), ..answer };
-        third.send(Frame::Text(serde_json::to_string(&posing).expect("text"))).await.expect("sent");
-        assert!(word(third.next().await).contains("does not hold"));
+        let (_, answer) =
+            peers::challenge::CallerHandshake::respond(&own, house.id, &challenge, &binding).expect("answered");
+        let posing = ChallengeResponse { device: key.id(), ..answer };
+        third.send_frame(PeerFrame::Text(serde_json::to_string(&posing).expect("text"))).await.expect("sent");
+        assert!(word(third.next_frame().await).contains("does not hold"));
     });
     house.logged("the proof of the device's key does not hold");
     house.is_well("replays");
 }
 
-fn join_as(name: &str) -> Frame {
-    let join =
-        Message::Join { sender: PeerId(name.to_owned()), versions: vec!["1".to_owned()], metadata: Default::default() };
-    Frame::Binary(wire::encode(&join))
+fn join_as(name: &str) -> PeerFrame {
+    let join = WireMessage::Join {
+        sender: PeerId(name.to_owned()),
+        versions: vec!["1".to_owned()],
+        metadata: Default::default(),
+    };
+    PeerFrame::Binary(wire::encode(&join))
 }
 
 /// Frames until the hub hangs up.
-async fn drain(way: &mut Socket) {
-    let drained = tokio::time::timeout(SOON, async { while way.next().await.is_some() {} }).await;
+async fn drain(way: &mut HubSocket) {
+    let drained = tokio::time::timeout(SOON, async { while way.next_frame().await.is_some() {} }).await;
     assert!(drained.is_ok(), "the hub did not hang up");
 }
 
 #[test]
 fn nobody_speaks_in_the_name_of_another() {
-    let house = House::new(|settings| settings.open = Open::Loopback);
-    let (one, two) = (house.paired("one", Access::Write), house.paired("two", Access::Write));
+    let house = House::new(|settings| settings.open = OpenAccess::Loopback);
+    let (one, two) = (house.paired("one", DeviceAccess::Write), house.paired("two", DeviceAccess::Write));
     house.run(async {
         let mut victim = house.connect(&two).await;
         victim.follow(DOC).await;
         // With the right key and the wrong name.
-        let (mut way, binding) = Socket::connect(&house.at, DEVICE_PATH, &Trust::Any).await.expect("there");
-        link::call(&mut way, &one, house.id, &binding).await.expect("known");
-        way.send(join_as(&two.id().to_string())).await.expect("sent");
+        let (mut way, binding) =
+            HubSocket::connect(&house.at, DEVICE_PATH, &CertificateTrust::Any).await.expect("there");
+        handshake::authenticate_to_listener(&mut way, &one, house.id, &binding).await.expect("known");
+        way.send_frame(join_as(&two.id().to_string())).await.expect("sent");
         drain(&mut way).await;
         // Without a key.
-        let (mut way, _) = Socket::connect(&house.at, "/", &Trust::Any).await.expect("there");
-        way.send(join_as(&two.id().to_string())).await.expect("sent");
+        let (mut way, _) = HubSocket::connect(&house.at, "/", &CertificateTrust::Any).await.expect("there");
+        way.send_frame(join_as(&two.id().to_string())).await.expect("sent");
         drain(&mut way).await;
         // By the name of somebody who is here.
-        let mut guest = Probe::open(&house.at, "/", "a guest").await.expect("there");
+        let mut guest = HubProbe::open(&house.at, "/", "a guest").await.expect("there");
         guest.follow(DOC).await;
         assert!(guest.until(SOON, |guest| guest.absent == [DOC]).await);
-        let (mut way, binding) = Socket::connect(&house.at, DEVICE_PATH, &Trust::Any).await.expect("there");
-        link::call(&mut way, &one, house.id, &binding).await.expect("known");
-        way.send(join_as("a guest")).await.expect("sent");
+        let (mut way, binding) =
+            HubSocket::connect(&house.at, DEVICE_PATH, &CertificateTrust::Any).await.expect("there");
+        handshake::authenticate_to_listener(&mut way, &one, house.id, &binding).await.expect("known");
+        way.send_frame(join_as("a guest")).await.expect("sent");
         drain(&mut way).await;
         guest.take(Duration::from_millis(100)).await;
         assert_eq!(guest.ended, None);
         // A sync message that claims to be another's.
-        let (mut way, _) = Socket::connect(&house.at, "/", &Trust::Any).await.expect("there");
-        way.send(join_as("somebody")).await.expect("sent");
+        let (mut way, _) = HubSocket::connect(&house.at, "/", &CertificateTrust::Any).await.expect("there");
+        way.send_frame(join_as("somebody")).await.expect("sent");
         let (sender, target) = (PeerId(two.id().to_string()), PeerId(house.id.to_string()));
         let data = vec![0x42, 0, 0, 0, 0];
-        way.send(Frame::Binary(wire::encode(&Message::Sync { sender, target, doc: DOC, data }))).await.expect("sent");
+        way.send_frame(PeerFrame::Binary(wire::encode(&WireMessage::Sync { sender, target, doc: DOC, data })))
+            .await
+            .expect("sent");
         drain(&mut way).await;
         victim.take(Duration::from_millis(100)).await;
         assert_eq!(victim.ended, None);
@@ -382,7 +409,7 @@ fn changes(changes: &[Vec<u8>]) -> Vec<u8> {
 #[test]
 fn a_reader_reads_and_volumes_are_shared_as_the_policy_says() {
     let house = House::new(|_| {});
-    let (writer, reader) = (house.paired("writer", Access::Write), house.paired("reader", Access::Read));
+    let (writer, reader) = (house.paired("writer", DeviceAccess::Write), house.paired("reader", DeviceAccess::Read));
     let (volume, note) = (DocId([1; 16]), DocId([2; 16]));
     house.run(async {
         let mut writer = house.connect(&writer).await;
@@ -402,8 +429,8 @@ fn a_reader_reads_and_volumes_are_shared_as_the_policy_says() {
         let mut own = text.replica(ActorId::from([2; 16])).expect("copied");
         let data = changes(&[own.insert(0, "I write: ").expect("typed")]);
         let (sender, target) = (PeerId(reader.id().to_string()), PeerId(house.id.to_string()));
-        let frame = Frame::Binary(wire::encode(&Message::Sync { sender, target, doc: note, data }));
-        probe.way.send(frame).await.expect("sent");
+        let frame = PeerFrame::Binary(wire::encode(&WireMessage::Sync { sender, target, doc: note, data }));
+        probe.way.send_frame(frame).await.expect("sent");
         let changed = text.insert(7, "!").expect("typed");
         writer.wrote(note, changed).await;
         probe.until(Duration::from_secs(1), |_| false).await;
@@ -414,8 +441,9 @@ fn a_reader_reads_and_volumes_are_shared_as_the_policy_says() {
     });
     house.logged("it writes to a document that it may only read");
     // From now on the volume is the writer's alone: its note goes with it.
-    let named = VolumePolicy { default: Access::None, devices: BTreeMap::from([(writer.id(), Access::Write)]) };
-    let policy = Policy { default: Access::Write, volumes: BTreeMap::from([(volume, named)]) };
+    let named =
+        VolumePolicy { default: DeviceAccess::None, devices: BTreeMap::from([(writer.id(), DeviceAccess::Write)]) };
+    let policy = HubPolicy { default: DeviceAccess::Write, volumes: BTreeMap::from([(volume, named)]) };
     policy.save(house.folder.path()).expect("saved");
     house.until("the policy holds", |house| {
         house.run(async {
@@ -433,8 +461,8 @@ fn a_reader_reads_and_volumes_are_shared_as_the_policy_says() {
 
 #[test]
 fn bombs_giants_and_noise_end_one_connection_and_nothing_else() {
-    let house = House::new(|settings| settings.open = Open::Loopback);
-    let key = house.paired("phone", Access::Write);
+    let house = House::new(|settings| settings.open = OpenAccess::Loopback);
+    let key = house.paired("phone", DeviceAccess::Write);
     // A change that unpacks to more than a document may hold.
     let zeros = std::io::repeat(0).take(300 << 20);
     let mut packed = Vec::new();
@@ -445,22 +473,23 @@ fn bombs_giants_and_noise_end_one_connection_and_nothing_else() {
     let bomb = changes(&[chunk]);
     let sync = |data: Vec<u8>| {
         let (sender, target) = (PeerId(key.id().to_string()), PeerId(house.id.to_string()));
-        Frame::Binary(wire::encode(&Message::Sync { sender, target, doc: DOC, data }))
+        PeerFrame::Binary(wire::encode(&WireMessage::Sync { sender, target, doc: DOC, data }))
     };
-    let cases: Vec<(&str, Frame, &str)> = vec![
+    let cases: Vec<(&str, PeerFrame, &str)> = vec![
         ("a bomb", sync(bomb), "unpacks to more than a document may hold"),
-        ("a giant", Frame::Binary(vec![0; 100 << 20]), "too"),
-        ("noise", Frame::Binary(vec![0xff; 1000]), "not a message of the protocol"),
+        ("a giant", PeerFrame::Binary(vec![0; 100 << 20]), "too"),
+        ("noise", PeerFrame::Binary(vec![0xff; 1000]), "not a message of the protocol"),
         ("noise in a message", sync(vec![0x42, 0xff, 0xff]), "cannot be read"),
-        ("nothing", Frame::Binary(Vec::new()), "not a message of the protocol"),
+        ("nothing", PeerFrame::Binary(Vec::new()), "not a message of the protocol"),
     ];
     for (name, frame, words) in cases {
         let before = house.lines().len();
         house.run(async {
-            let (mut way, binding) = Socket::connect(&house.at, DEVICE_PATH, &Trust::Any).await.expect("there");
-            link::call(&mut way, &key, house.id, &binding).await.expect("known");
-            way.send(join_as(&key.id().to_string())).await.expect("sent");
-            let _ = way.send(frame).await;
+            let (mut way, binding) =
+                HubSocket::connect(&house.at, DEVICE_PATH, &CertificateTrust::Any).await.expect("there");
+            handshake::authenticate_to_listener(&mut way, &key, house.id, &binding).await.expect("known");
+            way.send_frame(join_as(&key.id().to_string())).await.expect("sent");
+            let _ = way.send_frame(frame).await;
             drain(&mut way).await;
         });
         house.until(name, |house| house.lines()[before..].iter().any(|line| line.contains(words)));
@@ -474,7 +503,7 @@ fn who_has_used_up_the_quota_reads_on_and_who_is_fast_is_slowed() {
         settings.quota = 10_000;
         settings.rate = 100;
     });
-    let key = house.paired("phone", Access::Write);
+    let key = house.paired("phone", DeviceAccess::Write);
     house.run(async {
         let mut phone = house.connect(&key).await;
         for number in 0..80_u8 {

@@ -1,7 +1,10 @@
 //! One server: started when it is needed, started once more when it has ended, asked and heard.
 
-use crate::words::{cut, said};
-use crate::{DESCRIPTION, Listed, McpError, SCHEMA, START, Said, Server, TOOLS, Tool, Way};
+use crate::tool_result::{convert_result, truncate_text};
+use crate::{
+    MAX_DESCRIPTION_BYTES, MAX_SCHEMA_BYTES, MAX_TOOLS_PER_SERVER, McpError, McpServer, McpTool, McpToolList,
+    McpToolResult, McpTransport, SERVER_START_TIMEOUT,
+};
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, Implementation, PaginatedRequestParams,
@@ -18,70 +21,70 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
 /// Pages of a list of tools.
-const PAGES: usize = 50;
+const MAX_TOOL_LIST_PAGES: usize = 50;
 /// The largest message, in bytes: a result, its pictures in base64.
-const MESSAGE: usize = 16 << 20;
+const MAX_SSE_EVENT_BYTES: usize = 16 << 20;
 /// So much of what a server writes to its standard error is kept, in bytes.
-const WORDS: usize = 2_000;
+const MAX_STDERR_BYTES: usize = 2_000;
 /// How long a server may take to end by itself.
-const ENDING: Duration = Duration::from_secs(4);
+const SERVER_STOP_TIMEOUT: Duration = Duration::from_secs(4);
 /// How long the last words of a server that has ended are waited for.
-const LAST: Duration = Duration::from_millis(200);
+const STDERR_DRAIN_DELAY: Duration = Duration::from_millis(200);
 
 /// What a server's program sees of our environment.
-const SURROUNDINGS: [&str; 12] =
+const INHERITED_ENV_VARS: [&str; 12] =
     ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "SystemRoot", "TEMP", "TERM", "TMPDIR", "TZ", "USER"];
 
-type Running = RunningService<RoleClient, ClientConfig>;
+type McpClient = RunningService<RoleClient, ClientConfig>;
 
 /// A configured server.
-pub(crate) struct Entry {
-    server: Server,
-    line: tokio::sync::Mutex<Line>,
-    words: Arc<Mutex<String>>,
+pub(crate) struct McpConnection {
+    server: McpServer,
+    state: tokio::sync::Mutex<McpConnectionState>,
+    stderr_tail: Arc<Mutex<String>>,
 }
 
 /// The line to it.
 #[derive(Default)]
-struct Line {
-    running: Option<Arc<Running>>,
+struct McpConnectionState {
+    client: Option<Arc<McpClient>>,
     /// How often it has ended since it last did what it was asked.
-    ends: u32,
+    exit_count: u32,
 }
 
-impl Entry {
-    pub(crate) fn new(server: Server) -> Entry {
-        Entry { server, line: tokio::sync::Mutex::default(), words: Arc::default() }
+impl McpConnection {
+    pub(crate) fn new(server: McpServer) -> McpConnection {
+        McpConnection { server, state: tokio::sync::Mutex::default(), stderr_tail: Arc::default() }
     }
 
-    pub(crate) fn server(&self) -> &Server {
+    pub(crate) fn server(&self) -> &McpServer {
         &self.server
     }
 
     /// Ends it.
     pub(crate) async fn close(&self) {
-        let running = self.line.lock().await.running.take();
+        let running = self.state.lock().await.client.take();
         // Whoever still waits for an answer holds it, too: then it ends with that.
         if let Some(mut running) = running.and_then(Arc::into_inner) {
-            let _ = running.close_with_timeout(ENDING).await;
+            let _ = running.close_with_timeout(SERVER_STOP_TIMEOUT).await;
         }
     }
 
-    pub(crate) async fn list(&self) -> Result<Listed, McpError> {
-        let limit = START;
-        let running = self.running().await?;
+    pub(crate) async fn list_tools(&self) -> Result<McpToolList, McpError> {
+        let limit = SERVER_START_TIMEOUT;
+        let running = self.ensure_running().await?;
         let work = async {
-            let mut listed = Listed::default();
+            let mut listed = McpToolList::default();
             let mut cursor = None;
-            for _ in 0..PAGES {
+            for _ in 0..MAX_TOOL_LIST_PAGES {
                 let page = PaginatedRequestParams::default().with_cursor(cursor);
                 let found = running.peer().list_tools(Some(page)).await?;
                 for tool in found.tools {
-                    if listed.tools.len() >= TOOLS {
-                        listed.left_out.push(format!("only the first {TOOLS} tools are taken"));
+                    if listed.tools.len() >= MAX_TOOLS_PER_SERVER {
+                        listed.left_out.push(format!("only the first {MAX_TOOLS_PER_SERVER} tools are taken"));
                         return Ok(listed);
                     }
-                    match taken(tool) {
+                    match convert_tool(tool) {
                         Ok(tool) => listed.tools.push(tool),
                         Err(why) => listed.left_out.push(why),
                     }
@@ -93,24 +96,26 @@ impl Entry {
             }
             Ok(listed)
         };
-        let done = tokio::time::timeout(limit, work).await.map_err(|_| self.late(limit))?;
-        self.heard(done, &running).await
+        let done = tokio::time::timeout(limit, work).await.map_err(|_| self.timeout_error(limit))?;
+        self.check_response(done, &running).await
     }
 
-    pub(crate) async fn call(
+    pub(crate) async fn call_tool(
         &self,
         tool: String,
         arguments: Map<String, Value>,
         limit: Duration,
-    ) -> Result<Said, McpError> {
-        let running = self.running().await?;
+    ) -> Result<McpToolResult, McpError> {
+        let running = self.ensure_running().await?;
         let params = CallToolRequestParams::new(tool).with_arguments(arguments);
         // When this is dropped, the server is told that nobody waits any more.
         let work = running.peer().call_tool_once(params);
-        let done = tokio::time::timeout(limit, work).await.map_err(|_| self.late(limit))?;
+        let done = tokio::time::timeout(limit, work).await.map_err(|_| self.timeout_error(limit))?;
         let name = &self.server.name;
-        match self.heard(done, &running).await? {
-            CallToolResponse::Complete(result) => said(result).ok_or_else(|| McpError::Large(name.clone())),
+        match self.check_response(done, &running).await? {
+            CallToolResponse::Complete(result) => {
+                convert_result(result).ok_or_else(|| McpError::ResultTooLarge(name.clone()))
+            }
             _ => Err(McpError::Refused {
                 server: name.clone(),
                 why: "it wants more from the user, which is not offered to it".to_owned(),
@@ -118,73 +123,73 @@ impl Entry {
         }
     }
 
-    fn late(&self, limit: Duration) -> McpError {
-        McpError::Late { server: self.server.name.clone(), seconds: limit.as_secs() }
+    fn timeout_error(&self, limit: Duration) -> McpError {
+        McpError::TimedOut { server: self.server.name.clone(), seconds: limit.as_secs() }
     }
 
     /// What an answer says of the server itself.
-    async fn heard<T>(&self, done: Result<T, ServiceError>, running: &Arc<Running>) -> Result<T, McpError> {
+    async fn check_response<T>(&self, done: Result<T, ServiceError>, running: &Arc<McpClient>) -> Result<T, McpError> {
         let server = self.server.name.clone();
         let error = match done {
             Ok(done) => {
-                self.line.lock().await.ends = 0;
+                self.state.lock().await.exit_count = 0;
                 return Ok(done);
             }
             Err(error) => error,
         };
         match error {
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
-                let mut line = self.line.lock().await;
-                if line.running.as_ref().is_some_and(|known| Arc::ptr_eq(known, running)) {
-                    line.running = None;
-                    line.ends += 1;
+                let mut line = self.state.lock().await;
+                if line.client.as_ref().is_some_and(|known| Arc::ptr_eq(known, running)) {
+                    line.client = None;
+                    line.exit_count += 1;
                 }
                 drop(line);
-                Err(McpError::Ended { server, why: self.last_words(&error.to_string()).await })
+                Err(McpError::Exited { server, why: self.failure_with_stderr(&error.to_string()).await })
             }
             ServiceError::McpError(error) => {
-                Err(McpError::Refused { server, why: cut(&error.message, DESCRIPTION).to_owned() })
+                Err(McpError::Refused { server, why: truncate_text(&error.message, MAX_DESCRIPTION_BYTES).to_owned() })
             }
             error => Err(McpError::Refused { server, why: error.to_string() }),
         }
     }
 
     /// The line to the server, which is started if it does not run.
-    async fn running(&self) -> Result<Arc<Running>, McpError> {
+    async fn ensure_running(&self) -> Result<Arc<McpClient>, McpError> {
         let server = self.server.name.clone();
-        let mut line = self.line.lock().await;
-        if let Some(running) = &line.running {
+        let mut line = self.state.lock().await;
+        if let Some(running) = &line.client {
             if !running.is_closed() && !running.peer().is_transport_closed() {
                 return Ok(running.clone());
             }
-            line.running = None;
-            line.ends += 1;
+            line.client = None;
+            line.exit_count += 1;
         }
-        if line.ends > 1 {
-            return Err(McpError::Dead { server, why: self.last_words("it said nothing").await });
+        if line.exit_count > 1 {
+            return Err(McpError::ExitedTwice { server, why: self.failure_with_stderr("it said nothing").await });
         }
-        self.words.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        let connected = match tokio::time::timeout(START, self.connect()).await {
+        self.stderr_tail.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let connected = match tokio::time::timeout(SERVER_START_TIMEOUT, self.connect()).await {
             Ok(connected) => connected,
-            Err(_) => Err(format!("it has not answered within {} s", START.as_secs())),
+            Err(_) => Err(format!("it has not answered within {} s", SERVER_START_TIMEOUT.as_secs())),
         };
         match connected {
             Ok(running) => {
                 let running = Arc::new(running);
-                line.running = Some(running.clone());
+                line.client = Some(running.clone());
                 Ok(running)
             }
-            Err(why) => Err(McpError::Start { server, why: self.last_words(&why).await }),
+            Err(why) => Err(McpError::Start { server, why: self.failure_with_stderr(&why).await }),
         }
     }
 
-    async fn connect(&self) -> Result<Running, String> {
+    async fn connect(&self) -> Result<McpClient, String> {
         let me = Implementation::new("tracebook", env!("CARGO_PKG_VERSION"));
         let config = ClientConfig::new(ClientCapabilities::default(), me);
         match &self.server.way {
-            Way::Program { command, args, env, folder } => {
+            McpTransport::Program { command, args, env, folder } => {
                 let mut program = tokio::process::Command::new(command);
-                let seen = SURROUNDINGS.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+                let seen = INHERITED_ENV_VARS.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
                 program.args(args).env_clear().envs(seen).envs(env);
                 if let Some(folder) = folder {
                     program.current_dir(folder);
@@ -195,11 +200,11 @@ impl Entry {
                 let started = TokioChildProcess::builder(program).stderr(Stdio::piped()).spawn();
                 let (process, errors) = started.map_err(|error| format!("{error}: {command}"))?;
                 if let Some(errors) = errors {
-                    tokio::spawn(keep_tail(errors, self.words.clone()));
+                    tokio::spawn(collect_stderr_tail(errors, self.stderr_tail.clone()));
                 }
                 config.serve(process).await.map_err(|error| error.to_string())
             }
-            Way::Http { url, headers } => {
+            McpTransport::Http { url, headers } => {
                 if !(url.starts_with("http://") || url.starts_with("https://")) {
                     return Err(format!("its address begins with neither http:// nor https://: {url}"));
                 }
@@ -214,50 +219,52 @@ impl Entry {
                 }
                 let way = StreamableHttpClientTransportConfig::with_uri(url.as_str())
                     .custom_headers(sent)
-                    .max_sse_event_size(MESSAGE);
+                    .max_sse_event_size(MAX_SSE_EVENT_BYTES);
                 config.serve(StreamableHttpClientTransport::from_config(way)).await.map_err(|error| error.to_string())
             }
         }
     }
 
     /// What went wrong, with what the server last wrote to its standard error.
-    async fn last_words(&self, what: &str) -> String {
-        if matches!(self.server.way, Way::Program { .. }) {
-            tokio::time::sleep(LAST).await;
+    async fn failure_with_stderr(&self, what: &str) -> String {
+        if matches!(self.server.way, McpTransport::Program { .. }) {
+            tokio::time::sleep(STDERR_DRAIN_DELAY).await;
         }
-        let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = self.stderr_tail.lock().unwrap_or_else(PoisonError::into_inner);
         match words.trim().lines().last() {
-            Some(last) => format!("{}; its last words: {}", cut(what, WORDS), cut(last, 400)),
-            None => cut(what, WORDS).to_owned(),
+            Some(last) => {
+                format!("{}; its last words: {}", truncate_text(what, MAX_STDERR_BYTES), truncate_text(last, 400))
+            }
+            None => truncate_text(what, MAX_STDERR_BYTES).to_owned(),
         }
     }
 }
 
-async fn keep_tail(mut errors: tokio::process::ChildStderr, words: Arc<Mutex<String>>) {
+async fn collect_stderr_tail(mut errors: tokio::process::ChildStderr, words: Arc<Mutex<String>>) {
     let mut buffer = [0; 1024];
     while let Ok(count @ 1..) = errors.read(&mut buffer).await {
         let mut words = words.lock().unwrap_or_else(PoisonError::into_inner);
         words.push_str(&String::from_utf8_lossy(&buffer[..count]));
-        if words.len() > 2 * WORDS {
-            let from = words.ceil_char_boundary(words.len() - WORDS);
+        if words.len() > 2 * MAX_STDERR_BYTES {
+            let from = words.ceil_char_boundary(words.len() - MAX_STDERR_BYTES);
             words.drain(..from);
         }
     }
 }
 
 /// A tool as we keep it, or why it is left out.
-fn taken(tool: rmcp::model::Tool) -> Result<Tool, String> {
+fn convert_tool(tool: rmcp::model::Tool) -> Result<McpTool, String> {
     let name = tool.name.into_owned();
     if name.is_empty() || name.len() > 128 {
-        return Err(format!("a tool's name has 1 to 128 bytes: {}", cut(&name, 128)));
+        return Err(format!("a tool's name has 1 to 128 bytes: {}", truncate_text(&name, 128)));
     }
     let schema = Value::Object(Arc::unwrap_or_clone(tool.input_schema));
-    if schema.to_string().len() > SCHEMA {
-        return Err(format!("the schema of {name} is larger than {} kB", SCHEMA >> 10));
+    if schema.to_string().len() > MAX_SCHEMA_BYTES {
+        return Err(format!("the schema of {name} is larger than {} kB", MAX_SCHEMA_BYTES >> 10));
     }
-    let description = cut(&tool.description.unwrap_or_default(), DESCRIPTION).to_owned();
+    let description = truncate_text(&tool.description.unwrap_or_default(), MAX_DESCRIPTION_BYTES).to_owned();
     let hints = tool.annotations.unwrap_or_default();
     let reads_only = hints.read_only_hint == Some(true);
     let idempotent = reads_only || hints.idempotent_hint == Some(true);
-    Ok(Tool { name, description, schema, reads_only, idempotent })
+    Ok(McpTool { name, description, schema, reads_only, idempotent })
 }

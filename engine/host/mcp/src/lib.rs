@@ -3,9 +3,9 @@
 //! tool may be called is not decided here.
 
 mod connection;
-mod words;
+mod tool_result;
 
-use connection::Entry;
+use connection::McpConnection;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
@@ -16,30 +16,30 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 /// Tools that are taken of one server.
-pub const TOOLS: usize = 500;
+pub const MAX_TOOLS_PER_SERVER: usize = 500;
 /// The largest schema of a tool's arguments, in bytes of JSON.
-pub const SCHEMA: usize = 64 << 10;
+pub const MAX_SCHEMA_BYTES: usize = 64 << 10;
 /// Of a longer description only the beginning is taken, in bytes.
-pub const DESCRIPTION: usize = 8 << 10;
+pub const MAX_DESCRIPTION_BYTES: usize = 8 << 10;
 /// The largest result, in bytes, texts and pictures together.
-pub const RESULT: usize = 10 << 20;
+pub const MAX_RESULT_BYTES: usize = 10 << 20;
 /// A server that has not answered its first message after this long is given up: it may be downloaded first.
-pub const START: Duration = Duration::from_secs(60);
+pub const SERVER_START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server as the user configured it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Server {
+pub struct McpServer {
     /// What it is called.
     pub name: String,
     /// How it is reached.
     #[serde(flatten)]
-    pub way: Way,
+    pub way: McpTransport,
 }
 
 /// How a server is reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Way {
+pub enum McpTransport {
     /// A program that is started, with the user's rights, and spoken to over its standard input and output. Of our
     /// environment it sees what names the user and where programs lie, and what is given here.
     Program {
@@ -67,7 +67,7 @@ pub enum Way {
 
 /// A tool of a server.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tool {
+pub struct McpTool {
     /// Its name there.
     pub name: String,
     /// What it does, by its server's words.
@@ -82,16 +82,16 @@ pub struct Tool {
 
 /// The tools of a server.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Listed {
+pub struct McpToolList {
     /// Those that can be called.
-    pub tools: Vec<Tool>,
+    pub tools: Vec<McpTool>,
     /// Why others are left out, a sentence each.
     pub left_out: Vec<String>,
 }
 
 /// What a tool said.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Said {
+pub struct McpToolResult {
     /// Its text.
     pub text: String,
     /// Whether the server calls it an error.
@@ -105,7 +105,7 @@ pub struct Said {
 pub enum McpError {
     /// No server of that name is configured.
     #[error("there is no MCP server {0} in the configuration")]
-    Unknown(String),
+    UnknownServer(String),
     /// It could not be started or reached.
     #[error("the MCP server {server} could not be started ({why})")]
     Start {
@@ -116,7 +116,7 @@ pub enum McpError {
     },
     /// It ended, and was started again, and ended.
     #[error("the MCP server {server} has ended twice and is not started again ({why}); look at its configuration")]
-    Dead {
+    ExitedTwice {
         /// Which.
         server: String,
         /// Its last words.
@@ -124,7 +124,7 @@ pub enum McpError {
     },
     /// It ended while it worked on this. Whether it did what was asked is not known.
     #[error("the MCP server {server} ended while it worked on this ({why}); the next call starts it again")]
-    Ended {
+    Exited {
         /// Which.
         server: String,
         /// Its last words.
@@ -140,27 +140,27 @@ pub enum McpError {
     },
     /// It took too long.
     #[error("the MCP server {server} has not answered within {seconds} s")]
-    Late {
+    TimedOut {
         /// Which.
         server: String,
         /// What was waited.
         seconds: u64,
     },
-    /// Its answer is larger than [`RESULT`].
+    /// Its answer is larger than [`MAX_RESULT_BYTES`].
     #[error("the answer of the MCP server {0} is larger than 10 MB")]
-    Large(String),
+    ResultTooLarge(String),
     /// The thread is gone.
     #[error("the program is closing")]
     Closing,
 }
 
 /// An answer that is on its way. Whoever drops it does not want it any more: the server is told so.
-pub struct Pending<T> {
+pub struct PendingMcpResponse<T> {
     answer: Receiver<Result<T, McpError>>,
-    _wanted: oneshot::Sender<()>,
+    _cancel_on_drop: oneshot::Sender<()>,
 }
 
-impl<T> Pending<T> {
+impl<T> PendingMcpResponse<T> {
     /// Waits a while. `None`: it is not there yet.
     pub fn wait(&self, time: Duration) -> Option<Result<T, McpError>> {
         match self.answer.recv_timeout(time) {
@@ -171,15 +171,15 @@ impl<T> Pending<T> {
     }
 }
 
-type Answer<T> = std::sync::mpsc::Sender<Result<T, McpError>>;
+type McpResponseSender<T> = std::sync::mpsc::Sender<Result<T, McpError>>;
 
-enum Order {
-    Configure(Vec<Server>),
-    List { server: String, answer: Answer<Listed>, wanted: oneshot::Receiver<()> },
-    Call { call: Call, answer: Answer<Said>, wanted: oneshot::Receiver<()> },
+enum McpRequest {
+    Configure(Vec<McpServer>),
+    List { server: String, answer: McpResponseSender<McpToolList>, wanted: oneshot::Receiver<()> },
+    Call { call: McpToolCall, answer: McpResponseSender<McpToolResult>, wanted: oneshot::Receiver<()> },
 }
 
-struct Call {
+struct McpToolCall {
     server: String,
     tool: String,
     arguments: Map<String, Value>,
@@ -189,19 +189,19 @@ struct Call {
 /// The configured servers. A server is started when it is first needed, and their thread with the first of them; all
 /// end when this is dropped.
 #[derive(Clone, Default)]
-pub struct Servers {
-    orders: Arc<OnceLock<Option<mpsc::UnboundedSender<Order>>>>,
+pub struct McpServerPool {
+    requests: Arc<OnceLock<Option<mpsc::UnboundedSender<McpRequest>>>>,
 }
 
-impl Servers {
+impl McpServerPool {
     /// Starts the thread. `None`: the system has none, or no way to wait for several things at once.
-    fn start() -> Option<mpsc::UnboundedSender<Order>> {
+    fn start() -> Option<mpsc::UnboundedSender<McpRequest>> {
         // Once for the whole process; another part of the program may have done it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
         let (orders, queue) = mpsc::unbounded_channel();
         let work = move || {
-            runtime.block_on(serve(queue));
+            runtime.block_on(run_request_loop(queue));
             runtime.shutdown_background();
         };
         std::thread::Builder::new().name("mcp".to_owned()).spawn(work).ok()?;
@@ -209,52 +209,58 @@ impl Servers {
     }
 
     /// An order that nobody takes is told of by the answer that does not come.
-    fn order(&self, order: Order) {
-        if let Some(orders) = self.orders.get_or_init(Servers::start) {
+    fn send_request(&self, order: McpRequest) {
+        if let Some(orders) = self.requests.get_or_init(McpServerPool::start) {
             let _ = orders.send(order);
         }
     }
 
     /// Whether the thread runs.
     pub fn is_started(&self) -> bool {
-        self.orders.get().is_some_and(Option::is_some)
+        self.requests.get().is_some_and(Option::is_some)
     }
 
     /// These are the servers from now on. Those that are gone or have changed are ended.
-    pub fn configure(&self, servers: Vec<Server>) {
+    pub fn configure(&self, servers: Vec<McpServer>) {
         if self.is_started() || !servers.is_empty() {
-            self.order(Order::Configure(servers));
+            self.send_request(McpRequest::Configure(servers));
         }
     }
 
     /// Asks a server for its tools.
-    pub fn tools(&self, server: &str) -> Pending<Listed> {
+    pub fn list_tools(&self, server: &str) -> PendingMcpResponse<McpToolList> {
         let (answer, wait) = channel();
         let (keep, wanted) = oneshot::channel();
-        self.order(Order::List { server: server.to_owned(), answer, wanted });
-        Pending { answer: wait, _wanted: keep }
+        self.send_request(McpRequest::List { server: server.to_owned(), answer, wanted });
+        PendingMcpResponse { answer: wait, _cancel_on_drop: keep }
     }
 
     /// Calls a tool, which is given up after `limit`.
-    pub fn call(&self, server: &str, tool: &str, arguments: Map<String, Value>, limit: Duration) -> Pending<Said> {
+    pub fn call_tool(
+        &self,
+        server: &str,
+        tool: &str,
+        arguments: Map<String, Value>,
+        limit: Duration,
+    ) -> PendingMcpResponse<McpToolResult> {
         let (answer, wait) = channel();
         let (keep, wanted) = oneshot::channel();
-        let call = Call { server: server.to_owned(), tool: tool.to_owned(), arguments, limit };
-        self.order(Order::Call { call, answer, wanted });
-        Pending { answer: wait, _wanted: keep }
+        let call = McpToolCall { server: server.to_owned(), tool: tool.to_owned(), arguments, limit };
+        self.send_request(McpRequest::Call { call, answer, wanted });
+        PendingMcpResponse { answer: wait, _cancel_on_drop: keep }
     }
 }
 
 /// The thread: takes orders until nobody can give any more.
-async fn serve(mut queue: mpsc::UnboundedReceiver<Order>) {
-    let mut entries: HashMap<String, Arc<Entry>> = HashMap::new();
+async fn run_request_loop(mut queue: mpsc::UnboundedReceiver<McpRequest>) {
+    let mut entries: HashMap<String, Arc<McpConnection>> = HashMap::new();
     while let Some(order) = queue.recv().await {
         match order {
-            Order::Configure(servers) => {
+            McpRequest::Configure(servers) => {
                 let before = std::mem::take(&mut entries);
                 for server in servers {
                     let same = before.get(&server.name).filter(|entry| *entry.server() == server).cloned();
-                    entries.insert(server.name.clone(), same.unwrap_or_else(|| Arc::new(Entry::new(server))));
+                    entries.insert(server.name.clone(), same.unwrap_or_else(|| Arc::new(McpConnection::new(server))));
                 }
                 for (name, entry) in before {
                     if !entries.get(&name).is_some_and(|kept| Arc::ptr_eq(kept, &entry)) {
@@ -262,13 +268,18 @@ async fn serve(mut queue: mpsc::UnboundedReceiver<Order>) {
                     }
                 }
             }
-            Order::List { server, answer, wanted } => {
-                let entry = entries.get(&server).cloned().ok_or(McpError::Unknown(server));
-                perform(async move { entry?.list().await }, answer, wanted);
+            McpRequest::List { server, answer, wanted } => {
+                let entry = entries.get(&server).cloned().ok_or(McpError::UnknownServer(server));
+                spawn_request(async move { entry?.list_tools().await }, answer, wanted);
             }
-            Order::Call { call, answer, wanted } => {
-                let entry = entries.get(&call.server).cloned().ok_or_else(|| McpError::Unknown(call.server.clone()));
-                perform(async move { entry?.call(call.tool, call.arguments, call.limit).await }, answer, wanted);
+            McpRequest::Call { call, answer, wanted } => {
+                let entry =
+                    entries.get(&call.server).cloned().ok_or_else(|| McpError::UnknownServer(call.server.clone()));
+                spawn_request(
+                    async move { entry?.call_tool(call.tool, call.arguments, call.limit).await },
+                    answer,
+                    wanted,
+                );
             }
         }
     }
@@ -279,9 +290,9 @@ async fn serve(mut queue: mpsc::UnboundedReceiver<Order>) {
 }
 
 /// Works on an order beside others, unless it is not wanted any more.
-fn perform<T: Send + 'static>(
+fn spawn_request<T: Send + 'static>(
     work: impl Future<Output = Result<T, McpError>> + Send + 'static,
-    answer: Answer<T>,
+    answer: McpResponseSender<T>,
     wanted: oneshot::Receiver<()>,
 ) {
     tokio::spawn(async move {

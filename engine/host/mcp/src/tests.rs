@@ -23,28 +23,31 @@ fn everything() -> Option<PathBuf> {
     None
 }
 
-fn program(name: &str, command: &str, args: &[&str]) -> Server {
+fn program(name: &str, command: &str, args: &[&str]) -> McpServer {
     let args = args.iter().map(|arg| (*arg).to_owned()).collect();
     let env = BTreeMap::from([("PLANTED".to_owned(), "seen".to_owned())]);
-    Server { name: name.to_owned(), way: Way::Program { command: command.to_owned(), args, env, folder: None } }
+    McpServer {
+        name: name.to_owned(),
+        way: McpTransport::Program { command: command.to_owned(), args, env, folder: None },
+    }
 }
 
-fn servers(all: Vec<Server>) -> Servers {
-    let servers = Servers::default();
+fn servers(all: Vec<McpServer>) -> McpServerPool {
+    let servers = McpServerPool::default();
     servers.configure(Vec::new());
     assert!(!servers.is_started(), "there is nothing to do yet");
     servers.configure(all);
     servers
 }
 
-fn call(servers: &Servers, server: &str, tool: &str, arguments: Value) -> Result<Said, McpError> {
+fn call(servers: &McpServerPool, server: &str, tool: &str, arguments: Value) -> Result<McpToolResult, McpError> {
     let Value::Object(arguments) = arguments else { panic!("an object") };
-    servers.call(server, tool, arguments, PATIENCE).wait(PATIENCE).expect("an answer")
+    servers.call_tool(server, tool, arguments, PATIENCE).wait(PATIENCE).expect("an answer")
 }
 
 /// What must be so over both ways.
-fn speaks(servers: &Servers, server: &str) {
-    let listed = servers.tools(server).wait(PATIENCE).expect("an answer").expect("tools");
+fn speaks(servers: &McpServerPool, server: &str) {
+    let listed = servers.list_tools(server).wait(PATIENCE).expect("an answer").expect("tools");
     let echo = listed.tools.iter().find(|tool| tool.name == "echo").expect("echo");
     assert!(!echo.description.is_empty() && echo.schema["properties"]["message"].is_object(), "{echo:?}");
     assert_eq!(listed.left_out, Vec::<String>::new());
@@ -72,9 +75,9 @@ fn speaks(servers: &Servers, server: &str) {
 
     let long = || json!({"duration": 30, "steps": 3}).as_object().cloned().expect("an object");
     let begun = Instant::now();
-    let late = servers.call(server, "trigger-long-running-operation", long(), Duration::from_secs(1));
-    assert!(matches!(late.wait(PATIENCE), Some(Err(McpError::Late { seconds: 1, .. }))));
-    let dropped = servers.call(server, "trigger-long-running-operation", long(), PATIENCE);
+    let late = servers.call_tool(server, "trigger-long-running-operation", long(), Duration::from_secs(1));
+    assert!(matches!(late.wait(PATIENCE), Some(Err(McpError::TimedOut { seconds: 1, .. }))));
+    let dropped = servers.call_tool(server, "trigger-long-running-operation", long(), PATIENCE);
     assert!(dropped.wait(Duration::from_millis(300)).is_none());
     drop(dropped);
     assert_eq!(call(servers, server, "echo", json!({"message": "after"})).expect("said").text, "Echo: after");
@@ -89,9 +92,9 @@ fn everything_over_standard_input_and_output() {
     speaks(&servers, "everything");
     let seen = call(&servers, "everything", "get-env", json!({})).expect("said").text;
     assert!(seen.contains("PLANTED") && !seen.contains("CARGO_MANIFEST_DIR"), "only what is meant for it: {seen}");
-    assert!(matches!(servers.tools("other").wait(PATIENCE), Some(Err(McpError::Unknown(_)))));
+    assert!(matches!(servers.list_tools("other").wait(PATIENCE), Some(Err(McpError::UnknownServer(_)))));
     servers.configure(Vec::new());
-    assert!(matches!(servers.tools("everything").wait(PATIENCE), Some(Err(McpError::Unknown(_)))));
+    assert!(matches!(servers.list_tools("everything").wait(PATIENCE), Some(Err(McpError::UnknownServer(_)))));
 }
 
 struct Ended(Child);
@@ -117,18 +120,21 @@ fn everything_over_streamable_http() {
     let url = format!("http://127.0.0.1:{port}/mcp");
     let headers = BTreeMap::from([("X-Own".to_owned(), "value".to_owned())]);
     let servers = servers(vec![
-        Server { name: "everything".to_owned(), way: Way::Http { url, headers } },
-        Server { name: "file".to_owned(), way: Way::Http { url: "file:///etc".to_owned(), headers: BTreeMap::new() } },
+        McpServer { name: "everything".to_owned(), way: McpTransport::Http { url, headers } },
+        McpServer {
+            name: "file".to_owned(),
+            way: McpTransport::Http { url: "file:///etc".to_owned(), headers: BTreeMap::new() },
+        },
     ]);
     speaks(&servers, "everything");
-    assert!(matches!(servers.tools("file").wait(PATIENCE), Some(Err(McpError::Start { .. }))));
+    assert!(matches!(servers.list_tools("file").wait(PATIENCE), Some(Err(McpError::Start { .. }))));
     drop(server);
     let gone = call(&servers, "everything", "echo", json!({"message": "x"})).expect_err("gone");
     assert!(gone.to_string().contains("everything"), "{gone}");
 }
 
 /// A server of a few lines of `sh`: answers the first message, lists one tool, and does to a call what it is told.
-fn scripted(deed: &str) -> Server {
+fn scripted(deed: &str) -> McpServer {
     let script = format!(
         r#"
         id() {{ printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p'; }}
@@ -152,10 +158,10 @@ fn a_server_that_ends_is_started_once_more() {
     let all = servers(vec![scripted(&deed)]);
     for _ in 0..2 {
         let ended = call(&all, "scripted", "x", json!({})).expect_err("it ends");
-        assert!(matches!(&ended, McpError::Ended { why, .. } if why.contains("no more of this")), "{ended}");
+        assert!(matches!(&ended, McpError::Exited { why, .. } if why.contains("no more of this")), "{ended}");
     }
     let dead = call(&all, "scripted", "x", json!({})).expect_err("it is dead");
-    assert!(matches!(&dead, McpError::Dead { .. }), "{dead}");
+    assert!(matches!(&dead, McpError::ExitedTwice { .. }), "{dead}");
     let starts = || std::fs::read_to_string(&log).map_or(0, |log| log.lines().count());
     assert_eq!(starts(), 2, "no call was made twice");
     let absent = servers(vec![program("absent", "/no/such/program", &[])]);
@@ -169,21 +175,21 @@ fn what_is_too_much_is_not_taken() {
                    head -c 12000000 /dev/zero | tr '\0' x; printf '"}]}}\n'"#;
     let all = servers(vec![scripted(large)]);
     let why = call(&all, "scripted", "x", json!({})).expect_err("too large");
-    assert_eq!(why, McpError::Large("scripted".to_owned()));
+    assert_eq!(why, McpError::ResultTooLarge("scripted".to_owned()));
 
     let tools = r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[' "$(id)";
                    i=0; while [ $i -lt 600 ]; do
                    printf '{"name":"t%s","description":"d","inputSchema":{"type":"object"}},' $i; i=$((i+1)); done;
                    printf '{"name":"last","inputSchema":{"type":"object"}}]}}\n'"#;
     let all = servers(vec![scripted(tools)]);
-    let listed = all.tools("scripted").wait(PATIENCE).expect("an answer").expect("tools");
-    assert_eq!((listed.tools.len(), listed.left_out.len()), (TOOLS, 1));
+    let listed = all.list_tools("scripted").wait(PATIENCE).expect("an answer").expect("tools");
+    assert_eq!((listed.tools.len(), listed.left_out.len()), (MAX_TOOLS_PER_SERVER, 1));
 
     let schema = r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"wide","inputSchema":' "$(id)";
                     printf '{"type":"object","description":"'; head -c 70000 /dev/zero | tr '\0' x;
                     printf '"}},{"name":"well","inputSchema":{"type":"object"}}]}}\n'"#;
     let all = servers(vec![scripted(schema)]);
-    let listed = all.tools("scripted").wait(PATIENCE).expect("an answer").expect("tools");
+    let listed = all.list_tools("scripted").wait(PATIENCE).expect("an answer").expect("tools");
     assert_eq!(listed.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["well"]);
     assert!(listed.left_out[0].contains("the schema of wide"), "{listed:?}");
     assert!(Path::new("/dev/zero").exists());

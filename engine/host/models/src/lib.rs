@@ -1,80 +1,87 @@
 //! Sentence models beyond the one that ships: all that `fastembed` knows, where an ONNX Runtime library is found; one
 //! that lies in a folder; and endpoints that speak OpenAI's embeddings. Knows texts and vectors, no notes.
 
-mod choice;
-mod endpoint;
+mod embedder_choice;
+mod embedding_endpoint;
 mod onnx;
-mod runtime;
+mod onnx_runtime;
 
-pub use choice::Choice;
-pub use endpoint::KEY;
-pub use onnx::{Known, Reranker, known, known_rerankers};
-pub use runtime::{LIBRARY, Runtime};
+pub use embedder_choice::EmbedderChoice;
+pub use embedding_endpoint::EMBEDDINGS_KEY_VAR;
+pub use onnx::{KnownModel, Reranker, known_models, known_rerankers};
+pub use onnx_runtime::{ORT_LIBRARY_VAR, OnnxRuntime};
 
-use embed::{Embedder, MiniLm};
+use embed::{MiniLm, SentenceEmbedder};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A file of a model on its way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Download {
+pub struct DownloadProgress {
     /// Its name.
     pub file: String,
     /// Bytes that are here.
-    pub bytes: u64,
+    pub received_bytes: u64,
     /// All of its bytes.
-    pub all: u64,
+    pub total_bytes: u64,
 }
 
 /// Who pays for an endpoint: asked before each call, told after it.
-pub trait Purse: Send + Sync {
-    /// Whether about so many tokens may be sent to an endpoint; if so, [`Purse::end`] follows.
+pub trait EmbeddingSpendGuard: Send + Sync {
+    /// Whether about so many tokens may be sent to an endpoint; if so, [`EmbeddingSpendGuard::finish_call`] follows.
     ///
     /// # Errors
     /// A sentence: nothing is left to pay for them.
-    fn begin(&self, endpoint: &Choice, tokens: u64) -> Result<(), String>;
-    /// A call that [`Purse::begin`] allowed is over. `read`: tokens that the endpoint has read; `None`: it refused, or
+    fn begin_call(&self, endpoint: &EmbedderChoice, tokens: u64) -> Result<(), String>;
+    /// A call that [`EmbeddingSpendGuard::begin_call`] allowed is over. `read`: tokens that the endpoint has read; `None`: it refused, or
     /// did not answer.
-    fn end(&self, endpoint: &Choice, tokens: u64, read: Option<u64>);
+    fn finish_call(&self, endpoint: &EmbedderChoice, tokens: u64, read: Option<u64>);
 }
 
 /// Pays for everything: for tests, and for what costs nothing.
-struct Open;
+struct UnlimitedSpending;
 
-impl Purse for Open {
-    fn begin(&self, _: &Choice, _: u64) -> Result<(), String> {
+impl EmbeddingSpendGuard for UnlimitedSpending {
+    fn begin_call(&self, _: &EmbedderChoice, _: u64) -> Result<(), String> {
         Ok(())
     }
 
-    fn end(&self, _: &Choice, _: u64, _: Option<u64>) {}
+    fn finish_call(&self, _: &EmbedderChoice, _: u64, _: Option<u64>) {}
 }
 
 /// Where models come from and lie, and who is told meanwhile.
 #[derive(Clone)]
-pub struct Place {
+pub struct ModelLoadOptions {
     /// Downloads are kept here.
     pub cache: PathBuf,
     /// The ONNX Runtime library that the user named, if any.
-    pub library: Option<PathBuf>,
+    pub onnx_library: Option<PathBuf>,
     /// Whether what is not here yet may be downloaded.
-    pub download: bool,
+    pub allow_download: bool,
     /// Told of downloads.
-    pub progress: Arc<dyn Fn(Download) + Send + Sync>,
+    pub on_progress: Arc<dyn Fn(DownloadProgress) + Send + Sync>,
     /// Set to give a download up; what came of it stays, and the next one goes on from there.
     pub stop: Arc<AtomicBool>,
     /// Who pays for endpoints.
-    pub purse: Arc<dyn Purse>,
+    pub spend_guard: Arc<dyn EmbeddingSpendGuard>,
 }
 
-impl Place {
+impl ModelLoadOptions {
     /// A place that tells nobody, and where endpoints cost nothing.
-    pub fn quiet(cache: PathBuf) -> Place {
-        let (progress, purse) = (Arc::new(|_| ()), Arc::new(Open));
-        Place { cache, library: None, download: false, progress, stop: Arc::default(), purse }
+    pub fn without_progress(cache: PathBuf) -> ModelLoadOptions {
+        let (progress, purse) = (Arc::new(|_| ()), Arc::new(UnlimitedSpending));
+        ModelLoadOptions {
+            cache,
+            onnx_library: None,
+            allow_download: false,
+            on_progress: progress,
+            stop: Arc::default(),
+            spend_guard: purse,
+        }
     }
 
-    fn stopped(&self) -> bool {
+    fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 }
@@ -83,11 +90,13 @@ impl Place {
 ///
 /// # Errors
 /// A sentence: no such model, no ONNX Runtime, no network, or the model is not one for sentences.
-pub fn load(choice: &Choice, place: &Place) -> Result<Arc<dyn Embedder>, String> {
+pub fn load_embedder(choice: &EmbedderChoice, place: &ModelLoadOptions) -> Result<Arc<dyn SentenceEmbedder>, String> {
     Ok(match choice {
-        Choice::Embedded => Arc::new(MiniLm::load()?),
-        Choice::Fastembed(name) => Arc::new(onnx::Onnx::known(choice, name, place)?),
-        Choice::Folder(folder) => Arc::new(onnx::Onnx::folder(choice, folder, place)?),
-        Choice::Endpoint { url, model } => Arc::new(endpoint::Endpoint::ask(choice, url, model, place.purse.clone())?),
+        EmbedderChoice::Embedded => Arc::new(MiniLm::load()?),
+        EmbedderChoice::Fastembed(name) => Arc::new(onnx::OnnxEmbedder::load_known(choice, name, place)?),
+        EmbedderChoice::Folder(folder) => Arc::new(onnx::OnnxEmbedder::load_folder(choice, folder, place)?),
+        EmbedderChoice::Endpoint { url, model } => {
+            Arc::new(embedding_endpoint::EmbeddingEndpoint::connect(choice, url, model, place.spend_guard.clone())?)
+        }
     })
 }

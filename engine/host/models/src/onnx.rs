@@ -1,7 +1,7 @@
 //! Models in ONNX form, run by `fastembed` over an ONNX Runtime library.
 
-use crate::{Choice, Download, Place, runtime};
-use embed::Embedder;
+use crate::{DownloadProgress, EmbedderChoice, ModelLoadOptions, onnx_runtime};
+use embed::SentenceEmbedder;
 use fastembed::{
     EmbeddingModel, InitOptionsUserDefined, Pooling, RerankInitOptions, RerankerModel, TextEmbedding, TextInitOptions,
     TextRerank, TokenizerFiles, UserDefinedEmbeddingModel,
@@ -13,15 +13,16 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// Where models are downloaded from, if another place than Hugging Face is set.
-const ENDPOINT: &str = "HF_ENDPOINT";
+const HF_ENDPOINT_VAR: &str = "HF_ENDPOINT";
 /// What every model has beside its network.
-const TOKENIZER: [&str; 4] = ["tokenizer.json", "config.json", "special_tokens_map.json", "tokenizer_config.json"];
+const TOKENIZER_FILES: [&str; 4] =
+    ["tokenizer.json", "config.json", "special_tokens_map.json", "tokenizer_config.json"];
 /// A file of a model in a folder may have this many bytes.
-const LARGEST: u64 = 4 << 30;
+const MAX_MODEL_FILE_BYTES: u64 = 4 << 30;
 
 /// A model that `fastembed` knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownModel {
     /// Its name there.
     pub name: String,
     /// Where its files are, as Hugging Face names it.
@@ -33,101 +34,119 @@ pub struct Known {
 }
 
 /// The models for sentences that `fastembed` knows, by name.
-pub fn known() -> Vec<Known> {
-    let all = TextEmbedding::list_supported_models().into_iter().map(|info| Known {
+pub fn known_models() -> Vec<KnownModel> {
+    let all = TextEmbedding::list_supported_models().into_iter().map(|info| KnownModel {
         name: format!("{:?}", info.model),
         repository: info.model_code,
         dimensions: info.dim,
         description: info.description,
     });
-    sorted(all.collect())
+    sort_by_name(all.collect())
 }
 
 /// Those that read a question and a passage together, by name.
-pub fn known_rerankers() -> Vec<Known> {
-    let all = TextRerank::list_supported_models().into_iter().map(|info| Known {
+pub fn known_rerankers() -> Vec<KnownModel> {
+    let all = TextRerank::list_supported_models().into_iter().map(|info| KnownModel {
         name: format!("{:?}", info.model),
         repository: info.model_code,
         dimensions: 0,
         description: info.description,
     });
-    sorted(all.collect())
+    sort_by_name(all.collect())
 }
 
-fn sorted(mut all: Vec<Known>) -> Vec<Known> {
+fn sort_by_name(mut all: Vec<KnownModel>) -> Vec<KnownModel> {
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all
 }
 
 /// A model that runs.
-pub(crate) struct Onnx {
+pub(crate) struct OnnxEmbedder {
     key: String,
     dimensions: usize,
     unrelated: f32,
     /// What stands before a question, and before a passage, as its makers want it.
-    before: (&'static str, &'static str),
+    prefixes: (&'static str, &'static str),
     model: Mutex<TextEmbedding>,
 }
 
-impl Onnx {
+impl OnnxEmbedder {
     /// One that `fastembed` knows; downloaded if it is not here and that is allowed.
-    pub(crate) fn known(choice: &Choice, name: &str, place: &Place) -> Result<Onnx, String> {
+    pub(crate) fn load_known(
+        choice: &EmbedderChoice,
+        name: &str,
+        place: &ModelLoadOptions,
+    ) -> Result<OnnxEmbedder, String> {
         let model: EmbeddingModel = name.parse()?;
         let info = TextEmbedding::get_model_info(&model).map_err(|error| error.to_string())?;
         // Before the download: without the library it is of no use.
-        let environment = runtime::environment(place.library.as_deref())?;
-        fetch(&info.model_code, &info.model_file, &info.additional_files, place)?;
+        let environment = onnx_runtime::shared_environment(place.onnx_library.as_deref())?;
+        download_missing(&info.model_code, &info.model_file, &info.additional_files, place)?;
         let options = TextInitOptions::new(model.clone())
             .with_cache_dir(place.cache.clone())
             .with_show_download_progress(false)
             .with_environment(environment)
             // One thread: typing needs the other cores.
             .with_intra_threads(1);
-        let loaded = guarded(|| TextEmbedding::try_new(options).map_err(|error| error.to_string()));
+        let loaded = catch_panic(|| TextEmbedding::try_new(options).map_err(|error| error.to_string()));
         let loaded = loaded.map_err(|why| format!("the sentence model {choice} cannot be loaded ({why})"))?;
-        Onnx::of(choice, before(&info.model_code), loaded)
+        OnnxEmbedder::from_loaded(choice, prompt_prefixes(&info.model_code), loaded)
     }
 
     /// One that lies in a folder: `model.onnx` with the four files of its tokenizer.
-    pub(crate) fn folder(choice: &Choice, folder: &Path, place: &Place) -> Result<Onnx, String> {
+    pub(crate) fn load_folder(
+        choice: &EmbedderChoice,
+        folder: &Path,
+        place: &ModelLoadOptions,
+    ) -> Result<OnnxEmbedder, String> {
         let read = |name: &str| -> Result<Vec<u8>, String> {
             let path = folder.join(name);
             let say =
                 |why: String| format!("{} is needed for a sentence model and cannot be read ({why})", path.display());
             let length = std::fs::metadata(&path).map_err(|error| say(error.to_string()))?.len();
-            if length > LARGEST {
-                return Err(say(format!("it has more than {LARGEST} bytes")));
+            if length > MAX_MODEL_FILE_BYTES {
+                return Err(say(format!("it has more than {MAX_MODEL_FILE_BYTES} bytes")));
             }
             std::fs::read(&path).map_err(|error| say(error.to_string()))
         };
-        let [tokenizer, config, special, tokenizer_config] = TOKENIZER.map(read);
+        let [tokenizer, config, special, tokenizer_config] = TOKENIZER_FILES.map(read);
         let tokenizer_files = TokenizerFiles {
             tokenizer_file: tokenizer?,
             config_file: config?,
             special_tokens_map_file: special?,
             tokenizer_config_file: tokenizer_config?,
         };
-        let environment = runtime::environment(place.library.as_deref())?;
+        let environment = onnx_runtime::shared_environment(place.onnx_library.as_deref())?;
         let model = UserDefinedEmbeddingModel::new(read("model.onnx")?, tokenizer_files).with_pooling(Pooling::Mean);
         let options = InitOptionsUserDefined::new().with_environment(environment).with_intra_threads(1);
         let loaded =
-            guarded(|| TextEmbedding::try_new_from_user_defined(model, options).map_err(|error| error.to_string()));
+            catch_panic(|| TextEmbedding::try_new_from_user_defined(model, options).map_err(|error| error.to_string()));
         let loaded = loaded.map_err(|why| format!("the sentence model {choice} cannot be loaded ({why})"))?;
-        Onnx::of(choice, ("", ""), loaded)
+        OnnxEmbedder::from_loaded(choice, ("", ""), loaded)
     }
 
     /// Asks it once, which says how long its vectors are.
-    fn of(choice: &Choice, before: (&'static str, &'static str), model: TextEmbedding) -> Result<Onnx, String> {
-        let mut onnx = Onnx { key: choice.key(), dimensions: 0, unrelated: 0.0, before, model: Mutex::new(model) };
-        onnx.dimensions = onnx.run("a question")?.len();
+    fn from_loaded(
+        choice: &EmbedderChoice,
+        before: (&'static str, &'static str),
+        model: TextEmbedding,
+    ) -> Result<OnnxEmbedder, String> {
+        let mut onnx = OnnxEmbedder {
+            key: choice.key(),
+            dimensions: 0,
+            unrelated: 0.0,
+            prefixes: before,
+            model: Mutex::new(model),
+        };
+        onnx.dimensions = onnx.embed_raw("a question")?.len();
         onnx.unrelated = embed::measure_unrelated(&onnx)?;
         Ok(onnx)
     }
 
-    fn run(&self, text: &str) -> Result<Vec<f32>, String> {
+    fn embed_raw(&self, text: &str) -> Result<Vec<f32>, String> {
         let mut model = self.model.lock().unwrap_or_else(PoisonError::into_inner);
         // One text at a time: quantisation depends on what else is in the batch.
-        let vectors = guarded(|| model.embed([text], None).map_err(|error| error.to_string()));
+        let vectors = catch_panic(|| model.embed([text], None).map_err(|error| error.to_string()));
         let vector = vectors.map(|vectors| vectors.into_iter().next().unwrap_or_default());
         let mut vector = vector.map_err(|why| format!("the sentence model failed ({why})"))?;
         embed::to_unit(&mut vector);
@@ -135,7 +154,7 @@ impl Onnx {
     }
 }
 
-impl Embedder for Onnx {
+impl SentenceEmbedder for OnnxEmbedder {
     fn name(&self) -> &str {
         &self.key
     }
@@ -149,22 +168,22 @@ impl Embedder for Onnx {
     }
 
     fn embed(&self, text: &str) -> Result<Vec<f32>, String> {
-        match self.before.1 {
-            "" => self.run(text),
-            before => self.run(&format!("{before}{text}")),
+        match self.prefixes.1 {
+            "" => self.embed_raw(text),
+            before => self.embed_raw(&format!("{before}{text}")),
         }
     }
 
     fn embed_question(&self, text: &str) -> Result<Vec<f32>, String> {
-        match self.before.0 {
-            "" => self.run(text),
-            before => self.run(&format!("{before}{text}")),
+        match self.prefixes.0 {
+            "" => self.embed_raw(text),
+            before => self.embed_raw(&format!("{before}{text}")),
         }
     }
 }
 
 /// What the makers of a model want before a question and before a passage, from their model cards.
-fn before(repository: &str) -> (&'static str, &'static str) {
+fn prompt_prefixes(repository: &str) -> (&'static str, &'static str) {
     let name = repository.to_ascii_lowercase();
     let has = |part: &str| name.contains(part);
     if has("e5") {
@@ -189,22 +208,22 @@ impl Reranker {
     /// Loads one of [`known_rerankers`]; downloaded if it is not here and that is allowed.
     ///
     /// # Errors
-    /// As for [`crate::load`].
-    pub fn load(name: &str, place: &Place) -> Result<Reranker, String> {
+    /// As for [`crate::load_embedder`].
+    pub fn load(name: &str, place: &ModelLoadOptions) -> Result<Reranker, String> {
         let all = TextRerank::list_supported_models();
         let same = |model: &RerankerModel| format!("{model:?}").eq_ignore_ascii_case(name);
         let info = all.into_iter().find(|info| same(&info.model) || info.model_code == name);
         let info = info.ok_or_else(|| {
             format!("fastembed has no reranker “{name}”; `tracebook index models` lists those that it has")
         })?;
-        let environment = runtime::environment(place.library.as_deref())?;
-        fetch(&info.model_code, &info.model_file, &info.additional_files, place)?;
+        let environment = onnx_runtime::shared_environment(place.onnx_library.as_deref())?;
+        download_missing(&info.model_code, &info.model_file, &info.additional_files, place)?;
         let options = RerankInitOptions::new(info.model.clone())
             .with_cache_dir(place.cache.clone())
             .with_show_download_progress(false)
             .with_environment(environment)
             .with_intra_threads(1);
-        let loaded = guarded(|| TextRerank::try_new(options).map_err(|error| error.to_string()));
+        let loaded = catch_panic(|| TextRerank::try_new(options).map_err(|error| error.to_string()));
         loaded.map(|model| Reranker(Mutex::new(model))).map_err(|why| format!("the reranker cannot be loaded ({why})"))
     }
 
@@ -215,7 +234,7 @@ impl Reranker {
     pub fn scores(&self, question: &str, passages: &[String]) -> Result<Vec<f32>, String> {
         let passages: Vec<&str> = passages.iter().map(String::as_str).collect();
         let mut model = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let ranked = guarded(|| model.rerank(question, &passages, false, None).map_err(|error| error.to_string()));
+        let ranked = catch_panic(|| model.rerank(question, &passages, false, None).map_err(|error| error.to_string()));
         let mut scores = vec![0.0; passages.len()];
         for result in ranked.map_err(|why| format!("the reranker failed ({why})"))? {
             if let Some(score) = scores.get_mut(result.index) {
@@ -227,60 +246,65 @@ impl Reranker {
 }
 
 /// Where a download is, for those who watch, and how one is given up.
-struct Watched<'a> {
-    place: &'a Place,
-    state: Download,
+struct DownloadWatcher<'a> {
+    options: &'a ModelLoadOptions,
+    progress: DownloadProgress,
 }
 
 /// Thrown through the library, which has no other way to be stopped.
-struct Stopped;
+struct DownloadStopped;
 
-impl Progress for Watched<'_> {
+impl Progress for DownloadWatcher<'_> {
     fn init(&mut self, size: usize, filename: &str) {
-        self.state = Download { file: filename.to_owned(), bytes: 0, all: size as u64 };
-        (self.place.progress)(self.state.clone());
+        self.progress = DownloadProgress { file: filename.to_owned(), received_bytes: 0, total_bytes: size as u64 };
+        (self.options.on_progress)(self.progress.clone());
     }
 
     fn update(&mut self, size: usize) {
-        if self.place.stopped() {
-            // No panic: nothing is printed, and `fetch` takes it. What was loaded stays for the next time.
-            std::panic::resume_unwind(Box::new(Stopped));
+        if self.options.is_stopped() {
+            // No panic: nothing is printed, and `download_missing` takes it. What was loaded stays for the next time.
+            std::panic::resume_unwind(Box::new(DownloadStopped));
         }
-        self.state.bytes += size as u64;
-        (self.place.progress)(self.state.clone());
+        self.progress.received_bytes += size as u64;
+        (self.options.on_progress)(self.progress.clone());
     }
 
     fn finish(&mut self) {
-        self.state.bytes = self.state.all;
-        (self.place.progress)(self.state.clone());
+        self.progress.received_bytes = self.progress.total_bytes;
+        (self.options.on_progress)(self.progress.clone());
     }
 }
 
 /// Brings what is not here yet.
-fn fetch(repository: &str, network: &str, others: &[String], place: &Place) -> Result<(), String> {
-    let files = [network].into_iter().chain(others.iter().map(String::as_str)).chain(TOKENIZER);
+fn download_missing(
+    repository: &str,
+    network: &str,
+    others: &[String],
+    place: &ModelLoadOptions,
+) -> Result<(), String> {
+    let files = [network].into_iter().chain(others.iter().map(String::as_str)).chain(TOKENIZER_FILES);
     let cache = Cache::new(place.cache.clone());
     let here = cache.repo(Repo::model(repository.to_owned()));
     let missing: Vec<&str> = files.filter(|file| here.get(file).is_none()).collect();
     if missing.is_empty() {
         return Ok(());
     }
-    if !place.download {
+    if !place.allow_download {
         return Err(format!("the sentence model {repository} is not here; choose it again to download it"));
     }
-    let endpoint = std::env::var(ENDPOINT).unwrap_or_else(|_| "https://huggingface.co".to_owned());
+    let endpoint = std::env::var(HF_ENDPOINT_VAR).unwrap_or_else(|_| "https://huggingface.co".to_owned());
     let say = |why: &dyn std::fmt::Display| {
         format!("{repository} cannot be downloaded from {endpoint} ({why}); the model that was there stays in use")
     };
     let api = ApiBuilder::from_cache(cache).with_endpoint(endpoint.clone()).with_progress(false).build();
     let api = api.map_err(|error| say(&error))?.model(repository.to_owned());
     for file in missing {
-        let watched = Watched { place, state: Download::default() };
+        let watched = DownloadWatcher { options: place, progress: DownloadProgress::default() };
         let got = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| api.download_with_progress(file, watched)));
         match got {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => return Err(say(&error)),
-            Err(thrown) if thrown.is::<Stopped>() => return Err("the download was stopped".to_owned()),
+            Err(thrown) if thrown.is::<DownloadStopped>() => return Err("the download was stopped".to_owned()),
             Err(_) => return Err(say(&"it failed half way")),
         }
     }
@@ -288,7 +312,7 @@ fn fetch(repository: &str, network: &str, others: &[String], place: &Place) -> R
 }
 
 /// A foreign library's panic is an error like others.
-fn guarded<R>(what: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
+fn catch_panic<R>(what: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(what));
     caught.unwrap_or_else(|_| Err("it failed".to_owned()))
 }
@@ -299,18 +323,23 @@ mod tests {
 
     #[test]
     fn the_list_is_there_and_a_missing_library_or_model_is_a_sentence() {
-        let all = known();
+        let all = known_models();
         assert!(all.len() > 30 && all.iter().any(|known| known.name == "MultilingualE5Small"), "{}", all.len());
         assert!(!known_rerankers().is_empty());
         let folder = tempfile::tempdir().expect("a folder");
-        let place = Place { library: Some("/nowhere".into()), ..Place::quiet(folder.path().to_owned()) };
-        let choice: Choice = "fastembed:BGESmallENV15".parse().expect("known");
-        let why = crate::load(&choice, &place).err().unwrap_or_default();
+        let place = ModelLoadOptions {
+            onnx_library: Some("/nowhere".into()),
+            ..ModelLoadOptions::without_progress(folder.path().to_owned())
+        };
+        let choice: EmbedderChoice = "fastembed:BGESmallENV15".parse().expect("known");
+        let why = crate::load_embedder(&choice, &place).err().unwrap_or_default();
         assert!(why.contains("/nowhere"), "{why}");
-        let why = crate::load(&Choice::Folder(folder.path().to_owned()), &place).err().unwrap_or_default();
+        let why =
+            crate::load_embedder(&EmbedderChoice::Folder(folder.path().to_owned()), &place).err().unwrap_or_default();
         assert!(why.contains("tokenizer.json"), "{why}");
-        assert_eq!(before("intfloat/multilingual-e5-small").0, "query: ");
-        let info = fetch("a/b", "model.onnx", &[], &Place::quiet(folder.path().to_owned()));
+        assert_eq!(prompt_prefixes("intfloat/multilingual-e5-small").0, "query: ");
+        let info =
+            download_missing("a/b", "model.onnx", &[], &ModelLoadOptions::without_progress(folder.path().to_owned()));
         assert!(info.is_err_and(|why| why.contains("not here")));
     }
 }

@@ -4,26 +4,26 @@
 //!
 //! Pure: bytes in, bytes out.
 
-use crate::key::{DeviceId, DeviceKey, random, unhex};
+use crate::key::{DeviceId, DeviceKey, random_bytes, unhex};
 use serde::{Deserialize, Serialize};
 
-const DOMAIN: &[u8] = b"tracebook 2026 challenge of a device\0";
+const CHALLENGE_DOMAIN: &[u8] = b"tracebook 2026 challenge of a device\0";
 
 /// What tells this channel from others: the BLAKE3 of the certificate that the listening side shows, or nothing where
 /// the way is plain and does not leave this machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Binding(pub Vec<u8>);
+pub struct ChannelBinding(pub Vec<u8>);
 
-impl Binding {
+impl ChannelBinding {
     /// The channel that is secured by this certificate (DER).
-    pub fn certificate(der: &[u8]) -> Binding {
-        Binding(blake3::hash(der).as_bytes().to_vec())
+    pub fn from_certificate(der: &[u8]) -> ChannelBinding {
+        ChannelBinding(blake3::hash(der).as_bytes().to_vec())
     }
 }
 
 /// First word, of who listens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Challenge {
+pub struct DeviceChallenge {
     /// Who listens.
     pub hub: DeviceId,
     /// 32 bytes of chance, in hexadecimal.
@@ -32,7 +32,7 @@ pub struct Challenge {
 
 /// Second word, of who calls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct ChallengeResponse {
     /// Who calls.
     pub device: DeviceId,
     /// 32 bytes of chance, in hexadecimal.
@@ -43,15 +43,21 @@ pub struct Answer {
 
 /// Third word, of who listens: the caller's key holds, and this is ours.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Welcome {
+pub struct ListenerProof {
     /// 64 bytes, in hexadecimal.
     pub signature: String,
 }
 
 /// What is signed.
-fn said(role: &[u8], hub: DeviceId, device: DeviceId, nonces: [&[u8; 32]; 2], binding: &Binding) -> [u8; 32] {
+fn challenge_digest(
+    role: &[u8],
+    hub: DeviceId,
+    device: DeviceId,
+    nonces: [&[u8; 32]; 2],
+    binding: &ChannelBinding,
+) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(DOMAIN);
+    hasher.update(CHALLENGE_DOMAIN);
     hasher.update(role);
     hasher.update(&hub.0);
     hasher.update(&device.0);
@@ -62,35 +68,35 @@ fn said(role: &[u8], hub: DeviceId, device: DeviceId, nonces: [&[u8; 32]; 2], bi
     *hasher.finalize().as_bytes()
 }
 
-const CALLS: &[u8] = b"calls\0\0\0";
-const LISTENS: &[u8] = b"listens\0";
+const CALLER_ROLE: &[u8] = b"calls\0\0\0";
+const LISTENER_ROLE: &[u8] = b"listens\0";
 
 /// The side that listens, for one connection. It is used up by the answer: the same bytes are never asked twice.
 #[derive(Debug)]
-pub struct Listener {
+pub struct ListenerHandshake {
     nonce: [u8; 32],
-    binding: Binding,
+    binding: ChannelBinding,
 }
 
-impl Listener {
+impl ListenerHandshake {
     /// Fresh chance for one connection.
     ///
     /// # Errors
     /// The system has no chance to give.
-    pub fn new(binding: Binding) -> Result<Listener, String> {
-        Ok(Listener { nonce: random()?, binding })
+    pub fn new(binding: ChannelBinding) -> Result<ListenerHandshake, String> {
+        Ok(ListenerHandshake { nonce: random_bytes()?, binding })
     }
 
     /// The first word.
-    pub fn challenge(&self, key: &DeviceKey) -> Challenge {
-        Challenge { hub: key.id(), nonce: crate::key::hex(&self.nonce) }
+    pub fn challenge(&self, key: &DeviceKey) -> DeviceChallenge {
+        DeviceChallenge { hub: key.id(), nonce: crate::key::hex(&self.nonce) }
     }
 
     /// Whether the answer proves the caller's key; our own proof, if so.
     ///
     /// # Errors
     /// It does not.
-    pub fn check(self, key: &DeviceKey, answer: &Answer) -> Result<Welcome, String> {
+    pub fn verify_response(self, key: &DeviceKey, answer: &ChallengeResponse) -> Result<ListenerProof, String> {
         let bad = || "the proof of the device's key does not hold".to_owned();
         let nonce = unhex::<32>(&answer.nonce).ok_or_else(bad)?;
         let signature = unhex::<64>(&answer.signature).ok_or_else(bad)?;
@@ -99,54 +105,67 @@ impl Listener {
         if answer.device == key.id() {
             return Err(bad());
         }
-        if !answer.device.signed(&said(CALLS, key.id(), answer.device, nonces, &self.binding), &signature) {
+        if !answer
+            .device
+            .has_signed(&challenge_digest(CALLER_ROLE, key.id(), answer.device, nonces, &self.binding), &signature)
+        {
             return Err(bad());
         }
-        let ours = key.sign(&said(LISTENS, key.id(), answer.device, nonces, &self.binding));
-        Ok(Welcome { signature: crate::key::hex(&ours) })
+        let ours = key.sign(&challenge_digest(LISTENER_ROLE, key.id(), answer.device, nonces, &self.binding));
+        Ok(ListenerProof { signature: crate::key::hex(&ours) })
     }
 }
 
 /// The side that calls, between its answer and the welcome.
 #[derive(Debug)]
-pub struct Caller {
-    said: [u8; 32],
+pub struct CallerHandshake {
+    expected_digest: [u8; 32],
     hub: DeviceId,
 }
 
-impl Caller {
+impl CallerHandshake {
     /// Answers a challenge of just the hub that is expected.
     ///
     /// # Errors
     /// It is another, or its words do not hold together.
-    pub fn answer(
+    pub fn respond(
         key: &DeviceKey,
         expected: DeviceId,
-        challenge: &Challenge,
-        binding: &Binding,
-    ) -> Result<(Caller, Answer), String> {
+        challenge: &DeviceChallenge,
+        binding: &ChannelBinding,
+    ) -> Result<(CallerHandshake, ChallengeResponse), String> {
         if challenge.hub != expected {
             return Err(format!(
                 "another one answers there ({}) than the one that was paired ({})",
-                challenge.hub.short(),
-                expected.short()
+                challenge.hub.short_id(),
+                expected.short_id()
             ));
         }
         let theirs = unhex::<32>(&challenge.nonce).ok_or("the challenge is no challenge")?;
-        let ours = random::<32>()?;
+        let ours = random_bytes::<32>()?;
         let nonces = [&theirs, &ours];
-        let signature = key.sign(&said(CALLS, expected, key.id(), nonces, binding));
-        let answer = Answer { device: key.id(), nonce: crate::key::hex(&ours), signature: crate::key::hex(&signature) };
-        Ok((Caller { said: said(LISTENS, expected, key.id(), nonces, binding), hub: expected }, answer))
+        let signature = key.sign(&challenge_digest(CALLER_ROLE, expected, key.id(), nonces, binding));
+        let answer = ChallengeResponse {
+            device: key.id(),
+            nonce: crate::key::hex(&ours),
+            signature: crate::key::hex(&signature),
+        };
+        Ok((
+            CallerHandshake {
+                expected_digest: challenge_digest(LISTENER_ROLE, expected, key.id(), nonces, binding),
+                hub: expected,
+            },
+            answer,
+        ))
     }
 
     /// Whether the welcome proves the hub's key.
     ///
     /// # Errors
     /// It does not.
-    pub fn check(self, welcome: &Welcome) -> Result<(), String> {
+    pub fn verify_listener(self, welcome: &ListenerProof) -> Result<(), String> {
         let signature = unhex::<64>(&welcome.signature);
-        match signature.is_some_and(|signature| self.hub.signed(&self.said, &signature)) {
+        match signature.is_some_and(|signature| self.hub.has_signed(&self.expected_digest, &signature)) {
             true => Ok(()),
             false => Err("the hub does not prove its key".to_owned()),
         }
@@ -160,48 +179,53 @@ mod tests {
     #[test]
     fn both_sides_prove_their_keys() {
         let (hub, device) = (DeviceKey::generate().expect("key"), DeviceKey::generate().expect("key"));
-        let binding = Binding::certificate(b"certificate");
-        let listener = Listener::new(binding.clone()).expect("chance");
+        let binding = ChannelBinding::from_certificate(b"certificate");
+        let listener = ListenerHandshake::new(binding.clone()).expect("chance");
         let (caller, answer) =
-            Caller::answer(&device, hub.id(), &listener.challenge(&hub), &binding).expect("answered");
-        caller.check(&listener.check(&hub, &answer).expect("proved")).expect("proved");
+            CallerHandshake::respond(&device, hub.id(), &listener.challenge(&hub), &binding).expect("answered");
+        caller.verify_listener(&listener.verify_response(&hub, &answer).expect("proved")).expect("proved");
     }
 
     #[test]
     fn what_was_recorded_opens_nothing() {
         let (hub, device) = (DeviceKey::generate().expect("key"), DeviceKey::generate().expect("key"));
-        let binding = Binding::certificate(b"certificate");
-        let first = Listener::new(binding.clone()).expect("chance");
-        let (_, recorded) = Caller::answer(&device, hub.id(), &first.challenge(&hub), &binding).expect("answered");
+        let binding = ChannelBinding::from_certificate(b"certificate");
+        let first = ListenerHandshake::new(binding.clone()).expect("chance");
+        let (_, recorded) =
+            CallerHandshake::respond(&device, hub.id(), &first.challenge(&hub), &binding).expect("answered");
         // Replayed to another connection.
-        let second = Listener::new(binding.clone()).expect("chance");
+        let second = ListenerHandshake::new(binding.clone()).expect("chance");
         second.challenge(&hub);
-        assert!(second.check(&hub, &recorded).is_err());
+        assert!(second.verify_response(&hub, &recorded).is_err());
         // Relayed over another channel.
-        let relayed = Listener::new(Binding::certificate(b"another")).expect("chance");
-        let (_, answer) = Caller::answer(&device, hub.id(), &relayed.challenge(&hub), &binding).expect("answered");
-        assert!(relayed.check(&hub, &answer).is_err());
+        let relayed = ListenerHandshake::new(ChannelBinding::from_certificate(b"another")).expect("chance");
+        let (_, answer) =
+            CallerHandshake::respond(&device, hub.id(), &relayed.challenge(&hub), &binding).expect("answered");
+        assert!(relayed.verify_response(&hub, &answer).is_err());
         // In another's name.
-        let third = Listener::new(binding.clone()).expect("chance");
-        let (_, mut answer) = Caller::answer(&device, hub.id(), &third.challenge(&hub), &binding).expect("answered");
+        let third = ListenerHandshake::new(binding.clone()).expect("chance");
+        let (_, mut answer) =
+            CallerHandshake::respond(&device, hub.id(), &third.challenge(&hub), &binding).expect("answered");
         answer.device = DeviceKey::generate().expect("key").id();
-        assert!(third.check(&hub, &answer).is_err());
+        assert!(third.verify_response(&hub, &answer).is_err());
         // Sent back.
-        let fourth = Listener::new(binding.clone()).expect("chance");
-        let (_, answer) = Caller::answer(&hub, hub.id(), &fourth.challenge(&hub), &binding).expect("answered");
-        assert!(fourth.check(&hub, &answer).is_err());
+        let fourth = ListenerHandshake::new(binding.clone()).expect("chance");
+        let (_, answer) =
+            CallerHandshake::respond(&hub, hub.id(), &fourth.challenge(&hub), &binding).expect("answered");
+        assert!(fourth.verify_response(&hub, &answer).is_err());
     }
 
     #[test]
     fn a_hub_that_is_another_is_not_answered_and_not_believed() {
         let (hub, other) = (DeviceKey::generate().expect("key"), DeviceKey::generate().expect("key"));
         let device = DeviceKey::generate().expect("key");
-        let listener = Listener::new(Binding::default()).expect("chance");
+        let listener = ListenerHandshake::new(ChannelBinding::default()).expect("chance");
         let challenge = listener.challenge(&other);
-        assert!(Caller::answer(&device, hub.id(), &challenge, &Binding::default()).is_err());
-        let posing = Challenge { hub: hub.id(), ..challenge };
-        let (caller, answer) = Caller::answer(&device, hub.id(), &posing, &Binding::default()).expect("answered");
-        assert!(listener.check(&other, &answer).is_err());
-        assert!(caller.check(&Welcome { signature: "00".repeat(64) }).is_err());
+        assert!(CallerHandshake::respond(&device, hub.id(), &challenge, &ChannelBinding::default()).is_err());
+        let posing = DeviceChallenge { hub: hub.id(), ..challenge };
+        let (caller, answer) =
+            CallerHandshake::respond(&device, hub.id(), &posing, &ChannelBinding::default()).expect("answered");
+        assert!(listener.verify_response(&other, &answer).is_err());
+        assert!(caller.verify_listener(&ListenerProof { signature: "00".repeat(64) }).is_err());
     }
 }

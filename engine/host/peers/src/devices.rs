@@ -1,64 +1,64 @@
 //! The list of devices on this machine: an automerge document in a file of its own beside the secrets, since the key is
 //! the machine's too and not that of one workspace. Every change is on the disk when it returns.
 
-use crate::key::{DeviceId, random};
+use crate::key::{DeviceId, random_bytes};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-pub use store::{Access, Device};
 use store::{ActorId, DevicesDoc};
+pub use store::{DeviceAccess, PairedDevice};
 
 /// The file.
-const LIST: &str = "devices.automerge";
+const DEVICES_FILE: &str = "devices.automerge";
 /// One writer at a time.
-const LOCK: &str = "devices.lock";
+const DEVICES_LOCK_FILE: &str = "devices.lock";
 /// A longer file is not ours, in bytes.
-const LONGEST: u64 = 4 << 20;
+const MAX_DEVICES_FILE_BYTES: u64 = 4 << 20;
 
 /// Milliseconds since 1970.
-pub fn now() -> i64 {
+pub fn now_millis() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// The list, as it stands in its file.
 #[derive(Clone, Debug)]
-pub struct Devices {
+pub struct DeviceList {
     folder: PathBuf,
     /// Under which this process writes.
     actor: ActorId,
 }
 
-impl Devices {
+impl DeviceList {
     /// The list in this folder, which is made when something is first written.
     ///
     /// # Errors
     /// The system has no chance to give.
-    pub fn new(folder: &Path) -> Result<Devices, String> {
-        Ok(Devices { folder: folder.to_owned(), actor: ActorId::from(random::<16>()?) })
+    pub fn new(folder: &Path) -> Result<DeviceList, String> {
+        Ok(DeviceList { folder: folder.to_owned(), actor: ActorId::from(random_bytes::<16>()?) })
     }
 
     /// All devices, those revoked too.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn list(&self) -> Result<BTreeMap<DeviceId, Device>, String> {
-        Ok(listed(&self.read()?))
+    pub fn list(&self) -> Result<BTreeMap<DeviceId, PairedDevice>, String> {
+        Ok(devices_by_id(&self.read()?))
     }
 
     /// The whole list, for another device.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn bytes(&self) -> Result<Vec<u8>, String> {
+    pub fn to_bytes(&self) -> Result<Vec<u8>, String> {
         Ok(self.read()?.save())
     }
 
     /// What tells whether the file was changed since: time and size.
-    pub fn stamp(&self) -> Option<(SystemTime, u64)> {
-        let meta = std::fs::metadata(self.folder.join(LIST)).ok()?;
+    pub fn file_stamp(&self) -> Option<(SystemTime, u64)> {
+        let meta = std::fs::metadata(self.folder.join(DEVICES_FILE)).ok()?;
         Some((meta.modified().ok()?, meta.len()))
     }
 
@@ -66,20 +66,20 @@ impl Devices {
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub fn pair(&self, id: DeviceId, device: Device) -> Result<(), String> {
-        self.change(|doc| doc.pair(&id.to_string(), device, now()).map_err(|error| error.to_string()))
+    pub fn pair(&self, id: DeviceId, device: PairedDevice) -> Result<(), String> {
+        self.edit_file(|doc| doc.pair(&id.to_string(), device, now_millis()).map_err(|error| error.to_string()))
     }
 
     /// Changes what is said of a device.
     ///
     /// # Errors
     /// There is none, or the file cannot be read or written.
-    pub fn amend(&self, id: DeviceId, amend: impl FnOnce(&mut Device)) -> Result<(), String> {
-        self.change(|doc| {
+    pub fn update_device(&self, id: DeviceId, amend: impl FnOnce(&mut PairedDevice)) -> Result<(), String> {
+        self.edit_file(|doc| {
             let key = id.to_string();
-            let mut device = doc.device(&key).ok_or_else(|| format!("there is no device {}", id.short()))?;
+            let mut device = doc.device(&key).ok_or_else(|| format!("there is no device {}", id.short_id()))?;
             amend(&mut device);
-            doc.put(&key, &device, now()).map_err(|error| error.to_string())
+            doc.put(&key, &device, now_millis()).map_err(|error| error.to_string())
         })
     }
 
@@ -88,10 +88,10 @@ impl Devices {
     /// # Errors
     /// There is none, or the file cannot be read or written.
     pub fn revoke(&self, id: DeviceId) -> Result<(), String> {
-        self.change(|doc| {
+        self.edit_file(|doc| {
             let key = id.to_string();
-            doc.device(&key).ok_or_else(|| format!("there is no device {}", id.short()))?;
-            doc.revoke(&key, now()).map_err(|error| error.to_string())
+            doc.device(&key).ok_or_else(|| format!("there is no device {}", id.short_id()))?;
+            doc.revoke(&key, now_millis()).map_err(|error| error.to_string())
         })
     }
 
@@ -107,7 +107,7 @@ impl Devices {
         if doc.devices() == before {
             return Ok(false);
         }
-        self.change(|doc| doc.merge(bytes).map_err(|error| error.to_string()))?;
+        self.edit_file(|doc| doc.merge(bytes).map_err(|error| error.to_string()))?;
         Ok(true)
     }
 
@@ -115,10 +115,10 @@ impl Devices {
     ///
     /// # Errors
     /// None, or several.
-    pub fn find(&self, word: &str) -> Result<(DeviceId, Device), String> {
+    pub fn find_by_name_or_key(&self, word: &str) -> Result<(DeviceId, PairedDevice), String> {
         let word = word.trim();
         let digits: String = word.chars().filter(|letter| *letter != ' ').collect::<String>().to_lowercase();
-        let is_meant = |(id, device): &(DeviceId, Device)| {
+        let is_meant = |(id, device): &(DeviceId, PairedDevice)| {
             device.name == word || (digits.len() >= 4 && id.to_string().starts_with(&digits))
         };
         let mut meant: Vec<_> = self.list()?.into_iter().filter(is_meant).collect();
@@ -133,13 +133,13 @@ impl Devices {
     }
 
     fn read(&self) -> Result<DevicesDoc, String> {
-        let path = self.folder.join(LIST);
+        let path = self.folder.join(DEVICES_FILE);
         let failed = |error: &dyn std::fmt::Display| format!("the list of devices: {error}: {}", path.display());
         let chunks = match File::open(&path) {
             Ok(file) => {
                 let mut bytes = Vec::new();
-                file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(|error| failed(&error))?;
-                if bytes.len() as u64 > LONGEST {
+                file.take(MAX_DEVICES_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| failed(&error))?;
+                if bytes.len() as u64 > MAX_DEVICES_FILE_BYTES {
                     return Err(failed(&"it is too long to be one"));
                 }
                 vec![bytes]
@@ -155,27 +155,27 @@ impl Devices {
         }
     }
 
-    fn change(&self, work: impl FnOnce(&mut DevicesDoc) -> Result<(), String>) -> Result<(), String> {
-        let path = self.folder.join(LIST);
+    fn edit_file(&self, work: impl FnOnce(&mut DevicesDoc) -> Result<(), String>) -> Result<(), String> {
+        let path = self.folder.join(DEVICES_FILE);
         let failed = |error: io::Error| format!("the list of devices cannot be written: {error}: {}", path.display());
         store::disk::create_folder(&self.folder).map_err(failed)?;
-        let lock = private().truncate(false).open(self.folder.join(LOCK)).map_err(failed)?;
+        let lock = private_file_options().truncate(false).open(self.folder.join(DEVICES_LOCK_FILE)).map_err(failed)?;
         lock.lock().map_err(failed)?;
         let mut doc = self.read()?;
         work(&mut doc)?;
         let temporary = path.with_extension("tmp");
-        let mut file = private().truncate(true).open(&temporary).map_err(failed)?;
+        let mut file = private_file_options().truncate(true).open(&temporary).map_err(failed)?;
         file.write_all(&doc.save()).and_then(|()| file.sync_all()).map_err(failed)?;
         std::fs::rename(&temporary, &path).map_err(failed)?;
         store::disk::sync_folder(&self.folder).map_err(failed)
     }
 }
 
-fn listed(doc: &DevicesDoc) -> BTreeMap<DeviceId, Device> {
+fn devices_by_id(doc: &DevicesDoc) -> BTreeMap<DeviceId, PairedDevice> {
     doc.devices().into_iter().filter_map(|(key, device)| Some((key.parse().ok()?, device))).collect()
 }
 
-fn private() -> OpenOptions {
+fn private_file_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).create(true);
     #[cfg(unix)]
@@ -191,12 +191,12 @@ mod tests {
     use super::*;
     use crate::key::DeviceKey;
 
-    fn device(name: &str) -> Device {
-        Device {
+    fn device(name: &str) -> PairedDevice {
+        PairedDevice {
             name: name.to_owned(),
             added: 0,
             revoked: None,
-            access: Access::Write,
+            access: DeviceAccess::Write,
             admin: false,
             address: None,
             certificate: None,
@@ -206,37 +206,37 @@ mod tests {
     #[test]
     fn the_list_lasts_and_is_found_by_name_or_key() {
         let folder = tempfile::tempdir().expect("a folder");
-        let devices = Devices::new(folder.path()).expect("chance");
+        let devices = DeviceList::new(folder.path()).expect("chance");
         assert!(devices.list().expect("empty").is_empty());
         let (one, two) = (DeviceKey::generate().expect("key").id(), DeviceKey::generate().expect("key").id());
         devices.pair(one, device("laptop")).expect("kept");
         devices.pair(two, device("laptop")).expect("kept");
-        assert!(devices.find("laptop").expect_err("two").contains("more than one"));
-        devices.amend(two, |device| device.name = "phone".to_owned()).expect("named");
-        assert_eq!(devices.find("laptop").expect("one").0, one);
-        assert_eq!(devices.find(&two.to_string()[..6].to_uppercase()).expect("one").0, two);
+        assert!(devices.find_by_name_or_key("laptop").expect_err("two").contains("more than one"));
+        devices.update_device(two, |device| device.name = "phone".to_owned()).expect("named");
+        assert_eq!(devices.find_by_name_or_key("laptop").expect("one").0, one);
+        assert_eq!(devices.find_by_name_or_key(&two.to_string()[..6].to_uppercase()).expect("one").0, two);
         devices.revoke(one).expect("revoked");
-        let again = Devices::new(folder.path()).expect("chance");
+        let again = DeviceList::new(folder.path()).expect("chance");
         assert!(!again.list().expect("read")[&one].is_welcome());
         assert!(again.revoke(DeviceKey::generate().expect("key").id()).is_err());
         // Another's list that knows more.
         let other = tempfile::tempdir().expect("a folder");
-        let theirs = Devices::new(other.path()).expect("chance");
-        theirs.merge(&devices.bytes().expect("bytes")).expect("merged");
+        let theirs = DeviceList::new(other.path()).expect("chance");
+        theirs.merge(&devices.to_bytes().expect("bytes")).expect("merged");
         assert!(!theirs.list().expect("read")[&one].is_welcome());
         theirs.revoke(two).expect("revoked");
-        assert!(devices.merge(&theirs.bytes().expect("bytes")).expect("merged"));
-        assert!(!devices.merge(&theirs.bytes().expect("bytes")).expect("nothing new"));
+        assert!(devices.merge(&theirs.to_bytes().expect("bytes")).expect("merged"));
+        assert!(!devices.merge(&theirs.to_bytes().expect("bytes")).expect("nothing new"));
         assert!(!devices.list().expect("read")[&two].is_welcome());
     }
 
     #[test]
     fn a_damaged_list_welcomes_nobody() {
         let folder = tempfile::tempdir().expect("a folder");
-        let devices = Devices::new(folder.path()).expect("chance");
+        let devices = DeviceList::new(folder.path()).expect("chance");
         let one = DeviceKey::generate().expect("key").id();
         devices.pair(one, device("laptop")).expect("kept");
-        let path = folder.path().join(LIST);
+        let path = folder.path().join(DEVICES_FILE);
         let mut bytes = std::fs::read(&path).expect("read");
         bytes.truncate(bytes.len() - 7);
         std::fs::write(&path, bytes).expect("damaged");

@@ -15,13 +15,13 @@ pub struct DeviceId(pub [u8; 32]);
 
 impl DeviceId {
     /// The first 16 digits in groups, to be compared by people.
-    pub fn short(&self) -> String {
+    pub fn short_id(&self) -> String {
         let digits = self.to_string();
         [0, 4, 8, 12].map(|at| &digits[at..at + 4]).join(" ")
     }
 
     /// Whether this device signed these bytes.
-    pub fn signed(&self, bytes: &[u8], signature: &[u8; 64]) -> bool {
+    pub fn has_signed(&self, bytes: &[u8], signature: &[u8; 64]) -> bool {
         // Strict: no key of low order, no signature that can be altered.
         VerifyingKey::from_bytes(&self.0)
             .is_ok_and(|key| key.verify_strict(bytes, &Signature::from_bytes(signature)).is_ok())
@@ -89,7 +89,7 @@ impl DeviceKey {
     /// # Errors
     /// The system has none to give.
     pub fn generate() -> Result<DeviceKey, String> {
-        Ok(DeviceKey(SigningKey::from_bytes(&Zeroizing::new(random::<32>()?))))
+        Ok(DeviceKey(SigningKey::from_bytes(&Zeroizing::new(random_bytes::<32>()?))))
     }
 
     /// The key of these 64 hexadecimal digits, as [`DeviceKey::secret`] gives them.
@@ -110,7 +110,7 @@ impl DeviceKey {
     }
 
     /// The key itself, for the local network's way of proving it.
-    pub(crate) fn bytes(&self) -> &[u8; 32] {
+    pub(crate) fn secret_bytes(&self) -> &[u8; 32] {
         self.0.as_bytes()
     }
 
@@ -127,7 +127,7 @@ impl DeviceKey {
 
 impl fmt::Debug for DeviceKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "DeviceKey of {}", self.id().short())
+        write!(f, "DeviceKey of {}", self.id().short_id())
     }
 }
 
@@ -135,7 +135,7 @@ impl fmt::Debug for DeviceKey {
 ///
 /// # Errors
 /// The system has none to give.
-pub fn random<const N: usize>() -> Result<[u8; N], String> {
+pub fn random_bytes<const N: usize>() -> Result<[u8; N], String> {
     let mut bytes = [0; N];
     OsRng.try_fill_bytes(&mut bytes).map_err(|error| format!("the system gives no random bytes ({error})"))?;
     Ok(bytes)
@@ -151,8 +151,8 @@ mod tests {
         let again = DeviceKey::from_secret(&key.secret()).expect("the same");
         assert_eq!(key.id(), again.id());
         assert!(!format!("{key:?}").contains(&key.secret()[..8]));
-        assert!(key.id().signed(b"words", &key.sign(b"words")));
-        assert!(!key.id().signed(b"other", &key.sign(b"words")));
+        assert!(key.id().has_signed(b"words", &key.sign(b"words")));
+        assert!(!key.id().has_signed(b"other", &key.sign(b"words")));
         assert_eq!(key.id().to_string().parse(), Ok(key.id()));
         for odd in ["", "zz", "é".repeat(32).as_str(), &"0".repeat(63)] {
             assert!(odd.parse::<DeviceId>().is_err());

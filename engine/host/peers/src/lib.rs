@@ -5,15 +5,15 @@
 //! document that paired devices exchange. This crate does not know what documents hold.
 
 pub mod challenge;
-pub mod client;
 pub mod devices;
+pub mod handshake;
+pub mod hub_client;
+pub mod hub_socket;
 pub mod key;
 pub mod lan;
-pub mod link;
-pub mod meeting;
-pub mod near;
+pub mod lan_peers;
 pub mod pairing;
+pub mod pairing_flow;
 pub mod qr;
-pub mod socket;
 
 pub use key::{DeviceId, DeviceKey};

@@ -4,64 +4,64 @@
 //! One side offers (it shows the code), the other joins (there it is typed). Both bind the channel that they see into
 //! what they prove, so somebody in the middle fails as if the code were wrong. Pure but for the system's chance.
 
-use crate::challenge::Binding;
-use crate::devices::Access;
-use crate::key::{DeviceId, DeviceKey, hex, random, unhex};
+use crate::challenge::ChannelBinding;
+use crate::devices::DeviceAccess;
+use crate::key::{DeviceId, DeviceKey, hex, random_bytes, unhex};
 use serde::{Deserialize, Serialize};
 use spake2::{Ed25519Group, Identity, Password, Spake2};
 
 /// A code may be tried this often.
-pub const ATTEMPTS: u8 = 5;
+pub const MAX_CODE_ATTEMPTS: u8 = 5;
 /// A code can be used for so long, in milliseconds.
-pub const LIFE: i64 = 10 * 60 * 1000;
+pub const CODE_LIFETIME_MS: i64 = 10 * 60 * 1000;
 /// A longer card is none, in bytes.
-const LONGEST_CARD: usize = 2048;
+const MAX_CARD_BYTES: usize = 2048;
 
 /// What a device may do that is paired by an offer: fixed when the offer is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rights {
+pub struct DeviceRights {
     /// The most that it may do with documents.
-    pub access: Access,
+    pub access: DeviceAccess,
     /// Whether it may change the list of devices.
     #[serde(default)]
     pub admin: bool,
 }
 
-impl Rights {
+impl DeviceRights {
     /// In words, behind the device that they are of.
-    pub fn words(self) -> String {
+    pub fn describe(self) -> String {
         let access = match self.access {
-            Access::None => "sees nothing",
-            Access::Read => "may read",
-            Access::Write => "may read and write",
+            DeviceAccess::None => "sees nothing",
+            DeviceAccess::Read => "may read",
+            DeviceAccess::Write => "may read and write",
         };
         format!("{access}{}", if self.admin { ", and change the list of devices" } else { "" })
     }
 
-    fn name(self) -> String {
+    fn to_param(self) -> String {
         let access = match self.access {
-            Access::None => "none",
-            Access::Read => "read",
-            Access::Write => "write",
+            DeviceAccess::None => "none",
+            DeviceAccess::Read => "read",
+            DeviceAccess::Write => "write",
         };
         format!("{access}{}", if self.admin { ",admin" } else { "" })
     }
 
-    fn named(name: &str) -> Option<Rights> {
+    fn from_param(name: &str) -> Option<DeviceRights> {
         let (access, admin) = name.split_once(',').map_or((name, None), |(access, admin)| (access, Some(admin)));
         let access = match access {
-            "none" => Access::None,
-            "read" => Access::Read,
-            "write" => Access::Write,
+            "none" => DeviceAccess::None,
+            "read" => DeviceAccess::Read,
+            "write" => DeviceAccess::Write,
             _ => return None,
         };
-        admin.is_none_or(|word| word == "admin").then_some(Rights { access, admin: admin.is_some() })
+        admin.is_none_or(|word| word == "admin").then_some(DeviceRights { access, admin: admin.is_some() })
     }
 }
 
 /// How one side introduces itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Card {
+pub struct DeviceCard {
     /// Its key.
     pub device: DeviceId,
     /// The name that its user gave it.
@@ -74,85 +74,90 @@ pub struct Card {
     pub certificate: Option<String>,
     /// What the other one may do with documents here; older programs do not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub access: Option<Access>,
+    pub access: Option<DeviceAccess>,
     /// Whether the other one may change the list of devices.
     #[serde(default)]
     pub admin: bool,
 }
 
-impl Card {
+impl DeviceCard {
     /// What the other one may do here, if that is said.
-    pub fn rights(&self) -> Option<Rights> {
-        self.access.map(|access| Rights { access, admin: self.admin })
+    pub fn rights(&self) -> Option<DeviceRights> {
+        self.access.map(|access| DeviceRights { access, admin: self.admin })
     }
 }
 
 /// First and second word: each side's half of SPAKE2, in hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Half {
+pub struct SpakeMessage {
     /// 33 bytes, in hexadecimal.
     pub spake: String,
 }
 
 /// Third and fourth word: proof of the common key, the card, and proof of the device's key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Proof {
+pub struct PairingProof {
     /// 32 bytes, in hexadecimal.
     pub confirm: String,
-    /// A [`Card`] as JSON: just these bytes are proved.
+    /// A [`DeviceCard`] as JSON: just these bytes are proved.
     pub card: String,
     /// 64 bytes, in hexadecimal.
     pub signature: String,
 }
 
 /// A code without what people write between its digits.
-fn digits(code: &str) -> String {
+fn code_digits(code: &str) -> String {
     code.chars().filter(char::is_ascii_digit).collect()
 }
 
 /// The code that somebody is shown, and what became of it. Everyone who tries it tries this one.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Offer {
+pub struct OneTimeCode {
     code: String,
     until: i64,
     left: u8,
     /// What who uses it may do.
     #[serde(default)]
-    rights: Rights,
+    rights: DeviceRights,
 }
 
-impl std::fmt::Debug for Offer {
+impl std::fmt::Debug for OneTimeCode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Offer with {} tries left", self.left)
     }
 }
 
-impl Offer {
+impl OneTimeCode {
     /// A new code, at this time (milliseconds since 1970).
     ///
     /// # Errors
     /// The system has no chance to give.
-    pub fn new(now: i64) -> Result<Offer, String> {
+    pub fn new(now: i64) -> Result<OneTimeCode, String> {
         // Numbers that would make some codes likelier than others are drawn again.
         let number = loop {
-            let number = u32::from_le_bytes(random()?);
+            let number = u32::from_le_bytes(random_bytes()?);
             if number < 4_200_000_000 {
                 break number % 100_000_000;
             }
         };
-        let rights = Rights::default();
-        Ok(Offer { code: format!("{number:08}"), until: now.saturating_add(LIFE), left: ATTEMPTS, rights })
+        let rights = DeviceRights::default();
+        Ok(OneTimeCode {
+            code: format!("{number:08}"),
+            until: now.saturating_add(CODE_LIFETIME_MS),
+            left: MAX_CODE_ATTEMPTS,
+            rights,
+        })
     }
 
     /// The same for a device that may do this.
     #[must_use]
-    pub fn with(mut self, rights: Rights) -> Offer {
+    pub fn with_rights(mut self, rights: DeviceRights) -> OneTimeCode {
         self.rights = rights;
         self
     }
 
     /// What who uses it may do.
-    pub fn rights(&self) -> Rights {
+    pub fn rights(&self) -> DeviceRights {
         self.rights
     }
 
@@ -163,12 +168,12 @@ impl Offer {
     }
 
     /// When it ends, milliseconds since 1970.
-    pub fn until(&self) -> i64 {
+    pub fn expires_at(&self) -> i64 {
         self.until
     }
 
     /// How many tries are left.
-    pub fn left(&self) -> u8 {
+    pub fn attempts_left(&self) -> u8 {
         self.left
     }
 
@@ -176,7 +181,7 @@ impl Offer {
     ///
     /// # Errors
     /// Why not.
-    pub fn check(&self, now: i64) -> Result<(), String> {
+    pub fn check_usable(&self, now: i64) -> Result<(), String> {
         match () {
             () if now > self.until => Err("the code has expired; ask for a new one".to_owned()),
             () if self.left == 0 => Err("the code was used, or tried too often; ask for a new one".to_owned()),
@@ -187,13 +192,13 @@ impl Offer {
 
 /// What both sides know once the halves were exchanged.
 #[derive(Debug)]
-struct Common {
+struct SharedPairingKey {
     key: [u8; 32],
     transcript: [u8; 32],
 }
 
-impl Common {
-    fn new(secret: &[u8], join: &[u8], offer: &[u8], binding: &Binding) -> Common {
+impl SharedPairingKey {
+    fn new(secret: &[u8], join: &[u8], offer: &[u8], binding: &ChannelBinding) -> SharedPairingKey {
         let mut hasher = blake3::Hasher::new();
         hasher.update(b"tracebook 2026 pairing\0");
         hasher.update(&blake3::hash(join).as_bytes()[..]);
@@ -203,37 +208,38 @@ impl Common {
         let mut key = blake3::Hasher::new_derive_key("tracebook 2026 key of a pairing");
         key.update(secret);
         key.update(&transcript);
-        Common { key: *key.finalize().as_bytes(), transcript }
+        SharedPairingKey { key: *key.finalize().as_bytes(), transcript }
     }
 
-    fn confirm(&self, role: &[u8], card: &str) -> blake3::Hash {
+    fn confirmation_hash(&self, role: &[u8], card: &str) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         hasher.update(role);
         hasher.update(card.as_bytes());
         hasher.finalize()
     }
 
-    fn signed(&self, role: &[u8], card: &str) -> Vec<u8> {
+    fn signed_bytes(&self, role: &[u8], card: &str) -> Vec<u8> {
         [b"tracebook 2026 card\0".as_slice(), role, &self.transcript, card.as_bytes()].concat()
     }
 
-    fn prove(&self, role: &[u8], card: &Card, key: &DeviceKey) -> Result<Proof, String> {
+    fn prove(&self, role: &[u8], card: &DeviceCard, key: &DeviceKey) -> Result<PairingProof, String> {
         let card = serde_json::to_string(card).map_err(|error| error.to_string())?;
-        let signature = hex(&key.sign(&self.signed(role, &card)));
-        Ok(Proof { confirm: self.confirm(role, &card).to_string(), card, signature })
+        let signature = hex(&key.sign(&self.signed_bytes(role, &card)));
+        Ok(PairingProof { confirm: self.confirmation_hash(role, &card).to_string(), card, signature })
     }
 
     /// The other's card. `None`: the code was another.
-    fn check(&self, role: &[u8], proof: &Proof) -> Option<Result<Card, String>> {
+    fn verify_proof(&self, role: &[u8], proof: &PairingProof) -> Option<Result<DeviceCard, String>> {
         let confirm = unhex::<32>(&proof.confirm)?;
         // Compared in constant time.
-        if proof.card.len() > LONGEST_CARD || self.confirm(role, &proof.card) != confirm {
+        if proof.card.len() > MAX_CARD_BYTES || self.confirmation_hash(role, &proof.card) != confirm {
             return None;
         }
         let card = || {
-            let card: Card = serde_json::from_str(&proof.card).map_err(|_| "its card cannot be read".to_owned())?;
+            let card: DeviceCard =
+                serde_json::from_str(&proof.card).map_err(|_| "its card cannot be read".to_owned())?;
             let signature = unhex::<64>(&proof.signature).ok_or("its card is not signed")?;
-            match card.device.signed(&self.signed(role, &proof.card), &signature) {
+            match card.device.has_signed(&self.signed_bytes(role, &proof.card), &signature) {
                 true => Ok(card),
                 false => Err("it does not prove the key on its card".to_owned()),
             }
@@ -242,20 +248,20 @@ impl Common {
     }
 }
 
-const JOINS: &[u8] = b"joins\0";
-const OFFERS: &[u8] = b"offers";
+const JOINER_ROLE: &[u8] = b"joins\0";
+const OFFERER_ROLE: &[u8] = b"offers";
 
-fn identities() -> (Identity, Identity) {
+fn spake_identities() -> (Identity, Identity) {
     (Identity::new(b"tracebook joins"), Identity::new(b"tracebook offers"))
 }
 
 /// The side that types the code.
-pub struct Joining {
+pub struct JoinAttempt {
     spake: Spake2<Ed25519Group>,
-    half: Vec<u8>,
+    own_message: Vec<u8>,
 }
 
-impl std::fmt::Debug for Joining {
+impl std::fmt::Debug for JoinAttempt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Joining")
     }
@@ -263,22 +269,22 @@ impl std::fmt::Debug for Joining {
 
 /// The same side, once it has proved that it knows the code.
 #[derive(Debug)]
-pub struct Joined(Common);
+pub struct JoinVerifier(SharedPairingKey);
 
-impl Joining {
+impl JoinAttempt {
     /// Begins, with the code as it was typed.
     ///
     /// # Errors
     /// It cannot be a code.
-    pub fn new(code: &str) -> Result<(Joining, Half), String> {
-        let code = digits(code);
+    pub fn new(code: &str) -> Result<(JoinAttempt, SpakeMessage), String> {
+        let code = code_digits(code);
         if code.len() != 8 {
             return Err("a code has eight digits, as in 1234-5678".to_owned());
         }
-        let (joins, offers) = identities();
+        let (joins, offers) = spake_identities();
         let (spake, half) = Spake2::start_a(&Password::new(code), &joins, &offers);
-        let said = Half { spake: hex(&half) };
-        Ok((Joining { spake, half }, said))
+        let said = SpakeMessage { spake: hex(&half) };
+        Ok((JoinAttempt { spake, own_message: half }, said))
     }
 
     /// Proves the code by the other's half.
@@ -287,66 +293,73 @@ impl Joining {
     /// The half is none.
     pub fn prove(
         self,
-        theirs: &Half,
+        theirs: &SpakeMessage,
         key: &DeviceKey,
-        card: &Card,
-        binding: &Binding,
-    ) -> Result<(Joined, Proof), String> {
+        card: &DeviceCard,
+        binding: &ChannelBinding,
+    ) -> Result<(JoinVerifier, PairingProof), String> {
         let bad = || "what it answers is no part of a pairing".to_owned();
         let theirs = unhex::<33>(&theirs.spake).ok_or_else(bad)?;
         let secret = self.spake.finish(&theirs).map_err(|_| bad())?;
-        let common = Common::new(&secret, &self.half, &theirs, binding);
-        let proof = common.prove(JOINS, card, key)?;
-        Ok((Joined(common), proof))
+        let common = SharedPairingKey::new(&secret, &self.own_message, &theirs, binding);
+        let proof = common.prove(JOINER_ROLE, card, key)?;
+        Ok((JoinVerifier(common), proof))
     }
 }
 
-impl Joined {
+impl JoinVerifier {
     /// The card of who offered.
     ///
     /// # Errors
     /// It does not know the code.
-    pub fn check(&self, proof: &Proof) -> Result<Card, String> {
-        self.0.check(OFFERS, proof).unwrap_or_else(|| Err("it does not know the code that it asked for".to_owned()))
+    pub fn verify_proof(&self, proof: &PairingProof) -> Result<DeviceCard, String> {
+        self.0
+            .verify_proof(OFFERER_ROLE, proof)
+            .unwrap_or_else(|| Err("it does not know the code that it asked for".to_owned()))
     }
 }
 
 /// The side that shows the code, for one try. It keeps to the offer as it was when the try began.
 #[derive(Debug)]
-pub struct Offering {
-    common: Common,
-    offer: Offer,
+pub struct OfferAttempt {
+    shared_key: SharedPairingKey,
+    offer: OneTimeCode,
 }
 
-impl Offering {
+impl OfferAttempt {
     /// Takes a try. It counts from here on, so that nobody tries for nothing by going away.
     ///
     /// # Errors
     /// The code cannot be used any more, or the half is none.
-    pub fn new(offer: &mut Offer, theirs: &Half, now: i64, binding: &Binding) -> Result<(Offering, Half), String> {
-        offer.check(now)?;
+    pub fn new(
+        offer: &mut OneTimeCode,
+        theirs: &SpakeMessage,
+        now: i64,
+        binding: &ChannelBinding,
+    ) -> Result<(OfferAttempt, SpakeMessage), String> {
+        offer.check_usable(now)?;
         offer.left -= 1;
         let bad = || "this is no part of a pairing".to_owned();
         let theirs = unhex::<33>(&theirs.spake).ok_or_else(bad)?;
-        let (joins, offers) = identities();
+        let (joins, offers) = spake_identities();
         let (spake, half) = Spake2::<Ed25519Group>::start_b(&Password::new(&offer.code), &joins, &offers);
         let secret = spake.finish(&theirs).map_err(|_| bad())?;
-        let said = Half { spake: hex(&half) };
-        let common = Common::new(&secret, &theirs, &half, binding);
-        Ok((Offering { common, offer: offer.clone() }, said))
+        let said = SpakeMessage { spake: hex(&half) };
+        let common = SharedPairingKey::new(&secret, &theirs, &half, binding);
+        Ok((OfferAttempt { shared_key: common, offer: offer.clone() }, said))
     }
 
     /// The other's card, and ours for it, which says what it may do. The code is used up.
     ///
     /// # Errors
     /// The code was wrong.
-    pub fn check(
+    pub fn verify_proof(
         self,
-        offer: &mut Offer,
-        proof: &Proof,
+        offer: &mut OneTimeCode,
+        proof: &PairingProof,
         key: &DeviceKey,
-        card: &Card,
-    ) -> Result<(Card, Proof), String> {
+        card: &DeviceCard,
+    ) -> Result<(DeviceCard, PairingProof), String> {
         let left = offer.left;
         if (&offer.code, offer.until, offer.rights) != (&self.offer.code, self.offer.until, self.offer.rights) {
             return Err("another code is shown by now; ask for it".to_owned());
@@ -354,7 +367,7 @@ impl Offering {
         if left == 0 && self.offer.left > 0 {
             return Err("the code was used; ask for a new one".to_owned());
         }
-        let theirs = self.common.check(JOINS, proof).unwrap_or_else(|| {
+        let theirs = self.shared_key.verify_proof(JOINER_ROLE, proof).unwrap_or_else(|| {
             Err(match left {
                 0 => "the code is wrong, and was tried too often; ask for a new one".to_owned(),
                 1 => "the code is wrong; one more try".to_owned(),
@@ -365,8 +378,8 @@ impl Offering {
             return Err("a device cannot be paired with itself".to_owned());
         }
         let rights = self.offer.rights;
-        let card = Card { access: Some(rights.access), admin: rights.admin, ..card.clone() };
-        let ours = self.common.prove(OFFERS, &card, key)?;
+        let card = DeviceCard { access: Some(rights.access), admin: rights.admin, ..card.clone() };
+        let ours = self.shared_key.prove(OFFERER_ROLE, &card, key)?;
         offer.left = 0;
         Ok((theirs, ours))
     }
@@ -382,15 +395,15 @@ pub struct Invitation {
     /// Who answers there.
     pub key: DeviceId,
     /// What who uses it may do there, if that is said.
-    pub rights: Option<Rights>,
+    pub rights: Option<DeviceRights>,
 }
 
-const SCHEME: &str = "tracebook:pair?";
+const INVITATION_PREFIX: &str = "tracebook:pair?";
 
 impl std::fmt::Display for Invitation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{SCHEME}at={}&code={}&key={}", self.at, self.code, self.key)?;
-        self.rights.map_or(Ok(()), |rights| write!(f, "&may={}", rights.name()))
+        write!(f, "{INVITATION_PREFIX}at={}&code={}&key={}", self.at, self.code, self.key)?;
+        self.rights.map_or(Ok(()), |rights| write!(f, "&may={}", rights.to_param()))
     }
 }
 
@@ -398,14 +411,14 @@ impl std::str::FromStr for Invitation {
     type Err = String;
     fn from_str(text: &str) -> Result<Invitation, String> {
         let bad = || "this is no invitation; it begins with tracebook:pair?".to_owned();
-        let mut parts = text.trim().strip_prefix(SCHEME).ok_or_else(bad)?.split('&');
+        let mut parts = text.trim().strip_prefix(INVITATION_PREFIX).ok_or_else(bad)?.split('&');
         let mut part = |name: &str| {
             let part = parts.next().and_then(|part| part.strip_prefix(name)?.strip_prefix('='));
             part.filter(|part| !part.is_empty() && part.len() < 300 && !part.contains(char::is_control)).ok_or_else(bad)
         };
         let (at, code, key) = (part("at")?.to_owned(), part("code")?.to_owned(), part("key")?.parse()?);
         let rights = match parts.next().and_then(|part| part.strip_prefix("may=")) {
-            Some(name) => Some(Rights::named(name).ok_or_else(bad)?),
+            Some(name) => Some(DeviceRights::from_param(name).ok_or_else(bad)?),
             None => None,
         };
         Ok(Invitation { at, code, key, rights })
@@ -416,26 +429,38 @@ impl std::str::FromStr for Invitation {
 mod tests {
     use super::*;
 
-    fn card(key: &DeviceKey, name: &str) -> Card {
-        Card { device: key.id(), name: name.to_owned(), address: None, certificate: None, access: None, admin: false }
+    fn card(key: &DeviceKey, name: &str) -> DeviceCard {
+        DeviceCard {
+            device: key.id(),
+            name: name.to_owned(),
+            address: None,
+            certificate: None,
+            access: None,
+            admin: false,
+        }
     }
 
     /// One try with a code; the cards that both got.
-    fn attempt(offer: &mut Offer, code: &str, now: i64, seen: [&[u8]; 2]) -> Result<(Card, Card), String> {
+    fn attempt(
+        offer: &mut OneTimeCode,
+        code: &str,
+        now: i64,
+        seen: [&[u8]; 2],
+    ) -> Result<(DeviceCard, DeviceCard), String> {
         let (ours, theirs) = (DeviceKey::generate()?, DeviceKey::generate()?);
-        let [here, there] = seen.map(Binding::certificate);
-        let (joining, half) = Joining::new(code)?;
-        let (offering, half) = Offering::new(offer, &half, now, &here)?;
+        let [here, there] = seen.map(ChannelBinding::from_certificate);
+        let (joining, half) = JoinAttempt::new(code)?;
+        let (offering, half) = OfferAttempt::new(offer, &half, now, &here)?;
         let (joined, proof) = joining.prove(&half, &theirs, &card(&theirs, "phone"), &there)?;
-        let (phone, proof) = offering.check(offer, &proof, &ours, &card(&ours, "hub"))?;
-        Ok((phone, joined.check(&proof)?))
+        let (phone, proof) = offering.verify_proof(offer, &proof, &ours, &card(&ours, "hub"))?;
+        Ok((phone, joined.verify_proof(&proof)?))
     }
 
     const SAME: [&[u8]; 2] = [b"c", b"c"];
 
     #[test]
     fn the_right_code_makes_them_acquainted_once() {
-        let mut offer = Offer::new(0).expect("chance");
+        let mut offer = OneTimeCode::new(0).expect("chance");
         let code = offer.code();
         let (phone, hub) = attempt(&mut offer, &code.replace('-', " "), 1, SAME).expect("paired");
         assert_eq!((phone.name.as_str(), hub.name.as_str()), ("phone", "hub"));
@@ -445,23 +470,23 @@ mod tests {
 
     #[test]
     fn five_wrong_codes_end_the_offer_also_for_the_right_one() {
-        let mut offer = Offer::new(0).expect("chance");
+        let mut offer = OneTimeCode::new(0).expect("chance");
         let right = offer.code();
         let wrong = if right.starts_with('0') { "1234-5678" } else { "0234-5678" };
         for left in (0..5).rev() {
             let why = attempt(&mut offer, wrong, 1, SAME).expect_err("wrong");
             assert!(why.contains("wrong"), "{why}");
-            assert_eq!(offer.left(), left);
+            assert_eq!(offer.attempts_left(), left);
         }
         assert!(attempt(&mut offer, &right, 1, SAME).is_err());
     }
 
     #[test]
     fn going_away_costs_a_try_too() {
-        let mut offer = Offer::new(0).expect("chance");
+        let mut offer = OneTimeCode::new(0).expect("chance");
         for _ in 0..5 {
-            let (_, half) = Joining::new("0000-0000").expect("begun");
-            Offering::new(&mut offer, &half, 1, &Binding::default()).expect("answered");
+            let (_, half) = JoinAttempt::new("0000-0000").expect("begun");
+            OfferAttempt::new(&mut offer, &half, 1, &ChannelBinding::default()).expect("answered");
         }
         let right = offer.code();
         assert!(attempt(&mut offer, &right, 1, SAME).is_err());
@@ -469,35 +494,38 @@ mod tests {
 
     #[test]
     fn a_code_expires_and_somebody_in_the_middle_fails() {
-        let mut offer = Offer::new(0).expect("chance");
+        let mut offer = OneTimeCode::new(0).expect("chance");
         let code = offer.code();
-        assert!(attempt(&mut offer, &code, LIFE + 1, SAME).expect_err("late").contains("expired"));
+        assert!(attempt(&mut offer, &code, CODE_LIFETIME_MS + 1, SAME).expect_err("late").contains("expired"));
         assert!(attempt(&mut offer, &code, 1, [b"hub's", b"middle's"]).expect_err("seen").contains("wrong"));
-        let (_, half) = Joining::new(&code).expect("begun");
+        let (_, half) = JoinAttempt::new(&code).expect("begun");
         for bad in ["", "00", &"zz".repeat(33), &"00".repeat(33), &half.spake.replace("41", "42")] {
-            let mut offer = Offer::new(0).expect("chance");
-            let _ = Offering::new(&mut offer, &Half { spake: bad.to_owned() }, 1, &Binding::default());
-            assert_eq!(offer.left(), ATTEMPTS - 1);
+            let mut offer = OneTimeCode::new(0).expect("chance");
+            let _ =
+                OfferAttempt::new(&mut offer, &SpakeMessage { spake: bad.to_owned() }, 1, &ChannelBinding::default());
+            assert_eq!(offer.attempts_left(), MAX_CODE_ATTEMPTS - 1);
         }
-        assert!(Joining::new("123").is_err());
+        assert!(JoinAttempt::new("123").is_err());
     }
 
     #[test]
     fn rights_are_those_of_the_offer_that_was_tried() {
         let (ours, theirs) = (DeviceKey::generate().expect("key"), DeviceKey::generate().expect("key"));
-        let (all, some) =
-            (Rights { access: Access::Write, admin: true }, Rights { access: Access::Read, admin: false });
-        let plain = Binding::default();
-        let mut offer = Offer::new(0).expect("chance").with(some);
-        let (joining, half) = Joining::new(&offer.code()).expect("a code");
-        let (offering, half) = Offering::new(&mut offer, &half, 1, &plain).expect("begun");
+        let (all, some) = (
+            DeviceRights { access: DeviceAccess::Write, admin: true },
+            DeviceRights { access: DeviceAccess::Read, admin: false },
+        );
+        let plain = ChannelBinding::default();
+        let mut offer = OneTimeCode::new(0).expect("chance").with_rights(some);
+        let (joining, half) = JoinAttempt::new(&offer.code()).expect("a code");
+        let (offering, half) = OfferAttempt::new(&mut offer, &half, 1, &plain).expect("begun");
         let (_, proof) = joining.prove(&half, &theirs, &card(&theirs, "phone"), &plain).expect("proved");
         // While it was under way, somebody asked for another code, with other rights.
-        let mut other = Offer::new(0).expect("chance").with(all);
-        let why = offering.check(&mut other, &proof, &ours, &card(&ours, "hub")).expect_err("another offer");
-        assert!(why.contains("another code") && other.left() == ATTEMPTS, "{why}");
+        let mut other = OneTimeCode::new(0).expect("chance").with_rights(all);
+        let why = offering.verify_proof(&mut other, &proof, &ours, &card(&ours, "hub")).expect_err("another offer");
+        assert!(why.contains("another code") && other.attempts_left() == MAX_CODE_ATTEMPTS, "{why}");
         for rights in [all, some] {
-            let mut offer = Offer::new(0).expect("chance").with(rights);
+            let mut offer = OneTimeCode::new(0).expect("chance").with_rights(rights);
             let code = offer.code();
             let (_, hub) = attempt(&mut offer, &code, 1, SAME).expect("paired");
             assert_eq!(hub.rights(), Some(rights), "what it may do is proved with the card");
@@ -507,8 +535,8 @@ mod tests {
     #[test]
     fn an_invitation_is_read_back() {
         let key = DeviceKey::generate().expect("key").id();
-        let rights = Some(Rights { access: Access::Read, admin: true });
-        for rights in [None, rights, Some(Rights::default())] {
+        let rights = Some(DeviceRights { access: DeviceAccess::Read, admin: true });
+        for rights in [None, rights, Some(DeviceRights::default())] {
             let one = Invitation { at: "wss://192.168.1.7:7600".to_owned(), code: "1234-5678".to_owned(), key, rights };
             assert_eq!(one.to_string().parse(), Ok(one.clone()));
         }

@@ -4,33 +4,40 @@ use qrcode::{Color, QrCode};
 
 /// A QR code: so many fields in a row, and which are dark, row by row. The quiet zone around it is not part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Square {
+pub struct QrMatrix {
     /// Fields in a row, and rows.
-    pub side: usize,
+    pub modules_per_side: usize,
     /// Whether each is dark.
     pub dark: Vec<bool>,
 }
 
-impl Square {
+impl QrMatrix {
     /// The code of a text.
     ///
     /// # Errors
     /// The text is too long for any code.
-    pub fn new(text: &str) -> Result<Square, String> {
+    pub fn new(text: &str) -> Result<QrMatrix, String> {
         let code = QrCode::new(text).map_err(|error| format!("no QR code can be made of this ({error})"))?;
-        Ok(Square { side: code.width(), dark: code.into_colors().into_iter().map(|c| c == Color::Dark).collect() })
+        Ok(QrMatrix {
+            modules_per_side: code.width(),
+            dark: code.into_colors().into_iter().map(|c| c == Color::Dark).collect(),
+        })
     }
 
     fn is_dark(&self, x: usize, y: usize) -> bool {
         // Four light fields around it are what a camera needs to find it.
-        let (Some(x), Some(y)) = (x.checked_sub(QUIET), y.checked_sub(QUIET)) else { return false };
-        x < self.side && y < self.side && self.dark.get(y * self.side + x).copied().unwrap_or(false)
+        let (Some(x), Some(y)) = (x.checked_sub(QUIET_ZONE_MODULES), y.checked_sub(QUIET_ZONE_MODULES)) else {
+            return false;
+        };
+        x < self.modules_per_side
+            && y < self.modules_per_side
+            && self.dark.get(y * self.modules_per_side + x).copied().unwrap_or(false)
     }
 
     /// As lines for a terminal, two rows in each. It is drawn light on dark as terminals mostly are: light fields are
     /// blocks of the text's colour, dark ones nothing.
-    pub fn lines(&self) -> Vec<String> {
-        let wide = self.side + 2 * QUIET;
+    pub fn terminal_lines(&self) -> Vec<String> {
+        let wide = self.modules_per_side + 2 * QUIET_ZONE_MODULES;
         let field = |x, y| match (self.is_dark(x, y), y + 1 >= wide || self.is_dark(x, y + 1)) {
             (false, false) => '█',
             (false, true) => '▀',
@@ -41,7 +48,7 @@ impl Square {
     }
 }
 
-const QUIET: usize = 4;
+const QUIET_ZONE_MODULES: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -49,14 +56,14 @@ mod tests {
 
     #[test]
     fn a_code_is_square_with_its_three_corners() {
-        let square = Square::new("tracebook:pair?at=wss://127.0.0.1:7600&code=1234-5678").expect("made");
-        assert_eq!(square.dark.len(), square.side * square.side);
-        for corner in [0, square.side - 7, square.side * (square.side - 7)] {
+        let square = QrMatrix::new("tracebook:pair?at=wss://127.0.0.1:7600&code=1234-5678").expect("made");
+        assert_eq!(square.dark.len(), square.modules_per_side * square.modules_per_side);
+        for corner in [0, square.modules_per_side - 7, square.modules_per_side * (square.modules_per_side - 7)] {
             assert!(square.dark[corner..corner + 7].iter().all(|dark| *dark));
         }
-        let lines = square.lines();
-        assert!(lines.iter().all(|line| line.chars().count() == square.side + 2 * QUIET));
-        assert_eq!(lines.len(), (square.side + 2 * QUIET).div_ceil(2));
-        assert!(Square::new(&"x".repeat(9000)).is_err());
+        let lines = square.terminal_lines();
+        assert!(lines.iter().all(|line| line.chars().count() == square.modules_per_side + 2 * QUIET_ZONE_MODULES));
+        assert_eq!(lines.len(), (square.modules_per_side + 2 * QUIET_ZONE_MODULES).div_ceil(2));
+        assert!(QrMatrix::new(&"x".repeat(9000)).is_err());
     }
 }

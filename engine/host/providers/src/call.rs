@@ -1,12 +1,14 @@
 //! One call of a model: tries, what comes on the way, the answer.
 
-use crate::clients::Clients;
-use crate::gather::{Gather, MOST_ARGUMENTS, MOST_CALLS, MOST_TEXT, Piece};
-use crate::line::Line;
-use crate::prices::{self, Counted};
-use crate::trouble::{self, Key, Trouble, scrub};
-use crate::wire::{self, Signatures};
-use crate::{Limits, Update};
+use crate::error::{self, ApiKey, ProviderError, redact_key};
+use crate::event_sender::ModelEventSender;
+use crate::genai_request::{self, ThoughtSignatures};
+use crate::http_clients::HttpClients;
+use crate::prices::{self, TokenCounts};
+use crate::stream_collector::{
+    MAX_RESPONSE_TEXT_BYTES, MAX_TOOL_ARGUMENT_BYTES, MAX_TOOL_CALLS, PartialToolCall, StreamCollector,
+};
+use crate::{ModelUpdate, ProviderTimeouts};
 use agent::model_call::{
     ModelCallId, ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ModelStopReason, WireProtocol,
 };
@@ -20,68 +22,79 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use store::{Spent, ToolCall};
+use store::{CallUsage, ToolCall};
 
 /// So many tries, the first with them.
-const TRIES: u32 = 3;
+const MAX_TRIES: u32 = 3;
 
 /// So much time of the processor is spent on one frame of a stream; ordinary ones take microseconds.
-const BUSY: Duration = Duration::from_millis(1_500);
+const MAX_FRAME_CPU_TIME: Duration = Duration::from_millis(1_500);
 
 /// What a call needs.
-pub(crate) struct Call {
+pub(crate) struct ModelCallTask {
     pub(crate) id: ModelCallId,
     pub(crate) request: ModelRequest,
-    pub(crate) key: Option<Key>,
-    pub(crate) line: Arc<Line>,
-    pub(crate) clients: Arc<Clients>,
-    pub(crate) signatures: Arc<Signatures>,
-    pub(crate) limits: Limits,
+    pub(crate) api_key: Option<ApiKey>,
+    pub(crate) sender: Arc<ModelEventSender>,
+    pub(crate) clients: Arc<HttpClients>,
+    pub(crate) signatures: Arc<ThoughtSignatures>,
+    pub(crate) limits: ProviderTimeouts,
 }
 
-impl Call {
+impl ModelCallTask {
     /// Tries until there is an answer or no hope, and says which.
     pub(crate) async fn run(self) {
-        let host = wire::host(&self.request.endpoint);
+        let host = genai_request::host_label(&self.request.endpoint);
         let began = Instant::now();
         let mut tried = 1;
         loop {
             let trouble = match self.attempt(&host).await {
-                Ok(answer) => return self.line.end(Update::Answer(answer)),
+                Ok(answer) => return self.sender.finish(ModelUpdate::Answer(answer)),
                 Err(trouble) => trouble,
             };
-            let came = self.line.came();
-            let pause = (tried < TRIES && !came)
-                .then(|| pause(&trouble, tried, began.elapsed(), &self.limits, &mut rand::rng()))
+            let came = self.sender.has_output();
+            let pause = (tried < MAX_TRIES && !came)
+                .then(|| retry_delay(&trouble, tried, began.elapsed(), &self.limits, &mut rand::rng()))
                 .flatten();
-            let why = scrub(&trouble.why, self.key.as_ref());
+            let why = redact_key(&trouble.why, self.api_key.as_ref());
             let Some(pause) = pause else {
-                let partial = self.line.partial();
-                return self.line.end(Update::Failure(ModelError { kind: trouble.kind, why, partial }));
+                let partial = self.sender.partial_text();
+                return self.sender.finish(ModelUpdate::Failure(ModelError { kind: trouble.kind, why, partial }));
             };
             tried += 1;
             let seconds = pause.as_secs_f64();
-            let why = format!("{} Trying again in {seconds:.1} s ({tried} of {TRIES}).", why.trim());
-            self.line.delta(ModelDelta::Retry { why });
+            let why = format!("{} Trying again in {seconds:.1} s ({tried} of {MAX_TRIES}).", why.trim());
+            self.sender.send_delta(ModelDelta::Retry { why });
             tokio::select! {
-                () = self.line.stopped() => return,
+                () = self.sender.wait_until_cancelled() => return,
                 () = tokio::time::sleep(pause) => {}
             }
         }
     }
 
-    async fn attempt(&self, host: &str) -> Result<ModelResponse, Trouble> {
+    async fn attempt(&self, host: &str) -> Result<ModelResponse, ProviderError> {
         let endpoint = &self.request.endpoint;
-        let target = wire::target(endpoint, self.key.as_ref().map(|key| key.0.as_str())).map_err(|why| {
-            Trouble::new(ModelErrorKind::Refused, format!("{why}. Set llm.providers.{}.base_url.", endpoint.provider))
-        })?;
-        let client =
-            self.clients.genai(target.endpoint.base_url()).map_err(|why| Trouble::new(ModelErrorKind::Refused, why))?;
-        let gather = Arc::new(Gather::new(endpoint.wire));
+        let target = genai_request::service_target(endpoint, self.api_key.as_ref().map(|key| key.0.as_str())).map_err(
+            |why| {
+                ProviderError::new(
+                    ModelErrorKind::Refused,
+                    format!("{why}. Set llm.providers.{}.base_url.", endpoint.provider),
+                )
+            },
+        )?;
+        let client = self
+            .clients
+            .genai_client(target.endpoint.base_url())
+            .map_err(|why| ProviderError::new(ModelErrorKind::Refused, why))?;
+        let gather = Arc::new(StreamCollector::new(endpoint.wire));
         let mut options = ChatOptions::default()
             .with_capture_usage(true)
-            .with_stream_header_timeout(if endpoint.local { self.limits.first_local } else { self.limits.first })
-            .with_stream_read_timeout(self.limits.silent)
+            .with_stream_header_timeout(if endpoint.local {
+                self.limits.first_response_local
+            } else {
+                self.limits.first_response
+            })
+            .with_stream_read_timeout(self.limits.stream_idle)
             .with_raw_frame_sink_arc(gather.clone());
         // Those of OpenAI's chat completions are put together by the gatherer.
         if endpoint.wire != WireProtocol::OpenAi {
@@ -91,8 +104,8 @@ impl Call {
             // A model whose name ends in “-high” or the like would otherwise lose it: a budget is sent to neither.
             options = options.with_reasoning_effort(ReasoningEffort::Budget(0));
         }
-        // `genai` takes it that an Ollama has no key.
-        if let (WireProtocol::Ollama, Some(Key(key))) = (endpoint.wire, &self.key) {
+        // `genai_client` takes it that an Ollama has no key.
+        if let (WireProtocol::Ollama, Some(ApiKey(key))) = (endpoint.wire, &self.api_key) {
             options = options.with_extra_headers(("Authorization".to_owned(), format!("Bearer {key}")));
         }
         if let Some(most) = self.request.max_tokens {
@@ -101,35 +114,35 @@ impl Call {
         if let Some(temperature) = self.request.temperature {
             options = options.with_temperature(temperature);
         }
-        let chat = wire::chat(&self.request, &self.signatures);
-        let read = |error: &genai::Error| trouble::read(endpoint, host, self.key.as_ref(), error);
+        let chat = genai_request::chat_request(&self.request, &self.signatures);
+        let read = |error: &genai::Error| error::genai_error(endpoint, host, self.api_key.as_ref(), error);
         let stream = client.exec_chat_stream(target, chat, Some(&options));
         let stream = tokio::select! {
-            () = self.line.stopped() => return Err(stopped()),
+            () = self.sender.wait_until_cancelled() => return Err(cancelled_error()),
             stream = stream => stream,
         };
         let mut stream = stream.map_err(|error| read(&error))?.stream;
         let began = Instant::now();
         let mut tick = tokio::time::interval(Duration::from_secs(1));
-        let mut got = Got::default();
+        let mut got = PartialResponse::default();
         loop {
             let event = tokio::select! {
                 biased;
-                () = self.line.stopped() => return Err(stopped()),
-                event = next(&mut stream, &gather) => event,
+                () = self.sender.wait_until_cancelled() => return Err(cancelled_error()),
+                event = next_event(&mut stream, &gather) => event,
                 _ = tick.tick() => {
-                    let (frames, last) = { let seen = gather.seen(); (seen.frames, seen.last) };
+                    let (frames, last) = { let seen = gather.collected(); (seen.frame_count, seen.last_frame_at) };
                     // Bytes come and never make a whole frame, or the answer never ends.
-                    let stuck = frames > 0 && last.elapsed() > self.limits.silent;
-                    if stuck || began.elapsed() > self.limits.whole {
+                    let stuck = frames > 0 && last.elapsed() > self.limits.stream_idle;
+                    if stuck || began.elapsed() > self.limits.whole_response {
                         let why = format!("{host} does not come to an end. Ask again, or go on from what came.");
-                        return Err(Trouble::new(ModelErrorKind::Cut, why));
+                        return Err(ProviderError::new(ModelErrorKind::Cut, why));
                     }
                     continue;
                 }
             };
             let Some(event) = event else {
-                return Err(Trouble::new(
+                return Err(ProviderError::new(
                     ModelErrorKind::Malformed,
                     format!("{host} sends a piece without an end; the rest is left out."),
                 ));
@@ -139,18 +152,23 @@ impl Call {
                 Some(Err(error)) => {
                     let mut trouble = read(&error);
                     // A connection that was lost before anything came is as good as none.
-                    trouble.again |= trouble.kind == ModelErrorKind::Cut;
+                    trouble.can_retry |= trouble.kind == ModelErrorKind::Cut;
                     return Err(trouble);
                 }
-                Some(Ok(ChatStreamEvent::Chunk(chunk))) => got.text(&self.line, ModelDelta::Text(chunk.content)),
+                Some(Ok(ChatStreamEvent::Chunk(chunk))) => {
+                    got.push_delta(&self.sender, ModelDelta::Text(chunk.content))
+                }
                 Some(Ok(ChatStreamEvent::ReasoningChunk(chunk))) => {
-                    got.text(&self.line, ModelDelta::Thinking(chunk.content))
+                    got.push_delta(&self.sender, ModelDelta::Thinking(chunk.content))
                 }
                 Some(Ok(ChatStreamEvent::ToolCallChunk(chunk))) => {
-                    let long = chunk.tool_call.fn_arguments.as_str().is_some_and(|text| text.len() > MOST_ARGUMENTS);
+                    let long =
+                        chunk.tool_call.fn_arguments.as_str().is_some_and(|text| text.len() > MAX_TOOL_ARGUMENT_BYTES);
                     if long {
-                        got.over =
-                            Some(format!("more than {} KB of arguments for one tool call", MOST_ARGUMENTS >> 10));
+                        got.exceeded_limit = Some(format!(
+                            "more than {} KB of arguments for one tool call",
+                            MAX_TOOL_ARGUMENT_BYTES >> 10
+                        ));
                     }
                 }
                 Some(Ok(ChatStreamEvent::End(end))) => {
@@ -161,45 +179,52 @@ impl Call {
                     ChatStreamEvent::Start | ChatStreamEvent::ThoughtSignatureChunk(_) | ChatStreamEvent::Heartbeat,
                 )) => {}
             }
-            let over = gather.seen().over.take();
-            if let Some(over) = got.over.take().or(over) {
-                return Err(Trouble::new(
+            let over = gather.collected().exceeded_limit.take();
+            if let Some(over) = got.exceeded_limit.take().or(over) {
+                return Err(ProviderError::new(
                     ModelErrorKind::Malformed,
                     format!("{host} sends {over}; the rest is left out."),
                 ));
             }
         }
-        self.answer(host, got, &gather)
+        self.build_response(host, got, &gather)
     }
 
     /// The answer that a finished stream makes.
-    fn answer(&self, host: &str, got: Got, gather: &Gather) -> Result<ModelResponse, Trouble> {
+    fn build_response(
+        &self,
+        host: &str,
+        got: PartialResponse,
+        gather: &StreamCollector,
+    ) -> Result<ModelResponse, ProviderError> {
         let wire = self.request.endpoint.wire;
         let (pieces, finish, frames) = {
-            let mut seen = gather.seen();
-            (std::mem::take(&mut seen.calls), seen.finish.take(), seen.frames)
+            let mut seen = gather.collected();
+            (std::mem::take(&mut seen.calls), seen.finish_reason.take(), seen.frame_count)
         };
         let mut end = got.end.unwrap_or_default();
         let reason = end.captured_stop_reason.take().or(finish.map(StopReason::from));
         if reason.is_none() {
             let nothing = got.text.is_empty() && got.thinking.is_empty() && pieces.is_empty();
             if nothing && frames == 0 {
-                let why =
-                    format!("{host} answers, but with no stream of this kind. Is its wire “{}”?", trouble::word(wire));
-                return Err(Trouble::new(ModelErrorKind::Malformed, why));
+                let why = format!(
+                    "{host} answers, but with no stream of this kind. Is its wire “{}”?",
+                    error::wire_name(wire)
+                );
+                return Err(ProviderError::new(ModelErrorKind::Malformed, why));
             }
             let why = format!("{host} broke off in the middle. Ask again, or go on from what came.");
-            return Err(Trouble { again: nothing, ..Trouble::new(ModelErrorKind::Cut, why) });
+            return Err(ProviderError { can_retry: nothing, ..ProviderError::new(ModelErrorKind::Cut, why) });
         }
-        let (calls, malformed) = self.calls(&end, pieces)?;
+        let (calls, malformed) = self.collect_tool_calls(&end, pieces)?;
         if let Some(StopReason::ContentFilter(_)) = reason
             && got.text.is_empty()
             && calls.is_empty()
         {
             let why = format!("{host} does not answer this: its filter of contents stopped it.");
-            return Err(Trouble::new(ModelErrorKind::Refused, why));
+            return Err(ProviderError::new(ModelErrorKind::Refused, why));
         }
-        let spent = self.spent(&end, &got.text, &got.thinking, &calls);
+        let spent = self.count_spending(&end, &got.text, &got.thinking, &calls);
         let stop = if matches!(reason, Some(StopReason::MaxTokens(_))) {
             ModelStopReason::Length
         } else {
@@ -210,7 +235,11 @@ impl Call {
 
     /// Tool calls as they came, with ids that are unique in the session and fit for every provider.
     #[allow(clippy::type_complexity, reason = "two lists that belong together")]
-    fn calls(&self, end: &StreamEnd, pieces: Vec<Piece>) -> Result<(Vec<ToolCall>, Vec<(String, String)>), Trouble> {
+    fn collect_tool_calls(
+        &self,
+        end: &StreamEnd,
+        pieces: Vec<PartialToolCall>,
+    ) -> Result<(Vec<ToolCall>, Vec<(String, String)>), ProviderError> {
         let mut raw: Vec<(String, String, Value, Option<Vec<String>>)> =
             pieces.into_iter().map(|piece| (piece.id, piece.name, Value::String(piece.arguments), None)).collect();
         for call in end.captured_tool_calls().unwrap_or_default() {
@@ -221,7 +250,7 @@ impl Call {
                 call.thought_signatures.clone(),
             ));
         }
-        raw.truncate(MOST_CALLS);
+        raw.truncate(MAX_TOOL_CALLS);
         let before = self.request.messages.iter().flat_map(|message| &message.tool_calls);
         let mut taken: HashSet<String> = before.map(|call| call.id.clone()).collect();
         let (mut calls, mut malformed) = (Vec::new(), Vec::new());
@@ -242,21 +271,21 @@ impl Call {
             let arguments = match arguments {
                 Ok(arguments) => arguments,
                 Err(mut text) => {
-                    text.truncate(text.floor_char_boundary(MOST_ARGUMENTS));
+                    text.truncate(text.floor_char_boundary(MAX_TOOL_ARGUMENT_BYTES));
                     malformed.push((name, text));
                     continue;
                 }
             };
             let mut next = at;
-            while !wire::fit(&id) || taken.contains(&id) {
+            while !genai_request::is_valid_call_id(&id) || taken.contains(&id) {
                 id = format!("call_{}_{next}", self.id.number);
-                next += MOST_CALLS;
+                next += MAX_TOOL_CALLS;
             }
             taken.insert(id.clone());
             if self.request.endpoint.wire == WireProtocol::Google
                 && let Some(signatures) = signatures
             {
-                self.signatures.keep(&id, signatures);
+                self.signatures.remember(&id, signatures);
             }
             calls.push(ToolCall { id, name, arguments });
         }
@@ -264,7 +293,7 @@ impl Call {
     }
 
     /// Tokens as the provider counted them, else estimated so that limits of cost hold.
-    fn spent(&self, end: &StreamEnd, text: &str, thinking: &str, calls: &[ToolCall]) -> Spent {
+    fn count_spending(&self, end: &StreamEnd, text: &str, thinking: &str, calls: &[ToolCall]) -> CallUsage {
         let positive =
             |count: Option<i32>| count.and_then(|count| u64::try_from(count).ok()).filter(|count| *count > 0);
         let usage = end.captured_usage.as_ref();
@@ -287,29 +316,32 @@ impl Call {
             estimate_prompt_tokens(text) + estimate_prompt_tokens(thinking) + asked.sum::<u64>()
         };
         let details = usage.and_then(|usage| usage.prompt_tokens_details.as_ref());
-        let counted = Counted {
+        let counted = TokenCounts {
             input: positive(usage.and_then(|usage| usage.prompt_tokens)).unwrap_or_else(read),
-            cached: positive(details.and_then(|details| details.cached_tokens)).unwrap_or(0),
-            kept: positive(details.and_then(|details| details.cache_creation_tokens)).unwrap_or(0),
+            cache_read: positive(details.and_then(|details| details.cached_tokens)).unwrap_or(0),
+            cache_written: positive(details.and_then(|details| details.cache_creation_tokens)).unwrap_or(0),
             output: positive(usage.and_then(|usage| usage.completion_tokens)).unwrap_or_else(written),
         };
-        let cost = prices::cost(&self.request.endpoint, counted);
-        Spent { input_tokens: counted.input, output_tokens: counted.output, cost }
+        let cost = prices::token_cost(&self.request.endpoint, counted);
+        CallUsage { input_tokens: counted.input, output_tokens: counted.output, cost }
     }
 }
 
-/// The next event; `None`: a frame is so long that putting it together takes all the time there is. `genai` copies
+/// The next event; `None`: a frame is so long that putting it together takes all the time there is. `genai_client` copies
 /// all that came of a frame with each packet, and has no limit of its own.
-async fn next(stream: &mut ChatStream, gather: &Gather) -> Option<Option<genai::Result<ChatStreamEvent>>> {
-    let (mut busy, mut frames) = (Duration::ZERO, gather.seen().frames);
+async fn next_event(
+    stream: &mut ChatStream,
+    gather: &StreamCollector,
+) -> Option<Option<genai::Result<ChatStreamEvent>>> {
+    let (mut busy, mut frames) = (Duration::ZERO, gather.collected().frame_count);
     std::future::poll_fn(|context| {
-        if busy > BUSY {
+        if busy > MAX_FRAME_CPU_TIME {
             return Poll::Ready(None);
         }
         let began = Instant::now();
         let polled = Pin::new(&mut *stream).poll_next(context);
         busy += began.elapsed();
-        let seen = gather.seen().frames;
+        let seen = gather.collected().frame_count;
         if seen != frames {
             (busy, frames) = (Duration::ZERO, seen);
         }
@@ -320,40 +352,47 @@ async fn next(stream: &mut ChatStream, gather: &Gather) -> Option<Option<genai::
 
 /// What has come of one try.
 #[derive(Default)]
-struct Got {
+struct PartialResponse {
     text: String,
     thinking: String,
     end: Option<StreamEnd>,
-    over: Option<String>,
+    exceeded_limit: Option<String>,
 }
 
-impl Got {
-    fn text(&mut self, line: &Line, delta: ModelDelta) {
+impl PartialResponse {
+    fn push_delta(&mut self, line: &ModelEventSender, delta: ModelDelta) {
         match &delta {
             ModelDelta::Text(text) => self.text.push_str(text),
             ModelDelta::Thinking(text) => self.thinking.push_str(text),
             ModelDelta::Retry { .. } => {}
         }
-        line.delta(delta);
-        if self.text.len() + self.thinking.len() > MOST_TEXT {
-            self.over = Some(format!("more than {} MB", MOST_TEXT >> 20));
+        line.send_delta(delta);
+        if self.text.len() + self.thinking.len() > MAX_RESPONSE_TEXT_BYTES {
+            self.exceeded_limit = Some(format!("more than {} MB", MAX_RESPONSE_TEXT_BYTES >> 20));
         }
     }
 }
 
-fn stopped() -> Trouble {
-    Trouble { again: false, ..Trouble::new(ModelErrorKind::Cancelled, "You stopped it.") }
+fn cancelled_error() -> ProviderError {
+    ProviderError { can_retry: false, ..ProviderError::new(ModelErrorKind::Cancelled, "You stopped it.") }
 }
 
 /// How long to wait before the next try; `None`: there is none. Who asks for patience is heard, if there is time.
-fn pause(trouble: &Trouble, tried: u32, gone: Duration, limits: &Limits, rng: &mut impl Rng) -> Option<Duration> {
-    if !trouble.again {
+fn retry_delay(
+    trouble: &ProviderError,
+    tried: u32,
+    gone: Duration,
+    limits: &ProviderTimeouts,
+    rng: &mut impl Rng,
+) -> Option<Duration> {
+    if !trouble.can_retry {
         return None;
     }
     let spread = rng.random_range(0.5..1.5);
-    let own = limits.pause.mul_f64(3_f64.powi(i32::try_from(tried).unwrap_or(1) - 1) * spread);
-    let pause = trouble.wait.map_or(own, |wait| wait.max(Duration::from_millis(100)));
-    let patience = if trouble.kind == ModelErrorKind::Unreachable { limits.unreachable } else { limits.tries };
+    let own = limits.first_retry_delay.mul_f64(3_f64.powi(i32::try_from(tried).unwrap_or(1) - 1) * spread);
+    let pause = trouble.retry_after.map_or(own, |wait| wait.max(Duration::from_millis(100)));
+    let patience =
+        if trouble.kind == ModelErrorKind::Unreachable { limits.unreachable_retry_window } else { limits.retry_window };
     (gone + pause <= patience).then_some(pause)
 }
 
@@ -364,25 +403,25 @@ mod tests {
     #[test]
     fn pauses_grow_vary_and_end() {
         let mut rng = rand::rng();
-        let limits = Limits::default();
-        let server = Trouble::new(ModelErrorKind::Server, "");
+        let limits = ProviderTimeouts::default();
+        let server = ProviderError::new(ModelErrorKind::Server, "");
         for _ in 0..200 {
-            let first = pause(&server, 1, Duration::ZERO, &limits, &mut rng).expect("one more");
-            let second = pause(&server, 2, first, &limits, &mut rng).expect("one more");
+            let first = retry_delay(&server, 1, Duration::ZERO, &limits, &mut rng).expect("one more");
+            let second = retry_delay(&server, 2, first, &limits, &mut rng).expect("one more");
             assert!((0.3..1.1).contains(&first.as_secs_f64()), "{first:?}");
             assert!((1.0..3.2).contains(&second.as_secs_f64()), "{second:?}");
         }
-        assert_eq!(pause(&server, 2, Duration::from_secs(20), &limits, &mut rng), None, "no time is left");
-        let asked = |seconds| Trouble {
-            wait: Some(Duration::from_secs(seconds)),
-            ..Trouble::new(ModelErrorKind::RateLimited, "")
+        assert_eq!(retry_delay(&server, 2, Duration::from_secs(20), &limits, &mut rng), None, "no time is left");
+        let asked = |seconds| ProviderError {
+            retry_after: Some(Duration::from_secs(seconds)),
+            ..ProviderError::new(ModelErrorKind::RateLimited, "")
         };
-        assert_eq!(pause(&asked(7), 1, Duration::ZERO, &limits, &mut rng), Some(Duration::from_secs(7)));
-        assert_eq!(pause(&asked(60), 1, Duration::ZERO, &limits, &mut rng), None, "nobody waits for a minute");
-        let refused = Trouble::new(ModelErrorKind::Refused, "");
-        assert_eq!(pause(&refused, 1, Duration::ZERO, &limits, &mut rng), None);
-        let gone = Trouble::new(ModelErrorKind::Unreachable, "");
-        assert_eq!(pause(&gone, 1, Duration::from_secs(2), &limits, &mut rng), None, "within five seconds");
-        assert!(limits.unreachable + limits.connect < Duration::from_secs(5));
+        assert_eq!(retry_delay(&asked(7), 1, Duration::ZERO, &limits, &mut rng), Some(Duration::from_secs(7)));
+        assert_eq!(retry_delay(&asked(60), 1, Duration::ZERO, &limits, &mut rng), None, "nobody waits for a minute");
+        let refused = ProviderError::new(ModelErrorKind::Refused, "");
+        assert_eq!(retry_delay(&refused, 1, Duration::ZERO, &limits, &mut rng), None);
+        let gone = ProviderError::new(ModelErrorKind::Unreachable, "");
+        assert_eq!(retry_delay(&gone, 1, Duration::from_secs(2), &limits, &mut rng), None, "within five seconds");
+        assert!(limits.unreachable_retry_window + limits.connect < Duration::from_secs(5));
     }
 }

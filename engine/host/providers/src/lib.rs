@@ -5,32 +5,32 @@
 //! What it must not do: decide which provider is asked (the engine's router does), keep keys, or run tools.
 
 mod call;
-mod clients;
-mod gather;
-mod line;
+mod error;
+mod event_sender;
+mod genai_request;
+mod http_clients;
 mod prices;
-mod probe;
-mod trouble;
-mod wire;
+mod provider_test;
+mod stream_collector;
 
 use agent::model_call::{
     ModelCallId, ModelDelta, ModelEndpoint, ModelError, ModelErrorKind, ModelRequest, ModelResponse,
 };
-use call::Call;
-use clients::Clients;
-use line::Line;
-pub use prices::{context, price, reading_price};
+use call::ModelCallTask;
+use error::ApiKey;
+pub use error::wire_name;
+use event_sender::ModelEventSender;
+use genai_request::ThoughtSignatures;
+use http_clients::HttpClients;
+pub use prices::{context_window, input_only_price, model_price};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use trouble::Key;
-pub use trouble::word;
-use wire::Signatures;
 
 /// What comes of a call: deltas, then one answer or one failure.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Update {
+pub enum ModelUpdate {
     /// A piece on its way.
     Delta(ModelDelta),
     /// The end: the whole answer.
@@ -41,7 +41,7 @@ pub enum Update {
 
 /// What a test of a provider found: it is there, and takes the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tested {
+pub struct ProviderTestReport {
     /// Host and port.
     pub host: String,
     /// How long that took.
@@ -56,137 +56,145 @@ pub struct Tested {
 
 /// How long everything may take. The default is for users; tests are less patient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ProviderTimeouts {
     /// A connection is made.
     pub connect: Duration,
     /// A provider that cannot be reached is tried again, with all pauses; with `connect` behind it less than 5 s.
-    pub unreachable: Duration,
+    pub unreachable_retry_window: Duration,
     /// Other failures are tried again, with all pauses.
-    pub tries: Duration,
+    pub retry_window: Duration,
     /// The pause before the second try; longer before the third.
-    pub pause: Duration,
+    pub first_retry_delay: Duration,
     /// The first sign of an answer.
-    pub first: Duration,
+    pub first_response: Duration,
     /// The same of a model on this machine, which may read a long request slowly.
-    pub first_local: Duration,
+    pub first_response_local: Duration,
     /// Silence in the middle of an answer.
-    pub silent: Duration,
+    pub stream_idle: Duration,
     /// A whole answer.
-    pub whole: Duration,
+    pub whole_response: Duration,
     /// A test of a provider.
-    pub test: Duration,
+    pub provider_test: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for ProviderTimeouts {
+    fn default() -> ProviderTimeouts {
+        ProviderTimeouts {
             connect: Duration::from_millis(3_000),
-            unreachable: Duration::from_millis(1_900),
-            tries: Duration::from_secs(20),
-            pause: Duration::from_millis(700),
-            first: Duration::from_secs(180),
-            first_local: Duration::from_secs(900),
-            silent: Duration::from_secs(300),
-            whole: Duration::from_secs(3_600),
-            test: Duration::from_millis(4_500),
+            unreachable_retry_window: Duration::from_millis(1_900),
+            retry_window: Duration::from_secs(20),
+            first_retry_delay: Duration::from_millis(700),
+            first_response: Duration::from_secs(180),
+            first_response_local: Duration::from_secs(900),
+            stream_idle: Duration::from_secs(300),
+            whole_response: Duration::from_secs(3_600),
+            provider_test: Duration::from_millis(4_500),
         }
     }
 }
 
-enum Job {
-    Call(Box<Call>),
-    Test { endpoint: ModelEndpoint, key: Option<Key>, done: Box<dyn FnOnce(Result<Tested, ModelError>) + Send> },
+enum ProviderCall {
+    Call(Box<ModelCallTask>),
+    Test {
+        endpoint: ModelEndpoint,
+        key: Option<ApiKey>,
+        done: Box<dyn FnOnce(Result<ProviderTestReport, ModelError>) + Send>,
+    },
 }
 
-type Lines = Arc<Mutex<HashMap<ModelCallId, Arc<Line>>>>;
+type ModelEventSenders = Arc<Mutex<HashMap<ModelCallId, Arc<ModelEventSender>>>>;
 
 /// All providers. Calls that are under way when it is dropped are dropped with it, without an end.
-pub struct Providers {
-    jobs: OnceLock<Result<UnboundedSender<Job>, String>>,
-    lines: Lines,
-    clients: Arc<Clients>,
-    signatures: Arc<Signatures>,
-    limits: Limits,
+pub struct ProviderClient {
+    jobs: OnceLock<Result<UnboundedSender<ProviderCall>, String>>,
+    senders: ModelEventSenders,
+    clients: Arc<HttpClients>,
+    signatures: Arc<ThoughtSignatures>,
+    timeouts: ProviderTimeouts,
 }
 
-impl Default for Providers {
-    fn default() -> Providers {
-        Providers::new(Limits::default())
+impl Default for ProviderClient {
+    fn default() -> ProviderClient {
+        ProviderClient::new(ProviderTimeouts::default())
     }
 }
 
-impl Providers {
+impl ProviderClient {
     /// Its thread starts with the first call.
-    pub fn new(limits: Limits) -> Providers {
-        Providers {
+    pub fn new(limits: ProviderTimeouts) -> ProviderClient {
+        ProviderClient {
             jobs: OnceLock::new(),
-            lines: Lines::default(),
-            clients: Arc::new(Clients::new(limits)),
+            senders: ModelEventSenders::default(),
+            clients: Arc::new(HttpClients::new(limits)),
             signatures: Arc::default(),
-            limits,
+            timeouts: limits,
         }
     }
 
     /// Calls a model. `on` hears deltas and then exactly one end, from the thread of providers or, after a
-    /// [`Providers::cancel`], from the one that cancelled; it must not wait, and must not call back. The key never
+    /// [`ProviderClient::cancel`], from the one that cancelled; it must not wait, and must not call back. The key never
     /// appears in what it hears. A call with the id of one under way ends that one.
-    pub fn call(
+    pub fn start_call(
         &self,
         id: ModelCallId,
         request: ModelRequest,
         key: Option<String>,
-        on: impl Fn(Update) + Send + 'static,
+        on: impl Fn(ModelUpdate) + Send + 'static,
     ) {
-        let line = Arc::new(Line::new(on));
-        let before = self.lines().insert(id, line.clone());
+        let line = Arc::new(ModelEventSender::new(on));
+        let before = self.lock_senders().insert(id, line.clone());
         if let Some(before) = before {
             before.cancel();
         }
-        let call = Call {
+        let call = ModelCallTask {
             id,
             request,
-            key: key.map(Key),
-            line: line.clone(),
+            api_key: key.map(ApiKey),
+            sender: line.clone(),
             clients: self.clients.clone(),
             signatures: self.signatures.clone(),
-            limits: self.limits,
+            limits: self.timeouts,
         };
-        if let Some((why, _)) = self.send(Job::Call(Box::new(call))) {
-            self.lines().remove(&id);
-            line.end(Update::Failure(ModelError { kind: ModelErrorKind::Refused, why, partial: String::new() }));
+        if let Some((why, _)) = self.submit(ProviderCall::Call(Box::new(call))) {
+            self.lock_senders().remove(&id);
+            line.finish(ModelUpdate::Failure(ModelError {
+                kind: ModelErrorKind::Refused,
+                why,
+                partial: String::new(),
+            }));
         }
     }
 
     /// Stops a call: its end is told before this returns. Nothing happens where there is none.
     pub fn cancel(&self, id: ModelCallId) {
-        let line = self.lines().remove(&id);
+        let line = self.lock_senders().remove(&id);
         if let Some(line) = line {
             line.cancel();
         }
     }
 
     /// Looks whether a provider is there, takes the key and has the model; `done` hears within 5 s.
-    pub fn test(
+    pub fn test_provider(
         &self,
         endpoint: ModelEndpoint,
         key: Option<String>,
-        done: impl FnOnce(Result<Tested, ModelError>) + Send + 'static,
+        done: impl FnOnce(Result<ProviderTestReport, ModelError>) + Send + 'static,
     ) {
-        let job = Job::Test { endpoint, key: key.map(Key), done: Box::new(done) };
-        if let Some((why, Job::Test { done, .. })) = self.send(job) {
+        let job = ProviderCall::Test { endpoint, key: key.map(ApiKey), done: Box::new(done) };
+        if let Some((why, ProviderCall::Test { done, .. })) = self.submit(job) {
             done(Err(ModelError { kind: ModelErrorKind::Refused, why, partial: String::new() }));
         }
     }
 
-    fn lines(&self) -> MutexGuard<'_, HashMap<ModelCallId, Arc<Line>>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_senders(&self) -> MutexGuard<'_, HashMap<ModelCallId, Arc<ModelEventSender>>> {
+        self.senders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Hands a job to the thread; gives it back, and why, where there is none.
-    fn send(&self, job: Job) -> Option<(String, Job)> {
+    fn submit(&self, job: ProviderCall) -> Option<(String, ProviderCall)> {
         let jobs = self.jobs.get_or_init(|| {
             let (jobs, wanted) = unbounded_channel();
-            let (lines, clients, limits) = (self.lines.clone(), self.clients.clone(), self.limits);
+            let (lines, clients, limits) = (self.senders.clone(), self.clients.clone(), self.timeouts);
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()
@@ -194,7 +202,7 @@ impl Providers {
             std::thread::Builder::new()
                 .name("providers".to_owned())
                 .spawn(move || {
-                    runtime.block_on(work(wanted, lines, clients, limits));
+                    runtime.block_on(run_provider_calls(wanted, lines, clients, limits));
                     // A name that is being looked up is not waited for.
                     runtime.shutdown_background();
                 })
@@ -209,18 +217,23 @@ impl Providers {
 }
 
 /// Does what is wanted, all at the same time, until nobody can want anything more.
-async fn work(mut wanted: UnboundedReceiver<Job>, lines: Lines, clients: Arc<Clients>, limits: Limits) {
+async fn run_provider_calls(
+    mut wanted: UnboundedReceiver<ProviderCall>,
+    lines: ModelEventSenders,
+    clients: Arc<HttpClients>,
+    limits: ProviderTimeouts,
+) {
     while let Some(job) = wanted.recv().await {
         match job {
-            Job::Call(call) => {
-                let (id, line, lines) = (call.id, call.line.clone(), lines.clone());
-                let host = wire::host(&call.request.endpoint);
+            ProviderCall::Call(call) => {
+                let (id, line, lines) = (call.id, call.sender.clone(), lines.clone());
+                let host = genai_request::host_label(&call.request.endpoint);
                 let call = tokio::spawn(call.run());
                 tokio::spawn(async move {
                     if call.await.is_err() {
                         let why = format!("{host} answers with something that cannot be read.");
-                        let partial = line.partial();
-                        line.end(Update::Failure(ModelError { kind: ModelErrorKind::Malformed, why, partial }));
+                        let partial = line.partial_text();
+                        line.finish(ModelUpdate::Failure(ModelError { kind: ModelErrorKind::Malformed, why, partial }));
                     }
                     let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
                     if lines.get(&id).is_some_and(|other| Arc::ptr_eq(other, &line)) {
@@ -228,9 +241,11 @@ async fn work(mut wanted: UnboundedReceiver<Job>, lines: Lines, clients: Arc<Cli
                     }
                 });
             }
-            Job::Test { endpoint, key, done } => {
+            ProviderCall::Test { endpoint, key, done } => {
                 let clients = clients.clone();
-                tokio::spawn(async move { done(probe::test(&clients, &endpoint, key.as_ref(), limits.test).await) });
+                tokio::spawn(async move {
+                    done(provider_test::test_endpoint(&clients, &endpoint, key.as_ref(), limits.provider_test).await)
+                });
             }
         }
     }

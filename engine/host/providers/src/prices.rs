@@ -6,19 +6,19 @@ use genai_prices::{Calculator, PriceRequest, Usage, UsageKey};
 
 /// Tokens of one answer as the provider counted them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counted {
+pub(crate) struct TokenCounts {
     /// Read, with those from a cache.
     pub(crate) input: u64,
     /// Of these, read from a cache.
-    pub(crate) cached: u64,
+    pub(crate) cache_read: u64,
     /// Of these, written into a cache.
-    pub(crate) kept: u64,
+    pub(crate) cache_written: u64,
     /// Written.
     pub(crate) output: u64,
 }
 
 /// Who keeps the prices: the wire says it where the address is the provider's own.
-fn list(endpoint: &ModelEndpoint) -> (Option<&'static str>, Option<&str>) {
+fn price_list_key(endpoint: &ModelEndpoint) -> (Option<&'static str>, Option<&str>) {
     match (&endpoint.base_url, endpoint.wire) {
         (Some(address), _) => (None, Some(address)),
         (None, WireProtocol::OpenAi | WireProtocol::Responses) => (Some("openai"), None),
@@ -29,20 +29,20 @@ fn list(endpoint: &ModelEndpoint) -> (Option<&'static str>, Option<&str>) {
 }
 
 /// What so many tokens cost, US dollars; `None`: not known.
-pub(crate) fn cost(endpoint: &ModelEndpoint, counted: Counted) -> Option<f64> {
+pub(crate) fn token_cost(endpoint: &ModelEndpoint, counted: TokenCounts) -> Option<f64> {
     if endpoint.local {
         return Some(0.0);
     }
     let mut usage =
         Usage::from([(UsageKey::INPUT_TOKENS, counted.input as f64), (UsageKey::OUTPUT_TOKENS, counted.output as f64)]);
-    if counted.cached > 0 {
-        usage.insert(UsageKey::CACHE_READ_TOKENS, counted.cached as f64);
+    if counted.cache_read > 0 {
+        usage.insert(UsageKey::CACHE_READ_TOKENS, counted.cache_read as f64);
     }
-    if counted.kept > 0 {
-        usage.insert(UsageKey::CACHE_WRITE_TOKENS, counted.kept as f64);
+    if counted.cache_written > 0 {
+        usage.insert(UsageKey::CACHE_WRITE_TOKENS, counted.cache_written as f64);
     }
     let request = PriceRequest::new(&endpoint.model, &usage);
-    let request = match list(endpoint) {
+    let request = match price_list_key(endpoint) {
         (Some(id), _) => request.with_provider_id(id),
         (None, Some(address)) => request.with_provider_api_url(address),
         (None, None) => request,
@@ -52,24 +52,26 @@ pub(crate) fn cost(endpoint: &ModelEndpoint, counted: Counted) -> Option<f64> {
 }
 
 /// What a model costs, for the router; `None`: not known.
-pub fn price(endpoint: &ModelEndpoint) -> Option<ModelPrice> {
+pub fn model_price(endpoint: &ModelEndpoint) -> Option<ModelPrice> {
     // Some lists ask more for long requests: the price of ordinary ones is meant.
-    let of = |input, output| cost(endpoint, Counted { input, output, ..Counted::default() }).map(|cost| cost * 1e3);
+    let of = |input, output| {
+        token_cost(endpoint, TokenCounts { input, output, ..TokenCounts::default() }).map(|cost| cost * 1e3)
+    };
     Some(ModelPrice { input: of(1_000, 0)?, output: of(0, 1_000)? })
 }
 
 /// What a model costs that reads and does not write; `None`: not known.
-pub fn reading_price(endpoint: &ModelEndpoint) -> Option<ModelPrice> {
-    let input = cost(endpoint, Counted { input: 1_000, ..Counted::default() })? * 1e3;
+pub fn input_only_price(endpoint: &ModelEndpoint) -> Option<ModelPrice> {
+    let input = token_cost(endpoint, TokenCounts { input: 1_000, ..TokenCounts::default() })? * 1e3;
     Some(ModelPrice { input, output: 0.0 })
 }
 
 /// How many tokens a model reads at most; `None`: not known.
-pub fn context(endpoint: &ModelEndpoint) -> Option<u64> {
+pub fn context_window(endpoint: &ModelEndpoint) -> Option<u64> {
     if endpoint.local {
         return None;
     }
-    let (id, address) = list(endpoint);
+    let (id, address) = price_list_key(endpoint);
     let provider = Calculator::bundled().find_provider(id, address).ok()??;
     let model = endpoint.model.to_lowercase();
     // Models have dates behind their names that the list does not always repeat.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use server::{Server, events, status};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
-use store::{DocId, Message, MessageId, Role, ToolCall};
+use store::{DocId, MessageId, MessageRole, SessionMessage, ToolCall};
 
 const PLANTED: &str = "sk-planted-4f1c9d7e2b";
 const WIRES: [WireProtocol; 5] = [
@@ -24,8 +24,8 @@ const WIRES: [WireProtocol; 5] = [
 ];
 
 /// Less patient than for users.
-fn limits() -> Limits {
-    Limits { pause: Duration::from_millis(30), ..Limits::default() }
+fn limits() -> ProviderTimeouts {
+    ProviderTimeouts { first_retry_delay: Duration::from_millis(30), ..ProviderTimeouts::default() }
 }
 
 fn endpoint(wire: WireProtocol, address: &str) -> ModelEndpoint {
@@ -40,8 +40,8 @@ fn endpoint(wire: WireProtocol, address: &str) -> ModelEndpoint {
     }
 }
 
-fn message(role: Role, content: &str) -> Message {
-    Message::new(MessageId(1), role, content, 0)
+fn message(role: MessageRole, content: &str) -> SessionMessage {
+    SessionMessage::new(MessageId(1), role, content, 0)
 }
 
 fn tool(name: &str) -> ToolSpec {
@@ -60,7 +60,7 @@ fn ask(wire: WireProtocol, address: &str) -> ModelRequest {
     ModelRequest {
         endpoint: endpoint(wire, address),
         system: "You are brief.".to_owned(),
-        messages: vec![message(Role::User, "Hello")],
+        messages: vec![message(MessageRole::User, "Hello")],
         tools: Vec::new(),
         max_tokens: Some(100),
         temperature: Some(0.0),
@@ -71,22 +71,22 @@ fn id(number: u64) -> ModelCallId {
     ModelCallId { run: DocId([7; 16]), number }
 }
 
-fn start(providers: &Providers, request: ModelRequest) -> Receiver<Update> {
+fn start(providers: &ProviderClient, request: ModelRequest) -> Receiver<ModelUpdate> {
     let (tell, heard) = channel();
-    providers.call(id(1), request, Some(PLANTED.to_owned()), move |update| {
+    providers.start_call(id(1), request, Some(PLANTED.to_owned()), move |update| {
         let _ = tell.send(update);
     });
     heard
 }
 
 /// All that is heard of one call, the end last.
-fn all(heard: &Receiver<Update>) -> Vec<Update> {
+fn all(heard: &Receiver<ModelUpdate>) -> Vec<ModelUpdate> {
     let mut updates = Vec::new();
     loop {
         let update = heard.recv_timeout(Duration::from_secs(30)).expect("an end");
         // Nothing that is heard holds the key, also as it would be printed.
         assert!(!format!("{update:?}").contains("planted"), "the key is out: {update:?}");
-        let end = !matches!(update, Update::Delta(_));
+        let end = !matches!(update, ModelUpdate::Delta(_));
         updates.push(update);
         if end {
             assert!(heard.recv_timeout(Duration::from_millis(50)).is_err(), "something comes after the end");
@@ -95,34 +95,36 @@ fn all(heard: &Receiver<Update>) -> Vec<Update> {
     }
 }
 
-fn call(request: ModelRequest) -> Vec<Update> {
-    let providers = Providers::new(limits());
+fn call(request: ModelRequest) -> Vec<ModelUpdate> {
+    let providers = ProviderClient::new(limits());
     all(&start(&providers, request))
 }
 
-fn answer(updates: &[Update]) -> &ModelResponse {
+fn answer(updates: &[ModelUpdate]) -> &ModelResponse {
     match updates.last() {
-        Some(Update::Answer(answer)) => answer,
+        Some(ModelUpdate::Answer(answer)) => answer,
         other => panic!("no answer: {other:?}"),
     }
 }
 
-fn failure(updates: &[Update]) -> &ModelError {
+fn failure(updates: &[ModelUpdate]) -> &ModelError {
     match updates.last() {
-        Some(Update::Failure(failure)) => failure,
+        Some(ModelUpdate::Failure(failure)) => failure,
         other => panic!("no failure: {other:?}"),
     }
 }
 
-fn said(updates: &[Update]) -> String {
-    let text =
-        |update: &Update| if let Update::Delta(ModelDelta::Text(text)) = update { Some(text.clone()) } else { None };
+fn said(updates: &[ModelUpdate]) -> String {
+    let text = |update: &ModelUpdate| {
+        if let ModelUpdate::Delta(ModelDelta::Text(text)) = update { Some(text.clone()) } else { None }
+    };
     updates.iter().filter_map(text).collect()
 }
 
-fn again(updates: &[Update]) -> Vec<String> {
-    let why =
-        |update: &Update| if let Update::Delta(ModelDelta::Retry { why }) = update { Some(why.clone()) } else { None };
+fn again(updates: &[ModelUpdate]) -> Vec<String> {
+    let why = |update: &ModelUpdate| {
+        if let ModelUpdate::Delta(ModelDelta::Retry { why }) = update { Some(why.clone()) } else { None }
+    };
     updates.iter().filter_map(why).collect()
 }
 
@@ -206,7 +208,7 @@ fn each_wire_streams_an_answer() {
         assert_eq!(said(&updates), "Good day to you.", "{wire:?}");
         assert_eq!(updates.len(), 4, "{wire:?}: {updates:?}");
         assert_eq!((answer.text.as_str(), answer.stop), ("Good day to you.", agent::model_call::ModelStopReason::Done));
-        assert_eq!(answer.spent, store::Spent { input_tokens: 12, output_tokens: 3, cost: Some(0.0) }, "{wire:?}");
+        assert_eq!(answer.spent, store::CallUsage { input_tokens: 12, output_tokens: 3, cost: Some(0.0) }, "{wire:?}");
         assert!(answer.calls.is_empty() && answer.malformed.is_empty());
         assert_eq!(server.asked().len(), 1);
     }
@@ -221,7 +223,7 @@ fn prices_are_known_free_or_unknown() {
         ..endpoint(wire, "")
     };
     let near = at(WireProtocol::OpenAi, Some("http://localhost:1/v1"), "whatever", true);
-    assert_eq!(price(&near).map(|price| (price.input, price.output)), Some((0.0, 0.0)));
+    assert_eq!(model_price(&near).map(|price| (price.input, price.output)), Some((0.0, 0.0)));
     let known = [
         at(WireProtocol::Responses, None, "gpt-5-mini", false),
         at(WireProtocol::Anthropic, None, "claude-sonnet-4-5", false),
@@ -229,28 +231,28 @@ fn prices_are_known_free_or_unknown() {
         at(WireProtocol::OpenAi, Some("https://openrouter.ai/api/v1"), "qwen/qwen3-coder", false),
     ];
     for endpoint in known {
-        let price = price(&endpoint).unwrap_or_else(|| panic!("{} has no price", endpoint.model));
+        let price = model_price(&endpoint).unwrap_or_else(|| panic!("{} has no price", endpoint.model));
         assert!(price.input > 0.0 && price.output >= price.input, "{}: {price:?}", endpoint.model);
         assert!(price.output < 100.0, "a price for a million tokens: {price:?}");
     }
     let small = at(WireProtocol::OpenAi, Some("https://api.openai.com/v1"), "text-embedding-3-small", false);
-    let read = reading_price(&small).expect("a model that makes vectors");
+    let read = input_only_price(&small).expect("a model that makes vectors");
     assert!(read.input > 0.0 && read.input < 1.0 && read.output == 0.0, "{read:?}");
     let claude = at(WireProtocol::Anthropic, None, "claude-sonnet-4-5-20250929", false);
-    assert!(context(&claude).is_some_and(|tokens| tokens >= 100_000));
+    assert!(context_window(&claude).is_some_and(|tokens| tokens >= 100_000));
     for unknown in [
         at(WireProtocol::OpenAi, None, "no-such-model-at-all", false),
         at(WireProtocol::OpenAi, Some("https://models.example.com/v1"), "gpt-5", false),
     ] {
-        assert_eq!((price(&unknown), context(&unknown)), (None, None), "{}", unknown.model);
+        assert_eq!((model_price(&unknown), context_window(&unknown)), (None, None), "{}", unknown.model);
     }
 }
 
 /// Starts a test of a provider and waits for it.
-fn tested(endpoint: ModelEndpoint, limits: Limits) -> Result<Tested, ModelError> {
+fn tested(endpoint: ModelEndpoint, limits: ProviderTimeouts) -> Result<ProviderTestReport, ModelError> {
     let (tell, heard) = channel();
-    let providers = Providers::new(limits);
-    providers.test(endpoint, Some(PLANTED.to_owned()), move |found| {
+    let providers = ProviderClient::new(limits);
+    providers.test_provider(endpoint, Some(PLANTED.to_owned()), move |found| {
         let _ = tell.send(found);
     });
     let found = heard.recv_timeout(Duration::from_secs(10)).expect("an end");
@@ -323,7 +325,7 @@ fn a_provider_that_fails_its_test_says_why() {
         ("http://nowhere.invalid", ModelErrorKind::Unreachable, "its name is not known"),
         ("localhost:1", ModelErrorKind::Refused, "is no address"),
     ];
-    let limits = Limits { test: Duration::from_millis(1_000), ..limits() };
+    let limits = ProviderTimeouts { provider_test: Duration::from_millis(1_000), ..limits() };
     for (address, kind, words) in table {
         let began = Instant::now();
         let why = tested(endpoint(WireProtocol::OpenAi, address), limits).expect_err(address);

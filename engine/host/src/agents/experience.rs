@@ -1,8 +1,8 @@
 //! What a project holds for agents, read from its files: what it remembers, its agents, its plans. And what of its
 //! memory bears on a goal: found by words and by meaning, as all else is.
 
-use crate::fs::confined::Folder;
-use crate::search::{Ask, Mode, Search};
+use crate::fs::confined::ConfinedFolder;
+use crate::search::{SearchMode, SearchRequest, SearchService};
 use agent::agent_registry::{self, AgentRegistry};
 use agent::memory::{self, ExperienceMatch, ProjectMemory};
 use agent::task_block::TASKS_FOLDER;
@@ -26,27 +26,27 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What lies in these folders of memory inside a volume's folder, and which of its experiences a search finds for a
 /// goal. Blocks: not for the thread that draws.
-pub fn recall(search: &Search, root: &Path, folders: &[String], goal: &str) -> ProjectMemory {
+pub fn recall(search: &SearchService, root: &Path, folders: &[String], goal: &str) -> ProjectMemory {
     let mut memory = read(root, folders);
     if !memory.entries.is_empty() {
-        memory.near = nearest(search, &memory, goal, Mode::Both);
+        memory.near = nearest(search, &memory, goal, SearchMode::Both);
     }
     memory
 }
 
 /// The experiences that a search finds for a goal, the best first. Blocks.
-pub fn nearest(search: &Search, memory: &ProjectMemory, goal: &str, mode: Mode) -> Vec<ExperienceMatch> {
+pub fn nearest(search: &SearchService, memory: &ProjectMemory, goal: &str, mode: SearchMode) -> Vec<ExperienceMatch> {
     // Words that an asker uses are no query language.
     let plain: String = goal.chars().take(GOAL).map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
     let plain = plain.replace(" OR ", " or ");
     let text = format!("in:memory path:\"{}\" {plain}", memory::experience::EXPERIENCE_LOG_FILE);
-    let asked = search.ask(Ask { text, limit: FOUND, each: true, mode, ..Ask::default() }, || {});
+    let asked = search.ask(SearchRequest { text, limit: FOUND, each: true, mode, ..SearchRequest::default() }, || {});
     let Ok(Ok(answer)) = asked.recv_timeout(PATIENCE) else { return Vec::new() };
     let known = |path: &str, id: &str| {
         memory.entries.iter().any(|entry| entry.path == path && entry.experience.experience_id == id)
     };
     let hits = answer.hits.into_iter().filter(|hit| known(&hit.path, &hit.heading));
-    let near = |hit: crate::search::Hit| ExperienceMatch {
+    let near = |hit: crate::search::NoteHit| ExperienceMatch {
         score: f64::from(hit.score),
         meaning: hit.why.meaning.map(f64::from),
         id: hit.heading,
@@ -59,7 +59,7 @@ pub fn nearest(search: &Search, memory: &ProjectMemory, goal: &str, mode: Mode) 
 fn texts(root: &Path, folders: &[String], endings: &[&str]) -> Vec<(String, String)> {
     let mut files: Vec<(String, String)> = Vec::new();
     let mut whole = 0;
-    let Ok(root) = Folder::root(root) else { return files };
+    let Ok(root) = ConfinedFolder::root(root) else { return files };
     for inside in folders {
         let Ok(folder) = root.folder(inside) else { continue };
         let Ok(entries) = std::fs::read_dir(folder.path()) else { continue };
@@ -98,7 +98,7 @@ pub fn read(root: &Path, folders: &[String]) -> ProjectMemory {
 
 /// The projects inside a volume's folder, by name.
 fn projects(root: &Path) -> Vec<String> {
-    let folder = Folder::root(root).and_then(|root| root.folder(memory::PROJECTS_FOLDER));
+    let folder = ConfinedFolder::root(root).and_then(|root| root.folder(memory::PROJECTS_FOLDER));
     let Some(entries) = folder.ok().and_then(|folder| std::fs::read_dir(folder.path()).ok()) else {
         return Vec::new();
     };
@@ -112,7 +112,7 @@ fn projects(root: &Path) -> Vec<String> {
 fn everywhere(root: &Path, folder: &str) -> Vec<String> {
     let mut found: Vec<String> =
         projects(root).into_iter().map(|name| format!("{}/{name}/{folder}", memory::PROJECTS_FOLDER)).collect();
-    let held = Folder::root(root);
+    let held = ConfinedFolder::root(root);
     found.retain(|folder| held.as_ref().is_ok_and(|root| root.folder(folder).is_ok()));
     found.insert(0, folder.to_owned());
     found

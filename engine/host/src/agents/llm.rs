@@ -1,18 +1,20 @@
 //! Language models as the host has them: providers, and what the router may know of each: keys, prices, how long
 //! answers took.
 
-use crate::maintenance::secrets::{Secret, Secrets};
+use crate::maintenance::secrets::{SecretValue, UserSecrets};
 use agent::config::{AgentConfig, DEFAULT_CONTEXT_TOKENS, LOCAL_CONTEXT_TOKENS};
 use agent::model_call::ModelEndpoint;
 use agent::router::{ProviderLatencies, ProviderStatus};
-pub use providers::{Limits, Providers, Tested, Update, context, price, word};
+pub use providers::{
+    ModelUpdate, ProviderClient, ProviderTestReport, ProviderTimeouts, context_window, model_price, wire_name,
+};
 use std::collections::BTreeMap;
 
 /// The key of an endpoint; `None`: it needs none. May wait for the keyring.
 ///
 /// # Errors
 /// A sentence: its key is missing, or cannot be read now.
-pub fn key(endpoint: &ModelEndpoint, secrets: &Secrets) -> Result<Option<Secret>, String> {
+pub fn key(endpoint: &ModelEndpoint, secrets: &UserSecrets) -> Result<Option<SecretValue>, String> {
     let Some(name) = &endpoint.key else { return Ok(None) };
     match secrets.get(name) {
         Ok(Some((secret, _))) => Ok(Some(secret)),
@@ -25,7 +27,7 @@ pub fn key(endpoint: &ModelEndpoint, secrets: &Secrets) -> Result<Option<Secret>
 /// draws.
 pub fn known(
     config: &AgentConfig,
-    secrets: &Secrets,
+    secrets: &UserSecrets,
     latencies: &ProviderLatencies,
 ) -> BTreeMap<String, ProviderStatus> {
     let mut known = BTreeMap::new();
@@ -33,7 +35,7 @@ pub fn known(
         let Some(endpoint) = config.endpoint(name).filter(|_| provider.is_enabled()) else { continue };
         let one = ProviderStatus {
             barred: key(&endpoint, secrets).err(),
-            price: price(&endpoint),
+            price: model_price(&endpoint),
             latency: latencies.median_latency(name),
         };
         known.insert(name.clone(), one);
@@ -42,9 +44,9 @@ pub fn known(
 }
 
 /// How many tokens fit into a request: as the configuration has it, else the price list, else few. What a server says
-/// of itself is in [`Tested`].
+/// of itself is in [`ProviderTestReport`].
 pub fn window(config: &AgentConfig, endpoint: &ModelEndpoint) -> u64 {
     let own = config.llm.providers.get(&endpoint.provider).and_then(|provider| provider.context);
     let unknown = if endpoint.local { LOCAL_CONTEXT_TOKENS } else { DEFAULT_CONTEXT_TOKENS };
-    own.or_else(|| context(endpoint)).unwrap_or(unknown)
+    own.or_else(|| context_window(endpoint)).unwrap_or(unknown)
 }

@@ -22,48 +22,48 @@ const MAX_PATH_BYTES: usize = 4096;
 
 /// Why a file or folder was not opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
-    kind: Kind,
+pub struct OpenRefusal {
+    kind: EntryKind,
     why: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum EntryKind {
     Missing,
     Outside,
     Other,
 }
 
-impl Refused {
-    fn new(kind: Kind, why: impl Into<String>) -> Refused {
-        Refused { kind, why: why.into() }
+impl OpenRefusal {
+    fn new(kind: EntryKind, why: impl Into<String>) -> OpenRefusal {
+        OpenRefusal { kind, why: why.into() }
     }
 
-    fn other(why: impl Into<String>) -> Refused {
-        Refused::new(Kind::Other, why)
+    fn other(why: impl Into<String>) -> OpenRefusal {
+        OpenRefusal::new(EntryKind::Other, why)
     }
 
     /// Whether there is nothing of that name.
     pub fn is_missing(&self) -> bool {
-        self.kind == Kind::Missing
+        self.kind == EntryKind::Missing
     }
 
     /// Whether the way leads out of the folder.
     pub fn is_outside(&self) -> bool {
-        self.kind == Kind::Outside
+        self.kind == EntryKind::Outside
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for OpenRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.why)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for OpenRefusal {}
 
-impl From<Refused> for String {
-    fn from(refused: Refused) -> String {
+impl From<OpenRefusal> for String {
+    fn from(refused: OpenRefusal) -> String {
         refused.why
     }
 }
@@ -91,9 +91,9 @@ impl ConfinedPath {
     /// Opens it for reading: an ordinary file, and nothing else.
     ///
     /// # Errors
-    /// [`Refused`].
-    pub fn open(&self) -> Result<(File, Metadata), Refused> {
-        Folder::root(&self.root)?.ordinary(&self.path)
+    /// [`OpenRefusal`].
+    pub fn open(&self) -> Result<(File, Metadata), OpenRefusal> {
+        ConfinedFolder::root(&self.root)?.ordinary(&self.path)
     }
 
     /// All its bytes, if it is an ordinary file of at most `most` bytes.
@@ -123,20 +123,20 @@ impl ConfinedPath {
     /// folder, as that of a volume that was joined and has no file yet.
     ///
     /// # Errors
-    /// [`Refused`].
-    pub fn above(&self, make: bool) -> Result<(Folder, OsString), Refused> {
+    /// [`OpenRefusal`].
+    pub fn above(&self, make: bool) -> Result<(ConfinedFolder, OsString), OpenRefusal> {
         let is_gone = std::fs::symlink_metadata(&self.root).is_err_and(|error| error.kind() == ErrorKind::NotFound);
         if make && is_gone && !self.root.as_os_str().is_empty() {
             store::disk::create_folder(&self.root).map_err(|error| refused_by(&error, &self.root))?;
         }
-        Folder::root(&self.root)?.above(&self.path, make)
+        ConfinedFolder::root(&self.root)?.above(&self.path, make)
     }
 
     /// What is said of it on disk: of a symlink as such.
     ///
     /// # Errors
-    /// [`Refused`].
-    pub fn metadata(&self) -> Result<Metadata, Refused> {
+    /// [`OpenRefusal`].
+    pub fn metadata(&self) -> Result<Metadata, OpenRefusal> {
         let (folder, name) = self.above(false)?;
         folder.metadata(&name).map_err(|error| refused_by(&error, Path::new(&self.path)))
     }
@@ -153,17 +153,19 @@ impl ConfinedPath {
     }
 }
 
-fn refused_by(error: &std::io::Error, path: &Path) -> Refused {
+fn refused_by(error: &std::io::Error, path: &Path) -> OpenRefusal {
     let path = path.display();
     match error.kind() {
-        std::io::ErrorKind::NotFound => Refused::new(Kind::Missing, format!("there is nothing of that name: {path}")),
-        _ => Refused::other(format!("it cannot be looked at ({error}): {path}")),
+        std::io::ErrorKind::NotFound => {
+            OpenRefusal::new(EntryKind::Missing, format!("there is nothing of that name: {path}"))
+        }
+        _ => OpenRefusal::other(format!("it cannot be looked at ({error}): {path}")),
     }
 }
 
 /// A folder that is held open.
 #[derive(Debug)]
-pub struct Folder {
+pub struct ConfinedFolder {
     #[cfg(unix)]
     held: std::os::fd::OwnedFd,
     /// Where it was when it was opened.
@@ -191,11 +193,11 @@ fn is_same_root(root: &Path, place: &Path) -> bool {
 }
 
 /// The parts of a path inside a root, or why it is none.
-fn parts(path: &Path) -> Result<Vec<&OsStr>, Refused> {
-    let refuse = |why: &str| Err(Refused::new(Kind::Outside, format!("{why}: {}", path.display())));
+fn parts(path: &Path) -> Result<Vec<&OsStr>, OpenRefusal> {
+    let refuse = |why: &str| Err(OpenRefusal::new(EntryKind::Outside, format!("{why}: {}", path.display())));
     let bytes = path.as_os_str().as_encoded_bytes();
     if bytes.contains(&0) || bytes.len() > MAX_PATH_BYTES {
-        return Err(Refused::other(format!("a path holds no zero byte and has at most {MAX_PATH_BYTES} bytes")));
+        return Err(OpenRefusal::other(format!("a path holds no zero byte and has at most {MAX_PATH_BYTES} bytes")));
     }
     if cfg!(windows) && bytes.iter().any(|byte| matches!(byte, b'\\' | b':')) {
         return refuse("the path begins at the top; name it from the volume's folder on");
@@ -221,25 +223,25 @@ fn joined(parts: &[&OsStr]) -> PathBuf {
 /// A path inside a root in its one form: no empty parts, no `.`.
 ///
 /// # Errors
-/// [`Refused`]: it leads out of the root.
-pub fn tidy(path: &str) -> Result<String, Refused> {
+/// [`OpenRefusal`]: it leads out of the root.
+pub fn tidy(path: &str) -> Result<String, OpenRefusal> {
     let parts: Vec<&str> = parts(Path::new(path))?.into_iter().filter_map(OsStr::to_str).collect();
     Ok(parts.join("/"))
 }
 
-impl Folder {
+impl ConfinedFolder {
     /// Opens a volume's folder. It may be a symlink: the user chose it.
     ///
     /// # Errors
-    /// [`Refused`]; also where a symlink has replaced it since it was opened first.
-    pub fn root(root: &Path) -> Result<Folder, Refused> {
+    /// [`OpenRefusal`]; also where a symlink has replaced it since it was opened first.
+    pub fn root(root: &Path) -> Result<ConfinedFolder, OpenRefusal> {
         if root.as_os_str().is_empty() {
-            return Err(Refused::other("the file belongs to no open volume"));
+            return Err(OpenRefusal::other("the file belongs to no open volume"));
         }
-        let folder = Folder::chosen(root)?;
+        let folder = ConfinedFolder::chosen(root)?;
         if !is_same_root(root, &folder.place) {
             let why = "the volume's folder was replaced by a symlink, which is not followed; open the folder again";
-            return Err(Refused::new(Kind::Outside, format!("{why}: {}", root.display())));
+            return Err(OpenRefusal::new(EntryKind::Outside, format!("{why}: {}", root.display())));
         }
         Ok(folder)
     }
@@ -253,13 +255,13 @@ impl Folder {
     /// for it, whatever it is.
     ///
     /// # Errors
-    /// [`Refused`].
-    pub fn ordinary(&self, path: impl AsRef<Path>) -> Result<(File, Metadata), Refused> {
+    /// [`OpenRefusal`].
+    pub fn ordinary(&self, path: impl AsRef<Path>) -> Result<(File, Metadata), OpenRefusal> {
         let path = path.as_ref();
         let file = self.file(path)?;
         let meta = file.metadata().map_err(|error| refused_by(&error, path))?;
         if !meta.is_file() {
-            return Err(Refused::other(format!("it is not an ordinary file: {}", path.display())));
+            return Err(OpenRefusal::other(format!("it is not an ordinary file: {}", path.display())));
         }
         Ok((file, meta))
     }
@@ -290,38 +292,38 @@ impl Folder {
 }
 
 #[cfg(unix)]
-impl Folder {
+impl ConfinedFolder {
     /// Opens a folder that the user has just named, wherever its path leads.
     ///
     /// # Errors
-    /// [`Refused`].
-    pub fn chosen(root: &Path) -> Result<Folder, Refused> {
+    /// [`OpenRefusal`].
+    pub fn chosen(root: &Path) -> Result<ConfinedFolder, OpenRefusal> {
         let fail = |error: &std::io::Error| {
-            let kind = if error.kind() == std::io::ErrorKind::NotFound { Kind::Missing } else { Kind::Other };
-            Refused::new(kind, format!("the volume's folder cannot be opened ({error}): {}", root.display()))
+            let kind = if error.kind() == std::io::ErrorKind::NotFound { EntryKind::Missing } else { EntryKind::Other };
+            OpenRefusal::new(kind, format!("the volume's folder cannot be opened ({error}): {}", root.display()))
         };
         let held = open(rustix::fs::CWD, root, FOLDER).map_err(|error| fail(&error.into()))?;
         let place = place_of(&held, root).map_err(|error| fail(&error))?;
-        Ok(Folder { held, place, named: root.to_owned() })
+        Ok(ConfinedFolder { held, place, named: root.to_owned() })
     }
 
     /// Opens a folder inside it; empty: itself once more.
     ///
     /// # Errors
-    /// [`Refused`].
-    pub fn folder(&self, path: impl AsRef<Path>) -> Result<Folder, Refused> {
+    /// [`OpenRefusal`].
+    pub fn folder(&self, path: impl AsRef<Path>) -> Result<ConfinedFolder, OpenRefusal> {
         let path = path.as_ref();
         let parts = parts(path)?;
         let held = self.reach(&parts, FOLDER).map_err(|error| why(error, "the folder cannot be opened", path))?;
         let place = place_of(&held, &self.place.join(joined(&parts))).map_err(|error| refused_by(&error, path))?;
-        Ok(Folder { held, named: place.clone(), place })
+        Ok(ConfinedFolder { held, named: place.clone(), place })
     }
 
     /// Opens a file inside it for reading. Whatever it is, this does not wait for it.
     ///
     /// # Errors
-    /// [`Refused`].
-    pub fn file(&self, path: impl AsRef<Path>) -> Result<File, Refused> {
+    /// [`OpenRefusal`].
+    pub fn file(&self, path: impl AsRef<Path>) -> Result<File, OpenRefusal> {
         let path = path.as_ref();
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = self.reach(&parts(path)?, flags).map_err(|error| why(error, "the file cannot be read", path))?;
@@ -331,12 +333,12 @@ impl Folder {
     /// The folder in which a file lies or will lie, and its name there; makes what is missing on the way, if asked to.
     ///
     /// # Errors
-    /// [`Refused`].
-    pub fn above(&self, path: impl AsRef<Path>, make: bool) -> Result<(Folder, OsString), Refused> {
+    /// [`OpenRefusal`].
+    pub fn above(&self, path: impl AsRef<Path>, make: bool) -> Result<(ConfinedFolder, OsString), OpenRefusal> {
         let path = path.as_ref();
         let parts = parts(path)?;
         let Some((name, way)) = parts.split_last() else {
-            return Err(Refused::other("that is the volume's own folder"));
+            return Err(OpenRefusal::other("that is the volume's own folder"));
         };
         let fail = |error| why(error, "its folder cannot be opened", path);
         let held = match self.reach(way, FOLDER) {
@@ -344,23 +346,23 @@ impl Folder {
             reached => reached.map_err(fail)?,
         };
         let place = place_of(&held, &self.place.join(joined(way))).map_err(|error| refused_by(&error, path))?;
-        Ok((Folder { held, named: place.clone(), place }, OsString::from(name)))
+        Ok((ConfinedFolder { held, named: place.clone(), place }, OsString::from(name)))
     }
 
     /// Opens a folder inside it, and makes what is missing of it.
     ///
     /// # Errors
-    /// [`Refused`].
-    pub fn make_folder(&self, path: impl AsRef<Path>) -> Result<Folder, Refused> {
+    /// [`OpenRefusal`].
+    pub fn make_folder(&self, path: impl AsRef<Path>) -> Result<ConfinedFolder, OpenRefusal> {
         let path = path.as_ref();
         let parts = parts(path)?;
         let held = self.make(&parts, path)?;
         let place = place_of(&held, &self.place.join(joined(&parts))).map_err(|error| refused_by(&error, path))?;
-        Ok(Folder { held, named: place.clone(), place })
+        Ok(ConfinedFolder { held, named: place.clone(), place })
     }
 
     /// Opens a folder inside it, and makes it and those above it where they are missing.
-    fn make(&self, way: &[&OsStr], path: &Path) -> Result<OwnedFd, Refused> {
+    fn make(&self, way: &[&OsStr], path: &Path) -> Result<OwnedFd, OpenRefusal> {
         let mut held = self.reach(&[], FOLDER).map_err(|error| why(error, "it cannot be opened", path))?;
         for (at, part) in way.iter().enumerate() {
             let next = match self.reach(&way[..=at], FOLDER) {
@@ -508,95 +510,100 @@ fn place_of(held: &OwnedFd, path: &Path) -> std::io::Result<PathBuf> {
 }
 
 #[cfg(unix)]
-fn why(error: Errno, what: &str, path: &Path) -> Refused {
+fn why(error: Errno, what: &str, path: &Path) -> OpenRefusal {
     let path = path.display();
     match error {
-        Errno::NOENT => Refused::new(Kind::Missing, format!("there is nothing of that name: {path}")),
-        Errno::XDEV => Refused::new(
-            Kind::Outside,
+        Errno::NOENT => OpenRefusal::new(EntryKind::Missing, format!("there is nothing of that name: {path}")),
+        Errno::XDEV => OpenRefusal::new(
+            EntryKind::Outside,
             format!("a symlink on the way leads out of the volume and is not followed: {path}"),
         ),
-        Errno::LOOP => Refused::new(
-            Kind::Outside,
+        Errno::LOOP => OpenRefusal::new(
+            EntryKind::Outside,
             format!("a symlink on the way leads in a circle or out of the volume and is not followed: {path}"),
         ),
-        Errno::NOTDIR => Refused::other(format!("a part of the path is no folder: {path}")),
+        Errno::NOTDIR => OpenRefusal::other(format!("a part of the path is no folder: {path}")),
         // What opening a socket, or a device without a driver, says.
-        Errno::NXIO | Errno::NODEV => Refused::other(format!("it is not an ordinary file: {path}")),
-        error => Refused::other(format!("{what} ({error}): {path}")),
+        Errno::NXIO | Errno::NODEV => OpenRefusal::other(format!("it is not an ordinary file: {path}")),
+        error => OpenRefusal::other(format!("{what} ({error}): {path}")),
     }
 }
 
 /// Where descriptors of folders do not exist: the path is looked through for symlinks, and then used.
 #[cfg(not(unix))]
-impl Folder {
+impl ConfinedFolder {
     /// Opens a folder that the user has just named, wherever its path leads.
     ///
     /// # Errors
-    /// [`Refused`].
-    pub fn chosen(root: &Path) -> Result<Folder, Refused> {
+    /// [`OpenRefusal`].
+    pub fn chosen(root: &Path) -> Result<ConfinedFolder, OpenRefusal> {
         let place = root.canonicalize().map_err(|error| {
-            let kind = if error.kind() == std::io::ErrorKind::NotFound { Kind::Missing } else { Kind::Other };
-            Refused::new(kind, format!("the volume's folder cannot be opened ({error}): {}", root.display()))
+            let kind = if error.kind() == std::io::ErrorKind::NotFound { EntryKind::Missing } else { EntryKind::Other };
+            OpenRefusal::new(kind, format!("the volume's folder cannot be opened ({error}): {}", root.display()))
         })?;
-        Ok(Folder { place, named: root.to_owned() })
+        Ok(ConfinedFolder { place, named: root.to_owned() })
     }
 
     /// Opens a folder inside it, and makes what is missing of it.
     ///
     /// # Errors
-    /// [`Refused`].
-    pub fn make_folder(&self, path: impl AsRef<Path>) -> Result<Folder, Refused> {
+    /// [`OpenRefusal`].
+    pub fn make_folder(&self, path: impl AsRef<Path>) -> Result<ConfinedFolder, OpenRefusal> {
         let path = path.as_ref();
         let made = std::fs::create_dir_all(self.reach(path)?);
-        made.map_err(|error| Refused::other(format!("the folder cannot be made ({error}): {}", path.display())))?;
+        made.map_err(|error| OpenRefusal::other(format!("the folder cannot be made ({error}): {}", path.display())))?;
         self.folder(path)
     }
 
     /// Opens a folder inside it; empty: itself once more.
     ///
     /// # Errors
-    /// [`Refused`].
-    pub fn folder(&self, path: impl AsRef<Path>) -> Result<Folder, Refused> {
+    /// [`OpenRefusal`].
+    pub fn folder(&self, path: impl AsRef<Path>) -> Result<ConfinedFolder, OpenRefusal> {
         let path = path.as_ref();
         let place = self.reach(path)?;
         if place.is_dir() {
-            Ok(Folder { named: place.clone(), place })
+            Ok(ConfinedFolder { named: place.clone(), place })
         } else {
-            Err(Refused::new(Kind::Missing, format!("there is no folder of that name: {}", path.display())))
+            Err(OpenRefusal::new(EntryKind::Missing, format!("there is no folder of that name: {}", path.display())))
         }
     }
 
     /// Opens a file inside it for reading.
     ///
     /// # Errors
-    /// [`Refused`].
-    pub fn file(&self, path: impl AsRef<Path>) -> Result<File, Refused> {
+    /// [`OpenRefusal`].
+    pub fn file(&self, path: impl AsRef<Path>) -> Result<File, OpenRefusal> {
         let path = path.as_ref();
         File::open(self.reach(path)?).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => refused_by(&error, path),
-            _ => Refused::other(format!("the file cannot be read ({error}): {}", path.display())),
+            _ => OpenRefusal::other(format!("the file cannot be read ({error}): {}", path.display())),
         })
     }
 
     /// The folder in which a file lies or will lie, and its name there; makes what is missing on the way, if asked to.
     ///
     /// # Errors
-    /// [`Refused`].
-    pub fn above(&self, path: impl AsRef<Path>, make: bool) -> Result<(Folder, OsString), Refused> {
+    /// [`OpenRefusal`].
+    pub fn above(&self, path: impl AsRef<Path>, make: bool) -> Result<(ConfinedFolder, OsString), OpenRefusal> {
         let path = path.as_ref();
         let parts = parts(path)?;
         let Some((name, way)) = parts.split_last() else {
-            return Err(Refused::other("that is the volume's own folder"));
+            return Err(OpenRefusal::other("that is the volume's own folder"));
         };
         let place = self.reach(&joined(way))?;
         if make {
             let made = std::fs::create_dir_all(&place);
-            made.map_err(|error| Refused::other(format!("the folder cannot be made ({error}): {}", path.display())))?;
+            made.map_err(|error| {
+                OpenRefusal::other(format!("the folder cannot be made ({error}): {}", path.display()))
+            })?;
         } else if !place.is_dir() {
-            return Err(Refused::new(Kind::Missing, format!("there is nothing of that name: {}", path.display())));
+            return Err(OpenRefusal::new(
+                EntryKind::Missing,
+                format!("there is nothing of that name: {}", path.display()),
+            ));
         }
-        Ok((Folder { named: place.clone(), place }, OsString::from(name)))
+        Ok((ConfinedFolder { named: place.clone(), place }, OsString::from(name)))
     }
 
     /// Removes a file of this very folder.
@@ -617,7 +624,7 @@ impl Folder {
         self.place.clone()
     }
 
-    fn reach(&self, path: &Path) -> Result<PathBuf, Refused> {
+    fn reach(&self, path: &Path) -> Result<PathBuf, OpenRefusal> {
         let mut at = self.place.clone();
         for part in parts(path)? {
             at.push(part);
@@ -625,7 +632,7 @@ impl Folder {
                 let inside = at.canonicalize().ok().filter(|place| place.starts_with(&self.place));
                 at = inside.ok_or_else(|| {
                     let why = "a symlink on the way leads out of the volume and is not followed";
-                    Refused::new(Kind::Outside, format!("{why}: {}", path.display()))
+                    OpenRefusal::new(EntryKind::Outside, format!("{why}: {}", path.display()))
                 })?;
             }
         }
@@ -638,7 +645,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    fn read(folder: &Folder, path: &str) -> Result<String, String> {
+    fn read(folder: &ConfinedFolder, path: &str) -> Result<String, String> {
         let mut text = String::new();
         folder.ordinary(path)?.0.read_to_string(&mut text).map_err(|error| error.to_string())?;
         Ok(text)
@@ -660,7 +667,7 @@ mod tests {
         symlink(root.join("../secret"), root.join("sly")).expect("linked");
         symlink("/proc/self/cwd", root.join("magic")).expect("linked");
         symlink("circle", root.join("circle")).expect("linked");
-        let folder = Folder::root(&root).expect("opened");
+        let folder = ConfinedFolder::root(&root).expect("opened");
         let absolute = dir.join("secret").to_string_lossy().into_owned();
         let outside = ["../secret", "a/../../secret", "out", "up/secret", "sly", "magic", "circle", "/etc/passwd"];
         let inside = ["a/b/in.txt", "./a//b/in.txt", "down/in.txt", "a/b/back", "absolute"];
@@ -699,7 +706,7 @@ mod tests {
         assert!(made.success());
         let _socket = std::os::unix::net::UnixListener::bind(dir.path().join("s.md")).expect("bound");
         std::fs::create_dir(dir.path().join("f.md")).expect("made");
-        let folder = Folder::root(dir.path()).expect("opened");
+        let folder = ConfinedFolder::root(dir.path()).expect("opened");
         for name in ["x.md", "s.md", "f.md"] {
             let refused = folder.ordinary(name).map(drop).expect_err(name);
             assert!(refused.to_string().contains("not an ordinary file"), "{refused}");
@@ -715,7 +722,8 @@ mod tests {
             std::fs::write(at(name).join("n.md"), name).expect("written");
         }
         symlink(at("real"), at("chosen")).expect("linked");
-        let text = |root: &Path| Folder::root(root).map_err(String::from).and_then(|folder| read(&folder, "n.md"));
+        let text =
+            |root: &Path| ConfinedFolder::root(root).map_err(String::from).and_then(|folder| read(&folder, "n.md"));
         assert_eq!(text(&at("chosen")).as_deref(), Ok("real"));
         assert_eq!(text(&at("own")).as_deref(), Ok("own"));
         std::fs::rename(at("own"), at("moved")).expect("moved");

@@ -1,6 +1,6 @@
 //! Copies of plain files for import, export and the sample: byte for byte, never over a file that is there.
 
-use crate::fs::confined::{ConfinedPath, Folder};
+use crate::fs::confined::{ConfinedFolder, ConfinedPath};
 use crate::fs::replace;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -55,7 +55,7 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), String> {
 /// A sentence; also when there is a file of that name.
 pub fn write_below(folder: &Path, path: &str, bytes: &[u8]) -> Result<(), String> {
     make_folder(folder)?;
-    let (above, name) = Folder::chosen(folder)?.above(path, true)?;
+    let (above, name) = ConfinedFolder::chosen(folder)?.above(path, true)?;
     write_at(&above.join(&name), &folder.join(path), bytes)
 }
 
@@ -65,8 +65,8 @@ fn write_at(path: &Path, shown: &Path, bytes: &[u8]) -> Result<(), String> {
         return Err(taken_already(shown));
     }
     match replace::replace_file(path, None, bytes) {
-        Ok(replace::Replaced::Done { .. }) => Ok(()),
-        Ok(replace::Replaced::Raced { .. } | replace::Replaced::Gone) => {
+        Ok(replace::ReplaceOutcome::Done { .. }) => Ok(()),
+        Ok(replace::ReplaceOutcome::Raced { .. } | replace::ReplaceOutcome::Gone) => {
             Err(format!("another program made that file just now: {}", shown.display()))
         }
         Err(error) => Err(error.to_string().replace(&*path.to_string_lossy(), &shown.to_string_lossy())),
@@ -106,11 +106,11 @@ pub const STOPPED: &str = "it was stopped; what was written stays";
 
 /// What a copy did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Copied {
+pub struct CopyReport {
     /// Files copied, as paths inside the destination.
     pub files: Vec<String>,
     /// What was left out, and why.
-    pub skipped: Vec<engine::event::Skipped>,
+    pub skipped: Vec<engine::event::SkippedFile>,
 }
 
 /// Why this file or folder cannot be copied into that folder, if so: something of its name is there, and nothing is
@@ -125,16 +125,16 @@ pub fn taken(source: &Path, folder: &Path) -> Option<String> {
 ///
 /// # Errors
 /// A sentence when the source cannot be read at all.
-pub fn copy_into(source: &Path, root: &Path) -> Result<Copied, String> {
-    let mut copied = Copied::default();
+pub fn copy_into(source: &Path, root: &Path) -> Result<CopyReport, String> {
+    let mut copied = CopyReport::default();
     let Some(name) = source.file_name() else {
         return Err(format!("it has no name to copy it under: {}", source.display()));
     };
-    let root = Folder::root(root)?;
+    let root = ConfinedFolder::root(root)?;
     let meta =
         std::fs::metadata(source).map_err(|error| format!("it cannot be read ({error}): {}", source.display()))?;
     if meta.is_dir() {
-        copy_tree(&Folder::chosen(source)?, &root.make_folder(name)?, &mut copied, &mut |_| true)?;
+        copy_tree(&ConfinedFolder::chosen(source)?, &root.make_folder(name)?, &mut copied, &mut |_| true)?;
         let name = name.to_string_lossy();
         copied.files.iter_mut().for_each(|path| *path = format!("{name}/{path}"));
     } else {
@@ -150,9 +150,9 @@ pub fn copy_into(source: &Path, root: &Path) -> Result<Copied, String> {
 /// # Errors
 /// A sentence when the source cannot be read at all, or when it was stopped.
 pub fn copy_tree(
-    source: &Folder,
-    target: &Folder,
-    copied: &mut Copied,
+    source: &ConfinedFolder,
+    target: &ConfinedFolder,
+    copied: &mut CopyReport,
     goes_on: &mut dyn FnMut(usize) -> bool,
 ) -> Result<(), String> {
     let top = source.top();
@@ -163,7 +163,7 @@ pub fn copy_tree(
     for entry in walkdir::WalkDir::new(&top).sort_by_file_name().into_iter().filter_entry(|entry| !hidden(entry)) {
         let mut skip = |path: &Path, why: String| {
             let path = path.strip_prefix(&top).unwrap_or(path).to_string_lossy().into_owned();
-            copied.skipped.push(engine::event::Skipped { path, why });
+            copied.skipped.push(engine::event::SkippedFile { path, why });
         };
         let entry = match entry {
             Ok(entry) => entry,
@@ -198,7 +198,7 @@ pub fn copy_tree(
 pub fn copy_to(source: &ConfinedPath, folder: &Path, path: &str) -> Result<(), String> {
     make_folder(folder)?;
     let opened = source.open().map_err(io::Error::other);
-    copy_file(opened, &source.display(), &Folder::chosen(folder)?, path)
+    copy_file(opened, &source.display(), &ConfinedFolder::chosen(folder)?, path)
 }
 
 /// Copies files into a folder of a volume in the background, each under its own name or, where that is taken by other
@@ -209,7 +209,7 @@ pub fn bring(
     done: impl FnOnce(Vec<Result<String, String>>) + Send + 'static,
 ) {
     std::thread::spawn(move || {
-        let held = Folder::root(&folder.root).and_then(|root| root.folder(&folder.path));
+        let held = ConfinedFolder::root(&folder.root).and_then(|root| root.folder(&folder.path));
         done(match held {
             Ok(held) => sources.iter().map(|source| bring_one(source, &held)).collect(),
             Err(refused) => vec![Err(refused.into())],
@@ -228,7 +228,7 @@ pub fn keep(
 ) {
     std::thread::spawn(move || {
         done(make().and_then(|bytes| {
-            let held = Folder::root(&folder.root)?.folder(&folder.path)?;
+            let held = ConfinedFolder::root(&folder.root)?.folder(&folder.path)?;
             let free = (1..1_000).find_map(|number| {
                 let name = if number == 1 { format!("{stem}.{ending}") } else { format!("{stem} {number}.{ending}") };
                 (!held.has(name.as_ref())).then_some(name)
@@ -239,7 +239,7 @@ pub fn keep(
     });
 }
 
-fn bring_one(source: &Path, folder: &Folder) -> Result<String, String> {
+fn bring_one(source: &Path, folder: &ConfinedFolder) -> Result<String, String> {
     let name = source.file_name().and_then(|name| name.to_str()).filter(|name| !name.contains(['\n', '\r', '<', '>']));
     let Some(name) = name else {
         return Err(format!("it has a name that cannot be linked; rename it first: {}", source.display()));
@@ -260,7 +260,7 @@ fn bring_one(source: &Path, folder: &Folder) -> Result<String, String> {
 }
 
 /// Whether two files hold the same bytes; `None` where there is no second.
-fn same(source: &Path, folder: &Folder, name: &str) -> Option<bool> {
+fn same(source: &Path, folder: &ConfinedFolder, name: &str) -> Option<bool> {
     let there = folder.metadata(name.as_ref()).ok()?;
     let bytes = |file: File| io::Read::bytes(io::BufReader::new(file)).map(Result::ok);
     let equal = || {
@@ -272,7 +272,7 @@ fn same(source: &Path, folder: &Folder, name: &str) -> Option<bool> {
 }
 
 /// Opens an ordinary file of a folder.
-fn plain(folder: &Folder, path: &Path) -> io::Result<(File, Metadata)> {
+fn plain(folder: &ConfinedFolder, path: &Path) -> io::Result<(File, Metadata)> {
     folder.ordinary(path).map_err(io::Error::other)
 }
 
@@ -280,7 +280,7 @@ fn plain(folder: &Folder, path: &Path) -> io::Result<(File, Metadata)> {
 fn copy_file(
     source: io::Result<(File, Metadata)>,
     shown: &dyn std::fmt::Display,
-    folder: &Folder,
+    folder: &ConfinedFolder,
     path: impl AsRef<Path>,
 ) -> Result<(), String> {
     let say = |error: io::Error| format!("it cannot be copied ({error}): {shown}");

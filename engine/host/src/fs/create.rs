@@ -2,7 +2,7 @@
 //! disk is waited for once, all get their names, and it is waited for once more; one by one it would be waited for
 //! twice for each. What holds for each is what [`replace_file`] holds: all of its bytes or, after any accident, none.
 
-use crate::fs::replace::{self, Replaced, Temporary, replace_file};
+use crate::fs::replace::{self, ReplaceOutcome, TemporaryFile, replace_file};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
@@ -13,16 +13,16 @@ use store::disk::{DiskError, sync_folder};
 const FEW: usize = 4;
 
 /// How far one of them has got.
-enum Stage {
+enum CreateStage {
     /// Its bytes are in a file of another name.
-    Made { temporary: Temporary, file: File },
+    Made { temporary: TemporaryFile, file: File },
     /// Nothing more happens to it.
-    Done(Result<Replaced, DiskError>),
+    Done(Result<ReplaceOutcome, DiskError>),
 }
 
 /// Makes these files, each with its bytes. Where there is one already, it is left alone, as [`replace_file`] does where
 /// none is expected.
-pub(crate) fn create_files(files: &[(&Path, &[u8])]) -> Vec<Result<Replaced, DiskError>> {
+pub(crate) fn create_files(files: &[(&Path, &[u8])]) -> Vec<Result<ReplaceOutcome, DiskError>> {
     match files.len() < FEW {
         true => files.iter().map(|(path, bytes)| replace_file(path, None, bytes)).collect(),
         false => create(files, flush, || ()),
@@ -34,28 +34,28 @@ fn create(
     files: &[(&Path, &[u8])],
     flush: impl Fn(&mut dyn Iterator<Item = &File>) -> bool,
     meanwhile: impl FnOnce(),
-) -> Vec<Result<Replaced, DiskError>> {
-    let mut stages: Vec<Stage> = files.iter().map(|(path, bytes)| begin(path, bytes)).collect();
+) -> Vec<Result<ReplaceOutcome, DiskError>> {
+    let mut stages: Vec<CreateStage> = files.iter().map(|(path, bytes)| begin(path, bytes)).collect();
     if !flush(&mut handles(&stages)) {
         for (stage, (path, _)) in stages.iter_mut().zip(files) {
-            if let Stage::Made { file, .. } = stage
+            if let CreateStage::Made { file, .. } = stage
                 && let Err(error) = file.sync_all()
             {
-                *stage = Stage::Done(Err(DiskError::io("writing", path, &error)));
+                *stage = CreateStage::Done(Err(DiskError::io("writing", path, &error)));
             }
         }
     }
     meanwhile();
     let mut folders = BTreeSet::new();
     for (stage, (path, _)) in stages.iter_mut().zip(files) {
-        let Stage::Made { temporary, .. } = stage else { continue };
+        let CreateStage::Made { temporary, .. } = stage else { continue };
         match temporary.appear(path) {
             Ok(()) => _ = folders.insert(folder(path)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                let theirs = replace::read_plain(path).map(|theirs| Replaced::Raced { theirs });
-                *stage = Stage::Done(theirs.map_err(|error| DiskError::io("writing", path, &error)));
+                let theirs = replace::read_plain(path).map(|theirs| ReplaceOutcome::Raced { theirs });
+                *stage = CreateStage::Done(theirs.map_err(|error| DiskError::io("writing", path, &error)));
             }
-            Err(error) => *stage = Stage::Done(Err(DiskError::io("writing", path, &error))),
+            Err(error) => *stage = CreateStage::Done(Err(DiskError::io("writing", path, &error))),
         }
     }
     // Their names last once their folders do.
@@ -63,11 +63,11 @@ fn create(
     if folders.len() < FEW || !flush(&mut handles(&stages)) {
         lost.extend(folders.into_iter().filter_map(|folder| Some((folder, sync_folder(folder).err()?))));
     }
-    let end = |(stage, (path, _)): (Stage, &(&Path, &[u8]))| match stage {
-        Stage::Done(done) => done,
-        Stage::Made { temporary, .. } => match lost.get(folder(path)) {
+    let end = |(stage, (path, _)): (CreateStage, &(&Path, &[u8]))| match stage {
+        CreateStage::Done(done) => done,
+        CreateStage::Made { temporary, .. } => match lost.get(folder(path)) {
             Some(error) => Err(DiskError::io("writing", path, error)),
-            None => Ok(Replaced::Done { modified: temporary.modified }),
+            None => Ok(ReplaceOutcome::Done { modified: temporary.modified }),
         },
     };
     stages.into_iter().zip(files).map(end).collect()
@@ -77,24 +77,24 @@ fn folder(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
 }
 
-fn begin(path: &Path, bytes: &[u8]) -> Stage {
+fn begin(path: &Path, bytes: &[u8]) -> CreateStage {
     let is_new = match std::fs::symlink_metadata(path) {
         Ok(_) => false,
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     };
     if !is_new || !folder(path).is_dir() {
-        return Stage::Done(replace_file(path, None, bytes));
+        return CreateStage::Done(replace_file(path, None, bytes));
     }
-    match Temporary::begin(folder(path), bytes, None) {
-        Ok((temporary, file)) => Stage::Made { temporary, file },
-        Err(error) => Stage::Done(Err(DiskError::io("writing", path, &error))),
+    match TemporaryFile::begin(folder(path), bytes, None) {
+        Ok((temporary, file)) => CreateStage::Made { temporary, file },
+        Err(error) => CreateStage::Done(Err(DiskError::io("writing", path, &error))),
     }
 }
 
-fn handles(stages: &[Stage]) -> impl Iterator<Item = &File> {
+fn handles(stages: &[CreateStage]) -> impl Iterator<Item = &File> {
     stages.iter().filter_map(|stage| match stage {
-        Stage::Made { file, .. } => Some(file),
-        Stage::Done(_) => None,
+        CreateStage::Made { file, .. } => Some(file),
+        CreateStage::Done(_) => None,
     })
 }
 
@@ -170,14 +170,15 @@ mod tests {
             let done = create(&list, flush, || fs::write(&paths[8], "between").expect("written"));
             assert_eq!(done.len(), list.len());
             for (number, done) in done.iter().enumerate() {
-                let raced = |theirs: &[u8]| matches!(done, Ok(Replaced::Raced { theirs: found }) if found == theirs);
+                let raced =
+                    |theirs: &[u8]| matches!(done, Ok(ReplaceOutcome::Raced { theirs: found }) if found == theirs);
                 match number {
                     3 => assert!(raced(b"theirs"), "{done:?}"),
                     8 => assert!(raced(b"between"), "{done:?}"),
                     6 | 12 => assert!(done.is_err(), "{number}: {done:?}"),
                     _ => {
                         let modified = modified(&fs::metadata(&paths[number]).expect("there"));
-                        assert_eq!(done.as_ref().expect("made"), &Replaced::Done { modified });
+                        assert_eq!(done.as_ref().expect("made"), &ReplaceOutcome::Done { modified });
                         assert_eq!(fs::read_to_string(&paths[number]).expect("read"), texts[number]);
                     }
                 }
@@ -191,7 +192,9 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("a.md");
         assert!(create_files(&[]).is_empty());
-        assert!(matches!(create_files(&[(&path, b"one")])[..], [Ok(Replaced::Done { .. })]));
-        assert!(matches!(&create_files(&[(&path, b"two")])[..], [Ok(Replaced::Raced { theirs })] if theirs == b"one"));
+        assert!(matches!(create_files(&[(&path, b"one")])[..], [Ok(ReplaceOutcome::Done { .. })]));
+        assert!(
+            matches!(&create_files(&[(&path, b"two")])[..], [Ok(ReplaceOutcome::Raced { theirs })] if theirs == b"one")
+        );
     }
 }

@@ -13,7 +13,7 @@ pub(crate) const LARGEST_NOTE: u64 = 16 << 20;
 pub(crate) const TEMPORARY: &str = ".tracebook-";
 
 /// A file as it was found.
-pub(crate) enum Found {
+pub(crate) enum FoundFile {
     /// Text.
     Text(FileText),
     /// Bytes that are not a note's, with the reason.
@@ -35,27 +35,27 @@ pub(crate) fn mtime(meta: &Metadata) -> i64 {
 ///
 /// # Errors
 /// A sentence for the user: no permission, not a regular file, a symlink that leads out of the volume, a failing disk.
-pub(crate) fn read(path: &ConfinedPath) -> Result<Found, String> {
+pub(crate) fn read(path: &ConfinedPath) -> Result<FoundFile, String> {
     let fail = |error: std::io::Error| format!("the file cannot be read ({error}): {}", path.display());
     let (file, meta) = match path.open() {
         Ok(opened) => opened,
-        Err(refused) if refused.is_missing() => return Ok(Found::Missing),
+        Err(refused) if refused.is_missing() => return Ok(FoundFile::Missing),
         Err(refused) => return Err(refused.into()),
     };
     let stamp = |hash| FileStamp { size: meta.len(), mtime: mtime(&meta), hash };
     if meta.len() > LARGEST_NOTE {
         let why = format!("it has more than {} MiB, too much to edit as a note", LARGEST_NOTE >> 20);
-        return Ok(Found::Other { stamp: stamp(BlobHash([0; 32])), why });
+        return Ok(FoundFile::Other { stamp: stamp(BlobHash([0; 32])), why });
     }
     let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0));
     file.take(LARGEST_NOTE + 1).read_to_end(&mut bytes).map_err(fail)?;
     let stamp = FileStamp { size: bytes.len() as u64, ..stamp(BlobHash::of(&bytes)) };
     match String::from_utf8(bytes) {
-        Ok(text) => Ok(Found::Text(FileText { text, stamp })),
+        Ok(text) => Ok(FoundFile::Text(FileText { text, stamp })),
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
             let why = format!("it is not UTF-8 text (at byte {at}), so it is kept as it is");
-            Ok(Found::Other { stamp, why })
+            Ok(FoundFile::Other { stamp, why })
         }
     }
 }

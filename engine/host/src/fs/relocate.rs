@@ -1,7 +1,7 @@
 //! Moves a user's files to other names: all of them or none, never over another file, and whatever was done before a
 //! crash is found done. Decides nothing about what goes where.
 
-use crate::fs::confined::{ConfinedPath, Folder, Refused};
+use crate::fs::confined::{ConfinedFolder, ConfinedPath, OpenRefusal};
 use crate::fs::replace::{open_plain, rename_new};
 use std::ffi::OsString;
 use std::io;
@@ -50,14 +50,14 @@ fn remove_empty(folder: &ConfinedPath) {
 }
 
 /// A file's place while it is moved.
-struct Spot {
-    folder: Folder,
+struct RelocatedPath {
+    folder: ConfinedFolder,
     name: OsString,
 }
 
-impl Spot {
-    fn of(file: &ConfinedPath, make: bool) -> Result<Spot, Refused> {
-        file.above(make).map(|(folder, name)| Spot { folder, name })
+impl RelocatedPath {
+    fn of(file: &ConfinedPath, make: bool) -> Result<RelocatedPath, OpenRefusal> {
+        file.above(make).map(|(folder, name)| RelocatedPath { folder, name })
     }
 
     fn path(&self) -> PathBuf {
@@ -73,13 +73,13 @@ fn move_file(from: &ConfinedPath, to: &ConfinedPath) -> Result<(), String> {
     let say = |what: &str, error: &dyn std::fmt::Display, file: &ConfinedPath| {
         format!("{what} ({error}): {}", file.display())
     };
-    let spot = |file: &ConfinedPath| match Spot::of(file, false) {
+    let spot = |file: &ConfinedPath| match RelocatedPath::of(file, false) {
         Ok(spot) => Ok(Some(spot)),
         Err(refused) if refused.is_missing() => Ok(None),
         Err(refused) => Err(say("it cannot be moved", &refused, file)),
     };
     let (at_from, at_to) = (spot(from)?, spot(to)?);
-    let there = |spot: &Option<Spot>| spot.as_ref().is_some_and(Spot::is_there);
+    let there = |spot: &Option<RelocatedPath>| spot.as_ref().is_some_and(RelocatedPath::is_there);
     let is_same = match (&at_from, &at_to) {
         (Some(from), Some(to)) => is_same(&from.path(), &to.path()),
         _ => false,
@@ -91,10 +91,10 @@ fn move_file(from: &ConfinedPath, to: &ConfinedPath) -> Result<(), String> {
         }
         _ => {}
     }
-    let Some(at_from) = at_from.filter(Spot::is_there) else {
+    let Some(at_from) = at_from.filter(RelocatedPath::is_there) else {
         return Err(format!("it is gone, so it was not moved: {}", from.display()));
     };
-    let at_to = Spot::of(to, true).map_err(|refused| say("the folder cannot be made", &refused, to))?;
+    let at_to = RelocatedPath::of(to, true).map_err(|refused| say("the folder cannot be made", &refused, to))?;
     let moved = match rename_new(&at_from.path(), &at_to.path()) {
         // A name in other letters, where small and large ones are the same to the disk.
         Err(_) if is_same => std::fs::rename(at_from.path(), at_to.path()),
@@ -109,7 +109,7 @@ fn move_file(from: &ConfinedPath, to: &ConfinedPath) -> Result<(), String> {
 }
 
 /// To another file system: copied whole under another name first, then the old one goes.
-fn carry(from: &Spot, to: &Spot) -> io::Result<()> {
+fn carry(from: &RelocatedPath, to: &RelocatedPath) -> io::Result<()> {
     let temporary = to.folder.path().join(format!(".tracebook-{:016x}.tmp", std::process::id()));
     let copy = || {
         let mut source = open_plain(&from.path())?;
@@ -168,7 +168,7 @@ mod tests {
         assert!(!path("x").exists());
         assert!(move_files(&[(at("no"), at("nowhere"))], &[]).expect_err("refused").contains("gone"));
         assert!(move_files(&[(at("a"), at("../a"))], &[]).is_err());
-        let spot = |name: &str| Spot::of(&at(name), false).expect("a place");
+        let spot = |name: &str| RelocatedPath::of(&at(name), false).expect("a place");
         carry(&spot("a"), &spot("c")).expect("carried");
         assert_eq!((fs::read(path("c")).expect("there"), path("a").exists()), (b"a".to_vec(), false));
         remove(&at("c")).expect("removed");

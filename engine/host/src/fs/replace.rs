@@ -16,7 +16,7 @@ const BLOCK: usize = 256 << 10;
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Replaced {
+pub enum ReplaceOutcome {
     /// The file has the new bytes, durably.
     Done {
         /// Its modification time, nanoseconds since 1970.
@@ -37,13 +37,13 @@ pub enum Replaced {
 ///
 /// # Errors
 /// [`DiskError::Full`], [`DiskError::ReadOnly`], [`DiskError::Io`]; the file has its old bytes then.
-pub fn replace_file(path: &Path, expected: Option<BlobHash>, bytes: &[u8]) -> Result<Replaced, DiskError> {
-    match replace(path, expected, Content::Bytes(bytes), || ())? {
-        Swap::Done { modified } => Ok(Replaced::Done { modified }),
-        Swap::Gone => Ok(Replaced::Gone),
-        Swap::Raced => match read_plain(path) {
-            Ok(theirs) => Ok(Replaced::Raced { theirs }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Replaced::Gone),
+pub fn replace_file(path: &Path, expected: Option<BlobHash>, bytes: &[u8]) -> Result<ReplaceOutcome, DiskError> {
+    match replace(path, expected, FileContent::Bytes(bytes), || ())? {
+        SwapOutcome::Done { modified } => Ok(ReplaceOutcome::Done { modified }),
+        SwapOutcome::Gone => Ok(ReplaceOutcome::Gone),
+        SwapOutcome::Raced => match read_plain(path) {
+            Ok(theirs) => Ok(ReplaceOutcome::Raced { theirs }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(ReplaceOutcome::Gone),
             Err(error) => Err(DiskError::io("writing", path, &error)),
         },
     }
@@ -51,7 +51,7 @@ pub fn replace_file(path: &Path, expected: Option<BlobHash>, bytes: &[u8]) -> Re
 
 /// What came of a file that was to take another one's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Swap {
+pub(crate) enum SwapOutcome {
     /// It has them, durably; its modification time is this.
     Done { modified: i64 },
     /// Another program wrote to it, and it has that program's bytes.
@@ -70,29 +70,29 @@ pub(crate) fn replace_by_copy(
     expected: Option<BlobHash>,
     from: &Path,
     hash: BlobHash,
-) -> Result<Swap, DiskError> {
-    replace(path, expected, Content::File { from, hash }, || ())
+) -> Result<SwapOutcome, DiskError> {
+    replace(path, expected, FileContent::File { from, hash }, || ())
 }
 
 /// What a file is to hold.
 #[derive(Clone, Copy)]
-enum Content<'a> {
+enum FileContent<'a> {
     Bytes(&'a [u8]),
     File { from: &'a Path, hash: BlobHash },
 }
 
-impl Content<'_> {
+impl FileContent<'_> {
     fn hash(self) -> BlobHash {
         match self {
-            Content::Bytes(bytes) => BlobHash::of(bytes),
-            Content::File { hash, .. } => hash,
+            FileContent::Bytes(bytes) => BlobHash::of(bytes),
+            FileContent::File { hash, .. } => hash,
         }
     }
 
     fn write(self, to: &mut File) -> io::Result<()> {
         match self {
-            Content::Bytes(bytes) => to.write_all(bytes),
-            Content::File { from, hash } => {
+            FileContent::Bytes(bytes) => to.write_all(bytes),
+            FileContent::File { from, hash } => {
                 let mut from = open_plain(from)?;
                 match hashed(&mut from, |block| to.write_all(block))? == hash {
                     true => Ok(()),
@@ -153,9 +153,9 @@ pub(crate) fn read_plain(path: &Path) -> io::Result<Vec<u8>> {
 fn replace(
     path: &Path,
     expected: Option<BlobHash>,
-    content: Content<'_>,
+    content: FileContent<'_>,
     meanwhile: impl FnOnce(),
-) -> Result<Swap, DiskError> {
+) -> Result<SwapOutcome, DiskError> {
     let fail = |error: io::Error| DiskError::io("writing", path, &error);
     let refuse = |why: &str| DiskError::Io { what: "writing", why: why.to_owned(), path: path.to_owned() };
     let folder = path.parent().unwrap_or(Path::new(""));
@@ -171,14 +171,14 @@ fn replace(
     }
     let Some(old) = old else {
         if expected.is_some() {
-            return Ok(Swap::Gone);
+            return Ok(SwapOutcome::Gone);
         }
-        let temporary = Temporary::write(folder, content, None).map_err(fail)?;
+        let temporary = TemporaryFile::write(folder, content, None).map_err(fail)?;
         let modified = temporary.modified;
         meanwhile();
         return match temporary.appear(path) {
-            Ok(()) => sync_folder(folder).map(|()| Swap::Done { modified }).map_err(fail),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Swap::Raced),
+            Ok(()) => sync_folder(folder).map(|()| SwapOutcome::Done { modified }).map_err(fail),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(SwapOutcome::Raced),
             Err(error) => Err(fail(error)),
         };
     };
@@ -187,25 +187,25 @@ fn replace(
     if theirs == ours {
         // Done before, perhaps by us just before a crash: only the name may not be durable yet.
         sync_folder(folder).map_err(fail)?;
-        return Ok(Swap::Done { modified: modified(&old) });
+        return Ok(SwapOutcome::Done { modified: modified(&old) });
     }
     if expected != Some(theirs) {
-        return Ok(Swap::Raced);
+        return Ok(SwapOutcome::Raced);
     }
     writable(path).map_err(fail)?;
-    let mut temporary = Temporary::write(folder, content, Some(&old)).map_err(fail)?;
+    let mut temporary = TemporaryFile::write(folder, content, Some(&old)).map_err(fail)?;
     meanwhile();
     match exchange(&temporary.path, path) {
         Ok(true) => {}
         Ok(false) => return over(&temporary, path, theirs).map_err(fail),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Swap::Gone),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(SwapOutcome::Gone),
         Err(error) => return Err(fail(error)),
     }
     // What was at `path` is under the temporary name now. It goes only if it is what we knew.
     if hash_of(&temporary.path).ok() == Some(theirs) {
         let modified = temporary.modified;
         temporary.remove().and_then(|()| sync_folder(folder)).map_err(fail)?;
-        return Ok(Swap::Done { modified });
+        return Ok(SwapOutcome::Done { modified });
     }
     // Somebody wrote within these microseconds. Their file goes back, so that it is there whatever happens to us.
     temporary.keep = true;
@@ -216,28 +216,28 @@ fn replace(
         exchange(&temporary.path, path).map_err(fail)?;
     }
     sync_folder(folder).map_err(fail)?;
-    Ok(Swap::Raced)
+    Ok(SwapOutcome::Raced)
 }
 
 /// Where two names cannot be exchanged: a last look, then over it.
-fn over(temporary: &Temporary, path: &Path, known: BlobHash) -> io::Result<Swap> {
+fn over(temporary: &TemporaryFile, path: &Path, known: BlobHash) -> io::Result<SwapOutcome> {
     if hash_of(path)? != known {
-        return Ok(Swap::Raced);
+        return Ok(SwapOutcome::Raced);
     }
     std::fs::rename(&temporary.path, path)?;
     sync_folder(path.parent().unwrap_or(Path::new("")))?;
-    Ok(Swap::Done { modified: temporary.modified })
+    Ok(SwapOutcome::Done { modified: temporary.modified })
 }
 
 /// A file beside the one that is to be written. It goes when this goes.
-pub(crate) struct Temporary {
+pub(crate) struct TemporaryFile {
     path: PathBuf,
     pub(crate) modified: i64,
     /// Whether its bytes are not ours, so that it must stay.
     keep: bool,
 }
 
-impl Drop for Temporary {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         if !self.keep {
             let _ = std::fs::remove_file(&self.path); // mostly gone by now; a leftover is found when it is stale
@@ -245,21 +245,21 @@ impl Drop for Temporary {
     }
 }
 
-impl Temporary {
+impl TemporaryFile {
     /// Writes it, durably, with the mode of the file that it is to replace.
-    fn write(folder: &Path, content: Content<'_>, like: Option<&Metadata>) -> io::Result<Temporary> {
-        let (mut temporary, file) = Temporary::fill(folder, content, like)?;
+    fn write(folder: &Path, content: FileContent<'_>, like: Option<&Metadata>) -> io::Result<TemporaryFile> {
+        let (mut temporary, file) = TemporaryFile::fill(folder, content, like)?;
         file.sync_all()?;
         temporary.modified = modified(&file.metadata()?);
         Ok(temporary)
     }
 
     /// Writes it; that it is durable is the caller's to see to, before it gets another name.
-    pub(crate) fn begin(folder: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<(Temporary, File)> {
-        Temporary::fill(folder, Content::Bytes(bytes), like)
+    pub(crate) fn begin(folder: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<(TemporaryFile, File)> {
+        TemporaryFile::fill(folder, FileContent::Bytes(bytes), like)
     }
 
-    fn fill(folder: &Path, content: Content<'_>, like: Option<&Metadata>) -> io::Result<(Temporary, File)> {
+    fn fill(folder: &Path, content: FileContent<'_>, like: Option<&Metadata>) -> io::Result<(TemporaryFile, File)> {
         let number = rand::rngs::OsRng.try_next_u64().map_err(io::Error::other)?;
         let path = folder.join(format!(".tracebook-{number:016x}.tmp"));
         let mut options = OpenOptions::new();
@@ -270,7 +270,7 @@ impl Temporary {
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         }
         let mut file = options.open(&path)?;
-        let mut temporary = Temporary { path, modified: 0, keep: false };
+        let mut temporary = TemporaryFile { path, modified: 0, keep: false };
         content.write(&mut file)?;
         if let Some(like) = like {
             resemble(&file, like)?;
@@ -418,9 +418,9 @@ mod tests {
     fn new_changed_and_the_same() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("n\u{f6}te.md");
-        let done = |replaced: Result<Replaced, DiskError>| {
+        let done = |replaced: Result<ReplaceOutcome, DiskError>| {
             let modified = modified(&fs::metadata(&path).expect("there"));
-            assert_eq!(replaced.expect("replaced"), Replaced::Done { modified });
+            assert_eq!(replaced.expect("replaced"), ReplaceOutcome::Done { modified });
         };
         done(replace_file(&path, None, b"one"));
         done(replace_file(&path, hash(b"one"), b"two"));
@@ -434,12 +434,12 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("a.md");
         fs::write(&path, "theirs").expect("written");
-        let raced = Ok(Replaced::Raced { theirs: b"theirs".to_vec() });
+        let raced = Ok(ReplaceOutcome::Raced { theirs: b"theirs".to_vec() });
         assert_eq!(replace_file(&path, hash(b"old"), b"ours").map_err(drop), raced);
         assert_eq!(replace_file(&path, None, b"ours").map_err(drop), raced);
         assert_eq!(fs::read(&path).expect("read"), b"theirs");
         fs::remove_file(&path).expect("removed");
-        assert_eq!(replace_file(&path, hash(b"old"), b"ours").expect("told"), Replaced::Gone);
+        assert_eq!(replace_file(&path, hash(b"old"), b"ours").expect("told"), ReplaceOutcome::Gone);
         assert_eq!(names(dir.path()), [""; 0]);
     }
 
@@ -448,14 +448,14 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("a.md");
         fs::write(&path, "old").expect("written");
-        let ours = Content::Bytes(b"ours");
+        let ours = FileContent::Bytes(b"ours");
         let raced = replace(&path, hash(b"old"), ours, || fs::write(&path, "theirs").expect("written"));
-        assert_eq!(raced.expect("told"), Swap::Raced);
+        assert_eq!(raced.expect("told"), SwapOutcome::Raced);
         assert_eq!(fs::read(&path).expect("read"), b"theirs");
         let gone = replace(&path, hash(b"theirs"), ours, || fs::remove_file(&path).expect("removed"));
-        assert_eq!(gone.expect("told"), Swap::Gone);
+        assert_eq!(gone.expect("told"), SwapOutcome::Gone);
         let raced = replace(&path, None, ours, || fs::write(&path, "theirs").expect("written"));
-        assert_eq!(raced.expect("told"), Swap::Raced);
+        assert_eq!(raced.expect("told"), SwapOutcome::Raced);
         assert_eq!(fs::read(&path).expect("read"), b"theirs");
         assert_eq!(names(dir.path()), ["a.md"]);
     }
@@ -471,19 +471,22 @@ mod tests {
         let wrong = replace_by_copy(&path, None, &from, BlobHash::of(b"other"));
         assert!(wrong.expect_err("refused").to_string().contains("its bytes are not what they were"));
         assert_eq!(names(dir.path()), ["from"]);
-        assert!(matches!(replace_by_copy(&path, None, &from, right).expect("copied"), Swap::Done { .. }));
+        assert!(matches!(replace_by_copy(&path, None, &from, right).expect("copied"), SwapOutcome::Done { .. }));
         assert!(fs::read(&path).expect("read") == large);
         // Once more; over something known; over something that is not.
         let modified = modified(&fs::metadata(&path).expect("there"));
-        assert_eq!(replace_by_copy(&path, hash(b"x"), &from, right).expect("the same"), Swap::Done { modified });
+        assert_eq!(replace_by_copy(&path, hash(b"x"), &from, right).expect("the same"), SwapOutcome::Done { modified });
         fs::write(&path, "old").expect("written");
-        assert_eq!(replace_by_copy(&path, None, &from, right).expect("told"), Swap::Raced);
-        assert_eq!(replace_by_copy(&path, hash(b"older"), &from, right).expect("told"), Swap::Raced);
+        assert_eq!(replace_by_copy(&path, None, &from, right).expect("told"), SwapOutcome::Raced);
+        assert_eq!(replace_by_copy(&path, hash(b"older"), &from, right).expect("told"), SwapOutcome::Raced);
         assert!(replace_by_copy(&path, hash(b"old"), &from, BlobHash::of(b"other")).is_err());
         assert_eq!(fs::read(&path).expect("read"), b"old");
-        assert!(matches!(replace_by_copy(&path, hash(b"old"), &from, right).expect("copied"), Swap::Done { .. }));
+        assert!(matches!(
+            replace_by_copy(&path, hash(b"old"), &from, right).expect("copied"),
+            SwapOutcome::Done { .. }
+        ));
         assert!(fs::read(&path).expect("read") == large);
-        assert_eq!(replace_by_copy(&dir.path().join("b"), hash(b"x"), &from, right).expect("told"), Swap::Gone);
+        assert_eq!(replace_by_copy(&dir.path().join("b"), hash(b"x"), &from, right).expect("told"), SwapOutcome::Gone);
         assert_eq!(names(dir.path()), ["a.bin", "from"]);
     }
 
@@ -513,10 +516,10 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("a.md");
         fs::write(&path, "old").expect("written");
-        let temporary = Temporary::write(dir.path(), Content::Bytes(b"ours"), None).expect("written");
-        assert_eq!(over(&temporary, &path, BlobHash::of(b"older")).expect("told"), Swap::Raced);
+        let temporary = TemporaryFile::write(dir.path(), FileContent::Bytes(b"ours"), None).expect("written");
+        assert_eq!(over(&temporary, &path, BlobHash::of(b"older")).expect("told"), SwapOutcome::Raced);
         assert_eq!(fs::read(&path).expect("read"), b"old");
-        assert!(matches!(over(&temporary, &path, BlobHash::of(b"old")).expect("told"), Swap::Done { .. }));
+        assert!(matches!(over(&temporary, &path, BlobHash::of(b"old")).expect("told"), SwapOutcome::Done { .. }));
         drop(temporary);
         assert_eq!(fs::read(&path).expect("read"), b"ours");
         assert_eq!(names(dir.path()), ["a.md"]);

@@ -1,11 +1,11 @@
 //! Looking through a volume's folder: what is new, changed, gone or left out. Reads only; nothing is rewritten.
 
-use crate::driver::Inbox;
-use crate::fs::confined::{ConfinedPath, Folder};
-use crate::fs::files::{self, Found, TEMPORARY};
-use crate::worker::{self, Job, Workers};
+use crate::driver::Mailbox;
+use crate::fs::confined::{ConfinedFolder, ConfinedPath};
+use crate::fs::files::{self, FoundFile, TEMPORARY};
+use crate::worker::{self, DiskJob, DiskWorkers};
 use engine::Event;
-use engine::event::{FileStamp, ScannedFile, Skipped, Survey};
+use engine::event::{FileStamp, OutlineSurvey, ScannedFile, SkippedFile};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
@@ -22,11 +22,11 @@ pub(crate) fn start(
     root: PathBuf,
     unindexed: BTreeSet<DocId>,
     entered: Receiver<()>,
-    workers: &Workers,
-    inbox: Inbox,
+    workers: &DiskWorkers,
+    inbox: Mailbox,
 ) {
     let (answer, known) = channel();
-    workers.send(Job::Files { volume, answer });
+    workers.send(DiskJob::Files { volume, answer });
     std::thread::spawn(move || {
         worker::step_back();
         // A watcher that has ended watches nothing more, and what is there can still be read.
@@ -43,12 +43,12 @@ pub(crate) fn start(
     });
 }
 
-fn done(volume: DocId, gone: Vec<String>, skipped: Vec<Skipped>, failed: Option<String>) -> Event {
+fn done(volume: DocId, gone: Vec<String>, skipped: Vec<SkippedFile>, failed: Option<String>) -> Event {
     Event::ScanDone { volume, gone, skipped, failed }
 }
 
-fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed: &BTreeSet<DocId>, inbox: &Inbox) {
-    let held = Folder::root(root).map_err(String::from).and_then(|folder| {
+fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed: &BTreeSet<DocId>, inbox: &Mailbox) {
+    let held = ConfinedFolder::root(root).map_err(String::from).and_then(|folder| {
         let listed = std::fs::read_dir(folder.path());
         let fail = |error| format!("the volume's folder cannot be read ({error}): {}", root.display());
         listed.map_err(fail).map(|_| folder)
@@ -72,7 +72,7 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
                 unseen.push(error.path().unwrap_or(&top).to_owned());
                 let path = error.path().map(|path| shown(&top, path)).unwrap_or_default();
                 let why = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
-                skipped.push(Skipped { path, why: format!("it cannot be read: {why}") });
+                skipped.push(SkippedFile { path, why: format!("it cannot be read: {why}") });
                 continue;
             }
         };
@@ -80,7 +80,7 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
         if kind.is_dir() {
             continue;
         }
-        let mut skip = |why: String| skipped.push(Skipped { path: shown(&top, entry.path()), why });
+        let mut skip = |why: String| skipped.push(SkippedFile { path: shown(&top, entry.path()), why });
         if entry.file_name().to_string_lossy().starts_with(TEMPORARY) {
             continue;
         }
@@ -149,13 +149,13 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
                     batch.push(new);
                 }
                 Ok(None) => {}
-                Err(why) => skipped.push(Skipped { path, why }),
+                Err(why) => skipped.push(SkippedFile { path, why }),
             }
         } else if let Some(row) = row
             && unindexed.contains(&row.id)
-            && let Ok(Found::Text(text)) = files::read(&ConfinedPath::new(root, &path))
+            && let Ok(FoundFile::Text(text)) = files::read(&ConfinedPath::new(root, &path))
         {
-            indexed.push((row.id, Survey::of(text.stamp.hash, &text.text)));
+            indexed.push((row.id, OutlineSurvey::of(text.stamp.hash, &text.text)));
             if indexed.len() >= BATCH {
                 inbox.event(Event::Indexed { volume, notes: std::mem::take(&mut indexed) });
             }
@@ -173,12 +173,12 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
 }
 
 /// Whether there is a file of that name that a scan lists: no symlink, and none behind one.
-fn is_there(folder: &Folder, path: &str) -> bool {
+fn is_there(folder: &ConfinedFolder, path: &str) -> bool {
     let Ok((above, name)) = folder.above(path, false) else { return false };
     above.metadata(&name).is_ok_and(|meta| !meta.is_symlink())
 }
 
-fn look(folder: &Folder, root: &Path, path: &str, stamp: FileStamp) -> Result<Option<ScannedFile>, String> {
+fn look(folder: &ConfinedFolder, root: &Path, path: &str, stamp: FileStamp) -> Result<Option<ScannedFile>, String> {
     let attachment = |stamp, why| ScannedFile {
         path: path.to_owned(),
         kind: FileKind::Attachment,
@@ -198,9 +198,9 @@ fn look(folder: &Folder, root: &Path, path: &str, stamp: FileStamp) -> Result<Op
             .map_err(|refused| format!("it cannot be read: {refused}"));
     }
     match files::read(&ConfinedPath::new(root, path))? {
-        Found::Missing => Ok(None),
-        Found::Other { stamp, why } => Ok(Some(attachment(stamp, Some(why)))),
-        Found::Text(text) => {
+        FoundFile::Missing => Ok(None),
+        FoundFile::Other { stamp, why } => Ok(Some(attachment(stamp, Some(why)))),
+        FoundFile::Text(text) => {
             let survey = markdown::survey(&text.text);
             Ok(Some(ScannedFile {
                 path: path.to_owned(),
@@ -209,7 +209,7 @@ fn look(folder: &Folder, root: &Path, path: &str, stamp: FileStamp) -> Result<Op
                 blocks: survey.blocks,
                 cells: survey.cells,
                 // Nothing in a collection is a link or a task, however it looks.
-                survey: (kind == FileKind::Note).then(|| Survey::of(text.stamp.hash, &text.text)),
+                survey: (kind == FileKind::Note).then(|| OutlineSurvey::of(text.stamp.hash, &text.text)),
                 was: None,
                 why: None,
             }))
@@ -234,7 +234,7 @@ fn shown(root: &Path, path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::Post;
+    use crate::driver::MailboxMessage;
 
     #[test]
     fn a_note_whose_file_was_never_made_is_not_gone() {
@@ -256,13 +256,13 @@ mod tests {
         let known = rows.into_iter().map(|row| (row.path.clone(), row)).collect();
         // One of the same bytes as what is under way: it is not that one under another name.
         std::fs::write(dir.path().join("new.md"), "").expect("written");
-        let (inbox, letters) = Inbox::letter_box();
+        let (inbox, letters) = Mailbox::letter_box();
         scan(volume, dir.path(), &known, &BTreeSet::new(), &inbox);
         let (mut gone, mut was) = (Vec::new(), Vec::new());
         for post in letters.try_iter() {
-            if let Post::Event(Event::ScanDone { gone: told, .. }) = post {
+            if let MailboxMessage::Event(Event::ScanDone { gone: told, .. }) = post {
                 gone.extend(told);
-            } else if let Post::Event(Event::Scanned { files, .. }) = post {
+            } else if let MailboxMessage::Event(Event::Scanned { files, .. }) = post {
                 was.extend(files.into_iter().filter_map(|file| file.was));
             }
         }

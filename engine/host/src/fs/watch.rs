@@ -1,6 +1,6 @@
 //! Seeing what other programs do to the files of a volume (crate `notify`).
 
-use crate::driver::Inbox;
+use crate::driver::Mailbox;
 use crate::fs::confined::ConfinedPath;
 use crate::fs::files::{self, TEMPORARY};
 use crate::fs::scan;
@@ -17,7 +17,7 @@ const GATHER: Duration = Duration::from_millis(60);
 /// Folders that the system cannot watch are looked through this often.
 const LOOK: Duration = Duration::from_secs(5);
 
-enum Ask {
+enum WatchRequest {
     Watch {
         volume: DocId,
         root: PathBuf,
@@ -35,13 +35,13 @@ enum Ask {
 
 /// How folders are watched. A system has room for some watchers (Linux: `fs.inotify.max_user_instances`, often 128) and
 /// for some watched folders; where there is none left, they are looked through from time to time.
-struct Watches {
-    seen: Sender<Ask>,
+struct WatchMode {
+    seen: Sender<WatchRequest>,
     system: Option<RecommendedWatcher>,
     looking: Option<PollWatcher>,
 }
 
-impl Watches {
+impl WatchMode {
     fn watch(&mut self, root: &Path) {
         use notify::Watcher as _;
         if self.system.is_none() {
@@ -76,14 +76,14 @@ fn config() -> Config {
 }
 
 /// Watches folders, in a thread of its own: entering a large tree takes a while.
-pub(crate) struct Watcher {
-    asks: Sender<Ask>,
+pub(crate) struct FolderWatcher {
+    asks: Sender<WatchRequest>,
 }
 
-impl Watcher {
-    pub(crate) fn new(inbox: Inbox) -> Watcher {
+impl FolderWatcher {
+    pub(crate) fn new(inbox: Mailbox) -> FolderWatcher {
         let (asks, queue) = channel();
-        let mut watches = Watches { seen: asks.clone(), system: None, looking: None };
+        let mut watches = WatchMode { seen: asks.clone(), system: None, looking: None };
         std::thread::spawn(move || {
             let mut roots: BTreeMap<DocId, PathBuf> = BTreeMap::new();
             let mut gathered: BTreeSet<PathBuf> = BTreeSet::new();
@@ -94,15 +94,15 @@ impl Watcher {
                     queue.recv_timeout(GATHER)
                 };
                 match ask {
-                    Ok(Ask::Seen(paths)) => gathered.extend(paths),
-                    Ok(Ask::Lost) => gathered.extend(roots.values().cloned()),
+                    Ok(WatchRequest::Seen(paths)) => gathered.extend(paths),
+                    Ok(WatchRequest::Lost) => gathered.extend(roots.values().cloned()),
                     // Who does not wait any more needs no answer.
-                    Ok(Ask::Entered(answer)) => _ = answer.send(()),
-                    Ok(Ask::Watch { volume, root }) => {
+                    Ok(WatchRequest::Entered(answer)) => _ = answer.send(()),
+                    Ok(WatchRequest::Watch { volume, root }) => {
                         watches.watch(&root);
                         roots.insert(volume, root);
                     }
-                    Ok(Ask::Unwatch { volume }) => {
+                    Ok(WatchRequest::Unwatch { volume }) => {
                         if let Some(root) = roots.remove(&volume) {
                             watches.unwatch(&root);
                         }
@@ -112,53 +112,53 @@ impl Watcher {
                             tell(&roots, &path, &inbox);
                         }
                     }
-                    Ok(Ask::Close) | Err(RecvTimeoutError::Disconnected) => return,
+                    Ok(WatchRequest::Close) | Err(RecvTimeoutError::Disconnected) => return,
                 }
             }
         });
-        Watcher { asks }
+        FolderWatcher { asks }
     }
 
     pub(crate) fn watch(&self, volume: DocId, root: PathBuf) {
-        let _ = self.asks.send(Ask::Watch { volume, root });
+        let _ = self.asks.send(WatchRequest::Watch { volume, root });
     }
 
     /// Tells (or hangs up) once all folders that were asked for are watched. A scan that begins earlier can miss a file
     /// for good: one that comes behind it, before the watch is there.
     pub(crate) fn entered(&self) -> Receiver<()> {
         let (answer, entered) = channel();
-        let _ = self.asks.send(Ask::Entered(answer));
+        let _ = self.asks.send(WatchRequest::Entered(answer));
         entered
     }
 
     pub(crate) fn unwatch(&self, volume: DocId) {
-        let _ = self.asks.send(Ask::Unwatch { volume });
+        let _ = self.asks.send(WatchRequest::Unwatch { volume });
     }
 }
 
 // What the system tells goes through the same channel, which so never ends by itself.
-impl Drop for Watcher {
+impl Drop for FolderWatcher {
     fn drop(&mut self) {
-        let _ = self.asks.send(Ask::Close);
+        let _ = self.asks.send(WatchRequest::Close);
     }
 }
 
-fn forward(seen: Sender<Ask>) -> impl FnMut(notify::Result<notify::Event>) {
+fn forward(seen: Sender<WatchRequest>) -> impl FnMut(notify::Result<notify::Event>) {
     move |event| {
         let Ok(event) = event else { return };
         if event.need_rescan() {
-            let _ = seen.send(Ask::Lost);
+            let _ = seen.send(WatchRequest::Lost);
         } else if !matches!(event.kind, EventKind::Access(_)) {
             let ours = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(TEMPORARY));
             let paths: Vec<PathBuf> = event.paths.into_iter().filter(|path| !ours(path)).collect();
             if !paths.is_empty() {
-                let _ = seen.send(Ask::Seen(paths));
+                let _ = seen.send(WatchRequest::Seen(paths));
             }
         }
     }
 }
 
-fn tell(roots: &BTreeMap<DocId, PathBuf>, path: &Path, inbox: &Inbox) {
+fn tell(roots: &BTreeMap<DocId, PathBuf>, path: &Path, inbox: &Mailbox) {
     for (volume, root) in roots {
         if let Ok(rest) = path.strip_prefix(root) {
             let mut folders = rest.parent().into_iter().flat_map(Path::iter);
@@ -175,8 +175,8 @@ fn tell(roots: &BTreeMap<DocId, PathBuf>, path: &Path, inbox: &Inbox) {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::{Event, Inbox, LOOK, Watcher, Watches, channel, forward};
-    use crate::driver::Post;
+    use super::{Event, FolderWatcher, LOOK, Mailbox, WatchMode, channel, forward};
+    use crate::driver::MailboxMessage;
     use notify::event::Flag;
     use std::time::{Duration, Instant};
     use store::DocId;
@@ -191,7 +191,7 @@ mod tests {
     fn a_watcher_gives_back_what_it_took() {
         let dir = tempfile::tempdir().expect("a folder");
         let before = instances();
-        let (inbox, _letters) = Inbox::letter_box();
+        let (inbox, _letters) = Mailbox::letter_box();
         let begun = Instant::now();
         let until = |done: &dyn Fn() -> bool, what: &str| {
             while !done() {
@@ -199,9 +199,9 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(10));
             }
         };
-        let watchers: Vec<Watcher> = (0..20_u8)
+        let watchers: Vec<FolderWatcher> = (0..20_u8)
             .map(|number| {
-                let watcher = Watcher::new(inbox.clone());
+                let watcher = FolderWatcher::new(inbox.clone());
                 watcher.watch(DocId([number; 16]), dir.path().to_owned());
                 watcher
             })
@@ -213,8 +213,8 @@ mod tests {
 
     #[test]
     fn once_a_folder_is_entered_nothing_is_missed() {
-        let (inbox, letters) = Inbox::letter_box();
-        let watcher = Watcher::new(inbox);
+        let (inbox, letters) = Mailbox::letter_box();
+        let watcher = FolderWatcher::new(inbox);
         for number in 0..50_u8 {
             let dir = tempfile::tempdir().expect("a folder");
             let volume = DocId([number; 16]);
@@ -223,7 +223,7 @@ mod tests {
             std::fs::write(dir.path().join("new.md"), "new").expect("written");
             loop {
                 let post = letters.recv_timeout(4 * LOOK).expect("the file is told");
-                if let Post::Event(Event::FileTouched { volume: of, path: Some(path), .. }) = post
+                if let MailboxMessage::Event(Event::FileTouched { volume: of, path: Some(path), .. }) = post
                     && (of, path.as_str()) == (volume, "new.md")
                 {
                     break;
@@ -236,14 +236,16 @@ mod tests {
     #[test]
     fn what_the_system_had_no_room_for_is_looked_for() {
         let dir = tempfile::tempdir().expect("a folder");
-        let (inbox, letters) = Inbox::letter_box();
-        let watcher = Watcher::new(inbox);
+        let (inbox, letters) = Mailbox::letter_box();
+        let watcher = FolderWatcher::new(inbox);
         let volume = DocId([1; 16]);
         watcher.watch(volume, dir.path().to_owned());
         watcher.entered().recv().expect("an answer");
         forward(watcher.asks.clone())(Ok(notify::Event::new(notify::EventKind::Other).set_flag(Flag::Rescan)));
         let told = letters.recv_timeout(4 * LOOK).expect("it is told");
-        assert!(matches!(told, Post::Event(Event::FileTouched { volume: of, path: None, .. }) if of == volume));
+        assert!(
+            matches!(told, MailboxMessage::Event(Event::FileTouched { volume: of, path: None, .. }) if of == volume)
+        );
     }
 
     #[test]
@@ -252,14 +254,16 @@ mod tests {
         let (seen, heard) = channel();
         let config = super::Config::default().with_poll_interval(Duration::from_millis(50));
         let looking = super::PollWatcher::new(forward(seen.clone()), config).ok();
-        let mut watches = Watches { seen, system: None, looking };
+        let mut watches = WatchMode { seen, system: None, looking };
         assert!(watches.looking.is_some());
         use notify::Watcher as _;
         let looking = watches.looking.as_mut().expect("it looks");
         looking.watch(dir.path(), notify::RecursiveMode::Recursive).expect("there");
         std::fs::write(dir.path().join("new.md"), "new").expect("written");
         let found = heard.recv_timeout(4 * LOOK);
-        assert!(matches!(found, Ok(super::Ask::Seen(paths)) if paths.iter().any(|path| path.ends_with("new.md"))));
+        assert!(
+            matches!(found, Ok(super::WatchRequest::Seen(paths)) if paths.iter().any(|path| path.ends_with("new.md")))
+        );
         watches.unwatch(dir.path());
     }
 }

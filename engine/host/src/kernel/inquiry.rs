@@ -14,7 +14,7 @@ const TEXT: usize = 10_000;
 
 /// A question. Places are bytes of the code.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Inquiry {
+pub enum KernelInquiry {
     /// What could stand at a place.
     Complete {
         /// The cell's code.
@@ -40,7 +40,7 @@ pub enum Inquiry {
 
 /// Something that could stand at a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub struct CompletionChoice {
     /// What is written.
     pub text: String,
     /// What it is: a word like `function`, or nothing.
@@ -49,7 +49,7 @@ pub struct Choice {
 
 /// A variable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Variable {
+pub struct KernelVariable {
     /// Its name.
     pub name: String,
     /// Its type's name.
@@ -62,7 +62,7 @@ pub struct Variable {
 
 /// What came of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum InquiryAnswer {
     /// What could stand there, and the bytes of the code that one of them replaces.
     Choices {
         /// Where they begin.
@@ -70,17 +70,17 @@ pub enum Answer {
         /// Where they end.
         to: usize,
         /// They.
-        choices: Vec<Choice>,
+        choices: Vec<CompletionChoice>,
     },
     /// A description; `None`: nothing is known.
     Description(Option<String>),
     /// The variables; `None`: this kernel cannot tell.
-    Variables(Option<Vec<Variable>>),
+    Variables(Option<Vec<KernelVariable>>),
     /// Values by name, those that there are; `None`: this kernel cannot tell.
     Values(Option<serde_json::Map<String, Value>>),
 }
 
-impl Inquiry {
+impl KernelInquiry {
     /// The message's type and content.
     pub(crate) fn message(&self) -> (&'static str, Value) {
         let place = |code: &str, at: usize| {
@@ -88,35 +88,35 @@ impl Inquiry {
             json!({"code": code, "cursor_pos": letters, "detail_level": 0})
         };
         match self {
-            Inquiry::Complete { code, at } => ("complete_request", place(code, *at)),
-            Inquiry::Describe { code, at } => ("inspect_request", place(code, *at)),
-            Inquiry::Variables => ("variables_request", json!({})),
-            Inquiry::Values { names } => ("values_request", json!({"names": names})),
+            KernelInquiry::Complete { code, at } => ("complete_request", place(code, *at)),
+            KernelInquiry::Describe { code, at } => ("inspect_request", place(code, *at)),
+            KernelInquiry::Variables => ("variables_request", json!({})),
+            KernelInquiry::Values { names } => ("values_request", json!({"names": names})),
         }
     }
 
     /// Reads the reply's content.
-    pub(crate) fn read(&self, content: &Value) -> Answer {
+    pub(crate) fn read(&self, content: &Value) -> InquiryAnswer {
         match self {
-            Inquiry::Complete { code, at } => choices(content, code, *at),
-            Inquiry::Describe { .. } => {
+            KernelInquiry::Complete { code, at } => choices(content, code, *at),
+            KernelInquiry::Describe { .. } => {
                 let text = content["data"]["text/plain"].as_str();
-                Answer::Description(text.map(|text| cut(text, TEXT)).filter(|text| !text.trim().is_empty()))
+                InquiryAnswer::Description(text.map(|text| cut(text, TEXT)).filter(|text| !text.trim().is_empty()))
             }
-            Inquiry::Values { .. } => Answer::Values(content["values"].as_object().cloned()),
-            Inquiry::Variables => {
+            KernelInquiry::Values { .. } => InquiryAnswer::Values(content["values"].as_object().cloned()),
+            KernelInquiry::Variables => {
                 let row = |row: &Value| {
                     let text = |key: &str| cut(row[key].as_str().unwrap_or_default(), WORDS);
-                    Variable { name: text("name"), kind: text("type"), size: text("size"), value: text("value") }
+                    KernelVariable { name: text("name"), kind: text("type"), size: text("size"), value: text("value") }
                 };
                 let rows = content["variables"].as_array();
-                Answer::Variables(rows.map(|rows| rows.iter().take(ROWS).map(row).collect()))
+                InquiryAnswer::Variables(rows.map(|rows| rows.iter().take(ROWS).map(row).collect()))
             }
         }
     }
 }
 
-fn choices(content: &Value, code: &str, at: usize) -> Answer {
+fn choices(content: &Value, code: &str, at: usize) -> InquiryAnswer {
     let byte = |key: &str| {
         let letters = content[key].as_u64().and_then(|at| usize::try_from(at).ok())?;
         code.char_indices().map(|(byte, _)| byte).chain([code.len()]).nth(letters)
@@ -130,8 +130,9 @@ fn choices(content: &Value, code: &str, at: usize) -> Answer {
         if kind == "<unknown>" { String::new() } else { cut(kind, WORDS) }
     };
     let matches = content["matches"].as_array().into_iter().flatten().filter_map(Value::as_str).take(CHOICES);
-    let choices = matches.enumerate().map(|(index, text)| Choice { text: cut(text, WORDS), kind: kind(index, text) });
-    Answer::Choices { from: from.min(to), to, choices: choices.collect() }
+    let choices =
+        matches.enumerate().map(|(index, text)| CompletionChoice { text: cut(text, WORDS), kind: kind(index, text) });
+    InquiryAnswer::Choices { from: from.min(to), to, choices: choices.collect() }
 }
 
 fn cut(text: &str, most: usize) -> String {
@@ -140,19 +141,19 @@ fn cut(text: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, Inquiry};
+    use super::{InquiryAnswer, KernelInquiry};
     use serde_json::json;
 
     #[test]
     fn places_are_bytes_here_and_letters_there() {
-        let asked = Inquiry::Complete { code: "ö = al".to_owned(), at: 7 };
+        let asked = KernelInquiry::Complete { code: "ö = al".to_owned(), at: 7 };
         assert_eq!(asked.message().1["cursor_pos"], 6);
         let reply = json!({"matches": ["all"], "cursor_start": 4, "cursor_end": 6});
-        let Answer::Choices { from, to, choices } = asked.read(&reply) else { panic!("offers") };
+        let InquiryAnswer::Choices { from, to, choices } = asked.read(&reply) else { panic!("offers") };
         assert_eq!((from, to, choices[0].text.as_str(), choices[0].kind.as_str()), (5, 7, "all", ""));
         // What makes no sense is not followed.
         let odd = asked.read(&json!({"matches": [1, null], "cursor_start": 900, "cursor_end": -1}));
-        assert_eq!(odd, Answer::Choices { from: 7, to: 7, choices: Vec::new() });
-        assert_eq!(Inquiry::Variables.read(&json!({})), Answer::Variables(None));
+        assert_eq!(odd, InquiryAnswer::Choices { from: 7, to: 7, choices: Vec::new() });
+        assert_eq!(KernelInquiry::Variables.read(&json!({})), InquiryAnswer::Variables(None));
     }
 }

@@ -24,10 +24,10 @@ const MAX_FILES: usize = 200_000;
 const MAX_PROGRAM_BYTES: u64 = 1 << 30;
 
 /// What the process was started with.
-type Surroundings<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+type KernelEnvironment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 /// A kernel that was found.
-pub(crate) struct Found {
+pub(crate) struct FoundKernel {
     /// What there is to say about it.
     pub(crate) spec: KernelSpec,
     /// What may be started, for the bridge.
@@ -36,7 +36,7 @@ pub(crate) struct Found {
 
 /// The kernels that a note in this folder may use; of those with one name the first that is found. `shared` are the
 /// folders that cells and agents can write.
-pub(crate) fn find(folder: &Path, shared: &[PathBuf]) -> Vec<Found> {
+pub(crate) fn find(folder: &Path, shared: &[PathBuf]) -> Vec<FoundKernel> {
     find_with(folder, shared, &|name| std::env::var_os(name))
 }
 
@@ -45,9 +45,9 @@ fn by_true_names(shared: &[PathBuf]) -> Vec<PathBuf> {
     shared.iter().flat_map(|folder| [Some(folder.clone()), folder.canonicalize().ok()]).flatten().collect()
 }
 
-fn find_with(folder: &Path, shared: &[PathBuf], surroundings: Surroundings<'_>) -> Vec<Found> {
+fn find_with(folder: &Path, shared: &[PathBuf], surroundings: KernelEnvironment<'_>) -> Vec<FoundKernel> {
     let (mut found, mut names) = (Vec::new(), BTreeSet::new());
-    let look = Look { folder, shared: by_true_names(shared), surroundings };
+    let look = KernelSearch { folder, shared: by_true_names(shared), surroundings };
     for place in places(folder, surroundings) {
         let Ok(entries) = std::fs::read_dir(place.join("kernels")) else { continue };
         let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).take(MOST).collect();
@@ -62,7 +62,7 @@ fn find_with(folder: &Path, shared: &[PathBuf], surroundings: Surroundings<'_>) 
 }
 
 /// The folders that may hold a folder `kernels`, the nearest first.
-fn places(folder: &Path, surroundings: Surroundings<'_>) -> Vec<PathBuf> {
+fn places(folder: &Path, surroundings: KernelEnvironment<'_>) -> Vec<PathBuf> {
     let below = |prefix: &Path| prefix.join("share").join("jupyter");
     let beside = folder.ancestors().take(UP).flat_map(|folder| [".venv", "venv"].map(|name| below(&folder.join(name))));
     let mut places: Vec<PathBuf> = beside.collect();
@@ -94,17 +94,17 @@ fn places(folder: &Path, surroundings: Surroundings<'_>) -> Vec<PathBuf> {
 }
 
 /// How kernels are looked at.
-struct Look<'a> {
+struct KernelSearch<'a> {
     /// The note's folder, in which a kernel would start.
     folder: &'a Path,
     /// Folders that cells and agents can write.
     shared: Vec<PathBuf>,
-    surroundings: Surroundings<'a>,
+    surroundings: KernelEnvironment<'a>,
 }
 
-impl Look<'_> {
+impl KernelSearch<'_> {
     /// A kernel's folder.
-    fn read(&self, folder: &Path) -> Option<Found> {
+    fn read(&self, folder: &Path) -> Option<FoundKernel> {
         let name = folder.file_name()?.to_str().filter(|name| is_name(name))?.to_owned();
         let path = folder.join("kernel.json");
         let bytes = crate::fs::copy::read(&path, LONGEST)?;
@@ -117,7 +117,7 @@ impl Look<'_> {
         let text = |key: &str| spec[key].as_str().map(|text| text.chars().take(200).collect::<String>());
         let doubt = self.doubt(&path, &program, &real, &words, &spec["env"]);
         let content = BlobHash::of(&bytes).to_string();
-        let mut print = Print::default();
+        let mut print = SpecFingerprint::default();
         for part in [path.as_path(), &path.canonicalize().ok()?, &program, &real] {
             print.add(part.as_os_str().as_encoded_bytes());
         }
@@ -131,7 +131,7 @@ impl Look<'_> {
             self.changeable(&mut print, folder, &program, &words)?;
         }
         let command = std::iter::once(program.to_string_lossy().into_owned()).chain(words.into_iter().skip(1));
-        Some(Found {
+        Some(FoundKernel {
             spec: KernelSpec {
                 title: text("display_name").unwrap_or_else(|| name.clone()),
                 language: text("language").unwrap_or_default(),
@@ -189,7 +189,7 @@ impl Look<'_> {
     }
 
     /// Takes in all that would be run of what others can change. `None`: it is too much.
-    fn changeable(&self, print: &mut Print, folder: &Path, program: &Path, words: &[String]) -> Option<()> {
+    fn changeable(&self, print: &mut SpecFingerprint, folder: &Path, program: &Path, words: &[String]) -> Option<()> {
         let mut room = MAX_FILES;
         let named = words.iter().skip(1).flat_map(|word| self.paths(word));
         for path in [folder.to_owned()].into_iter().chain(named) {
@@ -241,11 +241,11 @@ fn hash_of(path: &Path) -> Option<String> {
 
 /// What tells a kernel from one that was changed.
 #[derive(Default)]
-struct Print {
+struct SpecFingerprint {
     hasher: BlobHasher,
 }
 
-impl Print {
+impl SpecFingerprint {
     fn add(&mut self, bytes: &[u8]) {
         self.hasher.update(&(bytes.len() as u64).to_le_bytes());
         self.hasher.update(bytes);
@@ -293,7 +293,7 @@ fn is_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Found, find_with};
+    use super::{FoundKernel, find_with};
     use std::path::{Path, PathBuf};
 
     #[test]
@@ -355,7 +355,7 @@ mod tests {
             "PATH" => Some(".::sub".into()),
             _ => None,
         };
-        let kernel = |name: &str| -> Option<Found> {
+        let kernel = |name: &str| -> Option<FoundKernel> {
             let shared: [PathBuf; 1] = [volume.clone()];
             find_with(&volume, &shared, &surroundings).into_iter().find(|found| found.spec.name == name)
         };

@@ -1,9 +1,9 @@
 //! What comes back from a kernel: its messages, one JSON object a line, as events for the session.
 
-use crate::driver::Inbox;
-use crate::kernel::Inquiries;
+use crate::driver::Mailbox;
+use crate::kernel::PendingInquiries;
 use crate::kernel::pure_cache::PureCache;
-use crate::writer::Writer;
+use crate::writer::StoreWriter;
 use engine::{Event, KernelGrant};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use std::io::{BufRead, Read};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
-use store::{BlobRef, DocId, ExecutionId, Output, OutputBody, Status};
+use store::{BlobRef, CellOutput, DocId, ExecutionId, ExecutionStatus, OutputBody};
 
 /// Of a stream this much goes to the note; the whole becomes a blob.
 const SHOWN: usize = 65_536;
@@ -26,7 +26,7 @@ const NAMED: usize = 1_000;
 
 /// What was sent of an execution so far: which outputs it has, and the whole text of long streams.
 #[derive(Default)]
-struct Sent {
+struct ExecutionProgress {
     count: usize,
     stream: Option<(String, String)>,
     whole: Vec<(usize, BlobRef)>,
@@ -39,21 +39,21 @@ struct Sent {
 }
 
 /// Reads a kernel's messages and makes events of them.
-pub(crate) struct Replies {
+pub(crate) struct KernelReplyReader {
     /// Whose kernel it is, once it is somebody's.
     whose: Arc<OnceLock<DocId>>,
     note: DocId,
-    inbox: Inbox,
-    writer: Writer,
-    streams: HashMap<ExecutionId, Sent>,
+    inbox: Mailbox,
+    writer: StoreWriter,
+    streams: HashMap<ExecutionId, ExecutionProgress>,
     /// Where outputs stand that have a name by which they are changed later; oldest first.
     named: Vec<(String, ExecutionId, usize)>,
-    inquiries: Inquiries,
-    kept: Kept,
+    inquiries: PendingInquiries,
+    kept: PureResultAccess,
 }
 
 /// How a kernel comes by results of pure cells.
-pub(crate) struct Kept {
+pub(crate) struct PureResultAccess {
     pub(crate) cache: PureCache,
     /// With which grants it was started.
     pub(crate) grant: KernelGrant,
@@ -61,7 +61,7 @@ pub(crate) struct Kept {
     pub(crate) requests: Weak<Sender<String>>,
 }
 
-impl Kept {
+impl PureResultAccess {
     /// Answers a kernel that asks for a result, or hands one over.
     fn answer(&self, note: DocId, kind: &str, content: &Value) {
         let key = content["key"].as_str().unwrap_or_default();
@@ -82,19 +82,19 @@ impl Kept {
     }
 }
 
-impl Replies {
+impl KernelReplyReader {
     pub(crate) fn new(
         whose: Arc<OnceLock<DocId>>,
-        inbox: Inbox,
-        writer: Writer,
-        inquiries: Inquiries,
-        kept: Kept,
-    ) -> Replies {
+        inbox: Mailbox,
+        writer: StoreWriter,
+        inquiries: PendingInquiries,
+        kept: PureResultAccess,
+    ) -> KernelReplyReader {
         let note = DocId([0; 16]);
-        Replies { whose, note, inbox, writer, streams: HashMap::new(), named: Vec::new(), inquiries, kept }
+        KernelReplyReader { whose, note, inbox, writer, streams: HashMap::new(), named: Vec::new(), inquiries, kept }
     }
 
-    pub(crate) fn inbox(&self) -> Inbox {
+    pub(crate) fn inbox(&self) -> Mailbox {
         self.inbox.clone()
     }
 
@@ -135,7 +135,10 @@ impl Replies {
         let Some(execution): Option<ExecutionId> = id else { return };
         match kind {
             "status" if content["execution_state"] == "busy" => {
-                self.streams.insert(execution, Sent { since: Some(Instant::now()), ..Sent::default() });
+                self.streams.insert(
+                    execution,
+                    ExecutionProgress { since: Some(Instant::now()), ..ExecutionProgress::default() },
+                );
                 self.inbox.event(Event::Began { note: self.note, execution });
             }
             "clear_output" => {
@@ -182,9 +185,9 @@ impl Replies {
                 self.end_stream(execution);
                 let sent = self.streams.remove(&execution).unwrap_or_default();
                 let status = match content["status"].as_str() {
-                    Some("ok") if !sent.failed => Status::Ok,
-                    _ if sent.interrupted => Status::Interrupted,
-                    _ => Status::Error,
+                    Some("ok") if !sent.failed => ExecutionStatus::Ok,
+                    _ if sent.interrupted => ExecutionStatus::Interrupted,
+                    _ => ExecutionStatus::Error,
                 };
                 let count = content["execution_count"].as_u64();
                 let (note, whole) = (self.note, sent.whole);
@@ -209,7 +212,12 @@ impl Replies {
     /// A cell takes back what it has shown.
     fn clear(&mut self, execution: ExecutionId) {
         let sent = self.streams.entry(execution).or_default();
-        *sent = Sent { failed: sent.failed, interrupted: sent.interrupted, since: sent.since, ..Sent::default() };
+        *sent = ExecutionProgress {
+            failed: sent.failed,
+            interrupted: sent.interrupted,
+            since: sent.since,
+            ..ExecutionProgress::default()
+        };
         self.named.retain(|(_, other, _)| *other != execution);
         self.inbox.event(Event::Cleared { note: self.note, execution });
     }
@@ -249,7 +257,7 @@ impl Replies {
         all.push_str(text);
         if shown {
             let body = OutputBody::Stream { name: name.to_owned(), text: text.to_owned() };
-            self.inbox.event(Event::Output { note: self.note, execution, output: Output { body, whole: None } });
+            self.inbox.event(Event::Output { note: self.note, execution, output: CellOutput { body, whole: None } });
         }
     }
 
@@ -264,7 +272,7 @@ impl Replies {
                 Err(why) => {
                     sent.count += 1;
                     let body = OutputBody::Stream { name: "stderr".to_owned(), text: format!("{}\n", not_kept(&why)) };
-                    let (note, output) = (self.note, Output { body, whole: None });
+                    let (note, output) = (self.note, CellOutput { body, whole: None });
                     self.inbox.event(Event::Output { note, execution, output });
                 }
             }
@@ -278,7 +286,7 @@ fn not_kept(why: &str) -> String {
 }
 
 /// Takes what is too large for a document out of an output: the note keeps the beginning of a text.
-pub(crate) fn lighten(writer: &Writer, mut body: OutputBody) -> Output {
+pub(crate) fn lighten(writer: &StoreWriter, mut body: OutputBody) -> CellOutput {
     let (mut whole, mut lost) = (None, None);
     let mut keep = |text: String, mime: &str| {
         let size = text.len() as u64;
@@ -319,5 +327,5 @@ pub(crate) fn lighten(writer: &Writer, mut body: OutputBody) -> Output {
         (OutputBody::Stream { text, .. }, Some(lost)) => text.push_str(&format!("\n{lost}\n")),
         (OutputBody::Error { .. }, Some(_)) | (_, None) => {}
     }
-    Output { body, whole }
+    CellOutput { body, whole }
 }

@@ -7,9 +7,9 @@
 
 mod restore;
 
-pub use restore::{Restored, Trust, restore};
+pub use restore::{BackupTrust, RestoreSummary, restore};
 
-use crate::fs::confined::Folder;
+use crate::fs::confined::ConfinedFolder;
 use crate::fs::replace::{is_temporary, open_plain};
 use engine::TRASH_FOLDER;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::BlobHash;
 use store::disk::{
-    BLOBS, BlobHasher, DATABASE, DiskError, MARKER, Mount, SqliteReader, create_folder, path_form, sync_folder,
+    BLOBS, BlobHasher, DATABASE, DiskError, MARKER, SqliteReader, VolumeMount, create_folder, path_form, sync_folder,
     write_marker,
 };
 
@@ -69,7 +69,7 @@ impl From<DiskError> for BackupError {
 
 /// How far it is, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct BackupProgress {
     /// Copied or checked.
     pub done: u64,
     /// Of how many.
@@ -78,7 +78,7 @@ pub struct Progress {
 
 /// What a backup holds.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Made {
+pub struct BackupSummary {
     /// How many files.
     pub files: usize,
     /// Their bytes.
@@ -88,27 +88,27 @@ pub struct Made {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Manifest {
+struct BackupManifest {
     format: i64,
     /// Milliseconds since 1970.
     made: i64,
-    mounts: Vec<Mount>,
+    mounts: Vec<VolumeMount>,
     problems: Vec<String>,
-    files: Vec<Entry>,
+    files: Vec<BackupEntry>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Entry {
+struct BackupEntry {
     /// Inside the backup.
     #[serde(with = "path_form")]
     path: PathBuf,
     #[serde(flatten)]
-    kind: Kind,
+    kind: BackupEntryKind,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-enum Kind {
+enum BackupEntryKind {
     File {
         size: u64,
         hash: BlobHash,
@@ -121,13 +121,13 @@ enum Kind {
 }
 
 /// What goes on while files are copied.
-struct Job<'a> {
-    progress: &'a mut dyn FnMut(Progress),
+struct BackupJob<'a> {
+    progress: &'a mut dyn FnMut(BackupProgress),
     cancel: &'a AtomicBool,
-    at: Progress,
+    at: BackupProgress,
 }
 
-impl Job<'_> {
+impl BackupJob<'_> {
     fn advance(&mut self, bytes: u64) -> Result<(), BackupError> {
         if self.cancel.load(Ordering::Relaxed) {
             return Err(BackupError::Cancelled);
@@ -209,9 +209,9 @@ pub fn backup(
     dir: &Path,
     dest: &Path,
     now: i64,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(BackupProgress),
     cancel: &AtomicBool,
-) -> Result<Made, BackupError> {
+) -> Result<BackupSummary, BackupError> {
     let reader = SqliteReader::open(dir)?;
     match std::fs::read_dir(dest).map(Iterator::count) {
         Ok(0) => {}
@@ -220,7 +220,7 @@ pub fn backup(
         Err(error) => return Err(DiskError::io("writing", dest, &error).into()),
     }
     create_folder(dest).map_err(|error| DiskError::io("making", dest, &error))?;
-    let mut job = Job { progress, cancel, at: Progress { done: 0, total: 0 } };
+    let mut job = BackupJob { progress, cancel, at: BackupProgress { done: 0, total: 0 } };
     let made = fill(dir, dest, now, &reader, &mut job);
     if made.is_err() {
         // Half a backup is of no use, and the room may be wanted: the folder was made, or empty, just now.
@@ -229,7 +229,13 @@ pub fn backup(
     made
 }
 
-fn fill(dir: &Path, dest: &Path, now: i64, reader: &SqliteReader, job: &mut Job<'_>) -> Result<Made, BackupError> {
+fn fill(
+    dir: &Path,
+    dest: &Path,
+    now: i64,
+    reader: &SqliteReader,
+    job: &mut BackupJob<'_>,
+) -> Result<BackupSummary, BackupError> {
     let copy = dest.join(DATABASE);
     reader.copy_to(&copy)?;
     let copied = SqliteReader::open_still(dest)?;
@@ -248,7 +254,7 @@ fn fill(dir: &Path, dest: &Path, now: i64, reader: &SqliteReader, job: &mut Job<
     }
     if dir.join(crate::maintenance::configuration::FILE).is_file() {
         found.push((
-            Source::of(dir, crate::maintenance::configuration::FILE),
+            BackupSource::of(dir, crate::maintenance::configuration::FILE),
             PathBuf::from(crate::maintenance::configuration::FILE),
         ));
     }
@@ -267,7 +273,7 @@ fn fill(dir: &Path, dest: &Path, now: i64, reader: &SqliteReader, job: &mut Job<
         }
     }
     for own in [DATABASE, MARKER] {
-        found.push((Source::of(dest, own), PathBuf::from(own)));
+        found.push((BackupSource::of(dest, own), PathBuf::from(own)));
     }
     let sizes = found.iter().filter_map(|(from, _)| std::fs::symlink_metadata(from.path()).ok());
     job.at.total = sizes.filter(std::fs::Metadata::is_file).map(|file| file.len()).sum();
@@ -276,7 +282,7 @@ fn fill(dir: &Path, dest: &Path, now: i64, reader: &SqliteReader, job: &mut Job<
     for (from, path) in found {
         let to = dest.join(&path);
         match copy_one(job, &from, &to) {
-            Ok(Some(kind)) => files.push(Entry { path, kind }),
+            Ok(Some(kind)) => files.push(BackupEntry { path, kind }),
             Ok(None) => problems.push(format!("not a file: {}", from.path().display())),
             // A user's file that cannot be read, or is gone by now, is told of.
             Err(error @ BackupError::Unreadable { .. })
@@ -287,15 +293,15 @@ fn fill(dir: &Path, dest: &Path, now: i64, reader: &SqliteReader, job: &mut Job<
             Err(error) => return Err(error),
         }
     }
-    let sizes = files.iter().map(|entry| if let Kind::File { size, .. } = entry.kind { size } else { 0 });
-    let made = Made { files: files.len(), bytes: sizes.sum(), problems: problems.clone() };
+    let sizes = files.iter().map(|entry| if let BackupEntryKind::File { size, .. } = entry.kind { size } else { 0 });
+    let made = BackupSummary { files: files.len(), bytes: sizes.sum(), problems: problems.clone() };
     sync_all_below(dest)?;
-    let manifest = Manifest { format: FORMAT, made: now, mounts, problems, files };
+    let manifest = BackupManifest { format: FORMAT, made: now, mounts, problems, files };
     write_manifest(dest, &manifest)?;
     Ok(made)
 }
 
-fn write_manifest(dest: &Path, manifest: &Manifest) -> Result<(), DiskError> {
+fn write_manifest(dest: &Path, manifest: &BackupManifest) -> Result<(), DiskError> {
     let path = dest.join(MANIFEST);
     let write = || {
         let bytes = serde_json::to_vec_pretty(manifest)?;
@@ -310,14 +316,14 @@ fn write_manifest(dest: &Path, manifest: &Manifest) -> Result<(), DiskError> {
 }
 
 /// A file that is to be copied: the folder that it lies below, and its path inside that.
-struct Source {
+struct BackupSource {
     root: PathBuf,
     inside: PathBuf,
 }
 
-impl Source {
-    fn of(root: &Path, inside: &str) -> Source {
-        Source { root: root.to_owned(), inside: PathBuf::from(inside) }
+impl BackupSource {
+    fn of(root: &Path, inside: &str) -> BackupSource {
+        BackupSource { root: root.to_owned(), inside: PathBuf::from(inside) }
     }
 
     /// Names it. It is opened through its folder.
@@ -327,7 +333,13 @@ impl Source {
 }
 
 /// Lists a folder: what to copy, and to where inside the backup. Links are not followed.
-fn list(from: &Path, to: &Path, apart: &[PathBuf], found: &mut Vec<(Source, PathBuf)>, problems: &mut Vec<String>) {
+fn list(
+    from: &Path,
+    to: &Path,
+    apart: &[PathBuf],
+    found: &mut Vec<(BackupSource, PathBuf)>,
+    problems: &mut Vec<String>,
+) {
     let walk = walkdir::WalkDir::new(from).sort_by_file_name().into_iter().filter_entry(|entry| {
         let known =
             entry.file_type().is_dir() && std::fs::canonicalize(entry.path()).is_ok_and(|path| apart.contains(&path));
@@ -337,7 +349,7 @@ fn list(from: &Path, to: &Path, apart: &[PathBuf], found: &mut Vec<(Source, Path
         match entry {
             Ok(entry) => {
                 let inside = entry.path().strip_prefix(from).unwrap_or(Path::new(""));
-                found.push((Source { root: from.to_owned(), inside: inside.to_owned() }, to.join(inside)));
+                found.push((BackupSource { root: from.to_owned(), inside: inside.to_owned() }, to.join(inside)));
             }
             Err(error) if error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound) => {}
             Err(error) => problems.push(error.to_string()),
@@ -346,19 +358,19 @@ fn list(from: &Path, to: &Path, apart: &[PathBuf], found: &mut Vec<(Source, Path
 }
 
 /// Copies a file, a folder's name or a link. `None`: it is something else.
-fn copy_one(job: &mut Job<'_>, from: &Source, to: &Path) -> Result<Option<Kind>, BackupError> {
+fn copy_one(job: &mut BackupJob<'_>, from: &BackupSource, to: &Path) -> Result<Option<BackupEntryKind>, BackupError> {
     let shown = from.path();
     let fail = |error: io::Error| DiskError::io("writing", to, &error);
     if from.inside.as_os_str().is_empty() {
         std::fs::create_dir_all(to).map_err(fail)?;
-        return Ok(Some(Kind::Folder));
+        return Ok(Some(BackupEntryKind::Folder));
     }
-    let above = Folder::chosen(&from.root).and_then(|root| root.above(&from.inside, false));
+    let above = ConfinedFolder::chosen(&from.root).and_then(|root| root.above(&from.inside, false));
     let (folder, name) = above.map_err(|refused| unreadable(&shown, &io::Error::other(refused)))?;
     let what = folder.metadata(&name).map_err(|error| unreadable(&shown, &error))?;
     if what.is_dir() {
         std::fs::create_dir_all(to).map_err(fail)?;
-        return Ok(Some(Kind::Folder));
+        return Ok(Some(BackupEntryKind::Folder));
     }
     if let Some(parent) = to.parent() {
         std::fs::create_dir_all(parent).map_err(fail)?;
@@ -366,7 +378,7 @@ fn copy_one(job: &mut Job<'_>, from: &Source, to: &Path) -> Result<Option<Kind>,
     if what.is_symlink() {
         let target = std::fs::read_link(folder.join(&name)).map_err(|error| unreadable(&shown, &error))?;
         // As a link it could lead out of the backup: only its target is noted.
-        return Ok(Some(Kind::Link { to: target }));
+        return Ok(Some(BackupEntryKind::Link { to: target }));
     }
     if !what.is_file() {
         return Ok(None);
@@ -374,5 +386,5 @@ fn copy_one(job: &mut Job<'_>, from: &Source, to: &Path) -> Result<Option<Kind>,
     // The database and the marker are in their places already.
     let path = folder.join(&name);
     let (size, hash) = if shown == to { job.read(&path, &shown, |_| Ok(()))? } else { job.copy(&path, &shown, to)? };
-    Ok(Some(Kind::File { size, hash }))
+    Ok(Some(BackupEntryKind::File { size, hash }))
 }

@@ -3,7 +3,7 @@
 
 mod documents;
 
-use crate::fs::confined::Folder;
+use crate::fs::confined::ConfinedFolder;
 use crate::fs::replace::{is_temporary, remove_stale};
 use crate::fs::scan;
 use serde::{Deserialize, Serialize};
@@ -12,15 +12,15 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::disk::{
-    Blobs, DATABASE, Disk, DiskError, Inspected, LOST, MARKER, MOUNTS, Mount, Reader, Salvaged, SqliteDisk,
-    SqliteReader, Write, read_marker, salvage, write_marker,
+    BlobStore, DATABASE, Disk, DiskError, DiskReader, InspectionReport, LOST, MARKER, MOUNTS, RowWrite, SalvageReport,
+    SqliteDisk, SqliteReader, VolumeMount, read_marker, salvage, write_marker,
 };
 use store::{ActorId, BlobHash, DocId};
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Severity {
+pub enum FindingSeverity {
     /// Worth knowing.
     Note,
     /// Something is not as it should be, and nothing is lost.
@@ -31,9 +31,9 @@ pub enum Severity {
 
 /// One thing that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct CheckFinding {
     /// How bad it is.
-    pub severity: Severity,
+    pub severity: FindingSeverity,
     /// What is wrong.
     pub what: String,
     /// With what: a path, a document.
@@ -46,19 +46,19 @@ pub struct Finding {
 
 /// What a check found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
+pub struct CheckReport {
     /// All findings, in the order of the checks.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<CheckFinding>,
     /// How many documents were read.
     pub documents: usize,
     /// How many blobs were read.
     pub blobs: usize,
 }
 
-impl Report {
+impl CheckReport {
     /// Whether there is damage that was not mended.
     pub fn damaged(&self) -> bool {
-        self.findings.iter().any(|finding| finding.severity == Severity::Damage && !finding.repaired)
+        self.findings.iter().any(|finding| finding.severity == FindingSeverity::Damage && !finding.repaired)
     }
 
     /// How many findings were mended.
@@ -69,19 +69,19 @@ impl Report {
 
 /// Checks the workspace in `dir`; with `repair`, mends it, and nobody else may have it open then. `now` is milliseconds
 /// since 1970.
-pub fn check(dir: &Path, repair: bool, now: i64) -> Report {
+pub fn check(dir: &Path, repair: bool, now: i64) -> CheckReport {
     let mut actor = [0; 16];
     // Without randomness the changes of a repair get an actor of the time: it is fresh as well.
     if rand::TryRngCore::try_fill_bytes(&mut rand::rngs::OsRng, &mut actor).is_err() {
         actor[..8].copy_from_slice(&now.to_be_bytes());
     }
-    let mut check = Check {
+    let mut check = WorkspaceCheck {
         dir,
         repair,
         now,
         actor: ActorId::from(actor),
         actor_recorded: false,
-        report: Report::default(),
+        report: CheckReport::default(),
         disk: None,
         salvaged: None,
         named: BTreeMap::new(),
@@ -94,22 +94,22 @@ pub fn check(dir: &Path, repair: bool, now: i64) -> Report {
         } else {
             "the check could not be finished"
         };
-        check.found(Severity::Damage, dir.display(), error, advice);
+        check.found(FindingSeverity::Damage, dir.display(), error, advice);
     }
     check.report
 }
 
-struct Check<'a> {
+struct WorkspaceCheck<'a> {
     dir: &'a Path,
     repair: bool,
     now: i64,
     /// Under which a repair's changes are made.
     actor: ActorId,
     actor_recorded: bool,
-    report: Report,
+    report: CheckReport,
     /// The database opened for writing, where there is something to mend.
     disk: Option<SqliteDisk>,
-    salvaged: Option<Salvaged>,
+    salvaged: Option<SalvageReport>,
     /// Blobs that outputs name, and the outputs' document.
     named: BTreeMap<BlobHash, DocId>,
     /// Notes whose rows and document were made to say the same.
@@ -118,7 +118,7 @@ struct Check<'a> {
     reread: BTreeSet<DocId>,
 }
 
-impl Check<'_> {
+impl WorkspaceCheck<'_> {
     fn run(&mut self) -> Result<(), DiskError> {
         let marker = self.marker();
         // Before it is opened for writing: then the log is another.
@@ -141,18 +141,25 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn add(&mut self, severity: Severity, place: impl Display, what: impl Display, repaired: bool, advice: &str) {
+    fn add(
+        &mut self,
+        severity: FindingSeverity,
+        place: impl Display,
+        what: impl Display,
+        repaired: bool,
+        advice: &str,
+    ) {
         let (place, what) = (place.to_string(), what.to_string());
-        self.report.findings.push(Finding { severity, what, place, repaired, advice: advice.to_owned() });
+        self.report.findings.push(CheckFinding { severity, what, place, repaired, advice: advice.to_owned() });
     }
 
     /// Something that is not mended.
-    fn found(&mut self, severity: Severity, place: impl Display, what: impl Display, advice: &str) {
+    fn found(&mut self, severity: FindingSeverity, place: impl Display, what: impl Display, advice: &str) {
         self.add(severity, place, what, false, advice);
     }
 
     /// Something that is mended if that is wished for.
-    fn mendable(&mut self, severity: Severity, place: impl Display, what: impl Display, how: &str) {
+    fn mendable(&mut self, severity: FindingSeverity, place: impl Display, what: impl Display, how: &str) {
         match self.repair {
             true => self.add(severity, place, what, true, how),
             false => self.add(severity, place, what, false, &format!("`tracebook fsck` mends it: {how}")),
@@ -164,25 +171,30 @@ impl Check<'_> {
         let Some(why) = lost else { return Ok(()) };
         let path = self.dir.join(DATABASE);
         let how = "what your files hold is kept; what stood in the database alone is gone";
-        self.mendable(Severity::Damage, path.display(), why, how);
-        self.commit(&[Write::Meta { key: LOST.to_owned(), value: None }])
+        self.mendable(FindingSeverity::Damage, path.display(), why, how);
+        self.commit(&[RowWrite::Meta { key: LOST.to_owned(), value: None }])
     }
 
-    fn marker(&mut self) -> Vec<Mount> {
+    fn marker(&mut self) -> Vec<VolumeMount> {
         let path = self.dir.join(MARKER);
         match read_marker(self.dir) {
             Ok(Some(mounts)) => mounts,
             Ok(None) if !self.dir.join(DATABASE).exists() => Vec::new(),
             Ok(None) => {
-                self.mendable(Severity::Warning, path.display(), "it is missing", "written anew");
+                self.mendable(FindingSeverity::Warning, path.display(), "it is missing", "written anew");
                 Vec::new()
             }
             Err(DiskError::Damaged { why, .. }) => {
-                self.mendable(Severity::Warning, path.display(), format!("it cannot be read ({why})"), "written anew");
+                self.mendable(
+                    FindingSeverity::Warning,
+                    path.display(),
+                    format!("it cannot be read ({why})"),
+                    "written anew",
+                );
                 Vec::new()
             }
             Err(error) => {
-                self.found(Severity::Damage, path.display(), error, "see what the system says about this file");
+                self.found(FindingSeverity::Damage, path.display(), error, "see what the system says about this file");
                 Vec::new()
             }
         }
@@ -209,18 +221,18 @@ impl Check<'_> {
             Ok((pages, _)) => pages.join("; "),
             Err(DiskError::Damaged { why, .. }) => why,
             Err(error @ DiskError::Newer { .. }) => {
-                self.found(Severity::Warning, path.display(), error, "update Tracebook; nothing was touched");
+                self.found(FindingSeverity::Warning, path.display(), error, "update Tracebook; nothing was touched");
                 return Ok(None);
             }
             Err(error) => {
-                self.found(Severity::Damage, path.display(), error, "nothing else could be checked");
+                self.found(FindingSeverity::Damage, path.display(), error, "nothing else could be checked");
                 return Ok(None);
             }
         };
         let what = format!("the database is damaged ({why})");
         if !self.repair {
             let advice = "`tracebook fsck` saves all rows that can be read into a new one and keeps the old one";
-            self.found(Severity::Damage, path.display(), what, advice);
+            self.found(FindingSeverity::Damage, path.display(), what, advice);
             return Ok(None);
         }
         let salvaged = salvage(self.dir, self.now)?;
@@ -241,14 +253,14 @@ impl Check<'_> {
             count(|table| table.lost),
             if lost.is_empty() { String::new() } else { format!(" ({})", lost.join(", ")) },
         );
-        self.add(Severity::Damage, path.display(), what, true, &advice);
+        self.add(FindingSeverity::Damage, path.display(), what, true, &advice);
         self.salvaged = Some(salvaged);
         self.disk = Some(SqliteDisk::open(self.dir, false)?);
         SqliteReader::open(self.dir).map(Some)
     }
 
     /// Tells of rows whose sum does not hold. Those of documents, blocks and the journal are told with their document.
-    fn rows(&mut self, inspected: &Inspected) {
+    fn rows(&mut self, inspected: &InspectionReport) {
         let path = self.dir.join(DATABASE);
         for row in &inspected.rows {
             let how = match row.table.as_str() {
@@ -258,7 +270,7 @@ impl Check<'_> {
                 _ => "set aside",
             };
             let what = format!("a row of the table {} is damaged ({})", row.table, row.key);
-            self.mendable(Severity::Damage, path.display(), what, how);
+            self.mendable(FindingSeverity::Damage, path.display(), what, how);
         }
     }
 
@@ -269,7 +281,7 @@ impl Check<'_> {
         if self.repair {
             for row in left.iter().filter(|row| ["journal", "chunks", "blocks"].contains(&row.table.as_str())) {
                 let what = format!("a row of the table {} is damaged, and whose it is cannot be read", row.table);
-                self.add(Severity::Damage, path.display(), what, true, "set aside");
+                self.add(FindingSeverity::Damage, path.display(), what, true, "set aside");
             }
         }
         match &mut self.disk {
@@ -278,17 +290,17 @@ impl Check<'_> {
         }
     }
 
-    fn commit(&mut self, writes: &[Write]) -> Result<(), DiskError> {
+    fn commit(&mut self, writes: &[RowWrite]) -> Result<(), DiskError> {
         let Some(disk) = self.disk.as_mut().filter(|_| !writes.is_empty()) else { return Ok(()) };
-        let changes = writes.iter().any(|write| matches!(write, Write::Chunk { .. }));
+        let changes = writes.iter().any(|write| matches!(write, RowWrite::Chunk { .. }));
         if changes && !std::mem::replace(&mut self.actor_recorded, true) {
-            disk.commit(&[Write::Actor { actor: self.actor.to_bytes().to_vec(), at: self.now }])?;
+            disk.commit(&[RowWrite::Actor { actor: self.actor.to_bytes().to_vec(), at: self.now }])?;
         }
         disk.commit(writes).map(drop)
     }
 
     /// The small values without which the rest is not found: the workspace's id, and where its volumes lie.
-    fn meta(&mut self, reader: &SqliteReader, marker: &[Mount]) -> Result<(), DiskError> {
+    fn meta(&mut self, reader: &SqliteReader, marker: &[VolumeMount]) -> Result<(), DiskError> {
         let path = self.dir.join(DATABASE);
         if self.repair {
             // Damaged ones first: they stand in the way of new ones, and could not be told from missing ones.
@@ -306,29 +318,32 @@ impl Check<'_> {
                 _ => (DocId(new_id(self.actor.to_bytes())), "a new one is drawn"),
             };
             if !known.is_empty() || !marker.is_empty() {
-                self.mendable(Severity::Damage, path.display(), "the workspace's id is not known", how);
-                self.commit(&[Write::Meta { key: "workspace".to_owned(), value: Some(id.to_string().into_bytes()) }])?;
+                self.mendable(FindingSeverity::Damage, path.display(), "the workspace's id is not known", how);
+                self.commit(&[RowWrite::Meta {
+                    key: "workspace".to_owned(),
+                    value: Some(id.to_string().into_bytes()),
+                }])?;
             }
         }
         let mounts = value(MOUNTS).and_then(|mounts| serde_json::from_slice::<BTreeMap<DocId, PathBuf>>(&mounts).ok());
         if mounts.is_none() && !marker.is_empty() {
             self.mendable(
-                Severity::Damage,
+                FindingSeverity::Damage,
                 path.display(),
                 "where the volumes lie is not known",
                 "taken from workspace.json",
             );
             let mounts: BTreeMap<DocId, &PathBuf> = marker.iter().map(|mount| (mount.id, &mount.path)).collect();
             let value = serde_json::to_vec(&mounts).ok();
-            self.commit(&[Write::Meta { key: MOUNTS.to_owned(), value }])?;
+            self.commit(&[RowWrite::Meta { key: MOUNTS.to_owned(), value }])?;
         }
         Ok(())
     }
 
     /// The volumes' places. The marker is made to say the same as the database.
-    fn mounts(&mut self, reader: &SqliteReader, marker: Vec<Mount>) -> Result<Vec<Mount>, DiskError> {
+    fn mounts(&mut self, reader: &SqliteReader, marker: Vec<VolumeMount>) -> Result<Vec<VolumeMount>, DiskError> {
         let mounts = reader.mounts();
-        let places = |mounts: &[Mount]| -> BTreeSet<(DocId, PathBuf)> {
+        let places = |mounts: &[VolumeMount]| -> BTreeSet<(DocId, PathBuf)> {
             mounts.iter().map(|mount| (mount.id, mount.path.clone())).collect()
         };
         let told = self.report.findings.iter().any(|finding| finding.place.ends_with(MARKER));
@@ -336,7 +351,7 @@ impl Check<'_> {
             if !told && !mounts.is_empty() {
                 let place = self.dir.join(MARKER);
                 let what = "it does not name the volumes that the database knows";
-                self.mendable(Severity::Warning, place.display(), what, "written anew");
+                self.mendable(FindingSeverity::Warning, place.display(), what, "written anew");
             }
             if self.repair && (told || !mounts.is_empty()) {
                 write_marker(self.dir, &mounts)?;
@@ -346,7 +361,7 @@ impl Check<'_> {
     }
 
     fn blobs(&mut self) -> Result<(), DiskError> {
-        let blobs = Blobs::new(self.dir);
+        let blobs = BlobStore::new(self.dir);
         let (there, strays) = blobs.list()?;
         self.report.blobs = there.len();
         let again = "run the cell again, or restore the file from a backup";
@@ -354,10 +369,11 @@ impl Check<'_> {
             match blobs.read(*hash) {
                 Ok(_) => {}
                 Err(DiskError::Blob { what, .. }) => {
-                    let severity = if self.named.contains_key(hash) { Severity::Damage } else { Severity::Warning };
+                    let severity =
+                        if self.named.contains_key(hash) { FindingSeverity::Damage } else { FindingSeverity::Warning };
                     self.found(severity, blobs.path(*hash).display(), format!("the stored output is {what}"), again);
                 }
-                Err(error) => self.found(Severity::Damage, blobs.path(*hash).display(), error, again),
+                Err(error) => self.found(FindingSeverity::Damage, blobs.path(*hash).display(), error, again),
             }
         }
         let there: BTreeSet<BlobHash> = there.into_iter().collect();
@@ -365,7 +381,7 @@ impl Check<'_> {
             self.named.iter().filter(|(hash, _)| !there.contains(hash)).map(|(hash, doc)| (*hash, *doc)).collect();
         for (hash, doc) in missing {
             self.found(
-                Severity::Damage,
+                FindingSeverity::Damage,
                 format!("document {doc}"),
                 format!("its stored output {hash} is missing"),
                 again,
@@ -375,7 +391,12 @@ impl Check<'_> {
             if stray.file_name().is_some_and(is_temporary) {
                 self.leftover(&stray);
             } else {
-                self.found(Severity::Note, stray.display(), "it is not a stored output", "Tracebook leaves it alone");
+                self.found(
+                    FindingSeverity::Note,
+                    stray.display(),
+                    "it is not a stored output",
+                    "Tracebook leaves it alone",
+                );
             }
         }
         Ok(())
@@ -385,10 +406,10 @@ impl Check<'_> {
     fn leftover(&mut self, path: &Path) {
         let removed = self.repair && std::fs::remove_file(path).is_ok();
         if removed {
-            self.add(Severity::Note, path.display(), "a crash left it behind", true, "removed");
+            self.add(FindingSeverity::Note, path.display(), "a crash left it behind", true, "removed");
         } else {
             let advice = "it holds nothing that is needed; `tracebook fsck` removes it";
-            self.found(Severity::Note, path.display(), "a crash left it behind", advice);
+            self.found(FindingSeverity::Note, path.display(), "a crash left it behind", advice);
         }
     }
 
@@ -407,13 +428,13 @@ impl Check<'_> {
         }
     }
 
-    fn volumes(&mut self, mounts: &[Mount]) {
+    fn volumes(&mut self, mounts: &[VolumeMount]) {
         let now = UNIX_EPOCH + Duration::from_millis(u64::try_from(self.now).unwrap_or(0));
         for mount in mounts {
             if !mount.path.is_dir() {
                 let what = format!("the folder of the volume \u{201c}{}\u{201d} is not there", mount.name);
                 let advice = "bring it back (is a drive missing?) or `tracebook open` it at its new place";
-                self.found(Severity::Warning, mount.path.display(), what, advice);
+                self.found(FindingSeverity::Warning, mount.path.display(), what, advice);
             } else {
                 if self.repair {
                     clear(&mount.path, now);
@@ -421,7 +442,7 @@ impl Check<'_> {
                 for path in links_outside(&mount.path) {
                     let what = "it is a symlink that leads out of the volume, so it is skipped";
                     let advice = "copy what it leads to into the volume to have it there, or remove it";
-                    self.found(Severity::Note, mount.path.join(path).display(), what, advice);
+                    self.found(FindingSeverity::Note, mount.path.join(path).display(), what, advice);
                 }
             }
         }
@@ -440,7 +461,7 @@ fn new_id(actor: &[u8]) -> [u8; 16] {
 
 /// Removes what crashes have left among a volume's files. What cannot be listed is skipped: it is the user's.
 fn clear(root: &Path, now: SystemTime) {
-    let Ok(root) = Folder::root(root) else { return };
+    let Ok(root) = ConfinedFolder::root(root) else { return };
     let top = root.top();
     for entry in walkdir::WalkDir::new(&top).into_iter().filter_map(Result::ok) {
         if entry.file_type().is_dir()
@@ -453,7 +474,7 @@ fn clear(root: &Path, now: SystemTime) {
 
 /// The symlinks of a volume that lead out of it.
 fn links_outside(root: &Path) -> Vec<String> {
-    let Ok(root) = Folder::root(root) else { return Vec::new() };
+    let Ok(root) = ConfinedFolder::root(root) else { return Vec::new() };
     let top = root.top();
     let hidden =
         |entry: &walkdir::DirEntry| entry.depth() > 0 && entry.file_name().as_encoded_bytes().starts_with(b".");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// One thing that is there or not.
 #[derive(Clone, Debug, Serialize)]
-pub struct Offer {
+pub struct MachineCapability {
     /// `display`, `sandbox`, `kernel`, `model server` or `disk`.
     pub area: &'static str,
     /// What it is.
@@ -19,12 +19,12 @@ pub struct Offer {
     pub note: String,
 }
 
-fn offer(area: &'static str, name: impl Into<String>, there: bool, note: impl Into<String>) -> Offer {
-    Offer { area, name: name.into(), there, note: note.into() }
+fn offer(area: &'static str, name: impl Into<String>, there: bool, note: impl Into<String>) -> MachineCapability {
+    MachineCapability { area, name: name.into(), there, note: note.into() }
 }
 
 /// Looks at the machine. `program` starts the embedded kernel.
-pub fn offers(program: &Path) -> Vec<Offer> {
+pub fn offers(program: &Path) -> Vec<MachineCapability> {
     let mut offers = vec![display()];
     offers.extend(embedded(program));
     offers.push(tools(program));
@@ -38,7 +38,7 @@ pub fn has_display() -> bool {
     display().there
 }
 
-fn display() -> Offer {
+fn display() -> MachineCapability {
     if cfg!(any(target_os = "macos", target_os = "windows")) {
         return offer("display", "native", true, "the window can be opened");
     }
@@ -49,7 +49,7 @@ fn display() -> Offer {
     }
 }
 
-fn embedded(program: &Path) -> Vec<Offer> {
+fn embedded(program: &Path) -> Vec<MachineCapability> {
     let asked = || -> std::io::Result<serde_json::Value> {
         let mut kernel = std::process::Command::new(program)
             .arg("kernel")
@@ -83,9 +83,9 @@ fn embedded(program: &Path) -> Vec<Offer> {
 }
 
 /// Whether what agents run is shut in.
-fn tools(program: &Path) -> Offer {
-    let place = crate::tools::Place::new(program.to_owned(), &std::env::temp_dir());
-    match crate::tools::Tools::new(place).confined() {
+fn tools(program: &Path) -> MachineCapability {
+    let place = crate::tools::ToolWorkspace::new(program.to_owned(), &std::env::temp_dir());
+    match crate::tools::ToolRunner::new(place).confined() {
         Ok(()) => offer("sandbox", "tools", true, "shell and Python of agents reach only the volume, and no network"),
         Err(why) => offer("sandbox", "tools", false, format!("{why}; shell and Python of agents are refused here")),
     }
@@ -99,7 +99,7 @@ const WALLS: [(&str, &str, &str); 4] = [
     ("memory", "cells get at most 4 GiB", "not enforced here: cells may take all memory"),
 ];
 
-fn kernelspecs() -> Vec<Offer> {
+fn kernelspecs() -> Vec<MachineCapability> {
     let here = std::env::current_dir().unwrap_or_default();
     let found = crate::kernel::kernelspec::find(&here, &[]).into_iter().map(|found| found.spec);
     let offer = |spec: engine::KernelSpec| {
@@ -109,7 +109,7 @@ fn kernelspecs() -> Vec<Offer> {
     found.map(offer).collect()
 }
 
-fn model_servers() -> Vec<Offer> {
+fn model_servers() -> Vec<MachineCapability> {
     let known = [("Ollama", 11_434), ("llama.cpp", 8_080), ("LM Studio", 1_234), ("vLLM", 8_000)];
     let here = |port: u16| {
         let address = SocketAddr::from(([127, 0, 0, 1], port));

@@ -3,7 +3,7 @@
 //!
 //! Which names there are, and who keeps each, is a plain file; the values are not in it. The encrypted file is opened
 //! by a passphrase or, where there is none, by a key file beside it. The latter keeps values out of backups and off
-//! screens, but whoever may read the user's files may read them: [`Place::KeyFile`] says so.
+//! screens, but whoever may read the user's files may read them: [`SecretStore::KeyFile`] says so.
 
 mod vault;
 
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
-use vault::Vault;
+use vault::SecretVault;
 use zeroize::Zeroizing;
 
 /// A keyring that answers later does not answer.
@@ -40,21 +40,21 @@ pub const PASSPHRASE: &str = "TRACEBOOK_PASSPHRASE";
 
 /// A value that is never printed.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(Zeroizing<String>);
+pub struct SecretValue(Zeroizing<String>);
 
-impl Secret {
+impl SecretValue {
     /// A secret as a user gives it: without the line's end behind it.
     ///
     /// # Errors
     /// It is empty, too long, or holds letters that no key has.
-    pub fn new(text: String) -> Result<Secret, SecretError> {
+    pub fn new(text: String) -> Result<SecretValue, SecretError> {
         let text = Zeroizing::new(text);
         let value = text.trim();
         let why = match value {
             "" => "it is empty",
             value if value.len() > LONGEST => "it is too long",
             value if value.chars().any(char::is_control) => "it holds a control character; give one line",
-            _ => return Ok(Secret(Zeroizing::new(value.to_owned()))),
+            _ => return Ok(SecretValue(Zeroizing::new(value.to_owned()))),
         };
         Err(SecretError(format!("this is no secret: {why}")))
     }
@@ -65,7 +65,7 @@ impl Secret {
     }
 }
 
-impl std::fmt::Debug for Secret {
+impl std::fmt::Debug for SecretValue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Secret(…)")
     }
@@ -74,7 +74,7 @@ impl std::fmt::Debug for Secret {
 /// Who keeps a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum SecretStore {
     /// A variable of the environment.
     Environment,
     /// The system's keyring.
@@ -86,14 +86,16 @@ pub enum Place {
     KeyFile,
 }
 
-impl Place {
+impl SecretStore {
     /// In words.
     pub fn words(self) -> &'static str {
         match self {
-            Place::Environment => "the environment",
-            Place::Keyring => "the system's keyring",
-            Place::Passphrase => "the encrypted file, opened by your passphrase",
-            Place::KeyFile => "the encrypted file, whose key lies beside it: whoever can read your files can read it",
+            SecretStore::Environment => "the environment",
+            SecretStore::Keyring => "the system's keyring",
+            SecretStore::Passphrase => "the encrypted file, opened by your passphrase",
+            SecretStore::KeyFile => {
+                "the encrypted file, whose key lies beside it: whoever can read your files can read it"
+            }
         }
     }
 }
@@ -117,10 +119,10 @@ impl SecretError {
 }
 
 /// What was read, by name, and when the file of names was written by then.
-type Kept = (Option<SystemTime>, HashMap<String, (Secret, Place)>);
+type CachedSecrets = (Option<SystemTime>, HashMap<String, (SecretValue, SecretStore)>);
 
 /// All that is kept for this user.
-pub struct Secrets {
+pub struct UserSecrets {
     folder: PathBuf,
     /// `None`: the keyring is not used.
     keyring: Option<&'static str>,
@@ -128,29 +130,29 @@ pub struct Secrets {
     /// The keyring let us wait in vain; it is not asked again.
     hung: AtomicBool,
     /// What was read, as of the file of names.
-    read: Mutex<Kept>,
-    cost: vault::Cost,
+    read: Mutex<CachedSecrets>,
+    cost: vault::KdfCost,
 }
 
-impl Secrets {
+impl UserSecrets {
     /// Those in this folder, which is made when something is kept. With the system's keyring unless
     /// `TRACEBOOK_KEYRING=off`, and with the passphrase in [`PASSPHRASE`] if there is one.
-    pub fn new(folder: &Path) -> Secrets {
+    pub fn new(folder: &Path) -> UserSecrets {
         let off = std::env::var_os("TRACEBOOK_KEYRING").is_some_and(|value| value == "off");
         let passphrase = std::env::var(PASSPHRASE).ok().filter(|phrase| !phrase.is_empty());
-        Secrets {
+        UserSecrets {
             folder: folder.to_owned(),
             keyring: (!off).then_some(SERVICE),
             passphrase: passphrase.map(Zeroizing::new),
             hung: AtomicBool::new(false),
             read: Mutex::default(),
-            cost: vault::Cost::USERS,
+            cost: vault::KdfCost::USERS,
         }
     }
 
     /// With a passphrase that the user was asked for.
     #[must_use]
-    pub fn with_passphrase(mut self, passphrase: String) -> Secrets {
+    pub fn with_passphrase(mut self, passphrase: String) -> UserSecrets {
         self.passphrase = Some(Zeroizing::new(passphrase)).filter(|phrase| !phrase.is_empty());
         self
     }
@@ -159,20 +161,20 @@ impl Secrets {
     ///
     /// # Errors
     /// The name is none, or the file cannot be written or opened.
-    pub fn set(&self, name: &str, value: &Secret) -> Result<Place, SecretError> {
+    pub fn set(&self, name: &str, value: &SecretValue) -> Result<SecretStore, SecretError> {
         check(name)?;
         let _lock = self.lock()?;
         let mut names = self.names()?;
-        let place = match self.ring(name, Wish::Set(value.clone())) {
-            Ok(_) => Place::Keyring,
+        let place = match self.ring(name, KeyringRequest::Set(value.clone())) {
+            Ok(_) => SecretStore::Keyring,
             Err(_) => self.vault().put(name, Some(value))?,
         };
         // What another place kept is old now.
         match names.get(name) {
-            Some(Place::Keyring) if place != Place::Keyring => {
-                let _ = self.ring(name, Wish::Remove);
+            Some(SecretStore::Keyring) if place != SecretStore::Keyring => {
+                let _ = self.ring(name, KeyringRequest::Remove);
             }
-            Some(Place::Passphrase | Place::KeyFile) if place == Place::Keyring => {
+            Some(SecretStore::Passphrase | SecretStore::KeyFile) if place == SecretStore::Keyring => {
                 self.vault().put(name, None)?;
             }
             Some(_) | None => {}
@@ -186,10 +188,10 @@ impl Secrets {
     ///
     /// # Errors
     /// It is kept, but cannot be read now; the sentence says what to do.
-    pub fn get(&self, name: &str) -> Result<Option<(Secret, Place)>, SecretError> {
+    pub fn get(&self, name: &str) -> Result<Option<(SecretValue, SecretStore)>, SecretError> {
         check(name)?;
-        if let Some(value) = std::env::var(name).ok().and_then(|value| Secret::new(value).ok()) {
-            return Ok(Some((value, Place::Environment)));
+        if let Some(value) = std::env::var(name).ok().and_then(|value| SecretValue::new(value).ok()) {
+            return Ok(Some((value, SecretStore::Environment)));
         }
         let written = std::fs::metadata(self.folder.join(NAMES)).and_then(|file| file.modified()).ok();
         {
@@ -203,9 +205,9 @@ impl Secrets {
         }
         let Some(place) = self.names()?.get(name).copied() else { return Ok(None) };
         let value = match place {
-            Place::Environment => None,
-            Place::Keyring => self.ring(name, Wish::Get)?,
-            Place::Passphrase | Place::KeyFile => self.vault().get(name)?,
+            SecretStore::Environment => None,
+            SecretStore::Keyring => self.ring(name, KeyringRequest::Get)?,
+            SecretStore::Passphrase | SecretStore::KeyFile => self.vault().get(name)?,
         };
         let Some(value) = value else { return Ok(None) };
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
@@ -223,13 +225,13 @@ impl Secrets {
         let mut names = self.names()?;
         let Some(place) = names.remove(name) else { return Ok(false) };
         match place {
-            Place::Keyring => {
-                self.ring(name, Wish::Remove)?;
+            SecretStore::Keyring => {
+                self.ring(name, KeyringRequest::Remove)?;
             }
-            Place::Passphrase | Place::KeyFile => {
+            SecretStore::Passphrase | SecretStore::KeyFile => {
                 self.vault().put(name, None)?;
             }
-            Place::Environment => {}
+            SecretStore::Environment => {}
         }
         self.write_names(&names)?;
         Ok(true)
@@ -239,7 +241,7 @@ impl Secrets {
     ///
     /// # Errors
     /// The file of names cannot be read.
-    pub fn list(&self) -> Result<Vec<(String, Place)>, SecretError> {
+    pub fn list(&self) -> Result<Vec<(String, SecretStore)>, SecretError> {
         Ok(self.names()?.into_iter().collect())
     }
 
@@ -247,13 +249,13 @@ impl Secrets {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn opened_by(&self) -> Result<Option<Place>, SecretError> {
+    pub fn opened_by(&self) -> Result<Option<SecretStore>, SecretError> {
         self.vault().opened_by()
     }
 
     /// What is to be said where a passphrase is given and the file is opened by its key file all the same.
     pub fn unused_passphrase(&self) -> Option<String> {
-        let unused = self.passphrase.is_some() && self.opened_by().ok().flatten() == Some(Place::KeyFile);
+        let unused = self.passphrase.is_some() && self.opened_by().ok().flatten() == Some(SecretStore::KeyFile);
         unused.then(|| {
             format!(
                 "{PASSPHRASE} is set, but not in force: the file of secrets was made without one, and is opened by the \
@@ -274,16 +276,17 @@ impl Secrets {
         let mut names = self.names()?;
         self.vault().encrypt()?;
         let mut count = 0;
-        for place in names.values_mut().filter(|place| matches!(place, Place::KeyFile | Place::Passphrase)) {
-            *place = Place::Passphrase;
+        for place in names.values_mut().filter(|place| matches!(place, SecretStore::KeyFile | SecretStore::Passphrase))
+        {
+            *place = SecretStore::Passphrase;
             count += 1;
         }
         self.write_names(&names)?;
         Ok(count)
     }
 
-    fn vault(&self) -> Vault<'_> {
-        Vault {
+    fn vault(&self) -> SecretVault<'_> {
+        SecretVault {
             path: self.folder.join(VAULT),
             key: self.folder.join(KEY),
             passphrase: self.passphrase.as_deref().map(String::as_str),
@@ -291,14 +294,14 @@ impl Secrets {
         }
     }
 
-    fn names(&self) -> Result<BTreeMap<String, Place>, SecretError> {
+    fn names(&self) -> Result<BTreeMap<String, SecretStore>, SecretError> {
         let path = self.folder.join(NAMES);
         let Some(bytes) = read(&path)? else { return Ok(BTreeMap::new()) };
         serde_json::from_slice(&bytes)
             .map_err(|error| SecretError(format!("the list of secrets is damaged ({error}): {}", path.display())))
     }
 
-    fn write_names(&self, names: &BTreeMap<String, Place>) -> Result<(), SecretError> {
+    fn write_names(&self, names: &BTreeMap<String, SecretStore>) -> Result<(), SecretError> {
         let text = serde_json::to_vec_pretty(names).map_err(|error| SecretError(error.to_string()))?;
         write(&self.folder.join(NAMES), &text)?;
         *self.read.lock().unwrap_or_else(PoisonError::into_inner) = (None, HashMap::new());
@@ -317,7 +320,7 @@ impl Secrets {
     }
 
     /// Asks the keyring, on a thread of its own: one that is locked may not answer at all.
-    fn ring(&self, name: &str, wish: Wish) -> Result<Option<Secret>, SecretError> {
+    fn ring(&self, name: &str, wish: KeyringRequest) -> Result<Option<SecretValue>, SecretError> {
         let service = self.keyring.ok_or_else(|| SecretError("the system's keyring is switched off".to_owned()))?;
         let silent = || {
             SecretError(format!(
@@ -345,20 +348,20 @@ impl Secrets {
     }
 }
 
-impl std::fmt::Debug for Secrets {
+impl std::fmt::Debug for UserSecrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Secrets({})", self.folder.display())
     }
 }
 
 /// What is wanted of the keyring.
-enum Wish {
+enum KeyringRequest {
     Get,
-    Set(Secret),
+    Set(SecretValue),
     Remove,
 }
 
-fn ask(service: &str, name: &str, wish: Wish) -> Result<Option<Secret>, String> {
+fn ask(service: &str, name: &str, wish: KeyringRequest) -> Result<Option<SecretValue>, String> {
     // The keyring's errors may hold bytes of values: only their kind is told.
     let said = |error: keyring::Error| match error {
         keyring::Error::NoEntry => "there is none".to_owned(),
@@ -370,17 +373,17 @@ fn ask(service: &str, name: &str, wish: Wish) -> Result<Option<Secret>, String> 
     };
     let entry = keyring::Entry::new(service, name).map_err(said)?;
     match wish {
-        Wish::Get => match entry.get_password() {
-            Ok(value) => Secret::new(value).map(Some).map_err(|error| error.0),
+        KeyringRequest::Get => match entry.get_password() {
+            Ok(value) => SecretValue::new(value).map(Some).map_err(|error| error.0),
             Err(keyring::Error::NoEntry) => Ok(None),
             Err(error) => Err(said(error)),
         },
-        Wish::Set(value) => {
+        KeyringRequest::Set(value) => {
             entry.set_password(value.expose()).map_err(said)?;
             let kept = Zeroizing::new(entry.get_password().map_err(said)?);
             if *kept == *value.0 { Ok(None) } else { Err("it keeps something else".to_owned()) }
         }
-        Wish::Remove => match entry.delete_credential() {
+        KeyringRequest::Remove => match entry.delete_credential() {
             Ok(()) | Err(keyring::Error::NoEntry) => Ok(None),
             Err(error) => Err(said(error)),
         },

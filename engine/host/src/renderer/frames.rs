@@ -1,6 +1,6 @@
 //! What goes through the pipes between the program and a worker that draws.
 
-use super::Message;
+use super::RenderMessage;
 use std::io::{Error, ErrorKind, Read, Write};
 
 /// A longer head is not read, in bytes: it says what a frame is, and holds texts of a note.
@@ -10,7 +10,7 @@ const MAX_BODY: u64 = 2 << 30;
 
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FrameKind {
     /// To a worker: something to do.
     Job,
     /// To a worker: what it asked.
@@ -28,21 +28,21 @@ pub(super) enum Kind {
 
 /// A message on its way.
 #[derive(Debug)]
-pub(super) struct Frame {
-    pub(super) kind: Kind,
+pub(super) struct RenderFrame {
+    pub(super) kind: FrameKind,
     /// To a worker: the memory that it may use beyond what it had before the job, in bytes.
     pub(super) memory: u64,
-    pub(super) message: Message,
+    pub(super) message: RenderMessage,
 }
 
-pub(super) fn write(to: &mut impl Write, kind: Kind, message: &Message, memory: u64) -> std::io::Result<()> {
+pub(super) fn write(to: &mut impl Write, kind: FrameKind, message: &RenderMessage, memory: u64) -> std::io::Result<()> {
     let kind = match kind {
-        Kind::Job => 0,
-        Kind::Answer => 1,
-        Kind::Question => 2,
-        Kind::Done { fit: false } => 3,
-        Kind::Done { fit: true } => 4,
-        Kind::Broken => 5,
+        FrameKind::Job => 0,
+        FrameKind::Answer => 1,
+        FrameKind::Question => 2,
+        FrameKind::Done { fit: false } => 3,
+        FrameKind::Done { fit: true } => 4,
+        FrameKind::Broken => 5,
     };
     let mut start = [0; 25];
     start[0] = kind;
@@ -55,16 +55,16 @@ pub(super) fn write(to: &mut impl Write, kind: Kind, message: &Message, memory: 
     to.flush()
 }
 
-pub(super) fn read(from: &mut impl Read) -> std::io::Result<Frame> {
+pub(super) fn read(from: &mut impl Read) -> std::io::Result<RenderFrame> {
     let mut start = [0; 25];
     from.read_exact(&mut start)?;
     let kind = match start[0] {
-        0 => Kind::Job,
-        1 => Kind::Answer,
-        2 => Kind::Question,
-        3 => Kind::Done { fit: false },
-        4 => Kind::Done { fit: true },
-        5 => Kind::Broken,
+        0 => FrameKind::Job,
+        1 => FrameKind::Answer,
+        2 => FrameKind::Question,
+        3 => FrameKind::Done { fit: false },
+        4 => FrameKind::Done { fit: true },
+        5 => FrameKind::Broken,
         _ => return Err(Error::new(ErrorKind::InvalidData, "a frame of an unknown kind")),
     };
     let number = |at: usize| {
@@ -76,8 +76,8 @@ pub(super) fn read(from: &mut impl Read) -> std::io::Result<Frame> {
     if head > MAX_HEAD || body > MAX_BODY {
         return Err(Error::new(ErrorKind::InvalidData, "a frame that is too long"));
     }
-    let message = Message { head: exactly(from, head)?, body: exactly(from, body)? };
-    Ok(Frame { kind, memory: number(1), message })
+    let message = RenderMessage { head: exactly(from, head)?, body: exactly(from, body)? };
+    Ok(RenderFrame { kind, memory: number(1), message })
 }
 
 /// So many bytes; room is made as they come, not as they are announced.
@@ -96,8 +96,10 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_and_the_rest_refused() {
-        let message = Message { head: b"head".to_vec(), body: vec![7; 70_000] };
-        for kind in [Kind::Job, Kind::Answer, Kind::Question, Kind::Done { fit: true }, Kind::Broken] {
+        let message = RenderMessage { head: b"head".to_vec(), body: vec![7; 70_000] };
+        for kind in
+            [FrameKind::Job, FrameKind::Answer, FrameKind::Question, FrameKind::Done { fit: true }, FrameKind::Broken]
+        {
             let mut bytes = Vec::new();
             write(&mut bytes, kind, &message, 9).expect("written");
             let frame = read(&mut bytes.as_slice()).expect("read");

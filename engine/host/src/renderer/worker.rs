@@ -1,7 +1,7 @@
 //! The inside of a worker that draws: it reads jobs, holds its memory within their budgets, and ends with its input.
 
-use super::frames::{Frame, Kind, read, write};
-use super::{Failure, Message};
+use super::frames::{FrameKind, RenderFrame, read, write};
+use super::{RenderFailure, RenderMessage};
 use std::io::{BufReader, BufWriter, Stdout};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -13,32 +13,32 @@ const STACK: usize = 32 << 20;
 const MAX_GROWTH: u64 = 96 << 20;
 
 /// The way to who gave the job.
-pub struct Asker {
-    frames: Receiver<Frame>,
+pub struct JobAsker {
+    frames: Receiver<RenderFrame>,
     output: BufWriter<Stdout>,
     /// The memory of this process when the job began, in bytes.
     before: Option<u64>,
 }
 
-impl Asker {
+impl JobAsker {
     /// Asks, and waits for the answer.
     ///
     /// # Errors
-    /// [`Failure::Stopped`]: nobody answers any more.
-    pub fn ask(&mut self, question: &Message) -> Result<Message, Failure> {
-        write(&mut self.output, Kind::Question, question, 0).map_err(|_| Failure::Stopped)?;
+    /// [`RenderFailure::Stopped`]: nobody answers any more.
+    pub fn ask(&mut self, question: &RenderMessage) -> Result<RenderMessage, RenderFailure> {
+        write(&mut self.output, FrameKind::Question, question, 0).map_err(|_| RenderFailure::Stopped)?;
         match self.frames.recv() {
-            Ok(Frame { kind: Kind::Answer, memory, message }) => {
+            Ok(RenderFrame { kind: FrameKind::Answer, memory, message }) => {
                 limit(self.before, memory);
                 Ok(message)
             }
-            Ok(_) | Err(_) => Err(Failure::Stopped),
+            Ok(_) | Err(_) => Err(RenderFailure::Stopped),
         }
     }
 }
 
 /// The whole process: does what it is asked until its input ends.
-pub fn serve(perform: fn(Message, &mut Asker) -> Message) -> ExitCode {
+pub fn serve(perform: fn(RenderMessage, &mut JobAsker) -> RenderMessage) -> ExitCode {
     let work = move || {
         let (send, frames) = sync_channel(1);
         let listen = move || {
@@ -58,15 +58,15 @@ pub fn serve(perform: fn(Message, &mut Asker) -> Message) -> ExitCode {
         std::panic::set_hook(Box::new(|_| ()));
         let output = BufWriter::new(std::io::stdout());
         let first = held();
-        let mut asker = Asker { frames, output, before: None };
-        while let Ok(Frame { kind: Kind::Job, memory, message }) = asker.frames.recv() {
+        let mut asker = JobAsker { frames, output, before: None };
+        while let Ok(RenderFrame { kind: FrameKind::Job, memory, message }) = asker.frames.recv() {
             asker.before = held();
             limit(asker.before, memory);
             let done = catch_unwind(AssertUnwindSafe(|| perform(message, &mut asker)));
             let grown = held().zip(first).is_none_or(|(now, first)| now.saturating_sub(first) < MAX_GROWTH);
             let sent = match done {
-                Ok(message) => write(&mut asker.output, Kind::Done { fit: grown }, &message, 0),
-                Err(_) => write(&mut asker.output, Kind::Broken, &Message::default(), 0),
+                Ok(message) => write(&mut asker.output, FrameKind::Done { fit: grown }, &message, 0),
+                Err(_) => write(&mut asker.output, FrameKind::Broken, &RenderMessage::default(), 0),
             };
             if sent.is_err() {
                 break;

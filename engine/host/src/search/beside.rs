@@ -1,12 +1,12 @@
 //! Runs and sessions as the search index takes them: each step of a run is a passage, and so is each message of a
 //! session that no run made.
 
-use super::{Further, Kind, NoteText, Passage};
+use super::{IndexedPassage, NoteText, PassageKind, SearchSource};
 use agent::policy;
 use engine::{RUN_KEY_PREFIX, RunSummary, SESSION_KEY_PREFIX, SessionSummary};
 use serde_json::Value;
 use std::collections::HashMap;
-use store::disk::Reader;
+use store::disk::DiskReader;
 use store::{ActorId, BlobHash, DocId, ExecutionStep, RunDoc, SessionDoc, StepKind, WorkspaceDoc};
 
 /// Of a step so many bytes are found.
@@ -19,13 +19,13 @@ const STEPS: usize = 50;
 const FORM: u8 = 1;
 
 /// Reads them from the disk.
-pub(crate) struct Beside {
-    reader: Box<dyn Reader>,
+pub(crate) struct RunDocumentReader {
+    reader: Box<dyn DiskReader>,
 }
 
-impl Beside {
-    pub(crate) fn new(reader: Box<dyn Reader>) -> Beside {
-        Beside { reader }
+impl RunDocumentReader {
+    pub(crate) fn new(reader: Box<dyn DiskReader>) -> RunDocumentReader {
+        RunDocumentReader { reader }
     }
 
     fn line<T: serde::de::DeserializeOwned>(&self, beginning: &str, doc: DocId) -> Option<T> {
@@ -59,8 +59,11 @@ impl Beside {
                 _ => None,
             })
             .collect();
-        let mut passages =
-            vec![Passage { heading: "Asked".to_owned(), text: cut(&line.prompt), ..Passage::new(Kind::Run) }];
+        let mut passages = vec![IndexedPassage {
+            heading: "Asked".to_owned(),
+            text: cut(&line.prompt),
+            ..IndexedPassage::new(PassageKind::Run)
+        }];
         passages.extend(steps.iter().filter_map(|step| passage(step, &tools)).take(PASSAGES));
         if let Some(first) = steps.first() {
             passages[0].place = first.id.to_string();
@@ -83,13 +86,13 @@ impl Beside {
         let messages = session.messages();
         // What a run says is found as its steps.
         let own = messages.iter().filter(|message| message.run.is_none() && !message.content.trim().is_empty());
-        let passages: Vec<Passage> = own
+        let passages: Vec<IndexedPassage> = own
             .take(PASSAGES)
-            .map(|message| Passage {
+            .map(|message| IndexedPassage {
                 place: message.id.to_string(),
                 heading: message.role.word().to_owned(),
                 text: cut(&message.content),
-                ..Passage::new(Kind::Run)
+                ..IndexedPassage::new(PassageKind::Run)
             })
             .collect();
         (!passages.is_empty()).then(|| NoteText {
@@ -115,7 +118,7 @@ fn cut(text: &str) -> String {
 }
 
 /// A step as a passage; nothing where it says nothing.
-fn passage(step: &ExecutionStep, tools: &HashMap<&str, &str>) -> Option<Passage> {
+fn passage(step: &ExecutionStep, tools: &HashMap<&str, &str>) -> Option<IndexedPassage> {
     let (heading, text) = match &step.kind {
         StepKind::Thinking { content, .. } => ("Thought".to_owned(), content.clone()),
         StepKind::FinalAnswer { content } => ("Answer".to_owned(), content.clone()),
@@ -138,7 +141,12 @@ fn passage(step: &ExecutionStep, tools: &HashMap<&str, &str>) -> Option<Passage>
         }
     };
     let text = cut(text.trim());
-    (!text.is_empty()).then(|| Passage { place: step.id.to_string(), heading, text, ..Passage::new(Kind::Run) })
+    (!text.is_empty()).then(|| IndexedPassage {
+        place: step.id.to_string(),
+        heading,
+        text,
+        ..IndexedPassage::new(PassageKind::Run)
+    })
 }
 
 /// What a line about a document is known by.
@@ -151,7 +159,7 @@ fn hashed(parts: &[&[u8]]) -> u64 {
     u64::from_le_bytes(BlobHash::of(&bytes).0[..8].try_into().unwrap_or_default())
 }
 
-impl Further for Beside {
+impl SearchSource for RunDocumentReader {
     fn all(&mut self) -> Result<Vec<DocId>, String> {
         let mut found = Vec::new();
         for beginning in [RUN_KEY_PREFIX, SESSION_KEY_PREFIX] {

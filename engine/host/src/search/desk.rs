@@ -1,8 +1,8 @@
 //! Where questions are answered, beside the thread that writes the index, so that none waits for it.
 
-use super::{Common, Question, Task, closing, guarded};
+use super::{IndexTask, SearchQuestion, SharedIndex, closing, guarded};
 use crate::driver;
-use index::{Answer, Ask, Index, Mode, Query};
+use index::{FullTextIndex, ParsedQuery, SearchAnswer, SearchMode, SearchRequest};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -12,7 +12,7 @@ const OPENING: Duration = Duration::from_secs(60);
 /// This many hits are read once more.
 const AGAIN: usize = 20;
 
-pub(super) fn answer(asked: &Receiver<Question>, tasks: &Sender<Task>, common: &Arc<Common>) {
+pub(super) fn answer(asked: &Receiver<SearchQuestion>, tasks: &Sender<IndexTask>, common: &Arc<SharedIndex>) {
     while let Ok(mut question) = asked.recv() {
         // Who types on does not want to know any more what the first letters would have found.
         for next in asked.try_iter() {
@@ -25,8 +25,8 @@ pub(super) fn answer(asked: &Receiver<Question>, tasks: &Sender<Task>, common: &
     }
 }
 
-fn reply(question: &Question, tasks: &Sender<Task>, common: &Arc<Common>) {
-    let tell = |result: Result<Answer, String>| {
+fn reply(question: &SearchQuestion, tasks: &Sender<IndexTask>, common: &Arc<SharedIndex>) {
+    let tell = |result: Result<SearchAnswer, String>| {
         let _ = question.answer.send(result);
         (question.told)();
     };
@@ -34,7 +34,7 @@ fn reply(question: &Question, tasks: &Sender<Task>, common: &Arc<Common>) {
         Some(index) => index,
         None => {
             let (opened, wait) = channel();
-            let _ = tasks.send(Task::Settle(opened));
+            let _ = tasks.send(IndexTask::Settle(opened));
             let settled = wait.recv_timeout(OPENING).unwrap_or_else(|_| Err(closing()));
             match (common.index(), settled) {
                 (Some(index), _) => index,
@@ -43,17 +43,19 @@ fn reply(question: &Question, tasks: &Sender<Task>, common: &Arc<Common>) {
             }
         }
     };
-    let found = |ask: &Ask| -> Result<Answer, String> {
+    let found = |ask: &SearchRequest| -> Result<SearchAnswer, String> {
         guarded(|| match question.related {
-            Some(note) => {
-                index.related(note, ask.limit).map(|hits| Answer { hits, by_meaning: true, ..Answer::default() })
-            }
+            Some(note) => index.related(note, ask.limit).map(|hits| SearchAnswer {
+                hits,
+                by_meaning: true,
+                ..SearchAnswer::default()
+            }),
             None => index.search(ask),
         })
         .map_err(|error| {
             let why = error.to_string();
             *common.suspect.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(why.clone());
-            let _ = tasks.send(Task::Written(Vec::new()));
+            let _ = tasks.send(IndexTask::Written(Vec::new()));
             format!("{why}; it is made again now, try again in a moment")
         })
     };
@@ -62,18 +64,18 @@ fn reply(question: &Question, tasks: &Sender<Task>, common: &Arc<Common>) {
     if ask.now == 0 {
         ask.now = driver::now().0;
     }
-    let sentence = Query::parse(&ask.text).sentence();
+    let sentence = ParsedQuery::parse(&ask.text).sentence();
     let by_meaning = question.related.is_none()
-        && ask.mode != Mode::Words
+        && ask.mode != SearchMode::Words
         && sentence.chars().any(char::is_alphabetic)
         && index.vectors_kept() > 0;
     if by_meaning {
         if ask.typing {
             // By words at once: the model may have to be loaded first.
-            tell(found(&Ask { mode: Mode::Words, ..ask.clone() }));
+            tell(found(&SearchRequest { mode: SearchMode::Words, ..ask.clone() }));
         }
         meaning(common, &index, &sentence, &mut ask);
-        let _ = tasks.send(Task::Loaded);
+        let _ = tasks.send(IndexTask::Loaded);
     }
     if !(by_meaning && ask.typing && ask.vector.is_none()) {
         let mut answer = found(&ask);
@@ -88,7 +90,7 @@ fn reply(question: &Question, tasks: &Sender<Task>, common: &Arc<Common>) {
 }
 
 /// The vector of a question; without the model, words serve alone.
-fn meaning(common: &Common, index: &Index, sentence: &str, ask: &mut Ask) {
+fn meaning(common: &SharedIndex, index: &FullTextIndex, sentence: &str, ask: &mut SearchRequest) {
     let key = index.answering();
     let found = common.model(&key).and_then(|model| {
         let vector = guarded(|| Ok(model.embed_question(sentence)));
@@ -107,7 +109,7 @@ fn meaning(common: &Common, index: &Index, sentence: &str, ask: &mut Ask) {
 }
 
 /// Has the best hits read once more, each together with the question, where that is wanted.
-fn read_again(common: &Common, sentence: &str, answer: &mut Answer) {
+fn read_again(common: &SharedIndex, sentence: &str, answer: &mut SearchAnswer) {
     let reranker = match common.reranker(false) {
         Ok(Some(reranker)) => reranker,
         Ok(None) => return,

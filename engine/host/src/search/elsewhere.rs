@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 
 /// The copy. It is removed when it is dropped.
 #[derive(Debug)]
-pub(super) struct Elsewhere(PathBuf);
+pub(super) struct IndexCopy(PathBuf);
 
-impl Elsewhere {
+impl IndexCopy {
     /// Copies the index to where there is room; one that cannot be read is made anew there. `None`: there is no room
     /// anywhere.
-    pub(super) fn copy(index: &Path) -> Option<Elsewhere> {
+    pub(super) fn copy(index: &Path) -> Option<IndexCopy> {
         let places = [std::env::temp_dir(), PathBuf::from("/dev/shm"), PathBuf::from("/var/tmp")];
         places.into_iter().find_map(|place| {
             let folder = place.join(format!("tracebook-index-{:016x}", rand::rng().random::<u64>()));
             make_private(&folder).ok()?;
-            let copy = Elsewhere(folder);
+            let copy = IndexCopy(folder);
             copy_files(index, &copy.0).ok().map(|()| copy)
         })
     }
@@ -26,7 +26,7 @@ impl Elsewhere {
     }
 }
 
-impl Drop for Elsewhere {
+impl Drop for IndexCopy {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0); // what is left is in the system's folder for such
     }

@@ -1,20 +1,20 @@
 //! The thread that owns the writing side of the index: what changed is read from the disk and put in, and in the pauses
 //! texts are embedded.
 
-use super::elsewhere::Elsewhere;
-use super::{Common, FOLDER, Further, Mounted, Task, Wanted, Written, guarded};
+use super::elsewhere::IndexCopy;
+use super::{EmbeddingChoice, FOLDER, IndexTask, IndexedVolume, IndexedWrite, SearchSource, SharedIndex, guarded};
 use crate::fs::confined::ConfinedPath;
-use crate::fs::files::{self, Found};
+use crate::fs::files::{self, FoundFile};
 use crate::{load, search::passages, worker};
 use engine::event::FileText;
-use index::{Embedder, Index, IndexError, Missing};
-use models::Choice;
+use index::{FullTextIndex, IndexError, MissingVectors, SentenceEmbedder};
+use models::EmbedderChoice;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
-use store::disk::{FileRow, Reader};
+use store::disk::{DiskReader, FileRow};
 use store::{ActorId, DocId, Execution, FileKind, OutputsDoc};
 
 /// The index is opened this long after the start, or when it is asked for: a short command does not need it.
@@ -40,15 +40,15 @@ const THINK_AGAIN: Duration = Duration::from_secs(60);
 /// While a model is being loaded, this often is looked whether it is there.
 const LOOK: Duration = Duration::from_millis(100);
 
-pub(super) struct Keeper {
+pub(super) struct Indexer {
     folder: PathBuf,
     /// A copy of the index, where the disk of the workspace has no room for one that is written to.
-    elsewhere: Option<Elsewhere>,
+    elsewhere: Option<IndexCopy>,
     /// Whether to make one at once.
     away: bool,
-    reader: Box<dyn Reader>,
-    common: Arc<Common>,
-    index: Option<Arc<Index>>,
+    reader: Box<dyn DiskReader>,
+    common: Arc<SharedIndex>,
+    index: Option<Arc<FullTextIndex>>,
     volumes: HashMap<DocId, (String, PathBuf)>,
     /// Whether the rows of the volumes were read.
     listed: bool,
@@ -57,7 +57,7 @@ pub(super) struct Keeper {
     /// Documents of outputs that are on disk, and whose they are.
     outputs: HashMap<DocId, DocId>,
     docs: HashSet<DocId>,
-    further: Vec<Box<dyn Further>>,
+    further: Vec<Box<dyn SearchSource>>,
     known: HashMap<DocId, u64>,
     dirty: BTreeSet<DocId>,
     since: Option<Instant>,
@@ -66,7 +66,7 @@ pub(super) struct Keeper {
     /// What was put in since the last commit, to be put in again if that fails.
     pending: Vec<DocId>,
     changed: Instant,
-    missing: Option<Missing>,
+    missing: Option<MissingVectors>,
     all_meanings: usize,
     fresh: Vec<(u64, Vec<f32>)>,
     /// Whether vectors were kept since it was told that all are there.
@@ -78,16 +78,20 @@ pub(super) struct Keeper {
     /// The model whose vectors are made, once the index knows of it.
     grown: Option<String>,
     /// The wanted model on its way.
-    loading: Option<Receiver<Result<Arc<dyn Embedder>, String>>>,
+    loading: Option<Receiver<Result<Arc<dyn SentenceEmbedder>, String>>>,
     /// Whether the settings were told once.
     told: bool,
     /// The model failed: it is asked again then.
     think_at: Option<Instant>,
 }
 
-impl Keeper {
-    pub(super) fn new((folder, away): (PathBuf, bool), reader: Box<dyn Reader>, common: Arc<Common>) -> Keeper {
-        Keeper {
+impl Indexer {
+    pub(super) fn new(
+        (folder, away): (PathBuf, bool),
+        reader: Box<dyn DiskReader>,
+        common: Arc<SharedIndex>,
+    ) -> Indexer {
+        Indexer {
             folder: folder.join(FOLDER),
             elsewhere: None,
             away,
@@ -122,7 +126,7 @@ impl Keeper {
         }
     }
 
-    pub(super) fn run(mut self, tasks: &Receiver<Task>) {
+    pub(super) fn run(mut self, tasks: &Receiver<IndexTask>) {
         worker::step_back();
         let begun = Instant::now();
         loop {
@@ -146,7 +150,7 @@ impl Keeper {
             let mut any = false;
             loop {
                 match next {
-                    Ok(Task::Close(answer)) => {
+                    Ok(IndexTask::Close(answer)) => {
                         self.end();
                         let _ = answer.send(());
                         return;
@@ -186,28 +190,28 @@ impl Keeper {
         left && self.think_at.is_none() && !self.common.models.wanted().paused
     }
 
-    fn take(&mut self, task: Task) {
+    fn take(&mut self, task: IndexTask) {
         match task {
-            Task::Volumes(volumes) => {
+            IndexTask::Volumes(volumes) => {
                 let volumes: HashMap<DocId, (String, PathBuf)> =
-                    volumes.into_iter().map(|(id, name, folder): Mounted| (id, (name, folder))).collect();
+                    volumes.into_iter().map(|(id, name, folder): IndexedVolume| (id, (name, folder))).collect();
                 if volumes != self.volumes {
                     self.volumes = volumes;
                     self.listed = false;
                     self.touch();
                 }
             }
-            Task::Written(written) => written.into_iter().for_each(|written| self.written(written)),
-            Task::Settle(answer) => {
+            IndexTask::Written(written) => written.into_iter().for_each(|written| self.written(written)),
+            IndexTask::Settle(answer) => {
                 self.retry = None;
                 self.settlers.push(answer);
                 self.touch();
             }
-            Task::Meanings(answer) => {
+            IndexTask::Meanings(answer) => {
                 self.thinkers.push(answer);
                 self.touch();
             }
-            Task::Rebuild(answer) => {
+            IndexTask::Rebuild(answer) => {
                 self.rebuilds = 0;
                 self.retry = None;
                 match self.throw_away() {
@@ -216,7 +220,7 @@ impl Keeper {
                 }
                 self.touch();
             }
-            Task::Verify(answer) => {
+            IndexTask::Verify(answer) => {
                 let opened = self.open();
                 let found = opened.and_then(|index| guarded(|| index.verify()));
                 match found {
@@ -232,8 +236,8 @@ impl Keeper {
                     }
                 }
             }
-            Task::Loaded => {}
-            Task::Want(wanted) => {
+            IndexTask::Loaded => {}
+            IndexTask::Want(wanted) => {
                 let before = self.common.models.want(wanted.clone());
                 let told = std::mem::replace(&mut self.told, true);
                 if (&before.choice, &before.library) != (&wanted.choice, &wanted.library) {
@@ -252,12 +256,12 @@ impl Keeper {
                     }
                 }
             }
-            Task::Further(further) => {
+            IndexTask::Further(further) => {
                 self.further.push(further);
                 self.listed = false;
                 self.touch();
             }
-            Task::Close(answer) => _ = answer.send(()),
+            IndexTask::Close(answer) => _ = answer.send(()),
         }
     }
 
@@ -265,9 +269,9 @@ impl Keeper {
         self.since.get_or_insert_with(Instant::now);
     }
 
-    fn written(&mut self, written: Written) {
+    fn written(&mut self, written: IndexedWrite) {
         match written {
-            Written::File(row) => {
+            IndexedWrite::File(row) => {
                 if is_searched(row.kind) && !self.common.models.wanted().is_unsearched(&row.path) {
                     self.place(row.clone());
                     self.dirty.insert(row.id);
@@ -275,14 +279,14 @@ impl Keeper {
                     self.forget(row.id);
                 }
             }
-            Written::FileGone { volume, path } => {
+            IndexedWrite::FileGone { volume, path } => {
                 let Some(note) = self.by_path.get(&(volume, path.clone())).copied() else { return };
                 // A rename comes as the old path gone and the new one there, in this order.
                 self.by_path.remove(&(volume, path));
                 self.forget(note);
             }
-            Written::Note(note) => _ = self.dirty.insert(note),
-            Written::Doc(doc) => {
+            IndexedWrite::Note(note) => _ = self.dirty.insert(note),
+            IndexedWrite::Doc(doc) => {
                 self.docs.insert(doc);
                 let is_note = self.rows.contains_key(&doc);
                 let mut further = self.further.iter_mut().filter(|_| !is_note);
@@ -308,14 +312,14 @@ impl Keeper {
     }
 
     /// Opens the index, or makes it.
-    fn open(&mut self) -> Result<Arc<Index>, IndexError> {
+    fn open(&mut self) -> Result<Arc<FullTextIndex>, IndexError> {
         if let Some(index) = &self.index {
             return Ok(index.clone());
         }
         let wanted = self.common.models.wanted().choice.key();
         let open = |folder: &Path| {
             guarded(|| {
-                let index = Index::open(folder, &wanted)?;
+                let index = FullTextIndex::open(folder, &wanted)?;
                 if index.is_unclean() {
                     let found = index.verify()?;
                     if let Some(first) = found.into_iter().next() {
@@ -329,12 +333,12 @@ impl Keeper {
         let opened = if self.away {
             Err(IndexError { what: "cannot be written", why: "its disk takes nothing".to_owned(), disk: true })
         } else {
-            open(self.elsewhere.as_ref().map_or(self.folder.as_path(), Elsewhere::folder))
+            open(self.elsewhere.as_ref().map_or(self.folder.as_path(), IndexCopy::folder))
         };
         let (index, known) = match opened {
             // Questions are answered all the same, by a copy that goes with this program.
             Err(error) if error.disk && self.elsewhere.is_none() => {
-                let copy = Elsewhere::copy(&self.folder).ok_or(error)?;
+                let copy = IndexCopy::copy(&self.folder).ok_or(error)?;
                 let opened = open(copy.folder())?;
                 (self.elsewhere, self.away) = (Some(copy), false);
                 opened
@@ -450,7 +454,7 @@ impl Keeper {
         u64::from_le_bytes(hash.0[..8].try_into().unwrap_or_default())
     }
 
-    fn put(&mut self, index: &Arc<Index>, note: DocId) -> Result<(), IndexError> {
+    fn put(&mut self, index: &Arc<FullTextIndex>, note: DocId) -> Result<(), IndexError> {
         let Some(row) = self.rows.get(&note).cloned() else {
             if let Some(text) = self.further.iter_mut().find_map(|further| further.read(note)) {
                 guarded(|| index.put(&text))?;
@@ -468,8 +472,8 @@ impl Keeper {
         let key = self.key(&row);
         let file = ConfinedPath::new(&root, &row.path);
         let read = || match files::read(&file) {
-            Ok(Found::Text(text)) => Ok::<Option<FileText>, String>(Some(text)),
-            Ok(Found::Missing | Found::Other { .. }) => Ok(None),
+            Ok(FoundFile::Text(text)) => Ok::<Option<FileText>, String>(Some(text)),
+            Ok(FoundFile::Missing | FoundFile::Other { .. }) => Ok(None),
             Err(why) => Err(why),
         };
         // A note that cannot be read now is found by its name, and read again when it changes.
@@ -496,7 +500,7 @@ impl Keeper {
     }
 
     /// Embeds a text or some, or keeps what was embedded.
-    fn think(&mut self, index: &Arc<Index>) -> Result<(), IndexError> {
+    fn think(&mut self, index: &Arc<FullTextIndex>) -> Result<(), IndexError> {
         let wanted = self.common.models.wanted();
         let key = wanted.choice.key();
         if self.grown.as_ref() != Some(&key) && !self.begin_to_grow(index, &wanted)? {
@@ -530,7 +534,7 @@ impl Keeper {
                 }
             }
         }
-        let left = self.missing.as_ref().map_or(usize::MAX, Missing::len);
+        let left = self.missing.as_ref().map_or(usize::MAX, MissingVectors::len);
         if self.fresh.len() >= VECTORS || left == 0 {
             let fresh = std::mem::take(&mut self.fresh);
             if !fresh.is_empty() {
@@ -556,12 +560,12 @@ impl Keeper {
     }
 
     /// Tells the index whose vectors come now. `false`: the model is not there yet.
-    fn begin_to_grow(&mut self, index: &Arc<Index>, wanted: &Wanted) -> Result<bool, IndexError> {
+    fn begin_to_grow(&mut self, index: &Arc<FullTextIndex>, wanted: &EmbeddingChoice) -> Result<bool, IndexError> {
         let key = wanted.choice.key();
         let dimensions = if index.answering() == key && index.dimensions() > 0 {
             // Nothing is loaded for what may be whole already.
             index.dimensions()
-        } else if wanted.choice == Choice::Embedded {
+        } else if wanted.choice == EmbedderChoice::Embedded {
             index::DIMENSIONS
         } else if wanted.paused || self.think_at.is_some() {
             return Ok(false);
@@ -637,14 +641,14 @@ impl Keeper {
         self.known.clear();
         self.listed = false;
         self.touch();
-        Index::remove_files(self.elsewhere.as_ref().map_or(self.folder.as_path(), Elsewhere::folder))
+        FullTextIndex::remove_files(self.elsewhere.as_ref().map_or(self.folder.as_path(), IndexCopy::folder))
     }
 
     fn tell(&self) {
         let complete = self.listed && self.dirty.is_empty() && self.uncommitted == 0;
-        let left = self.missing.as_ref().map_or(0, Missing::len) + self.fresh.len();
+        let left = self.missing.as_ref().map_or(0, MissingVectors::len) + self.fresh.len();
         let wanted = self.common.models.wanted();
-        let answering = self.index.as_ref().and_then(|index| Choice::of_key(&index.answering()));
+        let answering = self.index.as_ref().and_then(|index| EmbedderChoice::from_key(&index.answering()));
         self.common.freshness(|fresh| {
             fresh.answering = answering.unwrap_or_else(|| wanted.choice.clone());
             fresh.growing = Some(wanted.choice).filter(|choice| *choice != fresh.answering);

@@ -1,9 +1,9 @@
 //! Where a note's name stands in other notes without being a link: looked for in all files of its volume, in a thread
 //! of its own, since no index holds every word yet.
 
-use crate::driver::{Inbox, Post};
+use crate::driver::{Mailbox, MailboxMessage};
 use crate::fs::confined::ConfinedPath;
-use crate::fs::files::{self, Found};
+use crate::fs::files::{self, FoundFile};
 use engine::Session;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use store::{DocId, FileKind};
@@ -17,7 +17,7 @@ const AROUND: usize = 60;
 
 /// A mention of a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mention {
+pub struct UnlinkedMention {
     /// In which note.
     pub note: DocId,
     /// Where, in bytes.
@@ -29,7 +29,7 @@ pub struct Mention {
 }
 
 /// Looks for a note's names; what is found comes a note at a time, and the channel ends with the search.
-pub(crate) fn start(session: &Session, note: DocId, inbox: Inbox) -> Receiver<Vec<Mention>> {
+pub(crate) fn start(session: &Session, note: DocId, inbox: Mailbox) -> Receiver<Vec<UnlinkedMention>> {
     let (found, receiver) = channel();
     let place = session.locate_file(note).and_then(|(volume, path)| Some((session.volume(volume)?, path)));
     if let Some((volume, path)) = place
@@ -46,17 +46,17 @@ pub(crate) fn start(session: &Session, note: DocId, inbox: Inbox) -> Receiver<Ve
     receiver
 }
 
-fn search(names: &[String], files: &[(DocId, ConfinedPath)], found: &Sender<Vec<Mention>>, inbox: &Inbox) {
+fn search(names: &[String], files: &[(DocId, ConfinedPath)], found: &Sender<Vec<UnlinkedMention>>, inbox: &Mailbox) {
     let mut left = MOST;
     for (note, file) in files {
-        let Ok(Found::Text(file)) = files::read(file) else { continue };
+        let Ok(FoundFile::Text(file)) = files::read(file) else { continue };
         let mentions = mentions(*note, &file.text, names, left);
         left -= mentions.len();
         if !mentions.is_empty() {
             if found.send(mentions).is_err() {
                 return; // nobody waits for it any more
             }
-            inbox.post(Post::Read(Box::new(|_| ()))); // wakes who draws
+            inbox.post(MailboxMessage::Read(Box::new(|_| ()))); // wakes who draws
         }
         if left == 0 {
             return;
@@ -64,11 +64,11 @@ fn search(names: &[String], files: &[(DocId, ConfinedPath)], found: &Sender<Vec<
     }
 }
 
-fn mentions(note: DocId, text: &str, names: &[String], most: usize) -> Vec<Mention> {
+fn mentions(note: DocId, text: &str, names: &[String], most: usize) -> Vec<UnlinkedMention> {
     let lower = text.to_lowercase();
     // Letters that are longer in small than in large would shift every place: such a text is searched as it is.
     let hay = if lower.len() == text.len() { lower.as_str() } else { text };
-    let mut mentions: Vec<Mention> = Vec::new();
+    let mut mentions: Vec<UnlinkedMention> = Vec::new();
     let mut outline = None;
     for name in names {
         let name = name.to_lowercase();
@@ -84,7 +84,7 @@ fn mentions(note: DocId, text: &str, names: &[String], most: usize) -> Vec<Menti
                 continue;
             }
             let line = around(text, at, end);
-            mentions.push(Mention { note, at, text: text[at..end].to_owned(), line });
+            mentions.push(UnlinkedMention { note, at, text: text[at..end].to_owned(), line });
         }
     }
     mentions.sort_by_key(|mention| mention.at);

@@ -1,11 +1,11 @@
 //! Which sentence model is wanted and which answers; when they are loaded, and when they are given back: they are
 //! larger than all else that a window holds.
 
-use super::Common;
+use super::SharedIndex;
 use crate::worker;
 use agent::secrets;
-use index::Embedder;
-use models::{Choice, Place, Reranker};
+use index::SentenceEmbedder;
+use models::{EmbedderChoice, ModelLoadOptions, Reranker};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,9 +18,9 @@ const REST: Duration = Duration::from_secs(30);
 
 /// What the settings say about meaning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct EmbeddingChoice {
     /// Whose vectors are made.
-    pub choice: Choice,
+    pub choice: EmbedderChoice,
     /// The ONNX Runtime library, if the user named one.
     pub library: Option<PathBuf>,
     /// What reads the best hits once more; none where it is empty.
@@ -31,7 +31,7 @@ pub struct Wanted {
     pub unsearched: Vec<String>,
 }
 
-impl Wanted {
+impl EmbeddingChoice {
     /// Whether a note of this path is never searched.
     pub(super) fn is_unsearched(&self, path: &str) -> bool {
         let below = |folder: &String| path.strip_prefix(folder.as_str()).is_some_and(|rest| rest.starts_with('/'));
@@ -39,29 +39,29 @@ impl Wanted {
     }
 
     /// What the settings say; what they say wrongly is left out, with why.
-    pub fn of(settings: &engine::Settings) -> (Wanted, Option<String>) {
+    pub fn of(settings: &engine::Settings) -> (EmbeddingChoice, Option<String>) {
         let (choice, wrong) = match settings.embedder.parse() {
             Ok(choice) => (choice, None),
-            Err(why) => (Choice::Embedded, Some(why)),
+            Err(why) => (EmbedderChoice::Embedded, Some(why)),
         };
         let library = Some(settings.onnx_runtime.trim()).filter(|path| !path.is_empty()).map(PathBuf::from);
         let reranker = settings.reranker.trim().to_owned();
         let unsearched = settings.unsearched.clone();
-        (Wanted { choice, library, reranker, paused: settings.meaning_paused, unsearched }, wrong)
+        (EmbeddingChoice { choice, library, reranker, paused: settings.meaning_paused, unsearched }, wrong)
     }
 }
 
-type Loaded<M> = Result<Arc<M>, String>;
+type LoadedModel<M> = Result<Arc<M>, String>;
 
 /// A model, or why there is none, and when it was used last.
-type Held = (Loaded<dyn Embedder>, Instant);
+type ModelSlot = (LoadedModel<dyn SentenceEmbedder>, Instant);
 
 /// The models that are in use, and when that was last.
 #[derive(Default)]
-pub(super) struct Models {
-    wanted: Mutex<Wanted>,
-    held: Mutex<HashMap<String, Held>>,
-    reranker: Mutex<Option<(String, Loaded<Reranker>, Instant)>>,
+pub(super) struct EmbeddingModels {
+    wanted: Mutex<EmbeddingChoice>,
+    held: Mutex<HashMap<String, ModelSlot>>,
+    reranker: Mutex<Option<(String, LoadedModel<Reranker>, Instant)>>,
     /// Set to stop the download that is under way.
     stop: Mutex<Arc<AtomicBool>>,
 }
@@ -70,13 +70,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Models {
-    pub(super) fn wanted(&self) -> Wanted {
+impl EmbeddingModels {
+    pub(super) fn wanted(&self) -> EmbeddingChoice {
         lock(&self.wanted).clone()
     }
 
     /// Returns what was wanted before.
-    pub(super) fn want(&self, wanted: Wanted) -> Wanted {
+    pub(super) fn want(&self, wanted: EmbeddingChoice) -> EmbeddingChoice {
         let before = std::mem::replace(&mut *lock(&self.wanted), wanted.clone());
         if (&before.choice, &before.reranker, &before.library) != (&wanted.choice, &wanted.reranker, &wanted.library) {
             std::mem::take(&mut *lock(&self.stop)).store(true, Ordering::Relaxed);
@@ -108,22 +108,29 @@ impl Models {
     }
 }
 
-impl Common {
-    fn place(&self, download: bool) -> Place {
+impl SharedIndex {
+    fn place(&self, download: bool) -> ModelLoadOptions {
         let stop = lock(&self.models.stop).clone();
         let (freshness, library) = (self.freshness.clone(), self.models.wanted().library);
         let progress = move |download| {
             freshness.lock().unwrap_or_else(PoisonError::into_inner).download = Some(download);
         };
-        Place { cache: cache(), library, download, progress: Arc::new(progress), stop, purse: self.till.clone() }
+        ModelLoadOptions {
+            cache: cache(),
+            onnx_library: library,
+            allow_download: download,
+            on_progress: Arc::new(progress),
+            stop,
+            spend_guard: self.till.clone(),
+        }
     }
 
     /// A model by the key of its vectors, loaded if need be. Nothing is downloaded, nothing is locked meanwhile.
-    pub(super) fn model(&self, key: &str) -> Loaded<dyn Embedder> {
+    pub(super) fn model(&self, key: &str) -> LoadedModel<dyn SentenceEmbedder> {
         self.load(key, false)
     }
 
-    fn load(&self, key: &str, download: bool) -> Loaded<dyn Embedder> {
+    fn load(&self, key: &str, download: bool) -> LoadedModel<dyn SentenceEmbedder> {
         if let Some((loaded, used)) = lock(&self.models.held).get_mut(key)
             && (loaded.is_ok() || !download)
         {
@@ -133,10 +140,13 @@ impl Common {
             }
             return loaded.clone();
         }
-        let choice = Choice::of_key(key).ok_or_else(|| format!("“{key}” is no sentence model of this version"))?;
-        let loaded = models::load(&choice, &self.place(download));
+        let choice =
+            EmbedderChoice::from_key(key).ok_or_else(|| format!("“{key}” is no sentence model of this version"))?;
+        let loaded = models::load_embedder(&choice, &self.place(download));
         let loaded = match choice {
-            Choice::Endpoint { .. } => loaded.map(|model| Arc::new(WithoutSecrets(model)) as Arc<dyn Embedder>),
+            EmbedderChoice::Endpoint { .. } => {
+                loaded.map(|model| Arc::new(WithoutSecrets(model)) as Arc<dyn SentenceEmbedder>)
+            }
             _ => loaded,
         };
         lock(&self.models.held).insert(key.to_owned(), (loaded.clone(), Instant::now()));
@@ -144,7 +154,7 @@ impl Common {
     }
 
     /// Loads the wanted model, with a download if it must be, in a thread of its own.
-    pub(super) fn begin(self: &Arc<Common>, key: &str) -> Receiver<Loaded<dyn Embedder>> {
+    pub(super) fn begin(self: &Arc<SharedIndex>, key: &str) -> Receiver<LoadedModel<dyn SentenceEmbedder>> {
         let (answer, wait) = channel();
         let (common, key) = (self.clone(), key.to_owned());
         std::thread::spawn(move || {
@@ -157,7 +167,7 @@ impl Common {
     }
 
     /// Brings the reranker that is wanted, in a thread of its own.
-    pub(super) fn begin_reranker(self: &Arc<Common>) {
+    pub(super) fn begin_reranker(self: &Arc<SharedIndex>) {
         let common = self.clone();
         std::thread::spawn(move || {
             worker::step_back();
@@ -196,9 +206,9 @@ impl Common {
 }
 
 /// A model on another machine: the secrets in what it reads are masked.
-struct WithoutSecrets(Arc<dyn Embedder>);
+struct WithoutSecrets(Arc<dyn SentenceEmbedder>);
 
-impl Embedder for WithoutSecrets {
+impl SentenceEmbedder for WithoutSecrets {
     fn name(&self) -> &str {
         self.0.name()
     }
@@ -247,7 +257,7 @@ mod tests {
 
     struct Still;
 
-    impl Embedder for Still {
+    impl SentenceEmbedder for Still {
         fn name(&self) -> &str {
             "still"
         }
@@ -263,10 +273,10 @@ mod tests {
 
     #[test]
     fn a_model_that_nobody_uses_is_given_back() {
-        let models = Models::default();
+        let models = EmbeddingModels::default();
         assert_eq!(models.rest_in(), None);
         assert!(!models.rest(), "there is none");
-        let model: Arc<dyn Embedder> = Arc::new(Still);
+        let model: Arc<dyn SentenceEmbedder> = Arc::new(Still);
         let long_ago = Instant::now().checked_sub(REST).expect("this machine has run for longer");
         lock(&models.held).insert("used".to_owned(), (Ok(model.clone()), Instant::now()));
         lock(&models.held).insert("left".to_owned(), (Ok(model.clone()), long_ago));
@@ -277,7 +287,7 @@ mod tests {
         assert!(models.rest_in().is_some_and(|left| left > REST / 2) && !models.rest(), "the other one stays");
         models.failed("used", "torn");
         assert_eq!(Arc::strong_count(&model), 1);
-        let wanted = Wanted { reranker: "another".to_owned(), ..Wanted::default() };
+        let wanted = EmbeddingChoice { reranker: "another".to_owned(), ..EmbeddingChoice::default() };
         models.want(wanted);
         assert_eq!(models.rest_in(), None, "what failed is tried again once something else is wanted");
     }

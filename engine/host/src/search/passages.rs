@@ -1,10 +1,10 @@
 //! A note as the search index takes it: its title and tags, and of its blocks the prose, the code and what cells
 //! printed, each with the address by which it is found again. Reads lines of Markdown, no documents and no files.
 
-use index::{Kind, NoteText, Passage};
+use index::{IndexedPassage, NoteText, PassageKind};
 use std::collections::BTreeSet;
 use store::disk::FileRow;
-use store::{Block, BlockId, Execution, Output, OutputBody};
+use store::{Block, BlockId, CellOutput, Execution, OutputBody};
 use text::markdown;
 
 /// Of what a cell printed, this many bytes are found.
@@ -14,11 +14,11 @@ const LINE: usize = 20_000;
 
 /// What is to be found of a note.
 pub(crate) fn note_text(volume: &str, row: &FileRow, key: u64, blocks: &[Block], executions: &[Execution]) -> NoteText {
-    let mut reading = Reading::default();
+    let mut reading = PassageReader::default();
     for block in blocks.iter().filter(|block| !block.text.is_empty()) {
         if row.kind == store::FileKind::Script {
             let code = cut(&block.text, markdown::LONGEST_CELL).to_owned();
-            reading.passages.push(passage(block.id.to_string(), Kind::Code, "python", String::new(), code));
+            reading.passages.push(passage(block.id.to_string(), PassageKind::Code, "python", String::new(), code));
         } else {
             reading.block(block);
         }
@@ -41,12 +41,12 @@ pub(crate) fn note_text(volume: &str, row: &FileRow, key: u64, blocks: &[Block],
     }
     if passages.is_empty() {
         // An empty note is found by its name.
-        passages.push(passage(String::new(), Kind::Prose, "", String::new(), String::new()));
+        passages.push(passage(String::new(), PassageKind::Prose, "", String::new(), String::new()));
     }
     if agent::memory::is_memory(&row.path) {
         // Experiences and traces are notes; whoever looks for them says `in:memory`.
-        let prose = passages.iter_mut().filter(|passage| passage.kind == Kind::Prose);
-        prose.for_each(|passage| passage.kind = Kind::Memory);
+        let prose = passages.iter_mut().filter(|passage| passage.kind == PassageKind::Prose);
+        prose.for_each(|passage| passage.kind = PassageKind::Memory);
     }
     let tags = reading.tags.into_iter().collect();
     let modified = row.mtime / 1_000_000;
@@ -54,7 +54,7 @@ pub(crate) fn note_text(volume: &str, row: &FileRow, key: u64, blocks: &[Block],
 }
 
 /// The experiences of a note, a passage each: under its id what was wanted, what came of it and what was learned.
-fn experiences(path: &str, blocks: &[Block]) -> Vec<Passage> {
+fn experiences(path: &str, blocks: &[Block]) -> Vec<IndexedPassage> {
     let text: String = blocks.iter().map(|block| block.text.as_str()).collect();
     let mut ends = Vec::new();
     let mut end = 0;
@@ -65,15 +65,15 @@ fn experiences(path: &str, blocks: &[Block]) -> Vec<Passage> {
     let one = |entry: agent::memory::experience::ExperienceEntry| {
         let place = ends.iter().find(|(end, _)| entry.at < *end).map(|(_, id)| id.to_string()).unwrap_or_default();
         let heading = entry.experience.experience_id.clone();
-        passage(place, Kind::Memory, "", heading, cut(&entry.experience.search_text(), LINE).to_owned())
+        passage(place, PassageKind::Memory, "", heading, cut(&entry.experience.search_text(), LINE).to_owned())
     };
     agent::memory::experience::parse_entries(path, &text, &mut Vec::new()).into_iter().map(one).collect()
 }
 
-fn passage(place: String, kind: Kind, lang: &str, heading: String, text: String) -> Passage {
+fn passage(place: String, kind: PassageKind, lang: &str, heading: String, text: String) -> IndexedPassage {
     let has = |wanted: bool| text.lines().any(|line| todo(line) == Some(wanted));
-    let links = if kind == Kind::Prose { links(&text) } else { Vec::new() };
-    Passage { place, kind, lang: lang.to_owned(), heading, todo: has(false), done: has(true), links, text }
+    let links = if kind == PassageKind::Prose { links(&text) } else { Vec::new() };
+    IndexedPassage { place, kind, lang: lang.to_owned(), heading, todo: has(false), done: has(true), links, text }
 }
 
 /// The names of the notes that a text links to, each once.
@@ -110,8 +110,8 @@ fn todo(line: &str) -> Option<bool> {
 
 /// What is known of a note while its blocks are read one after another.
 #[derive(Default)]
-struct Reading {
-    passages: Vec<Passage>,
+struct PassageReader {
+    passages: Vec<IndexedPassage>,
     tags: BTreeSet<String>,
     /// Title of the front matter.
     named: Option<String>,
@@ -123,7 +123,7 @@ struct Reading {
     begun: bool,
 }
 
-impl Reading {
+impl PassageReader {
     fn heading(&self) -> String {
         self.headings.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join(" › ")
     }
@@ -133,7 +133,7 @@ impl Reading {
         if let Some(cell) = markdown::cell(&block.text) {
             self.begun = true;
             let code = cut(&block.text[cell.code], markdown::LONGEST_CELL).to_owned();
-            self.passages.push(passage(place, Kind::Code, "python", self.heading(), code));
+            self.passages.push(passage(place, PassageKind::Code, "python", self.heading(), code));
             return;
         }
         let mut prose = String::new();
@@ -151,7 +151,7 @@ impl Reading {
                 {
                     let (lang, code) = (std::mem::take(lang), std::mem::take(code));
                     fence = None;
-                    self.passages.push(passage(place.clone(), Kind::Code, &lang, self.heading(), code));
+                    self.passages.push(passage(place.clone(), PassageKind::Code, &lang, self.heading(), code));
                 } else {
                     code.push_str(cut(line, LINE));
                     code.push('\n');
@@ -174,11 +174,11 @@ impl Reading {
             prose.push('\n');
         }
         if let Some((_, lang, code)) = fence {
-            self.passages.push(passage(place.clone(), Kind::Code, &lang, self.heading(), code));
+            self.passages.push(passage(place.clone(), PassageKind::Code, &lang, self.heading(), code));
         }
         if !prose.trim().is_empty() {
             let heading = above.unwrap_or_else(|| self.heading());
-            self.passages.push(passage(place, Kind::Prose, "", heading, prose.trim().to_owned()));
+            self.passages.push(passage(place, PassageKind::Prose, "", heading, prose.trim().to_owned()));
         }
     }
 
@@ -210,7 +210,7 @@ impl Reading {
         }
     }
 
-    fn output(&mut self, cell: BlockId, number: usize, output: &Output) {
+    fn output(&mut self, cell: BlockId, number: usize, output: &CellOutput) {
         let text = match &output.body {
             OutputBody::Stream { text, .. } => text.clone(),
             OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => {
@@ -228,7 +228,7 @@ impl Reading {
         if !text.trim().is_empty() {
             let text = cut(text.trim(), OUTPUT).to_owned();
             let place = format!("{cell}/output/{number}");
-            self.passages.push(passage(place, Kind::Output, "", self.heading(), text));
+            self.passages.push(passage(place, PassageKind::Output, "", self.heading(), text));
         }
     }
 }
@@ -335,9 +335,12 @@ mod tests {
         let row = FileRow { path: "projects/p/memory/memory_log.md".to_owned(), ..row() };
         let blocks = import_blocks(markdown::segment(&log).into_iter());
         let note = note_text("V", &row, 7, &blocks, &[]);
-        let said: Vec<(Kind, &str, &str)> =
+        let said: Vec<(PassageKind, &str, &str)> =
             note.passages.iter().map(|one| (one.kind, one.heading.as_str(), one.text.as_str())).collect();
-        assert_eq!(said, [(Kind::Memory, "exp_1", "Find peaks\nuse scipy"), (Kind::Memory, "exp_2", "b\nc")]);
+        assert_eq!(
+            said,
+            [(PassageKind::Memory, "exp_1", "Find peaks\nuse scipy"), (PassageKind::Memory, "exp_2", "b\nc")]
+        );
         assert!(note.passages.iter().all(|one| !one.place.is_empty()));
     }
 
@@ -351,13 +354,13 @@ mod tests {
     #[test]
     fn code_stands_apart_under_its_headings() {
         let note = read("# A\n\nprose\n\n## B\n\n```rust\nfn x() {}\n```\n\nmore\n\n```python\nprint(1)\n```\n");
-        let said: Vec<(Kind, &str, &str, &str)> = note
+        let said: Vec<(PassageKind, &str, &str, &str)> = note
             .passages
             .iter()
             .map(|passage| (passage.kind, passage.lang.as_str(), passage.heading.as_str(), passage.text.as_str()))
             .collect();
-        assert_eq!(said[0], (Kind::Code, "rust", "A › B", "fn x() {}\n"));
-        assert_eq!(said[1], (Kind::Prose, "", "A", "# A\n\nprose\n\n## B\n\n\nmore"));
-        assert_eq!(said[2], (Kind::Code, "python", "A › B", "print(1)\n"));
+        assert_eq!(said[0], (PassageKind::Code, "rust", "A › B", "fn x() {}\n"));
+        assert_eq!(said[1], (PassageKind::Prose, "", "A", "# A\n\nprose\n\n## B\n\n\nmore"));
+        assert_eq!(said[2], (PassageKind::Code, "python", "A › B", "print(1)\n"));
     }
 }

@@ -1,8 +1,8 @@
 //! Search for programs: what an agent's search tool asks, with where each answer comes from. And the door by which
 //! documents that are no notes come into the index.
 
-use super::{Search, Task};
-use index::{Ask, Kind, NoteText, Query};
+use super::{IndexTask, SearchService};
+use index::{NoteText, ParsedQuery, PassageKind, SearchRequest};
 use serde::Serialize;
 use store::DocId;
 
@@ -13,7 +13,7 @@ const MOST: usize = 100;
 
 /// Documents beside notes that are to be found: sessions, runs, memories. All is asked on the thread of the index, when
 /// it starts and when chunks of a document were written; so nobody has to tell it of changes.
-pub trait Further: Send {
+pub trait SearchSource: Send {
     /// All of them.
     ///
     /// # Errors
@@ -27,9 +27,9 @@ pub trait Further: Send {
 
 /// Among what to look, beside what the query says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filters {
+pub struct SearchFilters {
     /// Passages of one of these kinds; all where it is empty.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<PassageKind>,
     /// Notes that have all of these tags.
     pub tags: Vec<String>,
     /// A part of the path.
@@ -40,7 +40,7 @@ pub struct Filters {
     pub after: Option<String>,
 }
 
-impl Filters {
+impl SearchFilters {
     /// The query with these filters, in the language of queries.
     fn with(&self, query: &str) -> String {
         let quoted = |name: &str, value: &str| format!("{name}:\"{}\" ", value.replace('"', " "));
@@ -58,7 +58,7 @@ impl Filters {
     /// Says what is no filter.
     fn check(&self) -> Result<(), String> {
         for (name, day) in [("before", &self.before), ("after", &self.after)] {
-            if let Some(said) = day.as_ref().and_then(|day| Query::misread(&format!("{name}:\"{day}\""))) {
+            if let Some(said) = day.as_ref().and_then(|day| ParsedQuery::misread(&format!("{name}:\"{day}\""))) {
                 return Err(said);
             }
         }
@@ -68,7 +68,7 @@ impl Filters {
 
 /// A passage that fits, and where it comes from.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Recalled {
+pub struct RecalledPassage {
     /// Where it is, as a link in a note names it: `path#block`, `path#cell/output/2`, `run#step`.
     pub address: String,
     /// The volume in which that path is.
@@ -94,19 +94,23 @@ pub struct Recalled {
     pub more: usize,
 }
 
-impl Search {
+impl SearchService {
     /// The `k` best passages, at most one of each document; none where nothing fits. Blocks: not for the thread that
     /// draws.
     ///
     /// # Errors
     /// A sentence: a filter is none, or the index is damaged and being made again.
-    pub fn recall(&self, query: &str, filters: &Filters, k: usize) -> Result<Vec<Recalled>, String> {
+    pub fn recall(&self, query: &str, filters: &SearchFilters, k: usize) -> Result<Vec<RecalledPassage>, String> {
         filters.check()?;
-        let answer = self.find(Ask { text: filters.with(query), limit: k.clamp(1, MOST), ..Ask::default() })?;
+        let answer = self.find(SearchRequest {
+            text: filters.with(query),
+            limit: k.clamp(1, MOST),
+            ..SearchRequest::default()
+        })?;
         if !answer.fits() {
             return Ok(Vec::new());
         }
-        let recalled = answer.hits.iter().map(|hit| Recalled {
+        let recalled = answer.hits.iter().map(|hit| RecalledPassage {
             address: hit.address(),
             volume: hit.volume.clone(),
             document: hit.note,
@@ -123,8 +127,8 @@ impl Search {
     }
 
     /// From now on these documents are found, too.
-    pub fn further(&self, further: Box<dyn Further>) {
-        let _ = self.tasks.send(Task::Further(further));
+    pub fn further(&self, further: Box<dyn SearchSource>) {
+        let _ = self.tasks.send(IndexTask::Further(further));
     }
 }
 
@@ -134,8 +138,8 @@ mod tests {
 
     #[test]
     fn filters_become_a_query() {
-        let filters = Filters {
-            kinds: vec![Kind::Run, Kind::Memory],
+        let filters = SearchFilters {
+            kinds: vec![PassageKind::Run, PassageKind::Memory],
             tags: vec!["a b\"".to_owned()],
             path: Some("x/y".to_owned()),
             before: None,
@@ -143,10 +147,10 @@ mod tests {
         };
         let text = filters.with("OR plan -not");
         assert_eq!(text, "in:run OR in:memory tag:\"a b \" path:\"x/y\" after:\"2026-11\" plan -not");
-        assert_eq!(Query::parse(&text).groups.len(), 6);
-        assert_eq!(Filters::default().with(" plan "), "plan");
+        assert_eq!(ParsedQuery::parse(&text).groups.len(), 6);
+        assert_eq!(SearchFilters::default().with(" plan "), "plan");
         assert_eq!(filters.check(), Ok(()));
-        let wrong = Filters { before: Some("soon".to_owned()), ..Filters::default() };
+        let wrong = SearchFilters { before: Some("soon".to_owned()), ..SearchFilters::default() };
         assert!(wrong.check().is_err_and(|why| why.contains("soon")));
     }
 }

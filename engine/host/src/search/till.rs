@@ -1,12 +1,12 @@
 //! Who pays where an endpoint works out what texts mean: the session is asked before each call whether the month has
 //! money left, and told afterwards what it came to.
 
-use crate::driver::{Inbox, Post, now};
+use crate::driver::{Mailbox, MailboxMessage, now};
 use crate::maintenance::configuration;
 use agent::config::{AgentConfig, ModelPrice, is_local};
 use agent::model_call::{ModelEndpoint, WireProtocol};
 use engine::{EmbeddingCost, Event};
-use models::{Choice, Purse};
+use models::{EmbedderChoice, EmbeddingSpendGuard};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -17,9 +17,9 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Asks the session.
-pub(super) struct Till {
+pub(super) struct SpendGuard {
     folder: PathBuf,
-    inbox: Inbox,
+    inbox: Mailbox,
     /// Calls that are under way, and about so many tokens in them.
     under_way: Mutex<(usize, u64)>,
     closing: AtomicBool,
@@ -30,7 +30,7 @@ fn price(config: &AgentConfig, url: &str, model: &str) -> Option<ModelPrice> {
     if let Some(input) = config.budget.embeddings {
         return Some(ModelPrice { input, output: 0.0 });
     }
-    providers::reading_price(&ModelEndpoint {
+    providers::input_only_price(&ModelEndpoint {
         provider: String::new(),
         wire: WireProtocol::OpenAi,
         base_url: Some(url.to_owned()),
@@ -40,9 +40,9 @@ fn price(config: &AgentConfig, url: &str, model: &str) -> Option<ModelPrice> {
     })
 }
 
-impl Till {
-    pub(super) fn new(folder: PathBuf, inbox: Inbox) -> Till {
-        Till { folder, inbox, under_way: Mutex::default(), closing: AtomicBool::new(false) }
+impl SpendGuard {
+    pub(super) fn new(folder: PathBuf, inbox: Mailbox) -> SpendGuard {
+        SpendGuard { folder, inbox, under_way: Mutex::default(), closing: AtomicBool::new(false) }
     }
 
     fn under_way(&self) -> MutexGuard<'_, (usize, u64)> {
@@ -69,16 +69,16 @@ impl Till {
         }
         let more = price.map_or(0.0, |price| price.of(tokens, 0));
         let (answer, wait) = channel();
-        self.inbox.post(Post::Read(Box::new(move |session| {
+        self.inbox.post(MailboxMessage::Read(Box::new(move |session| {
             let _ = answer.send(session.over_search_budget_reason(&config.budget, now(), more));
         })));
         wait.recv_timeout(PATIENCE).map_err(|_| super::closing())?.map_or(Ok(()), Err)
     }
 }
 
-impl Purse for Till {
-    fn begin(&self, endpoint: &Choice, tokens: u64) -> Result<(), String> {
-        let Choice::Endpoint { url, model } = endpoint else { return Ok(()) };
+impl EmbeddingSpendGuard for SpendGuard {
+    fn begin_call(&self, endpoint: &EmbedderChoice, tokens: u64) -> Result<(), String> {
+        let EmbedderChoice::Endpoint { url, model } = endpoint else { return Ok(()) };
         let all = {
             let mut under_way = self.under_way();
             *under_way = (under_way.0 + 1, under_way.1.saturating_add(tokens));
@@ -86,13 +86,13 @@ impl Purse for Till {
         };
         let checked = self.check(url, model, all);
         if checked.is_err() {
-            self.end(endpoint, tokens, None);
+            self.finish_call(endpoint, tokens, None);
         }
         checked
     }
 
-    fn end(&self, endpoint: &Choice, tokens: u64, read: Option<u64>) {
-        let Choice::Endpoint { url, model } = endpoint else { return };
+    fn finish_call(&self, endpoint: &EmbedderChoice, tokens: u64, read: Option<u64>) {
+        let EmbedderChoice::Endpoint { url, model } = endpoint else { return };
         if let Some(tokens) = read {
             let config = configuration::load(&self.folder).ok();
             let cost = config.and_then(|config| price(&config, url, model)).map(|price| price.of(tokens, 0));

@@ -1,8 +1,8 @@
 //! Blobs beside documents: attachments and large outputs of shared volumes, exchanged with hubs and devices. What is
 //! said and when is the store's (`store::sync::blobs`); where bytes lie is the shelf's.
 
-use super::shelf::{Chore, Done, Named, Piece, Placing, Shelf};
-use super::{Desk, LAN_HUB_ADDRESS, Task};
+use super::shelf::{AttachmentPlacement, BlobPiece, BlobTask, BlobTaskOutcome, BlobThreads, NamedBlob};
+use super::{LAN_HUB_ADDRESS, SyncTask, SyncThread};
 use crate::fs::confined::ConfinedPath;
 use engine::event::FileStamp;
 use engine::{AttachmentAction, Event, HubBlobState, VolumeAttachments};
@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
-use store::disk::Reader;
-use store::sync::blobs::{Blobs, Checked, Deed, Item, Limits, TOPIC, VERSION};
-use store::sync::{Link, Metadata, PeerId, Peers};
+use store::disk::DiskReader;
+use store::sync::blobs::{BlobCommand, BlobLimits, BlobTransfers, CheckOutcome, TOPIC, VERSION, VolumeBlob};
+use store::sync::{LinkId, PeerId, PeerMetadata, SyncPeers};
 use store::{BlobHash, DocId};
 
 /// What is wanted and had is worked out anew this often at most.
@@ -26,25 +26,25 @@ const RUN: Duration = Duration::from_secs(2);
 const IDLE: usize = 64 << 10;
 
 /// All that is exchanged beside documents.
-pub(super) struct Exchange {
-    protocol: Blobs,
-    shelf: Shelf,
+pub(super) struct BlobExchange {
+    protocol: BlobTransfers,
+    shelf: BlobThreads,
     volumes: BTreeMap<DocId, VolumeAttachments>,
     /// What outputs and runs name, as far as they were read.
-    named: HashMap<DocId, BTreeMap<BlobHash, Named>>,
+    named: HashMap<DocId, BTreeMap<BlobHash, NamedBlob>>,
     /// Runs that have changed, and when they are read again.
     changed: BTreeMap<DocId, Instant>,
     /// Where attachments lie that others may have.
-    files: HashMap<Item, (ConfinedPath, FileStamp)>,
+    files: HashMap<VolumeBlob, (ConfinedPath, FileStamp)>,
     /// What has come and is on its way into a file.
-    whole: BTreeSet<Item>,
+    whole: BTreeSet<VolumeBlob>,
     /// What is being read, hashed, placed.
     reading: BTreeSet<DocId>,
     hashing: BTreeSet<DocId>,
     placing: BTreeSet<DocId>,
     /// What is being copied out of attachments, and what could not be.
-    keeping: BTreeSet<Item>,
-    unkept: BTreeSet<Item>,
+    keeping: BTreeSet<VolumeBlob>,
+    unkept: BTreeSet<VolumeBlob>,
     /// What could not be placed, as it was to be.
     stuck: BTreeMap<DocId, AttachmentAction>,
     said: BTreeSet<String>,
@@ -58,11 +58,11 @@ pub(super) struct Exchange {
     news: bool,
 }
 
-impl Exchange {
-    pub(super) fn new(folder: &Path, reader: Box<dyn Reader>, tasks: Sender<Task>) -> Exchange {
-        Exchange {
-            protocol: Blobs::new(false, Limits::default()),
-            shelf: Shelf::start(folder, reader, tasks),
+impl BlobExchange {
+    pub(super) fn new(folder: &Path, reader: Box<dyn DiskReader>, tasks: Sender<SyncTask>) -> BlobExchange {
+        BlobExchange {
+            protocol: BlobTransfers::new(false, BlobLimits::default()),
+            shelf: BlobThreads::start(folder, reader, tasks),
             volumes: BTreeMap::new(),
             named: HashMap::new(),
             changed: BTreeMap::new(),
@@ -121,12 +121,12 @@ impl Exchange {
             for (file, (path, attached)) in &belongings.files {
                 if *attached == AttachmentAction::Read && self.hashing.insert(*file) {
                     let path = ConfinedPath::new(&belongings.root, path);
-                    let _ = self.shelf.chores.send(Chore::Hash { file: *file, path });
+                    let _ = self.shelf.chores.send(BlobTask::Hash { file: *file, path });
                 }
             }
             for (doc, is_run) in documents(belongings) {
                 if !self.named.contains_key(&doc) && self.reading.insert(doc) {
-                    let _ = self.shelf.chores.send(Chore::Named { doc, is_run });
+                    let _ = self.shelf.chores.send(BlobTask::Named { doc, is_run });
                 }
             }
         }
@@ -139,7 +139,7 @@ impl Exchange {
             self.changed.entry(doc).or_insert_with(|| Instant::now() + RUN); // each of its steps is a change
         } else if self.named.remove(&doc).is_some() && self.reading.insert(doc) || self.reading.contains(&doc) {
             // It may have been read before.
-            let _ = self.shelf.chores.send(Chore::Named { doc, is_run: false });
+            let _ = self.shelf.chores.send(BlobTask::Named { doc, is_run: false });
         }
     }
 
@@ -150,19 +150,19 @@ impl Exchange {
         for doc in due {
             self.changed.remove(&doc);
             self.reading.insert(doc);
-            let _ = self.shelf.chores.send(Chore::Named { doc, is_run: true });
+            let _ = self.shelf.chores.send(BlobTask::Named { doc, is_run: true });
         }
     }
 
-    fn done(&mut self, done: Done, peers: &Peers, tell: impl Fn(Event)) {
-        let (now, may) = (self.now(), |link: Link, doc: DocId| peers.may(link, doc));
+    fn done(&mut self, done: BlobTaskOutcome, peers: &SyncPeers, tell: impl Fn(Event)) {
+        let (now, may) = (self.now(), |link: LinkId, doc: DocId| peers.may(link, doc));
         match done {
-            Done::Named { doc, blobs } => {
+            BlobTaskOutcome::Named { doc, blobs } => {
                 self.reading.remove(&doc);
                 self.named.insert(doc, blobs);
                 (self.stale, self.news) = (true, true);
             }
-            Done::Kept { item, size } => {
+            BlobTaskOutcome::Kept { item, size } => {
                 self.keeping.remove(&item);
                 match size {
                     Some(size) => self.is_kept(item, size),
@@ -170,11 +170,11 @@ impl Exchange {
                 }
                 self.stale = true;
             }
-            Done::Hashed { file, stamp } => {
+            BlobTaskOutcome::Hashed { file, stamp } => {
                 self.hashing.remove(&file);
                 tell(Event::AttachmentRead { file, stamp });
             }
-            Done::Placed { volume, file, path, result } => {
+            BlobTaskOutcome::Placed { volume, file, path, result } => {
                 self.placing.remove(&file);
                 self.stale = true;
                 match result {
@@ -186,15 +186,15 @@ impl Exchange {
                     }
                 }
             }
-            Done::Dropped => {}
-            Done::Looked { item, found } => self.protocol.looked(item, found, &may),
-            Done::Read { link, item, offset, piece } => self.protocol.read(link, item, offset, piece),
-            Done::Failed { item, why } => {
+            BlobTaskOutcome::Dropped => {}
+            BlobTaskOutcome::Looked { item, found } => self.protocol.looked(item, found, &may),
+            BlobTaskOutcome::Read { link, item, offset, piece } => self.protocol.read(link, item, offset, piece),
+            BlobTaskOutcome::Failed { item, why } => {
                 self.protocol.failed(item, now, &may);
                 self.say_once(why);
             }
-            Done::Checked { item, checked } => {
-                if let Checked::Failed(why) = &checked {
+            BlobTaskOutcome::Checked { item, checked } => {
+                if let CheckOutcome::Failed(why) = &checked {
                     self.say_once(why.clone());
                 }
                 self.protocol.checked(item, &checked, now, &may);
@@ -203,7 +203,7 @@ impl Exchange {
     }
 
     /// Works out what is here and what is wanted.
-    fn work_out(&mut self, peers: &Peers) {
+    fn work_out(&mut self, peers: &SyncPeers) {
         let (mut holds, mut wants) = (BTreeMap::new(), BTreeMap::new());
         let (mut needed, mut places) = (BTreeSet::new(), Vec::new());
         let mut too_large = Vec::new();
@@ -213,8 +213,8 @@ impl Exchange {
                 match attached {
                     AttachmentAction::Read => {}
                     AttachmentAction::Offer(stamp) => {
-                        let item = Item { volume: *volume, hash: stamp.hash };
-                        if stamp.size > Limits::default().largest {
+                        let item = VolumeBlob { volume: *volume, hash: stamp.hash };
+                        if stamp.size > BlobLimits::default().largest {
                             too_large.push(path.clone());
                             continue;
                         }
@@ -222,9 +222,9 @@ impl Exchange {
                         self.files.insert(item, (ConfinedPath::new(&belongings.root, path), *stamp));
                     }
                     AttachmentAction::Fetch { bytes, urgent, .. } => {
-                        let item = Item { volume: *volume, hash: bytes.hash };
+                        let item = VolumeBlob { volume: *volume, hash: bytes.hash };
                         needed.insert(item);
-                        if bytes.size > Limits::default().largest {
+                        if bytes.size > BlobLimits::default().largest {
                             too_large.push(path.clone());
                         }
                         places.push((item, *file, bytes.size, *urgent));
@@ -232,8 +232,8 @@ impl Exchange {
                 }
             }
             for (doc, urgent) in belongings.outputs.iter().chain(&belongings.runs) {
-                for (hash, Named { size, here }) in self.named.get(doc).into_iter().flatten() {
-                    let item = Item { volume: *volume, hash: *hash };
+                for (hash, NamedBlob { size, here }) in self.named.get(doc).into_iter().flatten() {
+                    let item = VolumeBlob { volume: *volume, hash: *hash };
                     match (here, size) {
                         (true, Some(size)) => _ = holds.insert(item, *size),
                         (true, None) | (false, _) => {
@@ -249,7 +249,7 @@ impl Exchange {
             if wants.contains_key(item) && !self.unkept.contains(item) {
                 wants.remove(item);
                 if self.keeping.insert(*item) {
-                    let _ = self.shelf.chores.send(Chore::Keep { item: *item, from: from.clone() });
+                    let _ = self.shelf.chores.send(BlobTask::Keep { item: *item, from: from.clone() });
                 }
             }
         }
@@ -265,19 +265,19 @@ impl Exchange {
         for item in self.whole.clone() {
             if !needed.contains(&item) && self.placing.is_empty() {
                 self.whole.remove(&item);
-                let _ = self.shelf.chores.send(Chore::Drop { hash: item.hash });
+                let _ = self.shelf.chores.send(BlobTask::Drop { hash: item.hash });
             }
         }
         for path in too_large {
-            let most = Limits::default().largest >> 20;
+            let most = BlobLimits::default().largest >> 20;
             self.say_once(format!("{path} has more than {most} MB: it stays where it is, and does not go along"));
         }
         let (held, wanted) = self.protocol.items();
-        let gone: Vec<Item> = held.filter(|item| !holds.contains_key(item)).copied().collect();
-        let given_up: Vec<Item> = wanted.filter(|item| !wants.contains_key(item)).copied().collect();
+        let gone: Vec<VolumeBlob> = held.filter(|item| !holds.contains_key(item)).copied().collect();
+        let given_up: Vec<VolumeBlob> = wanted.filter(|item| !wants.contains_key(item)).copied().collect();
         gone.into_iter().for_each(|item| self.protocol.release(item));
         given_up.into_iter().for_each(|item| self.protocol.unwant(item));
-        let may = |link: Link, doc: DocId| peers.may(link, doc);
+        let may = |link: LinkId, doc: DocId| peers.may(link, doc);
         holds.into_iter().for_each(|(item, size)| self.protocol.hold(item, size, &may));
         for (item, (size, urgent)) in wants {
             self.protocol.want(item, size, urgent, &may);
@@ -285,14 +285,14 @@ impl Exchange {
     }
 
     /// Has bytes that are here put into a file.
-    fn place(&mut self, item: Item, file: DocId) {
+    fn place(&mut self, item: VolumeBlob, file: DocId) {
         let Some(belongings) = self.volumes.get(&item.volume) else { return };
         let Some((path, attached)) = belongings.files.get(&file) else { return };
         let AttachmentAction::Fetch { bytes, over, kept, .. } = attached else { return };
         if self.stuck.get(&file) == Some(attached) || !self.placing.insert(file) {
             return;
         }
-        let placing = Placing {
+        let placing = AttachmentPlacement {
             volume: item.volume,
             file,
             root: belongings.root.clone(),
@@ -302,38 +302,38 @@ impl Exchange {
             kept: kept.clone(),
             like: self.files.get(&item).cloned(),
         };
-        let _ = self.shelf.chores.send(Chore::Place(Box::new(placing)));
+        let _ = self.shelf.chores.send(BlobTask::Place(Box::new(placing)));
     }
 
     /// It is here.
-    fn came(&mut self, item: Item, size: u64) {
+    fn came(&mut self, item: VolumeBlob, size: u64) {
         self.is_kept(item, size);
         self.whole.insert(item);
         (self.stale, self.news) = (true, true);
     }
 
     /// It is a blob of the workspace by now, if outputs or runs name it.
-    fn is_kept(&mut self, item: Item, size: u64) {
+    fn is_kept(&mut self, item: VolumeBlob, size: u64) {
         let docs: Vec<DocId> =
             self.volumes.get(&item.volume).map(|one| documents(one).map(|(doc, _)| doc).collect()).unwrap_or_default();
         let mut kept = false;
         for doc in docs {
             if let Some(named) = self.named.get_mut(&doc).and_then(|blobs| blobs.get_mut(&item.hash)) {
-                (*named, kept) = (Named { size: Some(size), here: true }, true);
+                (*named, kept) = (NamedBlob { size: Some(size), here: true }, true);
             }
         }
         self.came += u64::from(kept);
     }
 
     /// Whether outputs or runs name it: then it is a blob of the workspace.
-    fn is_named(&self, item: Item) -> bool {
+    fn is_named(&self, item: VolumeBlob) -> bool {
         let docs = self.volumes.get(&item.volume).into_iter().flat_map(documents);
         docs.filter_map(|(doc, _)| self.named.get(&doc)).any(|blobs| blobs.contains_key(&item.hash))
     }
 
     /// How it stands over these connections.
-    pub(super) fn state(&self, volumes: &BTreeSet<DocId>, links: &[Link], is_online: bool) -> HubBlobState {
-        let knows: Vec<Link> = links.iter().copied().filter(|link| self.protocol.knows(*link)).collect();
+    pub(super) fn state(&self, volumes: &BTreeSet<DocId>, links: &[LinkId], is_online: bool) -> HubBlobState {
+        let knows: Vec<LinkId> = links.iter().copied().filter(|link| self.protocol.knows(*link)).collect();
         let (coming, there) = self.protocol.coming(volumes, &knows);
         let going = knows.iter().map(|link| self.protocol.going(*link));
         let (going, refused) = going.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
@@ -357,18 +357,18 @@ fn documents(belongings: &VolumeAttachments) -> impl Iterator<Item = (DocId, boo
     outputs.chain(belongings.runs.keys().map(|doc| (*doc, true)))
 }
 
-impl Desk {
+impl SyncThread {
     /// Who has greeted may know this.
-    pub(super) fn blobs_welcome(&mut self, link: Link, peer: &PeerId, metadata: &Metadata) {
+    pub(super) fn blobs_welcome(&mut self, link: LinkId, peer: &PeerId, metadata: &PeerMetadata) {
         if metadata.blobs.is_some_and(|version| version >= VERSION) {
             let peers = &self.peers;
-            let may = |link: Link, doc: DocId| peers.may(link, doc);
+            let may = |link: LinkId, doc: DocId| peers.may(link, doc);
             self.blobs.protocol.connect(link, peer.clone(), !metadata.ephemeral, &may);
         }
         self.blobs.news = true;
     }
 
-    pub(super) fn blobs_received(&mut self, link: Link, topic: &str, data: &[u8]) {
+    pub(super) fn blobs_received(&mut self, link: LinkId, topic: &str, data: &[u8]) {
         if topic == TOPIC {
             let (peers, now) = (&self.peers, self.blobs.now());
             self.blobs.protocol.receive(link, data, now, &|link, doc| peers.may(link, doc));
@@ -376,7 +376,7 @@ impl Desk {
         }
     }
 
-    pub(super) fn blobs_done(&mut self, done: Done) {
+    pub(super) fn blobs_done(&mut self, done: BlobTaskOutcome) {
         let inbox = self.inbox.clone();
         self.blobs.done(done, &self.peers, |event| inbox.event(event));
     }
@@ -384,7 +384,7 @@ impl Desk {
     /// Does what is to be done; whether messages are to be sent.
     pub(super) fn blobs_step(&mut self) -> bool {
         let peers = &self.peers;
-        let may = |link: Link, doc: DocId| peers.may(link, doc);
+        let may = |link: LinkId, doc: DocId| peers.may(link, doc);
         for link in self.blobs.protocol.links() {
             if peers.who(link).is_none() {
                 self.blobs.protocol.disconnect(link, &may);
@@ -398,7 +398,7 @@ impl Desk {
             self.blobs.work_out(peers);
         }
         let (client, clock) = (&self.client, self.blobs.now());
-        let is_idle = |link: Link| client.as_ref().is_none_or(|client| client.waiting(link) < IDLE);
+        let is_idle = |link: LinkId| client.as_ref().is_none_or(|client| client.queued_bytes(link) < IDLE);
         self.blobs.protocol.step(clock, &may, &is_idle);
         let deeds = self.blobs.protocol.take();
         let any = !deeds.is_empty();
@@ -419,22 +419,24 @@ impl Desk {
         any
     }
 
-    fn blob_deed(&mut self, deed: Deed) {
+    fn blob_deed(&mut self, deed: BlobCommand) {
         let shelf = &self.blobs.shelf;
         match deed {
-            Deed::Send { link, data } => self.peers.extend(link, TOPIC, data),
-            Deed::Look { item } => _ = shelf.pieces.send(Piece::Look { item }),
-            Deed::Read { link, item, offset } => {
+            BlobCommand::Send { link, data } => self.peers.extend(link, TOPIC, data),
+            BlobCommand::Look { item } => _ = shelf.pieces.send(BlobPiece::Look { item }),
+            BlobCommand::Read { link, item, offset } => {
                 let file = self.blobs.files.get(&item).cloned();
-                _ = shelf.pieces.send(Piece::Read { link, item, offset, file });
+                _ = shelf.pieces.send(BlobPiece::Read { link, item, offset, file });
             }
-            Deed::Write { item, offset, bytes, .. } => _ = shelf.pieces.send(Piece::Write { item, offset, bytes }),
-            Deed::Check { item } => {
+            BlobCommand::Write { item, offset, bytes, .. } => {
+                _ = shelf.pieces.send(BlobPiece::Write { item, offset, bytes })
+            }
+            BlobCommand::Check { item } => {
                 let keep = self.blobs.is_named(item);
-                _ = shelf.pieces.send(Piece::Check { item, keep });
+                _ = shelf.pieces.send(BlobPiece::Check { item, keep });
             }
-            Deed::Came { item, size } => self.blobs.came(item, size),
-            Deed::Say { link, words } | Deed::Refused { link, words } => {
+            BlobCommand::Came { item, size } => self.blobs.came(item, size),
+            BlobCommand::Say { link, words } | BlobCommand::Refused { link, words } => {
                 let name = self.nearby.devices.get(&link).map(|(name, _)| name.clone());
                 if let Some((url, hub)) = self.hub(link) {
                     let who = name.filter(|_| url == LAN_HUB_ADDRESS).unwrap_or_else(|| url.clone());

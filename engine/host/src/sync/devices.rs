@@ -1,9 +1,9 @@
 //! This machine as a device among others: its key, its name, and the list of those that it knows.
 
 use crate::maintenance::configuration::user_folder;
-use crate::maintenance::secrets::{Place, Secret, Secrets};
-use peers::devices::{Device, Devices};
-use peers::{DeviceId, DeviceKey, meeting};
+use crate::maintenance::secrets::{SecretStore, SecretValue, UserSecrets};
+use peers::devices::{DeviceList, PairedDevice};
+use peers::{DeviceId, DeviceKey, pairing_flow};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -25,15 +25,15 @@ pub fn folder() -> Result<PathBuf, String> {
 ///
 /// # Errors
 /// There is no home, or no chance.
-pub fn list() -> Result<Devices, String> {
-    Devices::new(&folder()?)
+pub fn list() -> Result<DeviceList, String> {
+    DeviceList::new(&folder()?)
 }
 
 /// The key of this device, made when it is first needed, and who keeps it.
 ///
 /// # Errors
 /// It cannot be kept or read.
-pub fn key() -> Result<(DeviceKey, Place), String> {
+pub fn key() -> Result<(DeviceKey, SecretStore), String> {
     let folder = folder()?;
     kept(&folder, KEY)
 }
@@ -42,8 +42,8 @@ pub fn key() -> Result<(DeviceKey, Place), String> {
 ///
 /// # Errors
 /// It cannot be read.
-pub fn known_key() -> Result<Option<(DeviceKey, Place)>, String> {
-    let kept = Secrets::new(&folder()?).get(KEY).map_err(|error| error.0)?;
+pub fn known_key() -> Result<Option<(DeviceKey, SecretStore)>, String> {
+    let kept = UserSecrets::new(&folder()?).get(KEY).map_err(|error| error.0)?;
     kept.map(|(secret, place)| DeviceKey::from_secret(secret.expose()).map(|key| (key, place))).transpose()
 }
 
@@ -52,7 +52,7 @@ pub fn known_key() -> Result<Option<(DeviceKey, Place)>, String> {
 /// # Errors
 /// It cannot be kept or read.
 pub fn hub_key(folder: &Path) -> Result<DeviceKey, String> {
-    if let Some((given, _)) = Secrets::new(folder).get(HUB_KEY).map_err(|error| error.0)? {
+    if let Some((given, _)) = UserSecrets::new(folder).get(HUB_KEY).map_err(|error| error.0)? {
         return DeviceKey::from_secret(given.expose());
     }
     // The keyring knows names, not folders, and one user may have several hubs.
@@ -61,9 +61,9 @@ pub fn hub_key(folder: &Path) -> Result<DeviceKey, String> {
     kept(folder, &format!("{HUB_KEY}_{}", &hash[..12])).map(|(key, _)| key)
 }
 
-fn kept(folder: &Path, name: &str) -> Result<(DeviceKey, Place), String> {
-    let secrets = Secrets::new(folder);
-    let read = || -> Result<Option<(DeviceKey, Place)>, String> {
+fn kept(folder: &Path, name: &str) -> Result<(DeviceKey, SecretStore), String> {
+    let secrets = UserSecrets::new(folder);
+    let read = || -> Result<Option<(DeviceKey, SecretStore)>, String> {
         let Some((secret, place)) = secrets.get(name).map_err(|error| error.0)? else { return Ok(None) };
         Ok(Some((DeviceKey::from_secret(secret.expose())?, place)))
     };
@@ -80,7 +80,7 @@ fn kept(folder: &Path, name: &str) -> Result<(DeviceKey, Place), String> {
         return Ok(known);
     }
     let key = DeviceKey::generate()?;
-    let secret = Secret::new(key.secret().to_string()).map_err(|error| error.0)?;
+    let secret = SecretValue::new(key.secret().to_string()).map_err(|error| error.0)?;
     let place = secrets.set(name, &secret).map_err(|error| error.0)?;
     Ok((key, place))
 }
@@ -89,9 +89,9 @@ fn kept(folder: &Path, name: &str) -> Result<(DeviceKey, Place), String> {
 ///
 /// # Errors
 /// The list or the key cannot be read.
-pub fn caller() -> Result<(Option<DeviceKey>, BTreeMap<DeviceId, Device>), String> {
+pub fn caller() -> Result<(Option<DeviceKey>, BTreeMap<DeviceId, PairedDevice>), String> {
     let Ok(folder) = folder() else { return Ok((None, BTreeMap::new())) };
-    let list = Devices::new(&folder)?.list()?;
+    let list = DeviceList::new(&folder)?.list()?;
     let paired = list.values().any(|device| device.address.is_some() && device.is_welcome());
     let key = if paired { known_key()?.map(|(key, _)| key) } else { None };
     Ok((key, list))
@@ -116,10 +116,10 @@ pub fn revoke(id: DeviceId) -> Result<Vec<(String, Option<String>)>, String> {
         return Err("this device cannot revoke itself; do it on another one, or on the hub".to_owned());
     }
     devices.revoke(id)?;
-    let (bytes, mut told) = (devices.bytes()?, Vec::new());
+    let (bytes, mut told) = (devices.to_bytes()?, Vec::new());
     for (hub, entry) in devices.list()? {
         if hub != id && entry.address.is_some() && entry.is_welcome() {
-            told.push((entry.name.clone(), meeting::tell(hub, &entry, &own, &bytes).err()));
+            told.push((entry.name.clone(), pairing_flow::push_device_list(hub, &entry, &own, &bytes).err()));
         }
     }
     Ok(told)

@@ -1,9 +1,9 @@
 //! What other devices' edits did to a note, as two texts: made where nobody draws, out of the note's own document.
 
-use crate::driver::{Driver, Post};
+use crate::driver::{Driver, MailboxMessage};
 use crate::handle::Handle;
-use crate::history::Compared;
-use engine::{Command, MergeKind, MergeRecord, Note, Phase, Session, parse_heads};
+use crate::history::TextComparison;
+use engine::{Command, MergeKind, MergeRecord, Note, NotePhase, Session, parse_heads};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -14,17 +14,17 @@ use text::compare::compare;
 const READ: Duration = Duration::from_secs(120);
 
 /// A note that is held open, until this goes.
-struct Held<'a> {
+struct HeldNote<'a> {
     handle: &'a Handle,
     note: DocId,
 }
 
-impl<'a> Held<'a> {
-    fn new(handle: &'a Handle, note: DocId) -> Result<Held<'a>, String> {
+impl<'a> HeldNote<'a> {
+    fn new(handle: &'a Handle, note: DocId) -> Result<HeldNote<'a>, String> {
         handle.command(Command::HoldNote { note }).map_err(|reject| reject.0)?;
-        let held = Held { handle, note };
+        let held = HeldNote { handle, note };
         let look = move |session: &Session| match session.note(note) {
-            Some(Note { phase: Phase::Failed(why), .. }) => Some(Err(why.clone())),
+            Some(Note { phase: NotePhase::Failed(why), .. }) => Some(Err(why.clone())),
             Some(open) => open.is_settled().then_some(Ok(())),
             None => Some(Err("it was closed meanwhile".to_owned())),
         };
@@ -41,7 +41,7 @@ impl<'a> Held<'a> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for HeldNote<'_> {
     fn drop(&mut self) {
         let _ = self.handle.command(Command::ReleaseNote { note: self.note });
     }
@@ -53,10 +53,10 @@ impl Handle {
     ///
     /// # Errors
     /// A sentence: the note is not here any more, or cannot be read.
-    pub fn merged(&self, merge: &MergeRecord) -> Result<Option<Compared>, String> {
+    pub fn merged(&self, merge: &MergeRecord) -> Result<Option<TextComparison>, String> {
         let (old, new) = match &merge.what {
             MergeKind::Text { before, after, .. } => {
-                let _held = Held::new(self, merge.note)?;
+                let _held = HeldNote::new(self, merge.note)?;
                 let story = self.story(merge.note)?.ok_or("the note has no history")?;
                 let text = |heads: &str| {
                     let heads = parse_heads(heads);
@@ -68,22 +68,24 @@ impl Handle {
                 };
                 (text(before)?, text(after)?)
             }
-            MergeKind::Twins { other, .. } => (Held::new(self, merge.note)?.text()?, Held::new(self, *other)?.text()?),
+            MergeKind::Twins { other, .. } => {
+                (HeldNote::new(self, merge.note)?.text()?, HeldNote::new(self, *other)?.text()?)
+            }
             MergeKind::Renamed { .. } | MergeKind::Deleted | MergeKind::Kept | MergeKind::Back => return Ok(None),
         };
         let comparison = compare(&old, &new);
-        Ok(Some(Compared { old: Arc::from(old), new: Arc::from(new), comparison }))
+        Ok(Some(TextComparison { old: Arc::from(old), new: Arc::from(new), comparison }))
     }
 }
 
 impl Driver {
     /// The same on a thread of its own, which wakes who draws.
-    pub fn merged(&self, merge: MergeRecord) -> Receiver<Result<Option<Arc<Compared>>, String>> {
+    pub fn merged(&self, merge: MergeRecord) -> Receiver<Result<Option<Arc<TextComparison>>, String>> {
         let (tell, told) = channel();
         let handle = self.handle();
         std::thread::spawn(move || {
             let _ = tell.send(handle.merged(&merge).map(|compared| compared.map(Arc::new)));
-            handle.inbox.post(Post::Read(Box::new(|_| ())));
+            handle.inbox.post(MailboxMessage::Read(Box::new(|_| ())));
         });
         told
     }

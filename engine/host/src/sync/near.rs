@@ -1,13 +1,13 @@
 //! Sync over the local network: all paired devices that are there stand together in the place of one hub.
 
-use super::{Desk, Task, share};
+use super::{SyncTask, SyncThread, share};
 use engine::{HubConnection, LAN_HUB_ADDRESS};
-use peers::near::{Near, Place, Told};
+use peers::lan_peers::{LanConfig, LanPeerEvent, LanPeers};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use store::DocId;
-use store::sync::{Access, Link};
+use store::sync::{DocumentAccess, LinkId};
 
 /// What cannot be begun is tried again after this time.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -16,35 +16,37 @@ const NOBODY: &str = "no paired device is on this network now";
 
 /// The devices that are there.
 #[derive(Default)]
-pub(super) struct Nearby {
-    pub(super) near: Option<Near>,
+pub(super) struct NearbyDevices {
+    pub(super) near: Option<LanPeers>,
     /// Each connection: how its device is called, and documents of which not both have the same.
-    pub(super) devices: BTreeMap<Link, (String, BTreeSet<DocId>)>,
+    pub(super) devices: BTreeMap<LinkId, (String, BTreeSet<DocId>)>,
 }
 
-impl Nearby {
+impl NearbyDevices {
     /// Documents of which not all that are there have the same.
     pub(super) fn behind(&self) -> BTreeSet<DocId> {
         self.devices.values().flat_map(|(_, behind)| behind.iter().copied()).collect()
     }
 
-    pub(super) fn end(&mut self) -> Vec<Link> {
+    pub(super) fn end(&mut self) -> Vec<LinkId> {
         self.near = None;
         std::mem::take(&mut self.devices).into_keys().collect()
     }
 }
 
 /// Opens the door to the local network. `Err`: not now, and why.
-fn open(tasks: &std::sync::mpsc::Sender<Task>) -> Result<Near, String> {
+fn open(tasks: &std::sync::mpsc::Sender<SyncTask>) -> Result<LanPeers, String> {
     let Some((key, _)) = crate::sync::devices::known_key()? else {
         return Err("no device was paired yet: `tracebook pair` does it".to_owned());
     };
-    let place = Place::of(std::env::var("TRACEBOOK_LAN").ok().as_deref())?;
+    let place = LanConfig::from_env_value(std::env::var("TRACEBOOK_LAN").ok().as_deref())?;
     let tasks = tasks.clone();
-    Near::start(key, crate::sync::devices::list()?, place, move |link, told| _ = tasks.send(Task::Near(link, told)))
+    LanPeers::start(key, crate::sync::devices::list()?, place, move |link, told| {
+        _ = tasks.send(SyncTask::Near(link, told))
+    })
 }
 
-impl Desk {
+impl SyncThread {
     /// Opens the door, if it is time.
     pub(super) fn look_near(&mut self) {
         let now = Instant::now();
@@ -63,11 +65,11 @@ impl Desk {
     }
 
     /// Something has happened on the local network.
-    pub(super) fn told_near(&mut self, link: Link, told: Told) {
+    pub(super) fn told_near(&mut self, link: LinkId, told: LanPeerEvent) {
         let Some(hub) = self.hubs.get_mut(LAN_HUB_ADDRESS).filter(|_| self.nearby.near.is_some()) else { return };
         hub.news = true;
         match told {
-            Told::Open { name, access, dialed } => {
+            LanPeerEvent::Open { name, access, dialed } => {
                 hub.state.seen = Some(crate::driver::now());
                 hub.state.reach = HubConnection::Online;
                 hub.said.push(format!("{name} is on the local network"));
@@ -75,9 +77,9 @@ impl Desk {
                 self.nearby.devices.insert(link, (name, behind));
                 self.links.insert(link, LAN_HUB_ADDRESS.to_owned());
                 let most = match access {
-                    store::Access::None => Access::None,
-                    store::Access::Read => Access::Read,
-                    store::Access::Write => Access::Write,
+                    store::DeviceAccess::None => DocumentAccess::None,
+                    store::DeviceAccess::Read => DocumentAccess::Read,
+                    store::DeviceAccess::Write => DocumentAccess::Write,
                 };
                 let all = share(shown);
                 self.peers.connect(link, dialed, None, Box::new(move |doc| all(doc).min(most)));
@@ -85,21 +87,21 @@ impl Desk {
                     self.peers.follow_all(link, volume, docs);
                 }
             }
-            Told::Message(bytes) => {
+            LanPeerEvent::Message(bytes) => {
                 hub.state.seen = Some(crate::driver::now());
                 hub.state.received += bytes.len() as u64;
                 self.peers.receive(link, &bytes);
             }
-            Told::Closed(why) => {
+            LanPeerEvent::Closed(why) => {
                 self.peers.disconnect(link);
                 self.lost_near(link, &why);
             }
-            Told::Trouble(why) => hub.state.reach = HubConnection::Offline { why },
+            LanPeerEvent::Unavailable(why) => hub.state.reach = HubConnection::Offline { why },
         }
     }
 
     /// A device is not there any more.
-    pub(super) fn lost_near(&mut self, link: Link, why: &str) {
+    pub(super) fn lost_near(&mut self, link: LinkId, why: &str) {
         self.links.remove(&link);
         let Some((name, _)) = self.nearby.devices.remove(&link) else { return };
         let Some(hub) = self.hubs.get_mut(LAN_HUB_ADDRESS) else { return };
@@ -114,7 +116,7 @@ impl Desk {
     pub(super) fn wanted_near(&mut self, new: &[DocId], before: &BTreeMap<DocId, Arc<BTreeSet<DocId>>>, fewer: bool) {
         let Some(hub) = self.hubs.get(LAN_HUB_ADDRESS) else { return };
         let (shown, volumes) = (hub.shown.clone(), hub.volumes.clone());
-        let links: Vec<Link> = self.nearby.devices.keys().copied().collect();
+        let links: Vec<LinkId> = self.nearby.devices.keys().copied().collect();
         for link in links {
             if let Some((_, behind)) = self.nearby.devices.get_mut(&link) {
                 let shown = shown.lock().unwrap_or_else(PoisonError::into_inner);

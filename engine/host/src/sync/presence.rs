@@ -4,13 +4,13 @@ use rand::Rng;
 use std::time::{Duration, Instant};
 use store::DocId;
 use store::sync::PeerId;
-use store::sync::presence::{Presence, Present};
+use store::sync::presence::{DocumentPresence, PresentPerson};
 
 /// Who else is at a document: what names their program, and what they say.
-type Others = Vec<(String, Present)>;
+type RemotePresence = Vec<(String, PresentPerson)>;
 
-pub(crate) struct Here {
-    presence: Presence,
+pub(crate) struct PeerPresence {
+    presence: DocumentPresence,
     began: Instant,
     /// Names this run of the program.
     pub(crate) session: String,
@@ -18,10 +18,10 @@ pub(crate) struct Here {
     own: Option<(String, String)>,
 }
 
-impl Here {
-    pub(crate) fn new() -> Here {
+impl PeerPresence {
+    pub(crate) fn new() -> PeerPresence {
         let session = format!("{:016x}", rand::rng().random::<u64>());
-        Here { presence: Presence::default(), began: Instant::now(), session, own: None }
+        PeerPresence { presence: DocumentPresence::default(), began: Instant::now(), session, own: None }
     }
 
     fn now(&self) -> u64 {
@@ -34,9 +34,9 @@ impl Here {
         due.map(|due| self.began + Duration::from_millis(due))
     }
 
-    pub(crate) fn set(&mut self, doc: DocId, state: Option<Present>, volume: bool) {
+    pub(crate) fn set(&mut self, doc: DocId, state: Option<PresentPerson>, volume: bool) {
         let (name, device) = self.own.get_or_insert_with(own).clone();
-        let state = state.map(|state| Present { name, device, ..state });
+        let state = state.map(|state| PresentPerson { name, device, ..state });
         self.presence.set(doc, state, volume);
     }
 
@@ -56,18 +56,18 @@ impl Here {
     }
 
     /// Somebody said something. Gives who is there now, where that has changed.
-    pub(crate) fn hear(&mut self, doc: DocId, from: &PeerId, data: &[u8]) -> Option<Others> {
+    pub(crate) fn hear(&mut self, doc: DocId, from: &PeerId, data: &[u8]) -> Option<RemotePresence> {
         let now = self.now();
         self.presence.hear(now, doc, from, data).then(|| self.of(doc))
     }
 
     /// Forgets who has been silent for too long. Gives the documents where somebody is gone, and who is left.
-    pub(crate) fn forget(&mut self) -> Vec<(DocId, Others)> {
+    pub(crate) fn forget(&mut self) -> Vec<(DocId, RemotePresence)> {
         let changed = self.presence.forget(self.now());
         changed.into_iter().map(|doc| (doc, self.of(doc))).collect()
     }
 
-    fn of(&self, doc: DocId) -> Others {
+    fn of(&self, doc: DocId) -> RemotePresence {
         self.presence.of(doc).into_iter().map(|(peer, present)| (peer.0, present)).collect()
     }
 }
@@ -76,5 +76,5 @@ impl Here {
 fn own() -> (String, String) {
     let name = crate::sync::devices::called().unwrap_or_else(|_| crate::sync::devices::name());
     let key = crate::sync::devices::known_key().ok().flatten();
-    (name, key.map(|(key, _)| key.id().short()).unwrap_or_default())
+    (name, key.map(|(key, _)| key.id().short_id()).unwrap_or_default())
 }

@@ -1,12 +1,12 @@
 //! What the heads of all documents come to, kept from one start to the next, so that two devices find out what differs
 //! without reading all that they have. What is kept counts for a document while its last chunk is the one of then.
 
-use crate::writer::{Work, Writer};
+use crate::writer::{StoreWriter, WriterTask};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use store::DocId;
-use store::disk::{Reader, Write};
-use store::sync::{Peers, Print};
+use store::disk::{DiskReader, RowWrite};
+use store::sync::{HeadsHash, SyncPeers};
 
 /// Under which name the disk keeps it.
 const KEY: &str = "sync/prints";
@@ -17,28 +17,28 @@ const ROW: usize = 16 + 8 + 32;
 
 /// What is known of documents' last chunks.
 #[derive(Default)]
-pub(super) struct Prints {
-    pub(super) writer: Option<Writer>,
+pub(super) struct DocumentFingerprints {
+    pub(super) writer: Option<StoreWriter>,
     /// The number of the last chunk of each document.
     last: HashMap<DocId, i64>,
     recalled: bool,
     changed: Option<Instant>,
 }
 
-fn row(row: &[u8]) -> Option<(DocId, i64, Print)> {
+fn row(row: &[u8]) -> Option<(DocId, i64, HeadsHash)> {
     let (doc, rest) = row.split_first_chunk::<16>()?;
     let (number, print) = rest.split_first_chunk::<8>()?;
     Some((DocId(*doc), i64::from_le_bytes(*number), print.try_into().ok()?))
 }
 
-impl Prints {
+impl DocumentFingerprints {
     /// Tells of all documents on disk, before the first of them is spoken about.
-    pub(super) fn recall(&mut self, reader: &dyn Reader, peers: &mut Peers) {
+    pub(super) fn recall(&mut self, reader: &dyn DiskReader, peers: &mut SyncPeers) {
         if std::mem::replace(&mut self.recalled, true) {
             return;
         }
         let kept = reader.meta(KEY).ok().flatten().unwrap_or_default();
-        let kept: HashMap<DocId, (i64, Print)> =
+        let kept: HashMap<DocId, (i64, HeadsHash)> =
             kept.chunks_exact(ROW).filter_map(row).map(|(doc, number, print)| (doc, (number, print))).collect();
         for (doc, number) in reader.latest().unwrap_or_default() {
             let print = kept.get(&doc).filter(|(then, _)| *then == number).map(|(_, print)| *print);
@@ -63,14 +63,14 @@ impl Prints {
         self.changed.map(|changed| changed + PAUSE)
     }
 
-    pub(super) fn keep_if_due(&mut self, peers: &Peers) {
+    pub(super) fn keep_if_due(&mut self, peers: &SyncPeers) {
         if self.due().is_some_and(|due| due <= Instant::now()) {
             self.keep(peers);
         }
     }
 
     /// Keeps what is known now.
-    pub(super) fn keep(&mut self, peers: &Peers) {
+    pub(super) fn keep(&mut self, peers: &SyncPeers) {
         let (Some(writer), Some(_)) = (&self.writer, self.changed.take()) else { return };
         let mut value = Vec::new();
         for (doc, print) in peers.prints() {
@@ -80,6 +80,6 @@ impl Prints {
                 value.extend(print);
             }
         }
-        writer.send(Work::Keep { writes: vec![Write::Meta { key: KEY.to_owned(), value: Some(value) }] });
+        writer.send(WriterTask::Keep { writes: vec![RowWrite::Meta { key: KEY.to_owned(), value: Some(value) }] });
     }
 }

@@ -1,19 +1,19 @@
 //! Where the bytes lie that devices exchange beside documents: attachments in their volume's folder, large outputs
 //! among the workspace's blobs, what is still coming beside them. Two threads that read and write; they decide nothing.
 
-use super::Task;
+use super::SyncTask;
 use crate::fs::confined::ConfinedPath;
 use crate::fs::files;
-use crate::fs::replace::{self, Swap};
+use crate::fs::replace::{self, SwapOutcome};
 use engine::event::FileStamp;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use store::disk::{BlobHasher, Blobs, Coming, Reader, read_piece};
-use store::sync::Link;
-use store::sync::blobs::{Checked, Found, Item, PIECE};
+use store::disk::{BlobHasher, BlobStore, DiskReader, PartialBlobs, read_piece};
+use store::sync::LinkId;
+use store::sync::blobs::{BlobExtent, CheckOutcome, PIECE, VolumeBlob};
 use store::{ActorId, BlobHash, DocId, OutputsDoc, RunDoc};
 
 /// Bytes that are hashed at once.
@@ -22,21 +22,21 @@ const BLOCK: usize = 256 << 10;
 const COMING: &str = "coming";
 
 /// What takes its time.
-pub(super) enum Chore {
+pub(super) enum BlobTask {
     /// Which blobs these outputs name, or this run.
     Named { doc: DocId, is_run: bool },
     /// Take the bytes of a file among the blobs.
-    Keep { item: Item, from: (ConfinedPath, FileStamp) },
+    Keep { item: VolumeBlob, from: (ConfinedPath, FileStamp) },
     /// Which bytes a file has.
     Hash { file: DocId, path: ConfinedPath },
     /// Put what has come into a file.
-    Place(Box<Placing>),
+    Place(Box<AttachmentPlacement>),
     /// It is not needed on its way any more.
     Drop { hash: BlobHash },
 }
 
 /// Bytes for an attachment's file.
-pub(super) struct Placing {
+pub(super) struct AttachmentPlacement {
     pub(super) volume: DocId,
     pub(super) file: DocId,
     pub(super) root: PathBuf,
@@ -51,29 +51,29 @@ pub(super) struct Placing {
 }
 
 /// What goes along with messages.
-pub(super) enum Piece {
-    Look { item: Item },
-    Read { link: Link, item: Item, offset: u64, file: Option<(ConfinedPath, FileStamp)> },
-    Write { item: Item, offset: u64, bytes: Vec<u8> },
-    Check { item: Item, keep: bool },
+pub(super) enum BlobPiece {
+    Look { item: VolumeBlob },
+    Read { link: LinkId, item: VolumeBlob, offset: u64, file: Option<(ConfinedPath, FileStamp)> },
+    Write { item: VolumeBlob, offset: u64, bytes: Vec<u8> },
+    Check { item: VolumeBlob, keep: bool },
 }
 
 /// A blob that a document names.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Named {
+pub(super) struct NamedBlob {
     /// How many bytes it has, if that is known; if it is here, it is.
     pub(super) size: Option<u64>,
     pub(super) here: bool,
 }
 
 /// What came of it.
-pub(super) enum Done {
+pub(super) enum BlobTaskOutcome {
     Named {
         doc: DocId,
-        blobs: BTreeMap<BlobHash, Named>,
+        blobs: BTreeMap<BlobHash, NamedBlob>,
     },
     Kept {
-        item: Item,
+        item: VolumeBlob,
         /// How many bytes it has; `None`: the file holds something else by now, or the disk refuses.
         size: Option<u64>,
     },
@@ -89,110 +89,120 @@ pub(super) enum Done {
     },
     Dropped,
     Looked {
-        item: Item,
-        found: Found,
+        item: VolumeBlob,
+        found: BlobExtent,
     },
     Read {
-        link: Link,
-        item: Item,
+        link: LinkId,
+        item: VolumeBlob,
         offset: u64,
         piece: Option<(u64, Vec<u8>)>,
     },
     Failed {
-        item: Item,
+        item: VolumeBlob,
         why: String,
     },
     Checked {
-        item: Item,
-        checked: Checked,
+        item: VolumeBlob,
+        checked: CheckOutcome,
     },
 }
 
 /// The ways to both threads.
-pub(super) struct Shelf {
-    pub(super) chores: Sender<Chore>,
-    pub(super) pieces: Sender<Piece>,
+pub(super) struct BlobThreads {
+    pub(super) chores: Sender<BlobTask>,
+    pub(super) pieces: Sender<BlobPiece>,
 }
 
 #[derive(Clone)]
-struct Folders {
-    blobs: Blobs,
+struct VolumeFolders {
+    blobs: BlobStore,
     /// What is here whole, on its way to an attachment's file.
-    whole: Blobs,
-    coming: Coming,
+    whole: BlobStore,
+    coming: PartialBlobs,
 }
 
-impl Shelf {
+impl BlobThreads {
     /// Starts the threads; they end when this goes.
-    pub(super) fn start(folder: &Path, reader: Box<dyn Reader>, tasks: Sender<Task>) -> Shelf {
+    pub(super) fn start(folder: &Path, reader: Box<dyn DiskReader>, tasks: Sender<SyncTask>) -> BlobThreads {
         let coming = folder.join(COMING);
-        let folders =
-            Folders { blobs: Blobs::new(folder), whole: Blobs::new(&coming), coming: Coming::new(coming.clone()) };
+        let folders = VolumeFolders {
+            blobs: BlobStore::new(folder),
+            whole: BlobStore::new(&coming),
+            coming: PartialBlobs::new(coming.clone()),
+        };
         let ((chores, slow), (pieces, quick)) = (channel(), channel());
         let (also, back) = (folders.clone(), tasks.clone());
         std::thread::spawn(move || chore_thread(&also, reader.as_ref(), &slow, &back));
         std::thread::spawn(move || piece_thread(&folders, &quick, &tasks));
-        Shelf { chores, pieces }
+        BlobThreads { chores, pieces }
     }
 }
 
-fn chore_thread(folders: &Folders, reader: &dyn Reader, queue: &Receiver<Chore>, tasks: &Sender<Task>) {
+fn chore_thread(
+    folders: &VolumeFolders,
+    reader: &dyn DiskReader,
+    queue: &Receiver<BlobTask>,
+    tasks: &Sender<SyncTask>,
+) {
     crate::worker::step_back();
     for chore in queue {
         let done = match chore {
-            Chore::Named { doc, is_run } => Done::Named { doc, blobs: named(folders, reader, doc, is_run) },
-            Chore::Keep { item, from } => Done::Kept { item, size: keep(folders, item.hash, &from) },
-            Chore::Hash { file, path } => Done::Hashed { file, stamp: stamp(&path) },
-            Chore::Place(placing) => {
-                let result = place(folders, &placing);
-                let Placing { volume, file, path, .. } = *placing;
-                Done::Placed { volume, file, path, result }
+            BlobTask::Named { doc, is_run } => {
+                BlobTaskOutcome::Named { doc, blobs: named(folders, reader, doc, is_run) }
             }
-            Chore::Drop { hash } => {
+            BlobTask::Keep { item, from } => BlobTaskOutcome::Kept { item, size: keep(folders, item.hash, &from) },
+            BlobTask::Hash { file, path } => BlobTaskOutcome::Hashed { file, stamp: stamp(&path) },
+            BlobTask::Place(placing) => {
+                let result = place(folders, &placing);
+                let AttachmentPlacement { volume, file, path, .. } = *placing;
+                BlobTaskOutcome::Placed { volume, file, path, result }
+            }
+            BlobTask::Drop { hash } => {
                 let _ = folders.whole.remove(hash); // at worst it stays, and is used again
-                Done::Dropped
+                BlobTaskOutcome::Dropped
             }
         };
-        if tasks.send(Task::Shelf(done)).is_err() {
+        if tasks.send(SyncTask::Shelf(done)).is_err() {
             return;
         }
     }
 }
 
-fn piece_thread(folders: &Folders, queue: &Receiver<Piece>, tasks: &Sender<Task>) {
+fn piece_thread(folders: &VolumeFolders, queue: &Receiver<BlobPiece>, tasks: &Sender<SyncTask>) {
     for piece in queue {
         let done = match piece {
-            Piece::Look { item } => {
+            BlobPiece::Look { item } => {
                 let whole = folders.blobs.len_of(item.hash).or_else(|| folders.whole.len_of(item.hash));
-                let part = || Found::Part(folders.coming.len_of(item.hash));
-                Some(Done::Looked { item, found: whole.map_or_else(part, Found::Whole) })
+                let part = || BlobExtent::Part(folders.coming.len_of(item.hash));
+                Some(BlobTaskOutcome::Looked { item, found: whole.map_or_else(part, BlobExtent::Whole) })
             }
-            Piece::Read { link, item, offset, file } => {
+            BlobPiece::Read { link, item, offset, file } => {
                 let piece = read(folders, item.hash, offset, file.as_ref());
-                Some(Done::Read { link, item, offset, piece })
+                Some(BlobTaskOutcome::Read { link, item, offset, piece })
             }
-            Piece::Write { item, offset, bytes } => {
+            BlobPiece::Write { item, offset, bytes } => {
                 let failed = folders.coming.write(item.hash, offset, &bytes).err();
-                failed.map(|error| Done::Failed { item, why: error.to_string() })
+                failed.map(|error| BlobTaskOutcome::Failed { item, why: error.to_string() })
             }
-            Piece::Check { item, keep } => {
+            BlobPiece::Check { item, keep } => {
                 let to = if keep { &folders.blobs } else { &folders.whole };
                 let checked = match folders.coming.finish(item.hash, to) {
-                    Ok(true) => Checked::Good,
-                    Ok(false) => Checked::Bad,
-                    Err(error) => Checked::Failed(error.to_string()),
+                    Ok(true) => CheckOutcome::Good,
+                    Ok(false) => CheckOutcome::Bad,
+                    Err(error) => CheckOutcome::Failed(error.to_string()),
                 };
-                Some(Done::Checked { item, checked })
+                Some(BlobTaskOutcome::Checked { item, checked })
             }
         };
-        if done.is_some_and(|done| tasks.send(Task::Shelf(done)).is_err()) {
+        if done.is_some_and(|done| tasks.send(SyncTask::Shelf(done)).is_err()) {
             return;
         }
     }
 }
 
 /// The blobs that outputs or a run name. What cannot be read names none.
-fn named(folders: &Folders, reader: &dyn Reader, doc: DocId, is_run: bool) -> BTreeMap<BlobHash, Named> {
+fn named(folders: &VolumeFolders, reader: &dyn DiskReader, doc: DocId, is_run: bool) -> BTreeMap<BlobHash, NamedBlob> {
     let chunks = reader.chunks(doc).unwrap_or_default();
     let chunks: Vec<Vec<u8>> = chunks.into_iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes).collect();
     if chunks.is_empty() {
@@ -207,13 +217,13 @@ fn named(folders: &Folders, reader: &dyn Reader, doc: DocId, is_run: bool) -> BT
     };
     let named = |(blob, size): (BlobHash, Option<u64>)| {
         let there = folders.blobs.len_of(blob);
-        (blob, Named { size: there.or(size), here: there.is_some() })
+        (blob, NamedBlob { size: there.or(size), here: there.is_some() })
     };
     blobs.into_iter().map(named).collect()
 }
 
 /// Copies a file among the blobs, where it holds what it is known to hold.
-fn keep(folders: &Folders, hash: BlobHash, (path, stamp): &(ConfinedPath, FileStamp)) -> Option<u64> {
+fn keep(folders: &VolumeFolders, hash: BlobHash, (path, stamp): &(ConfinedPath, FileStamp)) -> Option<u64> {
     let mut file = open_as(path, stamp)?;
     let mut offset = 0;
     loop {
@@ -258,7 +268,7 @@ fn open_as(path: &ConfinedPath, stamp: &FileStamp) -> Option<File> {
 }
 
 fn read(
-    folders: &Folders,
+    folders: &VolumeFolders,
     hash: BlobHash,
     offset: u64,
     file: Option<&(ConfinedPath, FileStamp)>,
@@ -273,8 +283,8 @@ fn read(
 }
 
 /// Puts what has come into a file of a volume: all of it, and never over what is not known.
-fn place(folders: &Folders, placing: &Placing) -> Result<FileStamp, String> {
-    let Placing { root, path, hash, over, kept, like, .. } = placing;
+fn place(folders: &VolumeFolders, placing: &AttachmentPlacement) -> Result<FileStamp, String> {
+    let AttachmentPlacement { root, path, hash, over, kept, like, .. } = placing;
     let target = ConfinedPath::new(root, path);
     let like = like.as_ref().filter(|(path, stamp)| open_as(path, stamp).is_some());
     // Its folder stays open until its bytes were taken.
@@ -297,18 +307,18 @@ fn place(folders: &Folders, placing: &Placing) -> Result<FileStamp, String> {
         match replace::replace_by_copy(&folder.join(&name), None, &file, over.hash)
             .map_err(|error| aside.renamed(error).to_string())?
         {
-            Swap::Done { .. } => {}
-            Swap::Raced | Swap::Gone => return Err(format!("there is another file already: {kept}")),
+            SwapOutcome::Done { .. } => {}
+            SwapOutcome::Raced | SwapOutcome::Gone => return Err(format!("there is another file already: {kept}")),
         }
     }
     match replace::replace_by_copy(&file, over.map(|over| over.hash), &from, *hash)
         .map_err(|error| target.renamed(error).to_string())?
     {
-        Swap::Done { modified } => {
+        SwapOutcome::Done { modified } => {
             let size = folder.metadata(&name).map_err(|error| format!("{error}: {path}"))?.len();
             Ok(FileStamp { size, mtime: modified, hash: *hash })
         }
-        Swap::Raced => Err(format!("it was changed here meanwhile: {path}")),
-        Swap::Gone => Err(format!("it was removed here meanwhile: {path}")),
+        SwapOutcome::Raced => Err(format!("it was changed here meanwhile: {path}")),
+        SwapOutcome::Gone => Err(format!("it was removed here meanwhile: {path}")),
     }
 }

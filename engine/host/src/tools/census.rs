@@ -31,7 +31,7 @@ pub(super) fn lives(group: u32) -> bool {
 }
 
 /// Counts one process group.
-pub(super) struct Census {
+pub(super) struct ProcessCensus {
     group: u32,
     /// The threads of the whole machine when the group was last counted.
     known: usize,
@@ -40,19 +40,19 @@ pub(super) struct Census {
 
 /// What is too much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Excess {
+pub(super) enum ProcessExcess {
     Tasks,
     Memory,
 }
 
-impl Census {
+impl ProcessCensus {
     /// To be called before the group has begun anything.
-    pub(super) fn new(group: u32) -> Census {
-        Census { group, known: everywhere().unwrap_or(usize::MAX), looks: 0 }
+    pub(super) fn new(group: u32) -> ProcessCensus {
+        ProcessCensus { group, known: everywhere().unwrap_or(usize::MAX), looks: 0 }
     }
 
     /// Looks, mostly by one small read: whether there is too much of anything.
-    pub(super) fn look(&mut self) -> Option<Excess> {
+    pub(super) fn look(&mut self) -> Option<ProcessExcess> {
         self.looks = self.looks.wrapping_add(1);
         let now = everywhere()?;
         let grown = now.saturating_sub(self.known) > TASKS / 2;
@@ -65,9 +65,9 @@ impl Census {
         }
         let (tasks, memory) = self.count();
         if tasks > TASKS {
-            return Some(Excess::Tasks);
+            return Some(ProcessExcess::Tasks);
         } else if memory > MEMORY {
-            return Some(Excess::Memory);
+            return Some(ProcessExcess::Memory);
         }
         if grown {
             self.known = now;

@@ -2,14 +2,14 @@
 //! undone. What git would run as the user, outside of every sandbox, is put back.
 
 use super::shown::keep;
-use crate::fs::confined::Folder;
+use crate::fs::confined::ConfinedFolder;
 use crate::fs::replace::is_temporary;
 use agent::tool_job::FileChange;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use store::disk::Blobs;
+use store::disk::BlobStore;
 use walkdir::WalkDir;
 
 /// Files that are looked at. Of more nothing is known.
@@ -27,22 +27,22 @@ const DEEPEST: usize = 16;
 const RUN: [&str; 2] = ["config", "hooks"];
 
 /// A file as it stood.
-struct Seen {
-    stamp: Stamp,
+struct SeenFile {
+    stamp: ContentStamp,
     /// `None`: it was too large.
     bytes: Option<Vec<u8>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct ContentStamp {
     size: u64,
     modified: i64,
     /// On Unix also when anything about it changed, and which file it is.
     own: (i64, i64, u64),
 }
 
-impl Stamp {
-    fn of(meta: &Metadata) -> Stamp {
+impl ContentStamp {
+    fn of(meta: &Metadata) -> ContentStamp {
         #[cfg(unix)]
         let own = {
             use std::os::unix::fs::MetadataExt;
@@ -50,13 +50,13 @@ impl Stamp {
         };
         #[cfg(not(unix))]
         let own = (0, 0, 0);
-        Stamp { size: meta.len(), modified: crate::fs::replace::modified(meta), own }
+        ContentStamp { size: meta.len(), modified: crate::fs::replace::modified(meta), own }
     }
 }
 
 /// A volume before a program ran in it.
-pub(super) struct Before {
-    files: BTreeMap<String, Seen>,
+pub(super) struct VolumeSnapshot {
+    files: BTreeMap<String, SeenFile>,
     /// Whether these are all.
     whole: bool,
     /// What git runs, if there is a repository.
@@ -64,22 +64,26 @@ pub(super) struct Before {
     apart: PathBuf,
 }
 
-impl Before {
+impl VolumeSnapshot {
     /// Looks at all but what lies in the folder `apart`, the workspace.
-    pub(super) fn look(root: &Folder, apart: &Path) -> Before {
+    pub(super) fn look(root: &ConfinedFolder, apart: &Path) -> VolumeSnapshot {
         let (stamps, whole) = stamps(root.place(), apart);
         let mut room = ALL;
         let files = stamps.into_iter().map(|(path, stamp)| {
             let fits = stamp.size <= LARGEST.min(room);
             let bytes = if fits { read(root, &path, LARGEST) } else { None };
             room -= bytes.as_ref().map_or(0, |bytes| (bytes.len() as u64).min(room));
-            (path, Seen { stamp, bytes })
+            (path, SeenFile { stamp, bytes })
         });
-        Before { files: files.collect(), whole, git: runs(root), apart: apart.to_owned() }
+        VolumeSnapshot { files: files.collect(), whole, git: runs(root), apart: apart.to_owned() }
     }
 
     /// What has changed since, and what there is to say about it.
-    pub(super) fn compare(&self, root: &Folder, blobs: &Blobs) -> Result<(Vec<FileChange>, Vec<String>), String> {
+    pub(super) fn compare(
+        &self,
+        root: &ConfinedFolder,
+        blobs: &BlobStore,
+    ) -> Result<(Vec<FileChange>, Vec<String>), String> {
         let mut remarks = Vec::new();
         if let Some(before) = &self.git
             && let Some(remark) = put_back(root, before)?
@@ -123,7 +127,7 @@ fn named(paths: &[&str]) -> Option<(usize, String)> {
 }
 
 /// The ordinary files below a folder, without what is hidden, and whether that is all.
-fn stamps(place: &Path, apart: &Path) -> (BTreeMap<String, Stamp>, bool) {
+fn stamps(place: &Path, apart: &Path) -> (BTreeMap<String, ContentStamp>, bool) {
     let mut found = BTreeMap::new();
     let shown = |entry: &walkdir::DirEntry| {
         let name = entry.file_name();
@@ -139,13 +143,13 @@ fn stamps(place: &Path, apart: &Path) -> (BTreeMap<String, Stamp>, bool) {
         }
         let path = entry.path().strip_prefix(place).ok().and_then(Path::to_str);
         if let Some((path, meta)) = path.zip(entry.metadata().ok()) {
-            found.insert(path.to_owned(), Stamp::of(&meta));
+            found.insert(path.to_owned(), ContentStamp::of(&meta));
         }
     }
     (found, true)
 }
 
-fn read(root: &Folder, path: &str, most: u64) -> Option<Vec<u8>> {
+fn read(root: &ConfinedFolder, path: &str, most: u64) -> Option<Vec<u8>> {
     let file = root.file(path).ok().filter(|file| file.metadata().is_ok_and(|meta| meta.is_file()))?;
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes).ok()?;
@@ -153,7 +157,7 @@ fn read(root: &Folder, path: &str, most: u64) -> Option<Vec<u8>> {
 }
 
 /// What git runs in this folder's own repository, by its path below `.git`. `None`: there is no repository.
-fn runs(root: &Folder) -> Option<BTreeMap<String, Vec<u8>>> {
+fn runs(root: &ConfinedFolder) -> Option<BTreeMap<String, Vec<u8>>> {
     let git = root.folder(".git").ok()?;
     let mut found = BTreeMap::new();
     for name in RUN {
@@ -171,7 +175,7 @@ fn runs(root: &Folder) -> Option<BTreeMap<String, Vec<u8>>> {
 }
 
 /// Puts back what git runs. Gives what there is to say about it, if anything had changed.
-fn put_back(root: &Folder, before: &BTreeMap<String, Vec<u8>>) -> Result<Option<String>, String> {
+fn put_back(root: &ConfinedFolder, before: &BTreeMap<String, Vec<u8>>) -> Result<Option<String>, String> {
     let fail = |error: std::io::Error| format!("git's own files were changed and could not be put back ({error})");
     // Where the whole repository is gone there is nothing that git would run.
     let Some(after) = runs(root) else { return Ok(Some("(the repository .git is gone)".to_owned())) };

@@ -2,7 +2,7 @@
 //! what was allowed, also by redirects; a name is looked up once, after the user has allowed it, and the connection
 //! goes to the address that was looked at, so that no name leads into the user's own network without a question.
 
-use super::Place;
+use super::ToolWorkspace;
 use super::shown::{keep, shown};
 use agent::tool_job::{AccessRequest, ToolOutcome, WebAccess};
 use agent::web_address::{WebAddress, describe_ip, is_listed, special_range_name, unmap_ipv4};
@@ -39,22 +39,27 @@ const NEVER: [&str; 16] = [
 ];
 
 /// Why nothing came.
-enum Halt {
+enum FetchError {
     /// A sentence.
     Failed(String),
     /// The user has to be asked first.
     Asks(AccessRequest),
 }
 
-impl From<String> for Halt {
-    fn from(why: String) -> Halt {
-        Halt::Failed(why)
+impl From<String> for FetchError {
+    fn from(why: String) -> FetchError {
+        FetchError::Failed(why)
     }
 }
 
 /// Fetches an address that was allowed. `hosts`: where redirects may lead without a question; `inside`: the addresses
 /// outside of the public internet that were allowed with it.
-pub(super) fn run(place: &Place, url: &str, hosts: &[String], inside: &[String]) -> Result<ToolOutcome, String> {
+pub(super) fn run(
+    place: &ToolWorkspace,
+    url: &str,
+    hosts: &[String],
+    inside: &[String],
+) -> Result<ToolOutcome, String> {
     let first = WebAddress::read(url).map_err(|why| format!("{why}: {url}"))?;
     let inside: Vec<IpAddr> = inside.iter().filter_map(|ip| ip.parse().ok()).collect();
     let gate = |address: &WebAddress| {
@@ -62,14 +67,14 @@ pub(super) fn run(place: &Place, url: &str, hosts: &[String], inside: &[String])
             return Ok(inside.clone());
         }
         if !is_listed(&address.site.host, hosts) {
-            return Err(Halt::Asks(AccessRequest::Redirect { url: address.text.clone() }));
+            return Err(FetchError::Asks(AccessRequest::Redirect { url: address.text.clone() }));
         }
         Ok(listed_ip(address, hosts))
     };
-    let page = match get(&first, &Sent::default(), &gate) {
+    let page = match get(&first, &WebRequestBody::default(), &gate) {
         Ok(page) => page,
-        Err(Halt::Asks(asks)) => return Ok(ToolOutcome { asks: Some(asks), ..ToolOutcome::default() }),
-        Err(Halt::Failed(why)) => return Err(why),
+        Err(FetchError::Asks(asks)) => return Ok(ToolOutcome { asks: Some(asks), ..ToolOutcome::default() }),
+        Err(FetchError::Failed(why)) => return Err(why),
     };
     let kind = page.mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let mut outcome = ToolOutcome { success: (200..300).contains(&page.status), ..ToolOutcome::default() };
@@ -104,16 +109,16 @@ fn listed_ip(address: &WebAddress, hosts: &[String]) -> Vec<IpAddr> {
 
 /// What a program of a tool asks of the web, as JSON.
 #[derive(Deserialize)]
-struct Request {
+struct WebRequest {
     url: String,
     #[serde(flatten)]
-    sent: Sent,
+    sent: WebRequestBody,
 }
 
 /// What is sent.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Sent {
+struct WebRequestBody {
     method: String,
     headers: BTreeMap<String, String>,
     /// In base64.
@@ -125,24 +130,24 @@ pub(super) fn answer(request: &str, web: &WebAccess) -> Value {
     let gate = |address: &WebAddress| {
         let host = &address.site.host;
         if web.restricted && !is_listed(host, &web.hosts) {
-            return Err(Halt::Failed(format!("{host} is not on the list of hosts (allowed_hosts)")));
+            return Err(FetchError::Failed(format!("{host} is not on the list of hosts (allowed_hosts)")));
         }
         Ok(listed_ip(address, &web.hosts))
     };
-    let read = serde_json::from_str::<Request>(request).map_err(|error| format!("no request: {error}"));
+    let read = serde_json::from_str::<WebRequest>(request).map_err(|error| format!("no request: {error}"));
     let page = read.and_then(|request| {
         let address = WebAddress::read(&request.url)?;
         get(&address, &request.sent, &gate).map_err(|halt| match halt {
-            Halt::Failed(why) => why,
+            FetchError::Failed(why) => why,
             // A program that was allowed as a whole reaches nothing that nobody was asked about.
-            Halt::Asks(AccessRequest::PrivateAddress { url, ips }) => {
+            FetchError::Asks(AccessRequest::PrivateAddress { url, ips }) => {
                 let found: Vec<String> = ips.iter().filter_map(|ip| Some(describe_ip(ip.parse().ok()?))).collect();
                 format!(
                     "{url} leads to the {}: tools reach it only where allowed_hosts names that address",
                     found.join(", the ")
                 )
             }
-            Halt::Asks(AccessRequest::Redirect { url }) => format!("it redirects to {url}"),
+            FetchError::Asks(AccessRequest::Redirect { url }) => format!("it redirects to {url}"),
         })
     });
     match page {
@@ -157,7 +162,7 @@ pub(super) fn answer(request: &str, web: &WebAccess) -> Value {
 }
 
 /// What came.
-struct Page {
+struct FetchedPage {
     /// From where, after redirects.
     url: String,
     status: u16,
@@ -177,7 +182,11 @@ fn is_carriage(name: &str) -> bool {
 
 /// Fetches an address. `gate` is asked before each connection: it gives the addresses outside of the public internet
 /// that may be reached there.
-fn get(first: &WebAddress, sent: &Sent, gate: &dyn Fn(&WebAddress) -> Result<Vec<IpAddr>, Halt>) -> Result<Page, Halt> {
+fn get(
+    first: &WebAddress,
+    sent: &WebRequestBody,
+    gate: &dyn Fn(&WebAddress) -> Result<Vec<IpAddr>, FetchError>,
+) -> Result<FetchedPage, FetchError> {
     let begun = Instant::now();
     let mut at = first.clone();
     let looks = matches!(sent.method.as_str(), "" | "GET" | "HEAD");
@@ -196,7 +205,7 @@ fn get(first: &WebAddress, sent: &Sent, gate: &dyn Fn(&WebAddress) -> Result<Vec
             .accept("text/html, text/*;q=0.9, application/json;q=0.9, */*;q=0.5")
             .build();
         let found: Arc<Mutex<Vec<IpAddr>>> = Arc::default();
-        let looked = Looked { inner: DefaultResolver::default(), allowed, found: found.clone() };
+        let looked = PublicResolver { inner: DefaultResolver::default(), allowed, found: found.clone() };
         let agent = ureq::Agent::with_parts(config, DefaultConnector::default(), looked);
         let method = if sent.method.is_empty() { "GET" } else { sent.method.as_str() };
         let mut request = ureq::http::Request::builder().method(method).uri(&at.text);
@@ -218,9 +227,9 @@ fn get(first: &WebAddress, sent: &Sent, gate: &dyn Fn(&WebAddress) -> Result<Vec
                 let found = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
                 if is_refused(&error) && !found.is_empty() {
                     let ips = found.iter().map(ToString::to_string).collect();
-                    return Err(Halt::Asks(AccessRequest::PrivateAddress { url: at.text, ips }));
+                    return Err(FetchError::Asks(AccessRequest::PrivateAddress { url: at.text, ips }));
                 }
-                return Err(Halt::Failed(said(&host, &error)));
+                return Err(FetchError::Failed(said(&host, &error)));
             }
         };
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
@@ -241,9 +250,9 @@ fn get(first: &WebAddress, sent: &Sent, gate: &dyn Fn(&WebAddress) -> Result<Vec
         body.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| format!("{host} broke off ({error})"))?;
         let cut = bytes.len() as u64 > LARGEST;
         bytes.truncate(usize::try_from(LARGEST).unwrap_or(usize::MAX));
-        return Ok(Page { url: at.text, status, mime, headers, bytes, cut });
+        return Ok(FetchedPage { url: at.text, status, mime, headers, bytes, cut });
     }
-    Err(Halt::Failed(format!("more than {REDIRECTS} redirects: {}", first.text)))
+    Err(FetchError::Failed(format!("more than {REDIRECTS} redirects: {}", first.text)))
 }
 
 fn late(host: &str) -> String {
@@ -266,7 +275,7 @@ fn is_refused(error: &ureq::Error) -> bool {
 /// Looks names up, and leaves out addresses outside of the public internet that were not allowed. The connection goes
 /// to what is left.
 #[derive(Debug)]
-struct Looked {
+struct PublicResolver {
     inner: DefaultResolver,
     /// Those that were allowed.
     allowed: Vec<IpAddr>,
@@ -274,7 +283,7 @@ struct Looked {
     found: Arc<Mutex<Vec<IpAddr>>>,
 }
 
-impl Resolver for Looked {
+impl Resolver for PublicResolver {
     fn resolve(&self, uri: &Uri, config: &Config, timeout: NextTimeout) -> Result<ResolvedSocketAddrs, ureq::Error> {
         let all = self.inner.resolve(uri, config, timeout)?;
         let mut open = self.empty();

@@ -1,9 +1,9 @@
 //! Files of a volume: read, listed, replaced, amended, removed. What was there before and what is there now are blobs.
 
 use super::shown::{keep, shown};
-use super::{Place, Stop};
-use crate::fs::confined::{Folder, tidy};
-use crate::fs::replace::{Replaced, replace_file};
+use super::{StopSignal, ToolWorkspace};
+use crate::fs::confined::{ConfinedFolder, tidy};
+use crate::fs::replace::{ReplaceOutcome, replace_file};
 use agent::tool_job::{FileChange, ToolOutcome};
 use std::fs::File;
 use std::io::Read;
@@ -21,12 +21,12 @@ const ENTRIES: usize = 2_000;
 const TRIES: usize = 4;
 
 pub(super) fn read(
-    place: &Place,
+    place: &ToolWorkspace,
     root: &Path,
     path: &str,
     lines: Option<(usize, usize)>,
 ) -> Result<ToolOutcome, String> {
-    let folder = Folder::root(root)?;
+    let folder = ConfinedFolder::root(root)?;
     let text = text(bytes(folder.file(path)?, LARGEST, path)?, path)?;
     // Masked before lines are taken: a key that is cut is not known as one.
     let text = agent::secrets::mask_known_secrets(&text);
@@ -47,14 +47,14 @@ pub(super) fn read(
     Ok(ToolOutcome { success: true, text, whole, ..ToolOutcome::default() })
 }
 
-pub(super) fn list(place: &Place, root: &Path, path: &str, stop: &Stop) -> Result<ToolOutcome, String> {
+pub(super) fn list(place: &ToolWorkspace, root: &Path, path: &str, stop: &StopSignal) -> Result<ToolOutcome, String> {
     let tidied = tidy(path)?;
     if tidied.split('/').any(is_git) {
         return Err(format!(
             "git's own files are not listed; `git_status`, `git_log` and `git_diff` read them: {path}"
         ));
     }
-    let folder = Folder::root(root)?.folder(&tidied)?;
+    let folder = ConfinedFolder::root(root)?.folder(&tidied)?;
     let mut lines = Vec::new();
     let whole = walk(&folder, "", 2, &mut lines, stop)?;
     let mut text = if lines.is_empty() { "(the folder is empty)\n".to_owned() } else { lines.concat() };
@@ -66,7 +66,13 @@ pub(super) fn list(place: &Place, root: &Path, path: &str, stop: &Stop) -> Resul
 }
 
 /// Lists a folder and, as far as `deep` goes, those in it. Says whether that was all.
-fn walk(folder: &Folder, before: &str, deep: usize, lines: &mut Vec<String>, stop: &Stop) -> Result<bool, String> {
+fn walk(
+    folder: &ConfinedFolder,
+    before: &str,
+    deep: usize,
+    lines: &mut Vec<String>,
+    stop: &StopSignal,
+) -> Result<bool, String> {
     let entries = std::fs::read_dir(folder.path()).map_err(|error| format!("the folder cannot be listed ({error})"))?;
     let mut found = Vec::new();
     let mut whole = true;
@@ -108,7 +114,7 @@ fn walk(folder: &Folder, before: &str, deep: usize, lines: &mut Vec<String>, sto
 }
 
 pub(super) fn replace(
-    place: &Place,
+    place: &ToolWorkspace,
     root: &Path,
     path: &str,
     text: &str,
@@ -122,7 +128,13 @@ pub(super) fn replace(
     })
 }
 
-pub(super) fn amend(place: &Place, root: &Path, path: &str, old: &str, new: &str) -> Result<ToolOutcome, String> {
+pub(super) fn amend(
+    place: &ToolWorkspace,
+    root: &Path,
+    path: &str,
+    old: &str,
+    new: &str,
+) -> Result<ToolOutcome, String> {
     if old.is_empty() {
         return Err("what is to be replaced is empty; give the exact text that stands there".to_owned());
     }
@@ -142,12 +154,18 @@ pub(super) fn amend(place: &Place, root: &Path, path: &str, old: &str, new: &str
 }
 
 /// Makes a file's text of its bytes, if there is one.
-type Making<'a> = dyn Fn(Option<&[u8]>) -> Result<String, String> + 'a;
+type FileTextMaker<'a> = dyn Fn(Option<&[u8]>) -> Result<String, String> + 'a;
 
 /// Gives a file the text that is made from its bytes (`None`: there is no file), and says what differs.
-fn change(place: &Place, root: &Path, path: &str, make: bool, made: &Making<'_>) -> Result<ToolOutcome, String> {
+fn change(
+    place: &ToolWorkspace,
+    root: &Path,
+    path: &str,
+    make: bool,
+    made: &FileTextMaker<'_>,
+) -> Result<ToolOutcome, String> {
     let tidied = guarded(path)?;
-    let (folder, name) = Folder::root(root)?.above(path, make)?;
+    let (folder, name) = ConfinedFolder::root(root)?.above(path, make)?;
     let file = folder.path().join(&name);
     let own = |error: store::disk::DiskError| {
         let here = folder.place().join(&name);
@@ -166,7 +184,7 @@ fn change(place: &Place, root: &Path, path: &str, make: bool, made: &Making<'_>)
         let before = old.as_deref().map(|old| keep(old, &place.blobs)).transpose()?;
         let after = keep(text.as_bytes(), &place.blobs)?;
         match replace_file(&file, before, text.as_bytes()).map_err(own)? {
-            Replaced::Done { .. } => {
+            ReplaceOutcome::Done { .. } => {
                 let old = old.map(|old| String::from_utf8_lossy(&old).into_owned());
                 let diff = unified(&tidied, old.as_deref(), Some(&text));
                 let diff = if diff.is_empty() { "nothing differs".to_owned() } else { diff };
@@ -175,15 +193,15 @@ fn change(place: &Place, root: &Path, path: &str, make: bool, made: &Making<'_>)
                 let changed = if before == Some(after) { Vec::new() } else { vec![changed] };
                 return Ok(ToolOutcome { success: true, text, whole, changed, ..ToolOutcome::default() });
             }
-            Replaced::Raced { .. } | Replaced::Gone => {}
+            ReplaceOutcome::Raced { .. } | ReplaceOutcome::Gone => {}
         }
     }
     Err(format!("another program writes to the file all the time; nothing was changed: {path}"))
 }
 
-pub(super) fn remove(place: &Place, root: &Path, path: &str) -> Result<ToolOutcome, String> {
+pub(super) fn remove(place: &ToolWorkspace, root: &Path, path: &str) -> Result<ToolOutcome, String> {
     let tidied = guarded(path)?;
-    let (folder, name) = Folder::root(root)?.above(path, false)?;
+    let (folder, name) = ConfinedFolder::root(root)?.above(path, false)?;
     let meta = std::fs::symlink_metadata(folder.path().join(&name));
     match meta {
         Err(_) => return Err(format!("there is nothing of that name: {path}")),
@@ -203,7 +221,7 @@ pub(super) fn remove(place: &Place, root: &Path, path: &str) -> Result<ToolOutco
 
 /// Puts back what a file held, where it still holds what is expected.
 pub(super) fn restore(
-    place: &Place,
+    place: &ToolWorkspace,
     root: &Path,
     path: &str,
     expected: Option<BlobHash>,
@@ -211,7 +229,7 @@ pub(super) fn restore(
 ) -> Result<ToolOutcome, String> {
     let moved = || format!("the file has changed since, so it was left alone: {path}");
     let Some(to) = to else {
-        let (folder, name) = Folder::root(root)?.above(path, false)?;
+        let (folder, name) = ConfinedFolder::root(root)?.above(path, false)?;
         let now = bytes(folder.file(&name)?, LARGEST_REMOVED, path)?;
         return if Some(BlobHash::of(&now)) == expected { remove(place, root, path) } else { Err(moved()) };
     };
@@ -220,9 +238,9 @@ pub(super) fn restore(
         return replace(place, root, path, &text, Some(expected)).map_err(|_| moved());
     }
     let tidied = guarded(path)?;
-    let (folder, name) = Folder::root(root)?.above(path, true)?;
+    let (folder, name) = ConfinedFolder::root(root)?.above(path, true)?;
     match crate::fs::replace::replace_file(&folder.path().join(&name), expected, &old) {
-        Ok(crate::fs::replace::Replaced::Done { .. }) => {}
+        Ok(crate::fs::replace::ReplaceOutcome::Done { .. }) => {}
         Ok(_) => return Err(moved()),
         Err(error) => return Err(error.to_string()),
     }

@@ -1,6 +1,6 @@
 //! Git, in words.
 
-use super::Place;
+use super::ToolWorkspace;
 use super::shown::shown;
 use agent::tool_job::{GitJob, ToolOutcome};
 use std::path::Path;
@@ -9,7 +9,7 @@ use vcs::{NAMED, Part};
 /// Commits of a log where nothing is said.
 const COMMITS: usize = 20;
 
-pub(super) fn run(place: &Place, root: &Path, what: &GitJob) -> Result<ToolOutcome, String> {
+pub(super) fn run(place: &ToolWorkspace, root: &Path, what: &GitJob) -> Result<ToolOutcome, String> {
     let text = perform(root, what).map_err(|error| error.to_string())?;
     let (text, whole) = shown(text.as_bytes(), &place.blobs)?;
     Ok(ToolOutcome { success: true, text, whole, ..ToolOutcome::default() })

@@ -1,7 +1,7 @@
 //! Tools of MCP servers.
 
 use super::shown::{keep, shown};
-use super::{GLANCE, Place, Stop};
+use super::{GLANCE, StopSignal, ToolWorkspace};
 use agent::tool_job::ToolOutcome;
 use agent::tool_spec::{self, ToolPermissions, ToolSource};
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use store::BlobRef;
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// A call of a tool of a server.
-pub(super) struct Call<'a> {
+pub(super) struct McpCall<'a> {
     pub(super) server: &'a str,
     pub(super) tool: &'a str,
     pub(super) arguments: &'a Map<String, Value>,
@@ -21,17 +21,17 @@ pub(super) struct Call<'a> {
 }
 
 /// What a tool of a server is, as a hash: its server, its name, what it says of itself and what it takes.
-pub(crate) fn definition(server: &str, tool: &mcp::Tool) -> (ToolSource, String) {
+pub(crate) fn definition(server: &str, tool: &mcp::McpTool) -> (ToolSource, String) {
     let source = ToolSource::Server { server: server.to_owned(), tool: tool.name.clone() };
     let hash = tool_spec::hash_definition(&source, &tool.description, &tool.schema, &ToolPermissions::default());
     (source, hash)
 }
 
-pub(super) fn run(place: &Place, call: &Call<'_>, stop: &Stop) -> Result<ToolOutcome, String> {
-    let Call { server, tool, arguments, definition: allowed } = *call;
+pub(super) fn run(place: &ToolWorkspace, call: &McpCall<'_>, stop: &StopSignal) -> Result<ToolOutcome, String> {
+    let McpCall { server, tool, arguments, definition: allowed } = *call;
     let servers = place.servers.as_ref().ok_or("no MCP servers are configured")?;
     // A server may say something else of its tools by now than what the user has allowed.
-    let listing = servers.tools(server);
+    let listing = servers.list_tools(server);
     let listed = loop {
         stop.check()?;
         if let Some(listed) = listing.wait(GLANCE) {
@@ -46,7 +46,7 @@ pub(super) fn run(place: &Place, call: &Call<'_>, stop: &Stop) -> Result<ToolOut
         );
         return Ok(ToolOutcome { text, outdated: true, ..ToolOutcome::default() });
     }
-    let pending = servers.call(server, tool, arguments.clone(), LIMIT);
+    let pending = servers.call_tool(server, tool, arguments.clone(), LIMIT);
     let said = loop {
         // To let go of what is pending cancels it.
         stop.check()?;

@@ -1,10 +1,10 @@
 //! Python: an embedded kernel for one run, with the sandbox of cells. What it prints and returns is the result.
 
-use super::changes::Before;
+use super::changes::VolumeSnapshot;
 use super::shell::{end, noted};
 use super::shown::keep;
-use super::{LONGEST, Place, Stop, fetch};
-use crate::fs::confined::Folder;
+use super::{LONGEST, StopSignal, ToolWorkspace, fetch};
+use crate::fs::confined::ConfinedFolder;
 use agent::tool_job::{ToolOutcome, WebAccess};
 use base64::Engine;
 use serde_json::{Value, json};
@@ -33,14 +33,14 @@ const SURROUNDINGS: [&str; 5] = ["LANG", "LC_ALL", "SystemRoot", "TEMP", "TZ"];
 
 /// What has come of the run so far.
 #[derive(Default)]
-struct Heard {
+struct PythonRunEvents {
     output: Vec<u8>,
     pictures: Vec<(String, Vec<u8>)>,
     failed: bool,
 }
 
 /// What is run, and where.
-pub(super) struct Run<'a> {
+pub(super) struct PythonRun<'a> {
     pub(super) root: &'a Path,
     pub(super) code: &'a str,
     pub(super) seconds: u64,
@@ -48,9 +48,9 @@ pub(super) struct Run<'a> {
     pub(super) web: Option<&'a WebAccess>,
 }
 
-pub(super) fn run(place: &Place, run: &Run<'_>, stop: &Stop) -> Result<ToolOutcome, String> {
-    let root = Folder::root(run.root)?;
-    let before = Before::look(&root, &place.workspace);
+pub(super) fn run(place: &ToolWorkspace, run: &PythonRun<'_>, stop: &StopSignal) -> Result<ToolOutcome, String> {
+    let root = ConfinedFolder::root(run.root)?;
+    let before = VolumeSnapshot::look(&root, &place.workspace);
     let fail = |error: std::io::Error| format!("Python could not be started ({error})");
     let mut command = Command::new(&place.program);
     command.arg("kernel").arg("--shut").arg(&place.workspace);
@@ -63,7 +63,7 @@ pub(super) fn run(place: &Place, run: &Run<'_>, stop: &Stop) -> Result<ToolOutco
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(fail)?;
     let (input, output) = (child.stdin.take(), child.stdout.take());
-    let mut heard = Heard::default();
+    let mut heard = PythonRunEvents::default();
     let note = match input.zip(output) {
         Some((mut input, output)) => {
             let (tell, messages) = channel();
@@ -100,9 +100,9 @@ pub(super) fn run(place: &Place, run: &Run<'_>, stop: &Stop) -> Result<ToolOutco
 fn converse(
     input: &mut impl Write,
     messages: &Receiver<Value>,
-    run: &Run<'_>,
-    stop: &Stop,
-    heard: &mut Heard,
+    run: &PythonRun<'_>,
+    stop: &StopSignal,
+    heard: &mut PythonRunEvents,
 ) -> Result<Option<String>, String> {
     let time = Duration::from_secs(run.seconds.clamp(1, LONGEST));
     let mut begun = Instant::now();
@@ -175,7 +175,7 @@ fn converse(
     }
 }
 
-impl Heard {
+impl PythonRunEvents {
     fn text(&mut self, text: &str) {
         let room = OUTPUT.saturating_sub(self.output.len());
         self.output.extend_from_slice(&text.as_bytes()[..text.floor_char_boundary(room)]);

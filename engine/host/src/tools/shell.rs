@@ -1,11 +1,11 @@
 //! Shell: a line for `sh` in a process `tracebook sandbox` of its own, that is ended with all that it started.
 
-use super::census::{self, Census, Excess};
-use super::changes::Before;
+use super::census::{self, ProcessCensus, ProcessExcess};
+use super::changes::VolumeSnapshot;
 use super::shown::shown;
-use super::{LONGEST, Place, Stop};
-use crate::fs::confined::Folder;
-use crate::sandbox::{MEMORY, Order, Report, TASKS, Verdict, granted};
+use super::{LONGEST, StopSignal, ToolWorkspace};
+use crate::fs::confined::ConfinedFolder;
+use crate::sandbox::{MEMORY, SandboxOrder, SandboxReport, SandboxVerdict, TASKS, granted};
 use agent::tool_job::ToolOutcome;
 use rand::TryRngCore;
 use std::io::{Read, Write};
@@ -25,7 +25,7 @@ const GLANCE: Duration = Duration::from_millis(10);
 const REST: Duration = Duration::from_secs(1);
 
 /// What is run, and where.
-pub(super) struct Shell<'a> {
+pub(super) struct ShellRun<'a> {
     pub(super) root: &'a Path,
     pub(super) path: &'a str,
     pub(super) command: &'a str,
@@ -34,27 +34,27 @@ pub(super) struct Shell<'a> {
 }
 
 /// How it ended for us.
-enum End {
-    Said(Verdict),
+enum ShellExit {
+    Said(SandboxVerdict),
     Late,
     Cancelled,
     Flood,
-    Excess(Excess),
+    Excess(ProcessExcess),
     /// The sandbox's own process ended without a word.
     Silent,
 }
 
-pub(super) fn run(place: &Place, shell: &Shell<'_>, stop: &Stop) -> Result<ToolOutcome, String> {
+pub(super) fn run(place: &ToolWorkspace, shell: &ShellRun<'_>, stop: &StopSignal) -> Result<ToolOutcome, String> {
     if shell.command.len() > COMMAND || shell.command.contains('\0') {
         return Err(format!("a command has at most {} kB and no zero byte", COMMAND >> 10));
     }
     let seconds = shell.seconds.clamp(1, LONGEST);
-    let root = Folder::root(shell.root)?;
+    let root = ConfinedFolder::root(shell.root)?;
     let folder = root.folder(shell.path)?;
-    let private = Private::new()?;
+    let private = PrivateFolder::new()?;
     // A process may compute on all processors for all of the time.
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
-    let order = Order {
+    let order = SandboxOrder {
         command: shell.command.to_owned(),
         write: granted(root.place(), place.home.as_deref(), &place.workspace),
         root: Some(root.place().to_owned()),
@@ -63,30 +63,32 @@ pub(super) fn run(place: &Place, shell: &Shell<'_>, stop: &Stop) -> Result<ToolO
         network: shell.network,
         seconds: seconds.saturating_mul(processors) + 1,
     };
-    let before = Before::look(&root, &place.workspace);
-    let mut running = Running::start(place, &order, folder.place(), &private.path)?;
+    let before = VolumeSnapshot::look(&root, &place.workspace);
+    let mut running = ShellProcess::start(place, &order, folder.place(), &private.path)?;
     let mut end = running.wait(Duration::from_secs(seconds), stop);
     running.end();
     let mut output = running.output();
     drop(private);
     if output.len() > OUTPUT {
-        end = End::Flood; // also where it ended of that by itself: nobody listened any more
+        end = ShellExit::Flood; // also where it ended of that by itself: nobody listened any more
         output.truncate(OUTPUT);
     }
     let note = match &end {
-        End::Said(Verdict::Refused(why)) => return Err(why.clone()),
-        End::Said(Verdict::Exited(0)) if output.is_empty() => "(no output)".to_owned(),
-        End::Said(Verdict::Exited(0)) => String::new(),
-        End::Said(Verdict::Exited(code)) => format!("(exit code {code})"),
-        End::Said(Verdict::Signal(signal)) => format!("(ended by signal {signal})"),
-        End::Excess(Excess::Memory) => format!("(stopped: it took more than {} GB of memory)", MEMORY >> 30),
-        End::Excess(Excess::Tasks) => format!("(stopped: it made more than {TASKS} processes)"),
-        End::Late => format!("(stopped after {seconds} s)"),
-        End::Cancelled => "(cancelled)".to_owned(),
-        End::Flood => format!("(stopped: it printed more than {} MB)", OUTPUT >> 20),
-        End::Silent => "(the sandbox ended without a word)".to_owned(),
+        ShellExit::Said(SandboxVerdict::Refused(why)) => return Err(why.clone()),
+        ShellExit::Said(SandboxVerdict::Exited(0)) if output.is_empty() => "(no output)".to_owned(),
+        ShellExit::Said(SandboxVerdict::Exited(0)) => String::new(),
+        ShellExit::Said(SandboxVerdict::Exited(code)) => format!("(exit code {code})"),
+        ShellExit::Said(SandboxVerdict::Signal(signal)) => format!("(ended by signal {signal})"),
+        ShellExit::Excess(ProcessExcess::Memory) => {
+            format!("(stopped: it took more than {} GB of memory)", MEMORY >> 30)
+        }
+        ShellExit::Excess(ProcessExcess::Tasks) => format!("(stopped: it made more than {TASKS} processes)"),
+        ShellExit::Late => format!("(stopped after {seconds} s)"),
+        ShellExit::Cancelled => "(cancelled)".to_owned(),
+        ShellExit::Flood => format!("(stopped: it printed more than {} MB)", OUTPUT >> 20),
+        ShellExit::Silent => "(the sandbox ended without a word)".to_owned(),
     };
-    let success = matches!(end, End::Said(Verdict::Exited(0)));
+    let success = matches!(end, ShellExit::Said(SandboxVerdict::Exited(0)));
     let (changed, remarks) = before.compare(&root, &place.blobs)?;
     let refused = running.refused.iter().map(|refused| format!("(not written: {refused})"));
     let notes = [note].into_iter().filter(|note| !note.is_empty()).chain(refused).chain(remarks);
@@ -95,17 +97,17 @@ pub(super) fn run(place: &Place, shell: &Shell<'_>, stop: &Stop) -> Result<ToolO
 }
 
 /// Runs a line that does nothing, in a folder of its own.
-pub(super) fn probe(place: &Place) -> Result<ToolOutcome, String> {
-    let private = Private::new()?;
-    let nothing = Shell { root: &private.path, path: "", command: ":", seconds: 30, network: false };
-    run(place, &nothing, &Stop::default())
+pub(super) fn probe(place: &ToolWorkspace) -> Result<ToolOutcome, String> {
+    let private = PrivateFolder::new()?;
+    let nothing = ShellRun { root: &private.path, path: "", command: ":", seconds: 30, network: false };
+    run(place, &nothing, &StopSignal::default())
 }
 
 /// Output, and what there is to say about its end on a line of its own.
 pub(super) fn noted(
     mut output: Vec<u8>,
     note: &str,
-    place: &Place,
+    place: &ToolWorkspace,
 ) -> Result<(String, Option<store::BlobRef>), String> {
     if !note.is_empty() {
         if !output.is_empty() && !output.ends_with(b"\n") {
@@ -117,12 +119,12 @@ pub(super) fn noted(
 }
 
 /// The process and its pipes.
-struct Running {
+struct ShellProcess {
     child: Child,
-    census: Census,
+    census: ProcessCensus,
     /// While it is open, we live.
     _input: std::process::ChildStdin,
-    verdict: Receiver<Option<Report>>,
+    verdict: Receiver<Option<SandboxReport>>,
     /// What was not written because other programs would execute it.
     refused: Vec<String>,
     output: Arc<Mutex<Vec<u8>>>,
@@ -130,8 +132,13 @@ struct Running {
     ended: Receiver<()>,
 }
 
-impl Running {
-    fn start(place: &Place, order: &Order, folder: &Path, private: &Path) -> Result<Running, String> {
+impl ShellProcess {
+    fn start(
+        place: &ToolWorkspace,
+        order: &SandboxOrder,
+        folder: &Path,
+        private: &Path,
+    ) -> Result<ShellProcess, String> {
         let fail = |error: std::io::Error| format!("the sandbox could not be started ({error})");
         let (mut from, to) = std::io::pipe().map_err(fail)?;
         let mut command = Command::new(&place.program);
@@ -139,7 +146,7 @@ impl Running {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(to);
         let mut child = command.spawn().map_err(fail)?;
         drop(command); // and with it our end of the pipe
-        let census = Census::new(child.id());
+        let census = ProcessCensus::new(child.id());
         let (Some(mut input), Some(said)) = (child.stdin.take(), child.stdout.take()) else {
             end(&mut child);
             return Err("the sandbox could not be started (no pipe)".to_owned());
@@ -171,28 +178,28 @@ impl Running {
                 }
             }
         });
-        Ok(Running { child, census, _input: input, verdict, refused: Vec::new(), output, ended })
+        Ok(ShellProcess { child, census, _input: input, verdict, refused: Vec::new(), output, ended })
     }
 
-    fn wait(&mut self, time: Duration, stop: &Stop) -> End {
+    fn wait(&mut self, time: Duration, stop: &StopSignal) -> ShellExit {
         let begun = Instant::now();
         loop {
             match self.verdict.recv_timeout(GLANCE) {
                 Ok(Some(report)) => {
                     self.refused = report.refused;
-                    return End::Said(report.verdict);
+                    return ShellExit::Said(report.verdict);
                 }
-                Ok(None) | Err(RecvTimeoutError::Disconnected) => return End::Silent,
+                Ok(None) | Err(RecvTimeoutError::Disconnected) => return ShellExit::Silent,
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if stop.is_set() {
-                return End::Cancelled;
+                return ShellExit::Cancelled;
             } else if begun.elapsed() >= time {
-                return End::Late;
+                return ShellExit::Late;
             } else if self.output.lock().unwrap_or_else(PoisonError::into_inner).len() > OUTPUT {
-                return End::Flood;
+                return ShellExit::Flood;
             } else if let Some(excess) = self.census.look() {
-                return End::Excess(excess);
+                return ShellExit::Excess(excess);
             }
         }
     }
@@ -261,12 +268,12 @@ fn surroundings(private: &Path, readable: &[PathBuf]) -> Vec<(&'static str, std:
 }
 
 /// A folder for this tool alone. It goes when this goes.
-struct Private {
+struct PrivateFolder {
     path: PathBuf,
 }
 
-impl Private {
-    fn new() -> Result<Private, String> {
+impl PrivateFolder {
+    fn new() -> Result<PrivateFolder, String> {
         let fail = |error: std::io::Error| format!("there is no room for the tool's own files ({error})");
         let number = rand::rngs::OsRng.try_next_u64().map_err(|error| fail(std::io::Error::other(error)))?;
         let above = std::env::temp_dir().canonicalize().map_err(fail)?;
@@ -275,11 +282,11 @@ impl Private {
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(&path).map_err(fail)?;
-        Ok(Private { path })
+        Ok(PrivateFolder { path })
     }
 }
 
-impl Drop for Private {
+impl Drop for PrivateFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.path); // a folder that the tool has shut stays until the system cleans up
     }

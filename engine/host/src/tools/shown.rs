@@ -3,7 +3,7 @@
 use agent::secrets;
 use agent::tool_job::MAX_TOOL_RESULT_BYTES;
 use std::borrow::Cow;
-use store::disk::Blobs;
+use store::disk::BlobStore;
 use store::{BlobHash, BlobRef};
 
 /// Bytes as text of at most [`MAX_TOOL_RESULT_BYTES`] bytes, with the secrets in it masked; the whole as a blob where something is left
@@ -11,7 +11,7 @@ use store::{BlobHash, BlobRef};
 ///
 /// # Errors
 /// A sentence for the user: the blob could not be stored.
-pub(super) fn shown(bytes: &[u8], blobs: &Blobs) -> Result<(String, Option<BlobRef>), String> {
+pub(super) fn shown(bytes: &[u8], blobs: &BlobStore) -> Result<(String, Option<BlobRef>), String> {
     let text = String::from_utf8_lossy(bytes);
     // Masked before it's cut: a key that is cut is not known as one.
     let text = secrets::mask_known_secrets(&text);
@@ -40,7 +40,7 @@ pub(super) fn shortened(text: &str) -> String {
 }
 
 /// Stores bytes as a blob.
-pub(super) fn keep(bytes: &[u8], blobs: &Blobs) -> Result<BlobHash, String> {
+pub(super) fn keep(bytes: &[u8], blobs: &BlobStore) -> Result<BlobHash, String> {
     blobs.put(bytes).map_err(|error| error.to_string())
 }
 
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn beginning_and_end_of_what_is_too_long() {
         let dir = tempfile::tempdir().expect("a folder");
-        let blobs = Blobs::new(dir.path());
+        let blobs = BlobStore::new(dir.path());
         let (text, whole) = shown("kurz ä".as_bytes(), &blobs).expect("shown");
         assert_eq!((text.as_str(), whole), ("kurz ä", None));
         let long: String = (0..10_000).map(|number| format!("line {number}\n")).collect();

@@ -101,7 +101,7 @@ impl Session {
         if orchestrator::is_orchestrated(run) && !self.is_switched_off(&run.about.agent) {
             return false;
         }
-        self.fail_run(turn, id, why, store::Ending::Failed);
+        self.fail_run(turn, id, why, store::RunEnding::Failed);
         true
     }
 }

@@ -4,15 +4,15 @@ use super::{CallPhase, POLICY_RULES_KEY, RunRecord};
 use crate::session::{ApplyContext, CommandError, Session};
 use agent::policy::{CallFacts, Permission, ToolPolicy};
 use agent::tool_job::ToolOutcome;
-use store::disk::Write;
-use store::{Approval, Decision, DocId, Scope};
-use text::time::Time;
+use store::disk::RowWrite;
+use store::{DecisionRecord, DecisionScope, DocId, RunApproval};
+use text::time::UnixMillis;
 
 /// The tool that asks the user something: there is nothing to allow, only to answer.
 pub(super) const ASK_USER_TOOL: &str = "ask_user";
 
 /// What was known of a call when its question was shown.
-pub(super) fn shown_facts(approval: &Approval) -> CallFacts {
+pub(super) fn shown_facts(approval: &RunApproval) -> CallFacts {
     let ips = approval.addresses.iter().filter_map(|ip| ip.parse().ok()).collect();
     CallFacts { code: approval.code.clone(), ips }
 }
@@ -24,10 +24,10 @@ impl Session {
         turn: &mut ApplyContext<'_>,
         id: DocId,
         approval: &str,
-        decision: Decision,
+        decision: DecisionRecord,
     ) -> Result<(), CommandError> {
         let (tools, policy) = (self.all_tools(), self.agents.policy());
-        let Decision { allowed, scope, arguments, comment, .. } = decision;
+        let DecisionRecord { allowed, scope, arguments, comment, .. } = decision;
         let Some(run) = self.agents.runs.get_mut(&id) else {
             return Err(CommandError("the run is not open yet; try again in a moment".to_owned()));
         };
@@ -65,7 +65,7 @@ impl Session {
         let by = "user".to_owned();
         let shown = arguments.is_none() || known.code.is_empty();
         let same = tool.filter(|tool| tool.definition_hash() == known.definition && (shown || !allowed));
-        known.decision = Some(Decision { allowed, scope, by, at: turn.now.0, arguments, comment });
+        known.decision = Some(DecisionRecord { allowed, scope, by, at: turn.now.0, arguments, comment });
         // A lasting decision is about what was shown: not about a tool that has changed meanwhile, nor about code that
         // other arguments lead to.
         if let Some(rule) =
@@ -126,7 +126,7 @@ impl Session {
 
     pub(in crate::session) fn save_rules(&mut self, turn: &mut ApplyContext<'_>) {
         let value = serde_json::to_vec(&self.agents.rules).ok();
-        self.append_writes(turn, vec![Write::Meta { key: POLICY_RULES_KEY.to_owned(), value }], None);
+        self.append_writes(turn, vec![RowWrite::Meta { key: POLICY_RULES_KEY.to_owned(), value }], None);
     }
 
     /// Takes back a rule that a decision made.
@@ -158,9 +158,9 @@ impl Session {
                     continue;
                 }
                 let by = "timeout".to_owned();
-                let scope = Scope::Once;
+                let scope = DecisionScope::Once;
                 approval.decision =
-                    Some(Decision { allowed: false, scope, by, at: now, arguments: None, comment: None });
+                    Some(DecisionRecord { allowed: false, scope, by, at: now, arguments: None, comment: None });
                 late.push((run.id, approval.id.clone()));
             }
         }
@@ -168,7 +168,7 @@ impl Session {
             self.on_approval_decided(turn, run, &approval);
         }
         if let Some(next) = next {
-            self.wake_at(turn, Time(next));
+            self.wake_at(turn, UnixMillis(next));
         }
     }
 }

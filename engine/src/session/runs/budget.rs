@@ -9,8 +9,8 @@ use agent::config::BudgetConfig;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::DocId;
-use text::task::Day;
-use text::time::Time;
+use text::task::CalendarDay;
+use text::time::UnixMillis;
 
 /// A budget is low when less than this share of it is left.
 const LOW_BUDGET_SHARE: f64 = 0.2;
@@ -148,13 +148,13 @@ fn add_spending(
 
 /// The year and month of a point in time, UTC.
 pub(super) fn year_and_month(at: i64) -> (i64, i64) {
-    let (year, month, _) = Day(at.div_euclid(86_400_000)).date();
+    let (year, month, _) = CalendarDay(at.div_euclid(86_400_000)).date();
     (year, month)
 }
 
 impl Session {
     /// What was spent in this month: in all, and by project.
-    pub fn budget_statuses(&self, now: Time) -> Vec<BudgetStatus> {
+    pub fn budget_statuses(&self, now: UnixMillis) -> Vec<BudgetStatus> {
         let limits = self.agents.setup().map(|setup| setup.config.budget.clone()).unwrap_or_default();
         let lines = self.month_run_summaries(now);
         let mut all = vec![self.month_budget_status(now, &limits, &lines)];
@@ -165,7 +165,7 @@ impl Session {
     }
 
     /// A word before something is asked in a volume, where little is left of the month's money or of the project's.
-    pub fn low_budget_warning(&self, now: Time, volume: Option<DocId>) -> Option<String> {
+    pub fn low_budget_warning(&self, now: UnixMillis, volume: Option<DocId>) -> Option<String> {
         let limits = self.agents.setup().map(|setup| &setup.config.budget)?;
         if limits.month.is_none() && limits.project.is_none() {
             return None;
@@ -237,12 +237,17 @@ impl Session {
     }
 
     /// The runs of this month.
-    pub(super) fn month_run_summaries(&self, now: Time) -> Vec<&RunSummary> {
+    pub(super) fn month_run_summaries(&self, now: UnixMillis) -> Vec<&RunSummary> {
         self.own_run_summaries().filter(|line| year_and_month(line.start_time) == year_and_month(now.0)).collect()
     }
 
     /// What runs and search have spent in this month. `session_summaries`: its runs.
-    pub(super) fn month_budget_status(&self, now: Time, limits: &BudgetConfig, lines: &[&RunSummary]) -> BudgetStatus {
+    pub(super) fn month_budget_status(
+        &self,
+        now: UnixMillis,
+        limits: &BudgetConfig,
+        lines: &[&RunSummary],
+    ) -> BudgetStatus {
         let runs = BudgetStatus::from_runs("this month".to_owned(), limits.month, lines);
         self.embedding_costs()
             .filter(|outlay| year_and_month(outlay.at) == year_and_month(now.0))
@@ -261,7 +266,7 @@ impl Session {
     }
 
     /// Why a run may not spend this much more, in US dollars: a sentence.
-    pub(super) fn over_budget_reason(&self, run: &AgentRun, now: Time, more: f64) -> Option<String> {
+    pub(super) fn over_budget_reason(&self, run: &AgentRun, now: UnixMillis, more: f64) -> Option<String> {
         let limits = &self.agents.setup()?.config.budget;
         if limits.month.is_none() && limits.project.is_none() {
             return None;

@@ -5,10 +5,10 @@ use super::RunRecord;
 use crate::effect::Effect;
 use crate::session::{ApplyContext, CommandError, Session};
 use agent::tool_job::{ToolJob, ToolOutcome};
-use store::{Change, ChangeKind, DocId};
+use store::{ChangeKind, DocId, RunChange};
 
 /// How many parts of a change can be taken back on their own.
-pub fn revertible_parts(change: &Change) -> usize {
+pub fn revertible_parts(change: &RunChange) -> usize {
     match &change.what {
         ChangeKind::Edited { hunks } => hunks.len(),
         ChangeKind::Created { .. } | ChangeKind::Deleted | ChangeKind::Bytes { .. } => 1,
@@ -30,7 +30,7 @@ impl Session {
         if run.is_busy() {
             return Err(CommandError("the run is at work; stop it first".to_owned()));
         }
-        let mut todo: Vec<(Change, Vec<usize>)> = Vec::new();
+        let mut todo: Vec<(RunChange, Vec<usize>)> = Vec::new();
         for change in &run.changes {
             let hunk = match only {
                 None => None,
@@ -115,7 +115,7 @@ impl Session {
         &mut self,
         turn: &mut ApplyContext<'_>,
         id: DocId,
-        change: &Change,
+        change: &RunChange,
         again: bool,
     ) -> Result<(), CommandError> {
         let ChangeKind::Bytes { before, after } = &change.what else { return Ok(()) };

@@ -16,7 +16,7 @@ use agent::{model_context, prompt_quote, task_block::TaskStatus};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
-use store::{DocId, Ending, Origin, StepKind, TodoStatus, ToolCall};
+use store::{DocId, RunEnding, RunOrigin, StepKind, TodoStatus, ToolCall};
 
 /// The tool by which work is handed on.
 pub(super) const ASK_AGENT_TOOL: &str = "ask_agent";
@@ -47,10 +47,10 @@ pub(super) fn is_one_call(run: &AgentRun) -> bool {
     run.about.agent == agent_definition::BUTTON_AGENT || run.steps.iter().any(|step| python(&step.kind))
 }
 
-fn requesting_run(origin: Origin) -> Option<DocId> {
+fn requesting_run(origin: RunOrigin) -> Option<DocId> {
     match origin {
-        Origin::Agent { run } => Some(run),
-        Origin::User | Origin::Schedule { .. } => None,
+        RunOrigin::Agent { run } => Some(run),
+        RunOrigin::User | RunOrigin::Schedule { .. } => None,
     }
 }
 
@@ -243,7 +243,7 @@ impl Session {
                 mode: ReplayMode::from_name(string_argument(arguments, "mode")).unwrap_or_default(),
                 without: run.run_memory.recall.without.clone(),
             },
-            origin: Origin::Agent { run: id },
+            origin: RunOrigin::Agent { run: id },
             plan: None,
             project: run.project.clone().or_else(|| super::orchestrator::orchestrated_project(run)),
         };
@@ -260,16 +260,16 @@ impl Session {
         &mut self,
         turn: &mut ApplyContext<'_>,
         child: DocId,
-        ending: Option<Ending>,
+        ending: Option<RunEnding>,
         said: &str,
     ) {
         let Some((id, call)) = self.agents.children.remove(&child) else { return };
         let short: String = child.to_string().chars().take(8).collect();
         let agent = self.agents.runs.get(&child).map_or_else(String::new, |run| run.about.agent.clone());
-        let success = ending == Some(Ending::Done);
+        let success = ending == Some(RunEnding::Done);
         let text = if success { said.to_owned() } else { format!("{agent} came to no answer (run {short}): {said}") };
         let Some(run) = self.agents.runs.get_mut(&id) else { return };
-        if ending == Some(Ending::Budget) {
+        if ending == Some(RunEnding::Budget) {
             run.orchestrator.budget_stop_reason = Some(said.to_owned());
         }
         let pending = run.calls.iter().find(|pending| pending.call.id == call);

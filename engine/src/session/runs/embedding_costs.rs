@@ -4,8 +4,8 @@
 use crate::session::{ApplyContext, Session};
 use agent::config::BudgetConfig;
 use serde::{Deserialize, Serialize};
-use store::disk::Write;
-use text::time::Time;
+use store::disk::RowWrite;
+use text::time::UnixMillis;
 
 /// The beginning of the names under which the disk keeps what was spent beside runs.
 pub const EMBEDDING_COSTS_KEY_PREFIX: &str = "outlays/";
@@ -42,7 +42,7 @@ impl Session {
     }
 
     /// Why search may not spend this much more, in US dollars: a sentence. `limits`: as the configuration has them now.
-    pub fn over_search_budget_reason(&self, limits: &BudgetConfig, now: Time, more: f64) -> Option<String> {
+    pub fn over_search_budget_reason(&self, limits: &BudgetConfig, now: UnixMillis, more: f64) -> Option<String> {
         let balance = self.month_budget_status(now, limits, &self.month_run_summaries(now));
         let why = balance.over_limit_reason(more + self.pending_cost())?;
         Some(format!(
@@ -74,7 +74,7 @@ impl Session {
         self.agents.revision += 1;
         self.append_writes(
             turn,
-            vec![Write::Meta { key: format!("{EMBEDDING_COSTS_KEY_PREFIX}{day}/{what}"), value }],
+            vec![RowWrite::Meta { key: format!("{EMBEDDING_COSTS_KEY_PREFIX}{day}/{what}"), value }],
             None,
         );
         let limits = self.agents.setup().map(|setup| setup.config.budget.clone()).unwrap_or_default();

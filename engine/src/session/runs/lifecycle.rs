@@ -4,11 +4,14 @@ use super::{CallPhase, ProjectReadState, RunRecord, new_step};
 use crate::effect::Effect;
 use crate::notice::Notice;
 use crate::session::{ApplyContext, CommandError, Session};
-use store::{AgentState, Decision, DocId, Ending, Message, MessageId, Role, Scope, StepKind, TodoItem};
+use store::{
+    AgentState, DecisionRecord, DecisionScope, DocId, MessageId, MessageRole, RunEnding, SessionMessage, StepKind,
+    TodoItem,
+};
 
 impl Session {
     /// Ends a run.
-    pub(super) fn end_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId, ending: Ending, mut record: RunRecord) {
+    pub(super) fn end_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId, ending: RunEnding, mut record: RunRecord) {
         let Some(run) = self.agents.runs.get_mut(&id) else { return };
         run.about.ending = Some(ending);
         run.about.ended = Some(turn.now.0);
@@ -18,9 +21,9 @@ impl Session {
         (run.live, run.calls) = (None, Vec::new());
         // What still waits is not waited for any more.
         for approval in run.approvals.iter_mut().filter(|approval| approval.decision.is_none()) {
-            approval.decision = Some(Decision {
+            approval.decision = Some(DecisionRecord {
                 allowed: false,
-                scope: Scope::Once,
+                scope: DecisionScope::Once,
                 by: "cancelled".to_owned(),
                 at: turn.now.0,
                 arguments: None,
@@ -41,7 +44,7 @@ impl Session {
             _ => None,
         });
         let why = record.steps.iter().rev().find_map(|step| match &step.kind {
-            StepKind::Error { message, .. } if ending != Ending::Done => Some(message.clone()),
+            StepKind::Error { message, .. } if ending != RunEnding::Done => Some(message.clone()),
             _ => None,
         });
         self.record_run(turn, id, record);
@@ -60,7 +63,7 @@ impl Session {
     ) -> Result<(), CommandError> {
         if let Some(at) = self.agents.run_requests.iter().position(|question| question.run == id) {
             self.agents.run_requests.remove(at);
-            self.on_child_ended(turn, id, Some(Ending::Cancelled), "it was stopped");
+            self.on_child_ended(turn, id, Some(RunEnding::Cancelled), "it was stopped");
             return Ok(());
         }
         let Some(run) = self.agents.runs.get(&id) else { return Err(CommandError("the run is not open".to_owned())) };
@@ -71,11 +74,16 @@ impl Session {
         if let Some(live) = &run.live {
             turn.effects.push(Effect::CancelModel { call: live.call });
             if !live.text.is_empty() && live.summary_of.is_empty() {
-                record.messages.push(Message {
+                record.messages.push(SessionMessage {
                     parents: vec![run.about.head],
                     run: Some(id),
                     partial: Some("cancelled".to_owned()),
-                    ..Message::new(MessageId(turn.next_id()), Role::Assistant, live.text.clone(), turn.now.0)
+                    ..SessionMessage::new(
+                        MessageId(turn.next_id()),
+                        MessageRole::Assistant,
+                        live.text.clone(),
+                        turn.now.0,
+                    )
                 });
             }
         }
@@ -94,7 +102,7 @@ impl Session {
         for call in running {
             self.stop_tool_call(turn, id, &call);
         }
-        self.end_run(turn, id, Ending::Cancelled, record);
+        self.end_run(turn, id, RunEnding::Cancelled, record);
         Ok(())
     }
 
@@ -117,7 +125,7 @@ impl Session {
         {
             return Err(super::remote_runs::other_device_error(device));
         }
-        if run.about.ending == Some(Ending::Done) {
+        if run.about.ending == Some(RunEnding::Done) {
             return Err(CommandError("the run has ended with an answer; ask something new".to_owned()));
         }
         let session = run.about.session;

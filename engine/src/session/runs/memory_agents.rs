@@ -7,8 +7,8 @@ use crate::session::{ApplyContext, CommandError, Session};
 use agent::memory::ProjectMemory;
 use agent::memory::insight::{MemoryAnalysis, MemoryQuery};
 use std::sync::Arc;
-use store::{DocId, Ending, Message, MessageId, Role, StepKind};
-use text::task::Day;
+use store::{DocId, MessageId, MessageRole, RunEnding, SessionMessage, StepKind};
+use text::task::CalendarDay;
 
 /// The agent that answers questions about earlier work.
 const MEMORY_ANALYSIS_AGENT: &str = "memory-analysis";
@@ -49,7 +49,7 @@ impl Session {
             let before = self.notices.last();
             if let Err(CommandError(why)) = self.consolidate(turn, volume, &memory) {
                 let words = format!("Memory could not be consolidated: {why}.");
-                return self.fail_run(turn, id, words, Ending::Failed);
+                return self.fail_run(turn, id, words, RunEnding::Failed);
             }
             let done = |notice: &Notice| matches!(notice, Notice::Consolidated { .. }).then(|| notice.words());
             let done: Vec<String> = self.notices.after(before).filter_map(|noticed| done(&noticed.notice)).collect();
@@ -58,14 +58,14 @@ impl Session {
         let Some(run) = self.agents.runs.get(&id) else { return };
         let content = format!("Without a model ({}), by retrieval and counting.", why.trim_end_matches('.'));
         let told = new_step(turn, run.last_step(), StepKind::Thinking { content, is_streaming: None });
-        let message = Message {
+        let message = SessionMessage {
             parents: vec![run.about.head],
             run: Some(id),
-            ..Message::new(MessageId(turn.next_id()), Role::Assistant, words.clone(), turn.now.0)
+            ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::Assistant, words.clone(), turn.now.0)
         };
         let made = new_step(turn, vec![told.id], StepKind::FinalAnswer { content: words });
         let record = RunRecord { steps: vec![told, made], messages: vec![message], ..RunRecord::default() };
-        self.end_run(turn, id, Ending::Done, record);
+        self.end_run(turn, id, RunEnding::Done, record);
     }
 
     /// What a model has answered, in the form that its agent's answers have; and a word on what was changed for that.
@@ -93,8 +93,8 @@ impl Session {
     }
 }
 
-fn today(turn: &ApplyContext<'_>) -> Day {
-    Day(turn.now.0.div_euclid(86_400_000))
+fn today(turn: &ApplyContext<'_>) -> CalendarDay {
+    CalendarDay(turn.now.0.div_euclid(86_400_000))
 }
 
 /// An analysis that a model has written, but for experiences that are not there: so many.

@@ -16,7 +16,9 @@ use agent::policy::CallFacts;
 use agent::tool_spec::{ToolRisk, ToolSpec};
 use agent::{agent_definition, planner, prompt_quote, router, tool_call_parser, tool_catalog};
 use std::collections::BTreeSet;
-use store::{AgentState, DocId, Ending, Message, MessageId, Origin, Role, Spent, StepKind, ToolCall};
+use store::{
+    AgentState, CallUsage, DocId, MessageId, MessageRole, RunEnding, RunOrigin, SessionMessage, StepKind, ToolCall,
+};
 
 /// So many turns that lead nowhere are one too many: the model answers with what it has.
 const MAX_IDLE_TURNS: usize = 3;
@@ -79,13 +81,14 @@ impl Session {
         if run.about.iteration >= run.about.limit {
             let limit = run.about.limit;
             let message = format!("The run has had its {limit} iterations. Resume it with more to let it go on.");
-            return self.fail_run(turn, id, message, Ending::Limit);
+            return self.fail_run(turn, id, message, RunEnding::Limit);
         }
         let agent = self.definition_of(run);
         let tools = if leading { Session::tools_for_query(wants) } else { agent.allowed_tools(tools) };
         let (system, mut messages) = match wants {
             Some(OrchestratorQuery::Assignments) => {
-                let question = Message::new(MessageId(0), Role::User, self.assignment_prompt(run), turn.now.0);
+                let question =
+                    SessionMessage::new(MessageId(0), MessageRole::User, self.assignment_prompt(run), turn.now.0);
                 (planner::ASSIGN_PROMPT.to_owned(), vec![question])
             }
             Some(OrchestratorQuery::Plan) | None => {
@@ -104,7 +107,7 @@ impl Session {
             Err(why) if memory_agents::is_memory_agent_run(run) => {
                 return self.run_memory_agent_without_model(turn, id, &why);
             }
-            Err(why) => return self.fail_run(turn, id, why, Ending::Failed),
+            Err(why) => return self.fail_run(turn, id, why, RunEnding::Failed),
         };
         let more = if choice.endpoint.local { 0.0 } else { choice.cost.unwrap_or(0.0) };
         let short = || self.over_own_budget(id, more).or_else(|| self.over_budget_reason(run, turn.now, more));
@@ -115,7 +118,7 @@ impl Session {
             if wants == Some(OrchestratorQuery::Assignments) {
                 return self.orchestrate_without_model(turn, id, wants, words.trim_end_matches('.'));
             }
-            return self.fail_run(turn, id, words, Ending::Budget);
+            return self.fail_run(turn, id, words, RunEnding::Budget);
         }
         // The answer needs room too.
         let name = &choice.endpoint.provider;
@@ -133,9 +136,9 @@ impl Session {
             messages.retain(|message| summary_of.contains(&message.id));
             summary_of = messages.iter().map(|message| message.id).collect();
             model_context::truncate_to_fit(&mut messages, 0, limit);
-            messages = vec![Message::new(
+            messages = vec![SessionMessage::new(
                 MessageId(0),
-                Role::User,
+                MessageRole::User,
                 format!("Summarise this conversation.\n{}", transcript(&messages)),
                 turn.now.0,
             )];
@@ -145,7 +148,7 @@ impl Session {
         if summary_of.is_empty() && is_looping(run) {
             // Told as a text, since providers want tools beside messages that speak of calls.
             let words = format!("{}\n\n{FINAL_ANSWER_PROMPT}", transcript(&messages));
-            messages = vec![Message::new(MessageId(0), Role::User, words, turn.now.0)];
+            messages = vec![SessionMessage::new(MessageId(0), MessageRole::User, words, turn.now.0)];
             tools = Vec::new();
         }
         run.next_call += 1;
@@ -204,7 +207,7 @@ impl Session {
             .collect();
         let todos = if todos.is_empty() { String::new() } else { format!("\nYour todos:\n{}", todos.join("\n")) };
         let mut around = format!("The project is called {}.{note}{todos}", name(volume));
-        if let Origin::Agent { run } = run.about.origin {
+        if let RunOrigin::Agent { run } = run.about.origin {
             let by = self.agents.run_summaries.get(&run).map_or("", |line| line.agent.as_str());
             around.push_str(&format!("\nThe agent {} gives you this task; the user has not typed it.", name(by)));
         }
@@ -228,7 +231,7 @@ impl Session {
             agents.run_summaries.get(&first).map(|line| line.session)
         };
         let session = session_of(run.id).unwrap_or(run.about.session);
-        let handed = |line: &super::RunSummary| matches!(line.origin, Origin::Agent { .. });
+        let handed = |line: &super::RunSummary| matches!(line.origin, RunOrigin::Agent { .. });
         let own = |id: DocId, line: &super::RunSummary| {
             line.session == session || handed(line) && session_of(id) == Some(session)
         };
@@ -301,11 +304,11 @@ impl Session {
         thinking.timestamp = live.since.0;
         thinking.duration = u64::try_from(turn.now.since(live.since)).ok();
         (thinking.spent, thinking.route) = (Some(answer.spent), Some(live.route));
-        let message = Message {
+        let message = SessionMessage {
             parents: vec![run.about.head],
             run: Some(id),
             summary_of: live.summary_of,
-            ..Message::new(MessageId(turn.next_id()), Role::System, told, turn.now.0)
+            ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::System, told, turn.now.0)
         };
         let record = RunRecord { steps: vec![thinking], messages: vec![message], ..RunRecord::default() };
         let batch = self.record_run(turn, id, record);
@@ -380,21 +383,21 @@ impl Session {
         (thought.spent, thought.route) = (Some(answer.spent), Some(live.route.clone()));
         parents = vec![thought.id];
         record.steps.push(thought);
-        let message = Message {
+        let message = SessionMessage {
             parents: vec![run.about.head],
             run: Some(id),
             duration: took,
             tool_calls: asked.clone(),
             partial: (answer.stop == ModelStopReason::Length).then(|| "it came to its limit of tokens".to_owned()),
-            ..Message::new(MessageId(turn.next_id()), Role::Assistant, text.clone(), turn.now.0)
+            ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::Assistant, text.clone(), turn.now.0)
         };
         let mut end = message.id;
         record.messages.push(message);
         let tell = |words: String, end: &mut MessageId, record: &mut RunRecord, turn: &mut ApplyContext<'_>| {
-            let message = Message {
+            let message = SessionMessage {
                 parents: vec![*end],
                 run: Some(id),
-                ..Message::new(MessageId(turn.next_id()), Role::System, words, turn.now.0)
+                ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::System, words, turn.now.0)
             };
             *end = message.id;
             record.messages.push(message);
@@ -411,7 +414,7 @@ impl Session {
                 record.steps.push(told);
             }
             record.steps.push(new_step(turn, parents, StepKind::FinalAnswer { content: text }));
-            self.end_run(turn, id, Ending::Done, record);
+            self.end_run(turn, id, RunEnding::Done, record);
             self.learn_run(turn, id);
             return;
         }
@@ -503,18 +506,23 @@ impl Session {
         }
         let Some(run) = self.agents.runs.get(&id) else { return };
         if !failure.partial.trim().is_empty() && live.summary_of.is_empty() {
-            record.messages.push(Message {
+            record.messages.push(SessionMessage {
                 parents: vec![run.about.head],
                 run: Some(id),
                 partial: Some(failure.why.clone()),
-                ..Message::new(MessageId(turn.next_id()), Role::Assistant, failure.partial.clone(), turn.now.0)
+                ..SessionMessage::new(
+                    MessageId(turn.next_id()),
+                    MessageRole::Assistant,
+                    failure.partial.clone(),
+                    turn.now.0,
+                )
             });
         }
-        self.end_run(turn, id, Ending::Failed, record);
+        self.end_run(turn, id, RunEnding::Failed, record);
     }
 
     /// Ends a run for a reason that the user can do something about.
-    pub(super) fn fail_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId, message: String, ending: Ending) {
+    pub(super) fn fail_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId, message: String, ending: RunEnding) {
         let Some(run) = self.agents.runs.get(&id) else { return };
         let made = new_step(turn, run.last_step(), StepKind::Error { message, recoverable: true });
         self.end_run(turn, id, ending, RunRecord { steps: vec![made], ..RunRecord::default() });
@@ -548,7 +556,7 @@ fn is_looping(run: &AgentRun) -> bool {
 }
 
 /// Messages as a text, each quoted, so that none can pass for another.
-fn transcript(messages: &[Message]) -> String {
+fn transcript(messages: &[SessionMessage]) -> String {
     let mut text = String::new();
     for message in messages {
         let role = message.role.word();
@@ -566,7 +574,7 @@ fn truncate_text(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
-fn add_spent(sum: &mut Spent, more: Spent) {
+fn add_spent(sum: &mut CallUsage, more: CallUsage) {
     sum.input_tokens = sum.input_tokens.saturating_add(more.input_tokens);
     sum.output_tokens = sum.output_tokens.saturating_add(more.output_tokens);
     // What is not known once is not known in the sum.

@@ -16,7 +16,10 @@ use agent::tool_spec::{ToolRisk, ToolSpec};
 use agent::{agent_registry, tool_call_parser};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use store::{AgentState, DocId, Ending, Message, MessageId, Origin, Role, StepKind, TodoItem, TodoStatus, ToolCall};
+use store::{
+    AgentState, DocId, MessageId, MessageRole, RunEnding, RunOrigin, SessionMessage, StepKind, TodoItem, TodoStatus,
+    ToolCall,
+};
 
 /// The agent that leads larger work in eight phases.
 pub(super) const SYSTEM_AGENT: &str = "system";
@@ -246,7 +249,7 @@ impl Session {
         let Some(run) = self.agents.runs.get_mut(&id) else { return };
         if let Some(why) = run.orchestrator.budget_stop_reason.take() {
             let words = format!("{why} What was done is kept; the tasks that are left wait.");
-            return self.fail_run(turn, id, words, Ending::Budget);
+            return self.fail_run(turn, id, words, RunEnding::Budget);
         }
         let gone = match run.about.phase {
             0 => PhaseOutcome::Finished,
@@ -319,11 +322,11 @@ impl Session {
         });
         let asked = tool_call_parser::assign_call_ids(wanted.collect(), &mut run.used_call_ids);
         let parents = run.last_step();
-        let message = Message {
+        let message = SessionMessage {
             parents: vec![run.about.head],
             run: Some(id),
             tool_calls: asked.clone(),
-            ..Message::new(MessageId(turn.next_id()), Role::Assistant, String::new(), turn.now.0)
+            ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::Assistant, String::new(), turn.now.0)
         };
         let mut record = RunRecord { messages: vec![message], ..RunRecord::default() };
         run.about.agent_state = AgentState::Executing;
@@ -401,7 +404,7 @@ impl Session {
                 .and_then(|(_, result)| result)
                 .map_or("it says nothing", |(_, why)| why);
             let words = format!("There is no plan that can be carried out: {why}.");
-            self.fail_run(turn, id, words, Ending::Failed);
+            self.fail_run(turn, id, words, RunEnding::Failed);
             return PhaseOutcome::Waiting;
         }
         let crew = run.project_agents.clone();
@@ -714,7 +717,7 @@ impl Session {
             allow: ToolPolicy::rules_for_question(&allow, run),
             button: None,
             recall: RecallOptions::default(),
-            origin: Origin::User,
+            origin: RunOrigin::User,
             plan: Some(tasks),
             project: None,
         };

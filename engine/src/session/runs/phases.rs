@@ -3,7 +3,7 @@
 use super::AgentRun;
 use super::orchestrator::{agent_phases, phase_name};
 use std::collections::BTreeMap;
-use store::{Ending, ExecutionStep, StepId, StepKind};
+use store::{ExecutionStep, RunEnding, StepId, StepKind};
 
 /// How far a phase is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl AgentRun {
         }
         let phase = |(number, phase): (usize, &u8)| {
             let reached = match (number.cmp(&at), self.about.ending) {
-                (std::cmp::Ordering::Less, _) | (std::cmp::Ordering::Equal, Some(Ending::Done)) => {
+                (std::cmp::Ordering::Less, _) | (std::cmp::Ordering::Equal, Some(RunEnding::Done)) => {
                     PhaseStatus::Finished
                 }
                 (std::cmp::Ordering::Greater, _) => PhaseStatus::Upcoming,

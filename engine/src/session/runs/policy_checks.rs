@@ -4,7 +4,7 @@
 use super::tool_calls::{failed_outcome, number_argument, string_argument};
 use super::tool_note_jobs::{ToolNoteJob, ToolNoteJobKind};
 use super::{CallPhase, PendingCall, RunRecord, delegation, view_actions};
-use crate::note::{Note, Phase};
+use crate::note::{Note, NotePhase};
 use crate::notice::Notice;
 use crate::session::{ApplyContext, Session};
 use agent::policy::{self, CallFacts, Permission, ToolPolicy};
@@ -14,7 +14,7 @@ use agent::tool_spec::{ToolSource, ToolSpec};
 use agent::web_address::describe_ip;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
-use store::{Approval, BlobHash, BlockId, Decision, DocId, Origin, Piece, Scope, ToolCall};
+use store::{BlobHash, BlockId, CodePiece, DecisionRecord, DecisionScope, DocId, RunApproval, RunOrigin, ToolCall};
 
 /// What a schedule's runs ask for waits so many milliseconds for the user: a week.
 pub(super) const SCHEDULED_APPROVAL_TIMEOUT_MS: i64 = 7 * 86_400_000;
@@ -74,10 +74,10 @@ fn cells_to_run(note: &Note, tool: &str, arguments: &Map<String, Value>) -> Vec<
 }
 
 /// The code of these cells.
-fn cell_code_pieces(note: &Note, cells: &[BlockId]) -> Vec<Piece> {
+fn cell_code_pieces(note: &Note, cells: &[BlockId]) -> Vec<CodePiece> {
     let place = |cell: &BlockId| note.cells().position(|other| other == *cell).map_or(0, |at| at + 1);
     let piece =
-        |cell: &BlockId| Some(Piece { title: format!("Cell {}", place(cell)), text: note.code(*cell)?.to_owned() });
+        |cell: &BlockId| Some(CodePiece { title: format!("Cell {}", place(cell)), text: note.code(*cell)?.to_owned() });
     cells.iter().filter_map(piece).collect()
 }
 
@@ -95,19 +95,19 @@ impl Session {
                         facts.code = cell_code_pieces(note, &cells_to_run(note, &tool.name, arguments));
                     }
                     // Nothing of it can run.
-                    Some(note) if matches!(note.phase, Phase::Failed(_)) => {}
+                    Some(note) if matches!(note.phase, NotePhase::Failed(_)) => {}
                     Some(_) | None => return FactsLookup::NeedsNote(id),
                 }
             }
             delegation::RUN_AGENT_TOOL => {
                 let agent = run.project_agents.find_python_agent(string_argument(arguments, "agent"));
                 let agent = agent.filter(|agent| agent.hash() == string_argument(arguments, "code"));
-                facts.code.extend(agent.map(|agent| Piece { title: agent.path.clone(), text: agent.code.clone() }));
+                facts.code.extend(agent.map(|agent| CodePiece { title: agent.path.clone(), text: agent.code.clone() }));
             }
             name if matches!(tool.source, ToolSource::User { .. }) => {
                 let own = self.approved_tool(name);
                 let title = |version| format!("{name}, version {version}");
-                facts.code.extend(own.map(|own| Piece { title: title(own.version), text: own.code.clone() }));
+                facts.code.extend(own.map(|own| CodePiece { title: title(own.version), text: own.code.clone() }));
             }
             _ => {}
         }
@@ -124,7 +124,7 @@ impl Session {
     ) {
         let Some(run) = self.agents.runs.get(&id) else { return };
         // Where some are under way already, only those that came since are decided of.
-        let judged: BTreeSet<&str> = run.approvals.iter().map(Approval::call).collect();
+        let judged: BTreeSet<&str> = run.approvals.iter().map(RunApproval::call).collect();
         let new =
             |pending: &&PendingCall| pending.phase == CallPhase::Ready && !judged.contains(pending.call.id.as_str());
         let new: Vec<ToolCall> = run.calls.iter().filter(new).map(|pending| pending.call.clone()).collect();
@@ -230,14 +230,14 @@ impl Session {
     ) {
         let policy = self.agents.policy();
         let first = self.agents.ancestors(id).last().and_then(|first| self.agents.run_summaries.get(first));
-        let scheduled = first.is_some_and(|line| matches!(line.origin, Origin::Schedule { .. }));
+        let scheduled = first.is_some_and(|line| matches!(line.origin, RunOrigin::Schedule { .. }));
         let Some(run) = self.agents.runs.get_mut(&id) else { return };
         let volume = run.about.volume;
         let patience = match run.about.origin {
             // Nobody sits there: it waits until somebody comes.
-            Origin::Schedule { .. } => SCHEDULED_APPROVAL_TIMEOUT_MS,
+            RunOrigin::Schedule { .. } => SCHEDULED_APPROVAL_TIMEOUT_MS,
             _ if scheduled => SCHEDULED_APPROVAL_TIMEOUT_MS,
-            Origin::User | Origin::Agent { .. } => i64::try_from(policy.timeout).unwrap_or(300) * 1_000,
+            RunOrigin::User | RunOrigin::Agent { .. } => i64::try_from(policy.timeout).unwrap_or(300) * 1_000,
         };
         let replayed = run.run_memory.replay.is_some();
         let count = run.approvals.iter().filter(|approval| approval.call() == call).count();
@@ -261,7 +261,7 @@ impl Session {
         // What was allowed without a question is shown nowhere: its code is not kept.
         let code = if word == Permission::Ask { facts.code.clone() } else { Vec::new() };
         let lasting = !asks && word == Permission::Ask;
-        let mut approval = Approval {
+        let mut approval = RunApproval {
             id: if count == 0 { call.to_owned() } else { format!("{call}~{}", count + 1) },
             step: pending.step,
             tool: tool.name.clone(),
@@ -278,9 +278,9 @@ impl Session {
         };
         pending.facts = facts;
         // Every decision is kept, also those that no one was asked for.
-        let decided = |allowed| Decision {
+        let decided = |allowed| DecisionRecord {
             allowed,
-            scope: Scope::Once,
+            scope: DecisionScope::Once,
             by: "policy".to_owned(),
             at: asked,
             arguments: None,
@@ -384,6 +384,6 @@ impl Session {
 
     /// Whether a note that a call waits for cannot be read, or is there.
     pub(super) fn is_note_read_settled(&self, note: DocId) -> bool {
-        self.notes.get(&note).is_none_or(|note| note.is_settled() || matches!(note.phase, Phase::Failed(_)))
+        self.notes.get(&note).is_none_or(|note| note.is_settled() || matches!(note.phase, NotePhase::Failed(_)))
     }
 }

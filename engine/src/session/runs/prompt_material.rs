@@ -14,7 +14,7 @@ use agent::tool_spec::ToolSpec;
 use agent::{agent_definition, prompt_quote};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use store::{Approval, DocId, Message, MessageId, Origin, Role, StepKind, ToolCall};
+use store::{DocId, MessageId, MessageRole, RunApproval, RunOrigin, SessionMessage, StepKind, ToolCall};
 
 /// Of a description that a server, a file or an agent gives, so many characters are told.
 const MAX_DESCRIPTION_CHARS: usize = 1_000;
@@ -68,10 +68,10 @@ impl Session {
         found.extend(run.withheld_files.iter().cloned());
         if !found.is_empty() {
             let words = self.quote_material(&found);
-            let message = Message {
+            let message = SessionMessage {
                 parents: vec![run.about.head],
                 run: Some(id),
-                ..Message::new(MessageId(turn.next_id()), Role::System, words, turn.now.0)
+                ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::System, words, turn.now.0)
             };
             record.messages.push(message);
         }
@@ -87,7 +87,7 @@ impl Session {
     fn approval_timeout_ms(&self, id: DocId) -> i64 {
         let first = self.agents.ancestors(id).last().and_then(|first| self.agents.run_summaries.get(first));
         // Nobody sits there: it waits until somebody comes.
-        let scheduled = |origin: Origin| matches!(origin, Origin::Schedule { .. });
+        let scheduled = |origin: RunOrigin| matches!(origin, RunOrigin::Schedule { .. });
         let unattended = first.is_some_and(|line| scheduled(line.origin))
             || self.agents.runs.get(&id).is_some_and(|run| scheduled(run.about.origin));
         if unattended {
@@ -114,7 +114,7 @@ impl Session {
         let reads = |pending: &&mut PendingCall| pending.call.id == call && pending.call.name == "read_file";
         let Some(pending) = run.calls.iter_mut().find(reads) else { return false };
         let path = string_argument(&pending.call.arguments, "path").to_owned();
-        let by_user = |approval: &Approval| {
+        let by_user = |approval: &RunApproval| {
             let decided = approval.decision.as_ref().is_some_and(|decision| decision.allowed && decision.by == "user");
             decided && approval.tool == "read_file" && string_argument(&approval.arguments, "path") == path
         };
@@ -148,10 +148,10 @@ impl Session {
     }
 
     /// Masks the secrets in what a model is given to read. What the user has typed is the user's to tell.
-    pub(super) fn mask_messages(&self, messages: &mut [Message]) {
+    pub(super) fn mask_messages(&self, messages: &mut [SessionMessage]) {
         let own = self.own_keys();
-        let by_user = |message: &Message| message.tool_name.as_deref() == Some(ASK_USER_TOOL);
-        for message in messages.iter_mut().filter(|message| message.role != Role::User && !by_user(message)) {
+        let by_user = |message: &SessionMessage| message.tool_name.as_deref() == Some(ASK_USER_TOOL);
+        for message in messages.iter_mut().filter(|message| message.role != MessageRole::User && !by_user(message)) {
             own.mask_in_place(&mut message.content);
             for ToolCall { arguments, .. } in &mut message.tool_calls {
                 arguments.values_mut().for_each(|value| mask_value(&own, value, 0));

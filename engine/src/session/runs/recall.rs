@@ -10,8 +10,8 @@ use agent::memory::trace::iso_timestamp;
 use agent::memory::trace_extraction::CompletedCall;
 use agent::memory::{self, ProjectMemory, insight, run_outcome, task_log, trace_extraction};
 use agent::prompt_quote;
-use store::{ChangeKind, DocId, Ending, Message, MessageId, Role, StepKind};
-use text::task::Day;
+use store::{ChangeKind, DocId, MessageId, MessageRole, RunEnding, SessionMessage, StepKind};
+use text::task::CalendarDay;
 
 /// Of an answer so much is kept as a summary, in bytes.
 const MAX_ANSWER_SUMMARY_BYTES: usize = 400;
@@ -29,7 +29,7 @@ impl Session {
     ) {
         let Some(run) = self.agents.runs.get(&id) else { return };
         let about = &run.about;
-        let today = Day(turn.now.0.div_euclid(86_400_000));
+        let today = CalendarDay(turn.now.0.div_euclid(86_400_000));
         let note = about.note.and_then(|note| self.locate_file(note)).map(|(_, path)| path.to_owned());
         let schemas = self.schemas_of(&self.definition_of(run));
         let mut bearing = memory.relevant_items(&about.prompt, note.as_deref(), &about.agent, &schemas, today);
@@ -52,10 +52,10 @@ impl Session {
         if !bearing.is_empty() {
             let told = self.mask_secrets(memory.recall_prompt(&bearing));
             let head = record.messages.last().map_or(run.about.head, |message| message.id);
-            record.messages.push(Message {
+            record.messages.push(SessionMessage {
                 parents: vec![head],
                 run: Some(id),
-                ..Message::new(MessageId(turn.next_id()), Role::System, told, turn.now.0)
+                ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::System, told, turn.now.0)
             });
         }
     }
@@ -68,14 +68,14 @@ impl Session {
             return; // it remembers in its own phases, and each part of it for itself
         }
         let about = &run.about;
-        let Some(ending) = about.ending.filter(|ending| *ending != Ending::Cancelled) else { return };
+        let Some(ending) = about.ending.filter(|ending| *ending != RunEnding::Cancelled) else { return };
         let calls = self.completed_calls_of(run);
         if calls.is_empty() {
             return;
         }
         let (outcome, tools, learnings) = self.assess_run(run, ending, &calls);
         let clip = |text: &str, most: usize| text[..text.floor_char_boundary(most)].trim().to_owned();
-        let created = |change: &&store::Change| {
+        let created = |change: &&store::RunChange| {
             matches!(change.what, ChangeKind::Created { .. } | ChangeKind::Bytes { before: None, .. })
         };
         let note = about.note.and_then(|note| self.locate_file(note)).map(|(_, path)| path.to_owned());
@@ -132,7 +132,12 @@ impl Session {
 
     /// What came of a run that ended so and made these calls, the tools that it got somewhere with, and what is learned
     /// from it: what worked in the first line, and each thing that failed in a line of its own.
-    fn assess_run(&self, run: &AgentRun, ending: Ending, calls: &[CompletedCall]) -> (RunOutcome, Vec<String>, String) {
+    fn assess_run(
+        &self,
+        run: &AgentRun,
+        ending: RunEnding,
+        calls: &[CompletedCall],
+    ) -> (RunOutcome, Vec<String>, String) {
         let came = run_outcome::outcome_of_calls(ending, calls);
         let mut lines = run_outcome::failure_sentences(calls);
         lines.truncate(MAX_RUN_LESSONS);
@@ -156,7 +161,7 @@ impl Session {
             | StepKind::FinalAnswer { .. } => None,
         });
         // Why the run ended stands first, where it ended with no answer.
-        if let Some(why) = last.filter(|_| ending != Ending::Done) {
+        if let Some(why) = last.filter(|_| ending != RunEnding::Done) {
             lines.insert(0, why);
         }
         if lines.is_empty() {

@@ -6,8 +6,8 @@ use crate::effect::Effect;
 use crate::session::{ApplyContext, CommandError, Session};
 use agent::tool_job::ToolOutcome;
 use std::collections::BTreeSet;
-use store::{AgentState, DocId, Ending, ExecutionStep, RunAbout, RunDoc, StepKind, TodoItem, ToolCall};
-use text::time::Time;
+use store::{AgentState, DocId, ExecutionStep, RunAbout, RunDoc, RunEnding, StepKind, TodoItem, ToolCall};
+use text::time::UnixMillis;
 
 impl Session {
     /// Takes over a run that was exported.
@@ -23,7 +23,7 @@ impl Session {
             return Err(CommandError("there is a run of that name already".to_owned()));
         }
         let loaded = RunDoc::load(id, &[], self.actor.clone()).map_err(|error| CommandError(error.to_string()))?;
-        let ending = about.ending.unwrap_or(Ending::Cancelled);
+        let ending = about.ending.unwrap_or(RunEnding::Cancelled);
         let about = RunAbout { agent_state: AgentState::Idle, ending: Some(ending), ..about };
         let mut run = AgentRun::new(id, about, Box::new(loaded.doc), true);
         run.device = Some(self.device.clone());
@@ -145,7 +145,7 @@ fn restore_open_calls(run: &mut AgentRun) -> Vec<String> {
             left.push(call.id.clone());
         }
         let phase =
-            if waits { CallPhase::AwaitingApproval } else { CallPhase::Running { since: Time(step.timestamp) } };
+            if waits { CallPhase::AwaitingApproval } else { CallPhase::Running { since: UnixMillis(step.timestamp) } };
         calls.push(PendingCall { call, step: step.id, phase, changes: true, facts: facts.unwrap_or_default() });
     }
     run.calls = calls;

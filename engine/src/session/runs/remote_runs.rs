@@ -7,11 +7,11 @@ use super::{AgentRun, AgentSession, CallPhase, RUN_KEY_PREFIX, RunSummary, SESSI
 use crate::effect::Effect;
 use crate::session::{ApplyContext, CommandError, Session};
 use std::collections::{BTreeMap, BTreeSet};
-use store::disk::Write;
-use store::{About, AgentState, DocId, Kept, MessageTree, RunAbout, RunDevice, RunDoc};
+use store::disk::RowWrite;
+use store::{AgentState, DocId, MessageTree, RunAbout, RunDevice, RunDoc, SessionAbout, VolumeKept};
 
 /// A line of a volume's list: what it is, its name, the heads of what was deleted.
-type VolumeListEntry = (Kept, DocId, Option<String>);
+type VolumeListEntry = (VolumeKept, DocId, Option<String>);
 /// Changes that came, each with the number under which its fate is told.
 type EarlyChanges = Vec<(u64, Vec<u8>)>;
 
@@ -21,7 +21,7 @@ pub(super) struct RemoteRuns {
     /// What the lists of volumes do not say yet.
     unlisted: Vec<(DocId, VolumeListEntry)>,
     /// What they name, and is not here yet: its volume, and what it is.
-    expected: BTreeMap<DocId, (DocId, Kept)>,
+    expected: BTreeMap<DocId, (DocId, VolumeKept)>,
     /// Changes of documents that are being read.
     pub(super) early_changes: BTreeMap<DocId, EarlyChanges>,
     /// Documents that are read for such changes only, and let go again.
@@ -73,7 +73,7 @@ impl Session {
 
     /// A session or a run is new, or was deleted with these heads: its volume's document is to say so, where it is
     /// shared.
-    pub(super) fn queue_volume_listing(&mut self, volume: DocId, kind: Kept, id: DocId, gone: Option<String>) {
+    pub(super) fn queue_volume_listing(&mut self, volume: DocId, kind: VolumeKept, id: DocId, gone: Option<String>) {
         if self.sync.is_shared(volume) {
             self.agents.remote_runs.unlisted.push((volume, (kind, id, gone)));
             self.sync.mark_stale();
@@ -85,11 +85,11 @@ impl Session {
     pub(in crate::session) fn on_volume_list_loaded(&mut self, turn: &mut ApplyContext<'_>, volume: DocId) {
         let Some(doc) = self.volumes.get(&volume).and_then(|volume| volume.doc.as_ref()) else { return };
         let listed = doc.kept();
-        let known: BTreeSet<(Kept, DocId)> = listed.iter().map(|(kind, id, _)| (*kind, *id)).collect();
+        let known: BTreeSet<(VolumeKept, DocId)> = listed.iter().map(|(kind, id, _)| (*kind, *id)).collect();
         let sessions = self.agents.session_summaries.iter().filter(|(_, line)| line.volume == Some(volume));
-        let sessions = sessions.map(|(id, _)| (Kept::Session, *id));
+        let sessions = sessions.map(|(id, _)| (VolumeKept::Session, *id));
         let runs = self.agents.run_summaries.iter().filter(|(_, line)| line.volume == volume);
-        let new: Vec<(Kept, DocId)> = sessions.chain(runs.map(|(id, _)| (Kept::Run, *id))).collect();
+        let new: Vec<(VolumeKept, DocId)> = sessions.chain(runs.map(|(id, _)| (VolumeKept::Run, *id))).collect();
         for (kind, id) in new.into_iter().filter(|one| !known.contains(one)) {
             self.queue_volume_listing(volume, kind, id, None);
         }
@@ -107,8 +107,8 @@ impl Session {
         (kind, id, gone): VolumeListEntry,
     ) {
         let here = match kind {
-            Kept::Session => self.agents.session_summaries.contains_key(&id),
-            Kept::Run => self.agents.run_summaries.contains_key(&id),
+            VolumeKept::Session => self.agents.session_summaries.contains_key(&id),
+            VolumeKept::Run => self.agents.run_summaries.contains_key(&id),
         };
         match gone {
             None if !here && !self.is_id_taken(id) => {
@@ -121,13 +121,13 @@ impl Session {
                     self.sync.mark_stale();
                 }
                 let line = self.agents.session_summaries.get(&id).filter(|line| line.volume == Some(volume));
-                let Some(line) = line.filter(|_| kind == Kept::Session).cloned() else { return };
+                let Some(line) = line.filter(|_| kind == VolumeKept::Session).cloned() else { return };
                 if line.heads == heads && self.delete_session(turn, id, false).is_ok() {
                     self.sync.log_line(turn.now, format!("the session “{}” was deleted on another device", line.title));
                 } else {
                     let why = "was deleted on another device and went on on this one: it stays";
                     self.sync.log_line(turn.now, format!("the session “{}” {why}", line.title));
-                    self.queue_volume_listing(volume, Kept::Session, id, None);
+                    self.queue_volume_listing(volume, VolumeKept::Session, id, None);
                 }
             }
         }
@@ -173,7 +173,7 @@ impl Session {
                 continue;
             };
             match doc.list(&lines, turn.now.seconds()) {
-                Ok(bytes) => self.append_writes(turn, vec![Write::Chunk { doc: id, bytes }], None),
+                Ok(bytes) => self.append_writes(turn, vec![RowWrite::Chunk { doc: id, bytes }], None),
                 Err(error) => volume.trouble = Some(error.to_string()),
             }
         }
@@ -190,24 +190,24 @@ impl Session {
         let agents = &mut self.agents;
         let expected = agents.remote_runs.expected.get(&id).map(|(_, kind)| *kind);
         let kind = match (agents.session_summaries.contains_key(&id), agents.run_summaries.contains_key(&id)) {
-            (true, _) => Some(Kept::Session),
-            (_, true) => Some(Kept::Run),
+            (true, _) => Some(VolumeKept::Session),
+            (_, true) => Some(VolumeKept::Run),
             (false, false) => expected,
         };
         let Some(kind) = kind else { return self.tools_received(turn, id, ticket, bytes) };
         match kind {
-            Kept::Session if agents.sessions.contains_key(&id) => {
+            VolumeKept::Session if agents.sessions.contains_key(&id) => {
                 return Some(self.merge_remote_session(turn, id, bytes));
             }
-            Kept::Run if agents.runs.contains_key(&id) => return Some(self.merge_remote_run(turn, id, bytes)),
-            Kept::Session | Kept::Run => {}
+            VolumeKept::Run if agents.runs.contains_key(&id) => return Some(self.merge_remote_run(turn, id, bytes)),
+            VolumeKept::Session | VolumeKept::Run => {}
         }
         agents.remote_runs.early_changes.entry(id).or_default().push((ticket, bytes.to_vec()));
         if agents.loading.insert(id) {
             agents.remote_runs.temporary_docs.insert(id);
             turn.effects.push(match kind {
-                Kept::Session => Effect::LoadSession { session: id },
-                Kept::Run => Effect::LoadRun { run: id },
+                VolumeKept::Session => Effect::LoadSession { session: id },
+                VolumeKept::Run => Effect::LoadRun { run: id },
             });
         }
         Some(Ok(()))
@@ -281,7 +281,7 @@ impl Session {
         let goes_on = |session: &AgentSession, head| session.tree.branch(head).iter().any(|one| Some(one.id) == ours);
         let follows = theirs.head.is_some_and(|head| ours.is_none() || goes_on(session, head));
         let volume = if expected.is_some() { theirs.volume } else { session.about.volume };
-        session.about = About { head: if follows { theirs.head } else { ours }, volume, ..theirs };
+        session.about = SessionAbout { head: if follows { theirs.head } else { ours }, volume, ..theirs };
         session.revision += 1;
         let line = session.summary();
         let value = serde_json::to_vec(&line).ok();
@@ -291,7 +291,7 @@ impl Session {
         let key = format!("{SESSION_KEY_PREFIX}{id}");
         self.append_writes(
             turn,
-            vec![Write::Chunk { doc: id, bytes: bytes.to_vec() }, Write::Meta { key, value }],
+            vec![RowWrite::Chunk { doc: id, bytes: bytes.to_vec() }, RowWrite::Meta { key, value }],
             None,
         );
         Ok(())
@@ -314,8 +314,8 @@ impl Session {
         }
         self.agents.revision += 1;
         self.agents.remote_runs.expected.remove(&id);
-        let line = Write::Meta { key: format!("{RUN_KEY_PREFIX}{id}"), value };
-        self.append_writes(turn, vec![Write::Chunk { doc: id, bytes }, line], None);
+        let line = RowWrite::Meta { key: format!("{RUN_KEY_PREFIX}{id}"), value };
+        self.append_writes(turn, vec![RowWrite::Chunk { doc: id, bytes }, line], None);
     }
 
     /// Changes of a run that is open.
@@ -342,7 +342,7 @@ impl Session {
                 let known = run.approvals.iter_mut().find(|known| known.id == approval.id);
                 let Some(known) = known.filter(|known| known.decision.is_none()) else { continue };
                 if !decision.allowed || known.tool == ASK_USER_TOOL {
-                    known.decision = Some(store::Decision { arguments: None, ..decision });
+                    known.decision = Some(store::DecisionRecord { arguments: None, ..decision });
                     decided.push(approval.id);
                 }
             }

@@ -14,7 +14,7 @@ use agent::memory::{MEMORY_FOLDER, run_outcome, task_log};
 use agent::planner;
 use agent::task_block::{self, TaskBlock, TaskStatus};
 use std::collections::BTreeSet;
-use store::{ChangeKind, DocId, Ending, Message, MessageId, Role, StepKind};
+use store::{ChangeKind, DocId, MessageId, MessageRole, RunEnding, SessionMessage, StepKind};
 
 /// Of what an agent has answered so much stands in the summary, in bytes.
 const MAX_SUMMARIZED_ANSWER_BYTES: usize = 300;
@@ -64,9 +64,9 @@ impl Session {
     fn failed_parts(&self, run: &AgentRun) -> Vec<String> {
         let parts = self.agents.run_family(run.id).into_iter().filter(|id| *id != run.id);
         let failed = parts.filter_map(|id| {
-            let part = self.agents.runs.get(&id).filter(|part| part.about.ending == Some(Ending::Done))?;
+            let part = self.agents.runs.get(&id).filter(|part| part.about.ending == Some(RunEnding::Done))?;
             let calls = self.completed_calls_of(part);
-            let lost = run_outcome::outcome_of_calls(Ending::Done, &calls) == experience::RunOutcome::Failure;
+            let lost = run_outcome::outcome_of_calls(RunEnding::Done, &calls) == experience::RunOutcome::Failure;
             lost.then(|| run_outcome::failure_sentences(&calls).into_iter().next())?
         });
         failed.collect()
@@ -193,18 +193,18 @@ impl Session {
             if let Some(run) = self.agents.runs.get_mut(&id) {
                 run.about.phase = WORK_PHASE;
             }
-            return self.fail_run(turn, id, words, Ending::Failed);
+            return self.fail_run(turn, id, words, RunEnding::Failed);
         }
-        let message = Message {
+        let message = SessionMessage {
             parents: vec![run.about.head],
             run: Some(id),
-            ..Message::new(MessageId(turn.next_id()), Role::Assistant, words.clone(), turn.now.0)
+            ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::Assistant, words.clone(), turn.now.0)
         };
         let made = new_step(turn, run.last_step(), StepKind::FinalAnswer { content: words });
         self.end_run(
             turn,
             id,
-            Ending::Done,
+            RunEnding::Done,
             RunRecord { steps: vec![made], messages: vec![message], ..RunRecord::default() },
         );
     }

@@ -6,7 +6,7 @@ use crate::session::{AgentRun, AgentSession};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use store::{AgentState, ExecutionStep, Message, MessageId, Role, StepId, StepKind, TodoItem};
+use store::{AgentState, ExecutionStep, MessageId, MessageRole, SessionMessage, StepId, StepKind, TodoItem};
 
 /// The version that is written, and the only one that is read.
 pub const SESSION_FILE_VERSION: u64 = 1;
@@ -19,7 +19,7 @@ const TODO_PRIORITY_NAMES: [&str; 6] = ["lowest", "low", "normal", "medium", "hi
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedContext {
     /// What was said, oldest first, one behind the other.
-    pub messages: Vec<Message>,
+    pub messages: Vec<SessionMessage>,
     /// What else stands in the file, for [`session_to_json`].
     pub imported: String,
 }
@@ -69,7 +69,7 @@ struct PreservedRun {
     todos: Vec<(Value, TodoItem)>,
 }
 
-fn message_to_json(message: &Message) -> Value {
+fn message_to_json(message: &SessionMessage) -> Value {
     json!({"role": message.role.word(), "content": message.content, "tracebook": message})
 }
 
@@ -82,7 +82,7 @@ pub fn session_to_json(session: &AgentSession, file_uri: &str, saved_at: i64) ->
     build_session_json(session.about.imported.as_deref(), &session.branch(), file_uri, saved_at)
 }
 
-fn build_session_json(imported: Option<&str>, branch: &[&Message], file_uri: &str, saved_at: i64) -> Value {
+fn build_session_json(imported: Option<&str>, branch: &[&SessionMessage], file_uri: &str, saved_at: i64) -> Value {
     let kept = imported.and_then(|text| serde_json::from_str::<PreservedContext>(text).ok());
     let own = json!({"version": SESSION_FILE_VERSION, "savedAt": saved_at, "fileUri": file_uri});
     let Some(kept) = kept else {
@@ -96,7 +96,7 @@ fn build_session_json(imported: Option<&str>, branch: &[&Message], file_uri: &st
         file.insert("savedAt".to_owned(), Value::from(saved_at));
     }
     let more: BTreeMap<MessageId, Map<String, Value>> = kept.messages.into_iter().collect();
-    let written = |message: &&Message| match more.get(&message.id) {
+    let written = |message: &&SessionMessage| match more.get(&message.id) {
         None => message_to_json(message),
         Some(more) => {
             let mut one = more.clone();
@@ -208,20 +208,21 @@ pub fn parse_session_json(text: &str, mut id: impl FnMut() -> u64) -> Result<Imp
     if all.len() > MAX_IMPORTED_ITEMS {
         return Err(format!("it has more than {MAX_IMPORTED_ITEMS} messages"));
     }
-    let mut messages: Vec<Message> = Vec::with_capacity(all.len());
+    let mut messages: Vec<SessionMessage> = Vec::with_capacity(all.len());
     let mut used: BTreeSet<MessageId> = BTreeSet::new();
     let mut kept = PreservedContext { file, messages: Vec::with_capacity(all.len()) };
     for (at, one) in (0..).zip(all) {
         let mut more = into_object(one);
         let (role, content) = (more.remove("role"), more.remove("content"));
         let word = role.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
-        let role: Role = serde_json::from_value(role.unwrap_or_default())
+        let role: MessageRole = serde_json::from_value(role.unwrap_or_default())
             .map_err(|_| format!("a message has the role \u{201c}{word}\u{201d}"))?;
         let Some(Value::String(content)) = content else { return Err(wrong("a message has no text as its content")) };
         let before = messages.last().map(|message| message.id);
-        let own = more.get("tracebook").and_then(|own| serde_json::from_value::<Message>(own.clone()).ok());
+        let own = more.get("tracebook").and_then(|own| serde_json::from_value::<SessionMessage>(own.clone()).ok());
         let own = own.filter(|own| own.role == role && own.content == content);
-        let mut message = own.unwrap_or_else(|| Message::new(MessageId(0), role, content, saved_at.saturating_add(at)));
+        let mut message =
+            own.unwrap_or_else(|| SessionMessage::new(MessageId(0), role, content, saved_at.saturating_add(at)));
         while message.id.0 == 0 || used.contains(&message.id) {
             message.id = MessageId(id());
         }
@@ -358,18 +359,18 @@ pub fn session_to_markdown(session: &AgentSession, runs: &[&AgentRun]) -> String
     let mut text = format!("# {}\n", session.about.title);
     for message in session.branch() {
         let who = match message.role {
-            Role::User => "You",
-            Role::Assistant => "Assistant",
-            Role::System => "Tracebook",
-            Role::Tool => message.tool_name.as_deref().unwrap_or("Tool"),
+            MessageRole::User => "You",
+            MessageRole::Assistant => "Assistant",
+            MessageRole::System => "Tracebook",
+            MessageRole::Tool => message.tool_name.as_deref().unwrap_or("Tool"),
         };
         if message.content.is_empty() && message.tool_calls.is_empty() {
             continue;
         }
         text.push_str(&format!("\n## {who}\n\n"));
         match message.role {
-            Role::Tool => text.push_str(&code_block(&message.content)),
-            Role::User | Role::Assistant | Role::System => {
+            MessageRole::Tool => text.push_str(&code_block(&message.content)),
+            MessageRole::User | MessageRole::Assistant | MessageRole::System => {
                 text.push_str(message.content.trim());
                 text.push('\n');
             }
@@ -422,7 +423,7 @@ mod tests {
     /// A conversation, read and written again without a change.
     fn through_context(theirs: &Value) -> Result<Value, String> {
         let read = parse_session_json(&theirs.to_string(), ids())?;
-        let branch: Vec<&Message> = read.messages.iter().collect();
+        let branch: Vec<&SessionMessage> = read.messages.iter().collect();
         Ok(build_session_json(Some(&read.imported), &branch, "elsewhere", 99))
     }
 
@@ -456,8 +457,8 @@ mod tests {
         let read = parse_session_json(&theirs.to_string(), ids()).expect("read");
         assert_eq!(read.messages[1].parents, [read.messages[0].id]);
         // What is said later is added, and nothing else changes.
-        let more = Message::new(MessageId(9), Role::User, "and?", 7);
-        let branch: Vec<&Message> = read.messages.iter().chain([&more]).collect();
+        let more = SessionMessage::new(MessageId(9), MessageRole::User, "and?", 7);
+        let branch: Vec<&SessionMessage> = read.messages.iter().chain([&more]).collect();
         let later = build_session_json(Some(&read.imported), &branch, "elsewhere", 99);
         assert_eq!(later["messages"][0], theirs["messages"][0]);
         assert_eq!(

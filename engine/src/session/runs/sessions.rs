@@ -7,8 +7,8 @@ use crate::session::{ApplyContext, CommandError, Session};
 use agent::{model_context, prompt_quote};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use store::disk::Write;
-use store::{About, DocId, Kept, Message, MessageId, MessageTree, Role, SessionDoc};
+use store::disk::RowWrite;
+use store::{DocId, MessageId, MessageRole, MessageTree, SessionAbout, SessionDoc, SessionMessage, VolumeKept};
 
 /// A title has at most so many letters.
 const MAX_SESSION_TITLE_CHARS: usize = 80;
@@ -42,7 +42,7 @@ pub struct AgentSession {
     /// Its id.
     pub id: DocId,
     /// What is said of it.
-    pub about: About,
+    pub about: SessionAbout,
     /// Counts what is said in it.
     pub revision: u64,
     pub(super) tree: MessageTree,
@@ -67,12 +67,12 @@ impl AgentSession {
     }
 
     /// The branch that is looked at.
-    pub fn branch(&self) -> Vec<&Message> {
+    pub fn branch(&self) -> Vec<&SessionMessage> {
         self.head().map(|head| self.tree.branch(head)).unwrap_or_default()
     }
 
     /// The context: what a model reads of the branch that is looked at.
-    pub fn context(&self) -> Vec<Message> {
+    pub fn context(&self) -> Vec<SessionMessage> {
         self.head().map(|head| model_context::context_messages(&self.tree, head)).unwrap_or_default()
     }
 
@@ -150,7 +150,13 @@ impl Session {
         }
         let loaded = SessionDoc::load(id, &[], self.actor.clone()).map_err(|error| CommandError(error.to_string()))?;
         let mut made = AgentSession::new(id, Box::new(loaded.doc), true);
-        made.about = About { title: session_title(text), volume: Some(volume), note, head: None, ..About::default() };
+        made.about = SessionAbout {
+            title: session_title(text),
+            volume: Some(volume),
+            note,
+            head: None,
+            ..SessionAbout::default()
+        };
         self.agents.sessions.insert(id, made);
         Ok(())
     }
@@ -160,16 +166,17 @@ impl Session {
         &mut self,
         turn: &mut ApplyContext<'_>,
         id: DocId,
-        messages: Vec<Message>,
+        messages: Vec<SessionMessage>,
         from: MessageId,
         to: MessageId,
-    ) -> Vec<Write> {
+    ) -> Vec<RowWrite> {
         let Some(session) = self.agents.sessions.get_mut(&id) else {
             self.problems.push(format!("the session {id} is not open, so what was said is not in it"));
             return Vec::new();
         };
         let head = session.head();
-        let answers = |message: &Message| message.role == Role::User || message.parents.first().copied() == head;
+        let answers =
+            |message: &SessionMessage| message.role == MessageRole::User || message.parents.first().copied() == head;
         if head.is_none() || head == Some(from) || messages.first().is_some_and(answers) {
             session.about.head = Some(to);
         }
@@ -179,11 +186,11 @@ impl Session {
         self.save_session(turn, id, &messages)
     }
 
-    fn save_session(&mut self, turn: &mut ApplyContext<'_>, id: DocId, messages: &[Message]) -> Vec<Write> {
+    fn save_session(&mut self, turn: &mut ApplyContext<'_>, id: DocId, messages: &[SessionMessage]) -> Vec<RowWrite> {
         let Some(session) = self.agents.sessions.get_mut(&id) else { return Vec::new() };
         session.revision += 1;
         self.agents.revision += 1;
-        let said: Vec<&Message> = messages.iter().collect();
+        let said: Vec<&SessionMessage> = messages.iter().collect();
         let bytes = match session.doc.commit(&said, &session.about, turn.now.seconds()) {
             Ok(bytes) => bytes,
             Err(error) => {
@@ -196,10 +203,10 @@ impl Session {
         let line = session.summary();
         let value = serde_json::to_vec(&line).ok();
         if let Some(volume) = line.volume.filter(|_| fresh) {
-            self.queue_volume_listing(volume, Kept::Session, id, None);
+            self.queue_volume_listing(volume, VolumeKept::Session, id, None);
         }
         self.agents.session_summaries.insert(id, line);
-        vec![Write::Chunk { doc: id, bytes }, Write::Meta { key: format!("{SESSION_KEY_PREFIX}{id}"), value }]
+        vec![RowWrite::Chunk { doc: id, bytes }, RowWrite::Meta { key: format!("{SESSION_KEY_PREFIX}{id}"), value }]
     }
 
     fn loaded_session(&mut self, id: DocId) -> Result<&mut AgentSession, CommandError> {
@@ -258,12 +265,12 @@ impl Session {
             return Err(CommandError("there is a session of that name already".to_owned()));
         }
         let session = self.loaded_session(id)?;
-        let said: Vec<Message> = session.tree.branch(at).into_iter().cloned().collect();
+        let said: Vec<SessionMessage> = session.tree.branch(at).into_iter().cloned().collect();
         if said.is_empty() {
             return Err(CommandError(format!("there is no message {at} in the session")));
         }
         let title = format!("{} (fork)", session.about.title);
-        let about = About { head: Some(at), title, imported: None, ..session.about.clone() };
+        let about = SessionAbout { head: Some(at), title, imported: None, ..session.about.clone() };
         let loaded = SessionDoc::load(new, &[], self.actor.clone()).map_err(|error| CommandError(error.to_string()))?;
         let mut made = AgentSession::new(new, Box::new(loaded.doc), true);
         made.about = about;
@@ -281,7 +288,7 @@ impl Session {
         id: DocId,
         volume: DocId,
         name: &str,
-        (messages, imported): (Vec<Message>, Option<String>),
+        (messages, imported): (Vec<SessionMessage>, Option<String>),
     ) -> Result<(), CommandError> {
         if self.agents.session_summaries.contains_key(&id) {
             return Err(CommandError("there is a session of that name already".to_owned()));
@@ -315,22 +322,23 @@ impl Session {
         let fork = session.tree.fork(from, into);
         let own =
             session.tree.branch(from).into_iter().skip_while(|message| fork.is_some_and(|fork| message.id != fork));
-        let own: Vec<&Message> = own.skip(usize::from(fork.is_some())).collect();
-        let answer = own.iter().rev().find(|message| message.role == Role::Assistant && !message.content.is_empty());
+        let own: Vec<&SessionMessage> = own.skip(usize::from(fork.is_some())).collect();
+        let answer =
+            own.iter().rev().find(|message| message.role == MessageRole::Assistant && !message.content.is_empty());
         let Some(answer) = answer else {
             return Err(CommandError("that branch has no answer that could be brought over".to_owned()));
         };
         let asked =
-            own.iter().find(|message| message.role == Role::User).map_or("", |message| message.content.as_str());
+            own.iter().find(|message| message.role == MessageRole::User).map_or("", |message| message.content.as_str());
         let words = format!(
             "From another branch of this session. {}\n\n{}\n\n{}",
             prompt_quote::QUOTED_MATERIAL_PREAMBLE,
             prompt_quote::quote_block("what was asked there", asked),
             prompt_quote::quote_block("the answer there", &answer.content)
         );
-        let message = Message {
+        let message = SessionMessage {
             parents: vec![into, from],
-            ..Message::new(MessageId(turn.next_id()), Role::System, words, turn.now.0)
+            ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::System, words, turn.now.0)
         };
         session.about.head = Some(message.id);
         session.tree.add(message.clone());
@@ -363,14 +371,16 @@ impl Session {
         if let Some(line) = self.agents.session_summaries.get(&id).cloned()
             && let Some(volume) = line.volume.filter(|_| told)
         {
-            self.queue_volume_listing(volume, Kept::Session, id, Some(line.heads));
-            runs.keys().for_each(|run| self.queue_volume_listing(volume, Kept::Run, *run, Some(String::new())));
+            self.queue_volume_listing(volume, VolumeKept::Session, id, Some(line.heads));
+            runs.keys().for_each(|run| self.queue_volume_listing(volume, VolumeKept::Run, *run, Some(String::new())));
         }
-        let mut writes =
-            vec![Write::Forget { doc: id }, Write::Meta { key: format!("{SESSION_KEY_PREFIX}{id}"), value: None }];
+        let mut writes = vec![
+            RowWrite::Forget { doc: id },
+            RowWrite::Meta { key: format!("{SESSION_KEY_PREFIX}{id}"), value: None },
+        ];
         for run in runs.keys() {
-            writes.push(Write::Forget { doc: *run });
-            writes.push(Write::Meta { key: format!("{RUN_KEY_PREFIX}{run}"), value: None });
+            writes.push(RowWrite::Forget { doc: *run });
+            writes.push(RowWrite::Meta { key: format!("{RUN_KEY_PREFIX}{run}"), value: None });
             self.agents.run_summaries.remove(run);
             self.agents.runs.remove(run);
         }

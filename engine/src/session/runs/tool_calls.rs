@@ -5,14 +5,16 @@ use super::delegation::{ASK_AGENT_TOOL, RUN_AGENT_TOOL};
 use super::tool_note_jobs::{ToolNoteJob, ToolNoteJobKind};
 use super::{CallPhase, RunRecord, new_step, prompt_material, tool_registry, view_actions};
 use crate::effect::Effect;
-use crate::note::Phase;
+use crate::note::NotePhase;
 use crate::session::{ApplyContext, CommandError, Session};
 use agent::planner::{ASSIGN_TOOL, PLAN_TOOL};
 use agent::policy::CallFacts;
 use agent::tool_job::{GitJob, MAX_TOOL_RESULT_BYTES, ToolJob, ToolOutcome, WebAccess};
 use agent::web_address::WebAddress;
 use serde_json::{Map, Value};
-use store::{ChangeKind, DocId, FileKind, Message, MessageId, Role, StepKind, TodoItem, TodoStatus, UserTool};
+use store::{
+    ChangeKind, DocId, FileKind, MessageId, MessageRole, SessionMessage, StepKind, TodoItem, TodoStatus, UserTool,
+};
 
 /// A text that a tool writes has at most so many bytes.
 const MAX_WRITTEN_TEXT_BYTES: usize = 4 << 20;
@@ -235,7 +237,7 @@ impl Session {
                 let title = string_argument(arguments, "title").replace(['\n', '`'], " ");
                 let json = serde_json::to_string_pretty(&serde_json::json!({"title": title, "view": view}));
                 let json = json.unwrap_or_default();
-                if let Err(why) = crate::view::View::read(&json) {
+                if let Err(why) = crate::view::AgentView::read(&json) {
                     return Some(failed_outcome(format!(
                         "The view does not hold: {why}. {}",
                         agent::tool_catalog::VIEW_GUIDE
@@ -284,7 +286,7 @@ impl Session {
     }
 
     pub(super) fn open_text(&self, note: DocId) -> Option<String> {
-        self.notes.get(&note).filter(|note| note.phase == Phase::Ready).map(crate::Note::text)
+        self.notes.get(&note).filter(|note| note.phase == NotePhase::Ready).map(crate::Note::text)
     }
 
     /// A new note.
@@ -419,14 +421,14 @@ impl Session {
         record.steps.push(made);
         let head = record.messages.last().map_or(run.about.head, |message| message.id);
         let content = if outcome.success { text } else { format!("Error: {text}") };
-        record.messages.push(Message {
+        record.messages.push(SessionMessage {
             parents: vec![head],
             run: Some(id),
             tool_call_id: Some(call.to_owned()),
             tool_name: Some(name),
             error,
             whole: outcome.whole,
-            ..Message::new(MessageId(turn.next_id()), Role::Tool, content, turn.now.0)
+            ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::Tool, content, turn.now.0)
         });
     }
 

@@ -3,13 +3,13 @@
 use super::RunRecord;
 use super::tool_calls::{failed_outcome, successful_outcome};
 use crate::effect::Effect;
-use crate::note::{KernelPhase, Phase};
+use crate::note::{KernelPhase, NotePhase};
 use crate::session::{ApplyContext, CommandError, Session};
-use crate::undo::Change as Undoable;
+use crate::undo::UndoChange as Undoable;
 use agent::tool_job::ToolOutcome;
-use store::{Change, ChangeKind, DocId, ExecutionId, Hunk, Origin, Status};
+use store::{ChangeKind, DocId, ExecutionId, ExecutionStatus, RunChange, RunOrigin, TextHunk};
 use text::printed;
-use text::splice::{self, Splice};
+use text::splice::{self, TextEdit};
 
 /// Bytes before a change by which its place is found again.
 const HUNK_CONTEXT_BYTES: usize = 40;
@@ -143,9 +143,9 @@ impl Session {
         }
         let note = self.notes.get(id)?;
         match &note.phase {
-            Phase::Failed(why) => return Some(failed_outcome(format!("the note cannot be read: {why}"))),
-            Phase::Ready if note.is_settled() => {}
-            Phase::Reading | Phase::Ready => return None,
+            NotePhase::Failed(why) => return Some(failed_outcome(format!("the note cannot be read: {why}"))),
+            NotePhase::Ready if note.is_settled() => {}
+            NotePhase::Reading | NotePhase::Ready => return None,
         }
         if let Some(why) = note.read_only() {
             return Some(failed_outcome(format!("the note can only be read: {why}")));
@@ -200,22 +200,22 @@ impl Session {
                 if !known.status.is_final() {
                     return None;
                 }
-                if known.status == Status::Interrupted && known.outputs.is_empty() {
+                if known.status == ExecutionStatus::Interrupted && known.outputs.is_empty() {
                     return Some(failed_outcome(
                         "the cell was stopped before it ran, or was changed after it was allowed",
                     ));
                 }
                 let words = printed::outputs(&known.outputs);
                 let words = if words.is_empty() { "The cell printed nothing.".to_owned() } else { words };
-                Some(ToolOutcome { success: known.status == Status::Ok, ..successful_outcome(words) })
+                Some(ToolOutcome { success: known.status == ExecutionStatus::Ok, ..successful_outcome(words) })
             }
             ToolNoteJobKind::RunCommand(name) if *begun => {
                 if matches!(note.kernel, KernelPhase::Busy(_)) || !note.queue.is_empty() {
                     return None;
                 }
-                let ran: Vec<Status> =
+                let ran: Vec<ExecutionStatus> =
                     note.cells().filter_map(|cell| note.execution(cell)).map(|execution| execution.status).collect();
-                let good = ran.iter().filter(|status| **status == Status::Ok).count();
+                let good = ran.iter().filter(|status| **status == ExecutionStatus::Ok).count();
                 let title = crate::commands::command(&name).map_or(name.as_str(), |command| command.title);
                 let words = format!("{title}: {good} of {} cells ran well.", ran.len());
                 Some(ToolOutcome { success: good == ran.len(), ..successful_outcome(words) })
@@ -229,7 +229,7 @@ impl Session {
                     _ => self.restart_kernel(turn, *id),
                 };
                 self.unbind_cells(*id);
-                if asked.is_ok() && matches!(origin, Some(Origin::Schedule { .. })) {
+                if asked.is_ok() && matches!(origin, Some(RunOrigin::Schedule { .. })) {
                     *begun = true; // nobody looks at the note: what comes of it is waited for
                     return None;
                 }
@@ -305,7 +305,7 @@ impl Session {
         let Some(pending) = run.calls.iter().find(|pending| pending.call.id == call) else { return };
         let number = run.changes.last().map_or(0, |change| change.number + 1);
         let (step, at) = (pending.step, turn.now.0);
-        let change = Change { number, step, volume, file, path, at, what, undone: Vec::new() };
+        let change = RunChange { number, step, volume, file, path, at, what, undone: Vec::new() };
         self.record_run(turn, id, RunRecord { changes: vec![change], ..RunRecord::default() });
     }
 
@@ -329,7 +329,7 @@ impl Session {
 }
 
 /// Where splices of `old` stand in `new`, which comes of them.
-fn hunks_of_splices(old: &str, new: &str, splices: &[Splice]) -> Vec<Hunk> {
+fn hunks_of_splices(old: &str, new: &str, splices: &[TextEdit]) -> Vec<TextHunk> {
     let mut shift = 0_isize;
     let mut hunks = Vec::new();
     for splice in splices {
@@ -338,7 +338,7 @@ fn hunks_of_splices(old: &str, new: &str, splices: &[Splice]) -> Vec<Hunk> {
         shift += splice.insert.len() as isize - splice.delete as isize;
         let from = new.floor_char_boundary(at.saturating_sub(HUNK_CONTEXT_BYTES));
         let before = new.get(from..at).unwrap_or("").to_owned();
-        hunks.push(Hunk { at, removed, inserted: splice.insert.clone(), before });
+        hunks.push(TextHunk { at, removed, inserted: splice.insert.clone(), before });
     }
     hunks
 }

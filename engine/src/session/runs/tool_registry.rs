@@ -5,8 +5,8 @@ use crate::effect::Effect;
 use crate::session::{ApplyContext, CommandError, Session};
 use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
 use serde_json::{Map, Value};
-use store::disk::Write;
-use store::{BlobHash, DocId, Registered, RegistryDoc, RegistryWrite, UserTool};
+use store::disk::RowWrite;
+use store::{BlobHash, DocId, RegisteredTool, RegistryDoc, RegistryWrite, UserTool};
 
 /// A tool's code has at most so many bytes.
 const MAX_TOOL_CODE_BYTES: usize = 256 << 10;
@@ -17,7 +17,7 @@ const MAX_USER_TOOLS: usize = 500;
 #[derive(Debug)]
 pub(in crate::session) struct ToolRegistry {
     doc: Box<RegistryDoc>,
-    tools: Vec<Registered>,
+    tools: Vec<RegisteredTool>,
     fresh: bool,
 }
 
@@ -73,7 +73,7 @@ fn validate_tool(tool: &UserTool) -> Result<(), CommandError> {
 
 impl Session {
     /// The user's tools; `None`: they are not read yet.
-    pub fn user_tools(&self) -> Option<&[Registered]> {
+    pub fn user_tools(&self) -> Option<&[RegisteredTool]> {
         self.agents.registry.as_ref().map(|registry| registry.tools.as_slice())
     }
 
@@ -89,7 +89,7 @@ impl Session {
     }
 
     pub(super) fn approved_tool(&self, name: &str) -> Option<&UserTool> {
-        self.user_tools()?.iter().filter_map(Registered::usable).find(|tool| tool.name == name)
+        self.user_tools()?.iter().filter_map(RegisteredTool::usable).find(|tool| tool.name == name)
     }
 
     /// The registry of this workspace.
@@ -162,7 +162,7 @@ impl Session {
         registry.tools = registry.doc.tools();
         self.agents.revision += 1;
         self.tools_changed();
-        self.append_writes(turn, vec![Write::Chunk { doc: id, bytes }], None);
+        self.append_writes(turn, vec![RowWrite::Chunk { doc: id, bytes }], None);
         Ok(())
     }
 
@@ -181,7 +181,7 @@ impl Session {
             return Err(CommandError(format!("there are {MAX_USER_TOOLS} tools already; remove some")));
         }
         let versions = known.iter().find(|known| known.newest().is_some_and(|newest| newest.name == tool.name));
-        tool.version = versions.and_then(Registered::newest).map_or(1, |newest| newest.version + 1);
+        tool.version = versions.and_then(RegisteredTool::newest).map_or(1, |newest| newest.version + 1);
         tool.created = turn.now.0;
         self.write_registry(turn, &[RegistryWrite::Version(tool)])
     }

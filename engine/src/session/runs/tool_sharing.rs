@@ -3,8 +3,8 @@
 
 use crate::effect::Effect;
 use crate::session::{ApplyContext, CommandError, Session};
-use store::disk::Write;
-use store::{BlobHash, DocId, Registered, RegistryDoc, RegistryWrite, UserTool};
+use store::disk::RowWrite;
+use store::{BlobHash, DocId, RegisteredTool, RegistryDoc, RegistryWrite, UserTool};
 
 /// The tools that go along with a volume.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ fn tool_fingerprint(tool: &UserTool) -> BlobHash {
     BlobHash::of(&serde_json::to_vec(&parts).unwrap_or_default())
 }
 
-fn contains_tool(tools: &[Registered], tool: &UserTool) -> bool {
+fn contains_tool(tools: &[RegisteredTool], tool: &UserTool) -> bool {
     let print_of = tool_fingerprint(tool);
     tools
         .iter()
@@ -84,11 +84,11 @@ impl Session {
     }
 
     fn compare_tools(&mut self, turn: &mut ApplyContext<'_>, volume: DocId) {
-        let own: Vec<Registered> = self.user_tools().unwrap_or_default().to_vec();
+        let own: Vec<RegisteredTool> = self.user_tools().unwrap_or_default().to_vec();
         let Some(shelf) = self.agents.remote_runs.shared_tools.get_mut(&volume) else { return };
         let there = shelf.doc.tools();
         let mut writes = Vec::new();
-        for tool in own.iter().filter_map(Registered::usable).filter(|tool| !contains_tool(&there, tool)) {
+        for tool in own.iter().filter_map(RegisteredTool::usable).filter(|tool| !contains_tool(&there, tool)) {
             let known = there.iter().find_map(|known| known.newest().filter(|newest| newest.name == tool.name));
             let version = known.map_or(1, |newest| newest.version.saturating_add(1));
             writes.push(RegistryWrite::Version(UserTool { version, ..tool.clone() }));
@@ -97,7 +97,7 @@ impl Session {
             match shelf.doc.commit(&writes, turn.now.seconds()) {
                 Ok(bytes) => {
                     let bytes = if std::mem::take(&mut shelf.fresh) { shelf.doc.save() } else { bytes };
-                    self.append_writes(turn, vec![Write::Chunk { doc: volume.tools(), bytes }], None);
+                    self.append_writes(turn, vec![RowWrite::Chunk { doc: volume.tools(), bytes }], None);
                 }
                 Err(error) => self.problems.push(error.to_string()),
             }
@@ -168,7 +168,7 @@ impl Session {
         // What was received holds the first change too.
         shelf.fresh = false;
         self.agents.remote_runs.is_tool_sharing_due = true;
-        self.append_writes(turn, vec![Write::Chunk { doc: id, bytes: bytes.to_vec() }], None);
+        self.append_writes(turn, vec![RowWrite::Chunk { doc: id, bytes: bytes.to_vec() }], None);
         Some(Ok(()))
     }
 }

@@ -17,8 +17,10 @@ use agent::{agent_definition, prompt_quote, tool_call_parser};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use store::{AgentState, DocId, Ending, ExecutionStep, FileKind, Message, MessageId, Role, StepKind, ToolCall};
-use text::time::Time;
+use store::{
+    AgentState, DocId, ExecutionStep, FileKind, MessageId, MessageRole, RunEnding, SessionMessage, StepKind, ToolCall,
+};
+use text::time::UnixMillis;
 
 /// Of what the last step said so much is told where the trace has no answer of its own, in bytes.
 const MAX_REPLAY_ANSWER_BYTES: usize = 2_000;
@@ -67,7 +69,7 @@ pub(super) struct TraceReplay {
     call: Option<String>,
     /// What its steps have said.
     results: Vec<String>,
-    since: Time,
+    since: UnixMillis,
 }
 
 /// What a run knows of memory.
@@ -181,7 +183,7 @@ impl Session {
     /// Where the trace lies, how far the replay was, and why it can't go on.
     fn interrupted_replay(&self, run: &AgentRun) -> Option<Result<Box<TraceReplay>, (String, usize, String)>> {
         let (begun, path) = replayed_trace(&run.steps)?;
-        let since = Time(run.steps.get(begun)?.timestamp);
+        let since = UnixMillis(run.steps.get(begun)?.timestamp);
         let behind = run.steps.get(begun + 1..).unwrap_or_default();
         if behind.iter().any(|step| step.spent.is_some() || is_replay_stop(step)) {
             return None; // a model has taken over
@@ -332,11 +334,11 @@ impl Session {
             params: call.arguments.clone(),
         };
         let made = new_step(turn, run.last_step(), kind);
-        let message = Message {
+        let message = SessionMessage {
             parents: vec![run.about.head],
             run: Some(id),
             tool_calls: vec![call.clone()],
-            ..Message::new(MessageId(turn.next_id()), Role::Assistant, String::new(), turn.now.0)
+            ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::Assistant, String::new(), turn.now.0)
         };
         let changes = tools.iter().find(|tool| tool.name == call.name).is_some_and(|tool| tool.risk > ToolRisk::None);
         replay.at += 1;
@@ -369,10 +371,10 @@ impl Session {
             format!("Done as before, in {count} steps of {}. The last one said:\n\n{last}", replay.path)
         });
         let volume = run.about.volume;
-        let message = Message {
+        let message = SessionMessage {
             parents: vec![run.about.head],
             run: Some(id),
-            ..Message::new(MessageId(turn.next_id()), Role::Assistant, text.clone(), turn.now.0)
+            ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::Assistant, text.clone(), turn.now.0)
         };
         let made = new_step(turn, run.last_step(), StepKind::FinalAnswer { content: text });
         let took = turn.now.since(replay.since);
@@ -382,7 +384,7 @@ impl Session {
         }
         self.count_replay(turn, volume, &replay.path, &replay.trace, true, Some(took));
         let record = RunRecord { steps: vec![made], messages: vec![message], ..RunRecord::default() };
-        self.end_run(turn, id, Ending::Done, record);
+        self.end_run(turn, id, RunEnding::Done, record);
     }
 
     /// A condition does not hold: a model goes on, and is told what was found.
@@ -412,10 +414,10 @@ impl Session {
             prompt_quote::QUOTED_MATERIAL_PREAMBLE,
             prompt_quote::quote_block("the replay", why)
         );
-        let message = Message {
+        let message = SessionMessage {
             parents: vec![run.about.head],
             run: Some(id),
-            ..Message::new(MessageId(turn.next_id()), Role::System, told, turn.now.0)
+            ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::System, told, turn.now.0)
         };
         let batch =
             self.record_run(turn, id, RunRecord { steps: vec![made], messages: vec![message], ..RunRecord::default() });
@@ -459,7 +461,7 @@ impl Session {
 
     /// The user takes back all that a replay has done: it is no proof any more. Made again, it is.
     pub(super) fn count_reverted_replay(&mut self, turn: &mut ApplyContext<'_>, id: DocId, good: bool) {
-        let whole = |run: &&AgentRun| run.about.ending == Some(Ending::Done) && run.about.iteration == 0;
+        let whole = |run: &&AgentRun| run.about.ending == Some(RunEnding::Done) && run.about.iteration == 0;
         let Some(run) = self.agents.runs.get(&id).filter(whole) else { return };
         let mut routes = run.steps.iter().filter_map(|step| step.route.as_deref());
         let path = routes.find_map(|route| route.strip_prefix("trace/")).unwrap_or_default().to_owned();

@@ -2,15 +2,15 @@
 //! is a run of its own that asks the policy and calls no model.
 
 use super::{CallPhase, PendingCall, RunRecord, RunRequest, new_step};
-use crate::note::Phase;
+use crate::note::NotePhase;
 use crate::session::{ApplyContext, CommandError, Session};
-use crate::view::{self, Action, View};
+use crate::view::{self, AgentView, ButtonAction};
 use agent::policy::CallFacts;
 use agent::tool_spec::ToolSpec;
 use agent::{agent_definition, tool_call_parser, tool_catalog};
 use serde_json::{Map, Value, json};
-use store::disk::Write;
-use store::{BlobHash, DocId, Ending, Message, MessageId, Role, StepKind, ToolCall};
+use store::disk::RowWrite;
+use store::{BlobHash, DocId, MessageId, MessageRole, RunEnding, SessionMessage, StepKind, ToolCall};
 
 /// The tool that a button's command is, for the policy.
 pub(in crate::session) const NOTE_COMMAND_TOOL: &str = "note_command";
@@ -53,7 +53,7 @@ impl Session {
         name: BlobHash,
         shown: bool,
     ) -> Result<(), CommandError> {
-        let Some(note) = self.notes.get_mut(&id).filter(|note| note.phase == Phase::Ready) else {
+        let Some(note) = self.notes.get_mut(&id).filter(|note| note.phase == NotePhase::Ready) else {
             return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
         };
         if let Some(why) = note.read_only() {
@@ -63,7 +63,7 @@ impl Session {
             let text = note.text();
             let source =
                 view::find(&text, name).ok_or_else(|| CommandError("there is no such view any more".to_owned()))?;
-            View::read(source).map_err(|why| CommandError(format!("the view cannot be drawn: {why}")))?;
+            AgentView::read(source).map_err(|why| CommandError(format!("the view cannot be drawn: {why}")))?;
         }
         note.views.insert(name, shown);
         self.create_note_document(turn, id);
@@ -79,12 +79,12 @@ impl Session {
         let mut writes = Vec::new();
         for (name, shown) in std::mem::take(&mut note.views) {
             match doc.keep_shown(name, shown, time) {
-                Ok(bytes) => writes.push(Write::Chunk { doc: id.outputs(), bytes }),
+                Ok(bytes) => writes.push(RowWrite::Chunk { doc: id.outputs(), bytes }),
                 Err(error) => note.problems.push(error.to_string()),
             }
         }
         if std::mem::take(&mut note.outputs_new) {
-            writes = vec![Write::Chunk { doc: id.outputs(), bytes: doc.save() }];
+            writes = vec![RowWrite::Chunk { doc: id.outputs(), bytes: doc.save() }];
         }
         self.append_writes(turn, writes, None);
     }
@@ -98,7 +98,7 @@ impl Session {
         name: BlobHash,
         button: usize,
     ) -> Result<(), CommandError> {
-        let Some(note) = self.notes.get(&id).filter(|note| note.phase == Phase::Ready) else {
+        let Some(note) = self.notes.get(&id).filter(|note| note.phase == NotePhase::Ready) else {
             return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
         };
         if !note.shows(name) {
@@ -109,7 +109,7 @@ impl Session {
         let text = note.text();
         let source =
             view::find(&text, name).ok_or_else(|| CommandError("there is no such view any more".to_owned()))?;
-        let read = View::read(source).map_err(|why| CommandError(format!("the view cannot be read: {why}")))?;
+        let read = AgentView::read(source).map_err(|why| CommandError(format!("the view cannot be read: {why}")))?;
         let buttons = read.buttons();
         let Some((label, action)) = buttons.get(button) else {
             return Err(CommandError("the view has no such button".to_owned()));
@@ -118,8 +118,8 @@ impl Session {
             return Err(CommandError("the note has no place any more".to_owned()));
         };
         let (tool, arguments) = match (*action).clone() {
-            Action::Tool { name, arguments } => (name, arguments),
-            Action::Command(name) => {
+            ButtonAction::Tool { name, arguments } => (name, arguments),
+            ButtonAction::Command(name) => {
                 let mut arguments = Map::new();
                 arguments.insert("path".to_owned(), Value::String(path.clone()));
                 arguments.insert("name".to_owned(), Value::String(name));
@@ -139,7 +139,7 @@ impl Session {
             allow: Vec::new(),
             button: Some((format!("Buttons of {path}"), call)),
             recall: agent::memory::RecallOptions::default(),
-            origin: store::Origin::User,
+            origin: store::RunOrigin::User,
             plan: None,
             project: None,
         };
@@ -151,11 +151,11 @@ impl Session {
         let tools = self.all_tools();
         let Some(run) = self.agents.runs.get_mut(&id) else { return };
         let Some(call) = tool_call_parser::assign_call_ids(vec![call], &mut run.used_call_ids).pop() else { return };
-        let said = Message {
+        let said = SessionMessage {
             parents: vec![run.about.head],
             run: Some(id),
             tool_calls: vec![call.clone()],
-            ..Message::new(MessageId(turn.next_id()), Role::Assistant, "", turn.now.0)
+            ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::Assistant, "", turn.now.0)
         };
         let kind = StepKind::ToolCall {
             tool_call_id: call.id.clone(),
@@ -188,11 +188,11 @@ impl Session {
             _ => None,
         });
         let (kind, ending) = match said {
-            Some(Ok(content)) => (StepKind::FinalAnswer { content }, Ending::Done),
-            Some(Err(message)) => (StepKind::Error { message, recoverable: false }, Ending::Failed),
+            Some(Ok(content)) => (StepKind::FinalAnswer { content }, RunEnding::Done),
+            Some(Err(message)) => (StepKind::Error { message, recoverable: false }, RunEnding::Failed),
             None => {
                 let message = "Nothing came of it: press the button again.".to_owned();
-                (StepKind::Error { message, recoverable: false }, Ending::Failed)
+                (StepKind::Error { message, recoverable: false }, RunEnding::Failed)
             }
         };
         let made = new_step(turn, run.last_step(), kind);

@@ -20,7 +20,7 @@ use crate::session::{ApplyContext, Session};
 use agent::model_call::{ModelError, ModelErrorKind};
 use agent::tool_job::ToolOutcome;
 use store::{DocId, ToolCall};
-use text::time::Time;
+use text::time::UnixMillis;
 
 /// A model may be silent for so many milliseconds.
 pub(super) const MODEL_SILENCE_TIMEOUT_MS: i64 = 20 * 60_000;
@@ -59,7 +59,7 @@ impl Session {
 
     /// Ends what hangs, and has itself called when the next thing would.
     pub(in crate::session) fn watch_runs(&mut self, turn: &mut ApplyContext<'_>) {
-        let mut next: Option<Time> = None;
+        let mut next: Option<UnixMillis> = None;
         let mut models: Vec<(DocId, String)> = Vec::new();
         let mut tools: Vec<(DocId, String, String)> = Vec::new();
         for run in self.agents.runs.values().filter(|run| run.about.ending.is_none()) {

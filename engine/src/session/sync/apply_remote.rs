@@ -3,9 +3,9 @@
 use super::super::{ApplyContext, Session};
 use super::MAX_ARRIVING_NOTES;
 use crate::effect::Effect;
-use crate::note::{Note, Phase};
-use store::disk::Write;
-use store::{DocId, Parcel};
+use crate::note::{Note, NotePhase};
+use store::disk::RowWrite;
+use store::{ChangeParcel, DocId};
 
 impl Session {
     /// Changes of a document have come. They are said to be taken once they are on disk (the host sees to that), or
@@ -15,7 +15,7 @@ impl Session {
         turn: &mut ApplyContext<'_>,
         doc: DocId,
         ticket: u64,
-        parcel: Parcel,
+        parcel: ChangeParcel,
     ) {
         let is_note = self.file_locations.contains_key(&doc) || self.sync.expected_notes.contains_key(&doc);
         let waits =
@@ -33,7 +33,7 @@ impl Session {
     fn arrival_capacity(&self) -> usize {
         let counts = |note: &&Note| {
             let is_written = self.volumes.get(&note.volume).is_some_and(|volume| volume.root.is_some());
-            let stuck = matches!(note.phase, Phase::Failed(_)) || note.file.trouble.is_some() || !is_written;
+            let stuck = matches!(note.phase, NotePhase::Failed(_)) || note.file.trouble.is_some() || !is_written;
             !note.shown && note.holds == 0 && !stuck && note.read_only().is_none() && !note.is_at_rest()
         };
         MAX_ARRIVING_NOTES.saturating_sub(self.notes.values().filter(counts).count() + self.sync.arrived_notes.len())
@@ -53,7 +53,7 @@ impl Session {
         }
     }
 
-    fn apply_received(&mut self, turn: &mut ApplyContext<'_>, doc: DocId, ticket: u64, parcel: Parcel) {
+    fn apply_received(&mut self, turn: &mut ApplyContext<'_>, doc: DocId, ticket: u64, parcel: ChangeParcel) {
         let taken = if self.volumes.contains_key(&doc) {
             self.volume_received(turn, doc, ticket, parcel)
         } else if self.sync.expected_notes.contains_key(&doc) {
@@ -83,7 +83,7 @@ impl Session {
         turn: &mut ApplyContext<'_>,
         id: DocId,
         ticket: u64,
-        mut parcel: Parcel,
+        mut parcel: ChangeParcel,
     ) -> Result<(), String> {
         let Some(volume) = self.volumes.get_mut(&id) else { return Err("its volume is closed".to_owned()) };
         if let Some(trouble) = volume.trouble.as_ref().filter(|_| volume.doc.is_none()) {
@@ -96,9 +96,9 @@ impl Session {
         };
         let changed = doc.take(id, &mut parcel).map_err(|error| error.to_string())?;
         let new = std::mem::take(&mut volume.doc_new);
-        let mut writes = vec![Write::Chunk { doc: id, bytes: parcel.bytes }];
+        let mut writes = vec![RowWrite::Chunk { doc: id, bytes: parcel.bytes }];
         if new {
-            writes.push(Write::Chunk { doc: id, bytes: doc.save() });
+            writes.push(RowWrite::Chunk { doc: id, bytes: doc.save() });
         }
         self.append_writes(turn, writes, None);
         let mut arrived = false;
@@ -145,7 +145,7 @@ impl Session {
         self.on_volume_list_loaded(turn, id);
     }
 
-    fn note_received(&mut self, turn: &mut ApplyContext<'_>, id: DocId, parcel: Parcel) -> Result<(), String> {
+    fn note_received(&mut self, turn: &mut ApplyContext<'_>, id: DocId, parcel: ChangeParcel) -> Result<(), String> {
         let Some((volume, path)) = self.locate_file(id).map(|(volume, path)| (volume, path.to_owned())) else {
             return Err("the note is not here any more".to_owned());
         };
@@ -156,7 +156,7 @@ impl Session {
         if let Some(why) = self.notes.get(&id).and_then(|note| note.read_only()) {
             return Err(format!("{why}: {path}"));
         }
-        if is_new && self.notes.get(&id).is_none_or(|note| matches!(note.phase, Phase::Failed(_))) {
+        if is_new && self.notes.get(&id).is_none_or(|note| matches!(note.phase, NotePhase::Failed(_))) {
             // Its name came before the program ended, its text did not.
             self.begin_arrived(turn, id, volume, None);
         }
@@ -185,7 +185,7 @@ impl Session {
             note.outputs_changed += 1;
             note.cells_revision += 1;
         }
-        self.append_writes(turn, vec![Write::Chunk { doc: id.outputs(), bytes }], None);
+        self.append_writes(turn, vec![RowWrite::Chunk { doc: id.outputs(), bytes }], None);
         Ok(())
     }
 }

@@ -9,9 +9,9 @@ use crate::event::FileStamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
-use store::disk::{FileRow, Write};
+use store::disk::{FileRow, RowWrite};
 use store::{BlobHash, DocId, FileBytes, FileEntry, FileKind, is_hidden};
-use text::time::Time;
+use text::time::UnixMillis;
 
 /// Before the id of an attachment: under this name the disk keeps [`AgreedBytes`].
 pub const AGREED_BYTES_KEY_PREFIX: &str = "sync/file/";
@@ -90,7 +90,7 @@ pub(super) struct AttachmentsState {
     /// What is to come, by volume: path and bytes.
     incoming: BTreeMap<DocId, Vec<(String, u64)>>,
     is_stale: bool,
-    last_reported: Option<(Time, usize)>,
+    last_reported: Option<(UnixMillis, usize)>,
     /// Counts what changed of what has come and is to come.
     arrival_count: u64,
 }
@@ -245,7 +245,7 @@ impl Session {
             return;
         }
         let writes =
-            gone.iter().map(|file| Write::Meta { key: format!("{AGREED_BYTES_KEY_PREFIX}{file}"), value: None });
+            gone.iter().map(|file| RowWrite::Meta { key: format!("{AGREED_BYTES_KEY_PREFIX}{file}"), value: None });
         self.append_writes(turn, writes.collect(), None);
         for file in gone {
             self.sync.attachments.agreed_bytes.remove(&file);
@@ -389,7 +389,7 @@ impl Session {
         let Some(doc) = volume.doc.as_mut().filter(|_| !volume.doc_new) else { return };
         match doc.keep_bytes(says, turn.now.seconds()) {
             Ok(bytes) => {
-                self.append_writes(turn, vec![Write::Chunk { doc: id, bytes }], None);
+                self.append_writes(turn, vec![RowWrite::Chunk { doc: id, bytes }], None);
                 for (file, bytes) in says {
                     let theirs = self.sync.attachments.remote_files.get_mut(&id).and_then(|all| all.get_mut(file));
                     if let Some(theirs) = theirs {
@@ -409,7 +409,7 @@ impl Session {
             let value = serde_json::to_vec(&agreed).ok();
             self.append_writes(
                 turn,
-                vec![Write::Meta { key: format!("{AGREED_BYTES_KEY_PREFIX}{file}"), value }],
+                vec![RowWrite::Meta { key: format!("{AGREED_BYTES_KEY_PREFIX}{file}"), value }],
                 None,
             );
         }
@@ -471,7 +471,7 @@ impl Session {
             volume.doc_pending.push_back((file, Some(entry)));
         }
         self.file_locations.insert(file, (volume_id, path));
-        self.append_writes(turn, vec![Write::File(row)], None);
+        self.append_writes(turn, vec![RowWrite::File(row)], None);
         self.record_agreement(turn, file, stamp);
         self.write_volume_doc(turn, volume_id);
     }

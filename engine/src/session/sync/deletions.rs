@@ -6,7 +6,7 @@ use super::super::{ApplyContext, Session};
 use super::HubConnection;
 use super::files::format_heads;
 use super::merges::{MergeKind, parse_heads};
-use crate::note::{DocPhase, Phase};
+use crate::note::{DocPhase, NotePhase};
 use store::{DocId, FileEntry};
 
 /// What is known of a deletion.
@@ -64,7 +64,7 @@ impl Session {
                     if !held && self.hold_note(turn, file, true).is_ok() {
                         self.sync.remote_deletions.insert(file, true);
                     }
-                    if self.notes.get(&file).is_some_and(|note| note.phase == Phase::Ready && note.adopted) {
+                    if self.notes.get(&file).is_some_and(|note| note.phase == NotePhase::Ready && note.adopted) {
                         self.load_doc(turn, file);
                     }
                 }
@@ -95,18 +95,18 @@ impl Session {
         };
         let busy = note.is_loading() || note.file.unmerged.is_some() || !note.remote.is_empty();
         match (&note.phase, &note.doc) {
-            (Phase::Reading, _) => DeletionDecision::Undecided,
+            (NotePhase::Reading, _) => DeletionDecision::Undecided,
             // What it holds is not known.
-            (Phase::Failed(_), _) | (_, DocPhase::Failed(_)) => {
+            (NotePhase::Failed(_), _) | (_, DocPhase::Failed(_)) => {
                 if (bare && !note.adopted) || is_last(&row.heads) {
                     DeletionDecision::Delete
                 } else {
                     DeletionDecision::Keep
                 }
             }
-            (Phase::Ready, _) if busy => DeletionDecision::Undecided,
-            (Phase::Ready, _) if !note.pending.is_empty() => DeletionDecision::Keep,
-            (Phase::Ready, DocPhase::Loaded(doc)) => {
+            (NotePhase::Ready, _) if busy => DeletionDecision::Undecided,
+            (NotePhase::Ready, _) if !note.pending.is_empty() => DeletionDecision::Keep,
+            (NotePhase::Ready, DocPhase::Loaded(doc)) => {
                 let heads: Vec<[u8; 32]> = doc.heads().into_iter().map(|head| head.0).collect();
                 let theirs = parse_heads(last.as_deref().unwrap_or_default());
                 if is_last(&heads) || doc.is_untouched() {
@@ -119,7 +119,7 @@ impl Session {
                     DeletionDecision::Keep
                 }
             }
-            (Phase::Ready, DocPhase::None | DocPhase::Loading) => {
+            (NotePhase::Ready, DocPhase::None | DocPhase::Loading) => {
                 if note.adopted {
                     DeletionDecision::Undecided
                 } else {

@@ -5,10 +5,10 @@ use super::super::volumes::normalize_volume_path;
 use super::super::{ApplyContext, CommandError, Session};
 use super::merges::MergeKind;
 use crate::effect::Effect;
-use crate::note::{DocPhase, Note, Phase};
+use crate::note::{DocPhase, Note, NotePhase};
 use std::sync::Arc;
-use store::disk::{FileRow, Write};
-use store::{BlobHash, DocId, FileEntry, FileKind, NoteDoc, OutputsDoc, Parcel};
+use store::disk::{FileRow, RowWrite};
+use store::{BlobHash, ChangeParcel, DocId, FileEntry, FileKind, NoteDoc, OutputsDoc};
 
 /// What could not be done to a file is tried again after this many milliseconds, so often.
 const FILE_RETRY_INTERVAL_MS: i64 = 2_000;
@@ -310,7 +310,7 @@ impl Session {
         file: DocId,
         entry: FileEntry,
         renamed: bool,
-        parcel: &Parcel,
+        parcel: &ChangeParcel,
     ) {
         let Some(volume) = self.volumes.get_mut(&volume_id) else { return };
         let FileEntry { path, kind } = entry;
@@ -335,7 +335,7 @@ impl Session {
         self.file_locations.insert(file, (volume_id, path));
         self.sync.expected_notes.remove(&file);
         let mut writes = self.volume_doc_writes(turn, volume_id);
-        writes.push(Write::File(row));
+        writes.push(RowWrite::File(row));
         self.append_writes(turn, writes, None);
         self.begin_arrived(turn, file, volume_id, Some(parcel));
         self.sync.mark_stale();
@@ -348,11 +348,11 @@ impl Session {
         turn: &mut ApplyContext<'_>,
         file: DocId,
         volume: DocId,
-        whole: Option<&Parcel>,
+        whole: Option<&ChangeParcel>,
     ) {
         let kind = self.locate_file(file).map_or(FileKind::Note, |(_, path)| FileKind::of(path));
         let mut note = Note::new(file, volume, kind);
-        note.phase = Phase::Ready;
+        note.phase = NotePhase::Ready;
         note.file.base = Some(Arc::from(""));
         // Its file is made with its text: that it is ahead is not said before, or a crash would leave an empty file.
         note.adopted = true;

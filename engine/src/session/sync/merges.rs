@@ -5,7 +5,7 @@ use super::SyncState;
 use crate::session::{ApplyContext, Session};
 use serde::{Deserialize, Serialize};
 use store::{ChangeHash, DocId};
-use text::time::Time;
+use text::time::UnixMillis;
 
 /// Under which name the disk keeps the report.
 pub const MERGES_KEY: &str = "sync/merges";
@@ -51,9 +51,9 @@ pub enum MergeKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MergeRecord {
     /// When it began.
-    pub from: Time,
+    pub from: UnixMillis,
     /// When the last change of it came.
-    pub to: Time,
+    pub to: UnixMillis,
     /// The note.
     pub note: DocId,
     /// Its path at that time.
@@ -84,7 +84,7 @@ impl MergeRecord {
 
 impl SyncState {
     /// Enters something into the report.
-    pub(in crate::session) fn add_merge_record(&mut self, now: Time, note: DocId, path: String, what: MergeKind) {
+    pub(in crate::session) fn add_merge_record(&mut self, now: UnixMillis, note: DocId, path: String, what: MergeKind) {
         let mut entry = MergeRecord { from: now, to: now, note, path, what };
         let recent = |one: &MergeRecord| one.note == note && now.since(one.to) <= MERGE_WINDOW_MS;
         if let MergeKind::Text { before, after, met } = &entry.what
@@ -110,7 +110,7 @@ impl SyncState {
     /// A note's text was changed elsewhere: its document's heads before and after.
     pub(in crate::session) fn add_text_merge(
         &mut self,
-        now: Time,
+        now: UnixMillis,
         (note, path): (DocId, String),
         before: &[ChangeHash],
         after: &[ChangeHash],
@@ -153,17 +153,22 @@ mod tests {
         let mut sync = SyncState::default();
         let note = (DocId([1; 16]), "a.md".to_owned());
         let head = |number: u8| vec![ChangeHash([number; 32])];
-        sync.add_text_merge(Time(0), note.clone(), &head(1), &head(2));
-        sync.add_text_merge(Time(1_000), note.clone(), &head(2), &head(3));
+        sync.add_text_merge(UnixMillis(0), note.clone(), &head(1), &head(2));
+        sync.add_text_merge(UnixMillis(1_000), note.clone(), &head(2), &head(3));
         let MergeKind::Text { before, after, met } = &sync.merges[0].what else { panic!("a text") };
         assert_eq!((parse_heads(before), parse_heads(after), *met), (head(1), head(3), false));
         // Something was written here between.
-        sync.add_text_merge(Time(2_000), note.clone(), &head(4), &head(5));
+        sync.add_text_merge(UnixMillis(2_000), note.clone(), &head(4), &head(5));
         assert!(matches!(sync.merges[0].what, MergeKind::Text { met: true, .. }) && sync.merges.len() == 1);
-        sync.add_text_merge(Time(2_000 + MERGE_WINDOW_MS + 1), note.clone(), &head(5), &head(6));
+        sync.add_text_merge(UnixMillis(2_000 + MERGE_WINDOW_MS + 1), note.clone(), &head(5), &head(6));
         assert_eq!(sync.merges.len(), 2);
         for number in 0..250 {
-            sync.add_merge_record(Time(i64::from(number)), DocId([9; 16]), format!("{number}.md"), MergeKind::Deleted);
+            sync.add_merge_record(
+                UnixMillis(i64::from(number)),
+                DocId([9; 16]),
+                format!("{number}.md"),
+                MergeKind::Deleted,
+            );
         }
         assert_eq!(sync.merges.len(), MAX_MERGE_RECORDS);
         let kept = serde_json::to_string(&sync.merges).expect("JSON");

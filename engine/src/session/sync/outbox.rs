@@ -6,8 +6,8 @@ use crate::session::{ApplyContext, Session};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use store::DocId;
-use store::disk::Write;
-use text::time::Time;
+use store::disk::RowWrite;
+use text::time::UnixMillis;
 
 /// Under which name the disk keeps it.
 pub const OUTBOX_KEY: &str = "sync/outbox";
@@ -22,7 +22,7 @@ const OUTBOX_SAVE_INTERVAL_MS: i64 = 2_000;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HubOutbox {
     /// When the hub was there last.
-    pub at: Time,
+    pub at: UnixMillis,
     /// Of which volumes this is known.
     pub volumes: BTreeSet<DocId>,
     /// Their documents that have changed here since all was the same.
@@ -43,14 +43,14 @@ fn is_in_sync(state: Option<&HubState>, asked: Option<&usize>) -> bool {
 impl Session {
     /// These writes change documents here: until a hub is known to have them they wait for it. Gives what is kept of
     /// that, to go to the disk with them.
-    pub(in crate::session) fn track_outbox_writes(&mut self, now: Time, writes: &[Write]) -> Option<Write> {
+    pub(in crate::session) fn track_outbox_writes(&mut self, now: UnixMillis, writes: &[RowWrite]) -> Option<RowWrite> {
         if self.sync.shares.hubs.is_empty() {
             return None;
         }
         let docs: BTreeSet<DocId> = writes
             .iter()
             .filter_map(|write| match write {
-                Write::Chunk { doc, .. } => Some(*doc),
+                RowWrite::Chunk { doc, .. } => Some(*doc),
                 _ => None,
             })
             .collect();
@@ -146,8 +146,8 @@ impl Session {
 }
 
 impl super::SyncState {
-    pub(super) fn outbox_write(&self) -> Write {
-        Write::Meta { key: OUTBOX_KEY.to_owned(), value: serde_json::to_vec(&self.outboxes).ok() }
+    pub(super) fn outbox_write(&self) -> RowWrite {
+        RowWrite::Meta { key: OUTBOX_KEY.to_owned(), value: serde_json::to_vec(&self.outboxes).ok() }
     }
 
     /// What is shared is something else: of what was shared no longer nothing is known any more.

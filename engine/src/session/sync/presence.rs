@@ -7,9 +7,9 @@ use crate::note::{KernelPhase, Note};
 use crate::session::{ApplyContext, CommandError, Session};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use store::sync::presence::{Mark, Present};
+use store::sync::presence::{CaretMark, PresentPerson};
 use store::{BlockId, DocId};
-use text::time::Time;
+use text::time::UnixMillis;
 
 /// Under which name the disk keeps which devices were seen.
 pub const SEEN_DEVICES_KEY: &str = "sync/seen";
@@ -24,7 +24,7 @@ pub struct SeenDevice {
     /// How it is called.
     pub name: String,
     /// When it was heard of last.
-    pub at: Time,
+    pub at: UnixMillis,
 }
 
 /// Somebody else at a document.
@@ -42,7 +42,7 @@ pub struct RemotePeer {
     pub running: Vec<BlockId>,
     /// Counts what was heard of them: their carets have moved when it grows.
     pub moves: u64,
-    marks: Vec<Mark>,
+    marks: Vec<CaretMark>,
 }
 
 /// What the session knows of presence.
@@ -55,9 +55,9 @@ pub(super) struct PresenceState {
     /// Those of them that are here, by where they are.
     devices: BTreeMap<DocId, BTreeSet<String>>,
     /// Where the user's carets are.
-    own_carets: Option<(DocId, Vec<Mark>)>,
+    own_carets: Option<(DocId, Vec<CaretMark>)>,
     /// What the host was told to say.
-    last_sent: BTreeMap<DocId, Present>,
+    last_sent: BTreeMap<DocId, PresentPerson>,
     moves: u64,
 }
 
@@ -98,7 +98,7 @@ impl Session {
             let (volume, _) = self.locate_file(id)?;
             let note = self.notes.get(&id).filter(|_| self.sync.is_shared(volume))?;
             let mark = |(at, anchor): &(usize, usize)| {
-                Some(Mark { at: block_position(note, *at)?, anchor: block_position(note, *anchor)? })
+                Some(CaretMark { at: block_position(note, *at)?, anchor: block_position(note, *anchor)? })
             };
             Some((id, carets.iter().take(MAX_SHARED_CARETS).filter_map(mark).collect()))
         });
@@ -110,7 +110,7 @@ impl Session {
         &mut self,
         turn: &ApplyContext<'_>,
         doc: DocId,
-        here: Vec<(String, Present)>,
+        here: Vec<(String, PresentPerson)>,
     ) {
         let presence = &mut self.sync.presence;
         let before = presence.peers.remove(&doc).unwrap_or_default();
@@ -187,10 +187,10 @@ impl Session {
 
     /// Tells the host what is to be said of us, where that has changed.
     pub(super) fn step_presence(&mut self, turn: &mut ApplyContext<'_>) {
-        let mut wanted: BTreeMap<DocId, Present> = BTreeMap::new();
+        let mut wanted: BTreeMap<DocId, PresentPerson> = BTreeMap::new();
         if !self.sync.shares.paused {
             let volumes = self.sync.shares.hubs.iter().flat_map(|hub| &hub.volumes);
-            wanted.extend(volumes.map(|volume| (*volume, Present::default())));
+            wanted.extend(volumes.map(|volume| (*volume, PresentPerson::default())));
             let busy = |note: &Note| matches!(note.kernel, KernelPhase::Busy(_)) || !note.queue.is_empty();
             for (id, note) in self.notes.iter().filter(|(_, note)| busy(note)) {
                 let running = running_cells(note);

@@ -4,7 +4,7 @@ use super::{DeliveryState, HubConnection, HubState};
 use crate::session::Session;
 use std::collections::BTreeSet;
 use store::DocId;
-use text::time::Time;
+use text::time::UnixMillis;
 
 /// How sync stands as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,18 +70,18 @@ pub struct SyncProgress {
     /// Notes whose names have come and whose text has not.
     pub coming: usize,
     /// When changes of another device came last, since the program began.
-    pub last_received: Option<Time>,
+    pub last_received: Option<UnixMillis>,
     /// When all of it was the same everywhere last, since the program began.
-    pub last_synced: Option<Time>,
+    pub last_synced: Option<UnixMillis>,
     /// When a hub that is away was there last, if all was sent to it.
-    pub hub_last_seen: Option<Time>,
+    pub hub_last_seen: Option<UnixMillis>,
     /// That is no hub, but the other devices of the local network.
     pub lan: bool,
 }
 
 impl SyncProgress {
     /// Who is away and has all of it, in a word, and when they were there last.
-    pub fn last_seen(&self) -> Option<(&'static str, Time)> {
+    pub fn last_seen(&self) -> Option<(&'static str, UnixMillis)> {
         Some((if self.lan { "others" } else { "hub" }, self.hub_last_seen?))
     }
 
@@ -200,7 +200,7 @@ impl Session {
     }
 
     /// Remembers when the documents were the same everywhere that are no longer behind.
-    pub(super) fn record_synced_times(&mut self, now: Time, before: &HubState, after: &HubState) {
+    pub(super) fn record_synced_times(&mut self, now: UnixMillis, before: &HubState, after: &HubState) {
         if after.reach == HubConnection::Online {
             let done: Vec<DocId> = before.behind.difference(&after.behind).copied().collect();
             self.sync.last_synced.extend(done.iter().map(|doc| (*doc, now)));

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// A piece of a note as it is read.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Token<'a> {
+pub enum DialectToken<'a> {
     /// What Markdown itself knows.
     Mark(Event<'a>),
     /// A highlight begins (`true`) or ends.
@@ -20,12 +20,12 @@ pub enum Token<'a> {
     /// The box of a task in a state of its own: neither open nor done.
     State(char),
     /// A quote that is a callout: stands for its start. The paragraph that follows is its title, which may be empty.
-    Callout(Callout<'a>),
+    Callout(CalloutHead<'a>),
 }
 
 /// The head of a callout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Callout<'a> {
+pub struct CalloutHead<'a> {
     /// Which of the kinds it is shown as.
     pub kind: CalloutKind,
     /// The word in its brackets.
@@ -93,7 +93,7 @@ impl CalloutKind {
     }
 }
 
-impl Callout<'_> {
+impl CalloutHead<'_> {
     /// The title of a callout that was given none: its word, with a capital.
     pub fn default_title(&self) -> String {
         let words = self.word.replace('-', " ");
@@ -119,7 +119,7 @@ pub fn options() -> Options {
 }
 
 /// Reads a text. `options` is [`options`], or less of it. Ranges are bytes of `text`.
-pub fn tokens(text: &str, options: Options) -> Vec<(Token<'_>, Range<usize>)> {
+pub fn tokens(text: &str, options: Options) -> Vec<(DialectToken<'_>, Range<usize>)> {
     let marks = marks(text, options);
     let found = comments(text, &marks);
     read(text, marks, &found)
@@ -136,7 +136,11 @@ fn marks(text: &str, options: Options) -> Vec<(Event<'_>, Range<usize>)> {
 }
 
 /// The same for a part of a note of which it is known what lies in comments: these ranges.
-pub fn tokens_without<'a>(text: &'a str, options: Options, hidden: &[Range<usize>]) -> Vec<(Token<'a>, Range<usize>)> {
+pub fn tokens_without<'a>(
+    text: &'a str,
+    options: Options,
+    hidden: &[Range<usize>],
+) -> Vec<(DialectToken<'a>, Range<usize>)> {
     read(text, marks(text, options), hidden)
 }
 
@@ -146,7 +150,7 @@ pub fn words(line: &str) -> String {
     let options = options() - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
     for (token, range) in tokens(line, options) {
         match token {
-            Token::Mark(
+            DialectToken::Mark(
                 Event::Text(words)
                 | Event::Code(words)
                 | Event::InlineMath(words)
@@ -154,9 +158,13 @@ pub fn words(line: &str) -> String {
                 | Event::InlineHtml(words)
                 | Event::Html(words),
             ) => out.push_str(&words),
-            Token::Mark(Event::SoftBreak | Event::HardBreak) => out.push(' '),
-            Token::Mark(Event::FootnoteReference(_)) | Token::Label(_) => out.push_str(&line[range]),
-            Token::Mark(_) | Token::Highlight(_) | Token::Anchor(_) | Token::State(_) | Token::Callout(_) => {}
+            DialectToken::Mark(Event::SoftBreak | Event::HardBreak) => out.push(' '),
+            DialectToken::Mark(Event::FootnoteReference(_)) | DialectToken::Label(_) => out.push_str(&line[range]),
+            DialectToken::Mark(_)
+            | DialectToken::Highlight(_)
+            | DialectToken::Anchor(_)
+            | DialectToken::State(_)
+            | DialectToken::Callout(_) => {}
         }
     }
     // What is nothing but marks is shown as it stands there.
@@ -167,9 +175,9 @@ fn read<'a>(
     text: &'a str,
     marks: Vec<(Event<'a>, Range<usize>)>,
     hidden: &[Range<usize>],
-) -> Vec<(Token<'a>, Range<usize>)> {
+) -> Vec<(DialectToken<'a>, Range<usize>)> {
     let marks = joined(text, without(text, marks, hidden));
-    let mut reading = Reading { text, out: Vec::with_capacity(marks.len()), links: 0, titles: VecDeque::new() };
+    let mut reading = DialectReader { text, out: Vec::with_capacity(marks.len()), links: 0, titles: VecDeque::new() };
     let lit = highlights(text, &marks);
     for index in 0..marks.len() {
         reading.take(&marks, index, &lit);
@@ -335,23 +343,23 @@ fn highlights(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<(usize, bo
     found
 }
 
-struct Reading<'a> {
+struct DialectReader<'a> {
     text: &'a str,
-    out: Vec<(Token<'a>, Range<usize>)>,
+    out: Vec<(DialectToken<'a>, Range<usize>)>,
     /// How many links are open: inside one there are no tags.
     links: usize,
     /// Callouts whose title is being read: where its line ends, and how many elements are open inside it.
-    titles: VecDeque<Title>,
+    titles: VecDeque<CalloutHeading>,
 }
 
-struct Title {
+struct CalloutHeading {
     /// Where the words of the title begin.
     from: usize,
     end: usize,
     depth: usize,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> DialectReader<'a> {
     fn take(&mut self, marks: &[(Event<'a>, Range<usize>)], index: usize, lit: &[(usize, bool)]) {
         let (event, range) = &marks[index];
         match event {
@@ -361,8 +369,8 @@ impl<'a> Reading<'a> {
                     _ => None,
                 };
                 if let Some((callout, from, end)) = head {
-                    self.out.push((Token::Callout(callout), range.clone()));
-                    self.titles.push_back(Title { from, end, depth: 0 });
+                    self.out.push((DialectToken::Callout(callout), range.clone()));
+                    self.titles.push_back(CalloutHeading { from, end, depth: 0 });
                     return;
                 }
             }
@@ -378,7 +386,7 @@ impl<'a> Reading<'a> {
                     _ => false,
                 });
                 if first && let Some((state, length)) = state(words) {
-                    self.out.push((Token::State(state), range.start..range.start + 3));
+                    self.out.push((DialectToken::State(state), range.start..range.start + 3));
                     self.words(range.start + length..range.end, next, lit);
                     return;
                 }
@@ -392,8 +400,8 @@ impl<'a> Reading<'a> {
             match event {
                 Event::SoftBreak | Event::HardBreak if title.depth == 1 && range.start >= title.end => {
                     self.titles.pop_back();
-                    self.out.push((Token::Mark(Event::End(TagEnd::Paragraph)), range.clone()));
-                    self.out.push((Token::Mark(Event::Start(Tag::Paragraph)), range.end..range.end));
+                    self.out.push((DialectToken::Mark(Event::End(TagEnd::Paragraph)), range.clone()));
+                    self.out.push((DialectToken::Mark(Event::Start(Tag::Paragraph)), range.end..range.end));
                     return;
                 }
                 Event::Start(_) => title.depth += 1,
@@ -406,12 +414,12 @@ impl<'a> Reading<'a> {
                 _ => {}
             }
         }
-        self.out.push((Token::Mark(event.clone()), range.clone()));
+        self.out.push((DialectToken::Mark(event.clone()), range.clone()));
     }
 
     fn text(&mut self, range: Range<usize>) {
         if !range.is_empty() {
-            self.out.push((Token::Mark(Event::Text(CowStr::from(&self.text[range.clone()]))), range));
+            self.out.push((DialectToken::Mark(Event::Text(CowStr::from(&self.text[range.clone()]))), range));
         }
     }
 
@@ -432,7 +440,7 @@ impl<'a> Reading<'a> {
             }
             if let Ok(place) = lit.binary_search_by_key(&at, |(place, _)| *place) {
                 self.text(from..at);
-                self.out.push((Token::Highlight(lit[place].1), at..at + 2));
+                self.out.push((DialectToken::Highlight(lit[place].1), at..at + 2));
                 at += 2;
                 from = at;
                 continue;
@@ -444,7 +452,7 @@ impl<'a> Reading<'a> {
             {
                 self.text(from..at);
                 at += 1 + length;
-                self.out.push((Token::Label(&self.text[at - length..at]), at - length - 1..at));
+                self.out.push((DialectToken::Label(&self.text[at - length..at]), at - length - 1..at));
                 from = at;
                 continue;
             }
@@ -455,9 +463,9 @@ impl<'a> Reading<'a> {
                 let link_type = LinkType::Autolink;
                 let (title, id) = (CowStr::Borrowed(""), CowStr::Borrowed(""));
                 let tag = Tag::Link { link_type, dest_url: CowStr::from(target), title, id };
-                self.out.push((Token::Mark(Event::Start(tag)), at..at + length));
+                self.out.push((DialectToken::Mark(Event::Start(tag)), at..at + length));
                 self.text(at..at + length);
-                self.out.push((Token::Mark(Event::End(TagEnd::Link)), at..at + length));
+                self.out.push((DialectToken::Mark(Event::End(TagEnd::Link)), at..at + length));
                 at += length;
                 from = at;
                 continue;
@@ -469,7 +477,7 @@ impl<'a> Reading<'a> {
         }
         self.text(from..end);
         if let Some(name) = anchor {
-            self.out.push((Token::Anchor(&self.text[name.clone()]), name));
+            self.out.push((DialectToken::Anchor(&self.text[name.clone()]), name));
         }
     }
 }
@@ -585,7 +593,7 @@ fn anchor(text: &str, range: Range<usize>, next: Option<&Event<'_>>) -> Option<R
 
 /// The head of a callout whose first line begins there: what it is, where the words of its title begin, and where
 /// its line ends.
-pub fn callout(text: &str, at: usize) -> Option<(Callout<'_>, usize, usize)> {
+pub fn callout(text: &str, at: usize) -> Option<(CalloutHead<'_>, usize, usize)> {
     let line = text[at..].lines().next().unwrap_or("");
     let rest = line.strip_prefix("[!")?;
     let (word, rest) = rest.split_once(']')?;
@@ -600,7 +608,7 @@ pub fn callout(text: &str, at: usize) -> Option<(Callout<'_>, usize, usize)> {
     };
     let rest = if folded.is_some() { &rest[1..] } else { rest };
     let title = rest.trim_start();
-    let callout = Callout { kind: CalloutKind::of(word), word, folded };
+    let callout = CalloutHead { kind: CalloutKind::of(word), word, folded };
     Some((callout, at + line.len() - title.len(), at + line.trim_end().len()))
 }
 
@@ -615,24 +623,28 @@ mod tests {
         for (token, range) in tokens(text, options()) {
             assert!(text.get(range.clone()).is_some(), "{text:?}: {range:?}");
             match token {
-                Token::Mark(Event::Text(words)) => {
+                DialectToken::Mark(Event::Text(words)) => {
                     assert!(range.start >= last, "{text:?}");
                     last = range.end;
                     out.push_str(&words);
                 }
-                Token::Mark(Event::Code(code)) => out.push_str(&format!("`{code}`")),
-                Token::Mark(Event::InlineMath(math) | Event::DisplayMath(math)) => out.push_str(&format!("${math}$")),
-                Token::Mark(Event::Start(Tag::Link { dest_url, .. })) => out.push_str(&format!("<{dest_url}:")),
-                Token::Mark(Event::End(TagEnd::Link)) => out.push('>'),
-                Token::Mark(Event::Start(Tag::Paragraph)) => out.push('('),
-                Token::Mark(Event::End(TagEnd::Paragraph)) => out.push(')'),
-                Token::Mark(Event::SoftBreak) => out.push('/'),
-                Token::Mark(_) => {}
-                Token::Highlight(on) => out.push(if on { '{' } else { '}' }),
-                Token::Label(name) => out.push_str(&format!("#[{name}]")),
-                Token::Anchor(name) => out.push_str(&format!("^[{name}]")),
-                Token::State(state) => out.push_str(&format!("[{state}]")),
-                Token::Callout(Callout { kind, folded, .. }) => out.push_str(&format!("!{} {folded:?}", kind.name())),
+                DialectToken::Mark(Event::Code(code)) => out.push_str(&format!("`{code}`")),
+                DialectToken::Mark(Event::InlineMath(math) | Event::DisplayMath(math)) => {
+                    out.push_str(&format!("${math}$"))
+                }
+                DialectToken::Mark(Event::Start(Tag::Link { dest_url, .. })) => out.push_str(&format!("<{dest_url}:")),
+                DialectToken::Mark(Event::End(TagEnd::Link)) => out.push('>'),
+                DialectToken::Mark(Event::Start(Tag::Paragraph)) => out.push('('),
+                DialectToken::Mark(Event::End(TagEnd::Paragraph)) => out.push(')'),
+                DialectToken::Mark(Event::SoftBreak) => out.push('/'),
+                DialectToken::Mark(_) => {}
+                DialectToken::Highlight(on) => out.push(if on { '{' } else { '}' }),
+                DialectToken::Label(name) => out.push_str(&format!("#[{name}]")),
+                DialectToken::Anchor(name) => out.push_str(&format!("^[{name}]")),
+                DialectToken::State(state) => out.push_str(&format!("[{state}]")),
+                DialectToken::Callout(CalloutHead { kind, folded, .. }) => {
+                    out.push_str(&format!("!{} {folded:?}", kind.name()))
+                }
             }
         }
         out

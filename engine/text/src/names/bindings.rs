@@ -16,7 +16,7 @@ pub(super) fn captured(pattern: &ast::Pattern) -> Option<&str> {
 
 /// The names that the body of a function binds in its own scope.
 #[derive(Default)]
-pub(super) struct Bindings {
+pub(super) struct LocalBindings {
     pub(super) names: BTreeSet<String>,
     pub(super) globals: BTreeSet<String>,
     /// `nonlocal`.
@@ -25,7 +25,7 @@ pub(super) struct Bindings {
     pub(super) comprehended: usize,
 }
 
-impl<'a> Visitor<'a> for Bindings {
+impl<'a> Visitor<'a> for LocalBindings {
     fn visit_stmt(&mut self, stmt: &'a Stmt) {
         let mut bind = |name: &str| {
             self.names.insert(name.to_owned());

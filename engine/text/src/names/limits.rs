@@ -10,7 +10,7 @@ const MAX_DEPTH: usize = 1_000;
 
 /// A bracket that is open, or the statement around all of them.
 #[derive(Clone, Copy, Default)]
-struct Level {
+struct NestingLevel {
     /// What may stand inside one another since the last comma.
     chained: usize,
     /// Of these, functions without a name: a comma does not end them.
@@ -24,7 +24,7 @@ pub fn is_shallow(code: &str) -> bool {
 
 fn is_shallow_on_tokens(code: &str) -> bool {
     let mut lexer = lexer::lex(code, Mode::Ipython);
-    let mut levels = vec![Level::default()];
+    let mut levels = vec![NestingLevel::default()];
     let (mut chained, mut indent) = (0_usize, 0_usize);
     loop {
         let kind = lexer.next_token();
@@ -41,7 +41,7 @@ fn is_shallow_on_tokens(code: &str) -> bool {
                 if let Some(level) = levels.last_mut() {
                     level.chained += 1;
                 }
-                levels.push(Level::default());
+                levels.push(NestingLevel::default());
             }
             TokenKind::Rpar | TokenKind::Rsqb | TokenKind::Rbrace | TokenKind::FStringEnd | TokenKind::TStringEnd => {
                 if levels.len() > 1
@@ -54,7 +54,7 @@ fn is_shallow_on_tokens(code: &str) -> bool {
             TokenKind::Newline | TokenKind::Semi => {
                 levels.truncate(1);
                 chained = 0;
-                levels[0] = Level::default();
+                levels[0] = NestingLevel::default();
             }
             TokenKind::Indent => indent += 1,
             TokenKind::Dedent => indent = indent.saturating_sub(1),

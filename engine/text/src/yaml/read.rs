@@ -72,7 +72,7 @@ fn check(text: &str) -> Result<(), String> {
     }
     caught(|| {
         let mut parser = Parser::new_from_iter(text.chars());
-        let mut limits = Limits::default();
+        let mut limits = YamlLimits::default();
         while let Some(Ok((event, span))) = parser.next_event() {
             limits.take(&event, span)?;
         }
@@ -81,42 +81,42 @@ fn check(text: &str) -> Result<(), String> {
 }
 
 /// A list or mapping that is open.
-struct Open {
+struct OpenNode {
     anchor: usize,
     /// Whether its next value is a name.
     key_next: Option<bool>,
     /// Whether it is a name itself, or part of one.
     in_key: bool,
-    size: Size,
+    size: ValueSize,
 }
 
 /// How much a value holds, itself included.
 #[derive(Clone, Copy, Default)]
-struct Size {
+struct ValueSize {
     values: usize,
     bytes: usize,
     depth: usize,
 }
 
 #[derive(Default)]
-struct Limits {
-    open: Vec<Open>,
-    anchors: HashMap<usize, Size>,
+struct YamlLimits {
+    open: Vec<OpenNode>,
+    anchors: HashMap<usize, ValueSize>,
     values: usize,
-    aliased: Size,
+    aliased: ValueSize,
 }
 
-impl Limits {
+impl YamlLimits {
     fn take(&mut self, event: &Event<'_>, span: Span) -> Result<(), String> {
         let line = span.start.line();
         match event {
             Event::Scalar(text, _, anchor, _) => {
                 self.values += 1;
-                self.put(*anchor, Size { values: 1, bytes: text.len(), depth: 0 }, line)?;
+                self.put(*anchor, ValueSize { values: 1, bytes: text.len(), depth: 0 }, line)?;
             }
             Event::Alias(id) => {
                 // One that stands inside its own anchor means nothing.
-                let size = self.anchors.get(id).copied().unwrap_or(Size { values: 1, bytes: 0, depth: 0 });
+                let size = self.anchors.get(id).copied().unwrap_or(ValueSize { values: 1, bytes: 0, depth: 0 });
                 self.values += 1;
                 self.aliased.values += size.values;
                 self.aliased.bytes += size.bytes;
@@ -129,7 +129,7 @@ impl Limits {
             Event::MappingStart(anchor, _) => self.begin(*anchor, Some(true), line)?,
             Event::SequenceEnd | Event::MappingEnd => {
                 if let Some(ended) = self.open.pop() {
-                    self.put(ended.anchor, Size { depth: ended.size.depth + 1, ..ended.size }, line)?;
+                    self.put(ended.anchor, ValueSize { depth: ended.size.depth + 1, ..ended.size }, line)?;
                 }
             }
             Event::DocumentStart(_) => self.anchors.clear(),
@@ -151,17 +151,17 @@ impl Limits {
         if is_key && in_key {
             return Err(complex_key(line));
         }
-        self.open.push(Open {
+        self.open.push(OpenNode {
             anchor,
             key_next,
             in_key: is_key || in_key,
-            size: Size { values: 1, bytes: 0, depth: 0 },
+            size: ValueSize { values: 1, bytes: 0, depth: 0 },
         });
         Ok(())
     }
 
     /// A value is whole: it belongs to what is open around it.
-    fn put(&mut self, anchor: usize, size: Size, line: usize) -> Result<(), String> {
+    fn put(&mut self, anchor: usize, size: ValueSize, line: usize) -> Result<(), String> {
         if anchor > 0 {
             self.anchors.insert(anchor, size);
         }

@@ -1,10 +1,10 @@
 //! Formulas set in two dimensions, in the letters of KaTeX: measured, and drawn as SVG.
 
 use super::LONGEST;
-use crate::failure::Failure;
-use crate::fonts::Fonts;
+use crate::failure::DrawFailure;
+use crate::fonts::FontSet;
 use crate::tints::Rgb;
-use crate::vector::Drawing;
+use crate::vector::VectorDrawing;
 use ratex_layout::{LayoutOptions, layout, to_display_list, validate_layout};
 use ratex_svg::{SvgColorSyntax, SvgOptions, render_to_svg_with_color_syntax};
 use ratex_types::color::Color;
@@ -21,7 +21,7 @@ const WIDEST: f64 = 400.0;
 
 /// A formula that was set. Lengths in em, the size of the letters around it.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub struct Formula {
+pub struct SetFormula {
     list: DisplayList,
     /// It as a line of letters and signs, where that can be.
     pub words: Option<String>,
@@ -33,15 +33,15 @@ pub struct Formula {
     pub depth: f32,
 }
 
-impl Formula {
+impl SetFormula {
     /// Sets a formula, on a line or (`display`) on its own.
     ///
     /// # Errors
     /// What was not understood, as a sentence.
     #[allow(clippy::cast_possible_truncation, reason = "em, below some hundred")]
-    pub fn new(source: &str, display: bool) -> Result<Formula, Failure> {
+    pub fn new(source: &str, display: bool) -> Result<SetFormula, DrawFailure> {
         if source.len() > LONGEST {
-            return Err(Failure::Limit(format!("The formula is longer than {} kB.", LONGEST / 1_000)));
+            return Err(DrawFailure::Limit(format!("The formula is longer than {} kB.", LONGEST / 1_000)));
         }
         let set = || -> Result<DisplayList, String> {
             let nodes = ratex_parser::parse(source).map_err(|error| error.message)?;
@@ -52,18 +52,18 @@ impl Formula {
         };
         let list = match catch_unwind(AssertUnwindSafe(set)) {
             Ok(Ok(list)) => list,
-            Ok(Err(why)) => return Err(Failure::Wrong(sentence(&why))),
-            Err(_) => return Err(Failure::Wrong("The formula cannot be set.".to_owned())),
+            Ok(Err(why)) => return Err(DrawFailure::Wrong(sentence(&why))),
+            Err(_) => return Err(DrawFailure::Wrong("The formula cannot be set.".to_owned())),
         };
         let fits = |length: f64| length.is_finite() && length.abs() <= WIDEST;
         if !fits(list.width) || !fits(list.height) || !fits(list.depth) {
-            return Err(Failure::Limit("The formula is too large.".to_owned()));
+            return Err(DrawFailure::Limit("The formula is too large.".to_owned()));
         }
         if list.items.is_empty() {
-            return Err(Failure::Wrong("The formula is empty.".to_owned()));
+            return Err(DrawFailure::Wrong("The formula is empty.".to_owned()));
         }
         let (width, height, depth) = (list.width as f32, list.height as f32, list.depth as f32);
-        Ok(Formula { list, words: super::line(source), width, height, depth })
+        Ok(SetFormula { list, words: super::line(source), width, height, depth })
     }
 
     /// It as SVG in a colour; what the formula itself colours stays so. The picture is [`PAD`] larger at each side.
@@ -94,11 +94,11 @@ impl Formula {
     ///
     /// # Errors
     /// Where it cannot be drawn.
-    pub fn drawing(&self, ink: Rgb, fonts: &Fonts) -> Result<Drawing, Failure> {
-        let draw = || Drawing::read(&self.svg(ink), fonts);
+    pub fn drawing(&self, ink: Rgb, fonts: &FontSet) -> Result<VectorDrawing, DrawFailure> {
+        let draw = || VectorDrawing::read(&self.svg(ink), fonts);
         match catch_unwind(AssertUnwindSafe(draw)) {
-            Ok(drawn) => drawn.map_err(|why| Failure::Limit(sentence(&why))),
-            Err(_) => Err(Failure::Wrong("The formula cannot be drawn.".to_owned())),
+            Ok(drawn) => drawn.map_err(|why| DrawFailure::Limit(sentence(&why))),
+            Err(_) => Err(DrawFailure::Wrong("The formula cannot be drawn.".to_owned())),
         }
     }
 }
@@ -116,15 +116,15 @@ mod tests {
     use crate::trips;
     use std::path::Path;
 
-    fn set(source: &str) -> Formula {
-        Formula::new(source, true).unwrap_or_else(|failure| panic!("{source}: {}", failure.why()))
+    fn set(source: &str) -> SetFormula {
+        SetFormula::new(source, true).unwrap_or_else(|failure| panic!("{source}: {}", failure.why()))
     }
 
     #[test]
     fn formulas_have_two_dimensions() {
         let (flat, tall) = (set("a"), set("\\frac{a}{b}"));
         assert!(tall.height > flat.height && tall.depth > 0.3, "{tall:?}");
-        let inline = Formula::new("\\sum_{i=1}^n i", false).expect("a formula");
+        let inline = SetFormula::new("\\sum_{i=1}^n i", false).expect("a formula");
         let block = set("\\sum_{i=1}^n i");
         assert!(block.height + block.depth > inline.height + inline.depth, "limits stand above and below");
         assert!(set("\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}").height > 1.0);
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn they_are_drawn_in_the_ink_that_is_asked_for() {
         let formula = set("x^2 + \\sqrt{\\color{red}{y}}");
-        let drawing = formula.drawing([0, 0, 255], &Fonts::bundled()).expect("a drawing");
+        let drawing = formula.drawing([0, 0, 255], &FontSet::bundled()).expect("a drawing");
         let raster = drawing.raster(0.5).expect("pixels");
         let seen = |colour: [u8; 3]| raster.bytes.chunks(4).any(|pixel| pixel[3] == 255 && pixel[..3] == colour);
         assert!(seen([0, 0, 255]) && seen([255, 0, 0]) && !seen([0, 0, 0]));
@@ -141,11 +141,11 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_says_what() {
-        let failure = Formula::new("\\frac{a", false).expect_err("not whole");
+        let failure = SetFormula::new("\\frac{a", false).expect_err("not whole");
         let why = failure.why();
         assert!(why.starts_with(char::is_uppercase) && why.ends_with('.'), "{why}");
-        assert!(Formula::new("\\nonsense", false).expect_err("no command").why().contains("nonsense"));
-        assert!(Formula::new("", false).is_err() && Formula::new(&"x".repeat(20_000), false).is_err());
+        assert!(SetFormula::new("\\nonsense", false).expect_err("no command").why().contains("nonsense"));
+        assert!(SetFormula::new("", false).is_err() && SetFormula::new(&"x".repeat(20_000), false).is_err());
     }
 
     #[test]
@@ -180,13 +180,13 @@ mod tests {
             "🙂",
         ];
         for text in trips::texts(&parts, 2_000, 10) {
-            if let Ok(formula) = Formula::new(&text, false) {
+            if let Ok(formula) = SetFormula::new(&text, false) {
                 assert!(!formula.svg([0, 0, 0]).contains("javascript"), "{text}");
             }
         }
         for deep in ["{", "\\sqrt{", "\\frac{1}{", "\\left(", "x^{", "\\begin{matrix}"] {
-            let _ = Formula::new(&deep.repeat(1_000), true);
-            let _ = Formula::new(&format!("{}x{}", deep.repeat(300), "}".repeat(300)), true);
+            let _ = SetFormula::new(&deep.repeat(1_000), true);
+            let _ = SetFormula::new(&format!("{}x{}", deep.repeat(300), "}".repeat(300)), true);
         }
     }
 
@@ -205,9 +205,10 @@ mod tests {
                     let tokens = text::markdown::dialect::tokens(&text, text::markdown::dialect::options());
                     for (token, _) in tokens {
                         use pulldown_cmark::Event::{DisplayMath, InlineMath};
-                        if let text::markdown::dialect::Token::Mark(DisplayMath(math) | InlineMath(math)) = token {
+                        if let text::markdown::dialect::DialectToken::Mark(DisplayMath(math) | InlineMath(math)) = token
+                        {
                             seen += 1;
-                            if let Err(failure) = Formula::new(&math, true) {
+                            if let Err(failure) = SetFormula::new(&math, true) {
                                 wrong.push(format!("{math}: {}", failure.why()));
                             }
                         }

@@ -1,20 +1,26 @@
 //! The walk through a note: each token as HTML.
 
-use super::raw::Raw;
-use super::{Around, DEEPEST, cell_at, drawn, escaped, outputs, picture, reason, slug};
-use crate::colour::{self, Hue};
-use crate::failure::Embeds;
+use super::raw::RawHtml;
+use super::{DEEPEST, PageContext, cell_at, drawn, escaped, outputs, picture, reason, slug};
+use crate::colour::{self, CodeHue};
+use crate::failure::EmbedStack;
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, LinkType, Tag, TagEnd};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::ops::Range;
 use store::Execution;
-use text::markdown::dialect::{self, Token};
-use text::properties::{Kind, Property};
+use text::markdown::dialect::{self, DialectToken};
+use text::properties::{Property, PropertyKind};
 
 /// Writes a text. `depth` counts the notes around an embedded one.
-pub(super) fn write(text: &str, runs: &[Option<Execution>], around: &dyn Around, embeds: &Embeds, depth: u8) -> String {
-    let mut walk = Walk::new(text, runs, around, embeds, depth);
+pub(super) fn write(
+    text: &str,
+    runs: &[Option<Execution>],
+    around: &dyn PageContext,
+    embeds: &EmbedStack,
+    depth: u8,
+) -> String {
+    let mut walk = HtmlWalker::new(text, runs, around, embeds, depth);
     if let (Some(Ok(properties)), 0) = (text::properties::read(text), depth) {
         walk.properties(&properties);
     }
@@ -26,7 +32,7 @@ pub(super) fn write(text: &str, runs: &[Option<Execution>], around: &dyn Around,
 
 /// What the paragraph is that comes next.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Head {
+enum ParagraphHead {
     /// An ordinary one.
     None,
     /// The title of a callout, which folds or not.
@@ -34,30 +40,30 @@ enum Head {
 }
 
 /// Code under way.
-struct Code {
+struct OpenCode {
     text: String,
     language: String,
     /// Which cell it is, if it is one.
     cell: Option<usize>,
 }
 
-struct Walk<'a> {
-    around: &'a dyn Around,
-    embeds: &'a Embeds,
+struct HtmlWalker<'a> {
+    around: &'a dyn PageContext,
+    embeds: &'a EmbedStack,
     runs: &'a [Option<Execution>],
     cells: Vec<Range<usize>>,
     depth: u8,
     /// What is written, and below it what waits: a footnote is written apart.
     outs: Vec<String>,
-    raw: Raw,
+    raw: RawHtml,
     /// What each open quote ends with.
     quotes: Vec<&'static str>,
-    head: Head,
+    head: ParagraphHead,
     /// Whether a paragraph is open.
     paragraph: bool,
     /// The title of a callout that was given none.
     title: String,
-    code: Option<Code>,
+    code: Option<OpenCode>,
     meta: Option<String>,
     table: (Vec<Alignment>, usize, bool),
     /// Where the words of the open picture's text begin in what is written.
@@ -74,24 +80,24 @@ struct Walk<'a> {
     note: Option<String>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> HtmlWalker<'a> {
     fn new(
         text: &str,
         runs: &'a [Option<Execution>],
-        around: &'a dyn Around,
-        embeds: &'a Embeds,
+        around: &'a dyn PageContext,
+        embeds: &'a EmbedStack,
         depth: u8,
-    ) -> Walk<'a> {
-        Walk {
+    ) -> HtmlWalker<'a> {
+        HtmlWalker {
             around,
             embeds,
             runs,
             cells: text::markdown::cells(text),
             depth,
             outs: vec![String::new()],
-            raw: Raw::default(),
+            raw: RawHtml::default(),
             quotes: Vec::new(),
-            head: Head::None,
+            head: ParagraphHead::None,
             paragraph: false,
             title: String::new(),
             code: None,
@@ -127,11 +133,15 @@ impl<'a> Walk<'a> {
         self.put("<table class=\"properties\">\n");
         for property in properties {
             let value = |(words, _): &(String, Range<usize>)| match property.kind {
-                Kind::Check(done) => {
+                PropertyKind::Check(done) => {
                     format!("<input type=\"checkbox\" disabled{}>", if done { " checked" } else { "" })
                 }
-                Kind::List => format!("<span class=\"tag\">{}</span>", escaped(words)),
-                Kind::Text | Kind::Number | Kind::Date | Kind::Link | Kind::Nested => escaped(words),
+                PropertyKind::List => format!("<span class=\"tag\">{}</span>", escaped(words)),
+                PropertyKind::Text
+                | PropertyKind::Number
+                | PropertyKind::Date
+                | PropertyKind::Link
+                | PropertyKind::Nested => escaped(words),
             };
             let values: Vec<String> = property.values.iter().map(value).collect();
             let _ = writeln!(self.out(), "<tr><th>{}</th><td>{}</td></tr>", escaped(&property.key), values.join(" "));
@@ -139,22 +149,22 @@ impl<'a> Walk<'a> {
         self.put("</table>\n");
     }
 
-    fn token(&mut self, token: Token<'_>, range: &Range<usize>) {
+    fn token(&mut self, token: DialectToken<'_>, range: &Range<usize>) {
         match token {
-            Token::Mark(event) => self.event(event, range),
-            Token::Highlight(true) => self.put("<mark>"),
-            Token::Highlight(false) => self.put("</mark>"),
-            Token::Label(name) => {
+            DialectToken::Mark(event) => self.event(event, range),
+            DialectToken::Highlight(true) => self.put("<mark>"),
+            DialectToken::Highlight(false) => self.put("</mark>"),
+            DialectToken::Label(name) => {
                 let _ = write!(self.out(), "<span class=\"tag\">#{}</span>", escaped(name));
             }
-            Token::Anchor(name) => {
+            DialectToken::Anchor(name) => {
                 let _ = write!(self.out(), "<span id=\"^{}\"></span>", escaped(name));
             }
-            Token::State(state) => {
+            DialectToken::State(state) => {
                 let _ =
                     write!(self.out(), "<input type=\"checkbox\" disabled title=\"{}\"> ", escaped(&state.to_string()));
             }
-            Token::Callout(callout) => {
+            DialectToken::Callout(callout) => {
                 let (element, open) = match callout.folded {
                     Some(true) => ("details", ""),
                     Some(false) => ("details", " open"),
@@ -163,7 +173,7 @@ impl<'a> Walk<'a> {
                 let name = callout.kind.name();
                 let _ = writeln!(self.out(), "<{element} class=\"callout {name}\"{open}>");
                 self.quotes.push(if element == "aside" { "</aside>\n" } else { "</details>\n" });
-                self.head = Head::Title { folds: element == "details" };
+                self.head = ParagraphHead::Title { folds: element == "details" };
                 self.title = callout.default_title();
             }
         }
@@ -244,11 +254,11 @@ impl<'a> Walk<'a> {
     fn start(&mut self, tag: Tag<'_>, range: &Range<usize>) {
         match tag {
             Tag::Paragraph => {
-                self.paragraph = self.head == Head::None;
+                self.paragraph = self.head == ParagraphHead::None;
                 self.put(match self.head {
-                    Head::None => "<p>",
-                    Head::Title { folds: true } => "<summary>",
-                    Head::Title { folds: false } => "<p class=\"title\">",
+                    ParagraphHead::None => "<p>",
+                    ParagraphHead::Title { folds: true } => "<summary>",
+                    ParagraphHead::Title { folds: false } => "<p class=\"title\">",
                 });
             }
             Tag::Heading { level, .. } => {
@@ -270,7 +280,7 @@ impl<'a> Walk<'a> {
                     CodeBlockKind::Indented => String::new(),
                 };
                 let first = info.trim_start_matches("{.").split([' ', '{', ',', '}']).next().unwrap_or("");
-                self.code = Some(Code { text: String::new(), language: first.to_owned(), cell });
+                self.code = Some(OpenCode { text: String::new(), language: first.to_owned(), cell });
             }
             Tag::HtmlBlock => self.put("<div class=\"html\">"),
             Tag::List(None) => self.put("<ul>\n"),
@@ -370,7 +380,7 @@ impl<'a> Walk<'a> {
                 self.put("\n");
             }
             TagEnd::BlockQuote(_) => {
-                if let Head::Title { .. } = self.head {
+                if let ParagraphHead::Title { .. } = self.head {
                     // A callout with nothing in it.
                     self.start(Tag::Paragraph, &(0..0));
                     self.end_paragraph();
@@ -431,13 +441,13 @@ impl<'a> Walk<'a> {
         let end = self.raw.end();
         self.put(&end);
         self.paragraph = false;
-        match std::mem::replace(&mut self.head, Head::None) {
-            Head::None if self.out().ends_with("<p>") => {
+        match std::mem::replace(&mut self.head, ParagraphHead::None) {
+            ParagraphHead::None if self.out().ends_with("<p>") => {
                 let length = self.out().len() - "<p>".len();
                 self.out().truncate(length);
             }
-            Head::None => self.put("</p>\n"),
-            Head::Title { folds } => {
+            ParagraphHead::None => self.put("</p>\n"),
+            ParagraphHead::Title { folds } => {
                 let opening = if folds { "<summary>" } else { "<p class=\"title\">" };
                 if self.out().ends_with(opening) {
                     let title = escaped(&std::mem::take(&mut self.title));
@@ -505,7 +515,7 @@ impl<'a> Walk<'a> {
     }
 
     fn code_block(&mut self) {
-        let Some(Code { text, language, cell }) = self.code.take() else { return };
+        let Some(OpenCode { text, language, cell }) = self.code.take() else { return };
         let name =
             if language.is_empty() { String::new() } else { format!(" data-language=\"{}\"", escaped(&language)) };
         let diagram = (language == "mermaid").then(|| self.around.diagram(&text));
@@ -557,11 +567,11 @@ fn coloured(code: &str, language: &str) -> String {
     let mut at = 0;
     for (range, hue) in hues {
         let letter = match hue {
-            Hue::Keyword => 'k',
-            Hue::Text => 's',
-            Hue::Comment => 'c',
-            Hue::Number => 'n',
-            Hue::Name => 'f',
+            CodeHue::Keyword => 'k',
+            CodeHue::Text => 's',
+            CodeHue::Comment => 'c',
+            CodeHue::Number => 'n',
+            CodeHue::Name => 'f',
         };
         out.push_str(&escaped(&code[at..range.start]));
         let _ = write!(out, "<span class=\"{letter}\">{}</span>", escaped(&code[range.clone()]));

@@ -12,13 +12,13 @@ const VOID: &[&str] = &["br", "wbr"];
 
 /// Elements of raw HTML that are open.
 #[derive(Default)]
-pub(super) struct Raw {
+pub(super) struct RawHtml {
     open: Vec<&'static str>,
     /// How many of each are.
     counts: std::collections::HashMap<&'static str, usize>,
 }
 
-impl Raw {
+impl RawHtml {
     /// A piece of HTML as it may be written.
     pub(super) fn write(&mut self, html: &str) -> String {
         let mut out = String::new();
@@ -77,12 +77,12 @@ fn text(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Raw;
+    use super::RawHtml;
 
     #[test]
     fn harmless_elements_pass_and_others_are_text() {
         let write = |html: &str| {
-            let mut raw = Raw::default();
+            let mut raw = RawHtml::default();
             let out = raw.write(html);
             out + &raw.end()
         };

@@ -2,19 +2,19 @@
 
 mod code;
 
-use super::text::{Item, Object, Shape, Style};
-use super::{Asked, look};
-use crate::failure::{Embeds, Failure};
+use super::text::{InlinePicture, ParagraphItem, PictureShape, WordStyle};
+use super::{PdfRequest, look};
+use crate::failure::{DrawFailure, EmbedStack};
 use crate::formula::PAD;
-use crate::html::{Around, cell_at, slug};
-use crate::tints::{Rgb, Tints};
+use crate::html::{PageContext, cell_at, slug};
+use crate::tints::{Rgb, ThemeTints};
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, LinkType, Tag, TagEnd};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 use store::Execution;
-use text::markdown::dialect::{self, CalloutKind, Token};
-use text::properties::Kind;
+use text::markdown::dialect::{self, CalloutKind, DialectToken};
+use text::properties::PropertyKind;
 
 /// Embeds inside embeds are followed this far.
 const DEEPEST: u8 = 3;
@@ -22,110 +22,111 @@ const DEEPEST: u8 = 3;
 const NESTED: usize = 12;
 
 /// What stands in front of an item of a list.
-pub(super) enum Bullet {
+pub(super) enum ListBullet {
     Dot,
     Number(u64),
     Task { done: bool, state: Option<char> },
 }
 
 /// A block of a note.
-pub(super) enum Block {
+pub(super) enum PdfBlock {
     Heading {
         level: u8,
-        items: Vec<Item>,
+        items: Vec<ParagraphItem>,
         words: String,
         place: String,
     },
-    Text(Vec<Item>),
+    Text(Vec<ParagraphItem>),
     /// Code: its lines. `ground`: it stands on one.
     Code {
-        lines: Vec<Vec<Item>>,
+        lines: Vec<Vec<ParagraphItem>>,
         ground: bool,
     },
     Table {
         columns: Vec<Alignment>,
-        rows: Vec<Vec<Vec<Item>>>,
+        rows: Vec<Vec<Vec<ParagraphItem>>>,
     },
-    Picture(Object),
+    Picture(InlinePicture),
     Rule,
     List {
-        items: Vec<(Bullet, Vec<Block>)>,
+        items: Vec<(ListBullet, Vec<PdfBlock>)>,
         numbered: bool,
     },
-    Quote(Vec<Block>),
+    Quote(Vec<PdfBlock>),
     Callout {
         colour: Rgb,
-        title: Vec<Item>,
-        body: Vec<Block>,
+        title: Vec<ParagraphItem>,
+        body: Vec<PdfBlock>,
     },
     /// Another note inside this one.
-    Card(Vec<Block>),
+    Card(Vec<PdfBlock>),
     /// The footnotes: their numbers and what they say.
-    Notes(Vec<(usize, Vec<Block>)>),
+    Notes(Vec<(usize, Vec<PdfBlock>)>),
     /// A place that links lead to.
     Place(String),
 }
 
 /// Where a link leads.
-pub(super) enum Target {
+pub(super) enum LinkTarget {
     Url(String),
     Place(String),
 }
 
 /// What is gathered while the notes of a document are read.
-pub(super) struct Reading<'a> {
-    pub(super) tints: &'a Tints,
-    pub(super) asked: &'a Asked<'a>,
-    pub(super) links: Vec<Target>,
+pub(super) struct BlockReader<'a> {
+    pub(super) tints: &'a ThemeTints,
+    pub(super) asked: &'a PdfRequest<'a>,
+    pub(super) links: Vec<LinkTarget>,
     /// Which footnotes were seen, over all notes.
     pub(super) notes: usize,
     /// What the note shows of others.
-    pub(super) embeds: Embeds,
+    pub(super) embeds: EmbedStack,
 }
 
 /// A note as its source, with the reason in front; cut where it is longer than `most`.
-pub(super) fn source(reading: &Reading<'_>, text: &str, why: &str, most: usize) -> Vec<Block> {
+pub(super) fn source(reading: &BlockReader<'_>, text: &str, why: &str, most: usize) -> Vec<PdfBlock> {
     let tints = reading.tints;
     let shown = &text[..text.floor_char_boundary(most)];
     let mut reason = why.to_owned();
     if shown.len() < text.len() {
         reason.push_str(&format!(" This is the first part of {} bytes.", text.len()));
     }
-    let style = Style { colour: tints.ink, ..look::code() };
+    let style = WordStyle { colour: tints.ink, ..look::code() };
     let line = |line: &str| match line.is_empty() {
         true => Vec::new(),
-        false => vec![Item::Text(line.to_owned(), style)],
+        false => vec![ParagraphItem::Text(line.to_owned(), style)],
     };
     let lines = shown.lines().map(line).collect();
-    let reason = Block::Text(vec![Item::Text(reason, Style { colour: tints.warn, ..look::body() })]);
-    vec![reason, Block::Code { lines, ground: true }]
+    let reason = PdfBlock::Text(vec![ParagraphItem::Text(reason, WordStyle { colour: tints.warn, ..look::body() })]);
+    vec![reason, PdfBlock::Code { lines, ground: true }]
 }
 
 /// Reads a note. `own` is what its places begin with.
 pub(super) fn read(
-    reading: &mut Reading<'_>,
+    reading: &mut BlockReader<'_>,
     text: &str,
     runs: &[Option<Execution>],
-    around: &dyn Around,
+    around: &dyn PageContext,
     own: &str,
     depth: u8,
-) -> Vec<Block> {
-    let mut walk = Walk::new(reading, runs, around, own, depth);
+) -> Vec<PdfBlock> {
+    let mut walk = PdfWalker::new(reading, runs, around, own, depth);
     walk.cells = text::markdown::cells(text);
     if let (Some(Ok(properties)), 0) = (text::properties::read(text), depth) {
-        let rows: Vec<Vec<Vec<Item>>> = properties
+        let rows: Vec<Vec<Vec<ParagraphItem>>> = properties
             .iter()
             .map(|property| {
                 let words: Vec<String> = property
                     .values
                     .iter()
                     .map(|(words, _)| match property.kind {
-                        Kind::Check(done) => if done { "yes" } else { "no" }.to_owned(),
+                        PropertyKind::Check(done) => if done { "yes" } else { "no" }.to_owned(),
                         _ => words.clone(),
                     })
                     .collect();
                 let (ink, muted) = (walk.reading.tints.ink, walk.reading.tints.muted);
-                let cell = |text: String, colour: Rgb| vec![Item::Text(text, Style { colour, ..look::small() })];
+                let cell =
+                    |text: String, colour: Rgb| vec![ParagraphItem::Text(text, WordStyle { colour, ..look::small() })];
                 vec![cell(property.key.clone(), muted), cell(words.join(", "), ink)]
             })
             .collect();
@@ -133,7 +134,7 @@ pub(super) fn read(
             let columns = vec![Alignment::None; 2];
             // A table without a head: its first row is empty.
             let rows = std::iter::once(Vec::new()).chain(rows).collect();
-            walk.push(Block::Table { columns, rows });
+            walk.push(PdfBlock::Table { columns, rows });
         }
     }
     for (token, range) in dialect::tokens(text, dialect::options()) {
@@ -143,16 +144,16 @@ pub(super) fn read(
 }
 
 /// What is open around what is read.
-enum Frame {
+enum BlockFrame {
     List {
-        items: Vec<(Bullet, Vec<Block>)>,
+        items: Vec<(ListBullet, Vec<PdfBlock>)>,
         next: Option<u64>,
     },
-    Item(Bullet),
+    Item(ListBullet),
     Quote,
     Callout {
         colour: Rgb,
-        title: Vec<Item>,
+        title: Vec<ParagraphItem>,
         default: String,
     },
     Note(String),
@@ -160,17 +161,17 @@ enum Frame {
     Flat,
 }
 
-struct Walk<'a, 'b> {
-    reading: &'a mut Reading<'b>,
+struct PdfWalker<'a, 'b> {
+    reading: &'a mut BlockReader<'b>,
     runs: &'a [Option<Execution>],
-    around: &'a dyn Around,
+    around: &'a dyn PageContext,
     own: &'a str,
     depth: u8,
     cells: Vec<Range<usize>>,
     /// What is written, and below it what waits.
-    outs: Vec<Vec<Block>>,
-    frames: Vec<Frame>,
-    items: Vec<Item>,
+    outs: Vec<Vec<PdfBlock>>,
+    frames: Vec<BlockFrame>,
+    items: Vec<ParagraphItem>,
     strong: u32,
     emphasis: u32,
     strike: u32,
@@ -182,26 +183,26 @@ struct Walk<'a, 'b> {
     code: Option<(String, String, Option<usize>)>,
     meta: bool,
     #[allow(clippy::type_complexity, reason = "the columns, and rows of cells of pieces")]
-    table: Option<(Vec<Alignment>, Vec<Vec<Vec<Item>>>)>,
+    table: Option<(Vec<Alignment>, Vec<Vec<Vec<ParagraphItem>>>)>,
     image: Option<(String, bool, String)>,
     slugs: HashMap<String, usize>,
     order: Vec<String>,
     /// Where each of them stands among those.
     places: HashMap<String, usize>,
-    notes: HashMap<String, Vec<Block>>,
+    notes: HashMap<String, Vec<PdfBlock>>,
     first_note: usize,
 }
 
-impl<'a, 'b> Walk<'a, 'b> {
+impl<'a, 'b> PdfWalker<'a, 'b> {
     fn new(
-        reading: &'a mut Reading<'b>,
+        reading: &'a mut BlockReader<'b>,
         runs: &'a [Option<Execution>],
-        around: &'a dyn Around,
+        around: &'a dyn PageContext,
         own: &'a str,
         depth: u8,
-    ) -> Walk<'a, 'b> {
+    ) -> PdfWalker<'a, 'b> {
         let first_note = reading.notes;
-        Walk {
+        PdfWalker {
             reading,
             runs,
             around,
@@ -230,14 +231,14 @@ impl<'a, 'b> Walk<'a, 'b> {
         }
     }
 
-    fn push(&mut self, block: Block) {
+    fn push(&mut self, block: PdfBlock) {
         match self.outs.last_mut() {
             Some(out) => out.push(block),
             None => self.outs.push(vec![block]),
         }
     }
 
-    fn style(&self, code: bool) -> Style {
+    fn style(&self, code: bool) -> WordStyle {
         let tints = self.reading.tints;
         let head = self.table.as_ref().is_some_and(|(_, rows)| rows.len() == 1);
         let base = match self.heading {
@@ -272,14 +273,14 @@ impl<'a, 'b> Walk<'a, 'b> {
             let weight = if weight > 400 { 700 } else { 400 };
             let size = base.size * look::CODE_SIZE;
             let italic = italic && weight == 400;
-            return Style { code, weight, italic, size, colour, ground, strike: self.strike > 0, rise: 0.0, link };
+            return WordStyle { code, weight, italic, size, colour, ground, strike: self.strike > 0, rise: 0.0, link };
         }
-        Style { weight, italic, colour, ground, strike: self.strike > 0, link, ..base }
+        WordStyle { weight, italic, colour, ground, strike: self.strike > 0, link, ..base }
     }
 
     fn words(&mut self, text: &str) {
         let style = self.style(false);
-        self.items.push(Item::Text(text.to_owned(), style));
+        self.items.push(ParagraphItem::Text(text.to_owned(), style));
     }
 
     /// Ends the words under way: they become a paragraph.
@@ -289,43 +290,43 @@ impl<'a, 'b> Walk<'a, 'b> {
             return;
         }
         if self.title {
-            if let Some(Frame::Callout { title, .. }) = self.frames.last_mut() {
+            if let Some(BlockFrame::Callout { title, .. }) = self.frames.last_mut() {
                 title.extend(items);
             }
             return;
         }
-        self.push(Block::Text(items));
+        self.push(PdfBlock::Text(items));
     }
 
-    fn token(&mut self, token: Token<'_>, range: &Range<usize>) {
+    fn token(&mut self, token: DialectToken<'_>, range: &Range<usize>) {
         match token {
-            Token::Mark(event) => self.event(event, range),
-            Token::Highlight(on) => self.lit = on,
-            Token::Label(name) => {
-                let style = Style { colour: self.reading.tints.accent, ..self.style(false) };
-                self.items.push(Item::Text(format!("#{name}"), style));
+            DialectToken::Mark(event) => self.event(event, range),
+            DialectToken::Highlight(on) => self.lit = on,
+            DialectToken::Label(name) => {
+                let style = WordStyle { colour: self.reading.tints.accent, ..self.style(false) };
+                self.items.push(ParagraphItem::Text(format!("#{name}"), style));
             }
-            Token::Anchor(name) => self.push(Block::Place(format!("{}#^{name}", self.own))),
-            Token::State(state) => self.task(false, Some(state)),
-            Token::Callout(callout) => {
+            DialectToken::Anchor(name) => self.push(PdfBlock::Place(format!("{}#^{name}", self.own))),
+            DialectToken::State(state) => self.task(false, Some(state)),
+            DialectToken::Callout(callout) => {
                 self.flush();
                 let colour = tint(callout.kind, self.reading.tints);
                 let default = callout.default_title();
-                self.open(Frame::Callout { colour, title: Vec::new(), default });
-                self.title = matches!(self.frames.last(), Some(Frame::Callout { .. }));
+                self.open(BlockFrame::Callout { colour, title: Vec::new(), default });
+                self.title = matches!(self.frames.last(), Some(BlockFrame::Callout { .. }));
             }
         }
     }
 
     fn task(&mut self, done: bool, state: Option<char>) {
-        if let Some(Frame::Item(bullet)) = self.frames.last_mut() {
-            *bullet = Bullet::Task { done, state };
+        if let Some(BlockFrame::Item(bullet)) = self.frames.last_mut() {
+            *bullet = ListBullet::Task { done, state };
         }
     }
 
-    fn open(&mut self, frame: Frame) {
+    fn open(&mut self, frame: BlockFrame) {
         if self.frames.len() >= NESTED {
-            self.frames.push(Frame::Flat);
+            self.frames.push(BlockFrame::Flat);
         } else {
             self.frames.push(frame);
             self.outs.push(Vec::new());
@@ -335,32 +336,32 @@ impl<'a, 'b> Walk<'a, 'b> {
     fn close(&mut self) {
         self.flush();
         let Some(frame) = self.frames.pop() else { return };
-        if matches!(frame, Frame::Flat) {
+        if matches!(frame, BlockFrame::Flat) {
             return;
         }
         let body = self.outs.pop().unwrap_or_default();
         match frame {
-            Frame::List { items, next } => self.push(Block::List { items, numbered: next.is_some() }),
-            Frame::Item(bullet) => match self.frames.last_mut() {
-                Some(Frame::List { items, .. }) => items.push((bullet, body)),
+            BlockFrame::List { items, next } => self.push(PdfBlock::List { items, numbered: next.is_some() }),
+            BlockFrame::Item(bullet) => match self.frames.last_mut() {
+                Some(BlockFrame::List { items, .. }) => items.push((bullet, body)),
                 _ => body.into_iter().for_each(|block| self.push(block)),
             },
-            Frame::Quote => self.push(Block::Quote(body)),
-            Frame::Callout { colour, mut title, default } => {
+            BlockFrame::Quote => self.push(PdfBlock::Quote(body)),
+            BlockFrame::Callout { colour, mut title, default } => {
                 if title.is_empty() {
-                    title.push(Item::Text(default, Style { weight: 600, ..look::body() }));
+                    title.push(ParagraphItem::Text(default, WordStyle { weight: 600, ..look::body() }));
                 }
                 for item in &mut title {
-                    if let Item::Text(_, style) = item
+                    if let ParagraphItem::Text(_, style) = item
                         && style.link.is_none()
                     {
                         style.colour = colour;
                     }
                 }
-                self.push(Block::Callout { colour, title, body });
+                self.push(PdfBlock::Callout { colour, title, body });
             }
-            Frame::Note(name) => _ = self.notes.entry(name).or_insert(body),
-            Frame::Flat => {}
+            BlockFrame::Note(name) => _ = self.notes.entry(name).or_insert(body),
+            BlockFrame::Flat => {}
         }
     }
 
@@ -380,27 +381,27 @@ impl<'a, 'b> Walk<'a, 'b> {
             Event::Text(text) => self.words(&text),
             Event::Code(code) => {
                 let style = self.style(true);
-                self.items.push(Item::Text(code.into_string(), style));
+                self.items.push(ParagraphItem::Text(code.into_string(), style));
             }
             // What it would do on a page of the web it does not do here; what stands between it is shown.
             Event::InlineHtml(html) => {
                 if html.trim_start_matches('<').starts_with("br") {
-                    self.items.push(Item::Break);
+                    self.items.push(ParagraphItem::Break);
                 }
             }
             Event::Html(html) => {
                 let text = html.trim();
                 if !text.is_empty() && !text.starts_with("<!--") {
-                    let style = Style { ground: None, colour: self.reading.tints.muted, ..self.style(true) };
-                    self.items.push(Item::Text(html.trim_end().to_owned(), style));
-                    self.items.push(Item::Break);
+                    let style = WordStyle { ground: None, colour: self.reading.tints.muted, ..self.style(true) };
+                    self.items.push(ParagraphItem::Text(html.trim_end().to_owned(), style));
+                    self.items.push(ParagraphItem::Break);
                 }
             }
             Event::SoftBreak => self.words(" "),
-            Event::HardBreak => self.items.push(Item::Break),
+            Event::HardBreak => self.items.push(ParagraphItem::Break),
             Event::Rule => {
                 self.flush();
-                self.push(Block::Rule);
+                self.push(PdfBlock::Rule);
             }
             Event::InlineMath(source) => self.math(&source, false),
             Event::DisplayMath(source) => self.math(&source, true),
@@ -420,13 +421,13 @@ impl<'a, 'b> Walk<'a, 'b> {
             Ok(set) => set,
             Err(failure) => {
                 let style = self.style(true);
-                self.items.push(Item::Text(source.trim().to_owned(), style));
+                self.items.push(ParagraphItem::Text(source.trim().to_owned(), style));
                 self.reason(&failure);
                 return;
             }
         };
-        let object = Object {
-            shape: Rc::new(Shape::Drawing(drawing)),
+        let object = InlinePicture {
+            shape: Rc::new(PictureShape::Drawing(drawing)),
             width: formula.width * em,
             height: formula.height * em,
             depth: formula.depth * em,
@@ -436,17 +437,17 @@ impl<'a, 'b> Walk<'a, 'b> {
         };
         if display && self.table.is_none() && !self.title && self.heading.is_none() {
             self.flush();
-            self.push(Block::Picture(object));
+            self.push(PdfBlock::Picture(object));
         } else {
-            self.items.push(Item::Object(object));
+            self.items.push(ParagraphItem::Object(object));
         }
     }
 
     /// Why something is not drawn, where the page must say it.
-    fn reason(&mut self, failure: &Failure) {
+    fn reason(&mut self, failure: &DrawFailure) {
         if let Some(why) = failure.limit() {
-            let style = Style { colour: self.reading.tints.warn, ..look::small() };
-            self.items.push(Item::Text(format!(" Not drawn. {why} "), style));
+            let style = WordStyle { colour: self.reading.tints.warn, ..look::small() };
+            self.items.push(ParagraphItem::Text(format!(" Not drawn. {why} "), style));
         }
     }
 
@@ -459,19 +460,19 @@ impl<'a, 'b> Walk<'a, 'b> {
                 self.order.len() - 1
             }
         };
-        let link = self.target(Target::Place(format!("{}#note {}", self.own, self.first_note + at + 1)));
+        let link = self.target(LinkTarget::Place(format!("{}#note {}", self.own, self.first_note + at + 1)));
         let base = self.style(false);
-        let style = Style {
+        let style = WordStyle {
             size: base.size * 0.68,
             rise: base.size * 0.36,
             colour: self.reading.tints.accent,
             link: Some(link),
             ..base
         };
-        self.items.push(Item::Text((at + 1).to_string(), style));
+        self.items.push(ParagraphItem::Text((at + 1).to_string(), style));
     }
 
-    fn target(&mut self, target: Target) -> usize {
+    fn target(&mut self, target: LinkTarget) -> usize {
         self.reading.links.push(target);
         self.reading.links.len() - 1
     }
@@ -485,7 +486,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             }
             Tag::BlockQuote(_) => {
                 self.flush();
-                self.open(Frame::Quote);
+                self.open(BlockFrame::Quote);
             }
             Tag::CodeBlock(kind) => {
                 self.flush();
@@ -498,21 +499,21 @@ impl<'a, 'b> Walk<'a, 'b> {
             }
             Tag::List(number) => {
                 self.flush();
-                self.open(Frame::List { items: Vec::new(), next: number });
+                self.open(BlockFrame::List { items: Vec::new(), next: number });
             }
             Tag::Item => {
                 let bullet = match self.frames.last_mut() {
-                    Some(Frame::List { next: Some(next), .. }) => {
+                    Some(BlockFrame::List { next: Some(next), .. }) => {
                         *next = next.saturating_add(1);
-                        Bullet::Number(*next - 1)
+                        ListBullet::Number(*next - 1)
                     }
-                    _ => Bullet::Dot,
+                    _ => ListBullet::Dot,
                 };
-                self.open(Frame::Item(bullet));
+                self.open(BlockFrame::Item(bullet));
             }
             Tag::FootnoteDefinition(name) => {
                 self.flush();
-                self.open(Frame::Note(name.into_string()));
+                self.open(BlockFrame::Note(name.into_string()));
             }
             Tag::Table(columns) => {
                 self.flush();
@@ -545,14 +546,14 @@ impl<'a, 'b> Walk<'a, 'b> {
         }
     }
 
-    fn link_target(&self, link_type: LinkType, target: &str) -> Option<Target> {
+    fn link_target(&self, link_type: LinkType, target: &str) -> Option<LinkTarget> {
         match link_type {
-            LinkType::Email => Some(Target::Url(format!("mailto:{target}"))),
+            LinkType::Email => Some(LinkTarget::Url(format!("mailto:{target}"))),
             LinkType::WikiLink { .. } => self.inside(target),
             _ => match target.split_once(':') {
                 Some((scheme, _)) if scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) => {
                     let known = ["http", "https", "mailto"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
-                    known.then(|| Target::Url(target.to_owned()))
+                    known.then(|| LinkTarget::Url(target.to_owned()))
                 }
                 _ => self.inside(target),
             },
@@ -560,14 +561,14 @@ impl<'a, 'b> Walk<'a, 'b> {
     }
 
     /// Where a link to a note of the volume leads.
-    fn inside(&self, target: &str) -> Option<Target> {
+    fn inside(&self, target: &str) -> Option<LinkTarget> {
         let (note, part) = dialect::wiki_target(target);
         let part = part.map(|part| if part.starts_with('^') { part.to_owned() } else { slug(part) });
         let base = if note.is_empty() { format!("#{}", self.own) } else { self.around.link(note)? };
         let whole = part.map_or(base.clone(), |part| format!("{base}#{part}"));
         Some(match whole.strip_prefix('#') {
-            Some(place) => Target::Place(place.to_owned()),
-            None => Target::Url(whole),
+            Some(place) => LinkTarget::Place(place.to_owned()),
+            None => LinkTarget::Url(whole),
         })
     }
 
@@ -586,7 +587,7 @@ impl<'a, 'b> Walk<'a, 'b> {
                 *times += 1;
                 let slug = if *times == 1 { slug } else { format!("{slug}-{}", *times - 1) };
                 let place = format!("{}#{slug}", self.own);
-                self.push(Block::Heading { level, items, words, place });
+                self.push(PdfBlock::Heading { level, items, words, place });
             }
             TagEnd::BlockQuote(_) => {
                 self.close();
@@ -596,7 +597,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             TagEnd::CodeBlock => self.code_block(),
             TagEnd::Table => {
                 if let Some((columns, rows)) = self.table.take() {
-                    self.push(Block::Table { columns, rows });
+                    self.push(PdfBlock::Table { columns, rows });
                 }
             }
             TagEnd::TableCell => {
@@ -637,7 +638,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             let scale = width.map_or(0.75, |width| width.clamp(8.0, 4_000.0) * 0.75 / object.width.max(1.0));
             (object.width, object.height) = (object.width * scale, object.height * scale);
             self.flush();
-            self.push(Block::Picture(object));
+            self.push(PdfBlock::Picture(object));
             return;
         }
         if wiki && self.depth < DEEPEST && alone {
@@ -655,7 +656,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             match embedded {
                 Some(Ok(body)) => {
                     self.flush();
-                    self.push(Block::Card(body));
+                    self.push(PdfBlock::Card(body));
                     return;
                 }
                 Some(Err(failure)) => self.reason(&failure),
@@ -664,14 +665,14 @@ impl<'a, 'b> Walk<'a, 'b> {
         }
         let words = if words.is_empty() { target.clone() } else { words };
         let remote = target.starts_with("http://") || target.starts_with("https://");
-        let leads = if remote { Some(Target::Url(target)) } else { self.inside(&target) };
+        let leads = if remote { Some(LinkTarget::Url(target)) } else { self.inside(&target) };
         let link = leads.map(|target| self.target(target));
         self.link.push(link);
         self.words(&words);
         self.link.pop();
     }
 
-    fn finish(mut self) -> Vec<Block> {
+    fn finish(mut self) -> Vec<PdfBlock> {
         while !self.frames.is_empty() {
             self.close();
         }
@@ -679,54 +680,54 @@ impl<'a, 'b> Walk<'a, 'b> {
         let mut out = self.outs.into_iter().next().unwrap_or_default();
         let mut notes = Vec::new();
         for (at, name) in self.order.iter().enumerate() {
-            let place = Block::Place(format!("{}#note {}", self.own, self.first_note + at + 1));
+            let place = PdfBlock::Place(format!("{}#note {}", self.own, self.first_note + at + 1));
             let body = self.notes.remove(name).unwrap_or_default();
             notes.push((at + 1, std::iter::once(place).chain(body).collect()));
         }
         self.reading.notes += self.order.len();
         if !notes.is_empty() {
-            out.push(Block::Notes(notes));
+            out.push(PdfBlock::Notes(notes));
         }
         out
     }
 }
 
 /// A piece of a line in words.
-fn spoken(item: &Item) -> String {
+fn spoken(item: &ParagraphItem) -> String {
     match item {
-        Item::Text(text, _) => text.clone(),
-        Item::Object(object) => object.alt.clone(),
-        Item::Break => " ".to_owned(),
+        ParagraphItem::Text(text, _) => text.clone(),
+        ParagraphItem::Object(object) => object.alt.clone(),
+        ParagraphItem::Break => " ".to_owned(),
     }
 }
 
 /// A picture of a file, at one point for each of its own.
 #[allow(clippy::cast_precision_loss, reason = "a picture's side is small")]
-fn picture(bytes: Vec<u8>, around: &dyn Around) -> Result<Option<Object>, Failure> {
+fn picture(bytes: Vec<u8>, around: &dyn PageContext) -> Result<Option<InlinePicture>, DrawFailure> {
     let (shape, width, height) = if bytes.starts_with(b"<") || bytes.starts_with(b"\xef\xbb\xbf<") {
         match around.svg(bytes) {
             Ok(drawing) => {
                 let (width, height) = (drawing.width, drawing.height);
-                (Shape::Drawing(drawing), width, height)
+                (PictureShape::Drawing(drawing), width, height)
             }
-            Err(Failure::Wrong(_)) => return Ok(None),
+            Err(DrawFailure::Wrong(_)) => return Ok(None),
             Err(limit) => return Err(limit),
         }
     } else {
         match around.image(&bytes) {
             Ok(()) => {}
-            Err(Failure::Wrong(_)) => return Ok(None),
+            Err(DrawFailure::Wrong(_)) => return Ok(None),
             Err(limit) => return Err(limit),
         }
         let Some(image) = super::image(&bytes) else { return Ok(None) };
         let (width, height) = image.size();
-        (Shape::Image(image), width as f32, height as f32)
+        (PictureShape::Image(image), width as f32, height as f32)
     };
     let shape = Rc::new(shape);
-    Ok(Some(Object { shape, width, height, depth: 0.0, pad: 0.0, alt: String::new(), formula: false }))
+    Ok(Some(InlinePicture { shape, width, height, depth: 0.0, pad: 0.0, alt: String::new(), formula: false }))
 }
 
-fn tint(kind: CalloutKind, tints: &Tints) -> Rgb {
+fn tint(kind: CalloutKind, tints: &ThemeTints) -> Rgb {
     match kind {
         CalloutKind::Note => tints.accent,
         CalloutKind::Abstract | CalloutKind::Info | CalloutKind::Todo | CalloutKind::Tip => tints.tool,

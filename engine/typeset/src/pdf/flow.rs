@@ -1,15 +1,15 @@
 //! Where everything stands: blocks become strips that are never cut, and strips are put on pages.
 
-use super::blocks::{Block, Bullet};
-use super::text::{Item, Letters, Line, Object, Piece, Style};
-use super::{Paper, look};
-use crate::fonts::Fonts;
-use crate::tints::{Rgb, Tints, mix};
+use super::blocks::{ListBullet, PdfBlock};
+use super::text::{DocumentFonts, InlinePicture, LinePiece, ParagraphItem, TextLine, WordStyle};
+use super::{PaperSize, look};
+use crate::fonts::FontSet;
+use crate::tints::{Rgb, ThemeTints, mix};
 use pulldown_cmark::Alignment;
 use std::rc::Rc;
 
 /// Something on a strip, at a place from the strip's left top.
-pub(super) enum Mark {
+pub(super) enum StripMark {
     Fill {
         x: f32,
         y: f32,
@@ -21,13 +21,13 @@ pub(super) enum Mark {
     Piece {
         x: f32,
         y: f32,
-        piece: Piece,
+        piece: LinePiece,
         tag: usize,
     },
     Picture {
         x: f32,
         y: f32,
-        object: Object,
+        object: InlinePicture,
         tag: usize,
     },
     Task {
@@ -41,7 +41,7 @@ pub(super) enum Mark {
 
 /// What a strip stands on.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) struct Ground {
+pub(super) struct StripGround {
     /// Strips with the same number stand on one ground.
     id: usize,
     pub(super) x: f32,
@@ -51,35 +51,35 @@ pub(super) struct Ground {
 
 /// What is never cut.
 #[derive(Default)]
-pub(super) struct Strip {
+pub(super) struct PageStrip {
     /// Room above it, except at the top of a page.
     above: f32,
     pub(super) height: f32,
-    pub(super) marks: Vec<Mark>,
-    pub(super) grounds: Vec<Ground>,
+    pub(super) marks: Vec<StripMark>,
+    pub(super) grounds: Vec<StripGround>,
     /// It is on the page of the next one.
     keep: bool,
     /// It begins a page.
     fresh: bool,
     /// What comes again above it where it begins a page: the head of its table.
-    head: Option<Rc<Strip>>,
+    head: Option<Rc<PageStrip>>,
     /// Places that links lead to.
     pub(super) places: Vec<String>,
     pub(super) outline: Option<(u8, String)>,
 }
 
 /// A strip on a page.
-pub(super) struct Laid {
+pub(super) struct PlacedStrip {
     pub(super) y: f32,
     /// Where its grounds begin: higher, where they go on from the strip before.
     pub(super) ground: Vec<f32>,
-    pub(super) strip: Rc<Strip>,
+    pub(super) strip: Rc<PageStrip>,
     /// Whether it is there only once more, as the head of a table.
     pub(super) again: bool,
 }
 
 /// What a part of the text is, for those who listen.
-pub(super) enum Is {
+pub(super) enum TextRole {
     Root,
     Heading(u8, String),
     Paragraph,
@@ -100,31 +100,31 @@ pub(super) enum Is {
 }
 
 /// A node of the structure.
-pub(super) struct Node {
-    pub(super) is: Is,
+pub(super) struct StructureNode {
+    pub(super) is: TextRole,
     pub(super) parts: Vec<usize>,
 }
 
 /// Everything that was laid out.
-pub(super) struct Pages<'a> {
-    pub(super) pages: Vec<(Vec<Laid>, String)>,
-    pub(super) nodes: Vec<Node>,
-    pub(super) letters: Letters<'a>,
+pub(super) struct LaidPages<'a> {
+    pub(super) pages: Vec<(Vec<PlacedStrip>, String)>,
+    pub(super) nodes: Vec<StructureNode>,
+    pub(super) letters: DocumentFonts<'a>,
     pub(super) size: (f32, f32),
 }
 
-pub(super) struct Flow<'a> {
-    letters: Letters<'a>,
-    tints: &'a Tints,
+pub(super) struct PageFlow<'a> {
+    letters: DocumentFonts<'a>,
+    tints: &'a ThemeTints,
     size: (f32, f32),
-    strips: Vec<Strip>,
+    strips: Vec<PageStrip>,
     titles: Vec<(usize, String)>,
     x: f32,
     width: f32,
     gap: f32,
-    grounds: Vec<Ground>,
+    grounds: Vec<StripGround>,
     next_ground: usize,
-    nodes: Vec<Node>,
+    nodes: Vec<StructureNode>,
     open: Vec<usize>,
     places: Vec<String>,
     fresh: bool,
@@ -134,11 +134,11 @@ pub(super) struct Flow<'a> {
     tight: bool,
 }
 
-impl<'a> Flow<'a> {
-    pub(super) fn new(fonts: &'a Fonts, tints: &'a Tints, paper: Paper) -> Flow<'a> {
+impl<'a> PageFlow<'a> {
+    pub(super) fn new(fonts: &'a FontSet, tints: &'a ThemeTints, paper: PaperSize) -> PageFlow<'a> {
         let size = paper.size();
-        Flow {
-            letters: Letters::new(fonts),
+        PageFlow {
+            letters: DocumentFonts::new(fonts),
             tints,
             size,
             strips: Vec::new(),
@@ -148,7 +148,7 @@ impl<'a> Flow<'a> {
             gap: 0.0,
             grounds: Vec::new(),
             next_ground: 0,
-            nodes: vec![Node { is: Is::Root, parts: Vec::new() }],
+            nodes: vec![StructureNode { is: TextRole::Root, parts: Vec::new() }],
             open: vec![0],
             places: Vec::new(),
             fresh: false,
@@ -158,50 +158,50 @@ impl<'a> Flow<'a> {
     }
 
     /// Lays a note out, on a new page.
-    pub(super) fn note(&mut self, title: &str, place: &str, blocks: Vec<Block>) {
+    pub(super) fn note(&mut self, title: &str, place: &str, blocks: Vec<PdfBlock>) {
         self.fresh = true;
         self.gap = 0.0;
         self.titles.push((self.strips.len(), title.to_owned()));
         self.places.push(place.to_owned());
         let mut blocks = blocks;
         // The title stands above the properties.
-        let titled = |block: Option<&Block>| matches!(block, Some(Block::Heading { level: 1, .. }));
-        if titled(blocks.get(1)) && matches!(blocks.first(), Some(Block::Table { .. })) {
+        let titled = |block: Option<&PdfBlock>| matches!(block, Some(PdfBlock::Heading { level: 1, .. }));
+        if titled(blocks.get(1)) && matches!(blocks.first(), Some(PdfBlock::Table { .. })) {
             blocks.swap(0, 1);
         }
         if !titled(blocks.first()) {
-            let style = Style { colour: self.tints.ink, ..look::heading(1).0 };
-            let items = vec![Item::Text(title.to_owned(), style)];
-            self.block(Block::Heading { level: 1, items, words: title.to_owned(), place: format!("{place}#") });
+            let style = WordStyle { colour: self.tints.ink, ..look::heading(1).0 };
+            let items = vec![ParagraphItem::Text(title.to_owned(), style)];
+            self.block(PdfBlock::Heading { level: 1, items, words: title.to_owned(), place: format!("{place}#") });
         }
         self.blocks(blocks);
         self.gap = 0.0;
     }
 
-    fn blocks(&mut self, blocks: Vec<Block>) {
+    fn blocks(&mut self, blocks: Vec<PdfBlock>) {
         for block in blocks {
             self.block(block);
         }
     }
 
     /// Opens a part of the structure around what comes.
-    fn inside(&mut self, is: Is, what: impl FnOnce(&mut Self)) {
+    fn inside(&mut self, is: TextRole, what: impl FnOnce(&mut Self)) {
         let node = self.node(is);
         self.open.push(node);
         what(self);
         self.open.pop();
     }
 
-    fn node(&mut self, is: Is) -> usize {
+    fn node(&mut self, is: TextRole) -> usize {
         let node = self.nodes.len();
-        self.nodes.push(Node { is, parts: Vec::new() });
+        self.nodes.push(StructureNode { is, parts: Vec::new() });
         let around = self.open.last().copied().unwrap_or(0);
         self.nodes[around].parts.push(node);
         node
     }
 
-    fn strip(&mut self, height: f32, marks: Vec<Mark>, keep: bool) {
-        let strip = Strip {
+    fn strip(&mut self, height: f32, marks: Vec<StripMark>, keep: bool) {
+        let strip = PageStrip {
             above: std::mem::take(&mut self.gap),
             height,
             marks,
@@ -223,7 +223,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Lines of text; the first two stay together, and so do the last two. `keep`: with what follows, too.
-    fn lines(&mut self, lines: Vec<Line>, x: f32, tag: usize, keep: bool) {
+    fn lines(&mut self, lines: Vec<TextLine>, x: f32, tag: usize, keep: bool) {
         let count = lines.len();
         for (index, line) in lines.into_iter().enumerate() {
             let marks = marks(line.pieces, x, line.base, tag);
@@ -232,15 +232,15 @@ impl<'a> Flow<'a> {
         }
     }
 
-    fn block(&mut self, block: Block) {
+    fn block(&mut self, block: PdfBlock) {
         match block {
-            Block::Place(name) => self.places.push(name),
-            Block::Heading { level, items, words, place } => {
+            PdfBlock::Place(name) => self.places.push(name),
+            PdfBlock::Heading { level, items, words, place } => {
                 let (_, leading, above) = look::heading(level);
                 self.places.push(place);
                 self.ask(above);
                 let first = self.strips.len();
-                let tag = self.node(Is::Heading(level.min(6), words.clone()));
+                let tag = self.node(TextRole::Heading(level.min(6), words.clone()));
                 let lines = self.letters.lines(&items, self.width, leading);
                 self.lines(lines, self.x, tag, true);
                 if let Some(strip) = self.strips.get_mut(first) {
@@ -248,39 +248,40 @@ impl<'a> Flow<'a> {
                 }
                 self.gap = if level <= 2 { 7.0 } else { 4.0 };
             }
-            Block::Text(items) => {
+            PdfBlock::Text(items) => {
                 self.ask(look::GAP);
                 let leading = if self.small { look::SMALL_LINE } else { look::LINE };
                 let items = if self.small { smaller(items) } else { items };
-                let tag = self.node(Is::Paragraph);
+                let tag = self.node(TextRole::Paragraph);
                 let lines = self.letters.lines(&items, self.width, leading);
                 self.lines(lines, self.x, tag, false);
                 self.gap = look::GAP;
             }
-            Block::Code { lines, ground } => self.code(lines, ground),
-            Block::Table { columns, rows } => self.table(&columns, rows),
-            Block::Picture(object) => self.picture(object),
-            Block::Rule => {
+            PdfBlock::Code { lines, ground } => self.code(lines, ground),
+            PdfBlock::Table { columns, rows } => self.table(&columns, rows),
+            PdfBlock::Picture(object) => self.picture(object),
+            PdfBlock::Rule => {
                 self.ask(look::GAP * 1.6);
-                let fill = Mark::Fill { x: self.x, y: 0.0, width: self.width, height: 0.6, colour: self.tints.line };
+                let fill =
+                    StripMark::Fill { x: self.x, y: 0.0, width: self.width, height: 0.6, colour: self.tints.line };
                 self.strip(0.6, vec![fill], false);
                 self.gap = look::GAP * 1.6;
             }
-            Block::List { items, numbered } => self.list(items, numbered),
-            Block::Quote(body) => {
+            PdfBlock::List { items, numbered } => self.list(items, numbered),
+            PdfBlock::Quote(body) => {
                 self.ask(look::GAP);
-                let bar = Ground { id: 0, x: self.x, width: 2.4, colour: self.tints.line };
-                self.stand_in(14.0, 0.0, vec![bar], |flow| flow.inside(Is::Quote, |flow| flow.blocks(body)));
+                let bar = StripGround { id: 0, x: self.x, width: 2.4, colour: self.tints.line };
+                self.stand_in(14.0, 0.0, vec![bar], |flow| flow.inside(TextRole::Quote, |flow| flow.blocks(body)));
                 self.gap = look::GAP;
             }
-            Block::Callout { colour, title, body } => {
+            PdfBlock::Callout { colour, title, body } => {
                 self.ask(look::GAP);
                 let ground = mix(self.tints.paper, colour, 0.08);
-                let whole = Ground { id: 0, x: self.x, width: self.width, colour: ground };
-                let bar = Ground { id: 0, x: self.x, width: 2.6, colour };
+                let whole = StripGround { id: 0, x: self.x, width: self.width, colour: ground };
+                let bar = StripGround { id: 0, x: self.x, width: 2.6, colour };
                 self.stand_in(look::PAD + 4.0, look::PAD, vec![whole, bar], |flow| {
-                    flow.inside(Is::Aside, |flow| {
-                        let tag = flow.node(Is::Paragraph);
+                    flow.inside(TextRole::Aside, |flow| {
+                        let tag = flow.node(TextRole::Paragraph);
                         let lines = flow.letters.lines(&title, flow.width, look::LINE);
                         flow.lines(lines, flow.x, tag, !body.is_empty());
                         (flow.gap, flow.tight) = (2.0, true);
@@ -290,24 +291,24 @@ impl<'a> Flow<'a> {
                 });
                 self.gap = look::GAP + 2.0;
             }
-            Block::Card(body) => {
+            PdfBlock::Card(body) => {
                 self.ask(look::GAP);
                 let bar =
-                    Ground { id: 0, x: self.x, width: 1.2, colour: mix(self.tints.accent, self.tints.paper, 0.5) };
-                self.stand_in(14.0, 0.0, vec![bar], |flow| flow.inside(Is::Aside, |flow| flow.blocks(body)));
+                    StripGround { id: 0, x: self.x, width: 1.2, colour: mix(self.tints.accent, self.tints.paper, 0.5) };
+                self.stand_in(14.0, 0.0, vec![bar], |flow| flow.inside(TextRole::Aside, |flow| flow.blocks(body)));
                 self.gap = look::GAP;
             }
-            Block::Notes(notes) => {
+            PdfBlock::Notes(notes) => {
                 self.ask(22.0);
-                let fill = Mark::Fill { x: self.x, y: 0.0, width: 90.0, height: 0.6, colour: self.tints.muted };
+                let fill = StripMark::Fill { x: self.x, y: 0.0, width: 90.0, height: 0.6, colour: self.tints.muted };
                 self.strip(0.6, vec![fill], true);
                 self.gap = 7.0;
                 self.small = true;
                 for (number, body) in notes {
-                    self.inside(Is::Note, |flow| {
+                    self.inside(TextRole::Note, |flow| {
                         let bullet = format!("{number}");
-                        let style = Style { colour: flow.tints.muted, ..look::small() };
-                        flow.item(vec![Item::Text(bullet, style)], None, body, look::SMALL_LINE);
+                        let style = WordStyle { colour: flow.tints.muted, ..look::small() };
+                        flow.item(vec![ParagraphItem::Text(bullet, style)], None, body, look::SMALL_LINE);
                     });
                     self.gap = 2.0;
                 }
@@ -317,7 +318,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Something that stands further in, on grounds of its own, with room above and below in them.
-    fn stand_in(&mut self, by: f32, pad: f32, grounds: Vec<Ground>, what: impl FnOnce(&mut Self)) {
+    fn stand_in(&mut self, by: f32, pad: f32, grounds: Vec<StripGround>, what: impl FnOnce(&mut Self)) {
         let own = grounds.len();
         let narrow = self.width - by - pad < 60.0;
         let (x, width) = (self.x, self.width);
@@ -348,20 +349,20 @@ impl<'a> Flow<'a> {
         self.grounds.truncate(self.grounds.len() - own);
     }
 
-    fn list(&mut self, items: Vec<(Bullet, Vec<Block>)>, numbered: bool) {
+    fn list(&mut self, items: Vec<(ListBullet, Vec<PdfBlock>)>, numbered: bool) {
         // A list in an item stands as close as the items do.
-        if self.open.last().is_some_and(|open| matches!(self.nodes[*open].is, Is::Body)) {
+        if self.open.last().is_some_and(|open| matches!(self.nodes[*open].is, TextRole::Body)) {
             self.gap = 3.0;
         }
         self.ask(3.0);
-        self.inside(Is::List(numbered), |flow| {
+        self.inside(TextRole::List(numbered), |flow| {
             for (bullet, body) in items {
-                flow.inside(Is::Item, |flow| {
-                    let style = Style { colour: flow.tints.muted, ..look::body() };
+                flow.inside(TextRole::Item, |flow| {
+                    let style = WordStyle { colour: flow.tints.muted, ..look::body() };
                     let (words, task) = match bullet {
-                        Bullet::Dot => (vec![Item::Text("•".to_owned(), style)], None),
-                        Bullet::Number(number) => (vec![Item::Text(format!("{number}."), style)], None),
-                        Bullet::Task { done, state } => (Vec::new(), Some((done, state))),
+                        ListBullet::Dot => (vec![ParagraphItem::Text("•".to_owned(), style)], None),
+                        ListBullet::Number(number) => (vec![ParagraphItem::Text(format!("{number}."), style)], None),
+                        ListBullet::Task { done, state } => (Vec::new(), Some((done, state))),
                     };
                     let leading = if flow.small { look::SMALL_LINE } else { look::LINE };
                     flow.item(words, task, body, leading);
@@ -372,7 +373,13 @@ impl<'a> Flow<'a> {
         self.gap = look::GAP;
     }
 
-    fn item(&mut self, bullet: Vec<Item>, task: Option<(bool, Option<char>)>, body: Vec<Block>, leading: f32) {
+    fn item(
+        &mut self,
+        bullet: Vec<ParagraphItem>,
+        task: Option<(bool, Option<char>)>,
+        body: Vec<PdfBlock>,
+        leading: f32,
+    ) {
         let (x, width) = (self.x, self.width);
         let wide = self.letters.width(&bullet) + 5.0;
         let by = look::INDENT.max(wide);
@@ -381,9 +388,9 @@ impl<'a> Flow<'a> {
             self.width -= by;
         }
         let first = self.strips.len();
-        let tag = self.node(Is::Bullet);
+        let tag = self.node(TextRole::Bullet);
         let gap = self.gap;
-        self.inside(Is::Body, |flow| flow.blocks(body));
+        self.inside(TextRole::Body, |flow| flow.blocks(body));
         if self.strips.len() == first {
             self.gap = gap;
             self.strip(leading, Vec::new(), false);
@@ -394,32 +401,35 @@ impl<'a> Flow<'a> {
             strip.above = gap;
             if let Some(line) = line.filter(|_| task.is_none()) {
                 let at = if line.width > look::INDENT - 5.0 { x } else { x + by - 6.0 - line.width };
-                let at =
-                    if matches!(bullet.first(), Some(Item::Text(text, _)) if text == "•") { x + 5.0 } else { at };
+                let at = if matches!(bullet.first(), Some(ParagraphItem::Text(text, _)) if text == "•") {
+                    x + 5.0
+                } else {
+                    at
+                };
                 strip.marks.splice(0..0, marks(line.pieces, at, line.base, tag));
             }
             if let Some((done, state)) = task {
-                strip.marks.insert(0, Mark::Task { x: x + 2.0, y: (leading - 9.0) / 2.0 + 0.2, done, state, tag });
+                strip.marks.insert(0, StripMark::Task { x: x + 2.0, y: (leading - 9.0) / 2.0 + 0.2, done, state, tag });
             }
         }
         (self.x, self.width) = (x, width);
     }
 
-    fn code(&mut self, lines: Vec<Vec<Item>>, ground: bool) {
+    fn code(&mut self, lines: Vec<Vec<ParagraphItem>>, ground: bool) {
         self.ask(if ground { look::GAP } else { 3.0 });
         let colour = self.tints.sunken;
         let grounds = match ground {
-            true => vec![Ground { id: 0, x: self.x, width: self.width, colour }],
+            true => vec![StripGround { id: 0, x: self.x, width: self.width, colour }],
             false => Vec::new(),
         };
         let pad = if ground { look::PAD } else { 0.0 };
         let by = if ground { look::PAD } else { 2.0 };
         self.stand_in(by, pad, grounds, |flow| {
-            let tag = flow.node(Is::Code);
+            let tag = flow.node(TextRole::Code);
             let count = lines.len();
             for (index, line) in lines.into_iter().enumerate() {
                 // A blank line is as high as any other.
-                let line = if line.is_empty() { vec![Item::Text(" ".to_owned(), look::code())] } else { line };
+                let line = if line.is_empty() { vec![ParagraphItem::Text(" ".to_owned(), look::code())] } else { line };
                 let wrapped = flow.letters.lines(&line, flow.width, look::CODE_LINE);
                 let parts = wrapped.len();
                 for (part, line) in wrapped.into_iter().enumerate() {
@@ -433,7 +443,7 @@ impl<'a> Flow<'a> {
         self.gap = if ground { look::GAP + 2.0 } else { look::GAP };
     }
 
-    fn picture(&mut self, mut object: Object) {
+    fn picture(&mut self, mut object: InlinePicture) {
         self.ask(look::GAP);
         let most = self.size.1 - look::ABOVE - look::BELOW - 40.0;
         let (room, high) = (self.width - 2.0 * object.pad, object.height + object.depth);
@@ -443,18 +453,18 @@ impl<'a> Flow<'a> {
         object.depth *= scale;
         object.pad *= scale;
         let is = match object.formula {
-            true => Is::Formula(object.alt.clone()),
-            false => Is::Picture(object.alt.clone()),
+            true => TextRole::Formula(object.alt.clone()),
+            false => TextRole::Picture(object.alt.clone()),
         };
         let tag = self.node(is);
         let x = self.x + ((self.width - object.width) / 2.0).max(0.0);
         let height = object.height + object.depth + 2.0 * object.pad;
         let y = object.pad;
-        self.strip(height, vec![Mark::Picture { x, y, object, tag }], false);
+        self.strip(height, vec![StripMark::Picture { x, y, object, tag }], false);
         self.gap = look::GAP;
     }
 
-    fn table(&mut self, columns: &[Alignment], mut rows: Vec<Vec<Vec<Item>>>) {
+    fn table(&mut self, columns: &[Alignment], mut rows: Vec<Vec<Vec<ParagraphItem>>>) {
         const PAD: f32 = 6.0;
         const LEADING: f32 = 13.0;
         let count = rows.iter().map(Vec::len).max().unwrap_or(0).min(64);
@@ -474,8 +484,8 @@ impl<'a> Flow<'a> {
         let total: f32 = widths.iter().sum();
         let left = self.x;
         let limit = (self.size.1 - look::ABOVE - look::BELOW) * 0.6;
-        let mut head: Option<Rc<Strip>> = None;
-        let table = self.node(Is::Table);
+        let mut head: Option<Rc<PageStrip>> = None;
+        let table = self.node(TextRole::Table);
         self.open.push(table);
         let last = rows.len() - 1;
         for (index, row) in rows.into_iter().enumerate() {
@@ -483,12 +493,12 @@ impl<'a> Flow<'a> {
             if is_head && row.iter().all(Vec::is_empty) {
                 continue;
             }
-            let line = self.node(Is::Row);
+            let line = self.node(TextRole::Row);
             self.open.push(line);
-            let mut cells: Vec<(f32, Alignment, usize, std::collections::VecDeque<Line>)> = Vec::new();
+            let mut cells: Vec<(f32, Alignment, usize, std::collections::VecDeque<TextLine>)> = Vec::new();
             let mut x = left;
             for (column, cell) in row.into_iter().enumerate() {
-                let tag = self.node(if is_head { Is::Head } else { Is::Cell });
+                let tag = self.node(if is_head { TextRole::Head } else { TextRole::Cell });
                 let lines = self.letters.lines(&cell, widths[column] - 2.0 * PAD, LEADING);
                 let align = columns.get(column).copied().unwrap_or(Alignment::None);
                 cells.push((x, align, tag, lines.into()));
@@ -517,7 +527,7 @@ impl<'a> Flow<'a> {
                 if done && (is_head || index < last) {
                     let colour = if is_head { self.tints.muted } else { self.tints.line };
                     let thick = if is_head { 0.8 } else { 0.5 };
-                    let fill = Mark::Fill { x: left, y: height - thick, width: total, height: thick, colour };
+                    let fill = StripMark::Fill { x: left, y: height - thick, width: total, height: thick, colour };
                     marks_here.push(fill);
                 }
                 // The head stays with the first row, and the last row is not left alone.
@@ -538,18 +548,18 @@ impl<'a> Flow<'a> {
     }
 
     /// Puts the strips on pages.
-    pub(super) fn pages(mut self) -> Pages<'a> {
+    pub(super) fn pages(mut self) -> LaidPages<'a> {
         let bottom = self.size.1 - look::BELOW;
         let room = bottom - look::ABOVE;
-        let mut pages: Vec<(Vec<Laid>, String)> = Vec::new();
-        let mut page: Vec<Laid> = Vec::new();
+        let mut pages: Vec<(Vec<PlacedStrip>, String)> = Vec::new();
+        let mut page: Vec<PlacedStrip> = Vec::new();
         let (mut y, mut at, mut title) = (look::ABOVE, 0, String::new());
-        let strips: Vec<Rc<Strip>> = std::mem::take(&mut self.strips).into_iter().map(Rc::new).collect();
+        let strips: Vec<Rc<PageStrip>> = std::mem::take(&mut self.strips).into_iter().map(Rc::new).collect();
         let mut titles = std::mem::take(&mut self.titles).into_iter().peekable();
         while at < strips.len() {
             // What stays together: up to the first that need not stay with the next.
             let mut end = at;
-            let high = |strip: &Rc<Strip>| strip.above + strip.height;
+            let high = |strip: &Rc<PageStrip>| strip.above + strip.height;
             let mut own: f32 = high(&strips[at]);
             // More than a page cannot stay together: no need to look further.
             while strips[end].keep && end + 1 < strips.len() && !strips[end + 1].fresh {
@@ -580,7 +590,12 @@ impl<'a> Flow<'a> {
                 }
                 if page.is_empty() {
                     if let Some(head) = &strip.head {
-                        page.push(Laid { y, ground: vec![y; head.grounds.len()], strip: head.clone(), again: true });
+                        page.push(PlacedStrip {
+                            y,
+                            ground: vec![y; head.grounds.len()],
+                            strip: head.clone(),
+                            again: true,
+                        });
                         y += head.height;
                     }
                 } else {
@@ -591,7 +606,7 @@ impl<'a> Flow<'a> {
                     before.map_or(y, |laid| laid.y + laid.strip.height)
                 });
                 let ground = ground.collect();
-                page.push(Laid { y, ground, strip: strip.clone(), again: false });
+                page.push(PlacedStrip { y, ground, strip: strip.clone(), again: false });
                 y += strip.height;
             }
             at = end + 1;
@@ -599,31 +614,35 @@ impl<'a> Flow<'a> {
         if !page.is_empty() {
             pages.push((page, title));
         }
-        Pages { pages, nodes: self.nodes, letters: self.letters, size: self.size }
+        LaidPages { pages, nodes: self.nodes, letters: self.letters, size: self.size }
     }
 }
 
-fn marks(pieces: Vec<Piece>, x: f32, y: f32, tag: usize) -> Vec<Mark> {
-    pieces.into_iter().map(|piece| Mark::Piece { x: x + piece.x, y, piece, tag }).collect()
+fn marks(pieces: Vec<LinePiece>, x: f32, y: f32, tag: usize) -> Vec<StripMark> {
+    pieces.into_iter().map(|piece| StripMark::Piece { x: x + piece.x, y, piece, tag }).collect()
 }
 
 /// A strip once more, with the marks that come again.
-fn copy(strip: &Strip) -> Strip {
+fn copy(strip: &PageStrip) -> PageStrip {
     let marks = strip.marks.iter().map(|mark| match mark {
-        Mark::Fill { x, y, width, height, colour } => {
-            Mark::Fill { x: *x, y: *y, width: *width, height: *height, colour: *colour }
+        StripMark::Fill { x, y, width, height, colour } => {
+            StripMark::Fill { x: *x, y: *y, width: *width, height: *height, colour: *colour }
         }
-        Mark::Piece { x, y, piece, tag } => Mark::Piece { x: *x, y: *y, piece: piece.clone(), tag: *tag },
-        Mark::Picture { x, y, object, tag } => Mark::Picture { x: *x, y: *y, object: object.clone(), tag: *tag },
-        Mark::Task { x, y, done, state, tag } => Mark::Task { x: *x, y: *y, done: *done, state: *state, tag: *tag },
+        StripMark::Piece { x, y, piece, tag } => StripMark::Piece { x: *x, y: *y, piece: piece.clone(), tag: *tag },
+        StripMark::Picture { x, y, object, tag } => {
+            StripMark::Picture { x: *x, y: *y, object: object.clone(), tag: *tag }
+        }
+        StripMark::Task { x, y, done, state, tag } => {
+            StripMark::Task { x: *x, y: *y, done: *done, state: *state, tag: *tag }
+        }
     });
-    Strip { height: strip.height, marks: marks.collect(), grounds: strip.grounds.clone(), ..Strip::default() }
+    PageStrip { height: strip.height, marks: marks.collect(), grounds: strip.grounds.clone(), ..PageStrip::default() }
 }
 
-fn smaller(items: Vec<Item>) -> Vec<Item> {
+fn smaller(items: Vec<ParagraphItem>) -> Vec<ParagraphItem> {
     let share = look::small().size / look::body().size;
     let smaller = |item| match item {
-        Item::Text(text, style) => Item::Text(text, Style { size: style.size * share, ..style }),
+        ParagraphItem::Text(text, style) => ParagraphItem::Text(text, WordStyle { size: style.size * share, ..style }),
         item => item,
     };
     items.into_iter().map(smaller).collect()

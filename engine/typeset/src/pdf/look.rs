@@ -1,6 +1,6 @@
 //! Sizes on the page, in points.
 
-use super::text::Style;
+use super::text::WordStyle;
 
 /// The margins: left and right, above, below.
 pub(super) const SIDE: f32 = 74.0;
@@ -21,7 +21,7 @@ pub(super) const CODE_SIZE: f32 = 0.9;
 /// Letters of formulas beside text.
 pub(super) const LETTERS: f32 = 1.15;
 
-const PLAIN: Style = Style {
+const PLAIN: WordStyle = WordStyle {
     code: false,
     weight: 400,
     italic: false,
@@ -33,25 +33,25 @@ const PLAIN: Style = Style {
     link: None,
 };
 
-pub(super) fn body() -> Style {
+pub(super) fn body() -> WordStyle {
     PLAIN
 }
 
-pub(super) fn small() -> Style {
-    Style { size: 9.0, ..PLAIN }
+pub(super) fn small() -> WordStyle {
+    WordStyle { size: 9.0, ..PLAIN }
 }
 
-pub(super) fn code() -> Style {
-    Style { code: true, size: 8.6, ..PLAIN }
+pub(super) fn code() -> WordStyle {
+    WordStyle { code: true, size: 8.6, ..PLAIN }
 }
 
 /// A heading's style, the height of its lines, and the room above it.
-pub(super) fn heading(level: u8) -> (Style, f32, f32) {
-    let style = Style { weight: 600, ..PLAIN };
+pub(super) fn heading(level: u8) -> (WordStyle, f32, f32) {
+    let style = WordStyle { weight: 600, ..PLAIN };
     match level {
-        1 => (Style { size: 21.0, ..style }, 27.0, 26.0),
-        2 => (Style { size: 15.5, ..style }, 21.0, 22.0),
-        3 => (Style { size: 12.5, ..style }, 17.5, 16.0),
-        _ => (Style { size: 10.4, ..style }, 15.2, 12.0),
+        1 => (WordStyle { size: 21.0, ..style }, 27.0, 26.0),
+        2 => (WordStyle { size: 15.5, ..style }, 21.0, 22.0),
+        3 => (WordStyle { size: 12.5, ..style }, 17.5, 16.0),
+        _ => (WordStyle { size: 10.4, ..style }, 15.2, 12.0),
     }
 }

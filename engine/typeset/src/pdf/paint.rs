@@ -1,10 +1,10 @@
 //! Pages as a PDF: words, strokes and pictures, and beside them the structure, the links and the outline.
 
-use super::blocks::Target;
-use super::flow::{Is, Laid, Mark, Node, Pages};
-use super::text::{Item, Object, Piece, Shape, Style, What};
-use super::{Asked, Pdf, STOPPED, look, point};
-use crate::tints::{Rgb, Tints};
+use super::blocks::LinkTarget;
+use super::flow::{LaidPages, PlacedStrip, StripMark, StructureNode, TextRole};
+use super::text::{InlinePicture, LinePiece, ParagraphItem, PictureShape, PieceKind, WordStyle};
+use super::{PdfDocument, PdfRequest, STOPPED, look, point};
+use crate::tints::{Rgb, ThemeTints};
 use krilla::Document;
 use krilla::action::{Action, LinkAction};
 use krilla::annotation::{Annotation, LinkAnnotation, Target as Goal};
@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use std::num::NonZeroU16;
 
 /// What belongs to a node of the structure, in order.
-enum Leaf {
+enum StructureLeaf {
     Words(Identifier),
     Link(Identifier, Option<Identifier>),
     Formula(Identifier, String),
@@ -33,7 +33,7 @@ enum Leaf {
 }
 
 /// A link on a page: where, where to, and the leaf that it belongs to.
-struct Link {
+struct PageLink {
     rect: Rect,
     goal: Goal,
     words: String,
@@ -41,16 +41,16 @@ struct Link {
 }
 
 pub(super) fn paint(
-    asked: &Asked<'_>,
-    tints: &Tints,
-    mut pages: Pages<'_>,
-    links: &[Target],
+    asked: &PdfRequest<'_>,
+    tints: &ThemeTints,
+    mut pages: LaidPages<'_>,
+    links: &[LinkTarget],
     go_on: &mut dyn FnMut(f32) -> bool,
-) -> Result<Pdf, String> {
+) -> Result<PdfDocument, String> {
     let mut document = Document::new_with(super::settings());
     let places = places(&pages);
     let count = pages.pages.len();
-    let mut leaves: Vec<Vec<Leaf>> = pages.nodes.iter().map(|_| Vec::new()).collect();
+    let mut leaves: Vec<Vec<StructureLeaf>> = pages.nodes.iter().map(|_| Vec::new()).collect();
     let all = std::mem::take(&mut pages.pages);
     for (number, (laid, title)) in all.iter().enumerate() {
         #[allow(clippy::cast_precision_loss, reason = "a share")]
@@ -59,10 +59,10 @@ pub(super) fn paint(
         }
         let settings = PageSettings::from_wh(pages.size.0, pages.size.1).ok_or("The paper has no size.")?;
         let mut page = document.start_page_with(settings);
-        let mut found: Vec<Link> = Vec::new();
+        let mut found: Vec<PageLink> = Vec::new();
         let mut surface = page.surface();
         for laid in laid {
-            let mut brush = Brush { surface: &mut surface, tints, pages: &pages, leaves: &mut leaves };
+            let mut brush = PdfBrush { surface: &mut surface, tints, pages: &pages, leaves: &mut leaves };
             brush.strip(laid, links, &places, &mut found);
         }
         footer(&mut surface, tints, &mut pages, title, number + 1, count);
@@ -78,11 +78,11 @@ pub(super) fn paint(
         return Err(STOPPED.to_owned());
     }
     let bytes = document.finish().map_err(|error| format!("The document cannot be written ({error:?})."))?;
-    Ok(Pdf { bytes, pages: count, missing: pages.letters.missing.iter().copied().collect() })
+    Ok(PdfDocument { bytes, pages: count, missing: pages.letters.missing.iter().copied().collect() })
 }
 
 /// Where the places are that links lead to: the page and how far down.
-fn places(pages: &Pages<'_>) -> HashMap<String, (usize, f32)> {
+fn places(pages: &LaidPages<'_>) -> HashMap<String, (usize, f32)> {
     let mut places = HashMap::new();
     for (page, (laid, _)) in pages.pages.iter().enumerate() {
         for laid in laid {
@@ -109,15 +109,21 @@ fn rect(surface: &mut Surface<'_>, x: f32, y: f32, width: f32, height: f32, colo
     }
 }
 
-struct Brush<'a, 'b, 'c> {
+struct PdfBrush<'a, 'b, 'c> {
     surface: &'a mut Surface<'b>,
-    tints: &'a Tints,
-    pages: &'a Pages<'c>,
-    leaves: &'a mut Vec<Vec<Leaf>>,
+    tints: &'a ThemeTints,
+    pages: &'a LaidPages<'c>,
+    leaves: &'a mut Vec<Vec<StructureLeaf>>,
 }
 
-impl Brush<'_, '_, '_> {
-    fn strip(&mut self, laid: &Laid, links: &[Target], places: &HashMap<String, (usize, f32)>, found: &mut Vec<Link>) {
+impl PdfBrush<'_, '_, '_> {
+    fn strip(
+        &mut self,
+        laid: &PlacedStrip,
+        links: &[LinkTarget],
+        places: &HashMap<String, (usize, f32)>,
+        found: &mut Vec<PageLink>,
+    ) {
         self.grounds(laid);
         let aside = ContentTag::Artifact(Artifact::with_kind(ArtifactType::Layout));
         if laid.again {
@@ -126,12 +132,12 @@ impl Brush<'_, '_, '_> {
         }
         for mark in &laid.strip.marks {
             match mark {
-                Mark::Fill { .. } => {}
-                Mark::Piece { x, y, piece, tag } => {
+                StripMark::Fill { .. } => {}
+                StripMark::Piece { x, y, piece, tag } => {
                     let (x, y) = (look::SIDE + x, laid.y + y);
                     let link = match &piece.what {
-                        What::Run { style, .. } => style.link,
-                        What::Object(_) => None,
+                        PieceKind::Run { style, .. } => style.link,
+                        PieceKind::Object(_) => None,
                     };
                     let goal = link.and_then(|link| goal(links.get(link)?, places));
                     if laid.again {
@@ -139,35 +145,37 @@ impl Brush<'_, '_, '_> {
                         continue;
                     }
                     let content = match &piece.what {
-                        What::Run { .. } => ContentTag::Span(SpanTag::empty()),
-                        What::Object(_) => ContentTag::Other,
+                        PieceKind::Run { .. } => ContentTag::Span(SpanTag::empty()),
+                        PieceKind::Object(_) => ContentTag::Other,
                     };
                     let id = self.surface.start_tagged(content);
                     self.piece(x, y, piece);
                     self.surface.end_tagged();
                     let leaf = match (&piece.what, &goal) {
-                        (What::Object(object), _) if object.formula => Leaf::Formula(id, object.alt.clone()),
-                        (What::Object(object), _) => Leaf::Picture(id, object.alt.clone()),
-                        (What::Run { .. }, Some(_)) => Leaf::Link(id, None),
-                        (What::Run { .. }, None) => Leaf::Words(id),
+                        (PieceKind::Object(object), _) if object.formula => {
+                            StructureLeaf::Formula(id, object.alt.clone())
+                        }
+                        (PieceKind::Object(object), _) => StructureLeaf::Picture(id, object.alt.clone()),
+                        (PieceKind::Run { .. }, Some(_)) => StructureLeaf::Link(id, None),
+                        (PieceKind::Run { .. }, None) => StructureLeaf::Words(id),
                     };
                     self.leaves[*tag].push(leaf);
-                    if let (Some(goal), What::Run { style, text, .. }) = (goal, &piece.what)
+                    if let (Some(goal), PieceKind::Run { style, text, .. }) = (goal, &piece.what)
                         && let Some(rect) = Rect::from_xywh(x, y - style.size, piece.width, style.size * 1.3)
                     {
                         let leaf = (*tag, self.leaves[*tag].len() - 1);
-                        found.push(Link { rect, goal, words: text.trim().to_owned(), leaf });
+                        found.push(PageLink { rect, goal, words: text.trim().to_owned(), leaf });
                     }
                 }
-                Mark::Picture { x, y, object, tag } => {
+                StripMark::Picture { x, y, object, tag } => {
                     let id = (!laid.again).then(|| self.surface.start_tagged(ContentTag::Other));
                     self.object(look::SIDE + x, laid.y + y, object);
                     if let Some(id) = id {
                         self.surface.end_tagged();
-                        self.leaves[*tag].push(Leaf::Words(id));
+                        self.leaves[*tag].push(StructureLeaf::Words(id));
                     }
                 }
-                Mark::Task { x, y, done, state, tag } => {
+                StripMark::Task { x, y, done, state, tag } => {
                     let words = match (done, state) {
                         (true, _) => "☑",
                         (false, Some('/')) => "◪",
@@ -178,7 +186,7 @@ impl Brush<'_, '_, '_> {
                     let id = self.surface.start_tagged(ContentTag::Span(span));
                     self.task(look::SIDE + x, laid.y + y, *done, *state);
                     self.surface.end_tagged();
-                    self.leaves[*tag].push(Leaf::Words(id));
+                    self.leaves[*tag].push(StructureLeaf::Words(id));
                 }
             }
         }
@@ -189,7 +197,7 @@ impl Brush<'_, '_, '_> {
     }
 
     /// What stands behind the words.
-    fn grounds(&mut self, laid: &Laid) {
+    fn grounds(&mut self, laid: &PlacedStrip) {
         let mut fills: Vec<(f32, f32, f32, f32, Rgb)> = Vec::new();
         let bottom = laid.y + laid.strip.height;
         for (ground, top) in laid.strip.grounds.iter().zip(&laid.ground) {
@@ -198,25 +206,29 @@ impl Brush<'_, '_, '_> {
         }
         for mark in &laid.strip.marks {
             match mark {
-                Mark::Fill { x, y, width, height, colour } => {
+                StripMark::Fill { x, y, width, height, colour } => {
                     fills.push((look::SIDE + x, laid.y + y, *width, *height, *colour));
                 }
-                Mark::Piece { x, y, piece: Piece { width, what: What::Run { style, .. }, .. }, .. } => {
+                StripMark::Piece {
+                    x, y, piece: LinePiece { width, what: PieceKind::Run { style, .. }, .. }, ..
+                } => {
                     if let Some(ground) = style.ground {
                         let (x, y) = (look::SIDE + x, laid.y + y);
                         fills.push((x - 1.5, y - style.size * 0.98, width + 3.0, style.size * 1.3, ground));
                     }
                 }
-                Mark::Piece { .. } | Mark::Picture { .. } | Mark::Task { .. } => {}
+                StripMark::Piece { .. } | StripMark::Picture { .. } | StripMark::Task { .. } => {}
             }
         }
         self.artifacts(fills);
     }
 
     /// What goes through words.
-    fn strikes(&mut self, laid: &Laid) {
+    fn strikes(&mut self, laid: &PlacedStrip) {
         let strikes = laid.strip.marks.iter().filter_map(|mark| match mark {
-            Mark::Piece { x, y, piece: Piece { width, what: What::Run { style, .. }, .. }, .. } if style.strike => {
+            StripMark::Piece { x, y, piece: LinePiece { width, what: PieceKind::Run { style, .. }, .. }, .. }
+                if style.strike =>
+            {
                 let y = laid.y + y - style.size * 0.3;
                 Some((look::SIDE + x, y, *width, 0.6, self.tints.muted))
             }
@@ -237,10 +249,10 @@ impl Brush<'_, '_, '_> {
         self.surface.end_tagged();
     }
 
-    fn piece(&mut self, x: f32, y: f32, piece: &Piece) {
+    fn piece(&mut self, x: f32, y: f32, piece: &LinePiece) {
         match &piece.what {
-            What::Object(object) => self.object(x, y - object.height, object),
-            What::Run { face, glyphs, text, style } => {
+            PieceKind::Object(object) => self.object(x, y - object.height, object),
+            PieceKind::Run { face, glyphs, text, style } => {
                 let Some(face) = self.pages.letters.faces.get(*face) else { return };
                 self.surface.set_fill(Some(fill(style.colour)));
                 let at = point(x, y - style.rise);
@@ -250,14 +262,14 @@ impl Brush<'_, '_, '_> {
     }
 
     /// A picture, with the left top of what it is without its margin at a place.
-    fn object(&mut self, x: f32, y: f32, object: &Object) {
+    fn object(&mut self, x: f32, y: f32, object: &InlinePicture) {
         let pad = object.pad;
         let (width, height) = (object.width + 2.0 * pad, object.height + object.depth + 2.0 * pad);
         let Some(size) = Size::from_wh(width, height) else { return };
         self.surface.push_transform(&Transform::from_translate(x - pad, y - pad));
         match object.shape.as_ref() {
-            Shape::Image(image) => self.surface.draw_image(image.clone(), size),
-            Shape::Drawing(drawing) => {
+            PictureShape::Image(image) => self.surface.draw_image(image.clone(), size),
+            PictureShape::Drawing(drawing) => {
                 self.surface.draw_svg(&drawing.tree, size, SvgSettings::default());
             }
         }
@@ -302,10 +314,10 @@ impl Brush<'_, '_, '_> {
     }
 }
 
-fn goal(target: &Target, places: &HashMap<String, (usize, f32)>) -> Option<Goal> {
+fn goal(target: &LinkTarget, places: &HashMap<String, (usize, f32)>) -> Option<Goal> {
     match target {
-        Target::Url(url) => Some(Goal::Action(Action::Link(LinkAction::new(url.clone())))),
-        Target::Place(place) => {
+        LinkTarget::Url(url) => Some(Goal::Action(Action::Link(LinkAction::new(url.clone())))),
+        LinkTarget::Place(place) => {
             // A heading that is gone: the note is there.
             let note = || places.get(place.split('#').next()?);
             let (page, y) = places.get(place).or_else(note)?;
@@ -315,28 +327,35 @@ fn goal(target: &Target, places: &HashMap<String, (usize, f32)>) -> Option<Goal>
     }
 }
 
-fn annotate(page: &mut Page<'_>, found: Vec<Link>, leaves: &mut [Vec<Leaf>]) {
-    for Link { rect, goal, words, leaf: (node, at) } in found {
+fn annotate(page: &mut Page<'_>, found: Vec<PageLink>, leaves: &mut [Vec<StructureLeaf>]) {
+    for PageLink { rect, goal, words, leaf: (node, at) } in found {
         let id = page.add_tagged_annotation(Annotation::new_link(LinkAnnotation::new(rect, goal), Some(words)));
-        if let Some(Leaf::Link(_, own)) = leaves.get_mut(node).and_then(|leaves| leaves.get_mut(at)) {
+        if let Some(StructureLeaf::Link(_, own)) = leaves.get_mut(node).and_then(|leaves| leaves.get_mut(at)) {
             *own = Some(id);
         }
     }
 }
 
 #[allow(clippy::too_many_arguments, reason = "what stands at the foot of a page")]
-fn footer(surface: &mut Surface<'_>, tints: &Tints, pages: &mut Pages<'_>, title: &str, number: usize, count: usize) {
-    let style = Style { colour: tints.muted, size: 8.0, ..look::small() };
+fn footer(
+    surface: &mut Surface<'_>,
+    tints: &ThemeTints,
+    pages: &mut LaidPages<'_>,
+    title: &str,
+    number: usize,
+    count: usize,
+) {
+    let style = WordStyle { colour: tints.muted, size: 8.0, ..look::small() };
     let width = pages.size.0 - 2.0 * look::SIDE;
     let y = pages.size.1 - look::BELOW + 36.0;
     surface.start_tagged(ContentTag::Artifact(Artifact::with_kind(ArtifactType::PageNumber)));
     let words = [(title.to_owned(), false), (format!("{number} / {count}"), true)];
     for (text, right) in words {
-        let lines = pages.letters.lines(&[Item::Text(text, style)], width * 0.75, 10.0);
+        let lines = pages.letters.lines(&[ParagraphItem::Text(text, style)], width * 0.75, 10.0);
         let Some(line) = lines.into_iter().next() else { continue };
         let x = look::SIDE + if right { width - line.width } else { 0.0 };
         for piece in &line.pieces {
-            if let What::Run { face, glyphs, text, style } = &piece.what
+            if let PieceKind::Run { face, glyphs, text, style } = &piece.what
                 && let Some(face) = pages.letters.faces.get(*face)
             {
                 surface.set_fill(Some(fill(style.colour)));
@@ -348,7 +367,7 @@ fn footer(surface: &mut Surface<'_>, tints: &Tints, pages: &mut Pages<'_>, title
 }
 
 /// The outline that a reader shows beside the pages.
-fn outline(pages: &[(Vec<Laid>, String)]) -> Outline {
+fn outline(pages: &[(Vec<PlacedStrip>, String)]) -> Outline {
     let mut outline = Outline::new();
     let mut open: Vec<(u8, OutlineNode)> = Vec::new();
     let mut close = |open: &mut Vec<(u8, OutlineNode)>, level: u8| {
@@ -375,8 +394,8 @@ fn outline(pages: &[(Vec<Laid>, String)]) -> Outline {
     outline
 }
 
-fn tree(nodes: &[Node], leaves: Vec<Vec<Leaf>>) -> TagTree {
-    let mut leaves: Vec<Option<Vec<Leaf>>> = leaves.into_iter().map(Some).collect();
+fn tree(nodes: &[StructureNode], leaves: Vec<Vec<StructureLeaf>>) -> TagTree {
+    let mut leaves: Vec<Option<Vec<StructureLeaf>>> = leaves.into_iter().map(Some).collect();
     let mut tree = TagTree::new();
     for part in nodes.first().map(|root| root.parts.clone()).unwrap_or_default() {
         if let Some(group) = group(part, nodes, &mut leaves) {
@@ -386,32 +405,32 @@ fn tree(nodes: &[Node], leaves: Vec<Vec<Leaf>>) -> TagTree {
     tree
 }
 
-fn group(at: usize, nodes: &[Node], leaves: &mut [Option<Vec<Leaf>>]) -> Option<TagGroup> {
+fn group(at: usize, nodes: &[StructureNode], leaves: &mut [Option<Vec<StructureLeaf>>]) -> Option<TagGroup> {
     let node = nodes.get(at)?;
     let mut group = match &node.is {
-        Is::Root | Is::Aside => TagGroup::new(Tag::Div),
-        Is::Heading(level, words) => {
+        TextRole::Root | TextRole::Aside => TagGroup::new(Tag::Div),
+        TextRole::Heading(level, words) => {
             TagGroup::new(Tag::Hn(NonZeroU16::new(u16::from(*level))?, Some(words.clone()).filter(|w| !w.is_empty())))
         }
-        Is::Paragraph | Is::Code => TagGroup::new(Tag::P),
-        Is::List(true) => TagGroup::new(Tag::L(ListNumbering::Decimal)),
-        Is::List(false) => TagGroup::new(Tag::L(ListNumbering::Disc)),
-        Is::Item => TagGroup::new(Tag::LI),
-        Is::Bullet => TagGroup::new(Tag::Lbl),
-        Is::Body => TagGroup::new(Tag::LBody),
-        Is::Table => TagGroup::new(Tag::Table),
-        Is::Row => TagGroup::new(Tag::TR),
-        Is::Head => TagGroup::new(Tag::TH(TableHeaderScope::Column)),
-        Is::Cell => TagGroup::new(Tag::TD),
-        Is::Quote => TagGroup::new(Tag::BlockQuote),
-        Is::Note => TagGroup::new(Tag::Note),
-        Is::Picture(alt) => TagGroup::new(Tag::Figure(Some(alt.clone()))),
-        Is::Formula(alt) => TagGroup::new(Tag::Formula(Some(alt.clone()))),
+        TextRole::Paragraph | TextRole::Code => TagGroup::new(Tag::P),
+        TextRole::List(true) => TagGroup::new(Tag::L(ListNumbering::Decimal)),
+        TextRole::List(false) => TagGroup::new(Tag::L(ListNumbering::Disc)),
+        TextRole::Item => TagGroup::new(Tag::LI),
+        TextRole::Bullet => TagGroup::new(Tag::Lbl),
+        TextRole::Body => TagGroup::new(Tag::LBody),
+        TextRole::Table => TagGroup::new(Tag::Table),
+        TextRole::Row => TagGroup::new(Tag::TR),
+        TextRole::Head => TagGroup::new(Tag::TH(TableHeaderScope::Column)),
+        TextRole::Cell => TagGroup::new(Tag::TD),
+        TextRole::Quote => TagGroup::new(Tag::BlockQuote),
+        TextRole::Note => TagGroup::new(Tag::Note),
+        TextRole::Picture(alt) => TagGroup::new(Tag::Figure(Some(alt.clone()))),
+        TextRole::Formula(alt) => TagGroup::new(Tag::Formula(Some(alt.clone()))),
     };
     for leaf in leaves.get_mut(at)?.take()? {
         match leaf {
-            Leaf::Words(id) => group.push(id),
-            Leaf::Link(id, annotation) => {
+            StructureLeaf::Words(id) => group.push(id),
+            StructureLeaf::Link(id, annotation) => {
                 let mut link = TagGroup::new(Tag::Link);
                 link.push(id);
                 if let Some(annotation) = annotation {
@@ -419,12 +438,12 @@ fn group(at: usize, nodes: &[Node], leaves: &mut [Option<Vec<Leaf>>]) -> Option<
                 }
                 group.push(link);
             }
-            Leaf::Formula(id, alt) => {
+            StructureLeaf::Formula(id, alt) => {
                 let mut formula = TagGroup::new(Tag::Formula(Some(alt)));
                 formula.push(id);
                 group.push(formula);
             }
-            Leaf::Picture(id, alt) => {
+            StructureLeaf::Picture(id, alt) => {
                 let mut picture = TagGroup::new(Tag::Figure(Some(alt)));
                 picture.push(id);
                 group.push(picture);

@@ -1,8 +1,8 @@
 //! Words on a page: which font has which letter, shaped, broken into lines, in the order in which they are read.
 
-use crate::fonts::{CODE, Fonts, TEXT};
+use crate::fonts::{CODE, FontSet, TEXT};
 use crate::tints::Rgb;
-use crate::vector::Drawing;
+use crate::vector::VectorDrawing;
 use krilla::image::Image;
 use krilla::text::{Font, GlyphId, KrillaGlyph};
 use resvg::usvg::fontdb::ID;
@@ -20,7 +20,7 @@ const MAX_WORD_CLUSTERS: usize = 200;
 
 /// How words look.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Style {
+pub(super) struct WordStyle {
     pub(super) code: bool,
     pub(super) weight: u16,
     pub(super) italic: bool,
@@ -37,15 +37,15 @@ pub(super) struct Style {
 
 /// A picture of any kind.
 #[allow(clippy::large_enum_variant, reason = "it stands behind a pointer")]
-pub(super) enum Shape {
-    Drawing(Drawing),
+pub(super) enum PictureShape {
+    Drawing(VectorDrawing),
     Image(Image),
 }
 
 /// A picture among words. Lengths in points.
 #[derive(Clone)]
-pub(super) struct Object {
-    pub(super) shape: Rc<Shape>,
+pub(super) struct InlinePicture {
+    pub(super) shape: Rc<PictureShape>,
     pub(super) width: f32,
     pub(super) height: f32,
     pub(super) depth: f32,
@@ -57,21 +57,21 @@ pub(super) struct Object {
 
 /// A piece of a paragraph.
 #[derive(Clone)]
-pub(super) enum Item {
-    Text(String, Style),
-    Object(Object),
+pub(super) enum ParagraphItem {
+    Text(String, WordStyle),
+    Object(InlinePicture),
     /// The line ends here.
     Break,
 }
 
 /// Letters shaped in one face: per em, and how wide in em.
-pub(super) struct Shaped {
+pub(super) struct ShapedLetters {
     pub(super) glyphs: Vec<KrillaGlyph>,
     pub(super) width: f32,
 }
 
 /// A face of a font.
-pub(super) struct Face {
+pub(super) struct FontFace {
     pub(super) font: Font,
     data: Arc<Vec<u8>>,
     index: u32,
@@ -81,30 +81,30 @@ pub(super) struct Face {
 
 /// A part of a line.
 #[derive(Clone)]
-pub(super) struct Piece {
+pub(super) struct LinePiece {
     pub(super) x: f32,
     pub(super) width: f32,
-    pub(super) what: What,
+    pub(super) what: PieceKind,
 }
 
 #[derive(Clone)]
-pub(super) enum What {
-    Run { face: usize, glyphs: Vec<KrillaGlyph>, text: String, style: Style },
-    Object(Object),
+pub(super) enum PieceKind {
+    Run { face: usize, glyphs: Vec<KrillaGlyph>, text: String, style: WordStyle },
+    Object(InlinePicture),
 }
 
 /// A line; `base` is how far letters stand below its top.
-pub(super) struct Line {
+pub(super) struct TextLine {
     pub(super) height: f32,
     pub(super) base: f32,
     pub(super) width: f32,
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<LinePiece>,
 }
 
 /// The fonts of a document, and what they lack.
-pub(super) struct Letters<'a> {
-    fonts: &'a Fonts,
-    pub(super) faces: Vec<Face>,
+pub(super) struct DocumentFonts<'a> {
+    fonts: &'a FontSet,
+    pub(super) faces: Vec<FontFace>,
     by_id: HashMap<ID, Option<usize>>,
     cuts: HashMap<(bool, u16, bool), Option<usize>>,
     has: HashMap<(usize, char), bool>,
@@ -113,16 +113,16 @@ pub(super) struct Letters<'a> {
     order: Option<Rc<[ID]>>,
     /// The letters that faces have, in order.
     coverage: HashMap<ID, Vec<u32>>,
-    shaped: HashMap<(usize, bool, String), Rc<Shaped>>,
+    shaped: HashMap<(usize, bool, String), Rc<ShapedLetters>>,
     /// How many glyphs these are.
     kept: usize,
     /// Letters that no font has.
     pub(super) missing: BTreeSet<char>,
 }
 
-impl<'a> Letters<'a> {
-    pub(super) fn new(fonts: &'a Fonts) -> Letters<'a> {
-        Letters {
+impl<'a> DocumentFonts<'a> {
+    pub(super) fn new(fonts: &'a FontSet) -> DocumentFonts<'a> {
+        DocumentFonts {
             fonts,
             faces: Vec::new(),
             by_id: HashMap::new(),
@@ -147,7 +147,7 @@ impl<'a> Letters<'a> {
             let units = f32::from(u16::try_from(shaper.units_per_em()).ok()?).max(1.0);
             let (ascent, descent) = (f32::from(shaper.ascender()) / units, -f32::from(shaper.descender()) / units);
             let font = Font::new(data.clone().into(), index)?;
-            Some(Face { font, data, index, ascent, descent })
+            Some(FontFace { font, data, index, ascent, descent })
         });
         let place = face.map(|face| {
             self.faces.push(face);
@@ -158,7 +158,7 @@ impl<'a> Letters<'a> {
     }
 
     /// The face of a style; `None` only where our own fonts cannot be read.
-    pub(super) fn face(&mut self, style: &Style) -> Option<usize> {
+    pub(super) fn face(&mut self, style: &WordStyle) -> Option<usize> {
         let key = (style.code, style.weight, style.italic);
         if let Some(known) = self.cuts.get(&key) {
             return *known;
@@ -181,7 +181,7 @@ impl<'a> Letters<'a> {
     }
 
     /// The face that has a letter; the style's own where none has it.
-    fn face_for(&mut self, letter: char, own: usize, style: &Style) -> usize {
+    fn face_for(&mut self, letter: char, own: usize, style: &WordStyle) -> usize {
         if letter.is_ascii() || unseen(letter) || self.has(own, letter) {
             return own;
         }
@@ -190,9 +190,9 @@ impl<'a> Letters<'a> {
         }
         let mut found = None;
         // Ours first, each in its plain cut; then the system's in the order of their names, which is always the same.
-        let plain = Style { weight: 400, italic: false, ..*style };
+        let plain = WordStyle { weight: 400, italic: false, ..*style };
         for code in [style.code, !style.code] {
-            found = found.or_else(|| self.face(&Style { code, ..plain }).filter(|face| self.has(*face, letter)));
+            found = found.or_else(|| self.face(&WordStyle { code, ..plain }).filter(|face| self.has(*face, letter)));
         }
         if found.is_none() {
             let ids = self.others_in_order();
@@ -249,7 +249,7 @@ impl<'a> Letters<'a> {
         self.faces.get(face).map_or(0.0, |face| shape(face, text, backwards).width)
     }
 
-    fn shape(&mut self, face: usize, text: &str, backwards: bool) -> Rc<Shaped> {
+    fn shape(&mut self, face: usize, text: &str, backwards: bool) -> Rc<ShapedLetters> {
         let key = (face, backwards, text.to_owned());
         if let Some(known) = self.shaped.get(&key) {
             return known.clone();
@@ -265,12 +265,12 @@ impl<'a> Letters<'a> {
     }
 
     /// How wide words are on one line, in points.
-    pub(super) fn width(&mut self, items: &[Item]) -> f32 {
+    pub(super) fn width(&mut self, items: &[ParagraphItem]) -> f32 {
         self.lines(items, f32::INFINITY, 10.0).iter().map(|line| line.width).fold(0.0, f32::max)
     }
 
     /// How wide the widest part is that no line ends in, in points.
-    pub(super) fn word(&mut self, items: &[Item]) -> f32 {
+    pub(super) fn word(&mut self, items: &[ParagraphItem]) -> f32 {
         let (mut widest, mut here) = (0.0_f32, 0.0);
         for atom in self.atoms(items).0 {
             widest = widest.max(here + atom.width - atom.tail);
@@ -280,12 +280,12 @@ impl<'a> Letters<'a> {
     }
 
     /// Breaks a paragraph into lines no wider than `width`, as far as that can be; `leading` from line to line.
-    pub(super) fn lines(&mut self, items: &[Item], width: f32, leading: f32) -> Vec<Line> {
+    pub(super) fn lines(&mut self, items: &[ParagraphItem], width: f32, leading: f32) -> Vec<TextLine> {
         let mut lines = Vec::new();
-        for part in items.split(|item| matches!(item, Item::Break)) {
+        for part in items.split(|item| matches!(item, ParagraphItem::Break)) {
             let (atoms, right) = self.atoms(part);
-            let mut row: Vec<Atom> = Vec::new();
-            let mut queue: std::collections::VecDeque<Atom> = atoms.into();
+            let mut row: Vec<ParagraphAtom> = Vec::new();
+            let mut queue: std::collections::VecDeque<ParagraphAtom> = atoms.into();
             let mut used = 0.0;
             while let Some(atom) = queue.pop_front() {
                 if used + atom.width - atom.tail <= width {
@@ -318,8 +318,8 @@ impl<'a> Letters<'a> {
     }
 
     /// Cuts an atom so that its head is no wider than `room`; at least one letter stays where it must (`force`).
-    fn cut(&mut self, atom: &Atom, room: f32, force: bool) -> Option<(Atom, Atom)> {
-        let Content::Text { text, face, style } = &atom.content else { return None };
+    fn cut(&mut self, atom: &ParagraphAtom, room: f32, force: bool) -> Option<(ParagraphAtom, ParagraphAtom)> {
+        let LineContent::Text { text, face, style } = &atom.content else { return None };
         let (right, ends) = (atom.level.is_rtl(), text.grapheme_indices(true).map(|(at, cluster)| at + cluster.len()));
         let ends: Vec<usize> = ends.collect();
         // Where it would end by the widths that its letters have together, and from there to where it does: letters
@@ -352,7 +352,7 @@ impl<'a> Letters<'a> {
         Some((self.atom(head, face, style, level, true), self.atom(tail, face, style, level, atom.breaks)))
     }
 
-    fn atom(&mut self, text: String, face: usize, style: Style, level: Level, breaks: bool) -> Atom {
+    fn atom(&mut self, text: String, face: usize, style: WordStyle, level: Level, breaks: bool) -> ParagraphAtom {
         let trimmed = text.trim_end_matches(' ').len();
         let width = self.shape(face, &text, level.is_rtl()).width * style.size;
         let tail = if trimmed < text.len() {
@@ -360,35 +360,41 @@ impl<'a> Letters<'a> {
         } else {
             0.0
         };
-        Atom { width, tail, breaks, level, content: Content::Text { text, face, style } }
+        ParagraphAtom { width, tail, breaks, level, content: LineContent::Text { text, face, style } }
     }
 
     /// The parts of a paragraph between which lines, fonts, styles or directions may change; and whether it is read
     /// from the right.
-    fn atoms(&mut self, items: &[Item]) -> (Vec<Atom>, bool) {
+    fn atoms(&mut self, items: &[ParagraphItem]) -> (Vec<ParagraphAtom>, bool) {
         let mut whole = String::new();
         for item in items {
             match item {
-                Item::Text(text, _) => whole.push_str(text),
-                Item::Object(_) => whole.push('\u{fffc}'),
-                Item::Break => {}
+                ParagraphItem::Text(text, _) => whole.push_str(text),
+                ParagraphItem::Object(_) => whole.push('\u{fffc}'),
+                ParagraphItem::Break => {}
             }
         }
         // Most text has one direction.
         let bidi = whole.chars().any(|c| c >= '\u{590}').then(|| BidiInfo::new(&whole, None));
         let level = |at: usize| bidi.as_ref().and_then(|bidi| bidi.levels.get(at).copied()).unwrap_or(Level::ltr());
         let right = bidi.as_ref().is_some_and(|bidi| bidi.paragraphs.first().is_some_and(|par| par.level.is_rtl()));
-        let mut atoms: Vec<Atom> = Vec::new();
+        let mut atoms: Vec<ParagraphAtom> = Vec::new();
         let mut at = 0;
         for item in items {
             match item {
-                Item::Break => {}
-                Item::Object(object) => {
-                    let content = Content::Object(object.clone());
-                    atoms.push(Atom { width: object.width, tail: 0.0, breaks: false, level: level(at), content });
+                ParagraphItem::Break => {}
+                ParagraphItem::Object(object) => {
+                    let content = LineContent::Object(object.clone());
+                    atoms.push(ParagraphAtom {
+                        width: object.width,
+                        tail: 0.0,
+                        breaks: false,
+                        level: level(at),
+                        content,
+                    });
                     at += '\u{fffc}'.len_utf8();
                 }
-                Item::Text(text, style) => {
+                ParagraphItem::Text(text, style) => {
                     let Some(own) = self.face(style) else { continue };
                     let mut open: Option<(String, usize, Level)> = None;
                     let mut clusters = 0;
@@ -432,10 +438,10 @@ impl<'a> Letters<'a> {
         (atoms, right)
     }
 
-    fn line(&mut self, mut atoms: Vec<Atom>, right: bool, width: f32, leading: f32) -> Line {
+    fn line(&mut self, mut atoms: Vec<ParagraphAtom>, right: bool, width: f32, leading: f32) -> TextLine {
         let style = atoms.iter().find_map(|atom| match &atom.content {
-            Content::Text { style, .. } => Some(*style),
-            Content::Object(_) => None,
+            LineContent::Text { style, .. } => Some(*style),
+            LineContent::Object(_) => None,
         });
         let face = style.and_then(|style| self.face(&style));
         let (ascent, descent) = face.and_then(|face| self.faces.get(face)).map_or((0.97, 0.24), |face| {
@@ -446,7 +452,7 @@ impl<'a> Letters<'a> {
         let mut base = (leading - (ascent + descent) * size) / 2.0 + ascent * size;
         let mut below = leading - base;
         for atom in &atoms {
-            if let Content::Object(object) = &atom.content {
+            if let LineContent::Object(object) = &atom.content {
                 base = base.max(object.height + 1.5);
                 below = below.max(object.depth + 1.5);
             }
@@ -454,17 +460,19 @@ impl<'a> Letters<'a> {
         let used = atoms.iter().map(|atom| atom.width).sum::<f32>() - atoms.last().map_or(0.0, |atom| atom.tail);
         reorder(&mut atoms);
         let mut x = if right && width.is_finite() { (width - used).max(0.0) } else { 0.0 };
-        let mut pieces: Vec<Piece> = Vec::new();
+        let mut pieces: Vec<LinePiece> = Vec::new();
         for atom in atoms {
-            let Atom { width, level, content, .. } = atom;
+            let ParagraphAtom { width, level, content, .. } = atom;
             match content {
-                Content::Object(object) => pieces.push(Piece { x, width, what: What::Object(object) }),
-                Content::Text { text, face, style } => {
+                LineContent::Object(object) => pieces.push(LinePiece { x, width, what: PieceKind::Object(object) }),
+                LineContent::Text { text, face, style } => {
                     let shaped = self.shape(face, &text, level.is_rtl());
                     let last = pieces.last_mut().filter(|_| level.is_ltr());
                     match last {
-                        Some(Piece {
-                            width: known, what: What::Run { face: f, glyphs, text: t, style: s }, ..
+                        Some(LinePiece {
+                            width: known,
+                            what: PieceKind::Run { face: f, glyphs, text: t, style: s },
+                            ..
                         }) if *f == face && *s == style => {
                             let by = t.len();
                             glyphs.extend(shaped.glyphs.iter().cloned().map(|mut glyph| {
@@ -476,39 +484,39 @@ impl<'a> Letters<'a> {
                         }
                         _ => {
                             let glyphs = shaped.glyphs.clone();
-                            pieces.push(Piece { x, width, what: What::Run { face, glyphs, text, style } });
+                            pieces.push(LinePiece { x, width, what: PieceKind::Run { face, glyphs, text, style } });
                         }
                     }
                 }
             }
             x += width;
         }
-        Line { height: base + below, base, width: used, pieces }
+        TextLine { height: base + below, base, width: used, pieces }
     }
 }
 
 /// A part of a paragraph inside which nothing changes.
-struct Atom {
+struct ParagraphAtom {
     width: f32,
     /// How much of it is space at its end.
     tail: f32,
     /// Whether a line may end behind it.
     breaks: bool,
     level: Level,
-    content: Content,
+    content: LineContent,
 }
 
-enum Content {
-    Text { text: String, face: usize, style: Style },
-    Object(Object),
+enum LineContent {
+    Text { text: String, face: usize, style: WordStyle },
+    Object(InlinePicture),
 }
 
-fn empty() -> Shaped {
-    Shaped { glyphs: Vec::new(), width: 0.0 }
+fn empty() -> ShapedLetters {
+    ShapedLetters { glyphs: Vec::new(), width: 0.0 }
 }
 
 #[allow(clippy::cast_precision_loss, reason = "units of a font")]
-fn shape(face: &Face, text: &str, backwards: bool) -> Shaped {
+fn shape(face: &FontFace, text: &str, backwards: bool) -> ShapedLetters {
     let Some(shaper) = rustybuzz::Face::from_slice(&face.data, face.index) else { return empty() };
     let mut buffer = UnicodeBuffer::new();
     buffer.push_str(text);
@@ -534,11 +542,11 @@ fn shape(face: &Face, text: &str, backwards: bool) -> Shaped {
             KrillaGlyph::new(GlyphId::new(info.glyph_id), advance, x, y, 0.0, start..end, None)
         })
         .collect();
-    Shaped { glyphs, width }
+    ShapedLetters { glyphs, width }
 }
 
 /// Puts the parts of a line into the order in which they stand from left to right.
-fn reorder(atoms: &mut [Atom]) {
+fn reorder(atoms: &mut [ParagraphAtom]) {
     let levels: Vec<u8> = atoms.iter().map(|atom| atom.level.number()).collect();
     let (Some(most), Some(odd)) = (levels.iter().max(), levels.iter().filter(|level| *level % 2 == 1).min()) else {
         return;
@@ -588,8 +596,8 @@ fn may_break(cluster: &str, next: Option<char>) -> bool {
 mod tests {
     use super::*;
 
-    fn style() -> Style {
-        Style {
+    fn style() -> WordStyle {
+        WordStyle {
             code: false,
             weight: 400,
             italic: false,
@@ -603,16 +611,16 @@ mod tests {
     }
 
     fn broken(text: &str, width: f32) -> Vec<String> {
-        let fonts = Fonts::bundled();
-        let mut letters = Letters::new(&fonts);
-        let lines = letters.lines(&[Item::Text(text.to_owned(), style())], width, 15.0);
+        let fonts = FontSet::bundled();
+        let mut letters = DocumentFonts::new(&fonts);
+        let lines = letters.lines(&[ParagraphItem::Text(text.to_owned(), style())], width, 15.0);
         for line in &lines {
             assert!(line.width <= width + 0.01 || width < 12.0, "{text}: {} in {width}", line.width);
         }
-        let words = |line: &Line| {
+        let words = |line: &TextLine| {
             let runs = line.pieces.iter().filter_map(|piece| match &piece.what {
-                What::Run { text, .. } => Some(text.as_str()),
-                What::Object(_) => None,
+                PieceKind::Run { text, .. } => Some(text.as_str()),
+                PieceKind::Object(_) => None,
             });
             runs.collect::<String>()
         };

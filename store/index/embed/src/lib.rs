@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use wordpiece::WordPiece;
 
 /// Turns a text into a vector of length 1, so that the product of two of them says how near their meanings are.
-pub trait Embedder: Send + Sync {
+pub trait SentenceEmbedder: Send + Sync {
     /// Its name; vectors of different models cannot be compared.
     fn name(&self) -> &str;
     /// How long its vectors are.
@@ -23,7 +23,7 @@ pub trait Embedder: Send + Sync {
     /// The vector of a question, where the model wants it told apart from what is searched.
     ///
     /// # Errors
-    /// As for [`Embedder::embed`].
+    /// As for [`SentenceEmbedder::embed`].
     fn embed_question(&self, text: &str) -> Result<Vec<f32>, String> {
         self.embed(text)
     }
@@ -42,7 +42,7 @@ pub trait Embedder: Send + Sync {
     /// The vectors of texts, in their order.
     ///
     /// # Errors
-    /// As for [`Embedder::embed`].
+    /// As for [`SentenceEmbedder::embed`].
     fn embed_all(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String> {
         texts.iter().map(|text| self.embed(text)).collect()
     }
@@ -61,8 +61,8 @@ const UNRELATED: [&str; 6] = [
 /// The mean cosine that a model has for texts that have nothing to do with each other, 0 to 1.
 ///
 /// # Errors
-/// As for [`Embedder::embed`].
-pub fn measure_unrelated(model: &dyn Embedder) -> Result<f32, String> {
+/// As for [`SentenceEmbedder::embed`].
+pub fn measure_unrelated(model: &dyn SentenceEmbedder) -> Result<f32, String> {
     let vectors = model.embed_all(&UNRELATED)?;
     let pairs = (0..vectors.len()).flat_map(|a| (0..a).map(move |b| (a, b)));
     let cosines = pairs.map(|(a, b)| vectors[a].iter().zip(&vectors[b]).map(|(a, b)| a * b).sum::<f32>());
@@ -91,7 +91,7 @@ const LONGEST: usize = 256;
 
 /// What stands at an input of the network.
 #[derive(Clone, Copy)]
-enum Input {
+enum NetworkInput {
     Ids,
     Mask,
     Types,
@@ -100,7 +100,7 @@ enum Input {
 /// The embedded model.
 pub struct MiniLm {
     model: Model,
-    inputs: Vec<(NodeId, Input)>,
+    inputs: Vec<(NodeId, NetworkInput)>,
     output: NodeId,
     words: WordPiece,
     /// One thread: typing needs the other cores. It is as patient as the thread that first has a text embedded.
@@ -122,9 +122,9 @@ impl MiniLm {
         let input = |id: &NodeId| {
             let name = model.node_info(*id).and_then(|node| node.name().map(ToOwned::to_owned)).unwrap_or_default();
             match name.as_str() {
-                "input_ids" => Ok((*id, Input::Ids)),
-                "attention_mask" => Ok((*id, Input::Mask)),
-                "token_type_ids" => Ok((*id, Input::Types)),
+                "input_ids" => Ok((*id, NetworkInput::Ids)),
+                "attention_mask" => Ok((*id, NetworkInput::Mask)),
+                "token_type_ids" => Ok((*id, NetworkInput::Types)),
                 other => Err(say(format!("it wants {other}"))),
             }
         };
@@ -143,9 +143,9 @@ impl MiniLm {
         let types = NdTensor::<i32, 2>::zeros([1, length]);
         let given = self.inputs.iter().map(|(id, input)| {
             let tensor = match input {
-                Input::Ids => &ids,
-                Input::Mask => &mask,
-                Input::Types => &types,
+                NetworkInput::Ids => &ids,
+                NetworkInput::Mask => &mask,
+                NetworkInput::Types => &types,
             };
             (*id, tensor.view().into())
         });
@@ -165,7 +165,7 @@ impl MiniLm {
     }
 }
 
-impl Embedder for MiniLm {
+impl SentenceEmbedder for MiniLm {
     fn name(&self) -> &str {
         "minilm-l6-v2-dyn7"
     }

@@ -1,26 +1,26 @@
 //! What is here, for others: offered to those that keep it, and given piece by piece to those that ask.
 
-use super::word::{NAMED, Word};
-use super::{Blobs, Deed, Item, May};
-use crate::sync::peers::{Access, Link};
+use super::word::{BlobMessage, NAMED};
+use super::{BlobCommand, BlobTransfers, PeerRights, VolumeBlob};
+use crate::sync::peers::{DocumentAccess, LinkId};
 
-impl Blobs {
+impl BlobTransfers {
     /// This is here, and goes along with its volume.
-    pub fn hold(&mut self, item: Item, size: u64, may: May<'_>) {
+    pub fn hold(&mut self, item: VolumeBlob, size: u64, may: PeerRights<'_>) {
         if self.held.insert(item, size).is_some() {
             return;
         }
         self.unwant(item);
         self.tell_of(item, size);
         for (link, side) in self.links.iter_mut().filter(|(_, side)| side.keeper) {
-            if may(*link, item.volume) != Access::None {
+            if may(*link, item.volume) != DocumentAccess::None {
                 side.offer.insert(item);
             }
         }
     }
 
     /// It is not here any more.
-    pub fn release(&mut self, item: Item) {
+    pub fn release(&mut self, item: VolumeBlob) {
         self.held.remove(&item);
         for side in self.links.values_mut() {
             side.offer.remove(&item);
@@ -29,7 +29,7 @@ impl Blobs {
     }
 
     /// How many this peer is still to be brought, and how many it has refused.
-    pub fn going(&self, link: Link) -> (usize, usize) {
+    pub fn going(&self, link: LinkId) -> (usize, usize) {
         self.links.get(&link).map_or((0, 0), |side| (side.offer.len() + side.offered.len(), side.refused))
     }
 
@@ -39,8 +39,8 @@ impl Blobs {
     }
 
     /// A peer wants a piece. Whether it gets it is found out when it is its turn.
-    pub(super) fn wanted(&mut self, link: Link, item: Item, offset: u64, may: May<'_>) {
-        if may(link, item.volume) == Access::None {
+    pub(super) fn wanted(&mut self, link: LinkId, item: VolumeBlob, offset: u64, may: PeerRights<'_>) {
+        if may(link, item.volume) == DocumentAccess::None {
             self.say(link, "it asks for a picture that is not shared with it");
         }
         let Some(side) = self.links.get_mut(&link) else { return };
@@ -50,12 +50,12 @@ impl Blobs {
         side.asked.push_back((item, offset));
     }
 
-    /// The answer to [`Deed::Read`]: how large the blob is and the piece; `None`: it is not here.
-    pub fn read(&mut self, link: Link, item: Item, offset: u64, found: Option<(u64, Vec<u8>)>) {
+    /// The answer to [`BlobCommand::Read`]: how large the blob is and the piece; `None`: it is not here.
+    pub fn read(&mut self, link: LinkId, item: VolumeBlob, offset: u64, found: Option<(u64, Vec<u8>)>) {
         let Some(side) = self.links.get_mut(&link) else { return };
         side.reading = false;
         match found {
-            Some((size, bytes)) => self.word(link, &Word::Piece(item, offset, size, &bytes)),
+            Some((size, bytes)) => self.word(link, &BlobMessage::Piece(item, offset, size, &bytes)),
             None => {
                 // It lies elsewhere by now: whoever knows where says that it is here once more, and it is offered anew.
                 self.release(item);
@@ -65,35 +65,35 @@ impl Blobs {
     }
 
     /// Answers one piece at a time.
-    pub(super) fn serve(&mut self, link: Link, may: May<'_>, is_idle: bool) {
+    pub(super) fn serve(&mut self, link: LinkId, may: PeerRights<'_>, is_idle: bool) {
         while let Some(side) = self.links.get_mut(&link).filter(|side| is_idle && !side.reading) {
             let Some((item, offset)) = side.asked.pop_front() else { return };
-            if may(link, item.volume) == Access::None || (!self.keeps && !self.held.contains_key(&item)) {
+            if may(link, item.volume) == DocumentAccess::None || (!self.keeps && !self.held.contains_key(&item)) {
                 self.lack(link, item);
                 continue;
             }
             side.reading = true;
-            self.deeds.push_back(Deed::Read { link, item, offset });
+            self.deeds.push_back(BlobCommand::Read { link, item, offset });
         }
     }
 
     /// It was here, whole, and is lost: all that may have it hear that, as whoever has it brings it again.
-    pub fn lost(&mut self, item: Item, may: May<'_>) {
-        let links: Vec<Link> =
-            self.links.keys().copied().filter(|link| may(*link, item.volume) != Access::None).collect();
-        links.into_iter().for_each(|link| self.word(link, &Word::Lack(item)));
+    pub fn lost(&mut self, item: VolumeBlob, may: PeerRights<'_>) {
+        let links: Vec<LinkId> =
+            self.links.keys().copied().filter(|link| may(*link, item.volume) != DocumentAccess::None).collect();
+        links.into_iter().for_each(|link| self.word(link, &BlobMessage::Lack(item)));
     }
 
     /// A peer does not have it. One that keeps what it is brought is brought it: it may have had it before.
-    pub(super) fn lacked(&mut self, link: Link, item: Item, may: May<'_>) {
+    pub(super) fn lacked(&mut self, link: LinkId, item: VolumeBlob, may: PeerRights<'_>) {
         let Some(side) = self.links.get_mut(&link) else { return };
-        let goes = side.keeper && self.held.contains_key(&item) && may(link, item.volume) != Access::None;
+        let goes = side.keeper && self.held.contains_key(&item) && may(link, item.volume) != DocumentAccess::None;
         if goes && !side.offered.contains(&item) {
             side.offer.insert(item);
         }
     }
 
-    pub(super) fn lack(&mut self, link: Link, item: Item) {
+    pub(super) fn lack(&mut self, link: LinkId, item: VolumeBlob) {
         if let Some(side) = self.links.get_mut(&link) {
             // It waits for no piece of it from now on: one that came all the same would be one too many.
             side.asked.retain(|(of, _)| *of != item);
@@ -101,16 +101,16 @@ impl Blobs {
                 side.waits.insert(item);
             }
         }
-        self.word(link, &Word::Lack(item));
+        self.word(link, &BlobMessage::Lack(item));
     }
 
     /// Names what is here to a peer that keeps it, a part at a time.
-    pub(super) fn offer(&mut self, link: Link) {
+    pub(super) fn offer(&mut self, link: LinkId) {
         while let Some(side) = self.links.get_mut(&link).filter(|side| side.offered.len() < NAMED) {
             let Some(first) = side.offer.first().copied() else { return };
             let count = NAMED - side.offered.len();
             let next = side.offer.iter().take_while(|item| item.volume == first.volume).take(count);
-            let next: Vec<Item> = next.copied().collect();
+            let next: Vec<VolumeBlob> = next.copied().collect();
             let mut named = Vec::new();
             for item in next {
                 side.offer.remove(&item);
@@ -120,20 +120,20 @@ impl Blobs {
                 }
             }
             if !named.is_empty() {
-                self.word(link, &Word::Have(first.volume, named));
+                self.word(link, &BlobMessage::Have(first.volume, named));
             }
         }
     }
 
     /// Those hear of it who asked for it when it was not here.
-    pub(super) fn tell_of(&mut self, item: Item, size: u64) {
-        let waits: Vec<Link> =
+    pub(super) fn tell_of(&mut self, item: VolumeBlob, size: u64) {
+        let waits: Vec<LinkId> =
             self.links.iter().filter(|(_, side)| side.waits.contains(&item)).map(|(at, _)| *at).collect();
         for link in waits {
             if let Some(side) = self.links.get_mut(&link) {
                 side.waits.remove(&item);
             }
-            self.word(link, &Word::Have(item.volume, vec![(item.hash, size)]));
+            self.word(link, &BlobMessage::Have(item.volume, vec![(item.hash, size)]));
         }
     }
 }

@@ -5,10 +5,10 @@ use proptest::prelude::*;
 use std::collections::HashMap;
 
 const V: DocId = DocId([1; 16]);
-const LINE: Link = 1;
+const LINE: LinkId = 1;
 
-fn writes(_: Link, _: DocId) -> Access {
-    Access::Write
+fn writes(_: LinkId, _: DocId) -> DocumentAccess {
+    DocumentAccess::Write
 }
 
 /// Bytes that nobody else has.
@@ -18,36 +18,36 @@ fn bytes(seed: u8, size: usize) -> Vec<u8> {
     bytes
 }
 
-fn item(bytes: &[u8]) -> Item {
-    Item { volume: V, hash: BlobHash::of(bytes) }
+fn item(bytes: &[u8]) -> VolumeBlob {
+    VolumeBlob { volume: V, hash: BlobHash::of(bytes) }
 }
 
 /// A peer with a disk.
 struct Peer {
-    blobs: Blobs,
-    whole: HashMap<Item, Vec<u8>>,
-    parts: HashMap<Item, Vec<u8>>,
+    blobs: BlobTransfers,
+    whole: HashMap<VolumeBlob, Vec<u8>>,
+    parts: HashMap<VolumeBlob, Vec<u8>>,
     said: Vec<&'static str>,
-    came: Vec<Item>,
+    came: Vec<VolumeBlob>,
     /// Bytes of pieces that it has sent.
     sent: usize,
     /// Sends something else than it has.
     lies: bool,
-    may: Access,
+    may: DocumentAccess,
     full: bool,
 }
 
 impl Peer {
     fn new(keeps: bool) -> Peer {
         Peer {
-            blobs: Blobs::new(keeps, Limits::default()),
+            blobs: BlobTransfers::new(keeps, BlobLimits::default()),
             whole: HashMap::new(),
             parts: HashMap::new(),
             said: Vec::new(),
             came: Vec::new(),
             sent: 0,
             lies: false,
-            may: Access::Write,
+            may: DocumentAccess::Write,
             full: false,
         }
     }
@@ -68,10 +68,10 @@ impl Peer {
     }
 
     /// Does what is to be done; gives the messages.
-    fn perform(&mut self, now: i64) -> Vec<(Link, Vec<u8>)> {
+    fn perform(&mut self, now: i64) -> Vec<(LinkId, Vec<u8>)> {
         let mut out = Vec::new();
         let access = self.may;
-        let may = move |_: Link, _: DocId| access;
+        let may = move |_: LinkId, _: DocId| access;
         loop {
             self.blobs.step(now, &may, &|_| true);
             let deeds = self.blobs.take();
@@ -80,14 +80,14 @@ impl Peer {
             }
             for deed in deeds {
                 match deed {
-                    Deed::Send { link, data } => out.push((link, data)),
-                    Deed::Look { item } => {
+                    BlobCommand::Send { link, data } => out.push((link, data)),
+                    BlobCommand::Look { item } => {
                         let part = self.parts.get(&item).map_or(0, |part| part.len() as u64);
-                        let whole = self.whole.get(&item).map(|all| Found::Whole(all.len() as u64));
-                        let found = whole.unwrap_or(Found::Part(part));
+                        let whole = self.whole.get(&item).map(|all| BlobExtent::Whole(all.len() as u64));
+                        let found = whole.unwrap_or(BlobExtent::Part(part));
                         self.blobs.looked(item, found, &may);
                     }
-                    Deed::Read { link, item, offset } => {
+                    BlobCommand::Read { link, item, offset } => {
                         let found = self.whole.get(&item).map(|all| {
                             let at = offset as usize;
                             let mut piece = all[at..(at + PIECE as usize).min(all.len())].to_vec();
@@ -99,31 +99,31 @@ impl Peer {
                         self.sent += found.as_ref().map_or(0, |(_, piece)| piece.len());
                         self.blobs.read(link, item, offset, found);
                     }
-                    Deed::Write { item, .. } if self.full => self.blobs.failed(item, now, &may),
-                    Deed::Write { item, offset, bytes, .. } => {
+                    BlobCommand::Write { item, .. } if self.full => self.blobs.failed(item, now, &may),
+                    BlobCommand::Write { item, offset, bytes, .. } => {
                         let part = self.parts.entry(item).or_default();
                         assert!(part.len() as u64 >= offset, "nothing is left out");
                         part.truncate(offset as usize);
                         part.extend(bytes);
                     }
-                    Deed::Check { item } => {
+                    BlobCommand::Check { item } => {
                         let part = self.parts.remove(&item).unwrap_or_default();
                         let good = BlobHash::of(&part) == item.hash;
                         if good {
                             self.whole.insert(item, part);
                         }
-                        let checked = if good { Checked::Good } else { Checked::Bad };
+                        let checked = if good { CheckOutcome::Good } else { CheckOutcome::Bad };
                         self.blobs.checked(item, &checked, now, &may);
                     }
-                    Deed::Came { item, .. } => self.came.push(item),
-                    Deed::Say { words, .. } | Deed::Refused { words, .. } => self.said.push(words),
+                    BlobCommand::Came { item, .. } => self.came.push(item),
+                    BlobCommand::Say { words, .. } | BlobCommand::Refused { words, .. } => self.said.push(words),
                 }
             }
         }
     }
 }
 
-fn connect(one: &mut Peer, two: &mut Peer, link: Link) {
+fn connect(one: &mut Peer, two: &mut Peer, link: LinkId) {
     let access = two.may;
     one.blobs.connect(link, PeerId("two".to_owned()), two.blobs.keeps, &writes);
     two.blobs.connect(link, PeerId("one".to_owned()), one.blobs.keeps, &move |_, _| access);
@@ -190,7 +190,7 @@ fn whoever_keeps_is_brought_what_it_lacks_and_says_so() {
     assert_eq!((other.came.len(), other.blobs.coming(&BTreeSet::from([V]), &[2])), (2, (1, 0)));
     device.whole.insert(item(&later), later.clone());
     device.blobs.hold(item(&later), later.len() as u64, &writes);
-    let mut waiting: Vec<(Link, Vec<u8>)> = Vec::new();
+    let mut waiting: Vec<(LinkId, Vec<u8>)> = Vec::new();
     loop {
         let mut quiet = true;
         for (link, data) in device.perform(0).into_iter().chain(other.perform(0)) {
@@ -249,7 +249,7 @@ fn wrong_bytes_are_refused_and_their_sender_is_not_asked_again() {
     one.blobs.disconnect(LINE, &writes);
     liar.blobs.disconnect(LINE, &writes);
     connect(&mut one, &mut liar, 2);
-    one.blobs.receive(2, &Word::Have(V, vec![(item(&right).hash, 200_000)]).write(), 0, &writes);
+    one.blobs.receive(2, &BlobMessage::Have(V, vec![(item(&right).hash, 200_000)]).write(), 0, &writes);
     talk(&mut one, &mut liar, ALL);
     assert_eq!(liar.sent, right.len());
     // Another peer has it right.
@@ -275,7 +275,7 @@ fn what_was_resumed_and_is_wrong_is_fetched_anew_before_anybody_is_blamed() {
 fn readers_bring_nothing_and_strangers_get_nothing() {
     let (theirs, ours) = (bytes(1, 10_000), bytes(2, 10_000));
     let (mut device, mut hub) = (Peer::with(false, &[&ours]), Peer::with(true, &[&theirs]));
-    hub.may = Access::Read;
+    hub.may = DocumentAccess::Read;
     device.want(&theirs);
     connect(&mut device, &mut hub, LINE);
     talk(&mut device, &mut hub, ALL);
@@ -283,7 +283,7 @@ fn readers_bring_nothing_and_strangers_get_nothing() {
     assert_eq!(hub.said, ["it brings pictures to a volume that it may only read: they are not taken"]);
     assert_eq!((device.blobs.going(LINE), device.said.len()), ((0, 1), 1));
     let (mut stranger, mut hub) = (Peer::new(false), Peer::with(true, &[&theirs]));
-    hub.may = Access::None;
+    hub.may = DocumentAccess::None;
     stranger.want(&theirs);
     connect(&mut stranger, &mut hub, LINE);
     talk(&mut stranger, &mut hub, ALL);
@@ -309,7 +309,7 @@ fn without_room_nothing_is_taken() {
     assert_eq!(hub.said, ["it brings a picture for which no room is left: it is not taken"]);
     assert_eq!(device.said, ["pictures and large outputs of this device are not taken: no room is left"]);
     // What is larger than all measure is not even wanted.
-    device.blobs.want(Item { volume: V, hash: BlobHash([9; 32]) }, Some(u64::MAX), true, &writes);
+    device.blobs.want(VolumeBlob { volume: V, hash: BlobHash([9; 32]) }, Some(u64::MAX), true, &writes);
     assert_eq!(device.blobs.items().1.count(), 0);
 }
 
@@ -360,7 +360,8 @@ fn few_pieces_are_under_way_and_fewer_on_a_slow_line() {
     for round in 0..60 {
         now += if round < 30 { 10 } else { 2_000 };
         let at = asked as usize * PIECE as usize;
-        let piece = Word::Piece(item(&large), at as u64, large.len() as u64, &large[at..at + PIECE as usize]).write();
+        let piece =
+            BlobMessage::Piece(item(&large), at as u64, large.len() as u64, &large[at..at + PIECE as usize]).write();
         one.blobs.receive(LINE, &piece, now, &writes);
         asked += 1;
         under_way = under_way - 1 + one.perform(now).len();
@@ -379,7 +380,7 @@ fn what_cannot_be_read_now_is_told_of_once_it_can_be() {
         hub.blobs.receive(link, &data, 0, &writes);
     }
     hub.blobs.step(0, &writes, &|_| true);
-    assert_eq!(hub.blobs.take(), [Deed::Read { link: LINE, item: item(&all), offset: 0 }]);
+    assert_eq!(hub.blobs.take(), [BlobCommand::Read { link: LINE, item: item(&all), offset: 0 }]);
     hub.blobs.read(LINE, item(&all), 0, None);
     hub.blobs.failed(item(&all), 0, &writes);
     for (link, data) in hub.perform(1) {
@@ -413,7 +414,7 @@ fn what_is_wanted_by_its_hash_alone_comes_too() {
     assert_eq!(one.blobs.coming(&BTreeSet::from([V]), &[2]), (0, 0));
     // What is too large is not taken, however it is asked for.
     let mut small = Peer::new(false);
-    small.blobs = Blobs::new(false, Limits { largest: 1_000_000, ..Limits::default() });
+    small.blobs = BlobTransfers::new(false, BlobLimits { largest: 1_000_000, ..BlobLimits::default() });
     small.blobs.want(item(&all[4]), None, false, &writes);
     connect(&mut small, &mut two, 3);
     talk(&mut small, &mut two, ALL);
@@ -453,17 +454,17 @@ fn what_a_keeper_has_lost_is_brought_again_by_whoever_is_there_and_has_it() {
     assert_eq!((hub.came.len(), device.sent), (1, all.len()));
     hub.whole.clear();
     // Whom it does not concern does not even hear of it.
-    hub.blobs.lost(item(&all), &|_, _| Access::None);
+    hub.blobs.lost(item(&all), &|_, _| DocumentAccess::None);
     assert!(hub.perform(0).is_empty());
     hub.blobs.lost(item(&all), &writes);
     talk(&mut device, &mut hub, ALL);
     assert_eq!((hub.whole.get(&item(&all)), device.sent), (Some(&all), 2 * all.len()));
     // A peer is told nothing of what is not shared with it; one that keeps nothing is brought nothing.
-    for (access, keeps) in [(Access::None, true), (Access::Write, false)] {
+    for (access, keeps) in [(DocumentAccess::None, true), (DocumentAccess::Write, false)] {
         let mut device = Peer::with(false, &[&all]);
         device.may = access;
-        device.blobs.connect(LINE, PeerId("two".to_owned()), keeps, &|_, _| Access::None);
-        device.blobs.receive(LINE, &Word::Lack(item(&all)).write(), 0, &move |_, _| access);
+        device.blobs.connect(LINE, PeerId("two".to_owned()), keeps, &|_, _| DocumentAccess::None);
+        device.blobs.receive(LINE, &BlobMessage::Lack(item(&all)).write(), 0, &move |_, _| access);
         assert!(device.perform(0).is_empty());
     }
 }
@@ -477,7 +478,7 @@ fn what_cannot_be_looked_for_now_is_looked_for_later() {
     assert_eq!(offers.len(), 1);
     hub.blobs.receive(LINE, &offers[0].1, 0, &writes);
     let looks = hub.blobs.take();
-    assert_eq!(looks, [Deed::Look { item: item(&all) }]);
+    assert_eq!(looks, [BlobCommand::Look { item: item(&all) }]);
     hub.blobs.failed(item(&all), 0, &writes);
     assert!(hub.blobs.is_busy() && hub.perform(AGAIN - 1).is_empty(), "not at once");
     for (link, data) in hub.perform(AGAIN) {

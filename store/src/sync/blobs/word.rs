@@ -1,7 +1,7 @@
 //! What peers say of blobs, as bytes: a byte for what it is, the volume, the hash, and what belongs to it. Every length
 //! is checked before it is believed.
 
-use super::{Item, PIECE};
+use super::{PIECE, VolumeBlob};
 use crate::id::{BlobHash, DocId};
 
 /// One message names at most so many blobs.
@@ -9,38 +9,38 @@ pub(super) const NAMED: usize = 256;
 
 /// Why a peer does not take what it was offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum BlobRefusal {
     Room = 0,
     Right = 1,
     Large = 2,
 }
 
-impl Why {
+impl BlobRefusal {
     pub(super) fn words(self) -> &'static str {
         match self {
-            Why::Room => "pictures and large outputs of this device are not taken: no room is left",
-            Why::Right => "pictures and large outputs of this device are not taken: it may only read",
-            Why::Large => "a file of this device is not taken: it is too large",
+            BlobRefusal::Room => "pictures and large outputs of this device are not taken: no room is left",
+            BlobRefusal::Right => "pictures and large outputs of this device are not taken: it may only read",
+            BlobRefusal::Large => "a file of this device is not taken: it is too large",
         }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Word<'a> {
+pub(super) enum BlobMessage<'a> {
     /// The sender has these of a volume, and gives them.
     Have(DocId, Vec<(BlobHash, u64)>),
     /// It wants a piece.
-    Want(Item, u64),
+    Want(VolumeBlob, u64),
     /// A piece: where, how large the whole is.
-    Piece(Item, u64, u64, &'a [u8]),
+    Piece(VolumeBlob, u64, u64, &'a [u8]),
     /// It does not have it, or does not give it.
-    Lack(Item),
+    Lack(VolumeBlob),
     /// It does not take what it was offered.
-    Refuse(Item, Why),
+    Refuse(VolumeBlob, BlobRefusal),
 }
 
-impl<'a> Word<'a> {
-    pub(super) fn read(data: &'a [u8]) -> Option<Word<'a>> {
+impl<'a> BlobMessage<'a> {
+    pub(super) fn read(data: &'a [u8]) -> Option<BlobMessage<'a>> {
         let (kind, rest) = data.split_first()?;
         let (volume, rest) = rest.split_first_chunk::<16>()?;
         let volume = DocId(*volume);
@@ -53,38 +53,40 @@ impl<'a> Word<'a> {
                 let (hash, size) = bytes.split_first_chunk::<32>()?;
                 Some((BlobHash(*hash), u64::from_le_bytes(size.try_into().ok()?)))
             };
-            return Some(Word::Have(volume, blobs.iter().map(blob).collect::<Option<_>>()?));
+            return Some(BlobMessage::Have(volume, blobs.iter().map(blob).collect::<Option<_>>()?));
         }
         let (hash, rest) = rest.split_first_chunk::<32>()?;
-        let item = Item { volume, hash: BlobHash(*hash) };
+        let item = VolumeBlob { volume, hash: BlobHash(*hash) };
         Some(match (kind, rest) {
-            (1, rest) => Word::Want(item, u64::from_le_bytes(rest.try_into().ok()?)),
+            (1, rest) => BlobMessage::Want(item, u64::from_le_bytes(rest.try_into().ok()?)),
             (2, rest) => {
                 let (offset, rest) = rest.split_first_chunk::<8>()?;
                 let (size, bytes) = rest.split_first_chunk::<8>()?;
                 if bytes.len() as u64 > PIECE {
                     return None;
                 }
-                Word::Piece(item, u64::from_le_bytes(*offset), u64::from_le_bytes(*size), bytes)
+                BlobMessage::Piece(item, u64::from_le_bytes(*offset), u64::from_le_bytes(*size), bytes)
             }
-            (3, []) => Word::Lack(item),
+            (3, []) => BlobMessage::Lack(item),
             (4, [why]) => {
-                let why = [Why::Room, Why::Right, Why::Large].into_iter().find(|one| *one as u8 == *why)?;
-                Word::Refuse(item, why)
+                let why = [BlobRefusal::Room, BlobRefusal::Right, BlobRefusal::Large]
+                    .into_iter()
+                    .find(|one| *one as u8 == *why)?;
+                BlobMessage::Refuse(item, why)
             }
             _ => return None,
         })
     }
 
     pub(super) fn write(&self) -> Vec<u8> {
-        let begin = |kind: u8, item: &Item| {
+        let begin = |kind: u8, item: &VolumeBlob| {
             let mut data = vec![kind];
             data.extend(item.volume.0);
             data.extend(item.hash.0);
             data
         };
         match self {
-            Word::Have(volume, blobs) => {
+            BlobMessage::Have(volume, blobs) => {
                 let mut data = vec![0];
                 data.extend(volume.0);
                 for (hash, size) in blobs {
@@ -93,20 +95,20 @@ impl<'a> Word<'a> {
                 }
                 data
             }
-            Word::Want(item, offset) => {
+            BlobMessage::Want(item, offset) => {
                 let mut data = begin(1, item);
                 data.extend(offset.to_le_bytes());
                 data
             }
-            Word::Piece(item, offset, size, bytes) => {
+            BlobMessage::Piece(item, offset, size, bytes) => {
                 let mut data = begin(2, item);
                 data.extend(offset.to_le_bytes());
                 data.extend(size.to_le_bytes());
                 data.extend(*bytes);
                 data
             }
-            Word::Lack(item) => begin(3, item),
-            Word::Refuse(item, why) => {
+            BlobMessage::Lack(item) => begin(3, item),
+            BlobMessage::Refuse(item, why) => {
                 let mut data = begin(4, item);
                 data.push(*why as u8);
                 data

@@ -1,7 +1,7 @@
 //! The documents in memory: read when they are needed, changed by peers and by what is durable, let go when they rest.
 
-use super::{Between, Link, Output, Peers, Ticket, guarded};
-use crate::document::Parcel;
+use super::{DiskTicket, DocumentSyncState, LinkId, PeersOutput, SyncPeers, guarded};
+use crate::document::ChangeParcel;
 use crate::id::DocId;
 use crate::schema::ENCODING;
 use crate::sync::inflate;
@@ -10,7 +10,7 @@ use automerge::{Automerge, ChangeHash, LoadOptions, ReadDoc};
 use std::collections::VecDeque;
 
 /// How a document is in memory.
-enum Form {
+enum DocumentForm {
     /// As it is on disk, or will be once what came is there: one chunk with all of it, and its heads. Whoever has
     /// nothing of it is sent these bytes: to read a document and to write it anew is nearly all of a first sync.
     Whole(Vec<u8>, Vec<ChangeHash>),
@@ -24,23 +24,23 @@ fn read(bytes: &[u8]) -> Result<Automerge, String> {
 }
 
 /// A document in memory. It is never written to here.
-pub(super) struct Document {
-    form: Form,
+pub(super) struct SyncDocument {
+    form: DocumentForm,
     /// Whether it is still being read.
     loading: bool,
     /// What of it is on its way to the disk.
-    ticket: Option<Ticket>,
+    ticket: Option<DiskTicket>,
     /// Messages that wait: from whom, what, how many bytes.
-    pub(super) queue: VecDeque<(Link, sync::Message, usize)>,
+    pub(super) queue: VecDeque<(LinkId, sync::Message, usize)>,
     /// Changes that became durable while it was being read.
     late: Vec<Vec<u8>>,
     touched: u64,
 }
 
-impl Document {
-    fn new() -> Document {
-        Document {
-            form: Form::Read(Box::new(Automerge::new_with_encoding(ENCODING))),
+impl SyncDocument {
+    fn new() -> SyncDocument {
+        SyncDocument {
+            form: DocumentForm::Read(Box::new(Automerge::new_with_encoding(ENCODING))),
             loading: true,
             ticket: None,
             queue: VecDeque::new(),
@@ -65,23 +65,23 @@ impl Document {
 
     /// Whether it holds changes that wait for others: of these neither the disk nor the heads know.
     fn has_early(&self) -> bool {
-        matches!(&self.form, Form::Read(doc) if !doc.get_missing_deps(&[]).is_empty())
+        matches!(&self.form, DocumentForm::Read(doc) if !doc.get_missing_deps(&[]).is_empty())
     }
 
     pub(super) fn heads(&self) -> Vec<ChangeHash> {
         match &self.form {
-            Form::Whole(_, heads) => heads.clone(),
-            Form::Read(doc) => doc.get_heads(),
+            DocumentForm::Whole(_, heads) => heads.clone(),
+            DocumentForm::Read(doc) => doc.get_heads(),
         }
     }
 
     fn read(&mut self) -> Result<&mut Automerge, String> {
-        if let Form::Whole(bytes, _) = &self.form {
-            self.form = Form::Read(Box::new(read(bytes)?));
+        if let DocumentForm::Whole(bytes, _) = &self.form {
+            self.form = DocumentForm::Read(Box::new(read(bytes)?));
         }
         match &mut self.form {
-            Form::Read(doc) => Ok(doc),
-            Form::Whole(..) => Err("it is not read".to_owned()),
+            DocumentForm::Read(doc) => Ok(doc),
+            DocumentForm::Whole(..) => Err("it is not read".to_owned()),
         }
     }
 
@@ -89,19 +89,19 @@ impl Document {
     ///
     /// # Errors
     /// The outer one: the document cannot be read; the inner ones: what came cannot be.
-    fn take(&mut self, state: &mut sync::State, message: sync::Message) -> Result<Result<(), Taken>, String> {
+    fn take(&mut self, state: &mut sync::State, message: sync::Message) -> Result<Result<(), MessageRefusal>, String> {
         let mut nothing = Automerge::new_with_encoding(ENCODING);
         let asks = message.heads.is_empty() && message.changes.is_empty();
         let doc = if asks && self.is_whole() { &mut nothing } else { self.read()? };
         Ok(match guarded(|| doc.receive_sync_message(state, message)) {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(Taken::Refused(error.to_string())),
-            Err(why) => Err(Taken::Broken(why)),
+            Ok(Err(error)) => Err(MessageRefusal::Refused(error.to_string())),
+            Err(why) => Err(MessageRefusal::Broken(why)),
         })
     }
 
     pub(super) fn is_whole(&self) -> bool {
-        matches!(self.form, Form::Whole(..))
+        matches!(self.form, DocumentForm::Whole(..))
     }
 
     /// What is to be said to a peer, if anything is.
@@ -109,7 +109,7 @@ impl Document {
     /// # Errors
     /// The document cannot be read, or not written.
     pub(super) fn say(&mut self, state: &mut sync::State) -> Result<Option<sync::Message>, String> {
-        if let Form::Whole(bytes, heads) = &self.form {
+        if let DocumentForm::Whole(bytes, heads) = &self.form {
             let has = |known: &[ChangeHash]| state.their_heads.as_deref() == Some(known);
             let wants = state.their_need.as_ref().is_none_or(|need| !need.is_empty());
             if has(heads) && state.last_sent_heads == *heads && state.have_responded && !wants {
@@ -149,7 +149,7 @@ fn said(state: &mut sync::State, heads: &[ChangeHash], changes: ChunkList) -> sy
 }
 
 /// Why a message was not taken.
-enum Taken {
+enum MessageRefusal {
     /// automerge says no.
     Refused(String),
     /// automerge failed, and what it has of the document is not to be trusted any more.
@@ -157,29 +157,29 @@ enum Taken {
 }
 
 /// One chunk with all of a document.
-struct Whole {
+struct WholeDocument {
     /// Who sent it.
-    from: Link,
+    from: LinkId,
     bytes: Vec<u8>,
     heads: Vec<ChangeHash>,
 }
 
 /// What a message brings, if that is a whole document.
-fn all_of_it(from: Link, message: &sync::Message) -> Option<Whole> {
+fn all_of_it(from: LinkId, message: &sync::Message) -> Option<WholeDocument> {
     let mut chunks = message.changes.iter();
     let (chunk, None) = (chunks.next()?, chunks.next()) else { return None };
-    Some(Whole { from, bytes: chunk.to_vec(), heads: inflate::whole(chunk)? })
+    Some(WholeDocument { from, bytes: chunk.to_vec(), heads: inflate::whole(chunk)? })
 }
 
-impl Peers {
+impl SyncPeers {
     /// The document, which is read if it is not here.
-    pub(super) fn document(&mut self, doc: DocId) -> &mut Document {
+    pub(super) fn document(&mut self, doc: DocId) -> &mut SyncDocument {
         self.touches += 1;
         let touched = self.touches;
         let outputs = &mut self.outputs;
         let document = self.docs.entry(doc).or_insert_with(|| {
-            outputs.push_back(Output::Load { doc });
-            Box::new(Document::new())
+            outputs.push_back(PeersOutput::Load { doc });
+            Box::new(SyncDocument::new())
         });
         document.touched = touched;
         document
@@ -192,7 +192,7 @@ impl Peers {
         }
     }
 
-    /// The answer to [`Output::Load`]: the document's chunks, none when there is no such document; or why it cannot be
+    /// The answer to [`PeersOutput::Load`]: the document's chunks, none when there is no such document; or why it cannot be
     /// read, and then it is not synced until somebody connects anew.
     pub fn loaded(&mut self, doc: DocId, chunks: Result<Vec<Vec<u8>>, String>) {
         let Some(document) = self.docs.get_mut(&doc).filter(|document| document.loading) else { return };
@@ -201,13 +201,13 @@ impl Peers {
             if let [chunk] = chunks.as_mut_slice()
                 && let Some(heads) = inflate::whole(chunk).filter(|heads| !heads.is_empty())
             {
-                return Ok(Form::Whole(std::mem::take(chunk), heads));
+                return Ok(DocumentForm::Whole(std::mem::take(chunk), heads));
             }
             let doc = match chunks.is_empty() {
                 true => Automerge::new_with_encoding(ENCODING),
                 false => read(&chunks.concat())?,
             };
-            Ok(Form::Read(Box::new(doc)))
+            Ok(DocumentForm::Read(Box::new(doc)))
         });
         match form {
             Ok(form) => {
@@ -255,9 +255,9 @@ impl Peers {
         }
     }
 
-    /// What [`Output::Store`] asked for is on disk. `false`: that was forgotten meanwhile, as the document was read
-    /// again; then [`Peers::changed`] is to be told of it, as of what others write.
-    pub fn stored(&mut self, ticket: Ticket) -> bool {
+    /// What [`PeersOutput::Store`] asked for is on disk. `false`: that was forgotten meanwhile, as the document was read
+    /// again; then [`SyncPeers::changed`] is to be told of it, as of what others write.
+    pub fn stored(&mut self, ticket: DiskTicket) -> bool {
         let Some(doc) = self.tickets.remove(&ticket) else { return false };
         if let Some(document) = self.docs.get_mut(&doc).filter(|document| document.ticket == Some(ticket)) {
             document.ticket = None;
@@ -280,9 +280,9 @@ impl Peers {
         }
     }
 
-    /// What [`Output::Store`] asked for will not be on disk. The document is not synced any more until somebody
+    /// What [`PeersOutput::Store`] asked for will not be on disk. The document is not synced any more until somebody
     /// connects anew; on disk it is as it was.
-    pub fn refused(&mut self, ticket: Ticket, why: &str) {
+    pub fn refused(&mut self, ticket: DiskTicket, why: &str) {
         if let Some(doc) = self.tickets.remove(&ticket) {
             self.give_up(doc, why);
         }
@@ -308,7 +308,7 @@ impl Peers {
             if let Some(peer) = self.links.get_mut(&link) {
                 peer.docs.remove(&doc);
             }
-            self.outputs.push_back(Output::Refused { link, doc, why: why.to_owned() });
+            self.outputs.push_back(PeersOutput::Refused { link, doc, why: why.to_owned() });
         }
     }
 
@@ -327,7 +327,7 @@ impl Peers {
     fn ask_anew(&mut self, doc: DocId) {
         for link in self.followers.get(&doc).into_iter().flatten() {
             let between = self.links.get_mut(link).and_then(|peer| peer.docs.get_mut(&doc));
-            if let Some(Between { state, .. }) = between {
+            if let Some(DocumentSyncState { state, .. }) = between {
                 (state.needs_reset, state.have_responded, state.in_flight) = (true, false, false);
             }
         }
@@ -337,7 +337,7 @@ impl Peers {
     pub(super) fn step(&mut self, doc: DocId) {
         let Some(document) = self.docs.get(&doc).filter(|document| document.may_be_told()) else { return };
         let before = document.heads();
-        let mut taken: Vec<Link> = Vec::new();
+        let mut taken: Vec<LinkId> = Vec::new();
         let mut whole = None;
         while let Some(document) = self.docs.get_mut(&doc) {
             let Some((link, message, size)) = document.queue.pop_front() else { break };
@@ -362,8 +362,8 @@ impl Peers {
             }
             match received {
                 Ok(()) => {}
-                Err(Taken::Refused(why)) => self.fail(link, &format!("changes that cannot be taken: {why}")),
-                Err(Taken::Broken(why)) => {
+                Err(MessageRefusal::Refused(why)) => self.fail(link, &format!("changes that cannot be taken: {why}")),
+                Err(MessageRefusal::Broken(why)) => {
                     self.fail(link, &why);
                     // What the others sent is not to be trusted in this document any more; they send it again.
                     for link in taken.into_iter().filter(|other| *other != link) {
@@ -379,7 +379,7 @@ impl Peers {
     /// What came into the document since `before` goes to the disk; if nothing did, there may be an answer to give.
     /// `whole`: bytes that are all of it if they have its heads. They are kept as they came, and what was read of them
     /// goes along.
-    fn settle(&mut self, doc: DocId, before: &[ChangeHash], last: Option<Link>, whole: Option<Whole>) {
+    fn settle(&mut self, doc: DocId, before: &[ChangeHash], last: Option<LinkId>, whole: Option<WholeDocument>) {
         let Some(document) = self.docs.get_mut(&doc) else { return };
         let heads = document.heads();
         let (Some(link), false) = (last, heads == before) else {
@@ -393,18 +393,18 @@ impl Peers {
                     // Whoever sent it has it, in whatever words that was said: to answer, none of it need be read.
                     between.state.their_have = Some(vec![Have { last_sync: heads.clone(), ..Have::default() }]);
                 }
-                let form = std::mem::replace(&mut document.form, Form::Whole(whole.bytes.clone(), heads));
-                let read = if let Form::Read(read) = form { Some(read) } else { None };
-                Ok(Parcel { bytes: whole.bytes, read })
+                let form = std::mem::replace(&mut document.form, DocumentForm::Whole(whole.bytes.clone(), heads));
+                let read = if let DocumentForm::Read(read) = form { Some(read) } else { None };
+                Ok(ChangeParcel { bytes: whole.bytes, read })
             }
-            None => document.read().and_then(|doc| guarded(|| doc.save_after(before))).map(Parcel::from),
+            None => document.read().and_then(|doc| guarded(|| doc.save_after(before))).map(ChangeParcel::from),
         };
         let Ok(parcel) = written else { return self.again(doc) };
         self.last_ticket += 1;
         let ticket = self.last_ticket;
         document.ticket = Some(ticket);
         self.tickets.insert(ticket, doc);
-        self.outputs.push_back(Output::Store { doc, ticket, link, parcel });
+        self.outputs.push_back(PeersOutput::Store { doc, ticket, link, parcel });
     }
 
     /// Lets documents go that nothing is under way for, those first that were needed least lately.

@@ -1,30 +1,30 @@
 //! The first words between two peers: who they are, and which version they speak.
 
-use super::{Link, Output, Peers};
-use crate::sync::wire::{self, Message, Metadata, PeerId};
+use super::{LinkId, PeersOutput, SyncPeers};
+use crate::sync::wire::{self, PeerId, PeerMetadata, WireMessage};
 
-impl Peers {
+impl SyncPeers {
     /// `Join` or `Peer`.
-    pub(super) fn greeted(&mut self, link: Link, message: Message) {
+    pub(super) fn greeted(&mut self, link: LinkId, message: WireMessage) {
         let Some(peer) = self.links.get(&link) else { return };
         let (dialed, again) = (peer.dialed, peer.id.is_some());
         if again {
             return self.fail(link, "it greeted twice");
         }
         match message {
-            Message::Join { sender, versions, metadata } if !dialed => {
+            WireMessage::Join { sender, versions, metadata } if !dialed => {
                 if !versions.iter().any(|version| version == wire::VERSION) {
                     return self.fail(link, &format!("it does not speak version {} of the protocol", wire::VERSION));
                 }
                 if self.is_expected(link, &sender) {
                     let (me, ours) = (self.me.clone(), self.metadata.clone());
                     let version = wire::VERSION.to_owned();
-                    let answer = Message::Peer { sender: me, target: sender.clone(), version, metadata: ours };
+                    let answer = WireMessage::Peer { sender: me, target: sender.clone(), version, metadata: ours };
                     self.send(link, &answer);
                     self.welcome(link, sender, metadata);
                 }
             }
-            Message::Peer { sender, version, metadata, .. } if dialed => {
+            WireMessage::Peer { sender, version, metadata, .. } if dialed => {
                 if version != wire::VERSION {
                     return self.fail(link, &format!("it chose version {version} of the protocol"));
                 }
@@ -36,7 +36,7 @@ impl Peers {
         }
     }
 
-    fn is_expected(&mut self, link: Link, sender: &PeerId) -> bool {
+    fn is_expected(&mut self, link: LinkId, sender: &PeerId) -> bool {
         let expected = self.links.get(&link).and_then(|peer| peer.expected.clone());
         let why = match expected {
             Some(expected) if expected != *sender => format!("it is {expected} and claims to be {sender}"),
@@ -47,9 +47,9 @@ impl Peers {
         false
     }
 
-    fn welcome(&mut self, link: Link, id: PeerId, metadata: Metadata) {
+    fn welcome(&mut self, link: LinkId, id: PeerId, metadata: PeerMetadata) {
         // Who connects again has lost the old connection, whether or not that is seen here yet.
-        let old: Vec<Link> =
+        let old: Vec<LinkId> =
             self.links.iter().filter(|(_, peer)| peer.id.as_ref() == Some(&id)).map(|(link, _)| *link).collect();
         for old in old {
             self.close(old, "the same peer has connected again");
@@ -59,7 +59,7 @@ impl Peers {
         peer.metadata = metadata.clone();
         let wanted = std::mem::take(&mut peer.wanted);
         let scopes = std::mem::take(&mut peer.scopes.wanted);
-        self.outputs.push_back(Output::Welcome { link, peer: id, metadata });
+        self.outputs.push_back(PeersOutput::Welcome { link, peer: id, metadata });
         for doc in wanted {
             self.follow(link, doc);
         }

@@ -3,13 +3,13 @@
 //! a message of automerge's sync protocol like any other: where the other does have something of it, that is merged as
 //! ever. Of very many new notes a third of the messages is left.
 
-use super::{Between, Link, Peers};
+use super::{DocumentSyncState, LinkId, SyncPeers};
 use crate::id::DocId;
 use automerge::sync::{Capability, Have};
 
 /// Whether a peer is taken to have nothing of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lacks {
+pub(super) enum PeerLack {
     /// Nobody has said anything of it yet.
     Unknown,
     /// It is new, or the peer was asked for it and does not have it.
@@ -19,21 +19,21 @@ pub(super) enum Lacks {
     No,
 }
 
-impl Lacks {
+impl PeerLack {
     /// The peer says that it does not have it. Whether it was `asked` for it: else it may only not want it.
     pub(super) fn told(&mut self, asked: bool) {
-        if *self == Lacks::Unknown && asked {
-            *self = Lacks::Yes;
+        if *self == PeerLack::Unknown && asked {
+            *self = PeerLack::Yes;
         }
     }
 }
 
-impl Between {
+impl DocumentSyncState {
     /// Has the next message say all of the document, if the peer is taken to have nothing of it. Whether that is so;
-    /// then [`Between::offered`] follows.
+    /// then [`DocumentSyncState::offered`] follows.
     pub(super) fn offer_all(&mut self) -> bool {
         let state = &mut self.state;
-        if std::mem::replace(&mut self.lacks, Lacks::No) != Lacks::Yes || state.their_heads.is_some() {
+        if std::mem::replace(&mut self.lacks, PeerLack::No) != PeerLack::Yes || state.their_heads.is_some() {
             return false;
         }
         // As if it had said so. Every Tracebook reads whole documents.
@@ -52,17 +52,17 @@ impl Between {
     }
 }
 
-impl Peers {
-    /// Syncs a document with a peer as [`Peers::follow`] does. It was made just now, so the peer most likely has
+impl SyncPeers {
+    /// Syncs a document with a peer as [`SyncPeers::follow`] does. It was made just now, so the peer most likely has
     /// nothing of it.
-    pub fn offer(&mut self, link: Link, doc: DocId) {
+    pub fn offer(&mut self, link: LinkId, doc: DocId) {
         let greeted = self.links.get(&link).filter(|peer| peer.id.is_some());
         let is_new = greeted.is_some_and(|peer| !peer.docs.contains_key(&doc));
         if is_new
             && self.between(link, doc)
             && let Some(between) = self.links.get_mut(&link).and_then(|peer| peer.docs.get_mut(&doc))
         {
-            between.lacks = Lacks::Yes;
+            between.lacks = PeerLack::Yes;
         }
         self.follow(link, doc);
     }
@@ -72,38 +72,38 @@ impl Peers {
 mod tests {
     use super::*;
     use crate::id::BlockId;
-    use crate::note::{NoteDoc, Op};
-    use crate::sync::peers::{Access, Limits, Output};
-    use crate::sync::wire::{self, Message, Metadata, PeerId};
+    use crate::note::{NoteDoc, NoteOp};
+    use crate::sync::peers::{DocumentAccess, PeersOutput, SyncLimits};
+    use crate::sync::wire::{self, PeerId, PeerMetadata, WireMessage};
     use automerge::sync::{ChunkList, Have, MessageFlags, MessageVersion, State, SyncDoc};
     use automerge::{ActorId, Automerge};
 
     const DOC: DocId = DocId([7; 16]);
 
-    fn peers(name: &str, ours: bool) -> Peers {
-        let metadata = Metadata { tracebook: ours.then_some(wire::EXTENSIONS), ..Metadata::default() };
-        let mut peers = Peers::new(PeerId(name.to_owned()), metadata, Limits::default());
-        peers.connect(1, name == "one", None, Box::new(|_| Access::Write));
+    fn peers(name: &str, ours: bool) -> SyncPeers {
+        let metadata = PeerMetadata { tracebook: ours.then_some(wire::EXTENSIONS), ..PeerMetadata::default() };
+        let mut peers = SyncPeers::new(PeerId(name.to_owned()), metadata, SyncLimits::default());
+        peers.connect(1, name == "one", None, Box::new(|_| DocumentAccess::Write));
         peers
     }
 
     fn note(actor: u8, text: &str) -> NoteDoc {
         let mut note = NoteDoc::load(DOC, &[], ActorId::from([actor; 16])).expect("it loads").doc;
-        let op = Op::Insert { block: BlockId(actor.into()), pos: "n".to_owned(), text: text.to_owned() };
+        let op = NoteOp::Insert { block: BlockId(actor.into()), pos: "n".to_owned(), text: text.to_owned() };
         note.commit(&[op], 1, None).expect("an edit");
         note
     }
 
     /// Lets both speak until nothing is said any more; what each has on disk. Gives the messages about documents: who
     /// says it, how many bytes, whether it asks.
-    fn talk(one: &mut Peers, two: &mut Peers, disks: &mut [Vec<Vec<u8>>; 2]) -> Vec<(usize, usize, bool)> {
+    fn talk(one: &mut SyncPeers, two: &mut SyncPeers, disks: &mut [Vec<Vec<u8>>; 2]) -> Vec<(usize, usize, bool)> {
         talk_and_read(one, two, disks).0
     }
 
     /// The same, and how often each has read the document.
     fn talk_and_read(
-        one: &mut Peers,
-        two: &mut Peers,
+        one: &mut SyncPeers,
+        two: &mut SyncPeers,
         disks: &mut [Vec<Vec<u8>>; 2],
     ) -> (Vec<(usize, usize, bool)>, [usize; 2]) {
         let (mut said, mut reads) = (Vec::new(), [0; 2]);
@@ -117,23 +117,23 @@ mod tests {
                 for output in from.take() {
                     quiet = false;
                     match output {
-                        Output::Send { bytes, .. } => {
+                        PeersOutput::Send { bytes, .. } => {
                             match wire::decode(&bytes).expect("a message") {
-                                Message::Request { .. } => said.push((at, bytes.len(), true)),
-                                Message::Sync { .. } => said.push((at, bytes.len(), false)),
+                                WireMessage::Request { .. } => said.push((at, bytes.len(), true)),
+                                WireMessage::Sync { .. } => said.push((at, bytes.len(), false)),
                                 _ => {}
                             }
                             to.receive(1, &bytes);
                         }
-                        Output::Load { doc } => {
+                        PeersOutput::Load { doc } => {
                             reads[at] += 1;
                             from.loaded(doc, Ok(disks[at].clone()));
                         }
-                        Output::Store { ticket, parcel, .. } => {
+                        PeersOutput::Store { ticket, parcel, .. } => {
                             disks[at].push(parcel.bytes);
                             from.stored(ticket);
                         }
-                        Output::Close { why, .. } | Output::Refused { why, .. } => panic!("{why}"),
+                        PeersOutput::Close { why, .. } | PeersOutput::Refused { why, .. } => panic!("{why}"),
                         _ => {}
                     }
                 }
@@ -188,7 +188,7 @@ mod tests {
             // What either changes behind it arrives.
             let at = usize::from(later);
             let mut note = NoteDoc::load(DOC, &disks[at], ActorId::from([5; 16])).expect("it loads").doc;
-            let op = Op::Insert { block: BlockId(50), pos: "z".to_owned(), text: "more ".to_owned() };
+            let op = NoteOp::Insert { block: BlockId(50), pos: "z".to_owned(), text: "more ".to_owned() };
             let bytes = note.commit(&[op], 2, None).expect("an edit");
             disks[at].push(bytes.clone());
             if at == 0 { &mut one } else { &mut two }.changed(DOC, &bytes);
@@ -207,7 +207,7 @@ mod tests {
             let mut disks = [vec![whole.save()], Vec::new()];
             if is_read {
                 // In two chunks, so it is read; and who has read it says in other words what it has.
-                let op = Op::Insert { block: BlockId(5), pos: "o".to_owned(), text: "more ".to_owned() };
+                let op = NoteOp::Insert { block: BlockId(5), pos: "o".to_owned(), text: "more ".to_owned() };
                 disks[0].push(whole.commit(&[op], 2, None).expect("an edit"));
             }
             talk(&mut one, &mut two, &mut disks);
@@ -216,16 +216,16 @@ mod tests {
             for _ in 0..20 {
                 for output in two.take() {
                     match output {
-                        Output::Send { bytes, .. } => one.receive(1, &bytes),
-                        Output::Load { doc } => two.loaded(doc, Ok(Vec::new())),
-                        Output::Store { ticket, parcel, .. } => came = Some((ticket, parcel)),
+                        PeersOutput::Send { bytes, .. } => one.receive(1, &bytes),
+                        PeersOutput::Load { doc } => two.loaded(doc, Ok(Vec::new())),
+                        PeersOutput::Store { ticket, parcel, .. } => came = Some((ticket, parcel)),
                         _ => {}
                     }
                 }
                 for output in one.take() {
                     match output {
-                        Output::Send { bytes, .. } => two.receive(1, &bytes),
-                        Output::Load { doc } => one.loaded(doc, Ok(disks[0].clone())),
+                        PeersOutput::Send { bytes, .. } => two.receive(1, &bytes),
+                        PeersOutput::Load { doc } => one.loaded(doc, Ok(disks[0].clone())),
                         _ => {}
                     }
                 }
@@ -238,10 +238,10 @@ mod tests {
             assert!(two.take().is_empty(), "nothing is said before it is on disk");
             assert!(two.stored(ticket));
             let said = two.take().into_iter().find_map(|output| match output {
-                Output::Send { bytes, .. } => Some(wire::decode(&bytes).expect("a message")),
+                PeersOutput::Send { bytes, .. } => Some(wire::decode(&bytes).expect("a message")),
                 _ => None,
             });
-            assert!(matches!(said, Some(Message::Sync { data, .. }) if data == thanks), "{is_read}");
+            assert!(matches!(said, Some(WireMessage::Sync { data, .. }) if data == thanks), "{is_read}");
             assert_eq!(two.links[&1].docs[&DOC].state, state, "{is_read}");
             assert!(two.docs[&DOC].is_unread(), "nothing of it was read again");
             assert_eq!(two.in_step(1, DOC), Some(true));
@@ -257,12 +257,12 @@ mod tests {
         let mut disks = [Vec::new(), Vec::new()];
         talk(&mut one, &mut two, &mut disks);
         one.follow(1, DOC);
-        let loads = |output: &Output| matches!(output, Output::Load { .. });
+        let loads = |output: &PeersOutput| matches!(output, PeersOutput::Load { .. });
         assert!(one.take().iter().any(loads));
         one.loaded(DOC, Ok(vec![bytes]));
         let outputs = one.take();
-        assert!(outputs.iter().any(|output| matches!(output, Output::Refused { .. })), "{outputs:?}");
-        assert!(!outputs.iter().any(|output| matches!(output, Output::Send { .. } | Output::Close { .. })));
+        assert!(outputs.iter().any(|output| matches!(output, PeersOutput::Refused { .. })), "{outputs:?}");
+        assert!(!outputs.iter().any(|output| matches!(output, PeersOutput::Send { .. } | PeersOutput::Close { .. })));
     }
 
     #[test]
@@ -282,7 +282,8 @@ mod tests {
             // What is changed later, on either side, arrives.
             for at in [0, 1] {
                 let mut note = NoteDoc::load(DOC, &disks[at], ActorId::from([5 + at as u8; 16])).expect("it loads").doc;
-                let op = Op::Insert { block: BlockId(50 + at as u64), pos: "z".to_owned(), text: "more ".to_owned() };
+                let op =
+                    NoteOp::Insert { block: BlockId(50 + at as u64), pos: "z".to_owned(), text: "more ".to_owned() };
                 let bytes = note.commit(&[op], 2, None).expect("an edit");
                 disks[at].push(bytes.clone());
                 if at == 0 { &mut one } else { &mut two }.changed(DOC, &bytes);
@@ -301,23 +302,23 @@ mod tests {
         talk(&mut one, &mut two, &mut disks);
         one.offer(1, DOC);
         let sent = one.take();
-        assert!(sent.iter().any(|output| matches!(output, Output::Load { .. })));
+        assert!(sent.iter().any(|output| matches!(output, PeersOutput::Load { .. })));
         one.loaded(DOC, Ok(disks[0].clone()));
         for output in one.take() {
-            if let Output::Send { bytes, .. } = output {
+            if let PeersOutput::Send { bytes, .. } = output {
                 two.receive(1, &bytes);
             }
         }
-        assert!(two.take().iter().any(|output| matches!(output, Output::Load { .. })));
+        assert!(two.take().iter().any(|output| matches!(output, PeersOutput::Load { .. })));
         two.loaded(DOC, Ok(Vec::new()));
         let store = two.take().into_iter().find_map(|output| match output {
-            Output::Store { ticket, .. } => Some(ticket),
+            PeersOutput::Store { ticket, .. } => Some(ticket),
             _ => None,
         });
         // It never comes to the disk, as nothing there belongs to it any more.
         let ticket = store.expect("it is to be kept");
-        two.share(1, Box::new(|_| Access::None));
-        two.share(1, Box::new(|_| Access::Write));
+        two.share(1, Box::new(|_| DocumentAccess::None));
+        two.share(1, Box::new(|_| DocumentAccess::Write));
         two.follow(1, DOC);
         talk(&mut one, &mut two, &mut disks);
         assert_eq!(text(&disks[1]), words());
@@ -333,7 +334,7 @@ mod tests {
         one.offer(1, DOC);
         talk(&mut one, &mut two, &mut disks);
         let mut note = NoteDoc::load(DOC, &disks[0], ActorId::from([5; 16])).expect("it loads").doc;
-        let op = Op::Splice { block: BlockId(1), at: 0, delete: 6, insert: String::new() };
+        let op = NoteOp::Splice { block: BlockId(1), at: 0, delete: 6, insert: String::new() };
         let bytes = note.commit(&[op], 2, None).expect("an edit");
         disks[0].push(bytes.clone());
         one.changed(DOC, &bytes);
@@ -377,10 +378,10 @@ mod tests {
             talk(&mut one, &mut two, &mut disks);
             one.offer(1, DOC);
             talk(&mut one, &mut two, &mut disks);
-            one.share(1, Box::new(|_| Access::None));
+            one.share(1, Box::new(|_| DocumentAccess::None));
             talk(&mut one, &mut two, &mut disks);
             assert_eq!(one.in_step(1, DOC), None);
-            one.share(1, Box::new(|_| Access::Write));
+            one.share(1, Box::new(|_| DocumentAccess::Write));
             if offers {
                 one.offer(1, DOC)
             } else {
@@ -405,8 +406,8 @@ mod tests {
     #[test]
     fn who_refuses_it_is_not_sent_it_again_and_again() {
         let (mut one, mut two) = (peers("one", true), peers("two", true));
-        two.share(1, Box::new(|_| Access::None));
-        let quiet = |one: &mut Peers, two: &mut Peers| {
+        two.share(1, Box::new(|_| DocumentAccess::None));
+        let quiet = |one: &mut SyncPeers, two: &mut SyncPeers| {
             let mut bytes_said = 0;
             loop {
                 let (outs, backs) = (one.take(), two.take());
@@ -415,16 +416,16 @@ mod tests {
                 }
                 for output in outs {
                     match output {
-                        Output::Send { bytes, .. } => {
+                        PeersOutput::Send { bytes, .. } => {
                             bytes_said += bytes.len();
                             two.receive(1, &bytes);
                         }
-                        Output::Load { doc } => one.loaded(doc, Ok(vec![note(1, &words()).save()])),
+                        PeersOutput::Load { doc } => one.loaded(doc, Ok(vec![note(1, &words()).save()])),
                         _ => {}
                     }
                 }
                 for output in backs {
-                    if let Output::Send { bytes, .. } = output {
+                    if let PeersOutput::Send { bytes, .. } = output {
                         one.receive(1, &bytes);
                     }
                 }
@@ -434,7 +435,7 @@ mod tests {
         one.offer(1, DOC);
         assert!(quiet(&mut one, &mut two) > 500, "all of it is said once");
         let mut longer = note(1, &words());
-        let op = Op::Insert { block: BlockId(5), pos: "o".to_owned(), text: "more".to_owned() };
+        let op = NoteOp::Insert { block: BlockId(5), pos: "o".to_owned(), text: "more".to_owned() };
         one.changed(DOC, &longer.commit(&[op], 2, None).expect("an edit"));
         assert!(quiet(&mut one, &mut two) < 500, "and then only that there is something new");
     }
@@ -448,7 +449,7 @@ mod tests {
         let mut whole = note(1, "");
         let mut edit = |number: u32| {
             let (block, pos) = (BlockId(50 + u64::from(number)), format!("z{number:02}"));
-            let bytes = whole.commit(&[Op::Insert { block, pos, text: format!("{number} ") }], 2, None);
+            let bytes = whole.commit(&[NoteOp::Insert { block, pos, text: format!("{number} ") }], 2, None);
             (bytes.expect("an edit"), whole.save())
         };
         // Behind so many that not all is sent anew.
@@ -473,13 +474,14 @@ mod tests {
         for _ in 0..20 {
             if let Some(message) = next.take() {
                 let (sender, target) = (PeerId("one".to_owned()), PeerId("two".to_owned()));
-                two.receive(1, &wire::encode(&Message::Sync { sender, target, doc: DOC, data: message.encode() }));
+                two.receive(1, &wire::encode(&WireMessage::Sync { sender, target, doc: DOC, data: message.encode() }));
             }
             two.rest_at = 0; // and nothing rests
             for output in two.take() {
                 match output {
-                    Output::Send { bytes, .. } => {
-                        let Ok(Message::Sync { data, .. } | Message::Request { data, .. }) = wire::decode(&bytes)
+                    PeersOutput::Send { bytes, .. } => {
+                        let Ok(WireMessage::Sync { data, .. } | WireMessage::Request { data, .. }) =
+                            wire::decode(&bytes)
                         else {
                             continue;
                         };
@@ -487,12 +489,12 @@ mod tests {
                         doc.receive_sync_message(&mut state, said).expect("it is taken");
                         next = doc.generate_sync_message(&mut state).or(next);
                     }
-                    Output::Load { doc } => two.loaded(doc, Ok(disk.clone())),
-                    Output::Store { ticket, parcel, .. } => {
+                    PeersOutput::Load { doc } => two.loaded(doc, Ok(disk.clone())),
+                    PeersOutput::Store { ticket, parcel, .. } => {
                         disk.push(parcel.bytes);
                         two.stored(ticket);
                     }
-                    Output::Close { why, .. } | Output::Refused { why, .. } => panic!("{why}"),
+                    PeersOutput::Close { why, .. } | PeersOutput::Refused { why, .. } => panic!("{why}"),
                     _ => {}
                 }
             }
@@ -510,7 +512,7 @@ mod tests {
         let first = heads(&all);
         let mut edit = |number: u64| {
             let (block, pos) = (BlockId(50 + number), format!("z{number}"));
-            let bytes = whole.commit(&[Op::Insert { block, pos, text: format!("{number} ") }], 2, None);
+            let bytes = whole.commit(&[NoteOp::Insert { block, pos, text: format!("{number} ") }], 2, None);
             (bytes.expect("an edit"), whole.save())
         };
         let (between, _) = edit(0);
@@ -528,14 +530,14 @@ mod tests {
                 version: MessageVersion::V2,
             };
             let (sender, target) = (PeerId("one".to_owned()), PeerId("two".to_owned()));
-            two.receive(1, &wire::encode(&Message::Sync { sender, target, doc: DOC, data: message.encode() }));
+            two.receive(1, &wire::encode(&WireMessage::Sync { sender, target, doc: DOC, data: message.encode() }));
         }
         two.take();
         two.loaded(DOC, Ok(Vec::new()));
         let mut disk = Vec::new();
         for _ in 0..3 {
             for output in two.take() {
-                if let Output::Store { ticket, parcel, .. } = output {
+                if let PeersOutput::Store { ticket, parcel, .. } = output {
                     assert!(parcel.read.is_none(), "what waits would go along with it");
                     disk.push(parcel.bytes);
                     two.stored(ticket);

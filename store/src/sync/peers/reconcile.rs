@@ -9,7 +9,7 @@
 //! it has and is not asked for is the same on both sides. From the moment in which a side has made its table, each
 //! document of it that changes is followed by itself.
 
-use super::{Access, Link, Output, Peers};
+use super::{DocumentAccess, LinkId, PeersOutput, SyncPeers};
 use crate::id::DocId;
 use crate::sync::wire;
 use negentropy::{Id, Negentropy, NegentropyStorageVector};
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// What the heads of a document come to: the same on two devices that have the same of it, and else different.
-pub type Print = [u8; 32];
+pub type HeadsHash = [u8; 32];
 
 /// What the messages are about, on the wire.
 pub(super) const TOPIC: &str = "reconcile";
@@ -35,7 +35,7 @@ const FEW: usize = 4;
 
 /// The first byte of a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Word {
+enum ReconcileOpcode {
     /// Who dialed begins.
     Begin = 0,
     /// And goes on.
@@ -52,30 +52,38 @@ enum Word {
     These = 6,
 }
 
-impl Word {
-    fn read(byte: u8) -> Option<Word> {
-        let all = [Word::Begin, Word::Next, Word::Answer, Word::Never, Word::Done, Word::Which, Word::These];
+impl ReconcileOpcode {
+    fn read(byte: u8) -> Option<ReconcileOpcode> {
+        let all = [
+            ReconcileOpcode::Begin,
+            ReconcileOpcode::Next,
+            ReconcileOpcode::Answer,
+            ReconcileOpcode::Never,
+            ReconcileOpcode::Done,
+            ReconcileOpcode::Which,
+            ReconcileOpcode::These,
+        ];
         all.into_iter().find(|word| *word as u8 == byte)
     }
 }
 
 /// All documents of a volume.
-pub type Docs = Arc<BTreeSet<DocId>>;
+pub type VolumeDocs = Arc<BTreeSet<DocId>>;
 
 /// What one side knows of a volume, at one moment.
 #[derive(Debug)]
-struct Table {
+struct VolumeTable {
     storage: NegentropyStorageVector,
     /// Which documents these are.
     docs: HashMap<[u8; 32], DocId>,
 }
 
 /// A comparison under way.
-pub(super) struct Talk {
-    docs: Docs,
+pub(super) struct VolumeComparison {
+    docs: VolumeDocs,
     /// Documents of which the heads are not known yet.
     missing: Vec<DocId>,
-    table: Option<Table>,
+    table: Option<VolumeTable>,
     /// What the other side began with, until the table is made.
     begun: Option<Vec<u8>>,
     /// What was found to differ so far; on the side that began.
@@ -91,10 +99,10 @@ pub(super) struct Talk {
     number: [u8; 4],
 }
 
-impl Talk {
-    fn new(begun: Option<Vec<u8>>, number: [u8; 4]) -> Talk {
-        Talk {
-            docs: Docs::default(),
+impl VolumeComparison {
+    fn new(begun: Option<Vec<u8>>, number: [u8; 4]) -> VolumeComparison {
+        VolumeComparison {
+            docs: VolumeDocs::default(),
             missing: Vec::new(),
             table: None,
             begun,
@@ -110,26 +118,26 @@ impl Talk {
 
 /// The volumes of a connection.
 #[derive(Default)]
-pub(super) struct Scopes {
+pub(super) struct PeerVolumes {
     /// Documents that are followed as soon as they change, by volume.
-    quiet: BTreeMap<DocId, Docs>,
-    talks: BTreeMap<DocId, Talk>,
+    quiet: BTreeMap<DocId, VolumeDocs>,
+    talks: BTreeMap<DocId, VolumeComparison>,
     begins: u32,
     /// Volumes that are to be compared once the peer has greeted.
-    pub(super) wanted: Vec<(DocId, Docs)>,
+    pub(super) wanted: Vec<(DocId, VolumeDocs)>,
 }
 
 /// What is known of the heads of documents that are on disk.
 #[derive(Default)]
-pub(super) struct Prints {
+pub(super) struct HeadsHashes {
     /// `None`: it is there, and nobody has looked.
-    known: HashMap<DocId, Option<Print>>,
+    known: HashMap<DocId, Option<HeadsHash>>,
     /// Documents that are being read for it.
     reading: BTreeSet<DocId>,
 }
 
 /// What these heads of a document come to; `None`: there are none.
-fn print_of(doc: DocId, heads: &[automerge::ChangeHash]) -> Option<Print> {
+fn print_of(doc: DocId, heads: &[automerge::ChangeHash]) -> Option<HeadsHash> {
     if heads.is_empty() {
         return None;
     }
@@ -141,7 +149,7 @@ fn print_of(doc: DocId, heads: &[automerge::ChangeHash]) -> Option<Print> {
     Some(*hasher.finalize().as_bytes())
 }
 
-impl Prints {
+impl HeadsHashes {
     /// Whether these are the heads of what is on disk, as far as is known.
     pub(super) fn says(&self, doc: DocId, heads: &[automerge::ChangeHash]) -> bool {
         let known = self.known.get(&doc).copied().flatten();
@@ -153,15 +161,15 @@ fn words<T>(done: Result<T, negentropy::Error>) -> Result<T, String> {
     done.map_err(|error| format!("a comparison that cannot be read: {error}"))
 }
 
-impl Peers {
+impl SyncPeers {
     /// A document is on disk, and what its heads come to, if the caller knows. For all documents, before the first
     /// connection; later the state keeps itself.
-    pub fn recall(&mut self, doc: DocId, print: Option<Print>) {
+    pub fn recall(&mut self, doc: DocId, print: Option<HeadsHash>) {
         self.prints.known.insert(doc, print);
     }
 
     /// What is known of all documents on disk, to be kept for the next start.
-    pub fn prints(&self) -> impl Iterator<Item = (DocId, Print)> {
+    pub fn prints(&self) -> impl Iterator<Item = (DocId, HeadsHash)> {
         self.prints.known.iter().filter_map(|(doc, print)| Some((*doc, (*print)?)))
     }
 
@@ -188,7 +196,7 @@ impl Peers {
     }
 
     /// Whether both ends of a connection do this.
-    fn compares(&self, link: Link) -> bool {
+    fn compares(&self, link: LinkId) -> bool {
         let ours = self.metadata.tracebook.is_some_and(|version| version >= wire::EXTENSIONS);
         let theirs = self.links.get(&link).and_then(|peer| peer.metadata.tracebook);
         ours && theirs.is_some_and(|version| version >= wire::EXTENSIONS)
@@ -196,7 +204,7 @@ impl Peers {
 
     /// Syncs all these documents with a peer: all documents of this volume, and its own. May be called again when
     /// there are others.
-    pub fn follow_all(&mut self, link: Link, scope: DocId, docs: Docs) {
+    pub fn follow_all(&mut self, link: LinkId, scope: DocId, docs: VolumeDocs) {
         let Some(peer) = self.links.get_mut(&link) else { return };
         if peer.id.is_none() {
             peer.scopes.wanted.retain(|(known, _)| *known != scope);
@@ -230,15 +238,15 @@ impl Peers {
         absent.into_iter().for_each(|doc| self.follow(link, doc));
     }
 
-    fn begin(&mut self, link: Link, scope: DocId, docs: Docs, number: [u8; 4], begun: Option<Vec<u8>>) {
+    fn begin(&mut self, link: LinkId, scope: DocId, docs: VolumeDocs, number: [u8; 4], begun: Option<Vec<u8>>) {
         let missing = docs.iter().copied().filter(|doc| self.prints.known.get(doc) == Some(&None)).collect();
         let Some(peer) = self.links.get_mut(&link) else { return };
-        peer.scopes.talks.insert(scope, Talk { docs, missing, ..Talk::new(begun, number) });
+        peer.scopes.talks.insert(scope, VolumeComparison { docs, missing, ..VolumeComparison::new(begun, number) });
         self.look(link, scope);
     }
 
     /// Goes on with a comparison whose table is not made yet: reads what is missing, or makes it.
-    fn look(&mut self, link: Link, scope: DocId) {
+    fn look(&mut self, link: LinkId, scope: DocId) {
         let Some(peer) = self.links.get_mut(&link) else { return };
         let Some(talk) = peer.scopes.talks.get_mut(&scope).filter(|talk| talk.table.is_none()) else { return };
         let mut next = Vec::new();
@@ -270,17 +278,17 @@ impl Peers {
         if !self.prints.reading.remove(&doc) {
             return;
         }
-        let waits = |(link, peer): (&Link, &super::Peer)| {
+        let waits = |(link, peer): (&LinkId, &super::SyncPeer)| {
             let talks = peer.scopes.talks.iter().filter(|(_, talk)| talk.table.is_none());
             talks.map(|(scope, _)| (*link, *scope)).collect::<Vec<_>>()
         };
-        let waiting: Vec<(Link, DocId)> = self.links.iter().flat_map(waits).collect();
+        let waiting: Vec<(LinkId, DocId)> = self.links.iter().flat_map(waits).collect();
         for (link, scope) in waiting {
             self.look(link, scope);
         }
     }
 
-    fn make_table(&mut self, link: Link, scope: DocId) {
+    fn make_table(&mut self, link: LinkId, scope: DocId) {
         let Some(peer) = self.links.get_mut(&link) else { return };
         let Some(talk) = peer.scopes.talks.get_mut(&scope) else { return };
         let mut storage = NegentropyStorageVector::with_capacity(talk.docs.len());
@@ -288,7 +296,7 @@ impl Peers {
         let (initiates, number) = (peer.dialed, talk.number);
         for doc in talk.docs.iter() {
             let Some(Some(print)) = self.prints.known.get(doc) else { continue };
-            if (peer.share)(*doc) == Access::None || storage.insert(0, Id::from_byte_array(*print)).is_err() {
+            if (peer.share)(*doc) == DocumentAccess::None || storage.insert(0, Id::from_byte_array(*print)).is_err() {
                 continue;
             }
             docs.insert(*print, *doc);
@@ -296,12 +304,12 @@ impl Peers {
         if storage.seal().is_err() {
             return;
         }
-        let table = Table { storage, docs };
+        let table = VolumeTable { storage, docs };
         if initiates {
             let first = Negentropy::borrowed(&table.storage, FRAME as u64).and_then(|mut side| side.initiate());
             talk.table = Some(table);
             match first {
-                Ok(bytes) => self.compare(link, scope, Word::Begin, number, &bytes),
+                Ok(bytes) => self.compare(link, scope, ReconcileOpcode::Begin, number, &bytes),
                 Err(_) => self.differs(link, scope, false),
             }
             return;
@@ -312,7 +320,7 @@ impl Peers {
         }
     }
 
-    fn compare(&mut self, link: Link, scope: DocId, word: Word, number: [u8; 4], bytes: &[u8]) {
+    fn compare(&mut self, link: LinkId, scope: DocId, word: ReconcileOpcode, number: [u8; 4], bytes: &[u8]) {
         let mut data = vec![word as u8];
         data.extend(number);
         data.extend(scope.0);
@@ -321,63 +329,65 @@ impl Peers {
     }
 
     /// A message of this kind has come.
-    pub(super) fn compared(&mut self, link: Link, data: &[u8]) {
+    pub(super) fn compared(&mut self, link: LinkId, data: &[u8]) {
         if !self.compares(link) || data.len() > 2 * FRAME {
             return self.fail(link, "it compares what nobody asked it to compare");
         }
         let read = data.split_at_checked(21).and_then(|(head, bytes)| {
             let (word, head) = head.split_first()?;
             let (number, scope) = head.split_first_chunk::<4>()?;
-            Some((Word::read(*word)?, *number, DocId(scope.try_into().ok()?), bytes))
+            Some((ReconcileOpcode::read(*word)?, *number, DocId(scope.try_into().ok()?), bytes))
         });
         let Some((word, number, scope, bytes)) = read else {
             return self.fail(link, "it compares in words that nobody knows");
         };
         let Some(peer) = self.links.get_mut(&link) else { return };
         let turn = match word {
-            Word::Begin | Word::Next | Word::Done | Word::Which => !peer.dialed,
-            Word::Answer | Word::Never | Word::These => peer.dialed,
+            ReconcileOpcode::Begin | ReconcileOpcode::Next | ReconcileOpcode::Done | ReconcileOpcode::Which => {
+                !peer.dialed
+            }
+            ReconcileOpcode::Answer | ReconcileOpcode::Never | ReconcileOpcode::These => peer.dialed,
         };
         if !turn {
             return self.fail(link, "it compares out of turn");
         }
         match word {
-            Word::Begin => {
+            ReconcileOpcode::Begin => {
                 peer.scopes.begins += 1;
                 if peer.scopes.begins > BEGINS {
                     return self.fail(link, "it begins to compare again and again");
                 }
-                if (peer.share)(scope) == Access::None {
-                    return self.compare(link, scope, Word::Never, number, &[]);
+                if (peer.share)(scope) == DocumentAccess::None {
+                    return self.compare(link, scope, ReconcileOpcode::Never, number, &[]);
                 }
                 // What was under way is begun anew.
-                peer.scopes.talks.insert(scope, Talk::new(Some(bytes.to_vec()), number));
-                self.outputs.push_back(Output::Scope { link, scope });
+                peer.scopes.talks.insert(scope, VolumeComparison::new(Some(bytes.to_vec()), number));
+                self.outputs.push_back(PeersOutput::Scope { link, scope });
             }
-            Word::Next => self.answer(link, scope, bytes),
-            Word::Done => self.asked_all(link, scope),
-            Word::Which => self.which(link, scope, bytes),
-            Word::Never | Word::Answer | Word::These
+            ReconcileOpcode::Next => self.answer(link, scope, bytes),
+            ReconcileOpcode::Done => self.asked_all(link, scope),
+            ReconcileOpcode::Which => self.which(link, scope, bytes),
+            ReconcileOpcode::Never | ReconcileOpcode::Answer | ReconcileOpcode::These
                 if peer.scopes.talks.get(&scope).is_none_or(|talk| talk.number != number) => {}
-            Word::Never => self.differs(link, scope, false),
-            Word::Answer => self.answered(link, scope, bytes),
-            Word::These => self.these(link, scope, bytes),
+            ReconcileOpcode::Never => self.differs(link, scope, false),
+            ReconcileOpcode::Answer => self.answered(link, scope, bytes),
+            ReconcileOpcode::These => self.these(link, scope, bytes),
         }
     }
 
-    /// The answer to [`Output::Scope`]: the documents of the volume as they are here; none when it is not shared.
-    pub fn scoped(&mut self, link: Link, scope: DocId, docs: Docs) {
+    /// The answer to [`PeersOutput::Scope`]: the documents of the volume as they are here; none when it is not shared.
+    pub fn scoped(&mut self, link: LinkId, scope: DocId, docs: VolumeDocs) {
         let Some(peer) = self.links.get_mut(&link) else { return };
         let Some(talk) = peer.scopes.talks.remove(&scope).filter(|talk| talk.table.is_none()) else { return };
         let Some(begun) = talk.begun else { return };
         if docs.is_empty() {
-            return self.compare(link, scope, Word::Never, talk.number, &[]);
+            return self.compare(link, scope, ReconcileOpcode::Never, talk.number, &[]);
         }
         peer.scopes.quiet.insert(scope, docs.clone());
         self.begin(link, scope, docs, talk.number, Some(begun));
     }
 
-    fn answer(&mut self, link: Link, scope: DocId, bytes: &[u8]) {
+    fn answer(&mut self, link: LinkId, scope: DocId, bytes: &[u8]) {
         let Some(peer) = self.links.get_mut(&link) else { return };
         let talk = peer.scopes.talks.get_mut(&scope);
         let Some((rounds, number, table)) =
@@ -394,12 +404,12 @@ impl Peers {
             side.reconcile(bytes)
         });
         match made.and_then(words) {
-            Ok(bytes) => self.compare(link, scope, Word::Answer, number, &bytes),
+            Ok(bytes) => self.compare(link, scope, ReconcileOpcode::Answer, number, &bytes),
             Err(why) => self.fail(link, &why),
         }
     }
 
-    fn answered(&mut self, link: Link, scope: DocId, bytes: &[u8]) {
+    fn answered(&mut self, link: LinkId, scope: DocId, bytes: &[u8]) {
         let Some(peer) = self.links.get_mut(&link) else { return };
         let Some(talk) = peer.scopes.talks.get_mut(&scope) else { return };
         let (Some(table), number) = (talk.table.as_ref(), talk.number) else { return };
@@ -421,7 +431,7 @@ impl Peers {
                     return self.fail(link, "it has more documents than a connection may be about");
                 }
                 match next {
-                    Some(bytes) => self.compare(link, scope, Word::Next, number, &bytes),
+                    Some(bytes) => self.compare(link, scope, ReconcileOpcode::Next, number, &bytes),
                     None => self.ask_which(link, scope),
                 }
             }
@@ -430,44 +440,44 @@ impl Peers {
     }
 
     /// Asks which documents those are that only the other side has, or has otherwise.
-    fn ask_which(&mut self, link: Link, scope: DocId) {
+    fn ask_which(&mut self, link: LinkId, scope: DocId) {
         let talk = self.links.get_mut(&link).and_then(|peer| peer.scopes.talks.get_mut(&scope));
         let Some(talk) = talk else { return };
         let join = |prints: &[Id]| prints.iter().flat_map(|print| *print.as_bytes()).collect();
-        let asks: Vec<Vec<u8>> = talk.lacks.chunks(FRAME / size_of::<Print>()).map(join).collect();
+        let asks: Vec<Vec<u8>> = talk.lacks.chunks(FRAME / size_of::<HeadsHash>()).map(join).collect();
         (talk.asked, talk.lacks) = (asks.len(), Vec::new());
         let number = talk.number;
         if asks.is_empty() {
             return self.done(link, scope);
         }
-        asks.iter().for_each(|prints| self.compare(link, scope, Word::Which, number, prints));
+        asks.iter().for_each(|prints| self.compare(link, scope, ReconcileOpcode::Which, number, prints));
     }
 
-    fn which(&mut self, link: Link, scope: DocId, bytes: &[u8]) {
+    fn which(&mut self, link: LinkId, scope: DocId, bytes: &[u8]) {
         let talk = self.links.get_mut(&link).and_then(|peer| peer.scopes.talks.get_mut(&scope));
-        let Some(Talk { rounds, named, number, table: Some(table), .. }) = talk else {
+        let Some(VolumeComparison { rounds, named, number, table: Some(table), .. }) = talk else {
             return self.fail(link, "it goes on comparing what it did not begin");
         };
         *rounds += 1;
-        let (prints, rest) = bytes.as_chunks::<{ size_of::<Print>() }>();
+        let (prints, rest) = bytes.as_chunks::<{ size_of::<HeadsHash>() }>();
         if *rounds > ROUNDS || !rest.is_empty() {
             return self.fail(link, "it asks for documents in words that nobody knows");
         }
         let these: Vec<DocId> = prints.iter().filter_map(|print| table.docs.get(print)).copied().collect();
         named.extend(&these);
         let (number, these): (_, Vec<u8>) = (*number, these.into_iter().flat_map(|doc| doc.0).collect());
-        self.compare(link, scope, Word::These, number, &these);
+        self.compare(link, scope, ReconcileOpcode::These, number, &these);
     }
 
     /// Who dialed has asked for all that only this side has, or has otherwise: the rest of what it had is the same.
-    fn asked_all(&mut self, link: Link, scope: DocId) {
+    fn asked_all(&mut self, link: LinkId, scope: DocId) {
         let Some(peer) = self.links.get_mut(&link) else { return };
-        let Some(Talk { table: Some(table), named, .. }) = peer.scopes.talks.remove(&scope) else { return };
+        let Some(VolumeComparison { table: Some(table), named, .. }) = peer.scopes.talks.remove(&scope) else { return };
         let same = table.docs.into_values().filter(|doc| !named.contains(doc) && !peer.docs.contains_key(doc));
-        self.outputs.push_back(Output::Agreed { link, docs: same.collect() });
+        self.outputs.push_back(PeersOutput::Agreed { link, docs: same.collect() });
     }
 
-    fn these(&mut self, link: Link, scope: DocId, bytes: &[u8]) {
+    fn these(&mut self, link: LinkId, scope: DocId, bytes: &[u8]) {
         let talk = self.links.get_mut(&link).and_then(|peer| peer.scopes.talks.get_mut(&scope));
         let Some(talk) = talk else { return };
         let (docs, rest) = bytes.as_chunks::<16>();
@@ -483,18 +493,18 @@ impl Peers {
     }
 
     /// Who dialed knows all.
-    fn done(&mut self, link: Link, scope: DocId) {
+    fn done(&mut self, link: LinkId, scope: DocId) {
         let talk = self.links.get(&link).and_then(|peer| peer.scopes.talks.get(&scope));
         let Some(number) = talk.map(|talk| talk.number) else { return };
-        self.compare(link, scope, Word::Done, number, &[]);
+        self.compare(link, scope, ReconcileOpcode::Done, number, &[]);
         self.differs(link, scope, true);
     }
 
     /// What differs is known (or, not `compared`, that nothing is known): it is followed, the rest is not.
-    fn differs(&mut self, link: Link, scope: DocId, compared: bool) {
+    fn differs(&mut self, link: LinkId, scope: DocId, compared: bool) {
         let Some(peer) = self.links.get_mut(&link) else { return };
         let Some(talk) = peer.scopes.talks.remove(&scope) else { return };
-        let table = talk.table.unwrap_or_else(|| Table { storage: Default::default(), docs: HashMap::new() });
+        let table = talk.table.unwrap_or_else(|| VolumeTable { storage: Default::default(), docs: HashMap::new() });
         let compared_docs: HashSet<DocId> = table.docs.into_values().collect();
         let is_same = |doc: &DocId| compared && compared_docs.contains(doc) && !talk.differ.contains(doc);
         let (mut same, other): (Vec<DocId>, Vec<DocId>) =
@@ -505,7 +515,7 @@ impl Peers {
             |doc: &DocId| outputs.contains(doc) && !compared_docs.contains(doc) && !talk.named.contains(doc);
         let (nowhere, other): (Vec<DocId>, Vec<DocId>) = other.into_iter().partition(is_nowhere);
         same.extend(nowhere);
-        self.outputs.push_back(Output::Agreed { link, docs: same });
+        self.outputs.push_back(PeersOutput::Agreed { link, docs: same });
         other.into_iter().for_each(|doc| self.follow(link, doc));
     }
 
@@ -515,7 +525,7 @@ impl Peers {
         let mut any = false;
         for link in self.quiet(doc) {
             if self.between(link, doc) {
-                self.outputs.push_back(Output::Step { link, doc, same: false });
+                self.outputs.push_back(PeersOutput::Step { link, doc, same: false });
                 any = true;
             }
         }
@@ -523,12 +533,12 @@ impl Peers {
     }
 
     /// Those who compared a document and do not follow it: nothing is said of it to them but what all hear.
-    pub(super) fn quiet(&self, doc: DocId) -> Vec<Link> {
-        let quiet = |peer: &super::Peer| {
+    pub(super) fn quiet(&self, doc: DocId) -> Vec<LinkId> {
+        let quiet = |peer: &super::SyncPeer| {
             peer.id.is_some()
                 && !peer.docs.contains_key(&doc)
                 && peer.scopes.quiet.values().any(|docs| docs.contains(&doc))
-                && (peer.share)(doc) != Access::None
+                && (peer.share)(doc) != DocumentAccess::None
         };
         self.links.iter().filter(|(_, peer)| quiet(peer)).map(|(link, _)| *link).collect()
     }
@@ -537,15 +547,15 @@ impl Peers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sync::peers::Limits;
-    use crate::sync::wire::{Message, Metadata, PeerId};
+    use crate::sync::peers::SyncLimits;
+    use crate::sync::wire::{PeerId, PeerMetadata, WireMessage};
     use proptest::prelude::*;
 
     const VOLUME: DocId = DocId([255; 16]);
 
-    fn peers(name: &str) -> Peers {
-        let metadata = Metadata { tracebook: Some(wire::EXTENSIONS), ..Metadata::default() };
-        Peers::new(PeerId(name.to_owned()), metadata, Limits::default())
+    fn peers(name: &str) -> SyncPeers {
+        let metadata = PeerMetadata { tracebook: Some(wire::EXTENSIONS), ..PeerMetadata::default() };
+        SyncPeers::new(PeerId(name.to_owned()), metadata, SyncLimits::default())
     }
 
     fn doc(number: u32) -> DocId {
@@ -554,21 +564,25 @@ mod tests {
         DocId(bytes)
     }
 
-    fn print(number: u32, of: u8) -> Print {
+    fn print(number: u32, of: u8) -> HeadsHash {
         *blake3::hash(&[&number.to_be_bytes()[..], &[of]].concat()).as_bytes()
     }
 
     /// Two that speak until nothing is said any more. Gives how many bytes went over the wire, the documents that the
     /// first reads, and those that it takes for the same.
-    fn talk(one: &mut Peers, two: &mut Peers, docs: &Docs) -> (usize, BTreeSet<DocId>, usize) {
+    fn talk(one: &mut SyncPeers, two: &mut SyncPeers, docs: &VolumeDocs) -> (usize, BTreeSet<DocId>, usize) {
         let (bytes_said, read, [same, _]) = talk_both(one, two, docs);
         (bytes_said, read, same.len())
     }
 
     /// The same, with what each takes for the same.
-    fn talk_both(one: &mut Peers, two: &mut Peers, docs: &Docs) -> (usize, BTreeSet<DocId>, [BTreeSet<DocId>; 2]) {
-        one.connect(1, true, None, Box::new(|_| Access::Write));
-        two.connect(1, false, None, Box::new(|_| Access::Write));
+    fn talk_both(
+        one: &mut SyncPeers,
+        two: &mut SyncPeers,
+        docs: &VolumeDocs,
+    ) -> (usize, BTreeSet<DocId>, [BTreeSet<DocId>; 2]) {
+        one.connect(1, true, None, Box::new(|_| DocumentAccess::Write));
+        two.connect(1, false, None, Box::new(|_| DocumentAccess::Write));
         one.follow_all(1, VOLUME, docs.clone());
         let (mut bytes_said, mut read, mut same) = (0, BTreeSet::new(), [BTreeSet::new(), BTreeSet::new()]);
         loop {
@@ -578,14 +592,14 @@ mod tests {
                 for output in from.take() {
                     quiet = false;
                     match output {
-                        Output::Send { bytes, .. } => {
+                        PeersOutput::Send { bytes, .. } => {
                             bytes_said += bytes.len();
                             to.receive(1, &bytes);
                         }
-                        Output::Load { doc } if !back => _ = read.insert(doc),
-                        Output::Scope { link, scope } => from.scoped(link, scope, docs.clone()),
-                        Output::Agreed { docs, .. } => same[usize::from(back)].extend(docs),
-                        Output::Close { why, .. } => panic!("{why}"),
+                        PeersOutput::Load { doc } if !back => _ = read.insert(doc),
+                        PeersOutput::Scope { link, scope } => from.scoped(link, scope, docs.clone()),
+                        PeersOutput::Agreed { docs, .. } => same[usize::from(back)].extend(docs),
+                        PeersOutput::Close { why, .. } => panic!("{why}"),
                         _ => {}
                     }
                 }
@@ -604,7 +618,7 @@ mod tests {
             one.recall(doc(number), Some(print(number, u8::from(changed.contains(&number)))));
             two.recall(doc(number), Some(print(number, 0)));
         }
-        let docs: Docs = Arc::new((0..50_000).map(doc).chain([VOLUME]).collect());
+        let docs: VolumeDocs = Arc::new((0..50_000).map(doc).chain([VOLUME]).collect());
         let (bytes, read, same) = talk(&mut one, &mut two, &docs);
         let expected: BTreeSet<DocId> = changed.iter().copied().map(doc).chain([VOLUME]).collect();
         assert_eq!(read, expected);
@@ -612,7 +626,7 @@ mod tests {
         assert!(bytes < 30_000, "{bytes} bytes");
         // What changes later is spoken about by itself.
         two.changed(doc(3), b"");
-        assert!(two.take().iter().any(|output| matches!(output, Output::Load { doc: read } if *read == doc(3))));
+        assert!(two.take().iter().any(|output| matches!(output, PeersOutput::Load { doc: read } if *read == doc(3))));
     }
 
     /// The disk has a change before it is told of: it is read while two compare, and told of before they are done.
@@ -627,9 +641,9 @@ mod tests {
             for side in [&mut one, &mut two] {
                 (0..10).for_each(|number| side.recall(doc(number), (number != 3).then(|| print(number, 0))));
             }
-            let docs: Docs = Arc::new((0..10).map(doc).collect());
-            one.connect(1, true, None, Box::new(|_| Access::Write));
-            two.connect(1, false, None, Box::new(|_| Access::Write));
+            let docs: VolumeDocs = Arc::new((0..10).map(doc).collect());
+            one.connect(1, true, None, Box::new(|_| DocumentAccess::Write));
+            two.connect(1, false, None, Box::new(|_| DocumentAccess::Write));
             one.follow_all(1, VOLUME, docs.clone());
             let (mut told, mut quiet) = (!before_the_end, false);
             while !std::mem::replace(&mut quiet, true) {
@@ -638,21 +652,21 @@ mod tests {
                     for output in from.take() {
                         quiet = false;
                         match output {
-                            Output::Send { bytes, .. } => to.receive(1, &bytes),
-                            Output::Load { doc: read } => {
+                            PeersOutput::Send { bytes, .. } => to.receive(1, &bytes),
+                            PeersOutput::Load { doc: read } => {
                                 let chunks = if read == doc(3) { disks[at].clone() } else { Vec::new() };
                                 from.loaded(read, Ok(chunks));
                                 if at == 0 && read == doc(3) && !std::mem::replace(&mut told, true) {
                                     from.changed(read, &change);
                                 }
                             }
-                            Output::Store { doc: of, ticket, parcel, .. } => {
+                            PeersOutput::Store { doc: of, ticket, parcel, .. } => {
                                 assert_eq!(of, doc(3));
                                 disks[at].push(parcel.bytes);
                                 from.stored(ticket);
                             }
-                            Output::Scope { link, scope } => from.scoped(link, scope, docs.clone()),
-                            Output::Close { why, .. } | Output::Refused { why, .. } => panic!("{why}"),
+                            PeersOutput::Scope { link, scope } => from.scoped(link, scope, docs.clone()),
+                            PeersOutput::Close { why, .. } | PeersOutput::Refused { why, .. } => panic!("{why}"),
                             _ => {}
                         }
                     }
@@ -676,7 +690,7 @@ mod tests {
                 two.recall(doc(number), Some(print(number, 0)));
             }
         }
-        let docs: Docs = Arc::new((0..100).map(doc).chain([VOLUME]).collect());
+        let docs: VolumeDocs = Arc::new((0..100).map(doc).chain([VOLUME]).collect());
         let (_, _, [_, same]) = talk_both(&mut one, &mut two, &docs);
         let differ = [5, 50, 51, 60];
         assert_eq!(same, (0..100).filter(|number| !differ.contains(number)).map(doc).collect());
@@ -691,8 +705,8 @@ mod tests {
 
     #[test]
     fn the_list_of_files_is_read_where_it_differs_and_by_neither_side_where_it_does_not() {
-        let docs: Docs = Arc::new((0..50).map(doc).chain([VOLUME]).collect());
-        let loads = |output: &Output| matches!(output, Output::Load { doc } if *doc == VOLUME);
+        let docs: VolumeDocs = Arc::new((0..50).map(doc).chain([VOLUME]).collect());
+        let loads = |output: &PeersOutput| matches!(output, PeersOutput::Load { doc } if *doc == VOLUME);
         for (other, expected) in [(0, 0), (1, 1)] {
             let (mut one, mut two) = (peers("one"), peers("two"));
             for number in 0..50 {
@@ -725,7 +739,7 @@ mod tests {
         two.recall(doc(7).outputs(), Some(print(7, 9)));
         let notes: BTreeSet<DocId> = (0..101).map(doc).collect();
         let outputs = (0..20).chain([100]).map(|number| doc(number).outputs());
-        let docs: Docs = Arc::new(notes.iter().copied().chain(outputs).chain([VOLUME]).collect());
+        let docs: VolumeDocs = Arc::new(notes.iter().copied().chain(outputs).chain([VOLUME]).collect());
         let (bytes, read, same) = talk(&mut one, &mut two, &docs);
         let changed = [5, 100].map(|number| [doc(number), doc(number).outputs()]).concat();
         assert_eq!(read, changed.into_iter().chain([VOLUME, doc(7).outputs()]).collect());
@@ -734,20 +748,24 @@ mod tests {
         // Once they come to be, on either side, they are said.
         two.changed(doc(8).outputs(), b"");
         assert!(
-            two.take().iter().any(|output| matches!(output, Output::Load { doc: read } if *read == doc(8).outputs()))
+            two.take()
+                .iter()
+                .any(|output| matches!(output, PeersOutput::Load { doc: read } if *read == doc(8).outputs()))
         );
         one.changed(doc(9).outputs(), b"");
         assert!(
-            one.take().iter().any(|output| matches!(output, Output::Load { doc: read } if *read == doc(9).outputs()))
+            one.take()
+                .iter()
+                .any(|output| matches!(output, PeersOutput::Load { doc: read } if *read == doc(9).outputs()))
         );
     }
 
     #[test]
     fn whoever_does_not_say_that_it_knows_this_is_never_sent_it() {
         let mut one = peers("one");
-        let mut other = Peers::new(PeerId("other".to_owned()), Metadata::default(), Limits::default());
+        let mut other = SyncPeers::new(PeerId("other".to_owned()), PeerMetadata::default(), SyncLimits::default());
         (0..100).for_each(|number| one.recall(doc(number), Some(print(number, 0))));
-        let docs: Docs = Arc::new((0..100).map(doc).collect());
+        let docs: VolumeDocs = Arc::new((0..100).map(doc).collect());
         let (_, read, same) = talk(&mut one, &mut other, &docs);
         assert_eq!((read.len(), same), (100, 0), "each is asked for as ever");
     }
@@ -762,12 +780,12 @@ mod tests {
         ) {
             let mut one = peers("one");
             (0..100).for_each(|number| one.recall(doc(number), Some(print(number, 0))));
-            let docs: Docs = Arc::new((0..100).map(doc).collect());
+            let docs: VolumeDocs = Arc::new((0..100).map(doc).collect());
             let id = |name: &str| PeerId(name.to_owned());
             for (link, name) in [(1, "hostile"), (2, "friend")] {
-                let metadata = Metadata { tracebook: (!far || link == 2).then_some(9), ..Metadata::default() };
-                one.connect(link, false, None, Box::new(|_| Access::Write));
-                let join = Message::Join { sender: id(name), versions: vec![wire::VERSION.to_owned()], metadata };
+                let metadata = PeerMetadata { tracebook: (!far || link == 2).then_some(9), ..PeerMetadata::default() };
+                one.connect(link, false, None, Box::new(|_| DocumentAccess::Write));
+                let join = WireMessage::Join { sender: id(name), versions: vec![wire::VERSION.to_owned()], metadata };
                 one.receive(link, &wire::encode(&join));
             }
             for (word, number, ours, tail) in words {
@@ -777,13 +795,13 @@ mod tests {
                 // Some begin as what they claim to be.
                 data.extend(if number[0] % 2 == 0 { vec![0x61] } else { Vec::new() });
                 data.extend(tail);
-                let message = Message::Extension {
+                let message = WireMessage::Extension {
                     sender: id("hostile"), target: id("one"), topic: TOPIC.to_owned(), data };
                 one.receive(1, &wire::encode(&message));
                 for output in one.take() {
                     match output {
-                        Output::Scope { link, scope } => one.scoped(link, scope, docs.clone()),
-                        Output::Close { link, .. } => prop_assert_eq!(link, 1),
+                        PeersOutput::Scope { link, scope } => one.scoped(link, scope, docs.clone()),
+                        PeersOutput::Close { link, .. } => prop_assert_eq!(link, 1),
                         _ => {}
                     }
                 }
@@ -798,13 +816,13 @@ mod tests {
     #[test]
     fn what_is_too_long_is_refused() {
         let mut one = peers("one");
-        one.connect(1, false, None, Box::new(|_| Access::Write));
-        let metadata = Metadata { tracebook: Some(wire::EXTENSIONS), ..Metadata::default() };
+        one.connect(1, false, None, Box::new(|_| DocumentAccess::Write));
+        let metadata = PeerMetadata { tracebook: Some(wire::EXTENSIONS), ..PeerMetadata::default() };
         let (sender, versions) = (PeerId("hostile".to_owned()), vec![wire::VERSION.to_owned()]);
-        one.receive(1, &wire::encode(&Message::Join { sender: sender.clone(), versions, metadata }));
+        one.receive(1, &wire::encode(&WireMessage::Join { sender: sender.clone(), versions, metadata }));
         let data = vec![0; 2 * FRAME + 1];
         let target = PeerId("one".to_owned());
-        one.receive(1, &wire::encode(&Message::Extension { sender, target, topic: TOPIC.to_owned(), data }));
-        assert!(one.take().iter().any(|output| matches!(output, Output::Close { link: 1, .. })));
+        one.receive(1, &wire::encode(&WireMessage::Extension { sender, target, topic: TOPIC.to_owned(), data }));
+        assert!(one.take().iter().any(|output| matches!(output, PeersOutput::Close { link: 1, .. })));
     }
 }

@@ -1,8 +1,8 @@
 //! What is said and kept by nobody: where somebody's caret is, who runs which cell.
 
-use super::{Access, Link, Output, Peers};
+use super::{DocumentAccess, LinkId, PeersOutput, SyncPeers};
 use crate::id::DocId;
-use crate::sync::wire::{Message, PeerId};
+use crate::sync::wire::{PeerId, WireMessage};
 use std::collections::BTreeMap;
 
 /// Sessions whose last number is remembered.
@@ -12,12 +12,12 @@ const LARGEST: usize = 64 << 10;
 
 /// Which messages were heard already: several ways may lead from one peer to another.
 #[derive(Default)]
-pub(super) struct Said {
+pub(super) struct HeardMessages {
     heard: BTreeMap<(PeerId, String), u64>,
     count: u64,
 }
 
-impl Said {
+impl HeardMessages {
     /// Whether this is new.
     fn is_new(&mut self, sender: &PeerId, session: &str, count: u64) -> bool {
         if self.heard.len() >= SESSIONS {
@@ -30,7 +30,7 @@ impl Said {
     }
 }
 
-impl Peers {
+impl SyncPeers {
     /// Says something to all who sync this document. `session` names this run of the program; `data` is CBOR.
     pub fn say(&mut self, doc: DocId, session: &str, data: &[u8]) {
         self.said.count += 1;
@@ -39,8 +39,8 @@ impl Peers {
     }
 
     /// What a peer may do with a document.
-    pub fn may(&self, link: Link, doc: DocId) -> Access {
-        self.links.get(&link).map_or(Access::None, |peer| (peer.share)(doc))
+    pub fn may(&self, link: LinkId, doc: DocId) -> DocumentAccess {
+        self.links.get(&link).map_or(DocumentAccess::None, |peer| (peer.share)(doc))
     }
 
     /// Whether anybody has greeted, who would hear what is said.
@@ -48,24 +48,24 @@ impl Peers {
         self.links.values().any(|peer| peer.id.is_some())
     }
 
-    pub(super) fn heard(&mut self, link: Link, doc: DocId, by: (PeerId, String, u64), data: Vec<u8>) {
+    pub(super) fn heard(&mut self, link: LinkId, doc: DocId, by: (PeerId, String, u64), data: Vec<u8>) {
         let Some(peer) = self.links.get(&link) else { return };
-        if data.len() > LARGEST || by.0 == self.me || (peer.share)(doc) == Access::None {
+        if data.len() > LARGEST || by.0 == self.me || (peer.share)(doc) == DocumentAccess::None {
             return;
         }
         if self.said.is_new(&by.0, &by.1, by.2) {
             self.pass_on(doc, &by, &data, Some(link));
-            self.outputs.push_back(Output::Heard { link, doc, from: by.0, data });
+            self.outputs.push_back(PeersOutput::Heard { link, doc, from: by.0, data });
         }
     }
 
-    fn pass_on(&mut self, doc: DocId, by: &(PeerId, String, u64), data: &[u8], but: Option<Link>) {
+    fn pass_on(&mut self, doc: DocId, by: &(PeerId, String, u64), data: &[u8], but: Option<LinkId>) {
         let followers = self.followers.get(&doc).into_iter().flatten().copied();
-        let links: Vec<Link> = followers.chain(self.quiet(doc)).collect();
+        let links: Vec<LinkId> = followers.chain(self.quiet(doc)).collect();
         for link in links.into_iter().filter(|link| Some(*link) != but) {
             let Some(target) = self.who(link).filter(|id| **id != by.0).cloned() else { continue };
             let (sender, session, count) = by.clone();
-            self.send(link, &Message::Ephemeral { sender, target, count, session, doc, data: data.to_vec() });
+            self.send(link, &WireMessage::Ephemeral { sender, target, count, session, doc, data: data.to_vec() });
         }
     }
 }

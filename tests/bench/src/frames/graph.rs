@@ -4,7 +4,7 @@ use super::super::report::{Goal, Report};
 use super::super::{ms, prose, staged};
 use super::FRAMES;
 use eframe::egui::vec2;
-use host::measure::Scratch;
+use host::measure::ScratchFolder;
 use std::time::{Duration, Instant};
 
 /// What one frame may cost.
@@ -14,7 +14,7 @@ const LONGEST: Duration = Duration::from_secs(120);
 
 /// Frames of the graph of so many notes.
 pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
-    let scratch = Scratch::new("graph")?;
+    let scratch = ScratchFolder::new("graph")?;
     for number in 0..count {
         scratch.write(&format!("N/{}", prose::path(number)), prose::linked(number, count).as_bytes())?;
     }

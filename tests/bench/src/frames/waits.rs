@@ -7,7 +7,7 @@ use super::super::report::{Goal, Report};
 use super::super::{ms, prose, staged_note};
 use crate::stage::press;
 use engine::{Command, Session};
-use host::measure::{self, Churn, Scratch};
+use host::measure::{self, DiskLoad, ScratchFolder};
 use std::time::Duration;
 
 /// Keystrokes that are looked at.
@@ -24,7 +24,7 @@ pub(super) fn measure(report: &mut Report) -> Result<(), String> {
         report.leave_out("waits of the drawing thread", "this system does not count them");
         return Ok(());
     }
-    let scratch = Scratch::new("waits")?;
+    let scratch = ScratchFolder::new("waits")?;
     scratch.write("N/note.md", format!("{CELL}\n{}", prose::note(100_000)).as_bytes())?;
     for number in 0..NOTES {
         scratch.write(&format!("L/{}", prose::path(number)), prose::linked(number, NOTES).as_bytes())?;
@@ -36,7 +36,7 @@ pub(super) fn measure(report: &mut Report) -> Result<(), String> {
     stage.run(Duration::from_millis(500));
     stage.frame(press('x'));
     stage.run(Duration::from_secs(1));
-    let churn = Churn::new(scratch.folder())?;
+    let churn = DiskLoad::new(scratch.folder())?;
     stage.command(Command::Run { note, cell });
     stage.command(Command::OpenFolder { folder: scratch.folder().join("L"), name: None });
     let printed = |session: &Session| {

@@ -4,8 +4,8 @@
 use engine::Command;
 use serde_json::{Map, Value, json};
 use store::{
-    AgentState, DocId, Ending, ExecutionStep, Message, MessageId, Role, RunAbout, Spent, StepId, StepKind, TodoItem,
-    TodoStatus, ToolCall,
+    AgentState, CallUsage, DocId, ExecutionStep, MessageId, MessageRole, RunAbout, RunEnding, SessionMessage, StepId,
+    StepKind, TodoItem, TodoStatus, ToolCall,
 };
 
 const SESSION: DocId = DocId([21; 16]);
@@ -38,7 +38,10 @@ fn calls() -> Vec<(u64, &'static str, Value, &'static str, u64)> {
 
 /// The session and its run, which begin at a time (milliseconds since 1970).
 pub(super) fn commands(volume: DocId, start: i64) -> [Command; 2] {
-    let mut messages = vec![Message { run: Some(RUN), ..Message::new(MessageId(1), Role::User, QUESTION, start) }];
+    let mut messages = vec![SessionMessage {
+        run: Some(RUN),
+        ..SessionMessage::new(MessageId(1), MessageRole::User, QUESTION, start)
+    }];
     let mut steps: Vec<ExecutionStep> = Vec::new();
     let mut at = start;
     let says = ["I look at what is there.", "", "", ANSWER];
@@ -53,19 +56,19 @@ pub(super) fn commands(volume: DocId, start: i64) -> [Command; 2] {
         let id = MessageId(10 + 20 * turn);
         let parents = messages.last().map(|message| message.id).into_iter().collect();
         let (tool_calls, duration) = (wishes.collect(), Some(2_140 + 700 * turn));
-        messages.push(Message {
+        messages.push(SessionMessage {
             parents,
             tool_calls,
             duration,
             run: Some(RUN),
-            ..Message::new(id, Role::Assistant, words, at + 1)
+            ..SessionMessage::new(id, MessageRole::Assistant, words, at + 1)
         });
         let step = |id: u64, parents: Vec<StepId>, timestamp: i64, duration: Option<u64>, kind: StepKind| {
             ExecutionStep { id: StepId(id), timestamp, duration, parents, kind, spent: None, route: None }
         };
         let before = steps.last().map(|step| step.id).into_iter().collect();
         let kind = StepKind::Thinking { content: words.to_owned(), is_streaming: None };
-        let spent = Spent { input_tokens: 1_420 + 310 * turn, output_tokens: 96 + 41 * turn, cost: Some(0.0) };
+        let spent = CallUsage { input_tokens: 1_420 + 310 * turn, output_tokens: 96 + 41 * turn, cost: Some(0.0) };
         let route = Some("ollama/qwen3: the default".to_owned());
         let thought = step(100 + turn, before, at, duration, kind);
         steps.push(ExecutionStep { spent: Some(spent), route, ..thought });
@@ -85,12 +88,12 @@ pub(super) fn commands(volume: DocId, start: i64) -> [Command; 2] {
             };
             steps.push(step(300 + number, vec![StepId(200 + number)], at + 5, Some(*took), kind));
             let parents = messages.last().map(|message| message.id).into_iter().collect();
-            messages.push(Message {
+            messages.push(SessionMessage {
                 parents,
                 run: Some(RUN),
                 tool_call_id: Some(name(number)),
                 tool_name: Some((*tool).to_owned()),
-                ..Message::new(MessageId(11 + 20 * turn + number), Role::Tool, *answer, at + 6)
+                ..SessionMessage::new(MessageId(11 + 20 * turn + number), MessageRole::Tool, *answer, at + 6)
             });
         }
         at += 400;
@@ -109,13 +112,13 @@ pub(super) fn commands(volume: DocId, start: i64) -> [Command; 2] {
         agent: "assistant".to_owned(),
         start_time: start,
         ended: Some(at),
-        ending: Some(Ending::Done),
+        ending: Some(RunEnding::Done),
         iteration: 4,
         limit: 20,
         agent_state: AgentState::Idle,
-        spent: Spent { input_tokens: 7_540, output_tokens: 630, cost: Some(0.0) },
+        spent: CallUsage { input_tokens: 7_540, output_tokens: 630, cost: Some(0.0) },
         budget: None,
-        origin: store::Origin::User,
+        origin: store::RunOrigin::User,
         phase: 0,
         imported: None,
     };

@@ -5,8 +5,8 @@
 //! servers lose of it all the same, whoever reads it sees that, and a third subject tells all replicas that it is whole
 //! no more.
 
-use super::{AGAIN, FROM, Heard, Inside, Line, TRY, from, hear, make_stream};
-use crate::storage::{HubFiles, News};
+use super::{AGAIN, FROM, NatsState, ReplicaListener, StreamEvent, TRY, from, hear, make_stream};
+use crate::storage::{HubFiles, ReplicaNews};
 use async_nats::jetstream::message::{PublishMessage, StreamMessage};
 use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
 use async_nats::{HeaderMap, Message};
@@ -16,7 +16,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use store::disk::BlobHasher;
-use store::sync::blobs::{Found, Item, PIECE};
+use store::sync::blobs::{BlobExtent, PIECE, VolumeBlob};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
@@ -44,57 +44,57 @@ const ENDS: usize = 10_000;
 const PLACES: usize = 128;
 
 /// Files whose pieces NATS keeps.
-pub(super) struct Files {
-    pub(super) pieces: Pieces,
+pub(super) struct NatsFiles {
+    pub(super) pieces: PieceStream,
     runtime: Handle,
-    pub(super) known: Arc<Mutex<Known>>,
-    state: Mutex<State>,
+    pub(super) known: Arc<Mutex<KnownFile>>,
+    state: Mutex<NatsFileState>,
     closed: watch::Sender<bool>,
 }
 
 /// What is known of whole files.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct KnownFile {
     /// All of them, and how large they are.
-    whole: HashMap<Item, u64>,
-    pub(super) places: HashMap<Item, Arc<Places>>,
+    whole: HashMap<VolumeBlob, u64>,
+    pub(super) places: HashMap<VolumeBlob, Arc<PiecePlaces>>,
 }
 
-impl Known {
-    fn forget(&mut self, item: Item) {
+impl KnownFile {
+    fn forget(&mut self, item: VolumeBlob) {
         self.whole.remove(&item);
         self.places.remove(&item);
     }
 }
 
 #[derive(Default)]
-struct State {
-    ends: HashMap<Item, End>,
+struct NatsFileState {
+    ends: HashMap<VolumeBlob, FileEnd>,
     /// A piece of these was not taken: nothing is taken that stands behind it.
-    broken: HashSet<Item>,
+    broken: HashSet<VolumeBlob>,
 }
 
 /// How far a file has come.
 #[derive(Clone, Copy, Default)]
-struct End {
+struct FileEnd {
     pieces: u64,
     /// The sequence of the last one; 0: there is none.
     last: u64,
 }
 
 /// Where the pieces of a whole file lie.
-pub(super) struct Places {
+pub(super) struct PiecePlaces {
     size: u64,
     pub(super) sequences: Vec<u64>,
 }
 
-impl Places {
-    fn read(message: &StreamMessage) -> Option<Places> {
+impl PiecePlaces {
+    fn read(message: &StreamMessage) -> Option<PiecePlaces> {
         let size: u64 = message.headers.get(SIZE)?.as_str().parse().ok()?;
         let (sequences, odd) = message.payload.as_chunks::<8>();
         let sequences: Vec<u64> = sequences.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
         let count = size.div_ceil(PIECE).max(1);
-        (odd.is_empty() && sequences.len() as u64 == count).then_some(Places { size, sequences })
+        (odd.is_empty() && sequences.len() as u64 == count).then_some(PiecePlaces { size, sequences })
     }
 
     fn write(&self) -> Vec<u8> {
@@ -103,9 +103,9 @@ impl Places {
 }
 
 /// What the servers have of a file, seen piece by piece.
-struct Seen {
+struct SeenPieces {
     hasher: BlobHasher,
-    places: Places,
+    places: PiecePlaces,
     /// Whether nothing is missing and nothing too much.
     sound: bool,
     /// Whether this replica has put all of it there.
@@ -113,11 +113,11 @@ struct Seen {
     last: u64,
 }
 
-impl Seen {
+impl SeenPieces {
     fn take(&mut self, message: &Message, sequence: u64, me: &str) {
         let number = message.headers.as_ref().and_then(number);
         self.own &= from(message) == Some(me);
-        let Places { size, sequences } = &mut self.places;
+        let PiecePlaces { size, sequences } = &mut self.places;
         self.sound &= number == Some(sequences.len() as u64) && *size == sequences.len() as u64 * PIECE;
         self.last = sequence;
         if self.sound {
@@ -132,22 +132,22 @@ fn number(headers: &HeaderMap) -> Option<u64> {
     headers.get(NUMBER)?.as_str().parse().ok()
 }
 
-fn subject(begin: &str, item: Item) -> String {
+fn subject(begin: &str, item: VolumeBlob) -> String {
     format!("{begin}{}.{}", item.volume, item.hash)
 }
 
-fn lost_subject(item: Item) -> String {
+fn lost_subject(item: VolumeBlob) -> String {
     format!("{WHOLE}{}.{LOST}{}", item.volume, item.hash)
 }
 
-fn lost(subject: &str) -> Option<Item> {
+fn lost(subject: &str) -> Option<VolumeBlob> {
     let (volume, hash) = subject.strip_prefix(WHOLE)?.split_once('.')?;
-    Some(Item { volume: volume.parse().ok()?, hash: hash.strip_prefix(LOST)?.parse().ok()? })
+    Some(VolumeBlob { volume: volume.parse().ok()?, hash: hash.strip_prefix(LOST)?.parse().ok()? })
 }
 
-fn item(begin: &str, subject: &str) -> Option<Item> {
+fn item(begin: &str, subject: &str) -> Option<VolumeBlob> {
     let (volume, hash) = subject.strip_prefix(begin)?.split_once('.')?;
-    Some(Item { volume: volume.parse().ok()?, hash: hash.parse().ok()? })
+    Some(VolumeBlob { volume: volume.parse().ok()?, hash: hash.parse().ok()? })
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -179,11 +179,11 @@ where
 
 /// The stream of pieces.
 #[derive(Clone)]
-pub(super) struct Pieces {
-    inside: Arc<Inside>,
+pub(super) struct PieceStream {
+    inside: Arc<NatsState>,
 }
 
-impl Pieces {
+impl PieceStream {
     pub(super) async fn stream(&self) -> Result<Stream<()>, String> {
         self.inside.stream.get_stream_no_info(STREAM).await.map_err(words)
     }
@@ -226,16 +226,16 @@ impl Pieces {
         again(TRY, || async { stream.purge().filter(subject).sequence(upto + 1).await.map(drop).map_err(words) }).await
     }
 
-    async fn whole(&self, item: Item) -> Result<Option<Places>, String> {
-        Ok(self.last(&subject(WHOLE, item)).await?.as_ref().and_then(Places::read))
+    async fn whole(&self, item: VolumeBlob) -> Result<Option<PiecePlaces>, String> {
+        Ok(self.last(&subject(WHOLE, item)).await?.as_ref().and_then(PiecePlaces::read))
     }
 
     /// The piece that lay here is gone: the file is not whole any more, what is left of it goes, and all replicas
     /// hear of it. Not so where another replica has seen it before, or the file has come again since then.
-    async fn lose(&self, item: Item, piece: u64) -> Result<bool, String> {
+    async fn lose(&self, item: VolumeBlob, piece: u64) -> Result<bool, String> {
         let (whole, lost) = (subject(WHOLE, item), lost_subject(item));
         let Some(said) = self.last(&whole).await? else { return Ok(false) };
-        let sequences = Places::read(&said).map(|places| places.sequences).unwrap_or_default();
+        let sequences = PiecePlaces::read(&said).map(|places| places.sequences).unwrap_or_default();
         if !sequences.is_empty() && !sequences.contains(&piece) {
             return Ok(false);
         }
@@ -252,11 +252,11 @@ impl Pieces {
     }
 
     /// How far a file has come, and how many bytes that are.
-    async fn end(&self, subject: &str) -> Result<(End, u64), String> {
-        let Some(last) = self.last(subject).await? else { return Ok((End::default(), 0)) };
+    async fn end(&self, subject: &str) -> Result<(FileEnd, u64), String> {
+        let Some(last) = self.last(subject).await? else { return Ok((FileEnd::default(), 0)) };
         let number = number(&last.headers).ok_or("there is something at NATS that is no piece of a file")?;
         let bytes = number * PIECE + last.payload.len() as u64;
-        Ok((End { pieces: number + 1, last: last.sequence }, bytes))
+        Ok((FileEnd { pieces: number + 1, last: last.sequence }, bytes))
     }
 
     /// Publishes a message if `last` is still the last one of its subject; gives its sequence once the servers have it.
@@ -301,7 +301,7 @@ impl Pieces {
     }
 
     /// Puts a piece behind those that are there. Gives how far the file has come.
-    async fn put(&self, item: Item, at: u64, bytes: &[u8], end: Option<End>) -> Result<End, String> {
+    async fn put(&self, item: VolumeBlob, at: u64, bytes: &[u8], end: Option<FileEnd>) -> Result<FileEnd, String> {
         let subject = subject(PIECES, item);
         let mut end = match end {
             Some(end) => end,
@@ -318,7 +318,7 @@ impl Pieces {
             // The last piece comes again, as nobody has checked it.
             let there = self.last(&subject).await?.filter(|there| number(&there.headers) == Some(at));
             if let Some(there) = there.filter(|there| *there.payload == *bytes) {
-                return Ok(End { pieces: at + 1, last: there.sequence });
+                return Ok(FileEnd { pieces: at + 1, last: there.sequence });
             }
             if self.whole(item).await?.is_some() {
                 return Err("another replica has it whole by now".to_owned());
@@ -334,15 +334,15 @@ impl Pieces {
         headers.insert(NUMBER, at.to_string().as_str());
         let last = self.publish(&subject, &headers, bytes, end.last).await?;
         let last = last.ok_or("another replica takes it just now")?;
-        Ok(End { pieces: at + 1, last })
+        Ok(FileEnd { pieces: at + 1, last })
     }
 
     /// Checks what the servers have of a file, and says that it is whole; `None`: it is something else, and gone.
-    async fn check(&self, item: Item) -> Result<Option<Places>, String> {
+    async fn check(&self, item: VolumeBlob) -> Result<Option<PiecePlaces>, String> {
         let (stream, pieces) = (self.stream().await?, subject(PIECES, item));
         let seen = again(CHECK, || async {
-            let places = Places { size: 0, sequences: Vec::new() };
-            let mut seen = Seen { hasher: BlobHasher::default(), places, sound: true, own: true, last: 0 };
+            let places = PiecePlaces { size: 0, sequences: Vec::new() };
+            let mut seen = SeenPieces { hasher: BlobHasher::default(), places, sound: true, own: true, last: 0 };
             let take = |message: &Message, sequence| seen.take(message, sequence, &self.inside.me);
             self.inside.each(&stream, pieces.clone(), CHECKED, take).await.map_err(words)?;
             Ok(seen)
@@ -393,19 +393,19 @@ impl Pieces {
     }
 }
 
-impl Files {
+impl NatsFiles {
     /// Makes the stream if there is none, and begins to hear what other replicas take.
-    pub(super) async fn open(inside: Arc<Inside>, heard: Heard) -> Result<Files, String> {
+    pub(super) async fn open(inside: Arc<NatsState>, heard: ReplicaListener) -> Result<NatsFiles, String> {
         let subjects = vec![format!("{PIECES}*.*"), format!("{WHOLE}*.*")];
         let made = make_stream(&inside.stream, STREAM, subjects, &inside.log).await?;
         let begun = made.get_info().await.map_err(words)?.state.last_sequence;
-        let known: Arc<Mutex<Known>> = Arc::default();
+        let known: Arc<Mutex<KnownFile>> = Arc::default();
         let here = Arc::clone(&known);
-        let take = move |inside: &Inside, message: &Message, sequence: u64| {
+        let take = move |inside: &NatsState, message: &Message, sequence: u64| {
             if let Some(item) = lost(&message.subject) {
                 lock(&here).forget(item);
                 if sequence > begun {
-                    heard(News::Lost { item });
+                    heard(ReplicaNews::Lost { item });
                 }
                 return;
             }
@@ -422,14 +422,14 @@ impl Files {
                 here.whole.insert(item, size);
             }
             if sequence > begun {
-                heard(News::Brought { item, size });
+                heard(ReplicaNews::Brought { item, size });
             }
         };
-        let line = Line { stream: STREAM, filter: format!("{WHOLE}*.*"), headers_only: true };
+        let line = StreamEvent { stream: STREAM, filter: format!("{WHOLE}*.*"), headers_only: true };
         tokio::spawn(hear(Arc::clone(&inside), line, 0, take));
         let (closed, _) = watch::channel(false);
-        let (pieces, runtime) = (Pieces { inside }, Handle::current());
-        Ok(Files { pieces, runtime, known, state: Mutex::default(), closed })
+        let (pieces, runtime) = (PieceStream { inside }, Handle::current());
+        Ok(NatsFiles { pieces, runtime, known, state: Mutex::default(), closed })
     }
 
     /// Waits for what the servers say, or for the hub's end.
@@ -443,7 +443,7 @@ impl Files {
         })
     }
 
-    fn places(&self, item: Item) -> Result<Option<Arc<Places>>, String> {
+    fn places(&self, item: VolumeBlob) -> Result<Option<Arc<PiecePlaces>>, String> {
         if let Some(known) = lock(&self.known).places.get(&item) {
             return Ok(Some(Arc::clone(known)));
         }
@@ -452,7 +452,7 @@ impl Files {
         Ok(Some(places))
     }
 
-    pub(super) fn remember(&self, item: Item, places: &Arc<Places>) {
+    pub(super) fn remember(&self, item: VolumeBlob, places: &Arc<PiecePlaces>) {
         let mut known = lock(&self.known);
         known.whole.insert(item, places.size);
         if known.places.len() >= PLACES {
@@ -462,23 +462,23 @@ impl Files {
     }
 }
 
-impl HubFiles for Files {
-    fn look(&self, item: Item) -> Result<Found, String> {
+impl HubFiles for NatsFiles {
+    fn look(&self, item: VolumeBlob) -> Result<BlobExtent, String> {
         lock(&self.state).broken.remove(&item);
         if let Some(size) = lock(&self.known).whole.get(&item) {
-            return Ok(Found::Whole(*size));
+            return Ok(BlobExtent::Whole(*size));
         }
         let (end, bytes) = self.wait(self.pieces.end(&subject(PIECES, item)))?;
         if end.pieces > 0
             && let Some(places) = self.places(item)?
         {
-            return Ok(Found::Whole(places.size));
+            return Ok(BlobExtent::Whole(places.size));
         }
         lock(&self.state).ends.insert(item, end);
-        Ok(Found::Part(bytes))
+        Ok(BlobExtent::Part(bytes))
     }
 
-    fn read(&self, item: Item, offset: u64) -> Result<Option<(u64, Vec<u8>)>, String> {
+    fn read(&self, item: VolumeBlob, offset: u64) -> Result<Option<(u64, Vec<u8>)>, String> {
         let Some(places) = self.places(item)? else { return Ok(None) };
         let at = usize::try_from(offset / PIECE).ok().and_then(|at| places.sequences.get(at));
         let Some(sequence) = at else { return Ok(Some((places.size, Vec::new()))) };
@@ -494,7 +494,7 @@ impl HubFiles for Files {
         self.read(item, offset)
     }
 
-    fn write(&self, item: Item, offset: u64, bytes: Vec<u8>) -> Result<(), String> {
+    fn write(&self, item: VolumeBlob, offset: u64, bytes: Vec<u8>) -> Result<(), String> {
         if !offset.is_multiple_of(PIECE) || bytes.len() as u64 > PIECE {
             return Err("a piece does not begin where pieces begin".to_owned());
         }
@@ -520,7 +520,7 @@ impl HubFiles for Files {
         Ok(())
     }
 
-    fn finish(&self, item: Item) -> Result<bool, String> {
+    fn finish(&self, item: VolumeBlob) -> Result<bool, String> {
         {
             let mut state = lock(&self.state);
             state.ends.remove(&item);

@@ -1,17 +1,17 @@
 //! Files of two replicas over one real NATS server, piece by piece and in any order.
 
-use super::files::{Files, lock};
-use super::{Heard, Replicas};
-use crate::Log;
+use super::files::{NatsFiles, lock};
+use super::{NatsReplicas, ReplicaListener};
+use crate::HubLog;
 use crate::measure::{free_port, listens};
-use crate::storage::{Bytes, HubBus, HubFiles, HubStore, News};
+use crate::storage::{HubBus, HubFiles, HubStore, ReplicaNews, SharedBytes};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use store::sync::blobs::{Found, Item, PIECE};
+use store::sync::blobs::{BlobExtent, PIECE, VolumeBlob};
 use store::{BlobHash, DocId};
 use tokio::runtime::Runtime;
 
@@ -59,26 +59,26 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// A replica, as far as files are concerned.
 struct Replica {
-    files: Arc<Files>,
-    news: Arc<Mutex<Vec<News>>>,
+    files: Arc<NatsFiles>,
+    news: Arc<Mutex<Vec<ReplicaNews>>>,
 }
 
 impl Replica {
     fn open(runtime: &Runtime, server: &Server) -> Replica {
-        let news: Arc<Mutex<Vec<News>>> = Arc::default();
+        let news: Arc<Mutex<Vec<ReplicaNews>>> = Arc::default();
         let told = Arc::clone(&news);
-        let heard: Heard = Arc::new(move |news| told.lock().expect("lock").push(news));
-        let log: Log = Arc::new(|line| println!("{line}"));
-        let opened = runtime.block_on(Replicas::open(&server.at, heard, log)).expect("opened");
+        let heard: ReplicaListener = Arc::new(move |news| told.lock().expect("lock").push(news));
+        let log: HubLog = Arc::new(|line| println!("{line}"));
+        let opened = runtime.block_on(NatsReplicas::open(&server.at, heard, log)).expect("opened");
         Replica { files: opened.files, news }
     }
 
     fn lost(&self) -> usize {
-        self.news.lock().expect("lock").iter().filter(|news| matches!(news, News::Lost { .. })).count()
+        self.news.lock().expect("lock").iter().filter(|news| matches!(news, ReplicaNews::Lost { .. })).count()
     }
 
     /// Takes a piece if there is more to be taken; whether it went well.
-    fn take(&self, item: Item, bytes: &[u8], at: &mut u64) -> bool {
+    fn take(&self, item: VolumeBlob, bytes: &[u8], at: &mut u64) -> bool {
         let piece = &bytes[*at as usize..bytes.len().min((*at + PIECE) as usize)];
         let taken = self.files.write(item, *at, piece.to_vec());
         *at += piece.len() as u64;
@@ -86,7 +86,7 @@ impl Replica {
     }
 
     /// All of it, from where others got to.
-    fn bring(&self, item: Item, bytes: &[u8]) {
+    fn bring(&self, item: VolumeBlob, bytes: &[u8]) {
         let mut at = self.begin(item).expect("it is not here");
         while at < bytes.len() as u64 {
             assert!(self.take(item, bytes, &mut at));
@@ -95,15 +95,15 @@ impl Replica {
     }
 
     /// Where to go on, as the protocol does it: the last piece comes again. `None`: it is here.
-    fn begin(&self, item: Item) -> Option<u64> {
+    fn begin(&self, item: VolumeBlob) -> Option<u64> {
         match self.files.look(item).expect("looked") {
-            Found::Whole(_) => None,
-            Found::Part(bytes) => Some(bytes.saturating_sub(1) / PIECE * PIECE),
+            BlobExtent::Whole(_) => None,
+            BlobExtent::Part(bytes) => Some(bytes.saturating_sub(1) / PIECE * PIECE),
         }
     }
 
     /// What somebody gets who asks for all of it.
-    fn read(&self, item: Item) -> Result<Option<Vec<u8>>, String> {
+    fn read(&self, item: VolumeBlob) -> Result<Option<Vec<u8>>, String> {
         let mut all = Vec::new();
         loop {
             let Some((size, piece)) = self.files.read(item, all.len() as u64)? else { return Ok(None) };
@@ -142,25 +142,27 @@ impl Replica {
 fn a_replica_has_caught_up_once_it_heard_what_others_acknowledged_before() {
     let Some(server) = Server::start() else { return };
     let runtime = runtime();
-    let news: Arc<Mutex<Vec<News>>> = Arc::default();
+    let news: Arc<Mutex<Vec<ReplicaNews>>> = Arc::default();
     let told = Arc::clone(&news);
-    let open = |heard: Heard| {
-        let log: Log = Arc::new(|line| println!("{line}"));
-        runtime.block_on(Replicas::open(&server.at, heard, log)).expect("opened")
+    let open = |heard: ReplicaListener| {
+        let log: HubLog = Arc::new(|line| println!("{line}"));
+        runtime.block_on(NatsReplicas::open(&server.at, heard, log)).expect("opened")
     };
     let (one, two) = (open(Arc::new(move |news| told.lock().expect("lock").push(news))), open(Arc::new(|_| ())));
     let doc = DocId([7; 16]);
     let (done, stored) = channel();
     // The first one hears slowly.
     let slow = news.lock().expect("lock");
-    two.append(doc, Bytes::new(b"a change".to_vec()), Box::new(move |result| drop(done.send(result))));
+    two.append(doc, SharedBytes::new(b"a change".to_vec()), Box::new(move |result| drop(done.send(result))));
     stored.recv_timeout(Duration::from_secs(20)).expect("answered").expect("acknowledged");
     let (done, caught_up) = channel();
     one.catch_up(Box::new(move || _ = done.send(())));
     assert!(caught_up.recv_timeout(Duration::from_millis(500)).is_err(), "it has not heard of it");
     drop(slow);
     caught_up.recv_timeout(Duration::from_secs(20)).expect("it has heard");
-    assert!(matches!(news.lock().expect("lock").as_slice(), [News::Changed { doc: changed, .. }] if *changed == doc));
+    assert!(
+        matches!(news.lock().expect("lock").as_slice(), [ReplicaNews::Changed { doc: changed, .. }] if *changed == doc)
+    );
     // With nothing to be heard it is at once.
     let (done, caught_up) = channel();
     two.catch_up(Box::new(move || _ = done.send(())));
@@ -171,10 +173,10 @@ fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("runtime")
 }
 
-fn file(seed: u64, pieces: usize) -> (Item, Vec<u8>) {
+fn file(seed: u64, pieces: usize) -> (VolumeBlob, Vec<u8>) {
     let mut bytes = vec![0; pieces * PIECE as usize - 1_000];
     blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
-    (Item { volume: DocId([9; 16]), hash: BlobHash::of(&bytes) }, bytes)
+    (VolumeBlob { volume: DocId([9; 16]), hash: BlobHash::of(&bytes) }, bytes)
 }
 
 #[test]
@@ -188,10 +190,10 @@ fn what_nobody_finished_is_served_to_nobody_and_goes_at_some_time() {
     assert!(one.take(cut, &half, &mut at) && one.take(cut, &half, &mut at));
     for replica in [&one, &two] {
         assert_eq!(replica.read(cut), Ok(None));
-        assert_eq!(replica.files.look(cut), Ok(Found::Part(2 * PIECE)));
+        assert_eq!(replica.files.look(cut), Ok(BlobExtent::Part(2 * PIECE)));
     }
     // It is not old: it stays.
-    let pieces = |item: Item| one.messages(&runtime, &item.hash.to_string()).len();
+    let pieces = |item: VolumeBlob| one.messages(&runtime, &item.hash.to_string()).len();
     two.files.remove_old(Duration::from_secs(3_600));
     std::thread::sleep(Duration::from_millis(2_100));
     assert_eq!((pieces(cut), pieces(done)), (2, 3 + 1));
@@ -224,13 +226,13 @@ fn what_is_lost_of_a_file_is_missed_whoever_knew_where_it_lay() {
         // All hear of it, also whoever has read of it; it can be brought anew.
         until("both heard of it", || one.lost() == round + 1 && two.lost() == round + 1);
         for replica in [&one, &two] {
-            assert_eq!((replica.files.look(item), replica.read(item)), (Ok(Found::Part(0)), Ok(None)));
+            assert_eq!((replica.files.look(item), replica.read(item)), (Ok(BlobExtent::Part(0)), Ok(None)));
         }
         one.bring(item, &bytes);
     }
     // Who starts later knows of none of it.
     let late = Replica::open(&runtime, &server);
-    until("it knows what is whole", || late.files.look(item) == Ok(Found::Whole(bytes.len() as u64)));
+    until("it knows what is whole", || late.files.look(item) == Ok(BlobExtent::Whole(bytes.len() as u64)));
     assert_eq!((late.read(item), late.lost()), (Ok(Some(bytes)), 0));
 }
 
@@ -246,7 +248,9 @@ fn who_reads_where_a_file_lay_before_takes_nothing_from_the_one_that_has_come_si
     one.lose(&runtime, old.sequences[0]);
     assert!(one.read(item).is_err());
     one.bring(item, &bytes);
-    until("the other has heard of it", || matches!(two.news.lock().expect("lock").last(), Some(News::Brought { .. })));
+    until("the other has heard of it", || {
+        matches!(two.news.lock().expect("lock").last(), Some(ReplicaNews::Brought { .. }))
+    });
     // As if it had not.
     two.files.remember(item, &old);
     assert_eq!(two.read(item).as_ref(), Ok(&Some(bytes.clone())));

@@ -182,7 +182,7 @@ fn answers_without_end_are_bounded() {
         "eval_count": 2_147_483_647});
     let server = Server::new(vec![events(&format!("{end}\n"))]);
     let updates = call(ask(WireProtocol::Ollama, &server.address));
-    assert!(matches!(updates.last(), Some(Update::Answer(_) | Update::Failure(_))));
+    assert!(matches!(updates.last(), Some(ModelUpdate::Answer(_) | ModelUpdate::Failure(_))));
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_call_is_stopped_at_once() {
     ];
     for (what, reply, partial) in cases {
         let server = Server::new(vec![reply]);
-        let providers = Providers::new(limits());
+        let providers = ProviderClient::new(limits());
         let heard = start(&providers, ask(WireProtocol::OpenAi, &server.address));
         std::thread::sleep(Duration::from_millis(500));
         let began = Instant::now();
@@ -223,10 +223,10 @@ fn a_call_is_stopped_at_once() {
 fn calls_run_at_the_same_time() {
     let slow = Server::new(vec![stalls("", Duration::from_secs(20))]);
     let good = Server::new(vec![events(&spoken(WireProtocol::OpenAi, &["Quick."], true))]);
-    let providers = Providers::new(limits());
+    let providers = ProviderClient::new(limits());
     let waits = start(&providers, ask(WireProtocol::OpenAi, &slow.address));
     let (tell, heard) = channel();
-    providers.call(id(2), ask(WireProtocol::OpenAi, &good.address), None, move |update| {
+    providers.start_call(id(2), ask(WireProtocol::OpenAi, &good.address), None, move |update| {
         let _ = tell.send(update);
     });
     assert_eq!(answer(&all(&heard)).text, "Quick.");
@@ -238,13 +238,13 @@ fn calls_run_at_the_same_time() {
 
 #[test]
 fn silence_has_an_end() {
-    let impatient = Limits {
-        first_local: Duration::from_millis(400),
-        silent: Duration::from_millis(400),
-        whole: Duration::from_millis(1_500),
+    let impatient = ProviderTimeouts {
+        first_response_local: Duration::from_millis(400),
+        stream_idle: Duration::from_millis(400),
+        whole_response: Duration::from_millis(1_500),
         ..limits()
     };
-    let providers = Providers::new(impatient);
+    let providers = ProviderClient::new(impatient);
     let deaf = Server::new(vec![Box::new(|_| std::thread::sleep(Duration::from_secs(20)))]);
     let updates = all(&start(&providers, ask(WireProtocol::OpenAi, &deaf.address)));
     assert_eq!(failure(&updates).kind, ModelErrorKind::Unreachable);
@@ -277,7 +277,7 @@ fn an_endpoint_that_is_down_is_said_within_five_seconds() {
     ];
     for (address, words) in table {
         let began = Instant::now();
-        let providers = Providers::default();
+        let providers = ProviderClient::default();
         let updates = all(&start(&providers, ask(WireProtocol::OpenAi, &address)));
         let why = failure(&updates);
         assert_eq!(why.kind, ModelErrorKind::Unreachable, "{why:?}");
@@ -290,7 +290,7 @@ fn an_endpoint_that_is_down_is_said_within_five_seconds() {
         ..ask(WireProtocol::Ollama, "")
     };
     let updates = call(far);
-    if let Some(Update::Failure(why)) = updates.last() {
+    if let Some(ModelUpdate::Failure(why)) = updates.last() {
         assert!(why.why.contains("localhost:11434") && why.why.contains("ollama serve"), "{}", why.why);
     }
 }

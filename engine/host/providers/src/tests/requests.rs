@@ -4,31 +4,31 @@ use super::*;
 
 /// A conversation with everything: tools asked for and answered, one without its answer, one answer without its call,
 /// words of the program in between.
-fn conversation() -> Vec<Message> {
+fn conversation() -> Vec<SessionMessage> {
     let asks = |id: &str, name: &str| ToolCall {
         id: id.to_owned(),
         name: name.to_owned(),
         arguments: json!({"path": "a.md"}).as_object().cloned().expect("an object"),
     };
-    let mut asked = message(Role::Assistant, "I look.");
+    let mut asked = message(MessageRole::Assistant, "I look.");
     asked.tool_calls = vec![asks("c1", "read_file"), asks("c2", "list files!"), asks("c3", "search")];
     let result = |id: &str, name: &str, content: &str, error: Option<&str>| {
-        let mut result = message(Role::Tool, content);
+        let mut result = message(MessageRole::Tool, content);
         (result.tool_call_id, result.tool_name) = (Some(id.to_owned()), Some(name.to_owned()));
         result.error = error.map(str::to_owned);
         result
     };
     vec![
-        message(Role::System, "Answer in English."),
-        message(Role::User, "What is in a.md?"),
-        message(Role::User, "And be quick."),
+        message(MessageRole::System, "Answer in English."),
+        message(MessageRole::User, "What is in a.md?"),
+        message(MessageRole::User, "And be quick."),
         asked,
         result("c2", "list files!", "", Some("no such folder")),
         result("c1", "read_file", "It says 42.", None),
         result("gone", "shell", "late", None),
-        message(Role::System, "Two todos are left."),
-        message(Role::Assistant, ""),
-        message(Role::User, "Well?"),
+        message(MessageRole::System, "Two todos are left."),
+        message(MessageRole::Assistant, ""),
+        message(MessageRole::User, "Well?"),
     ]
 }
 
@@ -118,7 +118,7 @@ fn the_other_forms_are_sent() {
 #[test]
 fn a_conversation_that_does_not_begin_with_the_user_is_mended() {
     let server = Server::new(vec![events(&spoken(WireProtocol::Anthropic, &["Yes."], true))]);
-    let messages = vec![message(Role::Assistant, "Earlier I said this."), message(Role::User, "Go on")];
+    let messages = vec![message(MessageRole::Assistant, "Earlier I said this."), message(MessageRole::User, "Go on")];
     answer(&call(ModelRequest { messages, system: String::new(), ..ask(WireProtocol::Anthropic, &server.address) }));
     let body: Value = serde_json::from_str(&server.asked()[0].body).expect("JSON");
     assert_eq!(body["messages"][0]["role"], "user");
@@ -137,10 +137,10 @@ fn addresses_mean_what_users_write() {
         (WireProtocol::Ollama, "http://h:11434", "http://h:11434/"),
     ];
     for (wire, given, expected) in table {
-        assert_eq!(wire::base(&endpoint(wire, given)).as_deref(), Ok(expected));
+        assert_eq!(genai_request::base_url(&endpoint(wire, given)).as_deref(), Ok(expected));
     }
     for wrong in ["h:1", "ftp://h", "http://", ""] {
-        assert!(wire::base(&endpoint(WireProtocol::OpenAi, wrong)).is_err(), "{wrong}");
+        assert!(genai_request::base_url(&endpoint(WireProtocol::OpenAi, wrong)).is_err(), "{wrong}");
     }
 }
 
@@ -216,7 +216,7 @@ fn tool_calls_come_back() {
 fn ids_are_unique_in_a_session_and_fit_everybody() {
     let long = "x".repeat(65);
     let before = {
-        let mut asked = message(Role::Assistant, "");
+        let mut asked = message(MessageRole::Assistant, "");
         let arguments = serde_json::Map::new();
         asked.tool_calls = vec![ToolCall { id: "call_0".to_owned(), name: "read_file".to_owned(), arguments }];
         asked
@@ -226,7 +226,7 @@ fn ids_are_unique_in_a_session_and_fit_everybody() {
         &["call_0", "call_0", "", "a b", &long, "fine"],
         "{}",
     ))]);
-    let messages = vec![message(Role::User, "a"), before, message(Role::User, "b")];
+    let messages = vec![message(MessageRole::User, "a"), before, message(MessageRole::User, "b")];
     let updates = call(ModelRequest { messages, ..ask(WireProtocol::OpenAi, &server.address) });
     let ids: Vec<&str> = answer(&updates).calls.iter().map(|call| call.id.as_str()).collect();
     assert_eq!(ids, ["call_1_0", "call_1_1", "call_1_2", "call_1_3", "call_1_4", "fine"]);
@@ -259,15 +259,15 @@ fn tools_that_nobody_offered_come_back_by_their_name() {
 
 #[test]
 fn what_google_signed_is_sent_back() {
-    let providers = Providers::new(limits());
+    let providers = ProviderClient::new(limits());
     let server = Server::new(vec![
         events(&calling(WireProtocol::Google, &["one"], "{}")),
         events(&spoken(WireProtocol::Google, &["Done."], true)),
     ]);
     let updates = all(&start(&providers, ask(WireProtocol::Google, &server.address)));
-    let mut asked = message(Role::Assistant, "");
+    let mut asked = message(MessageRole::Assistant, "");
     asked.tool_calls = answer(&updates).calls.clone();
-    let messages = vec![message(Role::User, "a"), asked];
+    let messages = vec![message(MessageRole::User, "a"), asked];
     all(&start(&providers, ModelRequest { messages, ..ask(WireProtocol::Google, &server.address) }));
     assert!(server.asked()[1].body.contains("\"thoughtSignature\":\"signed\""), "{}", server.asked()[1].body);
 }

@@ -1,8 +1,10 @@
 //! The way back from a backup. Every byte is checked before the first is written; an interrupted restore is taken up
 //! again where it was.
 
-use super::{BackupError, FORMAT, Job, Kind, MANIFEST, Manifest, Progress, VOLUMES, sync_all_below};
-use crate::fs::confined::{Folder, Refused};
+use super::{
+    BackupEntryKind, BackupError, BackupJob, BackupManifest, BackupProgress, FORMAT, MANIFEST, VOLUMES, sync_all_below,
+};
+use crate::fs::confined::{ConfinedFolder, OpenRefusal};
 use crate::maintenance::configuration;
 use engine::{POLICY_RULES_KEY, SCHEDULE_KEY_PREFIX, TRASH_FOLDER};
 use serde::{Deserialize, Serialize};
@@ -13,7 +15,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use store::DocId;
 use store::disk::{
-    BLOBS, DATABASE, Disk, DiskError, MARKER, MOUNTS, Mount, SqliteDisk, Write, create_folder, sync_folder,
+    BLOBS, DATABASE, Disk, DiskError, MARKER, MOUNTS, RowWrite, SqliteDisk, VolumeMount, create_folder, sync_folder,
     write_marker,
 };
 
@@ -27,9 +29,9 @@ const SETTINGS: &str = "settings";
 
 /// What was restored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Restored {
+pub struct RestoreSummary {
     /// The volumes and where they lie now.
-    pub volumes: Vec<Mount>,
+    pub volumes: Vec<VolumeMount>,
     /// How many files were written.
     pub files: usize,
     /// What the backup did not hold in the first place.
@@ -38,7 +40,7 @@ pub struct Restored {
 
 /// Whose a backup is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trust {
+pub enum BackupTrust {
     /// The user's own. Volumes go to where they were if nothing is there, and what was allowed stays so.
     Own,
     /// Somebody's. Nothing is written outside of the workspace's folder, and nothing is allowed by it.
@@ -53,14 +55,15 @@ pub enum Trust {
 pub fn restore(
     src: &Path,
     dir: &Path,
-    trust: Trust,
-    progress: &mut dyn FnMut(Progress),
+    trust: BackupTrust,
+    progress: &mut dyn FnMut(BackupProgress),
     cancel: &AtomicBool,
-) -> Result<Restored, BackupError> {
+) -> Result<RestoreSummary, BackupError> {
     let manifest = read_manifest(src)?;
-    let sizes = manifest.files.iter().map(|entry| if let Kind::File { size, .. } = entry.kind { size } else { 0 });
-    let mut job = Job { progress, cancel, at: Progress { done: 0, total: 2 * sizes.sum::<u64>() } };
-    let source = Folder::chosen(src).map_err(refused)?;
+    let sizes =
+        manifest.files.iter().map(|entry| if let BackupEntryKind::File { size, .. } = entry.kind { size } else { 0 });
+    let mut job = BackupJob { progress, cancel, at: BackupProgress { done: 0, total: 2 * sizes.sum::<u64>() } };
+    let source = ConfinedFolder::chosen(src).map_err(refused)?;
     verify(&source, &manifest, &mut job)?;
     let part = dir.join(PART);
     let holds = [DATABASE, MARKER, BLOBS, VOLUMES, store::disk::DAMAGED];
@@ -79,20 +82,20 @@ pub fn restore(
         let to = root.join(&inside);
         create_folder(&root).map_err(|error| DiskError::io("writing", &root, &error))?;
         // Whatever the backup has put there before, such as a link: nothing leads out of it.
-        let held = Folder::chosen(&root).map_err(refused)?;
+        let held = ConfinedFolder::chosen(&root).map_err(refused)?;
         match &entry.kind {
-            Kind::Folder => held.make_folder(&inside).map(drop).map_err(refused)?,
-            Kind::File { hash, .. } => {
+            BackupEntryKind::Folder => held.make_folder(&inside).map(drop).map_err(refused)?,
+            BackupEntryKind::File { hash, .. } => {
                 let (from, name) = source.above(&entry.path, false).map_err(refused)?;
                 let (folder, own) = held.above(&inside, true).map_err(refused)?;
                 put(&mut job, &from.join(&name), (&folder, &own), &to, *hash)?;
                 files += 1;
             }
             // What the workspace keeps for itself are files.
-            Kind::Link { .. } if root == dir => {
+            BackupEntryKind::Link { .. } if root == dir => {
                 problems.push(format!("a symlink among the workspace's own files was left out: {}", to.display()));
             }
-            Kind::Link { to: target } => {
+            BackupEntryKind::Link { to: target } => {
                 let (folder, own) = held.above(&inside, true).map_err(refused)?;
                 link(target, &folder.join(&own)).map_err(|error| DiskError::io("writing", &to, &error))?;
                 if held.file(&inside).is_err_and(|refused| refused.is_outside()) {
@@ -101,17 +104,18 @@ pub fn restore(
             }
         }
     }
-    if trust == Trust::Foreign && manifest.files.iter().any(|entry| entry.path == Path::new(configuration::FILE)) {
+    if trust == BackupTrust::Foreign && manifest.files.iter().any(|entry| entry.path == Path::new(configuration::FILE))
+    {
         let aside = dir.join(ASIDE);
         problems.push(format!("the configuration may start programs, so it is put aside: {}", aside.display()));
     }
-    let placed = |mount: &Mount| match (places.get(&mount.id), trust) {
-        (Some(place), _) => Some(Mount { path: place.clone(), ..mount.clone() }),
-        (None, Trust::Own) => Some(mount.clone()),
+    let placed = |mount: &VolumeMount| match (places.get(&mount.id), trust) {
+        (Some(place), _) => Some(VolumeMount { path: place.clone(), ..mount.clone() }),
+        (None, BackupTrust::Own) => Some(mount.clone()),
         // Its files are not in the backup, and where it says that they lie is anybody's folder.
-        (None, Trust::Foreign) => None,
+        (None, BackupTrust::Foreign) => None,
     };
-    let volumes: Vec<Mount> = manifest.mounts.iter().filter_map(placed).collect();
+    let volumes: Vec<VolumeMount> = manifest.mounts.iter().filter_map(placed).collect();
     for place in places.values().filter(|place| place.is_dir()) {
         sync_all_below(place)?;
     }
@@ -123,14 +127,14 @@ pub fn restore(
     write_marker(&dir, &volumes)?;
     // It is whole now; what is left of this folder is in nobody's way.
     let _ = std::fs::remove_dir_all(&part);
-    Ok(Restored { volumes, files, problems })
+    Ok(RestoreSummary { volumes, files, problems })
 }
 
-fn refused(refused: Refused) -> BackupError {
+fn refused(refused: OpenRefusal) -> BackupError {
     BackupError::Refused(format!("nothing is written there: {refused}"))
 }
 
-fn read_manifest(src: &Path) -> Result<Manifest, BackupError> {
+fn read_manifest(src: &Path) -> Result<BackupManifest, BackupError> {
     let path = src.join(MANIFEST);
     let bytes = match std::fs::read(&path) {
         Ok(bytes) => bytes,
@@ -145,7 +149,7 @@ fn read_manifest(src: &Path) -> Result<Manifest, BackupError> {
     if let Some(found) = manifest["format"].as_i64().filter(|format| *format > FORMAT) {
         return Err(DiskError::Newer { found, known: FORMAT, path }.into());
     }
-    let manifest: Manifest = serde_json::from_value(manifest).map_err(|error| damaged(error.to_string()))?;
+    let manifest: BackupManifest = serde_json::from_value(manifest).map_err(|error| damaged(error.to_string()))?;
     let inside = |path: &Path| path.components().all(|part| matches!(part, Component::Normal(_)));
     if let Some(entry) = manifest.files.iter().find(|entry| !inside(&entry.path)) {
         return Err(damaged(format!("{} leads out of it", entry.path.display())));
@@ -156,10 +160,10 @@ fn read_manifest(src: &Path) -> Result<Manifest, BackupError> {
     Ok(manifest)
 }
 
-fn verify(source: &Folder, manifest: &Manifest, job: &mut Job<'_>) -> Result<(), BackupError> {
+fn verify(source: &ConfinedFolder, manifest: &BackupManifest, job: &mut BackupJob<'_>) -> Result<(), BackupError> {
     let mut wrong = Vec::new();
     for entry in &manifest.files {
-        let Kind::File { size, hash } = &entry.kind else { continue };
+        let BackupEntryKind::File { size, hash } = &entry.kind else { continue };
         // A link in its place, or on the way, could lead anywhere.
         let read = match source.above(&entry.path, false) {
             Ok((folder, name)) => job.read(&folder.join(&name), &entry.path, |_| Ok(())),
@@ -183,13 +187,18 @@ fn verify(source: &Folder, manifest: &Manifest, job: &mut Job<'_>) -> Result<(),
 }
 
 /// Where each volume that the backup holds is to lie. Decided once: a restore that is taken up again goes on there.
-fn places(manifest: &Manifest, dir: &Path, part: &Path, trust: Trust) -> Result<BTreeMap<DocId, PathBuf>, BackupError> {
+fn places(
+    manifest: &BackupManifest,
+    dir: &Path,
+    part: &Path,
+    trust: BackupTrust,
+) -> Result<BTreeMap<DocId, PathBuf>, BackupError> {
     let decided = part.join("places.json");
-    let read = std::fs::read(&decided).ok().and_then(|bytes| serde_json::from_slice::<Vec<Mount>>(&bytes).ok());
+    let read = std::fs::read(&decided).ok().and_then(|bytes| serde_json::from_slice::<Vec<VolumeMount>>(&bytes).ok());
     if let Some(mounts) = read {
         return Ok(mounts.into_iter().map(|mount| (mount.id, mount.path)).collect());
     }
-    let mut mounts: Vec<Mount> = Vec::new();
+    let mut mounts: Vec<VolumeMount> = Vec::new();
     for mount in &manifest.mounts {
         let stored = Path::new(VOLUMES).join(mount.id.to_string());
         if !manifest.files.iter().any(|entry| entry.path.starts_with(&stored)) {
@@ -198,7 +207,7 @@ fn places(manifest: &Manifest, dir: &Path, part: &Path, trust: Trust) -> Result<
         let free =
             |path: &Path| std::fs::symlink_metadata(path).is_err() && mounts.iter().all(|mount| mount.path != path);
         let old = mount.path.clone();
-        let usable = trust == Trust::Own
+        let usable = trust == BackupTrust::Own
             && old.is_absolute()
             && free(&old)
             && old.parent().is_some_and(|parent| create_folder(parent).is_ok());
@@ -215,7 +224,7 @@ fn places(manifest: &Manifest, dir: &Path, part: &Path, trust: Trust) -> Result<
             }
             path
         };
-        mounts.push(Mount { path, ..mount.clone() });
+        mounts.push(VolumeMount { path, ..mount.clone() });
     }
     let bytes = serde_json::to_vec(&mounts).map_err(io::Error::other);
     let written = bytes.and_then(|bytes| {
@@ -231,9 +240,9 @@ fn places(manifest: &Manifest, dir: &Path, part: &Path, trust: Trust) -> Result<
 
 /// Where a file of the backup goes, if it is a blob's, a volume's, the configuration, or lay in the trash: the folder
 /// that it never leaves, and the path inside it.
-fn place(path: &Path, dir: &Path, places: &BTreeMap<DocId, PathBuf>, trust: Trust) -> Option<(PathBuf, PathBuf)> {
+fn place(path: &Path, dir: &Path, places: &BTreeMap<DocId, PathBuf>, trust: BackupTrust) -> Option<(PathBuf, PathBuf)> {
     if path == Path::new(configuration::FILE) {
-        let name = if trust == Trust::Own { configuration::FILE } else { ASIDE };
+        let name = if trust == BackupTrust::Own { configuration::FILE } else { ASIDE };
         return Some((dir.to_owned(), PathBuf::from(name)));
     }
     if path.starts_with(BLOBS) || path.starts_with(TRASH_FOLDER) {
@@ -246,9 +255,9 @@ fn place(path: &Path, dir: &Path, places: &BTreeMap<DocId, PathBuf>, trust: Trus
 
 /// Puts a file in its place, which must be free, or hold the same bytes from an earlier attempt. `to` names it.
 fn put(
-    job: &mut Job<'_>,
+    job: &mut BackupJob<'_>,
     from: &Path,
-    (folder, name): (&Folder, &OsStr),
+    (folder, name): (&ConfinedFolder, &OsStr),
     to: &Path,
     hash: store::BlobHash,
 ) -> Result<(), BackupError> {
@@ -289,23 +298,23 @@ fn link(target: &Path, to: &Path) -> io::Result<()> {
 
 /// Copies the database beside its place and tells it where the volumes lie now, before anyone can open it.
 fn database(
-    source: &Folder,
-    manifest: &Manifest,
+    source: &ConfinedFolder,
+    manifest: &BackupManifest,
     part: &Path,
-    volumes: &[Mount],
-    trust: Trust,
-    job: &mut Job<'_>,
+    volumes: &[VolumeMount],
+    trust: BackupTrust,
+    job: &mut BackupJob<'_>,
 ) -> Result<(), BackupError> {
     let path = part.join(DATABASE);
     for end in ["", "-wal", "-shm"] {
         let _ = std::fs::remove_file(part.join(format!("{DATABASE}{end}"))); // of an earlier attempt
     }
     let known = manifest.files.iter().find(|entry| entry.path == Path::new(DATABASE));
-    let Some(Kind::File { hash, .. }) = known.map(|entry| &entry.kind) else {
+    let Some(BackupEntryKind::File { hash, .. }) = known.map(|entry| &entry.kind) else {
         return Err(BackupError::Refused(format!("the backup has no database: {}", source.place().display())));
     };
     let (from, name) = source.above(DATABASE, false).map_err(refused)?;
-    let own = Folder::chosen(part).map_err(refused)?;
+    let own = ConfinedFolder::chosen(part).map_err(refused)?;
     put(job, &from.join(&name), (&own, OsStr::new(DATABASE)), &path, *hash)?;
     let fail = |error: io::Error| DiskError::io("writing", &path, &error);
     let mut mode = std::fs::metadata(&path).map_err(fail)?.permissions();
@@ -320,8 +329,8 @@ fn database(
     let mounts: BTreeMap<DocId, &PathBuf> = volumes.iter().map(|mount| (mount.id, &mount.path)).collect();
     let value = serde_json::to_vec(&mounts).map_err(|error| fail(io::Error::other(error)))?;
     let mut disk = SqliteDisk::open(part, false)?;
-    let mut writes = vec![Write::Meta { key: MOUNTS.to_owned(), value: Some(value) }];
-    if trust == Trust::Foreign {
+    let mut writes = vec![RowWrite::Meta { key: MOUNTS.to_owned(), value: Some(value) }];
+    if trust == BackupTrust::Foreign {
         writes.extend(forgotten(&disk)?);
     }
     disk.commit(&writes)?;
@@ -334,17 +343,17 @@ fn database(
 
 /// What takes back all that a workspace allows: what agents do unasked, what begins by itself, which kernels run, what
 /// cells reach.
-fn forgotten(disk: &SqliteDisk) -> Result<Vec<Write>, DiskError> {
+fn forgotten(disk: &SqliteDisk) -> Result<Vec<RowWrite>, DiskError> {
     let reader = disk.reader()?;
-    let mut writes = vec![Write::Meta { key: POLICY_RULES_KEY.to_owned(), value: None }];
+    let mut writes = vec![RowWrite::Meta { key: POLICY_RULES_KEY.to_owned(), value: None }];
     let schedules = reader.metas(SCHEDULE_KEY_PREFIX)?;
-    writes.extend(schedules.into_iter().map(|(key, _)| Write::Meta { key, value: None }));
+    writes.extend(schedules.into_iter().map(|(key, _)| RowWrite::Meta { key, value: None }));
     let settings = reader.meta(SETTINGS)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     if let Some(serde_json::Value::Object(mut settings)) = settings {
         for name in ["grants", "kernels", "kernel_prints"] {
             settings.remove(name);
         }
-        writes.push(Write::Meta { key: SETTINGS.to_owned(), value: serde_json::to_vec(&settings).ok() });
+        writes.push(RowWrite::Meta { key: SETTINGS.to_owned(), value: serde_json::to_vec(&settings).ok() });
     }
     Ok(writes)
 }

@@ -1,16 +1,18 @@
 //! The part of a check that reads documents: whether each can be loaded, and whether its rows say the same. A repair
 //! never takes text away: of two versions both stay in the history, and what cannot be read is set aside.
 
-use super::{Check, Severity};
+use super::{FindingSeverity, WorkspaceCheck};
 use std::collections::{BTreeMap, BTreeSet};
-use store::disk::{DiskError, FileRow, Inspected, Mount, Reader, Salvaged, SqliteReader, Write};
+use store::disk::{
+    DiskError, DiskReader, FileRow, InspectionReport, RowWrite, SalvageReport, SqliteReader, VolumeMount,
+};
 use store::{
-    ActorId, BlobHash, Block, BlockId, ChangeKind, DocId, FileEntry, Loaded, NoteDoc, OutputsDoc, Record, RegistryDoc,
-    RunDoc, SessionDoc, StepKind, StoreError, VolumeDoc, WorkspaceDoc, apply_op, sort_blocks,
+    ActorId, BlobHash, Block, BlockId, ChangeKind, DocId, FileEntry, JournalRecord, LoadedDocument, NoteDoc,
+    OutputsDoc, RegistryDoc, RunDoc, SessionDoc, StepKind, StoreError, VolumeDoc, WorkspaceDoc, apply_op, sort_blocks,
 };
 
 /// A document of the kind that it says it is.
-enum Document {
+enum CheckedDocument {
     Note(NoteDoc),
     Outputs(OutputsDoc),
     Session(SessionDoc),
@@ -21,14 +23,14 @@ enum Document {
 }
 
 /// A document's chunks, as they could be read.
-struct Read {
-    document: Result<Document, StoreError>,
+struct ReadChunks {
+    document: Result<CheckedDocument, StoreError>,
     /// Numbers of the chunks that could not.
     bad: Vec<i64>,
     all: Vec<i64>,
 }
 
-fn read(reader: &dyn Reader, id: DocId, actor: &ActorId) -> Result<Read, DiskError> {
+fn read(reader: &dyn DiskReader, id: DocId, actor: &ActorId) -> Result<ReadChunks, DiskError> {
     let chunks = reader.chunks(id)?;
     let all: Vec<i64> = chunks.iter().map(|chunk| chunk.seq).collect();
     let (good, torn): (Vec<_>, Vec<_>) = chunks.into_iter().partition(|chunk| chunk.intact);
@@ -36,27 +38,31 @@ fn read(reader: &dyn Reader, id: DocId, actor: &ActorId) -> Result<Read, DiskErr
     let (seqs, bytes): (Vec<i64>, Vec<Vec<u8>>) = good.into_iter().map(|chunk| (chunk.seq, chunk.bytes)).unzip();
     if bytes.is_empty() {
         let why = "none of its changes is as it was written".to_owned();
-        return Ok(Read { document: Err(StoreError::Damaged { doc: id, why }), bad, all });
+        return Ok(ReadChunks { document: Err(StoreError::Damaged { doc: id, why }), bad, all });
     }
     let mut take = |unread: Vec<usize>| bad.extend(unread.into_iter().map(|at| seqs[at]));
     let document = match NoteDoc::load(id, &bytes, actor.clone()) {
-        Ok(Loaded { doc, bad }) => {
+        Ok(LoadedDocument { doc, bad }) => {
             take(bad);
-            Ok(Document::Note(doc))
+            Ok(CheckedDocument::Note(doc))
         }
         Err(StoreError::Kind { found, wanted, doc }) => {
             let actor = actor.clone();
             match found.as_str() {
-                "outputs" => {
-                    OutputsDoc::load(id, &bytes, actor).map(|Loaded { doc, bad }| (Document::Outputs(doc), bad))
+                "outputs" => OutputsDoc::load(id, &bytes, actor)
+                    .map(|LoadedDocument { doc, bad }| (CheckedDocument::Outputs(doc), bad)),
+                "session" => SessionDoc::load(id, &bytes, actor)
+                    .map(|LoadedDocument { doc, bad }| (CheckedDocument::Session(doc), bad)),
+                "run" => {
+                    RunDoc::load(id, &bytes, actor).map(|LoadedDocument { doc, bad }| (CheckedDocument::Run(doc), bad))
                 }
-                "session" => {
-                    SessionDoc::load(id, &bytes, actor).map(|Loaded { doc, bad }| (Document::Session(doc), bad))
+                "registry" => {
+                    RegistryDoc::load(id, &bytes, actor).map(|loaded| (CheckedDocument::Registry, loaded.bad))
                 }
-                "run" => RunDoc::load(id, &bytes, actor).map(|Loaded { doc, bad }| (Document::Run(doc), bad)),
-                "registry" => RegistryDoc::load(id, &bytes, actor).map(|loaded| (Document::Registry, loaded.bad)),
-                "volume" => VolumeDoc::load(id, &bytes, actor).map(|loaded| (Document::Volume, loaded.bad)),
-                "workspace" => WorkspaceDoc::load(id, &bytes, actor).map(|loaded| (Document::Workspace, loaded.bad)),
+                "volume" => VolumeDoc::load(id, &bytes, actor).map(|loaded| (CheckedDocument::Volume, loaded.bad)),
+                "workspace" => {
+                    WorkspaceDoc::load(id, &bytes, actor).map(|loaded| (CheckedDocument::Workspace, loaded.bad))
+                }
                 _ => Err(StoreError::Kind { found, wanted, doc }),
             }
             .map(|(document, unread)| {
@@ -66,15 +72,15 @@ fn read(reader: &dyn Reader, id: DocId, actor: &ActorId) -> Result<Read, DiskErr
         }
         Err(error) => Err(error),
     };
-    Ok(Read { document, bad, all })
+    Ok(ReadChunks { document, bad, all })
 }
 
 /// The documents that say that they are a workspace's.
-pub(super) fn workspaces(reader: &dyn Reader) -> Result<Vec<DocId>, DiskError> {
+pub(super) fn workspaces(reader: &dyn DiskReader) -> Result<Vec<DocId>, DiskError> {
     let actor = ActorId::from([0; 16]);
     let mut found = Vec::new();
     for id in reader.docs()? {
-        if let Ok(Document::Workspace) = read(reader, id, &actor)?.document {
+        if let Ok(CheckedDocument::Workspace) = read(reader, id, &actor)?.document {
             found.push(id);
         }
     }
@@ -82,7 +88,7 @@ pub(super) fn workspaces(reader: &dyn Reader) -> Result<Vec<DocId>, DiskError> {
 }
 
 /// What the rest of the workspace knows of documents, as it was before anything was mended.
-struct Known {
+struct KnownDocuments {
     /// Rows of files by the document that they are of.
     files: BTreeMap<DocId, FileRow>,
     /// Notes whose text is ahead of their file, or may be.
@@ -93,17 +99,17 @@ struct Known {
 
 /// A note's rows, as they were before anything was mended.
 #[derive(Default)]
-struct Rows {
+struct NoteRows {
     blocks: Vec<Block>,
     bad: BTreeSet<BlockId>,
 }
 
-impl Check<'_> {
+impl WorkspaceCheck<'_> {
     pub(super) fn documents(
         &mut self,
         reader: &SqliteReader,
-        inspected: &Inspected,
-        marker: &[Mount],
+        inspected: &InspectionReport,
+        marker: &[VolumeMount],
     ) -> Result<(), DiskError> {
         let docs: BTreeSet<DocId> = reader.docs()?.into_iter().collect();
         let ahead: BTreeSet<DocId> = reader.unfinished()?.into_iter().collect();
@@ -114,7 +120,7 @@ impl Check<'_> {
         let mut rows = BTreeMap::new();
         for id in &ids {
             let (blocks, bad) = reader.blocks(*id)?;
-            rows.insert(*id, Rows { blocks, bad: bad.into_iter().collect() });
+            rows.insert(*id, NoteRows { blocks, bad: bad.into_iter().collect() });
         }
         let volumes: BTreeSet<DocId> = reader.mounts().iter().chain(marker).map(|mount| mount.id).collect();
         let mut files = BTreeMap::new();
@@ -127,7 +133,7 @@ impl Check<'_> {
             disk.set_aside_rows(&blocks, self.now)?;
         }
         self.report.documents = docs.len();
-        let mut known = Known { files, ahead, holes: BTreeSet::new() };
+        let mut known = KnownDocuments { files, ahead, holes: BTreeSet::new() };
         for id in ids {
             let rows = rows.remove(&id).unwrap_or_default();
             let place = match known.files.get(&id) {
@@ -162,23 +168,28 @@ impl Check<'_> {
     fn document(
         &mut self,
         id: DocId,
-        read: Read,
-        rows: &Rows,
-        known: &Known,
+        read: ReadChunks,
+        rows: &NoteRows,
+        known: &KnownDocuments,
         place: &str,
     ) -> Result<Option<Vec<Block>>, DiskError> {
         let document = match read.document {
             Ok(document) => document,
             Err(error @ StoreError::Newer { .. }) => {
-                self.found(Severity::Warning, place, error, "update Tracebook; nothing was touched");
+                self.found(FindingSeverity::Warning, place, error, "update Tracebook; nothing was touched");
                 return Ok(None);
             }
             Err(error @ StoreError::Kind { .. }) => {
-                self.found(Severity::Warning, place, error, "Tracebook does not know this kind and leaves it alone");
+                self.found(
+                    FindingSeverity::Warning,
+                    place,
+                    error,
+                    "Tracebook does not know this kind and leaves it alone",
+                );
                 return Ok(None);
             }
             Err(error) => {
-                self.mendable(Severity::Damage, place, &error, "what cannot be read is set aside");
+                self.mendable(FindingSeverity::Damage, place, &error, "what cannot be read is set aside");
                 let writes = set_aside(id, &read.all, &error.to_string(), self.now);
                 return self.without_document(id, rows, known, place, writes).map(Some);
             }
@@ -186,31 +197,35 @@ impl Check<'_> {
         let mut writes = set_aside(id, &read.bad, "it cannot be read", self.now);
         if !read.bad.is_empty() {
             let how = match document {
-                Document::Note(_) => "set aside; the text is taken from the blocks",
-                Document::Outputs(_) => "set aside; what is missing comes back when the cell runs again",
-                Document::Session(_) | Document::Run(_) | Document::Registry => "set aside; the rest is kept",
-                Document::Volume | Document::Workspace => "set aside; what is missing is looked up in the rest",
+                CheckedDocument::Note(_) => "set aside; the text is taken from the blocks",
+                CheckedDocument::Outputs(_) => "set aside; what is missing comes back when the cell runs again",
+                CheckedDocument::Session(_) | CheckedDocument::Run(_) | CheckedDocument::Registry => {
+                    "set aside; the rest is kept"
+                }
+                CheckedDocument::Volume | CheckedDocument::Workspace => {
+                    "set aside; what is missing is looked up in the rest"
+                }
             };
             let what = format!("{} of {} stored changes cannot be read", read.bad.len(), read.all.len());
-            self.mendable(Severity::Damage, place, what, how);
+            self.mendable(FindingSeverity::Damage, place, what, how);
         }
         let mut blocks = Vec::new();
         match document {
-            Document::Note(note) => {
+            CheckedDocument::Note(note) => {
                 let (target, more) = self.note(note, rows, place, !read.bad.is_empty());
                 blocks = target;
                 writes.extend(more);
             }
-            Document::Outputs(outputs) => {
+            CheckedDocument::Outputs(outputs) => {
                 self.named.extend(outputs.notebook().map(|notebook| (notebook.blob, id)));
                 let outputs = outputs.latest().into_iter().flat_map(|execution| execution.outputs);
                 self.named.extend(outputs.filter_map(|output| Some((output.whole?.blob, id))));
             }
-            Document::Session(session) => {
+            CheckedDocument::Session(session) => {
                 let messages = session.messages().into_iter();
                 self.named.extend(messages.filter_map(|message| Some((message.whole?.blob, id))));
             }
-            Document::Run(run) => {
+            CheckedDocument::Run(run) => {
                 for step in run.steps() {
                     if let StepKind::ToolResult { whole: Some(whole), .. } = step.kind {
                         self.named.insert(whole.blob, id);
@@ -222,7 +237,7 @@ impl Check<'_> {
                     }
                 }
             }
-            Document::Registry | Document::Volume | Document::Workspace => {}
+            CheckedDocument::Registry | CheckedDocument::Volume | CheckedDocument::Workspace => {}
         }
         self.commit(&writes)?;
         Ok(Some(blocks))
@@ -233,10 +248,10 @@ impl Check<'_> {
     fn without_document(
         &mut self,
         id: DocId,
-        rows: &Rows,
-        known: &Known,
+        rows: &NoteRows,
+        known: &KnownDocuments,
         place: &str,
-        mut writes: Vec<Write>,
+        mut writes: Vec<RowWrite>,
     ) -> Result<Vec<Block>, DiskError> {
         let file = known.files.get(&id).filter(|_| !known.ahead.contains(&id));
         let complete = rows.bad.is_empty() && !rows.blocks.is_empty() && !self.lossy();
@@ -245,13 +260,18 @@ impl Check<'_> {
             Some(file) if !complete && (!writes.is_empty() || !rows.bad.is_empty() || self.lossy()) => {
                 if !rows.bad.is_empty() {
                     let what = format!("{} of its blocks are damaged", rows.bad.len());
-                    self.mendable(Severity::Damage, place, what, "set aside; the note is read anew from its file");
+                    self.mendable(
+                        FindingSeverity::Damage,
+                        place,
+                        what,
+                        "set aside; the note is read anew from its file",
+                    );
                 }
                 // Without heads and rows it is a note that was never opened.
                 self.reread.insert(id);
-                writes.push(Write::File(FileRow { heads: Vec::new(), ..file.clone() }));
+                writes.push(RowWrite::File(FileRow { heads: Vec::new(), ..file.clone() }));
                 let gone =
-                    |block: &Block| Write::Block { note: id, block: Block { text: String::new(), ..block.clone() } };
+                    |block: &Block| RowWrite::Block { note: id, block: Block { text: String::new(), ..block.clone() } };
                 writes.extend(blocks.iter().map(gone));
                 blocks.clear();
             }
@@ -260,7 +280,7 @@ impl Check<'_> {
                 if !writes.is_empty() && !blocks.is_empty() {
                     // The history begins anew.
                     let made = NoteDoc::import(id, &blocks, self.actor.clone());
-                    writes.extend(made.map(|doc| Write::Chunk { doc: id, bytes: doc.save() }).ok());
+                    writes.extend(made.map(|doc| RowWrite::Chunk { doc: id, bytes: doc.save() }).ok());
                 }
             }
         }
@@ -270,24 +290,24 @@ impl Check<'_> {
 
     /// Whether a salvage may have lost rows without a trace.
     fn lossy(&self) -> bool {
-        self.salvaged.as_ref().is_some_and(Salvaged::lossy)
+        self.salvaged.as_ref().is_some_and(SalvageReport::lossy)
     }
 
     /// Where something of a note was lost, its text may be older than its file. Unless it is ahead of the file, the
     /// file is made to be looked at and merged.
-    fn distrust(&mut self, known: &Known) -> Result<(), DiskError> {
+    fn distrust(&mut self, known: &KnownDocuments) -> Result<(), DiskError> {
         let all = self.lossy();
         let files = known.files.values().filter(|file| !file.heads.is_empty() && !known.ahead.contains(&file.id));
         let files = files.filter(|file| all || known.holes.contains(&file.id) || self.mended.contains(&file.id));
-        let writes: Vec<Write> = files
+        let writes: Vec<RowWrite> = files
             .filter(|file| !self.reread.contains(&file.id))
-            .map(|file| Write::File(FileRow { size: 0, mtime: 0, hash: BlobHash([0; 32]), ..file.clone() }))
+            .map(|file| RowWrite::File(FileRow { size: 0, mtime: 0, hash: BlobHash([0; 32]), ..file.clone() }))
             .collect();
         self.commit(&writes)
     }
 
     /// What a note's blocks are to be, and what makes rows and document say so.
-    fn note(&mut self, mut note: NoteDoc, rows: &Rows, place: &str, bad: bool) -> (Vec<Block>, Vec<Write>) {
+    fn note(&mut self, mut note: NoteDoc, rows: &NoteRows, place: &str, bad: bool) -> (Vec<Block>, Vec<RowWrite>) {
         let (id, known) = (note.id(), note.blocks());
         let complete = rows.bad.is_empty() && !self.lossy() && !rows.blocks.is_empty();
         let mut target = rows.blocks.clone();
@@ -298,17 +318,22 @@ impl Check<'_> {
             sort_blocks(&mut target);
         }
         let missing: Vec<&Block> = target.iter().filter(|block| !rows.blocks.contains(block)).collect();
-        let mut writes: Vec<Write> =
-            missing.iter().map(|block| Write::Block { note: id, block: (*block).clone() }).collect();
+        let mut writes: Vec<RowWrite> =
+            missing.iter().map(|block| RowWrite::Block { note: id, block: (*block).clone() }).collect();
         let restored: BTreeSet<_> = missing.iter().map(|block| block.id).collect();
         let damaged = rows.bad.intersection(&restored).count();
         if damaged > 0 {
-            self.mendable(Severity::Damage, place, format!("{damaged} blocks are damaged"), "taken from the document");
+            self.mendable(
+                FindingSeverity::Damage,
+                place,
+                format!("{damaged} blocks are damaged"),
+                "taken from the document",
+            );
         }
         self.lost_blocks(place, &rows.bad.difference(&restored).copied().collect());
         if missing.len() > damaged {
             let what = format!("{} blocks are missing", missing.len() - damaged);
-            self.mendable(Severity::Damage, place, what, "taken from the document");
+            self.mendable(FindingSeverity::Damage, place, what, "taken from the document");
         }
         let difference = note.difference(&target);
         if !difference.is_empty() || !missing.is_empty() || !rows.bad.is_empty() {
@@ -317,11 +342,16 @@ impl Check<'_> {
         if !difference.is_empty() {
             if !bad {
                 let what = "its blocks and its document differ";
-                self.mendable(Severity::Damage, place, what, "the blocks' text is made the newest in the document");
+                self.mendable(
+                    FindingSeverity::Damage,
+                    place,
+                    what,
+                    "the blocks' text is made the newest in the document",
+                );
             }
             match note.commit(&difference, self.now / 1000, Some("repair")) {
-                Ok(bytes) => writes.push(Write::Chunk { doc: id, bytes }),
-                Err(error) => self.found(Severity::Damage, place, error, "the blocks are kept as they are"),
+                Ok(bytes) => writes.push(RowWrite::Chunk { doc: id, bytes }),
+                Err(error) => self.found(FindingSeverity::Damage, place, error, "the blocks are kept as they are"),
             }
         }
         (target, writes)
@@ -330,7 +360,7 @@ impl Check<'_> {
     fn lost_blocks(&mut self, place: &str, lost: &BTreeSet<BlockId>) {
         if !lost.is_empty() {
             let what = format!("{} blocks are damaged, and the document does not have them", lost.len());
-            self.mendable(Severity::Damage, place, what, "set aside");
+            self.mendable(FindingSeverity::Damage, place, what, "set aside");
         }
     }
 
@@ -345,7 +375,7 @@ impl Check<'_> {
         let mut broken = reader.journal_broken(id)?;
         let mut why = "it, or a record before it, cannot be read".to_owned();
         for (seq, bytes) in reader.journal(id)? {
-            let replayed = Record::decode(seq, id, &bytes).and_then(|record| {
+            let replayed = JournalRecord::decode(seq, id, &bytes).and_then(|record| {
                 let mut next = blocks.clone();
                 record.ops.iter().try_for_each(|op| apply_op(&mut next, op)).map(|()| next)
             });
@@ -359,8 +389,8 @@ impl Check<'_> {
         }
         if let Some(from) = broken {
             let what = format!("its last edits, from number {from} on, cannot be made again ({why})");
-            self.mendable(Severity::Damage, place, what, "set aside");
-            self.commit(&[Write::SetAsideJournal { note: id, from, why, at: self.now }])?;
+            self.mendable(FindingSeverity::Damage, place, what, "set aside");
+            self.commit(&[RowWrite::SetAsideJournal { note: id, from, why, at: self.now }])?;
         }
         Ok(())
     }
@@ -369,7 +399,7 @@ impl Check<'_> {
     fn volume_documents(
         &mut self,
         reader: &SqliteReader,
-        known: &Known,
+        known: &KnownDocuments,
         volumes: &BTreeSet<DocId>,
     ) -> Result<(), DiskError> {
         for id in volumes {
@@ -378,7 +408,9 @@ impl Check<'_> {
                 continue;
             }
             // One that cannot be read was told of already, and was set aside if that was wished for.
-            let Ok(Loaded { mut doc, .. }) = VolumeDoc::load(*id, &chunks, self.actor.clone()) else { continue };
+            let Ok(LoadedDocument { mut doc, .. }) = VolumeDoc::load(*id, &chunks, self.actor.clone()) else {
+                continue;
+            };
             let there = doc.files();
             let missing: Vec<(DocId, Option<FileEntry>)> = known
                 .files
@@ -394,9 +426,9 @@ impl Check<'_> {
                 0 => "the volume's document is missing".to_owned(),
                 count => format!("{count} files are missing in the volume's document"),
             };
-            self.mendable(Severity::Damage, format!("document {id}"), what, "entered anew");
+            self.mendable(FindingSeverity::Damage, format!("document {id}"), what, "entered anew");
             if missing.is_empty() || doc.commit(None, &missing, self.now / 1000).is_ok() {
-                self.commit(&[Write::Chunk { doc: *id, bytes: doc.save() }])?;
+                self.commit(&[RowWrite::Chunk { doc: *id, bytes: doc.save() }])?;
             }
         }
         Ok(())
@@ -407,31 +439,33 @@ impl Check<'_> {
         let mut names: BTreeMap<DocId, String> =
             reader.mounts().into_iter().map(|mount| (mount.id, mount.name)).collect();
         let chunks = intact(reader, id)?;
-        let Ok(Loaded { mut doc, .. }) = WorkspaceDoc::load(id, &chunks, self.actor.clone()) else { return Ok(()) };
+        let Ok(LoadedDocument { mut doc, .. }) = WorkspaceDoc::load(id, &chunks, self.actor.clone()) else {
+            return Ok(());
+        };
         let known = doc.volumes();
         names.retain(|volume, _| !known.contains_key(volume));
         if names.is_empty() {
             return Ok(());
         }
         let what = format!("{} volumes are missing in the workspace's document", names.len());
-        self.mendable(Severity::Damage, format!("document {id}"), what, "entered anew");
+        self.mendable(FindingSeverity::Damage, format!("document {id}"), what, "entered anew");
         let entered =
             names.iter().try_for_each(|(volume, name)| doc.set_volume(*volume, Some(name), self.now / 1000).map(drop));
         match entered {
-            Ok(()) => self.commit(&[Write::Chunk { doc: id, bytes: doc.save() }]),
+            Ok(()) => self.commit(&[RowWrite::Chunk { doc: id, bytes: doc.save() }]),
             Err(error) => {
-                self.found(Severity::Damage, format!("document {id}"), error, "open the volumes' folders again");
+                self.found(FindingSeverity::Damage, format!("document {id}"), error, "open the volumes' folders again");
                 Ok(())
             }
         }
     }
 }
 
-fn set_aside(doc: DocId, chunks: &[i64], why: &str, at: i64) -> Vec<Write> {
-    chunks.iter().map(|seq| Write::SetAside { doc, seq: *seq, why: why.to_owned(), at }).collect()
+fn set_aside(doc: DocId, chunks: &[i64], why: &str, at: i64) -> Vec<RowWrite> {
+    chunks.iter().map(|seq| RowWrite::SetAside { doc, seq: *seq, why: why.to_owned(), at }).collect()
 }
 
 /// Those of a document's chunks that are as they were written.
-fn intact(reader: &dyn Reader, id: DocId) -> Result<Vec<Vec<u8>>, DiskError> {
+fn intact(reader: &dyn DiskReader, id: DocId) -> Result<Vec<Vec<u8>>, DiskError> {
     Ok(reader.chunks(id)?.into_iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes).collect())
 }

@@ -5,19 +5,19 @@ use super::*;
 const VALUE: &str = "sk-planted-5c0ffee";
 
 /// Without a keyring, and cheap to open.
-fn secrets(folder: &Path) -> Secrets {
-    Secrets {
+fn secrets(folder: &Path) -> UserSecrets {
+    UserSecrets {
         folder: folder.to_owned(),
         keyring: None,
         passphrase: None,
         hung: AtomicBool::new(false),
         read: Mutex::default(),
-        cost: vault::Cost([64, 1, 1]),
+        cost: vault::KdfCost([64, 1, 1]),
     }
 }
 
-fn secret(text: &str) -> Secret {
-    Secret::new(text.to_owned()).expect("a secret")
+fn secret(text: &str) -> SecretValue {
+    SecretValue::new(text.to_owned()).expect("a secret")
 }
 
 fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
@@ -38,7 +38,7 @@ fn what_is_kept_comes_back_and_stands_nowhere() {
         };
         let kept = open();
         let place = kept.set("TB_TEST_KEY", &secret(&format!("{VALUE}\n"))).expect("kept");
-        assert_eq!(place, if passphrase.is_some() { Place::Passphrase } else { Place::KeyFile });
+        assert_eq!(place, if passphrase.is_some() { SecretStore::Passphrase } else { SecretStore::KeyFile });
         assert_eq!(kept.get("TB_TEST_KEY").expect("read"), Some((secret(VALUE), place)));
         kept.set("TB_TEST_OTHER", &secret("second")).expect("kept");
         // Another process.
@@ -75,12 +75,12 @@ fn nothing_prints_a_value() {
     let folder = tempfile::tempdir().expect("a folder");
     let kept = secrets(folder.path()).with_passphrase("phrase-planted".to_owned());
     let value = secret(VALUE);
-    assert_eq!(format!("{value:?} {:?}", Some((&value, Place::KeyFile))), "Secret(…) Some((Secret(…), KeyFile))");
+    assert_eq!(format!("{value:?} {:?}", Some((&value, SecretStore::KeyFile))), "Secret(…) Some((Secret(…), KeyFile))");
     assert!(!format!("{kept:?}").contains("planted"));
     for wrong in ["", "  \n", "a\nb", "a\u{7}"] {
-        assert!(Secret::new(wrong.to_owned()).is_err());
+        assert!(SecretValue::new(wrong.to_owned()).is_err());
     }
-    let long = Secret::new("planted".repeat(LONGEST)).expect_err("too long");
+    let long = SecretValue::new("planted".repeat(LONGEST)).expect_err("too long");
     assert!(!long.to_string().contains("planted"));
     for wrong in ["", "A B", "1A", "A-B", "../x", "Ä", &"A".repeat(200)] {
         assert!(kept.set(wrong, &value).is_err() && kept.get(wrong).is_err() && kept.remove(wrong).is_err());
@@ -132,7 +132,7 @@ fn the_environment_goes_first() {
     let folder = tempfile::tempdir().expect("a folder");
     // A variable that every process has.
     let (value, place) = secrets(folder.path()).get("PATH").expect("read").expect("there");
-    assert_eq!(place, Place::Environment);
+    assert_eq!(place, SecretStore::Environment);
     assert!(!value.expose().is_empty());
     assert!(!folder.path().join(NAMES).exists(), "nothing is written by reading");
 }
@@ -161,11 +161,11 @@ fn a_keyring_that_does_not_answer_costs_little_time() {
     let folder = tempfile::tempdir().expect("a folder");
     // Whatever this machine has: a keyring, none, or one that is locked. The name is nobody's, and is taken away
     // again.
-    let kept = Secrets { keyring: Some("tracebook-tests"), ..secrets(folder.path()) };
+    let kept = UserSecrets { keyring: Some("tracebook-tests"), ..secrets(folder.path()) };
     let began = std::time::Instant::now();
     let place = kept.set("TB_TEST_RING", &secret(VALUE)).expect("kept somewhere");
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
-    assert!(matches!(place, Place::Keyring | Place::KeyFile));
+    assert!(matches!(place, SecretStore::Keyring | SecretStore::KeyFile));
     assert_eq!(kept.get("TB_TEST_RING").expect("read").map(|(value, _)| value), Some(secret(VALUE)));
     assert!(kept.remove("TB_TEST_RING").expect("removed"));
 }

@@ -1,7 +1,7 @@
 //! The encrypted file: a map of names and values under XChaCha20-Poly1305, the key by argon2id from a passphrase or
 //! from a key file. Its head says how the key is made and is part of what is authenticated.
 
-use super::{Place, Secret, SecretError, read, write};
+use super::{SecretError, SecretStore, SecretValue, read, write};
 use argon2::{Algorithm, Argon2, Params, Version};
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
@@ -18,37 +18,37 @@ const MOST: [u32; 3] = [1 << 20, 16, 16];
 
 /// What it costs to make the key: KiB of memory, rounds, lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cost(pub(super) [u32; 3]);
+pub(super) struct KdfCost(pub(super) [u32; 3]);
 
-impl Cost {
+impl KdfCost {
     /// Of a passphrase that people remember (RFC 9106's second choice, on one lane).
-    pub(super) const USERS: Cost = Cost([64 * 1024, 3, 1]);
+    pub(super) const USERS: KdfCost = KdfCost([64 * 1024, 3, 1]);
     /// Of 32 random bytes, which nobody guesses.
-    const RANDOM: Cost = Cost([64, 1, 1]);
+    const RANDOM: KdfCost = KdfCost([64, 1, 1]);
 }
 
 /// The file and what opens it.
-pub(super) struct Vault<'a> {
+pub(super) struct SecretVault<'a> {
     pub(super) path: PathBuf,
     pub(super) key: PathBuf,
     pub(super) passphrase: Option<&'a str>,
-    pub(super) cost: Cost,
+    pub(super) cost: KdfCost,
 }
 
-type Values = BTreeMap<String, Zeroizing<String>>;
+type VaultValues = BTreeMap<String, Zeroizing<String>>;
 
-impl Vault<'_> {
-    pub(super) fn get(&self, name: &str) -> Result<Option<Secret>, SecretError> {
+impl SecretVault<'_> {
+    pub(super) fn get(&self, name: &str) -> Result<Option<SecretValue>, SecretError> {
         let Some((mut values, _)) = self.open()? else { return Ok(None) };
-        values.remove(name).map(|value| Secret::new(value.to_string())).transpose()
+        values.remove(name).map(|value| SecretValue::new(value.to_string())).transpose()
     }
 
     /// Puts a value in, or with `None` takes it out; says what opens the file now.
-    pub(super) fn put(&self, name: &str, value: Option<&Secret>) -> Result<Place, SecretError> {
+    pub(super) fn put(&self, name: &str, value: Option<&SecretValue>) -> Result<SecretStore, SecretError> {
         let (mut values, place) = match self.open()? {
             Some((values, place)) => (values, place),
-            None if self.passphrase.is_some() => (Values::new(), Place::Passphrase),
-            None => (Values::new(), Place::KeyFile),
+            None if self.passphrase.is_some() => (VaultValues::new(), SecretStore::Passphrase),
+            None => (VaultValues::new(), SecretStore::KeyFile),
         };
         match value {
             Some(value) => values.insert(name.to_owned(), Zeroizing::new(value.expose().to_owned())),
@@ -59,11 +59,11 @@ impl Vault<'_> {
     }
 
     /// What opens the file now, without opening it; `None`: there is no file.
-    pub(super) fn opened_by(&self) -> Result<Option<Place>, SecretError> {
+    pub(super) fn opened_by(&self) -> Result<Option<SecretStore>, SecretError> {
         let Some(bytes) = read(&self.path)? else { return Ok(None) };
         Ok(match bytes.get(8).filter(|_| bytes.starts_with(MAGIC)) {
-            Some(0) => Some(Place::KeyFile),
-            Some(1) => Some(Place::Passphrase),
+            Some(0) => Some(SecretStore::KeyFile),
+            Some(1) => Some(SecretStore::Passphrase),
             _ => None,
         })
     }
@@ -71,7 +71,7 @@ impl Vault<'_> {
     /// Seals what is in the file with the passphrase. The key file is removed once that is on disk.
     pub(super) fn encrypt(&self) -> Result<(), SecretError> {
         if let Some((values, _)) = self.open()? {
-            self.seal(&values, Place::Passphrase)?;
+            self.seal(&values, SecretStore::Passphrase)?;
         }
         match std::fs::remove_file(&self.key) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -81,22 +81,22 @@ impl Vault<'_> {
         }
     }
 
-    fn open(&self) -> Result<Option<(Values, Place)>, SecretError> {
+    fn open(&self) -> Result<Option<(VaultValues, SecretStore)>, SecretError> {
         let Some(bytes) = read(&self.path)? else { return Ok(None) };
         let damaged = |what: &str| SecretError(format!("the file of secrets {what}: {}", self.path.display()));
         let Some((head, sealed)) = bytes.split_at_checked(HEAD).filter(|(head, _)| head.starts_with(MAGIC)) else {
             return Err(damaged("is damaged"));
         };
         let place = match head.get(8) {
-            Some(0) => Place::KeyFile,
-            Some(1) => Place::Passphrase,
+            Some(0) => SecretStore::KeyFile,
+            Some(1) => SecretStore::Passphrase,
             _ => return Err(damaged("is damaged, or made by a newer program")),
         };
         let number = |at: usize| {
             let bytes = head.get(at..at + 4).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
             u32::from_le_bytes(bytes.unwrap_or_default())
         };
-        let cost = Cost([number(9), number(13), number(17)]);
+        let cost = KdfCost([number(9), number(13), number(17)]);
         if cost.0.iter().zip(MOST).any(|(number, most)| *number > most) {
             return Err(damaged("is damaged"));
         }
@@ -106,21 +106,21 @@ impl Vault<'_> {
         let nonce = <[u8; 24]>::try_from(nonce).map_err(|_| damaged("is damaged"))?;
         let plain = XChaCha20Poly1305::new((&*key).into()).decrypt(&XNonce::from(nonce), payload);
         let plain = Zeroizing::new(plain.map_err(|_| match place {
-            Place::Passphrase => damaged("does not open: the passphrase is another, or the file is damaged"),
+            SecretStore::Passphrase => damaged("does not open: the passphrase is another, or the file is damaged"),
             _ => damaged("does not open: its key file is another, or one of them is damaged"),
         })?);
         let values: BTreeMap<String, String> = serde_json::from_slice(&plain).map_err(|_| damaged("is damaged"))?;
         Ok(Some((values.into_iter().map(|(name, value)| (name, Zeroizing::new(value))).collect(), place)))
     }
 
-    fn seal(&self, values: &Values, place: Place) -> Result<(), SecretError> {
+    fn seal(&self, values: &VaultValues, place: SecretStore) -> Result<(), SecretError> {
         let mut random = [0; 40];
         rand::rngs::OsRng
             .try_fill_bytes(&mut random)
             .map_err(|error| SecretError(format!("no chance is left: {error}")))?;
-        let cost = if place == Place::Passphrase { self.cost } else { Cost::RANDOM };
+        let cost = if place == SecretStore::Passphrase { self.cost } else { KdfCost::RANDOM };
         let mut whole = MAGIC.to_vec();
-        whole.push(u8::from(place == Place::Passphrase));
+        whole.push(u8::from(place == SecretStore::Passphrase));
         whole.extend(cost.0.iter().flat_map(|number| number.to_le_bytes()));
         whole.extend(random);
         let key = self.key(place, cost, &random[..16])?;
@@ -137,10 +137,10 @@ impl Vault<'_> {
     }
 
     /// The key: from the passphrase, or from the key file, which is made where there is none.
-    fn key(&self, place: Place, cost: Cost, salt: &[u8]) -> Result<Zeroizing<[u8; 32]>, SecretError> {
+    fn key(&self, place: SecretStore, cost: KdfCost, salt: &[u8]) -> Result<Zeroizing<[u8; 32]>, SecretError> {
         let from: Zeroizing<Vec<u8>> = match (place, self.passphrase) {
-            (Place::Passphrase, Some(phrase)) => Zeroizing::new(phrase.as_bytes().to_vec()),
-            (Place::Passphrase, None) => {
+            (SecretStore::Passphrase, Some(phrase)) => Zeroizing::new(phrase.as_bytes().to_vec()),
+            (SecretStore::Passphrase, None) => {
                 return Err(SecretError(format!(
                     "the file of secrets wants its passphrase: set {}",
                     super::PASSPHRASE

@@ -1,30 +1,38 @@
 //! Code on a page: coloured, what its cell printed and returned below it.
 
 use super::super::look;
-use super::super::text::{Item, Object, Shape, Style};
-use super::{Block, Walk, picture};
-use crate::colour::{self, Hue};
+use super::super::text::{InlinePicture, ParagraphItem, PictureShape, WordStyle};
+use super::{PdfBlock, PdfWalker, picture};
+use crate::colour::{self, CodeHue};
 use crate::printed;
-use crate::tints::{Rgb, Tints, mix};
+use crate::tints::{Rgb, ThemeTints, mix};
 use base64::Engine as _;
 use std::ops::Range;
 use std::rc::Rc;
-use store::{Execution, OutputBody, Status};
+use store::{Execution, ExecutionStatus, OutputBody};
 
-impl Walk<'_, '_> {
+impl PdfWalker<'_, '_> {
     pub(super) fn code_block(&mut self) {
         let Some((text, language, cell)) = self.code.take() else { return };
         let diagram = (language == "mermaid").then(|| self.around.diagram(&text));
         let failure = diagram.as_ref().and_then(|drawn| drawn.as_ref().err()).cloned();
         if let Some(Ok(drawing)) = diagram {
             let (width, height) = (drawing.width * 0.75, drawing.height * 0.75);
-            let shape = Rc::new(Shape::Drawing(drawing));
+            let shape = Rc::new(PictureShape::Drawing(drawing));
             let alt = format!("Diagram: {}", text.trim());
-            self.push(Block::Picture(Object { shape, width, height, depth: 0.0, pad: 0.0, alt, formula: false }));
+            self.push(PdfBlock::Picture(InlinePicture {
+                shape,
+                width,
+                height,
+                depth: 0.0,
+                pad: 0.0,
+                alt,
+                formula: false,
+            }));
             return;
         }
         let lines = coloured(text.trim_end_matches('\n'), &language, self.reading.tints);
-        self.push(Block::Code { lines, ground: true });
+        self.push(PdfBlock::Code { lines, ground: true });
         if let Some(failure) = failure {
             self.reason(&failure);
             self.flush();
@@ -38,9 +46,9 @@ impl Walk<'_, '_> {
         let text = printed::plain(text);
         let text = text.trim_end();
         if !text.is_empty() {
-            let style = Style { colour, ..look::code() };
-            let lines = text.lines().map(|line| vec![Item::Text(line.to_owned(), style)]).collect();
-            self.push(Block::Code { lines, ground: false });
+            let style = WordStyle { colour, ..look::code() };
+            let lines = text.lines().map(|line| vec![ParagraphItem::Text(line.to_owned(), style)]).collect();
+            self.push(PdfBlock::Code { lines, ground: false });
         }
     }
 
@@ -59,8 +67,8 @@ impl Walk<'_, '_> {
                     let mut failure = figure.as_ref().and_then(|drawn| drawn.as_ref().err()).cloned();
                     let figure = figure.and_then(Result::ok).map(|drawing| {
                         let (width, height) = (drawing.width * 0.75, drawing.height * 0.75);
-                        let shape = Rc::new(Shape::Drawing(drawing));
-                        Object { shape, width, height, depth: 0.0, pad: 0.0, alt: String::new(), formula: false }
+                        let shape = Rc::new(PictureShape::Drawing(drawing));
+                        InlinePicture { shape, width, height, depth: 0.0, pad: 0.0, alt: String::new(), formula: false }
                     });
                     let raster = ["image/png", "image/jpeg", "image/gif", "image/webp"];
                     let coded = raster.iter().find_map(|media| data.get(*media)).map(printed::joined);
@@ -81,7 +89,7 @@ impl Walk<'_, '_> {
                         }
                     });
                     match object {
-                        Some(object) => self.push(Block::Picture(Object { alt, ..object })),
+                        Some(object) => self.push(PdfBlock::Picture(InlinePicture { alt, ..object })),
                         None => self.printed(&alt, ink),
                     }
                     if let Some(failure) = failure {
@@ -98,39 +106,39 @@ impl Walk<'_, '_> {
             }
         }
         match run.status {
-            Status::Interrupted => self.printed("Stopped before it was done.", bad),
-            Status::Died => self.printed("The kernel ended in the middle of it.", bad),
-            Status::Queued | Status::Running | Status::Ok | Status::Error => {}
+            ExecutionStatus::Interrupted => self.printed("Stopped before it was done.", bad),
+            ExecutionStatus::Died => self.printed("The kernel ended in the middle of it.", bad),
+            ExecutionStatus::Queued | ExecutionStatus::Running | ExecutionStatus::Ok | ExecutionStatus::Error => {}
         }
     }
 }
 
 /// The lines of code, with what stands out in its colour.
-fn coloured(code: &str, language: &str, tints: &Tints) -> Vec<Vec<Item>> {
-    let base = Style { colour: tints.ink, ..look::code() };
-    let mut items: Vec<(Range<usize>, Style)> = Vec::new();
+fn coloured(code: &str, language: &str, tints: &ThemeTints) -> Vec<Vec<ParagraphItem>> {
+    let base = WordStyle { colour: tints.ink, ..look::code() };
+    let mut items: Vec<(Range<usize>, WordStyle)> = Vec::new();
     let mut at = 0;
     for (range, hue) in colour::colours(code, language).unwrap_or_default() {
         let style = match hue {
-            Hue::Keyword => Style { colour: tints.thought, ..base },
-            Hue::Text => Style { colour: tints.ok, ..base },
-            Hue::Comment => Style { colour: mix(tints.muted, tints.paper, 0.1), italic: true, ..base },
-            Hue::Number => Style { colour: tints.tool, ..base },
-            Hue::Name => Style { colour: tints.accent, ..base },
+            CodeHue::Keyword => WordStyle { colour: tints.thought, ..base },
+            CodeHue::Text => WordStyle { colour: tints.ok, ..base },
+            CodeHue::Comment => WordStyle { colour: mix(tints.muted, tints.paper, 0.1), italic: true, ..base },
+            CodeHue::Number => WordStyle { colour: tints.tool, ..base },
+            CodeHue::Name => WordStyle { colour: tints.accent, ..base },
         };
         items.push((at..range.start, base));
         items.push((range.clone(), style));
         at = range.end;
     }
     items.push((at..code.len(), base));
-    let mut lines: Vec<Vec<Item>> = vec![Vec::new()];
+    let mut lines: Vec<Vec<ParagraphItem>> = vec![Vec::new()];
     for (range, style) in items {
         for (index, part) in code.get(range).unwrap_or("").split('\n').enumerate() {
             if index > 0 {
                 lines.push(Vec::new());
             }
             if let Some(line) = lines.last_mut().filter(|_| !part.is_empty()) {
-                line.push(Item::Text(part.trim_end_matches('\r').to_owned(), style));
+                line.push(ParagraphItem::Text(part.trim_end_matches('\r').to_owned(), style));
             }
         }
     }

@@ -8,17 +8,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// More text and thoughts than any model writes, in bytes.
-pub(crate) const MOST_TEXT: usize = 4 << 20;
+pub(crate) const MAX_RESPONSE_TEXT_BYTES: usize = 4 << 20;
 /// More tool calls in one answer than any model asks for.
-pub(crate) const MOST_CALLS: usize = 128;
+pub(crate) const MAX_TOOL_CALLS: usize = 128;
 /// Longer arguments of one tool call, in bytes.
-pub(crate) const MOST_ARGUMENTS: usize = 1 << 20;
+pub(crate) const MAX_TOOL_ARGUMENT_BYTES: usize = 1 << 20;
 /// More bytes on the wire for one answer: each few letters come in a frame of some hundred bytes.
-const MOST_BYTES: usize = 256 << 20;
+const MAX_RESPONSE_WIRE_BYTES: usize = 256 << 20;
 
 /// A tool call as far as it has come.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Piece {
+pub(crate) struct PartialToolCall {
     index: Option<u64>,
     pub id: String,
     pub(crate) name: String,
@@ -27,70 +27,77 @@ pub(crate) struct Piece {
 
 /// What the raw frames of one answer said.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct CollectedFrames {
     /// Tool calls, of OpenAI's chat completions alone.
-    pub(crate) calls: Vec<Piece>,
+    pub(crate) calls: Vec<PartialToolCall>,
     /// The reason for the end came, of OpenAI's chat completions alone.
-    pub(crate) finish: Option<String>,
+    pub(crate) finish_reason: Option<String>,
     /// How many frames there were.
-    pub(crate) frames: u64,
+    pub(crate) frame_count: u64,
     /// When the last one came.
-    pub(crate) last: Instant,
+    pub(crate) last_frame_at: Instant,
     /// Which limit was passed.
-    pub(crate) over: Option<String>,
+    pub(crate) exceeded_limit: Option<String>,
     bytes: usize,
 }
 
 /// Looks at the frames of one answer.
-pub(crate) struct Gather {
+pub(crate) struct StreamCollector {
     wire: WireProtocol,
-    seen: Mutex<Seen>,
+    collected: Mutex<CollectedFrames>,
 }
 
-impl Gather {
-    pub(crate) fn new(wire: WireProtocol) -> Gather {
-        let seen = Seen { calls: Vec::new(), finish: None, frames: 0, last: Instant::now(), over: None, bytes: 0 };
-        Gather { wire, seen: Mutex::new(seen) }
+impl StreamCollector {
+    pub(crate) fn new(wire: WireProtocol) -> StreamCollector {
+        let seen = CollectedFrames {
+            calls: Vec::new(),
+            finish_reason: None,
+            frame_count: 0,
+            last_frame_at: Instant::now(),
+            exceeded_limit: None,
+            bytes: 0,
+        };
+        StreamCollector { wire, collected: Mutex::new(seen) }
     }
 
-    pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn collected(&self) -> MutexGuard<'_, CollectedFrames> {
+        self.collected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl ChatFrameSink for Gather {
+impl ChatFrameSink for StreamCollector {
     fn on_frame(&self, _: &FrameCtx, frame: RawFrameRef<'_>) {
-        let mut seen = self.seen();
-        seen.frames += 1;
-        seen.last = Instant::now();
+        let mut seen = self.collected();
+        seen.frame_count += 1;
+        seen.last_frame_at = Instant::now();
         seen.bytes = seen.bytes.saturating_add(frame.data.len());
-        if seen.bytes > MOST_BYTES {
-            seen.over = Some(format!("more than {} MB", MOST_BYTES >> 20));
+        if seen.bytes > MAX_RESPONSE_WIRE_BYTES {
+            seen.exceeded_limit = Some(format!("more than {} MB", MAX_RESPONSE_WIRE_BYTES >> 20));
         }
         let matters = frame.data.contains("tool_calls") || frame.data.contains("finish_reason");
         if self.wire == WireProtocol::OpenAi
-            && seen.over.is_none()
+            && seen.exceeded_limit.is_none()
             && matters
             && let Ok(value) = serde_json::from_str::<Value>(frame.data)
         {
-            seen.read(&value);
+            seen.read_chunk(&value);
         }
     }
 }
 
-impl Seen {
-    fn read(&mut self, value: &Value) {
+impl CollectedFrames {
+    fn read_chunk(&mut self, value: &Value) {
         let Some(choice) = value.get("choices").and_then(|choices| choices.get(0)) else { return };
         if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str) {
-            self.finish = Some(finish.chars().take(40).collect());
+            self.finish_reason = Some(finish.chars().take(40).collect());
         }
         let calls = choice.get("delta").and_then(|delta| delta.get("tool_calls")).and_then(Value::as_array);
         for call in calls.into_iter().flatten() {
-            self.call(call);
+            self.merge_tool_call(call);
         }
     }
 
-    fn call(&mut self, call: &Value) {
+    fn merge_tool_call(&mut self, call: &Value) {
         let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
         let function = call.get("function");
         let (id, name) = (text(call.get("id")), text(function.and_then(|function| function.get("name"))));
@@ -108,12 +115,12 @@ impl Seen {
         };
         let at = match known {
             Some(at) => at,
-            None if self.calls.len() >= MOST_CALLS => {
-                self.over = Some(format!("more than {MOST_CALLS} tool calls"));
+            None if self.calls.len() >= MAX_TOOL_CALLS => {
+                self.exceeded_limit = Some(format!("more than {MAX_TOOL_CALLS} tool calls"));
                 return;
             }
             None => {
-                self.calls.push(Piece { index, ..Piece::default() });
+                self.calls.push(PartialToolCall { index, ..PartialToolCall::default() });
                 self.calls.len() - 1
             }
         };
@@ -125,8 +132,9 @@ impl Seen {
             piece.name = name;
         }
         piece.arguments.push_str(&arguments);
-        if piece.arguments.len() > MOST_ARGUMENTS {
-            self.over = Some(format!("more than {} KB of arguments for one tool call", MOST_ARGUMENTS >> 10));
+        if piece.arguments.len() > MAX_TOOL_ARGUMENT_BYTES {
+            self.exceeded_limit =
+                Some(format!("more than {} KB of arguments for one tool call", MAX_TOOL_ARGUMENT_BYTES >> 10));
         }
     }
 }

@@ -3,37 +3,37 @@
 /// Whether there is a scale of that name; `_r` behind it turns it round.
 pub fn has_map(name: &str) -> bool {
     let name = name.strip_suffix("_r").unwrap_or(name);
-    known(name).is_some()
+    find_map(name).is_some()
 }
 
 /// How many colours a scale has: 256 where there are others between its stops.
 pub fn map_size(name: &str) -> usize {
-    let (stops, single) = stops(name.strip_suffix("_r").unwrap_or(name));
+    let (stops, single) = map_stops(name.strip_suffix("_r").unwrap_or(name));
     if single { stops.len() / 6 } else { 256 }
 }
 
 /// The stops of a scale, six hexadecimal digits each, and whether there is nothing between them.
-pub(crate) fn stops(name: &str) -> (&'static str, bool) {
-    known(name).or_else(|| known("viridis")).unwrap_or(("000000ffffff", false))
+pub(crate) fn map_stops(name: &str) -> (&'static str, bool) {
+    find_map(name).or_else(|| find_map("viridis")).unwrap_or(("000000ffffff", false))
 }
 
-fn known(name: &str) -> Option<(&'static str, bool)> {
+fn find_map(name: &str) -> Option<(&'static str, bool)> {
     let name = match name {
         "grey" => "gray",
         "Grays" => "Greys",
         name => name,
     };
     let of = |all: &[(&str, &'static str)]| all.iter().find(|(known, _)| *known == name).map(|(_, stops)| *stops);
-    of(SMOOTH).map(|stops| (stops, false)).or_else(|| of(STEPS).map(|stops| (stops, true)))
+    of(CONTINUOUS_MAPS).map(|stops| (stops, false)).or_else(|| of(QUALITATIVE_MAPS).map(|stops| (stops, true)))
 }
 
 /// The names of all scales.
-pub fn maps() -> impl Iterator<Item = &'static str> {
-    SMOOTH.iter().chain(STEPS).map(|(name, _)| *name)
+pub fn map_names() -> impl Iterator<Item = &'static str> {
+    CONTINUOUS_MAPS.iter().chain(QUALITATIVE_MAPS).map(|(name, _)| *name)
 }
 
 /// Scales between whose colours there are others: at equal distances, six hexadecimal digits each.
-const SMOOTH: &[(&str, &str)] = &[
+const CONTINUOUS_MAPS: &[(&str, &str)] = &[
     (
         "viridis",
         "44015448186a472d7b4240863b528b33638d2c728e26828e21918c1fa08828ae803fbc735ec96284d44baddc30d8e219fde725",
@@ -145,7 +145,7 @@ const SMOOTH: &[(&str, &str)] = &[
 ];
 
 /// Scales of single colours.
-const STEPS: &[(&str, &str)] = &[
+const QUALITATIVE_MAPS: &[(&str, &str)] = &[
     ("tab10", "1f77b4ff7f0e2ca02cd627289467bd8c564be377c27f7f7fbcbd2217becf"),
     (
         "tab20",

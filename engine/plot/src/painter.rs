@@ -1,26 +1,26 @@
 //! Draws strokes, fills and words on a backend, in points with fractions, where the backend counts in whole steps.
 
-use crate::FONT;
+use crate::FIGURE_FONT;
 use crate::colour::Rgb;
-use crate::math;
+use crate::mathtext;
 use plotters::prelude::{DrawingBackend, IntoFont, TextStyle};
 use plotters::style::FontTransform;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters_backend::{BackendColor, BackendCoord, BackendStyle};
 
 /// A point in points.
-pub(crate) type At = (f64, f64);
+pub(crate) type PlotPoint = (f64, f64);
 
 /// A rectangle: left, top, right, bottom.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame {
+pub(crate) struct PlotRect {
     pub(crate) left: f64,
     pub(crate) top: f64,
     pub(crate) right: f64,
     pub(crate) bottom: f64,
 }
 
-impl Frame {
+impl PlotRect {
     pub(crate) fn width(&self) -> f64 {
         self.right - self.left
     }
@@ -29,60 +29,67 @@ impl Frame {
         self.bottom - self.top
     }
 
-    pub(crate) fn holds(&self, (x, y): At) -> bool {
+    pub(crate) fn contains(&self, (x, y): PlotPoint) -> bool {
         x >= self.left - 0.5 && x <= self.right + 0.5 && y >= self.top - 0.5 && y <= self.bottom + 0.5
     }
 
     /// Wider by so many points on all sides.
-    pub(crate) fn wider(&self, by: f64) -> Frame {
-        Frame { left: self.left - by, top: self.top - by, right: self.right + by, bottom: self.bottom + by }
+    pub(crate) fn expanded(&self, by: f64) -> PlotRect {
+        PlotRect { left: self.left - by, top: self.top - by, right: self.right + by, bottom: self.bottom + by }
     }
 
-    fn clamp(&self, (x, y): At) -> At {
+    fn clamp(&self, (x, y): PlotPoint) -> PlotPoint {
         (x.clamp(self.left, self.right), y.clamp(self.top, self.bottom))
     }
 }
 
 /// A backend that may know more than plotters asks for. What it does not do is done with what all can.
-pub trait Surface: DrawingBackend {
+pub trait PlotBackend: DrawingBackend {
     /// How many pixels a point has, where very many markers are better drawn as a picture. `None`: as shapes.
-    fn density(&self) -> Option<f64> {
+    fn pixels_per_point(&self) -> Option<f64> {
         None
     }
 
     /// Rows of pixels (red, green, blue, opacity) over a rectangle. Whether it was done.
-    fn pixels(&mut self, _a: BackendCoord, _b: BackendCoord, _columns: usize, _rows: usize, _bytes: &[u8]) -> bool {
+    fn draw_pixels(
+        &mut self,
+        _a: BackendCoord,
+        _b: BackendCoord,
+        _columns: usize,
+        _rows: usize,
+        _bytes: &[u8],
+    ) -> bool {
         false
     }
 
     /// A convex part of a surface that others adjoin without a seam. Whether it was done.
-    fn tile(&mut self, _corners: &[BackendCoord], _color: BackendColor) -> bool {
+    fn fill_tile(&mut self, _corners: &[BackendCoord], _color: BackendColor) -> bool {
         false
     }
 
     /// What lies between two lines, as pairs of points with the same x. Whether it was done.
-    fn strip(&mut self, _pairs: &[(BackendCoord, BackendCoord)], _color: BackendColor) -> bool {
+    fn fill_strip(&mut self, _pairs: &[(BackendCoord, BackendCoord)], _color: BackendColor) -> bool {
         false
     }
 }
 
-impl Surface for plotters::backend::BitMapBackend<'_> {}
+impl PlotBackend for plotters::backend::BitMapBackend<'_> {}
 
 /// How a line is drawn.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stroke<'a> {
+pub(crate) struct PlotStroke<'a> {
     pub(crate) colour: Rgb,
     pub(crate) alpha: f64,
     pub(crate) width: f64,
     pub(crate) dash: &'a str,
 }
 
-struct Style {
+struct BackendStroke {
     colour: BackendColor,
     width: u32,
 }
 
-impl BackendStyle for Style {
+impl BackendStyle for BackendStroke {
     fn color(&self) -> BackendColor {
         self.colour
     }
@@ -93,50 +100,53 @@ impl BackendStyle for Style {
 }
 
 /// A pen on a backend. The first failure is kept; what follows it is not drawn.
-pub(crate) struct Pen<'a, B: Surface> {
+pub(crate) struct PlotPainter<'a, B: PlotBackend> {
     backend: &'a mut B,
-    steps: f64,
-    pub(crate) failed: Option<String>,
+    steps_per_point: f64,
+    pub(crate) error: Option<String>,
 }
 
-impl<'a, B: Surface> Pen<'a, B> {
-    pub(crate) fn new(backend: &'a mut B, steps: f64) -> Pen<'a, B> {
-        Pen { backend, steps, failed: None }
+impl<'a, B: PlotBackend> PlotPainter<'a, B> {
+    pub(crate) fn new(backend: &'a mut B, steps: f64) -> PlotPainter<'a, B> {
+        PlotPainter { backend, steps_per_point: steps, error: None }
     }
 
     #[allow(clippy::cast_possible_truncation, reason = "far outside is as good as at the edge")]
-    fn step(&self, (x, y): At) -> (i32, i32) {
+    fn to_steps(&self, (x, y): PlotPoint) -> (i32, i32) {
         let far = 1e6;
-        ((x * self.steps).clamp(-far, far).round() as i32, (y * self.steps).clamp(-far, far).round() as i32)
+        (
+            (x * self.steps_per_point).clamp(-far, far).round() as i32,
+            (y * self.steps_per_point).clamp(-far, far).round() as i32,
+        )
     }
 
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a width of some points")]
-    fn style(&self, colour: Rgb, alpha: f64, width: f64) -> Style {
-        Style {
+    fn backend_stroke(&self, colour: Rgb, alpha: f64, width: f64) -> BackendStroke {
+        BackendStroke {
             colour: BackendColor { alpha, rgb: colour },
-            width: (width * self.steps).round().clamp(1.0, 1e4) as u32,
+            width: (width * self.steps_per_point).round().clamp(1.0, 1e4) as u32,
         }
     }
 
-    fn note<E: std::error::Error>(&mut self, done: Result<(), E>) {
+    fn keep_error<E: std::error::Error>(&mut self, done: Result<(), E>) {
         if let Err(error) = done {
-            self.failed.get_or_insert(error.to_string());
+            self.error.get_or_insert(error.to_string());
         }
     }
 
     /// How many pixels a point has, where very many markers are better drawn as a picture.
-    pub(crate) fn density(&self) -> Option<f64> {
-        self.backend.density()
+    pub(crate) fn pixels_per_point(&self) -> Option<f64> {
+        self.backend.pixels_per_point()
     }
 
     /// The end of the drawing.
     pub(crate) fn finish(self) -> Result<(), String> {
         let shown = self.backend.present().map_err(|error| error.to_string());
-        self.failed.map_or(shown, Err)
+        self.error.map_or(shown, Err)
     }
 
-    pub(crate) fn path(&mut self, path: &[At], stroke: Stroke<'_>) {
-        let style = self.style(stroke.colour, stroke.alpha, stroke.width);
+    pub(crate) fn draw_path(&mut self, path: &[PlotPoint], stroke: PlotStroke<'_>) {
+        let style = self.backend_stroke(stroke.colour, stroke.alpha, stroke.width);
         let pattern: &[f64] = match stroke.dash {
             "--" => &[3.7, 1.6],
             ":" => &[1.0, 1.65],
@@ -156,9 +166,9 @@ impl<'a, B: Surface> Pen<'a, B> {
                     (c - a) * (e - c) + (d - b) * (f - d) < 0.0
                 });
                 if sharp {
-                    let steps: Vec<(i32, i32)> = path[from..=at].iter().map(|at| self.step(*at)).collect();
+                    let steps: Vec<(i32, i32)> = path[from..=at].iter().map(|at| self.to_steps(*at)).collect();
                     let done = self.backend.draw_path(steps, &style);
-                    self.note(done);
+                    self.keep_error(done);
                     from = at;
                 }
             }
@@ -178,9 +188,9 @@ impl<'a, B: Surface> Pen<'a, B> {
                 (x, y) = (x + (to_x - x) * left / length, y + (to_y - y) * left / length);
                 piece.push((x, y));
                 if part % 2 == 0 {
-                    let steps: Vec<(i32, i32)> = piece.iter().map(|at| self.step(*at)).collect();
+                    let steps: Vec<(i32, i32)> = piece.iter().map(|at| self.to_steps(*at)).collect();
                     let done = self.backend.draw_path(steps, &style);
-                    self.note(done);
+                    self.keep_error(done);
                 }
                 part = (part + 1) % pattern.len();
                 left = pattern[part] * scale;
@@ -188,87 +198,88 @@ impl<'a, B: Surface> Pen<'a, B> {
             }
         }
         if part % 2 == 0 && piece.len() > 1 {
-            let steps: Vec<(i32, i32)> = piece.iter().map(|at| self.step(*at)).collect();
+            let steps: Vec<(i32, i32)> = piece.iter().map(|at| self.to_steps(*at)).collect();
             let done = self.backend.draw_path(steps, &style);
-            self.note(done);
+            self.keep_error(done);
         }
     }
 
     /// The same, cut at the edges of a frame.
-    pub(crate) fn path_within(&mut self, path: &[At], stroke: Stroke<'_>, frame: Frame) {
-        let mut piece: Vec<At> = Vec::new();
+    pub(crate) fn draw_path_within(&mut self, path: &[PlotPoint], stroke: PlotStroke<'_>, frame: PlotRect) {
+        let mut piece: Vec<PlotPoint> = Vec::new();
         for pair in path.windows(2) {
-            match cut(pair[0], pair[1], frame) {
+            match clip_segment(pair[0], pair[1], frame) {
                 Some((from, to)) => {
                     if piece.last() != Some(&from) {
-                        self.path(&piece, stroke);
+                        self.draw_path(&piece, stroke);
                         piece = vec![from];
                     }
                     piece.push(to);
                 }
                 None => {
-                    self.path(&piece, stroke);
+                    self.draw_path(&piece, stroke);
                     piece.clear();
                 }
             }
         }
-        self.path(&piece, stroke);
+        self.draw_path(&piece, stroke);
     }
 
-    pub(crate) fn polygon(&mut self, corners: &[At], colour: Rgb, alpha: f64) {
+    pub(crate) fn fill_polygon(&mut self, corners: &[PlotPoint], colour: Rgb, alpha: f64) {
         if corners.len() > 2 {
-            let style = self.style(colour, alpha, 1.0);
-            let steps: Vec<(i32, i32)> = corners.iter().map(|at| self.step(*at)).collect();
+            let style = self.backend_stroke(colour, alpha, 1.0);
+            let steps: Vec<(i32, i32)> = corners.iter().map(|at| self.to_steps(*at)).collect();
             let done = self.backend.fill_polygon(steps, &style);
-            self.note(done);
+            self.keep_error(done);
         }
     }
 
     /// The same, cut at the edges of a frame.
-    pub(crate) fn polygon_within(&mut self, corners: &[At], colour: Rgb, alpha: f64, frame: Frame) {
-        if corners.iter().all(|at| frame.holds(*at)) {
-            self.polygon(corners, colour, alpha);
+    pub(crate) fn fill_polygon_within(&mut self, corners: &[PlotPoint], colour: Rgb, alpha: f64, frame: PlotRect) {
+        if corners.iter().all(|at| frame.contains(*at)) {
+            self.fill_polygon(corners, colour, alpha);
         } else {
-            self.polygon(&clipped(corners, frame), colour, alpha);
+            self.fill_polygon(&clip_polygon(corners, frame), colour, alpha);
         }
     }
 
     /// A part of a surface that others adjoin without a seam.
-    pub(crate) fn tile_within(&mut self, corners: &[At], colour: Rgb, frame: Frame) {
+    pub(crate) fn fill_tile_within(&mut self, corners: &[PlotPoint], colour: Rgb, frame: PlotRect) {
         let inner;
-        let corners = if corners.iter().all(|at| frame.holds(*at)) {
+        let corners = if corners.iter().all(|at| frame.contains(*at)) {
             corners
         } else {
-            inner = clipped(corners, frame);
+            inner = clip_polygon(corners, frame);
             &inner
         };
         if corners.len() > 2 {
-            let steps: Vec<BackendCoord> = corners.iter().map(|at| self.step(*at)).collect();
-            if !self.backend.tile(&steps, BackendColor { alpha: 1.0, rgb: colour }) {
-                self.polygon(corners, colour, 1.0);
+            let steps: Vec<BackendCoord> = corners.iter().map(|at| self.to_steps(*at)).collect();
+            if !self.backend.fill_tile(&steps, BackendColor { alpha: 1.0, rgb: colour }) {
+                self.fill_polygon(corners, colour, 1.0);
             }
         }
     }
 
     /// What lies between two lines: pairs of points with the same x, the upper ones first.
-    pub(crate) fn strip(&mut self, pairs: &[(At, At)], colour: Rgb, alpha: f64) {
+    pub(crate) fn fill_strip(&mut self, pairs: &[(PlotPoint, PlotPoint)], colour: Rgb, alpha: f64) {
         if pairs.len() < 2 {
             return;
         }
-        let steps: Vec<_> = pairs.iter().map(|(a, b)| (self.step(*a), self.step(*b))).collect();
-        if !self.backend.strip(&steps, BackendColor { alpha, rgb: colour }) {
-            let corners: Vec<At> = pairs.iter().map(|(a, _)| *a).chain(pairs.iter().rev().map(|(_, b)| *b)).collect();
-            self.polygon(&corners, colour, alpha);
+        let steps: Vec<_> = pairs.iter().map(|(a, b)| (self.to_steps(*a), self.to_steps(*b))).collect();
+        if !self.backend.fill_strip(&steps, BackendColor { alpha, rgb: colour }) {
+            let corners: Vec<PlotPoint> =
+                pairs.iter().map(|(a, _)| *a).chain(pairs.iter().rev().map(|(_, b)| *b)).collect();
+            self.fill_polygon(&corners, colour, alpha);
         }
     }
 
     /// Rows of pixels over a rectangle: red, green, blue, opacity.
-    pub(crate) fn pixels(&mut self, a: At, b: At, columns: usize, rows: usize, bytes: &[u8]) {
+    pub(crate) fn draw_pixels(&mut self, a: PlotPoint, b: PlotPoint, columns: usize, rows: usize, bytes: &[u8]) {
         if columns == 0 || rows == 0 || bytes.len() < columns * rows * 4 {
             return;
         }
-        let (from, to) = (self.step(a), self.step(b));
-        if self.backend.pixels(from, to, columns, rows, bytes) {
+        let (from, to) = (self.to_steps(a), self.to_steps(b));
+        if self.backend.draw_pixels(from, to, columns, rows, bytes) {
             return;
         }
         let (wide, high) = ((b.0 - a.0) / columns as f64, (b.1 - a.1) / rows as f64);
@@ -281,7 +292,7 @@ impl<'a, B: Surface> Pen<'a, B> {
                     let x = [column, column + run.len()].map(|at| a.0 + wide * at as f64);
                     let y = [row, row + 1].map(|at| a.1 + high * at as f64);
                     let alpha = f64::from(alpha) / 255.0;
-                    self.rectangle((x[0], y[0]), (x[1], y[1]), (red, green, blue), alpha, true, 1.0);
+                    self.draw_rectangle((x[0], y[0]), (x[1], y[1]), (red, green, blue), alpha, true, 1.0);
                 }
                 column += run.len();
             }
@@ -289,10 +300,18 @@ impl<'a, B: Surface> Pen<'a, B> {
     }
 
     /// The same, where only a frame of it is seen: cells that reach over its edges are cut.
-    pub(crate) fn pixels_within(&mut self, a: At, b: At, columns: usize, rows: usize, bytes: &[u8], frame: Frame) {
-        let wide = frame.wider(-0.49);
-        if wide.holds(a) && wide.holds(b) {
-            return self.pixels(a, b, columns, rows, bytes);
+    pub(crate) fn draw_pixels_within(
+        &mut self,
+        a: PlotPoint,
+        b: PlotPoint,
+        columns: usize,
+        rows: usize,
+        bytes: &[u8],
+        frame: PlotRect,
+    ) {
+        let wide = frame.expanded(-0.49);
+        if wide.contains(a) && wide.contains(b) {
+            return self.draw_pixels(a, b, columns, rows, bytes);
         }
         let (wide, high) = ((b.0 - a.0) / columns as f64, (b.1 - a.1) / rows as f64);
         for (row, line) in bytes.chunks_exact(columns * 4).take(rows).enumerate() {
@@ -303,10 +322,10 @@ impl<'a, B: Surface> Pen<'a, B> {
                 let y = [row, row + 1].map(|at| a.1 + high * at as f64);
                 if alpha > 0 {
                     let (a, b) = (frame.clamp((x[0], y[0])), frame.clamp((x[1], y[1])));
-                    let corners = [a, (b.0, a.1), b, (a.0, b.1)].map(|at| self.step(at));
+                    let corners = [a, (b.0, a.1), b, (a.0, b.1)].map(|at| self.to_steps(at));
                     let color = BackendColor { alpha: 1.0, rgb: (red, green, blue) };
-                    if !self.backend.tile(&corners, color) {
-                        self.rectangle(a, b, (red, green, blue), 1.0, true, 1.0);
+                    if !self.backend.fill_tile(&corners, color) {
+                        self.draw_rectangle(a, b, (red, green, blue), 1.0, true, 1.0);
                     }
                 }
                 column += run.len();
@@ -314,48 +333,71 @@ impl<'a, B: Surface> Pen<'a, B> {
         }
     }
 
-    pub(crate) fn rectangle(&mut self, a: At, b: At, colour: Rgb, alpha: f64, fill: bool, width: f64) {
-        let style = self.style(colour, alpha, width);
+    pub(crate) fn draw_rectangle(
+        &mut self,
+        a: PlotPoint,
+        b: PlotPoint,
+        colour: Rgb,
+        alpha: f64,
+        fill: bool,
+        width: f64,
+    ) {
+        let style = self.backend_stroke(colour, alpha, width);
         let (a, b) = ((a.0.min(b.0), a.1.min(b.1)), (a.0.max(b.0), a.1.max(b.1)));
-        let (a, b) = (self.step(a), self.step(b));
+        let (a, b) = (self.to_steps(a), self.to_steps(b));
         if a == b {
             return;
         }
         let done = self.backend.draw_rect(a, b, &style, fill);
-        self.note(done);
+        self.keep_error(done);
     }
 
-    pub(crate) fn rectangle_within(&mut self, a: At, b: At, colour: Rgb, alpha: f64, frame: Frame) {
-        self.rectangle(frame.clamp(a), frame.clamp(b), colour, alpha, true, 1.0);
+    pub(crate) fn fill_rectangle_within(
+        &mut self,
+        a: PlotPoint,
+        b: PlotPoint,
+        colour: Rgb,
+        alpha: f64,
+        frame: PlotRect,
+    ) {
+        self.draw_rectangle(frame.clamp(a), frame.clamp(b), colour, alpha, true, 1.0);
     }
 
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a radius of some points")]
-    pub(crate) fn circle(&mut self, centre: At, radius: f64, colour: Rgb, alpha: f64) {
-        let style = self.style(colour, alpha, 1.0);
-        let steps = (radius * self.steps).round().clamp(1.0, 1e5) as u32;
-        let centre = self.step(centre);
+    pub(crate) fn fill_circle(&mut self, centre: PlotPoint, radius: f64, colour: Rgb, alpha: f64) {
+        let style = self.backend_stroke(colour, alpha, 1.0);
+        let steps = (radius * self.steps_per_point).round().clamp(1.0, 1e5) as u32;
+        let centre = self.to_steps(centre);
         let done = self.backend.draw_circle(centre, steps, &style, true);
-        self.note(done);
+        self.keep_error(done);
     }
 
-    fn font(&self, size: f64, colour: Rgb) -> TextStyle<'static> {
+    fn text_style(&self, size: f64, colour: Rgb) -> TextStyle<'static> {
         // plotters takes the height of a line for the size of a font.
-        let mut style: TextStyle<'static> = (FONT, size * self.steps * 1.24).into_font().into();
+        let mut style: TextStyle<'static> = (FIGURE_FONT, size * self.steps_per_point * 1.24).into_font().into();
         style.color = BackendColor { alpha: 1.0, rgb: colour };
         style
     }
 
     /// How wide words are.
-    pub(crate) fn wide(&self, text: &str, size: f64) -> f64 {
-        let style = self.font(size, (0, 0, 0));
-        let text = math::plain(text);
+    pub(crate) fn text_width(&self, text: &str, size: f64) -> f64 {
+        let style = self.text_style(size, (0, 0, 0));
+        let text = mathtext::render_mathtext(text);
         let widest = text.lines().max_by_key(|line| line.chars().count()).unwrap_or("");
-        self.backend.estimate_text_size(widest, &style).map_or(0.0, |(wide, _)| f64::from(wide) / self.steps)
+        self.backend.estimate_text_size(widest, &style).map_or(0.0, |(wide, _)| f64::from(wide) / self.steps_per_point)
     }
 
     /// Words: `h` and `v` say which part of them stands at the point. `up` turns them to be read from below.
-    pub(crate) fn words(&mut self, text: &str, at: At, size: f64, colour: Rgb, (h, v): (HPos, VPos), up: bool) {
-        let text = math::plain(text);
+    pub(crate) fn draw_text(
+        &mut self,
+        text: &str,
+        at: PlotPoint,
+        size: f64,
+        colour: Rgb,
+        (h, v): (HPos, VPos),
+        up: bool,
+    ) {
+        let text = mathtext::render_mathtext(text);
         let lines: Vec<&str> = text.lines().collect();
         let (count, height) = (lines.len() as f64, size * 1.25);
         for (line, number) in lines.iter().zip(0..) {
@@ -364,21 +406,21 @@ impl<'a, B: Surface> Pen<'a, B> {
                 VPos::Center => (f64::from(number) - (count - 1.0) / 2.0) * height,
                 VPos::Bottom => (f64::from(number) - (count - 1.0)) * height,
             };
-            let style = self.font(size, colour).pos(Pos::new(h, v));
+            let style = self.text_style(size, colour).pos(Pos::new(h, v));
             let (style, at) = match up {
                 true => (style.transform(FontTransform::Rotate270), (at.0 + down, at.1)),
                 false => (style, (at.0, at.1 + down)),
             };
-            let at = self.step(at);
+            let at = self.to_steps(at);
             let done = self.backend.draw_text(line, &style, at);
-            self.note(done);
+            self.keep_error(done);
         }
     }
 }
 
 /// The part of a polygon inside a frame, after Sutherland and Hodgman.
-fn clipped(corners: &[At], frame: Frame) -> Vec<At> {
-    let sides: [&dyn Fn(At) -> f64; 4] =
+fn clip_polygon(corners: &[PlotPoint], frame: PlotRect) -> Vec<PlotPoint> {
+    let sides: [&dyn Fn(PlotPoint) -> f64; 4] =
         [&|at| at.0 - frame.left, &|at| frame.right - at.0, &|at| at.1 - frame.top, &|at| frame.bottom - at.1];
     sides.into_iter().fold(corners.to_vec(), |corners, inside| {
         let mut kept = Vec::with_capacity(corners.len() + 4);
@@ -398,7 +440,7 @@ fn clipped(corners: &[At], frame: Frame) -> Vec<At> {
 }
 
 /// The part of a line inside a frame, after Liang and Barsky.
-fn cut(from: At, to: At, frame: Frame) -> Option<(At, At)> {
+fn clip_segment(from: PlotPoint, to: PlotPoint, frame: PlotRect) -> Option<(PlotPoint, PlotPoint)> {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     if !(dx.is_finite() && dy.is_finite()) {
         return None;

@@ -1,38 +1,38 @@
 //! Whether a provider is there, takes the key, and which models it has.
 
-use crate::Tested;
-use crate::clients::Clients;
-use crate::trouble::{self, Key, Trouble};
-use crate::wire;
+use crate::ProviderTestReport;
+use crate::error::{self, ApiKey, ProviderError};
+use crate::genai_request;
+use crate::http_clients::HttpClients;
 use agent::model_call::{ModelEndpoint, ModelError, ModelErrorKind, WireProtocol};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
 /// A longer list of models is not read, in bytes.
-const LONGEST: usize = 8 << 20;
+const MAX_MODEL_LIST_BYTES: usize = 8 << 20;
 /// So many models are listed at most.
-const MOST: usize = 5_000;
+const MAX_LISTED_MODELS: usize = 5_000;
 
 /// Asks for the list of models.
-pub(crate) async fn test(
-    clients: &Clients,
+pub(crate) async fn test_endpoint(
+    clients: &HttpClients,
     endpoint: &ModelEndpoint,
-    key: Option<&Key>,
+    key: Option<&ApiKey>,
     within: Duration,
-) -> Result<Tested, ModelError> {
+) -> Result<ProviderTestReport, ModelError> {
     let began = Instant::now();
-    let host = wire::host(endpoint);
-    let listed = tokio::time::timeout(within, list(clients, endpoint, key, &host)).await.unwrap_or_else(|_| {
+    let host = genai_request::host_label(endpoint);
+    let listed = tokio::time::timeout(within, list_models(clients, endpoint, key, &host)).await.unwrap_or_else(|_| {
         let why = format!("{host} does not answer within {} s. Is it the right address?", within.as_secs());
-        Err(Trouble::new(ModelErrorKind::Unreachable, why))
+        Err(ProviderError::new(ModelErrorKind::Unreachable, why))
     });
     let models = listed.map_err(|trouble| ModelError {
         kind: trouble.kind,
-        why: trouble::scrub(&trouble.why, key),
+        why: error::redact_key(&trouble.why, key),
         partial: String::new(),
     })?;
     // Ollama's names end in `:latest` where nothing else is said.
-    let is = |(name, _): &&Listed| *name == endpoint.model || *name == format!("{}:latest", endpoint.model);
+    let is = |(name, _): &&ListedModel| *name == endpoint.model || *name == format!("{}:latest", endpoint.model);
     let listed = models.as_ref().map(|models| models.iter().any(|model| is(&model)));
     // A server with one model answers with that, whatever it is called.
     let one = models.as_ref().and_then(|models| match models.as_slice() {
@@ -42,22 +42,22 @@ pub(crate) async fn test(
     let context = one.and_then(|(_, context)| *context);
     let models = models.map(|models| models.into_iter().map(|(name, _)| name).collect());
     let milliseconds = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    Ok(Tested { host, milliseconds, models, listed, context })
+    Ok(ProviderTestReport { host, milliseconds, models, listed, context })
 }
 
 /// A model's name, and how many tokens fit into a request to it.
-type Listed = (String, Option<u64>);
+type ListedModel = (String, Option<u64>);
 
 /// The models; `None`: the provider is there and has no such list.
-async fn list(
-    clients: &Clients,
+async fn list_models(
+    clients: &HttpClients,
     endpoint: &ModelEndpoint,
-    key: Option<&Key>,
+    key: Option<&ApiKey>,
     host: &str,
-) -> Result<Option<Vec<Listed>>, Trouble> {
-    let refused = |why: String| Trouble::new(ModelErrorKind::Refused, why);
-    let base = wire::base(endpoint).map_err(|why| refused(format!("{why}.")))?;
-    let client = clients.plain(&base).map_err(refused)?;
+) -> Result<Option<Vec<ListedModel>>, ProviderError> {
+    let refused = |why: String| ProviderError::new(ModelErrorKind::Refused, why);
+    let base = genai_request::base_url(endpoint).map_err(|why| refused(format!("{why}.")))?;
+    let client = clients.http_client(&base).map_err(refused)?;
     let path = match endpoint.wire {
         WireProtocol::Ollama => "api/tags",
         WireProtocol::Google => "models?pageSize=1000",
@@ -65,7 +65,7 @@ async fn list(
         WireProtocol::OpenAi | WireProtocol::Responses => "models",
     };
     let mut request = client.get(format!("{base}{path}"));
-    if let Some(Key(key)) = key {
+    if let Some(ApiKey(key)) = key {
         request = match endpoint.wire {
             WireProtocol::Anthropic => request.header("x-api-key", key),
             WireProtocol::Google => request.header("x-goog-api-key", key),
@@ -75,15 +75,15 @@ async fn list(
     if endpoint.wire == WireProtocol::Anthropic {
         request = request.header("anthropic-version", "2023-06-01");
     }
-    let mut response = request.send().await.map_err(|error| trouble::network(endpoint, host, key, &error))?;
+    let mut response = request.send().await.map_err(|error| error::network_error(endpoint, host, key, &error))?;
     let status = response.status();
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| trouble::network(endpoint, host, key, &error))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| error::network_error(endpoint, host, key, &error))? {
         body.extend_from_slice(&chunk);
-        if body.len() > LONGEST {
-            return Err(Trouble::new(
+        if body.len() > MAX_MODEL_LIST_BYTES {
+            return Err(ProviderError::new(
                 ModelErrorKind::Malformed,
-                format!("{host} lists more than {} MB of models.", LONGEST >> 20),
+                format!("{host} lists more than {} MB of models.", MAX_MODEL_LIST_BYTES >> 20),
             ));
         }
     }
@@ -91,13 +91,13 @@ async fn list(
     match status.as_u16() {
         200..=299 => {}
         404 | 405 | 501 => return Ok(None),
-        code => return Err(trouble::status(endpoint, host, key, code, response.headers(), &text)),
+        code => return Err(error::status_error(endpoint, host, key, code, response.headers(), &text)),
     }
     let Ok(value) = serde_json::from_str::<Value>(&text) else {
-        let word = trouble::word(endpoint.wire);
+        let word = error::wire_name(endpoint.wire);
         let why =
             format!("{host} answers, but not like a provider of models. Is its wire “{word}”, and its base_url right?");
-        return Err(Trouble::new(ModelErrorKind::Malformed, why));
+        return Err(ProviderError::new(ModelErrorKind::Malformed, why));
     };
     let list = ["data", "models"].iter().find_map(|name| value.get(name)?.as_array());
     let name = |model: &Value| {
@@ -106,5 +106,5 @@ async fn list(
         let context = model.get("meta").and_then(|meta| meta.get("n_ctx")).and_then(Value::as_u64);
         (name.len() <= 300 && !name.chars().any(char::is_control)).then(|| (name.to_owned(), context))
     };
-    Ok(list.map(|list| list.iter().filter_map(name).take(MOST).collect()))
+    Ok(list.map(|list| list.iter().filter_map(name).take(MAX_LISTED_MODELS).collect()))
 }

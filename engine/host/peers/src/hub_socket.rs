@@ -1,10 +1,10 @@
 //! WebSockets to a hub: plain on this machine alone, else by TLS 1.3 or 1.2 with the certificate that was seen when
 //! it was paired, whoever signed it. While pairing any certificate is taken, since the code proves it.
 
-use crate::challenge::Binding;
-use crate::devices::Device;
+use crate::challenge::ChannelBinding;
+use crate::devices::PairedDevice;
+use crate::handshake::{DEVICE_PATH, FrameTransport, PeerFrame};
 use crate::key::{DeviceId, DeviceKey, unhex};
-use crate::link::{DEVICE_PATH, Frame, Way};
 use futures_util::{SinkExt, StreamExt};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
@@ -19,13 +19,13 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream};
 
 /// A message is at most this long, in bytes.
-pub const LONGEST: usize = store::sync::wire::LARGEST + 1_024;
+pub const MAX_SOCKET_MESSAGE_BYTES: usize = store::sync::wire::LARGEST + 1_024;
 /// A hub answers within this time.
-const PATIENCE: Duration = Duration::from_secs(10);
+const HUB_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Which certificate is taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trust {
+pub enum CertificateTrust {
     /// Any: for pairing only, where the code proves it.
     Any,
     /// The one with this BLAKE3, in hexadecimal.
@@ -39,26 +39,30 @@ pub enum Trust {
 ///
 /// # Errors
 /// It is not there, or refuses, in its words.
-pub async fn dial(address: &str, key: Option<&DeviceKey>, list: &BTreeMap<DeviceId, Device>) -> Result<Socket, String> {
+pub async fn connect_to_hub(
+    address: &str,
+    key: Option<&DeviceKey>,
+    list: &BTreeMap<DeviceId, PairedDevice>,
+) -> Result<HubSocket, String> {
     let address = address.trim_end_matches('/');
     let paired = list.iter().find(|(_, device)| device.is_welcome() && device.address.as_deref() == Some(address));
     let (Some((hub, device)), Some(key)) = (paired, key) else {
-        return Socket::connect(address, "/", &Trust::Public).await.map(|(socket, _)| socket);
+        return HubSocket::connect(address, "/", &CertificateTrust::Public).await.map(|(socket, _)| socket);
     };
     // Without a certificate the way is plain, and `connect` allows that on this machine alone.
-    let trust = device.certificate.clone().map_or(Trust::Public, Trust::Pinned);
-    let (mut socket, binding) = Socket::connect(address, DEVICE_PATH, &trust).await?;
-    crate::link::call(&mut socket, key, *hub, &binding).await?;
+    let trust = device.certificate.clone().map_or(CertificateTrust::Public, CertificateTrust::Pinned);
+    let (mut socket, binding) = HubSocket::connect(address, DEVICE_PATH, &trust).await?;
+    crate::handshake::authenticate_to_listener(&mut socket, key, *hub, &binding).await?;
     Ok(socket)
 }
 
 #[derive(Debug)]
-struct Pin {
-    wanted: Option<[u8; 32]>,
+struct PinnedCertVerifier {
+    expected_hash: Option<[u8; 32]>,
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Pin {
+impl ServerCertVerifier for PinnedCertVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -67,7 +71,7 @@ impl ServerCertVerifier for Pin {
         _ocsp_response: &[u8],
         _now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        match self.wanted {
+        match self.expected_hash {
             Some(wanted) if blake3::hash(end_entity) != wanted => {
                 Err(rustls::Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
             }
@@ -100,17 +104,21 @@ impl ServerCertVerifier for Pin {
 
 /// A WebSocket to a hub.
 #[derive(Debug)]
-pub struct Socket {
+pub struct HubSocket {
     stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
 }
 
-impl Socket {
+impl HubSocket {
     /// Connects to a hub (`wss://host:port`, or `ws://` on this machine), at this path; what tells the channel from
     /// others.
     ///
     /// # Errors
     /// It is not there, shows another certificate than was seen before, or the address is none.
-    pub async fn connect(address: &str, path: &str, trust: &Trust) -> Result<(Socket, Binding), String> {
+    pub async fn connect(
+        address: &str,
+        path: &str,
+        trust: &CertificateTrust,
+    ) -> Result<(HubSocket, ChannelBinding), String> {
         let address = address.trim_end_matches('/');
         let local = ["ws://127.0.0.1:", "ws://localhost:", "ws://[::1]:"].iter().any(|own| address.starts_with(own));
         if !address.starts_with("wss://") && !local {
@@ -118,28 +126,30 @@ impl Socket {
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let wanted = match trust {
-            Trust::Any | Trust::Public => None,
-            Trust::Pinned(hash) => Some(unhex::<32>(hash).ok_or("the certificate that was kept is none")?),
+            CertificateTrust::Any | CertificateTrust::Public => None,
+            CertificateTrust::Pinned(hash) => Some(unhex::<32>(hash).ok_or("the certificate that was kept is none")?),
         };
-        let pin = Arc::new(Pin { wanted, provider: Arc::clone(&provider) });
+        let pin = Arc::new(PinnedCertVerifier { expected_hash: wanted, provider: Arc::clone(&provider) });
         let tls = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?;
-        let limits = WebSocketConfig::default().max_message_size(Some(LONGEST)).max_frame_size(Some(LONGEST));
+        let limits = WebSocketConfig::default()
+            .max_message_size(Some(MAX_SOCKET_MESSAGE_BYTES))
+            .max_frame_size(Some(MAX_SOCKET_MESSAGE_BYTES));
         let url = format!("{address}{path}");
         let connector = match trust {
             // tungstenite brings the public authorities, and takes the process's way to compute.
-            Trust::Public => {
+            CertificateTrust::Public => {
                 let _ = rustls::crypto::ring::default_provider().install_default();
                 None
             }
-            Trust::Any | Trust::Pinned(_) => {
+            CertificateTrust::Any | CertificateTrust::Pinned(_) => {
                 let tls = tls.dangerous().with_custom_certificate_verifier(pin).with_no_client_auth();
                 Some(Connector::Rustls(Arc::new(tls)))
             }
         };
         let connecting = tokio_tungstenite::connect_async_tls_with_config(url, Some(limits), true, connector);
-        let connected = tokio::time::timeout(PATIENCE, connecting).await;
+        let connected = tokio::time::timeout(HUB_CONNECT_TIMEOUT, connecting).await;
         let (stream, _) = match connected {
             Ok(Ok(connected)) => connected,
             Ok(Err(error)) => {
@@ -157,18 +167,18 @@ impl Socket {
         let binding = match stream.get_ref() {
             MaybeTlsStream::Rustls(tls) => {
                 let shown = tls.get_ref().1.peer_certificates().and_then(<[_]>::first);
-                Binding::certificate(shown.ok_or("the hub shows no certificate")?)
+                ChannelBinding::from_certificate(shown.ok_or("the hub shows no certificate")?)
             }
-            _ => Binding::default(),
+            _ => ChannelBinding::default(),
         };
-        Ok((Socket { stream }, binding))
+        Ok((HubSocket { stream }, binding))
     }
 
     /// Hangs up when the other side has taken all that was sent.
-    pub async fn finish(mut self) {
+    pub async fn close_after_drain(mut self) {
         let _ = self.stream.close(None).await;
         let drained = async { while self.stream.next().await.is_some_and(|next| next.is_ok()) {} };
-        let _ = tokio::time::timeout(PATIENCE, drained).await;
+        let _ = tokio::time::timeout(HUB_CONNECT_TIMEOUT, drained).await;
     }
 
     /// Both directions of it, for those that send and listen at the same time.
@@ -177,20 +187,20 @@ impl Socket {
     }
 }
 
-impl Way for Socket {
-    async fn send(&mut self, frame: Frame) -> Result<(), String> {
+impl FrameTransport for HubSocket {
+    async fn send_frame(&mut self, frame: PeerFrame) -> Result<(), String> {
         let message = match frame {
-            Frame::Text(text) => Message::text(text),
-            Frame::Binary(bytes) => Message::binary(bytes),
+            PeerFrame::Text(text) => Message::text(text),
+            PeerFrame::Binary(bytes) => Message::binary(bytes),
         };
         self.stream.send(message).await.map_err(|error| error.to_string())
     }
 
-    async fn next(&mut self) -> Option<Frame> {
+    async fn next_frame(&mut self) -> Option<PeerFrame> {
         loop {
             match self.stream.next().await?.ok()? {
-                Message::Text(text) => return Some(Frame::Text(text.as_str().to_owned())),
-                Message::Binary(bytes) => return Some(Frame::Binary(bytes.to_vec())),
+                Message::Text(text) => return Some(PeerFrame::Text(text.as_str().to_owned())),
+                Message::Binary(bytes) => return Some(PeerFrame::Binary(bytes.to_vec())),
                 Message::Close(_) => return None,
                 Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
             }

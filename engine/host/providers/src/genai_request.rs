@@ -8,29 +8,29 @@ use genai::{ModelIden, ServiceTarget};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
-use store::{Message, Role};
+use store::{MessageRole, SessionMessage};
 
 /// What providers that need no key are given in its place.
-const NO_KEY: &str = "none";
+const PLACEHOLDER_KEY: &str = "none";
 /// A name or a call's id that is longer is refused by providers.
-const LONGEST_NAME: usize = 64;
+const MAX_TOOL_NAME_BYTES: usize = 64;
 /// Signatures of so many calls are remembered.
-const SIGNATURES: usize = 1_024;
+const MAX_KEPT_SIGNATURES: usize = 1_024;
 
 /// What Google's models sign their calls with: they want it back with the call, as long as the program runs.
 #[derive(Default)]
-pub(crate) struct Signatures(Mutex<VecDeque<(String, Vec<String>)>>);
+pub(crate) struct ThoughtSignatures(Mutex<VecDeque<(String, Vec<String>)>>);
 
-impl Signatures {
-    pub(crate) fn keep(&self, call: &str, signatures: Vec<String>) {
+impl ThoughtSignatures {
+    pub(crate) fn remember(&self, call: &str, signatures: Vec<String>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push_back((call.to_owned(), signatures));
-        while kept.len() > SIGNATURES {
+        while kept.len() > MAX_KEPT_SIGNATURES {
             kept.pop_front();
         }
     }
 
-    fn of(&self, call: &str) -> Option<Vec<String>> {
+    fn signatures_of(&self, call: &str) -> Option<Vec<String>> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter().rev().find(|(id, _)| id == call).map(|(_, signatures)| signatures.clone())
     }
@@ -40,7 +40,7 @@ impl Signatures {
 ///
 /// # Errors
 /// A sentence: the address cannot be read.
-pub(crate) fn target(endpoint: &ModelEndpoint, key: Option<&str>) -> Result<ServiceTarget, String> {
+pub(crate) fn service_target(endpoint: &ModelEndpoint, key: Option<&str>) -> Result<ServiceTarget, String> {
     let kind = match endpoint.wire {
         WireProtocol::OpenAi => AdapterKind::OpenAI,
         WireProtocol::Responses => AdapterKind::OpenAIResp,
@@ -49,8 +49,8 @@ pub(crate) fn target(endpoint: &ModelEndpoint, key: Option<&str>) -> Result<Serv
         WireProtocol::Ollama => AdapterKind::Ollama,
     };
     Ok(ServiceTarget {
-        endpoint: genai::resolver::Endpoint::from_owned(base(endpoint)?),
-        auth: AuthData::from_single(key.unwrap_or(NO_KEY)),
+        endpoint: genai::resolver::Endpoint::from_owned(base_url(endpoint)?),
+        auth: AuthData::from_single(key.unwrap_or(PLACEHOLDER_KEY)),
         model: ModelIden::new(kind, endpoint.model.as_str()),
     })
 }
@@ -59,7 +59,7 @@ pub(crate) fn target(endpoint: &ModelEndpoint, key: Option<&str>) -> Result<Serv
 ///
 /// # Errors
 /// A sentence: it cannot be read.
-pub(crate) fn base(endpoint: &ModelEndpoint) -> Result<String, String> {
+pub(crate) fn base_url(endpoint: &ModelEndpoint) -> Result<String, String> {
     let (own, version) = match endpoint.wire {
         WireProtocol::OpenAi | WireProtocol::Responses => ("https://api.openai.com/v1/", "v1/"),
         WireProtocol::Anthropic => ("https://api.anthropic.com/v1/", "v1/"),
@@ -83,8 +83,8 @@ pub(crate) fn base(endpoint: &ModelEndpoint) -> Result<String, String> {
 }
 
 /// Host and port, as failures name it.
-pub(crate) fn host(endpoint: &ModelEndpoint) -> String {
-    let url = base(endpoint).ok().and_then(|base| reqwest::Url::parse(&base).ok());
+pub(crate) fn host_label(endpoint: &ModelEndpoint) -> String {
+    let url = base_url(endpoint).ok().and_then(|base| reqwest::Url::parse(&base).ok());
     let named = url.as_ref().and_then(|url| Some((url.host_str()?.to_owned(), url.port())));
     match named {
         Some((host, Some(port))) => format!("{host}:{port}"),
@@ -95,33 +95,33 @@ pub(crate) fn host(endpoint: &ModelEndpoint) -> String {
 
 /// The messages, each tool call with its result behind it, as all providers want them: the user speaks first, nobody
 /// twice in a row where it can be helped, and nothing is empty.
-pub(crate) fn chat(request: &ModelRequest, signatures: &Signatures) -> ChatRequest {
+pub(crate) fn chat_request(request: &ModelRequest, signatures: &ThoughtSignatures) -> ChatRequest {
     let mut system = request.system.clone();
     let mut messages: Vec<ChatMessage> = Vec::new();
     let mut rest = request.messages.iter().peekable();
     // What the program says before anybody has spoken belongs to what the model is told first; many models take it
     // nowhere else.
-    while let Some(message) = rest.next_if(|message| message.role == Role::System) {
+    while let Some(message) = rest.next_if(|message| message.role == MessageRole::System) {
         system.push_str(if system.is_empty() { "" } else { "\n\n" });
         system.push_str(&message.content);
     }
     while let Some(message) = rest.next() {
         match message.role {
-            Role::User => user(&mut messages, &message.content),
-            Role::System => user(&mut messages, &format!("(From the program:) {}", message.content)),
+            MessageRole::User => push_user_text(&mut messages, &message.content),
+            MessageRole::System => push_user_text(&mut messages, &format!("(From the program:) {}", message.content)),
             // A result without its call, as after a compaction.
-            Role::Tool => user(&mut messages, &told(message)),
-            Role::Assistant if message.tool_calls.is_empty() => {
+            MessageRole::Tool => push_user_text(&mut messages, &quoted_tool_result(message)),
+            MessageRole::Assistant if message.tool_calls.is_empty() => {
                 if !message.content.trim().is_empty() {
                     messages.push(ChatMessage::assistant(message.content.as_str()));
                 }
             }
-            Role::Assistant => {
-                let mut answers: Vec<&Message> = Vec::new();
-                while let Some(answer) = rest.next_if(|next| next.role == Role::Tool) {
+            MessageRole::Assistant => {
+                let mut answers: Vec<&SessionMessage> = Vec::new();
+                while let Some(answer) = rest.next_if(|next| next.role == MessageRole::Tool) {
                     answers.push(answer);
                 }
-                turn(&mut messages, message, &answers, signatures, request.endpoint.wire);
+                push_tool_turn(&mut messages, message, &answers, signatures, request.endpoint.wire);
             }
         }
     }
@@ -144,7 +144,7 @@ pub(crate) fn chat(request: &ModelRequest, signatures: &Signatures) -> ChatReque
 }
 
 /// The user says something; what follows directly is the same message.
-fn user(messages: &mut Vec<ChatMessage>, text: &str) {
+fn push_user_text(messages: &mut Vec<ChatMessage>, text: &str) {
     if text.trim().is_empty() {
         return;
     }
@@ -157,11 +157,11 @@ fn user(messages: &mut Vec<ChatMessage>, text: &str) {
 }
 
 /// The model asks for tools, and their results.
-fn turn(
+fn push_tool_turn(
     messages: &mut Vec<ChatMessage>,
-    asked: &Message,
-    answers: &[&Message],
-    signatures: &Signatures,
+    asked: &SessionMessage,
+    answers: &[&SessionMessage],
+    signatures: &ThoughtSignatures,
     wire: WireProtocol,
 ) {
     let mut parts = Vec::new();
@@ -172,14 +172,16 @@ fn turn(
     for call in &asked.tool_calls {
         parts.push(ContentPart::ToolCall(ToolCall {
             call_id: call.id.clone(),
-            fn_name: plain(&call.name),
+            fn_name: sanitize_tool_name(&call.name),
             fn_arguments: Value::Object(call.arguments.clone()),
-            thought_signatures: signatures.of(&call.id),
+            thought_signatures: signatures.signatures_of(&call.id),
         }));
         let answer = answers.iter().find(|answer| answer.tool_call_id.as_deref() == Some(call.id.as_str()));
-        let said = answer.map_or_else(|| "There is no result: it was interrupted.".to_owned(), |answer| result(answer));
-        results
-            .push(ContentPart::ToolResponse(ToolResponse::new(call.id.as_str(), said).with_fn_name(plain(&call.name))));
+        let said = answer
+            .map_or_else(|| "There is no result: it was interrupted.".to_owned(), |answer| tool_result_text(answer));
+        results.push(ContentPart::ToolResponse(
+            ToolResponse::new(call.id.as_str(), said).with_fn_name(sanitize_tool_name(&call.name)),
+        ));
     }
     messages.push(ChatMessage::assistant(MessageContent::from_parts(parts)));
     // Of several results in one message `genai` gives Ollama the last alone; the others want them together.
@@ -188,25 +190,25 @@ fn turn(
     } else {
         messages.push(ChatMessage::tool(MessageContent::from_parts(results)));
     }
-    let asked_for = |answer: &&&Message| {
+    let asked_for = |answer: &&&SessionMessage| {
         let id = answer.tool_call_id.as_deref();
         asked.tool_calls.iter().any(|call| Some(call.id.as_str()) == id)
     };
     for stray in answers.iter().filter(|answer| !asked_for(answer)) {
-        user(messages, &told(stray));
+        push_user_text(messages, &quoted_tool_result(stray));
     }
 }
 
-fn tool_name(message: &Message) -> &str {
+fn tool_name(message: &SessionMessage) -> &str {
     message.tool_name.as_deref().unwrap_or("a tool")
 }
 
 /// A result that stands where a user speaks: quoted, since the user hasn't said it.
-fn told(message: &Message) -> String {
-    agent::prompt_quote::quote_block(&format!("the result of {}", tool_name(message)), &result(message))
+fn quoted_tool_result(message: &SessionMessage) -> String {
+    agent::prompt_quote::quote_block(&format!("the result of {}", tool_name(message)), &tool_result_text(message))
 }
 
-fn result(message: &Message) -> String {
+fn tool_result_text(message: &SessionMessage) -> String {
     match &message.error {
         Some(why) if message.content.trim().is_empty() => format!("Error: {why}"),
         Some(why) => format!("Error: {why}\n{}", message.content),
@@ -216,15 +218,15 @@ fn result(message: &Message) -> String {
 }
 
 /// A tool's name as all providers take it: a model may have called something that cannot be sent back to it.
-fn plain(name: &str) -> String {
+fn sanitize_tool_name(name: &str) -> String {
     let letter = |letter: char| if letter.is_ascii_alphanumeric() || "_-".contains(letter) { letter } else { '_' };
-    let name: String = name.chars().take(LONGEST_NAME).map(letter).collect();
+    let name: String = name.chars().take(MAX_TOOL_NAME_BYTES).map(letter).collect();
     if name.is_empty() { "unknown".to_owned() } else { name }
 }
 
 /// Whether a call's id can be sent back to any provider.
-pub(crate) fn fit(id: &str) -> bool {
+pub(crate) fn is_valid_call_id(id: &str) -> bool {
     !id.is_empty()
-        && id.len() <= LONGEST_NAME
+        && id.len() <= MAX_TOOL_NAME_BYTES
         && id.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-".contains(letter))
 }

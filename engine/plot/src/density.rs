@@ -2,48 +2,48 @@
 //! into pixels, where a screen is drawn on. As shapes one by one they would cost more than a frame has.
 
 use crate::colour::Rgb;
-use crate::marks::{corners, strokes};
-use crate::pen::{At, Frame};
+use crate::marks::{marker_corners, marker_strokes};
+use crate::painter::{PlotPoint, PlotRect};
 use std::collections::BTreeMap;
 
 /// Places within a pixel, along each side, at which a marker may stand.
-const PHASES: i32 = 4;
+const SUBPIXEL_PHASES: i32 = 4;
 /// Samples of a pixel along each side.
-const SAMPLES: i32 = 4;
+const SAMPLES_PER_PIXEL_SIDE: i32 = 4;
 /// A marker that is larger than this, in pixels, is drawn by itself.
-const LARGEST: f64 = 64.0;
+const MAX_STAMPED_RADIUS_PIXELS: f64 = 64.0;
 /// How thick markers that are lines are, in points.
-const THICK: f64 = 1.4;
+const STROKE_MARKER_WIDTH: f64 = 1.4;
 
 /// A point of those that stand in a cell of a grid, and how many these are.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Kept {
-    pub(crate) at: At,
+pub(crate) struct GridPoint {
+    pub(crate) at: PlotPoint,
     /// Its number.
-    pub(crate) which: u32,
+    pub(crate) index: u32,
     pub(crate) count: u32,
 }
 
 /// Tiles along each side.
-const SIDE: usize = 64;
+const TILES_PER_SIDE: usize = 64;
 
 /// Points without order, put in tiles once: what is near each other is looked at together, and what is far out of sight
 /// not at all.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Tiles {
+pub(crate) struct TiledPoints {
     low: [f64; 2],
     wide: [f64; 2],
     /// Where each tile begins among the points, row by row.
-    starts: Vec<usize>,
+    tile_starts: Vec<usize>,
     /// The points, from 0 to 1 along both sides, where nobody looks very closely; and their numbers.
     points: Vec<[f32; 2]>,
     numbers: Vec<u32>,
 }
 
-impl Tiles {
+impl TiledPoints {
     /// `log`: the sides whose scale is logarithmic.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tiles; no column has so many numbers")]
-    pub(crate) fn new(x: &[f64], y: &[f64], log: [bool; 2]) -> Tiles {
+    pub(crate) fn new(x: &[f64], y: &[f64], log: [bool; 2]) -> TiledPoints {
         let bent = |x: f64, log: bool| if log { x.ln() } else { x };
         let all = || {
             let points =
@@ -56,20 +56,22 @@ impl Tiles {
                 (low[side], high[side]) = (low[side].min(at[side]), high[side].max(at[side]));
             }
         }
-        let wide = [0, 1].map(|side| ((high[side] - low[side]) / SIDE as f64).max(f64::MIN_POSITIVE));
+        let wide = [0, 1].map(|side| ((high[side] - low[side]) / TILES_PER_SIDE as f64).max(f64::MIN_POSITIVE));
         let (points, numbers) = (Vec::new(), Vec::new());
-        let mut tiles = Tiles { low, wide, starts: vec![0; SIDE * SIDE + 1], points, numbers };
-        let places: Vec<u16> =
-            all().map(|(at, _)| (tiles.tile(1, at[1]) * SIDE + tiles.tile(0, at[0])) as u16).collect();
-        places.iter().for_each(|place| tiles.starts[usize::from(*place) + 1] += 1);
-        for tile in 0..SIDE * SIDE {
-            tiles.starts[tile + 1] += tiles.starts[tile];
+        let mut tiles =
+            TiledPoints { low, wide, tile_starts: vec![0; TILES_PER_SIDE * TILES_PER_SIDE + 1], points, numbers };
+        let places: Vec<u16> = all()
+            .map(|(at, _)| (tiles.tile_index(1, at[1]) * TILES_PER_SIDE + tiles.tile_index(0, at[0])) as u16)
+            .collect();
+        places.iter().for_each(|place| tiles.tile_starts[usize::from(*place) + 1] += 1);
+        for tile in 0..TILES_PER_SIDE * TILES_PER_SIDE {
+            tiles.tile_starts[tile + 1] += tiles.tile_starts[tile];
         }
-        let mut next = tiles.starts.clone();
+        let mut next = tiles.tile_starts.clone();
         (tiles.points, tiles.numbers) = (vec![[0.0; 2]; places.len()], vec![0; places.len()]);
         for (place, (at, which)) in places.iter().zip(all()) {
             let next = &mut next[usize::from(*place)];
-            let share = |side: usize| (at[side] - low[side]) / (wide[side] * SIDE as f64);
+            let share = |side: usize| (at[side] - low[side]) / (wide[side] * TILES_PER_SIDE as f64);
             tiles.points[*next] = [share(0) as f32, share(1) as f32];
             tiles.numbers[*next] = which;
             *next += 1;
@@ -78,24 +80,26 @@ impl Tiles {
     }
 
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tiles")]
-    fn tile(&self, side: usize, at: f64) -> usize {
-        (((at - self.low[side]) / self.wide[side]).max(0.0) as usize).min(SIDE - 1)
+    fn tile_index(&self, side: usize, at: f64) -> usize {
+        (((at - self.low[side]) / self.wide[side]).max(0.0) as usize).min(TILES_PER_SIDE - 1)
     }
 
     /// What is added to points along a side, and by what they are multiplied, where `add` and `times` do that to what
     /// they are made of.
-    pub(crate) fn onto(&self, side: usize, (add, times): (f64, f64)) -> (f64, f64) {
-        (add + self.low[side] * times, self.wide[side] * SIDE as f64 * times)
+    pub(crate) fn frame_transform(&self, side: usize, (add, times): (f64, f64)) -> (f64, f64) {
+        (add + self.low[side] * times, self.wide[side] * TILES_PER_SIDE as f64 * times)
     }
 
     /// The points of all tiles that a part of the scales touches, from and to along x and y, and their numbers.
-    pub(crate) fn within(&self, [x, y]: [[f64; 2]; 2]) -> impl Iterator<Item = (&[f32; 2], &u32)> {
+    pub(crate) fn points_within(&self, [x, y]: [[f64; 2]; 2]) -> impl Iterator<Item = (&[f32; 2], &u32)> {
         let between = |side: usize, [from, to]: [f64; 2]| {
-            let (first, last) = (self.tile(side, from.min(to)), self.tile(side, from.max(to)));
+            let (first, last) = (self.tile_index(side, from.min(to)), self.tile_index(side, from.max(to)));
             first..last + 1
         };
         let (columns, rows) = (between(0, x), between(1, y));
-        let row = move |row: usize| self.starts[row * SIDE + columns.start]..self.starts[row * SIDE + columns.end];
+        let row = move |row: usize| {
+            self.tile_starts[row * TILES_PER_SIDE + columns.start]..self.tile_starts[row * TILES_PER_SIDE + columns.end]
+        };
         rows.flat_map(move |number| self.points[row(number)].iter().zip(&self.numbers[row(number)]))
     }
 
@@ -105,40 +109,40 @@ impl Tiles {
 }
 
 /// Points in a grid of cells over a frame.
-pub(crate) struct Cells {
-    frame: Frame,
+pub(crate) struct PointGrid {
+    frame: PlotRect,
     cell: f64,
     /// Cells to a point.
-    finer: f64,
+    cells_per_point: f64,
     wide: usize,
     high: usize,
     /// Whether a point stands in a cell, where all look the same.
-    taken: Vec<bool>,
+    is_occupied: Vec<bool>,
     /// Otherwise: of each cell how many points stand in it, and which is drawn last.
     last: Vec<(u32, u32)>,
 }
 
-impl Cells {
+impl PointGrid {
     /// A grid of cells, so many points wide. `same`: it does not matter which point is drawn last.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "cells of a frame")]
-    pub(crate) fn new(frame: Frame, cell: f64, same: bool) -> Cells {
+    pub(crate) fn new(frame: PlotRect, cell: f64, same: bool) -> PointGrid {
         let (wide, high) = ((frame.width() / cell).ceil() as usize + 2, (frame.height() / cell).ceil() as usize + 2);
         let (mut taken, mut last) = (Vec::new(), Vec::new());
         match same {
             true => taken = vec![false; wide * high],
             false => last = vec![(0, 0); wide * high],
         }
-        Cells { frame, cell, finer: 1.0 / cell, wide, high, taken, last }
+        PointGrid { frame, cell, cells_per_point: 1.0 / cell, wide, high, is_occupied: taken, last }
     }
 
     /// Takes in a point.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "cells of a frame")]
-    pub(crate) fn put(&mut self, at: At, which: u32) {
+    pub(crate) fn add_point(&mut self, at: PlotPoint, which: u32) {
         // What lies before the first cell becomes 0 when it is cut to a whole number.
-        let column = ((at.0 - self.frame.left) * self.finer + 1.0) as usize;
-        let row = ((at.1 - self.frame.top) * self.finer + 1.0) as usize;
+        let column = ((at.0 - self.frame.left) * self.cells_per_point + 1.0) as usize;
+        let row = ((at.1 - self.frame.top) * self.cells_per_point + 1.0) as usize;
         let place = row.min(self.high - 1) * self.wide + column.min(self.wide - 1);
-        if let Some(taken) = self.taken.get_mut(place) {
+        if let Some(taken) = self.is_occupied.get_mut(place) {
             *taken = true;
         } else if let Some((count, last)) = self.last.get_mut(place) {
             (*count, *last) = (*count + 1, which.max(*last));
@@ -148,16 +152,16 @@ impl Cells {
     /// Of each cell the point that is drawn last, in the order in which they are drawn; where all look the same, one in
     /// the middle of each cell, but for most of those that others cover: a cell is then at most 0.7 of a marker's
     /// radius.
-    pub(crate) fn kept(&self, at: impl Fn(u32) -> At, mut each: impl FnMut(Kept)) {
-        let Cells { frame, cell, wide, high, .. } = *self;
-        if self.taken.is_empty() {
+    pub(crate) fn for_each_drawn(&self, at: impl Fn(u32) -> PlotPoint, mut each: impl FnMut(GridPoint)) {
+        let PointGrid { frame, cell, wide, high, .. } = *self;
+        if self.is_occupied.is_empty() {
             let mut kept: Vec<(u32, u32)> = self.last.iter().copied().filter(|(count, _)| *count > 0).collect();
             kept.sort_unstable_by_key(|(_, which)| *which);
-            return kept.into_iter().for_each(|(count, which)| each(Kept { at: at(which), which, count }));
+            return kept.into_iter().for_each(|(count, which)| each(GridPoint { at: at(which), index: which, count }));
         }
         // Whether a cell and its neighbours at the left and at the right are taken.
         let threes = |row: usize, all: &mut Vec<bool>| {
-            let taken = self.taken.get(row * wide..(row + 1) * wide).unwrap_or_default();
+            let taken = self.is_occupied.get(row * wide..(row + 1) * wide).unwrap_or_default();
             all[1..].fill(false);
             for (all, three) in all[1..].iter_mut().zip(taken.windows(3)) {
                 *all = three[0] & three[1] & three[2];
@@ -168,11 +172,11 @@ impl Cells {
         threes(0, &mut here);
         for row in 0..high {
             threes(row + 1, &mut below);
-            for column in (0..wide).filter(|column| self.taken[row * wide + column]) {
+            for column in (0..wide).filter(|column| self.is_occupied[row * wide + column]) {
                 let covered = above[column] && here[column] && below[column];
                 // Those that stay leave no hole.
                 if !covered || (row % 2 == 0 && column % 2 == 0) {
-                    each(Kept { at: (middle(column, frame.left), middle(row, frame.top)), which: 0, count: 1 });
+                    each(GridPoint { at: (middle(column, frame.left), middle(row, frame.top)), index: 0, count: 1 });
                 }
             }
             (above, here, below) = (here, below, above);
@@ -182,7 +186,7 @@ impl Cells {
 
 /// How a marker is stamped.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ink {
+pub(crate) struct MarkerInk {
     pub(crate) radius: f64,
     pub(crate) colour: Rgb,
     pub(crate) alpha: f64,
@@ -191,7 +195,7 @@ pub(crate) struct Ink {
 }
 
 /// A marker's share of each pixel it touches, and of these its line's.
-struct Mask {
+struct MarkerMask {
     left: i32,
     top: i32,
     columns: usize,
@@ -200,8 +204,8 @@ struct Mask {
 }
 
 /// Pixels over a frame.
-pub(crate) struct Raster<'m> {
-    frame: Frame,
+pub(crate) struct MarkerRaster<'m> {
+    frame: PlotRect,
     density: f64,
     columns: usize,
     rows: usize,
@@ -211,16 +215,16 @@ pub(crate) struct Raster<'m> {
     /// Colours times their opacity; none where all markers have the same.
     colours: Vec<[f32; 3]>,
     /// By radius and whether there is a line around it: a mask for each place within a pixel.
-    masks: BTreeMap<(i32, bool), Vec<Option<Mask>>>,
+    masks: BTreeMap<(i32, bool), Vec<Option<MarkerMask>>>,
     /// The colour of the last marker.
     ink: Rgb,
 }
 
-impl<'m> Raster<'m> {
+impl<'m> MarkerRaster<'m> {
     /// Pixels for markers of a kind, so many to a point. `same`: all have one colour. `None`: there would be too
     /// many.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "pixels of a screen")]
-    pub(crate) fn new(frame: Frame, density: f64, marker: &'m str, same: bool) -> Option<Raster<'m>> {
+    pub(crate) fn new(frame: PlotRect, density: f64, marker: &'m str, same: bool) -> Option<MarkerRaster<'m>> {
         let side = |long: f64| (long * density).ceil().max(1.0);
         let (columns, rows) = (side(frame.width()), side(frame.height()));
         if !(1.0..=16e6).contains(&(columns * rows)) {
@@ -228,7 +232,7 @@ impl<'m> Raster<'m> {
         }
         let (columns, rows) = (columns as usize, rows as usize);
         let colours = if same { Vec::new() } else { vec![[0.0; 3]; columns * rows] };
-        Some(Raster {
+        Some(MarkerRaster {
             frame,
             density,
             columns,
@@ -242,29 +246,29 @@ impl<'m> Raster<'m> {
     }
 
     /// Whether a marker of this radius, in points, can be stamped.
-    pub(crate) fn takes(&self, radius: f64) -> bool {
-        radius * self.density <= LARGEST
+    pub(crate) fn can_stamp(&self, radius: f64) -> bool {
+        radius * self.density <= MAX_STAMPED_RADIUS_PIXELS
     }
 
     /// Stamps a marker, if it is any.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "pixels within the picture")]
-    pub(crate) fn stamp(&mut self, at: At, ink: &Ink) {
+    pub(crate) fn stamp(&mut self, at: PlotPoint, ink: &MarkerInk) {
         if ink.radius <= 0.0 {
             return;
         }
         let (x, y) = ((at.0 - self.frame.left) * self.density, (at.1 - self.frame.top) * self.density);
-        let phases = f64::from(PHASES);
+        let phases = f64::from(SUBPIXEL_PHASES);
         // Rounded; far outside is as good as at the edge.
         let nearest = |x: f64| ((x * phases).clamp(-1e6, 1e6) + 1e6 + 0.5) as i32 - 1_000_000;
         let (x, y) = (nearest(x), nearest(y));
         let radius = nearest(ink.radius * self.density).max(1);
-        let (within, edged) = ((x.rem_euclid(PHASES), y.rem_euclid(PHASES)), ink.edge.is_some());
+        let (within, edged) = ((x.rem_euclid(SUBPIXEL_PHASES), y.rem_euclid(SUBPIXEL_PHASES)), ink.edge.is_some());
         let masks = self.masks.entry((radius, edged));
-        let masks = masks.or_insert_with(|| (0..PHASES * PHASES).map(|_| None).collect());
+        let masks = masks.or_insert_with(|| (0..SUBPIXEL_PHASES * SUBPIXEL_PHASES).map(|_| None).collect());
         let (marker, density) = (self.marker, self.density);
-        let mask = masks[(within.0 * PHASES + within.1) as usize]
-            .get_or_insert_with(|| mask(marker, (radius, within.0, within.1, edged), density));
-        let (left, top) = (x.div_euclid(PHASES) + mask.left, y.div_euclid(PHASES) + mask.top);
+        let mask = masks[(within.0 * SUBPIXEL_PHASES + within.1) as usize]
+            .get_or_insert_with(|| rasterize_marker(marker, (radius, within.0, within.1, edged), density));
+        let (left, top) = (x.div_euclid(SUBPIXEL_PHASES) + mask.left, y.div_euclid(SUBPIXEL_PHASES) + mask.top);
         self.ink = ink.colour;
         let part = |colour: Rgb| [colour.0, colour.1, colour.2].map(|part| f32::from(part) / 255.0);
         let (fill, alpha) = (part(ink.colour), ink.alpha as f32);
@@ -290,9 +294,9 @@ impl<'m> Raster<'m> {
             }
             let colours = &mut self.colours[place..place + across.len()];
             for (at, (under, colour)) in shares.zip(under.iter_mut().zip(colours)) {
-                over(under, colour, fill, mask.fill[at] * alpha);
+                blend_over(under, colour, fill, mask.fill[at] * alpha);
                 if let Some(edge) = ink.edge {
-                    over(under, colour, part(edge), mask.rim[at]);
+                    blend_over(under, colour, part(edge), mask.rim[at]);
                 }
             }
         }
@@ -300,7 +304,7 @@ impl<'m> Raster<'m> {
 
     /// The picture: where it ends, how many columns and rows it has, and its pixels (red, green, blue, opacity).
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 255")]
-    pub(crate) fn picture(&self) -> (At, usize, usize, Vec<u8>) {
+    pub(crate) fn to_pixels(&self) -> (PlotPoint, usize, usize, Vec<u8>) {
         let end =
             (self.frame.left + self.columns as f64 / self.density, self.frame.top + self.rows as f64 / self.density);
         let byte = |share: f32| (share * 255.0 + 0.5) as u8;
@@ -317,7 +321,7 @@ impl<'m> Raster<'m> {
     }
 }
 
-fn over(under: &mut f32, colours: &mut [f32; 3], new: [f32; 3], share: f32) {
+fn blend_over(under: &mut f32, colours: &mut [f32; 3], new: [f32; 3], share: f32) {
     if share > 0.0 {
         *under = share + *under * (1.0 - share);
         for (colour, new) in colours.iter_mut().zip(new) {
@@ -327,7 +331,7 @@ fn over(under: &mut f32, colours: &mut [f32; 3], new: [f32; 3], share: f32) {
 }
 
 /// How far a place is from a line.
-fn far(at: At, from: At, to: At) -> f64 {
+fn distance_to_segment(at: PlotPoint, from: PlotPoint, to: PlotPoint) -> f64 {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let length = dx * dx + dy * dy;
     let share = if length == 0.0 { 0.0 } else { ((at.0 - from.0) * dx + (at.1 - from.1) * dy) / length };
@@ -335,7 +339,7 @@ fn far(at: At, from: At, to: At) -> f64 {
     (at.0 - from.0 - dx * share).hypot(at.1 - from.1 - dy * share)
 }
 
-fn holds(corners: &[At], (x, y): At) -> bool {
+fn polygon_contains(corners: &[PlotPoint], (x, y): PlotPoint) -> bool {
     let mut inside = false;
     for (number, (bx, by)) in corners.iter().enumerate() {
         let (ax, ay) = corners[(number + corners.len() - 1) % corners.len()];
@@ -348,17 +352,17 @@ fn holds(corners: &[At], (x, y): At) -> bool {
 
 /// A marker in pixels, at a place within one.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few pixels")]
-fn mask(marker: &str, (radius, x, y, edged): (i32, i32, i32, bool), density: f64) -> Mask {
-    let phases = f64::from(PHASES);
+fn rasterize_marker(marker: &str, (radius, x, y, edged): (i32, i32, i32, bool), density: f64) -> MarkerMask {
+    let phases = f64::from(SUBPIXEL_PHASES);
     let (radius, x, y) = (f64::from(radius) / phases, f64::from(x) / phases, f64::from(y) / phases);
-    let lines = strokes(marker);
-    let corners = corners((x, y), marker, radius);
+    let lines = marker_strokes(marker);
+    let corners = marker_corners((x, y), marker, radius);
     let round = match marker {
         "." => radius * 0.5,
         "," => 0.5 * density,
         _ => radius,
     };
-    let thick = if lines.is_empty() { density } else { THICK * density } / 2.0;
+    let thick = if lines.is_empty() { density } else { STROKE_MARKER_WIDTH * density } / 2.0;
     let reach = radius.max(round) * 1.1 + thick + 1.0;
     let (left, top) = ((x - reach).floor() as i32, (y - reach).floor() as i32);
     let columns = ((x + reach).ceil() as i32 - left) as usize;
@@ -367,19 +371,23 @@ fn mask(marker: &str, (radius, x, y, edged): (i32, i32, i32, bool), density: f64
     for pixel in 0..columns * rows {
         let corner = (f64::from(left) + (pixel % columns) as f64, f64::from(top) + (pixel / columns) as f64);
         let (mut filled, mut edges) = (0.0, 0.0);
-        for sample in 0..SAMPLES * SAMPLES {
-            let within = |number: i32| (f64::from(number) + 0.5) / f64::from(SAMPLES);
-            let at = (corner.0 + within(sample % SAMPLES), corner.1 + within(sample / SAMPLES));
+        for sample in 0..SAMPLES_PER_PIXEL_SIDE * SAMPLES_PER_PIXEL_SIDE {
+            let within = |number: i32| (f64::from(number) + 0.5) / f64::from(SAMPLES_PER_PIXEL_SIDE);
+            let at = (
+                corner.0 + within(sample % SAMPLES_PER_PIXEL_SIDE),
+                corner.1 + within(sample / SAMPLES_PER_PIXEL_SIDE),
+            );
             let (inside, edge) = match &corners {
                 _ if !lines.is_empty() => {
                     let place = |a: f64, b: f64| (x + a * radius, y + b * radius);
-                    let near = |[a, b, c, d]: &[f64; 4]| far(at, place(*a, *b), place(*c, *d)) <= thick;
+                    let near = |[a, b, c, d]: &[f64; 4]| distance_to_segment(at, place(*a, *b), place(*c, *d)) <= thick;
                     (lines.iter().any(near), false)
                 }
                 Some(corners) => {
                     let before = |number: usize| corners[(number + corners.len() - 1) % corners.len()];
-                    let near = |(number, to): (usize, &At)| far(at, before(number), *to) <= thick;
-                    (holds(corners, at), edged && corners.iter().enumerate().any(near))
+                    let near =
+                        |(number, to): (usize, &PlotPoint)| distance_to_segment(at, before(number), *to) <= thick;
+                    (polygon_contains(corners, at), edged && corners.iter().enumerate().any(near))
                 }
                 None => {
                     let away = (at.0 - x).hypot(at.1 - y);
@@ -389,37 +397,38 @@ fn mask(marker: &str, (radius, x, y, edged): (i32, i32, i32, bool), density: f64
             filled += f32::from(u8::from(inside));
             edges += f32::from(u8::from(edge));
         }
-        let all = (SAMPLES * SAMPLES) as f32;
+        let all = (SAMPLES_PER_PIXEL_SIDE * SAMPLES_PER_PIXEL_SIDE) as f32;
         fill.push(filled / all);
         if edged {
             rim.push(edges / all);
         }
     }
-    Mask { left, top, columns, fill, rim }
+    MarkerMask { left, top, columns, fill, rim }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const FRAME: Frame = Frame { left: 0.0, top: 0.0, right: 500.0, bottom: 300.0 };
+    const FRAME: PlotRect = PlotRect { left: 0.0, top: 0.0, right: 500.0, bottom: 300.0 };
 
-    fn gridded(points: &[At], cell: f64, same: bool) -> Vec<Kept> {
-        let mut cells = Cells::new(FRAME, cell, same);
-        points.iter().zip(0..).for_each(|(at, which)| cells.put(*at, which));
+    fn gridded(points: &[PlotPoint], cell: f64, same: bool) -> Vec<GridPoint> {
+        let mut cells = PointGrid::new(FRAME, cell, same);
+        points.iter().zip(0..).for_each(|(at, which)| cells.add_point(*at, which));
         let mut kept = Vec::new();
-        cells.kept(|which| points[which as usize], |one| kept.push(one));
+        cells.for_each_drawn(|which| points[which as usize], |one| kept.push(one));
         kept
     }
 
     #[test]
     fn points_without_order_stand_one_to_a_cell() {
-        let points: Vec<At> = (0..200_000_u32).map(|at| (f64::from(at % 500), f64::from(at / 500 % 300))).collect();
+        let points: Vec<PlotPoint> =
+            (0..200_000_u32).map(|at| (f64::from(at % 500), f64::from(at / 500 % 300))).collect();
         let kept = gridded(&points, 1.5, false);
         assert!(kept.len() <= 335 * 202 && kept.len() > 10_000, "{}", kept.len());
-        assert!(kept.windows(2).all(|pair| pair[0].which < pair[1].which));
+        assert!(kept.windows(2).all(|pair| pair[0].index < pair[1].index));
         assert_eq!(kept.iter().map(|kept| kept.count).sum::<u32>(), 200_000);
-        assert_eq!(kept.last().map(|kept| kept.which), Some(199_999), "the last one is drawn last");
+        assert_eq!(kept.last().map(|kept| kept.index), Some(199_999), "the last one is drawn last");
         let same = gridded(&points, 1.5, true);
         assert!(same.len() < kept.len() / 2);
         assert_eq!(gridded(&[points[0], points[100], points[900]], 1.5, true).len(), 3);
@@ -432,14 +441,14 @@ mod tests {
             (0..50_000_u32).map(|at| if at == 7 { f64::NAN } else { f64::from(at % 977) - 1.0 }).collect();
         let everywhere = [[f64::NEG_INFINITY, f64::INFINITY]; 2];
         for log in [[false, false], [true, true]] {
-            let tiles = Tiles::new(&x, &y, log);
+            let tiles = TiledPoints::new(&x, &y, log);
             let bent = |at: f64, log: bool| if log { at.ln() } else { at };
             let shown = |at: &usize| {
                 let (x, y) = (bent(x[*at], log[0]), bent(y[*at], log[1]));
                 x.is_finite() && y.is_finite()
             };
             let wanted: Vec<usize> = (0..x.len()).filter(shown).collect();
-            let mut all: Vec<usize> = tiles.within(everywhere).map(|(_, which)| *which as usize).collect();
+            let mut all: Vec<usize> = tiles.points_within(everywhere).map(|(_, which)| *which as usize).collect();
             all.sort_unstable();
             assert_eq!(all, wanted);
             let part = [[bent(5_000.0, log[0]), bent(4_000.0, log[0])], [bent(100.0, log[1]), bent(300.0, log[1])]];
@@ -450,28 +459,28 @@ mod tests {
                 })
             };
             let place = |at: &usize| [bent(x[*at], log[0]), bent(y[*at], log[1])];
-            let seen = tiles.within(part).filter(|(_, which)| inside(place(&(**which as usize)))).count();
+            let seen = tiles.points_within(part).filter(|(_, which)| inside(place(&(**which as usize)))).count();
             assert_eq!(seen, wanted.iter().filter(|at| inside(place(at))).count());
-            assert!(tiles.within(part).count() < wanted.len() / 4, "far tiles are not looked at");
+            assert!(tiles.points_within(part).count() < wanted.len() / 4, "far tiles are not looked at");
             for side in [0, 1] {
-                let (add, times) = tiles.onto(side, (3.0, 2.0));
-                for (at, which) in tiles.within(part) {
+                let (add, times) = tiles.frame_transform(side, (3.0, 2.0));
+                for (at, which) in tiles.points_within(part) {
                     let wanted = 3.0 + 2.0 * place(&(*which as usize))[side];
                     assert!((add + f64::from(at[side]) * times - wanted).abs() < 0.01);
                 }
             }
         }
-        assert!(Tiles::new(&[], &[], [false; 2]).is_empty());
-        assert_eq!(Tiles::new(&[1.0; 9], &[2.0; 9], [false; 2]).within(everywhere).count(), 9);
+        assert!(TiledPoints::new(&[], &[], [false; 2]).is_empty());
+        assert_eq!(TiledPoints::new(&[1.0; 9], &[2.0; 9], [false; 2]).points_within(everywhere).count(), 9);
     }
 
     #[test]
     fn markers_cover_what_they_cover_as_shapes() {
         let area = |marker: &str, radius: f64| -> f64 {
-            let mut raster = Raster::new(FRAME, 2.0, marker, true).expect("a small picture");
-            let ink = Ink { radius, colour: (200, 100, 0), alpha: 1.0, edge: None };
+            let mut raster = MarkerRaster::new(FRAME, 2.0, marker, true).expect("a small picture");
+            let ink = MarkerInk { radius, colour: (200, 100, 0), alpha: 1.0, edge: None };
             raster.stamp((100.13, 50.4), &ink);
-            let (end, columns, rows, bytes) = raster.picture();
+            let (end, columns, rows, bytes) = raster.to_pixels();
             assert_eq!((end, columns, rows), ((500.0, 300.0), 1_000, 600));
             let inked: Vec<&[u8]> = bytes.chunks_exact(4).filter(|pixel| pixel[3] > 0).collect();
             assert!(inked.iter().all(|pixel| pixel[..3] == [200, 100, 0]), "{marker}");
@@ -486,17 +495,17 @@ mod tests {
 
     #[test]
     fn what_lies_over_the_edge_is_cut_and_what_is_seen_through_adds_up() {
-        let mut raster = Raster::new(FRAME, 1.0, "s", false).expect("a small picture");
-        let ink = Ink { radius: 2.0, colour: (255, 0, 0), alpha: 0.5, edge: Some((0, 0, 255)) };
+        let mut raster = MarkerRaster::new(FRAME, 1.0, "s", false).expect("a small picture");
+        let ink = MarkerInk { radius: 2.0, colour: (255, 0, 0), alpha: 0.5, edge: Some((0, 0, 255)) };
         for at in [(0.0, 0.0), (500.0, 300.0), (-900.0, 4e5), (250.0, 150.0), (250.0, 150.0)] {
             raster.stamp(at, &ink);
         }
-        let (_, columns, _, bytes) = raster.picture();
+        let (_, columns, _, bytes) = raster.to_pixels();
         let pixel = |x: usize, y: usize| &bytes[(y * columns + x) * 4..][..4];
         assert_eq!(pixel(249, 149), [255, 0, 0, 191], "twice a half");
         assert!(pixel(248, 149)[2] > 150 && pixel(248, 149)[3] > 191, "the line around it");
         assert!(pixel(0, 0)[3] > 0 && pixel(499, 299)[3] > 0 && pixel(20, 20)[3] == 0);
-        assert!(Raster::new(FRAME, 1e4, "o", true).is_none());
-        assert!(!raster.takes(100.0));
+        assert!(MarkerRaster::new(FRAME, 1e4, "o", true).is_none());
+        assert!(!raster.can_stamp(100.0));
     }
 }

@@ -1,39 +1,39 @@
 //! Of very many points, those that a screen shows: the first, lowest, highest and last of each column of pixels. What
 //! is looked at closely is all there.
 
-use crate::pen::{At, Frame};
-use crate::scale::Scale;
+use crate::painter::{PlotPoint, PlotRect};
+use crate::scale::AxisScale;
 use std::ops::Range;
 
 /// Numbers of which the lowest and the highest are known together.
-const BLOCK: usize = 64;
+const NUMBERS_PER_BLOCK: usize = 64;
 /// Columns to a point: no screen shows more.
-const COLUMNS: f64 = 2.0;
+const COLUMNS_PER_POINT: f64 = 2.0;
 /// Pieces of a broken line in one column.
-const PIECES: usize = 16;
+const MAX_PIECES_PER_COLUMN: usize = 16;
 
 /// Where a column of numbers is lowest and highest, block by block.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Blocks {
+pub(crate) struct ExtremaBlocks {
     /// Of each block the places of the lowest and of the highest; `None`: something in it is no number.
     ends: Vec<Option<(u32, u32)>>,
 }
 
-impl Blocks {
+impl ExtremaBlocks {
     #[allow(clippy::cast_possible_truncation, reason = "no column has so many numbers")]
-    pub(crate) fn new(y: &[f64]) -> Blocks {
-        let ends = y.chunks(BLOCK).enumerate().map(|(number, block)| {
-            let (low, high) = ends(block, 0..block.len())?;
-            Some(((number * BLOCK + low) as u32, (number * BLOCK + high) as u32))
+    pub(crate) fn new(y: &[f64]) -> ExtremaBlocks {
+        let ends = y.chunks(NUMBERS_PER_BLOCK).enumerate().map(|(number, block)| {
+            let (low, high) = extrema(block, 0..block.len())?;
+            Some(((number * NUMBERS_PER_BLOCK + low) as u32, (number * NUMBERS_PER_BLOCK + high) as u32))
         });
-        Blocks { ends: ends.collect() }
+        ExtremaBlocks { ends: ends.collect() }
     }
 
     /// Where `y` is lowest and highest within a range; `None`: something in it is no number.
-    fn ends(&self, y: &[f64], range: Range<usize>) -> Option<(usize, usize)> {
-        let (first, last) = (range.start.div_ceil(BLOCK), range.end / BLOCK);
+    fn extrema(&self, y: &[f64], range: Range<usize>) -> Option<(usize, usize)> {
+        let (first, last) = (range.start.div_ceil(NUMBERS_PER_BLOCK), range.end / NUMBERS_PER_BLOCK);
         if first >= last {
-            return ends(y, range);
+            return extrema(y, range);
         }
         let (mut low, mut high) = (range.start, range.start);
         let mut take = |(a, b): (usize, usize)| {
@@ -44,9 +44,9 @@ impl Blocks {
                 high = b;
             }
         };
-        for part in [range.start..first * BLOCK, last * BLOCK..range.end] {
+        for part in [range.start..first * NUMBERS_PER_BLOCK, last * NUMBERS_PER_BLOCK..range.end] {
             if !part.is_empty() {
-                take(ends(y, part)?);
+                take(extrema(y, part)?);
             }
         }
         for block in &self.ends[first..last] {
@@ -57,7 +57,7 @@ impl Blocks {
     }
 }
 
-fn ends(y: &[f64], range: Range<usize>) -> Option<(usize, usize)> {
+fn extrema(y: &[f64], range: Range<usize>) -> Option<(usize, usize)> {
     let (mut low, mut high) = (range.start, range.start);
     for at in range {
         if !y[at].is_finite() {
@@ -74,12 +74,12 @@ fn ends(y: &[f64], range: Range<usize>) -> Option<(usize, usize)> {
 }
 
 /// Whether numbers only grow, and all of them are some.
-pub(crate) fn grows(x: &[f64]) -> bool {
+pub(crate) fn is_increasing(x: &[f64]) -> bool {
     x.iter().all(|x| x.is_finite()) && x.windows(2).all(|pair| pair[0] <= pair[1])
 }
 
 /// What of growing numbers can be seen, and one more at either side.
-pub(crate) fn in_sight(x: &[f64], scale: Scale) -> Range<usize> {
+pub(crate) fn visible_range(x: &[f64], scale: AxisScale) -> Range<usize> {
     let (low, high) = (scale.low.min(scale.high), scale.low.max(scale.high));
     let first = x.partition_point(|x| *x < low).saturating_sub(1);
     let last = x.partition_point(|x| *x <= high) + 1;
@@ -87,9 +87,15 @@ pub(crate) fn in_sight(x: &[f64], scale: Scale) -> Range<usize> {
 }
 
 /// A line whose x grow, as the columns of a frame show it: places of points, a list for each unbroken piece.
-pub(crate) fn columns(x: &[f64], y: &[f64], blocks: &Blocks, sx: Scale, frame: Frame) -> Vec<Vec<usize>> {
-    let seen = in_sight(x, sx);
-    let count = (frame.width() * COLUMNS).max(1.0);
+pub(crate) fn downsample_columns(
+    x: &[f64],
+    y: &[f64],
+    blocks: &ExtremaBlocks,
+    sx: AxisScale,
+    frame: PlotRect,
+) -> Vec<Vec<usize>> {
+    let seen = visible_range(x, sx);
+    let count = (frame.width() * COLUMNS_PER_POINT).max(1.0);
     let mut pieces: Vec<Vec<usize>> = vec![Vec::new()];
     if (seen.len() as f64) < count * 4.0 {
         for at in seen {
@@ -107,17 +113,17 @@ pub(crate) fn columns(x: &[f64], y: &[f64], blocks: &Blocks, sx: Scale, frame: F
     let mut column = 0.0;
     while from < seen.end {
         column += 1.0;
-        let edge = if flipped { right - column / COLUMNS } else { left + column / COLUMNS };
+        let edge = if flipped { right - column / COLUMNS_PER_POINT } else { left + column / COLUMNS_PER_POINT };
         let to = if column > count {
             seen.end
         } else {
-            let edge = sx.number(edge);
+            let edge = sx.to_number(edge);
             from + x[from..seen.end].partition_point(|x| *x < edge)
         };
         if to > from {
-            match blocks.ends(y, from..to) {
-                Some(ends) => pieces.last_mut().into_iter().for_each(|piece| reduced(from..to, ends, piece)),
-                None => broken(y, from..to, &mut pieces),
+            match blocks.extrema(y, from..to) {
+                Some(ends) => pieces.last_mut().into_iter().for_each(|piece| push_extremes(from..to, ends, piece)),
+                None => push_broken_column(y, from..to, &mut pieces),
             }
         }
         from = to;
@@ -126,7 +132,7 @@ pub(crate) fn columns(x: &[f64], y: &[f64], blocks: &Blocks, sx: Scale, frame: F
 }
 
 /// The first, lowest, highest and last of a column, in order.
-fn reduced(range: Range<usize>, (low, high): (usize, usize), piece: &mut Vec<usize>) {
+fn push_extremes(range: Range<usize>, (low, high): (usize, usize), piece: &mut Vec<usize>) {
     let mut shown = [range.start, low, high, range.end - 1];
     shown.sort_unstable();
     for (number, at) in shown.iter().enumerate() {
@@ -137,16 +143,16 @@ fn reduced(range: Range<usize>, (low, high): (usize, usize), piece: &mut Vec<usi
 }
 
 /// A column in which something is no number.
-fn broken(y: &[f64], range: Range<usize>, pieces: &mut Vec<Vec<usize>>) {
+fn push_broken_column(y: &[f64], range: Range<usize>, pieces: &mut Vec<Vec<usize>>) {
     let before = pieces.len();
     let mut at = range.start;
     while at < range.end {
         let until = (at..range.end).find(|at| !y[*at].is_finite()).unwrap_or(range.end);
         if until > at
-            && pieces.len() < before + PIECES
-            && let Some(ends) = ends(y, at..until)
+            && pieces.len() < before + MAX_PIECES_PER_COLUMN
+            && let Some(ends) = extrema(y, at..until)
         {
-            pieces.last_mut().into_iter().for_each(|piece| reduced(at..until, ends, piece));
+            pieces.last_mut().into_iter().for_each(|piece| push_extremes(at..until, ends, piece));
         }
         if until < range.end && pieces.last().is_some_and(|piece| !piece.is_empty()) {
             pieces.push(Vec::new());
@@ -156,11 +162,12 @@ fn broken(y: &[f64], range: Range<usize>, pieces: &mut Vec<Vec<usize>>) {
 }
 
 /// A line that goes anywhere, without the points that stand where the one before them stands.
-pub(crate) fn distinct(path: &[At]) -> Vec<At> {
-    const NEAR: f64 = 0.25;
-    let mut kept: Vec<At> = Vec::with_capacity(path.len().min(1 << 16));
+pub(crate) fn dedupe_path(path: &[PlotPoint]) -> Vec<PlotPoint> {
+    const MIN_POINT_DISTANCE: f64 = 0.25;
+    let mut kept: Vec<PlotPoint> = Vec::with_capacity(path.len().min(1 << 16));
     for (number, at) in path.iter().enumerate() {
-        let far = |last: &At| (last.0 - at.0).abs() > NEAR || (last.1 - at.1).abs() > NEAR;
+        let far =
+            |last: &PlotPoint| (last.0 - at.0).abs() > MIN_POINT_DISTANCE || (last.1 - at.1).abs() > MIN_POINT_DISTANCE;
         if kept.last().is_none_or(far) || number + 1 == path.len() {
             kept.push(*at);
         }
@@ -169,14 +176,14 @@ pub(crate) fn distinct(path: &[At]) -> Vec<At> {
 }
 
 /// What a screen of 2,000 columns shows of a line. `None`: it is short enough as it is, or goes anywhere.
-pub(crate) fn thinned(x: &[f64], y: &[f64]) -> Option<(Vec<f64>, Vec<f64>)> {
-    if x.len() < 20_000 || x.len() != y.len() || !grows(x) || !grows_ends(x) {
+pub(crate) fn downsample_line(x: &[f64], y: &[f64]) -> Option<(Vec<f64>, Vec<f64>)> {
+    if x.len() < 20_000 || x.len() != y.len() || !is_increasing(x) || !has_increasing_ends(x) {
         return None;
     }
-    let frame = Frame { left: 0.0, top: 0.0, right: 1_000.0, bottom: 1.0 };
-    let scale = Scale { low: x[0], high: x[x.len() - 1], log: false, from: 0.0, to: 1_000.0 };
+    let frame = PlotRect { left: 0.0, top: 0.0, right: 1_000.0, bottom: 1.0 };
+    let scale = AxisScale { low: x[0], high: x[x.len() - 1], log: false, from: 0.0, to: 1_000.0 };
     let mut thin = (Vec::new(), Vec::new());
-    for piece in columns(x, y, &Blocks::new(y), scale, frame) {
+    for piece in downsample_columns(x, y, &ExtremaBlocks::new(y), scale, frame) {
         if !thin.0.is_empty() {
             thin.0.push(x[piece.first().copied().unwrap_or(0)]);
             thin.1.push(f64::NAN);
@@ -187,7 +194,7 @@ pub(crate) fn thinned(x: &[f64], y: &[f64]) -> Option<(Vec<f64>, Vec<f64>)> {
     Some(thin)
 }
 
-fn grows_ends(x: &[f64]) -> bool {
+fn has_increasing_ends(x: &[f64]) -> bool {
     x.first() < x.last()
 }
 
@@ -195,25 +202,25 @@ fn grows_ends(x: &[f64]) -> bool {
 mod tests {
     use super::*;
 
-    const FRAME: Frame = Frame { left: 0.0, top: 0.0, right: 500.0, bottom: 300.0 };
+    const FRAME: PlotRect = PlotRect { left: 0.0, top: 0.0, right: 500.0, bottom: 300.0 };
 
-    fn scale(low: f64, high: f64) -> Scale {
-        Scale { low, high, log: false, from: 0.0, to: 500.0 }
+    fn scale(low: f64, high: f64) -> AxisScale {
+        AxisScale { low, high, log: false, from: 0.0, to: 500.0 }
     }
 
     #[test]
     fn a_million_points_become_what_the_pixels_show() {
         let x: Vec<f64> = (0..1_000_000).map(f64::from).collect();
         let y: Vec<f64> = (0..1_000_000_u32).map(|at| f64::from(at % 1_009 * 7_919 % 104_729)).collect();
-        let blocks = Blocks::new(&y);
+        let blocks = ExtremaBlocks::new(&y);
         for (low, high) in [(0.0, 1e6), (123_456.7, 654_321.9), (1e6, 0.0)] {
             let sx = scale(low, high);
-            let kept: Vec<usize> = columns(&x, &y, &blocks, sx, FRAME).concat();
+            let kept: Vec<usize> = downsample_columns(&x, &y, &blocks, sx, FRAME).concat();
             assert!(kept.len() <= 4_020, "{}", kept.len());
             assert!(kept.windows(2).all(|pair| pair[0] < pair[1]));
             // As if every point of a column had been looked at.
             for column in [0, 1, 500, 999] {
-                let edges = [f64::from(column) / 2.0, f64::from(column + 1) / 2.0].map(|at| sx.number(at));
+                let edges = [f64::from(column) / 2.0, f64::from(column + 1) / 2.0].map(|at| sx.to_number(at));
                 let (from, to) = (edges[0].min(edges[1]), edges[0].max(edges[1]));
                 let within = |at: &usize| x[*at] > from && x[*at] < to;
                 let highest = |all: &mut dyn Iterator<Item = usize>| all.map(|at| y[at]).fold(0.0, f64::max);
@@ -227,30 +234,33 @@ mod tests {
     fn what_is_looked_at_closely_is_all_there() {
         let x: Vec<f64> = (0..1_000_000).map(f64::from).collect();
         let y = x.clone();
-        let kept = columns(&x, &y, &Blocks::new(&y), scale(1_000.5, 1_999.5), FRAME);
+        let kept = downsample_columns(&x, &y, &ExtremaBlocks::new(&y), scale(1_000.5, 1_999.5), FRAME);
         assert_eq!(kept, [(1_000..=2_000).collect::<Vec<usize>>()]);
-        assert_eq!(in_sight(&x, scale(-5.0, -1.0)), 0..1);
-        assert_eq!(in_sight(&[], scale(0.0, 1.0)), 0..0);
+        assert_eq!(visible_range(&x, scale(-5.0, -1.0)), 0..1);
+        assert_eq!(visible_range(&[], scale(0.0, 1.0)), 0..0);
     }
 
     #[test]
     fn gaps_stay_gaps() {
         let x: Vec<f64> = (0..100_000).map(f64::from).collect();
         let y: Vec<f64> = x.iter().map(|x| if (40_000.0..60_000.0).contains(x) { f64::NAN } else { *x }).collect();
-        let pieces = columns(&x, &y, &Blocks::new(&y), scale(0.0, 1e5), FRAME);
+        let pieces = downsample_columns(&x, &y, &ExtremaBlocks::new(&y), scale(0.0, 1e5), FRAME);
         let pieces: Vec<&Vec<usize>> = pieces.iter().filter(|piece| !piece.is_empty()).collect();
         let ends: Vec<(usize, usize)> = pieces.iter().map(|piece| (piece[0], piece[piece.len() - 1])).collect();
         assert_eq!(ends, [(0, 39_999), (60_000, 99_999)]);
         let none = vec![f64::NAN; 100_000];
-        assert_eq!(columns(&x, &none, &Blocks::new(&none), scale(0.0, 1e5), FRAME).concat(), Vec::<usize>::new());
+        assert_eq!(
+            downsample_columns(&x, &none, &ExtremaBlocks::new(&none), scale(0.0, 1e5), FRAME).concat(),
+            Vec::<usize>::new()
+        );
     }
 
     #[test]
     fn a_long_line_can_be_sent_short() {
         let x: Vec<f64> = (0..50_000).map(f64::from).collect();
-        let (thin_x, thin_y) = thinned(&x, &x).expect("it is long");
+        let (thin_x, thin_y) = downsample_line(&x, &x).expect("it is long");
         assert!(thin_x.len() < 9_000 && thin_x.len() == thin_y.len());
         assert_eq!((thin_x[0], thin_x[thin_x.len() - 1]), (0.0, 49_999.0));
-        assert_eq!(thinned(&x[..100], &x[..100]), None);
+        assert_eq!(downsample_line(&x[..100], &x[..100]), None);
     }
 }

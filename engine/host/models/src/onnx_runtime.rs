@@ -5,38 +5,40 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// The environment's variable that names the library, as all programs that use it have it.
-pub const LIBRARY: &str = "ORT_DYLIB_PATH";
+pub const ORT_LIBRARY_VAR: &str = "ORT_DYLIB_PATH";
 
 /// A library that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Runtime {
+pub struct OnnxRuntime {
     /// Where it lies.
     pub path: PathBuf,
     /// Who named it or brought it.
-    pub from: &'static str,
+    pub origin: &'static str,
 }
 
-impl Runtime {
+impl OnnxRuntime {
     /// Looks for it: what the user named, the environment's variable, the system, Python's packages.
     ///
     /// # Errors
     /// A sentence that says where it was looked for and what brings one.
-    pub fn find(named: Option<&Path>) -> Result<Runtime, String> {
-        let variable = std::env::var_os(LIBRARY).map(PathBuf::from);
+    pub fn find(named: Option<&Path>) -> Result<OnnxRuntime, String> {
+        let variable = std::env::var_os(ORT_LIBRARY_VAR).map(PathBuf::from);
         let named = named.map(Path::to_path_buf).filter(|path| !path.as_os_str().is_empty());
-        for (path, from) in [(named, "the settings"), (variable, LIBRARY)] {
+        for (path, from) in [(named, "the settings"), (variable, ORT_LIBRARY_VAR)] {
             if let Some(path) = path {
-                return library(&path)
-                    .map(|path| Runtime { path, from })
+                return find_library_in(&path)
+                    .map(|path| OnnxRuntime { path, origin: from })
                     .ok_or_else(|| format!("{from} names {}, and no ONNX Runtime is there", path.display()));
             }
         }
-        let places = system().into_iter().map(|place| (place, "the system"));
-        let places = places.chain(packages().into_iter().map(|place| (place, "a Python package")));
-        let found = places.into_iter().find_map(|(place, from)| library(&place).map(|path| Runtime { path, from }));
+        let places = system_library_dirs().into_iter().map(|place| (place, "the system"));
+        let places = places.chain(python_package_dirs().into_iter().map(|place| (place, "a Python package")));
+        let found = places
+            .into_iter()
+            .find_map(|(place, from)| find_library_in(&place).map(|path| OnnxRuntime { path, origin: from }));
         found.ok_or_else(|| {
             format!(
-                "no ONNX Runtime library is here (looked for in the settings, {LIBRARY}, the system's folders and \
+                "no ONNX Runtime library is here (looked for in the settings, {ORT_LIBRARY_VAR}, the system's folders and \
                  Python's packages); `pip install --user onnxruntime` brings one, the embedded model needs none"
             )
         })
@@ -44,7 +46,7 @@ impl Runtime {
 }
 
 /// The library itself, or the newest one of a folder.
-fn library(path: &Path) -> Option<PathBuf> {
+fn find_library_in(path: &Path) -> Option<PathBuf> {
     if path.is_file() {
         return Some(path.to_path_buf());
     }
@@ -62,7 +64,7 @@ fn library(path: &Path) -> Option<PathBuf> {
 }
 
 /// Where a system keeps its libraries.
-fn system() -> Vec<PathBuf> {
+fn system_library_dirs() -> Vec<PathBuf> {
     let mut places: Vec<PathBuf> =
         std::env::var_os("LD_LIBRARY_PATH").map(|all| std::env::split_paths(&all).collect()).unwrap_or_default();
     places.retain(|place| place.is_absolute());
@@ -75,7 +77,7 @@ fn system() -> Vec<PathBuf> {
 }
 
 /// Where pip and others put the package `onnxruntime`.
-fn packages() -> Vec<PathBuf> {
+fn python_package_dirs() -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let mut roots: Vec<PathBuf> = [variable("VIRTUAL_ENV"), variable("CONDA_PREFIX")].into_iter().flatten().collect();
     roots.extend(variable("HOME").map(|home| home.join(".local")));
@@ -102,17 +104,17 @@ fn packages() -> Vec<PathBuf> {
 }
 
 /// One for the process, once it was made.
-static MADE: Mutex<Option<Environment>> = Mutex::new(None);
+static ONNX_ENVIRONMENT: Mutex<Option<Environment>> = Mutex::new(None);
 
 /// The environment in which models run; the library is loaded with the first.
-pub(crate) fn environment(named: Option<&Path>) -> Result<Environment, String> {
-    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+pub(crate) fn shared_environment(named: Option<&Path>) -> Result<Environment, String> {
+    let mut made = ONNX_ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(environment) = &*made {
         return Ok(environment.clone());
     }
-    let runtime = Runtime::find(named)?;
+    let runtime = OnnxRuntime::find(named)?;
     let say = |why: String| {
-        format!("the ONNX Runtime of {} ({}) cannot be used ({why})", runtime.from, runtime.path.display())
+        format!("the ONNX Runtime of {} ({}) cannot be used ({why})", runtime.origin, runtime.path.display())
     };
     // It ends in a panic where a library is another one than its name says.
     let built = std::panic::catch_unwind(|| {
@@ -130,17 +132,17 @@ mod tests {
 
     #[test]
     fn what_is_named_and_missing_is_a_sentence() {
-        let missing = Runtime::find(Some(Path::new("/nowhere/libonnxruntime.so")));
+        let missing = OnnxRuntime::find(Some(Path::new("/nowhere/libonnxruntime.so")));
         assert!(missing.as_ref().is_err_and(|why| why.contains("/nowhere")), "{missing:?}");
         let folder = tempfile::tempdir().expect("a folder");
-        assert!(Runtime::find(Some(folder.path())).is_err());
+        assert!(OnnxRuntime::find(Some(folder.path())).is_err());
         let file = folder.path().join("libonnxruntime.so.1.24.0");
         std::fs::write(&file, b"not a library").expect("written");
         if cfg!(target_os = "linux") {
-            assert_eq!(Runtime::find(Some(folder.path())).map(|found| found.path), Ok(file.clone()));
+            assert_eq!(OnnxRuntime::find(Some(folder.path())).map(|found| found.path), Ok(file.clone()));
         }
         // What is there and is none is a sentence, too, and does not end the program.
-        let wrong = environment(Some(&file));
+        let wrong = shared_environment(Some(&file));
         assert!(wrong.is_err_and(|why| why.contains("cannot be used")));
     }
 }

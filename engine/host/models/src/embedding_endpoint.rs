@@ -1,82 +1,97 @@
 //! An endpoint that speaks OpenAI's embeddings (`POST …/embeddings`): a server of the user's own, or a provider.
 
-use crate::{Choice, Purse};
-use embed::Embedder;
+use crate::{EmbedderChoice, EmbeddingSpendGuard};
+use embed::SentenceEmbedder;
 use std::sync::Arc;
 use std::time::Duration;
 use ureq::Agent;
 use ureq::http::StatusCode;
 
 /// The environment's variable with the key of an endpoint that wants one.
-pub const KEY: &str = "TRACEBOOK_EMBEDDINGS_KEY";
+pub const EMBEDDINGS_KEY_VAR: &str = "TRACEBOOK_EMBEDDINGS_KEY";
 /// An answer may have this many bytes.
-const LARGEST: u64 = 64 << 20;
+const MAX_RESPONSE_BYTES: u64 = 64 << 20;
 /// A vector may have this many numbers.
-const WIDEST: usize = 16_384;
+const MAX_VECTOR_DIMENSIONS: usize = 16_384;
 /// Texts that are sent together.
-const TOGETHER: usize = 16;
+const TEXTS_PER_REQUEST: usize = 16;
 /// A text may have this many bytes; a model reads less.
-const LONGEST: usize = 8_000;
+const MAX_TEXT_BYTES: usize = 8_000;
 /// About so many bytes are a token.
-const BYTES: usize = 4;
+const BYTES_PER_TOKEN: usize = 4;
 /// How long an endpoint may take to be there, and to answer.
-const CONNECT: Duration = Duration::from_secs(5);
-const ANSWER: Duration = Duration::from_secs(60);
+const ENDPOINT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const ENDPOINT_RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 /// A busy endpoint is asked again this often, after a pause that doubles.
-const AGAIN: u32 = 3;
-const PAUSE: Duration = Duration::from_millis(500);
+const MAX_RETRIES: u32 = 3;
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(500);
 
-pub(crate) struct Endpoint {
+pub(crate) struct EmbeddingEndpoint {
     key: String,
-    choice: Choice,
-    purse: Arc<dyn Purse>,
+    choice: EmbedderChoice,
+    spend_guard: Arc<dyn EmbeddingSpendGuard>,
     url: String,
     model: String,
-    secret: Option<String>,
+    api_key: Option<String>,
     dimensions: usize,
     unrelated: f32,
     agent: Agent,
 }
 
-impl Endpoint {
+impl EmbeddingEndpoint {
     /// Asks it once, which says whether it is there and how long its vectors are.
-    pub(crate) fn ask(choice: &Choice, url: &str, model: &str, purse: Arc<dyn Purse>) -> Result<Endpoint, String> {
+    pub(crate) fn connect(
+        choice: &EmbedderChoice,
+        url: &str,
+        model: &str,
+        purse: Arc<dyn EmbeddingSpendGuard>,
+    ) -> Result<EmbeddingEndpoint, String> {
         let agent = Agent::config_builder()
-            .timeout_connect(Some(CONNECT))
-            .timeout_global(Some(ANSWER))
+            .timeout_connect(Some(ENDPOINT_CONNECT_TIMEOUT))
+            .timeout_global(Some(ENDPOINT_RESPONSE_TIMEOUT))
             .http_status_as_error(false)
             .build()
             .into();
-        let secret = std::env::var(KEY).ok().filter(|key| !key.trim().is_empty());
+        let secret = std::env::var(EMBEDDINGS_KEY_VAR).ok().filter(|key| !key.trim().is_empty());
         let (url, model) = (format!("{url}/embeddings"), model.to_owned());
         let (key, choice) = (choice.key(), choice.clone());
-        let mut endpoint = Endpoint { key, choice, purse, url, model, secret, dimensions: 0, unrelated: 0.0, agent };
-        let first = endpoint.send(&["a question"])?;
+        let mut endpoint = EmbeddingEndpoint {
+            key,
+            choice,
+            spend_guard: purse,
+            url,
+            model,
+            api_key: secret,
+            dimensions: 0,
+            unrelated: 0.0,
+            agent,
+        };
+        let first = endpoint.request_vectors(&["a question"])?;
         endpoint.dimensions = first.first().map_or(0, Vec::len);
         endpoint.unrelated = embed::measure_unrelated(&endpoint)?;
         Ok(endpoint)
     }
 
     /// Asks for vectors, if they can be paid for.
-    fn send(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String> {
-        let texts: Vec<&str> = texts.iter().map(|text| &text[..text.floor_char_boundary(LONGEST)]).collect();
-        let about = texts.iter().map(|text| (text.len() / BYTES + 1) as u64).sum();
-        self.purse.begin(&self.choice, about)?;
+    fn request_vectors(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String> {
+        let texts: Vec<&str> = texts.iter().map(|text| &text[..text.floor_char_boundary(MAX_TEXT_BYTES)]).collect();
+        let about = texts.iter().map(|text| (text.len() / BYTES_PER_TOKEN + 1) as u64).sum();
+        self.spend_guard.begin_call(&self.choice, about)?;
         let mut read = None;
-        let sent = self.post(&texts, about, &mut read);
-        self.purse.end(&self.choice, about, read);
+        let sent = self.post_with_retries(&texts, about, &mut read);
+        self.spend_guard.finish_call(&self.choice, about, read);
         sent
     }
 
     /// Sends texts. `read` becomes the tokens that the endpoint has read, by its own word or else `about`, where it has
     /// answered; what it answered may be nonsense all the same.
-    fn post(&self, texts: &[&str], about: u64, read: &mut Option<u64>) -> Result<Vec<Vec<f32>>, String> {
+    fn post_with_retries(&self, texts: &[&str], about: u64, read: &mut Option<u64>) -> Result<Vec<Vec<f32>>, String> {
         let body = serde_json::json!({"model": self.model, "input": texts});
         let say = |why: String| format!("the endpoint of the sentence model, {}, {why}", self.url);
-        let mut pause = PAUSE;
-        for last in (0..=AGAIN).map(|time| time == AGAIN) {
+        let mut pause = FIRST_RETRY_DELAY;
+        for last in (0..=MAX_RETRIES).map(|time| time == MAX_RETRIES) {
             let mut request = self.agent.post(&self.url);
-            if let Some(secret) = &self.secret {
+            if let Some(secret) = &self.api_key {
                 request = request.header("Authorization", format!("Bearer {}", secret.trim()));
             }
             let mut response = match request.send_json(&body) {
@@ -89,9 +104,9 @@ impl Endpoint {
                 pause *= 2;
                 continue;
             }
-            let body = response.body_mut().with_config().limit(LARGEST);
+            let body = response.body_mut().with_config().limit(MAX_RESPONSE_BYTES);
             if status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN {
-                return Err(say(format!("wants a key ({status}); set {KEY}")));
+                return Err(say(format!("wants a key ({status}); set {EMBEDDINGS_KEY_VAR}")));
             }
             if !status.is_success() {
                 let told = body.read_to_string().unwrap_or_default();
@@ -99,16 +114,16 @@ impl Endpoint {
                 return Err(say(format!("answered {status}: {told}")));
             }
             *read = Some(about);
-            let answer: Answer =
+            let answer: EmbeddingsResponse =
                 body.read_json().map_err(|error| say(format!("answered what is not vectors ({error})")))?;
             *read = Some(answer.usage.as_ref().and_then(|usage| usage.prompt_tokens).unwrap_or(about));
-            return self.vectors(answer, texts.len()).map_err(say);
+            return self.vectors_in_order(answer, texts.len()).map_err(say);
         }
         Err(say("is busy".to_owned()))
     }
 
     /// The vectors in the order of the texts.
-    fn vectors(&self, answer: Answer, wanted: usize) -> Result<Vec<Vec<f32>>, String> {
+    fn vectors_in_order(&self, answer: EmbeddingsResponse, wanted: usize) -> Result<Vec<Vec<f32>>, String> {
         let mut vectors = vec![Vec::new(); wanted];
         for (place, item) in answer.data.into_iter().enumerate() {
             let slot = vectors.get_mut(item.index.unwrap_or(place));
@@ -118,7 +133,7 @@ impl Endpoint {
         }
         let length = if self.dimensions == 0 { vectors.first().map_or(0, Vec::len) } else { self.dimensions };
         let fits = |vector: &Vec<f32>| vector.len() == length && vector.iter().all(|value| value.is_finite());
-        if length == 0 || length > WIDEST || !vectors.iter().all(fits) {
+        if length == 0 || length > MAX_VECTOR_DIMENSIONS || !vectors.iter().all(fits) {
             return Err(format!("answered vectors that are not {length} numbers each"));
         }
         Ok(vectors)
@@ -126,24 +141,24 @@ impl Endpoint {
 }
 
 #[derive(serde::Deserialize)]
-struct Answer {
-    data: Vec<Item>,
-    usage: Option<Usage>,
+struct EmbeddingsResponse {
+    data: Vec<EmbeddingItem>,
+    usage: Option<EmbeddingsUsage>,
 }
 
 /// What the endpoint counted; some do not.
 #[derive(serde::Deserialize)]
-struct Usage {
+struct EmbeddingsUsage {
     prompt_tokens: Option<u64>,
 }
 
 #[derive(serde::Deserialize)]
-struct Item {
+struct EmbeddingItem {
     index: Option<usize>,
     embedding: Vec<f32>,
 }
 
-impl Embedder for Endpoint {
+impl SentenceEmbedder for EmbeddingEndpoint {
     fn name(&self) -> &str {
         &self.key
     }
@@ -157,14 +172,14 @@ impl Embedder for Endpoint {
     }
 
     fn embed(&self, text: &str) -> Result<Vec<f32>, String> {
-        Ok(self.send(&[text])?.into_iter().next().unwrap_or_default())
+        Ok(self.request_vectors(&[text])?.into_iter().next().unwrap_or_default())
     }
 
     fn together(&self) -> usize {
-        TOGETHER
+        TEXTS_PER_REQUEST
     }
 
     fn embed_all(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String> {
-        self.send(texts)
+        self.request_vectors(texts)
     }
 }

@@ -1,8 +1,8 @@
 //! Words between dollars, as TeX would set them, in the letters that there are: Greek ones, raised and lowered digits.
 
-use crate::scale::lifted;
+use crate::scale::to_superscript;
 
-const NAMES: &[(&str, &str)] = &[
+const TEX_SYMBOLS: &[(&str, &str)] = &[
     ("alpha", "α"),
     ("beta", "β"),
     ("gamma", "γ"),
@@ -64,15 +64,19 @@ const NAMES: &[(&str, &str)] = &[
 ];
 
 /// A text as it is set: what stands between dollars is read as TeX.
-pub(crate) fn plain(text: &str) -> String {
+pub(crate) fn render_mathtext(text: &str) -> String {
     let parts: Vec<&str> = text.split('$').collect();
     if parts.len() < 3 || parts.len().is_multiple_of(2) {
         return text.to_owned();
     }
-    parts.iter().enumerate().map(|(at, part)| if at % 2 == 1 { formula(part) } else { (*part).to_owned() }).collect()
+    parts
+        .iter()
+        .enumerate()
+        .map(|(at, part)| if at % 2 == 1 { formula_to_unicode(part) } else { (*part).to_owned() })
+        .collect()
 }
 
-fn formula(text: &str) -> String {
+fn formula_to_unicode(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(letter) = rest.chars().next() {
@@ -82,7 +86,7 @@ fn formula(text: &str) -> String {
                 let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
                 let (name, behind) = rest.split_at(end);
                 rest = behind;
-                match NAMES.iter().find(|(known, _)| *known == name) {
+                match TEX_SYMBOLS.iter().find(|(known, _)| *known == name) {
                     Some((_, letter)) => out.push_str(letter),
                     // Functions stand as they are called; what only changes letters changes nothing.
                     None if ["mathrm", "mathbf", "mathit", "text", "left", "right"].contains(&name) => {}
@@ -93,7 +97,7 @@ fn formula(text: &str) -> String {
                 let inner = match rest.strip_prefix('{').and_then(|inner| inner.split_once('}')) {
                     Some((inner, behind)) => {
                         rest = behind;
-                        formula(inner)
+                        formula_to_unicode(inner)
                     }
                     None => {
                         let end = rest.chars().next().map_or(0, char::len_utf8);
@@ -102,7 +106,8 @@ fn formula(text: &str) -> String {
                         inner.to_owned()
                     }
                 };
-                let moved: String = inner.chars().map(if letter == '^' { lifted } else { lowered }).collect();
+                let moved: String =
+                    inner.chars().map(if letter == '^' { to_superscript } else { to_subscript }).collect();
                 let all = inner.chars().zip(moved.chars()).all(|(from, to)| from != to);
                 if !all {
                     out.push(letter);
@@ -117,7 +122,7 @@ fn formula(text: &str) -> String {
     out
 }
 
-fn lowered(letter: char) -> char {
+fn to_subscript(letter: char) -> char {
     let plain = "0123456789+-\u{2212}()aeijnox";
     let below = "₀₁₂₃₄₅₆₇₈₉₊₋₋₍₎ₐₑᵢⱼₙₒₓ";
     plain.chars().zip(below.chars()).find(|(from, _)| *from == letter).map_or(letter, |(_, to)| to)
@@ -138,7 +143,7 @@ mod tests {
             ("$\\", "$\\"),
             ("$^$", ""),
         ] {
-            assert_eq!(plain(from), to);
+            assert_eq!(render_mathtext(from), to);
         }
     }
 }

@@ -2,10 +2,10 @@
 //! each connection is told of by a number of its own. Of two devices the one with the lower key calls. Who is revoked
 //! loses the connection within a second.
 
-use crate::devices::{Access, Device, Devices};
+use crate::devices::{DeviceAccess, DeviceList, PairedDevice};
+use crate::handshake::PeerFrame;
 use crate::key::{DeviceId, DeviceKey};
-use crate::lan::{self, DEVICE, Lan, LanSender, LanWay, Reach};
-use crate::link::Frame;
+use crate::lan::{self, DEVICE_ALPN, LanConnection, LanEndpoint, LanSender, LanVisibility};
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,27 +14,27 @@ use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// How often the list of devices is looked at, and those are called that are not there.
-const LOOK: Duration = Duration::from_millis(400);
+const DEVICE_SCAN_INTERVAL: Duration = Duration::from_millis(400);
 /// How long a call may take.
-const DIAL: Duration = Duration::from_secs(5);
+const LAN_DIAL_TIMEOUT: Duration = Duration::from_secs(5);
 /// A device that did not answer is called again after this time.
-const AGAIN: Duration = Duration::from_secs(3);
+const LAN_REDIAL_DELAY: Duration = Duration::from_secs(3);
 /// Whoever ends waits so long for the others to be told. Who is not told waits for 30 s before it calls again.
-const FAREWELL: Duration = Duration::from_millis(250);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(250);
 /// So many may be calling at once who have not said yet who they are.
 const MAX_UNPROVEN_CALLS: usize = 64;
 /// The first number of a connection: others are counted from 1.
-const FIRST: u64 = 1 << 40;
+const FIRST_LINK_ID: u64 = 1 << 40;
 
 /// What becomes of a connection.
 #[derive(Debug)]
-pub enum Told {
+pub enum LanPeerEvent {
     /// It is there.
     Open {
         /// How the device is called.
         name: String,
         /// The most that it may do.
-        access: Access,
+        access: DeviceAccess,
         /// Whether this side has called.
         dialed: bool,
     },
@@ -43,118 +43,126 @@ pub enum Told {
     /// It is gone, and why. Nothing follows.
     Closed(String),
     /// The local network cannot be used, and why; it is tried again. Of no connection.
-    Trouble(String),
+    Unavailable(String),
 }
 
-enum Order {
+enum LanPeerCommand {
     Send { link: u64, bytes: Vec<u8> },
     Close { link: u64 },
 }
 
-enum Fact {
-    Met { device: DeviceId, way: Box<LanWay>, dialed: bool },
-    Missed { device: DeviceId },
-    Gone { link: u64, why: String },
+enum LanConnectionEvent {
+    Connected { device: DeviceId, way: Box<LanConnection>, dialed: bool },
+    DialFailed { device: DeviceId },
+    Disconnected { link: u64, why: String },
 }
 
 /// Where this device listens, and where it looks for others beside those that it finds.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct LanConfig {
     /// Where it listens.
-    pub reach: Reach,
+    pub visibility: LanVisibility,
     /// Where others may be.
-    pub known: Vec<SocketAddr>,
+    pub known_addresses: Vec<SocketAddr>,
 }
 
-impl Place {
+impl LanConfig {
     /// What `TRACEBOOK_LAN` says, for networks on which nobody is found: `HERE,THERE,…`, each `ADDRESS:PORT`.
     ///
     /// # Errors
     /// It is no such list.
-    pub fn of(said: Option<&str>) -> Result<Place, String> {
-        let Some(said) = said else { return Ok(Place { reach: Reach::Local, known: Vec::new() }) };
+    pub fn from_env_value(said: Option<&str>) -> Result<LanConfig, String> {
+        let Some(said) = said else {
+            return Ok(LanConfig { visibility: LanVisibility::Local, known_addresses: Vec::new() });
+        };
         let places: Result<Vec<SocketAddr>, _> = said.split(',').map(|one| one.trim().parse()).collect();
         let places = places.map_err(|_| format!("TRACEBOOK_LAN wants ADDRESS:PORT,…: {said}"))?;
         let (here, known) = places.split_first().ok_or("TRACEBOOK_LAN is empty")?;
-        Ok(Place { reach: Reach::At(*here), known: known.to_vec() })
+        Ok(LanConfig { visibility: LanVisibility::At(*here), known_addresses: known.to_vec() })
     }
 }
 
 /// The connections to devices that are near. Ends when it is dropped.
-pub struct Near {
-    orders: Option<UnboundedSender<Order>>,
+pub struct LanPeers {
+    commands: Option<UnboundedSender<LanPeerCommand>>,
     /// Hangs up once all were told.
     ended: std::sync::mpsc::Receiver<()>,
 }
 
-impl Drop for Near {
+impl Drop for LanPeers {
     fn drop(&mut self) {
-        self.orders = None;
-        let _ = self.ended.recv_timeout(FAREWELL);
+        self.commands = None;
+        let _ = self.ended.recv_timeout(SHUTDOWN_TIMEOUT);
     }
 }
 
-impl std::fmt::Debug for Near {
+impl std::fmt::Debug for LanPeers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Near")
     }
 }
 
-type Tell = Arc<dyn Fn(u64, Told) + Send + Sync>;
+type LanPeerEventHandler = Arc<dyn Fn(u64, LanPeerEvent) + Send + Sync>;
 
-impl Near {
+impl LanPeers {
     /// Starts a thread for it. `tell` is called there, and must not wait.
     ///
     /// # Errors
     /// The system gives no thread.
     pub fn start(
         key: DeviceKey,
-        devices: Devices,
-        place: Place,
-        tell: impl Fn(u64, Told) + Send + Sync + 'static,
-    ) -> Result<Near, String> {
+        devices: DeviceList,
+        place: LanConfig,
+        tell: impl Fn(u64, LanPeerEvent) + Send + Sync + 'static,
+    ) -> Result<LanPeers, String> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(|error| error.to_string())?;
         let (orders, queue) = unbounded_channel();
         let (ends, ended) = std::sync::mpsc::channel();
-        let tell = Arc::new(tell) as Tell;
+        let tell = Arc::new(tell) as LanPeerEventHandler;
         let thread = std::thread::Builder::new().name("near".to_owned());
         let work = move || {
-            runtime.block_on(serve(key, devices, place, tell, queue));
+            runtime.block_on(run_lan_peers(key, devices, place, tell, queue));
             drop(ends);
         };
         thread.spawn(work).map_err(|error| error.to_string())?;
-        Ok(Near { orders: Some(orders), ended })
+        Ok(LanPeers { commands: Some(orders), ended })
     }
 
     /// Sends a message over a connection.
     pub fn send(&self, link: u64, bytes: Vec<u8>) {
-        self.order(Order::Send { link, bytes });
+        self.send_command(LanPeerCommand::Send { link, bytes });
     }
 
     /// Ends a connection.
     pub fn close(&self, link: u64) {
-        self.order(Order::Close { link });
+        self.send_command(LanPeerCommand::Close { link });
     }
 
-    fn order(&self, order: Order) {
-        if let Some(orders) = &self.orders {
+    fn send_command(&self, order: LanPeerCommand) {
+        if let Some(orders) = &self.commands {
             let _ = orders.send(order);
         }
     }
 }
 
-struct Open {
+struct OpenLanLink {
     device: DeviceId,
-    out: UnboundedSender<Frame>,
+    out: UnboundedSender<PeerFrame>,
     sender: LanSender,
 }
 
-async fn serve(key: DeviceKey, devices: Devices, place: Place, tell: Tell, mut orders: UnboundedReceiver<Order>) {
+async fn run_lan_peers(
+    key: DeviceKey,
+    devices: DeviceList,
+    place: LanConfig,
+    tell: LanPeerEventHandler,
+    mut orders: UnboundedReceiver<LanPeerCommand>,
+) {
     let lan = loop {
-        match Lan::open(&key, place.reach).await {
+        match LanEndpoint::open(&key, place.visibility).await {
             Ok(lan) => break lan,
-            Err(why) => tell(0, Told::Trouble(why)),
+            Err(why) => tell(0, LanPeerEvent::Unavailable(why)),
         }
         tokio::select! {
             order = orders.recv() => if order.is_none() { return },
@@ -162,23 +170,23 @@ async fn serve(key: DeviceKey, devices: Devices, place: Place, tell: Tell, mut o
         }
     };
     let (facts, mut told) = unbounded_channel();
-    let list: Arc<Mutex<BTreeMap<DeviceId, Device>>> = Arc::default();
-    tokio::spawn(listen(lan.clone(), list.clone(), facts.clone()));
-    let mut open: HashMap<u64, Open> = HashMap::new();
+    let list: Arc<Mutex<BTreeMap<DeviceId, PairedDevice>>> = Arc::default();
+    tokio::spawn(accept_calls(lan.clone(), list.clone(), facts.clone()));
+    let mut open: HashMap<u64, OpenLanLink> = HashMap::new();
     let mut missed: HashMap<DeviceId, Instant> = HashMap::new();
-    let mut last = FIRST;
+    let mut last = FIRST_LINK_ID;
     let mut stamp = None;
-    let mut look = tokio::time::interval(LOOK);
+    let mut look = tokio::time::interval(DEVICE_SCAN_INTERVAL);
     loop {
         tokio::select! {
             order = orders.recv() => match order {
                 None => break,
-                Some(Order::Send { link, bytes }) => {
+                Some(LanPeerCommand::Send { link, bytes }) => {
                     if let Some(one) = open.get(&link) {
-                        let _ = one.out.send(Frame::Binary(bytes));
+                        let _ = one.out.send(PeerFrame::Binary(bytes));
                     }
                 }
-                Some(Order::Close { link }) => {
+                Some(LanPeerCommand::Close { link }) => {
                     if let Some(one) = open.remove(&link) {
                         one.sender.close("it hung up");
                     }
@@ -186,16 +194,16 @@ async fn serve(key: DeviceKey, devices: Devices, place: Place, tell: Tell, mut o
             },
             fact = told.recv() => match fact {
                 None => break,
-                Some(Fact::Missed { device }) => _ = missed.insert(device, Instant::now() + AGAIN),
-                Some(Fact::Gone { link, why }) => {
+                Some(LanConnectionEvent::DialFailed { device }) => _ = missed.insert(device, Instant::now() + LAN_REDIAL_DELAY),
+                Some(LanConnectionEvent::Disconnected { link, why }) => {
                     if let Some(one) = open.remove(&link) {
-                        missed.insert(one.device, Instant::now() + LOOK);
-                        tell(link, Told::Closed(why));
+                        missed.insert(one.device, Instant::now() + DEVICE_SCAN_INTERVAL);
+                        tell(link, LanPeerEvent::Closed(why));
                     }
                 }
-                Some(Fact::Met { device, way, dialed }) => {
+                Some(LanConnectionEvent::Connected { device, way, dialed }) => {
                     let known = list.lock().unwrap_or_else(PoisonError::into_inner).get(&device).cloned();
-                    let Some(known) = known.filter(Device::is_welcome) else {
+                    let Some(known) = known.filter(PairedDevice::is_welcome) else {
                         way.close("this device is not paired here");
                         continue;
                     };
@@ -205,17 +213,17 @@ async fn serve(key: DeviceKey, devices: Devices, place: Place, tell: Tell, mut o
                     for link in old {
                         if let Some(one) = open.remove(&link) {
                             one.sender.close("the same device has connected again");
-                            tell(link, Told::Closed("it has connected again".to_owned()));
+                            tell(link, LanPeerEvent::Closed("it has connected again".to_owned()));
                         }
                     }
                     last += 1;
-                    missed.insert(device, Instant::now() + AGAIN);
-                    tell(last, Told::Open { name: known.name, access: known.access, dialed });
-                    open.insert(last, talk(last, device, *way, tell.clone(), facts.clone()));
+                    missed.insert(device, Instant::now() + LAN_REDIAL_DELAY);
+                    tell(last, LanPeerEvent::Open { name: known.name, access: known.access, dialed });
+                    open.insert(last, start_link(last, device, *way, tell.clone(), facts.clone()));
                 }
             },
             _ = look.tick() => {
-                let now = devices.stamp();
+                let now = devices.file_stamp();
                 if now != stamp {
                     stamp = now;
                     // A list that cannot be read welcomes nobody.
@@ -223,12 +231,12 @@ async fn serve(key: DeviceKey, devices: Devices, place: Place, tell: Tell, mut o
                     *list.lock().unwrap_or_else(PoisonError::into_inner) = read;
                 }
                 let list = list.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                let gone = |one: &Open| list.get(&one.device).is_none_or(|device| !device.is_welcome());
+                let gone = |one: &OpenLanLink| list.get(&one.device).is_none_or(|device| !device.is_welcome());
                 let gone: Vec<u64> = open.iter().filter(|(_, one)| gone(one)).map(|(link, _)| *link).collect();
                 for link in gone {
                     if let Some(one) = open.remove(&link) {
                         one.sender.close("this device was revoked");
-                        tell(link, Told::Closed("it was revoked".to_owned()));
+                        tell(link, LanPeerEvent::Closed("it was revoked".to_owned()));
                     }
                 }
                 for (id, device) in list {
@@ -237,8 +245,8 @@ async fn serve(key: DeviceKey, devices: Devices, place: Place, tell: Tell, mut o
                     let there = open.values().any(|one| one.device == id);
                     let late = missed.get(&id).is_none_or(|again| *again <= Instant::now());
                     if ours && !there && late {
-                        missed.insert(id, Instant::now() + DIAL + AGAIN);
-                        tokio::spawn(dial(lan.clone(), id, place.known.clone(), facts.clone()));
+                        missed.insert(id, Instant::now() + LAN_DIAL_TIMEOUT + LAN_REDIAL_DELAY);
+                        tokio::spawn(dial_device(lan.clone(), id, place.known_addresses.clone(), facts.clone()));
                     }
                 }
             }
@@ -249,21 +257,29 @@ async fn serve(key: DeviceKey, devices: Devices, place: Place, tell: Tell, mut o
 }
 
 /// Hears those who call, each on its own.
-async fn listen(lan: Lan, list: Arc<Mutex<BTreeMap<DeviceId, Device>>>, facts: UnboundedSender<Fact>) {
+async fn accept_calls(
+    lan: LanEndpoint,
+    list: Arc<Mutex<BTreeMap<DeviceId, PairedDevice>>>,
+    facts: UnboundedSender<LanConnectionEvent>,
+) {
     let unproven = Arc::new(Semaphore::new(MAX_UNPROVEN_CALLS));
-    while let Some(incoming) = lan.incoming().await {
+    while let Some(incoming) = lan.next_call().await {
         let Ok(permit) = Arc::clone(&unproven).try_acquire_owned() else {
             incoming.refuse();
             continue;
         };
         let (list, facts) = (Arc::clone(&list), facts.clone());
         tokio::spawn(async move {
-            let judge = |id| lan::welcome(list.lock().unwrap_or_else(PoisonError::into_inner).get(&id));
-            match incoming.answer(judge).await {
-                Ok(call) if !call.pairs => {
-                    let _ = facts.send(Fact::Met { device: call.from, way: Box::new(call.way), dialed: false });
+            let judge = |id| lan::check_is_paired(list.lock().unwrap_or_else(PoisonError::into_inner).get(&id));
+            match incoming.accept_if(judge).await {
+                Ok(call) if !call.is_pairing => {
+                    let _ = facts.send(LanConnectionEvent::Connected {
+                        device: call.from,
+                        way: Box::new(call.connection),
+                        dialed: false,
+                    });
                 }
-                Ok(call) => call.way.close("nothing is paired here now; ask for a code on that device"),
+                Ok(call) => call.connection.close("nothing is paired here now; ask for a code on that device"),
                 Err(_) => {} // refused, or broken off: nobody waits for it
             }
             drop(permit);
@@ -271,19 +287,30 @@ async fn listen(lan: Lan, list: Arc<Mutex<BTreeMap<DeviceId, Device>>>, facts: U
     }
 }
 
-async fn dial(lan: Lan, device: DeviceId, known: Vec<SocketAddr>, facts: UnboundedSender<Fact>) {
-    let called = tokio::time::timeout(DIAL, lan.call(device, &known, DEVICE)).await;
+async fn dial_device(
+    lan: LanEndpoint,
+    device: DeviceId,
+    known: Vec<SocketAddr>,
+    facts: UnboundedSender<LanConnectionEvent>,
+) {
+    let called = tokio::time::timeout(LAN_DIAL_TIMEOUT, lan.dial(device, &known, DEVICE_ALPN)).await;
     let _ = facts.send(match called {
-        Ok(Ok(way)) => Fact::Met { device, way: Box::new(way), dialed: true },
-        Ok(Err(_)) | Err(_) => Fact::Missed { device },
+        Ok(Ok(way)) => LanConnectionEvent::Connected { device, way: Box::new(way), dialed: true },
+        Ok(Err(_)) | Err(_) => LanConnectionEvent::DialFailed { device },
     });
 }
 
 /// Has a connection speak and listen, until it ends.
-fn talk(link: u64, device: DeviceId, way: LanWay, tell: Tell, facts: UnboundedSender<Fact>) -> Open {
-    let (out, mut outgoing) = unbounded_channel::<Frame>();
+fn start_link(
+    link: u64,
+    device: DeviceId,
+    way: LanConnection,
+    tell: LanPeerEventHandler,
+    facts: UnboundedSender<LanConnectionEvent>,
+) -> OpenLanLink {
+    let (out, mut outgoing) = unbounded_channel::<PeerFrame>();
     let (sender, mut receiver) = way.split();
-    let open = Open { device, out, sender: sender.clone() };
+    let open = OpenLanLink { device, out, sender: sender.clone() };
     tokio::spawn(async move {
         while let Some(frame) = outgoing.recv().await {
             if sender.send(frame).await.is_err() {
@@ -293,12 +320,12 @@ fn talk(link: u64, device: DeviceId, way: LanWay, tell: Tell, facts: UnboundedSe
     });
     tokio::spawn(async move {
         while let Some(frame) = receiver.next().await {
-            if let Frame::Binary(bytes) = frame {
-                tell(link, Told::Message(bytes));
+            if let PeerFrame::Binary(bytes) = frame {
+                tell(link, LanPeerEvent::Message(bytes));
             }
         }
-        let why = receiver.why().unwrap_or_else(|| "it is not there any more".to_owned());
-        let _ = facts.send(Fact::Gone { link, why });
+        let why = receiver.close_reason().unwrap_or_else(|| "it is not there any more".to_owned());
+        let _ = facts.send(LanConnectionEvent::Disconnected { link, why });
     });
     open
 }
@@ -306,19 +333,19 @@ fn talk(link: u64, device: DeviceId, way: LanWay, tell: Tell, facts: UnboundedSe
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lan::PAIR;
+    use crate::lan::PAIRING_ALPN;
     use std::sync::mpsc::channel;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn who_calls_and_says_nothing_holds_nobody_up() {
         let folder = tempfile::tempdir().expect("a folder");
-        let devices = Devices::new(folder.path()).expect("chance");
+        let devices = DeviceList::new(folder.path()).expect("chance");
         let (ours, theirs) = (DeviceKey::generate().expect("key"), DeviceKey::generate().expect("key"));
-        let known = Device {
+        let known = PairedDevice {
             name: "phone".to_owned(),
             added: 0,
             revoked: None,
-            access: Access::Write,
+            access: DeviceAccess::Write,
             admin: false,
             // As if it were a hub: then it is never called from here.
             address: Some("wss://localhost:1".to_owned()),
@@ -329,22 +356,23 @@ mod tests {
         let at = socket.local_addr().expect("its address");
         drop(socket);
         let (tell, told) = channel();
-        let place = Place { reach: Reach::At(at), known: Vec::new() };
-        let near = Near::start(ours.clone(), devices, place, move |_, what| _ = tell.send(what)).expect("started");
+        let place = LanConfig { visibility: LanVisibility::At(at), known_addresses: Vec::new() };
+        let near = LanPeers::start(ours.clone(), devices, place, move |_, what| _ = tell.send(what)).expect("started");
         // Strangers that call to be paired and say nothing, one after the other.
-        let strangers = Lan::open(&DeviceKey::generate().expect("key"), Reach::Loopback).await.expect("open");
+        let strangers =
+            LanEndpoint::open(&DeviceKey::generate().expect("key"), LanVisibility::Loopback).await.expect("open");
         let mut silent = Vec::new();
         for _ in 0..8 {
-            silent.push(strangers.call(ours.id(), &[at], PAIR).await.expect("called"));
+            silent.push(strangers.dial(ours.id(), &[at], PAIRING_ALPN).await.expect("called"));
         }
-        let phone = Lan::open(&theirs, Reach::Loopback).await.expect("open");
+        let phone = LanEndpoint::open(&theirs, LanVisibility::Loopback).await.expect("open");
         let begun = Instant::now();
         // The list of devices is read within a moment.
         let open = loop {
-            let mut way = phone.call(ours.id(), &[at], DEVICE).await.expect("called");
-            let _ = crate::link::Way::send(&mut way, Frame::Binary(vec![1])).await;
+            let mut way = phone.dial(ours.id(), &[at], DEVICE_ALPN).await.expect("called");
+            let _ = crate::handshake::FrameTransport::send_frame(&mut way, PeerFrame::Binary(vec![1])).await;
             match told.recv_timeout(Duration::from_millis(1_500)) {
-                Ok(Told::Open { name, .. }) => break name,
+                Ok(LanPeerEvent::Open { name, .. }) => break name,
                 Ok(_) | Err(_) => {
                     assert!(begun.elapsed() < Duration::from_secs(6), "it waits for those who say nothing")
                 }

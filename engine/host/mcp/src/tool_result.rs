@@ -1,53 +1,53 @@
 //! What a tool of a server said, as text and what lies beside it.
 
-use crate::{RESULT, Said};
+use crate::{MAX_RESULT_BYTES, McpToolResult};
 use base64::Engine;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
-const UNKNOWN: &str = "(something that is not understood here)";
+const UNSUPPORTED_CONTENT_TEXT: &str = "(something that is not understood here)";
 
 /// The beginning of a text, at most so many bytes.
-pub(crate) fn cut(text: &str, most: usize) -> &str {
+pub(crate) fn truncate_text(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
 
-/// A result, unless it is larger than [`RESULT`].
-pub(crate) fn said(result: CallToolResult) -> Option<Said> {
-    let mut said = Said { failed: result.is_error == Some(true), ..Said::default() };
+/// A result, unless it is larger than [`MAX_RESULT_BYTES`].
+pub(crate) fn convert_result(result: CallToolResult) -> Option<McpToolResult> {
+    let mut said = McpToolResult { failed: result.is_error == Some(true), ..McpToolResult::default() };
     let spoken = result.content.iter().any(|block| matches!(block, ContentBlock::Text(_)));
     for block in result.content {
         match block {
-            ContentBlock::Text(text) => said.line(&text.text),
+            ContentBlock::Text(text) => said.push_line(&text.text),
             ContentBlock::Image(image) => said.attach("a picture", &image.mime_type, &image.data),
             ContentBlock::Audio(audio) => said.attach("a sound", &audio.mime_type, &audio.data),
             ContentBlock::Resource(embedded) => match embedded.resource {
                 ResourceContents::TextResourceContents { uri, text, .. } => {
-                    said.line(&uri);
-                    said.line(&text);
+                    said.push_line(&uri);
+                    said.push_line(&text);
                 }
                 ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
-                    said.line(&uri);
+                    said.push_line(&uri);
                     said.attach("a file", mime_type.as_deref().unwrap_or("application/octet-stream"), &blob);
                 }
-                _ => said.line(UNKNOWN),
+                _ => said.push_line(UNSUPPORTED_CONTENT_TEXT),
             },
-            ContentBlock::ResourceLink(link) => said.line(&format!("{}: {}", link.name, link.uri)),
+            ContentBlock::ResourceLink(link) => said.push_line(&format!("{}: {}", link.name, link.uri)),
             // Newer servers may say what this version of the protocol does not know.
-            _ => said.line(UNKNOWN),
+            _ => said.push_line(UNSUPPORTED_CONTENT_TEXT),
         }
-        if said.size() > RESULT {
+        if said.total_bytes() > MAX_RESULT_BYTES {
             return None;
         }
     }
     // Servers say what is structured as text, too; those that do not are read here.
     if let Some(structured) = result.structured_content.filter(|_| !spoken) {
-        said.line(&structured.to_string());
+        said.push_line(&structured.to_string());
     }
-    (said.size() <= RESULT).then_some(said)
+    (said.total_bytes() <= MAX_RESULT_BYTES).then_some(said)
 }
 
-impl Said {
-    fn line(&mut self, text: &str) {
+impl McpToolResult {
+    fn push_line(&mut self, text: &str) {
         if !self.text.is_empty() && !self.text.ends_with('\n') {
             self.text.push('\n');
         }
@@ -55,17 +55,17 @@ impl Said {
     }
 
     fn attach(&mut self, what: &str, mime: &str, data: &str) {
-        let mime = cut(mime, 100);
+        let mime = truncate_text(mime, 100);
         match base64::engine::general_purpose::STANDARD.decode(data.trim_ascii()) {
             Ok(bytes) => {
-                self.line(&format!("({what}, {mime}, {} bytes)", bytes.len()));
+                self.push_line(&format!("({what}, {mime}, {} bytes)", bytes.len()));
                 self.attached.push((mime.to_owned(), bytes));
             }
-            Err(_) => self.line(&format!("({what}, {mime}, that is damaged)")),
+            Err(_) => self.push_line(&format!("({what}, {mime}, that is damaged)")),
         }
     }
 
-    fn size(&self) -> usize {
+    fn total_bytes(&self) -> usize {
         self.text.len() + self.attached.iter().map(|(_, bytes)| bytes.len()).sum::<usize>()
     }
 }

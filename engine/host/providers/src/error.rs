@@ -8,41 +8,41 @@ use std::error::Error as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// So much of what a provider says is shown, in letters.
-const SHOWN: usize = 300;
+const MAX_SHOWN_MESSAGE_CHARS: usize = 300;
 /// So much of what a provider says is read, in bytes.
-const READ: usize = 64 * 1024;
+const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
 
 /// One try that failed.
 #[derive(Debug)]
-pub(crate) struct Trouble {
+pub(crate) struct ProviderError {
     pub(crate) kind: ModelErrorKind,
     /// Host, cause, what to do.
     pub(crate) why: String,
     /// Whether another try may help.
-    pub(crate) again: bool,
+    pub(crate) can_retry: bool,
     /// How long the provider asks to wait.
-    pub(crate) wait: Option<Duration>,
+    pub(crate) retry_after: Option<Duration>,
 }
 
-impl Trouble {
-    pub(crate) fn new(kind: ModelErrorKind, why: impl Into<String>) -> Trouble {
+impl ProviderError {
+    pub(crate) fn new(kind: ModelErrorKind, why: impl Into<String>) -> ProviderError {
         let again = matches!(kind, ModelErrorKind::Unreachable | ModelErrorKind::RateLimited | ModelErrorKind::Server);
-        Trouble { kind, why: why.into(), again, wait: None }
+        ProviderError { kind, why: why.into(), can_retry: again, retry_after: None }
     }
 }
 
 /// A secret that stands in no text: neither shown nor printed.
 #[derive(Clone)]
-pub(crate) struct Key(pub(crate) String);
+pub(crate) struct ApiKey(pub(crate) String);
 
-impl std::fmt::Debug for Key {
+impl std::fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Key(…)")
     }
 }
 
 /// A text without the key: whoever answers may have repeated it.
-pub(crate) fn scrub(text: &str, key: Option<&Key>) -> String {
+pub(crate) fn redact_key(text: &str, key: Option<&ApiKey>) -> String {
     // What is shorter is no secret, and would tear holes into words.
     match key.filter(|key| key.0.len() >= 4) {
         Some(key) => text.replace(&key.0, "…"),
@@ -51,31 +51,31 @@ pub(crate) fn scrub(text: &str, key: Option<&Key>) -> String {
 }
 
 /// What a provider says, short and without the key.
-fn shown(text: &str, key: Option<&Key>) -> String {
+fn shorten_message(text: &str, key: Option<&ApiKey>) -> String {
     // Scrubbed before it is cut: half a key is one too.
-    let text = scrub(text.get(..text.floor_char_boundary(READ)).unwrap_or_default(), key);
+    let text = redact_key(text.get(..text.floor_char_boundary(MAX_ERROR_BODY_BYTES)).unwrap_or_default(), key);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut short: String = text.chars().filter(|letter| !letter.is_control()).take(SHOWN).collect();
-    if text.chars().count() > SHOWN {
+    let mut short: String = text.chars().filter(|letter| !letter.is_control()).take(MAX_SHOWN_MESSAGE_CHARS).collect();
+    if text.chars().count() > MAX_SHOWN_MESSAGE_CHARS {
         short.push('…');
     }
     short.trim_end_matches('.').to_owned()
 }
 
 /// The words in a body that says what is wrong: providers put them in different places.
-fn message(body: &str) -> String {
+fn error_message(body: &str) -> String {
     let Ok(value) = serde_json::from_str::<Value>(body) else { return body.to_owned() };
-    words(&value).unwrap_or(body).to_owned()
+    find_error_message(&value).unwrap_or(body).to_owned()
 }
 
-fn words(value: &Value) -> Option<&str> {
+fn find_error_message(value: &Value) -> Option<&str> {
     let value = if let Value::Array(list) = value { list.first()? } else { value };
     let inner = value.get("error").unwrap_or(value);
     inner.as_str().or_else(|| ["message", "detail", "error"].iter().find_map(|name| inner.get(name)?.as_str()))
 }
 
 /// What can be done when nobody answers.
-fn start(endpoint: &ModelEndpoint) -> String {
+fn connection_advice(endpoint: &ModelEndpoint) -> String {
     let provider = &endpoint.provider;
     match (endpoint.local, endpoint.wire) {
         (true, WireProtocol::Ollama) => {
@@ -87,15 +87,15 @@ fn start(endpoint: &ModelEndpoint) -> String {
 }
 
 /// What an answer with a bad status means.
-pub(crate) fn status(
+pub(crate) fn status_error(
     endpoint: &ModelEndpoint,
     host: &str,
-    key: Option<&Key>,
+    key: Option<&ApiKey>,
     status: u16,
     headers: &HeaderMap,
     body: &str,
-) -> Trouble {
-    let said = shown(&message(body), key);
+) -> ProviderError {
+    let said = shorten_message(&error_message(body), key);
     let said = if said.is_empty() { String::new() } else { format!(": {said}") };
     let name = endpoint.key.as_deref();
     match status {
@@ -106,32 +106,32 @@ pub(crate) fn status(
                 (None, _) => format!("Name its key in llm.providers.{}.api_key as ${{NAME}}", endpoint.provider),
             };
             let key = if key.is_some() { "does not accept the key" } else { "wants a key" };
-            Trouble::new(ModelErrorKind::Key, format!("{host} {key} ({status}{said}). {what}."))
+            ProviderError::new(ModelErrorKind::Key, format!("{host} {key} ({status}{said}). {what}."))
         }
         429 => {
-            let mut trouble = Trouble::new(
+            let mut trouble = ProviderError::new(
                 ModelErrorKind::RateLimited,
                 format!("{host} gets too many requests (429{said}). Wait a little, or ask another provider."),
             );
-            trouble.wait = wait(headers, SystemTime::now());
+            trouble.retry_after = retry_after(headers, SystemTime::now());
             trouble
         }
         500..=599 => {
-            let mut trouble = Trouble::new(
+            let mut trouble = ProviderError::new(
                 ModelErrorKind::Server,
                 format!("{host} has trouble of its own ({status}{said}). Try again later, or ask another provider."),
             );
-            trouble.wait = wait(headers, SystemTime::now());
+            trouble.retry_after = retry_after(headers, SystemTime::now());
             trouble
         }
-        300..=399 => Trouble::new(
+        300..=399 => ProviderError::new(
             ModelErrorKind::Refused,
             format!(
                 "{host} sends elsewhere ({status}), where no key is taken along. Set llm.providers.{}.base_url.",
                 endpoint.provider
             ),
         ),
-        404 => Trouble::new(
+        404 => ProviderError::new(
             ModelErrorKind::Refused,
             format!(
                 "{host} does not know this (404{said}). Look at model “{}” and base_url of llm.providers.{}; \
@@ -139,12 +139,12 @@ pub(crate) fn status(
                 endpoint.model, endpoint.provider, endpoint.provider
             ),
         ),
-        _ => Trouble::new(ModelErrorKind::Refused, format!("{host} refuses the request ({status}{said}).")),
+        _ => ProviderError::new(ModelErrorKind::Refused, format!("{host} refuses the request ({status}{said}).")),
     }
 }
 
 /// How long a provider asks to wait: `Retry-After` in seconds or as a date, or `retry-after-ms`.
-pub(crate) fn wait(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(milliseconds) = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok()) {
         return Duration::try_from_secs_f64(milliseconds / 1_000.0).ok();
@@ -153,12 +153,12 @@ pub(crate) fn wait(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     if let Ok(seconds) = text.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();
     }
-    let until = UNIX_EPOCH + Duration::from_secs(date(text)?);
+    let until = UNIX_EPOCH + Duration::from_secs(parse_http_date(text)?);
     Some(until.duration_since(now).unwrap_or_default())
 }
 
 /// `Sun, 06 Nov 1994 08:49:37 GMT` as seconds since 1970.
-fn date(text: &str) -> Option<u64> {
+fn parse_http_date(text: &str) -> Option<u64> {
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let mut parts = text.split_whitespace().skip(1);
     let day: u64 = parts.next()?.parse().ok().filter(|day| (1..=31).contains(day))?;
@@ -177,7 +177,12 @@ fn date(text: &str) -> Option<u64> {
 }
 
 /// What a connection that failed means.
-pub(crate) fn network(endpoint: &ModelEndpoint, host: &str, key: Option<&Key>, error: &reqwest::Error) -> Trouble {
+pub(crate) fn network_error(
+    endpoint: &ModelEndpoint,
+    host: &str,
+    key: Option<&ApiKey>,
+    error: &reqwest::Error,
+) -> ProviderError {
     let mut chain = Vec::new();
     let mut cause = error.source();
     while let Some(next) = cause.filter(|_| chain.len() < 16) {
@@ -185,12 +190,12 @@ pub(crate) fn network(endpoint: &ModelEndpoint, host: &str, key: Option<&Key>, e
         cause = next.source();
     }
     let all = chain.join(": ").to_lowercase();
-    let last = chain.last().map(|last| shown(last, key)).unwrap_or_default();
+    let last = chain.last().map(|last| shorten_message(last, key)).unwrap_or_default();
     if ["certificate", "tls", "handshake"].iter().any(|word| all.contains(word)) {
         let why = format!(
             "{host} cannot be trusted ({last}). Look at the address, the clock and the certificates of this machine."
         );
-        return Trouble { again: false, ..Trouble::new(ModelErrorKind::Unreachable, why) };
+        return ProviderError { can_retry: false, ..ProviderError::new(ModelErrorKind::Unreachable, why) };
     }
     if error.is_connect() || error.is_request() || error.is_timeout() {
         let cause = if all.contains("refused") {
@@ -204,83 +209,93 @@ pub(crate) fn network(endpoint: &ModelEndpoint, host: &str, key: Option<&Key>, e
         } else {
             last
         };
-        return Trouble::new(
+        return ProviderError::new(
             ModelErrorKind::Unreachable,
-            format!("{host} cannot be reached: {cause}. {}.", start(endpoint)),
+            format!("{host} cannot be reached: {cause}. {}.", connection_advice(endpoint)),
         );
     }
     if error.is_builder() {
         let why = format!(
             "the request to {host} cannot be made: its address or its key holds letters that have no place there"
         );
-        return Trouble::new(ModelErrorKind::Refused, format!("{why}."));
+        return ProviderError::new(ModelErrorKind::Refused, format!("{why}."));
     }
-    Trouble::new(
+    ProviderError::new(
         ModelErrorKind::Cut,
         format!("{host} broke off in the middle ({last}). Ask again, or go on from what came."),
     )
 }
 
 /// What an error of `genai` means.
-pub(crate) fn read(endpoint: &ModelEndpoint, host: &str, key: Option<&Key>, error: &genai::Error) -> Trouble {
+pub(crate) fn genai_error(
+    endpoint: &ModelEndpoint,
+    host: &str,
+    key: Option<&ApiKey>,
+    error: &genai::Error,
+) -> ProviderError {
     let garbled = |what: &str| {
         let why = format!(
             "{host} answers with something that cannot be read ({what}). Is its wire “{}”?",
-            word(endpoint.wire)
+            wire_name(endpoint.wire)
         );
-        Trouble::new(ModelErrorKind::Malformed, why)
+        ProviderError::new(ModelErrorKind::Malformed, why)
     };
     match error {
         genai::Error::WebStream { error, cause, .. } => {
             if let Some(genai::Error::HttpError { status: code, body, headers, .. }) = error.downcast_ref() {
-                return status(endpoint, host, key, code.as_u16(), headers, body);
+                return status_error(endpoint, host, key, code.as_u16(), headers, body);
             }
             if let Some(error) = error.downcast_ref::<reqwest::Error>() {
-                return network(endpoint, host, key, error);
+                return network_error(endpoint, host, key, error);
             }
             match error.downcast_ref::<StreamTimeout>() {
                 Some(StreamTimeout::Headers) => {
-                    let why = format!("{host} takes the request and does not answer. {}.", start(endpoint));
-                    Trouble { again: false, ..Trouble::new(ModelErrorKind::Unreachable, why) }
+                    let why = format!("{host} takes the request and does not answer. {}.", connection_advice(endpoint));
+                    ProviderError { can_retry: false, ..ProviderError::new(ModelErrorKind::Unreachable, why) }
                 }
-                Some(StreamTimeout::Read) => Trouble::new(
+                Some(StreamTimeout::Read) => ProviderError::new(
                     ModelErrorKind::Cut,
                     format!("{host} fell silent in the middle. Ask again, or go on from what came."),
                 ),
                 None if error.downcast_ref::<std::string::FromUtf8Error>().is_some() => {
                     garbled("bytes that are no UTF-8")
                 }
-                None => garbled(&shown(cause, key)),
+                None => garbled(&shorten_message(cause, key)),
             }
         }
         genai::Error::HttpError { status: code, body, headers, .. } => {
-            status(endpoint, host, key, code.as_u16(), headers, body)
+            status_error(endpoint, host, key, code.as_u16(), headers, body)
         }
         // Google's answers of another shape come in this dress, too.
-        genai::Error::ChatResponse { body, .. } if words(body).is_none() => garbled("JSON of another shape"),
-        genai::Error::ChatResponse { body, .. } => event(endpoint, host, key, body),
+        genai::Error::ChatResponse { body, .. } if find_error_message(body).is_none() => {
+            garbled("JSON of another shape")
+        }
+        genai::Error::ChatResponse { body, .. } => stream_error(endpoint, host, key, body),
         // The failure of a response comes in this dress; text that is no JSON has another category.
         genai::Error::StreamParse { serde_error, .. }
             if serde_error.is_data() && endpoint.wire == WireProtocol::Responses =>
         {
-            let said = shown(&serde_error.to_string(), key);
-            Trouble::new(ModelErrorKind::Server, format!("{host} has trouble of its own ({said}). Try again later."))
+            let said = shorten_message(&serde_error.to_string(), key);
+            ProviderError::new(
+                ModelErrorKind::Server,
+                format!("{host} has trouble of its own ({said}). Try again later."),
+            )
         }
         genai::Error::StreamParse { .. } | genai::Error::JsonValueExt(_) | genai::Error::SerdeJson(_) => {
             garbled("JSON that is none")
         }
         genai::Error::WebModelCall { webc_error: genai::webc::Error::Reqwest(error), .. } => {
-            network(endpoint, host, key, error)
+            network_error(endpoint, host, key, error)
         }
-        other => Trouble::new(
+        other => ProviderError::new(
             ModelErrorKind::Refused,
-            format!("{host} cannot be asked: {}.", shown(&other.to_string(), key)),
+            format!("{host} cannot be asked: {}.", shorten_message(&other.to_string(), key)),
         ),
     }
 }
 
 /// What an error inside a stream means.
-fn event(endpoint: &ModelEndpoint, host: &str, key: Option<&Key>, body: &Value) -> Trouble {
+fn stream_error(endpoint: &ModelEndpoint, host: &str, key: Option<&ApiKey>, body: &Value) -> ProviderError {
     let all = body.to_string().to_lowercase();
     let code =
         ["code", "status"].iter().find_map(|name| body.get(name)?.as_u64()).and_then(|code| u16::try_from(code).ok());
@@ -292,12 +307,12 @@ fn event(endpoint: &ModelEndpoint, host: &str, key: Option<&Key>, body: &Value) 
         None if has(&["authentication", "invalid_api_key", "permission"]) => 401,
         None => 400,
     };
-    let said = words(body).map_or_else(|| body.to_string(), str::to_owned);
-    status(endpoint, host, key, code, &HeaderMap::new(), &said)
+    let said = find_error_message(body).map_or_else(|| body.to_string(), str::to_owned);
+    status_error(endpoint, host, key, code, &HeaderMap::new(), &said)
 }
 
 /// A wire as configurations name it.
-pub fn word(wire: WireProtocol) -> &'static str {
+pub fn wire_name(wire: WireProtocol) -> &'static str {
     match wire {
         WireProtocol::OpenAi => "openai",
         WireProtocol::Responses => "responses",
@@ -328,16 +343,16 @@ mod tests {
         for (name, value, expected) in table {
             let mut headers = HeaderMap::new();
             headers.insert(name, value.parse().expect("a header"));
-            assert_eq!(wait(&headers, now), expected.map(Duration::from_millis), "{name}: {value}");
+            assert_eq!(retry_after(&headers, now), expected.map(Duration::from_millis), "{name}: {value}");
         }
     }
 
     #[test]
     fn no_part_of_a_key_is_shown() {
-        let key = Key("sk-planted-0123456789".to_owned());
-        let long = format!("{}{} and {}", "x".repeat(SHOWN - 5), key.0, key.0);
-        let shown = shown(&long, Some(&key));
-        assert!(!shown.contains("sk-p") && shown.chars().count() <= SHOWN + 1, "{shown}");
+        let key = ApiKey("sk-planted-0123456789".to_owned());
+        let long = format!("{}{} and {}", "x".repeat(MAX_SHOWN_MESSAGE_CHARS - 5), key.0, key.0);
+        let shown = shorten_message(&long, Some(&key));
+        assert!(!shown.contains("sk-p") && shown.chars().count() <= MAX_SHOWN_MESSAGE_CHARS + 1, "{shown}");
         assert_eq!(format!("{key:?}"), "Key(…)");
     }
 }

@@ -1,29 +1,29 @@
 //! HTTP clients, made when first needed: with trust in this machine's certificates where there is TLS, past proxies
 //! where the address is on this machine.
 
-use crate::Limits;
+use crate::ProviderTimeouts;
 use agent::config::is_local;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 /// The clients that were made so far, by whether there is TLS and whether the address is on this machine.
-pub(crate) struct Clients {
-    made: Mutex<HashMap<(bool, bool), reqwest::Client>>,
-    limits: Limits,
+pub(crate) struct HttpClients {
+    clients_by_kind: Mutex<HashMap<(bool, bool), reqwest::Client>>,
+    limits: ProviderTimeouts,
 }
 
-impl Clients {
-    pub(crate) fn new(limits: Limits) -> Clients {
-        Clients { made: Mutex::new(HashMap::new()), limits }
+impl HttpClients {
+    pub(crate) fn new(limits: ProviderTimeouts) -> HttpClients {
+        HttpClients { clients_by_kind: Mutex::new(HashMap::new()), limits }
     }
 
     /// The client for an address.
     ///
     /// # Errors
     /// A sentence: TLS cannot be set up here.
-    pub(crate) fn plain(&self, address: &str) -> Result<reqwest::Client, String> {
+    pub(crate) fn http_client(&self, address: &str) -> Result<reqwest::Client, String> {
         let what = (address.starts_with("https:"), is_local(address));
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.clients_by_kind.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = made.get(&what) {
             return Ok(client.clone());
         }
@@ -50,12 +50,12 @@ impl Clients {
         Ok(client)
     }
 
-    /// The same client in the dress of `genai`.
+    /// The same client in the dress of `genai_client`.
     ///
     /// # Errors
-    /// Like [`Clients::plain`].
-    pub(crate) fn genai(&self, address: &str) -> Result<genai::Client, String> {
-        let client = self.plain(address)?;
+    /// Like [`HttpClients::http_client`].
+    pub(crate) fn genai_client(&self, address: &str) -> Result<genai::Client, String> {
+        let client = self.http_client(address)?;
         genai::Client::builder().with_reqwest(client).build().map_err(|_| "the client cannot be made.".to_owned())
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! It decides nothing: who is dialed when is the caller's, and so is what the bytes mean.
 
-use crate::devices::Device;
+use crate::devices::PairedDevice;
+use crate::handshake::ControlMessage;
+use crate::hub_socket::{self, HubSocket};
 use crate::key::{DeviceId, DeviceKey};
-use crate::link::Control;
-use crate::socket::{self, Socket};
 use futures_util::{SinkExt, StreamExt};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,26 +14,26 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_tungstenite::tungstenite::Message;
 
 /// How long a hub may take to answer a call.
-const DIAL: Duration = Duration::from_secs(10);
+const HUB_DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a hub is asked whether it is still there …
-const BEAT: Duration = Duration::from_secs(3);
+const HUB_PING_INTERVAL: Duration = Duration::from_secs(3);
 /// … and after how long without a word it is taken for gone.
-const SILENCE: Duration = Duration::from_secs(9);
+const HUB_SILENCE_TIMEOUT: Duration = Duration::from_secs(9);
 
 /// What becomes of a connection.
 #[derive(Debug)]
-pub enum Told {
+pub enum HubEvent {
     /// It is there.
     Open,
     /// A message has come.
     Message(Vec<u8>),
     /// The hub says something, for the log.
-    Word(String),
+    Notice(String),
     /// It is gone, or never came about; with why, in words. Nothing follows.
     Closed(String),
 }
 
-enum Order {
+enum HubCommand {
     Dial { link: u64, url: String },
     Send { link: u64, bytes: Vec<u8> },
     Close { link: u64 },
@@ -41,119 +41,120 @@ enum Order {
 }
 
 /// The connections of this program.
-pub struct Client {
-    orders: UnboundedSender<Order>,
-    waiting: Waiting,
+pub struct HubClient {
+    commands: UnboundedSender<HubCommand>,
+    queued_bytes: QueuedBytes,
 }
 
 /// Bytes of each connection that wait to be sent.
-type Waiting = Arc<Mutex<HashMap<u64, usize>>>;
+type QueuedBytes = Arc<Mutex<HashMap<u64, usize>>>;
 
-fn count(waiting: &Waiting, link: u64, change: impl FnOnce(&mut usize)) {
+fn update_queued_bytes(waiting: &QueuedBytes, link: u64, change: impl FnOnce(&mut usize)) {
     change(waiting.lock().unwrap_or_else(PoisonError::into_inner).entry(link).or_default());
 }
 
-impl std::fmt::Debug for Client {
+impl std::fmt::Debug for HubClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Client")
     }
 }
 
-type Tell = Arc<dyn Fn(u64, Told) + Send + Sync>;
+type HubEventHandler = Arc<dyn Fn(u64, HubEvent) + Send + Sync>;
 /// The key of this device, where a hub was paired, and the list of devices. Asked at every call, on a thread that may
 /// wait: the list changes, and a keyring takes its time.
-type Caller = Arc<dyn Fn() -> Result<(Option<DeviceKey>, BTreeMap<DeviceId, Device>), String> + Send + Sync>;
+type CallerIdentitySource =
+    Arc<dyn Fn() -> Result<(Option<DeviceKey>, BTreeMap<DeviceId, PairedDevice>), String> + Send + Sync>;
 
-impl Client {
+impl HubClient {
     /// Starts the thread. It ends when the client is dropped. `tell` is called on it and must not wait; `caller` says
     /// as which device hubs are called that were paired.
     ///
     /// # Errors
     /// A sentence: the system gives no thread or no sockets.
     pub fn start(
-        caller: impl Fn() -> Result<(Option<DeviceKey>, BTreeMap<DeviceId, Device>), String> + Send + Sync + 'static,
-        tell: impl Fn(u64, Told) + Send + Sync + 'static,
-    ) -> Result<Client, String> {
+        caller: impl Fn() -> Result<(Option<DeviceKey>, BTreeMap<DeviceId, PairedDevice>), String> + Send + Sync + 'static,
+        tell: impl Fn(u64, HubEvent) + Send + Sync + 'static,
+    ) -> Result<HubClient, String> {
         let (orders, queue) = unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| error.to_string())?;
-        let waiting = Waiting::default();
+        let waiting = QueuedBytes::default();
         let sent = waiting.clone();
-        let (back, tell) = (orders.downgrade(), Arc::new(tell) as Tell);
-        let caller = Arc::new(caller) as Caller;
+        let (back, tell) = (orders.downgrade(), Arc::new(tell) as HubEventHandler);
+        let caller = Arc::new(caller) as CallerIdentitySource;
         let thread = std::thread::Builder::new().name("hubs".to_owned());
         thread
             .spawn(move || {
                 runtime.block_on(async move {
                     let tell_closed = tell.clone();
                     let gone = move |link, why: String| {
-                        tell_closed(link, Told::Closed(why));
+                        tell_closed(link, HubEvent::Closed(why));
                         if let Some(orders) = back.upgrade() {
-                            let _ = orders.send(Order::Gone { link });
+                            let _ = orders.send(HubCommand::Gone { link });
                         }
                     };
-                    serve(queue, caller, tell, Arc::new(gone), sent).await;
+                    run_hub_connections(queue, caller, tell, Arc::new(gone), sent).await;
                 });
             })
             .map_err(|error| error.to_string())?;
-        Ok(Client { orders, waiting })
+        Ok(HubClient { commands: orders, queued_bytes: waiting })
     }
 
-    /// Makes a connection, named `link` by the caller.
+    /// Makes a connection, named `handshake` by the caller.
     pub fn dial(&self, link: u64, url: String) {
-        let _ = self.orders.send(Order::Dial { link, url });
+        let _ = self.commands.send(HubCommand::Dial { link, url });
     }
 
     /// Sends a message over a connection; what is sent before it is open waits.
     pub fn send(&self, link: u64, bytes: Vec<u8>) {
-        count(&self.waiting, link, |waiting| *waiting += bytes.len());
-        let _ = self.orders.send(Order::Send { link, bytes });
+        update_queued_bytes(&self.queued_bytes, link, |waiting| *waiting += bytes.len());
+        let _ = self.commands.send(HubCommand::Send { link, bytes });
     }
 
     /// Bytes that wait to be sent over a connection.
-    pub fn waiting(&self, link: u64) -> usize {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).get(&link).copied().unwrap_or_default()
+    pub fn queued_bytes(&self, link: u64) -> usize {
+        self.queued_bytes.lock().unwrap_or_else(PoisonError::into_inner).get(&link).copied().unwrap_or_default()
     }
 
     /// Closes a connection once what was sent before is on its way.
     pub fn close(&self, link: u64) {
-        let _ = self.orders.send(Order::Close { link });
+        let _ = self.commands.send(HubCommand::Close { link });
     }
 }
 
-async fn serve(
-    mut queue: UnboundedReceiver<Order>,
-    caller: Caller,
-    tell: Tell,
+async fn run_hub_connections(
+    mut queue: UnboundedReceiver<HubCommand>,
+    caller: CallerIdentitySource,
+    tell: HubEventHandler,
     gone: Arc<dyn Fn(u64, String) + Send + Sync>,
-    waiting: Waiting,
+    waiting: QueuedBytes,
 ) {
     let mut links: HashMap<u64, UnboundedSender<Message>> = HashMap::new();
     while let Some(order) = queue.recv().await {
         match order {
-            Order::Dial { link, url } => {
+            HubCommand::Dial { link, url } => {
                 let (out, outgoing) = unbounded_channel();
                 links.insert(link, out.clone());
                 let (caller, tell, gone, waiting) = (caller.clone(), tell.clone(), gone.clone(), waiting.clone());
                 tokio::spawn(async move {
-                    let why = match dial(&url, caller).await {
-                        Ok(socket) => talk(link, socket, out, outgoing, &tell, waiting).await,
+                    let why = match dial_hub(&url, caller).await {
+                        Ok(socket) => run_hub_connection(link, socket, out, outgoing, &tell, waiting).await,
                         Err(why) => why,
                     };
                     gone(link, why);
                 });
             }
-            Order::Send { link, bytes } => {
+            HubCommand::Send { link, bytes } => {
                 if let Some(out) = links.get(&link) {
                     let _ = out.send(Message::binary(bytes));
                 }
             }
-            Order::Close { link } => {
+            HubCommand::Close { link } => {
                 if let Some(out) = links.remove(&link) {
                     let _ = out.send(Message::Close(None));
                 }
             }
-            Order::Gone { link } => {
+            HubCommand::Gone { link } => {
                 links.remove(&link);
                 waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&link);
             }
@@ -162,23 +163,25 @@ async fn serve(
 }
 
 /// Calls a hub: as the device that was paired with it, or as any program.
-async fn dial(url: &str, caller: Caller) -> Result<Socket, String> {
+async fn dial_hub(url: &str, caller: CallerIdentitySource) -> Result<HubSocket, String> {
     let asked = tokio::task::spawn_blocking(move || caller()).await;
     let (key, list) = asked.map_err(|error| error.to_string())??;
-    let dialed = socket::dial(url, key.as_ref(), &list);
-    tokio::time::timeout(DIAL, dialed).await.unwrap_or_else(|_| Err("it did not answer in 10 seconds".to_owned()))
+    let dialed = hub_socket::connect_to_hub(url, key.as_ref(), &list);
+    tokio::time::timeout(HUB_DIAL_TIMEOUT, dialed)
+        .await
+        .unwrap_or_else(|_| Err("it did not answer in 10 seconds".to_owned()))
 }
 
 /// One connection from its beginning to its end. Gives why it ended.
-async fn talk(
+async fn run_hub_connection(
     link: u64,
-    socket: Socket,
+    socket: HubSocket,
     out: UnboundedSender<Message>,
     mut outgoing: UnboundedReceiver<Message>,
-    tell: &Tell,
-    waiting: Waiting,
+    tell: &HubEventHandler,
+    waiting: QueuedBytes,
 ) -> String {
-    tell(link, Told::Open);
+    tell(link, HubEvent::Open);
     let (mut sink, mut stream) = socket.into_stream().split();
     // On its own: who waits for the other end to read must go on reading himself.
     let writer = tokio::spawn(async move {
@@ -187,24 +190,24 @@ async fn talk(
             if sink.send(message).await.is_err() || last {
                 break;
             }
-            count(&waiting, link, |waiting| *waiting = waiting.saturating_sub(size));
+            update_queued_bytes(&waiting, link, |waiting| *waiting = waiting.saturating_sub(size));
         }
         let _ = sink.close().await;
     });
-    let mut beat = tokio::time::interval(BEAT);
+    let mut beat = tokio::time::interval(HUB_PING_INTERVAL);
     let mut heard = Instant::now();
     let why = loop {
         tokio::select! {
             message = stream.next() => {
                 heard = Instant::now();
                 match message {
-                    Some(Ok(Message::Binary(bytes))) => tell(link, Told::Message(bytes.to_vec())),
+                    Some(Ok(Message::Binary(bytes))) => tell(link, HubEvent::Message(bytes.to_vec())),
                     // Hubs say why they end it.
                     Some(Ok(Message::Text(text))) => {
                         match serde_json::from_str(text.as_str()) {
-                            Ok(Control::Refused(why)) => break why,
-                            Ok(Control::Told(words)) => tell(link, Told::Word(words)),
-                            Ok(Control::Devices(_)) | Err(_) => {}
+                            Ok(ControlMessage::Refused(why)) => break why,
+                            Ok(ControlMessage::Told(words)) => tell(link, HubEvent::Notice(words)),
+                            Ok(ControlMessage::Devices(_)) | Err(_) => {}
                         }
                     }
                     Some(Ok(Message::Close(_))) | None => break "it was closed".to_owned(),
@@ -213,8 +216,8 @@ async fn talk(
                 }
             }
             _ = beat.tick() => {
-                if heard.elapsed() > SILENCE {
-                    break format!("nothing was heard for {} seconds", SILENCE.as_secs());
+                if heard.elapsed() > HUB_SILENCE_TIMEOUT {
+                    break format!("nothing was heard for {} seconds", HUB_SILENCE_TIMEOUT.as_secs());
                 }
                 let _ = out.send(Message::Ping(Default::default()));
             }

@@ -5,18 +5,18 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 /// The embedded model, as the vectors of it are named.
-const EMBEDDED: &str = "minilm-l6-v2-dyn7";
+const BUNDLED_MODEL_KEY: &str = "minilm-l6-v2-dyn7";
 /// A choice is part of a file's name.
-const LONGEST: usize = 180;
+const MAX_CHOICE_BYTES: usize = 180;
 
 /// A sentence model. Written `embedded`, `fastembed:BGESmallENV15`, `folder:/models/mine`, or an endpoint with the name
 /// that it has for the model, `http://localhost:8080/v1#bge-small`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Choice {
+pub enum EmbedderChoice {
     /// The one that ships.
     #[default]
     Embedded,
-    /// One of [`crate::known`], by its name there.
+    /// One of [`crate::known_models`], by its name there.
     Fastembed(String),
     /// `model.onnx` with its tokenizer's files in a folder.
     Folder(PathBuf),
@@ -29,42 +29,42 @@ pub enum Choice {
     },
 }
 
-impl fmt::Display for Choice {
+impl fmt::Display for EmbedderChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Choice::Embedded => f.write_str("embedded"),
-            Choice::Fastembed(name) => write!(f, "fastembed:{name}"),
-            Choice::Folder(folder) => write!(f, "folder:{}", folder.display()),
-            Choice::Endpoint { url, model } => write!(f, "{url}#{model}"),
+            EmbedderChoice::Embedded => f.write_str("embedded"),
+            EmbedderChoice::Fastembed(name) => write!(f, "fastembed:{name}"),
+            EmbedderChoice::Folder(folder) => write!(f, "folder:{}", folder.display()),
+            EmbedderChoice::Endpoint { url, model } => write!(f, "{url}#{model}"),
         }
     }
 }
 
-impl FromStr for Choice {
+impl FromStr for EmbedderChoice {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Choice, String> {
+    fn from_str(text: &str) -> Result<EmbedderChoice, String> {
         let text = text.trim();
-        if text.len() > LONGEST {
-            return Err(format!("the name of a sentence model has at most {LONGEST} bytes"));
+        if text.len() > MAX_CHOICE_BYTES {
+            return Err(format!("the name of a sentence model has at most {MAX_CHOICE_BYTES} bytes"));
         }
         if text.is_empty() || text == "embedded" {
-            return Ok(Choice::Embedded);
+            return Ok(EmbedderChoice::Embedded);
         }
         if let Some(name) = text.strip_prefix("fastembed:") {
-            let known = crate::known();
+            let known = crate::known_models();
             let found = known.iter().find(|known| known.name.eq_ignore_ascii_case(name) || known.repository == name);
-            return found.map(|known| Choice::Fastembed(known.name.clone())).ok_or_else(|| {
+            return found.map(|known| EmbedderChoice::Fastembed(known.name.clone())).ok_or_else(|| {
                 format!("fastembed has no model “{name}”; `tracebook index models` lists those that it has")
             });
         }
         if let Some(folder) = text.strip_prefix("folder:") {
-            return Ok(Choice::Folder(PathBuf::from(folder)));
+            return Ok(EmbedderChoice::Folder(PathBuf::from(folder)));
         }
         if text.starts_with("http://") || text.starts_with("https://") {
             return match text.rsplit_once('#') {
                 Some((url, model)) if !model.is_empty() => {
-                    Ok(Choice::Endpoint { url: url.trim_end_matches('/').to_owned(), model: model.to_owned() })
+                    Ok(EmbedderChoice::Endpoint { url: url.trim_end_matches('/').to_owned(), model: model.to_owned() })
                 }
                 Some(_) | None => Err(format!("an endpoint needs the model's name behind a #, as in {text}#bge-small")),
             };
@@ -75,11 +75,11 @@ impl FromStr for Choice {
     }
 }
 
-impl Choice {
-    /// What its vectors are known by; fit for a file's name, and read back by [`Choice::of_key`].
+impl EmbedderChoice {
+    /// What its vectors are known by; fit for a file's name, and read back by [`EmbedderChoice::from_key`].
     pub fn key(&self) -> String {
-        if *self == Choice::Embedded {
-            return EMBEDDED.to_owned();
+        if *self == EmbedderChoice::Embedded {
+            return BUNDLED_MODEL_KEY.to_owned();
         }
         let mut key = String::new();
         for byte in self.to_string().bytes() {
@@ -93,9 +93,9 @@ impl Choice {
     }
 
     /// The choice of a key.
-    pub fn of_key(key: &str) -> Option<Choice> {
-        if key == EMBEDDED {
-            return Some(Choice::Embedded);
+    pub fn from_key(key: &str) -> Option<EmbedderChoice> {
+        if key == BUNDLED_MODEL_KEY {
+            return Some(EmbedderChoice::Embedded);
         }
         let mut bytes = Vec::new();
         let mut parts = key.split('%');
@@ -116,18 +116,18 @@ mod tests {
     fn choices_come_back_from_their_words_and_keys() {
         let all = ["embedded", "fastembed:BGESmallENV15", "folder:/a b/ü", "http://localhost:8080/v1#bge-small/en%20"];
         for text in all {
-            let choice: Choice = text.parse().expect(text);
+            let choice: EmbedderChoice = text.parse().expect(text);
             assert_eq!(choice.to_string(), text);
-            assert_eq!(Choice::of_key(&choice.key()).as_ref(), Some(&choice), "{}", choice.key());
+            assert_eq!(EmbedderChoice::from_key(&choice.key()).as_ref(), Some(&choice), "{}", choice.key());
             assert!(!choice.key().contains(['/', '.', ' ', ':']), "{}", choice.key());
         }
-        let by_repository: Choice = "fastembed:BAAI/bge-m3".parse().expect("known");
-        assert_eq!(by_repository, Choice::Fastembed("BGEM3".to_owned()));
+        let by_repository: EmbedderChoice = "fastembed:BAAI/bge-m3".parse().expect("known");
+        assert_eq!(by_repository, EmbedderChoice::Fastembed("BGEM3".to_owned()));
         for wrong in ["fastembed:nothing", "https://host/v1", "https://host/v1#", "mini", &"x".repeat(1_000)] {
-            assert!(wrong.parse::<Choice>().is_err(), "{wrong:.40}");
+            assert!(wrong.parse::<EmbedderChoice>().is_err(), "{wrong:.40}");
         }
         for odd in ["%", "%f", "%zz", "a%ffb", "%f0%9f"] {
-            assert_eq!(Choice::of_key(odd), None);
+            assert_eq!(EmbedderChoice::from_key(odd), None);
         }
     }
 }

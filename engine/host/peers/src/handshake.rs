@@ -1,0 +1,201 @@
+//! The words before the documents: over any way that carries frames, two sides pair or prove their keys. Afterwards
+//! binary frames are automerge-repo's protocol, and text frames are ours ([`ControlMessage`]).
+//!
+//! Which of both is wanted is said by the way itself: a WebSocket's path, the local network's protocol name.
+
+use crate::challenge::{
+    CallerHandshake, ChallengeResponse, ChannelBinding, DeviceChallenge, ListenerHandshake, ListenerProof,
+};
+use crate::key::{DeviceId, DeviceKey};
+use crate::pairing::{DeviceCard, DeviceRights, JoinAttempt, OfferAttempt, OneTimeCode, PairingProof, SpakeMessage};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::future::Future;
+use std::time::Duration;
+
+/// Path of a WebSocket on which a device that was paired connects.
+pub const DEVICE_PATH: &str = "/device";
+/// Path of a WebSocket on which a device is paired.
+pub const PAIR_PATH: &str = "/pair";
+/// A word of a handshake is at most this long, in bytes.
+const MAX_HANDSHAKE_MESSAGE_BYTES: usize = 8 * 1024;
+/// Each word of a handshake comes within this time.
+pub const HANDSHAKE_STEP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What goes over a way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PeerFrame {
+    /// Ours, as JSON.
+    Text(String),
+    /// automerge-repo's.
+    Binary(Vec<u8>),
+}
+
+/// A way to another device: frames arrive whole and in order.
+pub trait FrameTransport: Send {
+    /// Sends a frame.
+    fn send_frame(&mut self, frame: PeerFrame) -> impl Future<Output = Result<(), String>> + Send;
+    /// The next frame; `None` at the end.
+    fn next_frame(&mut self) -> impl Future<Output = Option<PeerFrame>> + Send;
+}
+
+/// Text frames among paired devices.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ControlMessage {
+    /// The sender's list of devices, an automerge document in base 16. Taken in by hubs from administrators only.
+    Devices(String),
+    /// It ends here, and why.
+    Refused(String),
+    /// Something is not taken or not given, and why; it goes on.
+    Told(String),
+}
+
+impl ControlMessage {
+    /// The list of devices as a frame.
+    pub fn devices_frame(bytes: &[u8]) -> PeerFrame {
+        ControlMessage::Devices(crate::key::hex(bytes)).to_frame()
+    }
+
+    /// As a frame.
+    pub fn to_frame(&self) -> PeerFrame {
+        PeerFrame::Text(serde_json::to_string(self).unwrap_or_default())
+    }
+
+    /// The list of devices that it holds.
+    pub fn device_list_bytes(&self) -> Option<Vec<u8>> {
+        let ControlMessage::Devices(text) = self else { return None };
+        let digit = |letter: &u8| char::from(*letter).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        let pair = |pair: &[u8]| Some(digit(pair.first()?)? << 4 | digit(pair.get(1)?)?);
+        text.as_bytes().chunks(2).map(pair).collect()
+    }
+}
+
+async fn send_json<T: Serialize>(way: &mut impl FrameTransport, word: &T) -> Result<(), String> {
+    let text = serde_json::to_string(word).map_err(|error| error.to_string())?;
+    way.send_frame(PeerFrame::Text(text)).await
+}
+
+/// The next word of a handshake, or the reason that the other side gives for not going on.
+async fn receive_json<T: DeserializeOwned>(way: &mut impl FrameTransport) -> Result<T, String> {
+    let frame = tokio::time::timeout(HANDSHAKE_STEP_TIMEOUT, way.next_frame()).await;
+    let text = match frame {
+        Err(_) => return Err("it does not answer".to_owned()),
+        Ok(None) => return Err("it hung up".to_owned()),
+        Ok(Some(PeerFrame::Text(text))) if text.len() <= MAX_HANDSHAKE_MESSAGE_BYTES => text,
+        Ok(Some(_)) => return Err("it does not say what was asked".to_owned()),
+    };
+    if let Ok(ControlMessage::Refused(why)) = serde_json::from_str(&text) {
+        return Err(why.chars().filter(|letter| !letter.is_control()).take(300).collect());
+    }
+    serde_json::from_str(&text).map_err(|_| "it does not say what was asked".to_owned())
+}
+
+/// Tells the other side why, then gives the reason.
+async fn send_refusal(way: &mut impl FrameTransport, why: String) -> String {
+    let _ = way.send_frame(ControlMessage::Refused(why.clone()).to_frame()).await;
+    why
+}
+
+/// The calling side proves its key to just this hub or device, and has it prove its own.
+///
+/// # Errors
+/// The other one is not who it should be, refuses (its words), or does not answer.
+pub async fn authenticate_to_listener(
+    way: &mut impl FrameTransport,
+    key: &DeviceKey,
+    expected: DeviceId,
+    binding: &ChannelBinding,
+) -> Result<(), String> {
+    let challenge: DeviceChallenge = receive_json(way).await?;
+    let (caller, answer) = CallerHandshake::respond(key, expected, &challenge, binding)?;
+    send_json(way, &answer).await?;
+    let welcome: ListenerProof = receive_json(way).await?;
+    caller.verify_listener(&welcome)
+}
+
+/// The listening side: who calls, proved, and welcome by `is_welcome`.
+///
+/// # Errors
+/// Why it was refused; the caller has been told.
+pub async fn authenticate_caller(
+    way: &mut impl FrameTransport,
+    key: &DeviceKey,
+    binding: ChannelBinding,
+    is_welcome: impl FnOnce(DeviceId) -> Result<(), String> + Send,
+) -> Result<DeviceId, (Option<DeviceId>, String)> {
+    let listener = ListenerHandshake::new(binding).map_err(|why| (None, why))?;
+    send_json(way, &listener.challenge(key)).await.map_err(|why| (None, why))?;
+    let answer: ChallengeResponse = match receive_json(way).await {
+        Ok(answer) => answer,
+        Err(why) => return Err((None, send_refusal(way, why).await)),
+    };
+    let device = answer.device;
+    // The proof first: whether a key is known is nobody's business but its owner's.
+    let welcome = listener.verify_response(key, &answer).map_err(|why| (None, why));
+    match welcome.and_then(|welcome| is_welcome(device).map(|()| welcome).map_err(|why| (Some(device), why))) {
+        Ok(welcome) => send_json(way, &welcome).await.map(|()| device).map_err(|why| (Some(device), why)),
+        Err((who, why)) => Err((who, send_refusal(way, why).await)),
+    }
+}
+
+/// Joins by a code that the other side shows; its card.
+///
+/// # Errors
+/// Why not: a wrong code, one that was used up, another device than expected.
+pub async fn join_pairing(
+    way: &mut impl FrameTransport,
+    key: &DeviceKey,
+    card: &DeviceCard,
+    code: &str,
+    expected: Option<DeviceId>,
+    binding: &ChannelBinding,
+) -> Result<DeviceCard, String> {
+    let (joining, half) = JoinAttempt::new(code)?;
+    send_json(way, &half).await?;
+    let theirs: SpakeMessage = receive_json(way).await?;
+    let (joined, proof) = joining.prove(&theirs, key, card, binding)?;
+    send_json(way, &proof).await?;
+    let proof: PairingProof = receive_json(way).await?;
+    let card = joined.verify_proof(&proof)?;
+    match expected {
+        Some(expected) if expected != card.device => Err("another one answered than the QR code names".to_owned()),
+        Some(_) | None => Ok(card),
+    }
+}
+
+/// Lets somebody join who knows the code of `accept_pairing`, which is locked only for as long as each word takes to think of.
+/// Gives the other's card, and what it may do: as it stood in the offer when it began.
+///
+/// # Errors
+/// Why not; the other side has been told.
+pub async fn accept_pairing(
+    way: &mut impl FrameTransport,
+    key: &DeviceKey,
+    card: &DeviceCard,
+    offer: &std::sync::Mutex<Option<OneTimeCode>>,
+    now: i64,
+    binding: &ChannelBinding,
+) -> Result<(DeviceCard, DeviceRights), String> {
+    fn with<T>(
+        offer: &std::sync::Mutex<Option<OneTimeCode>>,
+        work: impl FnOnce(&mut OneTimeCode) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let mut offer = offer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        work(offer.as_mut().ok_or("no code is waiting; ask for one there")?)
+    }
+    let tried = async {
+        let half: SpakeMessage = receive_json(way).await?;
+        let begun = with(offer, |offer| Ok((OfferAttempt::new(offer, &half, now, binding)?, offer.rights())));
+        let ((offering, half), rights) = begun?;
+        send_json(way, &half).await?;
+        let proof: PairingProof = receive_json(way).await?;
+        with(offer, |offer| offering.verify_proof(offer, &proof, key, card))
+            .map(|(theirs, proof)| (theirs, proof, rights))
+    }
+    .await;
+    match tried {
+        Ok((theirs, proof, rights)) => send_json(way, &proof).await.map(|()| (theirs, rights)),
+        Err(why) => Err(send_refusal(way, why).await),
+    }
+}
