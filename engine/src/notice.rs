@@ -8,7 +8,7 @@ use store::{DocId, RunEnding};
 use text::time::UnixMillis;
 
 /// So many are kept for who looks late.
-const KEPT: usize = 2_000;
+const MAX_NOTICES: usize = 2_000;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -138,7 +138,7 @@ impl RecentNotices {
     pub(crate) fn publish(&mut self, at: UnixMillis, notice: Notice) {
         self.count += 1;
         self.kept.push_back(NumberedNotice { number: self.count, at, notice });
-        if self.kept.len() > KEPT {
+        if self.kept.len() > MAX_NOTICES {
             self.kept.pop_front();
         }
     }
@@ -217,12 +217,12 @@ mod tests {
     #[test]
     fn who_looks_late_reads_on() {
         let mut notices = RecentNotices::default();
-        for number in 0..KEPT + 10 {
+        for number in 0..MAX_NOTICES + 10 {
             let path = number.to_string();
             notices.publish(UnixMillis(5), Notice::Remembered { volume: DocId([1; 16]), path });
         }
         let last = notices.last();
-        assert_eq!((notices.after(0).count(), notices.after(last - 3).count()), (KEPT, 3));
+        assert_eq!((notices.after(0).count(), notices.after(last - 3).count()), (MAX_NOTICES, 3));
         assert_eq!(notices.after(last).count(), 0);
     }
 }

@@ -9,7 +9,7 @@ use store::DocId;
 /// As many searches are kept.
 const SEARCHES: usize = 200;
 /// Bytes of a search that is kept.
-const SEARCH: usize = 1_000;
+const MAX_SAVED_SEARCH_BYTES: usize = 1_000;
 
 /// Which colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -155,8 +155,8 @@ impl Settings {
         if name.is_empty() || query.is_empty() {
             return Err("a search is kept by a name and what is asked".to_owned());
         }
-        if name.len() > SEARCH || query.len() > SEARCH {
-            return Err(format!("the name of a search, and what it asks, have at most {SEARCH} bytes"));
+        if name.len() > MAX_SAVED_SEARCH_BYTES || query.len() > MAX_SAVED_SEARCH_BYTES {
+            return Err(format!("the name of a search, and what it asks, have at most {MAX_SAVED_SEARCH_BYTES} bytes"));
         }
         self.searches.retain(|(known, _)| known != name);
         if self.searches.len() >= SEARCHES {

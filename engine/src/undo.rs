@@ -21,9 +21,9 @@ struct UndoStep {
 }
 
 /// Typing with pauses shorter than this, in milliseconds, is one step.
-const PAUSE: i64 = 1_000;
+const TYPING_PAUSE_MS: i64 = 1_000;
 /// Steps kept.
-const KEPT: usize = 10_000;
+const MAX_UNDO_STEPS: usize = 10_000;
 
 /// The steps that can be taken back and made again.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +37,7 @@ impl UndoHistory {
     pub(crate) fn record(&mut self, now: UnixMillis, change: UndoChange) {
         self.undone.clear();
         if let Some(UndoStep { change: last, last: when, joined: false }) = self.done.last_mut()
-            && now.since(*when) < PAUSE
+            && now.since(*when) < TYPING_PAUSE_MS
             && continues(last, &change)
         {
             *when = now;
@@ -52,7 +52,7 @@ impl UndoHistory {
             return;
         }
         self.done.push(UndoStep { change, last: now, joined: false });
-        if self.done.len() > KEPT {
+        if self.done.len() > MAX_UNDO_STEPS {
             self.done.remove(0);
         }
     }
@@ -70,7 +70,7 @@ impl UndoHistory {
         let last = &mut self.done[from..];
         let one_group = last.len() == count
             && last.iter().enumerate().all(|(index, step)| step.joined == (index > 0))
-            && last.iter().all(|step| now.since(step.last) < PAUSE && step.change.removed.is_empty());
+            && last.iter().all(|step| now.since(step.last) < TYPING_PAUSE_MS && step.change.removed.is_empty());
         // What was typed further up has moved what was typed further down.
         let mut above = 0;
         let mut places = Vec::with_capacity(count);
@@ -93,7 +93,7 @@ impl UndoHistory {
         }
         let steps = changes.into_iter().enumerate();
         self.done.extend(steps.map(|(index, change)| UndoStep { change, last: now, joined: index > 0 }));
-        let most = self.done.len().saturating_sub(KEPT);
+        let most = self.done.len().saturating_sub(MAX_UNDO_STEPS);
         self.done.drain(..most);
     }
 
@@ -114,7 +114,7 @@ impl UndoHistory {
     pub(crate) fn push(&mut self, change: UndoChange) {
         self.undone.clear();
         self.done.push(UndoStep { change, last: UnixMillis::default(), joined: false });
-        if self.done.len() > KEPT {
+        if self.done.len() > MAX_UNDO_STEPS {
             self.done.remove(0);
         }
     }

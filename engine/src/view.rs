@@ -15,13 +15,13 @@ use text::markdown;
 /// The language of the block.
 pub const LANGUAGE: &str = "view";
 /// A longer block is refused, in bytes.
-pub const LARGEST: usize = 16 << 10;
+pub const MAX_VIEW_BYTES: usize = 16 << 10;
 /// More nodes, or nodes inside more others, are refused.
 pub const NODES: usize = 200;
 /// See [`NODES`].
-pub const DEPTH: usize = 8;
+pub const MAX_VIEW_DEPTH: usize = 8;
 /// What a button may ask of the window's own commands: those that concern the cells of the note.
-pub const COMMANDS: [&str; 4] = ["note.run_all", "note.run_stale", "note.run_clean", "kernel.restart"];
+pub const BUTTON_COMMANDS: [&str; 4] = ["note.run_all", "note.run_stale", "note.run_clean", "kernel.restart"];
 
 /// A view.
 #[derive(Clone, Debug, PartialEq)]
@@ -178,7 +178,7 @@ pub enum ButtonAction {
         /// What it is given.
         arguments: Map<String, Value>,
     },
-    /// One of [`COMMANDS`].
+    /// One of [`BUTTON_COMMANDS`].
     Command(String),
 }
 

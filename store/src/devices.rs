@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A longer list is not read, in bytes.
-const LARGEST: usize = 4 << 20;
+const MAX_DEVICE_LIST_BYTES: usize = 4 << 20;
 /// A longer name is cut, in characters.
 const LONGEST_NAME: usize = 64;
 /// Of this document, wherever it is kept: it is not one of a workspace.
@@ -160,7 +160,7 @@ impl DevicesDoc {
     /// # Errors
     /// The bytes cannot be read whole, are too many, or hold something else; then nothing of them was taken.
     pub fn merge(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
-        if bytes.len() > LARGEST {
+        if bytes.len() > MAX_DEVICE_LIST_BYTES {
             return Err(StoreError::Record("the list of devices is too long".to_owned()));
         }
         // It must be a list by itself, or a stranger's document would stand in ours for good.
@@ -230,7 +230,7 @@ mod tests {
         assert!(ours.merge(b"nonsense").is_err());
         let note = crate::schema::first(DocumentKind::Note).expect("made").save();
         assert!(ours.merge(&note).is_err());
-        assert!(ours.merge(&vec![0; LARGEST + 1]).is_err());
+        assert!(ours.merge(&vec![0; MAX_DEVICE_LIST_BYTES + 1]).is_err());
         assert_eq!(ours.devices(), before);
     }
 

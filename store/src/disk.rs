@@ -29,10 +29,10 @@ pub use floor::BaselineDatabase;
 pub use inspect::{BadRow, InspectionReport};
 pub use marker::{MARKER, MOUNTS, VolumeMount, path_form, read_marker, write_marker};
 pub use memory::{CommitFault, FaultyRow, MemoryDisk};
-pub use progress::{LOST, loss};
+pub use progress::{LOST_KEY, loss};
 pub use reader::SqliteReader;
 pub use salvage::{DAMAGED, SalvageReport, TableCount, salvage};
-pub use sqlite::{DATABASE, FORMAT, SqliteDisk};
+pub use sqlite::{DATABASE_FILE, DATABASE_FORMAT, SqliteDisk};
 
 use crate::id::{BlobHash, BlockId, DocId};
 use crate::note::Block;

@@ -71,7 +71,7 @@ pub(crate) fn base_file(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     // As the threads that work collections out have it.
     let text = text.to_owned();
-    let worked = std::thread::Builder::new().stack_size(collection::STACK).spawn(move || {
+    let worked = std::thread::Builder::new().stack_size(collection::EVAL_STACK_BYTES).spawn(move || {
         let _ = collection::embeds(&text);
         let Ok(base) = collection::Collection::read(&text) else { return };
         let (files, links) = (std::collections::BTreeMap::new(), text::links::VolumeLinks::default());
@@ -86,12 +86,12 @@ pub(crate) fn base_file(bytes: &[u8]) {
 
 /// A notebook becomes a note, and a notebook again.
 pub(crate) fn notebook(bytes: &[u8]) {
-    let Ok(file) = jupyter::read(bytes) else { return };
-    let laid = jupyter::lay(file);
-    let again = jupyter::notebook(&laid.text, &[], Some(&laid.kept), &|_| None);
+    let Ok(file) = jupyter::read_notebook(bytes) else { return };
+    let laid = jupyter::import_notebook(file);
+    let again = jupyter::export_notebook(&laid.text, &[], Some(&laid.original), &|_| None);
     assert!(again["cells"].is_array());
-    let kept = laid.kept.bytes();
-    assert!(jupyter::Kept::read(&kept).is_ok());
+    let kept = laid.original.to_bytes();
+    assert!(jupyter::NotebookOriginal::from_bytes(&kept).is_ok());
     markdown_rows(laid.text.as_bytes());
 }
 

@@ -7,7 +7,7 @@ pub(super) use ask::{ask, budget, follow, volume};
 pub(super) use sessions::{loaded, sessions};
 
 use super::parse::{needed, number};
-use super::{CliError, CommandContext, DONE, FAILED};
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
 use agent::{approval_text, policy};
 use clap::ArgMatches;
 use engine::session::runs::session_files;
@@ -21,7 +21,7 @@ use store::{
 use text::visible;
 
 /// How long a document may take to be read.
-const PATIENCE: Duration = Duration::from_secs(60);
+const DOCUMENT_READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An id of its own for something that is made.
 pub(super) fn fresh() -> DocId {
@@ -64,7 +64,7 @@ pub(super) fn run_meant(scene: &CommandContext<'_>, word: &str) -> Result<DocId,
             || agents.read_error(one.about.session).is_some();
         whole.then_some(Ok(()))
     };
-    match scene.handle.wait(Some(PATIENCE), there)? {
+    match scene.handle.wait(Some(DOCUMENT_READ_TIMEOUT), there)? {
         Some(Ok(())) => Ok(run),
         Some(Err(why)) => Err(CliError::workspace(why)),
         None => Err(CliError::workspace("the run could not be read in a minute")),
@@ -90,7 +90,7 @@ pub(super) fn setup_known(scene: &CommandContext<'_>) -> Result<(), CliError> {
     };
     scene
         .handle
-        .wait(Some(PATIENCE), ready)?
+        .wait(Some(DOCUMENT_READ_TIMEOUT), ready)?
         .ok_or_else(|| CliError::workspace("the tools could not be read in a minute"))
 }
 
@@ -159,7 +159,7 @@ pub(super) fn runs(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<
                 writeln!(scene.out, "{id}  {stands:7}  {at}  {cost:>9}  {prompt}{device}")?;
             }
         }
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     };
     if let Some(file) = args.get_one::<String>("import").cloned() {
         return sessions::import_run(scene, &word, &file);
@@ -178,14 +178,14 @@ pub(super) fn runs(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<
         scene.handle.command(Command::Revert { run, only, again: flag("redo") })?;
         let done =
             |session: &Session| (session.pending_note_jobs() == 0 && session.pending_move().is_none()).then_some(());
-        scene.handle.wait(Some(PATIENCE), done)?;
+        scene.handle.wait(Some(DOCUMENT_READ_TIMEOUT), done)?;
         export::open_note::saved(scene.handle)?;
         let problems = scene.handle.read(move |session| session.problems()[before..].to_vec())?;
         for problem in &problems {
             writeln!(scene.errors, "{problem}")?;
         }
         if !problems.is_empty() {
-            return Ok(FAILED);
+            return Ok(EXIT_FAILED);
         }
     } else if flag("resume") {
         let budget = ask::budget(args)?;
@@ -195,7 +195,7 @@ pub(super) fn runs(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<
         return show_run(scene, run, args);
     }
     export::open_note::saved(scene.handle)?;
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// What a run was asked, did and changed.
@@ -206,12 +206,12 @@ fn show_run(scene: &mut CommandContext<'_>, run: DocId, args: &ArgMatches) -> Re
         let (uri, now) = (sessions::file_uri(scene, about.note)?, jiff::Timestamp::now().as_millisecond());
         let exported = of_run(scene, run, move |run| session_files::run_to_json(run, &uri, now))?;
         writeln!(scene.out, "{}", serde_json::to_string_pretty(&exported).unwrap_or_default())?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     if scene.json {
         let value = json!({"id": run, "about": about, "todos": todos, "changes": changes});
         writeln!(scene.out, "{value}")?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     writeln!(scene.out, "{}", about.prompt)?;
     let spent = about.spent;
@@ -255,7 +255,7 @@ fn show_run(scene: &mut CommandContext<'_>, run: DocId, args: &ArgMatches) -> Re
             }
         }
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 fn todo_line(todo: &TodoItem) -> String {
@@ -286,7 +286,7 @@ pub(super) fn steps(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
             _ => write_step(scene, step, &approvals)?,
         }
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// What a call was run with, where that is not what was asked for: the user has changed it, or it was led elsewhere.
@@ -372,7 +372,7 @@ pub(super) fn approvals(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
         let number = (number as usize).checked_sub(1).ok_or_else(|| CliError::usage("rules are counted from 1"))?;
         scene.handle.command(Command::ForgetRule { number })?;
         export::open_note::saved(scene.handle)?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     if args.get_flag("rules") {
         let rules = scene.handle.read(|session| session.agents().rules().to_vec())?;
@@ -386,7 +386,7 @@ pub(super) fn approvals(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
                 writeln!(scene.out, "{}  {word:5}  {}  ({origin}{within})", at + 1, visible::line(&words))?;
             }
         }
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     // Runs that wait are loaded at the start; older ones are read where all decisions are wanted.
     let all = args.get_flag("all");
@@ -439,7 +439,7 @@ pub(super) fn approvals(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
                 }
             }
         }
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     };
     let fits = |(run, approval): &&(DocId, store::RunApproval)| {
         approval.decision.is_none() && (approval.id == *word || name(*run, &approval.id) == *word)
@@ -474,7 +474,7 @@ pub(super) fn approvals(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
     scene.handle.command(Command::Decide { run, approval, decision })?;
     export::open_note::saved(scene.handle)?;
     // Somebody else may own the run's terminal; here only what follows in this process is waited for.
-    if scene.own { ask::follow(scene, run, false, usize::MAX) } else { Ok(DONE) }
+    if scene.own { ask::follow(scene, run, false, usize::MAX) } else { Ok(EXIT_DONE) }
 }
 
 /// `tools`: what agents may use; the user's own are read, approved, exported, imported.
@@ -486,7 +486,7 @@ pub(super) fn tools(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
         let own = session.user_tools()?;
         read.then(|| (session.agent_tools(), own.to_vec()))
     };
-    let found = scene.handle.wait(Some(PATIENCE), ready)?;
+    let found = scene.handle.wait(Some(DOCUMENT_READ_TIMEOUT), ready)?;
     let (tools, own) = found.ok_or_else(|| CliError::workspace("the tools could not be read in a minute"))?;
     if let Some(file) = args.get_one::<String>("import").cloned() {
         let text = sessions::text_of(scene, &file)?;
@@ -497,7 +497,7 @@ pub(super) fn tools(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
             scene.handle.command(Command::ProposeTool { tool: Box::new(tool) })?;
         }
         export::open_note::saved(scene.handle)?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     let named = args.get_one::<String>("TOOL").cloned();
     let newest = |tool: &RegisteredTool| tool.newest().cloned();
@@ -505,7 +505,7 @@ pub(super) fn tools(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
         let wanted: Vec<UserTool> =
             own.iter().filter_map(newest).filter(|tool| named.as_ref().is_none_or(|name| *name == tool.name)).collect();
         writeln!(scene.out, "{}", serde_json::to_string_pretty(&wanted).unwrap_or_default())?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     if let Some(name) = named {
         // `NAME@VERSION` says which version was read.
@@ -517,12 +517,12 @@ pub(super) fn tools(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
             return match tools.iter().find(|tool| tool.name == name) {
                 Some(tool) => {
                     writeln!(scene.out, "{}", serde_json::to_string_pretty(tool).unwrap_or_default())?;
-                    Ok(DONE)
+                    Ok(EXIT_DONE)
                 }
                 None => Err(CliError::usage(format!("there is no tool {name}; `tracebook tools` lists them"))),
             };
         };
-        let Some(newest) = tool.newest() else { return Ok(DONE) };
+        let Some(newest) = tool.newest() else { return Ok(EXIT_DONE) };
         if args.get_flag("approve") {
             // One that came after the user has read the code was not read.
             let unread = tool.versions.iter().filter(|one| tool.approved.is_none_or(|known| one.version > known));
@@ -541,16 +541,16 @@ pub(super) fn tools(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
             scene.handle.command(Command::RemoveTool { name })?;
         } else if scene.json {
             writeln!(scene.out, "{}", serde_json::to_string(newest).unwrap_or_default())?;
-            return Ok(DONE);
+            return Ok(EXIT_DONE);
         } else {
             let network = if newest.network { "may use the network" } else { "no network" };
             let state = if tool.is_pending() { "waits for your word" } else { "approved" };
             writeln!(scene.out, "{} version {}, {network}, {state}", newest.name, newest.version)?;
             writeln!(scene.out, "{}\n\n{}", newest.description, newest.code)?;
-            return Ok(DONE);
+            return Ok(EXIT_DONE);
         }
         export::open_note::saved(scene.handle)?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     for tool in tools {
         if scene.json {
@@ -567,5 +567,5 @@ pub(super) fn tools(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
             writeln!(scene.out, "{line}")?;
         }
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }

@@ -1,7 +1,7 @@
 //! `cells`: how a note's cells depend on each other.
 
 use super::parse::needed;
-use super::{CliError, CommandContext, DONE, choose};
+use super::{CliError, CommandContext, EXIT_DONE, choose};
 use clap::ArgMatches;
 use engine::{Command, Note, Reactivity};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ pub(super) fn cells(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
     let (mode, found) = export::open_note::loaded(scene.handle, note, |note| (note.reactivity(), told(note)))?;
     if scene.json {
         writeln!(scene.out, "{}", json!({"mode": mode.word(), "cells": found}))?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     writeln!(scene.out, "a run: {}", meaning(mode))?;
     for cell in found {
@@ -52,7 +52,7 @@ pub(super) fn cells(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
             writeln!(scene.out, "  {remark}")?;
         }
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 fn meaning(mode: Reactivity) -> &'static str {

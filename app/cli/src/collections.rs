@@ -1,7 +1,7 @@
 //! `base`: a view of a collection.
 
 use super::parse::needed;
-use super::{CliError, CommandContext, DONE, moves};
+use super::{CliError, CommandContext, EXIT_DONE, moves};
 use clap::ArgMatches;
 use collection::{Collection, CollectionCell, CollectionTable};
 use engine::Session;
@@ -10,7 +10,7 @@ use host::fs::confined::ConfinedPath;
 use store::DocId;
 
 /// A larger file is no collection, in bytes.
-const LARGEST: u64 = 16 << 20;
+const MAX_COLLECTION_BYTES: u64 = 16 << 20;
 
 /// The collection that a word means: its volume and its file.
 fn find(session: &Session, word: &str) -> Option<(DocId, DocId, ConfinedPath)> {
@@ -33,7 +33,7 @@ pub(super) fn base(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<
     let Some((volume, this, file)) = found else {
         return Err(CliError::usage(format!("there is no collection “{word}”; its file ends in .base")));
     };
-    let text = file.read_text(LARGEST).map_err(CliError::workspace)?;
+    let text = file.read_text(MAX_COLLECTION_BYTES).map_err(CliError::workspace)?;
     let base = Collection::read(&text).map_err(CliError::usage)?;
     let name = args.get_one::<String>("view").map(String::as_str);
     let view = base.view(name).ok_or_else(|| {
@@ -49,7 +49,7 @@ pub(super) fn base(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<
         writeln!(scene.errors, "tracebook: {problem}")?;
     }
     print(scene, &table)?;
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 fn print(scene: &mut CommandContext<'_>, table: &CollectionTable) -> Result<(), CliError> {

@@ -1,7 +1,7 @@
 //! `devices`: which devices were paired, and which are revoked. `pair`: one more becomes acquainted, by a code. Neither
 //! needs an open workspace: the key and the list are the machine's.
 
-use super::{CliError, DONE, FAILED};
+use super::{CliError, EXIT_DONE, EXIT_FAILED};
 use clap::ArgMatches;
 use host::peers::devices::{DeviceAccess, DeviceList, PairedDevice};
 use host::peers::lan::LanVisibility;
@@ -15,7 +15,7 @@ use std::path::Path;
 use text::visible;
 
 fn failed(why: String) -> CliError {
-    CliError { code: FAILED, why }
+    CliError { code: EXIT_FAILED, why }
 }
 
 /// The list that is meant: this machine's, or that of a hub's folder.
@@ -48,14 +48,14 @@ pub(super) fn devices(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Res
                 let (id, _) = devices.find_by_name_or_key(word).map_err(CliError::usage)?;
                 devices.update_device(id, |device| device.name.clone_from(new)).map_err(failed)?;
             }
-            Ok(DONE)
+            Ok(EXIT_DONE)
         }
         "access" => {
             let (word, new) = (word()?, args.get_one::<String>("NAME").map_or("", String::as_str));
             let access = access(new)?;
             let (id, _) = devices.find_by_name_or_key(word).map_err(CliError::usage)?;
             devices.update_device(id, |device| device.access = access).map_err(failed)?;
-            Ok(DONE)
+            Ok(EXIT_DONE)
         }
         other => Err(CliError::usage(format!("`devices {other}` is not known: list, revoke, name, access"))),
     }
@@ -107,7 +107,7 @@ fn show(devices: &DeviceList, of_hub: bool, json: bool, out: &mut dyn Write) -> 
                 "access": device.access, "admin": device.admin, "address": device.address, "this": Some(*id) == own})
         };
         writeln!(out, "{}", json!({"this": own, "devices": all.iter().map(one).collect::<Vec<_>>()}))?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     if let Some(own) = own.filter(|own| !all.contains_key(own)) {
         writeln!(out, "{}  {}  this device", own.short_id(), name())?;
@@ -120,7 +120,7 @@ fn show(devices: &DeviceList, of_hub: bool, json: bool, out: &mut dyn Write) -> 
     if !of_hub && all.len() < 2 {
         writeln!(out, "No other device is paired; `tracebook pair` shows a code for one.")?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 fn revoke(devices: &DeviceList, of_hub: bool, word: &str, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
@@ -132,7 +132,7 @@ fn revoke(devices: &DeviceList, of_hub: bool, word: &str, json: bool, out: &mut 
     if json {
         let hubs: Vec<_> = told.iter().map(|(name, why)| json!({"hub": name, "why": why})).collect();
         writeln!(out, "{}", json!({"revoked": id, "hubs": hubs}))?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     let name = visible::line(&device.name);
     writeln!(out, "{name} is revoked: it is cut off within a second, and cannot connect again.")?;
@@ -143,7 +143,7 @@ fn revoke(devices: &DeviceList, of_hub: bool, word: &str, json: bool, out: &mut 
             Some(why) => writeln!(out, "{hub} was not told: {why}. Revoke it there, too.")?,
         }
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 pub(super) fn pair(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
@@ -191,11 +191,11 @@ pub(super) fn pair(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result
     if json {
         let value = json!({"paired": met.device, "name": met.name, "address": met.address, "rights": rights});
         writeln!(out, "{value}")?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     let may = rights.map_or_else(String::new, |rights| format!(" This device {} there.", rights.describe()));
     writeln!(out, "Paired with {} ({}).{may}", visible::line(&met.name), met.device.short_id())?;
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// Shows an invitation: as words, and as a QR code.

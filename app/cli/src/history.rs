@@ -3,7 +3,7 @@
 use super::notes::{durable, say_behind};
 use super::parse::needed;
 use super::upkeep::date;
-use super::{CliError, CommandContext, DONE, choose};
+use super::{CliError, CommandContext, EXIT_DONE, choose};
 use clap::ArgMatches;
 use engine::{Command, Note};
 use export::open_note::hold;
@@ -46,7 +46,7 @@ pub(super) fn history(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resu
     } else {
         list(scene, story.as_ref())?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 fn list(scene: &mut CommandContext<'_>, story: Option<&NoteHistory>) -> Result<(), CliError> {
@@ -241,7 +241,7 @@ fn restore(
         writeln!(scene.out, "the note is again as it was after change {count}; the changes since are kept")?;
     }
     say_behind(scene, note)?;
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 #[cfg(test)]

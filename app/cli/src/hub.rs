@@ -1,7 +1,7 @@
 //! `hub`: a peer that always listens and keeps what it hears, for the devices of a user or a team.
 
 use super::devices::{access, invite};
-use super::{CliError, DONE, FAILED, parse};
+use super::{CliError, EXIT_DONE, EXIT_FAILED, parse};
 use clap::ArgMatches;
 use host::hub::{HubPolicy, HubServer, HubSettings, InvitationGrant, OpenAccess, TlsMode};
 use host::peers::devices::{DeviceAccess, DeviceList, now_millis};
@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A hub that runs takes up an invitation within this time.
-const PATIENCE: Duration = Duration::from_secs(2);
+const INVITATION_TIMEOUT: Duration = Duration::from_secs(2);
 
 fn failed(why: String) -> CliError {
-    CliError { code: FAILED, why }
+    CliError { code: EXIT_FAILED, why }
 }
 
 pub(super) fn hub(workspace: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
@@ -104,7 +104,7 @@ fn run(mut settings: HubSettings, args: &ArgMatches, json: bool, out: &mut dyn W
     hub.wait();
     hub.stop();
     log("the hub has ended; all that it acknowledged is on disk");
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// Asks the hub that runs over this folder for a code.
@@ -117,7 +117,7 @@ fn ask_for_code(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Writ
     let invited = InvitationGrant { offer, access: right, admin: args.get_flag("admin") };
     invitation.rights = Some(invited.rights());
     invited.leave(folder).map_err(failed)?;
-    let until = std::time::Instant::now() + PATIENCE;
+    let until = std::time::Instant::now() + INVITATION_TIMEOUT;
     while !InvitationGrant::is_taken(folder) {
         if std::time::Instant::now() > until {
             InvitationGrant::withdraw(folder);
@@ -126,7 +126,7 @@ fn ask_for_code(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Writ
         super::pause(Duration::from_millis(50));
     }
     invite(&invitation, json, out)?;
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// Says what a hub shares of a volume, with everybody or with one device.
@@ -136,7 +136,7 @@ fn share(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> R
         if json {
             let value = serde_json::to_value(&policy).map_err(|error| failed(error.to_string()))?;
             writeln!(out, "{value}")?;
-            return Ok(DONE);
+            return Ok(EXIT_DONE);
         }
         let word = |access: DeviceAccess| format!("{access:?}").to_lowercase();
         writeln!(out, "all volumes  {}", word(policy.default))?;
@@ -146,7 +146,7 @@ fn share(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> R
                 writeln!(out, "{id}  {}  {}", word(*right), device.short_id())?;
             }
         }
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     };
     let right = access(args.get_one::<String>("ACCESS").map_or("", String::as_str))?;
     let device = match args.get_one::<String>("device") {
@@ -176,5 +176,5 @@ fn share(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> R
         }
     }
     policy.save(folder).map_err(failed)?;
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }

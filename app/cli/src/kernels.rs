@@ -1,7 +1,7 @@
 //! `kernels`, `grant`: which kernels a note may use, the one that it uses, and what its cells reach.
 
 use super::parse::needed;
-use super::{CliError, CommandContext, DONE, choose};
+use super::{CliError, CommandContext, EXIT_DONE, choose};
 use clap::ArgMatches;
 use engine::{Command, EMBEDDED_KERNEL, KernelGrant, KernelSpec, Session};
 use serde_json::json;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use store::DocId;
 
 /// So much of a kernel's print is shown, and is enough to allow it.
-const SHOWN: usize = 16;
+const PRINT_PREFIX_CHARS: usize = 16;
 
 pub(super) fn grant(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let note = choose::note(scene, needed(args, "NOTE")?)?;
@@ -54,7 +54,7 @@ pub(super) fn grant(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
     } else {
         writeln!(scene.out, "the note's cells reach {}", granted.describe())?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// The kernels that a note may use, looked for now.
@@ -80,13 +80,13 @@ pub(super) fn kernels(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resu
         let spec = found.iter().find(|spec| spec.name == *name);
         // What is allowed is named by the beginning of its print, as it was shown.
         let seen = seen.map(|seen| match spec {
-            Some(spec) if seen.len() >= SHOWN && spec.print.starts_with(&seen) => spec.print.clone(),
+            Some(spec) if seen.len() >= PRINT_PREFIX_CHARS && spec.print.starts_with(&seen) => spec.print.clone(),
             _ => seen,
         });
         let chosen = Command::UseKernel { note, kernel: Some(name.clone()), keep: true, seen };
         if let Err(refusal) = scene.handle.command(chosen) {
             let Some(spec) = spec.filter(|spec| spec.doubt.is_some()) else { return Err(refusal.into()) };
-            let print = spec.print.get(..SHOWN).unwrap_or(&spec.print);
+            let print = spec.print.get(..PRINT_PREFIX_CHARS).unwrap_or(&spec.print);
             return Err(CliError::usage(format!(
                 "{}. If that is what you want: tracebook kernels NOTE --use {name} --allow {print}",
                 spec.approval_question()
@@ -107,7 +107,7 @@ pub(super) fn kernels(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resu
             })
             .collect();
         writeln!(scene.out, "{}", json!({"used": used, "kernels": listed}))?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     let mark = |name: &str| if name == used { "*" } else { " " };
     writeln!(scene.out, "{} {EMBEDDED_KERNEL}  the built-in Python, in its sandbox", mark(EMBEDDED_KERNEL))?;
@@ -119,5 +119,5 @@ pub(super) fn kernels(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resu
     if !found.iter().any(|spec| spec.name == used) && used != EMBEDDED_KERNEL {
         writeln!(scene.out, "* {used}  is not installed here")?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }

@@ -50,17 +50,17 @@ pub(crate) use bundled::make_sample;
 pub use parse::grammar;
 
 /// Done.
-pub const DONE: u8 = 0;
+pub const EXIT_DONE: u8 = 0;
 /// A cell or a check failed.
-pub const FAILED: u8 = 1;
+pub const EXIT_FAILED: u8 = 1;
 /// Wrong use: words, names or input that do not fit.
-const USAGE: u8 = 2;
+const EXIT_USAGE: u8 = 2;
 /// The workspace is damaged, locked, or cannot be written.
-const WORKSPACE: u8 = 3;
+const EXIT_WORKSPACE: u8 = 3;
 
 /// Commands that read, and so work where nothing can be written. Some of them change something when they are told to:
 /// that is refused there.
-const READING: &[&str] = &[
+const READING_COMMANDS: &[&str] = &[
     "approvals",
     "backup",
     "base",
@@ -100,11 +100,11 @@ pub struct CliError {
 
 impl CliError {
     pub fn usage(why: impl Into<String>) -> CliError {
-        CliError { code: USAGE, why: why.into() }
+        CliError { code: EXIT_USAGE, why: why.into() }
     }
 
     pub(crate) fn workspace(why: impl Into<String>) -> CliError {
-        CliError { code: WORKSPACE, why: why.into() }
+        CliError { code: EXIT_WORKSPACE, why: why.into() }
     }
 }
 
@@ -142,9 +142,9 @@ impl From<std::io::Error> for CliError {
     fn from(error: std::io::Error) -> Self {
         // Who reads our output has seen enough (`tracebook man | head`): that is no failure and needs no words.
         if error.kind() == std::io::ErrorKind::BrokenPipe {
-            return CliError { code: DONE, why: String::new() };
+            return CliError { code: EXIT_DONE, why: String::new() };
         }
-        CliError { code: FAILED, why: format!("standard output or input ended early ({error})") }
+        CliError { code: EXIT_FAILED, why: format!("standard output or input ended early ({error})") }
     }
 }
 
@@ -194,15 +194,15 @@ pub fn main(hooks: ProgramHooks) -> ExitCode {
         Ok(words) => words,
         Err(word) => {
             eprintln!("tracebook: a word is not UTF-8 text: {}", word.to_string_lossy());
-            return ExitCode::from(USAGE);
+            return ExitCode::from(EXIT_USAGE);
         }
     };
     if words.first().is_some_and(|word| word == "kernel") {
         return match words.get(1..) {
             Some([flag, spec, allowed @ ..]) if flag == "--jupyter" => {
-                jupyter::bridge::run(std::path::Path::new(spec), allowed.first().map(String::as_str))
+                jupyter::bridge::run_bridge(std::path::Path::new(spec), allowed.first().map(String::as_str))
             }
-            words => python::run(python::Reach::of(words.unwrap_or_default())),
+            words => python::run_kernel(python::SandboxGrants::from_args(words.unwrap_or_default())),
         };
     }
     if words.first().is_some_and(|word| word == "sandbox") {
@@ -215,7 +215,7 @@ pub fn main(hooks: ProgramHooks) -> ExitCode {
         Ok(matches) => matches,
         Err(error) => {
             let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { USAGE } else { DONE });
+            return ExitCode::from(if error.use_stderr() { EXIT_USAGE } else { EXIT_DONE });
         }
     };
     ExitCode::from(match start(&matches, &words, hooks) {
@@ -279,7 +279,7 @@ fn start(matches: &ArgMatches, words: &[String], hooks: ProgramHooks) -> Result<
     drop(out);
     let request = SocketRequest { words: words.to_vec(), folder: here, terminal };
     let create = matches!(name, "open" | "new" | "import");
-    let open = if READING.contains(&name) { host::open_to_read } else { host::open };
+    let open = if READING_COMMANDS.contains(&name) { host::open_to_read } else { host::open };
     let mut tries = 0;
     loop {
         match open(&folder, WorkspaceOptions { program: program()?, create }) {
@@ -339,7 +339,7 @@ fn alone(driver: host::Driver, request: &SocketRequest) -> Result<u8, CliError> 
     handle.close();
     match session.join() {
         // It was used rightly; nothing can be written here.
-        Ok(Ok(())) if reads_only.is_some() && code == USAGE && handle.refused() => Ok(WORKSPACE),
+        Ok(Ok(())) if reads_only.is_some() && code == EXIT_USAGE && handle.refused() => Ok(EXIT_WORKSPACE),
         Ok(Ok(())) => Ok(code),
         Ok(Err(why)) => Err(CliError::workspace(format!("not everything could be saved: {why}"))),
         Err(_) => Err(CliError::workspace("the session failed; what was acknowledged is on disk")),
@@ -438,7 +438,7 @@ fn perform(scene: &mut CommandContext<'_>, name: &str, args: &ArgMatches) -> Res
 fn run_bench_program(words: &[String]) -> Result<u8, CliError> {
     let bench = program()?.with_file_name(format!("tracebook-bench{}", std::env::consts::EXE_SUFFIX));
     match std::process::Command::new(&bench).args(words).status() {
-        Ok(status) => Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED)),
+        Ok(status) => Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(EXIT_FAILED)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(CliError::usage(format!(
             "there is no {}: benchmarks and screenshots are in a program of their own; in Tracebook's source, `cargo \
              bench-app` builds and runs it",
@@ -472,5 +472,5 @@ fn open_window(folder: &std::path::Path, hooks: ProgramHooks) -> Result<u8, CliE
             eprintln!("first frame after {:.1} ms", begun.elapsed().as_secs_f64() * 1e3);
         }
     };
-    (hooks.window)(driver, Box::new(first_frame)).map(|()| DONE).map_err(CliError::workspace)
+    (hooks.window)(driver, Box::new(first_frame)).map(|()| EXIT_DONE).map_err(CliError::workspace)
 }

@@ -1,6 +1,6 @@
 //! `links`, `todos`: what the notes say of each other, and what is to be done.
 
-use super::{CliError, CommandContext, DONE, choose, moves};
+use super::{CliError, CommandContext, EXIT_DONE, choose, moves};
 use clap::ArgMatches;
 use engine::{Session, Volume};
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ pub(super) fn links(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
     if note.is_none() || args.get_flag("broken") {
         return broken(scene, note);
     }
-    let Some(note) = note else { return Ok(DONE) };
+    let Some(note) = note else { return Ok(EXIT_DONE) };
     let read = move |session: &Session| -> Option<Value> {
         let volume = session.volume(session.locate_file(note)?.0)?;
         let out = volume.links.outgoing(note).map(|(link, to)| {
@@ -56,7 +56,7 @@ pub(super) fn links(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
     let found = scene.handle.read(read)?.unwrap_or_default();
     if scene.json {
         writeln!(scene.out, "{found}")?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     let list = |name: &str| found[name].as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -68,7 +68,7 @@ pub(super) fn links(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
         let (path, line) = (text(&link["path"]), text(&link["line"]));
         writeln!(scene.out, "<- {}  {}", visible::line(&path), visible::line(&line))?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// The links that lead nowhere.
@@ -96,7 +96,7 @@ fn broken(scene: &mut CommandContext<'_>, only: Option<store::DocId>) -> Result<
             }
         }
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 pub(super) fn todos(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
@@ -132,5 +132,5 @@ pub(super) fn todos(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
         let [due, status, what, path] = [&due, text("status"), text("text"), text("path")].map(visible::line);
         writeln!(scene.out, "  [{status}] {due}{what}  ({path})")?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }

@@ -18,7 +18,7 @@ use std::time::Duration;
 use store::DocId;
 
 /// How long a deletion may take.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const DELETION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A project, and what it remembers.
 struct RememberedProject {
@@ -74,7 +74,7 @@ fn forget(scene: &CommandContext<'_>, files: Vec<DocId>) -> Result<(), CliError>
     let look = move |session: &Session| {
         session.pending_move().is_none().then(|| session.problems().get(before..).unwrap_or_default().join("; "))
     };
-    match scene.handle.wait(Some(PATIENCE), look)? {
+    match scene.handle.wait(Some(DELETION_TIMEOUT), look)? {
         Some(problems) if problems.is_empty() => Ok(export::open_note::saved(scene.handle)?),
         Some(problems) => Err(CliError::workspace(problems)),
         None => Err(CliError::workspace("it takes longer than a minute; it goes on at the next start")),

@@ -1,6 +1,6 @@
 //! `index models|use|reranker|pause|resume`: which sentence model finds by meaning.
 
-use super::{CliError, CommandContext, DONE};
+use super::{CliError, CommandContext, EXIT_DONE};
 use engine::{Command, Settings};
 use host::search::{EmbedderChoice, EmbeddingChoice, OnnxRuntime, SearchService, known_models, known_rerankers};
 use serde_json::json;
@@ -8,9 +8,9 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// How often it is looked how far the new model's vectors are.
-const LOOK: Duration = Duration::from_millis(200);
+const MODEL_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// How long the vectors of very many notes may take.
-const PATIENCE: Duration = Duration::from_secs(24 * 3_600);
+const REINDEX_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
 /// Lists the models, the one in use marked.
 pub(super) fn list(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
@@ -31,7 +31,7 @@ pub(super) fn list(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
             "rerankers": rerankers.iter().map(one).collect::<Vec<_>>(),
         });
         writeln!(scene.out, "{value}")?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     let mark = |is: bool| if is { "*" } else { " " };
     writeln!(
@@ -55,7 +55,7 @@ pub(super) fn list(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
         Ok(found) => writeln!(scene.out, "ONNX Runtime of {}: {}", found.origin, found.path.display())?,
         Err(why) => writeln!(scene.out, "Those of fastembed need an ONNX Runtime: {why}.")?,
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 fn settings(scene: &CommandContext<'_>) -> Result<Settings, CliError> {
@@ -79,7 +79,7 @@ pub(super) fn choose(scene: &mut CommandContext<'_>, name: &str) -> Result<u8, C
     let name = choice.to_string();
     set(scene, move |settings| (settings.embedder, settings.meaning_paused) = (name, false))?;
     super::search::settle(scene)?;
-    let whole = watched(scene, |search| search.meanings(PATIENCE))?;
+    let whole = watched(scene, |search| search.meanings(REINDEX_TIMEOUT))?;
     if let Err(why) = whole {
         let old = before.choice.to_string();
         set(scene, move |settings| settings.embedder = old)?;
@@ -97,7 +97,7 @@ fn watched(
     std::thread::spawn(move || tell.send(what(search)));
     let (mut told, mut at) = (String::new(), Instant::now());
     loop {
-        match done.recv_timeout(LOOK) {
+        match done.recv_timeout(MODEL_POLL_INTERVAL) {
             Ok(done) => return Ok(done),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Err(CliError::workspace("the program is closing")),
@@ -142,7 +142,7 @@ pub(super) fn reranker(scene: &mut CommandContext<'_>, name: &str) -> Result<u8,
     };
     set(scene, move |settings| settings.reranker = name)?;
     writeln!(scene.out, "{said}")?;
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// Stops or goes on making passages findable by their meaning.
@@ -150,5 +150,5 @@ pub(super) fn pause(scene: &mut CommandContext<'_>, paused: bool) -> Result<u8, 
     set(scene, move |settings| settings.meaning_paused = paused)?;
     let said = if paused { "paused: new passages are found by their words alone" } else { "going on" };
     writeln!(scene.out, "{said}")?;
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }

@@ -1,7 +1,7 @@
 //! `mv`, `rm`, `trash`, `restore-note`, `undo`, `follow`: files moved, deleted and taken back, and links that follow.
 
 use super::parse::needed;
-use super::{CliError, CommandContext, DONE, choose};
+use super::{CliError, CommandContext, EXIT_DONE, choose};
 use clap::ArgMatches;
 use engine::{Command, Session};
 use std::time::Duration;
@@ -59,7 +59,7 @@ pub(super) fn mv(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8
             writeln!(scene.out, "{} -> {}", visible::line(&was), visible::line(&now))?;
         }
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// A note's new path: a folder, said by a `/` at its end or known to be one, keeps the note's name.
@@ -104,7 +104,7 @@ pub(super) fn rm(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8
         let path = visible::line(&path);
         writeln!(scene.out, "{path} is in the trash; `tracebook restore-note` brings it back")?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// Takes back what was moved or deleted last.
@@ -112,7 +112,7 @@ pub(super) fn undo(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     indexed(scene)?;
     perform(scene, Command::UndoMove)?;
     writeln!(scene.out, "taken back")?;
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// Lets links follow files that other programs renamed.
@@ -121,7 +121,7 @@ pub(super) fn follow(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     let notes = scene.handle.read(Session::count_outdated_link_notes)?;
     perform(scene, Command::FollowRenamed)?;
     writeln!(scene.out, "links follow in {notes} {}", if notes == 1 { "note" } else { "notes" })?;
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// What lies in the trash: id, volume, path and time of deletion, the newest first.
@@ -175,12 +175,12 @@ pub(super) fn trash(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
     if let Some(word) = args.get_one::<String>("delete") {
         let file = in_trash(&trashed(scene)?, word)?;
         discard(scene, vec![file])?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     if args.get_flag("empty") {
         let files = trashed(scene)?.into_iter().map(|(file, ..)| file).collect();
         discard(scene, files)?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     for (id, volume, path, at) in trashed(scene)? {
         let when = jiff::Timestamp::from_millisecond(at).map(|at| at.to_string()).unwrap_or_default();
@@ -191,7 +191,7 @@ pub(super) fn trash(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
             writeln!(scene.out, "{when}  {}:{}", visible::line(&volume), visible::line(&path))?;
         }
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 pub(super) fn restore(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
@@ -206,5 +206,5 @@ pub(super) fn restore(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resu
     } else {
         writeln!(scene.out, "{}", visible::line(&path))?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }

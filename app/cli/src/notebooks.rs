@@ -5,7 +5,7 @@ use engine::event::SkippedFile;
 use engine::{Note, Session};
 use export;
 use host::fs::copy;
-use jupyter::{Kept, Ran};
+use jupyter::{CellRun, NotebookOriginal};
 use std::path::Path;
 use store::{BlockId, DocId, FileKind};
 
@@ -35,7 +35,10 @@ pub(super) fn notebook(scene: &mut CommandContext<'_>, note: DocId) -> Result<Ve
         let cell = |cell: BlockId| Some((note.start(cell)?, note.execution(cell).cloned()));
         (note.text(), note.cells().filter_map(cell).collect::<Vec<_>>(), note.notebook())
     })?;
-    let kept = match kept.map(|kept| scene.handle.blob(kept.blob).and_then(|bytes| Kept::read(&bytes))).transpose() {
+    let kept = match kept
+        .map(|kept| scene.handle.blob(kept.blob).and_then(|bytes| NotebookOriginal::from_bytes(&bytes)))
+        .transpose()
+    {
         Ok(kept) => kept,
         Err(why) => {
             writeln!(scene.errors, "tracebook: exported without what came with the notebook: {why}")?;
@@ -46,10 +49,10 @@ pub(super) fn notebook(scene: &mut CommandContext<'_>, note: DocId) -> Result<Ve
         export::bring_figures(scene.handle, &mut execution.outputs);
         pictures::draw(&mut execution.outputs);
     }
-    let ran: Vec<Ran<'_>> =
-        cells.iter().map(|(at, execution)| Ran { at: *at, execution: execution.as_ref() }).collect();
+    let ran: Vec<CellRun<'_>> =
+        cells.iter().map(|(at, execution)| CellRun { at: *at, execution: execution.as_ref() }).collect();
     let blob = |hash| scene.handle.blob(hash).ok();
-    let notebook = jupyter::notebook(&text, &ran, kept.as_ref(), &blob);
+    let notebook = jupyter::export_notebook(&text, &ran, kept.as_ref(), &blob);
     // As Jupyter writes it: one space, one line end.
     let mut bytes = Vec::new();
     let formatter = serde_json::ser::PrettyFormatter::with_indent(b" ");
@@ -64,7 +67,7 @@ pub(super) fn notebook(scene: &mut CommandContext<'_>, note: DocId) -> Result<Ve
 pub(super) fn script(scene: &CommandContext<'_>, note: DocId) -> Result<Vec<u8>, CliError> {
     let _held = export::open_note::hold(scene.handle, note)?;
     let read = move |session: &Session| session.note(note).map(Note::text).unwrap_or_default();
-    Ok(jupyter::script(&scene.handle.read(read)?).into_bytes())
+    Ok(jupyter::export_script(&scene.handle.read(read)?).into_bytes())
 }
 
 /// Writes one note as a notebook or a program. Gives its path in the volume.

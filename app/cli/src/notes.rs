@@ -1,7 +1,7 @@
 //! `cat`, `edit`, `outputs`: what concerns one note.
 
 use super::parse::needed;
-use super::{CliError, CommandContext, DONE, USAGE, choose, pictures};
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_USAGE, choose, pictures};
 use clap::ArgMatches;
 use engine::{Command, Note, Session, StaleReason};
 use host::fs::copy;
@@ -11,7 +11,7 @@ use store::{BlockId, DocId, Execution};
 use text::splice;
 
 /// After the end of its input, `edit` waits this long for a disk that refuses.
-const REFUSED: Duration = Duration::from_secs(5);
+const EDIT_DISK_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn say_problems(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
     let problems = scene.handle.read(move |session| {
@@ -41,7 +41,7 @@ pub(super) fn cat(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u
     }
     drop(held);
     say_problems(scene, note)?;
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// Prints what an address of the search names: `NOTE#block`, or `NOTE#cell/output/2`.
@@ -67,7 +67,7 @@ fn passage(scene: &mut CommandContext<'_>, path: &str, place: &str) -> Result<u8
     }
     drop(held);
     say_problems(scene, note)?;
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// One line of `edit`'s input.
@@ -94,7 +94,7 @@ pub(super) fn edit(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<
         lines(scene, note)?;
     }
     say_behind(scene, note)?;
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// Waits until the note's file has its text, or says why it has not.
@@ -104,7 +104,7 @@ pub(super) fn say_behind(scene: &mut CommandContext<'_>, note: DocId) -> Result<
         let Some(open) = session.note(note) else { return Some(None) };
         if open.is_ahead() { open.file.trouble.clone().map(Some) } else { Some(None) }
     };
-    if let Some(Some(why)) = scene.handle.wait(Some(REFUSED), look)? {
+    if let Some(Some(why)) = scene.handle.wait(Some(EDIT_DISK_TIMEOUT), look)? {
         writeln!(scene.errors, "tracebook: kept in the workspace; its file is written once that is possible: {why}")?;
     }
     Ok(())
@@ -148,7 +148,7 @@ fn lines(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
         }
         scene.out.flush()?;
         if let Some(why) = wrong {
-            return Err(CliError { code: USAGE, why: format!("line {number}: {why}") });
+            return Err(CliError { code: EXIT_USAGE, why: format!("line {number}: {why}") });
         }
         if ended {
             return Ok(());
@@ -175,7 +175,7 @@ pub(super) fn durable(handle: &host::Handle, seq: u64, errors: &mut dyn Write) -
     };
     writeln!(errors, "tracebook: not on disk yet, trying again: {why}")?;
     let look = move |session: &Session| (session.saving().durable >= seq).then_some(());
-    match handle.wait(Some(REFUSED), look)? {
+    match handle.wait(Some(EDIT_DISK_TIMEOUT), look)? {
         Some(()) => Ok(()),
         None => Err(CliError::workspace(format!("the edit {seq} and what followed it are not on disk: {why}"))),
     }
@@ -242,5 +242,5 @@ pub(super) fn outputs(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resu
             super::running::print(scene.out, &output.body)?;
         }
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }

@@ -1,6 +1,6 @@
 //! The command line's grammar, completions and manual, made from the one table of commands.
 
-use super::{CliError, DONE, USAGE};
+use super::{CliError, EXIT_DONE, EXIT_USAGE};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use engine::commands::{ArgumentForm, COMMANDS};
 use std::io::Write;
@@ -68,13 +68,13 @@ pub fn number(args: &ArgMatches, name: &str) -> Result<Option<u64>, CliError> {
 pub(super) fn completions(args: &ArgMatches, out: &mut dyn Write) -> Result<u8, CliError> {
     let shell = needed(args, "SHELL")?;
     let shell: clap_complete::Shell = shell.parse().map_err(|_| CliError {
-        code: USAGE,
+        code: EXIT_USAGE,
         why: format!("no completions for “{shell}”: bash, zsh, fish, elvish, powershell"),
     })?;
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut grammar(), "tracebook", &mut text);
     out.write_all(&text)?;
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 pub(super) fn manual(out: &mut dyn Write) -> Result<u8, CliError> {
@@ -100,5 +100,5 @@ pub(super) fn manual(out: &mut dyn Write) -> Result<u8, CliError> {
         }
     }
     out.write_all(plain.as_bytes())?;
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }

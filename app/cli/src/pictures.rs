@@ -53,7 +53,7 @@ pub(super) fn files(
         return Ok(Vec::new());
     };
     let kinds = [
-        (typeset::printed::TABLE, "csv"),
+        (typeset::printed::CSV_MIME, "csv"),
         ("text/html", "html"),
         ("image/svg+xml", "svg"),
         ("image/png", "png"),

@@ -2,13 +2,13 @@
 //! needs an open workspace.
 
 use super::parse::needed;
-use super::{CliError, DONE, FAILED};
+use super::{CliError, EXIT_DONE, EXIT_FAILED};
 use agent::config::AgentConfig;
 use agent::model_call::{ModelEndpoint, ModelError};
 use clap::ArgMatches;
 use host::agents::llm::{self, ProviderClient, ProviderTestReport, ProviderTimeouts};
 use host::maintenance::configuration;
-use host::maintenance::secrets::{LONGEST, SecretError, SecretValue, UserSecrets};
+use host::maintenance::secrets::{MAX_SECRET_BYTES, SecretError, SecretValue, UserSecrets};
 use serde_json::json;
 use std::io::{BufRead, Read, Write};
 use std::path::Path;
@@ -16,7 +16,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// A test has its own end before that.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PROVIDER_TEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl From<SecretError> for CliError {
     fn from(error: SecretError) -> Self {
@@ -78,14 +78,14 @@ fn list(config: &AgentConfig, secrets: &UserSecrets, json: bool, out: &mut dyn W
         let value =
             json!({"default": config.llm.default_provider, "fallback": config.llm.fallback, "providers": listed});
         writeln!(out, "{value}")?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     let wide = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
     let (names, wires, models) = (wide(0), wide(1), wide(2));
     for [name, wire, model, state] in &rows {
         writeln!(out, "{name:names$}  {wire:wires$}  {model:models$}  {state}")?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// Asks a provider, and waits for what it says.
@@ -98,14 +98,16 @@ fn ask(
         let names = config.llm.providers.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         CliError::usage(format!("there is no provider “{name}” in the configuration; there are {names}"))
     })?;
-    let key = llm::key(&endpoint, secrets).map_err(|why| CliError { code: FAILED, why: format!("{name}: {why}") })?;
+    let key =
+        llm::key(&endpoint, secrets).map_err(|why| CliError { code: EXIT_FAILED, why: format!("{name}: {why}") })?;
     let (tell, told) = channel();
     let providers = ProviderClient::new(ProviderTimeouts::default());
     providers.test_provider(endpoint.clone(), key.map(|key| key.expose().to_owned()), move |found| {
         let _ = tell.send(found);
     });
-    let found =
-        told.recv_timeout(PATIENCE).map_err(|_| CliError { code: FAILED, why: format!("{name} does not answer") })?;
+    let found = told
+        .recv_timeout(PROVIDER_TEST_TIMEOUT)
+        .map_err(|_| CliError { code: EXIT_FAILED, why: format!("{name} does not answer") })?;
     Ok((endpoint, found))
 }
 
@@ -126,9 +128,9 @@ fn test(
             Err(why) => json!({"provider": name, "failure": why.kind, "why": why.why}),
         };
         writeln!(out, "{value}")?;
-        return Ok(if good { DONE } else { FAILED });
+        return Ok(if good { EXIT_DONE } else { EXIT_FAILED });
     }
-    let tested = found.map_err(|why| CliError { code: FAILED, why: why.why })?;
+    let tested = found.map_err(|why| CliError { code: EXIT_FAILED, why: why.why })?;
     let models = tested.models.as_ref().map_or(0, Vec::len);
     let said = match tested.listed {
         None => "It has no list of models to look at.".to_owned(),
@@ -138,11 +140,11 @@ fn test(
                 "{name} at {} has no model “{}”; `tracebook providers models {name}` lists the {models} that it has",
                 tested.host, endpoint.model
             );
-            return Err(CliError { code: FAILED, why });
+            return Err(CliError { code: EXIT_FAILED, why });
         }
     };
     writeln!(out, "{name} at {} answers after {} ms. {said}", tested.host, tested.milliseconds)?;
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 fn models(
@@ -153,17 +155,17 @@ fn models(
     out: &mut dyn Write,
 ) -> Result<u8, CliError> {
     let (_, found) = ask(config, secrets, name)?;
-    let tested = found.map_err(|why| CliError { code: FAILED, why: why.why })?;
-    let none = || CliError { code: FAILED, why: format!("{name} at {} has no list of models", tested.host) };
+    let tested = found.map_err(|why| CliError { code: EXIT_FAILED, why: why.why })?;
+    let none = || CliError { code: EXIT_FAILED, why: format!("{name} at {} has no list of models", tested.host) };
     let models = tested.models.as_ref().ok_or_else(none)?;
     if json {
         writeln!(out, "{}", json!({"provider": name, "models": models}))?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     for model in models {
         writeln!(out, "{model}")?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 pub(super) fn secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
@@ -179,7 +181,7 @@ pub(super) fn secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Res
                 true => writeln!(out, "{}", json!({"encrypted": count}))?,
                 false => writeln!(out, "The passphrase is in force: {count} secrets are encrypted with it.")?,
             }
-            Ok(DONE)
+            Ok(EXIT_DONE)
         }
         "list" => {
             let kept = secrets.list()?;
@@ -187,12 +189,12 @@ pub(super) fn secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Res
                 let one = |(name, place): &(String, host::maintenance::secrets::SecretStore)| json!({"name": name, "place": place});
                 let all: Vec<_> = kept.iter().map(one).collect();
                 writeln!(out, "{}", json!({"secrets": all, "file": secrets.opened_by()?}))?;
-                return Ok(DONE);
+                return Ok(EXIT_DONE);
             }
             for (name, place) in kept {
                 writeln!(out, "{name}  {}", place.words())?;
             }
-            Ok(DONE)
+            Ok(EXIT_DONE)
         }
         "set" => {
             let name = needed(args, "NAME")?;
@@ -202,7 +204,7 @@ pub(super) fn secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Res
             // The first line, and no more than a secret may have.
             let read = host::terminal::unseen(|| {
                 let mut line = String::new();
-                let limit = LONGEST as u64 + 2;
+                let limit = MAX_SECRET_BYTES as u64 + 2;
                 std::io::stdin().lock().take(limit).read_line(&mut line).map(|_| line)
             });
             let value = SecretValue::new(read?)?;
@@ -211,12 +213,12 @@ pub(super) fn secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Res
                 true => writeln!(out, "{}", json!({"name": name, "place": place}))?,
                 false => writeln!(out, "{name} is kept by {}", place.words())?,
             }
-            Ok(DONE)
+            Ok(EXIT_DONE)
         }
         "rm" => {
             let name = needed(args, "NAME")?;
             match secrets.remove(name)? {
-                true => Ok(DONE),
+                true => Ok(EXIT_DONE),
                 false => Err(CliError::usage(format!("nothing is kept under {name}; see `tracebook secrets list`"))),
             }
         }

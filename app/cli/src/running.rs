@@ -1,7 +1,7 @@
 //! `run`: cells without a window, their outputs kept in the note as the window would.
 
 use super::parse::{needed, number};
-use super::{CliError, CommandContext, DONE, FAILED, choose, pictures};
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, choose, pictures};
 use clap::ArgMatches;
 use engine::{Command, END_OF_INPUT, Note, Session};
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use store::{BlockId, CellOutput, DocId, ExecutionStatus, OutputBody};
 use typeset::printed::PROGRESS;
 
 /// A longer line of input is cut into several.
-const LONGEST: usize = 1 << 20;
+const MAX_INPUT_LINE_BYTES: usize = 1 << 20;
 
 /// What is new of an execution since the last look.
 enum ExecutionNews {
@@ -50,7 +50,7 @@ pub(super) fn run(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u
             chosen.retain(|(_, cell)| here.contains(cell));
         }
     }
-    let mut code = DONE;
+    let mut code = EXIT_DONE;
     if stale || clean || (only.is_some() && timeout.is_none()) {
         code = together(scene, note, chosen, stale, clean)?;
     } else {
@@ -60,7 +60,7 @@ pub(super) fn run(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u
                 None => Command::RunCells { note, cells: vec![cell] },
             })?;
             if follow(scene, note, cell, number)? != ExecutionStatus::Ok {
-                code = FAILED;
+                code = EXIT_FAILED;
                 break;
             }
         }
@@ -111,7 +111,7 @@ fn together(
         if !scene.json {
             writeln!(scene.out, "nothing is stale")?;
         }
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     scene.handle.command(match chosen.as_slice() {
         _ if stale => Command::RunStale { note },
@@ -127,10 +127,10 @@ fn together(
         (!open.is_restarting()).then(|| pending.iter().map(|cell| (place(cell), *cell)).collect::<Vec<_>>())
     };
     let pending = scene.handle.wait(None, begun)?.unwrap_or_default();
-    let mut code = DONE;
+    let mut code = EXIT_DONE;
     for (number, cell) in pending {
         if follow(scene, note, cell, number)? != ExecutionStatus::Ok {
-            code = FAILED;
+            code = EXIT_FAILED;
             break;
         }
     }
@@ -151,7 +151,7 @@ fn together(
             writeln!(scene.out, "{words}")?;
         }
         if !different.is_empty() {
-            code = FAILED;
+            code = EXIT_FAILED;
         }
     }
     Ok(code)
@@ -240,7 +240,7 @@ fn answer(scene: &mut CommandContext<'_>, note: DocId, prompt: &str, password: b
 /// A line of input, without its end; `None` at the end of it all.
 pub(super) fn line(input: &mut dyn Read) -> std::io::Result<Option<String>> {
     let (mut bytes, mut byte) = (Vec::new(), [0]);
-    while bytes.len() < LONGEST {
+    while bytes.len() < MAX_INPUT_LINE_BYTES {
         match input.read(&mut byte)? {
             0 if bytes.is_empty() => return Ok(None),
             0 => break,

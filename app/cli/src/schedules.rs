@@ -2,9 +2,9 @@
 
 use super::memory::mode;
 use super::parse::number;
-use super::{CliError, CommandContext, DONE, FAILED, agents, choose};
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, agents, choose};
 use agent::memory::insight::{MemoryFilters, MemoryQuery};
-use agent::schedule::{Came, Schedule, WINDOW, Work};
+use agent::schedule::{Came, DEFAULT_CATCH_UP_SECS, Schedule, Work};
 use clap::ArgMatches;
 use engine::notice::{Notice, NumberedNotice};
 use engine::{Command, Session};
@@ -15,7 +15,7 @@ use store::{DocId, RunEnding};
 use text::visible;
 
 /// How long it is waited for what a schedule begins without a model.
-const PATIENCE: Duration = Duration::from_secs(60);
+const SCHEDULE_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) fn schedule(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let action = args.get_one::<String>("ACTION").map_or("list", String::as_str);
@@ -28,14 +28,14 @@ pub(super) fn schedule(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Res
         "show" => {
             let (id, one) = meant(scene, &needed("which")?)?;
             writeln!(scene.out, "{}", serde_json::to_string_pretty(&shown(id, &one)).unwrap_or_default())?;
-            Ok(DONE)
+            Ok(EXIT_DONE)
         }
         "remove" => {
             let (schedule, one) = meant(scene, &needed("which")?)?;
             scene.handle.command(Command::RemoveSchedule { schedule })?;
             export::open_note::saved(scene.handle)?;
             writeln!(scene.out, "{} is removed", one.name)?;
-            Ok(DONE)
+            Ok(EXIT_DONE)
         }
         "pause" | "resume" => {
             let (schedule, one) = meant(scene, &needed("which")?)?;
@@ -43,7 +43,7 @@ pub(super) fn schedule(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Res
             scene.handle.command(Command::PauseSchedule { schedule, paused })?;
             export::open_note::saved(scene.handle)?;
             writeln!(scene.out, "{} {}", one.name, if paused { "rests" } else { "goes on" })?;
-            Ok(DONE)
+            Ok(EXIT_DONE)
         }
         "run" => run(scene, &needed("which")?),
         "due" => watch(scene, true),
@@ -100,7 +100,7 @@ fn list(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
         let (name, work, last) = (visible::line(&one.name), visible::line(&work), came(one));
         writeln!(scene.out, "{name}  {} ({by})  {next}  {work}  (last: {})", one.when, visible::line(&last))?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// Seconds: `90s`, `30m`, `12h`, `3d`, or a number of seconds.
@@ -143,7 +143,7 @@ fn add(scene: &mut CommandContext<'_>, args: &ArgMatches, when: String) -> Resul
     let window = match value("within") {
         Some(word) => seconds(&word)
             .ok_or_else(|| CliError::usage(format!("--within wants a span such as 30m, 12h or 2d, not “{word}”")))?,
-        None => WINDOW,
+        None => DEFAULT_CATCH_UP_SECS,
     };
     let zone = match (args.get_flag("utc"), value("zone")) {
         (true, None) => None,
@@ -181,7 +181,7 @@ fn add(scene: &mut CommandContext<'_>, args: &ArgMatches, when: String) -> Resul
     if waits {
         writeln!(scene.errors, "each time it waits for your approval, unless you add --approve run_cell")?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// A name of the first words of what begins that no schedule has yet.
@@ -205,16 +205,16 @@ fn run(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliError> {
         Some(Came::Begun { run: Some(run) }) => agents::follow(scene, run, true, problems),
         Some(Came::Failed { why }) => {
             writeln!(scene.errors, "tracebook: it could not begin: {why}")?;
-            Ok(FAILED)
+            Ok(EXIT_FAILED)
         }
         Some(Came::Begun { run: None } | Came::Ended { .. } | Came::Done | Came::Skipped { .. }) | None => {
             let rests = move |session: &Session| {
                 (!session.is_maintaining_memory() && session.pending_note_jobs() == 0).then_some(())
             };
-            scene.handle.wait(Some(PATIENCE), rests)?;
+            scene.handle.wait(Some(SCHEDULE_TIMEOUT), rests)?;
             export::open_note::saved(scene.handle)?;
             let done = matches!(scene.handle.read(last)?.map(|last| last.came), Some(Came::Done));
-            Ok(if done { DONE } else { FAILED })
+            Ok(if done { EXIT_DONE } else { EXIT_FAILED })
         }
     }
 }
@@ -250,7 +250,7 @@ fn watch(scene: &mut CommandContext<'_>, once: bool) -> Result<u8, CliError> {
         scene.out.flush()?;
     }
     export::open_note::saved(scene.handle)?;
-    Ok(if good { DONE } else { FAILED })
+    Ok(if good { EXIT_DONE } else { EXIT_FAILED })
 }
 
 #[cfg(test)]

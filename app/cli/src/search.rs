@@ -1,7 +1,7 @@
 //! `search` and `index`: finding, and the index behind it.
 
 use super::parse::{needed, number};
-use super::{CliError, CommandContext, DONE, FAILED, choose, models};
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, choose, models};
 use clap::ArgMatches;
 use engine::{Command, Session};
 use host::search::{NoteHit, SearchAnswer, SearchRequest};
@@ -15,11 +15,11 @@ const MAKING: Duration = Duration::from_secs(600);
 /// What was edited just now is waited for this long.
 const SAVING: Duration = Duration::from_secs(2);
 /// Few passages without a meaning are waited for, and this long.
-const FEW: usize = 200;
+const MAX_AWAITED_PASSAGES: usize = 200;
 const THINKING: Duration = Duration::from_secs(6);
 /// Bytes of a passage that are printed for people, and for programs.
-const LINE: usize = 160;
-const TEXT: usize = 1_000;
+const MAX_SHOWN_PASSAGE_BYTES: usize = 160;
+const MAX_JSON_PASSAGE_BYTES: usize = 1_000;
 
 pub(super) fn search(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let mut text = needed(args, "QUERY")?.to_owned();
@@ -36,7 +36,7 @@ pub(super) fn search(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resul
     settle(scene)?;
     let search = scene.handle.search();
     if let Ok(counts) = search.counts()
-        && (1..=FEW).contains(&(counts.meanings - counts.embedded))
+        && (1..=MAX_AWAITED_PASSAGES).contains(&(counts.meanings - counts.embedded))
     {
         let _ = search.meanings(THINKING); // words find without
     }
@@ -79,7 +79,7 @@ pub(super) fn searches(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Res
         let all: Vec<Value> =
             settings.searches.iter().map(|(name, query)| json!({"name": name, "query": query})).collect();
         writeln!(scene.out, "{}", Value::Array(all))?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     for (name, query) in &settings.searches {
         writeln!(scene.out, "@{}  {}", visible::line(name), visible::line(query))?;
@@ -87,7 +87,7 @@ pub(super) fn searches(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Res
     if settings.searches.is_empty() {
         writeln!(scene.out, "No search is kept; `tracebook searches NAME QUERY` keeps one.")?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// Notes whose meaning is near to that of one.
@@ -110,7 +110,7 @@ fn tell(scene: &mut CommandContext<'_>, answer: &SearchAnswer, explain: bool, no
             .hits
             .iter()
             .map(|hit| {
-                let (text, _) = hit.excerpt(&answer.terms, TEXT);
+                let (text, _) = hit.excerpt(&answer.terms, MAX_JSON_PASSAGE_BYTES);
                 let mut value = json!({
                     "address": address(hit, &twice),
                     "title": hit.title,
@@ -129,10 +129,10 @@ fn tell(scene: &mut CommandContext<'_>, answer: &SearchAnswer, explain: bool, no
             })
             .collect();
         writeln!(scene.out, "{}", Value::Array(hits))?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     for hit in &answer.hits {
-        let (text, _) = hit.excerpt(&answer.terms, LINE);
+        let (text, _) = hit.excerpt(&answer.terms, MAX_SHOWN_PASSAGE_BYTES);
         writeln!(scene.out, "{}  {}", visible::line(&address(hit, &twice)), visible::line(&hit.title))?;
         if !text.trim().is_empty() {
             writeln!(scene.out, "    {}", text.split_whitespace().collect::<Vec<_>>().join(" "))?;
@@ -148,7 +148,7 @@ fn tell(scene: &mut CommandContext<'_>, answer: &SearchAnswer, explain: bool, no
     if answer.hits.is_empty() {
         writeln!(scene.out, "{none}")?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// Waits until what is on disk is found. Where the disk refuses what is new, what is in the index answers.
@@ -208,7 +208,7 @@ pub(super) fn index(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
                 found.iter().try_for_each(|line| writeln!(scene.out, "{line}"))?;
                 writeln!(scene.out, "It was made again.")?;
             }
-            Ok(if found.is_empty() { DONE } else { FAILED })
+            Ok(if found.is_empty() { EXIT_DONE } else { EXIT_FAILED })
         }
         "models" => models::list(scene),
         "use" => models::choose(scene, needed(args, "NAME")?),
@@ -267,5 +267,5 @@ pub(super) fn status(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
             writeln!(scene.out, "{line}")?;
         }
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }

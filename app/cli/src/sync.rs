@@ -1,6 +1,6 @@
 //! `sync`: volumes shared with other devices over hubs.
 
-use super::{CliError, CommandContext, DONE, FAILED, choose};
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, choose};
 use clap::ArgMatches;
 use engine::{Command, HubConnection, HubState, LAN_HUB_ADDRESS, MergeRecord, SeenDevice, Session, SyncProgress};
 use host::fs::copy;
@@ -10,7 +10,7 @@ use text::compare::unified;
 use text::visible;
 
 /// How long `sync now` and `sync join` wait for all of it, unless they are told otherwise.
-const PATIENCE: u64 = 60;
+const DEFAULT_SYNC_TIMEOUT_SECS: u64 = 60;
 /// Longer than anything is on its way between two threads.
 const MOMENT: Duration = Duration::from_millis(200);
 
@@ -19,7 +19,7 @@ pub(super) fn sync(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<
     let wanted = |name: &'static str, what: &str| {
         word(name).map(str::to_owned).ok_or_else(|| CliError::usage(format!("{what} is missing")))
     };
-    let patience = super::parse::number(args, "for")?.unwrap_or(PATIENCE);
+    let patience = super::parse::number(args, "for")?.unwrap_or(DEFAULT_SYNC_TIMEOUT_SECS);
     let patience = Duration::from_secs(patience.min(7 * 24 * 3_600));
     match super::parse::needed(args, "WHAT")? {
         "status" => match word("NAME") {
@@ -41,7 +41,7 @@ pub(super) fn sync(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<
             } else {
                 writeln!(scene.out, "{address}")?;
             }
-            Ok(DONE)
+            Ok(EXIT_DONE)
         }
         "join" => {
             let address = wanted("NAME", "the volume's address")?;
@@ -62,7 +62,7 @@ pub(super) fn sync(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<
                 false => {
                     let why = "it has not all arrived yet; it comes while Tracebook runs (`tracebook sync status`)";
                     writeln!(scene.errors, "tracebook: {why}")?;
-                    Ok(FAILED)
+                    Ok(EXIT_FAILED)
                 }
             }
         }
@@ -70,26 +70,26 @@ pub(super) fn sync(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<
             let volume = volume(scene, &wanted("NAME", "the volume")?)?;
             let hub = word("PLACE").unwrap_or_default().to_owned();
             scene.handle.command(Command::UnshareVolume { volume, hub })?;
-            Ok(DONE)
+            Ok(EXIT_DONE)
         }
         "pause" => {
             scene.handle.command(Command::PauseSync { paused: true })?;
-            Ok(DONE)
+            Ok(EXIT_DONE)
         }
         "resume" => {
             scene.handle.command(Command::PauseSync { paused: false })?;
-            Ok(DONE)
+            Ok(EXIT_DONE)
         }
         "retry" => {
             scene.handle.command(Command::RetrySync)?;
-            Ok(DONE)
+            Ok(EXIT_DONE)
         }
         "now" => {
             choose::volumes_known(scene, true)?;
             export::open_note::saved(scene.handle)?;
             let done = settled(scene, patience)?;
             status(scene)?;
-            Ok(if done { DONE } else { FAILED })
+            Ok(if done { EXIT_DONE } else { EXIT_FAILED })
         }
         other => Err(CliError::usage(format!(
             "`sync {other}` is none of status, log, merges, share, join, leave, pause, resume, retry, now"
@@ -173,7 +173,7 @@ fn status(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
         let devices: Vec<serde_json::Value> = devices.iter().map(device).collect();
         let line = json!({"paused": paused, "state": standing.describe(), "hubs": all, "devices": devices});
         writeln!(scene.out, "{line}")?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     if hubs.is_empty() {
         writeln!(scene.out, "Nothing is shared. `tracebook sync share VOLUME ws://hub:port` begins.")?;
@@ -204,7 +204,7 @@ fn status(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
         let when = if here { "here now".to_owned() } else { format!("last seen {}", host::clock::moment(seen.at.0)) };
         writeln!(scene.out, "{}: {when}", visible::line(&seen.name))?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// How far one note has got.
@@ -237,7 +237,7 @@ fn of_note(scene: &mut CommandContext<'_>, note: &str) -> Result<u8, CliError> {
             writeln!(scene.out, "  received from another device {at}")?;
         }
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// What other devices changed, newest first.
@@ -251,7 +251,7 @@ fn merges(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
         };
         let all: Vec<serde_json::Value> = merges.iter().enumerate().map(one).collect();
         writeln!(scene.out, "{}", serde_json::Value::Array(all))?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     if merges.is_empty() {
         writeln!(scene.out, "Other devices have changed nothing yet.")?;
@@ -266,7 +266,7 @@ fn merges(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
             visible::line(&merge.describe())
         )?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// One of them: the note before and after, as a diff.
@@ -281,13 +281,13 @@ fn merge(scene: &mut CommandContext<'_>, number: &str) -> Result<u8, CliError> {
         let texts = texts.map(|texts| json!({"before": &*texts.old, "after": &*texts.new}));
         let line = json!({"path": merge.path, "what": merge.describe(), "texts": texts});
         writeln!(scene.out, "{line}")?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     writeln!(scene.out, "{} {}", visible::line(&merge.path), visible::line(&merge.describe()))?;
     if let Some(texts) = texts {
         write!(scene.out, "{}", unified(&merge.path, Some(&texts.old), Some(&texts.new)))?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// How attachments and large outputs stand with a hub.
@@ -320,5 +320,5 @@ fn log(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
             writeln!(scene.out, "{}  {}", host::clock::moment(at), visible::line(&line))?;
         }
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }

@@ -1,7 +1,7 @@
 //! `tasks`: plans as notes: listed, made, carried out, given up.
 
 use super::memory::{text_of, write};
-use super::{CliError, CommandContext, DONE, FAILED, agents, choose};
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, agents, choose};
 use agent::memory::{RecallOptions, ReplayMode};
 use agent::task_block::{self, TASKS_FOLDER, TaskBlock, TaskStatus};
 use agent::{agent_definition, agent_registry, planner};
@@ -30,7 +30,7 @@ pub(super) fn tasks(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
             for task in wanted {
                 writeln!(scene.out, "{}", serde_json::to_string_pretty(&whole(task)).unwrap_or_default())?;
             }
-            Ok(DONE)
+            Ok(EXIT_DONE)
         }
         "run" => run(scene, args, &needed("which plan, or PLAN#TASK")?),
         "cancel" | "reopen" => {
@@ -47,10 +47,10 @@ pub(super) fn tasks(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
                 _ => Command::CancelTask { note, task },
             })?;
             let done = |session: &engine::Session| (session.pending_note_jobs() == 0).then_some(());
-            scene.handle.wait(Some(super::memory::PATIENCE), done)?;
+            scene.handle.wait(Some(super::memory::DELETION_TIMEOUT), done)?;
             export::open_note::saved(scene.handle)?;
             writeln!(scene.out, "{named} {said}")?;
-            Ok(DONE)
+            Ok(EXIT_DONE)
         }
         other => Err(CliError::usage(format!(
             "tasks can be listed (list, show), made (add, plan), carried out (run), given up (cancel), taken up again \
@@ -111,7 +111,7 @@ fn list(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliErro
             }
         }
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// Who could do tasks: the program's agents, the user's own, and those of the project.
@@ -149,7 +149,7 @@ fn crew_of(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliE
     for problem in crew.problems {
         writeln!(scene.errors, "tracebook: {problem}")?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 fn line(task: &TaskBlock) -> String {
@@ -202,7 +202,7 @@ fn add(scene: &mut CommandContext<'_>, args: &ArgMatches, goal: &str) -> Result<
     };
     write(scene, volume, &path, &text)?;
     writeln!(scene.out, "{path}#{}", task.id)?;
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// Splits a goal into tasks: by rules, or by a model.
@@ -246,7 +246,7 @@ fn plan(scene: &mut CommandContext<'_>, args: &ArgMatches, goal: String) -> Resu
     for task in &tasks {
         writeln!(scene.out, "{}", line(task))?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// Has a plan carried out, or one task of it.
@@ -258,5 +258,5 @@ fn run(scene: &mut CommandContext<'_>, args: &ArgMatches, word: &str) -> Result<
     let problems = scene.handle.read(|session| session.problems().len())?;
     scene.handle.command(Command::RunTasks { run, session, note, tasks, only: id, budget, allow })?;
     let code = agents::follow(scene, run, args.get_flag("no-wait"), problems)?;
-    Ok(if code == DONE { DONE } else { FAILED })
+    Ok(if code == EXIT_DONE { EXIT_DONE } else { EXIT_FAILED })
 }

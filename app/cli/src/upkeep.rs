@@ -1,7 +1,7 @@
 //! `init`, `fsck`, `backup`, `restore`, `doctor`: what concerns the workspace as a whole.
 
 use super::parse::needed;
-use super::{CliError, CommandContext, DONE, FAILED, WORKSPACE, bundled, program};
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, EXIT_WORKSPACE, bundled, program};
 use clap::ArgMatches;
 use engine::{Command, Session};
 use host::maintenance::backup::{BackupError, BackupProgress, BackupTrust};
@@ -35,7 +35,7 @@ pub(super) fn init(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn W
     } else {
         writeln!(out, "made a workspace: {}", place.display())?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 pub(super) fn doctor(folder: &Path, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
@@ -50,13 +50,13 @@ pub(super) fn doctor(folder: &Path, json: bool, out: &mut dyn Write) -> Result<u
     offers.push(host::MachineCapability { area: "workspace", name: folder.display().to_string(), there, note });
     if json {
         writeln!(out, "{}", serde_json::to_string(&offers).unwrap_or_default())?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     for offer in offers {
         let mark = if offer.there { "yes" } else { "no " };
         writeln!(out, "{mark}  {:<13} {}: {}", offer.area, offer.name, offer.note)?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// Checks a workspace that nobody has open. `None`: somebody has.
@@ -113,9 +113,9 @@ fn tell(report: &CheckReport, json: bool, out: &mut dyn Write) -> Result<u8, Cli
         writeln!(out, "{documents} documents and {blobs} blobs checked: {verdict}")?;
     }
     Ok(match (report.damaged(), report.repaired()) {
-        (true, _) => WORKSPACE,
-        (false, 0) => DONE,
-        (false, _) => FAILED,
+        (true, _) => EXIT_WORKSPACE,
+        (false, 0) => EXIT_DONE,
+        (false, _) => EXIT_FAILED,
     })
 }
 
@@ -139,7 +139,7 @@ pub(super) fn backup(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resul
     } else {
         writeln!(scene.out, "backed up {} files to {}", summary.files, dest.display())?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// Says how far a long copy has got, at every tenth; a short one says nothing.
@@ -184,7 +184,7 @@ pub(super) fn restore(folder: &Path, args: &ArgMatches, json: bool, out: &mut dy
             )?;
         }
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// Seconds since 1970 as a date for people, in UTC.

@@ -1,7 +1,7 @@
 //! `open`, `new`, `ls`, `import`, `export`: what concerns volumes and their files.
 
 use super::parse::needed;
-use super::{CliError, CommandContext, DONE, choose, notebooks};
+use super::{CliError, CommandContext, EXIT_DONE, choose, notebooks};
 use clap::ArgMatches;
 use engine::event::SkippedFile;
 use engine::{Command, Session};
@@ -102,7 +102,7 @@ pub(super) fn open(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<
             writeln!(scene.out, "  {}: {}", visible::line(&path), visible::line(&why))?;
         }
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// The volume of that name, else the first one, else a new one in the workspace's own folder.
@@ -153,7 +153,7 @@ pub(super) fn new(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u
             writeln!(scene.out, "{}:{}", visible::line(&volume), visible::line(&path))?;
         }
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 pub(super) fn list(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
@@ -190,7 +190,7 @@ pub(super) fn list(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<
     })?;
     if scene.json {
         writeln!(scene.out, "{}", serde_json::Value::from(rows))?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     let mut volume = String::new();
     for row in rows {
@@ -214,7 +214,7 @@ pub(super) fn list(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<
             writeln!(scene.out, "    {}", visible::line(problem))?;
         }
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 pub(super) fn import(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
@@ -260,7 +260,7 @@ pub(super) fn import(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resul
             writeln!(scene.out, "  {}: {}", visible::line(path), visible::line(why))?;
         }
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 pub(super) fn export(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
@@ -297,7 +297,7 @@ pub(super) fn export(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resul
     if !done.missing.is_empty() {
         writeln!(scene.errors, "tracebook: {}", export::lacking(&done.missing))?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// What notes shall become.

@@ -22,13 +22,13 @@ use text::markdown::dialect::{self, DialectToken};
 use text::outline::{self, Outline};
 
 /// A larger picture is named, not shown.
-const LARGEST: u64 = 32 << 20;
+const MAX_PICTURE_BYTES: u64 = 32 << 20;
 /// Texts of notes that are shown inside others are kept up to so many bytes.
 const MAX_KEPT_BYTES: usize = 32 << 20;
 /// A collection waits this long until all notes were looked at.
 const INDEXED: Duration = Duration::from_secs(600);
 /// Files that are looked at before the window may draw again.
-const SLICE: usize = 500;
+const FILES_PER_YIELD: usize = 500;
 
 /// A volume's files as exports see them.
 pub(super) struct ExportFiles {
@@ -99,7 +99,7 @@ impl ExportFiles {
             EmbeddedCollection::Search { .. } => return Err("a search shows its hits in the window alone".to_owned()),
             EmbeddedCollection::File { target, view } => {
                 let path = self.find(own, target).ok_or_else(|| format!("there is no {target}"))?;
-                (ConfinedPath::new(&self.root, &path).read_text(LARGEST)?, view)
+                (ConfinedPath::new(&self.root, &path).read_text(MAX_PICTURE_BYTES)?, view)
             }
         };
         let source = self.mirror.get_or_init(|| self.mirrored()).as_ref().map_err(String::clone)?.source();
@@ -110,7 +110,8 @@ impl ExportFiles {
             Ok(base.table(source, view, this, clock::now()).markdown())
         };
         let made = std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().stack_size(base::STACK).spawn_scoped(scope, work).ok()?;
+            let thread =
+                std::thread::Builder::new().stack_size(base::EVAL_STACK_BYTES).spawn_scoped(scope, work).ok()?;
             thread.join().ok()
         });
         made.unwrap_or_else(|| Err("it could not be worked out".to_owned()))
@@ -127,7 +128,7 @@ impl ExportFiles {
             let read = move |session: &Session| -> Vec<(String, MirroredFile)> {
                 let Some(volume) = session.volume(volume) else { return Vec::new() };
                 let begin = begin.map_or(Bound::Unbounded, Bound::Excluded);
-                let rows = volume.files.range((begin, Bound::Unbounded)).take(SLICE);
+                let rows = volume.files.range((begin, Bound::Unbounded)).take(FILES_PER_YIELD);
                 rows.map(|(path, row)| (path.clone(), VolumeMirror::look(volume.into(), row.id))).collect()
             };
             let told = self.handle.read(read).map_err(gone)?;
@@ -153,7 +154,7 @@ impl ExportFiles {
             return Some(known.clone());
         }
         (self.kind(path) == Some(FileKind::Note)).then_some(())?;
-        let text = String::from_utf8(ConfinedPath::new(&self.root, path).read(LARGEST)?).ok()?;
+        let text = String::from_utf8(ConfinedPath::new(&self.root, path).read(MAX_PICTURE_BYTES)?).ok()?;
         let text: Rc<str> = Rc::from(self.with_tables(path, &text));
         let mut embedded = self.embedded.borrow_mut();
         if embedded.values().map(|text| text.len()).sum::<usize>() + text.len() > MAX_KEPT_BYTES {
@@ -222,7 +223,7 @@ impl NoteContext<'_> {
     fn picture(&self, target: &str) -> Option<Vec<u8>> {
         let path = self.files.find(self.own, target)?;
         (self.files.kind(&path) == Some(FileKind::Attachment))
-            .then(|| ConfinedPath::new(&self.files.root, &path).read(LARGEST))
+            .then(|| ConfinedPath::new(&self.files.root, &path).read(MAX_PICTURE_BYTES))
             .flatten()
     }
 

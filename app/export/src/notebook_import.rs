@@ -4,12 +4,12 @@ use crate::error::ExportError;
 use crate::open_note;
 use engine::{Command, Note};
 use host::fs::copy;
-use jupyter::Laid;
+use jupyter::ImportedNotebook;
 use std::path::{Path, PathBuf};
 use store::{BlobRef, BlockId, DocId, Execution, ExecutionStatus, OutputBody};
 
 /// A larger file is not read.
-const LARGEST: u64 = 256 << 20;
+const MAX_IMPORTED_NOTEBOOK_BYTES: u64 = 256 << 20;
 
 /// Whether a file to be imported is a notebook.
 pub fn is(path: &Path) -> bool {
@@ -18,21 +18,22 @@ pub fn is(path: &Path) -> bool {
 }
 
 /// Reads notebooks, each with the name of its note.
-pub fn read(paths: &[PathBuf]) -> Result<Vec<(String, Laid)>, ExportError> {
+pub fn read(paths: &[PathBuf]) -> Result<Vec<(String, ImportedNotebook)>, ExportError> {
     let mut read = Vec::new();
     for path in paths {
         let wrong = |why: &str| ExportError::usage(format!("{why}: {}", path.display()));
-        let bytes = copy::read(path, LARGEST).ok_or_else(|| wrong("the notebook cannot be read, or is too large"))?;
-        let notebook = jupyter::read(&bytes).map_err(|error| wrong(&error.to_string()))?;
+        let bytes = copy::read(path, MAX_IMPORTED_NOTEBOOK_BYTES)
+            .ok_or_else(|| wrong("the notebook cannot be read, or is too large"))?;
+        let notebook = jupyter::read_notebook(&bytes).map_err(|error| wrong(&error.to_string()))?;
         let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        read.push((format!("{name}.md"), jupyter::lay(notebook)));
+        read.push((format!("{name}.md"), jupyter::import_notebook(notebook)));
     }
     Ok(read)
 }
 
 /// Makes a note of a notebook: its text, the outputs of its cells, and beside them what a text cannot carry. Gives the
 /// note, which is closed again.
-pub fn make(handle: &host::Handle, volume: DocId, path: &str, laid: Laid) -> Result<DocId, ExportError> {
+pub fn make(handle: &host::Handle, volume: DocId, path: &str, laid: ImportedNotebook) -> Result<DocId, ExportError> {
     handle.command(Command::NewNote { volume, path: path.to_owned(), text: laid.text })?;
     let own = path.to_owned();
     let made = handle.read(move |session| Some(session.volume(volume)?.files.get(&own)?.id))?;
@@ -40,11 +41,11 @@ pub fn make(handle: &host::Handle, volume: DocId, path: &str, laid: Laid) -> Res
     let cells: Vec<(usize, BlockId)> = open_note::loaded(handle, note, |note: &Note| {
         note.cells().filter_map(|cell| Some((note.start(cell)?, cell))).collect()
     })?;
-    let kept = laid.kept.bytes();
+    let kept = laid.original.to_bytes();
     let size = kept.len() as u64;
     let blob = handle.keep_blob(kept).map_err(ExportError::workspace)?;
     let mut executions = Vec::new();
-    for printed in laid.printed {
+    for printed in laid.outputs {
         // Cells in other languages are text here; their outputs stay with the notebook.
         let Some((_, cell)) = cells.iter().find(|(at, _)| *at == printed.at) else { continue };
         let bodies = printed.outputs.into_iter().filter_map(|output| serde_json::from_value::<OutputBody>(output).ok());

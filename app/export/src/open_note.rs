@@ -6,9 +6,9 @@ use std::time::Duration;
 use store::DocId;
 
 /// A note is read within this time, or it is said that it cannot be.
-const READ: Duration = Duration::from_secs(120);
+const NOTE_READ_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long files may take to be written.
-const SAVE: Duration = Duration::from_secs(15);
+const SAVE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Keeps a note open while a command works with it.
 pub struct OpenNoteGuard<'a> {
@@ -33,7 +33,7 @@ pub fn hold<'a>(handle: &'a host::Handle, note: DocId) -> Result<OpenNoteGuard<'
         },
         None => Some(Err("it was closed meanwhile".to_owned())),
     };
-    match handle.wait(Some(READ), look)? {
+    match handle.wait(Some(NOTE_READ_TIMEOUT), look)? {
         Some(Ok(())) => Ok(held),
         Some(Err(why)) => Err(ExportError::workspace(format!("the note cannot be read: {why}"))),
         None => Err(ExportError::workspace("the note could not be read in two minutes")),
@@ -51,7 +51,7 @@ pub fn loaded<R: Send + 'static>(
         (!note.is_loading()).then(|| read(note))
     };
     handle
-        .wait(Some(READ), look)?
+        .wait(Some(NOTE_READ_TIMEOUT), look)?
         .ok_or_else(|| ExportError::workspace("the note's document could not be read in two minutes"))
 }
 
@@ -66,7 +66,7 @@ pub fn saved(handle: &host::Handle) -> Result<(), ExportError> {
             None => session.is_saved().then_some(Ok(())),
         }
     };
-    match handle.wait(Some(SAVE), look)? {
+    match handle.wait(Some(SAVE_TIMEOUT), look)? {
         Some(Ok(())) => Ok(()),
         Some(Err(why)) => Err(ExportError::workspace(format!("not everything could be saved yet: {why}"))),
         None => Err(ExportError::workspace("saving takes longer than it should; `tracebook doctor` looks at the disk")),

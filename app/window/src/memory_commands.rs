@@ -9,7 +9,7 @@ use engine::Command;
 use store::DocId;
 
 /// So many forgotten experiences can be brought back.
-const KEPT: usize = 50;
+const MAX_FORGOTTEN: usize = 50;
 
 impl AppWindow {
     /// Performs a command that concerns memory.
@@ -49,7 +49,7 @@ impl AppWindow {
                 let (forget, says, _) = one.commands();
                 if self.send(forget) {
                     self.forgotten.push(one);
-                    let old = self.forgotten.len().saturating_sub(KEPT);
+                    let old = self.forgotten.len().saturating_sub(MAX_FORGOTTEN);
                     self.forgotten.drain(..old);
                     self.toasts.show_with_action(says, "Undo", "memory.undo");
                 }

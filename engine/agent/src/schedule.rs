@@ -22,7 +22,7 @@ use text::time::UnixMillis;
 use text::zone::ZoneClock;
 
 /// What was missed is made up for within so many seconds where nothing else is said.
-pub const WINDOW: u64 = 12 * 3_600;
+pub const DEFAULT_CATCH_UP_SECS: u64 = 12 * 3_600;
 /// What becomes of what was missed, and of the hours of summer time, for whoever makes a schedule.
 pub const POLICY: &str = "Of all that was missed while nothing was open, only the last counts: it is made up for once \
      where it is no longer ago than 12 hours (or as the schedule says), else it is left out, and that is said. A time \
@@ -31,7 +31,7 @@ pub const POLICY: &str = "Of all that was missed while nothing was open, only th
 /// A clock that is set back by more milliseconds was wrong before.
 const WRONG: i64 = 86_400_000;
 /// A longer expression is refused, in bytes.
-const LONGEST: usize = 200;
+const MAX_EXPRESSION_BYTES: usize = 200;
 /// Of what was missed so many are counted.
 const COUNTED: u64 = 10_000;
 
@@ -275,8 +275,8 @@ impl Wall<'_> {
 
 /// Reads an expression: five fields, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
 fn read(when: &str) -> Result<Cron, String> {
-    if when.len() > LONGEST {
-        return Err(format!("a cron expression has at most {LONGEST} bytes"));
+    if when.len() > MAX_EXPRESSION_BYTES {
+        return Err(format!("a cron expression has at most {MAX_EXPRESSION_BYTES} bytes"));
     }
     let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
     parser.parse(when).map_err(|error| {
@@ -442,7 +442,7 @@ mod tests {
             ("2026-10-25", at("2026-10-25", 0, 30), at("2026-10-26", 1, 30)),
         ] {
             let mut one = in_berlin("30 2 * * *");
-            one.window = WINDOW;
+            one.window = DEFAULT_CATCH_UP_SECS;
             one.next = one.after(UnixMillis(due.0 - 36 * 3_600_000)).ok();
             let now = at(day, 5, 0);
             let Due::Yes { due: found, missed } = one.due(now) else { panic!("{:?}", one.due(now)) };

@@ -5,7 +5,7 @@ use std::ops::Range;
 use text::markdown::{self, dialect};
 
 /// A written table has this many rows at most.
-const ROWS: usize = 5_000;
+const MAX_WRITTEN_ROWS: usize = 5_000;
 
 /// A collection that a piece of Markdown shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl CollectionTable {
     /// The same as a table of Markdown; each group has one below its name.
     pub fn markdown(&self) -> String {
         let mut out = String::new();
-        let rows = &self.rows[..self.rows.len().min(ROWS)];
+        let rows = &self.rows[..self.rows.len().min(MAX_WRITTEN_ROWS)];
         if rows.is_empty() {
             return "*No note fits this view.*\n".to_owned();
         }

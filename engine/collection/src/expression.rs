@@ -3,9 +3,9 @@
 use super::worth::ExprValue;
 
 /// Parts inside parts are read this deep.
-const DEEPEST: usize = 32;
+const MAX_EXPRESSION_DEPTH: usize = 32;
 /// An expression has at most this many words and signs.
-const LONGEST: usize = 500;
+const MAX_EXPRESSION_TOKENS: usize = 500;
 
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +30,7 @@ impl Expr {
     /// Reads an expression.
     pub(super) fn read(text: &str) -> Result<Expr, String> {
         let mut reader = ExpressionReader { tokens: tokens(text)?, at: 0, depth: 0, text };
-        if reader.tokens.len() > LONGEST {
+        if reader.tokens.len() > MAX_EXPRESSION_TOKENS {
             return Err("an expression of the collection is too long".to_owned());
         }
         let expr = reader.two(0)?;
@@ -130,7 +130,7 @@ impl ExpressionReader<'_> {
 
     fn one(&mut self) -> Result<Expr, String> {
         self.depth += 1;
-        let one = if self.depth > DEEPEST { Err(self.wrong()) } else { self.unit() };
+        let one = if self.depth > MAX_EXPRESSION_DEPTH { Err(self.wrong()) } else { self.unit() };
         self.depth -= 1;
         one
     }

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use store::DocId;
 
 /// Texts are repeated up to this many bytes.
-const LONGEST: usize = 1 << 16;
+const MAX_REPEATED_BYTES: usize = 1 << 16;
 
 impl EvalScope<'_> {
     pub(super) fn function(&self, name: &str, mut all: Vec<ExprValue>) -> Result<ExprValue, String> {
@@ -248,12 +248,12 @@ fn of_text(of: &str, name: &str, all: &[ExprValue]) -> Option<ExprValue> {
         "repeat" => {
             let times = all.first().and_then(ExprValue::number).unwrap_or(0.0).max(0.0);
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
-            let times = (times as usize).min(LONGEST / of.len().max(1));
+            let times = (times as usize).min(MAX_REPEATED_BYTES / of.len().max(1));
             text(of.repeat(times))
         }
         "replace" if !argument(0).is_empty() => {
             let new = of.replace(&argument(0), &argument(1));
-            text(&new[..new.floor_char_boundary(LONGEST)])
+            text(&new[..new.floor_char_boundary(MAX_REPEATED_BYTES)])
         }
         "split" => ExprValue::List(match argument(0) {
             between if between.is_empty() => of.chars().map(|letter| text(letter.to_string())).collect(),
@@ -364,7 +364,7 @@ mod tests {
     #[test]
     fn texts_stay_within_bounds() {
         assert!(
-            matches!(of_text("ab", "repeat", &[ExprValue::Number(1e18)]), Some(ExprValue::Text(text)) if text.len() <= LONGEST)
+            matches!(of_text("ab", "repeat", &[ExprValue::Number(1e18)]), Some(ExprValue::Text(text)) if text.len() <= MAX_REPEATED_BYTES)
         );
         assert_eq!(of_text("aé😀b", "slice", &[ExprValue::Number(-2.0)]), Some(text("😀b")));
         assert_eq!(of_text("a", "unheard", &[]), None);

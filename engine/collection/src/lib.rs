@@ -27,9 +27,9 @@ use text::task::CalendarDay;
 
 /// The stack that a thread needs in which collections are worked out, in bytes: expressions stand inside one another,
 /// and in tests without optimisation each takes much room.
-pub const STACK: usize = 32 << 20;
+pub const EVAL_STACK_BYTES: usize = 32 << 20;
 /// Filters inside filters are read this deep.
-const DEEPEST: usize = 16;
+const MAX_FILTER_DEPTH: usize = 16;
 
 /// The files over which a collection is worked out.
 #[derive(Clone, Copy)]
@@ -361,7 +361,7 @@ fn read_view(view: &Value) -> Result<CollectionView, String> {
 }
 
 fn filter(value: &Value, depth: usize) -> Result<Option<CollectionFilter>, String> {
-    if depth > DEEPEST {
+    if depth > MAX_FILTER_DEPTH {
         return Err("the collection's filters stand too deep in one another".to_owned());
     }
     let list = |value: &Value| -> Result<Vec<CollectionFilter>, String> {

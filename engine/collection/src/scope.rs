@@ -11,11 +11,11 @@ use text::links::without_ending;
 use text::outline::LinkKind;
 
 /// Formulas may ask for formulas, this deep.
-const DEEPEST: usize = 8;
+const MAX_FORMULA_DEPTH: usize = 8;
 /// Steps that one file may take.
-const STEPS: u32 = 200_000;
+const MAX_EVAL_STEPS: u32 = 200_000;
 /// Texts grow up to this many bytes.
-const LONGEST: usize = 1 << 16;
+const MAX_TEXT_VALUE_BYTES: usize = 1 << 16;
 
 /// For which file an expression is worked out.
 #[derive(Clone, Copy)]
@@ -79,7 +79,7 @@ impl<'a> EvalScope<'a> {
 
     fn formula(&self, name: &str) -> Result<ExprValue, String> {
         let deeper = EvalScope { depth: self.depth + 1, item: None, ..*self };
-        match self.formulas.get(name).filter(|_| self.depth < DEEPEST) {
+        match self.formulas.get(name).filter(|_| self.depth < MAX_FORMULA_DEPTH) {
             Some(formula) => deeper.worth(formula),
             None => Err(format!("there is no such formula, or it asks for itself: {name}")),
         }
@@ -118,7 +118,7 @@ impl<'a> EvalScope<'a> {
     pub(super) fn worth(&self, expr: &Expr) -> Result<ExprValue, String> {
         let steps = self.steps.get() + 1;
         self.steps.set(steps);
-        if steps > STEPS {
+        if steps > MAX_EVAL_STEPS {
             return Err("the collection's formulas take too long".to_owned());
         }
         match expr {
@@ -269,7 +269,7 @@ impl<'a> EvalScope<'a> {
             }
             ("+", one, other) if !matches!((&one, &other), (ExprValue::Number(_), ExprValue::Number(_))) => {
                 let words = one.shown() + &other.shown();
-                if words.len() > LONGEST {
+                if words.len() > MAX_TEXT_VALUE_BYTES {
                     return Err("a text of the collection grows too long".to_owned());
                 }
                 ExprValue::Text(words)

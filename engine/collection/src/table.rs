@@ -12,7 +12,7 @@ use text::properties::PropertyKind;
 /// Problems that are told, at most.
 const PROBLEMS: usize = 8;
 /// After so many files it is asked whether to go on.
-const SLICE: usize = 256;
+const FILES_PER_CHECK: usize = 256;
 
 /// What stands in a cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -154,7 +154,7 @@ impl Collection {
         let steps = Count::new(0);
         let mut found: Vec<SortedRows> = Vec::new();
         for (place, row) in source.files.values().enumerate() {
-            if place % SLICE == 0 && !goes_on(place) {
+            if place % FILES_PER_CHECK == 0 && !goes_on(place) {
                 return None;
             }
             steps.set(0);

@@ -8,7 +8,7 @@ use text::outline::plain;
 use text::task::CalendarDay;
 
 /// Milliseconds of a day.
-const DAY: i64 = 86_400_000;
+const DAY_MS: i64 = 86_400_000;
 
 /// What an expression is worth.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +49,7 @@ impl TimeSpan {
     /// About how long it is, in milliseconds.
     #[allow(clippy::cast_precision_loss, reason = "spans of people")]
     pub(super) fn length(self) -> f64 {
-        self.months as f64 * 30.436_875 * DAY as f64 + self.ms as f64
+        self.months as f64 * 30.436_875 * DAY_MS as f64 + self.ms as f64
     }
 
     /// Reads `60d`, `2 weeks`, `1d 12h`.
@@ -69,8 +69,8 @@ impl TimeSpan {
                 "s" | "second" | "seconds" => (0, 1_000),
                 "m" | "minute" | "minutes" => (0, 60_000),
                 "h" | "hour" | "hours" => (0, 3_600_000),
-                "d" | "day" | "days" => (0, DAY),
-                "w" | "week" | "weeks" => (0, 7 * DAY),
+                "d" | "day" | "days" => (0, DAY_MS),
+                "w" | "week" | "weeks" => (0, 7 * DAY_MS),
                 "M" | "month" | "months" => (1, 0),
                 "y" | "year" | "years" => (12, 0),
                 _ => return None,
@@ -87,7 +87,7 @@ impl TimeSpan {
 pub(super) fn date(text: &str) -> Option<(i64, bool)> {
     let text = text.trim();
     let day = CalendarDay::parse(text)?;
-    let start = day.0.checked_mul(DAY)?;
+    let start = day.0.checked_mul(DAY_MS)?;
     let rest = text.get(10..)?;
     if rest.is_empty() {
         return Some((start, false));
@@ -112,12 +112,12 @@ pub(super) fn date(text: &str) -> Option<(i64, bool)> {
 
 /// The day of a date.
 pub(super) fn day(ms: i64) -> CalendarDay {
-    CalendarDay(ms.div_euclid(DAY))
+    CalendarDay(ms.div_euclid(DAY_MS))
 }
 
 /// A date as it is shown.
 pub(super) fn shown_date(ms: i64, timed: bool) -> String {
-    let minutes = ms.rem_euclid(DAY) / 60_000;
+    let minutes = ms.rem_euclid(DAY_MS) / 60_000;
     match timed {
         true => format!("{} {:02}:{:02}", day(ms), minutes / 60, minutes % 60),
         false => day(ms).to_string(),
@@ -129,7 +129,7 @@ pub(super) fn later(ms: i64, span: TimeSpan, sign: i64) -> Option<i64> {
     let months = span.months.checked_mul(sign)?;
     // Years of more than four digits are no dates of people.
     let start = if months.abs() > 120_000 { return None } else { day(ms).months(months) };
-    start.0.checked_mul(DAY)?.checked_add(ms.rem_euclid(DAY))?.checked_add(span.ms.checked_mul(sign)?)
+    start.0.checked_mul(DAY_MS)?.checked_add(ms.rem_euclid(DAY_MS))?.checked_add(span.ms.checked_mul(sign)?)
 }
 
 impl ExprValue {
@@ -296,7 +296,7 @@ fn shown_span(span: TimeSpan) -> String {
     };
     part(span.months.abs() / 12, "year");
     part(span.months.abs() % 12, "month");
-    for (unit, one) in [(DAY, "day"), (3_600_000, "hour"), (60_000, "minute")] {
+    for (unit, one) in [(DAY_MS, "day"), (3_600_000, "hour"), (60_000, "minute")] {
         part(ms / unit, one);
         ms %= unit;
     }
@@ -366,8 +366,8 @@ mod tests {
         for no in ["2026-11-22 words", "2026-13-01", "12:30", "2026-11-22T25:00", "", "é026-11-22"] {
             assert_eq!(shown(no), None, "{no}");
         }
-        assert_eq!(TimeSpan::parse("60d"), Some(TimeSpan { months: 0, ms: 60 * DAY }));
-        assert_eq!(TimeSpan::parse("1y 2 weeks"), Some(TimeSpan { months: 12, ms: 14 * DAY }));
+        assert_eq!(TimeSpan::parse("60d"), Some(TimeSpan { months: 0, ms: 60 * DAY_MS }));
+        assert_eq!(TimeSpan::parse("1y 2 weeks"), Some(TimeSpan { months: 12, ms: 14 * DAY_MS }));
         assert_eq!(
             (TimeSpan::parse("x"), TimeSpan::parse("3"), TimeSpan::parse("9999999999999999999d")),
             (None, None, None)
@@ -378,11 +378,11 @@ mod tests {
             Some("2024-02-29")
         );
         assert_eq!(
-            later(start, TimeSpan { months: 0, ms: DAY }, -1).map(|ms| shown_date(ms, false)).as_deref(),
+            later(start, TimeSpan { months: 0, ms: DAY_MS }, -1).map(|ms| shown_date(ms, false)).as_deref(),
             Some("2024-01-30")
         );
         assert_eq!(later(start, TimeSpan { months: i64::MAX, ms: 0 }, 1), None);
-        assert_eq!(shown_span(TimeSpan { months: 13, ms: DAY + 60_000 }), "1 year 1 month 1 day 1 minute");
+        assert_eq!(shown_span(TimeSpan { months: 13, ms: DAY_MS + 60_000 }), "1 year 1 month 1 day 1 minute");
     }
 
     #[test]

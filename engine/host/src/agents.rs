@@ -9,7 +9,7 @@ use crate::driver::Mailbox;
 use crate::maintenance::configuration;
 use crate::maintenance::secrets::UserSecrets;
 use crate::search::SearchService;
-use crate::tools::{NOTHING, ToolRunner, ToolWorkspace};
+use crate::tools::{NOTHING_FITS, ToolRunner, ToolWorkspace};
 use agent::agent_definition::AgentDefinition;
 use agent::config::AgentConfig;
 use agent::model_call::{ModelCallId, ModelError, ModelErrorKind, ModelRequest};
@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 use store::{DocId, UserTool};
 
 /// The folder of the user's own agents in the workspace's folder.
-const AGENTS: &str = "agents";
+const AGENTS_FOLDER: &str = "agents";
 /// The folder of plugins in the workspace's folder.
 const PLUGINS: &str = "plugins";
 /// So many files of it are read, each of so many bytes.
@@ -37,7 +37,7 @@ const LARGEST_PLUGIN: u64 = 1 << 20;
 /// How long servers of tools may take to say what they have; what comes later is there for the next question.
 const SERVERS: Duration = Duration::from_secs(15);
 /// How long gathering may take; what is not there by then is left out.
-const PATIENCE: Duration = Duration::from_secs(5);
+const GATHER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Performs what runs ask for.
 pub(crate) struct AgentEffects {
@@ -65,7 +65,7 @@ fn read_setup(folder: &Path, tools: &ToolRunner, secrets: Option<&UserSecrets>, 
     let (plugins, mut problems) = plugins(&folder.join(PLUGINS));
     let unconfined = tools.confined().err();
     let servers = served(servers, &config, secrets, &mut problems);
-    let agents = definitions(&folder.join(AGENTS), &mut problems);
+    let agents = definitions(&folder.join(AGENTS_FOLDER), &mut problems);
     let own_keys = own_keys(&config, secrets);
     AgentSetup { unconfined, known, contexts, config, trouble: None, agents, plugins, problems, own_keys, servers }
 }
@@ -261,7 +261,7 @@ impl AgentEffects {
         }
         let (inbox, search) = (self.inbox.clone(), self.search.clone());
         std::thread::spawn(move || {
-            let until = Instant::now() + PATIENCE;
+            let until = Instant::now() + GATHER_TIMEOUT;
             let mut found: Vec<(usize, ToolOutcome)> = Vec::new();
             while found.len() < jobs.len() {
                 match told.recv_timeout(until.saturating_duration_since(Instant::now())) {
@@ -274,7 +274,7 @@ impl AgentEffects {
                 .into_iter()
                 .filter(|(_, outcome)| outcome.success && !outcome.text.trim().is_empty())
                 // That nothing was found is no material.
-                .filter(|(_, outcome)| !outcome.text.starts_with(NOTHING))
+                .filter(|(_, outcome)| !outcome.text.starts_with(NOTHING_FITS))
                 .map(|(at, outcome)| (jobs[at].0.clone(), outcome.text))
                 .collect();
             let memory = Box::new(crate::agents::experience::recall(&search, &root, &memory, &text));

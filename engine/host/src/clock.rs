@@ -9,7 +9,7 @@ use text::zone::ZoneClock;
 /// Of a zone it is told when its clock changes from a year ago on, for so many years.
 const YEARS: i64 = 12;
 /// So many changes are told at most.
-const CHANGES: usize = 200;
+const MAX_ZONE_CHANGES: usize = 200;
 
 /// The day by the system's clock and time zone.
 pub fn today() -> CalendarDay {
@@ -45,7 +45,7 @@ pub fn zone(name: Option<&str>) -> Result<ZoneClock, String> {
     let year = SignedDuration::from_hours(366 * 24);
     let from = Timestamp::now().checked_sub(year).unwrap_or_default();
     let until = from.as_second() + YEARS * 366 * 86_400;
-    let near = zone.following(from).take_while(|change| change.timestamp().as_second() < until).take(CHANGES);
+    let near = zone.following(from).take_while(|change| change.timestamp().as_second() < until).take(MAX_ZONE_CHANGES);
     Ok(ZoneClock {
         name: zone.iana_name().unwrap_or("the clock here").to_owned(),
         first: zone.to_offset(from).seconds(),

@@ -20,9 +20,9 @@ impl std::fmt::Display for OwnerGone {
 impl std::error::Error for OwnerGone {}
 
 /// A disk that refuses what is to be saved is waited for so long.
-const REFUSED: Duration = Duration::from_secs(5);
+const DISK_REFUSAL_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often it is looked whether it does.
-const LOOK: Duration = Duration::from_millis(250);
+const DISK_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Why something did not come about that was waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,11 +128,11 @@ impl Handle {
         let begun = Instant::now();
         let mut refused: Option<Instant> = None;
         loop {
-            if let Some(found) = self.wait(Some(LOOK), look.clone())? {
+            if let Some(found) = self.wait(Some(DISK_POLL_INTERVAL), look.clone())? {
                 return Ok(Some(found));
             }
             let since = match self.read(|session| session.saving().trouble.clone())? {
-                Some(why) if refused.is_some_and(|since| since.elapsed() > REFUSED) => {
+                Some(why) if refused.is_some_and(|since| since.elapsed() > DISK_REFUSAL_TIMEOUT) => {
                     return Err(WaitError::Refused(why));
                 }
                 Some(_) => refused.or_else(|| Some(Instant::now())),

@@ -27,7 +27,7 @@ use store::{DocId, ExecutionId};
 const UNANSWERED: usize = 64;
 
 /// What a kernel sees of the environment that the program was started in.
-const SURROUNDINGS: [&str; 9] =
+const KERNEL_VARIABLES: [&str; 9] =
     ["HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "SystemRoot", "TEMP", "TZ", "USER"];
 
 struct RunningKernel {
@@ -258,7 +258,7 @@ impl RunningKernels {
         command.arg("kernel");
         if kernel.is_none() {
             // Keys and tokens in the surroundings are not a cell's business; a user's own kernel is as in their shell.
-            let surroundings = SURROUNDINGS.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+            let surroundings = KERNEL_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
             command.arg("--shut").arg(&self.workspace);
             if grant.network {
                 command.arg("--network");

@@ -12,7 +12,7 @@ use engine::{
 use rand::RngCore;
 use std::collections::BTreeMap;
 use std::path::Path;
-use store::disk::{Disk, DiskReader, DocumentChunk, LOST, MOUNTS};
+use store::disk::{Disk, DiskReader, DocumentChunk, LOST_KEY, MOUNTS};
 use store::{
     ActorId, DocId, JournalRecord, NoteDoc, OutputsDoc, RegistryDoc, RunDoc, SessionDoc, VolumeDoc, WorkspaceDoc,
     apply_op, import_blocks,
@@ -46,7 +46,7 @@ pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Res
         }
     };
     let mut problems = Vec::new();
-    if let Some(why) = reader.meta(LOST)? {
+    if let Some(why) = reader.meta(LOST_KEY)? {
         let why = String::from_utf8_lossy(&why);
         problems.push(format!("the workspace's database was damaged: {why}; run `tracebook fsck`"));
     }

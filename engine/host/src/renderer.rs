@@ -19,9 +19,9 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// The program that is started as a worker; the first one that a workspace was opened with.
-static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+static WORKER_PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 /// Workers that have nothing to do.
-static IDLE: Mutex<Vec<RenderWorker>> = Mutex::new(Vec::new());
+static IDLE_WORKERS: Mutex<Vec<RenderWorker>> = Mutex::new(Vec::new());
 /// Idle workers that are kept.
 const MAX_IDLE: usize = 3;
 /// Jobs of one kind that run at the same time; others wait their turn.
@@ -129,7 +129,7 @@ impl std::error::Error for RenderFailure {}
 
 /// Names the program that workers are; the first name stays.
 pub(crate) fn set_program(program: &std::path::Path) {
-    PROGRAM.get_or_init(|| program.to_owned());
+    WORKER_PROGRAM.get_or_init(|| program.to_owned());
 }
 
 /// Has a worker do a job. `answer` is asked what the worker asks; `None` stops the job.
@@ -151,7 +151,7 @@ pub fn perform(
     match done {
         Ok((message, fit)) => {
             if fit
-                && let Ok(mut idle) = IDLE.lock()
+                && let Ok(mut idle) = IDLE_WORKERS.lock()
                 && idle.len() < MAX_IDLE
             {
                 idle.push(worker);
@@ -167,7 +167,7 @@ pub fn perform(
 
 /// A worker that waits for a job and still lives.
 fn idle() -> Option<RenderWorker> {
-    let mut idle = IDLE.lock().ok()?;
+    let mut idle = IDLE_WORKERS.lock().ok()?;
     while let Some(mut worker) = idle.pop() {
         if let Ok(None) = worker.child.try_wait() {
             return Some(worker);
@@ -211,7 +211,7 @@ struct RenderWorker {
 impl RenderWorker {
     fn start() -> Result<RenderWorker, RenderFailure> {
         let fail = |error: std::io::Error| RenderFailure::Start(error.to_string());
-        let program = match PROGRAM.get() {
+        let program = match WORKER_PROGRAM.get() {
             Some(program) => program.clone(),
             None => std::env::current_exe().map_err(fail)?,
         };

@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// What all of its processes together may have of memory that is theirs alone.
-pub const MEMORY: u64 = 4 << 30;
+pub const MAX_MEMORY_BYTES: u64 = 4 << 30;
 /// Processes and threads at once.
-pub const TASKS: usize = 512;
+pub const MAX_PROCESSES: usize = 512;
 /// The largest file that one of them may write.
-pub const FILE: u64 = 1 << 30;
+pub const MAX_FILE_BYTES: u64 = 1 << 30;
 
 /// What is to be run, as one line of JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -116,7 +116,7 @@ pub(crate) fn everywhere() -> Option<usize> {
 /// The process outside of the walls.
 #[cfg(target_os = "linux")]
 mod linux {
-    use super::{FILE, MEMORY, SandboxOrder, SandboxVerdict, TASKS, order, say};
+    use super::{MAX_FILE_BYTES, MAX_MEMORY_BYTES, MAX_PROCESSES, SandboxOrder, SandboxVerdict, order, say};
     use ::sandbox::{ConfinedKind, GuardedRefusals, SandboxPolicy, SandboxWalls};
     use rustix::process::{
         Resource, Rlimit, Signal, WaitOptions, getpid, kill_current_process_group, set_child_subreaper,
@@ -155,13 +155,13 @@ mod linux {
         });
         // All of a user's processes count, so it is as much as there may be now and what a tool may have. For root
         // there is no such limit, only the count from outside.
-        let tasks = super::everywhere().unwrap_or(TASKS).saturating_add(TASKS) as u64;
+        let tasks = super::everywhere().unwrap_or(MAX_PROCESSES).saturating_add(MAX_PROCESSES) as u64;
         let limits = [
             (Resource::Nproc, tasks),
             (Resource::Core, 0),
-            (Resource::Fsize, FILE),
+            (Resource::Fsize, MAX_FILE_BYTES),
             (Resource::Nofile, 1024),
-            (Resource::Data, MEMORY),
+            (Resource::Data, MAX_MEMORY_BYTES),
             (Resource::Cpu, order.seconds.max(1)),
         ];
         for (resource, most) in limits {
@@ -252,7 +252,9 @@ mod macos {
             let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
             let _ = kill_current_process_group(Signal::KILL);
         });
-        for (resource, most) in [(Resource::Core, 0), (Resource::Fsize, FILE), (Resource::Cpu, order.seconds.max(1))] {
+        for (resource, most) in
+            [(Resource::Core, 0), (Resource::Fsize, MAX_FILE_BYTES), (Resource::Cpu, order.seconds.max(1))]
+        {
             let limit = Rlimit { current: Some(most), maximum: Some(most) };
             setrlimit(resource, limit).map_err(|error| fail(&error))?;
         }

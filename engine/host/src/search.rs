@@ -36,7 +36,7 @@ use store::DocId;
 use store::disk::{DiskReader, FileRow, RowWrite};
 
 /// The index lies in this folder of the workspace.
-pub const FOLDER: &str = "index";
+pub const INDEX_FOLDER: &str = "index";
 
 /// How the index stands.
 #[derive(Clone, Debug, Default, PartialEq)]

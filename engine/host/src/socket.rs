@@ -37,7 +37,7 @@ const EXIT: u8 = 5;
 /// The owner performs the request from here on; before this, the asker may still do it by itself.
 const TAKEN: u8 = 6;
 /// A frame is at most this long.
-const LONGEST: usize = 32 << 20;
+const MAX_SOCKET_FRAME_BYTES: usize = 32 << 20;
 
 fn send(to: &mut impl Write, kind: u8, bytes: &[u8]) -> io::Result<()> {
     let mut frame = Vec::with_capacity(bytes.len() + 5);
@@ -52,7 +52,7 @@ fn receive(from: &mut impl Read) -> io::Result<(u8, Vec<u8>)> {
     let mut head = [0; 5];
     from.read_exact(&mut head)?;
     let length = u32::from_le_bytes([head[1], head[2], head[3], head[4]]) as usize;
-    if length > LONGEST {
+    if length > MAX_SOCKET_FRAME_BYTES {
         return Err(io::Error::other("a message is longer than allowed"));
     }
     let mut bytes = vec![0; length];

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 /// A dictionary is no larger than this; the largest in use have some megabytes.
-const LARGEST: u64 = 64 << 20;
+const MAX_DICTIONARY_BYTES: u64 = 64 << 20;
 /// Suggestions for a word.
 const SUGGESTED: usize = 8;
 
@@ -120,7 +120,7 @@ fn find(folders: &[PathBuf], language: &str) -> Option<(String, PathBuf, PathBuf
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    crate::fs::copy::read(path, LARGEST)
+    crate::fs::copy::read(path, MAX_DICTIONARY_BYTES)
         .ok_or_else(|| format!("the dictionary cannot be read, or is too large: {}", path.display()))
 }
 

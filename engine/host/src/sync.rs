@@ -33,7 +33,7 @@ use store::{BlobHash, DocId};
 /// The session is told how a hub stands at most this often.
 const TELL: Duration = Duration::from_millis(100);
 /// A goodbye may take this long to be on its way.
-const FAREWELL: Duration = Duration::from_millis(300);
+const GOODBYE_TIMEOUT: Duration = Duration::from_millis(300);
 /// A hub that is not there is tried again after this …
 const FIRST_TRY: Duration = Duration::from_millis(500);
 /// … and then after twice as long each time, but at most this.
@@ -154,7 +154,7 @@ impl SyncService {
     pub(crate) fn close(&self) {
         let (done, wait) = channel();
         if self.tasks.send(SyncTask::Close(done)).is_ok() && self.active.load(Ordering::Acquire) {
-            let _ = wait.recv_timeout(2 * FAREWELL); // without it, others know by our silence
+            let _ = wait.recv_timeout(2 * GOODBYE_TIMEOUT); // without it, others know by our silence
         }
     }
 }
@@ -614,7 +614,7 @@ impl SyncThread {
             }
         }
         self.links.keys().for_each(|link| client.close(*link));
-        let until = Instant::now() + FAREWELL;
+        let until = Instant::now() + GOODBYE_TIMEOUT;
         while !self.links.is_empty() {
             let left = until.saturating_duration_since(Instant::now());
             match queue.recv_timeout(left) {

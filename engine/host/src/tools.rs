@@ -25,11 +25,11 @@ use store::disk::BlobStore;
 /// Jobs at once; others wait for their turn.
 pub const AT_ONCE: usize = 16;
 /// No job is given more seconds, whatever it asks for.
-pub const LONGEST: u64 = 3_600;
+pub const MAX_JOB_SECS: u64 = 3_600;
 /// How soon a cancel is seen.
-const GLANCE: Duration = Duration::from_millis(20);
+const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How the sentence begins that says that a search has found nothing.
-pub(crate) const NOTHING: &str = "nothing fits";
+pub(crate) const NOTHING_FITS: &str = "nothing fits";
 /// Bytes of each passage that was found.
 const PASSAGE: usize = 600;
 
@@ -193,7 +193,7 @@ impl ToolJobs {
                 return Ok(ToolSlot(self));
             }
             drop(busy);
-            std::thread::sleep(GLANCE);
+            std::thread::sleep(CANCEL_POLL_INTERVAL);
         }
     }
 }
@@ -247,7 +247,7 @@ fn apart(
         let _ = tell.send(work(&place)); // nobody may wait any more
     });
     loop {
-        match told.recv_timeout(GLANCE) {
+        match told.recv_timeout(CANCEL_POLL_INTERVAL) {
             Ok(done) => return done,
             Err(RecvTimeoutError::Timeout) => stop.check()?,
             Err(RecvTimeoutError::Disconnected) => {
@@ -267,7 +267,7 @@ fn find(place: &ToolWorkspace, query: String, limit: usize) -> Result<ToolOutcom
         text += &format!("{}/{} ({}, {})\n{}\n\n", hit.volume, hit.path, hit.title, hit.place, passage.trim());
     }
     if text.is_empty() {
-        text = format!("{NOTHING} “{query}”");
+        text = format!("{NOTHING_FITS} “{query}”");
     }
     let (text, whole) = shown(text.trim_end().as_bytes(), &place.blobs)?;
     Ok(ToolOutcome { success: true, text, whole, ..ToolOutcome::default() })

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use store::disk::{DiskError, SqliteDisk};
 
 /// The file whose lock says that the workspace is owned. The system releases it when the owner dies, however it dies.
-const LOCK: &str = "lock";
+const WORKSPACE_LOCK_FILE: &str = "lock";
 
 /// How to open a workspace.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ impl WorkspaceLock {
     /// # Errors
     /// [`OpenError::WorkspaceLock`] when another process has it; the disk's refusal.
     pub fn take(folder: &Path) -> Result<WorkspaceLock, OpenError> {
-        let path = folder.join(LOCK);
+        let path = folder.join(WORKSPACE_LOCK_FILE);
         let fail = |error: &std::io::Error| OpenError::Disk(DiskError::io("opening", &path, error));
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
@@ -102,7 +102,7 @@ impl WorkspaceLock {
 
     /// Takes the right for as long as it takes to copy the workspace, where nothing can be written.
     fn take_to_read(folder: &Path) -> Result<Option<File>, OpenError> {
-        let path = folder.join(LOCK);
+        let path = folder.join(WORKSPACE_LOCK_FILE);
         let fail = |error: &std::io::Error| OpenError::Disk(DiskError::io("opening", &path, error));
         let mut lock = match File::open(&path) {
             Ok(lock) => lock,
@@ -125,7 +125,7 @@ impl WorkspaceLock {
         file.rewind()
             .and_then(|()| file.write_all(&text))
             .and_then(|()| file.set_len(text.len() as u64))
-            .map_err(|error| OpenError::Disk(DiskError::io("writing", &self.folder.join(LOCK), &error)))
+            .map_err(|error| OpenError::Disk(DiskError::io("writing", &self.folder.join(WORKSPACE_LOCK_FILE), &error)))
     }
 
     /// The workspace.
@@ -169,7 +169,7 @@ pub fn default_folder() -> Option<PathBuf> {
 
 /// Whether there is a workspace in this folder.
 pub fn workspace_exists(folder: &Path) -> bool {
-    folder.join(store::disk::DATABASE).exists() || folder.join(store::disk::MARKER).exists()
+    folder.join(store::disk::DATABASE_FILE).exists() || folder.join(store::disk::MARKER).exists()
 }
 
 /// What is written in notes is its owner's: nobody else may look into a new workspace.
@@ -216,7 +216,7 @@ const ROOM: u64 = 512 << 10;
 #[cfg(unix)]
 fn without_room(folder: &Path) -> Option<DiskError> {
     let found = rustix::fs::statvfs(folder).ok()?;
-    let path = folder.join(store::disk::DATABASE);
+    let path = folder.join(store::disk::DATABASE_FILE);
     if found.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
         return Some(DiskError::ReadOnly { path });
     }

@@ -35,9 +35,9 @@ pub(crate) struct StoreWriter {
 /// Writes of a group are committed together up to this many bytes of content.
 const GROUP: usize = 16 << 20;
 /// Pause after a refusal before the next try.
-const RETRY: Duration = Duration::from_millis(500);
+const WRITE_RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// Housekeeping begins when nothing was asked for this long.
-const IDLE: Duration = Duration::from_millis(1_500);
+const HOUSEKEEPING_IDLE_DELAY: Duration = Duration::from_millis(1_500);
 
 impl StoreWriter {
     pub(crate) fn start(
@@ -99,7 +99,7 @@ fn run(
             let next = if rested {
                 queue.recv().map_err(|_| RecvTimeoutError::Disconnected)
             } else {
-                queue.recv_timeout(IDLE)
+                queue.recv_timeout(HOUSEKEEPING_IDLE_DELAY)
             };
             match next {
                 Ok(work) => desk.take(work),
@@ -178,7 +178,11 @@ impl WriterThread<'_> {
                         self.inbox.event(Event::DiskTrouble { why: why.clone() });
                         told = Some(why.clone());
                     }
-                    let pause = if matches!(error, DiskError::Full { .. }) { RETRY } else { RETRY * 2 };
+                    let pause = if matches!(error, DiskError::Full { .. }) {
+                        WRITE_RETRY_INTERVAL
+                    } else {
+                        WRITE_RETRY_INTERVAL * 2
+                    };
                     self.rest(pause, &why)?;
                 }
             }

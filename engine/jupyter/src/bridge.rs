@@ -4,7 +4,7 @@
 //! It knows no notes. It decides the order only: a reply follows all output of its request, as the host expects. The
 //! kernel is the user's own: nothing is taken from it. When it ends, or the host goes, both processes end.
 
-use crate::spec::{Room, Spec};
+use crate::kernel_json::{ConnectionFolder, JupyterKernel};
 use jupyter_protocol::{
     CompleteRequest, ExecuteRequest, ExecutionState, InputReply, InputRequest, InspectRequest, InterruptRequest,
     JupyterMessage, JupyterMessageContent as Content, KernelInfoRequest, Payload, ShutdownRequest,
@@ -21,18 +21,18 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep};
 
 /// A kernel that has not answered for so long is not going to.
-const PATIENCE: Duration = Duration::from_secs(60);
+const KERNEL_CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Between two tries to reach it.
-const PAUSE: Duration = Duration::from_millis(20);
+const CONNECT_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 /// How long a kernel that was asked to end may take.
-const FAREWELL: Duration = Duration::from_secs(1);
+const KERNEL_STOP_TIMEOUT: Duration = Duration::from_secs(1);
 /// A longer request is not read.
-const LONGEST: u64 = 64 << 20;
+const MAX_BRIDGE_REQUEST_BYTES: u64 = 64 << 20;
 /// Requests of our own: nobody is told of them.
-const OURS: &str = "tracebook-own";
+const BRIDGE_MESSAGE_ID: &str = "tracebook-own";
 
 /// What can happen.
-enum Happened {
+enum BridgeEvent {
     /// The host asks.
     Asked(Value),
     /// The host is gone.
@@ -48,8 +48,8 @@ enum Happened {
 /// What went wrong stands on standard error. `allowed` is JSON that says what exactly may be started, as the host found
 /// it when the user allowed it.
 #[must_use]
-pub fn run(spec: &Path, allowed: Option<&str>) -> ExitCode {
-    match start(spec, allowed) {
+pub fn run_bridge(spec: &Path, allowed: Option<&str>) -> ExitCode {
+    match start_bridge(spec, allowed) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("{why}");
@@ -58,23 +58,25 @@ pub fn run(spec: &Path, allowed: Option<&str>) -> ExitCode {
     }
 }
 
-fn start(path: &Path, allowed: Option<&str>) -> Result<(), String> {
+fn start_bridge(path: &Path, allowed: Option<&str>) -> Result<(), String> {
     let allowed = allowed.map(serde_json::from_str).transpose();
     let allowed = allowed.map_err(|error| format!("what may be started cannot be read: {error}"))?;
-    let spec = Spec::read(path, allowed)?;
-    let room = Room::make(&spec)?;
+    let spec = JupyterKernel::read(path, allowed)?;
+    let room = ConnectionFolder::create(&spec)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| format!("the bridge to {} cannot start: {error}", spec.title))?.block_on(serve(spec, room))
+    runtime
+        .map_err(|error| format!("the bridge to {} cannot start: {error}", spec.title))?
+        .block_on(serve_kernel(spec, room))
 }
 
-async fn serve(spec: Spec, room: Room) -> Result<(), String> {
+async fn serve_kernel(spec: JupyterKernel, room: ConnectionFolder) -> Result<(), String> {
     // An interrupt goes to the kernel and all that it started, and so to this process, which passes it over.
     #[cfg(unix)]
     let _ours = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
     let (happens, mut happened) = unbounded_channel();
     let listener = happens.clone();
-    std::thread::spawn(move || listen(&listener));
-    let mut child = spec.start(&room)?;
+    std::thread::spawn(move || read_host_requests(&listener));
+    let mut child = spec.spawn(&room)?;
     let pid = child.id();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let title = spec.title.clone();
@@ -89,64 +91,70 @@ async fn serve(spec: Spec, room: Room) -> Result<(), String> {
             }
         };
         let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-        let _ = end.send(Happened::Ended(format!("{title} ended ({how})")));
+        let _ = end.send(BridgeEvent::Ended(format!("{title} ended ({how})")));
     });
     let connected = connect(&room, &happens);
-    let mut bridge =
-        Bridge { spec, pid, requests: HashMap::new(), question: None, inquiries: Vec::new(), channels: None };
-    let waiting = bridge.begin(connected, &mut happened).await?;
+    let mut bridge = KernelBridge {
+        spec,
+        pid,
+        requests: HashMap::new(),
+        pending_input: None,
+        variable_queries: Vec::new(),
+        channels: None,
+    };
+    let waiting = bridge.wait_until_ready(connected, &mut happened).await?;
     drop(room); // whoever else had the file could run code as the user
-    if let Some(code) = bridge.spec.settles() {
+    if let Some(code) = bridge.spec.startup_code() {
         let quiet = ExecuteRequest { silent: true, store_history: false, ..ExecuteRequest::new(code.to_owned()) };
-        bridge.shell(JupyterMessage::new(quiet, None), OURS).await?;
+        bridge.send_shell(JupyterMessage::new(quiet, None), BRIDGE_MESSAGE_ID).await?;
     }
     for request in waiting {
-        bridge.ask(request).await?;
+        bridge.handle_host_request(request).await?;
     }
-    let result = bridge.work(&mut happened).await;
-    bridge.farewell(&mut happened).await;
+    let result = bridge.forward_messages(&mut happened).await;
+    bridge.shut_down_kernel(&mut happened).await;
     let _ = stop.send(());
     result
 }
 
 /// Reads what the host asks, until it is gone.
-fn listen(happens: &UnboundedSender<Happened>) {
+fn read_host_requests(happens: &UnboundedSender<BridgeEvent>) {
     let mut input = std::io::stdin().lock();
     let mut line = Vec::new();
     loop {
         line.clear();
-        match input.by_ref().take(LONGEST).read_until(b'\n', &mut line) {
+        match input.by_ref().take(MAX_BRIDGE_REQUEST_BYTES).read_until(b'\n', &mut line) {
             Ok(1..) if line.ends_with(b"\n") => {}
             Ok(_) | Err(_) => break,
         }
         // What is no request is nobody's.
         if let Ok(request) = serde_json::from_slice(&line)
-            && happens.send(Happened::Asked(request)).is_err()
+            && happens.send(BridgeEvent::Asked(request)).is_err()
         {
             break;
         }
     }
-    let _ = happens.send(Happened::Gone);
+    let _ = happens.send(BridgeEvent::Gone);
 }
 
 /// The channels on which something is sent to the kernel.
-struct Channels {
+struct KernelChannels {
     shell: zmq::DealerSendConnection,
     control: zmq::DealerSendConnection,
     stdin: zmq::DealerSendConnection,
 }
 
 /// Reaches the kernel as soon as it listens. What it says is told.
-async fn connect(room: &Room, happens: &UnboundedSender<Happened>) -> Result<Channels, String> {
+async fn connect(room: &ConnectionFolder, happens: &UnboundedSender<BridgeEvent>) -> Result<KernelChannels, String> {
     let info = &room.info;
     let session = room.session.as_str();
     let identity = zmq::peer_identity_for_session(session).map_err(|error| error.to_string())?;
-    let mut iopub = again(|| zmq::create_client_iopub_connection(info, "", session)).await?;
+    let mut iopub = retry_connect(|| zmq::create_client_iopub_connection(info, "", session)).await?;
     let shell = || zmq::create_client_shell_connection_with_identity(info, session, identity.clone());
-    let (shell, mut answers) = again(shell).await?.split();
-    let (control, mut replies) = again(|| zmq::create_client_control_connection(info, session)).await?.split();
+    let (shell, mut answers) = retry_connect(shell).await?.split();
+    let (control, mut replies) = retry_connect(|| zmq::create_client_control_connection(info, session)).await?.split();
     let stdin = || zmq::create_client_stdin_connection_with_identity(info, session, identity.clone());
-    let (stdin, mut questions) = again(stdin).await?.split();
+    let (stdin, mut questions) = retry_connect(stdin).await?.split();
     // A message that cannot be read is passed over; that the kernel is gone is seen by its process.
     macro_rules! tell {
         ($from:ident, $kind:path) => {
@@ -159,25 +167,25 @@ async fn connect(room: &Room, happens: &UnboundedSender<Happened>) -> Result<Cha
                                 return;
                             }
                         }
-                        Err(zmq::RuntimeError::ZmqError(_)) => sleep(PAUSE).await,
+                        Err(zmq::RuntimeError::ZmqError(_)) => sleep(CONNECT_RETRY_INTERVAL).await,
                         Err(error) => eprintln!("a message of the kernel was passed over: {error}"),
                     }
                 }
             });
         };
     }
-    tell!(iopub, Happened::Said);
-    tell!(answers, Happened::Answered);
-    tell!(replies, Happened::Said);
-    tell!(questions, Happened::Said);
-    Ok(Channels { shell, control, stdin })
+    tell!(iopub, BridgeEvent::Said);
+    tell!(answers, BridgeEvent::Answered);
+    tell!(replies, BridgeEvent::Said);
+    tell!(questions, BridgeEvent::Said);
+    Ok(KernelChannels { shell, control, stdin })
 }
 
 /// Tries until it works: a kernel listens some time after its process has begun.
-async fn again<T, F: Future<Output = zmq::Result<T>>>(mut attempt: impl FnMut() -> F) -> Result<T, String> {
-    let until = Instant::now() + PATIENCE;
+async fn retry_connect<T, F: Future<Output = zmq::Result<T>>>(mut attempt: impl FnMut() -> F) -> Result<T, String> {
+    let until = Instant::now() + KERNEL_CONNECT_TIMEOUT;
     loop {
-        let why = match tokio::time::timeout(PATIENCE, attempt()).await {
+        let why = match tokio::time::timeout(KERNEL_CONNECT_TIMEOUT, attempt()).await {
             Ok(Ok(made)) => return Ok(made),
             Ok(Err(error)) => error.to_string(),
             Err(_) => "it does not answer".to_owned(),
@@ -185,45 +193,45 @@ async fn again<T, F: Future<Output = zmq::Result<T>>>(mut attempt: impl FnMut() 
         if Instant::now() >= until {
             return Err(format!("the kernel cannot be reached: {why}"));
         }
-        sleep(PAUSE).await;
+        sleep(CONNECT_RETRY_INTERVAL).await;
     }
 }
 
 /// How far a request has come: the reply waits for the end of what it prints.
 #[derive(Default)]
-struct Request {
+struct PendingExecution {
     reply: Option<JupyterMessage>,
     idle: bool,
 }
 
-struct Bridge {
-    spec: Spec,
+struct KernelBridge {
+    spec: JupyterKernel,
     pid: Option<u32>,
     /// Cells under way, by the id of their request.
-    requests: HashMap<String, Request>,
+    requests: HashMap<String, PendingExecution>,
     /// What the running cell has asked the user: its request, the question, and whether the answer is not to be seen.
-    question: Option<(String, InputRequest)>,
+    pending_input: Option<(String, InputRequest)>,
     /// Requests for the variables.
-    inquiries: Vec<(String, Asked)>,
-    channels: Option<Channels>,
+    variable_queries: Vec<(String, VariableQuery)>,
+    channels: Option<KernelChannels>,
 }
 
-impl Bridge {
+impl KernelBridge {
     /// Waits until the kernel answers and is heard on the channel of outputs. Gives what was asked meanwhile.
-    async fn begin(
+    async fn wait_until_ready(
         &mut self,
-        connected: impl Future<Output = Result<Channels, String>>,
-        happened: &mut UnboundedReceiver<Happened>,
+        connected: impl Future<Output = Result<KernelChannels, String>>,
+        happened: &mut UnboundedReceiver<BridgeEvent>,
     ) -> Result<VecDeque<Value>, String> {
         let mut waiting = VecDeque::new();
         let mut connected = Box::pin(connected);
         let (mut info, mut heard) = (None, false);
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + KERNEL_CONNECT_TIMEOUT;
         let mut asks = true;
         loop {
             if asks && self.channels.is_some() {
                 // Again and again: until the subscription has arrived, nothing is heard of what was asked.
-                self.shell(JupyterMessage::new(KernelInfoRequest {}, None), OURS).await?;
+                self.send_shell(JupyterMessage::new(KernelInfoRequest {}, None), BRIDGE_MESSAGE_ID).await?;
                 asks = false;
             }
             let happened = tokio::select! {
@@ -241,56 +249,58 @@ impl Bridge {
                 }
             };
             match happened {
-                Some(Happened::Asked(request)) => waiting.push_back(request),
-                Some(Happened::Gone) | None => return Err("the host is gone".to_owned()),
-                Some(Happened::Ended(why)) => return Err(why),
-                Some(Happened::Said(_)) => heard = true,
-                Some(Happened::Answered(message)) => {
+                Some(BridgeEvent::Asked(request)) => waiting.push_back(request),
+                Some(BridgeEvent::Gone) | None => return Err("the host is gone".to_owned()),
+                Some(BridgeEvent::Ended(why)) => return Err(why),
+                Some(BridgeEvent::Said(_)) => heard = true,
+                Some(BridgeEvent::Answered(message)) => {
                     if matches!(message.content, Content::KernelInfoReply(_)) {
                         info = Some(message);
                     }
                 }
             }
             if let Some(info) = info.as_ref().filter(|_| heard) {
-                put(info);
+                write_to_host(info);
                 return Ok(waiting);
             }
         }
     }
 
     /// Passes on what comes from either side, until one of them ends. An error says why the kernel did.
-    async fn work(&mut self, happened: &mut UnboundedReceiver<Happened>) -> Result<(), String> {
+    async fn forward_messages(&mut self, happened: &mut UnboundedReceiver<BridgeEvent>) -> Result<(), String> {
         loop {
             match happened.recv().await {
-                Some(Happened::Asked(request)) if request["header"]["msg_type"] == "shutdown_request" => return Ok(()),
-                Some(Happened::Asked(request)) => self.ask(request).await?,
-                Some(Happened::Gone) | None => return Ok(()),
-                Some(Happened::Ended(why)) => {
+                Some(BridgeEvent::Asked(request)) if request["header"]["msg_type"] == "shutdown_request" => {
+                    return Ok(());
+                }
+                Some(BridgeEvent::Asked(request)) => self.handle_host_request(request).await?,
+                Some(BridgeEvent::Gone) | None => return Ok(()),
+                Some(BridgeEvent::Ended(why)) => {
                     // A moment for what it said last.
                     self.channels = None;
-                    while let Ok(Some(last)) = tokio::time::timeout(PAUSE, happened.recv()).await {
-                        self.tell(last);
+                    while let Ok(Some(last)) = tokio::time::timeout(CONNECT_RETRY_INTERVAL, happened.recv()).await {
+                        self.forward_event(last);
                     }
                     return Err(why);
                 }
-                Some(other) => self.tell(other),
+                Some(other) => self.forward_event(other),
             }
         }
     }
 
     /// Asks the kernel to end, and waits a moment for it.
-    async fn farewell(&mut self, happened: &mut UnboundedReceiver<Happened>) {
+    async fn shut_down_kernel(&mut self, happened: &mut UnboundedReceiver<BridgeEvent>) {
         if let Some(channels) = &mut self.channels {
             let request = JupyterMessage::new(ShutdownRequest { restart: false }, None);
             // One that does not hear is ended.
-            let _ = tokio::time::timeout(FAREWELL, channels.control.send(request)).await;
-            let ended = async { while !matches!(happened.recv().await, Some(Happened::Ended(_)) | None) {} };
-            let _ = tokio::time::timeout(FAREWELL, ended).await;
+            let _ = tokio::time::timeout(KERNEL_STOP_TIMEOUT, channels.control.send(request)).await;
+            let ended = async { while !matches!(happened.recv().await, Some(BridgeEvent::Ended(_)) | None) {} };
+            let _ = tokio::time::timeout(KERNEL_STOP_TIMEOUT, ended).await;
         }
     }
 
     /// A request of the host.
-    async fn ask(&mut self, mut request: Value) -> Result<(), String> {
+    async fn handle_host_request(&mut self, mut request: Value) -> Result<(), String> {
         let id = request["header"]["msg_id"].as_str().unwrap_or_default().to_owned();
         let content = request["content"].take();
         let text = |key: &str| content[key].as_str().unwrap_or_default().to_owned();
@@ -298,63 +308,63 @@ impl Bridge {
         let kind = request["header"]["msg_type"].as_str().unwrap_or_default();
         match kind {
             "execute_request" => {
-                if let Some(code) = self.spec.forgets(&content["forget"]) {
+                if let Some(code) = self.spec.forget_expression(&content["forget"]) {
                     let quiet = ExecuteRequest { silent: true, store_history: false, ..ExecuteRequest::new(code) };
-                    self.shell(JupyterMessage::new(quiet, None), OURS).await?;
+                    self.send_shell(JupyterMessage::new(quiet, None), BRIDGE_MESSAGE_ID).await?;
                 }
                 let cell = ExecuteRequest { allow_stdin: true, ..ExecuteRequest::new(text("code")) };
-                self.requests.insert(id.clone(), Request::default());
-                self.shell(JupyterMessage::new(cell, None), &id).await
+                self.requests.insert(id.clone(), PendingExecution::default());
+                self.send_shell(JupyterMessage::new(cell, None), &id).await
             }
             "complete_request" => {
                 let asked = CompleteRequest { code: text("code"), cursor_pos: at };
-                self.shell(JupyterMessage::new(asked, None), &id).await
+                self.send_shell(JupyterMessage::new(asked, None), &id).await
             }
             "inspect_request" => {
                 let asked = InspectRequest { code: text("code"), cursor_pos: at, detail_level: Some(0) };
-                self.shell(JupyterMessage::new(asked, None), &id).await
+                self.send_shell(JupyterMessage::new(asked, None), &id).await
             }
             "variables_request" | "values_request" => {
                 let (asked, names) = match kind {
-                    "values_request" => (Asked::Values, Some(&content["names"])),
-                    _ => (Asked::Variables, None),
+                    "values_request" => (VariableQuery::Values, Some(&content["names"])),
+                    _ => (VariableQuery::Variables, None),
                 };
-                let Some(code) = self.spec.variables(names) else {
-                    put(&asked.reply(&id, None));
+                let Some(code) = self.spec.variables_expression(names) else {
+                    write_to_host(&asked.reply(&id, None));
                     return Ok(());
                 };
-                let expressions = HashMap::from([(FOUND.to_owned(), code)]);
+                let expressions = HashMap::from([(FOUND_EXPRESSION.to_owned(), code)]);
                 let quiet = ExecuteRequest { silent: true, store_history: false, ..ExecuteRequest::new(String::new()) };
                 let request = ExecuteRequest { user_expressions: Some(expressions), ..quiet };
-                self.inquiries.push((id.clone(), asked));
-                self.shell(JupyterMessage::new(request, None), &id).await
+                self.variable_queries.push((id.clone(), asked));
+                self.send_shell(JupyterMessage::new(request, None), &id).await
             }
             "input_reply" => {
                 let reply = InputReply { value: text("value"), ..InputReply::default() };
-                if let Some((id, question)) = self.question.take() {
+                if let Some((id, question)) = self.pending_input.take() {
                     let answer = if question.password { "········" } else { &reply.value };
-                    put(&message(
+                    write_to_host(&bridge_message(
                         &id,
                         "stream",
                         json!({"name": "stdout", "text": format!("{}{answer}\n", question.prompt)}),
                     ));
                 }
                 let Some(channels) = &mut self.channels else { return Ok(()) };
-                sent(channels.stdin.send(JupyterMessage::new(reply, None)).await)
+                send_result(channels.stdin.send(JupyterMessage::new(reply, None)).await)
             }
-            "interrupt_request" => self.interrupt().await,
+            "interrupt_request" => self.interrupt_kernel().await,
             _ => Ok(()), // nothing that a kernel of Jupyter's knows
         }
     }
 
-    async fn shell(&mut self, mut message: JupyterMessage, id: &str) -> Result<(), String> {
+    async fn send_shell(&mut self, mut message: JupyterMessage, id: &str) -> Result<(), String> {
         id.clone_into(&mut message.header.msg_id);
         let Some(channels) = &mut self.channels else { return Ok(()) };
-        sent(channels.shell.send(message).await)
+        send_result(channels.shell.send(message).await)
     }
 
     /// Stops what runs, in the way that the kernel wants it.
-    async fn interrupt(&mut self) -> Result<(), String> {
+    async fn interrupt_kernel(&mut self) -> Result<(), String> {
         #[cfg(unix)]
         if !self.spec.interrupts_by_message {
             use rustix::process::{Pid, Signal, getpgrp, getpid, kill_process, kill_process_group};
@@ -367,28 +377,28 @@ impl Bridge {
             return Ok(());
         }
         let Some(channels) = &mut self.channels else { return Ok(()) };
-        sent(channels.control.send(JupyterMessage::new(InterruptRequest {}, None)).await)
+        send_result(channels.control.send(JupyterMessage::new(InterruptRequest {}, None)).await)
     }
 
     /// Tells the host what the kernel said.
-    fn tell(&mut self, happened: Happened) {
+    fn forward_event(&mut self, happened: BridgeEvent) {
         let parent = |message: &JupyterMessage| message.parent_header.as_ref().map(|parent| parent.msg_id.clone());
         match happened {
-            Happened::Answered(message) => {
-                let Some(id) = parent(&message).filter(|id| id != OURS) else { return };
-                if let Some(at) = self.inquiries.iter().position(|(known, _)| *known == id) {
-                    let (_, asked) = self.inquiries.swap_remove(at);
-                    put(&asked.reply(&id, Some(&message)));
+            BridgeEvent::Answered(message) => {
+                let Some(id) = parent(&message).filter(|id| id != BRIDGE_MESSAGE_ID) else { return };
+                if let Some(at) = self.variable_queries.iter().position(|(known, _)| *known == id) {
+                    let (_, asked) = self.variable_queries.swap_remove(at);
+                    write_to_host(&asked.reply(&id, Some(&message)));
                     return;
                 }
                 match self.requests.get_mut(&id) {
                     Some(request) if !request.idle => request.reply = Some(message),
-                    Some(_) => self.finish(&id, &message),
-                    None => put(&message),
+                    Some(_) => self.finish_request(&id, &message),
+                    None => write_to_host(&message),
                 }
             }
-            Happened::Said(message) => {
-                let Some(id) = parent(&message).filter(|id| id != OURS) else { return };
+            BridgeEvent::Said(message) => {
+                let Some(id) = parent(&message).filter(|id| id != BRIDGE_MESSAGE_ID) else { return };
                 let state = match &message.content {
                     Content::Status(status) => Some(&status.execution_state),
                     _ => None,
@@ -397,71 +407,71 @@ impl Bridge {
                 if idle && let Some(request) = self.requests.get_mut(&id) {
                     request.idle = true;
                     if let Some(reply) = request.reply.take() {
-                        self.finish(&id, &reply);
+                        self.finish_request(&id, &reply);
                     }
                     return;
                 }
                 if let Content::InputRequest(question) = &message.content {
-                    self.question = Some((id, question.clone()));
+                    self.pending_input = Some((id, question.clone()));
                 }
-                put(&message);
+                write_to_host(&message);
             }
-            Happened::Asked(_) | Happened::Gone | Happened::Ended(_) => {}
+            BridgeEvent::Asked(_) | BridgeEvent::Gone | BridgeEvent::Ended(_) => {}
         }
     }
 
     /// A request is done with: its reply, with the page that it may want to show, and that the kernel is idle.
-    fn finish(&mut self, id: &str, reply: &JupyterMessage) {
+    fn finish_request(&mut self, id: &str, reply: &JupyterMessage) {
         self.requests.remove(id);
         if let Content::ExecuteReply(content) = &reply.content {
             for payload in &content.payload {
                 if let Payload::Page { data, .. } = payload {
-                    put(&message(id, "display_data", json!({"data": data, "metadata": {}})));
+                    write_to_host(&bridge_message(id, "display_data", json!({"data": data, "metadata": {}})));
                 }
             }
         }
-        put(reply);
-        put(&message(id, "status", json!({"execution_state": "idle"})));
+        write_to_host(reply);
+        write_to_host(&bridge_message(id, "status", json!({"execution_state": "idle"})));
     }
 }
 
 /// A message of our own that answers a request.
-fn message(parent: &str, kind: &str, content: Value) -> Value {
+fn bridge_message(parent: &str, kind: &str, content: Value) -> Value {
     json!({"header": {"msg_type": kind}, "parent_header": {"msg_id": parent}, "content": content})
 }
 
 /// The name under which a kernel is asked for what its variables are.
-const FOUND: &str = "found";
+const FOUND_EXPRESSION: &str = "found";
 
 /// What is asked of the variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum VariableQuery {
     Variables,
     Values,
 }
 
-impl Asked {
+impl VariableQuery {
     /// The host's answer, from what the kernel said.
     fn reply(self, id: &str, said: Option<&JupyterMessage>) -> Value {
         let (kind, key) = match self {
-            Asked::Variables => ("variables_reply", "variables"),
-            Asked::Values => ("values_reply", "values"),
+            VariableQuery::Variables => ("variables_reply", "variables"),
+            VariableQuery::Values => ("values_reply", "values"),
         };
         let content = said.and_then(|said| serde_json::to_value(&said.content).ok()).unwrap_or_default();
-        let found = content.pointer(&format!("/user_expressions/{FOUND}/data/application~1json/found"));
+        let found = content.pointer(&format!("/user_expressions/{FOUND_EXPRESSION}/data/application~1json/found"));
         match found {
-            Some(found) => message(id, kind, json!({"status": "ok", key: found})),
-            None => message(id, kind, json!({"status": "error"})),
+            Some(found) => bridge_message(id, kind, json!({"status": "ok", key: found})),
+            None => bridge_message(id, kind, json!({"status": "error"})),
         }
     }
 }
 
-fn sent(done: zmq::Result<()>) -> Result<(), String> {
+fn send_result(done: zmq::Result<()>) -> Result<(), String> {
     done.map_err(|error| format!("the kernel does not listen any more: {error}"))
 }
 
 /// One message to the host. One that cannot be delivered has nobody to want it: the end of the requests will tell.
-fn put(message: &impl serde::Serialize) {
+fn write_to_host(message: &impl serde::Serialize) {
     if let Ok(mut line) = serde_json::to_vec(message) {
         line.push(b'\n');
         let mut out = std::io::stdout().lock();

@@ -13,7 +13,7 @@ use vm::{PyObjectRef, PyResult, VirtualMachine};
 
 /// What an `execute_request` asks for.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Cell {
+pub(crate) struct CellRequest {
     pub(crate) code: String,
     /// How tracebacks call the cell. One line, not empty.
     pub(crate) label: String,
@@ -22,27 +22,27 @@ pub(crate) struct Cell {
     /// Names that are taken out of the namespace before.
     pub(crate) forget: Vec<String>,
     /// Its result is made of the code and these names alone, and may be one that was kept.
-    pub(crate) pure: Option<Pure>,
+    pub(crate) pure: Option<PureCellBindings>,
 }
 
 /// What a pure cell is made of, and what it makes.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Pure {
+pub(crate) struct PureCellBindings {
     pub(crate) uses: Vec<String>,
     pub(crate) binds: Vec<String>,
 }
 
-impl Cell {
-    pub(crate) fn new(code: String, label: &str, silent: bool) -> Cell {
+impl CellRequest {
+    pub(crate) fn new(code: String, label: &str, silent: bool) -> CellRequest {
         let label: String = label.chars().filter(|c| !c.is_control()).take(200).collect();
         let label = if label.trim().is_empty() { "cell".to_owned() } else { label };
-        Cell { code, label, silent, forget: Vec::new(), pure: None }
+        CellRequest { code, label, silent, forget: Vec::new(), pure: None }
     }
 
     /// Runs the cell under the file name `file` and returns the value of its last expression, else None; with `true`,
     /// a coroutine that does so: it awaits something. All of it is compiled before any of it runs.
     pub(crate) fn run(&self, file: &str, scope: Scope, vm: &VirtualMachine) -> PyResult<(PyObjectRef, bool)> {
-        let mode = if ends_in_a_value(&self.code) { Mode::BlockExpr } else { Mode::Exec };
+        let mode = if ends_with_expression(&self.code) { Mode::BlockExpr } else { Mode::Exec };
         let options = compiler::CompileOpts { allow_top_level_await: true, ..vm.compile_opts() };
         let code = vm.compile_with_opts(&self.code, mode, file, options);
         let code = code.map_err(|error| error.into_pyexception(vm, Some(&self.code)))?;
@@ -54,7 +54,7 @@ impl Cell {
 /// Whether the cell ends in an expression whose value is wanted: not in a statement, and not in `;`.
 ///
 /// RustPython's own `BlockExpr` answers with the function or class where a cell ends in a definition, and knows no `;`.
-fn ends_in_a_value(code: &str) -> bool {
+fn ends_with_expression(code: &str) -> bool {
     let file = compiler::core::SourceFileBuilder::new("", code).finish();
     // Brackets nested so deep that dropping their tree would exhaust the stack: compiling will say it.
     if compiler::pre_parse_source_error(&file).is_err() {
@@ -68,22 +68,22 @@ fn ends_in_a_value(code: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cell, ends_in_a_value};
+    use super::{CellRequest, ends_with_expression};
 
     #[test]
     fn a_value_is_an_expression_at_the_end_without_a_semicolon() {
         for yes in ["1", "x = 1\nx", "1; 2", "'doc'", "(x)  # c", "f(\n1)\n\n# end;", "[\n1,\n]"] {
-            assert!(ends_in_a_value(yes), "{yes}");
+            assert!(ends_with_expression(yes), "{yes}");
         }
         for no in ["", "# c", "x = 1", "1;", "(1) ;  # c", "def f(): pass", "if x:\n    5", "x = (1,\n", "%time 1"] {
-            assert!(!ends_in_a_value(no), "{no}");
+            assert!(!ends_with_expression(no), "{no}");
         }
-        assert!(!ends_in_a_value(&"(".repeat(100_000)));
+        assert!(!ends_with_expression(&"(".repeat(100_000)));
     }
 
     #[test]
     fn a_label_is_one_line() {
-        assert_eq!(Cell::new(String::new(), "a\nb", false).label, "ab");
-        assert_eq!(Cell::new(String::new(), " ", false).label, "cell");
+        assert_eq!(CellRequest::new(String::new(), "a\nb", false).label, "ab");
+        assert_eq!(CellRequest::new(String::new(), " ", false).label, "cell");
     }
 }

@@ -13,15 +13,15 @@ use vm::builtins::{PyBaseExceptionRef, PyDict, PyDictRef, PyTuple};
 use vm::scope::Scope;
 use vm::{AsObject, Interpreter, InterpreterBuilder, PyObjectRef, PyResult, Settings, VirtualMachine};
 
-use crate::cell::{Cell, Pure};
-use crate::gate::{self, Gate, Ticket};
-use crate::outbox::{Outbox, Stream};
-use crate::requests::Look;
-use crate::sandbox::Sandbox;
-use crate::{Work, reply_to_shutdown, waits};
+use crate::cell::{CellRequest, PureCellBindings};
+use crate::interrupt::{self, InterruptGate, InterruptTicket};
+use crate::outbox::{KernelOutbox, OutputStream};
+use crate::requests::KernelQuery;
+use crate::sandbox::CellSandbox;
+use crate::{KernelTask, interruptible_wait, reply_to_shutdown};
 
 /// A kernel that is asked nothing for so long has time.
-const IDLE: Duration = Duration::from_millis(100);
+const WARM_UP_IDLE_TIME: Duration = Duration::from_millis(100);
 /// Python's usual limit.
 const RECURSION_LIMIT: usize = 1000;
 
@@ -34,34 +34,34 @@ mod kernel {
     use vm::function::{ArgIntoFloat, OptionalArg};
     use vm::{PyObjectRef, PyResult, VirtualMachine};
 
-    use crate::outbox::{Outbox, Stream};
+    use crate::outbox::{KernelOutbox, OutputStream};
 
     #[pyfunction]
     fn write_stdout(text: PyObjectRef, vm: &VirtualMachine) -> PyResult<usize> {
-        write(Stream::Out, &text, vm)
+        write(OutputStream::Out, &text, vm)
     }
 
     #[pyfunction]
     fn write_stderr(text: PyObjectRef, vm: &VirtualMachine) -> PyResult<usize> {
-        write(Stream::Err, &text, vm)
+        write(OutputStream::Err, &text, vm)
     }
 
-    fn write(stream: Stream, text: &PyObjectRef, vm: &VirtualMachine) -> PyResult<usize> {
+    fn write(stream: OutputStream, text: &PyObjectRef, vm: &VirtualMachine) -> PyResult<usize> {
         let Some(text) = text.downcast_ref::<PyStr>() else {
             let kind = text.class().name().to_owned();
             return Err(vm.new_type_error(format!("write() argument must be str, not {kind}")));
         };
-        if let Some(outbox) = Outbox::get() {
+        if let Some(outbox) = KernelOutbox::get() {
             let words = text.to_string_lossy();
             // A slow reader must not hold up the other threads of a cell.
-            vm.allow_threads(|| outbox.print(stream, &words));
+            vm.allow_threads(|| outbox.print_text(stream, &words));
         }
         Ok(text.char_len())
     }
 
     #[pyfunction]
     fn flush(vm: &VirtualMachine) {
-        if let Some(outbox) = Outbox::get() {
+        if let Some(outbox) = KernelOutbox::get() {
             vm.allow_threads(|| outbox.flush());
         }
     }
@@ -86,7 +86,7 @@ mod kernel {
     /// Numbers (an array's core, or a list of them) as a figure holds many: JSON, how many, the lowest, the highest.
     #[pyfunction]
     fn packed(numbers: PyObjectRef, vm: &VirtualMachine) -> PyResult<(String, usize, f64, f64)> {
-        let all = if let Some(core) = numbers.downcast_ref::<crate::numpy::native::Core>() {
+        let all = if let Some(core) = numbers.downcast_ref::<crate::numpy::native::NdArrayCore>() {
             core.floats()
         } else if let Some(list) = numbers.downcast_ref::<PyList>() {
             list.borrow_vec().iter().map(|one| number(one, vm)).collect::<PyResult<Vec<f64>>>()?
@@ -120,14 +120,14 @@ mod kernel {
     /// A figure (JSON) with its columns put in where it names them.
     #[pyfunction]
     fn with_columns(figure: PyStrRef, columns: Vec<PyStrRef>) -> String {
-        const MARK: &str = "\"\\u0000column ";
+        const COLUMN_PLACEHOLDER: &str = "\"\\u0000column ";
         let figure = figure.to_string_lossy();
         let mut out = String::with_capacity(figure.len() + columns.iter().map(|text| text.byte_len()).sum::<usize>());
         let mut rest = &*figure;
-        while let Some(at) = rest.find(MARK) {
+        while let Some(at) = rest.find(COLUMN_PLACEHOLDER) {
             let (before, behind) = rest.split_at(at);
             out.push_str(before);
-            let behind = &behind[MARK.len()..];
+            let behind = &behind[COLUMN_PLACEHOLDER.len()..];
             let (number, behind) = behind.split_once('"').unwrap_or((behind, ""));
             match number.parse::<usize>().ok().and_then(|number| columns.get(number)) {
                 Some(column) => out.push_str(&column.to_string_lossy()),
@@ -171,19 +171,19 @@ mod kernel {
     /// Asks the user for a line of text.
     #[pyfunction]
     fn ask(prompt: PyStrRef, password: bool, vm: &VirtualMachine) -> PyResult<String> {
-        crate::ask::ask(&prompt.to_string_lossy(), password, vm)
+        crate::stdin_request::ask_user(&prompt.to_string_lossy(), password, vm)
     }
 
     /// Asks the host for something of the web.
     #[pyfunction]
     fn web(request: PyStrRef, vm: &VirtualMachine) -> PyResult<String> {
-        crate::ask::web(&request.to_string_lossy(), vm)
+        crate::stdin_request::request_web(&request.to_string_lossy(), vm)
     }
 
     /// Asks the host for a result of a pure cell.
     #[pyfunction]
     fn pure_find(key: PyStrRef, vm: &VirtualMachine) -> PyResult<Option<String>> {
-        let reply = crate::pure_results::ask("pure_find", serde_json::json!({"key": key.to_string_lossy()}), vm)?;
+        let reply = crate::pure_results::ask_host("pure_find", serde_json::json!({"key": key.to_string_lossy()}), vm)?;
         Ok(reply["entry"].as_str().map(ToOwned::to_owned))
     }
 
@@ -191,13 +191,13 @@ mod kernel {
     #[pyfunction]
     fn pure_keep(key: PyStrRef, entry: PyStrRef, vm: &VirtualMachine) -> PyResult<Option<String>> {
         let content = serde_json::json!({"key": key.to_string_lossy(), "entry": entry.to_string_lossy()});
-        let reply = crate::pure_results::ask("pure_keep", content, vm)?;
+        let reply = crate::pure_results::ask_host("pure_keep", content, vm)?;
         Ok(reply["why"].as_str().map(ToOwned::to_owned))
     }
 
     #[pyfunction]
     fn walls() -> &'static str {
-        crate::sandbox::Sandbox::get().words()
+        crate::sandbox::CellSandbox::get().denial_message()
     }
 
     /// Shows data below the cell. Under a name it can become something else later: then `again` is true.
@@ -209,13 +209,13 @@ mod kernel {
         again: OptionalArg<bool>,
         vm: &VirtualMachine,
     ) -> PyResult<()> {
-        let mut content = super::content(&data, &metadata.to_string_lossy(), vm)?;
+        let mut content = super::display_content(&data, &metadata.to_string_lossy(), vm)?;
         if let OptionalArg::Present(name) = name {
             content["transient"] = serde_json::json!({"display_id": name.to_string_lossy()});
         }
         let kind = if again.unwrap_or(false) { "update_display_data" } else { "display_data" };
-        if let Some(outbox) = Outbox::get() {
-            vm.allow_threads(|| outbox.display(kind, content));
+        if let Some(outbox) = KernelOutbox::get() {
+            vm.allow_threads(|| outbox.send_display(kind, content));
         }
         Ok(())
     }
@@ -223,30 +223,30 @@ mod kernel {
 
 /// Builds the interpreter, says that it is ready, and does the queue's work until it ends. An error says why Python
 /// could not start.
-pub(crate) fn serve(
-    outbox: &'static Outbox,
-    gate: &Gate,
-    queue: &Receiver<Work>,
-    signals: gate::Receiver,
+pub(crate) fn run_interpreter(
+    outbox: &'static KernelOutbox,
+    gate: &InterruptGate,
+    queue: &Receiver<KernelTask>,
+    signals: interrupt::Receiver,
 ) -> Result<(), String> {
-    let interpreter = build(signals);
+    let interpreter = build_interpreter(signals);
     let mut asked = None;
     interpreter.enter(|vm| -> Result<(), String> {
-        let mut session = Session::start(outbox, vm).map_err(|error| {
+        let mut session = InterpreterSession::start(outbox, vm).map_err(|error| {
             let mut why = String::new();
             // Writing to a String does not fail, and an exception that cannot be written leaves what it could.
             let _ = vm.write_exception(&mut why, &error);
             why
         })?;
-        outbox.send("kernel_info_reply", info());
+        outbox.send("kernel_info_reply", kernel_info());
         // While waiting, a cell's background threads must be able to run and to collect garbage.
-        let mut first = warm(queue, vm);
+        let mut first = preload_modules(queue, vm);
         while let Some(work) = first.take().or_else(|| vm.allow_threads(|| queue.recv()).ok()) {
             match work {
-                Work::Execute { header, ticket, cell } => session.execute(header, ticket, &cell, gate, vm),
-                Work::Look { header, ticket, look } => session.look(header, ticket, &look, gate, vm),
-                Work::Info { header } => outbox.send_for(&header, "kernel_info_reply", info()),
-                Work::Shutdown { header } => {
+                KernelTask::Execute { header, ticket, cell } => session.execute_cell(header, ticket, &cell, gate, vm),
+                KernelTask::Query { header, ticket, look } => session.answer_query(header, ticket, &look, gate, vm),
+                KernelTask::Info { header } => outbox.send_reply(&header, "kernel_info_reply", kernel_info()),
+                KernelTask::Shutdown { header } => {
                     asked = header;
                     break;
                 }
@@ -254,7 +254,7 @@ pub(crate) fn serve(
         }
         Ok(())
     })?;
-    // Runs exit handlers and closes files, so that what a cell wrote is on disk. `run` puts a limit to it.
+    // Runs exit handlers and closes files, so that what a cell wrote is on disk. `run_cell` puts a limit to it.
     interpreter.finalize(None);
     outbox.flush();
     reply_to_shutdown(outbox, asked.as_ref());
@@ -263,9 +263,9 @@ pub(crate) fn serve(
 
 /// Where nothing is asked for a moment, the modules are loaded that an error or a question about code needs: later they
 /// would be waited for. Gives what was asked, if something was.
-fn warm(queue: &Receiver<Work>, vm: &VirtualMachine) -> Option<Work> {
+fn preload_modules(queue: &Receiver<KernelTask>, vm: &VirtualMachine) -> Option<KernelTask> {
     for module in ["traceback", "_tracebook_look"] {
-        match vm.allow_threads(|| queue.recv_timeout(IDLE)) {
+        match vm.allow_threads(|| queue.recv_timeout(WARM_UP_IDLE_TIME)) {
             Ok(work) => return Some(work),
             // What cannot be loaded is loaded again, and said, where it is needed.
             Err(RecvTimeoutError::Timeout) => _ = vm.import(module, 0),
@@ -291,7 +291,7 @@ const _: [&str; 12] = [
     include_str!("web.py"),
 ];
 
-fn build(signals: gate::Receiver) -> Interpreter {
+fn build_interpreter(signals: interrupt::Receiver) -> Interpreter {
     let mut settings = Settings::default();
     // Nothing of the machine's own Python, if it has one, may change what a cell does.
     settings.isolated = true;
@@ -337,7 +337,7 @@ fn build(signals: gate::Receiver) -> Interpreter {
         .build()
 }
 
-fn info() -> Value {
+fn kernel_info() -> Value {
     use vm::version::{MAJOR, MICRO, MINOR};
     json!({
         "status": "ok",
@@ -351,13 +351,13 @@ fn info() -> Value {
             "file_extension": ".py",
         },
         "banner": "RustPython, embedded in Tracebook",
-        "sandbox": Sandbox::get().info(),
+        "sandbox": CellSandbox::get().to_json(),
     })
 }
 
 /// What lasts from cell to cell.
-struct Session {
-    outbox: &'static Outbox,
+struct InterpreterSession {
+    outbox: &'static KernelOutbox,
     /// The namespace of `__main__`: the variables of the cells.
     globals: PyDictRef,
     register: PyObjectRef,
@@ -370,16 +370,16 @@ struct Session {
     count: u64,
 }
 
-impl Session {
-    fn start(outbox: &'static Outbox, vm: &VirtualMachine) -> PyResult<Session> {
+impl InterpreterSession {
+    fn start(outbox: &'static KernelOutbox, vm: &VirtualMachine) -> PyResult<InterpreterSession> {
         // The same in every build: RustPython's own is 256 where debug assertions are on.
         vm.recursion_limit.set(RECURSION_LIMIT);
-        waits::make_interruptible(vm)?;
+        interruptible_wait::make_interruptible(vm)?;
         // A library in the note's folder is no module: it would run as machine code in this process.
         vm.import("_imp", 0)?.del_attr("create_dynamic", vm)?;
         let tracebook = vm.import("_tracebook", 0)?;
         let globals = vm.main_namespace()?;
-        Ok(Session {
+        Ok(InterpreterSession {
             outbox,
             globals,
             register: tracebook.get_attr("register", vm)?,
@@ -393,18 +393,25 @@ impl Session {
     }
 
     /// Runs a cell and sends all that it has to say.
-    fn execute(&mut self, header: Value, ticket: Ticket, cell: &Cell, gate: &Gate, vm: &VirtualMachine) {
+    fn execute_cell(
+        &mut self,
+        header: Value,
+        ticket: InterruptTicket,
+        cell: &CellRequest,
+        gate: &InterruptGate,
+        vm: &VirtualMachine,
+    ) {
         let outbox = self.outbox;
-        outbox.answer(header);
+        outbox.begin_reply(header);
         outbox.send("status", json!({"execution_state": "busy"}));
-        forget_interrupts(vm);
+        clear_pending_signals(vm);
         let mut cached = false;
-        let status = if gate.open(ticket) {
+        let status = if gate.begin_cell(ticket) {
             self.runs += 1;
             self.count += u64::from(!cell.silent);
             let ended = match &cell.pure {
                 Some(pure) => self.run_pure(cell, pure, &mut cached, vm),
-                None => self.run(cell, vm),
+                None => self.run_cell(cell, vm),
             };
             if !outbox.is_ours() {
                 // The cell forked, and this is the child at the end of it: there is no notebook behind it.
@@ -415,9 +422,9 @@ impl Session {
                 Ok(Some(result)) => ("ok", Some(("execute_result", result))),
                 Err(error) => ("error", Some(("error", self.describe(error, vm)))),
             };
-            gate.close();
+            gate.end_cell();
             match message {
-                Some((kind @ "execute_result", content)) => outbox.display(kind, content),
+                Some((kind @ "execute_result", content)) => outbox.send_display(kind, content),
                 Some((kind, content)) => outbox.send(kind, content),
                 None => {}
             }
@@ -431,19 +438,26 @@ impl Session {
 
     /// Answers what is asked about variables or code. It may run what objects say of themselves, so it can be
     /// interrupted as a cell can.
-    fn look(&mut self, header: Value, ticket: Ticket, look: &Look, gate: &Gate, vm: &VirtualMachine) {
+    fn answer_query(
+        &mut self,
+        header: Value,
+        ticket: InterruptTicket,
+        look: &KernelQuery,
+        gate: &InterruptGate,
+        vm: &VirtualMachine,
+    ) {
         let outbox = self.outbox;
-        outbox.answer(header);
-        forget_interrupts(vm);
+        outbox.begin_reply(header);
+        clear_pending_signals(vm);
         let kind = match look {
-            Look::Complete { .. } => "complete_reply",
-            Look::Inspect { .. } => "inspect_reply",
-            Look::Variables => "variables_reply",
-            Look::Values { .. } => "values_reply",
+            KernelQuery::Complete { .. } => "complete_reply",
+            KernelQuery::Inspect { .. } => "inspect_reply",
+            KernelQuery::Variables => "variables_reply",
+            KernelQuery::Values { .. } => "values_reply",
         };
-        let said = if gate.open(ticket) {
-            let said = say(look, vm);
-            gate.close();
+        let said = if gate.begin_cell(ticket) {
+            let said = run_query(look, vm);
+            gate.end_cell();
             said
         } else {
             Err(vm.new_runtime_error("interrupted".to_owned()))
@@ -453,7 +467,7 @@ impl Session {
     }
 
     /// Runs a cell up to the content of its `execute_result`, if it has one to show.
-    fn run(&self, cell: &Cell, vm: &VirtualMachine) -> PyResult<Option<Value>> {
+    fn run_cell(&self, cell: &CellRequest, vm: &VirtualMachine) -> PyResult<Option<Value>> {
         let file = self.register.call((cell.label.as_str(), self.runs, cell.code.as_str()), vm)?.str(vm)?;
         for name in &cell.forget {
             // A name that is not there is forgotten already.
@@ -476,30 +490,38 @@ impl Session {
         }
         self.globals.set_item("_", value.clone(), vm)?;
         let forms = self.bundle.call((value,), vm)?;
-        let (Some(data), Some(metadata)) = (item::<PyDict>(&forms, 0), item::<vm::builtins::PyStr>(&forms, 1)) else {
+        let (Some(data), Some(metadata)) =
+            (tuple_item::<PyDict>(&forms, 0), tuple_item::<vm::builtins::PyStr>(&forms, 1))
+        else {
             return Err(vm.new_system_error("the value has no forms"));
         };
-        let mut content = content(data, &metadata.to_string_lossy(), vm)?;
+        let mut content = display_content(data, &metadata.to_string_lossy(), vm)?;
         content["execution_count"] = self.count.into();
         Ok(Some(content))
     }
 
     /// The same for a cell whose result is kept: one that was made of the same is shown again, and nothing runs;
     /// `cached` says so.
-    fn run_pure(&self, cell: &Cell, pure: &Pure, cached: &mut bool, vm: &VirtualMachine) -> PyResult<Option<Value>> {
+    fn run_pure(
+        &self,
+        cell: &CellRequest,
+        pure: &PureCellBindings,
+        cached: &mut bool,
+        vm: &VirtualMachine,
+    ) -> PyResult<Option<Value>> {
         let names = |names: &[String]| -> PyObjectRef {
             let names = names.iter().map(|name| vm.ctx.new_str(name.as_str()).into()).collect();
             vm.ctx.new_list(names).into()
         };
         let module = vm.import("_tracebook_pure", 0)?;
-        let said = |why: &str| self.outbox.print(Stream::Err, &format!("not kept as pure: {why}\n"));
+        let said = |why: &str| self.outbox.print_text(OutputStream::Err, &format!("not kept as pure: {why}\n"));
         let key = match module.get_attr("key", vm)?.call((cell.code.as_str(), names(&pure.uses)), vm) {
             Ok(key) => key,
             Err(error) if error.fast_isinstance(vm.ctx.exceptions.keyboard_interrupt) => return Err(error),
             Err(error) => {
                 let why = error.as_object().str(vm).map(|why| why.to_string_lossy().into_owned()).unwrap_or_default();
                 said(&why);
-                return self.run(cell, vm);
+                return self.run_cell(cell, vm);
             }
         };
         let shown = module.get_attr("find", vm)?.call((key.clone(),), vm)?;
@@ -511,23 +533,23 @@ impl Session {
             for (kind, mut content) in shown {
                 match kind.as_str() {
                     "stream" => {
-                        let stream = if content["name"] == "stderr" { Stream::Err } else { Stream::Out };
-                        self.outbox.print(stream, content["text"].as_str().unwrap_or_default());
+                        let stream = if content["name"] == "stderr" { OutputStream::Err } else { OutputStream::Out };
+                        self.outbox.print_text(stream, content["text"].as_str().unwrap_or_default());
                     }
                     "execute_result" => {
                         content["execution_count"] = self.count.into();
                         result = Some(content);
                     }
-                    "display_data" => self.outbox.display("display_data", content),
-                    "update_display_data" => self.outbox.display("update_display_data", content),
+                    "display_data" => self.outbox.send_display("display_data", content),
+                    "update_display_data" => self.outbox.send_display("update_display_data", content),
                     _ => {}
                 }
             }
             return Ok(result);
         }
-        self.outbox.record();
-        let ran = self.run(cell, vm);
-        let shown = self.outbox.recorded();
+        self.outbox.start_recording();
+        let ran = self.run_cell(cell, vm);
+        let shown = self.outbox.take_recording();
         let result = ran?;
         let Some(mut shown) = shown else {
             said("it shows too much");
@@ -561,20 +583,20 @@ impl Session {
 }
 
 /// What `look.py` says, as JSON.
-fn say(look: &Look, vm: &VirtualMachine) -> PyResult<String> {
+fn run_query(look: &KernelQuery, vm: &VirtualMachine) -> PyResult<String> {
     let module = vm.import("_tracebook_look", 0)?;
     let said = match look {
-        Look::Complete { code, at } => module.get_attr("complete", vm)?.call((code.as_str(), *at), vm),
-        Look::Inspect { code, at } => module.get_attr("inspect_at", vm)?.call((code.as_str(), *at), vm),
-        Look::Variables => module.get_attr("variables", vm)?.call((), vm),
-        Look::Values { names } => module.get_attr("values", vm)?.call((names.as_str(),), vm),
+        KernelQuery::Complete { code, at } => module.get_attr("complete", vm)?.call((code.as_str(), *at), vm),
+        KernelQuery::Inspect { code, at } => module.get_attr("inspect_at", vm)?.call((code.as_str(), *at), vm),
+        KernelQuery::Variables => module.get_attr("variables", vm)?.call((), vm),
+        KernelQuery::Values { names } => module.get_attr("values", vm)?.call((names.as_str(),), vm),
     };
     Ok(said?.str(vm)?.to_string_lossy().into_owned())
 }
 
 /// Drops interrupts that came too late for the cell before. Bounded: a cell may have installed a handler of its own
 /// that signals itself.
-fn forget_interrupts(vm: &VirtualMachine) {
+fn clear_pending_signals(vm: &VirtualMachine) {
     for _ in 0..100 {
         if vm.check_signals().is_ok() {
             break;
@@ -583,12 +605,12 @@ fn forget_interrupts(vm: &VirtualMachine) {
 }
 
 /// The item of a tuple that `_tracebook.py` returned.
-fn item<T: vm::PyPayload>(tuple: &PyObjectRef, index: usize) -> Option<&vm::Py<T>> {
+fn tuple_item<T: vm::PyPayload>(tuple: &PyObjectRef, index: usize) -> Option<&vm::Py<T>> {
     tuple.downcast_ref::<PyTuple>()?.as_slice().get(index)?.downcast_ref::<T>()
 }
 
 /// The content of a message that shows a value: its forms, each text or, where the type says so, JSON.
-fn content(data: &vm::Py<PyDict>, metadata: &str, vm: &VirtualMachine) -> PyResult<Value> {
+fn display_content(data: &vm::Py<PyDict>, metadata: &str, vm: &VirtualMachine) -> PyResult<Value> {
     let mut forms = Map::new();
     for (mime, form) in data {
         let (mime, form) = (mime.str(vm)?.to_string_lossy().into_owned(), form.str(vm)?.to_string_lossy().into_owned());

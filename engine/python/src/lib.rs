@@ -8,10 +8,10 @@
 //! Two threads matter. The first one reads requests, so that an interrupt arrives while a cell runs. The other one,
 //! with a big stack, owns the interpreter and runs one cell after the other.
 
-mod ask;
 mod cell;
-mod gate;
 mod interpreter;
+mod interrupt;
+mod interruptible_wait;
 mod numpy;
 mod outbox;
 mod pure_results;
@@ -19,8 +19,8 @@ mod requests;
 mod sandbox;
 #[cfg(target_os = "macos")]
 mod seatbelt;
+mod stdin_request;
 mod stdio;
-mod waits;
 
 use std::io::BufReader;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,28 +30,28 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use gate::{Gate, Ticket};
-use outbox::Outbox;
-pub use sandbox::Reach;
+use interrupt::{InterruptGate, InterruptTicket};
+use outbox::KernelOutbox;
+pub use sandbox::SandboxGrants;
 
-use requests::{Body, Incoming, Requests};
+use requests::{IncomingRequest, RequestBody, RequestReader};
 
 /// Enough for Python's recursion limit also where each call passes through native code, which takes some 4 KiB of
 /// stack, unoptimised 140 KiB. RustPython watches the real stack, too. Only what is used becomes memory.
-const STACK: usize = if cfg!(debug_assertions) { 128 << 20 } else { 64 << 20 };
+const INTERPRETER_STACK_BYTES: usize = if cfg!(debug_assertions) { 128 << 20 } else { 64 << 20 };
 
 /// The name of the interpreter's thread, the only one that receives interrupts.
 const PYTHON_THREAD: &str = "python";
 
 /// How long a cell that was told to stop and the interpreter's own end (exit handlers, files to flush) may take
 /// before the process ends without them.
-const GRACE: Duration = Duration::from_secs(2);
+const KERNEL_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What the reading thread hands to the interpreter's thread. Each carries the header of its request.
-enum Work {
-    Execute { header: Value, ticket: Ticket, cell: cell::Cell },
+enum KernelTask {
+    Execute { header: Value, ticket: InterruptTicket, cell: cell::CellRequest },
     Info { header: Value },
-    Look { header: Value, ticket: Ticket, look: requests::Look },
+    Query { header: Value, ticket: InterruptTicket, look: requests::KernelQuery },
     Shutdown { header: Option<Value> },
 }
 
@@ -60,7 +60,7 @@ enum Work {
 /// Call it once, first thing in `main`: it takes standard input and output for the protocol and, on Linux, asks to be
 /// killed when the thread that started this process ends. Cells reach the working folder and what `reach` grants.
 #[must_use]
-pub fn run(reach: Reach) -> ExitCode {
+pub fn run_kernel(reach: SandboxGrants) -> ExitCode {
     ::sandbox::close_inherited();
     stdio::die_with_parent();
     let (input, output) = match stdio::take() {
@@ -71,25 +71,31 @@ pub fn run(reach: Reach) -> ExitCode {
         }
     };
     // Before any thread: a Landlock domain is a thread's, and goes on to those that it starts.
-    sandbox::Sandbox::enter(reach);
-    let outbox = Outbox::install(output);
-    let gate: &'static Gate = Box::leak(Box::new(Gate::new()));
+    sandbox::CellSandbox::enter(reach);
+    let outbox = KernelOutbox::install(output);
+    let gate: &'static InterruptGate = Box::leak(Box::new(InterruptGate::new()));
     let (work, queue) = mpsc::channel();
     // Nothing is ever sent: that the sender is gone says that the interpreter's thread has ended.
     let (alive, ended) = mpsc::channel::<()>();
 
-    let interrupter = gate::interrupter();
+    let interrupter = interrupt::interrupter();
     let signals = interrupter.receiver;
-    let spawned = std::thread::Builder::new().name(PYTHON_THREAD.into()).stack_size(STACK).spawn(move || {
-        let _alive = alive;
-        let outcome = catch_unwind(AssertUnwindSafe(|| interpreter::serve(outbox, gate, &queue, signals)));
-        match outcome {
-            Ok(Ok(())) => {}
-            Ok(Err(why)) => give_up(outbox, "KernelError", &format!("Python did not start: {why}")),
-            // The interpreter's state cannot be trusted after it panicked. Say why, and let the host start anew.
-            Err(panic) => give_up(outbox, "KernelError", &format!("the Python interpreter failed: {}", said(&*panic))),
-        }
-    });
+    let spawned =
+        std::thread::Builder::new().name(PYTHON_THREAD.into()).stack_size(INTERPRETER_STACK_BYTES).spawn(move || {
+            let _alive = alive;
+            let outcome =
+                catch_unwind(AssertUnwindSafe(|| interpreter::run_interpreter(outbox, gate, &queue, signals)));
+            match outcome {
+                Ok(Ok(())) => {}
+                Ok(Err(why)) => exit_with_error(outbox, "KernelError", &format!("Python did not start: {why}")),
+                // The interpreter's state cannot be trusted after it panicked. Say why, and let the host start anew.
+                Err(panic) => exit_with_error(
+                    outbox,
+                    "KernelError",
+                    &format!("the Python interpreter failed: {}", panic_message(&*panic)),
+                ),
+            }
+        });
     let python = match spawned {
         Ok(python) => python,
         Err(error) => {
@@ -97,39 +103,39 @@ pub fn run(reach: Reach) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let interrupt = |interrupter: &gate::Target| {
+    let interrupt = |interrupter: &interrupt::Target| {
         gate.interrupt(|| interrupter.interrupt(&python));
-        gate.nudge(interrupter.waker(&python));
+        gate.wake_until_ended(interrupter.waker(&python));
     };
 
-    let mut requests = Requests::new(BufReader::new(input));
+    let mut requests = RequestReader::new(BufReader::new(input));
     let asked = loop {
-        let (header, body) = match requests.next() {
-            Incoming::End => break None,
-            Incoming::Bad { parent, why } => {
-                outbox.send_for(&parent, "error", json!({"ename": "ProtocolError", "evalue": why, "traceback": []}));
+        let (header, body) = match requests.next_request() {
+            IncomingRequest::End => break None,
+            IncomingRequest::Invalid { parent, why } => {
+                outbox.send_reply(&parent, "error", json!({"ename": "ProtocolError", "evalue": why, "traceback": []}));
                 continue;
             }
-            Incoming::Request { header, body } => (header, body),
+            IncomingRequest::Request { header, body } => (header, body),
         };
         let sent = match body {
-            Body::Interrupt => {
+            RequestBody::Interrupt => {
                 interrupt(&interrupter.target);
-                outbox.send_for(&header, "interrupt_reply", json!({"status": "ok"}));
+                outbox.send_reply(&header, "interrupt_reply", json!({"status": "ok"}));
                 Ok(())
             }
-            Body::Shutdown => break Some(header),
-            Body::Info => work.send(Work::Info { header }),
-            Body::Look(look) => work.send(Work::Look { header, ticket: gate.ticket(), look }),
-            Body::Answer(text) => {
-                ask::answered(text);
+            RequestBody::Shutdown => break Some(header),
+            RequestBody::Info => work.send(KernelTask::Info { header }),
+            RequestBody::Query(look) => work.send(KernelTask::Query { header, ticket: gate.ticket(), look }),
+            RequestBody::Answer(text) => {
+                stdin_request::deliver_answer(text);
                 Ok(())
             }
-            Body::PureReply(content) => {
-                pure_results::answered(content);
+            RequestBody::PureReply(content) => {
+                pure_results::deliver_reply(content);
                 Ok(())
             }
-            Body::Execute(cell) => work.send(Work::Execute { header, ticket: gate.ticket(), cell }),
+            RequestBody::Execute(cell) => work.send(KernelTask::Execute { header, ticket: gate.ticket(), cell }),
         };
         if sent.is_err() {
             break None; // only while the interpreter's thread is ending the process itself
@@ -138,8 +144,8 @@ pub fn run(reach: Reach) -> ExitCode {
 
     interrupt(&interrupter.target);
     // A failure to send means that the interpreter is already gone, which the next line finds out.
-    let _ = work.send(Work::Shutdown { header: asked.clone() });
-    if ended.recv_timeout(GRACE) == Err(mpsc::RecvTimeoutError::Timeout) {
+    let _ = work.send(KernelTask::Shutdown { header: asked.clone() });
+    if ended.recv_timeout(KERNEL_SHUTDOWN_TIMEOUT) == Err(mpsc::RecvTimeoutError::Timeout) {
         outbox.flush();
         reply_to_shutdown(outbox, asked.as_ref());
         // Returning would be as good, were it not for a cell's threads that hold locks the runtime wants.
@@ -149,19 +155,19 @@ pub fn run(reach: Reach) -> ExitCode {
 }
 
 /// Answers a `shutdown_request`; the end of standard input has nobody to answer to.
-fn reply_to_shutdown(outbox: &Outbox, header: Option<&Value>) {
+fn reply_to_shutdown(outbox: &KernelOutbox, header: Option<&Value>) {
     if let Some(header) = header {
-        outbox.send_for(header, "shutdown_reply", json!({"status": "ok", "restart": false}));
+        outbox.send_reply(header, "shutdown_reply", json!({"status": "ok", "restart": false}));
     }
 }
 
 /// Says why there is no Python any more and ends the process.
-fn give_up(outbox: &Outbox, name: &str, why: &str) -> ! {
+fn exit_with_error(outbox: &KernelOutbox, name: &str, why: &str) -> ! {
     outbox.send("error", json!({"ename": name, "evalue": why, "traceback": [format!("{name}: {why}")]}));
     std::process::exit(101);
 }
 
 /// The words of a panic.
-fn said(panic: &(dyn std::any::Any + Send)) -> &str {
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
     panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("?")
 }

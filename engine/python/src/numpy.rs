@@ -4,9 +4,9 @@
 //! arrays themselves know no Python and stand in `numpy/`.
 
 mod array;
-mod chance;
 mod element;
 mod linear;
+mod pcg64;
 
 /// `py_freeze!` reads the file behind cargo's back; this makes cargo build anew when it changes.
 const _: &str = include_str!("numpy.py");
@@ -22,38 +22,38 @@ pub(crate) mod native {
     use vm::function::ArgIntoFloat;
     use vm::{AsObject, Py, PyObjectRef, PyPayload, PyRef, PyResult, VirtualMachine, pyclass};
 
-    use super::array::{Array, C64, Data, Kind, Refusal, size};
-    use super::{chance, element, linear};
+    use super::array::{ArrayData, ArrayError, C64, ElementKind, NdArray, checked_size};
+    use super::{element, linear, pcg64};
 
     /// The native side of an `ndarray`.
     #[pyattr]
     #[pyclass(name = "core", module = "numpy")]
     #[derive(Debug, PyPayload)]
-    pub(crate) struct Core {
-        array: Array,
+    pub(crate) struct NdArrayCore {
+        array: NdArray,
     }
 
     /// A generator of chance.
     #[pyattr]
     #[pyclass(name = "chance", module = "numpy")]
     #[derive(Debug, PyPayload)]
-    pub(crate) struct Chance {
-        generator: Mutex<chance::Pcg64>,
+    pub(crate) struct RandomGenerator {
+        generator: Mutex<pcg64::Pcg64>,
     }
 
-    impl Core {
+    impl NdArrayCore {
         /// All numbers in order, as floats.
         pub(crate) fn floats(&self) -> Vec<f64> {
             self.array.floats()
         }
     }
 
-    fn raise(refusal: Refusal, vm: &VirtualMachine) -> PyBaseExceptionRef {
+    fn to_exception(refusal: ArrayError, vm: &VirtualMachine) -> PyBaseExceptionRef {
         match refusal {
-            Refusal::Value(words) => vm.new_value_error(words),
-            Refusal::Type(words) => vm.new_type_error(words),
-            Refusal::Index(words) => vm.new_index_error(words),
-            Refusal::Linear(words) => {
+            ArrayError::Value(words) => vm.new_value_error(words),
+            ArrayError::Type(words) => vm.new_type_error(words),
+            ArrayError::Index(words) => vm.new_index_error(words),
+            ArrayError::Linear(words) => {
                 let class = vm.import("numpy", 0).and_then(|numpy| numpy.get_attr("LinAlgError", vm));
                 match class.map(|class| class.downcast::<vm::builtins::PyType>()) {
                     Ok(Ok(class)) => vm.new_exception_msg(class, words.into()),
@@ -63,17 +63,17 @@ pub(crate) mod native {
         }
     }
 
-    fn core(made: Result<Array, Refusal>, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
-        made.map(|array| Core { array }.into_ref(&vm.ctx)).map_err(|refusal| raise(refusal, vm))
+    fn wrap_core(made: Result<NdArray, ArrayError>, vm: &VirtualMachine) -> PyResult<PyRef<NdArrayCore>> {
+        made.map(|array| NdArrayCore { array }.into_ref(&vm.ctx)).map_err(|refusal| to_exception(refusal, vm))
     }
 
-    fn tuple(sides: impl IntoIterator<Item = isize>, vm: &VirtualMachine) -> PyObjectRef {
+    fn shape_tuple(sides: impl IntoIterator<Item = isize>, vm: &VirtualMachine) -> PyObjectRef {
         let sides = sides.into_iter().map(|side| vm.ctx.new_int(side).into()).collect();
         PyTuple::new_ref(sides, &vm.ctx).into()
     }
 
     #[pyclass]
-    impl Core {
+    impl NdArrayCore {
         #[pygetset]
         fn kind(zelf: &Py<Self>) -> &'static str {
             zelf.array.kind().letter()
@@ -81,12 +81,12 @@ pub(crate) mod native {
 
         #[pygetset]
         fn shape(zelf: &Py<Self>, vm: &VirtualMachine) -> PyObjectRef {
-            tuple(zelf.array.shape.iter().map(|side| side.cast_signed()), vm)
+            shape_tuple(zelf.array.shape.iter().map(|side| side.cast_signed()), vm)
         }
 
         #[pygetset]
         fn strides(zelf: &Py<Self>, vm: &VirtualMachine) -> PyObjectRef {
-            tuple(zelf.array.strides.iter().copied(), vm)
+            shape_tuple(zelf.array.strides.iter().copied(), vm)
         }
 
         #[pygetset]
@@ -107,39 +107,44 @@ pub(crate) mod native {
             shape: Vec<usize>,
             strides: Vec<isize>,
             vm: &VirtualMachine,
-        ) -> PyResult<PyRef<Core>> {
-            core(zelf.array.window(offset, shape, strides), vm)
+        ) -> PyResult<PyRef<NdArrayCore>> {
+            wrap_core(zelf.array.view(offset, shape, strides), vm)
         }
 
         #[pymethod]
-        fn stretched(zelf: &Py<Self>, shape: Vec<usize>, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
-            core(zelf.array.stretched(&shape), vm)
+        fn stretched(zelf: &Py<Self>, shape: Vec<usize>, vm: &VirtualMachine) -> PyResult<PyRef<NdArrayCore>> {
+            wrap_core(zelf.array.broadcast_to(&shape), vm)
         }
 
         /// A copy of its own, as another kind.
         #[pymethod]
-        fn copied(zelf: &Py<Self>, kind: PyStrRef, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
-            core(Kind::of(&kind.to_string_lossy()).map(|kind| zelf.array.copied(kind)), vm)
+        fn copied(zelf: &Py<Self>, kind: PyStrRef, vm: &VirtualMachine) -> PyResult<PyRef<NdArrayCore>> {
+            wrap_core(ElementKind::from_letter(&kind.to_string_lossy()).map(|kind| zelf.array.cast_to(kind)), vm)
         }
 
         #[pymethod]
-        fn shares(zelf: &Py<Self>, other: PyRef<Core>) -> bool {
-            zelf.array.shares(&other.array)
+        fn shares(zelf: &Py<Self>, other: PyRef<NdArrayCore>) -> bool {
+            zelf.array.shares_memory(&other.array)
         }
 
         #[pymethod]
-        fn assign(zelf: &Py<Self>, values: PyRef<Core>, vm: &VirtualMachine) -> PyResult<()> {
-            zelf.array.assign(&values.array).map_err(|refusal| raise(refusal, vm))
+        fn assign(zelf: &Py<Self>, values: PyRef<NdArrayCore>, vm: &VirtualMachine) -> PyResult<()> {
+            zelf.array.assign(&values.array).map_err(|refusal| to_exception(refusal, vm))
         }
 
         #[pymethod]
-        fn gather(zelf: &Py<Self>, positions: PyRef<Core>, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
-            core(zelf.array.gather(&positions.array), vm)
+        fn gather(zelf: &Py<Self>, positions: PyRef<NdArrayCore>, vm: &VirtualMachine) -> PyResult<PyRef<NdArrayCore>> {
+            wrap_core(zelf.array.gather(&positions.array), vm)
         }
 
         #[pymethod]
-        fn scatter(zelf: &Py<Self>, positions: PyRef<Core>, values: PyRef<Core>, vm: &VirtualMachine) -> PyResult<()> {
-            zelf.array.scatter(&positions.array, &values.array).map_err(|refusal| raise(refusal, vm))
+        fn scatter(
+            zelf: &Py<Self>,
+            positions: PyRef<NdArrayCore>,
+            values: PyRef<NdArrayCore>,
+            vm: &VirtualMachine,
+        ) -> PyResult<()> {
+            zelf.array.scatter(&positions.array, &values.array).map_err(|refusal| to_exception(refusal, vm))
         }
 
         /// All numbers in order, as a list of Python's own.
@@ -147,10 +152,10 @@ pub(crate) mod native {
         fn flat(zelf: &Py<Self>, vm: &VirtualMachine) -> PyObjectRef {
             let ctx = &vm.ctx;
             let all: Vec<PyObjectRef> = match zelf.array.numbers(zelf.array.kind()) {
-                Data::Bool(all) => all.into_iter().map(|x| ctx.new_bool(x).into()).collect(),
-                Data::Int(all) => all.into_iter().map(|x| ctx.new_int(x).into()).collect(),
-                Data::Float(all) => all.into_iter().map(|x| ctx.new_float(x).into()).collect(),
-                Data::Complex(all) => all.into_iter().map(|x| ctx.new_complex(x).into()).collect(),
+                ArrayData::Bool(all) => all.into_iter().map(|x| ctx.new_bool(x).into()).collect(),
+                ArrayData::Int(all) => all.into_iter().map(|x| ctx.new_int(x).into()).collect(),
+                ArrayData::Float(all) => all.into_iter().map(|x| ctx.new_float(x).into()).collect(),
+                ArrayData::Complex(all) => all.into_iter().map(|x| ctx.new_complex(x).into()).collect(),
             };
             ctx.new_list(all).into()
         }
@@ -159,36 +164,38 @@ pub(crate) mod native {
         #[pymethod]
         fn bytes(zelf: &Py<Self>) -> Vec<u8> {
             match zelf.array.numbers(zelf.array.kind()) {
-                Data::Bool(all) => all.into_iter().map(u8::from).collect(),
-                Data::Int(all) => all.into_iter().flat_map(i64::to_le_bytes).collect(),
-                Data::Float(all) => all.into_iter().flat_map(f64::to_le_bytes).collect(),
-                Data::Complex(all) => all.into_iter().flat_map(|x| [x.re, x.im]).flat_map(f64::to_le_bytes).collect(),
+                ArrayData::Bool(all) => all.into_iter().map(u8::from).collect(),
+                ArrayData::Int(all) => all.into_iter().flat_map(i64::to_le_bytes).collect(),
+                ArrayData::Float(all) => all.into_iter().flat_map(f64::to_le_bytes).collect(),
+                ArrayData::Complex(all) => {
+                    all.into_iter().flat_map(|x| [x.re, x.im]).flat_map(f64::to_le_bytes).collect()
+                }
             }
         }
     }
 
     /// Numbers on their way from Python's own objects.
-    struct Loose {
-        kind: Kind,
+    struct CollectedNumbers {
+        kind: ElementKind,
         all: Vec<C64>,
         /// Whole numbers exactly; what is larger than 2⁵³ is none as a float.
         ints: Vec<i64>,
     }
 
-    fn ragged(depth: usize, shape: &[usize], vm: &VirtualMachine) -> PyBaseExceptionRef {
+    fn ragged_error(depth: usize, shape: &[usize], vm: &VirtualMachine) -> PyBaseExceptionRef {
         vm.new_value_error(format!(
             "setting an array element with a sequence. The requested array has an inhomogeneous shape after {depth} \
              dimensions. The detected shape was {} + inhomogeneous part.",
-            super::array::shown(&shape[..depth.min(shape.len())]).replace(',', ", ").replace(", )", ",)")
+            super::array::format_shape(&shape[..depth.min(shape.len())]).replace(',', ", ").replace(", )", ",)")
         ))
     }
 
     #[allow(clippy::cast_precision_loss, reason = "the exact number is kept beside it")]
-    fn collect(
+    fn collect_numbers(
         object: &PyObjectRef,
         depth: usize,
         shape: &mut Vec<usize>,
-        loose: &mut Loose,
+        loose: &mut CollectedNumbers,
         vm: &VirtualMachine,
     ) -> PyResult<()> {
         let items = if let Some(list) = object.downcast_ref::<PyList>() {
@@ -200,17 +207,17 @@ pub(crate) mod native {
             if loose.all.is_empty() && shape.len() == depth && !(depth > 0 && loose.ints.is_empty() && shape[0] == 0) {
                 shape.push(items.len());
             } else if shape.get(depth) != Some(&items.len()) {
-                return Err(ragged(depth, shape, vm));
+                return Err(ragged_error(depth, shape, vm));
             }
-            return items.iter().try_for_each(|item| collect(item, depth + 1, shape, loose, vm));
+            return items.iter().try_for_each(|item| collect_numbers(item, depth + 1, shape, loose, vm));
         }
         if let Some(inner) = vm.get_attribute_opt(object, "_core")? {
-            let Some(inner) = inner.downcast_ref::<Core>() else { return Err(ragged(depth, shape, vm)) };
+            let Some(inner) = inner.downcast_ref::<NdArrayCore>() else { return Err(ragged_error(depth, shape, vm)) };
             let array = &inner.array;
             if loose.all.is_empty() && shape.len() == depth {
                 shape.extend(&array.shape);
             } else if shape.get(depth..) != Some(&array.shape[..]) {
-                return Err(ragged(depth, shape, vm));
+                return Err(ragged_error(depth, shape, vm));
             }
             loose.kind = loose.kind.max(array.kind());
             loose.all.extend(array.complexes());
@@ -218,20 +225,20 @@ pub(crate) mod native {
             return Ok(());
         }
         if shape.len() != depth {
-            return Err(ragged(depth, shape, vm));
+            return Err(ragged_error(depth, shape, vm));
         }
         if let Some(int) = object.downcast_ref::<PyInt>() {
             let bool = object.fast_isinstance(vm.ctx.types.bool_type);
             let int: i64 = int.try_to_primitive(vm)?;
-            loose.kind = loose.kind.max(if bool { Kind::Bool } else { Kind::Int });
+            loose.kind = loose.kind.max(if bool { ElementKind::Bool } else { ElementKind::Int });
             loose.all.push(C64::from(int as f64));
             loose.ints.push(int);
             return Ok(());
         }
         let (kind, number) = if let Some(float) = object.downcast_ref::<PyFloat>() {
-            (Kind::Float, C64::from(float.to_f64()))
+            (ElementKind::Float, C64::from(float.to_f64()))
         } else if let Some(complex) = object.downcast_ref::<PyComplex>() {
-            (Kind::Complex, complex.to_complex())
+            (ElementKind::Complex, complex.to_complex())
         } else {
             let class = object.class().name().to_owned();
             return Err(vm.new_type_error(format!(
@@ -247,130 +254,148 @@ pub(crate) mod native {
 
     /// An array of nested lists, numbers and arrays.
     #[pyfunction]
-    fn build(object: PyObjectRef, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
-        let mut loose = Loose { kind: Kind::Bool, all: Vec::new(), ints: Vec::new() };
+    fn build(object: PyObjectRef, vm: &VirtualMachine) -> PyResult<PyRef<NdArrayCore>> {
+        let mut loose = CollectedNumbers { kind: ElementKind::Bool, all: Vec::new(), ints: Vec::new() };
         let mut shape = Vec::new();
-        collect(&object, 0, &mut shape, &mut loose, vm)?;
+        collect_numbers(&object, 0, &mut shape, &mut loose, vm)?;
         if shape.iter().product::<usize>() != loose.all.len() {
-            return Err(ragged(shape.len(), &shape, vm));
+            return Err(ragged_error(shape.len(), &shape, vm));
         }
         let data = match loose.kind {
-            _ if loose.all.is_empty() => Data::Float(Vec::new()),
-            Kind::Bool => Data::Bool(loose.ints.into_iter().map(|x| x != 0).collect()),
-            Kind::Int => Data::Int(loose.ints),
-            Kind::Float => Data::Float(loose.all.into_iter().map(|x| x.re).collect()),
-            Kind::Complex => Data::Complex(loose.all),
+            _ if loose.all.is_empty() => ArrayData::Float(Vec::new()),
+            ElementKind::Bool => ArrayData::Bool(loose.ints.into_iter().map(|x| x != 0).collect()),
+            ElementKind::Int => ArrayData::Int(loose.ints),
+            ElementKind::Float => ArrayData::Float(loose.all.into_iter().map(|x| x.re).collect()),
+            ElementKind::Complex => ArrayData::Complex(loose.all),
         };
-        core(Ok(Array::new(data, shape)), vm)
+        wrap_core(Ok(NdArray::new(data, shape)), vm)
     }
 
     /// An array full of zeros.
     #[pyfunction]
-    fn zeros(shape: Vec<usize>, kind: PyStrRef, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
-        let made = size(&shape).and_then(|size| {
-            let kind = Kind::of(&kind.to_string_lossy())?;
+    fn zeros(shape: Vec<usize>, kind: PyStrRef, vm: &VirtualMachine) -> PyResult<PyRef<NdArrayCore>> {
+        let made = checked_size(&shape).and_then(|size| {
+            let kind = ElementKind::from_letter(&kind.to_string_lossy())?;
             let each = match kind {
-                Kind::Bool => 1,
-                Kind::Int | Kind::Float => 8,
-                Kind::Complex => 16,
+                ElementKind::Bool => 1,
+                ElementKind::Int | ElementKind::Float => 8,
+                ElementKind::Complex => 16,
             };
             // Asked for politely: a plain allocation that fails ends the process.
-            Vec::<u8>::new().try_reserve_exact(size.saturating_mul(each)).map_err(|_| Refusal::Index(String::new()))?;
+            Vec::<u8>::new()
+                .try_reserve_exact(size.saturating_mul(each))
+                .map_err(|_| ArrayError::Index(String::new()))?;
             let data = match kind {
-                Kind::Bool => Data::Bool(vec![false; size]),
-                Kind::Int => Data::Int(vec![0; size]),
-                Kind::Float => Data::Float(vec![0.0; size]),
-                Kind::Complex => Data::Complex(vec![C64::ZERO; size]),
+                ElementKind::Bool => ArrayData::Bool(vec![false; size]),
+                ElementKind::Int => ArrayData::Int(vec![0; size]),
+                ElementKind::Float => ArrayData::Float(vec![0.0; size]),
+                ElementKind::Complex => ArrayData::Complex(vec![C64::ZERO; size]),
             };
-            Ok(Array::new(data, shape))
+            Ok(NdArray::new(data, shape))
         });
         match made {
-            Err(Refusal::Index(_)) => Err(vm.new_memory_error("Unable to allocate the array".to_owned())),
-            made => core(made, vm),
+            Err(ArrayError::Index(_)) => Err(vm.new_memory_error("Unable to allocate the array".to_owned())),
+            made => wrap_core(made, vm),
         }
     }
 
     /// `start`, `start + step`, and so on.
     #[pyfunction]
     #[allow(clippy::cast_precision_loss, reason = "no array is that long")]
-    fn count(start: PyObjectRef, step: PyObjectRef, length: usize, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
-        size(&[length]).map_err(|refusal| raise(refusal, vm))?;
+    fn count(
+        start: PyObjectRef,
+        step: PyObjectRef,
+        length: usize,
+        vm: &VirtualMachine,
+    ) -> PyResult<PyRef<NdArrayCore>> {
+        checked_size(&[length]).map_err(|refusal| to_exception(refusal, vm))?;
         if let (Some(start), Some(step)) = (start.downcast_ref::<PyInt>(), step.downcast_ref::<PyInt>()) {
             let (start, step): (i64, i64) = (start.try_to_primitive(vm)?, step.try_to_primitive(vm)?);
             let all = (0..length as i64).map(|at| start.wrapping_add(step.wrapping_mul(at))).collect();
-            return core(Ok(Array::new(Data::Int(all), vec![length])), vm);
+            return wrap_core(Ok(NdArray::new(ArrayData::Int(all), vec![length])), vm);
         }
         let (start, step) = (start.try_float(vm)?.to_f64(), step.try_float(vm)?.to_f64());
         let all = (0..length).map(|at| start + step * at as f64).collect();
-        core(Ok(Array::new(Data::Float(all), vec![length])), vm)
+        wrap_core(Ok(NdArray::new(ArrayData::Float(all), vec![length])), vm)
     }
 
     #[pyfunction]
-    fn unary(name: PyStrRef, a: PyRef<Core>, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
-        core(element::unary(&name.to_string_lossy(), &a.array), vm)
+    fn unary(name: PyStrRef, a: PyRef<NdArrayCore>, vm: &VirtualMachine) -> PyResult<PyRef<NdArrayCore>> {
+        wrap_core(element::unary(&name.to_string_lossy(), &a.array), vm)
     }
 
     #[pyfunction]
-    fn binary(name: PyStrRef, a: PyRef<Core>, b: PyRef<Core>, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
-        core(element::binary(&name.to_string_lossy(), &a.array, &b.array), vm)
+    fn binary(
+        name: PyStrRef,
+        a: PyRef<NdArrayCore>,
+        b: PyRef<NdArrayCore>,
+        vm: &VirtualMachine,
+    ) -> PyResult<PyRef<NdArrayCore>> {
+        wrap_core(element::binary(&name.to_string_lossy(), &a.array, &b.array), vm)
     }
 
     #[pyfunction]
-    fn choose(condition: PyRef<Core>, a: PyRef<Core>, b: PyRef<Core>, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
-        core(element::choose(&condition.array, &a.array, &b.array), vm)
+    fn choose(
+        condition: PyRef<NdArrayCore>,
+        a: PyRef<NdArrayCore>,
+        b: PyRef<NdArrayCore>,
+        vm: &VirtualMachine,
+    ) -> PyResult<PyRef<NdArrayCore>> {
+        wrap_core(element::select(&condition.array, &a.array, &b.array), vm)
     }
 
     #[pyfunction]
-    fn reduce(name: PyStrRef, a: PyRef<Core>, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
-        core(element::reduce(&name.to_string_lossy(), &a.array), vm)
+    fn reduce(name: PyStrRef, a: PyRef<NdArrayCore>, vm: &VirtualMachine) -> PyResult<PyRef<NdArrayCore>> {
+        wrap_core(element::reduce(&name.to_string_lossy(), &a.array), vm)
     }
 
     #[pyfunction]
-    fn accumulate(name: PyStrRef, a: PyRef<Core>, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
-        core(element::accumulate(&name.to_string_lossy(), &a.array), vm)
+    fn accumulate(name: PyStrRef, a: PyRef<NdArrayCore>, vm: &VirtualMachine) -> PyResult<PyRef<NdArrayCore>> {
+        wrap_core(element::accumulate(&name.to_string_lossy(), &a.array), vm)
     }
 
     #[pyfunction]
-    fn sort(a: PyRef<Core>, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
-        core(element::sort(&a.array), vm)
+    fn sort(a: PyRef<NdArrayCore>, vm: &VirtualMachine) -> PyResult<PyRef<NdArrayCore>> {
+        wrap_core(element::sort(&a.array), vm)
     }
 
     #[pyfunction]
-    fn argsort(a: PyRef<Core>, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
-        core(element::argsort(&a.array), vm)
+    fn argsort(a: PyRef<NdArrayCore>, vm: &VirtualMachine) -> PyResult<PyRef<NdArrayCore>> {
+        wrap_core(element::argsort(&a.array), vm)
     }
 
     #[pyfunction]
-    fn product(a: PyRef<Core>, b: PyRef<Core>, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
-        core(linear::product(&a.array, &b.array), vm)
+    fn product(a: PyRef<NdArrayCore>, b: PyRef<NdArrayCore>, vm: &VirtualMachine) -> PyResult<PyRef<NdArrayCore>> {
+        wrap_core(linear::matrix_product(&a.array, &b.array), vm)
     }
 
     #[pyfunction]
-    fn solve(a: PyRef<Core>, b: PyRef<Core>, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
-        core(linear::solve(&a.array, &b.array), vm)
+    fn solve(a: PyRef<NdArrayCore>, b: PyRef<NdArrayCore>, vm: &VirtualMachine) -> PyResult<PyRef<NdArrayCore>> {
+        wrap_core(linear::solve(&a.array, &b.array), vm)
     }
 
     #[pyfunction]
-    fn decompose(name: PyStrRef, a: PyRef<Core>, vm: &VirtualMachine) -> PyResult {
-        let parts = linear::decompose(&name.to_string_lossy(), &a.array).map_err(|refusal| raise(refusal, vm))?;
-        let parts = parts.into_iter().map(|array| Core { array }.into_ref(&vm.ctx).to_pyobject(vm)).collect();
+    fn decompose(name: PyStrRef, a: PyRef<NdArrayCore>, vm: &VirtualMachine) -> PyResult {
+        let parts =
+            linear::decompose(&name.to_string_lossy(), &a.array).map_err(|refusal| to_exception(refusal, vm))?;
+        let parts = parts.into_iter().map(|array| NdArrayCore { array }.into_ref(&vm.ctx).to_pyobject(vm)).collect();
         Ok(vm.ctx.new_list(parts).into())
     }
 
     #[pyfunction]
-    fn fourier(a: PyRef<Core>, inverse: bool, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
-        core(linear::fourier(&a.array, inverse), vm)
+    fn fourier(a: PyRef<NdArrayCore>, inverse: bool, vm: &VirtualMachine) -> PyResult<PyRef<NdArrayCore>> {
+        wrap_core(linear::fourier_transform(&a.array, inverse), vm)
     }
 
     /// A generator with the 32-bit words of a seed.
     #[pyfunction]
-    fn seeded(words: Vec<u32>, vm: &VirtualMachine) -> PyRef<Chance> {
-        Chance { generator: Mutex::new(chance::Pcg64::new(&words)) }.into_ref(&vm.ctx)
+    fn seeded(words: Vec<u32>, vm: &VirtualMachine) -> PyRef<RandomGenerator> {
+        RandomGenerator { generator: Mutex::new(pcg64::Pcg64::new(&words)) }.into_ref(&vm.ctx)
     }
 
     #[pyclass]
-    impl Chance {
-        /// So many numbers: `unit`, `normal`, or whole ones `below` an end.
+    impl RandomGenerator {
+        /// So many numbers: `next_f64`, `next_normal`, or whole ones `next_below` an end.
         #[pymethod]
         fn draw(
             zelf: &Py<Self>,
@@ -378,17 +403,17 @@ pub(crate) mod native {
             count: usize,
             end: ArgIntoFloat,
             vm: &VirtualMachine,
-        ) -> PyResult<PyRef<Core>> {
-            size(&[count]).map_err(|refusal| raise(refusal, vm))?;
+        ) -> PyResult<PyRef<NdArrayCore>> {
+            checked_size(&[count]).map_err(|refusal| to_exception(refusal, vm))?;
             let mut generator = zelf.generator.lock().unwrap_or_else(PoisonError::into_inner);
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count below 2⁵³")]
             let end = f64::from(end) as u64;
             let data = match &*kind.to_string_lossy() {
-                "unit" => Data::Float((0..count).map(|_| generator.unit()).collect()),
-                "normal" => Data::Float((0..count).map(|_| generator.normal()).collect()),
-                _ => Data::Int((0..count).map(|_| generator.below(end).cast_signed()).collect()),
+                "unit" => ArrayData::Float((0..count).map(|_| generator.next_f64()).collect()),
+                "normal" => ArrayData::Float((0..count).map(|_| generator.next_normal()).collect()),
+                _ => ArrayData::Int((0..count).map(|_| generator.next_below(end).cast_signed()).collect()),
             };
-            core(Ok(Array::new(data, vec![count])), vm)
+            wrap_core(Ok(NdArray::new(data, vec![count])), vm)
         }
     }
 }

@@ -12,52 +12,52 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::requests::no_header;
+use crate::requests::empty_header;
 
 /// Text that a cell may print.
-const STREAM_LIMIT: usize = 8 << 20;
+const MAX_STREAM_BYTES: usize = 8 << 20;
 /// Displayed data that a cell may send, as JSON.
-const DISPLAY_LIMIT: usize = 64 << 20;
+const MAX_DISPLAY_BYTES: usize = 64 << 20;
 /// Of a cell whose output is kept, so much is.
-const RECORD_LIMIT: usize = 16 << 20;
+const MAX_RECORDED_BYTES: usize = 16 << 20;
 /// Waiting text that is sent at once.
-const CHUNK: usize = 4 << 10;
+const FLUSH_CHUNK_BYTES: usize = 4 << 10;
 /// How long text may wait.
-const DELAY: Duration = Duration::from_millis(50);
+const FLUSH_DELAY: Duration = Duration::from_millis(50);
 
 /// Where printed text belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stream {
+pub(crate) enum OutputStream {
     Out,
     Err,
 }
 
-impl Stream {
+impl OutputStream {
     fn name(self) -> &'static str {
         match self {
-            Stream::Out => "stdout",
-            Stream::Err => "stderr",
+            OutputStream::Out => "stdout",
+            OutputStream::Err => "stderr",
         }
     }
 }
 
 /// The messages to the host. One per process, shared by all threads.
-pub(crate) struct Outbox {
-    state: Mutex<State>,
+pub(crate) struct KernelOutbox {
+    state: Mutex<OutboxState>,
     /// Text has begun to wait.
     waiting: Condvar,
     /// The process that may write: not a fork of it that a cell makes.
     process: u32,
 }
 
-struct State {
+struct OutboxState {
     out: Box<dyn Write + Send>,
     /// The header of the request that is being answered.
     parent: Value,
     sent: u64,
     /// The waiting text, of one stream, and since when it waits.
     text: String,
-    stream: Stream,
+    stream: OutputStream,
     since: Instant,
     /// When printed text was last sent.
     flushed: Instant,
@@ -69,30 +69,30 @@ struct State {
     recorded: usize,
 }
 
-static OUTBOX: OnceLock<Outbox> = OnceLock::new();
+static KERNEL_OUTBOX: OnceLock<KernelOutbox> = OnceLock::new();
 
-impl Outbox {
+impl KernelOutbox {
     /// Makes the process's outbox and starts the thread that sends what has waited long enough.
-    pub(crate) fn install(out: File) -> &'static Outbox {
-        let outbox = OUTBOX.get_or_init(|| Outbox::new(Box::new(out)));
+    pub(crate) fn install(out: File) -> &'static KernelOutbox {
+        let outbox = KERNEL_OUTBOX.get_or_init(|| KernelOutbox::new(Box::new(out)));
         // Without the thread (no memory) text still leaves with the next chunk or message.
-        let _ = std::thread::Builder::new().name("output".into()).spawn(|| outbox.send_what_waits());
+        let _ = std::thread::Builder::new().name("output".into()).spawn(|| outbox.flush_periodically());
         outbox
     }
 
     /// The process's outbox, for the native functions that Python calls: they have no place to keep it.
-    pub(crate) fn get() -> Option<&'static Outbox> {
-        OUTBOX.get()
+    pub(crate) fn get() -> Option<&'static KernelOutbox> {
+        KERNEL_OUTBOX.get()
     }
 
-    fn new(out: Box<dyn Write + Send>) -> Outbox {
+    fn new(out: Box<dyn Write + Send>) -> KernelOutbox {
         let now = Instant::now();
-        let state = State {
+        let state = OutboxState {
             out,
-            parent: no_header(),
+            parent: empty_header(),
             sent: 0,
             text: String::new(),
-            stream: Stream::Out,
+            stream: OutputStream::Out,
             since: now,
             flushed: now,
             streamed: 0,
@@ -100,7 +100,7 @@ impl Outbox {
             record: None,
             recorded: 0,
         };
-        Outbox { state: Mutex::new(state), waiting: Condvar::new(), process: std::process::id() }
+        KernelOutbox { state: Mutex::new(state), waiting: Condvar::new(), process: std::process::id() }
     }
 
     /// Whether this is the kernel itself and not a fork that a cell made.
@@ -109,7 +109,7 @@ impl Outbox {
     }
 
     /// From here on messages answer the request with this header, and limits begin anew.
-    pub(crate) fn answer(&self, parent: Value) {
+    pub(crate) fn begin_reply(&self, parent: Value) {
         let Some(mut state) = self.lock() else { return };
         state.flush();
         state.parent = parent;
@@ -118,14 +118,14 @@ impl Outbox {
     }
 
     /// Begins to keep what the cell shows.
-    pub(crate) fn record(&self) {
+    pub(crate) fn start_recording(&self) {
         if let Some(mut state) = self.lock() {
             (state.record, state.recorded) = (Some(Vec::new()), 0);
         }
     }
 
     /// Ends that; gives what the cell has shown, unless that was too much.
-    pub(crate) fn recorded(&self) -> Option<Vec<Value>> {
+    pub(crate) fn take_recording(&self) -> Option<Vec<Value>> {
         let mut state = self.lock()?;
         state.flush();
         state.record.take()
@@ -135,41 +135,41 @@ impl Outbox {
     pub(crate) fn send(&self, msg_type: &str, content: Value) {
         let Some(mut state) = self.lock() else { return };
         state.flush();
-        let line = state.line(msg_type, None, content);
-        state.put(&line);
+        let line = state.encode_message(msg_type, None, content);
+        state.write_line(&line);
     }
 
     /// Sends a message that answers another request than the current one.
-    pub(crate) fn send_for(&self, parent: &Value, msg_type: &str, content: Value) {
+    pub(crate) fn send_reply(&self, parent: &Value, msg_type: &str, content: Value) {
         let Some(mut state) = self.lock() else { return };
-        let line = state.line(msg_type, Some(parent), content);
-        state.put(&line);
+        let line = state.encode_message(msg_type, Some(parent), content);
+        state.write_line(&line);
     }
 
     /// Sends displayed data, unless the cell has displayed too much already.
-    pub(crate) fn display(&self, msg_type: &str, content: Value) {
+    pub(crate) fn send_display(&self, msg_type: &str, content: Value) {
         let Some(mut state) = self.lock() else { return };
-        if state.displayed >= DISPLAY_LIMIT {
+        if state.displayed >= MAX_DISPLAY_BYTES {
             return;
         }
         state.flush();
-        let line = state.line(msg_type, None, content);
+        let line = state.encode_message(msg_type, None, content);
         state.displayed = state.displayed.saturating_add(line.len());
-        if state.displayed < DISPLAY_LIMIT {
-            state.put(&line);
+        if state.displayed < MAX_DISPLAY_BYTES {
+            state.write_line(&line);
         } else {
-            state.displayed = DISPLAY_LIMIT;
-            state.notice("display limit of 64 MiB reached; the rest is dropped\n");
+            state.displayed = MAX_DISPLAY_BYTES;
+            state.send_notice("display limit of 64 MiB reached; the rest is dropped\n");
         }
     }
 
     /// Takes printed text, unless the cell has printed too much already.
-    pub(crate) fn print(&self, stream: Stream, text: &str) {
+    pub(crate) fn print_text(&self, stream: OutputStream, text: &str) {
         let Some(mut state) = self.lock() else { return };
-        if text.is_empty() || state.streamed >= STREAM_LIMIT {
+        if text.is_empty() || state.streamed >= MAX_STREAM_BYTES {
             return;
         }
-        let room = STREAM_LIMIT - state.streamed;
+        let room = MAX_STREAM_BYTES - state.streamed;
         let kept = &text[..text.floor_char_boundary(room)];
         if state.stream != stream {
             state.flush();
@@ -179,10 +179,12 @@ impl Outbox {
         state.text.push_str(kept);
         state.streamed += kept.len();
         if kept.len() < text.len() {
-            state.streamed = STREAM_LIMIT;
+            state.streamed = MAX_STREAM_BYTES;
             state.flush();
-            state.notice("output limit of 8 MiB reached; the rest is dropped\n");
-        } else if state.text.len() >= CHUNK || (kept.ends_with('\n') && state.flushed.elapsed() >= DELAY) {
+            state.send_notice("output limit of 8 MiB reached; the rest is dropped\n");
+        } else if state.text.len() >= FLUSH_CHUNK_BYTES
+            || (kept.ends_with('\n') && state.flushed.elapsed() >= FLUSH_DELAY)
+        {
             state.flush();
         } else if first {
             state.since = Instant::now();
@@ -197,14 +199,14 @@ impl Outbox {
         }
     }
 
-    fn send_what_waits(&self) {
+    fn flush_periodically(&self) {
         let Some(mut state) = self.lock() else { return };
         loop {
             let waited = state.since.elapsed();
             state = if state.text.is_empty() {
                 self.waiting.wait(state).unwrap_or_else(PoisonError::into_inner)
-            } else if waited < DELAY {
-                let rest = DELAY - waited;
+            } else if waited < FLUSH_DELAY {
+                let rest = FLUSH_DELAY - waited;
                 self.waiting.wait_timeout(state, rest).unwrap_or_else(PoisonError::into_inner).0
             } else {
                 state.flush();
@@ -214,19 +216,19 @@ impl Outbox {
     }
 
     /// The state, unless this is a fork: it must not write, and its lock may be held by a thread it does not have.
-    fn lock(&self) -> Option<MutexGuard<'_, State>> {
+    fn lock(&self) -> Option<MutexGuard<'_, OutboxState>> {
         self.is_ours().then(|| self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl State {
-    fn line(&mut self, msg_type: &str, parent: Option<&Value>, content: Value) -> String {
+impl OutboxState {
+    fn encode_message(&mut self, msg_type: &str, parent: Option<&Value>, content: Value) -> String {
         self.sent += 1;
         let shown = matches!(msg_type, "stream" | "display_data" | "update_display_data");
         if parent.is_none() && shown && self.record.is_some() {
             let said = json!([msg_type, content]);
             self.recorded = self.recorded.saturating_add(said.to_string().len());
-            self.record = self.record.take().filter(|_| self.recorded < RECORD_LIMIT);
+            self.record = self.record.take().filter(|_| self.recorded < MAX_RECORDED_BYTES);
             self.record.iter_mut().for_each(|record| record.push(said.clone()));
         }
         let header = json!({"msg_type": msg_type, "msg_id": format!("kernel-{}", self.sent)});
@@ -236,7 +238,7 @@ impl State {
         line
     }
 
-    fn put(&mut self, line: &str) {
+    fn write_line(&mut self, line: &str) {
         // See the module comment: whoever reads this is gone when it fails, and the reading thread will notice.
         let _ = self.out.write_all(line.as_bytes());
     }
@@ -244,20 +246,20 @@ impl State {
     fn flush(&mut self) {
         if !self.text.is_empty() {
             let text = mem::take(&mut self.text);
-            self.stream_message(self.stream, &text);
+            self.send_stream(self.stream, &text);
             self.text = text;
             self.text.clear();
-            self.text.shrink_to(2 * CHUNK);
+            self.text.shrink_to(2 * FLUSH_CHUNK_BYTES);
         }
     }
 
-    fn notice(&mut self, text: &str) {
-        self.stream_message(Stream::Err, text);
+    fn send_notice(&mut self, text: &str) {
+        self.send_stream(OutputStream::Err, text);
     }
 
-    fn stream_message(&mut self, stream: Stream, text: &str) {
-        let line = self.line("stream", None, json!({"name": stream.name(), "text": text}));
-        self.put(&line);
+    fn send_stream(&mut self, stream: OutputStream, text: &str) {
+        let line = self.encode_message("stream", None, json!({"name": stream.name(), "text": text}));
+        self.write_line(&line);
         self.flushed = Instant::now();
     }
 }
@@ -282,7 +284,7 @@ mod tests {
         }
     }
 
-    fn outbox() -> (Outbox, impl Fn() -> Vec<(String, Value)>) {
+    fn outbox() -> (KernelOutbox, impl Fn() -> Vec<(String, Value)>) {
         let sink = Sink::default();
         let messages = {
             let sink = sink.clone();
@@ -295,7 +297,7 @@ mod tests {
                     .collect()
             }
         };
-        (Outbox::new(Box::new(sink)), messages)
+        (KernelOutbox::new(Box::new(sink)), messages)
     }
 
     fn streams(messages: &[(String, Value)], name: &str) -> String {
@@ -306,10 +308,10 @@ mod tests {
     fn text_is_gathered_and_never_overtaken() {
         let (outbox, messages) = outbox();
         for _ in 0..100 {
-            outbox.print(Stream::Out, "a");
-            outbox.print(Stream::Out, "\n");
+            outbox.print_text(OutputStream::Out, "a");
+            outbox.print_text(OutputStream::Out, "\n");
         }
-        outbox.print(Stream::Err, "b");
+        outbox.print_text(OutputStream::Err, "b");
         outbox.send("status", json!({}));
         let messages = messages();
         let kinds: Vec<_> = messages.iter().map(|(kind, _)| kind.as_str()).collect();
@@ -322,16 +324,16 @@ mod tests {
     fn a_cell_prints_no_more_than_its_limit_and_the_next_one_starts_anew() {
         let (outbox, messages) = outbox();
         let piece = "ä".repeat(1500);
-        for _ in 0..2 * STREAM_LIMIT / piece.len() {
-            outbox.print(Stream::Out, &piece);
+        for _ in 0..2 * MAX_STREAM_BYTES / piece.len() {
+            outbox.print_text(OutputStream::Out, &piece);
         }
-        outbox.print(Stream::Err, "lost");
+        outbox.print_text(OutputStream::Err, "lost");
         let sent = messages();
-        assert!(streams(&sent, "stdout").len() > STREAM_LIMIT - 4);
-        assert!(streams(&sent, "stdout").len() <= STREAM_LIMIT);
+        assert!(streams(&sent, "stdout").len() > MAX_STREAM_BYTES - 4);
+        assert!(streams(&sent, "stdout").len() <= MAX_STREAM_BYTES);
         assert_eq!(streams(&sent, "stderr"), "output limit of 8 MiB reached; the rest is dropped\n");
-        outbox.answer(no_header());
-        outbox.print(Stream::Err, "back");
+        outbox.begin_reply(empty_header());
+        outbox.print_text(OutputStream::Err, "back");
         outbox.flush();
         assert!(streams(&messages(), "stderr").ends_with("back"));
     }
@@ -341,7 +343,7 @@ mod tests {
         let (outbox, messages) = outbox();
         let image = "x".repeat(20 << 20);
         for _ in 0..5 {
-            outbox.display("display_data", json!({"data": {"image/svg+xml": image}}));
+            outbox.send_display("display_data", json!({"data": {"image/svg+xml": image}}));
         }
         let sent = messages();
         assert_eq!(sent.iter().filter(|(kind, _)| kind == "\"display_data\"").count(), 3);

@@ -7,41 +7,41 @@ use std::time::{Duration, Instant};
 use rustpython_vm::{PyResult, VirtualMachine};
 use serde_json::{Value, json};
 
-use crate::outbox::Outbox;
+use crate::outbox::KernelOutbox;
 
 /// How long an interrupt may go unseen.
-const SLICE: Duration = Duration::from_millis(50);
+const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// A host that answers later keeps nothing.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+const PURE_REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 /// A longer entry is not sent, in bytes: its message would be refused.
-const MAX_ENTRY_BYTES: usize = 24 << 20;
+const MAX_PURE_ENTRY_BYTES: usize = 24 << 20;
 
-static ANSWER: Mutex<Option<Value>> = Mutex::new(None);
-static CAME: Condvar = Condvar::new();
+static PURE_REPLY: Mutex<Option<Value>> = Mutex::new(None);
+static PURE_REPLY_ARRIVED: Condvar = Condvar::new();
 
 /// Takes the answer that the host sent.
-pub(crate) fn answered(content: Value) {
-    *ANSWER.lock().unwrap_or_else(PoisonError::into_inner) = Some(content);
-    CAME.notify_all();
+pub(crate) fn deliver_reply(content: Value) {
+    *PURE_REPLY.lock().unwrap_or_else(PoisonError::into_inner) = Some(content);
+    PURE_REPLY_ARRIVED.notify_all();
 }
 
 /// Asks and waits.
-pub(crate) fn ask(kind: &str, content: Value, vm: &VirtualMachine) -> PyResult<Value> {
+pub(crate) fn ask_host(kind: &str, content: Value, vm: &VirtualMachine) -> PyResult<Value> {
     let none = |why: &str| Ok(json!({"entry": null, "why": why}));
-    let Some(outbox) = Outbox::get() else { return none("there is nobody to keep it") };
-    if content["entry"].as_str().is_some_and(|entry| entry.len() > MAX_ENTRY_BYTES) {
-        return none(&format!("it is larger than {} MB", MAX_ENTRY_BYTES >> 20));
+    let Some(outbox) = KernelOutbox::get() else { return none("there is nobody to keep it") };
+    if content["entry"].as_str().is_some_and(|entry| entry.len() > MAX_PURE_ENTRY_BYTES) {
+        return none(&format!("it is larger than {} MB", MAX_PURE_ENTRY_BYTES >> 20));
     }
     let key = content["key"].clone();
     // One that came too late for the question before.
-    ANSWER.lock().unwrap_or_else(PoisonError::into_inner).take();
+    PURE_REPLY.lock().unwrap_or_else(PoisonError::into_inner).take();
     vm.allow_threads(|| outbox.send(kind, content));
     let begun = Instant::now();
-    while begun.elapsed() < ANSWER_TIMEOUT {
+    while begun.elapsed() < PURE_REPLY_TIMEOUT {
         let answer = vm.allow_threads(|| {
-            let waiting = ANSWER.lock().unwrap_or_else(PoisonError::into_inner);
-            let (mut answer, _) = CAME
-                .wait_timeout_while(waiting, SLICE, |answer| answer.is_none())
+            let waiting = PURE_REPLY.lock().unwrap_or_else(PoisonError::into_inner);
+            let (mut answer, _) = PURE_REPLY_ARRIVED
+                .wait_timeout_while(waiting, SIGNAL_CHECK_INTERVAL, |answer| answer.is_none())
                 .unwrap_or_else(PoisonError::into_inner);
             answer.take()
         });

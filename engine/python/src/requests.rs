@@ -1,33 +1,33 @@
 //! Reads requests: one JSON object a line, bounded, each turned into one of those that the kernel knows.
 //!
-//! Whatever comes in, this never fails and never panics: a line that cannot be used becomes `Incoming::Bad` with a
+//! Whatever comes in, this never fails and never panics: a line that cannot be used becomes `IncomingRequest::Invalid` with a
 //! sentence, and reading goes on. It answers nothing and starts nothing.
 
 use std::io::{BufRead, Read};
 
 use serde_json::{Map, Value};
 
-use crate::cell::{Cell, Pure};
+use crate::cell::{CellRequest, PureCellBindings};
 
 /// A longer line is skipped unread: far above any cell a person writes, far below what exhausts memory.
-pub(crate) const LINE_LIMIT: usize = 64 << 20;
+pub(crate) const MAX_KERNEL_REQUEST_BYTES: usize = 64 << 20;
 
 /// What came in.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Incoming {
+pub(crate) enum IncomingRequest {
     /// A request and its header, which every answer repeats.
-    Request { header: Value, body: Body },
+    Request { header: Value, body: RequestBody },
     /// A line that is no request. `parent` is its header if it had one.
-    Bad { parent: Value, why: String },
+    Invalid { parent: Value, why: String },
     /// The other side is gone.
     End,
 }
 
 /// The requests that the kernel knows.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Body {
-    Execute(Cell),
-    Look(Look),
+pub(crate) enum RequestBody {
+    Execute(CellRequest),
+    Query(KernelQuery),
     /// The line that a cell asked for.
     Answer(String),
     /// What the host says about the result of a pure cell.
@@ -39,7 +39,7 @@ pub(crate) enum Body {
 
 /// What is asked about the variables and about code that is being written. Places are counted in characters.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Look {
+pub(crate) enum KernelQuery {
     Complete {
         code: String,
         at: usize,
@@ -56,78 +56,81 @@ pub(crate) enum Look {
 }
 
 /// The requests of one input, in order.
-pub(crate) struct Requests<R> {
+pub(crate) struct RequestReader<R> {
     input: R,
     limit: usize,
     line: Vec<u8>,
 }
 
-impl<R: BufRead> Requests<R> {
-    pub(crate) fn new(input: R) -> Requests<R> {
-        Requests { input, limit: LINE_LIMIT, line: Vec::new() }
+impl<R: BufRead> RequestReader<R> {
+    pub(crate) fn new(input: R) -> RequestReader<R> {
+        RequestReader { input, limit: MAX_KERNEL_REQUEST_BYTES, line: Vec::new() }
     }
 
     /// Waits for the next request. Empty lines are passed over.
-    pub(crate) fn next(&mut self) -> Incoming {
+    pub(crate) fn next_request(&mut self) -> IncomingRequest {
         loop {
             self.line.clear();
             self.line.shrink_to(1 << 20); // do not hold on to what one huge cell needed
             let bound = self.limit as u64 + 1;
             // An input that fails is as gone as one that ended.
             match self.input.by_ref().take(bound).read_until(b'\n', &mut self.line) {
-                Ok(0) | Err(_) => return Incoming::End,
+                Ok(0) | Err(_) => return IncomingRequest::End,
                 Ok(_) => {}
             }
             if self.line.len() > self.limit && !self.line.ends_with(b"\n") {
                 // An input that fails here shows at the next read.
                 let _ = self.input.skip_until(b'\n');
                 let why = format!("the request is longer than {} bytes and was not read", self.limit);
-                return Incoming::Bad { parent: no_header(), why };
+                return IncomingRequest::Invalid { parent: empty_header(), why };
             }
             if !self.line.trim_ascii().is_empty() {
-                return parse(&self.line);
+                return parse_request(&self.line);
             }
         }
     }
 }
 
 /// The parent of a message that answers to nothing.
-pub(crate) fn no_header() -> Value {
+pub(crate) fn empty_header() -> Value {
     Value::Object(Map::new())
 }
 
-fn parse(line: &[u8]) -> Incoming {
+fn parse_request(line: &[u8]) -> IncomingRequest {
     let mut message = match serde_json::from_slice::<Value>(line) {
         Ok(message) => message,
         Err(error) => {
-            return Incoming::Bad { parent: no_header(), why: format!("the request is not JSON: {error}") };
+            return IncomingRequest::Invalid {
+                parent: empty_header(),
+                why: format!("the request is not JSON: {error}"),
+            };
         }
     };
     let header = match message.get_mut("header").map(Value::take) {
         Some(header @ Value::Object(_)) => header,
-        _ => return Incoming::Bad { parent: no_header(), why: "the request has no header".into() },
+        _ => return IncomingRequest::Invalid { parent: empty_header(), why: "the request has no header".into() },
     };
     let body = match header.get("msg_type").and_then(Value::as_str) {
-        Some("execute_request") => match execute(message.get_mut("content")) {
-            Some(cell) => Body::Execute(cell),
-            None => return Incoming::Bad { parent: header, why: "the execute_request has no code".into() },
+        Some("execute_request") => match parse_execute(message.get_mut("content")) {
+            Some(cell) => RequestBody::Execute(cell),
+            None => return IncomingRequest::Invalid { parent: header, why: "the execute_request has no code".into() },
         },
         Some(kind @ ("complete_request" | "inspect_request")) => {
             let inspect = kind == "inspect_request";
-            match place(message.get_mut("content")) {
-                Some((code, at)) if inspect => Body::Look(Look::Inspect { code, at }),
-                Some((code, at)) => Body::Look(Look::Complete { code, at }),
-                None => return Incoming::Bad { parent: header, why: "the request has no code".into() },
+            match code_and_cursor(message.get_mut("content")) {
+                Some((code, at)) if inspect => RequestBody::Query(KernelQuery::Inspect { code, at }),
+                Some((code, at)) => RequestBody::Query(KernelQuery::Complete { code, at }),
+                None => return IncomingRequest::Invalid { parent: header, why: "the request has no code".into() },
             }
         }
-        Some("variables_request") => Body::Look(Look::Variables),
+        Some("variables_request") => RequestBody::Query(KernelQuery::Variables),
         Some("values_request") => {
             let names = message.get("content").and_then(|content| content.get("names")).and_then(Value::as_array);
             let Some(names) = names else {
-                return Incoming::Bad { parent: header, why: "the values_request has no names".into() };
+                return IncomingRequest::Invalid { parent: header, why: "the values_request has no names".into() };
             };
             let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
-            Body::Look(Look::Values {
+            RequestBody::Query(KernelQuery::Values {
                 names: names.join(
                     "
 ",
@@ -136,23 +139,23 @@ fn parse(line: &[u8]) -> Incoming {
         }
         Some("input_reply") => {
             let value = message.get("content").and_then(|content| content.get("value")).and_then(Value::as_str);
-            Body::Answer(value.unwrap_or_default().to_owned())
+            RequestBody::Answer(value.unwrap_or_default().to_owned())
         }
-        Some("pure_reply") => Body::PureReply(message.get_mut("content").map(Value::take).unwrap_or_default()),
-        Some("interrupt_request") => Body::Interrupt,
-        Some("kernel_info_request") => Body::Info,
-        Some("shutdown_request") => Body::Shutdown,
+        Some("pure_reply") => RequestBody::PureReply(message.get_mut("content").map(Value::take).unwrap_or_default()),
+        Some("interrupt_request") => RequestBody::Interrupt,
+        Some("kernel_info_request") => RequestBody::Info,
+        Some("shutdown_request") => RequestBody::Shutdown,
         Some(other) => {
             let why = format!("there is no message type {other:?}");
-            return Incoming::Bad { parent: header, why };
+            return IncomingRequest::Invalid { parent: header, why };
         }
-        None => return Incoming::Bad { parent: header, why: "the request's header has no msg_type".into() },
+        None => return IncomingRequest::Invalid { parent: header, why: "the request's header has no msg_type".into() },
     };
-    Incoming::Request { header, body }
+    IncomingRequest::Request { header, body }
 }
 
 /// Code, and a place in it.
-fn place(content: Option<&mut Value>) -> Option<(String, usize)> {
+fn code_and_cursor(content: Option<&mut Value>) -> Option<(String, usize)> {
     let content = content?;
     let Some(Value::String(code)) = content.get_mut("code").map(Value::take) else { return None };
     let at = content.get("cursor_pos").and_then(Value::as_u64).and_then(|at| usize::try_from(at).ok());
@@ -160,7 +163,7 @@ fn place(content: Option<&mut Value>) -> Option<(String, usize)> {
     Some((code, at))
 }
 
-fn execute(content: Option<&mut Value>) -> Option<Cell> {
+fn parse_execute(content: Option<&mut Value>) -> Option<CellRequest> {
     let content = content?;
     let Some(Value::String(code)) = content.get_mut("code").map(Value::take) else { return None };
     let label = content.get("cell").and_then(Value::as_str).unwrap_or_default();
@@ -170,8 +173,8 @@ fn execute(content: Option<&mut Value>) -> Option<Cell> {
         names.filter_map(Value::as_str).map(ToOwned::to_owned).collect()
     };
     let pure = content.get("pure").filter(|pure| pure.is_object());
-    let pure = pure.map(|pure| Pure { uses: names(pure, "uses"), binds: names(pure, "binds") });
-    Some(Cell { forget: names(content, "forget"), pure, ..Cell::new(code, label, silent) })
+    let pure = pure.map(|pure| PureCellBindings { uses: names(pure, "uses"), binds: names(pure, "binds") });
+    Some(CellRequest { forget: names(content, "forget"), pure, ..CellRequest::new(code, label, silent) })
 }
 
 #[cfg(test)]
@@ -180,14 +183,15 @@ mod tests {
 
     use super::*;
 
-    fn all(input: &[u8], limit: usize) -> Vec<Incoming> {
-        let mut requests = Requests { limit, ..Requests::new(input) };
-        std::iter::from_fn(|| Some(requests.next()).filter(|incoming| *incoming != Incoming::End)).collect()
+    fn all(input: &[u8], limit: usize) -> Vec<IncomingRequest> {
+        let mut requests = RequestReader { limit, ..RequestReader::new(input) };
+        std::iter::from_fn(|| Some(requests.next_request()).filter(|incoming| *incoming != IncomingRequest::End))
+            .collect()
     }
 
     fn whys(input: &[u8]) -> Vec<String> {
         let why = |incoming| match incoming {
-            Incoming::Bad { why, .. } => why,
+            IncomingRequest::Invalid { why, .. } => why,
             other => format!("{other:?}"),
         };
         all(input, 1000).into_iter().map(why).collect()
@@ -197,8 +201,8 @@ mod tests {
     fn a_request_keeps_its_header() {
         let line = br#"{"header":{"msg_type":"execute_request","msg_id":"7"},"content":{"code":"1","cell":"cell 2"}}"#;
         let header = json!({"msg_type": "execute_request", "msg_id": "7"});
-        let body = Body::Execute(Cell::new("1".into(), "cell 2", false));
-        assert_eq!(all(line, 1000), [Incoming::Request { header, body }]);
+        let body = RequestBody::Execute(CellRequest::new("1".into(), "cell 2", false));
+        assert_eq!(all(line, 1000), [IncomingRequest::Request { header, body }]);
     }
 
     #[test]
@@ -220,8 +224,8 @@ mod tests {
         input.push(b'\n');
         input.extend_from_slice(interrupt);
         let read = all(&input, interrupt.len());
-        assert!(matches!(&read[0], Incoming::Bad { why, .. } if why.contains("longer than")), "{read:?}");
-        assert!(matches!(read[1], Incoming::Request { body: Body::Interrupt, .. }), "{read:?}");
+        assert!(matches!(&read[0], IncomingRequest::Invalid { why, .. } if why.contains("longer than")), "{read:?}");
+        assert!(matches!(read[1], IncomingRequest::Request { body: RequestBody::Interrupt, .. }), "{read:?}");
         assert_eq!(read.len(), 2);
     }
 }

@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 
 /// What a process of cells may have of memory.
 #[cfg(unix)]
-const MEMORY: u64 = 4 << 30;
+const MAX_MEMORY_BYTES: u64 = 4 << 30;
 /// The largest file that a cell may write.
 #[cfg(unix)]
-const FILE: u64 = 4 << 30;
+const MAX_WRITTEN_FILE_BYTES: u64 = 4 << 30;
 /// Files that may be open at once.
 #[cfg(unix)]
-const OPEN_FILES: u64 = 256;
+const MAX_OPEN_FILES: u64 = 256;
 
 /// What cells reach beside the working folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reach {
+pub struct SandboxGrants {
     /// Whether the network.
     pub network: bool,
     /// A folder that stays shut unless they are started below it: the workspace.
@@ -31,12 +31,12 @@ pub struct Reach {
     pub write: Vec<PathBuf>,
 }
 
-impl Reach {
+impl SandboxGrants {
     /// As the words behind `tracebook kernel` say it: `--network`, and `--shut`, `--read`, `--write`, each before a
     /// path. Other words grant nothing.
     #[must_use]
-    pub fn of(words: &[String]) -> Reach {
-        let mut reach = Reach::default();
+    pub fn from_args(words: &[String]) -> SandboxGrants {
+        let mut reach = SandboxGrants::default();
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match word.as_str() {
@@ -53,7 +53,7 @@ impl Reach {
 
 /// What is enforced.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sandbox {
+pub(crate) struct CellSandbox {
     files: bool,
     network: bool,
     processes: bool,
@@ -62,22 +62,22 @@ pub(crate) struct Sandbox {
     more: bool,
 }
 
-static SANDBOX: OnceLock<Sandbox> = OnceLock::new();
+static ACTIVE_SANDBOX: OnceLock<CellSandbox> = OnceLock::new();
 
-impl Sandbox {
+impl CellSandbox {
     /// What is enforced in this process.
-    pub(crate) fn get() -> Sandbox {
-        SANDBOX.get().copied().unwrap_or_default()
+    pub(crate) fn get() -> CellSandbox {
+        ACTIVE_SANDBOX.get().copied().unwrap_or_default()
     }
 
     /// Locks this process in for good: it reaches the working folder and what is granted, nothing else. Call it before
     /// any thread is started.
-    pub(crate) fn enter(reach: Reach) {
-        let mut sandbox = Sandbox::default();
+    pub(crate) fn enter(reach: SandboxGrants) {
+        let mut sandbox = CellSandbox::default();
         let folder = std::env::current_dir().ok();
         #[cfg(unix)]
         {
-            sandbox.memory = limits::set();
+            sandbox.memory = limits::set_limits();
         }
         #[cfg(target_os = "linux")]
         {
@@ -118,16 +118,16 @@ impl Sandbox {
         #[cfg(not(any(target_os = "linux", target_os = "macos")))]
         drop((folder, reach));
         // There is one call, and so nothing that this could meet.
-        let _ = SANDBOX.set(sandbox);
+        let _ = ACTIVE_SANDBOX.set(sandbox);
     }
 
     /// The part of `kernel_info_reply` that says it.
-    pub(crate) fn info(self) -> Value {
+    pub(crate) fn to_json(self) -> Value {
         json!({"files": self.files, "network": self.network, "processes": self.processes, "memory": self.memory})
     }
 
     /// What a cell is told that was refused something, if anything is refused here.
-    pub(crate) fn words(self) -> &'static str {
+    pub(crate) fn denial_message(self) -> &'static str {
         match (self.files, self.network) {
             (true, _) if self.more => {
                 "cells reach only the folder of their note and what was granted to it, and write no files that other \
@@ -169,7 +169,7 @@ fn granted(folder: &Path, home: Option<&Path>, shut: Option<&Path>) -> Vec<PathB
 #[cfg(unix)]
 mod limits {
     /// Sets the limits; says whether the one of memory holds.
-    pub(super) fn set() -> bool {
+    pub(super) fn set_limits() -> bool {
         let limit = |kind, most: u64| {
             let limit = libc::rlimit { rlim_cur: most as libc::rlim_t, rlim_max: most as libc::rlim_t };
             #[allow(unsafe_code, reason = "std has no wrapper for setrlimit")]
@@ -183,9 +183,9 @@ mod limits {
             libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
         }
         // The lesser limits are no walls: where they are refused, nothing is said.
-        let _ = limit(libc::RLIMIT_CORE, 0) && limit(libc::RLIMIT_FSIZE, super::FILE);
-        let _ = limit(libc::RLIMIT_NOFILE, super::OPEN_FILES);
-        limit(libc::RLIMIT_AS, super::MEMORY)
+        let _ = limit(libc::RLIMIT_CORE, 0) && limit(libc::RLIMIT_FSIZE, super::MAX_WRITTEN_FILE_BYTES);
+        let _ = limit(libc::RLIMIT_NOFILE, super::MAX_OPEN_FILES);
+        limit(libc::RLIMIT_AS, super::MAX_MEMORY_BYTES)
     }
 }
 

@@ -53,13 +53,13 @@ pub struct GuardedRefusals(Arc<Mutex<Vec<String>>>);
 impl GuardedRefusals {
     /// Names beyond these are not kept.
     #[cfg(target_os = "linux")]
-    const MOST: usize = 20;
+    const MAX_REFUSALS: usize = 20;
 
     #[cfg(target_os = "linux")]
     fn add(&self, path: &str, why: &str) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let words = format!("{} ({why})", path.escape_debug());
-        if all.len() < GuardedRefusals::MOST && !all.contains(&words) {
+        if all.len() < GuardedRefusals::MAX_REFUSALS && !all.contains(&words) {
             all.push(words);
         }
     }

@@ -25,7 +25,7 @@ const ATTRIBUTE: usize = 64 << 10;
 /// Bits by which a file runs with its owner's rights.
 const SET_ID: u32 = 0o6000;
 /// Entries of a folder that is renamed to where some names are guarded. One with more is not.
-const ENTRIES: usize = 1_000;
+const MAX_RENAMED_ENTRIES: usize = 1_000;
 
 /// What it looks at.
 struct SupervisorBounds {
@@ -630,7 +630,7 @@ impl CallingThread<'_> {
             let entries = openat(folder, way, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
                 .and_then(rustix::fs::Dir::read_from);
             let Ok(entries) = entries else { return false }; // no folder
-            entries.take(ENTRIES).flatten().any(|entry| {
+            entries.take(MAX_RENAMED_ENTRIES).flatten().any(|entry| {
                 let found = entry.file_name().to_string_lossy();
                 name == "*" && !matches!(&*found, "." | "..") || found.eq_ignore_ascii_case(name)
             })

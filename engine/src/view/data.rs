@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use text::properties::{self, Property, PropertyKind};
 
 /// A table shows so many rows, columns, and letters of a cell.
-const ROWS: usize = 500;
-const COLUMNS: usize = 30;
-const LETTERS: usize = 200;
+const MAX_GRID_ROWS: usize = 500;
+const MAX_GRID_COLUMNS: usize = 30;
+const MAX_GRID_CELL_CHARS: usize = 200;
 /// A plot shows so many curves of so many points.
 const CURVES: usize = 12;
 const POINTS: usize = 10_000;
@@ -116,7 +116,7 @@ pub fn words(value: &Value) -> String {
         Value::Object(_) => value.to_string(),
     };
     let line = text.split(['\n', '\r']).next().unwrap_or_default();
-    let mut short: String = line.chars().take(LETTERS).collect();
+    let mut short: String = line.chars().take(MAX_GRID_CELL_CHARS).collect();
     if short.len() < text.len() {
         short.push('\u{2026}');
     }
@@ -154,41 +154,46 @@ pub struct WordGrid {
 
 /// A value as rows: a list of objects or of lists, an object of lists, a list, or a single value.
 pub fn grid(value: &Value, wanted: &[String]) -> WordGrid {
-    let mut columns: Vec<String> = wanted.iter().take(COLUMNS).cloned().collect();
+    let mut columns: Vec<String> = wanted.iter().take(MAX_GRID_COLUMNS).cloned().collect();
     let mut cells: Vec<Vec<&Value>> = Vec::new();
     let all;
     let nothing = Value::Null;
     match value {
         Value::Array(rows) => {
             all = rows.len();
-            let rows = &rows[..rows.len().min(ROWS)];
+            let rows = &rows[..rows.len().min(MAX_GRID_ROWS)];
             if columns.is_empty() && rows.iter().any(Value::is_object) {
                 let keys = rows.iter().filter_map(Value::as_object).flat_map(Map::keys);
                 let mut seen = BTreeSet::new();
-                columns = keys.filter(|key| seen.insert(*key)).take(COLUMNS).cloned().collect();
+                columns = keys.filter(|key| seen.insert(*key)).take(MAX_GRID_COLUMNS).cloned().collect();
             }
             for row in rows {
                 cells.push(match row {
                     Value::Object(fields) => columns.iter().map(|key| fields.get(key).unwrap_or(&nothing)).collect(),
-                    Value::Array(row) => row.iter().take(COLUMNS).collect(),
+                    Value::Array(row) => row.iter().take(MAX_GRID_COLUMNS).collect(),
                     other => vec![other],
                 });
             }
         }
         Value::Object(fields) if fields.values().all(Value::is_array) && !fields.is_empty() => {
             if columns.is_empty() {
-                columns = fields.keys().take(COLUMNS).cloned().collect();
+                columns = fields.keys().take(MAX_GRID_COLUMNS).cloned().collect();
             }
             let of = |key: &String| fields.get(key).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
             all = columns.iter().map(|key| of(key).len()).max().unwrap_or(0);
-            for at in 0..all.min(ROWS) {
+            for at in 0..all.min(MAX_GRID_ROWS) {
                 cells.push(columns.iter().map(|key| of(key).get(at).unwrap_or(&nothing)).collect());
             }
         }
         Value::Object(fields) => {
             all = fields.len();
-            let rows = fields.iter().take(ROWS).map(|(key, value)| vec![key.clone(), words(value)]).collect();
-            return WordGrid { columns: Vec::new(), rows, numbers: vec![false, false], more: all.saturating_sub(ROWS) };
+            let rows = fields.iter().take(MAX_GRID_ROWS).map(|(key, value)| vec![key.clone(), words(value)]).collect();
+            return WordGrid {
+                columns: Vec::new(),
+                rows,
+                numbers: vec![false, false],
+                more: all.saturating_sub(MAX_GRID_ROWS),
+            };
         }
         other => {
             all = 1;
@@ -209,7 +214,7 @@ pub fn grid(value: &Value, wanted: &[String]) -> WordGrid {
         words.resize(width, String::new());
         words
     };
-    WordGrid { rows: cells.iter().map(row).collect(), columns, numbers, more: all.saturating_sub(ROWS) }
+    WordGrid { rows: cells.iter().map(row).collect(), columns, numbers, more: all.saturating_sub(MAX_GRID_ROWS) }
 }
 
 impl WordGrid {

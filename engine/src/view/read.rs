@@ -1,19 +1,19 @@
 //! Views read: JSON that claims to be one. What is not known is refused, in a sentence that says where it stands.
 
 use super::{
-    AgentView, ButtonAction, COMMANDS, DEPTH, FieldInput, FormField, LARGEST, NODES, PlotKind, TextLook, TextSegment,
-    ValueName, ValueSource, ViewNode,
+    AgentView, BUTTON_COMMANDS, ButtonAction, FieldInput, FormField, MAX_VIEW_BYTES, MAX_VIEW_DEPTH, NODES, PlotKind,
+    TextLook, TextSegment, ValueName, ValueSource, ViewNode,
 };
 use serde_json::{Map, Value};
 
 /// Words are at most so long, in bytes.
-const WORDS: usize = 4_000;
+const MAX_VIEW_TEXT_BYTES: usize = 4_000;
 /// A name of a property or a variable, in bytes.
-const NAMED: usize = 100;
+const MAX_VIEW_NAME_BYTES: usize = 100;
 /// Values that stand in a view itself.
-const ROWS: usize = 500;
+const MAX_VIEW_ROWS: usize = 500;
 /// Fields of a form, columns of a table, choices of a field.
-const PARTS: usize = 50;
+const MAX_VIEW_PARTS: usize = 50;
 
 /// What is read of an object: each key once, and none that nobody asked for.
 struct ViewObject<'a> {
@@ -70,15 +70,15 @@ impl<'a> ViewObject<'a> {
         if !self.fields.contains_key(key) {
             return Ok(Vec::new());
         }
-        let all = self.list(key, PARTS)?;
+        let all = self.list(key, MAX_VIEW_PARTS)?;
         all.iter().enumerate().map(|(at, value)| text(value, &format!("{}.{key}[{at}]", self.at))).collect()
     }
 }
 
 fn text(value: &Value, at: &str) -> ReadResult<String> {
     let text = value.as_str().ok_or_else(|| format!("{at} is no text"))?;
-    if text.len() > WORDS {
-        return Err(format!("{at} is longer than {WORDS} bytes"));
+    if text.len() > MAX_VIEW_TEXT_BYTES {
+        return Err(format!("{at} is longer than {MAX_VIEW_TEXT_BYTES} bytes"));
     }
     Ok(text.to_owned())
 }
@@ -86,7 +86,7 @@ fn text(value: &Value, at: &str) -> ReadResult<String> {
 /// The name of a property.
 fn property(text: &str, at: &str) -> ReadResult<String> {
     let name = text.trim();
-    if name.is_empty() || name.len() > NAMED || name.contains(['\n', '\r', '{', '}']) {
+    if name.is_empty() || name.len() > MAX_VIEW_NAME_BYTES || name.contains(['\n', '\r', '{', '}']) {
         return Err(format!("{at} names no property"));
     }
     Ok(name.to_owned())
@@ -96,15 +96,19 @@ fn property(text: &str, at: &str) -> ReadResult<String> {
 fn variable(text: &str, at: &str) -> ReadResult<String> {
     let name = text.trim();
     let letters = name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
-    if !letters || name.is_empty() || name.len() > NAMED || name.starts_with(|c: char| c.is_numeric() || c == '_') {
+    if !letters
+        || name.is_empty()
+        || name.len() > MAX_VIEW_NAME_BYTES
+        || name.starts_with(|c: char| c.is_numeric() || c == '_')
+    {
         return Err(format!("{at} names no variable"));
     }
     Ok(name.to_owned())
 }
 
 pub(super) fn view(source: &str) -> ReadResult<AgentView> {
-    if source.len() > LARGEST {
-        return Err(format!("a view has at most {} kB", LARGEST >> 10));
+    if source.len() > MAX_VIEW_BYTES {
+        return Err(format!("a view has at most {} kB", MAX_VIEW_BYTES >> 10));
     }
     let value: Value = serde_json::from_str(source).map_err(|error| format!("it is no JSON: {error}"))?;
     let whole = ViewObject::of(&value, "it", "a view")?;
@@ -120,8 +124,8 @@ fn node(value: &Value, at: &str, depth: usize, nodes: &mut usize) -> ReadResult<
     if *nodes > NODES {
         return Err(format!("a view has at most {NODES} nodes"));
     }
-    if depth > DEPTH {
-        return Err(format!("{at}: nodes stand inside at most {DEPTH} others"));
+    if depth > MAX_VIEW_DEPTH {
+        return Err(format!("{at}: nodes stand inside at most {MAX_VIEW_DEPTH} others"));
     }
     let kind = ViewObject::of(value, at, "a node")?.word("type")?;
     let what = match kind.as_str() {
@@ -173,7 +177,7 @@ fn node(value: &Value, at: &str, depth: usize, nodes: &mut usize) -> ReadResult<
         }
         "form" => {
             object.only(&["type", "title", "fields"])?;
-            let fields = object.list("fields", PARTS)?.iter().enumerate();
+            let fields = object.list("fields", MAX_VIEW_PARTS)?.iter().enumerate();
             let fields = fields
                 .map(|(index, value)| field(value, &format!("{at}.fields[{index}]")))
                 .collect::<ReadResult<_>>()?;
@@ -223,8 +227,8 @@ fn action(value: &Value, at: &str) -> ReadResult<ButtonAction> {
     if object.fields.contains_key("command") {
         object.only(&["command"])?;
         let id = object.word("command")?;
-        if !COMMANDS.contains(&id.as_str()) {
-            return Err(format!("{at}: a button commands {} and nothing else", COMMANDS.join(", ")));
+        if !BUTTON_COMMANDS.contains(&id.as_str()) {
+            return Err(format!("{at}: a button commands {} and nothing else", BUTTON_COMMANDS.join(", ")));
         }
         return Ok(ButtonAction::Command(id));
     }
@@ -243,8 +247,8 @@ fn action(value: &Value, at: &str) -> ReadResult<ButtonAction> {
 
 fn source(value: &Value, at: &str) -> ReadResult<ValueSource> {
     if let Value::Array(all) = value {
-        if all.len() > ROWS {
-            return Err(format!("{at} has {} entries; {ROWS} are the most", all.len()));
+        if all.len() > MAX_VIEW_ROWS {
+            return Err(format!("{at} has {} entries; {MAX_VIEW_ROWS} are the most", all.len()));
         }
         return Ok(ValueSource::Values(value.clone()));
     }

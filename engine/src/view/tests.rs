@@ -65,7 +65,7 @@ fn what_is_unknown_too_large_or_too_deep_is_refused_in_a_sentence() {
     assert!(refused(json!([text])).contains("view is no object"));
     assert!(refused(json!({"type": "column", "children": vec![text.clone(); NODES]})).contains("at most 200 nodes"));
     let mut deep = text.clone();
-    for _ in 0..DEPTH {
+    for _ in 0..MAX_VIEW_DEPTH {
         deep = json!({"type": "row", "children": [deep]});
     }
     assert!(refused(deep).contains("inside at most 8"));
@@ -84,7 +84,7 @@ fn what_is_unknown_too_large_or_too_deep_is_refused_in_a_sentence() {
     assert!(refused(button(json!({"command": "trash.empty"}))).contains("note.run_all"));
     assert!(refused(button(json!({"tool": "rm -rf", "arguments": {}}))).contains("no name of a tool"));
     assert!(refused(button(json!({"tool": "shell", "command": "x"}))).contains("has no \u{201c}tool\u{201d}"));
-    assert!(AgentView::read(&" ".repeat(LARGEST + 1)).expect_err("refused").contains("16 kB"));
+    assert!(AgentView::read(&" ".repeat(MAX_VIEW_BYTES + 1)).expect_err("refused").contains("16 kB"));
     assert!(
         AgentView::read("{\"view\": {\"type\": \"text\", \"text\": \"x\"}, \"run\": 1}")
             .expect_err("refused")

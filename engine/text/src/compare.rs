@@ -9,9 +9,9 @@ const WEIGHED: usize = 4_000;
 /// Two lines are one that was changed when they share at least this part of their words.
 const ALIKE: f32 = 0.34;
 /// Of longer lines only what they have in common at their ends is looked for.
-const REFINED: usize = 20_000;
+const MAX_REFINED_LINE_BYTES: usize = 20_000;
 /// Lines around a change in a unified diff.
-const AROUND: usize = 3;
+const DIFF_CONTEXT_LINES: usize = 3;
 
 /// What differs between two texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -135,12 +135,13 @@ pub fn unified(path: &str, old: Option<&str>, new: Option<&str>) -> String {
     let mut rest = hunks.as_slice();
     while let Some((first, _)) = rest.first() {
         // Changes with so little between them that their surroundings meet are one hunk.
-        let count = 1 + rest.windows(2).take_while(|pair| pair[1].0.start - pair[0].0.end <= 2 * AROUND).count();
+        let count =
+            1 + rest.windows(2).take_while(|pair| pair[1].0.start - pair[0].0.end <= 2 * DIFF_CONTEXT_LINES).count();
         let (group, later) = rest.split_at(count);
         rest = later;
         let Some((last, last_new)) = group.last() else { break };
-        let start = first.start.saturating_sub(AROUND);
-        let end = (last.end + AROUND).min(olds.len());
+        let start = first.start.saturating_sub(DIFF_CONTEXT_LINES);
+        let end = (last.end + DIFF_CONTEXT_LINES).min(olds.len());
         let start_new = group[0].1.start - (first.start - start);
         let end_new = last_new.end + (end - last.end);
         // A side without lines is told by the line before it.
@@ -287,7 +288,7 @@ fn alike(old: &[String], new: &[String]) -> f32 {
 
 /// What only the old line has, and what only the new one has.
 fn marks(old: &str, new: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
-    if old.len() + new.len() > REFINED {
+    if old.len() + new.len() > MAX_REFINED_LINE_BYTES {
         let (from, to) = splice::trim(old, new);
         let some = |range: Range<usize>| if range.is_empty() { Vec::new() } else { vec![range] };
         return (some(from), some(to));

@@ -12,15 +12,15 @@ pub const OUTSIDE: &str = "outside";
 pub const AGENT: &str = "agent";
 
 /// A version is over after a pause of this many seconds …
-const PAUSE: i64 = 5 * 60;
+const VERSION_PAUSE_SECS: i64 = 5 * 60;
 /// … or once it is this long …
-const LONGEST: i64 = 10 * 60;
+const MAX_VERSION_SECS: i64 = 10 * 60;
 /// … or once it has this many operations.
-const LARGEST: u64 = 2_000;
+const MAX_VERSION_OPERATIONS: u64 = 2_000;
 /// A sitting is over after a pause of this many seconds.
 const BREAK: i64 = 45 * 60;
 /// There are at most about this many versions: of a very long past, they are longer.
-const MOST: usize = 2_000;
+const MAX_VERSIONS: usize = 2_000;
 
 /// Who made a change.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -106,7 +106,7 @@ pub fn versions(past: &NotePast, own: &BTreeSet<ActorId>) -> Vec<NoteVersion> {
     loop {
         let found = gathered(past, &whos, factor);
         // Twice as long, half as many; where writers take turns, longer ones are no help.
-        if found.len() <= MOST || factor > 1 << 20 {
+        if found.len() <= MAX_VERSIONS || factor > 1 << 20 {
             return found;
         }
         factor *= 2;
@@ -122,9 +122,9 @@ fn gathered(past: &NotePast, whos: &[ChangeAuthor], factor: i64) -> Vec<NoteVers
         }
         let goes_on = |last: &NoteVersion| {
             last.who == *who
-                && moment.time - last.to <= PAUSE.saturating_mul(factor)
-                && moment.time - last.from <= LONGEST.saturating_mul(factor)
-                && last.operations + moment.operations <= LARGEST.saturating_mul(factor.unsigned_abs())
+                && moment.time - last.to <= VERSION_PAUSE_SECS.saturating_mul(factor)
+                && moment.time - last.from <= MAX_VERSION_SECS.saturating_mul(factor)
+                && last.operations + moment.operations <= MAX_VERSION_OPERATIONS.saturating_mul(factor.unsigned_abs())
         };
         match found.last_mut() {
             Some(last) if goes_on(last) => {
@@ -302,7 +302,7 @@ mod tests {
         };
         let past = NotePast { moments, actors: vec![ActorId::from([1; 16])] };
         let found = versions(&past, &BTreeSet::new());
-        assert!(found.len() <= MOST && found.len() > MOST / 8, "{}", found.len());
+        assert!(found.len() <= MAX_VERSIONS && found.len() > MAX_VERSIONS / 8, "{}", found.len());
         assert_eq!(found.last().map(|version| version.changes.end), Some(20_000));
     }
 }

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// A run of paragraphs is closed at the next boundary once it has this many bytes (a block is a text of its own in the
 /// document, and a remote change scans the text that it touches: FACTS.md).
-const RUN: usize = 1_000;
+const MAX_RUN_BLOCKS: usize = 1_000;
 /// A heading closes a run already at this size.
 const RUN_BEFORE_HEADING: usize = 300;
 /// A paragraph longer than this is cut at a line, or where there is none at a space.
@@ -67,7 +67,7 @@ pub fn segment(text: &str) -> Vec<&str> {
             TopLevelPiece::Cell => true,
             TopLevelPiece::Heading => range.start - start >= RUN_BEFORE_HEADING,
             TopLevelPiece::Paragraph | TopLevelPiece::Structure => {
-                range.start - start >= RUN || end - start > LONGEST_TEXT
+                range.start - start >= MAX_RUN_BLOCKS || end - start > LONGEST_TEXT
             }
         };
         if closes && range.start > start {

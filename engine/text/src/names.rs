@@ -17,9 +17,9 @@ use std::collections::BTreeSet;
 use std::panic::catch_unwind;
 
 /// Longer code is not read, nor code that nests too deep: it may use and define anything.
-const LONGEST: usize = 65_536;
-/// The stack that reading needs for code of [`LONGEST`] bytes, however deeply nested.
-const STACK: usize = 128 << 20;
+const MAX_CODE_BYTES: usize = 65_536;
+/// The stack that reading needs for code of [`MAX_CODE_BYTES`] bytes, however deeply nested.
+const PARSE_STACK_BYTES: usize = 128 << 20;
 /// Code of so many bytes is read on the stack that is there.
 const SHORT: usize = 512;
 
@@ -73,13 +73,13 @@ pub struct CellNames {
 impl CellNames {
     /// Reads them off the code of a cell.
     pub fn of(code: &str) -> CellNames {
-        if code.len() > LONGEST || !is_shallow(code) {
+        if code.len() > MAX_CODE_BYTES || !is_shallow(code) {
             return CellNames { uses_any: true, defines_any: true, ..CellNames::default() };
         }
         // A parser that panics, as it does on `x = ?`, fails on this cell alone.
         let caught =
             || catch_unwind(|| read(code)).unwrap_or_else(|_| CellNames { broken: true, ..CellNames::default() });
-        if code.len() <= SHORT { caught() } else { stacker::grow(STACK, caught) }
+        if code.len() <= SHORT { caught() } else { stacker::grow(PARSE_STACK_BYTES, caught) }
     }
 
     /// What it uses of other cells, also in functions that it only defines.

@@ -132,7 +132,7 @@ fn stamp(hash: BlobHash) -> u64 {
 }
 
 /// A line of context has at most about this many characters.
-const LINE: usize = 160;
+const MAX_CONTEXT_CHARS: usize = 160;
 
 impl Outline {
     /// Of a note's text.
@@ -342,18 +342,21 @@ fn destination(rest: &str) -> Option<usize> {
 /// The line around a byte, without the blanks at its ends, shortened on both sides.
 fn line_around(text: &str, at: usize) -> String {
     // Of a long line no more is looked at than is shown, blanks left out.
-    let (low, high) = (text.ceil_char_boundary(at.saturating_sub(8 * LINE)), text.floor_char_boundary(at + 8 * LINE));
+    let (low, high) = (
+        text.ceil_char_boundary(at.saturating_sub(8 * MAX_CONTEXT_CHARS)),
+        text.floor_char_boundary(at + 8 * MAX_CONTEXT_CHARS),
+    );
     let start = text[low..at].rfind('\n').map_or(low, |newline| low + newline + 1);
     let end = text[at..high].find('\n').map_or(high, |newline| at + newline);
     let before = text[start..at].trim_start();
-    let cut = before.char_indices().rev().nth(LINE / 2).map_or(0, |(cut, _)| cut);
+    let cut = before.char_indices().rev().nth(MAX_CONTEXT_CHARS / 2).map_or(0, |(cut, _)| cut);
     let mut line = String::new();
     if cut > 0 {
         line.push('…');
     }
     line.push_str(&before[cut..]);
     let after = text[at..end].trim_end();
-    match after.char_indices().nth(LINE / 2) {
+    match after.char_indices().nth(MAX_CONTEXT_CHARS / 2) {
         Some((cut, _)) => {
             line.push_str(&after[..cut]);
             line.push('…');

@@ -6,10 +6,10 @@ use std::ops::Range;
 /// The form of an output that says how far a cell is: `{"title", "done", "total", "seconds"}`.
 pub const PROGRESS: &str = "application/vnd.tracebook.progress+json";
 /// The form of an output that is a table: the first line names the columns.
-pub const TABLE: &str = "text/csv";
+pub const CSV_MIME: &str = "text/csv";
 
 /// No cursor goes further to the right than this by a code.
-const WIDEST: usize = 400;
+const MAX_TERMINAL_COLUMN: usize = 400;
 
 /// A colour of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,9 +114,9 @@ impl TerminalScreen {
             'm' => self.style = styled(self.style, code),
             'A' | 'F' => self.line = self.line.saturating_sub(many),
             'B' | 'E' => self.line = (self.line + many).min(self.lines.len() - 1),
-            'C' => self.column = (self.column + many).min(WIDEST.max(self.column)),
+            'C' => self.column = (self.column + many).min(MAX_TERMINAL_COLUMN.max(self.column)),
             'D' => self.column = self.column.saturating_sub(many),
-            'G' => self.column = (many - 1).min(WIDEST),
+            'G' => self.column = (many - 1).min(MAX_TERMINAL_COLUMN),
             'K' => {
                 let Some(line) = self.lines.get_mut(self.line) else { return };
                 match number {

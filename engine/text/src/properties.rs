@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::ops::Range;
 
 /// Longer front matter is shown as it stands.
-const LONGEST: usize = 65_536;
+const MAX_FRONT_MATTER_BYTES: usize = 65_536;
 
 /// What a property is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub struct Property {
 pub fn read(text: &str) -> Option<Result<Vec<Property>, String>> {
     let range = outline::front_matter(text)?;
     let yaml = &text[range.clone()];
-    if yaml.len() > LONGEST {
+    if yaml.len() > MAX_FRONT_MATTER_BYTES {
         return Some(Err("it is longer than 64 kB".to_owned()));
     }
     let documents = match yaml::marked(yaml) {
@@ -119,7 +119,7 @@ pub fn set(text: &str, key: &str, value: Option<&Value>) -> Result<String, Strin
         return Ok(format!("---{end}{entry}---{end}{text}"));
     };
     let front = &text[range.clone()];
-    if front.len() > LONGEST {
+    if front.len() > MAX_FRONT_MATTER_BYTES {
         return Err("its properties are longer than 64 kB".to_owned());
     }
     // Names differ in small and large letters only by mistake.

@@ -17,7 +17,7 @@ pub struct TextEdit {
 
 /// Parts up to this size are compared by words and characters, larger ones by lines first; what then is still larger
 /// only loses what both have in common at its ends.
-const REFINED: usize = 20_000;
+const MAX_REFINED_BYTES: usize = 20_000;
 /// Longer parts are not compared by words.
 const MAX_WORDS_BYTES: usize = 4 << 20;
 
@@ -33,7 +33,7 @@ pub fn difference(old: &str, new: &str) -> Vec<TextEdit> {
         return vec![TextEdit { at: from.start, delete: from.len(), insert: new_part.to_owned() }];
     }
     let mut splices = Vec::new();
-    if old_part.len() + new_part.len() <= REFINED {
+    if old_part.len() + new_part.len() <= MAX_REFINED_BYTES {
         refine(old_part, new_part, from.start, &mut splices);
         return splices;
     }
@@ -92,7 +92,7 @@ impl<'a> TokenSource for &TextPieces<'a> {
 
 /// Splices of a part: first by words, where a rare one shows what belongs together, then by characters.
 fn refine(old: &str, new: &str, offset: usize, splices: &mut Vec<TextEdit>) {
-    if old.len() + new.len() > REFINED {
+    if old.len() + new.len() > MAX_REFINED_BYTES {
         whole(old, new, offset, splices);
         return;
     }

@@ -12,9 +12,9 @@ use serde_json::{Map, Value};
 use std::ops::Range;
 
 /// Longer YAML is left alone.
-const LONGEST: usize = 1 << 20;
+const MAX_EDITED_YAML_BYTES: usize = 1 << 20;
 /// Values inside values are written this deep.
-const DEEPEST: usize = 16;
+const MAX_WRITTEN_YAML_DEPTH: usize = 16;
 
 /// A step on the way to a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl From<usize> for YamlStep {
 /// A sentence: the text is not YAML, or it is laid out in a way that cannot be edited piece by piece.
 pub fn put(text: &str, path: &[YamlStep], value: Option<&Value>) -> Result<String, String> {
     let refused = || "it is written in a way that can only be edited as text".to_owned();
-    if text.len() > LONGEST || path.is_empty() || path.len() > DEEPEST {
+    if text.len() > MAX_EDITED_YAML_BYTES || path.is_empty() || path.len() > MAX_WRITTEN_YAML_DEPTH {
         return Err(refused());
     }
     let blank = text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'));
@@ -375,7 +375,7 @@ const FIRST: [&str; 8] = ["filters", "formulas", "properties", "views", "type", 
 
 /// A value in lines of its own, below a name at `indent`; simple ones stay behind it.
 fn block(value: &Value, indent: usize, depth: usize) -> Option<String> {
-    if depth > DEEPEST {
+    if depth > MAX_WRITTEN_YAML_DEPTH {
         return None;
     }
     let inner = if depth == 0 { indent } else { indent + 2 };

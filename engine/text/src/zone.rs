@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 /// A day, in seconds.
-const DAY: i64 = 86_400;
+const DAY_SECS: i64 = 86_400;
 /// So many changes are known at most.
-const MOST: usize = 1_000;
+const MAX_KNOWN_CHANGES: usize = 1_000;
 /// A name has at most so many bytes.
-const NAME: usize = 100;
+const MAX_ZONE_NAME_BYTES: usize = 100;
 /// No clock is farther from UTC, in seconds.
 const FARTHEST: u32 = 18 * 3_600;
 
@@ -33,14 +33,16 @@ impl ZoneClock {
     /// # Errors
     /// A sentence: its name, its offsets or its changes are not what they may be.
     pub fn check(&self) -> Result<(), String> {
-        let named = !self.name.trim().is_empty() && self.name.len() <= NAME && !self.name.contains(char::is_control);
+        let named = !self.name.trim().is_empty()
+            && self.name.len() <= MAX_ZONE_NAME_BYTES
+            && !self.name.contains(char::is_control);
         let near = |offset: i32| offset.unsigned_abs() <= FARTHEST;
         let ordered = self.changes.windows(2).all(|two| matches!(two, [(one, _), (other, _)] if one < other));
         let bounded = self.changes.iter().all(|(when, offset)| when.unsigned_abs() < u64::MAX / 8_000 && near(*offset));
         if !named {
-            return Err(format!("a time zone has a name of one line, of at most {NAME} bytes"));
+            return Err(format!("a time zone has a name of one line, of at most {MAX_ZONE_NAME_BYTES} bytes"));
         }
-        if !near(self.first) || !bounded || !ordered || self.changes.len() > MOST {
+        if !near(self.first) || !bounded || !ordered || self.changes.len() > MAX_KNOWN_CHANGES {
             return Err(format!("the time zone {} is at most 18 hours from UTC, and changes in order", self.name));
         }
         Ok(())
@@ -56,8 +58,8 @@ impl ZoneClock {
     /// where it is set back.
     pub fn shown(&self, wall: i64) -> Vec<i64> {
         let place = |at: i64| self.changes.partition_point(|(when, _)| *when <= at);
-        let near = self.changes.get(place(wall - DAY)..place(wall + DAY)).unwrap_or_default();
-        let offsets = std::iter::once(self.offset(wall - DAY)).chain(near.iter().map(|(_, offset)| *offset));
+        let near = self.changes.get(place(wall - DAY_SECS)..place(wall + DAY_SECS)).unwrap_or_default();
+        let offsets = std::iter::once(self.offset(wall - DAY_SECS)).chain(near.iter().map(|(_, offset)| *offset));
         let mut found: Vec<i64> = offsets
             .map(|offset| wall - i64::from(offset))
             .filter(|at| wall - at == i64::from(self.offset(*at)))

@@ -21,7 +21,7 @@ pub enum CodeHue {
 }
 
 /// Longer code stays as it is.
-const LONGEST: usize = 200_000;
+const MAX_HIGHLIGHTED_BYTES: usize = 200_000;
 /// A longer line stays as it is: grammars take their time on minified code.
 const LONGEST_LINE: usize = 2_000;
 
@@ -86,7 +86,7 @@ fn hue(stack: &ScopeStack) -> Option<CodeHue> {
 
 /// What stands out in a piece of code, in order; `None` where the language is not known or the code is too long.
 pub fn colours(code: &str, language: &str) -> Option<Vec<(Range<usize>, CodeHue)>> {
-    if code.len() > LONGEST {
+    if code.len() > MAX_HIGHLIGHTED_BYTES {
         return None;
     }
     let mut state = ParseState::new(grammar(language)?);

@@ -7,7 +7,7 @@ use mermaid_rs_renderer::{LayoutConfig, RenderOptions, Theme, render_strict};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A longer diagram stays text, in bytes.
-const LONGEST: usize = 50_000;
+const MAX_DIAGRAM_BYTES: usize = 50_000;
 /// A name that no font has. The maker looks for the font that it is given, in the system, to measure words with it, and
 /// keeps a copy in a folder of its own; where there is none it measures by a table, which is as good.
 const FAMILY: &str = "Tracebook Sans";
@@ -17,8 +17,8 @@ const FAMILY: &str = "Tracebook Sans";
 /// # Errors
 /// It is not understood, or too long.
 pub fn svg(source: &str, tints: &ThemeTints) -> Result<String, DrawFailure> {
-    if source.len() > LONGEST {
-        return Err(DrawFailure::Limit(format!("The diagram is longer than {} kB.", LONGEST / 1_000)));
+    if source.len() > MAX_DIAGRAM_BYTES {
+        return Err(DrawFailure::Limit(format!("The diagram is longer than {} kB.", MAX_DIAGRAM_BYTES / 1_000)));
     }
     if source.trim().is_empty() {
         return Err(DrawFailure::Wrong("The diagram is empty.".to_owned()));

@@ -3,7 +3,7 @@
 
 mod set;
 
-pub use set::{PAD, SetFormula};
+pub use set::{FORMULA_PADDING_EM, SetFormula};
 
 use crate::failure::DrawFailure;
 use pulldown_latex::config::{DisplayMode, RenderConfig};
@@ -12,14 +12,14 @@ use pulldown_latex::{Parser, Storage};
 use std::panic::catch_unwind;
 
 /// Longer formulas stay as they are.
-const LONGEST: usize = 10_000;
+const MAX_FORMULA_BYTES: usize = 10_000;
 /// So many commands cannot stand too deep inside one another.
 const MAX_PLAIN_COMMANDS: usize = 200;
 
 /// Whether a formula may be given to `pulldown-latex`, which counts neither depth nor what macros come to. The other
 /// parser counts both; what it does not know is let through while it is short and defines nothing.
 fn is_bounded(source: &str) -> bool {
-    if source.len() > LONGEST {
+    if source.len() > MAX_FORMULA_BYTES {
         return false;
     }
     let defines = ["\\def", "\\gdef", "\\edef", "\\xdef", "\\let", "\\futurelet", "newcommand", "providecommand"];
@@ -43,8 +43,8 @@ pub fn is_short(source: &str) -> bool {
 /// # Errors
 /// It is not understood, or too long.
 pub fn mathml(source: &str, display: bool) -> Result<String, DrawFailure> {
-    if source.len() > LONGEST {
-        return Err(DrawFailure::Limit(format!("The formula is longer than {} kB.", LONGEST / 1_000)));
+    if source.len() > MAX_FORMULA_BYTES {
+        return Err(DrawFailure::Limit(format!("The formula is longer than {} kB.", MAX_FORMULA_BYTES / 1_000)));
     }
     if !is_bounded(source) {
         return Err(DrawFailure::Limit("The formula is nested too deeply, or it is not understood.".to_owned()));
@@ -88,7 +88,7 @@ pub fn line(source: &str) -> Option<String> {
 }
 
 /// Groups inside groups are followed this far.
-const DEEPEST: usize = 64;
+const MAX_GROUP_DEPTH: usize = 64;
 
 struct FormulaLine<'a> {
     events: &'a [Event<'a>],
@@ -97,7 +97,7 @@ struct FormulaLine<'a> {
 
 impl FormulaLine<'_> {
     fn element(&mut self, depth: usize) -> Option<String> {
-        if depth > DEEPEST {
+        if depth > MAX_GROUP_DEPTH {
             return None;
         }
         let event = self.events.get(self.at)?;

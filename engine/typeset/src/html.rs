@@ -16,7 +16,7 @@ use std::ops::Range;
 use store::{Execution, ExecutionStatus, OutputBody};
 
 /// Embeds inside embeds are followed this far.
-const DEEPEST: u8 = 4;
+const MAX_HTML_EMBED_DEPTH: u8 = 4;
 
 /// What stands around a note: other notes and files of its volume, and who draws.
 pub trait PageContext {

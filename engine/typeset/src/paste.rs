@@ -6,11 +6,11 @@ use htmd::{Element, HtmlToMarkdown, element_handler::Handlers};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Longer HTML is pasted as plain text, in bytes.
-const LONGEST: usize = 2 << 20;
+const MAX_PASTED_BYTES: usize = 2 << 20;
 /// Deeper HTML is pasted as plain text: what reads it calls itself for each level.
-const DEEPEST: usize = 150;
+const MAX_PASTED_DEPTH: usize = 150;
 /// Elements times depth: some HTML makes a reader repeat what is open for each that is not closed.
-const WORK: usize = 4_000_000;
+const MAX_PASTED_WORK: usize = 4_000_000;
 
 /// Elements of which nothing is taken over.
 const NEVER: &[&str] = &[
@@ -50,12 +50,12 @@ const SAYS: &[&str] = &[
 /// The Markdown of a piece of HTML; `None` where plain text says as much, or the HTML is too large to be read at once.
 /// Takes up to a second for large pieces.
 pub fn markdown(html: &str) -> Option<String> {
-    if html.len() > LONGEST {
+    if html.len() > MAX_PASTED_BYTES {
         return None;
     }
     let html = fragment(html);
     let (depth, tags, says) = measured(html);
-    if depth > DEEPEST || depth.saturating_mul(tags) > WORK || !says || is_code(html) {
+    if depth > MAX_PASTED_DEPTH || depth.saturating_mul(tags) > MAX_PASTED_WORK || !says || is_code(html) {
         return None;
     }
     let made = catch_unwind(AssertUnwindSafe(|| converter().convert(html).ok())).ok()??;

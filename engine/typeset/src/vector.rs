@@ -8,9 +8,9 @@ use resvg::usvg::{self, ImageHrefResolver, Options, Tree, roxmltree};
 use std::collections::{HashMap, HashSet};
 
 /// A longer SVG is not read, in bytes.
-const LONGEST: usize = 8 << 20;
+const MAX_SVG_BYTES: usize = 8 << 20;
 /// An SVG that comes to more elements than this is refused.
-const MOST: u64 = 100_000;
+const MAX_SVG_ELEMENTS: u64 = 100_000;
 /// No picture has more pixels.
 const PIXELS: u64 = 24 << 20;
 
@@ -39,8 +39,8 @@ impl VectorDrawing {
     /// # Errors
     /// A sentence's end ("…: why"), where it cannot be read or is too large.
     pub fn read(svg: &str, fonts: &FontSet) -> Result<VectorDrawing, String> {
-        if svg.len() > LONGEST {
-            return Err(format!("it is longer than {} MB", LONGEST >> 20));
+        if svg.len() > MAX_SVG_BYTES {
+            return Err(format!("it is longer than {} MB", MAX_SVG_BYTES >> 20));
         }
         let options = Options {
             font_family: TEXT.to_owned(),
@@ -54,8 +54,8 @@ impl VectorDrawing {
         };
         let xml = roxmltree::ParsingOptions { allow_dtd: true, nodes_limit: 1_000_000, ..Default::default() };
         let document = roxmltree::Document::parse_with_options(svg, xml).map_err(|error| error.to_string())?;
-        if weight(&document) > MOST {
-            return Err(format!("it comes to more than {MOST} elements"));
+        if weight(&document) > MAX_SVG_ELEMENTS {
+            return Err(format!("it comes to more than {MAX_SVG_ELEMENTS} elements"));
         }
         let tree = Tree::from_xmltree(&document, &options).map_err(|error| error.to_string())?;
         let size = tree.size();

@@ -9,7 +9,7 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
 /// Of a longer word only this many characters count.
-const LONGEST: usize = 64;
+const MAX_WORD_CHARS: usize = 64;
 
 /// A word of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,7 +113,7 @@ fn word(text: &str, range: Range<usize>, position: &mut usize, out: &mut Vec<Tex
 
 /// The parts of an identifier: `snake_case`, `camelCase`, `HTTPServer`.
 fn parts(word: &str) -> Vec<Range<usize>> {
-    let chars: Vec<(usize, char)> = word.char_indices().take(4 * LONGEST).collect();
+    let chars: Vec<(usize, char)> = word.char_indices().take(4 * MAX_WORD_CHARS).collect();
     let mut found = Vec::new();
     let mut start: Option<usize> = None;
     for (place, (at, c)) in chars.iter().enumerate() {
@@ -142,11 +142,11 @@ fn parts(word: &str) -> Vec<Range<usize>> {
 pub fn fold(text: &str) -> String {
     let text = text.strip_suffix("'s").or_else(|| text.strip_suffix("\u{2019}s")).unwrap_or(text);
     if text.is_ascii() {
-        return text.chars().filter(|c| *c != '\'').take(LONGEST).map(|c| c.to_ascii_lowercase()).collect();
+        return text.chars().filter(|c| *c != '\'').take(MAX_WORD_CHARS).map(|c| c.to_ascii_lowercase()).collect();
     }
     let plain = text.nfkd().filter(|c| !is_combining_mark(*c) && !matches!(c, '\'' | '\u{2019}'));
     let mut out = String::new();
-    for c in plain.take(LONGEST).flat_map(char::to_lowercase) {
+    for c in plain.take(MAX_WORD_CHARS).flat_map(char::to_lowercase) {
         match c {
             'ß' => out.push_str("ss"),
             'æ' => out.push_str("ae"),

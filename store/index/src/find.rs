@@ -19,11 +19,11 @@ use tantivy::schema::Value;
 use tantivy::{DocAddress, Searcher, TantivyDocument, Term};
 
 /// Passages that are looked at for a list of notes: this many for each note asked for.
-pub(crate) const DEPTH: usize = 8;
+pub(crate) const PASSAGES_PER_NOTE: usize = 8;
 /// The best passages of the first round, whose meanings join that of the question in the second.
 const FEEDBACK: usize = 3;
 /// The second round of a search looks at this many of the nearest passages of the first.
-const WIDE: usize = 1_000;
+const SECOND_ROUND_PASSAGES: usize = 1_000;
 /// A question has an answer where a hit is this near in meaning, or has this share of the weight of its words.
 const NEAR_ENOUGH: f32 = 0.35;
 const WORDS_ENOUGH: f32 = 0.6;
@@ -263,7 +263,7 @@ impl FullTextIndex {
         {
             *prefix = true;
         }
-        let count = (ask.limit.max(1) * DEPTH).max(2 * POOL);
+        let count = (ask.limit.max(1) * PASSAGES_PER_NOTE).max(2 * POOL);
         if words.is_empty() {
             return self.newest(&searcher, admitted.as_ref(), ask.limit);
         }
@@ -291,7 +291,7 @@ impl FullTextIndex {
         let mut ranked = order(&meanings);
         if let Some((vector, field)) = compared {
             let again = ask.mode == SearchMode::Both && !ask.typing && ask.tuning.feedback > 0.0;
-            let wide = (if again { count.max(WIDE) } else { count }, &ask.tuning);
+            let wide = (if again { count.max(SECOND_ROUND_PASSAGES) } else { count }, &ask.tuning);
             let wide = self.meanings(&searcher, field, vector, admitted.as_ref(), &by_words, wide);
             let pool: Vec<DocAddress> = wide.cosines.keys().copied().collect();
             meanings = wide.cut(count).lifted(ask.unrelated);

@@ -16,7 +16,7 @@ mod shelf;
 mod vectors;
 mod words;
 
-pub use embed::{DIMENSIONS, MiniLm, SentenceEmbedder, vocabulary};
+pub use embed::{MiniLm, SentenceEmbedder, VECTOR_DIMENSIONS, vocabulary};
 pub use find::{HitReason, NoteHit, RankingWeights, ScorePart, SearchAnswer, SearchMode, SearchRequest};
 pub use fit::RelevanceFit;
 pub use marks::{excerpt, marks};

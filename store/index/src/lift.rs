@@ -14,7 +14,7 @@ const LIFTED: usize = 50;
 /// After this many milliseconds a change counts half.
 const MONTH: f32 = 30.0 * 86_400_000.0;
 /// This many links count in full.
-const MANY: f32 = 32.0;
+const FULL_LINK_COUNT: f32 = 32.0;
 /// What is less need not be told.
 const LITTLE: f32 = 0.001;
 
@@ -84,7 +84,7 @@ impl FullTextIndex {
         }
         let link = Term::from_field_text(self.fields.marks, &format!("link:{}", link_name(path)));
         let links = searcher.doc_freq(&link)? as f32;
-        part("links to it", ask.tuning.linked * ((1.0 + links).log2() / (1.0 + MANY).log2()).min(1.0));
+        part("links to it", ask.tuning.linked * ((1.0 + links).log2() / (1.0 + FULL_LINK_COUNT).log2()).min(1.0));
         if !ask.starred.is_empty() && note.parse::<DocId>().is_ok_and(|note| ask.starred.contains(&note)) {
             part("starred", ask.tuning.starred);
         }

@@ -3,7 +3,7 @@
 
 use crate::IndexError;
 use crate::filter::AdmittedPassages;
-use crate::find::{DEPTH, HitGrounds, NoteHit, RankingWeights};
+use crate::find::{HitGrounds, NoteHit, PASSAGES_PER_NOTE, RankingWeights};
 use crate::fuse::{MeaningScores, cut};
 use crate::shelf::{FullTextIndex, PassagePlace, SegmentPassages};
 use crate::vectors::{QuantizedVector, VectorTable};
@@ -93,7 +93,7 @@ impl FullTextIndex {
                 &searcher,
                 &QuantizedVector::of(&mean),
                 None,
-                limit * DEPTH + own.len(),
+                limit * PASSAGES_PER_NOTE + own.len(),
                 &RankingWeights::default(),
             )
         };
@@ -239,7 +239,7 @@ mod tests {
     fn the_nearest_by_their_signs_hold_the_nearest() {
         let folder = tempfile::tempdir().expect("a folder");
         let index = FullTextIndex::open(folder.path(), "m").expect("an index");
-        index.grow("m", crate::DIMENSIONS).expect("vectors");
+        index.grow("m", crate::VECTOR_DIMENSIONS).expect("vectors");
         let lines = TEXTS.iter().flat_map(|text| text.lines()).map(str::trim).filter(|line| line.len() > 40);
         for (line, number) in lines.take(400).zip(0_u64..) {
             let mut id = [0; 16];

@@ -15,12 +15,12 @@ use tantivy::schema::{
 use tantivy::{DocAddress, IndexReader, IndexWriter, ReloadPolicy, Searcher, SegmentReader, TantivyDocument, Term};
 
 /// Part of the folder's name: an index of another form is made anew.
-const FORM: &str = "words-3";
+const INDEX_FORMAT: &str = "words-3";
 /// Memory in which the writer gathers what is to be written.
-const MEMORY: usize = 32 << 20;
+const WRITER_MEMORY_BYTES: usize = 32 << 20;
 /// The sentence model reads some 250 words and knows best what a few sentences mean: a longer passage is embedded in
 /// windows of this many bytes.
-const WINDOW: usize = 1_000;
+const PASSAGE_WINDOW_BYTES: usize = 1_000;
 /// A window begins this many bytes before the end of the one before, so that no sentence is cut in both.
 const OVERLAP: usize = 200;
 /// Of a passage at most this many windows are embedded; words find the rest.
@@ -128,7 +128,7 @@ impl FullTextIndex {
     /// # Errors
     /// It is damaged, or the disk refuses; see [`FullTextIndex::remove_files`].
     pub fn open(folder: &Path, model: &str) -> Result<FullTextIndex, IndexError> {
-        let words = folder.join(FORM);
+        let words = folder.join(INDEX_FORMAT);
         let make = |error: std::io::Error| IndexError::disk("cannot be made", &error);
         std::fs::create_dir_all(&words).map_err(make)?;
         // What an older program left is of no use to this one; what cannot be removed only takes room.
@@ -148,7 +148,7 @@ impl FullTextIndex {
             index.tokenizers().register(name, WordAnalyzer { stems });
         }
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
-        let writer = index.writer_with_num_threads(1, MEMORY)?;
+        let writer = index.writer_with_num_threads(1, WRITER_MEMORY_BYTES)?;
         let records = |kept: &&(String, usize, u64)| (kept.2 / (kept.1 as u64 + 1), kept.0 == model);
         let vectors = match VectorTable::kept(folder).iter().filter(|kept| kept.2 > 0).max_by_key(records) {
             Some((model, dimensions, _)) => VectorTable::open(folder, model, *dimensions)?,
@@ -172,7 +172,7 @@ impl FullTextIndex {
     /// # Errors
     /// The disk refuses.
     pub fn remove_files(folder: &Path) -> Result<(), IndexError> {
-        match std::fs::remove_dir_all(folder.join(FORM)) {
+        match std::fs::remove_dir_all(folder.join(INDEX_FORMAT)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(IndexError::disk("cannot be removed", &error))
             }
@@ -187,7 +187,7 @@ impl FullTextIndex {
 
     /// Whether its files are still there.
     pub fn is_there(&self) -> bool {
-        self.folder.join(FORM).join("meta.json").exists()
+        self.folder.join(INDEX_FORMAT).join("meta.json").exists()
     }
 
     /// Says on disk that all is well. Call it last.
@@ -426,7 +426,7 @@ impl FullTextIndex {
                 embedded += usize::from(vectors.slot(hash).is_some());
             }
         }
-        let files = [self.folder.clone(), self.folder.join(FORM)];
+        let files = [self.folder.clone(), self.folder.join(INDEX_FORMAT)];
         let entries = files.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
         let bytes = entries.filter_map(|entry| entry.metadata().ok()).filter(|meta| meta.is_file());
         let bytes = bytes.map(|meta| meta.len()).sum();
@@ -546,11 +546,13 @@ pub(crate) fn windows(kind: crate::PassageKind, text: &str) -> Vec<Range<usize>>
     let mut all = Vec::new();
     let mut from = 0;
     while all.len() < WINDOWS {
-        let mut end = text.floor_char_boundary(from + WINDOW);
+        let mut end = text.floor_char_boundary(from + PASSAGE_WINDOW_BYTES);
         // What is a little longer is not worth a second one.
-        if text.len() - from <= WINDOW + OVERLAP {
+        if text.len() - from <= PASSAGE_WINDOW_BYTES + OVERLAP {
             end = text.len();
-        } else if let Some(space) = text[from..end].rfind(char::is_whitespace).filter(|space| *space > WINDOW / 2) {
+        } else if let Some(space) =
+            text[from..end].rfind(char::is_whitespace).filter(|space| *space > PASSAGE_WINDOW_BYTES / 2)
+        {
             end = from + space;
         }
         all.push(from..end);

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tantivy::directory::{Directory, MmapDirectory, OwnedBytes};
 
 /// Before the numbers of a record: the hash of the text, and the scale.
-const HEAD: usize = 8 + 4;
+const RECORD_HEAD_BYTES: usize = 8 + 4;
 /// Behind them: the sum of all that.
 const SUM: usize = 4;
 /// How a file of vectors ends.
@@ -93,7 +93,7 @@ impl VectorTable {
     pub(crate) fn open(folder: &Path, model: &str, dimensions: usize) -> Result<VectorTable, IndexError> {
         let name = format!("{model}.{dimensions}{ENDING}");
         let path = folder.join(&name);
-        let size = HEAD + dimensions + SUM;
+        let size = RECORD_HEAD_BYTES + dimensions + SUM;
         let fail = |error: &std::io::Error| IndexError::disk("cannot open its vectors", error);
         let length = match std::fs::metadata(&path) {
             Ok(meta) => meta.len(),
@@ -120,7 +120,7 @@ impl VectorTable {
         let mut all = Vec::with_capacity(count * dimensions.div_ceil(BITS));
         for slot in 0..count {
             let record = vectors.record(slot);
-            all.extend(signs(&record[HEAD..HEAD + dimensions]));
+            all.extend(signs(&record[RECORD_HEAD_BYTES..RECORD_HEAD_BYTES + dimensions]));
             if sum(&record[..size - SUM]) == record[size - SUM..] {
                 let hash = u64::from_le_bytes(record[..8].try_into().unwrap_or_default());
                 vectors.slots.insert(hash, slot);
@@ -146,7 +146,7 @@ impl VectorTable {
     }
 
     fn size(&self) -> usize {
-        HEAD + self.dimensions + SUM
+        RECORD_HEAD_BYTES + self.dimensions + SUM
     }
 
     /// Whether more than half of what the file holds belongs to no text any more.
@@ -218,7 +218,7 @@ impl VectorTable {
         for (number, record) in bytes.chunks_exact(self.size()).enumerate() {
             let hash = u64::from_le_bytes(record[..8].try_into().unwrap_or_default());
             self.slots.insert(hash, first + number);
-            self.signs.extend(signs(&record[HEAD..HEAD + self.dimensions]));
+            self.signs.extend(signs(&record[RECORD_HEAD_BYTES..RECORD_HEAD_BYTES + self.dimensions]));
         }
         self.fresh.extend(bytes);
         self.stamp = stamp();
@@ -229,7 +229,7 @@ impl VectorTable {
     pub(crate) fn near(&self, slot: usize, to: &QuantizedVector) -> f32 {
         let record = self.record(slot);
         let scale = f32::from_le_bytes(record[8..12].try_into().unwrap_or_default());
-        scale * to.scale * dot(&record[HEAD..HEAD + self.dimensions], &to.numbers)
+        scale * to.scale * dot(&record[RECORD_HEAD_BYTES..RECORD_HEAD_BYTES + self.dimensions], &to.numbers)
     }
 
     /// Of each vector, how many of its numbers have another sign than those of one. The angle between two vectors is
@@ -253,7 +253,10 @@ impl VectorTable {
     pub(crate) fn get(&self, slot: usize) -> Vec<f32> {
         let record = self.record(slot);
         let scale = f32::from_le_bytes(record[8..12].try_into().unwrap_or_default());
-        record[HEAD..HEAD + self.dimensions].iter().map(|byte| f32::from(i8::from_le_bytes([*byte])) * scale).collect()
+        record[RECORD_HEAD_BYTES..RECORD_HEAD_BYTES + self.dimensions]
+            .iter()
+            .map(|byte| f32::from(i8::from_le_bytes([*byte])) * scale)
+            .collect()
     }
 }
 

@@ -8,7 +8,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Bytes that are hashed at once.
-const BLOCK: usize = 256 << 10;
+const PARTIAL_HASH_BLOCK_BYTES: usize = 256 << 10;
 
 /// The beginnings of blobs, in a folder.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ impl PartialBlobs {
         let path = self.path(hash);
         let fail = |error: io::Error| DiskError::io("checking what came from another device", &path, &error);
         let mut file = File::options().read(true).write(true).open(&path).map_err(fail)?;
-        let (mut hasher, mut block) = (BlobHasher::default(), vec![0; BLOCK]);
+        let (mut hasher, mut block) = (BlobHasher::default(), vec![0; PARTIAL_HASH_BLOCK_BYTES]);
         loop {
             match file.read(&mut block).map_err(fail)? {
                 0 => break,

@@ -3,7 +3,7 @@
 
 use super::pages::{DatabasePages, PAGE};
 use super::progress::{self, ProgressFile};
-use super::sqlite::{self, DATABASE, NumberCounters, SqliteDisk, beside};
+use super::sqlite::{self, DATABASE_FILE, NumberCounters, SqliteDisk, beside};
 use super::{BlobStore, DiskError, SqliteReader};
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
 use std::io::{self, Read};
@@ -20,7 +20,7 @@ impl SqliteDisk {
     /// # Errors
     /// Any [`DiskError`], as for [`SqliteDisk::open`].
     pub fn copy_in_memory(dir: &Path) -> Result<SqliteDisk, DiskError> {
-        let path = dir.join(DATABASE);
+        let path = dir.join(DATABASE_FILE);
         sqlite::looks_whole(dir)?;
         let fail = |error: io::Error| DiskError::io("reading", &path, &error);
         let log = match progress::judge(&path).map_err(fail)? {
@@ -55,7 +55,7 @@ impl SqliteDisk {
 impl SqliteReader {
     /// A reader of a copy in memory.
     pub(super) fn of_copy(dir: &Path, uri: &str) -> Result<SqliteReader, DiskError> {
-        let path = dir.join(DATABASE);
+        let path = dir.join(DATABASE_FILE);
         let conn = connect(uri, OpenFlags::SQLITE_OPEN_READ_WRITE);
         let conn = conn.map_err(|error| sqlite::told(&path, "reading", &error))?;
         Ok(SqliteReader { conn, path, blobs: BlobStore::new(dir) })
@@ -121,7 +121,8 @@ mod tests {
         disk.idle();
         (6..=9).for_each(|seq| drop(disk.commit(&[record(seq)]).expect("committed")));
         let bytes = || {
-            ["", "-wal", "-progress"].map(|end| std::fs::read(beside(&dir.path().join(DATABASE), end)).expect("read"))
+            ["", "-wal", "-progress"]
+                .map(|end| std::fs::read(beside(&dir.path().join(DATABASE_FILE), end)).expect("read"))
         };
         let before = bytes();
         let mut copy = SqliteDisk::copy_in_memory(dir.path()).expect("copied");

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub const MARKER: &str = "workspace.json";
 /// The name of the database's entry that says where the volumes lie: a JSON object of volume id to path.
 pub const MOUNTS: &str = "mounts";
-const FORMAT: i64 = 1;
+const MARKER_FORMAT: i64 = 1;
 
 /// Where a volume lies on this device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ pub mod path_form {
 pub fn write_marker(dir: &Path, volumes: &[VolumeMount]) -> Result<(), DiskError> {
     let path = dir.join(MARKER);
     let fail = |error| DiskError::io("writing", &path, &error);
-    let marker = WorkspaceMarker { format: FORMAT, volumes: volumes.to_vec() };
+    let marker = WorkspaceMarker { format: MARKER_FORMAT, volumes: volumes.to_vec() };
     let mut text = serde_json::to_vec_pretty(&marker).map_err(|error| fail(io::Error::other(error)))?;
     text.push(b'\n');
     if std::fs::read(&path).is_ok_and(|there| there == text) {
@@ -100,9 +100,9 @@ pub fn read_marker(dir: &Path) -> Result<Option<Vec<VolumeMount>>, DiskError> {
         Err(error) => return Err(DiskError::io("reading", &path, &error)),
     };
     match serde_json::from_slice::<serde_json::Value>(&bytes) {
-        Ok(marker) if marker["format"].as_i64() > Some(FORMAT) => {
+        Ok(marker) if marker["format"].as_i64() > Some(MARKER_FORMAT) => {
             let found = marker["format"].as_i64().unwrap_or_default();
-            Err(DiskError::Newer { found, known: FORMAT, path })
+            Err(DiskError::Newer { found, known: MARKER_FORMAT, path })
         }
         Ok(marker) => match serde_json::from_value::<WorkspaceMarker>(marker) {
             Ok(marker) => Ok(Some(marker.volumes)),

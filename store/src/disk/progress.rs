@@ -5,7 +5,7 @@
 //! nothing then. Newer than the database it only is where a commit was lost that had been durable.
 
 use super::pages::{PAGE, checksum, word};
-use super::sqlite::{DATABASE, NumberCounters, beside};
+use super::sqlite::{DATABASE_FILE, NumberCounters, beside};
 use super::{DiskError, SqliteReader};
 use rusqlite::Connection;
 use std::fs::File;
@@ -13,11 +13,11 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 /// The end of the file's name behind the database's.
-const END: &str = "-progress";
+const PROGRESS_SUFFIX: &str = "-progress";
 /// Under which name the database keeps that something was lost, until a check has told of it: why, as text.
-pub const LOST: &str = "lost";
+pub const LOST_KEY: &str = "lost";
 /// A frame of the log: its head and a page.
-const FRAME: u64 = 24 + PAGE as u64;
+const WAL_FRAME_BYTES: u64 = 24 + PAGE as u64;
 
 /// How far it had got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl LogProgress {
 
     /// What stands in the file; nothing where there is none, or it is torn.
     pub(super) fn read(database: &Path) -> Option<LogProgress> {
-        LogProgress::decode(&std::fs::read(beside(database, END)).ok()?)
+        LogProgress::decode(&std::fs::read(beside(database, PROGRESS_SUFFIX)).ok()?)
     }
 }
 
@@ -90,7 +90,8 @@ pub(super) struct ProgressFile {
 impl ProgressFile {
     /// Opens the file, or makes it. Without it all works; only losses are not seen.
     pub(super) fn open(database: &Path) -> ProgressFile {
-        let file = File::options().write(true).create(true).truncate(false).open(beside(database, END)).ok();
+        let file =
+            File::options().write(true).create(true).truncate(false).open(beside(database, PROGRESS_SUFFIX)).ok();
         ProgressFile { file, kept: LogProgress::read(database).unwrap_or_default() }
     }
 
@@ -120,7 +121,7 @@ pub(super) fn log(conn: &Connection, database: &Path) -> Option<LogFile> {
     let mut bytes = [0; 32];
     file.read_exact(&mut bytes).ok()?;
     let salt = bytes[16..24].try_into().ok()?;
-    file.seek(SeekFrom::Start(32 + u64::from(frames - 1) * FRAME)).ok()?;
+    file.seek(SeekFrom::Start(32 + u64::from(frames - 1) * WAL_FRAME_BYTES)).ok()?;
     file.read_exact(&mut bytes[..24]).ok()?;
     Some(LogFile {
         salt,
@@ -214,7 +215,7 @@ pub(super) fn judge(database: &Path) -> io::Result<LogDamage> {
 /// # Errors
 /// Any [`DiskError`].
 pub fn loss(dir: &Path) -> Result<Option<String>, DiskError> {
-    let path = dir.join(DATABASE);
+    let path = dir.join(DATABASE_FILE);
     let judged = judge(&path).map_err(|error| DiskError::io("reading", &path, &error))?;
     if judged.without_log {
         return Ok(Some(judged.lost.unwrap_or_else(|| "its log is damaged; the database has all of it".to_owned())));
@@ -242,7 +243,7 @@ impl SqliteReader {
     /// # Errors
     /// Any [`DiskError`].
     pub fn lost(&self) -> Result<Option<String>, DiskError> {
-        let found = super::DiskReader::meta(self, LOST)?;
+        let found = super::DiskReader::meta(self, LOST_KEY)?;
         Ok(found.map(|why| String::from_utf8_lossy(&why).into_owned()))
     }
 }
@@ -262,10 +263,10 @@ mod tests {
     /// A copy of a workspace as it is now, while it is open.
     fn copied(from: &Path) -> tempfile::TempDir {
         let dir = tempfile::tempdir().expect("a folder");
-        for end in ["", "-wal", "-shm", END] {
-            let path = beside(&from.join(DATABASE), end);
+        for end in ["", "-wal", "-shm", PROGRESS_SUFFIX] {
+            let path = beside(&from.join(DATABASE_FILE), end);
             if path.exists() {
-                std::fs::copy(&path, beside(&dir.path().join(DATABASE), end)).expect("copied");
+                std::fs::copy(&path, beside(&dir.path().join(DATABASE_FILE), end)).expect("copied");
             }
         }
         std::fs::copy(from.join("workspace.json"), dir.path().join("workspace.json")).expect("copied");
@@ -273,7 +274,7 @@ mod tests {
     }
 
     fn log_of(dir: &Path) -> std::path::PathBuf {
-        beside(&dir.join(DATABASE), "-wal")
+        beside(&dir.join(DATABASE_FILE), "-wal")
     }
 
     fn seqs(dir: &Path) -> Vec<u64> {

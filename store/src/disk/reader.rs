@@ -2,7 +2,7 @@
 //! does not hold.
 
 use super::rows::{self, ColumnValue, PendingRecords, TableSchema};
-use super::sqlite::{self, DATABASE};
+use super::sqlite::{self, DATABASE_FILE};
 use super::{BlobStore, DiskError, DiskReader, DocumentChunk, FileRow, QuarantinedRow};
 use crate::id::{BlobHash, BlockId, DocId};
 use crate::note::{Block, sort_blocks};
@@ -24,7 +24,7 @@ impl SqliteReader {
     /// # Errors
     /// [`DiskError::Missing`], [`DiskError::Damaged`], [`DiskError::Newer`], the system's.
     pub fn open(dir: &Path) -> Result<SqliteReader, DiskError> {
-        let path = dir.join(DATABASE);
+        let path = dir.join(DATABASE_FILE);
         sqlite::looks_whole(dir)?;
         let conn = match connect(&path, "mode=ro") {
             Ok(conn) => conn,
@@ -47,7 +47,7 @@ impl SqliteReader {
     /// # Errors
     /// Like [`SqliteReader::open`].
     pub fn open_still(dir: &Path) -> Result<SqliteReader, DiskError> {
-        let path = dir.join(DATABASE);
+        let path = dir.join(DATABASE_FILE);
         sqlite::looks_whole(dir)?;
         let conn = connect(&path, STILL).map_err(|error| sqlite::told(&path, "opening", &error))?;
         sqlite::check_stamp(&conn, &path)?;

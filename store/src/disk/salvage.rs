@@ -4,7 +4,7 @@
 use super::batch;
 use super::pages::{DatabasePages, TreeRecord, TreeWalk, values};
 use super::rows::{self, ColumnValue, TABLES, TableSchema};
-use super::sqlite::{self, CommitFailure, DATABASE, beside};
+use super::sqlite::{self, CommitFailure, DATABASE_FILE, beside};
 use super::{DiskError, durable};
 use rusqlite::{Connection, params_from_iter};
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,7 @@ impl SalvageReport {
 /// # Errors
 /// Any [`DiskError`]; the damaged files are in their place or in the folder `damaged` then.
 pub fn salvage(dir: &Path, now: i64) -> Result<SalvageReport, DiskError> {
-    let path = dir.join(DATABASE);
+    let path = dir.join(DATABASE_FILE);
     let fail = |error: io::Error| DiskError::io("salvaging", &path, &error);
     let moved = set_apart(dir).map_err(fail)?;
     let old = moved.first().cloned().unwrap_or_else(|| path.clone());
@@ -76,8 +76,8 @@ pub fn salvage(dir: &Path, now: i64) -> Result<SalvageReport, DiskError> {
 
 /// Moves the database and what belongs to it into the folder of damaged files.
 fn set_apart(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    let (path, folder) = (dir.join(DATABASE), dir.join(DAMAGED));
-    let numbered = |number: u32| folder.join(format!("{number}-{DATABASE}"));
+    let (path, folder) = (dir.join(DATABASE_FILE), dir.join(DAMAGED));
+    let numbered = |number: u32| folder.join(format!("{number}-{DATABASE_FILE}"));
     let mut next = 1;
     while ["", "-wal", "-shm"].iter().any(|end| beside(&numbered(next), end).exists()) {
         next += 1;
@@ -334,7 +334,7 @@ mod tests {
             let all = dump(dir.path());
             fs::create_dir(dir.path().join(DAMAGED)).expect("made");
             for end in &["", "-wal", "-shm"][..moved] {
-                let from = beside(&dir.path().join(DATABASE), end);
+                let from = beside(&dir.path().join(DATABASE_FILE), end);
                 fs::rename(from, dir.path().join(format!("damaged/1-tracebook.db{end}"))).expect("moved");
             }
             fs::write(dir.path().join(NEW), "half").expect("written");
@@ -351,7 +351,7 @@ mod tests {
         let (dir, ever) = workspace();
         let all = dump(dir.path());
         drop(SqliteDisk::open(dir.path(), false).expect("opened")); // folds the log in
-        let path = dir.path().join(DATABASE);
+        let path = dir.path().join(DATABASE_FILE);
         let mut bytes = fs::read(&path).expect("read");
         bytes[..4096].fill(0x55);
         fs::write(&path, bytes).expect("written");
@@ -369,7 +369,7 @@ mod tests {
     fn empty_with_and_without_log() {
         let (dir, _) = workspace();
         write_marker(dir.path(), &[]).expect("written");
-        fs::write(dir.path().join(DATABASE), "").expect("emptied");
+        fs::write(dir.path().join(DATABASE_FILE), "").expect("emptied");
         for create in [true, false] {
             let opened = SqliteDisk::open(dir.path(), create);
             assert!(matches!(opened, Err(DiskError::Damaged { .. })), "{opened:?}");
@@ -379,7 +379,7 @@ mod tests {
         assert!(kept > 100, "what the log holds: {salvaged:?}");
         sound(dir.path());
 
-        fs::write(dir.path().join(DATABASE), "").expect("emptied");
+        fs::write(dir.path().join(DATABASE_FILE), "").expect("emptied");
         let salvaged = salvage(dir.path(), 1).expect("salvaged");
         assert_eq!(salvaged.tables.iter().map(|table| table.kept).sum::<u64>(), 0);
         sound(dir.path());
@@ -431,7 +431,7 @@ mod tests {
     fn one_page_costs_its_rows_alone() {
         let (dir, _) = workspace();
         drop(SqliteDisk::open(dir.path(), false).expect("opened"));
-        let path = dir.path().join(DATABASE);
+        let path = dir.path().join(DATABASE_FILE);
         let before = DatabasePages::open(&path, &beside(&path, "-wal")).expect("opened");
         let mut leaves = Vec::new();
         for number in 2..=before.count() {
@@ -446,7 +446,7 @@ mod tests {
         for (number, chunks) in leaves {
             let copy = tempfile::tempdir().expect("a folder");
             copy_tree(dir.path(), copy.path());
-            let path = copy.path().join(DATABASE);
+            let path = copy.path().join(DATABASE_FILE);
             let mut bytes = fs::read(&path).expect("read");
             let at = (usize::try_from(number).expect("small") - 1) * 4096;
             bytes[at..at + 4096].fill(0);

@@ -2,7 +2,7 @@
 //! about what is written; never makes a database where one was before.
 
 use super::batch::{PendingCommit, put, removes_numbers};
-use super::progress::{self, LOST, LogProgress, ProgressFile};
+use super::progress::{self, LOST_KEY, LogProgress, ProgressFile};
 use super::rows::{self, ColumnValue, TABLES};
 use super::{BlobStore, DAMAGED, Disk, DiskError, DiskReader, RowWrite, SqliteReader, durable, marker};
 use crate::id::{BlobHash, DocId};
@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The database's name in the workspace's folder.
-pub const DATABASE: &str = "tracebook.db";
+pub const DATABASE_FILE: &str = "tracebook.db";
 /// The format that this program writes.
-pub const FORMAT: i64 = 1;
+pub const DATABASE_FORMAT: i64 = 1;
 
 /// `TrBk`: tells our databases from others (`PRAGMA application_id`).
 const APPLICATION: i64 = 0x5472_426b;
@@ -108,7 +108,7 @@ pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
 /// two, and remove the log beside the second.
 pub(super) fn looks_whole(dir: &Path) -> Result<(), DiskError> {
     use std::io::Read;
-    let path = dir.join(DATABASE);
+    let path = dir.join(DATABASE_FILE);
     let damaged = |why: &str| Err(DiskError::Damaged { why: why.to_owned(), path: path.clone() });
     let size = match std::fs::metadata(&path) {
         Ok(file) => file.len(),
@@ -164,7 +164,9 @@ pub(super) fn check_stamp(conn: &Connection, path: &Path) -> Result<(), DiskErro
         return Err(DiskError::Damaged { why: "it is not Tracebook's".to_owned(), path: path.to_owned() });
     }
     match number("PRAGMA user_version").map_err(fail)? {
-        found if found > FORMAT => Err(DiskError::Newer { found, known: FORMAT, path: path.to_owned() }),
+        found if found > DATABASE_FORMAT => {
+            Err(DiskError::Newer { found, known: DATABASE_FORMAT, path: path.to_owned() })
+        }
         found if found < 1 => Err(DiskError::Damaged { why: "it has no format".to_owned(), path: path.to_owned() }),
         _ => Ok(()),
     }
@@ -180,7 +182,7 @@ pub(super) fn make(path: &Path) -> Result<(), DiskError> {
         conn.execute_batch("PRAGMA page_size = 4096; PRAGMA auto_vacuum = NONE; PRAGMA encoding = 'UTF-8'; BEGIN;")?;
         TABLES.iter().try_for_each(|table| conn.execute_batch(table.make))?;
         conn.execute_batch(&format!(
-            "PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT}; COMMIT; PRAGMA journal_mode = WAL;"
+            "PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {DATABASE_FORMAT}; COMMIT; PRAGMA journal_mode = WAL;"
         ))?;
         conn.close().map_err(|(_, error)| error)
     };
@@ -195,7 +197,7 @@ impl SqliteDisk {
     /// # Errors
     /// [`DiskError::Missing`], [`DiskError::Damaged`], [`DiskError::Newer`], [`DiskError::ReadOnly`], the system's.
     pub fn open(dir: &Path, create: bool) -> Result<SqliteDisk, DiskError> {
-        let path = dir.join(DATABASE);
+        let path = dir.join(DATABASE_FILE);
         match looks_whole(dir) {
             Err(DiskError::Missing { .. }) if create => create_in(dir, &path)?,
             looked => looked?,
@@ -230,7 +232,7 @@ impl SqliteDisk {
             let known = known.unwrap_or_default();
             disk.counters =
                 NumberCounters { journal: known.journal.max(counters.journal), chunk: known.chunk.max(counters.chunk) };
-            let key = ColumnValue::Text(LOST.as_bytes());
+            let key = ColumnValue::Text(LOST_KEY.as_bytes());
             disk.alter(|tx| put(tx, &rows::META, &[key, ColumnValue::Blob(why.as_bytes())]))?;
         }
         Ok(disk)
@@ -244,7 +246,7 @@ impl SqliteDisk {
         counters: NumberCounters,
         progress: ProgressFile,
     ) -> Result<SqliteDisk, DiskError> {
-        let path = dir.join(DATABASE);
+        let path = dir.join(DATABASE_FILE);
         Ok(SqliteDisk {
             dir: dir.to_owned(),
             identity: identity(&path)?,
@@ -338,12 +340,12 @@ fn create_in(dir: &Path, path: &Path) -> Result<(), DiskError> {
 fn set_log_apart(dir: &Path, path: &Path) -> std::io::Result<()> {
     let folder = dir.join(DAMAGED);
     durable::create_folder(&folder)?;
-    let free = |number: &u32| !folder.join(format!("{number}-{DATABASE}-wal")).exists();
+    let free = |number: &u32| !folder.join(format!("{number}-{DATABASE_FILE}-wal")).exists();
     let number = (1..=u32::MAX).find(free).unwrap_or_default();
     for end in ["-wal", "-shm"] {
         let from = beside(path, end);
         if from.exists() {
-            std::fs::rename(from, folder.join(format!("{number}-{DATABASE}{end}")))?;
+            std::fs::rename(from, folder.join(format!("{number}-{DATABASE_FILE}{end}")))?;
         }
     }
     durable::sync_folder(&folder)?;

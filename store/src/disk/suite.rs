@@ -39,7 +39,7 @@ impl DiskBench for SqliteBench {
     }
 
     fn corrupt(&mut self, row: &FaultyRow) {
-        let conn = rusqlite::Connection::open(self.dir.path().join(DATABASE)).expect("opened");
+        let conn = rusqlite::Connection::open(self.dir.path().join(DATABASE_FILE)).expect("opened");
         let changed = match row {
             FaultyRow::Journal(seq) => {
                 conn.execute("UPDATE journal SET record = x'00' WHERE seq = ?1", [rows::bits(*seq)])
@@ -326,7 +326,7 @@ fn blobs<T: DiskBench>() {
 fn a_gap_in_the_journal_is_noticed() {
     let mut bench = SqliteBench::new();
     bench.disk().commit(&[1, 2, 3, 4].map(|seq| record(seq, if seq == 3 { B } else { A }))).expect("committed");
-    let conn = rusqlite::Connection::open(bench.dir.path().join(DATABASE)).expect("opened");
+    let conn = rusqlite::Connection::open(bench.dir.path().join(DATABASE_FILE)).expect("opened");
     conn.execute("DELETE FROM journal WHERE seq = 2", []).expect("deleted");
     drop(conn);
     assert_eq!((seqs(bench.disk(), A), seqs(bench.disk(), B)), (vec![1], vec![3]));

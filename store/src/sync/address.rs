@@ -7,14 +7,14 @@ const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqr
 /// What stands before a document's name in its address.
 const SCHEME: &str = "automerge:";
 /// 20 bytes are at most this many digits.
-const LONGEST: usize = 28;
+const MAX_ADDRESS_DIGITS: usize = 28;
 
 /// A document's name on the wire.
 pub fn encode(doc: DocId) -> String {
     let mut bytes = doc.0.to_vec();
     bytes.extend(checksum(&doc.0));
     // Digits of base 58, the lowest first.
-    let mut digits: Vec<u8> = Vec::with_capacity(LONGEST);
+    let mut digits: Vec<u8> = Vec::with_capacity(MAX_ADDRESS_DIGITS);
     for byte in &bytes {
         let mut carry = u32::from(*byte);
         for digit in &mut digits {
@@ -34,7 +34,7 @@ pub fn encode(doc: DocId) -> String {
 
 /// Reads a document's name back; `None` when it is none (wrong letters, length or checksum).
 pub fn decode(text: &str) -> Option<DocId> {
-    if text.len() > LONGEST {
+    if text.len() > MAX_ADDRESS_DIGITS {
         return None;
     }
     let mut bytes: Vec<u8> = Vec::with_capacity(20); // the lowest first

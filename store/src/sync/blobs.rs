@@ -20,15 +20,15 @@ use crate::id::{BlobHash, DocId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What stands on these messages.
-pub const TOPIC: &str = "blobs";
+pub const BLOBS_TOPIC: &str = "blobs";
 /// The version of this that is spoken.
-pub const VERSION: u64 = 1;
+pub const BLOBS_VERSION: u64 = 1;
 /// Bytes of a piece, but for the last one of a blob.
 pub const PIECE: u64 = 64 << 10;
 /// Who does not answer for so long is not waited for, in milliseconds.
-const PATIENCE: i64 = 60_000;
+const ANSWER_TIMEOUT_MS: i64 = 60_000;
 /// What this machine's disk did not take is tried again after this time, in milliseconds.
-const AGAIN: i64 = 30_000;
+const BLOB_WRITE_RETRY_MS: i64 = 30_000;
 /// A piece that comes sooner than this lets more be asked for at once, one that comes later than the other fewer.
 const SOON: i64 = 150;
 const LATE: i64 = 600;
@@ -84,7 +84,7 @@ pub enum CheckOutcome {
 /// What the caller is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlobCommand {
-    /// Send this, as a message of [`TOPIC`].
+    /// Send this, as a message of [`BLOBS_TOPIC`].
     Send {
         /// Over which connection.
         link: LinkId,
@@ -330,7 +330,7 @@ impl BlobTransfers {
         !self.paused.is_empty() || self.links.values().any(busy)
     }
 
-    /// A message of [`TOPIC`] has come.
+    /// A message of [`BLOBS_TOPIC`] has come.
     pub fn receive(&mut self, link: LinkId, data: &[u8], now: i64, may: PeerRights<'_>) {
         if !self.knows(link) {
             return;

@@ -4,7 +4,7 @@
 pub(super) type CborError = &'static str;
 
 /// Nested deeper, a value that is skipped is refused.
-const DEEPEST: u32 = 16;
+const MAX_CBOR_DEPTH: u32 = 16;
 
 /// Reads values one after another.
 #[derive(Clone)]
@@ -29,7 +29,7 @@ impl<'a> CborReader<'a> {
 
     /// Kind and number of the next item; tags say nothing that matters here.
     fn head(&mut self) -> Result<(u8, u64), CborError> {
-        for _ in 0..DEEPEST {
+        for _ in 0..MAX_CBOR_DEPTH {
             let first = self.take(1)?[0];
             let (kind, short) = (first >> 5, first & 0x1f);
             let number = match short {
@@ -118,7 +118,7 @@ impl<'a> CborReader<'a> {
 
     /// Passes over one value.
     pub(super) fn skip(&mut self) -> Result<(), CborError> {
-        self.skip_within(DEEPEST)
+        self.skip_within(MAX_CBOR_DEPTH)
     }
 
     fn skip_within(&mut self, deep: u32) -> Result<(), CborError> {

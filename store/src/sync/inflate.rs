@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use std::io::Read;
 
 /// One message may unpack to this many bytes.
-pub(super) const LARGEST: u64 = 256 << 20;
+pub(super) const MAX_INFLATED_BYTES: u64 = 256 << 20;
 
 /// An operation counts as much as so many bytes: those of the largest note (16 MiB, a letter each) fit, and some more.
 /// Each costs automerge about a microsecond and a hundred bytes of memory, however few bytes say it: a message of 10 kB
@@ -272,11 +272,11 @@ mod tests {
         }
         let (whole, parts) = (doc.save(), doc.save_after(&[]));
         for bytes in [&whole, &parts] {
-            let left = limit(bytes, LARGEST).expect("passes");
-            assert!(LARGEST - left > 100_000, "{}", LARGEST - left);
+            let left = limit(bytes, MAX_INFLATED_BYTES).expect("passes");
+            assert!(MAX_INFLATED_BYTES - left > 100_000, "{}", MAX_INFLATED_BYTES - left);
             assert!(limit(bytes, 100_000).is_err(), "a limit is kept");
             for cut in 1..bytes.len().min(3_000) {
-                let _ = limit(&bytes[..cut], LARGEST); // does not panic
+                let _ = limit(&bytes[..cut], MAX_INFLATED_BYTES); // does not panic
             }
         }
     }
@@ -294,8 +294,8 @@ mod tests {
             doc.commit();
         }
         for bytes in [doc.save(), doc.save_nocompress(), doc.save_after(&[])] {
-            let left = limit(&bytes, LARGEST).expect("passes");
-            assert!(LARGEST - left > 20_000 * OPERATION, "{}", LARGEST - left);
+            let left = limit(&bytes, MAX_INFLATED_BYTES).expect("passes");
+            assert!(MAX_INFLATED_BYTES - left > 20_000 * OPERATION, "{}", MAX_INFLATED_BYTES - left);
         }
         // Runs: of one value, of nothing, of booleans; and values one by one.
         assert_eq!(rows(0x42, &[0xc0, 0x84, 0x3d, 1]), Ok(1_000_000));
@@ -306,8 +306,8 @@ mod tests {
         assert!(rows(0x42, &[0x7d, 1, 2]).is_err());
         assert_eq!(rows(0x57, &[0xff; 9]), Ok(0));
         // The letters of the largest note, and half as many again.
-        assert!(limit(&typed(16 << 20), LARGEST).is_ok());
-        assert!(limit(&typed(24 << 20), LARGEST).is_err());
+        assert!(limit(&typed(16 << 20), MAX_INFLATED_BYTES).is_ok());
+        assert!(limit(&typed(24 << 20), MAX_INFLATED_BYTES).is_err());
     }
 
     /// A change of few bytes that says of itself that it types so many letters.

@@ -318,7 +318,7 @@ impl SyncPeers {
         self.links.insert(link, peer);
         if dialed {
             let (sender, metadata) = (self.me.clone(), self.metadata.clone());
-            self.send(link, &WireMessage::Join { sender, versions: vec![wire::VERSION.to_owned()], metadata });
+            self.send(link, &WireMessage::Join { sender, versions: vec![wire::PROTOCOL_VERSION.to_owned()], metadata });
         }
     }
 
@@ -409,7 +409,9 @@ impl SyncPeers {
             WireMessage::Ephemeral { sender, count, session, doc, data, .. } => {
                 self.heard(link, doc, (sender, session, count), data);
             }
-            WireMessage::Extension { topic, data, .. } if topic == reconcile::TOPIC => self.compared(link, &data),
+            WireMessage::Extension { topic, data, .. } if topic == reconcile::RECONCILE_TOPIC => {
+                self.compared(link, &data)
+            }
             WireMessage::Extension { topic, data, .. } => {
                 self.outputs.push_back(PeersOutput::Extension { link, topic, data })
             }
@@ -437,7 +439,7 @@ impl SyncPeers {
             Ok(Err(error)) => return self.fail(link, &format!("a sync message that cannot be read: {error}")),
             Err(why) => return self.fail(link, &why),
         };
-        let mut left = inflate::LARGEST;
+        let mut left = inflate::MAX_INFLATED_BYTES;
         if let Some(why) = message.changes.iter().find_map(|chunk| inflate::check(chunk, &mut left).err()) {
             return self.fail(link, &format!("a sync message that is refused: {why}"));
         }

@@ -13,21 +13,21 @@ pub const SOONEST: u64 = 200;
 /// Who looks at a note says so again after this time …
 const BEAT: u64 = 3_000;
 /// … and is gone after so long a silence.
-const SILENCE: u64 = 8_000;
+const SILENCE_TIMEOUT_MS: u64 = 8_000;
 /// The same for a volume as a whole: there it is of interest who is connected, not where.
 const SLOW_BEAT: u64 = 60_000;
 const SLOW_SILENCE: u64 = 150_000;
 /// Newcomers are greeted at once where so few are known; where there are more, they learn of them by and by.
 const GREETED: usize = 32;
 /// People at one document, and documents, that are kept in mind.
-const MOST: usize = 128;
+const MAX_PRESENT: usize = 128;
 const DOCUMENTS: usize = 512;
 /// Carets and cells of one of them.
 const MARKS: usize = 64;
 /// Bytes of a name.
-const NAME: usize = 64;
+const MAX_PERSON_NAME_BYTES: usize = 64;
 /// Bytes of a message.
-const LARGEST: usize = 16 << 10;
+const MAX_PRESENCE_BYTES: usize = 16 << 10;
 /// The field by which automerge-repo knows such messages.
 const MARK: &str = "__presence";
 
@@ -126,7 +126,7 @@ impl DocumentPresence {
     /// When somebody is to be forgotten next.
     pub fn ends(&self) -> Option<u64> {
         let others = self.others.values().flat_map(BTreeMap::values);
-        others.map(|other| other.heard + if other.slow { SLOW_SILENCE } else { SILENCE }).min()
+        others.map(|other| other.heard + if other.slow { SLOW_SILENCE } else { SILENCE_TIMEOUT_MS }).min()
     }
 
     /// This device is called so from now on.
@@ -188,7 +188,7 @@ impl DocumentPresence {
                 other.heard = now;
                 state.is_some_and(|state| std::mem::replace(&mut other.state, state.clone()) != state)
             }
-            None if known >= MOST => false,
+            None if known >= MAX_PRESENT => false,
             None => {
                 here.insert(from.clone(), OtherPresence { state: state.unwrap_or_default(), heard: now, slow });
                 if known < GREETED
@@ -206,7 +206,7 @@ impl DocumentPresence {
         let mut changed = Vec::new();
         self.others.retain(|doc, here| {
             let before = here.len();
-            here.retain(|_, other| now < other.heard + if other.slow { SLOW_SILENCE } else { SILENCE });
+            here.retain(|_, other| now < other.heard + if other.slow { SLOW_SILENCE } else { SILENCE_TIMEOUT_MS });
             if here.len() != before {
                 changed.push(*doc);
             }
@@ -258,7 +258,7 @@ fn snapshot(state: &PresentPerson) -> Vec<u8> {
 
 /// As much of a name as is sent and shown.
 fn clean(name: &str) -> &str {
-    let mut end = name.len().min(NAME);
+    let mut end = name.len().min(MAX_PERSON_NAME_BYTES);
     while !name.is_char_boundary(end) {
         end -= 1;
     }
@@ -267,13 +267,13 @@ fn clean(name: &str) -> &str {
 
 /// Reads a message; `None`: it is about something else.
 fn read(data: &[u8]) -> Result<Option<PresenceChange>, CborError> {
-    if data.len() > LARGEST {
+    if data.len() > MAX_PRESENCE_BYTES {
         return Err("it is too long");
     }
     let mut reader = CborReader::new(data);
     let mut said = None;
     for _ in 0..reader.map(64)? {
-        if reader.text(NAME)? == MARK {
+        if reader.text(MAX_PERSON_NAME_BYTES)? == MARK {
             said = read_message(&mut reader)?;
         } else {
             reader.skip()?;
@@ -285,8 +285,8 @@ fn read(data: &[u8]) -> Result<Option<PresenceChange>, CborError> {
 fn read_message(reader: &mut CborReader<'_>) -> Result<Option<PresenceChange>, CborError> {
     let (mut kind, mut state) = (String::new(), None);
     for _ in 0..reader.map(64)? {
-        match reader.text(NAME)? {
-            "type" => kind = reader.text(NAME)?.to_owned(),
+        match reader.text(MAX_PERSON_NAME_BYTES)? {
+            "type" => kind = reader.text(MAX_PERSON_NAME_BYTES)?.to_owned(),
             "state" => state = Some(read_state(reader)?),
             _ => reader.skip()?,
         }
@@ -304,7 +304,7 @@ fn read_message(reader: &mut CborReader<'_>) -> Result<Option<PresenceChange>, C
 fn read_state(reader: &mut CborReader<'_>) -> Result<PresentPerson, CborError> {
     let mut state = PresentPerson::default();
     for _ in 0..reader.map(256)? {
-        let name = reader.text(NAME)?.to_owned();
+        let name = reader.text(MAX_PERSON_NAME_BYTES)?.to_owned();
         let mut field = reader.clone();
         let read = match name.as_str() {
             "user" => read_user(&mut field, &mut state),
@@ -323,10 +323,10 @@ fn read_state(reader: &mut CborReader<'_>) -> Result<PresentPerson, CborError> {
 fn read_user(reader: &mut CborReader<'_>, state: &mut PresentPerson) -> Result<(), CborError> {
     let text = |reader: &mut CborReader<'_>| -> Result<String, CborError> {
         let plain = |letter: &char| !letter.is_control();
-        Ok(clean(&reader.text(LARGEST)?.chars().filter(plain).collect::<String>()).to_owned())
+        Ok(clean(&reader.text(MAX_PRESENCE_BYTES)?.chars().filter(plain).collect::<String>()).to_owned())
     };
     for _ in 0..reader.map(64)? {
-        match reader.text(NAME)? {
+        match reader.text(MAX_PERSON_NAME_BYTES)? {
             "name" => state.name = text(reader)?,
             "device" => state.device = text(reader)?,
             _ => reader.skip()?,
@@ -336,7 +336,7 @@ fn read_user(reader: &mut CborReader<'_>, state: &mut PresentPerson) -> Result<(
 }
 
 fn read_block(reader: &mut CborReader<'_>) -> Result<BlockId, CborError> {
-    reader.text(NAME)?.parse().map_err(|_| "a block was expected")
+    reader.text(MAX_PERSON_NAME_BYTES)?.parse().map_err(|_| "a block was expected")
 }
 
 fn read_place(reader: &mut CborReader<'_>) -> Result<(BlockId, usize), CborError> {
@@ -351,7 +351,7 @@ fn read_carets(reader: &mut CborReader<'_>) -> Result<Vec<CaretMark>, CborError>
     for _ in 0..reader.array(MARKS as u64)? {
         let (mut at, mut anchor) = (None, None);
         for _ in 0..reader.map(8)? {
-            match reader.text(NAME)? {
+            match reader.text(MAX_PERSON_NAME_BYTES)? {
                 "at" => at = Some(read_place(reader)?),
                 "anchor" => anchor = Some(read_place(reader)?),
                 _ => reader.skip()?,
@@ -403,10 +403,10 @@ mod tests {
         assert!(one.say(1_100).is_empty());
         assert_eq!(one.say(1_200).len(), 1);
         assert_eq!((one.say(4_199).len(), one.say(4_200).len()), (0, 1));
-        assert!(two.forget(1_100 + SILENCE - 1).is_empty());
-        assert_eq!(two.forget(1_100 + SILENCE), [DOC]);
+        assert!(two.forget(1_100 + SILENCE_TIMEOUT_MS - 1).is_empty());
+        assert_eq!(two.forget(1_100 + SILENCE_TIMEOUT_MS), [DOC]);
         assert!(two.of(DOC).is_empty());
-        const { assert!(SILENCE < 10_000, "who is lost is gone within ten seconds") };
+        const { assert!(SILENCE_TIMEOUT_MS < 10_000, "who is lost is gone within ten seconds") };
         // Who leaves says so.
         assert!(two.hear(0, DOC, &peer("one"), &words[0].1));
         one.set(DOC, None, false);
@@ -437,15 +437,15 @@ mod tests {
             assert!(!presence.hear(0, DOC, &peer("x"), &whole[..end]));
         }
         let mut long = CborWriter::default();
-        long.map(1).text(MARK).map(1).text("type").text(&"x".repeat(LARGEST));
+        long.map(1).text(MARK).map(1).text("type").text(&"x".repeat(MAX_PRESENCE_BYTES));
         assert!(!presence.hear(0, DOC, &peer("x"), &long.bytes));
         for number in 0..1_000 {
             presence.hear(0, DOC, &peer(&number.to_string()), &whole);
             presence.hear(0, DocId([number as u8; 16]), &peer("x"), &whole);
         }
-        assert!(presence.of(DOC).len() <= MOST);
+        assert!(presence.of(DOC).len() <= MAX_PRESENT);
         let long = PresentPerson { name: "é".repeat(100), ..PresentPerson::default() };
         presence.hear(0, DOC, &peer("js"), &snapshot(&long));
-        assert_eq!(clean(&long.name).len(), NAME);
+        assert_eq!(clean(&long.name).len(), MAX_PERSON_NAME_BYTES);
     }
 }

@@ -9,17 +9,17 @@ use crate::id::DocId;
 use std::fmt;
 
 /// The version of the protocol that is spoken.
-pub const VERSION: &str = "1";
+pub const PROTOCOL_VERSION: &str = "1";
 /// What a peer of ours says in its metadata: that it knows [`WireMessage::Extension`], of this version.
 pub const EXTENSIONS: u64 = 3;
 /// A message has at most this many bytes.
-pub const LARGEST: usize = 64 << 20;
+pub const MAX_MESSAGE_BYTES: usize = 64 << 20;
 /// A name has at most this many bytes.
 const LONGEST_NAME: usize = 256;
 /// An error's text has at most this many bytes.
 const LONGEST_TEXT: usize = 4_096;
 /// Lists of names have at most this many.
-const MOST: u64 = 1_024;
+const MAX_LISTED_NAMES: u64 = 1_024;
 
 /// How a peer calls itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -166,7 +166,7 @@ pub enum WireMessage {
 /// Why bytes are no message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
-    /// More than [`LARGEST`] bytes.
+    /// More than [`MAX_MESSAGE_BYTES`] bytes.
     #[error("a message of {0} bytes is too large")]
     Large(usize),
     /// Not a message.
@@ -213,7 +213,7 @@ struct MessageFields<'a> {
 /// # Errors
 /// [`WireError`]: the peer does not keep to the protocol.
 pub fn decode(bytes: &[u8]) -> Result<WireMessage, WireError> {
-    if bytes.len() > LARGEST {
+    if bytes.len() > MAX_MESSAGE_BYTES {
         return Err(WireError::Large(bytes.len()));
     }
     let mut reader = CborReader::new(bytes);
@@ -295,7 +295,7 @@ fn message(fields: MessageFields<'_>) -> Result<WireMessage, WireError> {
 }
 
 fn names(reader: &mut CborReader<'_>) -> Result<Vec<String>, WireError> {
-    let count = reader.array(MOST)?;
+    let count = reader.array(MAX_LISTED_NAMES)?;
     (0..count).map(|_| Ok(reader.text(LONGEST_NAME)?.to_owned())).collect()
 }
 
@@ -319,7 +319,7 @@ fn metadata(reader: &mut CborReader<'_>) -> Result<PeerMetadata, WireError> {
 
 fn heads(reader: &mut CborReader<'_>) -> Result<Vec<(String, Vec<String>, u64)>, WireError> {
     let mut all = Vec::new();
-    for _ in 0..reader.map(MOST)? {
+    for _ in 0..reader.map(MAX_LISTED_NAMES)? {
         let storage = reader.text(LONGEST_NAME)?.to_owned();
         let (mut heads, mut time) = (Vec::new(), 0);
         for _ in 0..reader.map(32)? {
@@ -531,7 +531,7 @@ mod tests {
 
     #[test]
     fn what_is_too_much_is_refused() {
-        assert_eq!(decode(&vec![0; LARGEST + 1]), Err(WireError::Large(LARGEST + 1)));
+        assert_eq!(decode(&vec![0; MAX_MESSAGE_BYTES + 1]), Err(WireError::Large(MAX_MESSAGE_BYTES + 1)));
         // A map that claims to be huge, a text that claims to be, nests without end, indefinite lengths.
         for hex in ["bb00ffffffffffffff", "a17affffffff", "a164747970657affffffff", "bf6474797065646a6f696eff"] {
             assert!(decode(&unhex(hex)).is_err(), "{hex}");

@@ -34,7 +34,7 @@ mod typing;
 
 use crate::stage::Stage;
 use clap::ArgMatches;
-use cli::{CliError, DONE, FAILED, parse};
+use cli::{CliError, EXIT_DONE, EXIT_FAILED, parse};
 use engine::{Command, ScanState, Session};
 use host::measure::ScratchFolder;
 use host::{Driver, WorkspaceOptions};
@@ -69,7 +69,8 @@ fn bench(args: &ArgMatches) -> Result<u8, CliError> {
             ));
         };
         let foreign = args.get_one::<String>("foreign").map(Path::new);
-        let found = retrieval::measure(Path::new(corpus), foreign).map_err(|why| CliError { code: FAILED, why })?;
+        let found =
+            retrieval::measure(Path::new(corpus), foreign).map_err(|why| CliError { code: EXIT_FAILED, why })?;
         return retrieval::print(&found, args.get_flag("json"), &mut std::io::stdout());
     }
     if what == "replay" || what == "memory" {
@@ -88,8 +89,8 @@ fn bench(args: &ArgMatches) -> Result<u8, CliError> {
         });
         let done = done.and_then(|()| said.map_or(Ok(()), |file| conversations::measure(&mut report, file)));
         report.end();
-        done.map_err(|why| CliError { code: FAILED, why })?;
-        return Ok(if report.is_right() { DONE } else { FAILED });
+        done.map_err(|why| CliError { code: EXIT_FAILED, why })?;
+        return Ok(if report.is_right() { EXIT_DONE } else { EXIT_FAILED });
     }
     let asked = parse::number(args, "notes")?.or(parse::number(args, "size")?);
     let asked = asked.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
@@ -110,8 +111,8 @@ fn bench(args: &ArgMatches) -> Result<u8, CliError> {
         _ => import::measure(&mut report, asked.unwrap_or(50_000)),
     };
     report.end();
-    done.map_err(|why| CliError { code: FAILED, why })?;
-    Ok(if report.is_right() { DONE } else { FAILED })
+    done.map_err(|why| CliError { code: EXIT_FAILED, why })?;
+    Ok(if report.is_right() { EXIT_DONE } else { EXIT_FAILED })
 }
 
 /// Opens (or makes) the workspace `W` of a measurement.

@@ -1,7 +1,7 @@
 //! How well search finds: any folder with `corpus.jsonl`, `queries.jsonl` and `qrels.tsv` becomes notes, is indexed
 //! and asked as notes are, by words, by meaning and by both.
 
-use super::{CliError, DONE, until, volume, workspace};
+use super::{CliError, EXIT_DONE, until, volume, workspace};
 use engine::Session;
 use host::measure::{self, ScratchFolder};
 use host::search::{RankingWeights, SearchMode, SearchRequest, SearchService};
@@ -155,7 +155,7 @@ pub(super) fn measure(corpus: &Path, foreign: Option<&Path>) -> Result<Value, St
 pub(super) fn print(found: &Value, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     if json {
         writeln!(out, "{found}")?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     writeln!(out, "queries: {}", found["queries"])?;
     for name in ["bm25", "vectors", "fused"] {
@@ -178,7 +178,7 @@ pub(super) fn print(found: &Value, json: bool, out: &mut dyn Write) -> Result<u8
         let second = &found["halves"][1]["foreign_answered"];
         writeln!(out, "queries of the other collection that something fits: {foreign} (the second half {second})")?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 fn ask(

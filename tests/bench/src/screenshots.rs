@@ -8,7 +8,7 @@ mod staged;
 
 use super::stage::Stage;
 use clap::ArgMatches;
-use cli::{CliError, DONE, FAILED, parse, program};
+use cli::{CliError, EXIT_DONE, EXIT_FAILED, parse, program};
 use eframe::egui::{Color32, ColorImage};
 use engine::{Command, Session};
 use host::measure::ScratchFolder;
@@ -162,7 +162,7 @@ pub(crate) fn screenshots(args: &ArgMatches, json: bool, out: &mut dyn Write) ->
         let names: Vec<&str> = SCENES.iter().map(|(name, _)| *name).collect();
         return Err(CliError::usage(format!("there is no scene “{scene}”; there are {}", names.join(", "))));
     }
-    let failed = |why| CliError { code: FAILED, why };
+    let failed = |why| CliError { code: EXIT_FAILED, why };
     let mut both = Vec::new();
     for theme in ["light", "dark"] {
         let mut shots = Vec::new();
@@ -192,7 +192,7 @@ pub(crate) fn screenshots(args: &ArgMatches, json: bool, out: &mut dyn Write) ->
         let file = folder.join("sheet.png");
         copy::write_new(&file, &canvas::png(&sheet(&both)).map_err(failed)?).map_err(failed)?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// Leads a window through all scenes in one theme.

@@ -4,7 +4,7 @@ use super::{House, NOTE, TEXT, VOLUME, WORKSPACE, house, tree};
 use host::maintenance::check::{CheckReport, FindingSeverity, check};
 use std::fs;
 use std::path::Path;
-use store::disk::{BlobStore, DATABASE, Disk, DiskReader, RowWrite, SqliteDisk, SqliteReader, read_marker};
+use store::disk::{BlobStore, DATABASE_FILE, Disk, DiskReader, RowWrite, SqliteDisk, SqliteReader, read_marker};
 use store::{Block, BlockId, DocId};
 
 /// Looks, mends, and looks again. Gives what the mending reported.
@@ -273,5 +273,5 @@ fn no_workspace_and_no_database() {
     let house = house();
     fs::remove_file(house.database()).expect("removed");
     says(&mend(&house), "it is missing");
-    assert!(SqliteReader::open(&house.workspace()).is_ok() && house.workspace().join(DATABASE).exists());
+    assert!(SqliteReader::open(&house.workspace()).is_ok() && house.workspace().join(DATABASE_FILE).exists());
 }

@@ -4,7 +4,7 @@
 use super::{FIRST, NOTE, Place, Running, copy, insert, until};
 use std::fs;
 use std::path::{Path, PathBuf};
-use store::disk::DATABASE;
+use store::disk::DATABASE_FILE;
 
 /// Types, is killed after `settle` says so, and gives what was typed.
 fn killed(place: &Place, settle: impl Fn(&str) -> bool) -> String {
@@ -72,7 +72,7 @@ fn a_damaged_database() {
     place.run_with(&["edit", NOTE], &insert(FIRST.len(), "typed")).fine();
     let text = place.on_disk();
     assert_eq!(text, format!("{FIRST}typed"));
-    let database = fs::read(place.workspace.join(DATABASE)).expect("read");
+    let database = fs::read(place.workspace.join(DATABASE_FILE)).expect("read");
     let cuts = (0..5).map(|cut| database[..database.len() * (cut + 1) / 6].to_vec());
     let garbage: Vec<u8> = b"garbage ".repeat(16).into_iter().chain(database[128..].iter().copied()).collect();
     for (number, damaged) in cuts.chain([Vec::new(), garbage]).enumerate() {
@@ -83,7 +83,7 @@ fn a_damaged_database() {
             let without: &[&str] =
                 if with_log { &["tracebook.db-shm"] } else { &["tracebook.db-shm", "tracebook.db-wal"] };
             copy(&place.workspace, &workspace, without);
-            fs::write(workspace.join(DATABASE), &damaged).expect("written");
+            fs::write(workspace.join(DATABASE_FILE), &damaged).expect("written");
             let copied = Place { workspace, folder: place.folder.clone(), volume: place.volume.clone(), _dir: dir };
             let mut opened = 0;
             for words in [["cat", NOTE], ["open", place.folder.to_str().expect("UTF-8")]] {
@@ -96,7 +96,7 @@ fn a_damaged_database() {
                 assert_eq!(done.code, Some(3), "{which}: {done:?}");
                 assert!(done.errors.contains("fsck"), "{which}: {done:?}");
             }
-            let untouched = fs::read(copied.workspace.join(DATABASE)).expect("read") == damaged;
+            let untouched = fs::read(copied.workspace.join(DATABASE_FILE)).expect("read") == damaged;
             assert!(opened > 0 || untouched, "{which}: it is as it was");
             let mended = copied.run(&["fsck"]);
             assert!(mended.code == Some(1) || opened > 0, "{which}: {mended:?}");

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use store::sync::blobs::{BlobCommand, BlobExtent, BlobLimits, BlobTransfers, TOPIC, VolumeBlob};
+use store::sync::blobs::{BLOBS_TOPIC, BlobCommand, BlobExtent, BlobLimits, BlobTransfers, VolumeBlob};
 use store::sync::peers::SyncLimits as PeerLimits;
 use store::sync::{DocumentAccess, PeerId, PeerMetadata, PeersOutput, SyncPeers};
 use store::{BlobHash, DocId};
@@ -87,7 +87,7 @@ fn bring(at: &str, named: &[(BlobHash, Vec<u8>)], wants: &[(BlobHash, u64)]) -> 
                         assert_eq!(metadata.blobs, Some(1));
                         blobs.connect(HUB, peer, !metadata.ephemeral, &writes);
                     }
-                    PeersOutput::Extension { topic, data, .. } if topic == TOPIC => {
+                    PeersOutput::Extension { topic, data, .. } if topic == BLOBS_TOPIC => {
                         blobs.receive(HUB, &data, 0, &writes)
                     }
                     _ => {}
@@ -95,7 +95,7 @@ fn bring(at: &str, named: &[(BlobHash, Vec<u8>)], wants: &[(BlobHash, u64)]) -> 
             }
             for deed in deeds {
                 match deed {
-                    BlobCommand::Send { data, .. } => peers.extend(HUB, TOPIC, data),
+                    BlobCommand::Send { data, .. } => peers.extend(HUB, BLOBS_TOPIC, data),
                     BlobCommand::Look { item } => blobs.looked(item, BlobExtent::Part(0), &writes),
                     BlobCommand::Read { link, item, offset } => {
                         let found = named.iter().find(|(hash, _)| *hash == item.hash).map(|(_, bytes)| {

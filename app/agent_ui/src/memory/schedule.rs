@@ -2,7 +2,7 @@
 
 use super::{ForgottenItem, MemoryAction, widgets};
 use crate::panel_action::PanelAction;
-use agent::schedule::{Came, POLICY, Schedule, WINDOW, Work, free_name};
+use agent::schedule::{Came, DEFAULT_CATCH_UP_SECS, POLICY, Schedule, Work, free_name};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Key, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
@@ -162,7 +162,7 @@ impl SchedulesPage {
             volume: here.or_else(first)?,
             work,
             allow: Vec::new(),
-            window: WINDOW,
+            window: DEFAULT_CATCH_UP_SECS,
             paused: false,
             next: None,
             last: None,

@@ -1,6 +1,6 @@
 //! `ask`: an agent is asked, and what it does is printed as it happens.
 
-use super::super::{CliError, CommandContext, DONE, FAILED, choose, running};
+use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, choose, running};
 use super::{fresh, meant, write_step};
 use agent::approval_text;
 use agent::config::LogLevel;
@@ -12,7 +12,7 @@ use store::{DecisionRecord, DecisionScope, DocId, ExecutionStep, MessageId, RunA
 use text::visible;
 
 /// A prompt on standard input has at most so many bytes.
-const LONGEST: u64 = 1 << 20;
+const MAX_PROMPT_BYTES: u64 = 1 << 20;
 
 /// What is new of a run since the last look.
 #[derive(Default)]
@@ -40,7 +40,7 @@ pub(crate) fn ask(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u
     let text = match args.get_one::<String>("TEXT").map(String::as_str) {
         Some("-") => {
             let mut text = String::new();
-            scene.input.take(LONGEST).read_to_string(&mut text)?;
+            scene.input.take(MAX_PROMPT_BYTES).read_to_string(&mut text)?;
             text
         }
         Some(text) => text.to_owned(),
@@ -81,7 +81,7 @@ pub(crate) fn ask(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u
     scene.handle.command(command)?;
     let now = engine::UnixMillis(jiff::Timestamp::now().as_millisecond());
     let ready = |session: &Session| (!session.agents().is_reading()).then_some(());
-    scene.handle.wait(Some(super::PATIENCE), ready)?;
+    scene.handle.wait(Some(super::DOCUMENT_READ_TIMEOUT), ready)?;
     for word in scene.handle.read(move |session| session.unknown_tools(&allowed))? {
         writeln!(scene.errors, "tracebook: {word}")?;
     }
@@ -190,7 +190,7 @@ pub(crate) fn follow(scene: &mut CommandContext<'_>, run: DocId, leave: bool, pr
                     "{}: waits for `tracebook approvals {name} --allow` or --deny",
                     approval_text::title(&approval)
                 )?;
-                return Ok(FAILED);
+                return Ok(EXIT_FAILED);
             }
             if deaf || !decide(scene, of, &approval)? {
                 deaf = true;
@@ -207,9 +207,9 @@ pub(crate) fn follow(scene: &mut CommandContext<'_>, run: DocId, leave: bool, pr
         if let Some(ending) = news.ending {
             // What was learned of it is kept, too.
             let kept = |session: &Session| (session.pending_note_jobs() == 0).then_some(());
-            scene.handle.wait(Some(super::PATIENCE), kept)?;
+            scene.handle.wait(Some(super::DOCUMENT_READ_TIMEOUT), kept)?;
             export::open_note::saved(scene.handle)?;
-            return Ok(if ending == RunEnding::Done { DONE } else { FAILED });
+            return Ok(if ending == RunEnding::Done { EXIT_DONE } else { EXIT_FAILED });
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `sessions`: what was said, as trees; branches looked at, brought together, forked; files of other programs.
 
-use super::super::{CliError, CommandContext, DONE};
-use super::{PATIENCE, fresh, meant, when};
+use super::super::{CliError, CommandContext, EXIT_DONE};
+use super::{DOCUMENT_READ_TIMEOUT, fresh, meant, when};
 use clap::ArgMatches;
 use engine::session::runs::session_files;
 use engine::{AgentSession, Command, Session, SessionSummary};
@@ -11,7 +11,7 @@ use store::{AgentState, CallUsage, DocId, MessageId, MessageTree, RunAbout, RunE
 use text::visible;
 
 /// A file that is imported has at most so many bytes.
-const LARGEST: u64 = 64 << 20;
+const MAX_IMPORTED_BYTES: u64 = 64 << 20;
 
 /// The address of a note's file.
 pub(super) fn file_uri(scene: &CommandContext<'_>, note: Option<DocId>) -> Result<String, CliError> {
@@ -39,7 +39,7 @@ pub(crate) fn loaded<R: Send + 'static>(
         }
         agents.session(id).map(|_| Ok(()))
     };
-    match scene.handle.wait(Some(PATIENCE), there)? {
+    match scene.handle.wait(Some(DOCUMENT_READ_TIMEOUT), there)? {
         Some(Ok(())) => {}
         Some(Err(why)) => return Err(CliError::workspace(why)),
         None => return Err(CliError::workspace("the session could not be read in a minute")),
@@ -76,7 +76,7 @@ pub(crate) fn sessions(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Res
                 )?;
             }
         }
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     };
     let session = meant(word, all.iter().map(|(id, _)| *id), "session")?;
     let value = |name: &str| args.get_one::<String>(name).cloned();
@@ -110,7 +110,7 @@ pub(crate) fn sessions(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Res
         return show(scene, session, args.get_flag("all"));
     }
     export::open_note::saved(scene.handle)?;
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 fn show(scene: &mut CommandContext<'_>, id: DocId, all: bool) -> Result<u8, CliError> {
@@ -134,7 +134,7 @@ fn show(scene: &mut CommandContext<'_>, id: DocId, all: bool) -> Result<u8, CliE
         let line: String = visible::line(line).chars().take(100).collect();
         writeln!(scene.out, "{}  {:9}  {line}{fork}", message.id, message.role.word())?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 fn branches(tree: &MessageTree, message: &SessionMessage) -> usize {
@@ -159,7 +159,7 @@ fn compare(scene: &mut CommandContext<'_>, id: DocId, other: MessageId) -> Resul
     };
     if scene.json {
         writeln!(scene.out, "{}", json!({"fork": fork, "here": here, "there": there}))?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     }
     for (name, messages) in [("here", here), ("there", there)] {
         writeln!(scene.out, "--- {name}")?;
@@ -167,7 +167,7 @@ fn compare(scene: &mut CommandContext<'_>, id: DocId, other: MessageId) -> Resul
             writeln!(scene.out, "[{}] {}", message.role.word(), message.content.trim())?;
         }
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 fn export(scene: &mut CommandContext<'_>, id: DocId, form: &str) -> Result<u8, CliError> {
@@ -198,20 +198,20 @@ fn export(scene: &mut CommandContext<'_>, id: DocId, form: &str) -> Result<u8, C
     if !text.ends_with('\n') {
         writeln!(scene.out)?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// The text of a file, or of standard input where it is called `-`.
 pub(super) fn text_of(scene: &mut CommandContext<'_>, file: &str) -> Result<String, CliError> {
     if file != "-" {
         let path = scene.folder.join(file);
-        let bytes = host::fs::copy::read(&path, LARGEST)
+        let bytes = host::fs::copy::read(&path, MAX_IMPORTED_BYTES)
             .ok_or_else(|| CliError::usage(format!("the file cannot be read, or is too large: {}", path.display())))?;
         return String::from_utf8(bytes)
             .map_err(|_| CliError::usage(format!("it is not UTF-8 text: {}", path.display())));
     }
     let mut text = String::new();
-    scene.input.take(LARGEST).read_to_string(&mut text)?;
+    scene.input.take(MAX_IMPORTED_BYTES).read_to_string(&mut text)?;
     Ok(text)
 }
 
@@ -238,7 +238,7 @@ fn import(scene: &mut CommandContext<'_>, file: &str) -> Result<u8, CliError> {
     })?;
     export::open_note::saved(scene.handle)?;
     writeln!(scene.out, "{session}")?;
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// Takes over `execution-state.json` as a run of a session.
@@ -275,5 +275,5 @@ pub(super) fn import_run(scene: &mut CommandContext<'_>, word: &str, file: &str)
     scene.handle.command(Command::ImportRun { run, about: Box::new(about), todos, steps })?;
     export::open_note::saved(scene.handle)?;
     writeln!(scene.out, "{run}")?;
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }

@@ -1,7 +1,7 @@
 //! `budget`: what runs and search have spent, by task, session, project and month, and what is left.
 
 use super::super::agents;
-use super::super::{CliError, CommandContext, DONE};
+use super::super::{CliError, CommandContext, EXIT_DONE};
 use clap::ArgMatches;
 use engine::{BudgetScope, EmbeddingCost, RunSummary, ScopeSpending, UnixMillis};
 use serde_json::json;
@@ -37,7 +37,7 @@ fn spending(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliError> 
         let short = doc.map_or_else(String::new, |doc| format!("{}  ", &doc.to_string()[..8]));
         writeln!(scene.out, "{short}{title}: ${spent:.4}, {tokens} tokens{left}{unknown}{project}")?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// A line of the log: what search has spent on a day.
@@ -105,5 +105,5 @@ pub(crate) fn budget(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resul
         }
         outlays.try_for_each(|outlay| paid(scene, &outlay))?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }

@@ -1,7 +1,7 @@
 //! `memory`: what came of earlier work: listed, asked, added, consolidated, forgotten; and what was done lately.
 
 use super::super::agents::loaded;
-use super::super::{CliError, CommandContext, DONE, FAILED};
+use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
 use super::{RememberedProject, file, projects, write};
 use agent::memory::experience::{self, EXPERIENCE_LOG_FILE, Experience, ExperienceEntry, MemoryTier, RunOutcome};
 use agent::memory::insight::{MemoryFilters, MemoryQuery};
@@ -38,7 +38,7 @@ pub(crate) fn memory(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resul
                 true => writeln!(scene.out, "{}", serde_json::to_string(&entry.experience).unwrap_or_default())?,
                 false => write!(scene.out, "{}", entry.experience.to_markdown())?,
             }
-            Ok(DONE)
+            Ok(EXIT_DONE)
         }
         "log" => log(scene, args, &all),
         "bearing" => bearing(scene, all, &needed("on which goal")?),
@@ -51,7 +51,7 @@ pub(crate) fn memory(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resul
             whole.entries.extend(all.into_iter().flat_map(|project| project.memory.entries));
             let said = whole.analyze(&query, today());
             writeln!(scene.out, "{}", serde_json::to_string_pretty(&said).unwrap_or_default())?;
-            Ok(DONE)
+            Ok(EXIT_DONE)
         }
         "add" => add(scene, args, &all, needed("what was learned")?),
         "consolidate" => consolidate(scene, &all),
@@ -59,7 +59,7 @@ pub(crate) fn memory(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resul
             let (volume, entry) = meant(&all, &needed("which experience")?)?;
             remove(scene, volume, &entry.path, std::slice::from_ref(&entry.experience.experience_id))?;
             writeln!(scene.out, "{} is no longer in {}", entry.experience.experience_id, entry.path)?;
-            Ok(DONE)
+            Ok(EXIT_DONE)
         }
         other => Err(CliError::usage(format!(
             "memory can be listed (list, show; log: what was done lately), asked (bearing, analyze), added to (add), \
@@ -107,7 +107,7 @@ fn log(scene: &mut CommandContext<'_>, args: &ArgMatches, all: &[RememberedProje
             writeln!(scene.errors, "tracebook: {problem}")?;
         }
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// The context of the session in which something was said last: what a model reads of it.
@@ -120,7 +120,7 @@ fn context(scene: &mut CommandContext<'_>, all: &[RememberedProject]) -> Result<
     })?;
     let Some(id) = last else {
         writeln!(scene.errors, "tracebook: nothing was said yet")?;
-        return Ok(DONE);
+        return Ok(EXIT_DONE);
     };
     for message in loaded(scene, id, |_, conversation| conversation.context())? {
         let tokens = estimate_message_tokens(&message);
@@ -135,7 +135,7 @@ fn context(scene: &mut CommandContext<'_>, all: &[RememberedProject]) -> Result<
         let said = said.unwrap_or_else(|| format!("calls {}", calls.join(", ")));
         writeln!(scene.out, "{:9}  {tokens:6} tokens  {said}", message.role.word())?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 fn list(scene: &mut CommandContext<'_>, args: &ArgMatches, all: &[RememberedProject]) -> Result<u8, CliError> {
@@ -182,14 +182,14 @@ fn list(scene: &mut CommandContext<'_>, args: &ArgMatches, all: &[RememberedProj
             writeln!(scene.errors, "tracebook: {problem}")?;
         }
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// What bears on a goal: what a run would be shown before it begins.
 fn bearing(scene: &mut CommandContext<'_>, all: Vec<RememberedProject>, goal: &str) -> Result<u8, CliError> {
     super::super::agents::setup_known(scene)?;
     // What cannot be searched yet is told by its words.
-    let _ = scene.handle.search().settle(super::PATIENCE);
+    let _ = scene.handle.search().settle(super::DELETION_TIMEOUT);
     let schemas = scene.handle.read(|session| session.tool_schemas("assistant"))?;
     for mut project in all {
         project.memory.near =
@@ -201,7 +201,7 @@ fn bearing(scene: &mut CommandContext<'_>, all: Vec<RememberedProject>, goal: &s
             }
         }
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// Adds what the user knows.
@@ -245,7 +245,7 @@ fn add(
     match experience::decide_admission(&new, &known.iter().map(|entry| &entry.experience).collect::<Vec<_>>()) {
         experience::AdmissionDecision::Refuse(why) => {
             writeln!(scene.errors, "tracebook: it is not kept: {why}")?;
-            return Ok(FAILED);
+            return Ok(EXIT_FAILED);
         }
         experience::AdmissionDecision::Merge(at) => {
             let same = known.get(at).map_or("", |entry| entry.experience.experience_id.as_str());
@@ -260,7 +260,7 @@ fn add(
     {
         write(scene, volume, &path, &text)?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// The text of a note; empty where there is none.
@@ -287,7 +287,7 @@ fn consolidate(scene: &mut CommandContext<'_>, all: &[RememberedProject]) -> Res
     let done = |session: &engine::Session| {
         (!session.is_maintaining_memory() && session.pending_note_jobs() == 0).then_some(())
     };
-    scene.handle.wait(Some(super::PATIENCE), done)?;
+    scene.handle.wait(Some(super::DELETION_TIMEOUT), done)?;
     export::open_note::saved(scene.handle)?;
     let new: Vec<NumberedNotice> =
         scene.handle.read(move |session| session.notices().after(before).cloned().collect())?;
@@ -297,5 +297,5 @@ fn consolidate(scene: &mut CommandContext<'_>, all: &[RememberedProject]) -> Res
             writeln!(scene.out, "{name}: {}", noticed.notice.words())?;
         }
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }

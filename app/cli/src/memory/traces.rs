@@ -1,7 +1,7 @@
 //! `traces`: what runs have learned to do again without a model.
 
 use super::super::agents;
-use super::super::{CliError, CommandContext, DONE, FAILED};
+use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
 use super::{RememberedProject, file, forget, projects, write};
 use agent::memory::StoredTrace;
 use agent::memory::trace::{self, AUTO_REPLAY_CONFIDENCE, TRACES_FOLDER};
@@ -25,7 +25,7 @@ pub(crate) fn traces(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resul
             let all = projects(scene, args)?;
             let (_, filed) = meant(&all, &word)?;
             write!(scene.out, "{}", filed.text)?;
-            Ok(DONE)
+            Ok(EXIT_DONE)
         }
         "export" => {
             let all = projects(scene, args)?;
@@ -35,7 +35,7 @@ pub(crate) fn traces(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resul
             };
             let texts: Vec<String> = wanted.iter().map(|filed| filed.trace.to_library_yaml()).collect();
             write!(scene.out, "{}", texts.join("\n"))?;
-            Ok(DONE)
+            Ok(EXIT_DONE)
         }
         "import" => import(scene, args, &needed("which file, or - for standard input")?),
         "forget" => {
@@ -46,7 +46,7 @@ pub(crate) fn traces(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resul
             };
             forget(scene, vec![id])?;
             writeln!(scene.out, "{} is in the trash; `tracebook restore-note` brings it back", filed.path)?;
-            Ok(DONE)
+            Ok(EXIT_DONE)
         }
         "learn" => learn(scene, &needed("from which run")?),
         other => Err(CliError::usage(format!(
@@ -110,7 +110,7 @@ pub(super) fn list(scene: &mut CommandContext<'_>, all: &[RememberedProject]) ->
     if !scene.json && tokens > 0 {
         writeln!(scene.out, "Saved so far: {tokens} tokens, ${money:.4}")?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// Takes over a library. What is known of its traces elsewhere proves nothing here.
@@ -137,7 +137,7 @@ fn import(scene: &mut CommandContext<'_>, args: &ArgMatches, from: &str) -> Resu
         write(scene, volume, &path, &trace.to_note())?;
         writeln!(scene.out, "{path}")?;
     }
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }
 
 /// Makes a trace of a run that is over.
@@ -154,16 +154,16 @@ fn learn(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliError> {
         Ok(trace) => trace,
         Err(why) => {
             writeln!(scene.errors, "tracebook: no trace can be made of it: {why}")?;
-            return Ok(FAILED);
+            return Ok(EXIT_FAILED);
         }
     };
     let path = format!("{}/{TRACES_FOLDER}/{}", agent::memory::memory_folder(note.as_deref()), trace.file_name());
     super::super::choose::volumes_known(scene, true)?;
     if file(scene, volume, &path)?.is_some() {
         writeln!(scene.errors, "tracebook: there is a trace for this goal already: {path}")?;
-        return Ok(FAILED);
+        return Ok(EXIT_FAILED);
     }
     write(scene, volume, &path, &trace.to_note())?;
     writeln!(scene.out, "{path}")?;
-    Ok(DONE)
+    Ok(EXIT_DONE)
 }

@@ -84,7 +84,8 @@ impl InlineText {
                         let high = formula.height + formula.depth;
                         let left_top = pos2(rect.left(), line - formula.height * em);
                         let size = vec2(formula.width, high) * *em;
-                        let rect = Rect::from_min_size(left_top, size).expand(typeset::formula::PAD * em);
+                        let rect =
+                            Rect::from_min_size(left_top, size).expand(typeset::formula::FORMULA_PADDING_EM * em);
                         RowPart::Formula { rect, formula: formula.clone(), ink: *ink }
                     }
                 });

@@ -124,7 +124,7 @@ impl QueryWorker {
         let (jobs, _) = self.way.get_or_insert_with(|| {
             let ((jobs, queue), (answers, done)) = (channel::<QueryJob>(), channel());
             let ctx = ctx.clone();
-            let thread = std::thread::Builder::new().name("collections".to_owned()).stack_size(base::STACK);
+            let thread = std::thread::Builder::new().name("collections".to_owned()).stack_size(base::EVAL_STACK_BYTES);
             // Without a thread the page goes on saying that it looks.
             let _ = thread.spawn(move || work(&queue, &answers, &ctx));
             (jobs, Mutex::new(done))

@@ -5,7 +5,7 @@ use editor::output_table;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use store::{CellOutput, OutputBody};
-use typeset::printed::{PROGRESS, TABLE, joined};
+use typeset::printed::{CSV_MIME, PROGRESS, joined};
 
 /// A table as pandas hands it over.
 const DATA_RESOURCE_MIME: &str = "application/vnd.dataresource+json";
@@ -40,7 +40,7 @@ pub(super) fn output_form<'a>(output: &'a CellOutput, data: &'a Map<String, Valu
         return OutputForm::Progress(progress);
     }
     for (mime, form) in
-        [(TABLE, output_table::TableFormat::Csv), (DATA_RESOURCE_MIME, output_table::TableFormat::Resource)]
+        [(CSV_MIME, output_table::TableFormat::Csv), (DATA_RESOURCE_MIME, output_table::TableFormat::Resource)]
     {
         if let Some(bytes) = found(output, data, mime) {
             return OutputForm::Table(form, bytes);

@@ -17,21 +17,21 @@ use std::time::{Duration, Instant, SystemTime};
 use store::DocId;
 use store::disk::{BlobStore as Kept, PartialBlobs, read_piece};
 use store::sync::blobs::{
-    BlobCommand, BlobExtent, BlobLimits, BlobTransfers, CheckOutcome, PIECE, TOPIC, VERSION, VolumeBlob,
+    BLOBS_TOPIC, BLOBS_VERSION, BlobCommand, BlobExtent, BlobLimits, BlobTransfers, CheckOutcome, PIECE, VolumeBlob,
 };
 use store::sync::{LinkId, PeerId, PeerMetadata};
 
 /// The folder, in the hub's.
-const VOLUMES: &str = "volumes";
+const HUB_VOLUMES_FOLDER: &str = "volumes";
 /// What nobody has brought more of for so long goes.
 const OLD: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// So often that is seen to.
-const DAY: Duration = Duration::from_secs(24 * 3_600);
+const CLEANUP_INTERVAL: Duration = Duration::from_secs(24 * 3_600);
 /// Pieces wait while more bytes than this wait for a connection; then it is looked at this often.
-const IDLE: usize = 64 << 10;
-const LINE: Duration = Duration::from_millis(10);
+const MAX_QUEUED_PIECE_BYTES: usize = 64 << 10;
+const QUEUE_POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// While anything else is under way, this often.
-const TICK: Duration = Duration::from_secs(1);
+const BLOB_TICK_INTERVAL: Duration = Duration::from_secs(1);
 /// For the log.
 const KEPT_NOT: &str = "what a device brings cannot be kept now";
 
@@ -69,7 +69,7 @@ pub(crate) struct BlobFolder(PathBuf);
 impl BlobFolder {
     /// Those in the hub's folder.
     pub(crate) fn new(folder: &Path) -> BlobFolder {
-        BlobFolder(folder.join(VOLUMES))
+        BlobFolder(folder.join(HUB_VOLUMES_FOLDER))
     }
 
     fn of(&self, volume: DocId) -> PathBuf {
@@ -166,8 +166,9 @@ impl BlobKeeping {
         let (send, queue) = channel();
         let thread = std::thread::Builder::new().name("hub-blobs".to_owned());
         let at = Arc::clone(&files);
-        let thread =
-            thread.spawn(move || work(at.as_ref(), &queue, &inputs, DAY)).map_err(|error| error.to_string())?;
+        let thread = thread
+            .spawn(move || work(at.as_ref(), &queue, &inputs, CLEANUP_INTERVAL))
+            .map_err(|error| error.to_string())?;
         let protocol = BlobTransfers::new(true, BlobLimits::default());
         let (began, said) = (Instant::now(), BTreeSet::new());
         Ok(BlobKeeping { protocol, files, work: send, thread, began, stale: false, wait: None, said })
@@ -193,7 +194,7 @@ impl HubCore {
 
     /// Who has greeted may know this.
     pub(crate) fn blobs_welcome(&mut self, link: LinkId, peer: PeerId, metadata: &PeerMetadata) {
-        if metadata.blobs.is_some_and(|version| version >= VERSION)
+        if metadata.blobs.is_some_and(|version| version >= BLOBS_VERSION)
             && let Some(mut keeping) = self.blobs.take()
         {
             keeping.protocol.connect(link, peer, false, &|link, volume| self.right_of(link, volume));
@@ -209,7 +210,7 @@ impl HubCore {
     }
 
     pub(crate) fn blobs_received(&mut self, link: LinkId, topic: &str, data: &[u8]) {
-        let Some(mut keeping) = self.blobs.take_if(|_| topic == TOPIC) else { return };
+        let Some(mut keeping) = self.blobs.take_if(|_| topic == BLOBS_TOPIC) else { return };
         let by = self.device_of(link);
         keeping.protocol.room(link, self.room(by));
         let now = keeping.now();
@@ -280,14 +281,14 @@ impl HubCore {
         loop {
             let now = keeping.now();
             let may = |link: LinkId, volume: DocId| self.right_of(link, volume);
-            keeping.protocol.step(now, &may, &|link| self.waiting(link) < IDLE);
+            keeping.protocol.step(now, &may, &|link| self.waiting(link) < MAX_QUEUED_PIECE_BYTES);
             let deeds = keeping.protocol.take();
             if deeds.is_empty() {
                 break;
             }
             for deed in deeds {
                 match deed {
-                    BlobCommand::Send { link, data } => self.extend(link, TOPIC, data),
+                    BlobCommand::Send { link, data } => self.extend(link, BLOBS_TOPIC, data),
                     BlobCommand::Look { item } => _ = keeping.work.send(BlobWork::Look { item }),
                     BlobCommand::Read { link, item, offset } => {
                         _ = keeping.work.send(BlobWork::Read { link, item, offset })
@@ -303,8 +304,8 @@ impl HubCore {
             }
         }
         keeping.wait = match (keeping.protocol.is_asked(), keeping.protocol.is_busy()) {
-            (true, _) => Some(LINE),
-            (false, true) => Some(TICK),
+            (true, _) => Some(QUEUE_POLL_INTERVAL),
+            (false, true) => Some(BLOB_TICK_INTERVAL),
             (false, false) => None,
         };
         self.blobs = Some(keeping);

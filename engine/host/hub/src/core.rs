@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
-use store::sync::blobs::VERSION;
+use store::sync::blobs::BLOBS_VERSION;
 use store::sync::{self, DiskTicket, LinkId, PeerId, PeerMetadata, PeersOutput, SyncPeers, VolumeDocs, wire};
 use store::{ActorId, DeviceAccess, DocId, VolumeDoc};
 use tokio::sync::OwnedSemaphorePermit;
@@ -28,7 +28,7 @@ const MOST_WAITING_ALL: usize = 512 << 20;
 /// How often the account of who stored how much is kept.
 const ACCOUNT: Duration = Duration::from_secs(10);
 /// The file of that account, in the hub's folder.
-const USAGE: &str = "usage.json";
+const USAGE_FILE: &str = "usage.json";
 /// The link by which other replicas' ephemeral messages come in.
 const BUS: LinkId = 0;
 
@@ -205,10 +205,10 @@ impl HubCore {
         let all = store.all();
         let tracebook = all.is_some().then_some(wire::EXTENSIONS);
         let blobs = Some(BlobKeeping::start(files, inputs.clone())?);
-        let known = Some(VERSION);
+        let known = Some(BLOBS_VERSION);
         let metadata = PeerMetadata { storage: Some(me.clone()), ephemeral: false, tracebook, blobs: known };
         let chance: [u8; 16] = peers::key::random_bytes()?;
-        let usage = std::fs::read_to_string(settings.folder.join(USAGE)).ok();
+        let usage = std::fs::read_to_string(settings.folder.join(USAGE_FILE)).ok();
         let mut core = HubCore {
             peers: SyncPeers::new(PeerId(me), metadata, sync::peers::SyncLimits::default()),
             clients: HashMap::new(),
@@ -238,7 +238,7 @@ impl HubCore {
     fn join_bus(&mut self) {
         let name = PeerId(self.bus_name.clone());
         self.peers.connect(BUS, false, Some(name.clone()), Box::new(|_| sync::DocumentAccess::Read));
-        let versions = vec![wire::VERSION.to_owned()];
+        let versions = vec![wire::PROTOCOL_VERSION.to_owned()];
         let metadata = PeerMetadata { ephemeral: true, ..PeerMetadata::default() };
         self.peers.receive(BUS, &wire::encode(&wire::WireMessage::Join { sender: name, versions, metadata }));
         self.perform(None);
@@ -631,7 +631,7 @@ impl HubCore {
     fn keep_usage(&mut self) {
         if std::mem::take(&mut self.usage_kept.1) > 0 {
             let text = serde_json::to_vec(&self.usage).unwrap_or_default();
-            if let Err(why) = crate::certificate::private(&self.settings.folder.join(USAGE), &text) {
+            if let Err(why) = crate::certificate::private(&self.settings.folder.join(USAGE_FILE), &text) {
                 (self.log)(&format!("the account of who stored how much cannot be kept: {why}"));
             }
         }

@@ -15,14 +15,14 @@ use store::DocId;
 use store::disk::{Disk, DiskError, DiskReader, RowWrite, SqliteDisk};
 
 /// At most so many appends become one commit, and no more documents are read before it.
-const MOST: usize = 256;
+const MAX_APPENDS_PER_COMMIT: usize = 256;
 /// A pause: then the disk does what would disturb.
-const PAUSE: Duration = Duration::from_millis(500);
+const HOUSEKEEPING_PAUSE: Duration = Duration::from_millis(500);
 /// A document of more chunks than this is folded into one.
-const MANY: u32 = 256;
+const MAX_CHUNKS_UNFOLDED: u32 = 256;
 /// A commit that the disk refuses for now is tried again so often, and so long after.
-const TRIES: u32 = 20;
-const AGAIN: Duration = Duration::from_millis(250);
+const MAX_COMMIT_TRIES: u32 = 20;
+const COMMIT_RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
 enum StorageWork {
     Load(DocId, LoadedChunks),
@@ -44,7 +44,7 @@ impl SqliteStorage {
     /// Opens the database in this folder, or makes it.
     pub(crate) fn open(folder: &Path, log: HubLog) -> Result<SqliteStorage, String> {
         store::disk::create_folder(folder).map_err(|error| format!("{error}: {}", folder.display()))?;
-        let create = !folder.join(store::disk::DATABASE).exists();
+        let create = !folder.join(store::disk::DATABASE_FILE).exists();
         let disk = SqliteDisk::open(folder, create).map_err(|error| error.to_string())?;
         let reader = disk.reader().map_err(|error| error.to_string())?;
         let all = reader.docs().map_err(|error| error.to_string())?;
@@ -120,7 +120,7 @@ struct StorageThread {
 impl StorageThread {
     fn run(&mut self, told: &Receiver<StorageWork>) {
         loop {
-            let first = match told.recv_timeout(PAUSE) {
+            let first = match told.recv_timeout(HOUSEKEEPING_PAUSE) {
                 Ok(work) => work,
                 Err(RecvTimeoutError::Timeout) => {
                     self.fold();
@@ -150,7 +150,7 @@ impl StorageThread {
                     }
                 }
                 taken += 1;
-                next = if taken < MOST { told.try_recv().ok() } else { None };
+                next = if taken < MAX_APPENDS_PER_COMMIT { told.try_recv().ok() } else { None };
             }
             self.commit(&mut appends);
         }
@@ -187,13 +187,13 @@ impl StorageThread {
                 Ok(_) => break Ok(()),
                 // A refusal and damage stay what they are.
                 Err(error @ (DiskError::Refused { .. } | DiskError::Damaged { .. })) => break Err(error),
-                Err(error) if tries >= TRIES => break Err(error),
+                Err(error) if tries >= MAX_COMMIT_TRIES => break Err(error),
                 Err(error) => {
                     if tries == 0 {
                         (self.log)(&format!("the disk refuses for now: {error}"));
                     }
                     tries += 1;
-                    std::thread::sleep(AGAIN);
+                    std::thread::sleep(COMMIT_RETRY_INTERVAL);
                 }
             }
         };
@@ -217,7 +217,9 @@ impl StorageThread {
 
     /// Makes one snapshot of a document that has become many chunks. One in each pause.
     fn fold(&mut self) {
-        let Some(doc) = self.chunks.iter().find(|(_, count)| **count > MANY).map(|(doc, _)| *doc) else { return };
+        let Some(doc) = self.chunks.iter().find(|(_, count)| **count > MAX_CHUNKS_UNFOLDED).map(|(doc, _)| *doc) else {
+            return;
+        };
         self.chunks.insert(doc, 1);
         let folded = self.reader.chunks(doc).map_err(|error| error.to_string()).and_then(|chunks| {
             let covers = chunks.iter().map(|chunk| chunk.seq).max().unwrap_or_default();

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use store::{ActorId, DocId, PlainText};
 
 /// How long somebody waits for a document at the end.
-const PATIENCE: Duration = Duration::from_secs(60);
+const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Whoever has so many keys that nobody has acknowledged waits: keys are acknowledged when both have the same, and on a
 /// machine with much else to do the next one may always be there before that.
 const AHEAD: usize = 200;
 /// Before somebody calls again.
-const AGAIN: Duration = Duration::from_millis(100);
+const RECONNECT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Clients at work, until [`TypingClients::stop`].
 #[derive(Debug)]
@@ -85,7 +85,7 @@ async fn type_on(at: &[String], number: u8, doc: DocId, stop: &AtomicBool, all: 
         calls += 1;
         let Some(address) = at.get(calls % at.len().max(1)) else { return typed };
         let Ok(mut probe) = HubProbe::open(address, "/", &format!("typist {number}")).await else {
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(RECONNECT_INTERVAL).await;
             continue;
         };
         probe.chunks.insert(doc, std::mem::take(&mut chunks));
@@ -128,7 +128,7 @@ pub fn check(at: &str, endured: &EnduranceReport) -> Result<(), String> {
                 let text = PlainText::load(&chunks, ActorId::from([255; 16])).and_then(|text| text.text());
                 text.map_or(0, |text| text.len())
             };
-            if !probe.until(PATIENCE, |probe| there(probe) >= *acknowledged).await {
+            if !probe.until(DOCUMENT_TIMEOUT, |probe| there(probe) >= *acknowledged).await {
                 let there = there(&probe);
                 return Err(format!("of {acknowledged} acknowledged keys {there} are there: {doc} at {at}"));
             }
@@ -150,12 +150,12 @@ pub fn hears(from: &str, to: &str, endured: &EnduranceReport) -> Result<(), Stri
         let mut listener = HubProbe::open(to, "/", "who listens").await?;
         for probe in [&mut speaker, &mut listener] {
             probe.follow(doc).await;
-            if !probe.until(PATIENCE, |probe| !probe.heads_empty(doc)).await {
+            if !probe.until(DOCUMENT_TIMEOUT, |probe| !probe.heads_empty(doc)).await {
                 return Err(format!("the document does not come: {doc}"));
             }
         }
         let word = [0x61, b'x'];
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + DOCUMENT_TIMEOUT;
         while Instant::now() < end {
             speaker.say(doc, &word).await;
             if listener.until(Duration::from_millis(500), |listener| listener.heard.contains(&word.to_vec())).await {

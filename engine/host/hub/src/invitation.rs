@@ -8,7 +8,7 @@ use std::path::Path;
 use store::DeviceAccess;
 
 /// The file in the hub's folder.
-const FILE: &str = "invitation.json";
+const INVITATION_FILE: &str = "invitation.json";
 
 /// The file in which a hub that runs says how it is reached.
 const ADDRESS: &str = "address";
@@ -48,14 +48,14 @@ impl InvitationGrant {
     /// The file cannot be written.
     pub fn leave(&self, folder: &Path) -> Result<(), String> {
         let text = serde_json::to_vec(self).map_err(|error| error.to_string())?;
-        let (path, temporary) = (folder.join(FILE), folder.join("invitation.tmp"));
+        let (path, temporary) = (folder.join(INVITATION_FILE), folder.join("invitation.tmp"));
         crate::certificate::private(&temporary, &text)?;
         std::fs::rename(&temporary, &path).map_err(|error| format!("{error}: {}", path.display()))
     }
 
     /// Takes what was left.
     pub(crate) fn take(folder: &Path) -> Option<InvitationGrant> {
-        let path = folder.join(FILE);
+        let path = folder.join(INVITATION_FILE);
         let text = std::fs::read(&path).ok()?;
         let _ = std::fs::remove_file(&path);
         serde_json::from_slice(&text).ok()
@@ -68,11 +68,11 @@ impl InvitationGrant {
 
     /// Whether the hub has taken what was left.
     pub fn is_taken(folder: &Path) -> bool {
-        !folder.join(FILE).exists()
+        !folder.join(INVITATION_FILE).exists()
     }
 
     /// Takes back what no hub took.
     pub fn withdraw(folder: &Path) {
-        let _ = std::fs::remove_file(folder.join(FILE));
+        let _ = std::fs::remove_file(folder.join(INVITATION_FILE));
     }
 }

@@ -33,7 +33,7 @@ pub struct LoadReport {
 /// All clients have connected and know their documents; `begin` is called then, and the first key is typed.
 const SETTLE: Duration = Duration::from_secs(120);
 /// A key that takes longer is lost.
-const LOST: Duration = Duration::from_secs(10);
+const LOST_KEY_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 struct SharedLoad {
@@ -57,10 +57,10 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// # Errors
 /// There is none.
 pub fn free_port() -> Result<u16, String> {
-    const TRIES: usize = 200;
+    const MAX_MEASURE_TRIES: usize = 200;
     let free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
     let chance = || peers::key::random_bytes().map(u16::from_le_bytes).map(|number| 20_000 + number % 12_000);
-    let tried: Result<Vec<u16>, String> = (0..TRIES).map(|_| chance()).collect();
+    let tried: Result<Vec<u16>, String> = (0..MAX_MEASURE_TRIES).map(|_| chance()).collect();
     tried?.into_iter().find(free).ok_or_else(|| "no port is free".to_owned())
 }
 
@@ -119,7 +119,7 @@ pub fn load(at: &str, path: &str, load: ClientLoad, begin: impl FnOnce()) -> Res
         common.begun.store(true, Ordering::Relaxed);
         let typing = load.every * u32::try_from(load.keys).unwrap_or(u32::MAX);
         tokio::time::sleep(typing).await;
-        let until = Instant::now() + LOST;
+        let until = Instant::now() + LOST_KEY_TIMEOUT;
         let wanted = load.pairs * load.keys;
         while lock(&common.seen).len() < wanted && Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -131,7 +131,7 @@ pub fn load(at: &str, path: &str, load: ClientLoad, begin: impl FnOnce()) -> Res
         }
         let milliseconds = std::mem::take(&mut *lock(&common.seen));
         // One that was typed at the very end may still be on its way.
-        let pending = lock(&common.typed).values().filter(|typed| typed.elapsed() < LOST).count();
+        let pending = lock(&common.typed).values().filter(|typed| typed.elapsed() < LOST_KEY_TIMEOUT).count();
         let typed = common.keys.load(Ordering::Relaxed).saturating_sub(pending);
         Ok(LoadReport { lost: typed.saturating_sub(milliseconds.len()), milliseconds, took })
     });

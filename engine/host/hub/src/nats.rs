@@ -27,7 +27,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 /// The stream.
-const STREAM: &str = "TRACEBOOK";
+const DOCUMENTS_STREAM: &str = "TRACEBOOK";
 /// Subjects of documents, with the document's id behind.
 const DOC: &str = "tracebook.doc.";
 /// The list of devices.
@@ -41,13 +41,13 @@ const PART: &str = "Tracebook-Part";
 /// Larger chunks become several messages, in bytes: a server takes 1 MB by default.
 const LARGEST_PART: usize = 512 << 10;
 /// What cannot be stored within this time is refused.
-const PATIENCE: Duration = Duration::from_secs(60);
+const APPEND_TIMEOUT: Duration = Duration::from_secs(60);
 /// One try.
 const TRY: Duration = Duration::from_secs(5);
 /// Between tries.
-const AGAIN: Duration = Duration::from_millis(200);
+const NATS_RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// A document of more messages than this is folded into one.
-const MANY: usize = 512;
+const MAX_MESSAGES_UNFOLDED: usize = 512;
 
 /// What other replicas tell goes here.
 pub(crate) type ReplicaListener = Arc<dyn Fn(ReplicaNews) + Send + Sync>;
@@ -119,7 +119,7 @@ impl NatsReplicas {
         let client = client.map_err(|error| fail(&error))?;
         let context = jetstream::new(client.clone());
         let subjects = vec![format!("{DOC}*"), DEVICES.to_owned()];
-        let made = make_stream(&context, STREAM, subjects, &log).await?;
+        let made = make_stream(&context, DOCUMENTS_STREAM, subjects, &log).await?;
         let chance: [u8; 8] = peers::key::random_bytes()?;
         let me: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
         let inside =
@@ -132,7 +132,7 @@ impl NatsReplicas {
         let said = inside.client.subscribe(SAID).await.map_err(|error| fail(&error))?;
         tokio::spawn(hear_said(Arc::clone(&inside), said, Arc::clone(&heard)));
         let files = NatsFiles::open(Arc::clone(&inside), Arc::clone(&heard)).await?;
-        let changes = StreamEvent { stream: STREAM, filter: String::new(), headers_only: false };
+        let changes = StreamEvent { stream: DOCUMENTS_STREAM, filter: String::new(), headers_only: false };
         let (reach, reached) = watch::channel(since);
         let mut changed = changed(heard);
         let take = move |inside: &NatsState, message: &Message, sequence| {
@@ -171,7 +171,7 @@ async fn make_stream(
                 num_replicas: replicas,
                 discard: stream::DiscardPolicy::New,
                 allow_direct: true,
-                duplicate_window: PATIENCE * 2,
+                duplicate_window: APPEND_TIMEOUT * 2,
                 ..stream::Config::default()
             };
             match context.create_stream(config).await {
@@ -191,7 +191,7 @@ async fn make_stream(
                 Err(error) => why = error.to_string(),
             }
         }
-        tokio::time::sleep(AGAIN * 2).await;
+        tokio::time::sleep(NATS_RETRY_INTERVAL * 2).await;
     }
     Err(format!("NATS has no stream for the hub, and none can be made: {why}"))
 }
@@ -223,7 +223,7 @@ async fn hear(
         if let Err(why) = hear_until_broken(&inside, &line, &mut since, &mut take).await {
             (inside.log)(&format!("the line to the other replicas broke, and is made anew: {why}"));
         }
-        tokio::time::sleep(AGAIN).await;
+        tokio::time::sleep(NATS_RETRY_INTERVAL).await;
     }
 }
 
@@ -290,7 +290,7 @@ impl NatsState {
             if count > 1 {
                 headers.insert(PART, format!("{at} {count} {name}").as_str());
             }
-            let until = Instant::now() + PATIENCE;
+            let until = Instant::now() + APPEND_TIMEOUT;
             loop {
                 // The same name again: if the servers have it already, it is not there twice.
                 let message = PublishMessage::build()
@@ -310,7 +310,7 @@ impl NatsState {
                 if Instant::now() > until {
                     return Err(StoreFailure(format!("NATS does not take it: {why}")));
                 }
-                tokio::time::sleep(AGAIN).await;
+                tokio::time::sleep(NATS_RETRY_INTERVAL).await;
             }
         }
         Ok(())
@@ -370,18 +370,18 @@ impl NatsState {
 
     /// The sequence of the last change that the servers have, as the one that leads knows it.
     async fn newest(&self) -> Result<u64, async_nats::Error> {
-        let stream = self.stream.get_stream_no_info(STREAM).await?;
+        let stream = self.stream.get_stream_no_info(DOCUMENTS_STREAM).await?;
         Ok(stream.get_info().await?.state.last_sequence)
     }
 
     async fn load(&self, doc: DocId) -> Result<Vec<Vec<u8>>, async_nats::Error> {
-        let stream = self.stream.get_stream_no_info(STREAM).await?;
+        let stream = self.stream.get_stream_no_info(DOCUMENTS_STREAM).await?;
         let (mut chunks, mut last, mut parts) = (Vec::new(), 0, ChunkAssembler::default());
         let take = |message: &Message, sequence| {
             last = sequence;
             chunks.extend(parts.take(message));
         };
-        if self.each(&stream, format!("{DOC}{doc}"), 256, take).await? > MANY {
+        if self.each(&stream, format!("{DOC}{doc}"), 256, take).await? > MAX_MESSAGES_UNFOLDED {
             self.fold(&stream, doc, &chunks, last).await;
         }
         Ok(chunks)
@@ -401,7 +401,7 @@ impl HubStore for NatsReplicas {
     fn load(&self, doc: DocId, loaded: LoadedChunks) {
         let inside = Arc::clone(&self.inside);
         self.runtime.spawn(async move {
-            let until = Instant::now() + PATIENCE;
+            let until = Instant::now() + APPEND_TIMEOUT;
             loop {
                 let why = match tokio::time::timeout(TRY * 2, inside.load(doc)).await {
                     Ok(Ok(chunks)) => return loaded(Ok(chunks)),
@@ -411,7 +411,7 @@ impl HubStore for NatsReplicas {
                 if Instant::now() > until {
                     return loaded(Err(format!("NATS does not give it: {why}")));
                 }
-                tokio::time::sleep(AGAIN).await;
+                tokio::time::sleep(NATS_RETRY_INTERVAL).await;
             }
         });
     }
@@ -474,14 +474,14 @@ impl HubBus for NatsReplicas {
     fn catch_up(&self, done: Box<dyn FnOnce() + Send>) {
         let (inside, mut reached) = (Arc::clone(&self.inside), self.reached.clone());
         self.runtime.spawn(async move {
-            let until = Instant::now() + PATIENCE;
+            let until = Instant::now() + APPEND_TIMEOUT;
             while Instant::now() < until {
                 let Ok(Ok(newest)) = tokio::time::timeout(TRY, inside.newest()).await else {
-                    tokio::time::sleep(AGAIN).await;
+                    tokio::time::sleep(NATS_RETRY_INTERVAL).await;
                     continue;
                 };
                 // What is heard was given on before: whatever `done` does comes behind it.
-                if let Ok(Ok(_)) = tokio::time::timeout(PATIENCE, reached.wait_for(|at| *at >= newest)).await {
+                if let Ok(Ok(_)) = tokio::time::timeout(APPEND_TIMEOUT, reached.wait_for(|at| *at >= newest)).await {
                     done();
                 }
                 return;

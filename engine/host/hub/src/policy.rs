@@ -9,7 +9,7 @@ use std::sync::{PoisonError, RwLock};
 use store::{ActorId, DeviceAccess, DocId, VolumeDoc};
 
 /// The file in the hub's folder.
-pub(crate) const FILE: &str = "share.json";
+pub(crate) const POLICY_FILE: &str = "share.json";
 
 /// What is shared with whom.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ impl HubPolicy {
     /// # Errors
     /// The file cannot be read, or says what it may not.
     pub fn load(folder: &Path) -> Result<HubPolicy, String> {
-        let path = folder.join(FILE);
+        let path = folder.join(POLICY_FILE);
         match std::fs::read_to_string(&path) {
             Ok(text) => serde_json::from_str(&text).map_err(|error| format!("{error}: {}", path.display())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(HubPolicy::default()),
@@ -60,7 +60,7 @@ impl HubPolicy {
     /// # Errors
     /// The file cannot be written.
     pub fn save(&self, folder: &Path) -> Result<(), String> {
-        let path = folder.join(FILE);
+        let path = folder.join(POLICY_FILE);
         let failed = |error: std::io::Error| format!("{error}: {}", path.display());
         let text = serde_json::to_string_pretty(self).map_err(|error| error.to_string())?;
         let temporary = path.with_extension("tmp");

@@ -8,7 +8,7 @@ use crate::core::{CoreInput, FrameOutbox, HubCore, OutgoingFrame, PeerIdentity};
 use crate::embedded::SqliteStorage;
 use crate::invitation::{InvitationGrant, say_reached};
 use crate::metrics::{HubMetrics, page};
-use crate::policy::{FILE as SHARE, HubPolicy};
+use crate::policy::{HubPolicy, POLICY_FILE as SHARE};
 use crate::settings::{HubSettings, OpenAccess, TlsMode};
 use crate::storage::{HubBus, HubStorage, HubStore, ReplicaNews, SingleReplica};
 use crate::{HubLog, nats};
@@ -44,9 +44,9 @@ use store::sync::{PeerId, wire};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How often the hub looks whether a file in its folder has changed; a device that is revoked goes within this time.
-const LOOK: Duration = Duration::from_millis(200);
+const CONFIG_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// A connection that says nothing is asked after this time whether it is there, and ended after twice as much.
-const SILENCE: Duration = Duration::from_secs(20);
+const PING_INTERVAL: Duration = Duration::from_secs(20);
 /// Calls to the pairing door within a minute from one address, and of all together.
 const PAIRINGS: u32 = 30;
 const ALL_PAIRINGS: u32 = 300;
@@ -63,7 +63,7 @@ const EARLY: usize = 4;
 /// How often the log says how many connections were closed without having proven a key.
 const SAY_CLOSED: Duration = Duration::from_secs(10);
 /// What ends gets so much time to end well.
-const GRACE: Duration = Duration::from_secs(3);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(3);
 
 /// Makes hubs.
 #[derive(Debug)]
@@ -297,7 +297,7 @@ impl RunningHub {
     fn end(&mut self) {
         let Some(runtime) = self.runtime.take() else { return };
         let _ = say_reached(&self.shared.settings.folder, None);
-        self.handle.graceful_shutdown(Some(GRACE));
+        self.handle.graceful_shutdown(Some(SHUTDOWN_GRACE));
         let _ = self.shared.inputs.send(CoreInput::Stop);
         if let Some(core) = self.core.take() {
             let _ = core.join();
@@ -377,7 +377,7 @@ async fn look(shared: Arc<ServerState>, stamps: ConfigStamps) {
     let (mut list, mut policy) = stamps;
     let (mut closed, mut said) = (0, Instant::now());
     loop {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(CONFIG_POLL_INTERVAL).await;
         let now = shared.devices.file_stamp();
         if now != list {
             list = now;
@@ -544,7 +544,7 @@ async fn pair(
                     Err(why) => shared.say(&why),
                 }
                 // It hears the last word before the door closes.
-                let _ = tokio::time::timeout(GRACE, door.next_frame()).await;
+                let _ = tokio::time::timeout(SHUTDOWN_GRACE, door.next_frame()).await;
             }
             Err(why) => shared.refuse(&format!("{} was not paired: {why}", from.ip())),
         }
@@ -641,7 +641,7 @@ async fn connection(shared: Arc<ServerState>, there: Arc<HubPeer>, socket: WebSo
                     let _ = shared.inputs.send(CoreInput::Frame { link, bytes, held });
                 }
             }
-            frame = tokio::time::timeout(SILENCE, from.next()), if early.len() < EARLY => {
+            frame = tokio::time::timeout(PING_INTERVAL, from.next()), if early.len() < EARLY => {
                 let frame = match frame {
                     Ok(Some(Ok(frame))) => frame,
                     // It was switched off, or lost its network: nothing to be said.
@@ -714,7 +714,7 @@ async fn connection(shared: Arc<ServerState>, there: Arc<HubPeer>, socket: WebSo
         }
         let close =
             axum::extract::ws::CloseFrame { code: axum::extract::ws::close_code::POLICY, reason: reason.into() };
-        let _ = tokio::time::timeout(GRACE, to.send(Message::Close(Some(close)))).await;
+        let _ = tokio::time::timeout(SHUTDOWN_GRACE, to.send(Message::Close(Some(close)))).await;
     }
 }
 

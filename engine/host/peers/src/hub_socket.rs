@@ -19,7 +19,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream};
 
 /// A message is at most this long, in bytes.
-pub const MAX_SOCKET_MESSAGE_BYTES: usize = store::sync::wire::LARGEST + 1_024;
+pub const MAX_SOCKET_MESSAGE_BYTES: usize = store::sync::wire::MAX_MESSAGE_BYTES + 1_024;
 /// A hub answers within this time.
 const HUB_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 

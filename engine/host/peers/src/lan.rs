@@ -201,7 +201,7 @@ impl LanSender {
     ///
     /// # Errors
     /// It is too long, or the way has ended.
-    pub async fn send(&self, frame: PeerFrame) -> Result<(), String> {
+    pub async fn send_frame(&self, frame: PeerFrame) -> Result<(), String> {
         write_frame(&mut *self.send.lock().await, frame).await
     }
 
@@ -221,7 +221,7 @@ pub struct LanReceiver {
 
 impl LanReceiver {
     /// The next frame; `None` at the end.
-    pub async fn next(&mut self) -> Option<PeerFrame> {
+    pub async fn next_frame(&mut self) -> Option<PeerFrame> {
         read_frame(&mut self.receive, &self.connection, self.max_frame_bytes).await
     }
 

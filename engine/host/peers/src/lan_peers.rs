@@ -313,13 +313,13 @@ fn start_link(
     let open = OpenLanLink { device, out, sender: sender.clone() };
     tokio::spawn(async move {
         while let Some(frame) = outgoing.recv().await {
-            if sender.send(frame).await.is_err() {
+            if sender.send_frame(frame).await.is_err() {
                 return;
             }
         }
     });
     tokio::spawn(async move {
-        while let Some(frame) = receiver.next().await {
+        while let Some(frame) = receiver.next_frame().await {
             if let PeerFrame::Binary(bytes) = frame {
                 tell(link, LanPeerEvent::Message(bytes));
             }

@@ -11,18 +11,18 @@ use std::path::Path;
 use std::time::Duration;
 
 /// So many files of a folder are read.
-const FILES: usize = 1_000;
+const MAX_MEMORY_FILES: usize = 1_000;
 /// A longer file is no memory, in bytes.
-const LONGEST: u64 = 1 << 20;
+const MAX_MEMORY_FILE_BYTES: u64 = 1 << 20;
 /// All of them have at most so many bytes.
-const WHOLE: usize = 16 << 20;
+const MAX_MEMORY_BYTES: usize = 16 << 20;
 
 /// Of a goal so many characters are asked for.
 const GOAL: usize = 400;
 /// So many experiences are found for it.
-const FOUND: usize = 40;
+const MAX_FOUND_EXPERIENCES: usize = 40;
 /// An answer is waited for so long; without one, words alone tell what bears on the goal.
-const PATIENCE: Duration = Duration::from_secs(10);
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What lies in these folders of memory inside a volume's folder, and which of its experiences a search finds for a
 /// goal. Blocks: not for the thread that draws.
@@ -40,8 +40,9 @@ pub fn nearest(search: &SearchService, memory: &ProjectMemory, goal: &str, mode:
     let plain: String = goal.chars().take(GOAL).map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
     let plain = plain.replace(" OR ", " or ");
     let text = format!("in:memory path:\"{}\" {plain}", memory::experience::EXPERIENCE_LOG_FILE);
-    let asked = search.ask(SearchRequest { text, limit: FOUND, each: true, mode, ..SearchRequest::default() }, || {});
-    let Ok(Ok(answer)) = asked.recv_timeout(PATIENCE) else { return Vec::new() };
+    let asked = search
+        .ask(SearchRequest { text, limit: MAX_FOUND_EXPERIENCES, each: true, mode, ..SearchRequest::default() }, || {});
+    let Ok(Ok(answer)) = asked.recv_timeout(SEARCH_TIMEOUT) else { return Vec::new() };
     let known = |path: &str, id: &str| {
         memory.entries.iter().any(|entry| entry.path == path && entry.experience.experience_id == id)
     };
@@ -67,17 +68,17 @@ fn texts(root: &Path, folders: &[String], endings: &[&str]) -> Vec<(String, Stri
             entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
         names.retain(|name| endings.iter().any(|ending| name.ends_with(ending)) && !name.starts_with('.'));
         names.sort();
-        for name in names.into_iter().take(FILES) {
+        for name in names.into_iter().take(MAX_MEMORY_FILES) {
             let path = format!("{inside}/{name}");
             let is_link = folder.metadata(name.as_ref()).is_ok_and(|meta| meta.is_symlink());
             let Some((file, _)) = folder.ordinary(&name).ok().filter(|_| !is_link) else { continue };
             let mut text = String::new();
-            let read = file.take(LONGEST + 1).read_to_string(&mut text);
-            if read.is_err() || text.len() as u64 > LONGEST {
+            let read = file.take(MAX_MEMORY_FILE_BYTES + 1).read_to_string(&mut text);
+            if read.is_err() || text.len() as u64 > MAX_MEMORY_FILE_BYTES {
                 continue;
             }
             whole += text.len();
-            if whole <= WHOLE {
+            if whole <= MAX_MEMORY_BYTES {
                 files.push((path, text));
             }
         }
@@ -104,7 +105,7 @@ fn projects(root: &Path) -> Vec<String> {
     };
     let mut names: Vec<String> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
-    names.truncate(FILES);
+    names.truncate(MAX_MEMORY_FILES);
     names
 }
 

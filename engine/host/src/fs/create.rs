@@ -10,7 +10,7 @@ use std::path::Path;
 use store::disk::{DiskError, sync_folder};
 
 /// Fewer than this are made one by one: to have a file system write all that it holds back is more work than that.
-const FEW: usize = 4;
+const MIN_BULK_FILES: usize = 4;
 
 /// How far one of them has got.
 enum CreateStage {
@@ -23,7 +23,7 @@ enum CreateStage {
 /// Makes these files, each with its bytes. Where there is one already, it is left alone, as [`replace_file`] does where
 /// none is expected.
 pub(crate) fn create_files(files: &[(&Path, &[u8])]) -> Vec<Result<ReplaceOutcome, DiskError>> {
-    match files.len() < FEW {
+    match files.len() < MIN_BULK_FILES {
         true => files.iter().map(|(path, bytes)| replace_file(path, None, bytes)).collect(),
         false => create(files, flush, || ()),
     }
@@ -60,7 +60,7 @@ fn create(
     }
     // Their names last once their folders do.
     let mut lost: BTreeMap<&Path, io::Error> = BTreeMap::new();
-    if folders.len() < FEW || !flush(&mut handles(&stages)) {
+    if folders.len() < MIN_BULK_FILES || !flush(&mut handles(&stages)) {
         lost.extend(folders.into_iter().filter_map(|folder| Some((folder, sync_folder(folder).err()?))));
     }
     let end = |(stage, (path, _)): (CreateStage, &(&Path, &[u8]))| match stage {

@@ -12,7 +12,7 @@ use store::disk::{BlobHasher, DiskError, sync_folder};
 /// A temporary file older than this was left behind by a crash.
 const STALE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Bytes that are read at once.
-const BLOCK: usize = 256 << 10;
+const READ_BLOCK_BYTES: usize = 256 << 10;
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl FileContent<'_> {
 
 /// The hash of what is read, a part of it at a time.
 fn hashed(from: &mut File, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<BlobHash> {
-    let (mut hasher, mut block) = (BlobHasher::default(), vec![0; BLOCK]);
+    let (mut hasher, mut block) = (BlobHasher::default(), vec![0; READ_BLOCK_BYTES]);
     loop {
         match from.read(&mut block)? {
             0 => return Ok(hasher.finish()),
@@ -464,7 +464,7 @@ mod tests {
     fn a_large_file_is_copied_in_parts_and_checked_before_it_has_its_name() {
         let dir = tempfile::tempdir().expect("a folder");
         let (from, path) = (dir.path().join("from"), dir.path().join("a.bin"));
-        let large: Vec<u8> = (0..3 * BLOCK as u32 + 5).map(|at| (at % 251) as u8).collect();
+        let large: Vec<u8> = (0..3 * READ_BLOCK_BYTES as u32 + 5).map(|at| (at % 251) as u8).collect();
         fs::write(&from, &large).expect("written");
         let right = BlobHash::of(&large);
         // Not what it should be: nothing appears, and what is there stays.

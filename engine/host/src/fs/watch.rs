@@ -15,7 +15,7 @@ use store::DocId;
 /// Events are gathered this long before they are told: a save by another program is often several of them.
 const GATHER: Duration = Duration::from_millis(60);
 /// Folders that the system cannot watch are looked through this often.
-const LOOK: Duration = Duration::from_secs(5);
+const FOLDER_POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 enum WatchRequest {
     Watch {
@@ -54,7 +54,8 @@ impl WatchMode {
             }
         }
         if self.looking.is_none() {
-            self.looking = PollWatcher::new(forward(self.seen.clone()), config().with_poll_interval(LOOK)).ok();
+            self.looking =
+                PollWatcher::new(forward(self.seen.clone()), config().with_poll_interval(FOLDER_POLL_INTERVAL)).ok();
         }
         if let Some(looking) = &mut self.looking {
             // A folder that is not there is seen by the scan that tells the user so.
@@ -175,7 +176,7 @@ fn tell(roots: &BTreeMap<DocId, PathBuf>, path: &Path, inbox: &Mailbox) {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::{Event, FolderWatcher, LOOK, Mailbox, WatchMode, channel, forward};
+    use super::{Event, FOLDER_POLL_INTERVAL, FolderWatcher, Mailbox, WatchMode, channel, forward};
     use crate::driver::MailboxMessage;
     use notify::event::Flag;
     use std::time::{Duration, Instant};
@@ -222,7 +223,7 @@ mod tests {
             watcher.entered().recv().expect("an answer");
             std::fs::write(dir.path().join("new.md"), "new").expect("written");
             loop {
-                let post = letters.recv_timeout(4 * LOOK).expect("the file is told");
+                let post = letters.recv_timeout(4 * FOLDER_POLL_INTERVAL).expect("the file is told");
                 if let MailboxMessage::Event(Event::FileTouched { volume: of, path: Some(path), .. }) = post
                     && (of, path.as_str()) == (volume, "new.md")
                 {
@@ -242,7 +243,7 @@ mod tests {
         watcher.watch(volume, dir.path().to_owned());
         watcher.entered().recv().expect("an answer");
         forward(watcher.asks.clone())(Ok(notify::Event::new(notify::EventKind::Other).set_flag(Flag::Rescan)));
-        let told = letters.recv_timeout(4 * LOOK).expect("it is told");
+        let told = letters.recv_timeout(4 * FOLDER_POLL_INTERVAL).expect("it is told");
         assert!(
             matches!(told, MailboxMessage::Event(Event::FileTouched { volume: of, path: None, .. }) if of == volume)
         );
@@ -260,7 +261,7 @@ mod tests {
         let looking = watches.looking.as_mut().expect("it looks");
         looking.watch(dir.path(), notify::RecursiveMode::Recursive).expect("there");
         std::fs::write(dir.path().join("new.md"), "new").expect("written");
-        let found = heard.recv_timeout(4 * LOOK);
+        let found = heard.recv_timeout(4 * FOLDER_POLL_INTERVAL);
         assert!(
             matches!(found, Ok(super::WatchRequest::Seen(paths)) if paths.iter().any(|path| path.ends_with("new.md")))
         );

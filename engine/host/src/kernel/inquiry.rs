@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 /// Choices that are taken over.
 const CHOICES: usize = 500;
 /// Rows of variables that are taken over.
-const ROWS: usize = 500;
+const MAX_VARIABLE_ROWS: usize = 500;
 /// Letters of a name, a type, a value.
-const WORDS: usize = 200;
+const MAX_VARIABLE_TEXT_CHARS: usize = 200;
 /// Letters of a description.
-const TEXT: usize = 10_000;
+const MAX_DESCRIPTION_CHARS: usize = 10_000;
 
 /// A question. Places are bytes of the code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,16 +101,18 @@ impl KernelInquiry {
             KernelInquiry::Complete { code, at } => choices(content, code, *at),
             KernelInquiry::Describe { .. } => {
                 let text = content["data"]["text/plain"].as_str();
-                InquiryAnswer::Description(text.map(|text| cut(text, TEXT)).filter(|text| !text.trim().is_empty()))
+                InquiryAnswer::Description(
+                    text.map(|text| cut(text, MAX_DESCRIPTION_CHARS)).filter(|text| !text.trim().is_empty()),
+                )
             }
             KernelInquiry::Values { .. } => InquiryAnswer::Values(content["values"].as_object().cloned()),
             KernelInquiry::Variables => {
                 let row = |row: &Value| {
-                    let text = |key: &str| cut(row[key].as_str().unwrap_or_default(), WORDS);
+                    let text = |key: &str| cut(row[key].as_str().unwrap_or_default(), MAX_VARIABLE_TEXT_CHARS);
                     KernelVariable { name: text("name"), kind: text("type"), size: text("size"), value: text("value") }
                 };
                 let rows = content["variables"].as_array();
-                InquiryAnswer::Variables(rows.map(|rows| rows.iter().take(ROWS).map(row).collect()))
+                InquiryAnswer::Variables(rows.map(|rows| rows.iter().take(MAX_VARIABLE_ROWS).map(row).collect()))
             }
         }
     }
@@ -127,11 +129,12 @@ fn choices(content: &Value, code: &str, at: usize) -> InquiryAnswer {
         let about = kinds.and_then(|kinds| kinds.get(index)).filter(|about| about["text"] == text);
         let kind = about.and_then(|about| about["type"].as_str()).unwrap_or_default();
         // Jupyter's own word for what it has no word for.
-        if kind == "<unknown>" { String::new() } else { cut(kind, WORDS) }
+        if kind == "<unknown>" { String::new() } else { cut(kind, MAX_VARIABLE_TEXT_CHARS) }
     };
     let matches = content["matches"].as_array().into_iter().flatten().filter_map(Value::as_str).take(CHOICES);
-    let choices =
-        matches.enumerate().map(|(index, text)| CompletionChoice { text: cut(text, WORDS), kind: kind(index, text) });
+    let choices = matches
+        .enumerate()
+        .map(|(index, text)| CompletionChoice { text: cut(text, MAX_VARIABLE_TEXT_CHARS), kind: kind(index, text) });
     InquiryAnswer::Choices { from: from.min(to), to, choices: choices.collect() }
 }
 

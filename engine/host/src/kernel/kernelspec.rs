@@ -13,9 +13,9 @@ use store::BlobHash;
 use store::disk::BlobHasher;
 
 /// A longer `kernel.json` is none.
-const LONGEST: u64 = 1 << 20;
+const MAX_KERNEL_JSON_BYTES: u64 = 1 << 20;
 /// Kernels that are listed.
-const MOST: usize = 200;
+const MAX_LISTED_KERNELS: usize = 200;
 /// So far up from a note's folder an environment is looked for.
 const UP: usize = 8;
 /// Files of an environment that are looked at. A kernel of a larger one that others can change is not offered.
@@ -50,10 +50,10 @@ fn find_with(folder: &Path, shared: &[PathBuf], surroundings: KernelEnvironment<
     let look = KernelSearch { folder, shared: by_true_names(shared), surroundings };
     for place in places(folder, surroundings) {
         let Ok(entries) = std::fs::read_dir(place.join("kernels")) else { continue };
-        let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).take(MOST).collect();
+        let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).take(MAX_LISTED_KERNELS).collect();
         folders.sort();
         for kernel in folders.iter().filter_map(|folder| look.read(folder)) {
-            if found.len() < MOST && names.insert(kernel.spec.name.clone()) {
+            if found.len() < MAX_LISTED_KERNELS && names.insert(kernel.spec.name.clone()) {
                 found.push(kernel);
             }
         }
@@ -107,7 +107,7 @@ impl KernelSearch<'_> {
     fn read(&self, folder: &Path) -> Option<FoundKernel> {
         let name = folder.file_name()?.to_str().filter(|name| is_name(name))?.to_owned();
         let path = folder.join("kernel.json");
-        let bytes = crate::fs::copy::read(&path, LONGEST)?;
+        let bytes = crate::fs::copy::read(&path, MAX_KERNEL_JSON_BYTES)?;
         let spec: Value = serde_json::from_slice(&bytes).ok()?;
         let words: Vec<String> = spec["argv"].as_array()?.iter().filter_map(Value::as_str).map(str::to_owned).collect();
         let words: Vec<String> =

@@ -24,7 +24,7 @@ const MAX_TOTAL_BYTES: u64 = 256 << 20;
 /// Entries at once: a folder with very many names is slow.
 const MAX_ENTRIES: usize = 4_096;
 /// The key's file.
-const KEY: &str = "key";
+const KEY_FILE: &str = "key";
 /// A key of a result: a hash in hexadecimal digits.
 const KEY_DIGITS: usize = 64;
 const NONCE: usize = 24;
@@ -99,7 +99,7 @@ impl PureCache {
             let Ok(about) = entry.metadata() else { continue };
             if about.is_dir() {
                 let _ = fs::remove_dir_all(entry.path()); // pickles, which nobody reads any more
-            } else if entry.file_name() != KEY {
+            } else if entry.file_name() != KEY_FILE {
                 entries.push((about.modified().unwrap_or(SystemTime::UNIX_EPOCH), about.len(), entry.path()));
             }
         }
@@ -131,7 +131,7 @@ fn is_data(entry: &str) -> bool {
 }
 
 fn read_or_make_key(folder: &Path) -> std::io::Result<Zeroizing<[u8; 32]>> {
-    let path = folder.join(KEY);
+    let path = folder.join(KEY_FILE);
     if let Ok(bytes) = fs::read(&path).map(Zeroizing::new)
         && let Ok(key) = <[u8; 32]>::try_from(&**bytes)
     {

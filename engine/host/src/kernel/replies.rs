@@ -14,15 +14,15 @@ use std::time::Instant;
 use store::{BlobRef, CellOutput, DocId, ExecutionId, ExecutionStatus, OutputBody};
 
 /// Of a stream this much goes to the note; the whole becomes a blob.
-const SHOWN: usize = 65_536;
+const MAX_INLINE_OUTPUT_BYTES: usize = 65_536;
 /// A result larger than this (an image, a long representation) becomes a blob as well.
 const LARGE: usize = 262_144;
 /// A message from a kernel longer than this is not read.
-const LONGEST: u64 = 64 << 20;
+const MAX_REPLY_BYTES: u64 = 64 << 20;
 /// Letters of a question to the user.
 const PROMPT: usize = 1_000;
 /// Outputs that can be changed later.
-const NAMED: usize = 1_000;
+const MAX_UPDATABLE_OUTPUTS: usize = 1_000;
 
 /// What was sent of an execution so far: which outputs it has, and the whole text of long streams.
 #[derive(Default)]
@@ -102,7 +102,7 @@ impl KernelReplyReader {
         let mut line = Vec::new();
         loop {
             line.clear();
-            match (&mut from).take(LONGEST).read_until(b'\n', &mut line) {
+            match (&mut from).take(MAX_REPLY_BYTES).read_until(b'\n', &mut line) {
                 Ok(1..) if line.ends_with(b"\n") => {}
                 Ok(_) | Err(_) => return, // end of output, or a message beyond all measure
             }
@@ -173,7 +173,7 @@ impl KernelReplyReader {
                 let output = lighten(&self.writer, body);
                 let sent = self.streams.entry(execution).or_default();
                 if let Some(name) = content["transient"]["display_id"].as_str() {
-                    if self.named.len() >= NAMED {
+                    if self.named.len() >= MAX_UPDATABLE_OUTPUTS {
                         self.named.remove(0);
                     }
                     self.named.push((name.to_owned(), execution, sent.count));
@@ -253,7 +253,7 @@ impl KernelReplyReader {
             sent.count += 1;
         }
         let (_, all) = sent.stream.get_or_insert_with(|| (name.to_owned(), String::new()));
-        let shown = all.len() < SHOWN;
+        let shown = all.len() < MAX_INLINE_OUTPUT_BYTES;
         all.push_str(text);
         if shown {
             let body = OutputBody::Stream { name: name.to_owned(), text: text.to_owned() };
@@ -265,7 +265,7 @@ impl KernelReplyReader {
     fn end_stream(&mut self, execution: ExecutionId) {
         let Some(sent) = self.streams.get_mut(&execution) else { return };
         let Some((_, all)) = sent.stream.take() else { return };
-        if all.len() > SHOWN {
+        if all.len() > MAX_INLINE_OUTPUT_BYTES {
             let size = all.len() as u64;
             match self.writer.blob(all.into_bytes()) {
                 Ok(blob) => sent.whole.push((sent.count - 1, BlobRef { blob, mime: "text/plain".to_owned(), size })),
@@ -306,14 +306,14 @@ pub(crate) fn lighten(writer: &StoreWriter, mut body: OutputBody) -> CellOutput 
                 let Some(value) = data.remove(&mime) else { continue };
                 let text = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
                 if mime == "text/plain" {
-                    data.insert(mime.clone(), Value::from(&text[..text.floor_char_boundary(SHOWN)]));
+                    data.insert(mime.clone(), Value::from(&text[..text.floor_char_boundary(MAX_INLINE_OUTPUT_BYTES)]));
                 }
                 keep(text, &mime);
             }
         }
         // A kernel's streams come in pieces and are kept whole elsewhere; a notebook's come at once.
-        OutputBody::Stream { text, .. } if text.len() > SHOWN => {
-            let shown = text[..text.floor_char_boundary(SHOWN)].to_owned();
+        OutputBody::Stream { text, .. } if text.len() > MAX_INLINE_OUTPUT_BYTES => {
+            let shown = text[..text.floor_char_boundary(MAX_INLINE_OUTPUT_BYTES)].to_owned();
             keep(std::mem::replace(text, shown), "text/plain");
         }
         OutputBody::Stream { .. } | OutputBody::Error { .. } => {}

@@ -20,15 +20,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::BlobHash;
 use store::disk::{
-    BLOBS, BlobHasher, DATABASE, DiskError, MARKER, SqliteReader, VolumeMount, create_folder, path_form, sync_folder,
-    write_marker,
+    BLOBS, BlobHasher, DATABASE_FILE, DiskError, MARKER, SqliteReader, VolumeMount, create_folder, path_form,
+    sync_folder, write_marker,
 };
 
 /// The list of all files of a backup. A folder without it is not one.
 pub const MANIFEST: &str = "manifest.json";
 /// The folder of the volumes' files inside a backup.
-const VOLUMES: &str = "volumes";
-const FORMAT: i64 = 1;
+const BACKUP_VOLUMES_FOLDER: &str = "volumes";
+const BACKUP_FORMAT: i64 = 1;
 
 /// Why there is no backup, or why it was not restored.
 #[derive(Debug)]
@@ -236,7 +236,7 @@ fn fill(
     reader: &SqliteReader,
     job: &mut BackupJob<'_>,
 ) -> Result<BackupSummary, BackupError> {
-    let copy = dest.join(DATABASE);
+    let copy = dest.join(DATABASE_FILE);
     reader.copy_to(&copy)?;
     let copied = SqliteReader::open_still(dest)?;
     let inspected = copied.inspect()?;
@@ -252,10 +252,10 @@ fn fill(
     if trash.is_dir() {
         list(&trash, Path::new(TRASH_FOLDER), &[], &mut found, &mut problems);
     }
-    if dir.join(crate::maintenance::configuration::FILE).is_file() {
+    if dir.join(crate::maintenance::configuration::CONFIG_FILE).is_file() {
         found.push((
-            BackupSource::of(dir, crate::maintenance::configuration::FILE),
-            PathBuf::from(crate::maintenance::configuration::FILE),
+            BackupSource::of(dir, crate::maintenance::configuration::CONFIG_FILE),
+            PathBuf::from(crate::maintenance::configuration::CONFIG_FILE),
         ));
     }
     // Neither the workspace nor the backup is a part of a volume that they lie in.
@@ -264,7 +264,7 @@ fn fill(
         // The volume's folder itself may be a link.
         match std::fs::canonicalize(&mount.path) {
             Ok(root) if root.is_dir() => {
-                let to = Path::new(VOLUMES).join(mount.id.to_string());
+                let to = Path::new(BACKUP_VOLUMES_FOLDER).join(mount.id.to_string());
                 list(&root, &to, &apart, &mut found, &mut problems);
             }
             Ok(_) | Err(_) => {
@@ -272,7 +272,7 @@ fn fill(
             }
         }
     }
-    for own in [DATABASE, MARKER] {
+    for own in [DATABASE_FILE, MARKER] {
         found.push((BackupSource::of(dest, own), PathBuf::from(own)));
     }
     let sizes = found.iter().filter_map(|(from, _)| std::fs::symlink_metadata(from.path()).ok());
@@ -286,7 +286,7 @@ fn fill(
             Ok(None) => problems.push(format!("not a file: {}", from.path().display())),
             // A user's file that cannot be read, or is gone by now, is told of.
             Err(error @ BackupError::Unreadable { .. })
-                if path.starts_with(VOLUMES) || path.starts_with(TRASH_FOLDER) =>
+                if path.starts_with(BACKUP_VOLUMES_FOLDER) || path.starts_with(TRASH_FOLDER) =>
             {
                 problems.push(error.to_string());
             }
@@ -296,7 +296,7 @@ fn fill(
     let sizes = files.iter().map(|entry| if let BackupEntryKind::File { size, .. } = entry.kind { size } else { 0 });
     let made = BackupSummary { files: files.len(), bytes: sizes.sum(), problems: problems.clone() };
     sync_all_below(dest)?;
-    let manifest = BackupManifest { format: FORMAT, made: now, mounts, problems, files };
+    let manifest = BackupManifest { format: BACKUP_FORMAT, made: now, mounts, problems, files };
     write_manifest(dest, &manifest)?;
     Ok(made)
 }

@@ -12,8 +12,8 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::disk::{
-    BlobStore, DATABASE, Disk, DiskError, DiskReader, InspectionReport, LOST, MARKER, MOUNTS, RowWrite, SalvageReport,
-    SqliteDisk, SqliteReader, VolumeMount, read_marker, salvage, write_marker,
+    BlobStore, DATABASE_FILE, Disk, DiskError, DiskReader, InspectionReport, LOST_KEY, MARKER, MOUNTS, RowWrite,
+    SalvageReport, SqliteDisk, SqliteReader, VolumeMount, read_marker, salvage, write_marker,
 };
 use store::{ActorId, BlobHash, DocId};
 
@@ -169,17 +169,17 @@ impl WorkspaceCheck<'_> {
     /// What had been stored and is not there any more.
     fn lost(&mut self, lost: Option<String>) -> Result<(), DiskError> {
         let Some(why) = lost else { return Ok(()) };
-        let path = self.dir.join(DATABASE);
+        let path = self.dir.join(DATABASE_FILE);
         let how = "what your files hold is kept; what stood in the database alone is gone";
         self.mendable(FindingSeverity::Damage, path.display(), why, how);
-        self.commit(&[RowWrite::Meta { key: LOST.to_owned(), value: None }])
+        self.commit(&[RowWrite::Meta { key: LOST_KEY.to_owned(), value: None }])
     }
 
     fn marker(&mut self) -> Vec<VolumeMount> {
         let path = self.dir.join(MARKER);
         match read_marker(self.dir) {
             Ok(Some(mounts)) => mounts,
-            Ok(None) if !self.dir.join(DATABASE).exists() => Vec::new(),
+            Ok(None) if !self.dir.join(DATABASE_FILE).exists() => Vec::new(),
             Ok(None) => {
                 self.mendable(FindingSeverity::Warning, path.display(), "it is missing", "written anew");
                 Vec::new()
@@ -202,7 +202,7 @@ impl WorkspaceCheck<'_> {
 
     /// A reader on a database whose pages are sound, if there is one.
     fn database(&mut self) -> Result<Option<SqliteReader>, DiskError> {
-        let path = self.dir.join(DATABASE);
+        let path = self.dir.join(DATABASE_FILE);
         let looked = SqliteReader::open(self.dir).and_then(|reader| Ok((reader.inspect()?.pages, reader)));
         let why = match looked {
             Ok((pages, reader)) if pages.is_empty() => {
@@ -261,7 +261,7 @@ impl WorkspaceCheck<'_> {
 
     /// Tells of rows whose sum does not hold. Those of documents, blocks and the journal are told with their document.
     fn rows(&mut self, inspected: &InspectionReport) {
-        let path = self.dir.join(DATABASE);
+        let path = self.dir.join(DATABASE_FILE);
         for row in &inspected.rows {
             let how = match row.table.as_str() {
                 "files" => "set aside; the file is looked at anew",
@@ -277,7 +277,7 @@ impl WorkspaceCheck<'_> {
     /// Sets the damaged rows aside that no document has asked for.
     fn remaining_rows(&mut self, reader: &SqliteReader) -> Result<(), DiskError> {
         let left = reader.inspect()?.rows;
-        let path = self.dir.join(DATABASE);
+        let path = self.dir.join(DATABASE_FILE);
         if self.repair {
             for row in left.iter().filter(|row| ["journal", "chunks", "blocks"].contains(&row.table.as_str())) {
                 let what = format!("a row of the table {} is damaged, and whose it is cannot be read", row.table);
@@ -301,7 +301,7 @@ impl WorkspaceCheck<'_> {
 
     /// The small values without which the rest is not found: the workspace's id, and where its volumes lie.
     fn meta(&mut self, reader: &SqliteReader, marker: &[VolumeMount]) -> Result<(), DiskError> {
-        let path = self.dir.join(DATABASE);
+        let path = self.dir.join(DATABASE_FILE);
         if self.repair {
             // Damaged ones first: they stand in the way of new ones, and could not be told from missing ones.
             let bad: Vec<_> = reader.inspect()?.rows.into_iter().filter(|row| row.table == "meta").collect();

@@ -6,9 +6,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The file's name, in both folders.
-pub const FILE: &str = "config.yaml";
+pub const CONFIG_FILE: &str = "config.yaml";
 /// A longer file is refused, in bytes.
-const LONGEST: u64 = 1 << 20;
+const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 /// The user's own folder for this program's configuration and secrets: `~/.config/tracebook`.
 pub fn user_folder() -> Option<PathBuf> {
@@ -20,7 +20,7 @@ pub fn user_folder() -> Option<PathBuf> {
 
 /// The files that say something, the strongest last, whether they exist or not.
 pub fn files(workspace: &Path) -> Vec<PathBuf> {
-    user_folder().into_iter().chain([workspace.to_owned()]).map(|folder| folder.join(FILE)).collect()
+    user_folder().into_iter().chain([workspace.to_owned()]).map(|folder| folder.join(CONFIG_FILE)).collect()
 }
 
 /// The configuration that holds for this workspace.
@@ -38,7 +38,7 @@ pub fn load(workspace: &Path) -> Result<AgentConfig, ConfigError> {
 /// The workspace that the user's own file names for where none is named. A file that cannot be read names none; the
 /// error is for [`load`] to tell.
 pub(crate) fn data_folder() -> Option<PathBuf> {
-    let path = user_folder()?.join(FILE);
+    let path = user_folder()?.join(CONFIG_FILE);
     let layer = layer(&path).ok()??;
     let named = merge(&[layer]).ok()?.runtime.data_dir;
     let folder = match named.strip_prefix("~/") {
@@ -57,9 +57,11 @@ fn layer(path: &Path) -> Result<Option<ConfigLayer>, ConfigError> {
         Err(why) => return Err(error(format!("it cannot be read: {why}"))),
     };
     let mut bytes = Vec::new();
-    file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(|why| error(format!("it cannot be read: {why}")))?;
-    if bytes.len() as u64 > LONGEST {
-        return Err(error(format!("it is longer than {LONGEST} bytes")));
+    file.take(MAX_CONFIG_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|why| error(format!("it cannot be read: {why}")))?;
+    if bytes.len() as u64 > MAX_CONFIG_BYTES {
+        return Err(error(format!("it is longer than {MAX_CONFIG_BYTES} bytes")));
     }
     let text = String::from_utf8(bytes).map_err(|_| error("it is no text in UTF-8".to_owned()))?;
     ConfigLayer::parse(&name, &text).map(Some)

@@ -20,21 +20,21 @@ use vault::SecretVault;
 use zeroize::Zeroizing;
 
 /// A keyring that answers later does not answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+const KEYRING_TIMEOUT: Duration = Duration::from_secs(2);
 /// How the keyring names this program.
 const SERVICE: &str = "tracebook";
 /// A longer secret is refused, in bytes.
-pub const LONGEST: usize = 16 * 1024;
+pub const MAX_SECRET_BYTES: usize = 16 * 1024;
 /// A longer file is not ours, in bytes.
 const LONGEST_FILE: u64 = 4 << 20;
 /// Which names there are.
-const NAMES: &str = "secrets.json";
+const SECRET_NAMES_FILE: &str = "secrets.json";
 /// The encrypted file.
 const VAULT: &str = "secrets.sealed";
 /// What opens it where there is no passphrase.
-const KEY: &str = "secrets.key";
+const SECRETS_KEY_FILE: &str = "secrets.key";
 /// One writer at a time.
-const LOCK: &str = "secrets.lock";
+const SECRETS_LOCK_FILE: &str = "secrets.lock";
 /// The variable that may hold the passphrase.
 pub const PASSPHRASE: &str = "TRACEBOOK_PASSPHRASE";
 
@@ -52,7 +52,7 @@ impl SecretValue {
         let value = text.trim();
         let why = match value {
             "" => "it is empty",
-            value if value.len() > LONGEST => "it is too long",
+            value if value.len() > MAX_SECRET_BYTES => "it is too long",
             value if value.chars().any(char::is_control) => "it holds a control character; give one line",
             _ => return Ok(SecretValue(Zeroizing::new(value.to_owned()))),
         };
@@ -193,7 +193,7 @@ impl UserSecrets {
         if let Some(value) = std::env::var(name).ok().and_then(|value| SecretValue::new(value).ok()) {
             return Ok(Some((value, SecretStore::Environment)));
         }
-        let written = std::fs::metadata(self.folder.join(NAMES)).and_then(|file| file.modified()).ok();
+        let written = std::fs::metadata(self.folder.join(SECRET_NAMES_FILE)).and_then(|file| file.modified()).ok();
         {
             let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
             if read.0 != written {
@@ -288,14 +288,14 @@ impl UserSecrets {
     fn vault(&self) -> SecretVault<'_> {
         SecretVault {
             path: self.folder.join(VAULT),
-            key: self.folder.join(KEY),
+            key: self.folder.join(SECRETS_KEY_FILE),
             passphrase: self.passphrase.as_deref().map(String::as_str),
             cost: self.cost,
         }
     }
 
     fn names(&self) -> Result<BTreeMap<String, SecretStore>, SecretError> {
-        let path = self.folder.join(NAMES);
+        let path = self.folder.join(SECRET_NAMES_FILE);
         let Some(bytes) = read(&path)? else { return Ok(BTreeMap::new()) };
         serde_json::from_slice(&bytes)
             .map_err(|error| SecretError(format!("the list of secrets is damaged ({error}): {}", path.display())))
@@ -303,7 +303,7 @@ impl UserSecrets {
 
     fn write_names(&self, names: &BTreeMap<String, SecretStore>) -> Result<(), SecretError> {
         let text = serde_json::to_vec_pretty(names).map_err(|error| SecretError(error.to_string()))?;
-        write(&self.folder.join(NAMES), &text)?;
+        write(&self.folder.join(SECRET_NAMES_FILE), &text)?;
         *self.read.lock().unwrap_or_else(PoisonError::into_inner) = (None, HashMap::new());
         Ok(())
     }
@@ -314,7 +314,7 @@ impl UserSecrets {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false);
         private(&mut options);
-        let file = options.open(self.folder.join(LOCK)).map_err(failed)?;
+        let file = options.open(self.folder.join(SECRETS_LOCK_FILE)).map_err(failed)?;
         file.lock().map_err(failed)?;
         Ok(file)
     }
@@ -336,7 +336,7 @@ impl UserSecrets {
             let _ = tell.send(ask(service, &asked, wish));
         });
         spawned.map_err(|error| SecretError(format!("the system's keyring cannot be asked: {error}")))?;
-        match told.recv_timeout(PATIENCE) {
+        match told.recv_timeout(KEYRING_TIMEOUT) {
             Ok(answer) => {
                 answer.map_err(|why| SecretError(format!("the system's keyring does not give {name}: {why}")))
             }

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 /// Numbers of a vector, as many as the embedded model has.
-const DIMENSIONS: usize = 384;
+const STAND_IN_DIMENSIONS: usize = 384;
 
 /// Starts it. Gives how the index takes it for its model; it ends with the process.
 ///
@@ -57,7 +57,7 @@ fn answer(mut stream: TcpStream) -> Option<()> {
 
 /// Every word has its own direction; a text has those of its words.
 fn vector(text: &str) -> Vec<i32> {
-    let mut sum = vec![0_i32; DIMENSIONS];
+    let mut sum = vec![0_i32; STAND_IN_DIMENSIONS];
     for word in text.split_whitespace() {
         let hash = store::BlobHash::of(word.to_lowercase().as_bytes());
         for (place, number) in sum.iter_mut().enumerate() {

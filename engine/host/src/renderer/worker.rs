@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 /// The stack of the thread that works, in bytes: readers of deep texts call themselves.
-const STACK: usize = 32 << 20;
+const WORKER_STACK_BYTES: usize = 32 << 20;
 /// A worker that keeps more memory than this after its jobs is not used again, in bytes.
 const MAX_GROWTH: u64 = 96 << 20;
 
@@ -74,7 +74,7 @@ pub fn serve(perform: fn(RenderMessage, &mut JobAsker) -> RenderMessage) -> Exit
         }
         ExitCode::SUCCESS
     };
-    match std::thread::Builder::new().name("work".to_owned()).stack_size(STACK).spawn(work) {
+    match std::thread::Builder::new().name("work".to_owned()).stack_size(WORKER_STACK_BYTES).spawn(work) {
         Ok(thread) => thread.join().unwrap_or(ExitCode::FAILURE),
         Err(_) => ExitCode::FAILURE,
     }

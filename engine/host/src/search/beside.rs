@@ -10,13 +10,13 @@ use store::disk::DiskReader;
 use store::{ActorId, BlobHash, DocId, ExecutionStep, RunDoc, SessionDoc, StepKind, WorkspaceDoc};
 
 /// Of a step so many bytes are found.
-const LONGEST: usize = 8_000;
+const MAX_STEP_TEXT_BYTES: usize = 8_000;
 /// Of a run, or a session, so many passages.
 const PASSAGES: usize = 20_000;
 /// A run that is under way is read again after so many further steps, and at its end.
-const STEPS: usize = 50;
+const STEPS_PER_REREAD: usize = 50;
 /// Another form of passages makes every key another one.
-const FORM: u8 = 1;
+const RUN_PASSAGES_FORMAT: u8 = 1;
 
 /// Reads them from the disk.
 pub(crate) struct RunDocumentReader {
@@ -114,7 +114,7 @@ fn title(text: &str, otherwise: &str) -> String {
 }
 
 fn cut(text: &str) -> String {
-    text[..text.floor_char_boundary(LONGEST)].to_owned()
+    text[..text.floor_char_boundary(MAX_STEP_TEXT_BYTES)].to_owned()
 }
 
 /// A step as a passage; nothing where it says nothing.
@@ -151,7 +151,7 @@ fn passage(step: &ExecutionStep, tools: &HashMap<&str, &str>) -> Option<IndexedP
 
 /// What a line about a document is known by.
 fn hashed(parts: &[&[u8]]) -> u64 {
-    let mut bytes = vec![FORM];
+    let mut bytes = vec![RUN_PASSAGES_FORMAT];
     for part in parts {
         bytes.extend((part.len() as u64).to_le_bytes());
         bytes.extend(*part);
@@ -172,7 +172,7 @@ impl SearchSource for RunDocumentReader {
     fn key(&mut self, doc: DocId) -> Option<u64> {
         if let Some(line) = self.line::<RunSummary>(RUN_KEY_PREFIX, doc) {
             let ended = line.ended.unwrap_or(0).to_le_bytes();
-            let steps = if line.ending.is_some() { line.steps } else { line.steps / STEPS };
+            let steps = if line.ending.is_some() { line.steps } else { line.steps / STEPS_PER_REREAD };
             return Some(hashed(&[b"run", line.prompt.as_bytes(), &ended, &(steps as u64).to_le_bytes()]));
         }
         let line = self.line::<SessionSummary>(SESSION_KEY_PREFIX, doc)?;

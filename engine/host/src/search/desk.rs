@@ -10,7 +10,7 @@ use std::time::Duration;
 /// A first question waits this long for an index that is being opened.
 const OPENING: Duration = Duration::from_secs(60);
 /// This many hits are read once more.
-const AGAIN: usize = 20;
+const MAX_REREAD_HITS: usize = 20;
 
 pub(super) fn answer(asked: &Receiver<SearchQuestion>, tasks: &Sender<IndexTask>, common: &Arc<SharedIndex>) {
     while let Ok(mut question) = asked.recv() {
@@ -115,7 +115,7 @@ fn read_again(common: &SharedIndex, sentence: &str, answer: &mut SearchAnswer) {
         Ok(None) => return,
         Err(why) => return common.freshness(|fresh| fresh.reranker = Some(why)),
     };
-    let best = answer.hits.len().min(AGAIN);
+    let best = answer.hits.len().min(MAX_REREAD_HITS);
     let passages: Vec<String> = answer.hits[..best].iter().map(|hit| format!("{}\n{}", hit.title, hit.text)).collect();
     match guarded(|| Ok(reranker.scores(sentence, &passages))) {
         Ok(Ok(scores)) => answer.read_again(&scores),

@@ -2,7 +2,9 @@
 //! texts are embedded.
 
 use super::elsewhere::IndexCopy;
-use super::{EmbeddingChoice, FOLDER, IndexTask, IndexedVolume, IndexedWrite, SearchSource, SharedIndex, guarded};
+use super::{
+    EmbeddingChoice, INDEX_FOLDER, IndexTask, IndexedVolume, IndexedWrite, SearchSource, SharedIndex, guarded,
+};
 use crate::fs::confined::ConfinedPath;
 use crate::fs::files::{self, FoundFile};
 use crate::{load, search::passages, worker};
@@ -20,25 +22,25 @@ use store::{ActorId, DocId, Execution, FileKind, OutputsDoc};
 /// The index is opened this long after the start, or when it is asked for: a short command does not need it.
 const LATER: Duration = Duration::from_millis(800);
 /// What changed is put in this long after, so that a burst of keys is one change.
-const PAUSE: Duration = Duration::from_millis(500);
+const INDEX_DEBOUNCE: Duration = Duration::from_millis(500);
 /// Notes that are put in between two looks at the tasks.
-const SLICE: usize = 16;
+const NOTES_PER_SLICE: usize = 16;
 /// Notes after which there is a commit in the middle of many.
 const COMMIT: usize = 2_000;
 /// Embedding begins when nothing changed for this long.
-const IDLE: Duration = Duration::from_millis(1_500);
+const EMBEDDING_IDLE_DELAY: Duration = Duration::from_millis(1_500);
 /// Vectors are written together up to this many.
 const VECTORS: usize = 32;
 /// A disk that refused is asked again after this long.
-const RETRY: Duration = Duration::from_secs(5);
+const INDEX_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// An index that is damaged again and again is given up.
 const REBUILDS: usize = 3;
 /// Another form of what is put in makes every key another one.
-const FORM: &[u8] = b"tracebook 2026 passages 4";
+const PASSAGES_FORMAT: &[u8] = b"tracebook 2026 passages 4";
 /// A model that failed is asked again after this long.
 const THINK_AGAIN: Duration = Duration::from_secs(60);
 /// While a model is being loaded, this often is looked whether it is there.
-const LOOK: Duration = Duration::from_millis(100);
+const MODEL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) struct Indexer {
     folder: PathBuf,
@@ -92,7 +94,7 @@ impl Indexer {
         common: Arc<SharedIndex>,
     ) -> Indexer {
         Indexer {
-            folder: folder.join(FOLDER),
+            folder: folder.join(INDEX_FOLDER),
             elsewhere: None,
             away,
             reader,
@@ -137,11 +139,15 @@ impl Indexer {
             } else if !open {
                 if asked { Duration::ZERO } else { LATER.saturating_sub(begun.elapsed()) }
             } else if let Some(since) = self.since {
-                if asked { Duration::ZERO } else { PAUSE.saturating_sub(since.elapsed()) }
+                if asked { Duration::ZERO } else { INDEX_DEBOUNCE.saturating_sub(since.elapsed()) }
             } else if self.loading.is_some() {
-                LOOK
+                MODEL_POLL_INTERVAL
             } else if self.has_meanings_to_find() {
-                if self.thinkers.is_empty() { IDLE.saturating_sub(self.changed.elapsed()) } else { Duration::ZERO }
+                if self.thinkers.is_empty() {
+                    EMBEDDING_IDLE_DELAY.saturating_sub(self.changed.elapsed())
+                } else {
+                    Duration::ZERO
+                }
             } else {
                 let again = self.think_at.map(|at| at.saturating_duration_since(Instant::now()));
                 again.into_iter().chain(self.common.models.rest_in()).min().unwrap_or(Duration::from_secs(3_600))
@@ -167,7 +173,7 @@ impl Indexer {
                 continue;
             }
             // Each commit starts threads and waits for the disk several times: not for each key.
-            if any && open && !asked && self.since.is_some_and(|since| since.elapsed() < PAUSE) {
+            if any && open && !asked && self.since.is_some_and(|since| since.elapsed() < INDEX_DEBOUNCE) {
                 self.tell();
                 continue;
             }
@@ -370,7 +376,7 @@ impl Indexer {
             if !index.is_there() {
                 return Err(IndexError { what: "is damaged", why: "its files were removed".to_owned(), disk: false });
             }
-            for note in std::iter::from_fn(|| self.dirty.pop_first()).take(SLICE).collect::<Vec<_>>() {
+            for note in std::iter::from_fn(|| self.dirty.pop_first()).take(NOTES_PER_SLICE).collect::<Vec<_>>() {
                 self.put(&index, note)?;
             }
             if self.dirty.is_empty() || self.uncommitted >= COMMIT {
@@ -390,7 +396,7 @@ impl Indexer {
             // Whoever waited looks next.
             self.tell();
             self.settlers.drain(..).for_each(|answer| _ = answer.send(Ok(())));
-            let due = !self.thinkers.is_empty() || self.changed.elapsed() >= IDLE;
+            let due = !self.thinkers.is_empty() || self.changed.elapsed() >= EMBEDDING_IDLE_DELAY;
             if due {
                 self.think(&index)?;
             }
@@ -439,7 +445,7 @@ impl Indexer {
     /// What a note's state is known by.
     fn key(&self, row: &FileRow) -> u64 {
         let volume = self.volumes.get(&row.volume).map_or("", |(name, _)| name.as_str());
-        let mut bytes = FORM.to_vec();
+        let mut bytes = PASSAGES_FORMAT.to_vec();
         for part in [volume.as_bytes(), row.path.as_bytes(), &row.hash.0, &row.mtime.to_le_bytes()] {
             bytes.extend((part.len() as u64).to_le_bytes());
             bytes.extend(part);
@@ -566,7 +572,7 @@ impl Indexer {
             // Nothing is loaded for what may be whole already.
             index.dimensions()
         } else if wanted.choice == EmbedderChoice::Embedded {
-            index::DIMENSIONS
+            index::VECTOR_DIMENSIONS
         } else if wanted.paused || self.think_at.is_some() {
             return Ok(false);
         } else {
@@ -610,7 +616,7 @@ impl Indexer {
         self.dirty.extend(again);
         self.uncommitted = 0;
         if error.disk {
-            self.retry = Some(Instant::now() + RETRY);
+            self.retry = Some(Instant::now() + INDEX_RETRY_INTERVAL);
             sentence.push_str("; it is tried again by itself, notes are safe");
         } else if self.rebuilds < REBUILDS {
             self.rebuilds += 1;
@@ -622,7 +628,7 @@ impl Indexer {
                 }
                 Err(error) => sentence = error.to_string(),
             }
-            self.retry = Some(Instant::now() + RETRY);
+            self.retry = Some(Instant::now() + INDEX_RETRY_INTERVAL);
         } else {
             self.retry = Some(Instant::now() + Duration::from_secs(3_600));
             sentence.push_str("; `tracebook index rebuild` makes it again, notes are safe");

@@ -11,9 +11,9 @@ use text::links;
 use text::outline::Outline;
 
 /// More than this are not looked for.
-const MOST: usize = 200;
+const MAX_MENTIONS: usize = 200;
 /// A line of context has about this many characters around the mention.
-const AROUND: usize = 60;
+const MENTION_CONTEXT_CHARS: usize = 60;
 
 /// A mention of a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(crate) fn start(session: &Session, note: DocId, inbox: Mailbox) -> Receiver<
 }
 
 fn search(names: &[String], files: &[(DocId, ConfinedPath)], found: &Sender<Vec<UnlinkedMention>>, inbox: &Mailbox) {
-    let mut left = MOST;
+    let mut left = MAX_MENTIONS;
     for (note, file) in files {
         let Ok(FoundFile::Text(file)) = files::read(file) else { continue };
         let mentions = mentions(*note, &file.text, names, left);
@@ -110,8 +110,8 @@ fn is_taken(text: &str, outline: &Outline, at: usize, end: usize) -> bool {
 fn around(text: &str, at: usize, end: usize) -> String {
     let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let stop = text[end..].find('\n').map_or(text.len(), |newline| end + newline);
-    let from = text[start..at].char_indices().rev().nth(AROUND).map_or(start, |(from, _)| start + from);
-    let to = text[end..stop].char_indices().nth(AROUND).map_or(stop, |(to, _)| end + to);
+    let from = text[start..at].char_indices().rev().nth(MENTION_CONTEXT_CHARS).map_or(start, |(from, _)| start + from);
+    let to = text[end..stop].char_indices().nth(MENTION_CONTEXT_CHARS).map_or(stop, |(to, _)| end + to);
     text[from..to].trim().to_owned()
 }
 

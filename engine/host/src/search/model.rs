@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A model that nobody used for this long is given back.
-const REST: Duration = Duration::from_secs(30);
+const MODEL_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What the settings say about meaning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -91,14 +91,14 @@ impl EmbeddingModels {
     pub(super) fn rest_in(&self) -> Option<Duration> {
         let held = lock(&self.held).values().map(|(_, used)| *used).min();
         let reranker = lock(&self.reranker).as_ref().map(|(_, _, used)| *used);
-        held.into_iter().chain(reranker).min().map(|used| REST.saturating_sub(used.elapsed()))
+        held.into_iter().chain(reranker).min().map(|used| MODEL_IDLE_TIMEOUT.saturating_sub(used.elapsed()))
     }
 
     /// Gives models back that nobody used for a while. Returns whether there was one.
     pub(super) fn rest(&self) -> bool {
         let before = (lock(&self.held).len(), lock(&self.reranker).is_some());
-        lock(&self.held).retain(|_, (_, used)| used.elapsed() < REST);
-        lock(&self.reranker).take_if(|(_, _, used)| used.elapsed() >= REST);
+        lock(&self.held).retain(|_, (_, used)| used.elapsed() < MODEL_IDLE_TIMEOUT);
+        lock(&self.reranker).take_if(|(_, _, used)| used.elapsed() >= MODEL_IDLE_TIMEOUT);
         before != (lock(&self.held).len(), lock(&self.reranker).is_some())
     }
 
@@ -277,14 +277,17 @@ mod tests {
         assert_eq!(models.rest_in(), None);
         assert!(!models.rest(), "there is none");
         let model: Arc<dyn SentenceEmbedder> = Arc::new(Still);
-        let long_ago = Instant::now().checked_sub(REST).expect("this machine has run for longer");
+        let long_ago = Instant::now().checked_sub(MODEL_IDLE_TIMEOUT).expect("this machine has run for longer");
         lock(&models.held).insert("used".to_owned(), (Ok(model.clone()), Instant::now()));
         lock(&models.held).insert("left".to_owned(), (Ok(model.clone()), long_ago));
         assert_eq!(models.rest_in(), Some(Duration::ZERO), "one of them at once");
         assert!(models.rest());
         assert_eq!(lock(&models.held).keys().collect::<Vec<_>>(), ["used"]);
         assert_eq!(Arc::strong_count(&model), 2, "its memory is free");
-        assert!(models.rest_in().is_some_and(|left| left > REST / 2) && !models.rest(), "the other one stays");
+        assert!(
+            models.rest_in().is_some_and(|left| left > MODEL_IDLE_TIMEOUT / 2) && !models.rest(),
+            "the other one stays"
+        );
         models.failed("used", "torn");
         assert_eq!(Arc::strong_count(&model), 1);
         let wanted = EmbeddingChoice { reranker: "another".to_owned(), ..EmbeddingChoice::default() };

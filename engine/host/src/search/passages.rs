@@ -8,9 +8,9 @@ use store::{Block, BlockId, CellOutput, Execution, OutputBody};
 use text::markdown;
 
 /// Of what a cell printed, this many bytes are found.
-const OUTPUT: usize = 65_536;
+const MAX_FOUND_OUTPUT_BYTES: usize = 65_536;
 /// Code with a line longer than this was not written by a person; of each line this much is found.
-const LINE: usize = 20_000;
+const MAX_CODE_LINE_BYTES: usize = 20_000;
 
 /// What is to be found of a note.
 pub(crate) fn note_text(volume: &str, row: &FileRow, key: u64, blocks: &[Block], executions: &[Execution]) -> NoteText {
@@ -65,7 +65,13 @@ fn experiences(path: &str, blocks: &[Block]) -> Vec<IndexedPassage> {
     let one = |entry: agent::memory::experience::ExperienceEntry| {
         let place = ends.iter().find(|(end, _)| entry.at < *end).map(|(_, id)| id.to_string()).unwrap_or_default();
         let heading = entry.experience.experience_id.clone();
-        passage(place, PassageKind::Memory, "", heading, cut(&entry.experience.search_text(), LINE).to_owned())
+        passage(
+            place,
+            PassageKind::Memory,
+            "",
+            heading,
+            cut(&entry.experience.search_text(), MAX_CODE_LINE_BYTES).to_owned(),
+        )
     };
     agent::memory::experience::parse_entries(path, &text, &mut Vec::new()).into_iter().map(one).collect()
 }
@@ -153,7 +159,7 @@ impl PassageReader {
                     fence = None;
                     self.passages.push(passage(place.clone(), PassageKind::Code, &lang, self.heading(), code));
                 } else {
-                    code.push_str(cut(line, LINE));
+                    code.push_str(cut(line, MAX_CODE_LINE_BYTES));
                     code.push('\n');
                 }
                 continue;
@@ -170,7 +176,7 @@ impl PassageReader {
                 above.get_or_insert_with(|| self.heading());
                 hashes(line, &mut self.tags);
             }
-            prose.push_str(cut(line, LINE));
+            prose.push_str(cut(line, MAX_CODE_LINE_BYTES));
             prose.push('\n');
         }
         if let Some((_, lang, code)) = fence {
@@ -226,7 +232,7 @@ impl PassageReader {
             }
         };
         if !text.trim().is_empty() {
-            let text = cut(text.trim(), OUTPUT).to_owned();
+            let text = cut(text.trim(), MAX_FOUND_OUTPUT_BYTES).to_owned();
             let place = format!("{cell}/output/{number}");
             self.passages.push(passage(place, PassageKind::Output, "", self.heading(), text));
         }

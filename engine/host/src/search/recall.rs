@@ -7,9 +7,9 @@ use serde::Serialize;
 use store::DocId;
 
 /// Bytes of a passage that are told.
-const TEXT: usize = 1_000;
+const MAX_RECALLED_BYTES: usize = 1_000;
 /// At most so many are told.
-const MOST: usize = 100;
+const MAX_RECALLED: usize = 100;
 
 /// Documents beside notes that are to be found: sessions, runs, memories. All is asked on the thread of the index, when
 /// it starts and when chunks of a document were written; so nobody has to tell it of changes.
@@ -104,7 +104,7 @@ impl SearchService {
         filters.check()?;
         let answer = self.find(SearchRequest {
             text: filters.with(query),
-            limit: k.clamp(1, MOST),
+            limit: k.clamp(1, MAX_RECALLED),
             ..SearchRequest::default()
         })?;
         if !answer.fits() {
@@ -118,7 +118,7 @@ impl SearchService {
             heading: hit.heading.clone(),
             kind: hit.kind.name(),
             modified: hit.modified,
-            text: hit.excerpt(&answer.terms, TEXT).0,
+            text: hit.excerpt(&answer.terms, MAX_RECALLED_BYTES).0,
             score: hit.score,
             why: hit.why.sentence(),
             more: hit.more,

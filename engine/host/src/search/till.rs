@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The session answers within a frame; a program that is closing never.
-const PATIENCE: Duration = Duration::from_secs(10);
+const SPEND_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Asks the session.
 pub(super) struct SpendGuard {
@@ -72,7 +72,7 @@ impl SpendGuard {
         self.inbox.post(MailboxMessage::Read(Box::new(move |session| {
             let _ = answer.send(session.over_search_budget_reason(&config.budget, now(), more));
         })));
-        wait.recv_timeout(PATIENCE).map_err(|_| super::closing())?.map_or(Ok(()), Err)
+        wait.recv_timeout(SPEND_ANSWER_TIMEOUT).map_err(|_| super::closing())?.map_or(Ok(()), Err)
     }
 }
 

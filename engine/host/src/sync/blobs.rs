@@ -11,19 +11,21 @@ use std::path::Path;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 use store::disk::DiskReader;
-use store::sync::blobs::{BlobCommand, BlobLimits, BlobTransfers, CheckOutcome, TOPIC, VERSION, VolumeBlob};
+use store::sync::blobs::{
+    BLOBS_TOPIC, BLOBS_VERSION, BlobCommand, BlobLimits, BlobTransfers, CheckOutcome, VolumeBlob,
+};
 use store::sync::{LinkId, PeerId, PeerMetadata, SyncPeers};
 use store::{BlobHash, DocId};
 
 /// What is wanted and had is worked out anew this often at most.
-const PAUSE: Duration = Duration::from_millis(50);
+const WANTED_REFRESH_INTERVAL: Duration = Duration::from_millis(50);
 /// While pieces wait for the line, it is looked at this often; while anything else is under way, this often.
-const LINE: Duration = Duration::from_millis(10);
-const TICK: Duration = Duration::from_secs(1);
+const SEND_POLL_INTERVAL: Duration = Duration::from_millis(10);
+const EXCHANGE_TICK_INTERVAL: Duration = Duration::from_secs(1);
 /// A run that goes on is read anew this often at most.
-const RUN: Duration = Duration::from_secs(2);
+const RUN_REREAD_INTERVAL: Duration = Duration::from_secs(2);
 /// Pieces wait while more bytes than this wait to be sent.
-const IDLE: usize = 64 << 10;
+const MAX_UNSENT_PIECE_BYTES: usize = 64 << 10;
 
 /// All that is exchanged beside documents.
 pub(super) struct BlobExchange {
@@ -86,7 +88,7 @@ impl BlobExchange {
 
     /// Which version of this is spoken.
     pub(super) fn version() -> Option<u64> {
-        Some(VERSION)
+        Some(BLOBS_VERSION)
     }
 
     fn now(&self) -> i64 {
@@ -103,8 +105,8 @@ impl BlobExchange {
     pub(super) fn next(&self) -> Option<Instant> {
         let now = Instant::now();
         let tick = match (self.protocol.is_asked(), self.protocol.is_busy()) {
-            (true, _) => Some(now + LINE),
-            (false, true) => Some(now + TICK),
+            (true, _) => Some(now + SEND_POLL_INTERVAL),
+            (false, true) => Some(now + EXCHANGE_TICK_INTERVAL),
             (false, false) => None,
         };
         let stale = self.stale.then(|| self.due.unwrap_or(now).max(now));
@@ -136,7 +138,7 @@ impl BlobExchange {
     pub(super) fn written(&mut self, doc: DocId) {
         let is_known = self.named.contains_key(&doc) || self.reading.contains(&doc);
         if is_known && self.volumes.values().any(|one| one.runs.contains_key(&doc)) {
-            self.changed.entry(doc).or_insert_with(|| Instant::now() + RUN); // each of its steps is a change
+            self.changed.entry(doc).or_insert_with(|| Instant::now() + RUN_REREAD_INTERVAL); // each of its steps is a change
         } else if self.named.remove(&doc).is_some() && self.reading.insert(doc) || self.reading.contains(&doc) {
             // It may have been read before.
             let _ = self.shelf.chores.send(BlobTask::Named { doc, is_run: false });
@@ -360,7 +362,7 @@ fn documents(belongings: &VolumeAttachments) -> impl Iterator<Item = (DocId, boo
 impl SyncThread {
     /// Who has greeted may know this.
     pub(super) fn blobs_welcome(&mut self, link: LinkId, peer: &PeerId, metadata: &PeerMetadata) {
-        if metadata.blobs.is_some_and(|version| version >= VERSION) {
+        if metadata.blobs.is_some_and(|version| version >= BLOBS_VERSION) {
             let peers = &self.peers;
             let may = |link: LinkId, doc: DocId| peers.may(link, doc);
             self.blobs.protocol.connect(link, peer.clone(), !metadata.ephemeral, &may);
@@ -369,7 +371,7 @@ impl SyncThread {
     }
 
     pub(super) fn blobs_received(&mut self, link: LinkId, topic: &str, data: &[u8]) {
-        if topic == TOPIC {
+        if topic == BLOBS_TOPIC {
             let (peers, now) = (&self.peers, self.blobs.now());
             self.blobs.protocol.receive(link, data, now, &|link, doc| peers.may(link, doc));
             self.blobs.news = true;
@@ -394,11 +396,12 @@ impl SyncThread {
         self.blobs.read_changed();
         let now = Instant::now();
         if self.blobs.stale && self.blobs.due.is_none_or(|due| due <= now) {
-            (self.blobs.stale, self.blobs.due, self.blobs.news) = (false, Some(now + PAUSE), true);
+            (self.blobs.stale, self.blobs.due, self.blobs.news) = (false, Some(now + WANTED_REFRESH_INTERVAL), true);
             self.blobs.work_out(peers);
         }
         let (client, clock) = (&self.client, self.blobs.now());
-        let is_idle = |link: LinkId| client.as_ref().is_none_or(|client| client.queued_bytes(link) < IDLE);
+        let is_idle =
+            |link: LinkId| client.as_ref().is_none_or(|client| client.queued_bytes(link) < MAX_UNSENT_PIECE_BYTES);
         self.blobs.protocol.step(clock, &may, &is_idle);
         let deeds = self.blobs.protocol.take();
         let any = !deeds.is_empty();
@@ -422,7 +425,7 @@ impl SyncThread {
     fn blob_deed(&mut self, deed: BlobCommand) {
         let shelf = &self.blobs.shelf;
         match deed {
-            BlobCommand::Send { link, data } => self.peers.extend(link, TOPIC, data),
+            BlobCommand::Send { link, data } => self.peers.extend(link, BLOBS_TOPIC, data),
             BlobCommand::Look { item } => _ = shelf.pieces.send(BlobPiece::Look { item }),
             BlobCommand::Read { link, item, offset } => {
                 let file = self.blobs.files.get(&item).cloned();

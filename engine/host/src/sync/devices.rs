@@ -9,7 +9,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// The name under which the key is kept.
-pub const KEY: &str = "TRACEBOOK_DEVICE_KEY";
+pub const DEVICE_KEY_NAME: &str = "TRACEBOOK_DEVICE_KEY";
 /// The name of a hub's key; with several replicas of one hub each is given the same in the environment.
 const HUB_KEY: &str = "TRACEBOOK_HUB_KEY";
 
@@ -35,7 +35,7 @@ pub fn list() -> Result<DeviceList, String> {
 /// It cannot be kept or read.
 pub fn key() -> Result<(DeviceKey, SecretStore), String> {
     let folder = folder()?;
-    kept(&folder, KEY)
+    kept(&folder, DEVICE_KEY_NAME)
 }
 
 /// The key of this device, if it was needed already.
@@ -43,7 +43,7 @@ pub fn key() -> Result<(DeviceKey, SecretStore), String> {
 /// # Errors
 /// It cannot be read.
 pub fn known_key() -> Result<Option<(DeviceKey, SecretStore)>, String> {
-    let kept = UserSecrets::new(&folder()?).get(KEY).map_err(|error| error.0)?;
+    let kept = UserSecrets::new(&folder()?).get(DEVICE_KEY_NAME).map_err(|error| error.0)?;
     kept.map(|(secret, place)| DeviceKey::from_secret(secret.expose()).map(|key| (key, place))).transpose()
 }
 

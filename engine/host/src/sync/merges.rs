@@ -11,7 +11,7 @@ use store::DocId;
 use text::compare::compare;
 
 /// How long a note may take to be read.
-const READ: Duration = Duration::from_secs(120);
+const MERGE_READ_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A note that is held open, until this goes.
 struct HeldNote<'a> {
@@ -28,7 +28,7 @@ impl<'a> HeldNote<'a> {
             Some(open) => open.is_settled().then_some(Ok(())),
             None => Some(Err("it was closed meanwhile".to_owned())),
         };
-        match handle.wait(Some(READ), look).map_err(|gone| gone.to_string())? {
+        match handle.wait(Some(MERGE_READ_TIMEOUT), look).map_err(|gone| gone.to_string())? {
             Some(read) => read.map(|()| held),
             None => Err("the note could not be read in two minutes".to_owned()),
         }

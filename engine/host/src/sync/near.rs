@@ -10,7 +10,7 @@ use store::DocId;
 use store::sync::{DocumentAccess, LinkId};
 
 /// What cannot be begun is tried again after this time.
-const AGAIN: Duration = Duration::from_secs(5);
+const LAN_START_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// How it stands while nobody is there.
 const NOBODY: &str = "no paired device is on this network now";
 
@@ -60,7 +60,9 @@ impl SyncThread {
                 self.nearby.near = Some(near);
                 (hub.due, hub.state.reach) = (None, HubConnection::Offline { why: NOBODY.to_owned() });
             }
-            Err(why) => (hub.due, hub.state.reach) = (Some(now + AGAIN), HubConnection::Offline { why }),
+            Err(why) => {
+                (hub.due, hub.state.reach) = (Some(now + LAN_START_RETRY_INTERVAL), HubConnection::Offline { why })
+            }
         }
     }
 

@@ -9,9 +9,9 @@ use store::disk::{DiskReader, RowWrite};
 use store::sync::{HeadsHash, SyncPeers};
 
 /// Under which name the disk keeps it.
-const KEY: &str = "sync/prints";
+const FINGERPRINTS_KEY: &str = "sync/prints";
 /// It is kept so long after the first change that it does not hold.
-const PAUSE: Duration = Duration::from_secs(20);
+const FINGERPRINTS_SAVE_DELAY: Duration = Duration::from_secs(20);
 /// Bytes of one document in it: name, number of the last chunk, print.
 const ROW: usize = 16 + 8 + 32;
 
@@ -37,7 +37,7 @@ impl DocumentFingerprints {
         if std::mem::replace(&mut self.recalled, true) {
             return;
         }
-        let kept = reader.meta(KEY).ok().flatten().unwrap_or_default();
+        let kept = reader.meta(FINGERPRINTS_KEY).ok().flatten().unwrap_or_default();
         let kept: HashMap<DocId, (i64, HeadsHash)> =
             kept.chunks_exact(ROW).filter_map(row).map(|(doc, number, print)| (doc, (number, print))).collect();
         for (doc, number) in reader.latest().unwrap_or_default() {
@@ -60,7 +60,7 @@ impl DocumentFingerprints {
     }
 
     pub(super) fn due(&self) -> Option<Instant> {
-        self.changed.map(|changed| changed + PAUSE)
+        self.changed.map(|changed| changed + FINGERPRINTS_SAVE_DELAY)
     }
 
     pub(super) fn keep_if_due(&mut self, peers: &SyncPeers) {
@@ -80,6 +80,8 @@ impl DocumentFingerprints {
                 value.extend(print);
             }
         }
-        writer.send(WriterTask::Keep { writes: vec![RowWrite::Meta { key: KEY.to_owned(), value: Some(value) }] });
+        writer.send(WriterTask::Keep {
+            writes: vec![RowWrite::Meta { key: FINGERPRINTS_KEY.to_owned(), value: Some(value) }],
+        });
     }
 }

@@ -17,7 +17,7 @@ use store::sync::blobs::{BlobExtent, CheckOutcome, PIECE, VolumeBlob};
 use store::{ActorId, BlobHash, DocId, OutputsDoc, RunDoc};
 
 /// Bytes that are hashed at once.
-const BLOCK: usize = 256 << 10;
+const HASH_BLOCK_BYTES: usize = 256 << 10;
 /// The folder, inside the workspace, of what is on its way.
 const COMING: &str = "coming";
 
@@ -249,7 +249,7 @@ fn piece(file: &mut File, offset: u64) -> Option<(u64, Vec<u8>)> {
 /// What a file is now: nothing when it changes while it is read.
 fn stamp(path: &ConfinedPath) -> Option<FileStamp> {
     let (mut file, before) = path.open().ok()?;
-    let (mut hasher, mut block) = (BlobHasher::default(), vec![0; BLOCK]);
+    let (mut hasher, mut block) = (BlobHasher::default(), vec![0; HASH_BLOCK_BYTES]);
     loop {
         match file.read(&mut block).ok()? {
             0 => break,

@@ -1,7 +1,7 @@
 //! How many processes a tool has, and how much memory: looked at from outside, since a tool that makes processes faster
 //! than they are counted must be stopped first. Linux only; elsewhere it has only its other limits.
 
-use crate::sandbox::{MEMORY, TASKS, everywhere};
+use crate::sandbox::{MAX_MEMORY_BYTES, MAX_PROCESSES, everywhere};
 use std::fs;
 
 /// So many looks pass between two at the memory.
@@ -55,7 +55,7 @@ impl ProcessCensus {
     pub(super) fn look(&mut self) -> Option<ProcessExcess> {
         self.looks = self.looks.wrapping_add(1);
         let now = everywhere()?;
-        let grown = now.saturating_sub(self.known) > TASKS / 2;
+        let grown = now.saturating_sub(self.known) > MAX_PROCESSES / 2;
         if !grown && !self.looks.is_multiple_of(SELDOM) {
             return None;
         }
@@ -64,9 +64,9 @@ impl ProcessCensus {
             self.halt(true);
         }
         let (tasks, memory) = self.count();
-        if tasks > TASKS {
+        if tasks > MAX_PROCESSES {
             return Some(ProcessExcess::Tasks);
-        } else if memory > MEMORY {
+        } else if memory > MAX_MEMORY_BYTES {
             return Some(ProcessExcess::Memory);
         }
         if grown {
@@ -90,7 +90,7 @@ impl ProcessCensus {
             let mut fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
             if fields.nth(2) == Some(&own) {
                 tasks += fields.nth(14).and_then(|threads| threads.parse().ok()).unwrap_or(1);
-                if tasks > TASKS {
+                if tasks > MAX_PROCESSES {
                     break; // enough is known
                 }
                 let status = fs::read_to_string(entry.path().join("status")).unwrap_or_default();

@@ -13,16 +13,16 @@ use store::disk::BlobStore;
 use walkdir::WalkDir;
 
 /// Files that are looked at. Of more nothing is known.
-const FILES: usize = 20_000;
-/// What a file held is kept if it is no larger than this, and all of them together no more than `ALL`.
-const LARGEST: u64 = 1 << 20;
-const ALL: u64 = 48 << 20;
+const MAX_SNAPSHOT_FILES: usize = 20_000;
+/// What a file held is kept if it is no larger than this, and all of them together no more than `MAX_SNAPSHOT_BYTES`.
+const MAX_SNAPSHOT_FILE_BYTES: u64 = 1 << 20;
+const MAX_SNAPSHOT_BYTES: u64 = 48 << 20;
 /// Changes that are kept.
-const CHANGES: usize = 100;
+const MAX_KEPT_CHANGES: usize = 100;
 /// Files that are named in a remark.
-const NAMED: usize = 10;
+const MAX_NAMED_FILES: usize = 10;
 /// Deeper folders are not looked at.
-const DEEPEST: usize = 16;
+const MAX_SNAPSHOT_DEPTH: usize = 16;
 /// The files of a repository that name programs, below `.git`.
 const RUN: [&str; 2] = ["config", "hooks"];
 
@@ -68,10 +68,10 @@ impl VolumeSnapshot {
     /// Looks at all but what lies in the folder `apart`, the workspace.
     pub(super) fn look(root: &ConfinedFolder, apart: &Path) -> VolumeSnapshot {
         let (stamps, whole) = stamps(root.place(), apart);
-        let mut room = ALL;
+        let mut room = MAX_SNAPSHOT_BYTES;
         let files = stamps.into_iter().map(|(path, stamp)| {
-            let fits = stamp.size <= LARGEST.min(room);
-            let bytes = if fits { read(root, &path, LARGEST) } else { None };
+            let fits = stamp.size <= MAX_SNAPSHOT_FILE_BYTES.min(room);
+            let bytes = if fits { read(root, &path, MAX_SNAPSHOT_FILE_BYTES) } else { None };
             room -= bytes.as_ref().map_or(0, |bytes| (bytes.len() as u64).min(room));
             (path, SeenFile { stamp, bytes })
         });
@@ -99,8 +99,12 @@ impl VolumeSnapshot {
                 continue;
             }
             let known = before.is_none_or(|seen| seen.bytes.is_some());
-            let bytes = after.and_then(|_| read(root, path, super::files::LARGEST));
-            if !known || (after.is_some() && bytes.is_none()) || changed.len() >= CHANGES || !(self.whole && whole) {
+            let bytes = after.and_then(|_| read(root, path, super::files::MAX_TOOL_FILE_BYTES));
+            if !known
+                || (after.is_some() && bytes.is_none())
+                || changed.len() >= MAX_KEPT_CHANGES
+                || !(self.whole && whole)
+            {
                 lost.push(path.as_str());
                 continue;
             }
@@ -115,14 +119,16 @@ impl VolumeSnapshot {
         if let Some((count, names)) = named(&lost) {
             remarks.push(format!("(changed, and not kept for undo: {count} files, among them {names})"));
         } else if !(self.whole && whole) {
-            remarks.push(format!("(there are more than {FILES} files here: what changed is not kept for undo)"));
+            remarks.push(format!(
+                "(there are more than {MAX_SNAPSHOT_FILES} files here: what changed is not kept for undo)"
+            ));
         }
         Ok((changed, remarks))
     }
 }
 
 fn named(paths: &[&str]) -> Option<(usize, String)> {
-    let names = paths.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    let names = paths.iter().take(MAX_NAMED_FILES).copied().collect::<Vec<_>>().join(", ");
     (!paths.is_empty()).then_some((paths.len(), names))
 }
 
@@ -134,11 +140,11 @@ fn stamps(place: &Path, apart: &Path) -> (BTreeMap<String, ContentStamp>, bool) 
         let hidden = name.as_encoded_bytes().starts_with(b".") || is_temporary(name) || entry.path() == apart;
         entry.depth() == 0 || !hidden
     };
-    for entry in WalkDir::new(place).max_depth(DEEPEST).into_iter().filter_entry(shown).flatten() {
+    for entry in WalkDir::new(place).max_depth(MAX_SNAPSHOT_DEPTH).into_iter().filter_entry(shown).flatten() {
         if !entry.file_type().is_file() {
             continue;
         }
-        if found.len() >= FILES {
+        if found.len() >= MAX_SNAPSHOT_FILES {
             return (found, false);
         }
         let path = entry.path().strip_prefix(place).ok().and_then(Path::to_str);
@@ -161,12 +167,16 @@ fn runs(root: &ConfinedFolder) -> Option<BTreeMap<String, Vec<u8>>> {
     let git = root.folder(".git").ok()?;
     let mut found = BTreeMap::new();
     for name in RUN {
-        if let Some(bytes) = read(&git, name, LARGEST) {
+        if let Some(bytes) = read(&git, name, MAX_SNAPSHOT_FILE_BYTES) {
             found.insert(name.to_owned(), bytes);
         } else if let Ok(folder) = git.folder(name) {
-            let entries = std::fs::read_dir(folder.path()).into_iter().flatten().flatten().take(NAMED * NAMED);
+            let entries = std::fs::read_dir(folder.path())
+                .into_iter()
+                .flatten()
+                .flatten()
+                .take(MAX_NAMED_FILES * MAX_NAMED_FILES);
             for entry in entries.filter_map(|entry| entry.file_name().into_string().ok()) {
-                let bytes = read(&folder, &entry, LARGEST).unwrap_or_default();
+                let bytes = read(&folder, &entry, MAX_SNAPSHOT_FILE_BYTES).unwrap_or_default();
                 found.insert(format!("{name}/{entry}"), bytes);
             }
         }

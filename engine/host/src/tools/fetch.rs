@@ -23,14 +23,14 @@ use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
 /// Bytes that are read.
-const LARGEST: u64 = 2 << 20;
+const MAX_PAGE_BYTES: u64 = 2 << 20;
 /// For all of it.
 const TIME: Duration = Duration::from_secs(20);
 const REDIRECTS: usize = 5;
 /// Deeper HTML is shown as it is: what reads it calls itself for each level.
-const DEEPEST: usize = 150;
+const MAX_PAGE_DEPTH: usize = 150;
 /// Elements times depth: some HTML makes a reader repeat what is open for each that is not closed.
-const WORK: usize = 4_000_000;
+const MAX_PAGE_WORK: usize = 4_000_000;
 
 /// Elements of which nothing is taken over.
 const NEVER: [&str; 16] = [
@@ -95,7 +95,7 @@ pub(super) fn run(
         outcome.attached.push(BlobRef { blob, mime: kind, size: page.bytes.len() as u64 });
     }
     if page.cut {
-        text += &format!("\n(only the first {} MB are read)", LARGEST >> 20);
+        text += &format!("\n(only the first {} MB are read)", MAX_PAGE_BYTES >> 20);
     }
     (outcome.text, outcome.whole) = shown(text.as_bytes(), &place.blobs)?;
     Ok(outcome)
@@ -247,9 +247,9 @@ fn get(
         let headers = response.headers().iter().filter_map(named).collect();
         let mut bytes = Vec::new();
         let body = response.body_mut().as_reader();
-        body.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| format!("{host} broke off ({error})"))?;
-        let cut = bytes.len() as u64 > LARGEST;
-        bytes.truncate(usize::try_from(LARGEST).unwrap_or(usize::MAX));
+        body.take(MAX_PAGE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| format!("{host} broke off ({error})"))?;
+        let cut = bytes.len() as u64 > MAX_PAGE_BYTES;
+        bytes.truncate(usize::try_from(MAX_PAGE_BYTES).unwrap_or(usize::MAX));
         return Ok(FetchedPage { url: at.text, status, mime, headers, bytes, cut });
     }
     Err(FetchError::Failed(format!("more than {REDIRECTS} redirects: {}", first.text)))
@@ -322,7 +322,7 @@ fn decoded(bytes: &[u8], mime: &str) -> String {
 /// HTML as Markdown; as it is where it is too deep to be read.
 fn markdown(html: &str) -> String {
     let (depth, tags) = measured(html);
-    if depth > DEEPEST || depth.saturating_mul(tags) > WORK {
+    if depth > MAX_PAGE_DEPTH || depth.saturating_mul(tags) > MAX_PAGE_WORK {
         return html.to_owned();
     }
     let converter = HtmlToMarkdown::builder().skip_tags(NEVER.to_vec()).build();

@@ -12,13 +12,13 @@ use store::BlobHash;
 use text::compare::unified;
 
 /// A larger file is neither read nor written.
-pub(super) const LARGEST: u64 = 10 << 20;
+pub(super) const MAX_TOOL_FILE_BYTES: u64 = 10 << 20;
 /// A larger file is not removed, since no copy of it is kept.
 const LARGEST_REMOVED: u64 = 100 << 20;
 /// Entries of a listing.
-const ENTRIES: usize = 2_000;
+const MAX_LISTED_ENTRIES: usize = 2_000;
 /// Another program may write between our look and our write so many times in a row.
-const TRIES: usize = 4;
+const MAX_WRITE_TRIES: usize = 4;
 
 pub(super) fn read(
     place: &ToolWorkspace,
@@ -27,7 +27,7 @@ pub(super) fn read(
     lines: Option<(usize, usize)>,
 ) -> Result<ToolOutcome, String> {
     let folder = ConfinedFolder::root(root)?;
-    let text = text(bytes(folder.file(path)?, LARGEST, path)?, path)?;
+    let text = text(bytes(folder.file(path)?, MAX_TOOL_FILE_BYTES, path)?, path)?;
     // Masked before lines are taken: a key that is cut is not known as one.
     let text = agent::secrets::mask_known_secrets(&text);
     let part = match lines {
@@ -59,7 +59,7 @@ pub(super) fn list(place: &ToolWorkspace, root: &Path, path: &str, stop: &StopSi
     let whole = walk(&folder, "", 2, &mut lines, stop)?;
     let mut text = if lines.is_empty() { "(the folder is empty)\n".to_owned() } else { lines.concat() };
     if !whole {
-        text += &format!("… more than {ENTRIES} entries; list a folder below …\n");
+        text += &format!("… more than {MAX_LISTED_ENTRIES} entries; list a folder below …\n");
     }
     let (text, whole) = shown(text.as_bytes(), &place.blobs)?;
     Ok(ToolOutcome { success: true, text, whole, ..ToolOutcome::default() })
@@ -77,7 +77,7 @@ fn walk(
     let mut found = Vec::new();
     let mut whole = true;
     for entry in entries.flatten() {
-        if lines.len() + found.len() >= ENTRIES {
+        if lines.len() + found.len() >= MAX_LISTED_ENTRIES {
             whole = false;
             break;
         }
@@ -92,7 +92,7 @@ fn walk(
     }
     found.sort_by(|one, other| one.0.cmp(&other.0));
     for (name, meta) in found {
-        if lines.len() >= ENTRIES {
+        if lines.len() >= MAX_LISTED_ENTRIES {
             return Ok(false);
         }
         let path = format!("{before}{name}");
@@ -171,15 +171,15 @@ fn change(
         let here = folder.place().join(&name);
         error.to_string().replace(&*file.to_string_lossy(), &here.to_string_lossy())
     };
-    for _ in 0..TRIES {
+    for _ in 0..MAX_WRITE_TRIES {
         let there = std::fs::symlink_metadata(&file).is_ok();
         let old = match there {
-            true => Some(bytes(folder.file(&name)?, LARGEST, path)?),
+            true => Some(bytes(folder.file(&name)?, MAX_TOOL_FILE_BYTES, path)?),
             false => None,
         };
         let text = made(old.as_deref())?;
-        if text.len() as u64 > LARGEST {
-            return Err(format!("a file of more than {} MB is not written: {path}", LARGEST >> 20));
+        if text.len() as u64 > MAX_TOOL_FILE_BYTES {
+            return Err(format!("a file of more than {} MB is not written: {path}", MAX_TOOL_FILE_BYTES >> 20));
         }
         let before = old.as_deref().map(|old| keep(old, &place.blobs)).transpose()?;
         let after = keep(text.as_bytes(), &place.blobs)?;

@@ -4,10 +4,10 @@ use super::ToolWorkspace;
 use super::shown::shown;
 use agent::tool_job::{GitJob, ToolOutcome};
 use std::path::Path;
-use vcs::{NAMED, Part};
+use vcs::{MAX_STATUS_FILES, Part};
 
 /// Commits of a log where nothing is said.
-const COMMITS: usize = 20;
+const DEFAULT_LOG_COMMITS: usize = 20;
 
 pub(super) fn run(place: &ToolWorkspace, root: &Path, what: &GitJob) -> Result<ToolOutcome, String> {
     let text = perform(root, what).map_err(|error| error.to_string())?;
@@ -21,7 +21,7 @@ fn perform(root: &Path, what: &GitJob) -> Result<String, vcs::VcsError> {
         GitJob::Status => match part.status()? {
             (lines, _) if lines.is_empty() => "nothing has changed since the last commit".to_owned(),
             (lines, true) => lines.join("\n"),
-            (lines, false) => format!("{}\n… more than {NAMED} files …", lines.join("\n")),
+            (lines, false) => format!("{}\n… more than {MAX_STATUS_FILES} files …", lines.join("\n")),
         },
         GitJob::Diff { path } => match part.diff(path.as_deref())? {
             (text, _) if text.is_empty() => "nothing differs from the last commit".to_owned(),
@@ -29,7 +29,7 @@ fn perform(root: &Path, what: &GitJob) -> Result<String, vcs::VcsError> {
             (text, false) => format!("{text}\n… more than {} MB …", vcs::DIFF >> 20),
         },
         GitJob::Log { limit } => {
-            let commits = part.log(limit.unwrap_or(COMMITS))?;
+            let commits = part.log(limit.unwrap_or(DEFAULT_LOG_COMMITS))?;
             let line = |commit: &vcs::Commit| {
                 let id = commit.id.get(..8).unwrap_or(&commit.id);
                 format!("{id} {} {}: {}", day(commit.time), commit.author, commit.summary)

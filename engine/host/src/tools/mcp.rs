@@ -1,7 +1,7 @@
 //! Tools of MCP servers.
 
 use super::shown::{keep, shown};
-use super::{GLANCE, StopSignal, ToolWorkspace};
+use super::{CANCEL_POLL_INTERVAL, StopSignal, ToolWorkspace};
 use agent::tool_job::ToolOutcome;
 use agent::tool_spec::{self, ToolPermissions, ToolSource};
 use serde_json::{Map, Value};
@@ -34,7 +34,7 @@ pub(super) fn run(place: &ToolWorkspace, call: &McpCall<'_>, stop: &StopSignal) 
     let listing = servers.list_tools(server);
     let listed = loop {
         stop.check()?;
-        if let Some(listed) = listing.wait(GLANCE) {
+        if let Some(listed) = listing.wait(CANCEL_POLL_INTERVAL) {
             break listed.map_err(|error| error.to_string())?;
         }
     };
@@ -50,7 +50,7 @@ pub(super) fn run(place: &ToolWorkspace, call: &McpCall<'_>, stop: &StopSignal) 
     let said = loop {
         // To let go of what is pending cancels it.
         stop.check()?;
-        if let Some(said) = pending.wait(GLANCE) {
+        if let Some(said) = pending.wait(CANCEL_POLL_INTERVAL) {
             break said.map_err(|error| error.to_string())?;
         }
     };

@@ -3,7 +3,7 @@
 use super::changes::VolumeSnapshot;
 use super::shell::{end, noted};
 use super::shown::keep;
-use super::{LONGEST, StopSignal, ToolWorkspace, fetch};
+use super::{MAX_JOB_SECS, StopSignal, ToolWorkspace, fetch};
 use crate::fs::confined::ConfinedFolder;
 use agent::tool_job::{ToolOutcome, WebAccess};
 use base64::Engine;
@@ -16,20 +16,20 @@ use std::time::{Duration, Instant};
 use store::BlobRef;
 
 /// A longer message is not read; the kernel holds its own to less.
-const MESSAGE: u64 = 80 << 20;
+const MAX_KERNEL_MESSAGE_BYTES: u64 = 80 << 20;
 /// Printed text and values together.
-const OUTPUT: usize = 50 << 20;
+const MAX_PYTHON_OUTPUT_BYTES: usize = 50 << 20;
 /// Pictures of one run.
 const PICTURES: usize = 32;
 /// What a value may look like, the best first.
 const PICTURE: [&str; 4] = ["application/vnd.tracebook.figure+json", "image/png", "image/jpeg", "image/svg+xml"];
 /// How soon a cancel is seen.
-const GLANCE: Duration = Duration::from_millis(20);
+const PYTHON_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// A kernel starts within this, or not at all.
-const START: Duration = Duration::from_secs(30);
+const KERNEL_START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What the kernel sees of the environment.
-const SURROUNDINGS: [&str; 5] = ["LANG", "LC_ALL", "SystemRoot", "TEMP", "TZ"];
+const PASSED_VARIABLES: [&str; 5] = ["LANG", "LC_ALL", "SystemRoot", "TEMP", "TZ"];
 
 /// What has come of the run so far.
 #[derive(Default)]
@@ -55,7 +55,7 @@ pub(super) fn run(place: &ToolWorkspace, run: &PythonRun<'_>, stop: &StopSignal)
     let mut command = Command::new(&place.program);
     command.arg("kernel").arg("--shut").arg(&place.workspace);
     command.current_dir(root.place()).env_clear();
-    command.envs(SURROUNDINGS.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    command.envs(PASSED_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
     command.envs(run.web.map(|_| ("TRACEBOOK_WEB", "1")));
     command.envs(place.home.iter().map(|home| ("HOME", home)));
     #[cfg(unix)]
@@ -70,7 +70,7 @@ pub(super) fn run(place: &ToolWorkspace, run: &PythonRun<'_>, stop: &StopSignal)
             std::thread::spawn(move || {
                 let mut output = BufReader::new(output);
                 let mut line = Vec::new();
-                while let Ok(1..) = (&mut output).take(MESSAGE).read_until(b'\n', &mut line) {
+                while let Ok(1..) = (&mut output).take(MAX_KERNEL_MESSAGE_BYTES).read_until(b'\n', &mut line) {
                     let message = serde_json::from_slice::<Value>(&line).ok();
                     if !line.ends_with(b"\n") || message.is_some_and(|message| tell.send(message).is_err()) {
                         return;
@@ -104,7 +104,7 @@ fn converse(
     stop: &StopSignal,
     heard: &mut PythonRunEvents,
 ) -> Result<Option<String>, String> {
-    let time = Duration::from_secs(run.seconds.clamp(1, LONGEST));
+    let time = Duration::from_secs(run.seconds.clamp(1, MAX_JOB_SECS));
     let mut begun = Instant::now();
     let mut ready = false;
     let mut fetching: Option<Receiver<Value>> = None;
@@ -116,7 +116,7 @@ fn converse(
             let sent = writeln!(input, "{reply}").and_then(|()| input.flush());
             sent.map_err(|error| format!("Python did not listen ({error})"))?;
         }
-        let message = match messages.recv_timeout(GLANCE) {
+        let message = match messages.recv_timeout(PYTHON_POLL_INTERVAL) {
             Ok(message) => message,
             Err(RecvTimeoutError::Timeout) => Value::Null,
             Err(RecvTimeoutError::Disconnected) if ready => return Ok(Some("(Python's process ended)".to_owned())),
@@ -124,7 +124,7 @@ fn converse(
         };
         if stop.is_set() {
             return Ok(Some("(cancelled)".to_owned()));
-        } else if begun.elapsed() >= if ready { time } else { START } {
+        } else if begun.elapsed() >= if ready { time } else { KERNEL_START_TIMEOUT } {
             return Ok(Some(format!("(stopped after {} s)", begun.elapsed().as_secs())));
         }
         let content = &message["content"];
@@ -177,7 +177,7 @@ fn converse(
 
 impl PythonRunEvents {
     fn text(&mut self, text: &str) {
-        let room = OUTPUT.saturating_sub(self.output.len());
+        let room = MAX_PYTHON_OUTPUT_BYTES.saturating_sub(self.output.len());
         self.output.extend_from_slice(&text.as_bytes()[..text.floor_char_boundary(room)]);
     }
 

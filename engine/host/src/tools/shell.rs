@@ -3,9 +3,9 @@
 use super::census::{self, ProcessCensus, ProcessExcess};
 use super::changes::VolumeSnapshot;
 use super::shown::shown;
-use super::{LONGEST, StopSignal, ToolWorkspace};
+use super::{MAX_JOB_SECS, StopSignal, ToolWorkspace};
 use crate::fs::confined::ConfinedFolder;
-use crate::sandbox::{MEMORY, SandboxOrder, SandboxReport, SandboxVerdict, TASKS, granted};
+use crate::sandbox::{MAX_MEMORY_BYTES, MAX_PROCESSES, SandboxOrder, SandboxReport, SandboxVerdict, granted};
 use agent::tool_job::ToolOutcome;
 use rand::TryRngCore;
 use std::io::{Read, Write};
@@ -16,13 +16,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What is printed beyond this ends it.
-const OUTPUT: usize = 50 << 20;
+const MAX_SHELL_OUTPUT_BYTES: usize = 50 << 20;
 /// A longer line is not run.
-const COMMAND: usize = 100 << 10;
+const MAX_COMMAND_BYTES: usize = 100 << 10;
 /// How soon a cancel is seen, or too much of anything.
-const GLANCE: Duration = Duration::from_millis(10);
+const SHELL_POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Output that is still in the pipe when all is over is waited for so long.
-const REST: Duration = Duration::from_secs(1);
+const PIPE_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What is run, and where.
 pub(super) struct ShellRun<'a> {
@@ -45,10 +45,10 @@ enum ShellExit {
 }
 
 pub(super) fn run(place: &ToolWorkspace, shell: &ShellRun<'_>, stop: &StopSignal) -> Result<ToolOutcome, String> {
-    if shell.command.len() > COMMAND || shell.command.contains('\0') {
-        return Err(format!("a command has at most {} kB and no zero byte", COMMAND >> 10));
+    if shell.command.len() > MAX_COMMAND_BYTES || shell.command.contains('\0') {
+        return Err(format!("a command has at most {} kB and no zero byte", MAX_COMMAND_BYTES >> 10));
     }
-    let seconds = shell.seconds.clamp(1, LONGEST);
+    let seconds = shell.seconds.clamp(1, MAX_JOB_SECS);
     let root = ConfinedFolder::root(shell.root)?;
     let folder = root.folder(shell.path)?;
     let private = PrivateFolder::new()?;
@@ -69,9 +69,9 @@ pub(super) fn run(place: &ToolWorkspace, shell: &ShellRun<'_>, stop: &StopSignal
     running.end();
     let mut output = running.output();
     drop(private);
-    if output.len() > OUTPUT {
+    if output.len() > MAX_SHELL_OUTPUT_BYTES {
         end = ShellExit::Flood; // also where it ended of that by itself: nobody listened any more
-        output.truncate(OUTPUT);
+        output.truncate(MAX_SHELL_OUTPUT_BYTES);
     }
     let note = match &end {
         ShellExit::Said(SandboxVerdict::Refused(why)) => return Err(why.clone()),
@@ -80,12 +80,12 @@ pub(super) fn run(place: &ToolWorkspace, shell: &ShellRun<'_>, stop: &StopSignal
         ShellExit::Said(SandboxVerdict::Exited(code)) => format!("(exit code {code})"),
         ShellExit::Said(SandboxVerdict::Signal(signal)) => format!("(ended by signal {signal})"),
         ShellExit::Excess(ProcessExcess::Memory) => {
-            format!("(stopped: it took more than {} GB of memory)", MEMORY >> 30)
+            format!("(stopped: it took more than {} GB of memory)", MAX_MEMORY_BYTES >> 30)
         }
-        ShellExit::Excess(ProcessExcess::Tasks) => format!("(stopped: it made more than {TASKS} processes)"),
+        ShellExit::Excess(ProcessExcess::Tasks) => format!("(stopped: it made more than {MAX_PROCESSES} processes)"),
         ShellExit::Late => format!("(stopped after {seconds} s)"),
         ShellExit::Cancelled => "(cancelled)".to_owned(),
-        ShellExit::Flood => format!("(stopped: it printed more than {} MB)", OUTPUT >> 20),
+        ShellExit::Flood => format!("(stopped: it printed more than {} MB)", MAX_SHELL_OUTPUT_BYTES >> 20),
         ShellExit::Silent => "(the sandbox ended without a word)".to_owned(),
     };
     let success = matches!(end, ShellExit::Said(SandboxVerdict::Exited(0)));
@@ -171,9 +171,9 @@ impl ShellProcess {
             let mut buffer = vec![0; 1 << 16];
             while let Ok(count @ 1..) = from.read(&mut buffer) {
                 let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
-                let room = OUTPUT + 1 - all.len();
+                let room = MAX_SHELL_OUTPUT_BYTES + 1 - all.len();
                 all.extend_from_slice(&buffer[..count.min(room)]);
-                if all.len() > OUTPUT {
+                if all.len() > MAX_SHELL_OUTPUT_BYTES {
                     return;
                 }
             }
@@ -184,7 +184,7 @@ impl ShellProcess {
     fn wait(&mut self, time: Duration, stop: &StopSignal) -> ShellExit {
         let begun = Instant::now();
         loop {
-            match self.verdict.recv_timeout(GLANCE) {
+            match self.verdict.recv_timeout(SHELL_POLL_INTERVAL) {
                 Ok(Some(report)) => {
                     self.refused = report.refused;
                     return ShellExit::Said(report.verdict);
@@ -196,7 +196,7 @@ impl ShellProcess {
                 return ShellExit::Cancelled;
             } else if begun.elapsed() >= time {
                 return ShellExit::Late;
-            } else if self.output.lock().unwrap_or_else(PoisonError::into_inner).len() > OUTPUT {
+            } else if self.output.lock().unwrap_or_else(PoisonError::into_inner).len() > MAX_SHELL_OUTPUT_BYTES {
                 return ShellExit::Flood;
             } else if let Some(excess) = self.census.look() {
                 return ShellExit::Excess(excess);
@@ -210,7 +210,7 @@ impl ShellProcess {
 
     /// All that was printed. Nobody is left who could print more.
     fn output(&self) -> Vec<u8> {
-        let _ = self.ended.recv_timeout(REST);
+        let _ = self.ended.recv_timeout(PIPE_DRAIN_TIMEOUT);
         std::mem::take(&mut *self.output.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -235,8 +235,8 @@ pub(super) fn end(child: &mut Child) {
     let _ = child.wait();
     // Whoever is killed ends when it gets the processor: who is told that all has ended finds it so.
     let begun = Instant::now();
-    while begun.elapsed() < REST && census::lives(child.id()) {
-        std::thread::sleep(GLANCE);
+    while begun.elapsed() < PIPE_DRAIN_TIMEOUT && census::lives(child.id()) {
+        std::thread::sleep(SHELL_POLL_INTERVAL);
     }
 }
 

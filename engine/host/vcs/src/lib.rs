@@ -8,15 +8,15 @@ use git2::{
 use std::path::{Component, Path, PathBuf};
 
 /// Files that a status names.
-pub const NAMED: usize = 2_000;
+pub const MAX_STATUS_FILES: usize = 2_000;
 /// Bytes of a diff.
 pub const DIFF: usize = 10 << 20;
 /// Commits of a log.
-pub const COMMITS: usize = 200;
+pub const MAX_LOG_COMMITS: usize = 200;
 /// The largest file that is committed, in bytes.
-pub const LARGEST: u64 = 100 << 20;
+pub const MAX_COMMIT_FILE_BYTES: u64 = 100 << 20;
 /// The longest message, in bytes.
-pub const MESSAGE: usize = 64 << 10;
+pub const MAX_COMMIT_MESSAGE_BYTES: usize = 64 << 10;
 
 /// Why it was not done.
 #[derive(Debug, thiserror::Error)]
@@ -95,7 +95,7 @@ impl Part {
     pub fn status(&self) -> Result<(Vec<String>, bool), VcsError> {
         let changed = self.changed()?;
         let line = |(path, status): &(String, Status)| format!("{} {}", letters(*status), self.inner(path));
-        Ok((changed.iter().take(NAMED).map(line).collect(), changed.len() <= NAMED))
+        Ok((changed.iter().take(MAX_STATUS_FILES).map(line).collect(), changed.len() <= MAX_STATUS_FILES))
     }
 
     /// The working tree against the last commit, as a unified diff, and whether that is all.
@@ -115,7 +115,7 @@ impl Part {
         printed(&diff)
     }
 
-    /// The last commits, newest first: at most `limit`, and at most [`COMMITS`].
+    /// The last commits, newest first: at most `limit`, and at most [`MAX_LOG_COMMITS`].
     ///
     /// # Errors
     /// What libgit2 says. A repository without a commit has an empty log.
@@ -125,7 +125,7 @@ impl Part {
         }
         let mut walk = self.repository.revwalk()?;
         walk.push_head()?;
-        walk.take(limit.min(COMMITS))
+        walk.take(limit.min(MAX_LOG_COMMITS))
             .map(|id| {
                 let commit = self.repository.find_commit(id?)?;
                 let author = commit.author();
@@ -149,8 +149,8 @@ impl Part {
     pub fn commit(&self, message: &str, files: &[String]) -> Result<(Commit, Vec<String>), VcsError> {
         let refuse = |why: String| Err(VcsError::Refused(why));
         let message = message.trim();
-        if message.is_empty() || message.len() > MESSAGE {
-            return refuse(format!("a commit wants a message of at most {} kB", MESSAGE >> 10));
+        if message.is_empty() || message.len() > MAX_COMMIT_MESSAGE_BYTES {
+            return refuse(format!("a commit wants a message of at most {} kB", MAX_COMMIT_MESSAGE_BYTES >> 10));
         }
         if self.repository.state() != RepositoryState::Clean {
             return refuse("a merge, rebase or the like is under way in this repository; end it first".to_owned());
@@ -232,7 +232,7 @@ impl Part {
         if let Some(filter) = filter {
             return refuse(&format!("its bytes go through the filter {filter} (git-lfs?), which only git itself runs"));
         }
-        if !(meta.is_file() || meta.is_symlink()) || meta.len() > LARGEST {
+        if !(meta.is_file() || meta.is_symlink()) || meta.len() > MAX_COMMIT_FILE_BYTES {
             return refuse("it is no ordinary file of at most 100 MB");
         }
         let id = if meta.is_symlink() {

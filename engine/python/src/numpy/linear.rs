@@ -1,79 +1,79 @@
 //! Linear algebra (crate `nalgebra`) and Fourier transforms (crate `rustfft`) of matrices given as arrays. Knows no
 //! Python. What goes over many matrices or axes is done by the caller.
 
-use super::array::{Array, C64, Data, Kind, Refusal, shown, value};
+use super::array::{ArrayData, ArrayError, C64, ElementKind, NdArray, format_shape, value_error};
 use nalgebra::{ComplexField, DMatrix, Schur};
 use rustfft::FftPlanner;
 
-fn sides(array: &Array) -> Result<(usize, usize), Refusal> {
+fn matrix_dimensions(array: &NdArray) -> Result<(usize, usize), ArrayError> {
     match array.shape[..] {
         [rows, columns] => Ok((rows, columns)),
         _ => {
             let words = format!("{}-dimensional array given. Array must be two-dimensional", array.shape.len());
-            Err(Refusal::Linear(words))
+            Err(ArrayError::Linear(words))
         }
     }
 }
 
-fn square(array: &Array) -> Result<usize, Refusal> {
-    match sides(array)? {
+fn square_size(array: &NdArray) -> Result<usize, ArrayError> {
+    match matrix_dimensions(array)? {
         (rows, columns) if rows == columns => Ok(rows),
-        _ => Err(Refusal::Linear("Last 2 dimensions of the array must be square".to_owned())),
+        _ => Err(ArrayError::Linear("Last 2 dimensions of the array must be square".to_owned())),
     }
 }
 
-fn floats(array: &Array) -> Result<DMatrix<f64>, Refusal> {
-    let (rows, columns) = sides(array)?;
+fn float_matrix(array: &NdArray) -> Result<DMatrix<f64>, ArrayError> {
+    let (rows, columns) = matrix_dimensions(array)?;
     Ok(DMatrix::from_row_slice(rows, columns, &array.floats()))
 }
 
-fn complexes(array: &Array) -> Result<DMatrix<C64>, Refusal> {
-    let (rows, columns) = sides(array)?;
+fn complex_matrix(array: &NdArray) -> Result<DMatrix<C64>, ArrayError> {
+    let (rows, columns) = matrix_dimensions(array)?;
     Ok(DMatrix::from_row_slice(rows, columns, &array.complexes()))
 }
 
-trait Numbers: ComplexField {
-    fn data(all: Vec<Self>) -> Data;
+trait MatrixNumber: ComplexField {
+    fn to_array_data(all: Vec<Self>) -> ArrayData;
 }
 
-impl Numbers for f64 {
-    fn data(all: Vec<f64>) -> Data {
-        Data::Float(all)
+impl MatrixNumber for f64 {
+    fn to_array_data(all: Vec<f64>) -> ArrayData {
+        ArrayData::Float(all)
     }
 }
 
-impl Numbers for C64 {
-    fn data(all: Vec<C64>) -> Data {
-        Data::Complex(all)
+impl MatrixNumber for C64 {
+    fn to_array_data(all: Vec<C64>) -> ArrayData {
+        ArrayData::Complex(all)
     }
 }
 
-fn array<T: Numbers>(matrix: &DMatrix<T>) -> Array {
+fn array_from_matrix<T: MatrixNumber>(matrix: &DMatrix<T>) -> NdArray {
     // nalgebra stores columns, an array rows: the transposed matrix has our order.
-    Array::new(T::data(matrix.transpose().as_slice().to_vec()), vec![matrix.nrows(), matrix.ncols()])
+    NdArray::new(T::to_array_data(matrix.transpose().as_slice().to_vec()), vec![matrix.nrows(), matrix.ncols()])
 }
 
-fn list<T: Numbers>(all: impl IntoIterator<Item = T>) -> Array {
+fn array_from_list<T: MatrixNumber>(all: impl IntoIterator<Item = T>) -> NdArray {
     let all: Vec<T> = all.into_iter().collect();
     let length = all.len();
-    Array::new(T::data(all), vec![length])
+    NdArray::new(T::to_array_data(all), vec![length])
 }
 
-fn singular<T>() -> Result<T, Refusal> {
-    Err(Refusal::Linear("Singular matrix".to_owned()))
+fn singular_error<T>() -> Result<T, ArrayError> {
+    Err(ArrayError::Linear("Singular matrix".to_owned()))
 }
 
 /// The product of two matrices.
-pub(crate) fn product(a: &Array, b: &Array) -> Result<Array, Refusal> {
-    let ((rows, inner), (other, columns)) = (sides(a)?, sides(b)?);
+pub(crate) fn matrix_product(a: &NdArray, b: &NdArray) -> Result<NdArray, ArrayError> {
+    let ((rows, inner), (other, columns)) = (matrix_dimensions(a)?, matrix_dimensions(b)?);
     if inner != other {
-        let (a, b) = (shown(&a.shape), shown(&b.shape));
-        return value(format!("shapes {a} and {b} not aligned: {inner} (dim 1) != {other} (dim 0)"));
+        let (a, b) = (format_shape(&a.shape), format_shape(&b.shape));
+        return value_error(format!("shapes {a} and {b} not aligned: {inner} (dim 1) != {other} (dim 0)"));
     }
     match a.kind().max(b.kind()) {
-        Kind::Complex => Ok(array(&(complexes(a)? * complexes(b)?))),
-        Kind::Float => Ok(array(&(floats(a)? * floats(b)?))),
-        kind @ (Kind::Int | Kind::Bool) => {
+        ElementKind::Complex => Ok(array_from_matrix(&(complex_matrix(a)? * complex_matrix(b)?))),
+        ElementKind::Float => Ok(array_from_matrix(&(float_matrix(a)? * float_matrix(b)?))),
+        kind @ (ElementKind::Int | ElementKind::Bool) => {
             let (left, right) = (a.ints(), b.ints());
             let mut out = vec![0_i64; rows * columns];
             for row in 0..rows {
@@ -85,71 +85,77 @@ pub(crate) fn product(a: &Array, b: &Array) -> Result<Array, Refusal> {
                     }
                 }
             }
-            Ok(Array::new(Data::Int(out), vec![rows, columns]).copied(kind))
+            Ok(NdArray::new(ArrayData::Int(out), vec![rows, columns]).cast_to(kind))
         }
     }
 }
 
 /// The matrices and lists that a decomposition consists of.
-pub(crate) fn decompose(name: &str, a: &Array) -> Result<Vec<Array>, Refusal> {
+pub(crate) fn decompose(name: &str, a: &NdArray) -> Result<Vec<NdArray>, ArrayError> {
     match (name, a.kind()) {
-        ("inv", Kind::Complex) => {
-            square(a)?;
-            complexes(a)?.try_inverse().map_or_else(singular, |inverse| Ok(vec![array(&inverse)]))
+        ("inv", ElementKind::Complex) => {
+            square_size(a)?;
+            complex_matrix(a)?
+                .try_inverse()
+                .map_or_else(singular_error, |inverse| Ok(vec![array_from_matrix(&inverse)]))
         }
         ("inv", _) => {
-            square(a)?;
-            floats(a)?.try_inverse().map_or_else(singular, |inverse| Ok(vec![array(&inverse)]))
+            square_size(a)?;
+            float_matrix(a)?.try_inverse().map_or_else(singular_error, |inverse| Ok(vec![array_from_matrix(&inverse)]))
         }
-        ("det", Kind::Complex) => {
-            square(a)?;
-            Ok(vec![list([complexes(a)?.lu().determinant()])])
+        ("det", ElementKind::Complex) => {
+            square_size(a)?;
+            Ok(vec![array_from_list([complex_matrix(a)?.lu().determinant()])])
         }
         ("det", _) => {
-            square(a)?;
-            Ok(vec![list([floats(a)?.lu().determinant()])])
+            square_size(a)?;
+            Ok(vec![array_from_list([float_matrix(a)?.lu().determinant()])])
         }
-        ("svd", Kind::Complex) => svd(complexes(a)?),
-        ("svd", _) => svd(floats(a)?),
-        ("qr", Kind::Complex) => Ok(qr(complexes(a)?)),
-        ("qr", _) => Ok(qr(floats(a)?)),
-        ("cholesky", Kind::Complex) => {
-            square(a)?;
-            let found = complexes(a)?.cholesky();
-            found.map_or_else(not_positive, |found| Ok(vec![array(&found.l())]))
+        ("svd", ElementKind::Complex) => svd(complex_matrix(a)?),
+        ("svd", _) => svd(float_matrix(a)?),
+        ("qr", ElementKind::Complex) => Ok(qr(complex_matrix(a)?)),
+        ("qr", _) => Ok(qr(float_matrix(a)?)),
+        ("cholesky", ElementKind::Complex) => {
+            square_size(a)?;
+            let found = complex_matrix(a)?.cholesky();
+            found.map_or_else(not_positive_error, |found| Ok(vec![array_from_matrix(&found.l())]))
         }
         ("cholesky", _) => {
-            square(a)?;
-            floats(a)?.cholesky().map_or_else(not_positive, |found| Ok(vec![array(&found.l())]))
+            square_size(a)?;
+            float_matrix(a)?.cholesky().map_or_else(not_positive_error, |found| Ok(vec![array_from_matrix(&found.l())]))
         }
-        ("eigh", Kind::Complex) => {
-            square(a)?;
-            Ok(symmetric(complexes(a)?))
+        ("eigh", ElementKind::Complex) => {
+            square_size(a)?;
+            Ok(symmetric_eigen(complex_matrix(a)?))
         }
         ("eigh", _) => {
-            square(a)?;
-            Ok(symmetric(floats(a)?))
+            square_size(a)?;
+            Ok(symmetric_eigen(float_matrix(a)?))
         }
-        ("eig", _) => eigen(a),
-        _ => value(format!("there is no decomposition {name}")),
+        ("eig", _) => general_eigen(a),
+        _ => value_error(format!("there is no decomposition {name}")),
     }
 }
 
-fn not_positive<T>() -> Result<T, Refusal> {
-    Err(Refusal::Linear("Matrix is not positive definite".to_owned()))
+fn not_positive_error<T>() -> Result<T, ArrayError> {
+    Err(ArrayError::Linear("Matrix is not positive definite".to_owned()))
 }
 
-fn svd<T: Numbers<RealField = f64>>(matrix: DMatrix<T>) -> Result<Vec<Array>, Refusal> {
+fn svd<T: MatrixNumber<RealField = f64>>(matrix: DMatrix<T>) -> Result<Vec<NdArray>, ArrayError> {
     let found = matrix.svd(true, true);
     match (found.u, found.v_t) {
-        (Some(u), Some(v)) => Ok(vec![array(&u), list(found.singular_values.iter().copied()), array(&v)]),
-        _ => Err(Refusal::Linear("SVD did not converge".to_owned())),
+        (Some(u), Some(v)) => Ok(vec![
+            array_from_matrix(&u),
+            array_from_list(found.singular_values.iter().copied()),
+            array_from_matrix(&v),
+        ]),
+        _ => Err(ArrayError::Linear("SVD did not converge".to_owned())),
     }
 }
 
 /// With the signs of LAPACK, whose reflections turn each first entry to the negative; below the last row of a square
 /// there is nothing to reflect.
-fn qr<T: Numbers<RealField = f64>>(matrix: DMatrix<T>) -> Vec<Array> {
+fn qr<T: MatrixNumber<RealField = f64>>(matrix: DMatrix<T>) -> Vec<NdArray> {
     let last = matrix.is_square().then(|| matrix.nrows().saturating_sub(1));
     let turned = last.is_some() && matrix.determinant().real() < 0.0;
     let (mut q, mut r) = matrix.qr().unpack();
@@ -160,25 +166,25 @@ fn qr<T: Numbers<RealField = f64>>(matrix: DMatrix<T>) -> Vec<Array> {
             q.column_mut(at).neg_mut();
         }
     }
-    vec![array(&q), array(&r)]
+    vec![array_from_matrix(&q), array_from_matrix(&r)]
 }
 
-fn symmetric<T: Numbers<RealField = f64>>(matrix: DMatrix<T>) -> Vec<Array> {
+fn symmetric_eigen<T: MatrixNumber<RealField = f64>>(matrix: DMatrix<T>) -> Vec<NdArray> {
     let found = matrix.symmetric_eigen();
     let mut order: Vec<usize> = (0..found.eigenvalues.len()).collect();
     order.sort_by(|a, b| found.eigenvalues[*a].total_cmp(&found.eigenvalues[*b]));
     let vectors = found.eigenvectors.select_columns(&order);
-    vec![list(order.iter().map(|at| found.eigenvalues[*at])), array(&vectors)]
+    vec![array_from_list(order.iter().map(|at| found.eigenvalues[*at])), array_from_matrix(&vectors)]
 }
 
 /// Eigenvalues and vectors of any square matrix, from its complex Schur form `Q T Q*`: a vector of the triangle `T` is
 /// found from the bottom up, and `Q` turns it into one of the matrix.
-fn eigen(a: &Array) -> Result<Vec<Array>, Refusal> {
-    let size = square(a)?;
-    let matrix = complexes(a)?;
+fn general_eigen(a: &NdArray) -> Result<Vec<NdArray>, ArrayError> {
+    let size = square_size(a)?;
+    let matrix = complex_matrix(a)?;
     let scale = matrix.iter().map(|x| x.norm()).fold(0.0, f64::max);
     let Some(schur) = Schur::try_new(matrix, f64::EPSILON, 10_000) else {
-        return Err(Refusal::Linear("Eigenvalues did not converge".to_owned()));
+        return Err(ArrayError::Linear("Eigenvalues did not converge".to_owned()));
     };
     let (q, t) = schur.unpack();
     let mut vectors = DMatrix::<C64>::zeros(size, size);
@@ -202,32 +208,35 @@ fn eigen(a: &Array) -> Result<Vec<Array>, Refusal> {
     }
     let values: Vec<C64> = t.diagonal().iter().copied().collect();
     let small = 1e-12 * scale;
-    let real = a.kind() != Kind::Complex && values.iter().all(|value| value.im.abs() <= small);
+    let real = a.kind() != ElementKind::Complex && values.iter().all(|value| value.im.abs() <= small);
     Ok(if real {
-        vec![list(values.iter().map(|value| value.re)), array(&vectors.map(|x| x.re))]
+        vec![array_from_list(values.iter().map(|value| value.re)), array_from_matrix(&vectors.map(|x| x.re))]
     } else {
-        vec![list(values), array(&vectors)]
+        vec![array_from_list(values), array_from_matrix(&vectors)]
     })
 }
 
 /// The `x` with `a x = b`.
-pub(crate) fn solve(a: &Array, b: &Array) -> Result<Array, Refusal> {
-    let size = square(a)?;
-    let (rows, _) = sides(b)?;
+pub(crate) fn solve(a: &NdArray, b: &NdArray) -> Result<NdArray, ArrayError> {
+    let size = square_size(a)?;
+    let (rows, _) = matrix_dimensions(b)?;
     if rows != size {
-        return value(format!("solve: the matrix has {size} rows and the right side {rows}"));
+        return value_error(format!("solve: the matrix has {size} rows and the right side {rows}"));
     }
-    if a.kind().max(b.kind()) == Kind::Complex {
-        return complexes(a)?.lu().solve(&complexes(b)?).map_or_else(singular, |found| Ok(array(&found)));
+    if a.kind().max(b.kind()) == ElementKind::Complex {
+        return complex_matrix(a)?
+            .lu()
+            .solve(&complex_matrix(b)?)
+            .map_or_else(singular_error, |found| Ok(array_from_matrix(&found)));
     }
-    floats(a)?.lu().solve(&floats(b)?).map_or_else(singular, |found| Ok(array(&found)))
+    float_matrix(a)?.lu().solve(&float_matrix(b)?).map_or_else(singular_error, |found| Ok(array_from_matrix(&found)))
 }
 
 /// The Fourier transform of each run of the last axis; backwards divided by the length.
 #[allow(clippy::cast_precision_loss, reason = "no array is that long")]
-pub(crate) fn fourier(a: &Array, inverse: bool) -> Result<Array, Refusal> {
+pub(crate) fn fourier_transform(a: &NdArray, inverse: bool) -> Result<NdArray, ArrayError> {
     let Some(length) = a.shape.last().copied().filter(|length| *length > 0) else {
-        return value("Invalid number of FFT data points (0) specified.");
+        return value_error("Invalid number of FFT data points (0) specified.");
     };
     let mut all = a.complexes();
     let mut planner = FftPlanner::new();
@@ -236,5 +245,5 @@ pub(crate) fn fourier(a: &Array, inverse: bool) -> Result<Array, Refusal> {
     if inverse {
         all.iter_mut().for_each(|x| *x /= length as f64);
     }
-    Ok(Array::new(Data::Complex(all), a.shape.clone()))
+    Ok(NdArray::new(ArrayData::Complex(all), a.shape.clone()))
 }

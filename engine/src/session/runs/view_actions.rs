@@ -27,7 +27,7 @@ fn button_session_id(note: DocId) -> DocId {
 fn note_command_tool() -> Option<ToolSpec> {
     let cell = tool_catalog::built_in().into_iter().find(|tool| tool.name == "run_cell")?;
     let parameters = json!({"type": "object", "additionalProperties": false, "required": ["path", "name"],
-        "properties": {"path": {"type": "string"}, "name": {"enum": view::COMMANDS}}});
+        "properties": {"path": {"type": "string"}, "name": {"enum": view::BUTTON_COMMANDS}}});
     Some(ToolSpec {
         name: NOTE_COMMAND_TOOL.to_owned(),
         description: "A command of the window on the cells of a note.".to_owned(),

@@ -1,6 +1,6 @@
 //! Formulas set in two dimensions, in the letters of KaTeX: measured, and drawn as SVG.
 
-use super::LONGEST;
+use super::MAX_FORMULA_BYTES;
 use crate::failure::DrawFailure;
 use crate::fonts::FontSet;
 use crate::tints::Rgb;
@@ -13,11 +13,11 @@ use ratex_types::math_style::MathStyle;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Around a drawn formula, in em: letters lean out of their boxes.
-pub const PAD: f32 = 0.15;
+pub const FORMULA_PADDING_EM: f32 = 0.15;
 /// Units of the SVG to an em: fine enough that its numbers lose nothing.
 const UNITS: f64 = 100.0;
 /// No formula is wider or higher, in em.
-const WIDEST: f64 = 400.0;
+const MAX_FORMULA_EM: f64 = 400.0;
 
 /// A formula that was set. Lengths in em, the size of the letters around it.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -40,8 +40,8 @@ impl SetFormula {
     /// What was not understood, as a sentence.
     #[allow(clippy::cast_possible_truncation, reason = "em, below some hundred")]
     pub fn new(source: &str, display: bool) -> Result<SetFormula, DrawFailure> {
-        if source.len() > LONGEST {
-            return Err(DrawFailure::Limit(format!("The formula is longer than {} kB.", LONGEST / 1_000)));
+        if source.len() > MAX_FORMULA_BYTES {
+            return Err(DrawFailure::Limit(format!("The formula is longer than {} kB.", MAX_FORMULA_BYTES / 1_000)));
         }
         let set = || -> Result<DisplayList, String> {
             let nodes = ratex_parser::parse(source).map_err(|error| error.message)?;
@@ -55,7 +55,7 @@ impl SetFormula {
             Ok(Err(why)) => return Err(DrawFailure::Wrong(sentence(&why))),
             Err(_) => return Err(DrawFailure::Wrong("The formula cannot be set.".to_owned())),
         };
-        let fits = |length: f64| length.is_finite() && length.abs() <= WIDEST;
+        let fits = |length: f64| length.is_finite() && length.abs() <= MAX_FORMULA_EM;
         if !fits(list.width) || !fits(list.height) || !fits(list.depth) {
             return Err(DrawFailure::Limit("The formula is too large.".to_owned()));
         }
@@ -66,7 +66,7 @@ impl SetFormula {
         Ok(SetFormula { list, words: super::line(source), width, height, depth })
     }
 
-    /// It as SVG in a colour; what the formula itself colours stays so. The picture is [`PAD`] larger at each side.
+    /// It as SVG in a colour; what the formula itself colours stays so. The picture is [`FORMULA_PADDING_EM`] larger at each side.
     pub fn svg(&self, ink: Rgb) -> String {
         let [r, g, b] = ink.map(|part| f32::from(part) / 255.0);
         let ink = Color::rgb(r, g, b);
@@ -82,7 +82,7 @@ impl SetFormula {
         }
         let options = SvgOptions {
             font_size: UNITS,
-            padding: f64::from(PAD) * UNITS,
+            padding: f64::from(FORMULA_PADDING_EM) * UNITS,
             stroke_width: 0.04 * UNITS,
             embed_glyphs: true,
             font_dir: String::new(),
@@ -90,7 +90,7 @@ impl SetFormula {
         render_to_svg_with_color_syntax(&list, &options, SvgColorSyntax::Rgb)
     }
 
-    /// It as a drawing in a colour, [`PAD`] larger at each side; `em` points are an em in it.
+    /// It as a drawing in a colour, [`FORMULA_PADDING_EM`] larger at each side; `em` points are an em in it.
     ///
     /// # Errors
     /// Where it cannot be drawn.

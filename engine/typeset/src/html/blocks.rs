@@ -1,7 +1,7 @@
 //! The walk through a note: each token as HTML.
 
 use super::raw::RawHtml;
-use super::{DEEPEST, PageContext, cell_at, drawn, escaped, outputs, picture, reason, slug};
+use super::{MAX_HTML_EMBED_DEPTH, PageContext, cell_at, drawn, escaped, outputs, picture, reason, slug};
 use crate::colour::{self, CodeHue};
 use crate::failure::EmbedStack;
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, LinkType, Tag, TagEnd};
@@ -475,7 +475,7 @@ impl<'a> HtmlWalker<'a> {
             self.put(&image);
             return;
         }
-        if wiki && self.depth < DEEPEST {
+        if wiki && self.depth < MAX_HTML_EMBED_DEPTH {
             let (note, part) = dialect::wiki_target(&target);
             let embedded = self.around.note(note).map(|path| {
                 self.embeds.begin(&path, part)?;

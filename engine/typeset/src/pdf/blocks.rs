@@ -5,7 +5,7 @@ mod code;
 use super::text::{InlinePicture, ParagraphItem, PictureShape, WordStyle};
 use super::{PdfRequest, look};
 use crate::failure::{DrawFailure, EmbedStack};
-use crate::formula::PAD;
+use crate::formula::FORMULA_PADDING_EM;
 use crate::html::{PageContext, cell_at, slug};
 use crate::tints::{Rgb, ThemeTints};
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, LinkType, Tag, TagEnd};
@@ -17,7 +17,7 @@ use text::markdown::dialect::{self, CalloutKind, DialectToken};
 use text::properties::PropertyKind;
 
 /// Embeds inside embeds are followed this far.
-const DEEPEST: u8 = 3;
+const MAX_PDF_EMBED_DEPTH: u8 = 3;
 /// Lists, quotes and the like inside each other: what is deeper stands where this depth stands.
 const NESTED: usize = 12;
 
@@ -431,7 +431,7 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
             width: formula.width * em,
             height: formula.height * em,
             depth: formula.depth * em,
-            pad: PAD * em,
+            pad: FORMULA_PADDING_EM * em,
             alt: source.trim().to_owned(),
             formula: true,
         };
@@ -641,7 +641,7 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
             self.push(PdfBlock::Picture(object));
             return;
         }
-        if wiki && self.depth < DEEPEST && alone {
+        if wiki && self.depth < MAX_PDF_EMBED_DEPTH && alone {
             let (note, part) = dialect::wiki_target(&target);
             let embedded = self.around.note(note).map(|path| {
                 self.reading.embeds.begin(&path, part)?;

@@ -85,9 +85,9 @@ pub fn vocabulary() -> Vec<&'static str> {
 }
 
 /// The length of its vectors.
-pub const DIMENSIONS: usize = 384;
+pub const VECTOR_DIMENSIONS: usize = 384;
 /// The model reads this many pieces of words.
-const LONGEST: usize = 256;
+const MAX_INPUT_TOKENS: usize = 256;
 
 /// What stands at an input of the network.
 #[derive(Clone, Copy)]
@@ -136,7 +136,7 @@ impl MiniLm {
 
     fn run(&self, text: &str, thread: &OnceLock<Arc<ThreadPool>>) -> Result<Vec<f32>, String> {
         // One text at a time: its quantisation depends on what else is in the batch.
-        let ids = self.words.encode(text, LONGEST);
+        let ids = self.words.encode(text, MAX_INPUT_TOKENS);
         let length = ids.len();
         let ids = NdTensor::from_data([1, length], ids);
         let mask = NdTensor::<i32, 2>::full([1, length], 1);
@@ -156,8 +156,8 @@ impl MiniLm {
             self.model.run_n(given.collect(), [self.output], Some(options)).map_err(|error| fail(error.to_string()))?;
         let hidden: NdTensor<f32, 3> = output.try_into().map_err(|_| fail("not a tensor of numbers".to_owned()))?;
         let hidden = hidden.data().ok_or_else(|| fail("its output is not in one piece".to_owned()))?;
-        let mut mean = vec![0_f32; DIMENSIONS];
-        for row in hidden.chunks_exact(DIMENSIONS) {
+        let mut mean = vec![0_f32; VECTOR_DIMENSIONS];
+        for row in hidden.chunks_exact(VECTOR_DIMENSIONS) {
             mean.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
         }
         to_unit(&mut mean);
@@ -171,7 +171,7 @@ impl SentenceEmbedder for MiniLm {
     }
 
     fn dimensions(&self) -> usize {
-        DIMENSIONS
+        VECTOR_DIMENSIONS
     }
 
     fn embed(&self, text: &str) -> Result<Vec<f32>, String> {
@@ -197,7 +197,7 @@ mod tests {
         let vector = |text: &str| model.embed(text).expect("embedded");
         let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
         let cat = vector("A cat sleeps on the sofa");
-        assert_eq!(cat.len(), DIMENSIONS);
+        assert_eq!(cat.len(), VECTOR_DIMENSIONS);
         assert!((dot(&cat, &cat) - 1.0).abs() < 1e-4);
         let near = dot(&cat, &vector("a kitten naps on a couch"));
         let far = dot(&cat, &vector("quarterly tax report of the company"));
@@ -213,7 +213,7 @@ mod tests {
         assert!(model.texts.get().is_none() && model.questions.get().is_none(), "no thread before it is needed");
         model.embed_question("who?").expect("embedded");
         assert!(model.texts.get().is_none(), "a question needs no thread for texts");
-        let text = vocabulary()[..LONGEST].join(" ");
+        let text = vocabulary()[..MAX_INPUT_TOKENS].join(" ");
         let (done, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let count = || done.load(Ordering::SeqCst);
         let (asked, meanwhile) = std::thread::scope(|scope| {

@@ -2,8 +2,8 @@
 
 use super::word::{BlobMessage, BlobRefusal};
 use super::{
-    AGAIN, BlobCommand, BlobExtent, BlobOrigin, BlobTransfers, CheckOutcome, LATE, PATIENCE, PIECE, PeerRights, SOON,
-    TransferPhase, VolumeBlob, WantedBlob, piece,
+    ANSWER_TIMEOUT_MS, BLOB_WRITE_RETRY_MS, BlobCommand, BlobExtent, BlobOrigin, BlobTransfers, CheckOutcome, LATE,
+    PIECE, PeerRights, SOON, TransferPhase, VolumeBlob, WantedBlob, piece,
 };
 use crate::id::{BlobHash, DocId};
 use crate::sync::peers::{DocumentAccess, LinkId};
@@ -225,8 +225,12 @@ impl BlobTransfers {
 
     pub(super) fn give_up_late(&mut self, link: LinkId, now: i64, may: PeerRights<'_>) {
         let Some(side) = self.links.get_mut(&link) else { return };
-        let late: BTreeSet<VolumeBlob> =
-            side.under_way.iter().filter(|(_, at)| now - **at > PATIENCE).map(|((item, _), _)| *item).collect();
+        let late: BTreeSet<VolumeBlob> = side
+            .under_way
+            .iter()
+            .filter(|(_, at)| now - **at > ANSWER_TIMEOUT_MS)
+            .map(|((item, _), _)| *item)
+            .collect();
         for item in late {
             if let Some(side) = self.links.get_mut(&link) {
                 side.under_way.retain(|(of, _), _| *of != item);
@@ -360,7 +364,7 @@ impl BlobTransfers {
 
     pub(super) fn pause(&mut self, item: VolumeBlob, now: i64, may: PeerRights<'_>) {
         if self.is_awaited(item) || self.wishes.contains_key(&item) {
-            self.paused.insert(item, now + AGAIN);
+            self.paused.insert(item, now + BLOB_WRITE_RETRY_MS);
         }
         let Some(wish) = self.wishes.get_mut(&item) else { return };
         wish.phase = TransferPhase::Paused;

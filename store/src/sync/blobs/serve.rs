@@ -1,6 +1,6 @@
 //! What is here, for others: offered to those that keep it, and given piece by piece to those that ask.
 
-use super::word::{BlobMessage, NAMED};
+use super::word::{BlobMessage, MAX_NAMED_BLOBS};
 use super::{BlobCommand, BlobTransfers, PeerRights, VolumeBlob};
 use crate::sync::peers::{DocumentAccess, LinkId};
 
@@ -106,9 +106,9 @@ impl BlobTransfers {
 
     /// Names what is here to a peer that keeps it, a part at a time.
     pub(super) fn offer(&mut self, link: LinkId) {
-        while let Some(side) = self.links.get_mut(&link).filter(|side| side.offered.len() < NAMED) {
+        while let Some(side) = self.links.get_mut(&link).filter(|side| side.offered.len() < MAX_NAMED_BLOBS) {
             let Some(first) = side.offer.first().copied() else { return };
-            let count = NAMED - side.offered.len();
+            let count = MAX_NAMED_BLOBS - side.offered.len();
             let next = side.offer.iter().take_while(|item| item.volume == first.volume).take(count);
             let next: Vec<VolumeBlob> = next.copied().collect();
             let mut named = Vec::new();

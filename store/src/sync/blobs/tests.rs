@@ -323,7 +323,7 @@ fn a_disk_that_is_full_is_tried_again() {
     talk(&mut one, &mut two, ALL);
     assert!(one.whole.is_empty() && one.blobs.is_busy());
     one.full = false;
-    for (link, data) in one.perform(AGAIN + 1) {
+    for (link, data) in one.perform(BLOB_WRITE_RETRY_MS + 1) {
         two.blobs.receive(link, &data, 0, &writes);
     }
     talk(&mut one, &mut two, ALL);
@@ -340,7 +340,7 @@ fn whoever_does_not_answer_is_not_waited_for() {
     let mut two = Peer::with(false, &[&right]);
     one.blobs.connect(2, PeerId("two".to_owned()), false, &writes);
     two.blobs.connect(2, PeerId("one".to_owned()), false, &writes);
-    for (link, data) in one.perform(PATIENCE + 1) {
+    for (link, data) in one.perform(ANSWER_TIMEOUT_MS + 1) {
         assert_eq!(link, 2);
         two.blobs.receive(link, &data, 0, &writes);
     }
@@ -387,7 +387,7 @@ fn what_cannot_be_read_now_is_told_of_once_it_can_be() {
         device.blobs.receive(link, &data, 0, &writes);
     }
     assert!(device.perform(1).is_empty(), "it does not ask again by itself");
-    for (link, data) in hub.perform(AGAIN) {
+    for (link, data) in hub.perform(BLOB_WRITE_RETRY_MS) {
         device.blobs.receive(link, &data, 0, &writes);
     }
     talk(&mut device, &mut hub, usize::MAX);
@@ -480,8 +480,8 @@ fn what_cannot_be_looked_for_now_is_looked_for_later() {
     let looks = hub.blobs.take();
     assert_eq!(looks, [BlobCommand::Look { item: item(&all) }]);
     hub.blobs.failed(item(&all), 0, &writes);
-    assert!(hub.blobs.is_busy() && hub.perform(AGAIN - 1).is_empty(), "not at once");
-    for (link, data) in hub.perform(AGAIN) {
+    assert!(hub.blobs.is_busy() && hub.perform(BLOB_WRITE_RETRY_MS - 1).is_empty(), "not at once");
+    for (link, data) in hub.perform(BLOB_WRITE_RETRY_MS) {
         device.blobs.receive(link, &data, 0, &writes);
     }
     talk(&mut device, &mut hub, usize::MAX);
@@ -517,7 +517,7 @@ proptest! {
             connect(&mut one, &mut two, LINE);
         }
         // What the hostile one was asked for is not waited for for ever.
-        for (link, data) in one.perform(PATIENCE + 1) {
+        for (link, data) in one.perform(ANSWER_TIMEOUT_MS + 1) {
             if link == LINE {
                 two.blobs.receive(link, &data, 0, &writes);
             }
@@ -526,7 +526,7 @@ proptest! {
             for (link, data) in two.perform(0) {
                 one.blobs.receive(link, &data, 0, &writes);
             }
-            for (link, data) in one.perform(PATIENCE + 1) {
+            for (link, data) in one.perform(ANSWER_TIMEOUT_MS + 1) {
                 if link == LINE {
                     two.blobs.receive(link, &data, 0, &writes);
                 }

@@ -5,7 +5,7 @@ use super::{PIECE, VolumeBlob};
 use crate::id::{BlobHash, DocId};
 
 /// One message names at most so many blobs.
-pub(super) const NAMED: usize = 256;
+pub(super) const MAX_NAMED_BLOBS: usize = 256;
 
 /// Why a peer does not take what it was offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl<'a> BlobMessage<'a> {
         let volume = DocId(*volume);
         if *kind == 0 {
             let (blobs, odd) = rest.as_chunks::<40>();
-            if !odd.is_empty() || blobs.is_empty() || blobs.len() > NAMED {
+            if !odd.is_empty() || blobs.is_empty() || blobs.len() > MAX_NAMED_BLOBS {
                 return None;
             }
             let blob = |bytes: &[u8; 40]| {

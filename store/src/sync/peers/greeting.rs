@@ -13,19 +13,20 @@ impl SyncPeers {
         }
         match message {
             WireMessage::Join { sender, versions, metadata } if !dialed => {
-                if !versions.iter().any(|version| version == wire::VERSION) {
-                    return self.fail(link, &format!("it does not speak version {} of the protocol", wire::VERSION));
+                if !versions.iter().any(|version| version == wire::PROTOCOL_VERSION) {
+                    return self
+                        .fail(link, &format!("it does not speak version {} of the protocol", wire::PROTOCOL_VERSION));
                 }
                 if self.is_expected(link, &sender) {
                     let (me, ours) = (self.me.clone(), self.metadata.clone());
-                    let version = wire::VERSION.to_owned();
+                    let version = wire::PROTOCOL_VERSION.to_owned();
                     let answer = WireMessage::Peer { sender: me, target: sender.clone(), version, metadata: ours };
                     self.send(link, &answer);
                     self.welcome(link, sender, metadata);
                 }
             }
             WireMessage::Peer { sender, version, metadata, .. } if dialed => {
-                if version != wire::VERSION {
+                if version != wire::PROTOCOL_VERSION {
                     return self.fail(link, &format!("it chose version {version} of the protocol"));
                 }
                 if self.is_expected(link, &sender) {

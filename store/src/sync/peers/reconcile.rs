@@ -20,18 +20,18 @@ use std::sync::Arc;
 pub type HeadsHash = [u8; 32];
 
 /// What the messages are about, on the wire.
-pub(super) const TOPIC: &str = "reconcile";
+pub(super) const RECONCILE_TOPIC: &str = "reconcile";
 /// A message of this kind is about as long, in bytes, and one of twice the length is refused.
-const FRAME: usize = 60_000;
+const TARGET_MESSAGE_BYTES: usize = 60_000;
 /// So many messages may be needed for one volume; more are refused.
 const ROUNDS: u32 = 2_000;
 /// One connection may begin so often.
 const BEGINS: u32 = 10_000;
 /// Documents that are read at the same time to find out their heads.
-const READING: usize = 64;
+const MAX_CONCURRENT_READS: usize = 64;
 /// Of fewer documents each is asked for: so is a volume that nothing is known of yet. A device that has none of very
 /// many compares them too, and does not ask for the outputs of each cell that never ran.
-const FEW: usize = 4;
+const SMALL_DIFFERENCE: usize = 4;
 
 /// The first byte of a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -222,7 +222,7 @@ impl SyncPeers {
         if !is_known {
             self.follow(link, scope);
         }
-        if dialed && docs.len() < FEW {
+        if dialed && docs.len() < SMALL_DIFFERENCE {
             docs.iter().for_each(|doc| self.follow(link, *doc));
             return;
         }
@@ -250,7 +250,7 @@ impl SyncPeers {
         let Some(peer) = self.links.get_mut(&link) else { return };
         let Some(talk) = peer.scopes.talks.get_mut(&scope).filter(|talk| talk.table.is_none()) else { return };
         let mut next = Vec::new();
-        while self.prints.reading.len() < READING
+        while self.prints.reading.len() < MAX_CONCURRENT_READS
             && let Some(doc) = talk.missing.pop()
         {
             if self.prints.known.get(&doc) != Some(&None) {
@@ -306,7 +306,8 @@ impl SyncPeers {
         }
         let table = VolumeTable { storage, docs };
         if initiates {
-            let first = Negentropy::borrowed(&table.storage, FRAME as u64).and_then(|mut side| side.initiate());
+            let first =
+                Negentropy::borrowed(&table.storage, TARGET_MESSAGE_BYTES as u64).and_then(|mut side| side.initiate());
             talk.table = Some(table);
             match first {
                 Ok(bytes) => self.compare(link, scope, ReconcileOpcode::Begin, number, &bytes),
@@ -325,12 +326,12 @@ impl SyncPeers {
         data.extend(number);
         data.extend(scope.0);
         data.extend(bytes);
-        self.extend(link, TOPIC, data);
+        self.extend(link, RECONCILE_TOPIC, data);
     }
 
     /// A message of this kind has come.
     pub(super) fn compared(&mut self, link: LinkId, data: &[u8]) {
-        if !self.compares(link) || data.len() > 2 * FRAME {
+        if !self.compares(link) || data.len() > 2 * TARGET_MESSAGE_BYTES {
             return self.fail(link, "it compares what nobody asked it to compare");
         }
         let read = data.split_at_checked(21).and_then(|(head, bytes)| {
@@ -400,7 +401,7 @@ impl SyncPeers {
             return self.fail(link, "it compares without end");
         }
         let made = super::guarded(|| {
-            let mut side = Negentropy::borrowed(&table.storage, FRAME as u64)?;
+            let mut side = Negentropy::borrowed(&table.storage, TARGET_MESSAGE_BYTES as u64)?;
             side.reconcile(bytes)
         });
         match made.and_then(words) {
@@ -419,7 +420,7 @@ impl SyncPeers {
         }
         let (mut have, mut need) = (Vec::new(), Vec::new());
         let next = super::guarded(|| {
-            let mut side = Negentropy::borrowed(&table.storage, FRAME as u64)?;
+            let mut side = Negentropy::borrowed(&table.storage, TARGET_MESSAGE_BYTES as u64)?;
             side.set_initiator();
             side.reconcile_with_ids(bytes, &mut have, &mut need)
         });
@@ -444,7 +445,7 @@ impl SyncPeers {
         let talk = self.links.get_mut(&link).and_then(|peer| peer.scopes.talks.get_mut(&scope));
         let Some(talk) = talk else { return };
         let join = |prints: &[Id]| prints.iter().flat_map(|print| *print.as_bytes()).collect();
-        let asks: Vec<Vec<u8>> = talk.lacks.chunks(FRAME / size_of::<HeadsHash>()).map(join).collect();
+        let asks: Vec<Vec<u8>> = talk.lacks.chunks(TARGET_MESSAGE_BYTES / size_of::<HeadsHash>()).map(join).collect();
         (talk.asked, talk.lacks) = (asks.len(), Vec::new());
         let number = talk.number;
         if asks.is_empty() {
@@ -785,7 +786,7 @@ mod tests {
             for (link, name) in [(1, "hostile"), (2, "friend")] {
                 let metadata = PeerMetadata { tracebook: (!far || link == 2).then_some(9), ..PeerMetadata::default() };
                 one.connect(link, false, None, Box::new(|_| DocumentAccess::Write));
-                let join = WireMessage::Join { sender: id(name), versions: vec![wire::VERSION.to_owned()], metadata };
+                let join = WireMessage::Join { sender: id(name), versions: vec![wire::PROTOCOL_VERSION.to_owned()], metadata };
                 one.receive(link, &wire::encode(&join));
             }
             for (word, number, ours, tail) in words {
@@ -796,7 +797,7 @@ mod tests {
                 data.extend(if number[0] % 2 == 0 { vec![0x61] } else { Vec::new() });
                 data.extend(tail);
                 let message = WireMessage::Extension {
-                    sender: id("hostile"), target: id("one"), topic: TOPIC.to_owned(), data };
+                    sender: id("hostile"), target: id("one"), topic: RECONCILE_TOPIC.to_owned(), data };
                 one.receive(1, &wire::encode(&message));
                 for output in one.take() {
                     match output {
@@ -818,11 +819,14 @@ mod tests {
         let mut one = peers("one");
         one.connect(1, false, None, Box::new(|_| DocumentAccess::Write));
         let metadata = PeerMetadata { tracebook: Some(wire::EXTENSIONS), ..PeerMetadata::default() };
-        let (sender, versions) = (PeerId("hostile".to_owned()), vec![wire::VERSION.to_owned()]);
+        let (sender, versions) = (PeerId("hostile".to_owned()), vec![wire::PROTOCOL_VERSION.to_owned()]);
         one.receive(1, &wire::encode(&WireMessage::Join { sender: sender.clone(), versions, metadata }));
-        let data = vec![0; 2 * FRAME + 1];
+        let data = vec![0; 2 * TARGET_MESSAGE_BYTES + 1];
         let target = PeerId("one".to_owned());
-        one.receive(1, &wire::encode(&WireMessage::Extension { sender, target, topic: TOPIC.to_owned(), data }));
+        one.receive(
+            1,
+            &wire::encode(&WireMessage::Extension { sender, target, topic: RECONCILE_TOPIC.to_owned(), data }),
+        );
         assert!(one.take().iter().any(|output| matches!(output, PeersOutput::Close { link: 1, .. })));
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// Sessions whose last number is remembered.
 const SESSIONS: usize = 10_000;
 /// A message of this kind has at most this many bytes.
-const LARGEST: usize = 64 << 10;
+const MAX_EPHEMERAL_BYTES: usize = 64 << 10;
 
 /// Which messages were heard already: several ways may lead from one peer to another.
 #[derive(Default)]
@@ -50,7 +50,7 @@ impl SyncPeers {
 
     pub(super) fn heard(&mut self, link: LinkId, doc: DocId, by: (PeerId, String, u64), data: Vec<u8>) {
         let Some(peer) = self.links.get(&link) else { return };
-        if data.len() > LARGEST || by.0 == self.me || (peer.share)(doc) == DocumentAccess::None {
+        if data.len() > MAX_EPHEMERAL_BYTES || by.0 == self.me || (peer.share)(doc) == DocumentAccess::None {
             return;
         }
         if self.said.is_new(&by.0, &by.1, by.2) {

@@ -5,7 +5,7 @@
 //! servers lose of it all the same, whoever reads it sees that, and a third subject tells all replicas that it is whole
 //! no more.
 
-use super::{AGAIN, FROM, NatsState, ReplicaListener, StreamEvent, TRY, from, hear, make_stream};
+use super::{FROM, NATS_RETRY_INTERVAL, NatsState, ReplicaListener, StreamEvent, TRY, from, hear, make_stream};
 use crate::storage::{HubFiles, ReplicaNews};
 use async_nats::jetstream::message::{PublishMessage, StreamMessage};
 use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
@@ -21,7 +21,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 /// The stream.
-const STREAM: &str = "TRACEBOOK-FILES";
+const FILES_STREAM: &str = "TRACEBOOK-FILES";
 /// Subjects of pieces, with the volume and the hash behind.
 const PIECES: &str = "tracebook.file.";
 /// Subjects of what is whole.
@@ -33,13 +33,13 @@ const NUMBER: &str = "Tracebook-Piece";
 /// How large a whole file is.
 const SIZE: &str = "Tracebook-Size";
 /// What the servers do not do within this time is tried again later; a device waits a minute for a piece.
-const PATIENCE: Duration = Duration::from_secs(40);
+const PIECE_TIMEOUT: Duration = Duration::from_secs(40);
 /// To read all of a file once.
-const CHECK: Duration = Duration::from_secs(300);
+const FILE_CHECK_TIMEOUT: Duration = Duration::from_secs(300);
 /// Pieces that are in memory at once when a file is checked.
 const CHECKED: usize = 64;
 /// So many files may be under way before what is known of them is asked for again.
-const ENDS: usize = 10_000;
+const MAX_KNOWN_ENDS: usize = 10_000;
 /// Of so many whole files it is known where their pieces lie, each at most 64 KiB.
 const PLACES: usize = 128;
 
@@ -163,7 +163,7 @@ async fn again<T, F>(within: Duration, mut once: impl FnMut() -> F) -> Result<T,
 where
     F: Future<Output = Result<T, String>>,
 {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + PIECE_TIMEOUT;
     loop {
         let why = match tokio::time::timeout(within, once()).await {
             Ok(Ok(done)) => return Ok(done),
@@ -173,7 +173,7 @@ where
         if Instant::now() > until {
             return Err(format!("NATS does not answer as it should: {why}"));
         }
-        tokio::time::sleep(AGAIN).await;
+        tokio::time::sleep(NATS_RETRY_INTERVAL).await;
     }
 }
 
@@ -185,7 +185,7 @@ pub(super) struct PieceStream {
 
 impl PieceStream {
     pub(super) async fn stream(&self) -> Result<Stream<()>, String> {
-        self.inside.stream.get_stream_no_info(STREAM).await.map_err(words)
+        self.inside.stream.get_stream_no_info(FILES_STREAM).await.map_err(words)
     }
 
     /// The last message of a subject, as the leader has it.
@@ -268,7 +268,7 @@ impl PieceStream {
         bytes: &[u8],
         last: u64,
     ) -> Result<Option<u64>, String> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + PIECE_TIMEOUT;
         loop {
             let message = PublishMessage::build().payload(bytes.to_vec().into()).headers(headers.clone());
             let message = message.expected_last_subject_sequence(last);
@@ -290,7 +290,7 @@ impl PieceStream {
             if Instant::now() > until {
                 return Err(format!("NATS does not take it: {why}"));
             }
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(NATS_RETRY_INTERVAL).await;
         }
     }
 
@@ -340,7 +340,7 @@ impl PieceStream {
     /// Checks what the servers have of a file, and says that it is whole; `None`: it is something else, and gone.
     async fn check(&self, item: VolumeBlob) -> Result<Option<PiecePlaces>, String> {
         let (stream, pieces) = (self.stream().await?, subject(PIECES, item));
-        let seen = again(CHECK, || async {
+        let seen = again(FILE_CHECK_TIMEOUT, || async {
             let places = PiecePlaces { size: 0, sequences: Vec::new() };
             let mut seen = SeenPieces { hasher: BlobHasher::default(), places, sound: true, own: true, last: 0 };
             let take = |message: &Message, sequence| seen.take(message, sequence, &self.inside.me);
@@ -397,7 +397,7 @@ impl NatsFiles {
     /// Makes the stream if there is none, and begins to hear what other replicas take.
     pub(super) async fn open(inside: Arc<NatsState>, heard: ReplicaListener) -> Result<NatsFiles, String> {
         let subjects = vec![format!("{PIECES}*.*"), format!("{WHOLE}*.*")];
-        let made = make_stream(&inside.stream, STREAM, subjects, &inside.log).await?;
+        let made = make_stream(&inside.stream, FILES_STREAM, subjects, &inside.log).await?;
         let begun = made.get_info().await.map_err(words)?.state.last_sequence;
         let known: Arc<Mutex<KnownFile>> = Arc::default();
         let here = Arc::clone(&known);
@@ -425,7 +425,7 @@ impl NatsFiles {
                 heard(ReplicaNews::Brought { item, size });
             }
         };
-        let line = StreamEvent { stream: STREAM, filter: format!("{WHOLE}*.*"), headers_only: true };
+        let line = StreamEvent { stream: FILES_STREAM, filter: format!("{WHOLE}*.*"), headers_only: true };
         tokio::spawn(hear(Arc::clone(&inside), line, 0, take));
         let (closed, _) = watch::channel(false);
         let (pieces, runtime) = (PieceStream { inside }, Handle::current());
@@ -507,7 +507,7 @@ impl HubFiles for NatsFiles {
         };
         let put = self.wait(self.pieces.put(item, offset / PIECE, &bytes, end));
         let mut state = lock(&self.state);
-        if state.ends.len() >= ENDS {
+        if state.ends.len() >= MAX_KNOWN_ENDS {
             state.ends.clear();
         }
         match put {

@@ -2,7 +2,8 @@
 //! again where it was.
 
 use super::{
-    BackupEntryKind, BackupError, BackupJob, BackupManifest, BackupProgress, FORMAT, MANIFEST, VOLUMES, sync_all_below,
+    BACKUP_FORMAT, BACKUP_VOLUMES_FOLDER, BackupEntryKind, BackupError, BackupJob, BackupManifest, BackupProgress,
+    MANIFEST, sync_all_below,
 };
 use crate::fs::confined::{ConfinedFolder, OpenRefusal};
 use crate::maintenance::configuration;
@@ -15,8 +16,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use store::DocId;
 use store::disk::{
-    BLOBS, DATABASE, Disk, DiskError, MARKER, MOUNTS, RowWrite, SqliteDisk, VolumeMount, create_folder, sync_folder,
-    write_marker,
+    BLOBS, DATABASE_FILE, Disk, DiskError, MARKER, MOUNTS, RowWrite, SqliteDisk, VolumeMount, create_folder,
+    sync_folder, write_marker,
 };
 
 /// Where a restore keeps what it is about until it is done.
@@ -66,7 +67,7 @@ pub fn restore(
     let source = ConfinedFolder::chosen(src).map_err(refused)?;
     verify(&source, &manifest, &mut job)?;
     let part = dir.join(PART);
-    let holds = [DATABASE, MARKER, BLOBS, VOLUMES, store::disk::DAMAGED];
+    let holds = [DATABASE_FILE, MARKER, BLOBS, BACKUP_VOLUMES_FOLDER, store::disk::DAMAGED];
     if !part.exists() && holds.iter().any(|name| dir.join(name).exists()) {
         return Err(BackupError::Refused(format!("there is a workspace already: {}", dir.display())));
     }
@@ -104,7 +105,8 @@ pub fn restore(
             }
         }
     }
-    if trust == BackupTrust::Foreign && manifest.files.iter().any(|entry| entry.path == Path::new(configuration::FILE))
+    if trust == BackupTrust::Foreign
+        && manifest.files.iter().any(|entry| entry.path == Path::new(configuration::CONFIG_FILE))
     {
         let aside = dir.join(ASIDE);
         problems.push(format!("the configuration may start programs, so it is put aside: {}", aside.display()));
@@ -121,8 +123,8 @@ pub fn restore(
     }
     database(&source, &manifest, &part, &volumes, trust, &mut job)?;
     sync_all_below(&dir)?;
-    let database = dir.join(DATABASE);
-    let moved = std::fs::rename(part.join(DATABASE), &database).and_then(|()| sync_folder(&dir));
+    let database = dir.join(DATABASE_FILE);
+    let moved = std::fs::rename(part.join(DATABASE_FILE), &database).and_then(|()| sync_folder(&dir));
     moved.map_err(|error| DiskError::io("writing", &database, &error))?;
     write_marker(&dir, &volumes)?;
     // It is whole now; what is left of this folder is in nobody's way.
@@ -146,15 +148,15 @@ fn read_manifest(src: &Path) -> Result<BackupManifest, BackupError> {
     };
     let damaged = |why: String| BackupError::Refused(format!("the backup is damaged ({why}): {}", path.display()));
     let manifest: serde_json::Value = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
-    if let Some(found) = manifest["format"].as_i64().filter(|format| *format > FORMAT) {
-        return Err(DiskError::Newer { found, known: FORMAT, path }.into());
+    if let Some(found) = manifest["format"].as_i64().filter(|format| *format > BACKUP_FORMAT) {
+        return Err(DiskError::Newer { found, known: BACKUP_FORMAT, path }.into());
     }
     let manifest: BackupManifest = serde_json::from_value(manifest).map_err(|error| damaged(error.to_string()))?;
     let inside = |path: &Path| path.components().all(|part| matches!(part, Component::Normal(_)));
     if let Some(entry) = manifest.files.iter().find(|entry| !inside(&entry.path)) {
         return Err(damaged(format!("{} leads out of it", entry.path.display())));
     }
-    if !manifest.files.iter().any(|entry| entry.path == Path::new(DATABASE)) {
+    if !manifest.files.iter().any(|entry| entry.path == Path::new(DATABASE_FILE)) {
         return Err(damaged("it has no database".to_owned()));
     }
     Ok(manifest)
@@ -200,7 +202,7 @@ fn places(
     }
     let mut mounts: Vec<VolumeMount> = Vec::new();
     for mount in &manifest.mounts {
-        let stored = Path::new(VOLUMES).join(mount.id.to_string());
+        let stored = Path::new(BACKUP_VOLUMES_FOLDER).join(mount.id.to_string());
         if !manifest.files.iter().any(|entry| entry.path.starts_with(&stored)) {
             continue;
         }
@@ -218,9 +220,9 @@ fn places(
                 mount.name.chars().map(|c| if c.is_control() || "/\\:".contains(c) { '-' } else { c }).collect();
             let name = if name.trim_matches(['.', ' ']).is_empty() { mount.id.to_string() } else { name };
             let mut names = (2..).map(|number| format!("{name} {number}"));
-            let mut path = dir.join(VOLUMES).join(&name);
+            let mut path = dir.join(BACKUP_VOLUMES_FOLDER).join(&name);
             while !free(&path) {
-                path = dir.join(VOLUMES).join(names.next().unwrap_or_default());
+                path = dir.join(BACKUP_VOLUMES_FOLDER).join(names.next().unwrap_or_default());
             }
             path
         };
@@ -241,14 +243,14 @@ fn places(
 /// Where a file of the backup goes, if it is a blob's, a volume's, the configuration, or lay in the trash: the folder
 /// that it never leaves, and the path inside it.
 fn place(path: &Path, dir: &Path, places: &BTreeMap<DocId, PathBuf>, trust: BackupTrust) -> Option<(PathBuf, PathBuf)> {
-    if path == Path::new(configuration::FILE) {
-        let name = if trust == BackupTrust::Own { configuration::FILE } else { ASIDE };
+    if path == Path::new(configuration::CONFIG_FILE) {
+        let name = if trust == BackupTrust::Own { configuration::CONFIG_FILE } else { ASIDE };
         return Some((dir.to_owned(), PathBuf::from(name)));
     }
     if path.starts_with(BLOBS) || path.starts_with(TRASH_FOLDER) {
         return Some((dir.to_owned(), path.to_owned()));
     }
-    let inside = path.strip_prefix(VOLUMES).ok()?;
+    let inside = path.strip_prefix(BACKUP_VOLUMES_FOLDER).ok()?;
     let id = inside.components().next()?.as_os_str().to_str()?.parse().ok()?;
     Some((places.get(&id)?.clone(), inside.components().skip(1).collect()))
 }
@@ -305,17 +307,17 @@ fn database(
     trust: BackupTrust,
     job: &mut BackupJob<'_>,
 ) -> Result<(), BackupError> {
-    let path = part.join(DATABASE);
+    let path = part.join(DATABASE_FILE);
     for end in ["", "-wal", "-shm"] {
-        let _ = std::fs::remove_file(part.join(format!("{DATABASE}{end}"))); // of an earlier attempt
+        let _ = std::fs::remove_file(part.join(format!("{DATABASE_FILE}{end}"))); // of an earlier attempt
     }
-    let known = manifest.files.iter().find(|entry| entry.path == Path::new(DATABASE));
+    let known = manifest.files.iter().find(|entry| entry.path == Path::new(DATABASE_FILE));
     let Some(BackupEntryKind::File { hash, .. }) = known.map(|entry| &entry.kind) else {
         return Err(BackupError::Refused(format!("the backup has no database: {}", source.place().display())));
     };
-    let (from, name) = source.above(DATABASE, false).map_err(refused)?;
+    let (from, name) = source.above(DATABASE_FILE, false).map_err(refused)?;
     let own = ConfinedFolder::chosen(part).map_err(refused)?;
-    put(job, &from.join(&name), (&own, OsStr::new(DATABASE)), &path, *hash)?;
+    put(job, &from.join(&name), (&own, OsStr::new(DATABASE_FILE)), &path, *hash)?;
     let fail = |error: io::Error| DiskError::io("writing", &path, &error);
     let mut mode = std::fs::metadata(&path).map_err(fail)?.permissions();
     if mode.readonly() {
@@ -335,7 +337,7 @@ fn database(
     }
     disk.commit(&writes)?;
     drop(disk); // folds its log in: the database is one file again
-    if part.join(format!("{DATABASE}-wal")).exists() {
+    if part.join(format!("{DATABASE_FILE}-wal")).exists() {
         return Err(BackupError::Refused(format!("the database could not be closed: {}", path.display())));
     }
     Ok(())

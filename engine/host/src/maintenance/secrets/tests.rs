@@ -80,7 +80,7 @@ fn nothing_prints_a_value() {
     for wrong in ["", "  \n", "a\nb", "a\u{7}"] {
         assert!(SecretValue::new(wrong.to_owned()).is_err());
     }
-    let long = SecretValue::new("planted".repeat(LONGEST)).expect_err("too long");
+    let long = SecretValue::new("planted".repeat(MAX_SECRET_BYTES)).expect_err("too long");
     assert!(!long.to_string().contains("planted"));
     for wrong in ["", "A B", "1A", "A-B", "../x", "Ä", &"A".repeat(200)] {
         assert!(kept.set(wrong, &value).is_err() && kept.get(wrong).is_err() && kept.remove(wrong).is_err());
@@ -113,7 +113,7 @@ fn another_passphrase_and_damage_are_said_and_destroy_nothing() {
     }
     std::fs::write(&path, &good).expect("written");
     assert!(secrets(folder.path()).with_passphrase("right".to_owned()).get("TB_TEST_KEY").expect("read").is_some());
-    std::fs::write(folder.path().join(NAMES), "{").expect("written");
+    std::fs::write(folder.path().join(SECRET_NAMES_FILE), "{").expect("written");
     assert!(right.list().is_err());
 }
 
@@ -121,7 +121,7 @@ fn another_passphrase_and_damage_are_said_and_destroy_nothing() {
 fn a_key_file_that_is_gone_is_said() {
     let folder = tempfile::tempdir().expect("a folder");
     secrets(folder.path()).set("TB_TEST_KEY", &secret(VALUE)).expect("kept");
-    std::fs::remove_file(folder.path().join(KEY)).expect("removed");
+    std::fs::remove_file(folder.path().join(SECRETS_KEY_FILE)).expect("removed");
     let why = secrets(folder.path()).get("TB_TEST_KEY").expect_err("closed");
     assert!(why.to_string().contains("the key file is gone"), "{why}");
     assert!(secrets(folder.path()).set("TB_TEST_B", &secret("b")).is_err());
@@ -134,7 +134,7 @@ fn the_environment_goes_first() {
     let (value, place) = secrets(folder.path()).get("PATH").expect("read").expect("there");
     assert_eq!(place, SecretStore::Environment);
     assert!(!value.expose().is_empty());
-    assert!(!folder.path().join(NAMES).exists(), "nothing is written by reading");
+    assert!(!folder.path().join(SECRET_NAMES_FILE).exists(), "nothing is written by reading");
 }
 
 #[test]

@@ -12,9 +12,9 @@ use zeroize::Zeroizing;
 
 const MAGIC: &[u8; 8] = b"TBSEAL1\n";
 /// Magic, who opens it, three numbers, salt, nonce.
-const HEAD: usize = 8 + 1 + 12 + 16 + 24;
+const VAULT_HEAD_BYTES: usize = 8 + 1 + 12 + 16 + 24;
 /// Numbers beyond these in a file would only eat memory and time: KiB, rounds, lanes.
-const MOST: [u32; 3] = [1 << 20, 16, 16];
+const MAX_KDF_COST: [u32; 3] = [1 << 20, 16, 16];
 
 /// What it costs to make the key: KiB of memory, rounds, lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,8 @@ impl SecretVault<'_> {
     fn open(&self) -> Result<Option<(VaultValues, SecretStore)>, SecretError> {
         let Some(bytes) = read(&self.path)? else { return Ok(None) };
         let damaged = |what: &str| SecretError(format!("the file of secrets {what}: {}", self.path.display()));
-        let Some((head, sealed)) = bytes.split_at_checked(HEAD).filter(|(head, _)| head.starts_with(MAGIC)) else {
+        let Some((head, sealed)) = bytes.split_at_checked(VAULT_HEAD_BYTES).filter(|(head, _)| head.starts_with(MAGIC))
+        else {
             return Err(damaged("is damaged"));
         };
         let place = match head.get(8) {
@@ -97,10 +98,10 @@ impl SecretVault<'_> {
             u32::from_le_bytes(bytes.unwrap_or_default())
         };
         let cost = KdfCost([number(9), number(13), number(17)]);
-        if cost.0.iter().zip(MOST).any(|(number, most)| *number > most) {
+        if cost.0.iter().zip(MAX_KDF_COST).any(|(number, most)| *number > most) {
             return Err(damaged("is damaged"));
         }
-        let (salt, nonce) = (head.get(21..37).unwrap_or_default(), head.get(37..HEAD).unwrap_or_default());
+        let (salt, nonce) = (head.get(21..37).unwrap_or_default(), head.get(37..VAULT_HEAD_BYTES).unwrap_or_default());
         let key = self.key(place, cost, salt)?;
         let payload = Payload { msg: sealed, aad: head };
         let nonce = <[u8; 24]>::try_from(nonce).map_err(|_| damaged("is damaged"))?;

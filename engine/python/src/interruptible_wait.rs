@@ -13,11 +13,11 @@ use vm::function::{ArgIntoFloat, IntoPyNativeFn, OptionalArg, OptionalOption, Py
 use vm::{AsObject, PyObjectRef, PyResult, VirtualMachine};
 
 /// How long an interrupt may go unseen.
-const SLICE: Duration = Duration::from_millis(50);
+const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What `lock.acquire` takes.
 #[derive(vm::FromArgs)]
-struct Acquire {
+struct LockAcquireArgs {
     #[pyarg(any, default = true)]
     blocking: bool,
     #[pyarg(any, default)]
@@ -28,23 +28,23 @@ struct Acquire {
 pub(crate) fn make_interruptible(vm: &VirtualMachine) -> PyResult<()> {
     let thread = vm.import("_thread", 0)?;
     for name in ["lock", "RLock"] {
-        let lock = class(&thread.get_attr(name, vm)?, vm)?;
+        let lock = static_class(&thread.get_attr(name, vm)?, vm)?;
         let acquire = lock.as_object().get_attr("acquire", vm)?;
         let original = acquire.clone();
-        let patient = move |lock: PyObjectRef, asked: Acquire, vm: &VirtualMachine| -> PyResult<bool> {
+        let patient = move |lock: PyObjectRef, asked: LockAcquireArgs, vm: &VirtualMachine| -> PyResult<bool> {
             let timeout = asked.timeout.into_option().map_or(-1.0, f64::from);
             wait_for_lock(&original, lock, asked.blocking, timeout, vm)
         };
-        replace(lock, "acquire", patient, vm);
+        replace_method(lock, "acquire", patient, vm);
         let enter = move |lock: PyObjectRef, vm: &VirtualMachine| wait_for_lock(&acquire, lock, true, -1.0, vm);
-        replace(lock, "__enter__", enter, vm);
+        replace_method(lock, "__enter__", enter, vm);
     }
-    let handle = class(&thread.get_attr("_ThreadHandle", vm)?, vm)?;
+    let handle = static_class(&thread.get_attr("_ThreadHandle", vm)?, vm)?;
     let join = handle.as_object().get_attr("join", vm)?;
     let patient = move |handle: PyObjectRef, timeout: OptionalOption<ArgIntoFloat>, vm: &VirtualMachine| -> PyResult {
         wait_for_thread(&join, handle, timeout.flatten().map(f64::from), vm)
     };
-    replace(handle, "join", patient, vm);
+    replace_method(handle, "join", patient, vm);
     Ok(())
 }
 
@@ -63,7 +63,9 @@ fn wait_for_lock(
         return acquire.call((lock, blocking, timeout), vm)?.try_to_bool(vm);
     }
     loop {
-        let slice = end.map_or(SLICE, |end| end.saturating_duration_since(Instant::now()).min(SLICE));
+        let slice = end.map_or(SIGNAL_CHECK_INTERVAL, |end| {
+            end.saturating_duration_since(Instant::now()).min(SIGNAL_CHECK_INTERVAL)
+        });
         if acquire.call((lock.clone(), true, slice.as_secs_f64()), vm)?.try_to_bool(vm)? {
             return Ok(true);
         }
@@ -82,7 +84,9 @@ fn wait_for_thread(join: &PyObjectRef, handle: PyObjectRef, timeout: Option<f64>
     let limit = timeout.and_then(|timeout| Duration::try_from_secs_f64(timeout).ok());
     let end = limit.and_then(|limit| Instant::now().checked_add(limit));
     loop {
-        let slice = end.map_or(SLICE, |end| end.saturating_duration_since(Instant::now()).min(SLICE));
+        let slice = end.map_or(SIGNAL_CHECK_INTERVAL, |end| {
+            end.saturating_duration_since(Instant::now()).min(SIGNAL_CHECK_INTERVAL)
+        });
         // The original tidies up after a thread that has ended, in the call that finds it so.
         join.call((handle.clone(), slice.as_secs_f64()), vm)?;
         if vm.call_method(&handle, "is_done", ())?.try_to_bool(vm)? {
@@ -101,12 +105,12 @@ fn is_interruptible() -> bool {
 }
 
 /// The class, kept for ever: it is one of the interpreter's own, and so is the method that will point to it.
-fn class(object: &PyObjectRef, vm: &VirtualMachine) -> PyResult<&'static vm::Py<PyType>> {
+fn static_class(object: &PyObjectRef, vm: &VirtualMachine) -> PyResult<&'static vm::Py<PyType>> {
     let class: PyTypeRef = object.clone().downcast().map_err(|_| vm.new_system_error("_thread has no such class"))?;
     Ok(Box::leak(Box::new(class)))
 }
 
-fn replace<F, Kind>(class: &'static vm::Py<PyType>, name: &'static str, method: F, vm: &VirtualMachine)
+fn replace_method<F, Kind>(class: &'static vm::Py<PyType>, name: &'static str, method: F, vm: &VirtualMachine)
 where
     F: IntoPyNativeFn<Kind>,
 {

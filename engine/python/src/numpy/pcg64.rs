@@ -1,7 +1,7 @@
 //! Chance with a seed: PCG64 seeded as numpy seeds it, so that `default_rng(seed).random()` gives numpy's numbers.
 //! Other distributions are right, but their numbers are our own. Knows no Python.
 
-const MULTIPLIER: u128 = 0x2360_ED05_1FC6_5DA4_4385_DF64_9FCC_F645;
+const PCG_MULTIPLIER: u128 = 0x2360_ED05_1FC6_5DA4_4385_DF64_9FCC_F645;
 
 /// The state of a generator.
 #[derive(Debug)]
@@ -60,37 +60,37 @@ impl Pcg64 {
         let state = (long(0) << 64) | long(2);
         let sequence = (long(4) << 64) | long(6);
         let mut pcg = Pcg64 { state: 0, step: (sequence << 1) | 1, spare: None };
-        pcg.forward();
+        pcg.advance();
         pcg.state = pcg.state.wrapping_add(state);
-        pcg.forward();
+        pcg.advance();
         pcg
     }
 
-    fn forward(&mut self) {
-        self.state = self.state.wrapping_mul(MULTIPLIER).wrapping_add(self.step);
+    fn advance(&mut self) {
+        self.state = self.state.wrapping_mul(PCG_MULTIPLIER).wrapping_add(self.step);
     }
 
     /// 64 bits.
     #[allow(clippy::cast_possible_truncation, reason = "the halves are what is wanted")]
-    pub(crate) fn bits(&mut self) -> u64 {
-        self.forward();
+    pub(crate) fn next_u64(&mut self) -> u64 {
+        self.advance();
         let folded = ((self.state >> 64) as u64) ^ (self.state as u64);
         folded.rotate_right((self.state >> 122) as u32)
     }
 
     /// From 0 to 1, without 1.
     #[allow(clippy::cast_precision_loss, reason = "53 bits fit")]
-    pub(crate) fn unit(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
+    pub(crate) fn next_f64(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// The normal distribution, by the polar method.
-    pub(crate) fn normal(&mut self) -> f64 {
+    pub(crate) fn next_normal(&mut self) -> f64 {
         if let Some(spare) = self.spare.take() {
             return spare;
         }
         loop {
-            let (x, y) = (2.0 * self.unit() - 1.0, 2.0 * self.unit() - 1.0);
+            let (x, y) = (2.0 * self.next_f64() - 1.0, 2.0 * self.next_f64() - 1.0);
             let square = x * x + y * y;
             if square > 0.0 && square < 1.0 {
                 let factor = (-2.0 * square.ln() / square).sqrt();
@@ -102,10 +102,10 @@ impl Pcg64 {
 
     /// A whole number below `end`, all equally likely.
     #[allow(clippy::cast_possible_truncation, reason = "the high half is what is wanted")]
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn next_below(&mut self, end: u64) -> u64 {
         let limit = u64::MAX - (u64::MAX % end.max(1) + 1) % end.max(1);
         loop {
-            let bits = self.bits();
+            let bits = self.next_u64();
             if bits <= limit {
                 return bits % end.max(1);
             }

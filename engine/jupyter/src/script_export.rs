@@ -4,36 +4,36 @@
 use text::markdown;
 
 /// The program.
-pub fn script(text: &str) -> String {
+pub fn export_script(text: &str) -> String {
     let mut out = String::new();
     let mut at = 0;
     let python = |block: &str| markdown::cell_language(block).is_some_and(|language| language == "python");
     for cell in markdown::cells(text).into_iter().filter(|cell| python(&text[cell.clone()])) {
-        prose(&mut out, &text[at..cell.start]);
+        push_comment(&mut out, &text[at..cell.start]);
         let block = &text[cell.clone()];
         let code = markdown::cell(block).map_or("", |parts| &block[parts.code]);
-        part(&mut out, "# %%\n");
+        begin_cell(&mut out, "# %%\n");
         out.push_str(code.trim_end());
         out.push('\n');
         at = cell.end;
     }
-    prose(&mut out, &text[at..]);
+    push_comment(&mut out, &text[at..]);
     out
 }
 
-fn part(out: &mut String, head: &str) {
+fn begin_cell(out: &mut String, head: &str) {
     if !out.is_empty() {
         out.push('\n');
     }
     out.push_str(head);
 }
 
-fn prose(out: &mut String, text: &str) {
+fn push_comment(out: &mut String, text: &str) {
     let text = text.trim_matches(['\n', '\r']);
     if text.trim().is_empty() {
         return;
     }
-    part(out, "# %% [markdown]\n");
+    begin_cell(out, "# %% [markdown]\n");
     for line in text.lines() {
         out.push_str(format!("# {line}").trim_end());
         out.push('\n');
@@ -48,6 +48,6 @@ mod tests {
     fn cells_and_comments() {
         let text = "# T\n\nwords\n\n```python\nx = 1\n```\n```py\n\n```\nend\n";
         let made = "# %% [markdown]\n# # T\n#\n# words\n\n# %%\nx = 1\n\n# %%\n\n\n# %% [markdown]\n# end\n";
-        assert_eq!(script(text), made);
+        assert_eq!(export_script(text), made);
     }
 }

@@ -1,6 +1,6 @@
 //! A notebook laid out as a note's text, and what is kept beside that text.
 
-use crate::file::words;
+use crate::notebook_file::join_text;
 use pulldown_cmark::{CodeBlockKind, Event, Tag};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use text::markdown;
 /// What stands in the text for a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Shape {
+pub(crate) enum CellShape {
     /// Its source.
     Prose,
     /// Its source in a fence.
@@ -22,31 +22,31 @@ pub(crate) enum Shape {
 
 /// A cell as it was laid out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct CellPlacement {
     pub(crate) range: Range<usize>,
-    pub(crate) shape: Shape,
+    pub(crate) shape: CellShape,
     /// The execution that its outputs became.
     pub(crate) execution: Option<ExecutionId>,
 }
 
 /// What is kept of a notebook beside the note that it became: all of it, and how it was laid out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct NotebookOriginal {
     pub(crate) notebook: Value,
     pub(crate) text: String,
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<CellPlacement>,
 }
 
-impl Kept {
-    /// Reads what [`Kept::bytes`] made.
+impl NotebookOriginal {
+    /// Reads what [`NotebookOriginal::to_bytes`] made.
     ///
     /// # Errors
     /// A sentence: it is damaged, or of a newer version.
-    pub fn read(bytes: &[u8]) -> Result<Kept, String> {
-        let kept: Kept =
+    pub fn from_bytes(bytes: &[u8]) -> Result<NotebookOriginal, String> {
+        let kept: NotebookOriginal =
             serde_json::from_slice(bytes).map_err(|error| format!("the kept notebook cannot be read ({error})"))?;
         let mut end = 0;
-        for Place { range, .. } in &kept.places {
+        for CellPlacement { range, .. } in &kept.places {
             if range.start != end || range.end < range.start || kept.text.get(range.clone()).is_none() {
                 return Err("the kept notebook cannot be read (its cells do not fit its text)".to_owned());
             }
@@ -59,15 +59,15 @@ impl Kept {
         Ok(kept)
     }
 
-    /// As bytes, for [`Kept::read`].
-    pub fn bytes(&self) -> Vec<u8> {
+    /// As bytes, for [`NotebookOriginal::from_bytes`].
+    pub fn to_bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 }
 
 /// The outputs of a cell on their way into the note.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Printed {
+pub struct ImportedOutputs {
     /// Which execution they become.
     pub execution: ExecutionId,
     /// The kernel's count.
@@ -80,57 +80,57 @@ pub struct Printed {
 
 /// A notebook as a note.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Laid {
+pub struct ImportedNotebook {
     /// The note's text.
     pub text: String,
     /// What its cells printed.
-    pub printed: Vec<Printed>,
+    pub outputs: Vec<ImportedOutputs>,
     /// What is kept beside it.
-    pub kept: Kept,
+    pub original: NotebookOriginal,
 }
 
-/// Lays a notebook (as [`crate::read`] gives it) out as a note.
-pub fn lay(notebook: Value) -> Laid {
-    let language = language(&notebook);
+/// Lays a notebook (as [`crate::from_bytes`] gives it) out as a note.
+pub fn import_notebook(notebook: Value) -> ImportedNotebook {
+    let language = notebook_language(&notebook);
     let mut text = String::new();
     let mut places = Vec::new();
     let mut printed = Vec::new();
     let name = store::BlobHash::of(notebook.to_string().as_bytes()).to_string();
     let cells = notebook["cells"].as_array().map_or(&[][..], Vec::as_slice);
     for (index, cell) in cells.iter().enumerate() {
-        let source = words(&cell["source"]).unwrap_or_default();
+        let source = join_text(&cell["source"]).unwrap_or_default();
         let at = text.len();
         let shape = match cell["cell_type"].as_str() {
             Some("code") => {
                 // In braces it is a cell here, too.
                 let braced = language != "python" && markdown::is_language(&language);
                 let word = if braced { format!("{{{language}}}") } else { language.clone() };
-                fenced(&mut text, &word, &source);
-                Shape::Fence
+                push_fenced(&mut text, &word, &source);
+                CellShape::Fence
             }
             Some("raw") if index == 0 && is_properties(&source) => {
-                spaced(&mut text, &source);
-                Shape::Properties
+                push_with_blank_line(&mut text, &source);
+                CellShape::Properties
             }
             Some("raw") => {
-                fenced(&mut text, RAW, &source);
-                Shape::Fence
+                push_fenced(&mut text, RAW_FENCE_LANGUAGE, &source);
+                CellShape::Fence
             }
             Some("markdown") => {
-                prose(&mut text, &source, index == 0);
-                Shape::Prose
+                push_prose(&mut text, &source, index == 0);
+                CellShape::Prose
             }
-            _ => Shape::Prose,
+            _ => CellShape::Prose,
         };
-        let outputs = outputs(cell);
+        let outputs = joined_outputs(cell);
         let count = cell["execution_count"].as_u64();
         let ran = cell["cell_type"] == "code" && (!outputs.is_empty() || count.is_some());
         let execution = ran.then(|| {
             let hash = store::BlobHash::of(format!("{name} {index}").as_bytes()).0;
             ExecutionId(u64::from_le_bytes(std::array::from_fn(|byte| hash[byte])))
         });
-        printed.extend(execution.map(|execution| Printed { execution, count, outputs, at }));
-        places.push(Place { range: at..text.len(), shape, execution });
+        printed.extend(execution.map(|execution| ImportedOutputs { execution, count, outputs, at }));
+        places.push(CellPlacement { range: at..text.len(), shape, execution });
     }
     // A file ends with one line end, not with an empty line.
     while text.ends_with("\n\n") {
@@ -140,21 +140,21 @@ pub fn lay(notebook: Value) -> Laid {
         place.range.start = place.range.start.min(text.len());
         place.range.end = place.range.end.min(text.len());
     }
-    Laid { kept: Kept { notebook, text: text.clone(), places }, text, printed }
+    ImportedNotebook { original: NotebookOriginal { notebook, text: text.clone(), places }, text, outputs: printed }
 }
 
 /// The word behind the fence of a raw cell.
-pub(crate) const RAW: &str = "raw";
+pub(crate) const RAW_FENCE_LANGUAGE: &str = "raw";
 
 /// The language of a notebook's cells, as it stands behind a fence.
-pub(crate) fn language(notebook: &Value) -> String {
+pub(crate) fn notebook_language(notebook: &Value) -> String {
     let metadata = &notebook["metadata"];
     let named = [&metadata["kernelspec"]["language"], &metadata["language_info"]["name"]];
     let name = named.into_iter().find_map(Value::as_str).unwrap_or("python").to_lowercase();
     let plain = !name.is_empty() && name.chars().all(|letter| letter.is_alphanumeric() || "+#-_.".contains(letter));
     match name.as_str() {
         "ipython" | "python3" => "python".to_owned(),
-        _ if plain && name != RAW => name,
+        _ if plain && name != RAW_FENCE_LANGUAGE => name,
         _ => "python".to_owned(),
     }
 }
@@ -168,7 +168,7 @@ fn is_properties(source: &str) -> bool {
 }
 
 /// A text and an empty line behind it.
-fn spaced(text: &mut String, source: &str) {
+fn push_with_blank_line(text: &mut String, source: &str) {
     if source.trim().is_empty() {
         return; // nothing to see: it is kept beside the text alone
     }
@@ -178,7 +178,7 @@ fn spaced(text: &mut String, source: &str) {
     }
 }
 
-fn fenced(text: &mut String, language: &str, source: &str) {
+fn push_fenced(text: &mut String, language: &str, source: &str) {
     let mut longest = 2;
     let mut run = 0;
     for letter in source.chars() {
@@ -198,16 +198,17 @@ fn fenced(text: &mut String, language: &str, source: &str) {
 }
 
 /// What ends that a piece of Markdown may leave open.
-const ENDS: [&str; 10] = ["```", "~~~", "`````", "~~~~~", "-->", "?>", "]]>", "</script>", "</pre>", "</style>"];
+const CLOSING_MARKERS: [&str; 10] =
+    ["```", "~~~", "`````", "~~~~~", "-->", "?>", "]]>", "</script>", "</pre>", "</style>"];
 
 /// Prose, so that what follows it stands for itself: in a notebook each cell is read alone.
-fn prose(text: &mut String, source: &str, first: bool) {
+fn push_prose(text: &mut String, source: &str, first: bool) {
     if source.trim().is_empty() {
         return;
     }
     // At the top `---` would begin properties that nobody meant.
     let mut whole = String::new();
-    spaced(&mut whole, source);
+    push_with_blank_line(&mut whole, source);
     let mark = "```python\nx\n```\n";
     let ends_well = |piece: &str| {
         let test = if first { format!("{piece}{mark}") } else { format!("x\n\n{piece}{mark}") };
@@ -217,7 +218,7 @@ fn prose(text: &mut String, source: &str, first: bool) {
         text.push_str(&whole);
         return;
     }
-    for end in ENDS {
+    for end in CLOSING_MARKERS {
         let mut closed = source.trim_end_matches('\n').to_owned();
         closed.push('\n');
         closed.push_str(end);
@@ -227,21 +228,21 @@ fn prose(text: &mut String, source: &str, first: bool) {
             return;
         }
     }
-    fenced(text, "markdown", source);
+    push_fenced(text, "markdown", source);
 }
 
 /// The outputs of a cell with each text in one piece.
-fn outputs(cell: &Value) -> Vec<Value> {
+fn joined_outputs(cell: &Value) -> Vec<Value> {
     let mut outputs = cell["outputs"].as_array().cloned().unwrap_or_default();
     for output in &mut outputs {
         if let Some(text) = output.get_mut("text")
-            && let Some(whole) = words(text)
+            && let Some(whole) = join_text(text)
         {
             *text = whole.into();
         }
         for (mime, value) in output.get_mut("data").and_then(Value::as_object_mut).into_iter().flatten() {
             if !is_json(mime)
-                && let Some(whole) = words(value)
+                && let Some(whole) = join_text(value)
             {
                 *value = whole.into();
             }
@@ -256,7 +257,7 @@ pub(crate) fn is_json(mime: &str) -> bool {
 }
 
 /// What a fence holds.
-pub(crate) struct Fence<'a> {
+pub(crate) struct NotebookFence<'a> {
     /// With its fence, and what stands behind it up to the end of the line.
     pub(crate) range: Range<usize>,
     /// The word behind the fence.
@@ -266,7 +267,7 @@ pub(crate) struct Fence<'a> {
 }
 
 /// The closed fences at the top level of a text.
-pub(crate) fn fences(text: &str) -> Vec<Fence<'_>> {
+pub(crate) fn top_level_fences(text: &str) -> Vec<NotebookFence<'_>> {
     let read = markdown::parse(text, markdown::options(), |parser| {
         let mut depth = 0_usize;
         let mut found = Vec::new();
@@ -275,7 +276,7 @@ pub(crate) fn fences(text: &str) -> Vec<Fence<'_>> {
                 Event::Start(tag) => {
                     depth += 1;
                     if let (1, Tag::CodeBlock(CodeBlockKind::Fenced(_))) = (depth, tag) {
-                        found.extend(fence(text, range));
+                        found.extend(parse_fence(text, range));
                     }
                 }
                 Event::End(_) => depth = depth.saturating_sub(1),
@@ -287,7 +288,7 @@ pub(crate) fn fences(text: &str) -> Vec<Fence<'_>> {
     read.unwrap_or_default()
 }
 
-fn fence(text: &str, range: Range<usize>) -> Option<Fence<'_>> {
+fn parse_fence(text: &str, range: Range<usize>) -> Option<NotebookFence<'_>> {
     let start = text[..range.start].rfind('\n').map_or(0, |newline| newline + 1);
     let end = text[range.end..].find('\n').map_or(text.len(), |newline| range.end + newline + 1);
     let end = if text[..range.end].ends_with('\n') { range.end } else { end };
@@ -311,7 +312,7 @@ fn fence(text: &str, range: Range<usize>) -> Option<Fence<'_>> {
         .split(|c: char| c.is_whitespace() || c == '{' || c == ',')
         .next()
         .unwrap_or("");
-    Some(Fence { range: start..end, language, code: code.strip_suffix('\r').unwrap_or(code) })
+    Some(NotebookFence { range: start..end, language, code: code.strip_suffix('\r').unwrap_or(code) })
 }
 
 #[cfg(test)]
@@ -319,8 +320,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn laid(cells: Value) -> Laid {
-        lay(json!({"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": cells}))
+    fn laid(cells: Value) -> ImportedNotebook {
+        import_notebook(json!({"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": cells}))
     }
 
     #[test]
@@ -334,9 +335,9 @@ mod tests {
         ]));
         let text = "# T\nwords\n\n````python\ns = '''\n```\n'''\n````\n\n```raw\n<b>\n```\n\n```python\n```\n";
         assert_eq!(laid.text, text);
-        assert_eq!(laid.printed.len(), 1);
-        assert_eq!(laid.printed[0].at, 11);
-        assert_eq!(Kept::read(&laid.kept.bytes()).as_ref(), Ok(&laid.kept));
+        assert_eq!(laid.outputs.len(), 1);
+        assert_eq!(laid.outputs[0].at, 11);
+        assert_eq!(NotebookOriginal::from_bytes(&laid.original.to_bytes()).as_ref(), Ok(&laid.original));
     }
 
     #[test]

@@ -13,12 +13,12 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
 /// Why something that was allowed is not started.
-const CHANGED: &str = "it has changed since it was allowed; choose the kernel again to allow it as it is";
+const CHANGED_MESSAGE: &str = "it has changed since it was allowed; choose the kernel again to allow it as it is";
 /// Python finds the module that it is to run among those installed, not in the folder that it starts in.
-const SAFE: [(&str, &str); 1] = [("PYTHONSAFEPATH", "1")];
+const SAFE_PATH_ENV: [(&str, &str); 1] = [("PYTHONSAFEPATH", "1")];
 
 /// What a `kernel.json` says.
-pub(crate) struct Spec {
+pub(crate) struct JupyterKernel {
     /// What people call it.
     pub(crate) title: String,
     /// Whether it wants to be interrupted by a message instead of a signal.
@@ -30,7 +30,7 @@ pub(crate) struct Spec {
 }
 
 /// Where a kernel and its client meet: a folder that nobody else can look into.
-pub(crate) struct Room {
+pub(crate) struct ConnectionFolder {
     /// How the kernel is reached.
     pub(crate) info: ConnectionInfo,
     /// Tells this client from others.
@@ -40,17 +40,17 @@ pub(crate) struct Room {
     _folder: TempDir,
 }
 
-impl Spec {
+impl JupyterKernel {
     /// Reads a `kernel.json`. `allowed` is what the user allowed to be started: `content`, the hash of this file;
-    /// `program`, the program's path; for one that others can change also `real`, where that path led, and `hash`, the
+    /// `resolve_program`, the program's path; for one that others can change also `real`, where that path led, and `hash`, the
     /// hash of the program. Anything else is not started. An error is a sentence.
-    pub(crate) fn read(path: &Path, allowed: Option<Value>) -> Result<Spec, String> {
+    pub(crate) fn read(path: &Path, allowed: Option<Value>) -> Result<JupyterKernel, String> {
         let wrong = |why: String| format!("the kernel cannot be read: {why}: {}", path.display());
         let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
         if let Some(allowed) = &allowed
             && allowed["content"] != BlobHash::of(&text).to_string()
         {
-            return Err(wrong(CHANGED.to_owned()));
+            return Err(wrong(CHANGED_MESSAGE.to_owned()));
         }
         let kernelspec: JupyterKernelspec = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
         if kernelspec.argv.is_empty() {
@@ -58,7 +58,7 @@ impl Spec {
         }
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        Ok(Spec {
+        Ok(JupyterKernel {
             title: kernelspec.display_name.clone(),
             interrupts_by_message: kernelspec.interrupt_mode.as_deref() == Some("message"),
             name,
@@ -69,15 +69,15 @@ impl Spec {
     }
 
     /// Starts the kernel's process, in this process's folder, with its surroundings.
-    pub(crate) fn start(&self, room: &Room) -> Result<Child, String> {
-        let words = self.words(&room.file);
+    pub(crate) fn spawn(&self, room: &ConnectionFolder) -> Result<Child, String> {
+        let words = self.command_line(&room.file);
         let allowed = self.allowed.as_ref();
         let program = match allowed.and_then(|allowed| allowed["program"].as_str()) {
             Some(program) => PathBuf::from(program),
-            None => self.program(&words[0]),
+            None => self.resolve_program(&words[0]),
         };
         // While it is open, what was looked at is what is started.
-        let guarded = allowed.filter(|allowed| allowed["real"].is_string()).map(guarded).transpose()?;
+        let guarded = allowed.filter(|allowed| allowed["real"].is_string()).map(open_verified_program).transpose()?;
         let mut command = Command::new(guarded.as_ref().map_or(program.as_path(), |(path, _)| path));
         #[cfg(unix)]
         command.arg0(&program);
@@ -85,7 +85,7 @@ impl Spec {
             .args(&words[1..])
             .envs(self.kernelspec.env.iter().flatten())
             // A module of the kernel's own name beside the note is not the kernel.
-            .envs(SAFE)
+            .envs(SAFE_PATH_ENV)
             .stdin(Stdio::null())
             // What it prints by itself is not the protocol's; its last words are said by us.
             .stdout(Stdio::null())
@@ -107,13 +107,13 @@ impl Spec {
     }
 
     /// Code that a Python kernel runs before all others: the surroundings of what its cells start are the user's.
-    pub(crate) fn settles(&self) -> Option<&'static str> {
+    pub(crate) fn startup_code(&self) -> Option<&'static str> {
         let python = self.kernelspec.language.eq_ignore_ascii_case("python");
         python.then_some("__import__('os').environ.pop('PYTHONSAFEPATH', None)")
     }
 
     /// What is started, with its placeholders filled in.
-    fn words(&self, file: &Path) -> Vec<String> {
+    fn command_line(&self, file: &Path) -> Vec<String> {
         let (file, folder) = (file.to_string_lossy(), self.folder.to_string_lossy());
         let fill = |word: &String| word.replace("{connection_file}", &file).replace("{resource_dir}", &folder);
         self.kernelspec.argv.iter().map(fill).collect()
@@ -121,7 +121,7 @@ impl Spec {
 
     /// A bare name means the program of the environment in which the kernel is installed, where there is one of it:
     /// that of `PATH` may be another Python, without the kernel.
-    fn program(&self, word: &str) -> PathBuf {
+    fn resolve_program(&self, word: &str) -> PathBuf {
         let bare = Path::new(word).components().count() == 1;
         let prefix = self.folder.ancestors().nth(4).filter(|_| bare); // PREFIX/share/jupyter/kernels/NAME
         let places = [Path::new("bin").join(word), Path::new("Scripts").join(format!("{word}.exe"))];
@@ -131,7 +131,7 @@ impl Spec {
 
     /// An expression for the variables of the kernel, or for the values of those that are named, where it is a Python:
     /// an object that shows itself as JSON.
-    pub(crate) fn variables(&self, names: Option<&Value>) -> Option<String> {
+    pub(crate) fn variables_expression(&self, names: Option<&Value>) -> Option<String> {
         // The same code as the embedded kernel's, in a namespace of its own; JSON strings are Python's, too.
         let code = serde_json::to_string(include_str!("../../python/src/variables.py")).ok()?;
         let shown = "type('Found', (), {'__init__': lambda self, found: setattr(self, 'found', found), \
@@ -148,7 +148,7 @@ impl Spec {
     }
 
     /// Code that takes names out of the kernel, where it is a Python.
-    pub(crate) fn forgets(&self, names: &Value) -> Option<String> {
+    pub(crate) fn forget_expression(&self, names: &Value) -> Option<String> {
         let plain = |name: &&str| name.chars().all(|c| c.is_alphanumeric() || c == '_');
         let names: Vec<&str> = names.as_array()?.iter().filter_map(Value::as_str).filter(plain).collect();
         let list: Vec<String> = names.iter().map(|name| format!("'{name}',")).collect();
@@ -158,7 +158,7 @@ impl Spec {
 }
 
 /// The program that was allowed, opened and compared with what it was then.
-fn guarded(allowed: &Value) -> Result<(PathBuf, File), String> {
+fn open_verified_program(allowed: &Value) -> Result<(PathBuf, File), String> {
     let real = PathBuf::from(allowed["real"].as_str().unwrap_or_default());
     let wrong = |why: &str| format!("the kernel is not started: {why}: {}", real.display());
     let mut file = File::open(&real).map_err(|error| wrong(&error.to_string()))?;
@@ -173,7 +173,7 @@ fn guarded(allowed: &Value) -> Result<(PathBuf, File), String> {
         }
     }
     if allowed["hash"] != hasher.finish().to_string() {
-        return Err(wrong(CHANGED));
+        return Err(wrong(CHANGED_MESSAGE));
     }
     // A script is opened once more by its interpreter, by its name.
     #[cfg(target_os = "linux")]
@@ -184,9 +184,9 @@ fn guarded(allowed: &Value) -> Result<(PathBuf, File), String> {
     Ok((real, file))
 }
 
-impl Room {
+impl ConnectionFolder {
     /// Makes the folder and the file that tells the kernel where to listen.
-    pub(crate) fn make(spec: &Spec) -> Result<Room, String> {
+    pub(crate) fn create(spec: &JupyterKernel) -> Result<ConnectionFolder, String> {
         let wrong = |error: std::io::Error| format!("there is no room for the kernel's connection: {error}");
         let folder = tempfile::Builder::new().prefix("tb").tempdir().map_err(wrong)?;
         // Nobody guesses it: the operating system's chance, as the crate of the protocol gets it.
@@ -206,7 +206,7 @@ impl Room {
         };
         let file = folder.path().join("connection.json");
         std::fs::write(&file, serde_json::to_vec(&info).unwrap_or_default()).map_err(wrong)?;
-        Ok(Room { info, session: chance(), file, _folder: folder })
+        Ok(ConnectionFolder { info, session: chance(), file, _folder: folder })
     }
 }
 
@@ -231,7 +231,7 @@ fn address(_: &Path) -> std::io::Result<(Transport, String, [u16; 5])> {
 
 #[cfg(test)]
 mod tests {
-    use super::Spec;
+    use super::JupyterKernel;
     use serde_json::json;
 
     #[test]
@@ -244,20 +244,20 @@ mod tests {
         let spec = |argv: serde_json::Value| {
             let text = json!({"argv": argv, "display_name": "P", "language": "python"}).to_string();
             std::fs::write(folder.join("kernel.json"), text).expect("written");
-            Spec::read(&folder.join("kernel.json"), None)
+            JupyterKernel::read(&folder.join("kernel.json"), None)
         };
         let own = spec(json!(["python", "-f", "{connection_file}", "{resource_dir}/x"])).expect("read");
-        assert_eq!(own.program("python"), prefix.path().join("bin/python"));
-        assert_eq!(own.program("other"), std::path::Path::new("other"));
-        assert_eq!(own.program("/usr/bin/python"), std::path::Path::new("/usr/bin/python"));
-        let words = own.words(std::path::Path::new("/tmp/c.json"));
+        assert_eq!(own.resolve_program("python"), prefix.path().join("bin/python"));
+        assert_eq!(own.resolve_program("other"), std::path::Path::new("other"));
+        assert_eq!(own.resolve_program("/usr/bin/python"), std::path::Path::new("/usr/bin/python"));
+        let words = own.command_line(std::path::Path::new("/tmp/c.json"));
         assert_eq!(words[1..3], ["-f", "/tmp/c.json"]);
         assert!(words[3].ends_with("python3/x") && !words[3].contains('{'));
         assert_eq!(
-            own.forgets(&json!(["a", "b c"])).as_deref(),
+            own.forget_expression(&json!(["a", "b c"])).as_deref(),
             Some("[globals().pop(name, None) for name in ('a',)]")
         );
-        assert_eq!(own.forgets(&json!([])), None);
+        assert_eq!(own.forget_expression(&json!([])), None);
         assert!(spec(json!([])).is_err_and(|why| why.contains("names no program")));
     }
 }

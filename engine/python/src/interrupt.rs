@@ -7,46 +7,46 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// When what was interrupted is woken once more: after these pauses, as long as it has not ended.
-const PAUSES: [Duration; 8] = {
+const WAKE_DELAYS: [Duration; 8] = {
     let ms = Duration::from_millis;
     [ms(5), ms(10), ms(20), ms(40), ms(80), ms(160), ms(320), ms(640)]
 };
 
 /// Which interrupts a waiting request has already seen. Taken when the request is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ticket(u64);
+pub(crate) struct InterruptTicket(u64);
 
 /// Whether a cell runs, and how many interrupts there were.
-pub(crate) struct Gate(Mutex<State>);
+pub(crate) struct InterruptGate(Mutex<InterruptState>);
 
 #[derive(Default)]
-struct State {
+struct InterruptState {
     running: bool,
     interrupts: u64,
     /// Cells that were begun.
-    begun: u64,
+    cells_begun: u64,
 }
 
-impl Gate {
-    pub(crate) fn new() -> Gate {
-        Gate(Mutex::default())
+impl InterruptGate {
+    pub(crate) fn new() -> InterruptGate {
+        InterruptGate(Mutex::default())
     }
 
     /// The ticket of a request that has just been read.
-    pub(crate) fn ticket(&self) -> Ticket {
-        Ticket(self.state().interrupts)
+    pub(crate) fn ticket(&self) -> InterruptTicket {
+        InterruptTicket(self.state().interrupts)
     }
 
     /// Marks a cell as running, unless an interrupt came after its request: then it must not run.
-    pub(crate) fn open(&self, ticket: Ticket) -> bool {
+    pub(crate) fn begin_cell(&self, ticket: InterruptTicket) -> bool {
         let mut state = self.state();
-        state.running = ticket == Ticket(state.interrupts);
-        state.begun += u64::from(state.running);
+        state.running = ticket == InterruptTicket(state.interrupts);
+        state.cells_begun += u64::from(state.running);
         state.running
     }
 
     /// Marks the cell as over: from here on no interrupt is delivered. One may still be pending.
-    pub(crate) fn close(&self) {
+    pub(crate) fn end_cell(&self) {
         self.state().running = false;
     }
 
@@ -62,19 +62,19 @@ impl Gate {
     /// Calls `wake` again and again, for a second or so, while the cell that runs now has not ended. A signal that
     /// comes between a look for signals and the call that waits (`time.sleep`) wakes nothing: the look is over, the
     /// call has not begun.
-    pub(crate) fn nudge(&'static self, wake: impl Fn() + Send + 'static) {
+    pub(crate) fn wake_until_ended(&'static self, wake: impl Fn() + Send + 'static) {
         let begun = {
             let state = self.state();
             if !state.running {
                 return;
             }
-            state.begun
+            state.cells_begun
         };
         let nudge = move || {
-            for pause in PAUSES {
+            for pause in WAKE_DELAYS {
                 std::thread::sleep(pause);
                 let state = self.state();
-                if !state.running || state.begun != begun {
+                if !state.running || state.cells_begun != begun {
                     return;
                 }
                 wake();
@@ -84,7 +84,7 @@ impl Gate {
         let _ = std::thread::Builder::new().name("nudge".into()).spawn(nudge);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, InterruptState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -198,38 +198,38 @@ mod by_channel {
 
 #[cfg(test)]
 mod tests {
-    use super::Gate;
+    use super::InterruptGate;
 
     #[test]
     fn an_interrupt_hits_what_runs_and_what_waits_but_nothing_later() {
-        let gate = Gate::new();
+        let gate = InterruptGate::new();
         let mut delivered = 0;
         let (running, waiting) = (gate.ticket(), gate.ticket());
-        assert!(gate.open(running));
+        assert!(gate.begin_cell(running));
         gate.interrupt(|| delivered += 1);
-        gate.close();
-        assert!(!gate.open(waiting));
+        gate.end_cell();
+        assert!(!gate.begin_cell(waiting));
         gate.interrupt(|| delivered += 1); // idle
-        assert!(gate.open(gate.ticket()));
+        assert!(gate.begin_cell(gate.ticket()));
         assert_eq!(delivered, 1);
     }
 
     #[test]
     fn what_goes_on_is_woken_until_it_ends() {
-        let gate: &'static Gate = Box::leak(Box::new(Gate::new()));
+        let gate: &'static InterruptGate = Box::leak(Box::new(InterruptGate::new()));
         let (woken, wakes) = std::sync::mpsc::channel();
         let wake = move || _ = woken.send(());
-        gate.nudge(wake.clone());
+        gate.wake_until_ended(wake.clone());
         assert!(wakes.try_recv().is_err(), "nothing runs");
-        assert!(gate.open(gate.ticket()));
-        gate.nudge(wake);
+        assert!(gate.begin_cell(gate.ticket()));
+        gate.wake_until_ended(wake);
         for _ in 0..2 {
             wakes.recv_timeout(std::time::Duration::from_secs(60)).expect("it is woken");
         }
-        gate.close();
+        gate.end_cell();
         // Another cell is not woken, and the thread ends: nobody can send any more.
-        assert!(gate.open(gate.ticket()));
+        assert!(gate.begin_cell(gate.ticket()));
         while wakes.recv_timeout(std::time::Duration::from_secs(60)).is_ok() {}
-        gate.close();
+        gate.end_cell();
     }
 }

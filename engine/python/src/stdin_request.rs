@@ -7,64 +7,64 @@ use std::time::Duration;
 use rustpython_vm::{PyResult, VirtualMachine};
 use serde_json::json;
 
-use crate::outbox::{Outbox, Stream};
+use crate::outbox::{KernelOutbox, OutputStream};
 
 /// How long an interrupt may go unseen.
-const SLICE: Duration = Duration::from_millis(50);
+const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What Jupyter's clients send as the end of all input.
-const END: &str = "\u{4}";
+const END_OF_INPUT: &str = "\u{4}";
 
 /// Says that the host fetches what this program asks of the web.
-const WEB: &str = "TRACEBOOK_WEB";
+const WEB_ENV_VAR: &str = "TRACEBOOK_WEB";
 
-static ANSWER: Mutex<Option<String>> = Mutex::new(None);
-static CAME: Condvar = Condvar::new();
+static INPUT_ANSWER: Mutex<Option<String>> = Mutex::new(None);
+static INPUT_ANSWERED: Condvar = Condvar::new();
 
 /// Takes the answer that the host sent.
-pub(crate) fn answered(text: String) {
-    *ANSWER.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
-    CAME.notify_all();
+pub(crate) fn deliver_answer(text: String) {
+    *INPUT_ANSWER.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+    INPUT_ANSWERED.notify_all();
 }
 
 /// Asks and waits. What was asked and answered stands among the output afterwards; a password does not.
-pub(crate) fn ask(prompt: &str, password: bool, vm: &VirtualMachine) -> PyResult<String> {
-    let Some(outbox) = Outbox::get() else { return Err(vm.new_eof_error("there is nobody to ask".to_owned())) };
+pub(crate) fn ask_user(prompt: &str, password: bool, vm: &VirtualMachine) -> PyResult<String> {
+    let Some(outbox) = KernelOutbox::get() else { return Err(vm.new_eof_error("there is nobody to ask".to_owned())) };
     // Whoever stops the cell instead of answering must not wait until the first traceback has its modules. What cannot
     // be loaded is loaded again, and said, where it is needed.
     let _ = vm.import("traceback", 0);
     // One that came too late for the question before.
-    ANSWER.lock().unwrap_or_else(PoisonError::into_inner).take();
+    INPUT_ANSWER.lock().unwrap_or_else(PoisonError::into_inner).take();
     vm.allow_threads(|| outbox.send("input_request", json!({"prompt": prompt, "password": password})));
-    let Some(answer) = answer(vm)?.filter(|answer| answer.as_str() != END) else {
+    let Some(answer) = wait_for_answer(vm)?.filter(|answer| answer.as_str() != END_OF_INPUT) else {
         if !prompt.is_empty() {
-            vm.allow_threads(|| outbox.print(Stream::Out, &format!("{prompt}\n")));
+            vm.allow_threads(|| outbox.print_text(OutputStream::Out, &format!("{prompt}\n")));
         }
         return Err(vm.new_eof_error("EOF when reading a line".to_owned()));
     };
     let shown = if password { "········" } else { answer.as_str() };
-    vm.allow_threads(|| outbox.print(Stream::Out, &format!("{prompt}{shown}\n")));
+    vm.allow_threads(|| outbox.print_text(OutputStream::Out, &format!("{prompt}{shown}\n")));
     Ok(answer)
 }
 
 /// Asks the host for something of the web, as JSON, and waits for its answer.
-pub(crate) fn web(request: &str, vm: &VirtualMachine) -> PyResult<String> {
-    let outbox = Outbox::get().filter(|_| std::env::var_os(WEB).is_some());
+pub(crate) fn request_web(request: &str, vm: &VirtualMachine) -> PyResult<String> {
+    let outbox = KernelOutbox::get().filter(|_| std::env::var_os(WEB_ENV_VAR).is_some());
     let Some(outbox) = outbox else {
         return Err(vm.new_os_error("this program may not use the network".to_owned()));
     };
-    ANSWER.lock().unwrap_or_else(PoisonError::into_inner).take();
+    INPUT_ANSWER.lock().unwrap_or_else(PoisonError::into_inner).take();
     vm.allow_threads(|| outbox.send("web_request", json!({"request": request})));
-    Ok(answer(vm)?.unwrap_or_default())
+    Ok(wait_for_answer(vm)?.unwrap_or_default())
 }
 
 /// Waits for what the host sends.
-fn answer(vm: &VirtualMachine) -> PyResult<Option<String>> {
+fn wait_for_answer(vm: &VirtualMachine) -> PyResult<Option<String>> {
     loop {
         let answer = vm.allow_threads(|| {
-            let waiting = ANSWER.lock().unwrap_or_else(PoisonError::into_inner);
-            let (mut answer, _) = CAME
-                .wait_timeout_while(waiting, SLICE, |answer| answer.is_none())
+            let waiting = INPUT_ANSWER.lock().unwrap_or_else(PoisonError::into_inner);
+            let (mut answer, _) = INPUT_ANSWERED
+                .wait_timeout_while(waiting, SIGNAL_CHECK_INTERVAL, |answer| answer.is_none())
                 .unwrap_or_else(PoisonError::into_inner);
             answer.take()
         });

@@ -5,42 +5,44 @@
 use serde_json::{Map, Value, json};
 
 /// A larger file is not read.
-const LARGEST: usize = 256 << 20;
+const MAX_NOTEBOOK_BYTES: usize = 256 << 20;
 
 /// Why a file cannot be read as a notebook: a sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Unreadable(pub String);
+pub struct NotebookReadError(pub String);
 
 /// Reads a notebook file. What comes is of format 4; formats 2 and 3 are upgraded, slips that Jupyter forgives too
 /// (a missing minor version, ids that are twice there) are mended.
 ///
 /// # Errors
-/// [`Unreadable`]: it is no JSON, no notebook, or a cell of it makes no sense.
-pub fn read(bytes: &[u8]) -> Result<Value, Unreadable> {
-    if bytes.len() > LARGEST {
-        return Err(Unreadable(format!("the notebook is larger than {} MB", LARGEST >> 20)));
+/// [`NotebookReadError`]: it is no JSON, no notebook, or a cell of it makes no sense.
+pub fn read_notebook(bytes: &[u8]) -> Result<Value, NotebookReadError> {
+    if bytes.len() > MAX_NOTEBOOK_BYTES {
+        return Err(NotebookReadError(format!("the notebook is larger than {} MB", MAX_NOTEBOOK_BYTES >> 20)));
     }
     let mut file: Value = serde_json::from_slice(bytes)
-        .map_err(|error| Unreadable(format!("it is not a notebook: no JSON ({error})")))?;
+        .map_err(|error| NotebookReadError(format!("it is not a notebook: no JSON ({error})")))?;
     let format = file.get("nbformat").and_then(Value::as_i64);
     let Some(format) = format.filter(|_| file.is_object()) else {
-        return Err(Unreadable("it is not a notebook: it does not say which format it has (nbformat)".to_owned()));
+        return Err(NotebookReadError(
+            "it is not a notebook: it does not say which format it has (nbformat)".to_owned(),
+        ));
     };
     match format {
-        2 | 3 => upgraded(file),
+        2 | 3 => upgrade_to_v4(file),
         4 => {
-            check(&file)?;
-            mend(&mut file);
+            validate(&file)?;
+            repair(&mut file);
             Ok(file)
         }
-        ..2 => Err(Unreadable(format!("its notebook format {format} is too old; save it anew with Jupyter"))),
-        _ => Err(Unreadable(format!("its notebook format {format} is newer than what is known here (4)"))),
+        ..2 => Err(NotebookReadError(format!("its notebook format {format} is too old; save it anew with Jupyter"))),
+        _ => Err(NotebookReadError(format!("its notebook format {format} is newer than what is known here (4)"))),
     }
 }
 
 /// A source or a text: one string, or lines of it.
-pub(crate) fn words(value: &Value) -> Option<String> {
+pub(crate) fn join_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Array(lines) => lines.iter().map(Value::as_str).collect(),
@@ -49,17 +51,18 @@ pub(crate) fn words(value: &Value) -> Option<String> {
 }
 
 /// A text as Jupyter writes it: a list of lines, each with its end.
-pub(crate) fn lines(text: &str) -> Value {
+pub(crate) fn split_lines(text: &str) -> Value {
     text.split_inclusive('\n').collect()
 }
 
-fn check(file: &Value) -> Result<(), Unreadable> {
-    let no = |at: usize, what: &str| Err(Unreadable(format!("it is not a valid notebook: cell {} {what}", at + 1)));
+fn validate(file: &Value) -> Result<(), NotebookReadError> {
+    let no =
+        |at: usize, what: &str| Err(NotebookReadError(format!("it is not a valid notebook: cell {} {what}", at + 1)));
     let Some(cells) = file.get("cells").and_then(Value::as_array) else {
-        return Err(Unreadable("it is not a valid notebook: it has no cells".to_owned()));
+        return Err(NotebookReadError("it is not a valid notebook: it has no cells".to_owned()));
     };
     if file.get("metadata").is_some_and(|metadata| !metadata.is_object()) {
-        return Err(Unreadable("it is not a valid notebook: its metadata are no object".to_owned()));
+        return Err(NotebookReadError("it is not a valid notebook: its metadata are no object".to_owned()));
     }
     // What a later minor version brought is kept as it is, and not shown.
     let later = file.get("nbformat_minor").and_then(Value::as_i64).is_some_and(|minor| minor > 5);
@@ -70,7 +73,7 @@ fn check(file: &Value) -> Result<(), Unreadable> {
             Some(other) => return no(at, &format!("is of a kind that does not exist: {other}")),
             None => return no(at, "has no kind"),
         }
-        if words(&cell["source"]).is_none() {
+        if join_text(&cell["source"]).is_none() {
             return no(at, "has no source");
         }
         if cell.get("metadata").is_some_and(|metadata| !metadata.is_object()) {
@@ -89,7 +92,7 @@ fn is_id(id: &str) -> bool {
     (1..=64).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-fn mend(file: &mut Value) {
+fn repair(file: &mut Value) {
     let Some(top) = file.as_object_mut() else { return };
     let minor = top.entry("nbformat_minor").or_insert_with(|| json!(4)).as_i64().unwrap_or(0);
     top.entry("metadata").or_insert_with(|| json!({}));
@@ -123,11 +126,11 @@ pub(crate) fn fresh_id(seed: &str, taken: &std::collections::BTreeSet<String>) -
 }
 
 /// A notebook of format 2 or 3 as one of format 4.
-fn upgraded(mut file: Value) -> Result<Value, Unreadable> {
+fn upgrade_to_v4(mut file: Value) -> Result<Value, NotebookReadError> {
     let wrong = |why: &dyn std::fmt::Display| {
         let why = why.to_string();
         let first = why.lines().next().unwrap_or_default();
-        Unreadable(format!("it is not a valid notebook of format 3: {first}"))
+        NotebookReadError(format!("it is not a valid notebook of format 3: {first}"))
     };
     let sheets = file.get("worksheets").and_then(Value::as_array).ok_or_else(|| wrong(&"it has no worksheets"))?;
     if !sheets.iter().all(|sheet| sheet.get("cells").is_some_and(Value::is_array)) {
@@ -137,7 +140,7 @@ fn upgraded(mut file: Value) -> Result<Value, Unreadable> {
         file["nbformat"] = json!(3);
         for sheet in file["worksheets"].as_array_mut().into_iter().flatten() {
             for cell in sheet["cells"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
-                older(cell);
+                upgrade_v2_cell(cell);
             }
         }
     }
@@ -152,13 +155,13 @@ fn upgraded(mut file: Value) -> Result<Value, Unreadable> {
     for cell in file["cells"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
         cell.remove("id");
     }
-    check(&file)?;
-    mend(&mut file);
+    validate(&file)?;
+    repair(&mut file);
     Ok(file)
 }
 
 /// A cell of format 2 as one of format 3.
-fn older(cell: &mut Map<String, Value>) {
+fn upgrade_v2_cell(cell: &mut Map<String, Value>) {
     cell.entry("metadata").or_insert_with(|| json!({}));
     let html = cell.get("cell_type").is_some_and(|kind| kind == "html");
     if html {
@@ -190,7 +193,7 @@ mod tests {
             ("[".repeat(5_000), "no JSON"),
         ];
         for (text, why) in cases {
-            let error = read(text.as_bytes()).expect_err(&text).to_string();
+            let error = read_notebook(text.as_bytes()).expect_err(&text).to_string();
             assert!(error.contains(why) && error.lines().count() == 1, "{text}: {error}");
         }
     }
@@ -200,7 +203,7 @@ mod tests {
         let text = r#"{"nbformat":4,"nbformat_minor":5,"cells":[
             {"cell_type":"code","source":"1","id":"a"},{"cell_type":"raw","source":["x\n","y"],"id":"a"},
             {"cell_type":"markdown","source":"","id":"$"}]}"#;
-        let file = read(text.as_bytes()).expect("read");
+        let file = read_notebook(text.as_bytes()).expect("read");
         let ids: std::collections::BTreeSet<&str> =
             file["cells"].as_array().expect("cells").iter().filter_map(|cell| cell["id"].as_str()).collect();
         assert_eq!(ids.len(), 3);

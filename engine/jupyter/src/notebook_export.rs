@@ -1,8 +1,11 @@
 //! A note as a notebook. Cells that nobody touched since the import come back as they were; the others keep their id
 //! and metadata.
 
-use crate::file::{fresh_id, lines, words};
-use crate::note::{Fence, Kept, Place, RAW, Shape, fences, is_json, language};
+use crate::note_layout::{
+    CellPlacement, CellShape, NotebookFence, NotebookOriginal, RAW_FENCE_LANGUAGE, is_json, notebook_language,
+    top_level_fences,
+};
+use crate::notebook_file::{fresh_id, join_text, split_lines};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -11,7 +14,7 @@ use text::splice;
 
 /// A cell of the note that can run.
 #[derive(Clone, Copy, Debug)]
-pub struct Ran<'a> {
+pub struct CellRun<'a> {
     /// Where its fence begins in the text.
     pub at: usize,
     /// Its last execution.
@@ -19,13 +22,18 @@ pub struct Ran<'a> {
 }
 
 /// A note's text and the runs of its cells as a notebook. `blob` reads what is too large for the note.
-pub fn notebook(text: &str, ran: &[Ran<'_>], kept: Option<&Kept>, blob: &dyn Fn(BlobHash) -> Option<Vec<u8>>) -> Value {
-    let mut file = kept.map_or_else(plain, |kept| kept.notebook.clone());
-    let language = language(&file);
+pub fn export_notebook(
+    text: &str,
+    ran: &[CellRun<'_>],
+    kept: Option<&NotebookOriginal>,
+    blob: &dyn Fn(BlobHash) -> Option<Vec<u8>>,
+) -> Value {
+    let mut file = kept.map_or_else(empty_notebook, |kept| kept.notebook.clone());
+    let language = notebook_language(&file);
     let old = file["cells"].as_array().cloned().unwrap_or_default();
     let minor = file["nbformat_minor"].as_i64().unwrap_or(5);
-    let desk = Desk { text, ran, kept, old: &old, language: &language, blob };
-    let mut cells = desk.cells();
+    let desk = NotebookWriter { text, runs: ran, original: kept, old_cells: &old, language: &language, blob };
+    let mut cells = desk.build_cells();
     let mut taken: BTreeSet<String> = BTreeSet::new();
     taken.extend(cells.iter().filter_map(|cell| cell["id"].as_str()).map(ToOwned::to_owned));
     if minor >= 5 {
@@ -40,7 +48,7 @@ pub fn notebook(text: &str, ran: &[Ran<'_>], kept: Option<&Kept>, blob: &dyn Fn(
 }
 
 /// A notebook that was none before.
-fn plain() -> Value {
+fn empty_notebook() -> Value {
     json!({
         "cells": [],
         "metadata": {
@@ -54,26 +62,26 @@ fn plain() -> Value {
 
 /// A piece of the text that becomes a cell.
 #[derive(Clone, Debug, PartialEq)]
-struct Piece {
+struct NotebookPiece {
     range: Range<usize>,
     kind: &'static str,
     source: String,
 }
 
-struct Desk<'a> {
+struct NotebookWriter<'a> {
     text: &'a str,
-    ran: &'a [Ran<'a>],
-    kept: Option<&'a Kept>,
-    old: &'a [Value],
+    runs: &'a [CellRun<'a>],
+    original: Option<&'a NotebookOriginal>,
+    old_cells: &'a [Value],
     language: &'a str,
     blob: &'a dyn Fn(BlobHash) -> Option<Vec<u8>>,
 }
 
-impl Desk<'_> {
+impl NotebookWriter<'_> {
     /// The notebook's cells: those that stand as they were laid out, and between them what was written or edited.
-    fn cells(&self) -> Vec<Value> {
-        let places = self.kept.map_or(&[][..], |kept| kept.places.as_slice());
-        let before = self.kept.map_or("", |kept| kept.text.as_str());
+    fn build_cells(&self) -> Vec<Value> {
+        let places = self.original.map_or(&[][..], |kept| kept.places.as_slice());
+        let before = self.original.map_or("", |kept| kept.text.as_str());
         let splices = splice::difference(before, self.text);
         // Where a byte of the old text is now; what was inserted right there counts as before it.
         let moved = |at: usize| {
@@ -102,40 +110,47 @@ impl Desk<'_> {
                 edited.push((index, start..moved(place.range.end)));
                 continue;
             }
-            self.between(at..start.max(at), &edited, places, &mut cells);
+            self.push_changed_cells(at..start.max(at), &edited, places, &mut cells);
             edited.clear();
             at = (start + place.range.len()).max(at);
-            cells.push(self.untouched(index, place, start));
+            cells.push(self.unchanged_cell(index, place, start));
         }
-        self.between(at..self.text.len(), &edited, places, &mut cells);
+        self.push_changed_cells(at..self.text.len(), &edited, places, &mut cells);
         cells
     }
 
-    fn untouched(&self, index: usize, place: &Place, start: usize) -> Value {
-        let mut cell = self.old.get(index).cloned().unwrap_or_default();
+    fn unchanged_cell(&self, index: usize, place: &CellPlacement, start: usize) -> Value {
+        let mut cell = self.old_cells.get(index).cloned().unwrap_or_default();
         if cell["cell_type"] == "code"
-            && let Some(ran) = self.ran.iter().find(|ran| ran.at == start)
+            && let Some(ran) = self.runs.iter().find(|ran| ran.at == start)
         {
-            self.print(&mut cell, ran.execution, place);
+            self.set_outputs(&mut cell, ran.execution, place);
         }
         cell
     }
 
     /// What was written or edited between two cells that stand as they were.
-    fn between(&self, range: Range<usize>, edited: &[(usize, Range<usize>)], places: &[Place], cells: &mut Vec<Value>) {
+    fn push_changed_cells(
+        &self,
+        range: Range<usize>,
+        edited: &[(usize, Range<usize>)],
+        places: &[CellPlacement],
+        cells: &mut Vec<Value>,
+    ) {
         let ends: Vec<usize> = edited
             .iter()
-            .filter(|(index, _)| places[*index].shape == Shape::Prose)
+            .filter(|(index, _)| places[*index].shape == CellShape::Prose)
             .map(|(_, range)| range.end)
             .collect();
         let mut free: Vec<&(usize, Range<usize>)> = edited.iter().collect();
-        for piece in self.pieces(range, &ends) {
-            let kind = |index: usize| self.old.get(index).and_then(|cell| cell["cell_type"].as_str());
+        for piece in self.split_pieces(range, &ends) {
+            let kind = |index: usize| self.old_cells.get(index).and_then(|cell| cell["cell_type"].as_str());
             let overlap = |other: &Range<usize>| {
                 other.end.min(piece.range.end).saturating_sub(other.start.max(piece.range.start))
             };
             // A cell cut out between two alike ones shows as an edit of both: the same words say which is left.
-            let same = |index: usize| self.old[index].get("source").and_then(words).as_ref() == Some(&piece.source);
+            let same =
+                |index: usize| self.old_cells[index].get("source").and_then(join_text).as_ref() == Some(&piece.source);
             let best = (0..free.len())
                 .filter(|at| kind(free[*at].0) == Some(piece.kind))
                 .max_by_key(|at| (same(free[*at].0), overlap(&free[*at].1), std::cmp::Reverse(*at)));
@@ -144,12 +159,12 @@ impl Desk<'_> {
             if let Some(at) = best {
                 free.drain(..=at);
             }
-            cells.push(self.edited(&piece, chosen, places));
+            cells.push(self.changed_cell(&piece, chosen, places));
         }
     }
 
-    fn edited(&self, piece: &Piece, chosen: Option<usize>, places: &[Place]) -> Value {
-        let mut cell = match chosen.and_then(|index| self.old.get(index)) {
+    fn changed_cell(&self, piece: &NotebookPiece, chosen: Option<usize>, places: &[CellPlacement]) -> Value {
+        let mut cell = match chosen.and_then(|index| self.old_cells.get(index)) {
             Some(cell) => cell.clone(),
             None if piece.kind == "code" => {
                 json!({"cell_type": "code", "execution_count": null, "metadata": {}, "outputs": []})
@@ -157,29 +172,29 @@ impl Desk<'_> {
             None => json!({"cell_type": piece.kind, "metadata": {}}),
         };
         let whole = cell["source"].is_string();
-        if cell.get("source").and_then(words).is_none_or(|source| source != piece.source) {
-            cell["source"] = if whole { piece.source.as_str().into() } else { lines(&piece.source) };
+        if cell.get("source").and_then(join_text).is_none_or(|source| source != piece.source) {
+            cell["source"] = if whole { piece.source.as_str().into() } else { split_lines(&piece.source) };
         }
         if piece.kind == "code"
-            && let Some(ran) = self.ran.iter().find(|ran| ran.at == piece.range.start)
+            && let Some(ran) = self.runs.iter().find(|ran| ran.at == piece.range.start)
         {
-            let none = Place { range: 0..0, shape: Shape::Fence, execution: None };
-            self.print(&mut cell, ran.execution, chosen.map_or(&none, |index| &places[index]));
+            let none = CellPlacement { range: 0..0, shape: CellShape::Fence, execution: None };
+            self.set_outputs(&mut cell, ran.execution, chosen.map_or(&none, |index| &places[index]));
         }
         cell
     }
 
     /// Gives a cell the outputs of its last run, unless they are those that it came with.
-    fn print(&self, cell: &mut Value, execution: Option<&Execution>, place: &Place) {
+    fn set_outputs(&self, cell: &mut Value, execution: Option<&Execution>, place: &CellPlacement) {
         if execution.map(|execution| execution.id) == place.execution {
             return;
         }
         let outputs = execution.map(|execution| execution.outputs.as_slice()).unwrap_or_default();
-        cell["outputs"] = outputs.iter().map(|output| self.output(output)).collect();
+        cell["outputs"] = outputs.iter().map(|output| self.output_json(output)).collect();
         cell["execution_count"] = execution.and_then(|execution| execution.count).map_or(Value::Null, Value::from);
     }
 
-    fn output(&self, output: &CellOutput) -> Value {
+    fn output_json(&self, output: &CellOutput) -> Value {
         let mut value = serde_json::to_value(&output.body).unwrap_or_default();
         let whole = output.whole.as_ref().and_then(|whole| {
             let bytes = (self.blob)(whole.blob)?;
@@ -187,7 +202,7 @@ impl Desk<'_> {
         });
         match &output.body {
             OutputBody::Stream { text, .. } => {
-                value["text"] = lines(whole.as_ref().map_or(text, |(_, text)| text));
+                value["text"] = split_lines(whole.as_ref().map_or(text, |(_, text)| text));
             }
             OutputBody::ExecuteResult { .. } | OutputBody::DisplayData { .. } => {
                 let mut data: Map<String, Value> = value["data"].as_object().cloned().unwrap_or_default();
@@ -199,7 +214,7 @@ impl Desk<'_> {
                     // Jupyter writes texts as lines, and base64 in one piece.
                     let text = value.as_str().filter(|_| mime.starts_with("text/") || mime == "image/svg+xml");
                     if let Some(text) = text {
-                        *value = lines(text);
+                        *value = split_lines(text);
                     }
                 }
                 value["data"] = data.into();
@@ -210,39 +225,46 @@ impl Desk<'_> {
     }
 
     /// A stretch of the text as pieces: fences that are cells, and the prose between them, cut at `ends`.
-    fn pieces(&self, range: Range<usize>, ends: &[usize]) -> Vec<Piece> {
+    fn split_pieces(&self, range: Range<usize>, ends: &[usize]) -> Vec<NotebookPiece> {
         let Some(part) = self.text.get(range.clone()) else { return Vec::new() };
         let mut pieces = Vec::new();
         let mut at = 0;
         if range.start == 0
-            && let Some(end) = properties(part)
+            && let Some(end) = properties_end(part)
         {
-            pieces.push(Piece { range: 0..end, kind: "raw", source: part[..end].trim_end().to_owned() });
+            pieces.push(NotebookPiece { range: 0..end, kind: "raw", source: part[..end].trim_end().to_owned() });
             at = end;
         }
-        for fence in fences(part) {
-            let Some(kind) = self.kind(&fence).filter(|_| fence.range.start >= at) else { continue };
-            self.prose(part, at..fence.range.start, range.start, ends, &mut pieces);
-            let Fence { range: inner, code, .. } = fence;
+        for fence in top_level_fences(part) {
+            let Some(kind) = self.fence_kind(&fence).filter(|_| fence.range.start >= at) else { continue };
+            self.push_prose_pieces(part, at..fence.range.start, range.start, ends, &mut pieces);
+            let NotebookFence { range: inner, code, .. } = fence;
             at = inner.end;
             let place = range.start + inner.start..range.start + inner.end;
-            pieces.push(Piece { range: place, kind, source: code.to_owned() });
+            pieces.push(NotebookPiece { range: place, kind, source: code.to_owned() });
         }
-        self.prose(part, at..part.len(), range.start, ends, &mut pieces);
+        self.push_prose_pieces(part, at..part.len(), range.start, ends, &mut pieces);
         pieces
     }
 
-    fn kind(&self, fence: &Fence<'_>) -> Option<&'static str> {
+    fn fence_kind(&self, fence: &NotebookFence<'_>) -> Option<&'static str> {
         let language = fence.language.to_lowercase();
         let python = matches!(language.as_str(), "python" | "python3" | "py") && self.language == "python";
         match language.as_str() {
-            RAW => Some("raw"),
+            RAW_FENCE_LANGUAGE => Some("raw"),
             _ if python || language == self.language => Some("code"),
             _ => None,
         }
     }
 
-    fn prose(&self, part: &str, range: Range<usize>, offset: usize, ends: &[usize], pieces: &mut Vec<Piece>) {
+    fn push_prose_pieces(
+        &self,
+        part: &str,
+        range: Range<usize>,
+        offset: usize,
+        ends: &[usize],
+        pieces: &mut Vec<NotebookPiece>,
+    ) {
         let mut cuts: Vec<usize> = ends.iter().filter_map(|end| end.checked_sub(offset)).collect();
         // Between paragraphs only: an edit may have moved the old end into the middle of a line.
         cuts.retain(|cut| range.contains(cut) && part.is_char_boundary(*cut) && part[..*cut].ends_with("\n\n"));
@@ -253,7 +275,7 @@ impl Desk<'_> {
             let source = piece.trim_matches(['\n', '\r']);
             if !source.trim().is_empty() {
                 let range = offset + start..offset + cut;
-                pieces.push(Piece { range, kind: "markdown", source: source.to_owned() });
+                pieces.push(NotebookPiece { range, kind: "markdown", source: source.to_owned() });
             }
             start = cut;
         }
@@ -261,7 +283,7 @@ impl Desk<'_> {
 }
 
 /// Where the properties at the top of a note end, if it has some.
-fn properties(text: &str) -> Option<usize> {
+fn properties_end(text: &str) -> Option<usize> {
     let mut lines = text.split_inclusive('\n');
     let first = lines.next().filter(|line| line.trim_end() == "---")?;
     let mut at = first.len();
@@ -277,7 +299,7 @@ fn properties(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::note::lay;
+    use crate::note_layout::import_notebook;
     use proptest::prelude::*;
 
     fn file(cells: &[(&str, String)]) -> Value {
@@ -285,7 +307,7 @@ mod tests {
             .iter()
             .enumerate()
             .map(|(at, (kind, source))| {
-                let mut cell = json!({"cell_type": kind, "source": lines(source), "metadata": {"n": at}});
+                let mut cell = json!({"cell_type": kind, "source": split_lines(source), "metadata": {"n": at}});
                 if *kind == "code" {
                     cell["outputs"] = json!([]);
                     cell["execution_count"] = Value::Null;
@@ -296,8 +318,8 @@ mod tests {
         json!({"nbformat": 4, "nbformat_minor": 4, "metadata": {"m": 1}, "cells": cells})
     }
 
-    fn ran(text: &str) -> Vec<Ran<'_>> {
-        text::markdown::cells(text).into_iter().map(|cell| Ran { at: cell.start, execution: None }).collect()
+    fn ran(text: &str) -> Vec<CellRun<'_>> {
+        text::markdown::cells(text).into_iter().map(|cell| CellRun { at: cell.start, execution: None }).collect()
     }
 
     fn sources(file: &Value) -> Vec<(String, String, Option<u64>)> {
@@ -305,7 +327,7 @@ mod tests {
         cells
             .map(|cell| {
                 let kind = cell["cell_type"].as_str().expect("a kind").to_owned();
-                (kind, words(&cell["source"]).expect("words"), cell["metadata"]["n"].as_u64())
+                (kind, join_text(&cell["source"]).expect("words"), cell["metadata"]["n"].as_u64())
             })
             .collect()
     }
@@ -319,10 +341,10 @@ mod tests {
             ("code", "x + 1".to_owned()),
             ("raw", "raw".to_owned()),
         ]);
-        let laid = lay(notebook);
+        let laid = import_notebook(notebook);
         let text = laid.text.replace("Two", "Two and a half").replace("x + 1", "x + 2");
         let text = text.replace("```raw", "new prose\n\n```python\nnew\n```\n\n```raw");
-        let made = sources(&notebook_of(&text, &laid.kept));
+        let made = sources(&notebook_of(&text, &laid.original));
         let cell = |kind: &str, source: &str, n: Option<u64>| (kind.to_owned(), source.to_owned(), n);
         assert_eq!(
             made,
@@ -338,18 +360,18 @@ mod tests {
         );
         let text = laid.text.replace("```python\nx = 1\n```\n\n", "");
         let numbers: Vec<Option<u64>> =
-            sources(&notebook_of(&text, &laid.kept)).into_iter().map(|(_, _, number)| number).collect();
+            sources(&notebook_of(&text, &laid.original)).into_iter().map(|(_, _, number)| number).collect();
         assert_eq!(numbers, [Some(0), Some(1), Some(3), Some(4)]);
     }
 
-    fn notebook_of(text: &str, kept: &Kept) -> Value {
-        notebook(text, &ran(text), Some(kept), &|_| None)
+    fn notebook_of(text: &str, kept: &NotebookOriginal) -> Value {
+        export_notebook(text, &ran(text), Some(kept), &|_| None)
     }
 
     #[test]
     fn a_note_that_never_was_a_notebook() {
         let text = "---\ntags: [a]\n---\n# T\n\nwords\n\n```python\n1\n```\n\n```js\nno\n```\n";
-        let made = notebook(text, &ran(text), None, &|_| None);
+        let made = export_notebook(text, &ran(text), None, &|_| None);
         let kinds: Vec<(String, String)> = sources(&made).into_iter().map(|(kind, source, _)| (kind, source)).collect();
         let cell = |kind: &str, source: &str| (kind.to_owned(), source.to_owned());
         assert_eq!(
@@ -376,9 +398,9 @@ mod tests {
             )
         ) {
             let file = file(&cells);
-            let laid = lay(file.clone());
-            let kept = Kept::read(&laid.kept.bytes()).expect("kept");
-            prop_assert_eq!(notebook(&laid.text, &ran(&laid.text), Some(&kept), &|_| None), file);
+            let laid = import_notebook(file.clone());
+            let kept = NotebookOriginal::from_bytes(&laid.original.to_bytes()).expect("kept");
+            prop_assert_eq!(export_notebook(&laid.text, &ran(&laid.text), Some(&kept), &|_| None), file);
         }
 
         #[test]
@@ -388,11 +410,11 @@ mod tests {
             let names = ["markdown", "code", "markdown", "code", "raw"];
             let cells: Vec<(&str, String)> =
                 names.iter().enumerate().map(|(at, kind)| (*kind, format!("cell {at} of its own"))).collect();
-            let laid = lay(file(&cells));
+            let laid = import_notebook(file(&cells));
             let old = format!("cell {at} of its own");
             let new = if deleted { format!("cell {at} of") } else { format!("{old}{}", word.trim_end()) };
             let text = laid.text.replace(&old, &new);
-            let made = sources(&notebook_of(&text, &laid.kept));
+            let made = sources(&notebook_of(&text, &laid.original));
             prop_assert_eq!(made.len(), 5);
             for (index, (kind, source, number)) in made.into_iter().enumerate() {
                 prop_assert_eq!(&kind, names[index]);
