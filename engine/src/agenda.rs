@@ -2,7 +2,7 @@
 
 use crate::session::Session;
 use store::DocId;
-use text::task::{CalendarDay, Task};
+use text::task::{CalendarDay, NoteTask};
 
 /// A task and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct AgendaEntry {
     /// The note's path.
     pub path: String,
     /// The task.
-    pub task: Task,
+    pub task: NoteTask,
 }
 
 /// Where a task belongs in an agenda.
@@ -32,8 +32,8 @@ pub enum AgendaSlot {
 
 impl AgendaSlot {
     /// Of a task.
-    pub fn of(task: &Task, today: CalendarDay) -> AgendaSlot {
-        match task.day() {
+    pub fn of(task: &NoteTask, today: CalendarDay) -> AgendaSlot {
+        match task.agenda_day() {
             _ if task.is_done() => AgendaSlot::Done,
             None => AgendaSlot::Someday,
             Some(day) if day < today => AgendaSlot::Overdue,
@@ -56,7 +56,7 @@ impl AgendaSlot {
 
 /// The tasks of all volumes that have all of these words (in their text, path or tags), by day, then by priority, then
 /// by place; `all`: also what is done.
-pub fn tasks(session: &Session, words: &str, all: bool) -> Vec<AgendaEntry> {
+pub fn agenda_tasks(session: &Session, words: &str, all: bool) -> Vec<AgendaEntry> {
     let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
     let mut found = Vec::new();
     for volume in session.volumes() {
@@ -75,7 +75,7 @@ pub fn tasks(session: &Session, words: &str, all: bool) -> Vec<AgendaEntry> {
     }
     found.sort_by(|one, other| {
         let key = |entry: &AgendaEntry| {
-            let day = entry.task.day().map_or(i64::MAX, |day| day.0);
+            let day = entry.task.agenda_day().map_or(i64::MAX, |day| day.0);
             (entry.task.is_done(), day, u8::MAX - entry.task.priority)
         };
         key(one).cmp(&key(other)).then_with(|| (&one.path, one.task.at).cmp(&(&other.path, other.task.at)))

@@ -1,18 +1,18 @@
 //! A user's wishes: the half of [`crate::Input`] that comes from people. Plain data, so that it can be logged,
 //! replayed and sent from another process.
 
-use crate::fresh::Reactivity;
 use crate::settings::Settings;
+use crate::staleness::Reactivity;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use store::{
     BlobRef, BlockId, DecisionRecord, DocId, Execution, ExecutionStep, MessageId, RunAbout, SessionMessage, TodoItem,
 };
-use text::splice::TextEdit;
+use text::text_edit::TextEdit;
 
 impl Command {
     /// Whether it changes nothing that a user made or set: allowed where nothing can be written.
-    pub fn only_reads(&self) -> bool {
+    pub fn is_read_only(&self) -> bool {
         matches!(
             self,
             Command::OpenNote { .. }
@@ -436,7 +436,7 @@ pub enum Command {
     /// Begin what schedules say from now on: this process stays.
     MindSchedules {
         /// Clocks as they are known today, that of this machine among them; schedules that go by one take it over.
-        zones: Vec<text::zone::ZoneClock>,
+        zones: Vec<text::time_zone::ZoneClock>,
     },
     /// Have a plan carried out: a run that hands each task to the agent that fits it.
     RunTasks {

@@ -61,11 +61,11 @@ pub enum ArgumentForm {
     Flag,
 }
 
-const fn arg(name: &'static str, form: ArgumentForm, help: &'static str) -> CommandArgument {
+const fn command_argument(name: &'static str, form: ArgumentForm, help: &'static str) -> CommandArgument {
     CommandArgument { name, help, form }
 }
 
-const fn window(
+const fn window_command(
     id: &'static str,
     title: &'static str,
     keys: &'static [&'static str],
@@ -74,7 +74,7 @@ const fn window(
     CommandInfo { id, title, help, keys, window: true, line: None }
 }
 
-const fn line(
+const fn command_line_form(
     id: &'static str,
     title: &'static str,
     name: &'static str,
@@ -84,7 +84,7 @@ const fn line(
     CommandInfo { id, title, help, keys: &[], window: false, line: Some(CommandLineForm { name, args }) }
 }
 
-const NOTE: CommandArgument = arg(
+const NOTE_ARGUMENT: CommandArgument = command_argument(
     "NOTE",
     ArgumentForm::Needed,
     "the note: its path as `ls` shows it, VOLUME:PATH, or the end of a path that fits one note",
@@ -92,19 +92,23 @@ const NOTE: CommandArgument = arg(
 
 /// All commands.
 pub const COMMANDS: &[CommandInfo] = &{
-    let mut all = [ALONE[0]; ALONE.len() + sharing::SHARING.len()];
+    let mut all = [DEVICE_COMMANDS[0]; DEVICE_COMMANDS.len() + sharing::SHARING_COMMANDS.len()];
     let mut at = 0;
     while at < all.len() {
-        all[at] = if at < ALONE.len() { ALONE[at] } else { sharing::SHARING[at - ALONE.len()] };
+        all[at] = if at < DEVICE_COMMANDS.len() {
+            DEVICE_COMMANDS[at]
+        } else {
+            sharing::SHARING_COMMANDS[at - DEVICE_COMMANDS.len()]
+        };
         at += 1;
     }
     all
 };
 
 /// Those that concern this device alone.
-const ALONE: &[CommandInfo] = &[
-    window("palette.open", "Command palette", &["Ctrl+Shift+P"], "Find a command by name and run it."),
-    window("switcher.open", "Go to note", &["Ctrl+P"], "Find a note by name and open it."),
+const DEVICE_COMMANDS: &[CommandInfo] = &[
+    window_command("palette.open", "Command palette", &["Ctrl+Shift+P"], "Find a command by name and run it."),
+    window_command("switcher.open", "Go to note", &["Ctrl+P"], "Find a note by name and open it."),
     CommandInfo {
         id: "search.open",
         title: "Search everything",
@@ -115,15 +119,15 @@ const ALONE: &[CommandInfo] = &[
         line: Some(CommandLineForm {
             name: "search",
             args: &[
-                arg(
+                command_argument(
                     "QUERY",
                     ArgumentForm::Needed,
                     "words, \"phrases\", -not, OR, tag: path: title: in:code|output|prose|run|memory lang: before: \
                      after: is:todo|done, begin*",
                 ),
-                arg("limit", ArgumentForm::Value, "at most this many notes; 10 when left out"),
-                arg("explain", ArgumentForm::Flag, "with the parts of each score"),
-                arg("nearest", ArgumentForm::Flag, "also what is nearest where nothing fits"),
+                command_argument("limit", ArgumentForm::Value, "at most this many notes; 10 when left out"),
+                command_argument("explain", ArgumentForm::Flag, "with the parts of each score"),
+                command_argument("nearest", ArgumentForm::Flag, "also what is nearest where nothing fits"),
             ],
         }),
     },
@@ -136,9 +140,13 @@ const ALONE: &[CommandInfo] = &[
         line: Some(CommandLineForm {
             name: "new",
             args: &[
-                arg("PATH", ArgumentForm::Needed, "where, inside the volume; `.md` is added when it has no ending"),
-                arg("volume", ArgumentForm::Value, "the volume (its name); the first one when left out"),
-                arg("text", ArgumentForm::Value, "the first text; `-` reads it from standard input"),
+                command_argument(
+                    "PATH",
+                    ArgumentForm::Needed,
+                    "where, inside the volume; `.md` is added when it has no ending",
+                ),
+                command_argument("volume", ArgumentForm::Value, "the volume (its name); the first one when left out"),
+                command_argument("text", ArgumentForm::Value, "the first text; `-` reads it from standard input"),
             ],
         }),
     },
@@ -148,24 +156,32 @@ const ALONE: &[CommandInfo] = &[
         help: "Make a volume of a folder of Markdown. Nothing in it is rewritten by opening.",
         keys: &["Ctrl+O"],
         window: true,
-        line: Some(CommandLineForm { name: "open", args: &[arg("FOLDER", ArgumentForm::Needed, "the folder")] }),
+        line: Some(CommandLineForm {
+            name: "open",
+            args: &[command_argument("FOLDER", ArgumentForm::Needed, "the folder")],
+        }),
     },
-    window("folder.rescan", "Look at all files again", &["F5"], "Scan the folders of all volumes for changes."),
-    window(
+    window_command("folder.rescan", "Look at all files again", &["F5"], "Scan the folders of all volumes for changes."),
+    window_command(
         "volume.close",
         "Close volume",
         &[],
         "Take the volume of the open note out of the workspace. Its files stay.",
     ),
-    window(
+    window_command(
         "note.rename",
         "Rename or move note",
         &["F2"],
         "Give the open note another path; every link to it is written anew.",
     ),
-    window("view.trash", "Trash", &[], "Show what was deleted, to restore it or to delete it for good."),
-    window("trash.empty", "Empty the trash", &[], "Delete for good all that lies in the trash, with its history."),
-    window("note.delete", "Delete note", &[], "Put the open note into the workspace's trash."),
+    window_command("view.trash", "Trash", &[], "Show what was deleted, to restore it or to delete it for good."),
+    window_command(
+        "trash.empty",
+        "Empty the trash",
+        &[],
+        "Delete for good all that lies in the trash, with its history.",
+    ),
+    window_command("note.delete", "Delete note", &[], "Put the open note into the workspace's trash."),
     CommandInfo {
         id: "files.undo",
         title: "Undo rename, move or deletion",
@@ -182,95 +198,140 @@ const ALONE: &[CommandInfo] = &[
         window: true,
         line: Some(CommandLineForm { name: "follow", args: &[] }),
     },
-    window("view.links", "Show links", &["Ctrl+Shift+K"], "Show which notes link to the open one, and where it links."),
-    window("view.broken", "Show broken links", &[], "List all links that lead nowhere."),
-    window("view.graph", "Graph of all notes", &["Ctrl+Shift+G"], "Show all notes and their links as a graph."),
-    window("view.local_graph", "Graph around this note", &[], "Show the notes around the open one as a graph."),
-    window("view.agenda", "Agenda", &["Ctrl+Shift+A"], "Show the tasks of all notes by their day."),
-    window("note.save", "Save now", &["Ctrl+S"], "Write everything to disk and file now. It happens by itself, too."),
-    window("note.undo", "Undo", &["Ctrl+Z"], "Take back the last edit of the open note."),
-    window("note.redo", "Redo", &["Ctrl+Shift+Z", "Ctrl+Y"], "Make the last edit that was taken back again."),
-    window(
+    window_command(
+        "view.links",
+        "Show links",
+        &["Ctrl+Shift+K"],
+        "Show which notes link to the open one, and where it links.",
+    ),
+    window_command("view.broken", "Show broken links", &[], "List all links that lead nowhere."),
+    window_command("view.graph", "Graph of all notes", &["Ctrl+Shift+G"], "Show all notes and their links as a graph."),
+    window_command("view.local_graph", "Graph around this note", &[], "Show the notes around the open one as a graph."),
+    window_command("view.agenda", "Agenda", &["Ctrl+Shift+A"], "Show the tasks of all notes by their day."),
+    window_command(
+        "note.save",
+        "Save now",
+        &["Ctrl+S"],
+        "Write everything to disk and file now. It happens by itself, too.",
+    ),
+    window_command("note.undo", "Undo", &["Ctrl+Z"], "Take back the last edit of the open note."),
+    window_command("note.redo", "Redo", &["Ctrl+Shift+Z", "Ctrl+Y"], "Make the last edit that was taken back again."),
+    window_command(
         "collection.next_view",
         "Next view of the collection",
         &["Alt+PageDown"],
         "Show the next view of the collection that is shown, or that is in the note.",
     ),
-    window("collection.previous_view", "Previous view of the collection", &["Alt+PageUp"], "Show the view before."),
-    window("collection.new", "New collection", &[], "Make a table of the notes in this folder, by their properties."),
-    window(
+    window_command(
+        "collection.previous_view",
+        "Previous view of the collection",
+        &["Alt+PageUp"],
+        "Show the view before.",
+    ),
+    window_command(
+        "collection.new",
+        "New collection",
+        &[],
+        "Make a table of the notes in this folder, by their properties.",
+    ),
+    window_command(
         "figure.closer",
         "Look closer at the figure",
         &["Alt+Plus"],
         "Zoom into the figure that has the keyboard, or the first in sight. The wheel does it under the pointer.",
     ),
-    window("figure.farther", "Look from farther at the figure", &["Alt+Minus"], "Zoom out of the figure."),
-    window("figure.reset", "Reset the figure", &["Alt+0"], "Show the figure as it was drawn, all of its series again."),
-    window("note.close", "Close tab", &["Ctrl+W"], "Close the tab of the open note."),
-    window("note.today", "Today's note", &["Ctrl+Shift+D"], "Open today's note; make it where there is none yet."),
-    window("note.duplicate", "Copy note", &[], "Make a copy of the open note beside it."),
-    window("note.star", "Star or unstar note", &[], "List the open note above the tree, or no longer."),
-    window(
+    window_command("figure.farther", "Look from farther at the figure", &["Alt+Minus"], "Zoom out of the figure."),
+    window_command(
+        "figure.reset",
+        "Reset the figure",
+        &["Alt+0"],
+        "Show the figure as it was drawn, all of its series again.",
+    ),
+    window_command("note.close", "Close tab", &["Ctrl+W"], "Close the tab of the open note."),
+    window_command(
+        "note.today",
+        "Today's note",
+        &["Ctrl+Shift+D"],
+        "Open today's note; make it where there is none yet.",
+    ),
+    window_command("note.duplicate", "Copy note", &[], "Make a copy of the open note beside it."),
+    window_command("note.star", "Star or unstar note", &[], "List the open note above the tree, or no longer."),
+    window_command(
         "template.insert",
         "Insert template",
         &[],
         "Put a template, a note of the templates' folder, into the note.",
     ),
-    window("tab.new", "New tab", &["Ctrl+T"], "Open a tab and choose a note for it."),
-    window("tab.reopen", "Reopen closed tab", &["Ctrl+Shift+T"], "Open the tab again that was closed last."),
-    window("tab.next", "Next tab", &["Ctrl+Tab"], "Go to the next tab, over all panes."),
-    window("tab.previous", "Previous tab", &["Ctrl+Shift+Tab"], "Go to the tab before, over all panes."),
-    window("pane.split_right", "Split right", &["Ctrl+Backslash"], "Show the open note once more, at the right."),
-    window("pane.split_down", "Split down", &["Ctrl+Shift+Backslash"], "Show the open note once more, below."),
-    window("find.open", "Find in note", &["Ctrl+F"], "Find words or a pattern in the open note."),
-    window(
+    window_command("tab.new", "New tab", &["Ctrl+T"], "Open a tab and choose a note for it."),
+    window_command("tab.reopen", "Reopen closed tab", &["Ctrl+Shift+T"], "Open the tab again that was closed last."),
+    window_command("tab.next", "Next tab", &["Ctrl+Tab"], "Go to the next tab, over all panes."),
+    window_command("tab.previous", "Previous tab", &["Ctrl+Shift+Tab"], "Go to the tab before, over all panes."),
+    window_command(
+        "pane.split_right",
+        "Split right",
+        &["Ctrl+Backslash"],
+        "Show the open note once more, at the right.",
+    ),
+    window_command("pane.split_down", "Split down", &["Ctrl+Shift+Backslash"], "Show the open note once more, below."),
+    window_command("find.open", "Find in note", &["Ctrl+F"], "Find words or a pattern in the open note."),
+    window_command(
         "find.replace",
         "Find and replace",
         &["Ctrl+H"],
         "Find words in the open note and put others in their place.",
     ),
-    window("find.next", "Next match", &["F3"], "Go to the next place that was found."),
-    window("find.previous", "Previous match", &["Shift+F3"], "Go to the place before that was found."),
-    window(
+    window_command("find.next", "Next match", &["F3"], "Go to the next place that was found."),
+    window_command("find.previous", "Previous match", &["Shift+F3"], "Go to the place before that was found."),
+    window_command(
         "fold.here",
         "Fold or unfold",
         &["Ctrl+Alt+F"],
         "Fold what is below the heading at the caret away, or show it.",
     ),
-    window("fold.all", "Fold all headings", &[], "Fold what is below every heading away."),
-    window("fold.none", "Unfold all headings", &[], "Show all that is folded away."),
-    window(
+    window_command("fold.all", "Fold all headings", &[], "Fold what is below every heading away."),
+    window_command("fold.none", "Unfold all headings", &[], "Show all that is folded away."),
+    window_command(
         "select.next",
         "Select next occurrence",
         &["Ctrl+D"],
         "Select the word, then each time its next occurrence, too.",
     ),
-    window(
+    window_command(
         "select.all",
         "Select all occurrences",
         &["Ctrl+Alt+D"],
         "Select all occurrences of the selection or the word.",
     ),
-    window("row.up", "Move up", &["Alt+ArrowUp"], "Swap the paragraph or item at the caret with the one above."),
-    window("row.down", "Move down", &["Alt+ArrowDown"], "Swap the paragraph or item at the caret with the one below."),
-    window(
+    window_command(
+        "row.up",
+        "Move up",
+        &["Alt+ArrowUp"],
+        "Swap the paragraph or item at the caret with the one above.",
+    ),
+    window_command(
+        "row.down",
+        "Move down",
+        &["Alt+ArrowDown"],
+        "Swap the paragraph or item at the caret with the one below.",
+    ),
+    window_command(
         "row.duplicate",
         "Duplicate",
         &["Alt+Shift+ArrowDown"],
         "Write the paragraph or item at the caret once more.",
     ),
-    window(
+    window_command(
         "text.bold",
         "Bold",
         &["Ctrl+Alt+B"],
         "Make the selection or the word bold; with a selection Ctrl+B does it, too.",
     ),
-    window("text.italic", "Italic", &["Ctrl+I"], "Make the selection or the word at the caret italic."),
-    window("text.code", "Code", &["Ctrl+E"], "Set the selection or the word at the caret as code."),
-    window("text.strike", "Strike through", &[], "Strike the selection or the word at the caret through."),
-    window("text.link", "Link", &["Ctrl+K"], "Make a link of the selection."),
-    window("text.paste_plain", "Paste as plain text", &["Ctrl+Shift+V"], "Paste words without their form."),
-    window("text.task", "Task", &["Ctrl+L"], "Tick the task at the caret, or make a task of its line."),
+    window_command("text.italic", "Italic", &["Ctrl+I"], "Make the selection or the word at the caret italic."),
+    window_command("text.code", "Code", &["Ctrl+E"], "Set the selection or the word at the caret as code."),
+    window_command("text.strike", "Strike through", &[], "Strike the selection or the word at the caret through."),
+    window_command("text.link", "Link", &["Ctrl+K"], "Make a link of the selection."),
+    window_command("text.paste_plain", "Paste as plain text", &["Ctrl+Shift+V"], "Paste words without their form."),
+    window_command("text.task", "Task", &["Ctrl+L"], "Tick the task at the caret, or make a task of its line."),
     CommandInfo {
         id: "cell.run",
         title: "Run cell",
@@ -280,81 +341,119 @@ const ALONE: &[CommandInfo] = &[
         line: Some(CommandLineForm {
             name: "run",
             args: &[
-                NOTE,
-                arg("cell", ArgumentForm::Value, "only this cell, counted from 1; all in order when left out"),
-                arg(
+                NOTE_ARGUMENT,
+                command_argument(
+                    "cell",
+                    ArgumentForm::Value,
+                    "only this cell, counted from 1; all in order when left out",
+                ),
+                command_argument(
                     "timeout",
                     ArgumentForm::Value,
                     "stop a cell after this many seconds (30, or what the cell's first line says); 0: never",
                 ),
-                arg(
+                command_argument(
                     "kernel",
                     ArgumentForm::Value,
                     "run in this kernel of yours, with your rights, outside of the sandbox",
                 ),
-                arg("stale", ArgumentForm::Flag, "only what is stale, and what that needs"),
-                arg("clean", ArgumentForm::Flag, "in a fresh kernel, and say whether the results are the same"),
+                command_argument("stale", ArgumentForm::Flag, "only what is stale, and what that needs"),
+                command_argument(
+                    "clean",
+                    ArgumentForm::Flag,
+                    "in a fresh kernel, and say whether the results are the same",
+                ),
             ],
         }),
     },
-    window(
+    window_command(
         "note.run_all",
         "Run all cells",
         &["Ctrl+Shift+Enter"],
         "Run all cells of the open note in order, up to the first error.",
     ),
-    window("note.run_above", "Run cells above", &[], "Run all cells above the caret in order."),
-    window("note.run_below", "Run this cell and below", &[], "Run the cell at the caret and all below it in order."),
-    window(
+    window_command("note.run_above", "Run cells above", &[], "Run all cells above the caret in order."),
+    window_command(
+        "note.run_below",
+        "Run this cell and below",
+        &[],
+        "Run the cell at the caret and all below it in order.",
+    ),
+    window_command(
         "cell.run_insert",
         "Run cell and begin another",
         &["Alt+Enter"],
         "Run the cell under the caret and begin a new one below it.",
     ),
-    window("cell.above", "New cell above", &[], "Begin a Python cell above the cell or paragraph at the caret."),
-    window("cell.below", "New cell below", &[], "Begin a Python cell below the cell or paragraph at the caret."),
-    window("cell.delete", "Delete cell", &[], "Delete the cell at the caret, with what it printed."),
-    window("cell.cut", "Cut cell", &[], "Delete the cell at the caret and keep it for pasting."),
-    window("cell.copy", "Copy cell", &[], "Copy the cell at the caret with its fences."),
-    window("cell.paste", "Paste cell below", &[], "Put the cell that was cut or copied below the caret."),
-    window("cell.prose", "Cell to prose", &[], "Take the fences of the cell at the caret away."),
-    window("cell.code", "Paragraph to cell", &[], "Make a Python cell of the paragraph at the caret."),
-    window("cell.merge", "Merge with cell below", &[], "Make one cell of the one at the caret and the next."),
-    window("cell.split", "Split cell", &["Ctrl+Shift+Minus"], "Make two cells of the one at the caret, cut there."),
-    window("cell.fold", "Fold or show output", &[], "Fold what the cell at the caret printed away, or show it."),
-    window(
+    window_command(
+        "cell.above",
+        "New cell above",
+        &[],
+        "Begin a Python cell above the cell or paragraph at the caret.",
+    ),
+    window_command(
+        "cell.below",
+        "New cell below",
+        &[],
+        "Begin a Python cell below the cell or paragraph at the caret.",
+    ),
+    window_command("cell.delete", "Delete cell", &[], "Delete the cell at the caret, with what it printed."),
+    window_command("cell.cut", "Cut cell", &[], "Delete the cell at the caret and keep it for pasting."),
+    window_command("cell.copy", "Copy cell", &[], "Copy the cell at the caret with its fences."),
+    window_command("cell.paste", "Paste cell below", &[], "Put the cell that was cut or copied below the caret."),
+    window_command("cell.prose", "Cell to prose", &[], "Take the fences of the cell at the caret away."),
+    window_command("cell.code", "Paragraph to cell", &[], "Make a Python cell of the paragraph at the caret."),
+    window_command("cell.merge", "Merge with cell below", &[], "Make one cell of the one at the caret and the next."),
+    window_command(
+        "cell.split",
+        "Split cell",
+        &["Ctrl+Shift+Minus"],
+        "Make two cells of the one at the caret, cut there.",
+    ),
+    window_command(
+        "cell.fold",
+        "Fold or show output",
+        &[],
+        "Fold what the cell at the caret printed away, or show it.",
+    ),
+    window_command(
         "cell.save",
         "Save output as",
         &[],
         "Save what the cell at the caret showed as a file: a picture, a table, its text.",
     ),
-    window(
+    window_command(
         "note.run_stale",
         "Run what is stale",
         &[],
         "Run the cells whose results no longer count, and what they need.",
     ),
-    window(
+    window_command(
         "note.run_clean",
         "Run clean",
         &[],
         "Run all cells in a fresh kernel, and say whether the results are the same as before.",
     ),
-    window("cells.manual", "Cells: run by hand", &[], "Running a cell of this note concerns no other cell."),
-    window("cells.marks", "Cells: mark what is stale", &[], "Running a cell of this note marks what depends on it."),
-    window(
+    window_command("cells.manual", "Cells: run by hand", &[], "Running a cell of this note concerns no other cell."),
+    window_command(
+        "cells.marks",
+        "Cells: mark what is stale",
+        &[],
+        "Running a cell of this note marks what depends on it.",
+    ),
+    window_command(
         "cells.automatic",
         "Cells: run what depends on it",
         &[],
         "Running a cell of this note runs what depends on it, and what it needs.",
     ),
-    line(
+    command_line_form(
         "note.cells",
         "How cells depend on each other",
         "cells",
         &[
-            NOTE,
-            arg(
+            NOTE_ARGUMENT,
+            command_argument(
                 "mode",
                 ArgumentForm::Value,
                 "what a run does to the cells that depend on it: manual, stale or automatic",
@@ -362,14 +461,14 @@ const ALONE: &[CommandInfo] = &[
         ],
         "List a note's cells with the names that they bind and use, and say which results no longer count.",
     ),
-    window(
+    window_command(
         "cell.stop",
         "Stop what runs",
         &["Ctrl+."],
         "Interrupt the note's kernel; if it does not react within a second, end it. A Jupyter kernel has five, or \
          until the second time.",
     ),
-    window(
+    window_command(
         "kernel.restart",
         "Restart kernel",
         &[],
@@ -385,9 +484,9 @@ const ALONE: &[CommandInfo] = &[
         line: Some(CommandLineForm {
             name: "kernels",
             args: &[
-                NOTE,
-                arg("use", ArgumentForm::Value, "the kernel from now on; `embedded`: the built-in one"),
-                arg(
+                NOTE_ARGUMENT,
+                command_argument("use", ArgumentForm::Value, "the kernel from now on; `embedded`: the built-in one"),
+                command_argument(
                     "allow",
                     ArgumentForm::Value,
                     "the print of a kernel that others can change, as it was shown: run it",
@@ -404,115 +503,128 @@ const ALONE: &[CommandInfo] = &[
         line: Some(CommandLineForm {
             name: "grant",
             args: &[
-                NOTE,
-                arg("read", ArgumentForm::Values, "a folder or file that they may read"),
-                arg("write", ArgumentForm::Values, "a folder or file that they may read and write"),
-                arg("network", ArgumentForm::Flag, "they may use the network"),
-                arg("none", ArgumentForm::Flag, "nothing beyond the note's folder any more"),
+                NOTE_ARGUMENT,
+                command_argument("read", ArgumentForm::Values, "a folder or file that they may read"),
+                command_argument("write", ArgumentForm::Values, "a folder or file that they may read and write"),
+                command_argument("network", ArgumentForm::Flag, "they may use the network"),
+                command_argument("none", ArgumentForm::Flag, "nothing beyond the note's folder any more"),
             ],
         }),
     },
-    window("export.html", "Export to HTML…", &[], "Write the open note, or its volume, as pages for a browser."),
-    window("export.pdf", "Export to PDF…", &[], "Write the open note, or its volume, as a document."),
-    window(
+    window_command(
+        "export.html",
+        "Export to HTML…",
+        &[],
+        "Write the open note, or its volume, as pages for a browser.",
+    ),
+    window_command("export.pdf", "Export to PDF…", &[], "Write the open note, or its volume, as a document."),
+    window_command(
         "export.folder",
         "Export to Markdown folder…",
         &[],
         "Write the open note with the files that it shows, or its volume, into a new folder.",
     ),
-    window("export.open", "Open the last export", &[], "Show what was exported last in the program for it."),
-    window("view.left", "Show or hide the tree", &["Ctrl+B"], "Fold or unfold the panel at the left."),
-    window(
+    window_command("export.open", "Open the last export", &[], "Show what was exported last in the program for it."),
+    window_command("view.left", "Show or hide the tree", &["Ctrl+B"], "Fold or unfold the panel at the left."),
+    window_command(
         "view.right",
         "Show or hide the panel at the right",
         &["Ctrl+Shift+B"],
         "Fold or unfold the panel at the right.",
     ),
-    window(
+    window_command(
         "view.variables",
         "Show or hide variables",
         &[],
         "List the variables of the note's kernel in the panel at the right.",
     ),
-    window(
+    window_command(
         "view.theme",
         "Light or dark",
         &["Ctrl+Shift+L"],
         "Go from the system's colours to light, to dark, and back.",
     ),
-    window(
+    window_command(
         "view.spelling",
         "Check spelling, or not",
         &[],
         "Mark words that the system's dictionary does not have (Hunspell; the system's language).",
     ),
-    window(
+    window_command(
         "script.runs",
         "Run scripts while I type, or not",
         &[],
         "Run a .py file half a second after the last key, or only when that is asked for.",
     ),
-    window(
+    window_command(
         "text.spelling",
         "Correct spelling",
         &["F7"],
         "Show words that may have been meant by the one at the caret.",
     ),
-    window("view.larger", "Larger", &["Ctrl+Plus"], "Scale everything up."),
-    window("view.smaller", "Smaller", &["Ctrl+Minus"], "Scale everything down."),
-    window("view.reset", "Normal size", &["Ctrl+0"], "Scale everything to 100 %."),
-    window("view.contrast", "More or less contrast", &[], "Make all colours stand out more, or as before."),
-    window("app.keys", "Keys and commands", &["F1"], "List all commands with their keys, and change these."),
-    window("app.settings", "Settings", &["Ctrl+,"], "Set the look, the keys and the rest."),
-    window("app.quit", "Quit", &["Ctrl+Q"], "Save and close the window."),
-    line(
+    window_command("view.larger", "Larger", &["Ctrl+Plus"], "Scale everything up."),
+    window_command("view.smaller", "Smaller", &["Ctrl+Minus"], "Scale everything down."),
+    window_command("view.reset", "Normal size", &["Ctrl+0"], "Scale everything to 100 %."),
+    window_command("view.contrast", "More or less contrast", &[], "Make all colours stand out more, or as before."),
+    window_command("app.keys", "Keys and commands", &["F1"], "List all commands with their keys, and change these."),
+    window_command("app.settings", "Settings", &["Ctrl+,"], "Set the look, the keys and the rest."),
+    window_command("app.quit", "Quit", &["Ctrl+Q"], "Save and close the window."),
+    command_line_form(
         "agent.ask",
         "Ask an agent",
         "ask",
         &[
-            arg("TEXT", ArgumentForm::Needed, "what is to be done; `-`: as standard input says"),
-            arg(
+            command_argument("TEXT", ArgumentForm::Needed, "what is to be done; `-`: as standard input says"),
+            command_argument(
                 "project",
                 ArgumentForm::Value,
                 "the volume in which it works; the one around this folder when left out",
             ),
-            arg("note", ArgumentForm::Value, "the note that it is about"),
-            arg("session", ArgumentForm::Value, "the session that it goes on with; a new one when left out"),
-            arg(
+            command_argument("note", ArgumentForm::Value, "the note that it is about"),
+            command_argument(
+                "session",
+                ArgumentForm::Value,
+                "the session that it goes on with; a new one when left out",
+            ),
+            command_argument(
                 "from",
                 ArgumentForm::Value,
                 "the message from which it branches off; begin: a first message of its own",
             ),
-            arg("agent", ArgumentForm::Value, "which agent"),
-            arg("approve", ArgumentForm::Values, "what it may do without asking, as in \"shell: cargo test *\""),
-            arg("budget", ArgumentForm::Value, "at most so many US dollars"),
-            arg(
+            command_argument("agent", ArgumentForm::Value, "which agent"),
+            command_argument(
+                "approve",
+                ArgumentForm::Values,
+                "what it may do without asking, as in \"shell: cargo test *\"",
+            ),
+            command_argument("budget", ArgumentForm::Value, "at most so many US dollars"),
+            command_argument(
                 "mode",
                 ArgumentForm::Value,
                 "auto, learner (a model), or follower (a trace that fits, without a model)",
             ),
-            arg("without", ArgumentForm::Values, "a trace or an experience that it may not use"),
-            arg("no-wait", ArgumentForm::Flag, "end when something waits for a decision"),
+            command_argument("without", ArgumentForm::Values, "a trace or an experience that it may not use"),
+            command_argument("no-wait", ArgumentForm::Flag, "end when something waits for a decision"),
         ],
         "Have an agent work in a project; print its steps as they happen. It asks before it does what carries risk.",
     ),
-    line(
+    command_line_form(
         "agent.runs",
         "List runs",
         "runs",
         &[
-            arg("RUN", ArgumentForm::Optional, "which, by the beginning of its id; `last`"),
-            arg("stop", ArgumentForm::Flag, "stop it"),
-            arg("resume", ArgumentForm::Flag, "let it go on"),
-            arg("more", ArgumentForm::Value, "with --resume: so many further model calls"),
-            arg("budget", ArgumentForm::Value, "with --resume: at most so many US dollars in all"),
-            arg("no-wait", ArgumentForm::Flag, "with --resume: end when something waits for a decision"),
-            arg("undo", ArgumentForm::Flag, "take back what it changed"),
-            arg("redo", ArgumentForm::Flag, "make again what was taken back"),
-            arg("change", ArgumentForm::Value, "with --undo and --redo: only this change"),
-            arg("hunk", ArgumentForm::Value, "and only this part of it"),
-            arg("export", ArgumentForm::Flag, "print it as execution-state.json"),
-            arg(
+            command_argument("RUN", ArgumentForm::Optional, "which, by the beginning of its id; `last`"),
+            command_argument("stop", ArgumentForm::Flag, "stop it"),
+            command_argument("resume", ArgumentForm::Flag, "let it go on"),
+            command_argument("more", ArgumentForm::Value, "with --resume: so many further model calls"),
+            command_argument("budget", ArgumentForm::Value, "with --resume: at most so many US dollars in all"),
+            command_argument("no-wait", ArgumentForm::Flag, "with --resume: end when something waits for a decision"),
+            command_argument("undo", ArgumentForm::Flag, "take back what it changed"),
+            command_argument("redo", ArgumentForm::Flag, "make again what was taken back"),
+            command_argument("change", ArgumentForm::Value, "with --undo and --redo: only this change"),
+            command_argument("hunk", ArgumentForm::Value, "and only this part of it"),
+            command_argument("export", ArgumentForm::Flag, "print it as execution-state.json"),
+            command_argument(
                 "import",
                 ArgumentForm::Value,
                 "read an execution-state.json into the session named in place of the run",
@@ -520,13 +632,13 @@ const ALONE: &[CommandInfo] = &[
         ],
         "List what agents did; of one, what was asked and changed.",
     ),
-    line(
+    command_line_form(
         "agent.budget",
         "Show the budget",
         "budget",
         &[
-            arg("log", ArgumentForm::Flag, "also what each of the last runs has spent"),
-            arg(
+            command_argument("log", ArgumentForm::Flag, "also what each of the last runs has spent"),
+            command_argument(
                 "by",
                 ArgumentForm::Value,
                 "what was spent of each task, session, project or month, and what is left of it",
@@ -535,226 +647,262 @@ const ALONE: &[CommandInfo] = &[
         "Show what runs have spent this month, in all and by project, and what is left; --by task, session, project or \
          month.",
     ),
-    line(
+    command_line_form(
         "memory.list",
         "List memory",
         "memory",
         &[
-            arg("ACTION", ArgumentForm::Optional, "list, show, log, bearing, analyze, add, consolidate or forget"),
-            arg("TEXT", ArgumentForm::Optional, "an experience's id; a goal; a question; what was learned"),
-            arg("project", ArgumentForm::Value, "only that of this volume"),
-            arg("outcome", ArgumentForm::Value, "success, failure or success_with_recovery"),
-            arg(
+            command_argument(
+                "ACTION",
+                ArgumentForm::Optional,
+                "list, show, log, bearing, analyze, add, consolidate or forget",
+            ),
+            command_argument(
+                "TEXT",
+                ArgumentForm::Optional,
+                "an experience's id; a goal; a question; what was learned",
+            ),
+            command_argument("project", ArgumentForm::Value, "only that of this volume"),
+            command_argument("outcome", ArgumentForm::Value, "success, failure or success_with_recovery"),
+            command_argument(
                 "tier",
                 ArgumentForm::Value,
                 "context, session, traces, semantic (l1 to l4), episodic, short_term or long_term",
             ),
-            arg("about", ArgumentForm::Value, "with analyze: words that the project or the goal has"),
-            arg("goal", ArgumentForm::Value, "with add: what was wanted; with analyze: what for"),
-            arg("source", ArgumentForm::Value, "with add: where it comes from"),
-            arg("expires", ArgumentForm::Value, "with add: the day from which on it does not count, `2027-01-31`"),
+            command_argument("about", ArgumentForm::Value, "with analyze: words that the project or the goal has"),
+            command_argument("goal", ArgumentForm::Value, "with add: what was wanted; with analyze: what for"),
+            command_argument("source", ArgumentForm::Value, "with add: where it comes from"),
+            command_argument(
+                "expires",
+                ArgumentForm::Value,
+                "with add: the day from which on it does not count, `2027-01-31`",
+            ),
         ],
         "List what came of earlier work, or what was done lately; say what bears on a goal; add, consolidate, forget.",
     ),
-    line(
+    command_line_form(
         "agent.tasks",
         "List tasks",
         "tasks",
-        work::TASKS,
+        work::TASKS_ARGUMENTS,
         "List plans and their tasks, which are notes of todos; split a goal into tasks; have agents carry them out, \
          those that need nothing of each other side by side.",
     ),
-    line(
+    command_line_form(
         "agent.schedule",
         "Schedule work",
         "schedule",
-        work::SCHEDULE,
+        work::SCHEDULE_ARGUMENTS,
         "Have work begin by itself, by cron expressions, while the window or `schedule watch` is open; `due` begins \
          what is due and ends with it. What needs approval waits for it. Of what was missed the last counts, where it \
          is no longer ago than --within. A time that summer time leaves out begins right after it; one that comes \
          twice begins once.",
     ),
-    line(
+    command_line_form(
         "memory.traces",
         "List traces",
         "traces",
         &[
-            arg("ACTION", ArgumentForm::Optional, "list, show, export, import, forget or learn"),
-            arg("NAME", ArgumentForm::Optional, "the trace; with import a file or `-`, with learn a run"),
-            arg("project", ArgumentForm::Value, "only those of this volume; with import: the volume that gets them"),
+            command_argument("ACTION", ArgumentForm::Optional, "list, show, export, import, forget or learn"),
+            command_argument("NAME", ArgumentForm::Optional, "the trace; with import a file or `-`, with learn a run"),
+            command_argument(
+                "project",
+                ArgumentForm::Value,
+                "only those of this volume; with import: the volume that gets them",
+            ),
         ],
         "List what runs have learned to do without a model; show, export, import or forget one; learn from a run.",
     ),
-    line(
+    command_line_form(
         "agent.steps",
         "List a run's steps",
         "steps",
         &[
-            arg("RUN", ArgumentForm::Needed, "which, by the beginning of its id; `last`; a step of it as `3f2a90c1#…`"),
-            arg("whole", ArgumentForm::Flag, "what tools said in full, also where the run keeps only its beginning"),
+            command_argument(
+                "RUN",
+                ArgumentForm::Needed,
+                "which, by the beginning of its id; `last`; a step of it as `3f2a90c1#…`",
+            ),
+            command_argument(
+                "whole",
+                ArgumentForm::Flag,
+                "what tools said in full, also where the run keeps only its beginning",
+            ),
         ],
         "Print the steps of a run; with --json a line each.",
     ),
-    line(
+    command_line_form(
         "agent.sessions",
         "List sessions",
         "sessions",
         &[
-            arg("SESSION", ArgumentForm::Optional, "which, by the beginning of its id"),
-            arg("all", ArgumentForm::Flag, "all its branches"),
-            arg("title", ArgumentForm::Value, "give it a title"),
-            arg("go", ArgumentForm::Value, "look at the branch that ends with this message"),
-            arg("fork", ArgumentForm::Value, "begin a new session with what was said up to this message"),
-            arg(
+            command_argument("SESSION", ArgumentForm::Optional, "which, by the beginning of its id"),
+            command_argument("all", ArgumentForm::Flag, "all its branches"),
+            command_argument("title", ArgumentForm::Value, "give it a title"),
+            command_argument("go", ArgumentForm::Value, "look at the branch that ends with this message"),
+            command_argument("fork", ArgumentForm::Value, "begin a new session with what was said up to this message"),
+            command_argument(
                 "merge",
                 ArgumentForm::Value,
                 "tell the current branch what came of the one that ends with this message",
             ),
-            arg("into", ArgumentForm::Value, "with --merge: the end of the branch that is told"),
-            arg("compare", ArgumentForm::Value, "the current branch beside the one that ends with this message"),
-            arg("export", ArgumentForm::Value, "print it: md, html, or json (agent.json)"),
-            arg("import", ArgumentForm::Value, "read an agent.json; `-`: standard input"),
-            arg("delete", ArgumentForm::Flag, "delete it and its runs for good"),
+            command_argument("into", ArgumentForm::Value, "with --merge: the end of the branch that is told"),
+            command_argument(
+                "compare",
+                ArgumentForm::Value,
+                "the current branch beside the one that ends with this message",
+            ),
+            command_argument("export", ArgumentForm::Value, "print it: md, html, or json (agent.json)"),
+            command_argument("import", ArgumentForm::Value, "read an agent.json; `-`: standard input"),
+            command_argument("delete", ArgumentForm::Flag, "delete it and its runs for good"),
         ],
         "List sessions; of one, what was said.",
     ),
-    line(
+    command_line_form(
         "agent.approvals",
         "List approvals",
         "approvals",
         &[
-            arg("APPROVAL", ArgumentForm::Optional, "which, as the list has it"),
-            arg("allow", ArgumentForm::Flag, "allow it"),
-            arg("deny", ArgumentForm::Flag, "deny it"),
-            arg("scope", ArgumentForm::Value, "how far that reaches: once, run, project, always"),
-            arg("arguments", ArgumentForm::Value, "do this instead: JSON"),
-            arg("comment", ArgumentForm::Value, "what the agent is told"),
-            arg("all", ArgumentForm::Flag, "also what was decided"),
-            arg("find", ArgumentForm::Value, "only those that hold this word"),
-            arg("rules", ArgumentForm::Flag, "the rules that decisions have made"),
-            arg("forget", ArgumentForm::Value, "take back the rule of this number"),
+            command_argument("APPROVAL", ArgumentForm::Optional, "which, as the list has it"),
+            command_argument("allow", ArgumentForm::Flag, "allow it"),
+            command_argument("deny", ArgumentForm::Flag, "deny it"),
+            command_argument("scope", ArgumentForm::Value, "how far that reaches: once, run, project, always"),
+            command_argument("arguments", ArgumentForm::Value, "do this instead: JSON"),
+            command_argument("comment", ArgumentForm::Value, "what the agent is told"),
+            command_argument("all", ArgumentForm::Flag, "also what was decided"),
+            command_argument("find", ArgumentForm::Value, "only those that hold this word"),
+            command_argument("rules", ArgumentForm::Flag, "the rules that decisions have made"),
+            command_argument("forget", ArgumentForm::Value, "take back the rule of this number"),
         ],
         "List what agents wait for, and decide it.",
     ),
     CommandInfo {
         window: true,
-        ..line(
+        ..command_line_form(
             "agent.tools",
             "List tools",
             "tools",
             &[
-                arg("TOOL", ArgumentForm::Optional, "one of them: its code, or its schema"),
-                arg("approve", ArgumentForm::Flag, "let agents use it, as it is now"),
-                arg("disable", ArgumentForm::Flag, "let nobody use it for now"),
-                arg("remove", ArgumentForm::Flag, "take it away, with its versions"),
-                arg("export", ArgumentForm::Flag, "print your own tools as one JSON file"),
-                arg("import", ArgumentForm::Value, "read such a file; what is in it waits for --approve"),
+                command_argument("TOOL", ArgumentForm::Optional, "one of them: its code, or its schema"),
+                command_argument("approve", ArgumentForm::Flag, "let agents use it, as it is now"),
+                command_argument("disable", ArgumentForm::Flag, "let nobody use it for now"),
+                command_argument("remove", ArgumentForm::Flag, "take it away, with its versions"),
+                command_argument("export", ArgumentForm::Flag, "print your own tools as one JSON file"),
+                command_argument("import", ArgumentForm::Value, "read such a file; what is in it waits for --approve"),
             ],
             "List what agents may use, and what it risks; read and approve tools of your own.",
         )
     },
-    line(
+    command_line_form(
         "workspace.init",
         "Make a workspace",
         "init",
-        &[arg("sample", ArgumentForm::Flag, "with the sample volume")],
+        &[command_argument("sample", ArgumentForm::Flag, "with the sample volume")],
         "Make a workspace in the folder given by --workspace.",
     ),
-    line(
+    command_line_form(
         "note.cat",
         "Print a note",
         "cat",
-        &[NOTE],
+        &[NOTE_ARGUMENT],
         "Print a note's exact bytes, or of NOTE#… the passage that \
           `search` found.",
     ),
-    line(
+    command_line_form(
         "note.edit",
         "Edit a note",
         "edit",
         &[
-            NOTE,
-            arg("text", ArgumentForm::Flag, "standard input is the note's new text; it becomes the smallest edits"),
+            NOTE_ARGUMENT,
+            command_argument(
+                "text",
+                ArgumentForm::Flag,
+                "standard input is the note's new text; it becomes the smallest edits",
+            ),
         ],
         "Read {\"at\":BYTE,\"delete\":N,\"insert\":\"…\"} lines from standard input and perform each; print \
          {\"seq\":N,\"durable\":true} once it is on disk.",
     ),
-    line(
+    command_line_form(
         "workspace.list",
         "List files",
         "ls",
-        &[arg("volume", ArgumentForm::Value, "only this volume")],
+        &[command_argument("volume", ArgumentForm::Value, "only this volume")],
         "List notes and attachments.",
     ),
-    line(
+    command_line_form(
         "note.links",
         "Show links",
         "links",
         &[
-            arg("NOTE", ArgumentForm::Optional, "the note; all that lead nowhere when left out"),
-            arg("broken", ArgumentForm::Flag, "only links that lead nowhere"),
+            command_argument("NOTE", ArgumentForm::Optional, "the note; all that lead nowhere when left out"),
+            command_argument("broken", ArgumentForm::Flag, "only links that lead nowhere"),
         ],
         "List where a note's links lead and which notes link to it.",
     ),
-    line(
+    command_line_form(
         "note.related",
         "Related notes",
         "related",
-        &[NOTE, arg("limit", ArgumentForm::Value, "how many; 10 when left out")],
+        &[NOTE_ARGUMENT, command_argument("limit", ArgumentForm::Value, "how many; 10 when left out")],
         "List notes whose meaning is near to that of a note.",
     ),
-    line(
+    command_line_form(
         "workspace.todos",
         "List todos",
         "todos",
         &[
-            arg("words", ArgumentForm::Value, "only those with these words"),
-            arg("all", ArgumentForm::Flag, "also those that are done"),
+            command_argument("words", ArgumentForm::Value, "only those with these words"),
+            command_argument("all", ArgumentForm::Flag, "also those that are done"),
         ],
         "List the tasks of all notes by their day.",
     ),
-    line(
+    command_line_form(
         "collection.list",
         "List a collection",
         "base",
         &[
-            arg("FILE", ArgumentForm::Needed, "the collection: a `.base` file of a volume"),
-            arg("view", ArgumentForm::Value, "its view; the first one when left out"),
+            command_argument("FILE", ArgumentForm::Needed, "the collection: a `.base` file of a volume"),
+            command_argument("view", ArgumentForm::Value, "its view; the first one when left out"),
         ],
         "Work out a view of a collection and print it as a table.",
     ),
-    line(
+    command_line_form(
         "note.move",
         "Move or rename",
         "mv",
         &[
-            arg("NOTE", ArgumentForm::Needed, "the note, or a folder"),
-            arg("PATH", ArgumentForm::Needed, "its new path inside the volume, or a folder with `/` at its end"),
+            command_argument("NOTE", ArgumentForm::Needed, "the note, or a folder"),
+            command_argument(
+                "PATH",
+                ArgumentForm::Needed,
+                "its new path inside the volume, or a folder with `/` at its end",
+            ),
         ],
         "Give a note or a folder another path; every link to it is written anew.",
     ),
-    line("note.remove", "Delete a note", "rm", &[NOTE], "Put a note into the workspace's trash."),
-    line(
+    command_line_form("note.remove", "Delete a note", "rm", &[NOTE_ARGUMENT], "Put a note into the workspace's trash."),
+    command_line_form(
         "workspace.trash",
         "List the trash",
         "trash",
         &[
-            arg(
+            command_argument(
                 "delete",
                 ArgumentForm::Value,
                 "delete this file of the trash for good: its old path, its name or its id",
             ),
-            arg("empty", ArgumentForm::Flag, "delete for good all that lies in it"),
+            command_argument("empty", ArgumentForm::Flag, "delete for good all that lies in it"),
         ],
         "List what lies in the workspace's trash, or delete it for good, with history and outputs.",
     ),
-    line(
+    command_line_form(
         "note.restore",
         "Restore a note",
         "restore-note",
         &[
-            arg("NOTE", ArgumentForm::Needed, "its old path, its name or its id"),
-            arg("PATH", ArgumentForm::Optional, "where to; where it lay when left out"),
+            command_argument("NOTE", ArgumentForm::Needed, "its old path, its name or its id"),
+            command_argument("PATH", ArgumentForm::Optional, "where to; where it lay when left out"),
         ],
         "Take a note out of the trash, with its history.",
     ),
@@ -767,100 +915,152 @@ const ALONE: &[CommandInfo] = &[
         line: Some(CommandLineForm {
             name: "history",
             args: &[
-                NOTE,
-                arg("at", ArgumentForm::Value, "print the note as it was after this change (its number or hash)"),
-                arg(
+                NOTE_ARGUMENT,
+                command_argument(
+                    "at",
+                    ArgumentForm::Value,
+                    "print the note as it was after this change (its number or hash)",
+                ),
+                command_argument(
                     "diff",
                     ArgumentForm::Flag,
                     "print what has changed since --at; since the last version when left out",
                 ),
-                arg("blame", ArgumentForm::Flag, "print who wrote each line, and when"),
-                arg("restore", ArgumentForm::Value, "make the note again as it was after this change"),
+                command_argument("blame", ArgumentForm::Flag, "print who wrote each line, and when"),
+                command_argument("restore", ArgumentForm::Value, "make the note again as it was after this change"),
             ],
         }),
     },
-    window("note.writers", "Who wrote this", &[], "Show who or what wrote each passage of the open note, and when."),
-    line(
+    window_command(
+        "note.writers",
+        "Who wrote this",
+        &[],
+        "Show who or what wrote each passage of the open note, and when.",
+    ),
+    command_line_form(
         "files.import",
         "Import files",
         "import",
         &[
-            arg(
+            command_argument(
                 "PATH",
                 ArgumentForm::Many,
                 "files or folders to copy into a volume; a notebook (.ipynb) becomes a note",
             ),
-            arg("volume", ArgumentForm::Value, "the volume (its name); `Notes` in the workspace when left out"),
+            command_argument(
+                "volume",
+                ArgumentForm::Value,
+                "the volume (its name); `Notes` in the workspace when left out",
+            ),
         ],
         "Copy files into a volume, byte for byte; never overwrites. A Jupyter notebook becomes a note with its \
          outputs, and `export` makes the same notebook of it again.",
     ),
-    window(
+    window_command(
         "agent.open",
         "Agent panel",
         &["Ctrl+Alt+I"],
         "Show the conversation with the agent beside the note, or hide it.",
     ),
-    window("agent.new", "New agent session", &[], "Begin a new conversation with the agent."),
-    window("agent.stop", "Stop the agent", &[], "Stop the run; what came by then is kept and it can be resumed."),
-    window("agent.resume", "Resume the run", &[], "Let a run go on that was stopped, failed or came to its limit."),
-    window("agent.allow", "Allow what the agent asks", &[], "Allow, once, what the agent asks first."),
-    window("agent.deny", "Deny what the agent asks", &[], "Deny what the agent asks first."),
-    window("agent.timeline", "Timeline of the run", &[], "Draw the steps of the run as a graph by time."),
-    window("agent.changes", "Changes of the run", &[], "Show what the run changed; take it back hunk by hunk, or all."),
-    window("view.memory", "Memory", &["Ctrl+Alt+M"], "Browse what is remembered of earlier work; edit or forget it."),
-    window(
+    window_command("agent.new", "New agent session", &[], "Begin a new conversation with the agent."),
+    window_command(
+        "agent.stop",
+        "Stop the agent",
+        &[],
+        "Stop the run; what came by then is kept and it can be resumed.",
+    ),
+    window_command(
+        "agent.resume",
+        "Resume the run",
+        &[],
+        "Let a run go on that was stopped, failed or came to its limit.",
+    ),
+    window_command("agent.allow", "Allow what the agent asks", &[], "Allow, once, what the agent asks first."),
+    window_command("agent.deny", "Deny what the agent asks", &[], "Deny what the agent asks first."),
+    window_command("agent.timeline", "Timeline of the run", &[], "Draw the steps of the run as a graph by time."),
+    window_command(
+        "agent.changes",
+        "Changes of the run",
+        &[],
+        "Show what the run changed; take it back hunk by hunk, or all.",
+    ),
+    window_command(
+        "view.memory",
+        "Memory",
+        &["Ctrl+Alt+M"],
+        "Browse what is remembered of earlier work; edit or forget it.",
+    ),
+    window_command(
         "view.traces",
         "Trace library",
         &["Ctrl+Alt+R"],
         "Show what runs have learned to do again without a model, how sure that is and what it has saved.",
     ),
-    window("view.budget", "Budget", &["Ctrl+Alt+G"], "Show what agents have spent and what is left of the month."),
-    window("view.schedule", "Schedule", &["Ctrl+Alt+C"], "Have work begin by itself; pause, remove or begin it now."),
-    window(
+    window_command(
+        "view.budget",
+        "Budget",
+        &["Ctrl+Alt+G"],
+        "Show what agents have spent and what is left of the month.",
+    ),
+    window_command(
+        "view.schedule",
+        "Schedule",
+        &["Ctrl+Alt+C"],
+        "Have work begin by itself; pause, remove or begin it now.",
+    ),
+    window_command(
         "view.agents",
         "Agents",
         &["Ctrl+Alt+A"],
         "Show who can be asked, what each is for, and where it comes from.",
     ),
-    window("view.plans", "Plans", &["Ctrl+Alt+P"], "Show plans and their tasks; carry them out, or give them up."),
-    window(
+    window_command(
+        "view.plans",
+        "Plans",
+        &["Ctrl+Alt+P"],
+        "Show plans and their tasks; carry them out, or give them up.",
+    ),
+    window_command(
         "memory.undo",
         "Bring back what was forgotten",
         &[],
         "Put back the experience, the schedule or the task that was forgotten or given up last.",
     ),
-    window("agent.branches", "Branches of the session", &[], "Draw the messages of the session as a tree."),
-    line(
+    window_command("agent.branches", "Branches of the session", &[], "Draw the messages of the session as a tree."),
+    command_line_form(
         "files.export",
         "Export",
         "export",
         &[
-            arg("NOTE_OR_VOLUME", ArgumentForm::Needed, "what to export"),
-            arg(
+            command_argument("NOTE_OR_VOLUME", ArgumentForm::Needed, "what to export"),
+            command_argument(
                 "DEST",
                 ArgumentForm::Needed,
                 "a new file or folder; its ending (.html, .pdf, .ipynb, .py) says what a note becomes",
             ),
-            arg("to", ArgumentForm::Value, "the form: html, pdf, ipynb, py or md; by the ending of DEST when left out"),
-            arg(
+            command_argument(
+                "to",
+                ArgumentForm::Value,
+                "the form: html, pdf, ipynb, py or md; by the ending of DEST when left out",
+            ),
+            command_argument(
                 "html",
                 ArgumentForm::Flag,
                 "pages for a browser instead of the files themselves; the same as --to html",
             ),
-            arg("paper", ArgumentForm::Value, "for pdf: a4, as without it, or letter"),
+            command_argument("paper", ArgumentForm::Value, "for pdf: a4, as without it, or letter"),
         ],
         "Write a note, or a whole volume, to a new place: byte for byte, as pages for a browser that need nothing \
          beside them, or as one PDF; with pictures, diagrams and the outputs of cells. A note also becomes a Jupyter \
          notebook or a Python program.",
     ),
-    line(
+    command_line_form(
         "note.outputs",
         "Print outputs",
         "outputs",
         &[
-            NOTE,
-            arg(
+            NOTE_ARGUMENT,
+            command_argument(
                 "save",
                 ArgumentForm::Value,
                 "a folder for their pictures and tables, figures as PNG and SVG; they are not printed then",
@@ -868,25 +1068,25 @@ const ALONE: &[CommandInfo] = &[
         ],
         "Print the kept outputs of a note's cells, or save their pictures, tables and pages.",
     ),
-    line(
+    command_line_form(
         "workspace.check",
         "Check and repair",
         "fsck",
-        &[arg("check", ArgumentForm::Flag, "only look; repair nothing")],
+        &[command_argument("check", ArgumentForm::Flag, "only look; repair nothing")],
         "Check everything in the workspace and repair what can be repaired; what cannot be read is set aside, never \
          deleted.",
     ),
-    line(
+    command_line_form(
         "search.index",
         "Search index",
         "index",
         &[
-            arg(
+            command_argument(
                 "WHAT",
                 ArgumentForm::Needed,
                 "status, rebuild, verify, models, use, reranker, exclude, include, pause or resume",
             ),
-            arg(
+            command_argument(
                 "NAME",
                 ArgumentForm::Optional,
                 "for `use`: embedded, fastembed:NAME, folder:PATH or URL#MODEL; for `reranker`: \
@@ -896,31 +1096,31 @@ const ALONE: &[CommandInfo] = &[
         "Say how the search index stands, make it again, or look at every byte of it; choose the sentence model that \
          finds by meaning, list those there are, pause it. The index holds nothing that is not in the notes.",
     ),
-    line(
+    command_line_form(
         "search.kept",
         "Kept searches",
         "searches",
         &[
-            arg("NAME", ArgumentForm::Optional, "what it is kept as; `search @NAME` asks it"),
-            arg("QUERY", ArgumentForm::Optional, "what is asked"),
-            arg("forget", ArgumentForm::Flag, "forget the search of that name"),
+            command_argument("NAME", ArgumentForm::Optional, "what it is kept as; `search @NAME` asks it"),
+            command_argument("QUERY", ArgumentForm::Optional, "what is asked"),
+            command_argument("forget", ArgumentForm::Flag, "forget the search of that name"),
         ],
         "List the searches that are kept, or keep one.",
     ),
-    line(
+    command_line_form(
         "workspace.backup",
         "Back up",
         "backup",
-        &[arg("DEST", ArgumentForm::Needed, "a new folder")],
+        &[command_argument("DEST", ArgumentForm::Needed, "a new folder")],
         "Make a consistent copy of everything, also while the window is open.",
     ),
-    line(
+    command_line_form(
         "workspace.restore",
         "Restore",
         "restore",
         &[
-            arg("BACKUP", ArgumentForm::Needed, "a folder made by `backup`"),
-            arg(
+            command_argument("BACKUP", ArgumentForm::Needed, "a folder made by `backup`"),
+            command_argument(
                 "trusted",
                 ArgumentForm::Flag,
                 "it is your own: put volumes back to where they were, keep what you allowed",
@@ -928,31 +1128,35 @@ const ALONE: &[CommandInfo] = &[
         ],
         "Make a workspace (--workspace) of a backup; nothing is overwritten.",
     ),
-    line(
+    command_line_form(
         "app.doctor",
         "What this machine offers",
         "doctor",
         &[],
         "Say what is there: display, sandbox, kernels, model servers.",
     ),
-    line(
+    command_line_form(
         "llm.providers",
         "Language models",
         "providers",
         &[
-            arg("WHAT", ArgumentForm::Optional, "list (when left out), test or models"),
-            arg("NAME", ArgumentForm::Optional, "a provider of config.yaml; the default one when left out"),
+            command_argument("WHAT", ArgumentForm::Optional, "list (when left out), test or models"),
+            command_argument(
+                "NAME",
+                ArgumentForm::Optional,
+                "a provider of config.yaml; the default one when left out",
+            ),
         ],
         "List the providers of language models that config.yaml names, look whether one is there, takes its key and \
          has its model, or list its models.",
     ),
-    line(
+    command_line_form(
         "llm.secrets",
         "Keys of providers",
         "secrets",
         &[
-            arg("WHAT", ArgumentForm::Needed, "list, set, rm or encrypt"),
-            arg(
+            command_argument("WHAT", ArgumentForm::Needed, "list, set, rm or encrypt"),
+            command_argument(
                 "NAME",
                 ArgumentForm::Optional,
                 "the name, as in ${NAME} in config.yaml; a variable of that name goes first",
@@ -962,39 +1166,39 @@ const ALONE: &[CommandInfo] = &[
          standard input. With TRACEBOOK_PASSPHRASE the file is opened by that, else by a key file beside it; \
          `encrypt` has a file that its key file opens opened by the passphrase alone from then on.",
     ),
-    line(
+    command_line_form(
         "app.bench",
         "Measure",
         "bench",
         &[
-            arg(
+            command_argument(
                 "WHAT",
                 ArgumentForm::Needed,
                 "edit, open, import, frames, search, cells, tools, agent, hub, sync, replay, memory or retrieval",
             ),
-            arg(
+            command_argument(
                 "size",
                 ArgumentForm::Value,
                 "blocks for `frames` (default 10000), clients for `hub` (1000); the same as --notes for the others",
             ),
-            arg(
+            command_argument(
                 "notes",
                 ArgumentForm::Value,
                 "notes for `import` and `sync` (default 50000), `open` and `search` (default 10000); `edit` presses \
                  its keys while so many are indexed",
             ),
-            arg(
+            command_argument(
                 "corpus",
                 ArgumentForm::Value,
                 "for `retrieval`: a folder with corpus.jsonl, queries.jsonl, qrels.tsv; for `replay` and `memory`: \
                  bfcl-eval",
             ),
-            arg(
+            command_argument(
                 "foreign",
                 ArgumentForm::Value,
                 "for `retrieval`: another such folder, whose queries nothing should fit",
             ),
-            arg(
+            command_argument(
                 "conversations",
                 ArgumentForm::Value,
                 "for `memory`: a JSON file of LoCoMo's form, whose evidence is searched",
@@ -1002,29 +1206,29 @@ const ALONE: &[CommandInfo] = &[
         ],
         "Measure on this machine what BENCHMARKS.md holds.",
     ),
-    line(
+    command_line_form(
         "app.screenshots",
         "Pictures of the window",
         "screenshots",
         &[
-            arg("DIR", ArgumentForm::Needed, "the folder for the pictures"),
-            arg("scale", ArgumentForm::Value, "pixels a point, 1 to 3 (2 when left out)"),
-            arg("scene", ArgumentForm::Value, "only this scene; all of them, and a sheet, when left out"),
+            command_argument("DIR", ArgumentForm::Needed, "the folder for the pictures"),
+            command_argument("scale", ArgumentForm::Value, "pixels a point, 1 to 3 (2 when left out)"),
+            command_argument("scene", ArgumentForm::Value, "only this scene; all of them, and a sheet, when left out"),
         ],
         "Make pictures of the window over the sample volume, in both themes, without a display.",
     ),
-    line(
+    command_line_form(
         "app.completions",
         "Shell completions",
         "completions",
-        &[arg("SHELL", ArgumentForm::Needed, "bash, zsh, fish, elvish or powershell")],
+        &[command_argument("SHELL", ArgumentForm::Needed, "bash, zsh, fish, elvish or powershell")],
         "Print completions for a shell.",
     ),
-    line("app.man", "Manual page", "man", &[], "Print the manual page."),
+    command_line_form("app.man", "Manual page", "man", &[], "Print the manual page."),
 ];
 
 /// A command by its id.
-pub fn command(id: &str) -> Option<&'static CommandInfo> {
+pub fn find_command(id: &str) -> Option<&'static CommandInfo> {
     COMMANDS.iter().find(|command| command.id == id)
 }
 

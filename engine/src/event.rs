@@ -450,15 +450,15 @@ impl KnownLinks {
     ) -> KnownLinks {
         let (mut links, mut unindexed, mut hashes) = (VolumeLinks::default(), BTreeSet::new(), HashMap::new());
         for row in files {
-            links.enter(row.id, &row.path);
+            links.set_path(row.id, &row.path);
             hashes.insert(row.id, row.hash);
             if row.kind == FileKind::Note {
                 unindexed.insert(row.id);
             }
         }
         for (note, outlined) in outlines {
-            if hashes.get(&note).is_some_and(|hash| outlined.is_of(*hash)) && unindexed.remove(&note) {
-                links.set(note, Arc::new(outlined.outline));
+            if hashes.get(&note).is_some_and(|hash| outlined.matches_hash(*hash)) && unindexed.remove(&note) {
+                links.set_outline(note, Arc::new(outlined.outline));
             }
         }
         KnownLinks { links, unindexed }
@@ -529,7 +529,7 @@ pub struct FileMark {
 }
 
 /// Under which name the disk keeps a note's [`FileMark`]s, as JSON.
-pub fn marks_key(note: DocId) -> String {
+pub fn file_marks_key(note: DocId) -> String {
     format!("file/{note}")
 }
 

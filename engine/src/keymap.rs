@@ -26,7 +26,7 @@ pub enum KeymapPreset {
 /// Commands and their keys.
 type CommandKeys = &'static [(&'static str, &'static [&'static str])];
 
-const VS_CODE: CommandKeys = &[
+const VS_CODE_KEYS: CommandKeys = &[
     ("palette.open", &["Ctrl+Shift+P", "F1"]),
     ("app.keys", &["Ctrl+Alt+K"]),
     ("tab.next", &["Ctrl+PageDown", "Ctrl+Tab"]),
@@ -38,7 +38,7 @@ const VS_CODE: CommandKeys = &[
     ("note.new", &["Ctrl+N"]),
 ];
 
-const OBSIDIAN: CommandKeys = &[
+const OBSIDIAN_KEYS: CommandKeys = &[
     ("palette.open", &["Ctrl+P"]),
     ("switcher.open", &["Ctrl+O"]),
     ("folder.open", &["Ctrl+Shift+O"]),
@@ -48,7 +48,7 @@ const OBSIDIAN: CommandKeys = &[
     ("text.task", &["Ctrl+L"]),
 ];
 
-const VIM: CommandKeys = &[("select.next", &["Ctrl+Alt+N"])];
+const VIM_KEYS: CommandKeys = &[("select.next", &["Ctrl+Alt+N"])];
 
 impl KeymapPreset {
     /// All of them.
@@ -71,23 +71,23 @@ impl KeymapPreset {
         }
     }
 
-    fn keys(self) -> CommandKeys {
+    fn command_keys(self) -> CommandKeys {
         match self {
             KeymapPreset::Tracebook | KeymapPreset::Jupyter => &[],
-            KeymapPreset::VsCode => VS_CODE,
-            KeymapPreset::Obsidian => OBSIDIAN,
-            KeymapPreset::Vim => VIM,
+            KeymapPreset::VsCode => VS_CODE_KEYS,
+            KeymapPreset::Obsidian => OBSIDIAN_KEYS,
+            KeymapPreset::Vim => VIM_KEYS,
         }
     }
 }
 
 /// The keys of every command, first the one that is shown.
-pub fn keymap(settings: &Settings) -> BTreeMap<&'static str, Vec<String>> {
+pub fn effective_keymap(settings: &Settings) -> BTreeMap<&'static str, Vec<String>> {
     let mut map: BTreeMap<&'static str, Vec<String>> = COMMANDS
         .iter()
         .map(|command| (command.id, command.keys.iter().map(|key| (*key).to_owned()).collect()))
         .collect();
-    let preset = settings.preset.keys().iter();
+    let preset = settings.preset.command_keys().iter();
     let preset = preset.map(|(id, keys)| (*id, keys.iter().map(|key| (*key).to_owned()).collect()));
     let own = settings.keys.iter().map(|(id, keys)| (id.as_str(), keys.clone()));
     for (id, keys) in preset.chain(own) {
@@ -108,9 +108,9 @@ pub fn keymap(settings: &Settings) -> BTreeMap<&'static str, Vec<String>> {
 }
 
 /// Commands that have lost a key to one to which the user gave it: which, the key, and the command that has it now.
-pub fn taken(settings: &Settings) -> Vec<(&'static str, String, &'static str)> {
-    let now = keymap(settings);
-    let before = keymap(&Settings { keys: BTreeMap::new(), ..settings.clone() });
+pub fn overridden_keys(settings: &Settings) -> Vec<(&'static str, String, &'static str)> {
+    let now = effective_keymap(settings);
+    let before = effective_keymap(&Settings { keys: BTreeMap::new(), ..settings.clone() });
     let mut taken = Vec::new();
     for (id, keys) in before.into_iter().filter(|(id, _)| !settings.keys.contains_key(*id)) {
         for key in keys {
@@ -129,10 +129,13 @@ mod tests {
     #[test]
     fn a_key_means_one_command_in_every_preset() {
         for preset in KeymapPreset::ALL {
-            for (id, _) in preset.keys() {
-                assert!(crate::commands::command(id).is_some(), "{preset:?} names {id}, which the table does not have");
+            for (id, _) in preset.command_keys() {
+                assert!(
+                    crate::commands::find_command(id).is_some(),
+                    "{preset:?} names {id}, which the table does not have"
+                );
             }
-            let map = keymap(&Settings { preset, ..Settings::default() });
+            let map = effective_keymap(&Settings { preset, ..Settings::default() });
             let keys: Vec<&String> = map.values().flatten().collect();
             assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len(), "{preset:?}");
             assert!(!map["palette.open"].is_empty() && !map["switcher.open"].is_empty(), "{preset:?}");
@@ -142,14 +145,14 @@ mod tests {
     #[test]
     fn what_a_user_set_takes_the_key_from_what_had_it() {
         let mut settings = Settings { preset: KeymapPreset::Obsidian, ..Settings::default() };
-        assert_eq!(keymap(&settings)["palette.open"], ["Ctrl+P"]);
+        assert_eq!(effective_keymap(&settings)["palette.open"], ["Ctrl+P"]);
         settings.keys.insert("note.save".to_owned(), vec!["Ctrl+P".to_owned()]);
         settings.keys.insert("no.such".to_owned(), vec!["Ctrl+W".to_owned()]);
-        let map = keymap(&settings);
+        let map = effective_keymap(&settings);
         assert_eq!((&map["note.save"][..], &map["palette.open"][..]), (&["Ctrl+P".to_owned()][..], &[][..]));
         assert_eq!(map["note.close"], ["Ctrl+W"]);
-        assert_eq!(taken(&settings), [("palette.open", "Ctrl+P".to_owned(), "note.save")]);
+        assert_eq!(overridden_keys(&settings), [("palette.open", "Ctrl+P".to_owned(), "note.save")]);
         settings.keys.clear();
-        assert!(taken(&settings).is_empty());
+        assert!(overridden_keys(&settings).is_empty());
     }
 }

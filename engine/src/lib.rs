@@ -5,27 +5,26 @@
 //! the host) or a [`CommandError`] come out. Time and randomness are arguments, so every run can be replayed.
 
 pub mod agenda;
-mod arrangement;
+mod block_edits;
 pub mod command;
 pub mod commands;
 pub mod effect;
 pub mod event;
-mod fresh;
+pub mod generated_view;
 pub mod keymap;
 mod note;
 pub mod notice;
-mod plan;
+mod pane_layout;
 pub mod session;
 pub mod settings;
+mod staleness;
 mod undo;
-pub mod view;
 
-pub use arrangement::TabArrangement;
 pub use command::Command;
 pub use effect::{BatchNumber, Effect};
 pub use event::Event;
-pub use fresh::{Reactivity, StaleReason};
 pub use note::{CaretShift, DocPhase, FileSide, KernelPhase, Note, NotePhase};
+pub use pane_layout::TabArrangement;
 pub use session::{
     AGREED_BYTES_KEY_PREFIX, AgentRun, AgentSession, AgentSetup, AgreedBytes, AttachmentAction, BudgetScope,
     BudgetStatus, CallPhase, CleanRunReport, CommandError, CompletedMove, DeliveryState, DocumentsByVolume,
@@ -40,4 +39,5 @@ pub use session::{
     read_volume_address, revertible_parts, run_address, session_address, volume_address,
 };
 pub use settings::{ColorTheme, Settings};
+pub use staleness::{Reactivity, StaleReason};
 pub use text::time::UnixMillis;

@@ -2,15 +2,15 @@
 //! document, the disk and the file. The session's modules change it; everybody else reads.
 
 use crate::event::{FileMark, FileStamp, FileText};
-use crate::fresh::{HeldName, KeptStaleness, Reactivity};
 use crate::session::{CleanRun, CleanRunReport, stated_kernel};
+use crate::staleness::{HeldName, KeptStaleness, Reactivity};
 use crate::undo::UndoHistory;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 use store::{Block, BlockId, ChangeParcel, DocId, Execution, ExecutionId, FileKind, NoteDoc, NoteOp, OutputsDoc};
 use text::markdown::{self, CellParts};
-use text::names::CellNames;
-use text::splice;
+use text::python_scope::CellNames;
+use text::text_edit;
 use text::time::UnixMillis;
 
 /// Whether a note can be read yet.
@@ -85,7 +85,7 @@ pub struct FileSide {
 
 impl FileSide {
     /// Whether the file was never there: it is about to be made.
-    pub(crate) fn is_unmade(&self) -> bool {
+    pub(crate) fn is_new_file(&self) -> bool {
         self.stamp.is_none() && !self.gone && (self.due.is_some() || self.ahead_stored)
     }
 }
@@ -204,7 +204,7 @@ pub struct Note {
 }
 
 /// Shifts kept for carets; who has been away longer looks at the text anew.
-const SHIFTS: usize = 1_024;
+const MAX_CARET_SHIFTS: usize = 1_024;
 
 impl Note {
     pub(crate) fn new(id: DocId, volume: DocId, kind: FileKind) -> Note {
@@ -277,7 +277,7 @@ impl Note {
     }
 
     /// Where a block starts, in bytes of the whole note.
-    pub fn start(&self, id: BlockId) -> Option<usize> {
+    pub fn block_start(&self, id: BlockId) -> Option<usize> {
         let mut at = 0;
         for block in &self.blocks {
             if block.id == id {
@@ -294,34 +294,31 @@ impl Note {
     }
 
     /// The parts of a block that is a cell.
-    pub fn cell(&self, id: BlockId) -> Option<&CellParts> {
+    pub fn cell_parts(&self, id: BlockId) -> Option<&CellParts> {
         self.meta.get(&id)?.cell.as_ref()
     }
 
     /// The code of a cell.
-    pub fn code(&self, id: BlockId) -> Option<&str> {
-        let cell = self.cell(id)?;
+    pub fn cell_code(&self, id: BlockId) -> Option<&str> {
+        let cell = self.cell_parts(id)?;
         self.block(id)?.text.get(cell.code.clone())
     }
 
     /// The language of a cell, in lower case.
-    pub fn language(&self, id: BlockId) -> Option<String> {
+    pub fn cell_language(&self, id: BlockId) -> Option<String> {
         let python = || "python".to_owned();
         let is_script = self.kind == FileKind::Script;
-        self.cell(id).and_then(
-            |_| {
-                if is_script { Some(python()) } else { markdown::cell_language(&self.block(id)?.text) }
-            },
-        )
+        self.cell_parts(id)
+            .and_then(|_| if is_script { Some(python()) } else { markdown::cell_language(&self.block(id)?.text) })
     }
 
     /// Its cells, in order.
     pub fn cells(&self) -> impl Iterator<Item = BlockId> {
-        self.blocks().map(|block| block.id).filter(|id| self.cell(*id).is_some())
+        self.blocks().map(|block| block.id).filter(|id| self.cell_parts(*id).is_some())
     }
 
     /// Counts what happened to runs of its cells.
-    pub fn runs(&self) -> u64 {
+    pub fn run_revision(&self) -> u64 {
         self.runs
     }
 
@@ -332,7 +329,7 @@ impl Note {
 
     /// How many steps of the user's can be taken back now.
     pub fn undo_steps(&self) -> usize {
-        self.undo.steps()
+        self.undo.step_count()
     }
 
     /// Its length in bytes.
@@ -369,13 +366,13 @@ impl Note {
     }
 
     /// The latest execution of a cell.
-    pub fn execution(&self, cell: BlockId) -> Option<&Execution> {
+    pub fn latest_execution(&self, cell: BlockId) -> Option<&Execution> {
         self.executions.get(&cell)
     }
 
     /// Whether the cell's result no longer counts.
     pub fn is_stale(&self, cell: BlockId) -> bool {
-        self.staleness(cell).is_some()
+        self.stale_reason(cell).is_some()
     }
 
     /// Whether it is read, and what another program wrote into its file while it was closed is part of it.
@@ -384,7 +381,7 @@ impl Note {
     }
 
     /// Whether its document is being loaded.
-    pub fn is_loading(&self) -> bool {
+    pub fn is_document_loading(&self) -> bool {
         matches!(self.doc, DocPhase::Loading)
     }
 
@@ -394,7 +391,7 @@ impl Note {
     }
 
     /// Whether its file does not hold its text yet.
-    pub fn is_ahead(&self) -> bool {
+    pub fn is_ahead_of_file(&self) -> bool {
         self.file.ahead_stored || !self.pending.is_empty() || self.file.writing.is_some()
     }
 
@@ -415,18 +412,18 @@ impl Note {
     }
 
     /// Whether the generated view of this name ([`crate::view::name`]) is drawn: the user has said so.
-    pub fn shows(&self, view: store::BlobHash) -> bool {
-        let kept = || self.outputs.as_ref().and_then(|outputs| outputs.shows(view));
+    pub fn shows_view(&self, view: store::BlobHash) -> bool {
+        let kept = || self.outputs.as_ref().and_then(|outputs| outputs.is_view_shown(view));
         self.views.get(&view).copied().or_else(kept).unwrap_or(false)
     }
 
     /// The blob that keeps the notebook that the note was imported from.
-    pub fn notebook(&self) -> Option<store::BlobRef> {
-        self.outputs.as_ref()?.notebook()
+    pub fn source_notebook(&self) -> Option<store::BlobRef> {
+        self.outputs.as_ref()?.notebook_blob()
     }
 
     /// What note and file had in common last, as far as the document and the marks know.
-    pub(crate) fn in_common(&self, now: Option<&str>) -> String {
+    pub(crate) fn common_text(&self, now: Option<&str>) -> String {
         let Some(doc) = self.document() else { return String::new() };
         let at = |heads: &[[u8; 32]]| {
             let heads: Vec<store::ChangeHash> = heads.iter().map(|hash| store::ChangeHash(*hash)).collect();
@@ -438,7 +435,7 @@ impl Note {
         for mark in &self.file.marks {
             if let Some(text) = &mark.text {
                 last.clone_from(text); // this stood in the file
-            } else if let Some(text) = at(&mark.heads).filter(|text| splice::stands_on(now, text, &last)) {
+            } else if let Some(text) = at(&mark.heads).filter(|text| text_edit::is_based_on(now, text, &last)) {
                 last = text; // this we were about to write, and did
             }
         }
@@ -446,10 +443,10 @@ impl Note {
     }
 
     /// Whether nothing of it is under way, so that it can be let go.
-    pub(crate) fn is_at_rest(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         let loading = matches!(self.doc, DocPhase::Loading) || self.phase == NotePhase::Reading;
         !loading
-            && !self.is_ahead()
+            && !self.is_ahead_of_file()
             && self.file.unmerged.is_none()
             && !self.file.reading
             && self.unsaved_outputs.is_empty()
@@ -467,25 +464,25 @@ impl Note {
         self.shifts.clear();
         self.length = self.blocks.iter().map(|block| block.text.len()).sum();
         let ids: Vec<BlockId> = self.blocks.iter().map(|block| block.id).collect();
-        self.refresh(ids);
+        self.refresh_blocks(ids);
     }
 
     /// Recomputes what is derived of these blocks after they changed.
-    pub(crate) fn refresh(&mut self, ids: impl IntoIterator<Item = BlockId>) {
+    pub(crate) fn refresh_blocks(&mut self, ids: impl IntoIterator<Item = BlockId>) {
         for id in ids {
             let Some(block) = self.blocks.iter().find(|block| block.id == id) else { continue };
             let cell = match self.kind {
                 FileKind::Script => {
                     (!block.text.trim().is_empty()).then_some(markdown::CellParts { code: 0..block.text.len() })
                 }
-                _ => markdown::cell(&block.text),
+                _ => markdown::parse_cell(&block.text),
             };
             let is_cell = cell.is_some();
             let meta = BlockMeta { revision: self.revision, cell, names: OnceLock::new(), code: OnceLock::new() };
             let was_cell = self.meta.insert(id, meta).is_some_and(|old| old.cell.is_some());
             self.cells_revision += u64::from(is_cell || was_cell);
         }
-        let first = self.blocks().next().map(|block| Reactivity::stated(&block.text)).unwrap_or_default();
+        let first = self.blocks().next().map(|block| Reactivity::from_note_text(&block.text)).unwrap_or_default();
         self.kernel_stated = self.blocks.first().and_then(|block| stated_kernel(&block.text));
         if first != self.reactivity {
             self.reactivity = first;
@@ -494,11 +491,11 @@ impl Note {
     }
 
     /// Notes an edit for carets.
-    pub(crate) fn shift(&mut self, at: usize, delete: usize, insert: usize, foreign: bool) {
+    pub(crate) fn record_shift(&mut self, at: usize, delete: usize, insert: usize, foreign: bool) {
         self.revision += 1;
         self.length = self.length - delete + insert;
         self.shifts.push_back(CaretShift { revision: self.revision, at, delete, insert, foreign });
-        if self.shifts.len() > SHIFTS {
+        if self.shifts.len() > MAX_CARET_SHIFTS {
             self.shifts.pop_front();
         }
     }

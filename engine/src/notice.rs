@@ -144,12 +144,12 @@ impl RecentNotices {
     }
 
     /// The number of the last one; 0: there is none.
-    pub fn last(&self) -> u64 {
+    pub fn last_number(&self) -> u64 {
         self.count
     }
 
     /// Those after a number that are still kept, oldest first.
-    pub fn after(&self, number: u64) -> impl Iterator<Item = &NumberedNotice> {
+    pub fn notices_after(&self, number: u64) -> impl Iterator<Item = &NumberedNotice> {
         self.kept.iter().filter(move |noticed| noticed.number > number)
     }
 }
@@ -172,11 +172,11 @@ impl Notice {
     }
 
     /// In words, of one line.
-    pub fn words(&self) -> String {
-        text::visible::line(&self.said()).into_owned()
+    pub fn describe(&self) -> String {
+        text::untrusted_text::escape_line(&self.sentence()).into_owned()
     }
 
-    fn said(&self) -> String {
+    fn sentence(&self) -> String {
         let short = |id: &DocId| id.to_string().chars().take(8).collect::<String>();
         match self {
             Notice::RunBegan { run, agent, goal } => format!("run {} began ({agent}): {goal}", short(run)),
@@ -221,8 +221,8 @@ mod tests {
             let path = number.to_string();
             notices.publish(UnixMillis(5), Notice::Remembered { volume: DocId([1; 16]), path });
         }
-        let last = notices.last();
-        assert_eq!((notices.after(0).count(), notices.after(last - 3).count()), (MAX_NOTICES, 3));
-        assert_eq!(notices.after(last).count(), 0);
+        let last = notices.last_number();
+        assert_eq!((notices.notices_after(0).count(), notices.notices_after(last - 3).count()), (MAX_NOTICES, 3));
+        assert_eq!(notices.notices_after(last).count(), 0);
     }
 }

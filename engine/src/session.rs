@@ -609,7 +609,8 @@ impl Session {
 
     /// Whether nothing waits for the disk or a file.
     pub fn is_saved(&self) -> bool {
-        self.in_flight.is_empty() && self.notes.values().all(|note| !note.is_ahead() && note.unsaved_outputs.is_empty())
+        self.in_flight.is_empty()
+            && self.notes.values().all(|note| !note.is_ahead_of_file() && note.unsaved_outputs.is_empty())
     }
 
     /// Whether it is known of all notes what they hold that others refer to, but of those whose file cannot be written:

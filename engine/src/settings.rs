@@ -1,13 +1,13 @@
 //! What a user set in this workspace on this device.
 
-use crate::arrangement::TabArrangement;
 use crate::keymap::KeymapPreset;
+use crate::pane_layout::TabArrangement;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use store::DocId;
 
 /// As many searches are kept.
-const SEARCHES: usize = 200;
+const MAX_SAVED_SEARCHES: usize = 200;
 /// Bytes of a search that is kept.
 const MAX_SAVED_SEARCH_BYTES: usize = 1_000;
 
@@ -150,7 +150,7 @@ impl Settings {
     ///
     /// # Errors
     /// A sentence: nothing is asked, or there are too many.
-    pub fn keep_search(&mut self, name: &str, query: &str) -> Result<(), String> {
+    pub fn save_search(&mut self, name: &str, query: &str) -> Result<(), String> {
         let (name, query) = (name.trim().trim_start_matches('@'), query.trim());
         if name.is_empty() || query.is_empty() {
             return Err("a search is kept by a name and what is asked".to_owned());
@@ -159,8 +159,8 @@ impl Settings {
             return Err(format!("the name of a search, and what it asks, have at most {MAX_SAVED_SEARCH_BYTES} bytes"));
         }
         self.searches.retain(|(known, _)| known != name);
-        if self.searches.len() >= SEARCHES {
-            return Err(format!("{SEARCHES} searches are kept already; forget one first"));
+        if self.searches.len() >= MAX_SAVED_SEARCHES {
+            return Err(format!("{MAX_SAVED_SEARCHES} searches are kept already; forget one first"));
         }
         self.searches.push((name.to_owned(), query.to_owned()));
         Ok(())

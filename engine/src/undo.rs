@@ -1,6 +1,6 @@
 //! Undo of a note's edits: invertible edits in whole-note bytes, carried through what others do meanwhile.
 
-use text::splice::moved;
+use text::text_edit::shift_offset;
 use text::time::UnixMillis;
 
 /// One edit with all that is needed to take it back.
@@ -37,8 +37,8 @@ impl UndoHistory {
     pub(crate) fn record(&mut self, now: UnixMillis, change: UndoChange) {
         self.undone.clear();
         if let Some(UndoStep { change: last, last: when, joined: false }) = self.done.last_mut()
-            && now.since(*when) < TYPING_PAUSE_MS
-            && continues(last, &change)
+            && now.ms_since(*when) < TYPING_PAUSE_MS
+            && is_continuation(last, &change)
         {
             *when = now;
             if change.removed.is_empty() {
@@ -70,7 +70,7 @@ impl UndoHistory {
         let last = &mut self.done[from..];
         let one_group = last.len() == count
             && last.iter().enumerate().all(|(index, step)| step.joined == (index > 0))
-            && last.iter().all(|step| now.since(step.last) < TYPING_PAUSE_MS && step.change.removed.is_empty());
+            && last.iter().all(|step| now.ms_since(step.last) < TYPING_PAUSE_MS && step.change.removed.is_empty());
         // What was typed further up has moved what was typed further down.
         let mut above = 0;
         let mut places = Vec::with_capacity(count);
@@ -82,7 +82,7 @@ impl UndoHistory {
         let goes_on = one_group
             && last.iter().zip(&changes).zip(places).all(|((step, next), at)| {
                 let moved = UndoChange { at, removed: String::new(), inserted: step.change.inserted.clone() };
-                next.removed.is_empty() && continues(&moved, next)
+                next.removed.is_empty() && is_continuation(&moved, next)
             });
         if goes_on {
             for (step, change) in last.iter_mut().zip(changes) {
@@ -98,7 +98,7 @@ impl UndoHistory {
     }
 
     /// Whether what was just taken back (or made again) has more that belongs to it.
-    pub(crate) fn goes_on(&self, redo: bool) -> bool {
+    pub(crate) fn has_more_in_group(&self, redo: bool) -> bool {
         match redo {
             false => self.undone.last().is_some_and(|step| step.joined) && !self.done.is_empty(),
             true => self.undone.last().is_some_and(|step| step.joined),
@@ -106,12 +106,12 @@ impl UndoHistory {
     }
 
     /// How many steps can be taken back; those that were made at once are one.
-    pub(crate) fn steps(&self) -> usize {
+    pub(crate) fn step_count(&self) -> usize {
         self.done.iter().filter(|step| !step.joined).count()
     }
 
     /// Notes an edit as a step of its own.
-    pub(crate) fn push(&mut self, change: UndoChange) {
+    pub(crate) fn push_step(&mut self, change: UndoChange) {
         self.undone.clear();
         self.done.push(UndoStep { change, last: UnixMillis::default(), joined: false });
         if self.done.len() > MAX_UNDO_STEPS {
@@ -120,15 +120,15 @@ impl UndoHistory {
     }
 
     /// The edit that takes back the last step, or makes the last undone one again.
-    pub(crate) fn next(&self, redo: bool) -> Option<UndoChange> {
+    pub(crate) fn next_change(&self, redo: bool) -> Option<UndoChange> {
         match redo {
             false => self.done.last().map(|step| inverse(&step.change)),
             true => self.undone.last().map(|step| step.change.clone()),
         }
     }
 
-    /// Says that the edit of [`UndoHistory::next`] was made (or could not be, and is forgotten).
-    pub(crate) fn taken(&mut self, redo: bool, made: bool) {
+    /// Says that the edit of [`UndoHistory::next_change`] was made (or could not be, and is forgotten).
+    pub(crate) fn confirm_change(&mut self, redo: bool, made: bool) {
         let (from, to) = if redo { (&mut self.undone, &mut self.done) } else { (&mut self.done, &mut self.undone) };
         if let Some(step) = from.pop()
             && made
@@ -139,7 +139,7 @@ impl UndoHistory {
 
     /// Carries all steps through an edit that somebody else made. A step that the edit cuts into cannot be taken back
     /// exactly and is dropped, with all that lies behind it.
-    pub(crate) fn carry(&mut self, at: usize, delete: usize, insert: usize) {
+    pub(crate) fn rebase_steps(&mut self, at: usize, delete: usize, insert: usize) {
         for (list, redo) in [(&mut self.done, false), (&mut self.undone, true)] {
             // From the newest to the oldest, the foreign edit is carried to the text as it was before each step.
             let mut edit_at = at;
@@ -153,7 +153,7 @@ impl UndoHistory {
                 if edit_at >= change.at + now_there && !(edit_at == change.at && delete == 0) {
                     edit_at = edit_at - now_there + was_there;
                 } else if edit_at + delete <= change.at {
-                    change.at = moved(change.at, edit_at, delete, insert, true);
+                    change.at = shift_offset(change.at, edit_at, delete, insert, true);
                 } else {
                     keep_from = index + 1;
                     break;
@@ -168,8 +168,8 @@ fn inverse(change: &UndoChange) -> UndoChange {
     UndoChange { at: change.at, removed: change.inserted.clone(), inserted: change.removed.clone() }
 }
 
-/// Whether `next` goes on with `last`: typing on without a new line, or deleting on.
-fn continues(last: &UndoChange, next: &UndoChange) -> bool {
+/// Whether `next_change` goes on with `last`: typing on without a new line, or deleting on.
+fn is_continuation(last: &UndoChange, next: &UndoChange) -> bool {
     if next.removed.is_empty() {
         last.removed.is_empty()
             && next.at == last.at + last.inserted.len()
@@ -196,7 +196,7 @@ mod tests {
         let mut undo = UndoHistory::default();
         undo.record_all(UnixMillis(0), vec![typed(4, "x"), typed(1, "x")]);
         undo.record_all(UnixMillis(9), vec![typed(6, "y"), typed(2, "y")]);
-        assert_eq!(undo.next(false).map(|change| change.removed), Some("xy".to_owned()));
+        assert_eq!(undo.next_change(false).map(|change| change.removed), Some("xy".to_owned()));
         assert_eq!(undo.done.len(), 2);
         undo.record_all(UnixMillis(10), vec![typed(9, "z"), typed(3, "z")]);
         assert_eq!(undo.done.len(), 4, "the last place does not go on");

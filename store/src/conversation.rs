@@ -22,7 +22,7 @@ pub enum MessageRole {
 
 impl MessageRole {
     /// The word that stands in documents and requests.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             MessageRole::User => "user",
             MessageRole::Assistant => "assistant",
@@ -208,7 +208,7 @@ pub enum StepKind {
 
 impl StepKind {
     /// The word that tells kinds apart.
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             StepKind::Thinking { .. } => "thinking",
             StepKind::ToolCall { .. } => "tool_call",

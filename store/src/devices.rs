@@ -6,7 +6,7 @@ use crate::document::{self, LoadedDocument};
 use crate::error::StoreError;
 use crate::id::DocId;
 use crate::keys;
-use crate::note::container;
+use crate::note::find_container;
 use crate::schema::DocumentKind;
 use automerge::transaction::{CommitOptions, Transactable};
 use automerge::{ActorId, Automerge, AutomergeError, ObjId, ReadDoc};
@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 /// A longer list is not read, in bytes.
 const MAX_DEVICE_LIST_BYTES: usize = 4 << 20;
 /// A longer name is cut, in characters.
-const LONGEST_NAME: usize = 64;
+const MAX_DEVICE_NAME_CHARS: usize = 64;
 /// Of this document, wherever it is kept: it is not one of a workspace.
-const ID: DocId = DocId([0; 16]);
+const DEVICES_DOC_ID: DocId = DocId([0; 16]);
 
 /// What a device may do with documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -59,14 +59,14 @@ pub struct PairedDevice {
 
 impl PairedDevice {
     /// Whether it is welcome.
-    pub fn is_welcome(&self) -> bool {
+    pub fn is_authorized(&self) -> bool {
         self.revoked.is_none()
     }
 }
 
 /// A name as it is kept: one line, bounded.
-fn plain(name: &str) -> String {
-    let name: String = name.trim().chars().filter(|letter| !letter.is_control()).take(LONGEST_NAME).collect();
+fn sanitize_device_name(name: &str) -> String {
+    let name: String = name.trim().chars().filter(|letter| !letter.is_control()).take(MAX_DEVICE_NAME_CHARS).collect();
     if name.is_empty() { "a device".to_owned() } else { name }
 }
 
@@ -89,10 +89,11 @@ impl DevicesDoc {
     /// # Errors
     /// Damage, a newer schema, another kind.
     pub fn load(chunks: &[Vec<u8>], actor: ActorId) -> Result<LoadedDocument<DevicesDoc>, StoreError> {
-        let LoadedDocument { doc, bad } = document::load(ID, DocumentKind::Devices, chunks, actor)?;
-        let devices = container(&doc, ID, keys::DEVICES)?;
-        let revoked = container(&doc, ID, keys::REVOKED)?;
-        Ok(LoadedDocument { doc: DevicesDoc { doc, devices, revoked }, bad })
+        let LoadedDocument { doc, bad_chunks: bad } =
+            document::load_document(DEVICES_DOC_ID, DocumentKind::Devices, chunks, actor)?;
+        let devices = find_container(&doc, DEVICES_DOC_ID, keys::DEVICES)?;
+        let revoked = find_container(&doc, DEVICES_DOC_ID, keys::REVOKED)?;
+        Ok(LoadedDocument { doc: DevicesDoc { doc, devices, revoked }, bad_chunks: bad })
     }
 
     /// The whole document in one chunk.
@@ -109,7 +110,7 @@ impl DevicesDoc {
             let mut all: Vec<PairedDevice> = said.iter().filter_map(one).collect();
             all.sort_by_key(|device| (device.added, std::cmp::Reverse(device.access), !device.admin));
             let mut device = all.pop()?;
-            device.name = plain(&device.name);
+            device.name = sanitize_device_name(&device.name);
             let revoked = self.doc.get_all(&self.revoked, key.as_str()).ok()?;
             device.revoked = revoked.iter().filter_map(|(value, _)| value.as_i64()).max();
             // Paired again after it was revoked.
@@ -129,30 +130,30 @@ impl DevicesDoc {
     ///
     /// # Errors
     /// automerge's.
-    pub fn put(&mut self, key: &str, device: &PairedDevice, time: i64) -> Result<(), StoreError> {
-        let device = PairedDevice { name: plain(&device.name), ..device.clone() };
+    pub fn put_device(&mut self, key: &str, device: &PairedDevice, time: i64) -> Result<(), StoreError> {
+        let device = PairedDevice { name: sanitize_device_name(&device.name), ..device.clone() };
         let json = serde_json::to_string(&device).map_err(|error| StoreError::Record(error.to_string()))?;
-        self.change(time, |tx, devices, _| tx.put(devices, key, json))
+        self.edit_devices(time, |tx, devices, _| tx.put(devices, key, json))
     }
 
     /// A device was paired: it is welcome from now on, also if it was revoked before. `device.added` is set.
     ///
     /// # Errors
     /// automerge's.
-    pub fn pair(&mut self, key: &str, mut device: PairedDevice, time: i64) -> Result<(), StoreError> {
+    pub fn pair_device(&mut self, key: &str, mut device: PairedDevice, time: i64) -> Result<(), StoreError> {
         let before = self.device(key).and_then(|device| device.revoked);
         device.added = before.map_or(time, |revoked| time.max(revoked.saturating_add(1)));
-        self.put(key, &device, time)
+        self.put_device(key, &device, time)
     }
 
     /// Revokes a device.
     ///
     /// # Errors
     /// automerge's.
-    pub fn revoke(&mut self, key: &str, time: i64) -> Result<(), StoreError> {
+    pub fn revoke_device(&mut self, key: &str, time: i64) -> Result<(), StoreError> {
         // A device whose clock ran ahead when it was paired is revoked all the same.
         let at = self.device(key).map_or(time, |device| time.max(device.added));
-        self.change(time, |tx, _, revoked| tx.put(revoked, key, at))
+        self.edit_devices(time, |tx, _, revoked| tx.put(revoked, key, at))
     }
 
     /// Takes in what another list says.
@@ -165,10 +166,10 @@ impl DevicesDoc {
         }
         // It must be a list by itself, or a stranger's document would stand in ours for good.
         DevicesDoc::load(std::slice::from_ref(&bytes.to_vec()), self.doc.get_actor().clone())?;
-        document::merge(ID, &mut self.doc, bytes, None, |_| {}).map(|_| ())
+        document::merge_changes(DEVICES_DOC_ID, &mut self.doc, bytes, None, |_| {}).map(|_| ())
     }
 
-    fn change(
+    fn edit_devices(
         &mut self,
         time: i64,
         work: impl FnOnce(&mut automerge::transaction::Transaction<'_>, &ObjId, &ObjId) -> Result<(), AutomergeError>,
@@ -206,29 +207,29 @@ mod tests {
     fn who_was_revoked_in_one_list_is_revoked_in_both() {
         let (mut one, mut other) = (list(1), list(2));
         let key = "ab".repeat(32);
-        one.pair(&key, device("laptop"), 1_000).expect("paired");
-        other.pair(&key, device("laptop of Eva"), 1_200).expect("paired");
-        one.revoke(&key, 1_100).expect("revoked");
+        one.pair_device(&key, device("laptop"), 1_000).expect("paired");
+        other.pair_device(&key, device("laptop of Eva"), 1_200).expect("paired");
+        one.revoke_device(&key, 1_100).expect("revoked");
         // It was paired with the other afterwards, which counts as the later word.
         one.merge(&other.save()).expect("merged");
-        assert!(one.device(&key).expect("there").is_welcome());
-        other.revoke(&key, 1_300).expect("revoked");
+        assert!(one.device(&key).expect("there").is_authorized());
+        other.revoke_device(&key, 1_300).expect("revoked");
         one.merge(&other.save()).expect("merged");
         other.merge(&one.save()).expect("merged");
-        assert!(!one.device(&key).expect("there").is_welcome());
+        assert!(!one.device(&key).expect("there").is_authorized());
         assert_eq!(one.devices(), other.devices());
         // Pairing anew makes it welcome, also by a clock that runs behind.
-        one.pair(&key, device("laptop"), 900).expect("paired");
-        assert!(one.device(&key).expect("there").is_welcome());
+        one.pair_device(&key, device("laptop"), 900).expect("paired");
+        assert!(one.device(&key).expect("there").is_authorized());
     }
 
     #[test]
     fn bytes_that_are_no_list_are_not_taken() {
         let mut ours = list(1);
-        ours.pair(&"cd".repeat(32), device("phone"), 5).expect("paired");
+        ours.pair_device(&"cd".repeat(32), device("phone"), 5).expect("paired");
         let before = ours.devices();
         assert!(ours.merge(b"nonsense").is_err());
-        let note = crate::schema::first(DocumentKind::Note).expect("made").save();
+        let note = crate::schema::first_change_document(DocumentKind::Note).expect("made").save();
         assert!(ours.merge(&note).is_err());
         assert!(ours.merge(&vec![0; MAX_DEVICE_LIST_BYTES + 1]).is_err());
         assert_eq!(ours.devices(), before);
@@ -237,9 +238,9 @@ mod tests {
     #[test]
     fn names_are_one_bounded_line() {
         let mut ours = list(1);
-        ours.pair("k", device(&format!("a\nb\u{1b}[31m{}", "x".repeat(500))), 5).expect("paired");
+        ours.pair_device("k", device(&format!("a\nb\u{1b}[31m{}", "x".repeat(500))), 5).expect("paired");
         let name = ours.device("k").expect("there").name;
-        assert_eq!(name.chars().count(), LONGEST_NAME);
+        assert_eq!(name.chars().count(), MAX_DEVICE_NAME_CHARS);
         assert!(!name.chars().any(char::is_control));
     }
 }

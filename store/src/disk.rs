@@ -6,7 +6,8 @@
 
 mod batch;
 mod blobs;
-mod coming;
+#[cfg(test)]
+mod conformance;
 mod copy;
 mod durable;
 mod floor;
@@ -14,24 +15,23 @@ mod inspect;
 mod marker;
 mod memory;
 mod pages;
+mod partial_blobs;
 mod progress;
 mod reader;
 mod rows;
 mod salvage;
 mod sqlite;
-#[cfg(test)]
-mod suite;
 
-pub use blobs::{BLOBS, BlobHasher, BlobStore};
-pub use coming::{PartialBlobs, read_piece};
+pub use blobs::{BLOBS_FOLDER, BlobHasher, BlobStore};
 pub use durable::{create_folder, sync_folder};
 pub use floor::BaselineDatabase;
 pub use inspect::{BadRow, InspectionReport};
-pub use marker::{MARKER, MOUNTS, VolumeMount, path_form, read_marker, write_marker};
+pub use marker::{MARKER_FILE, MOUNTS_META_KEY, VolumeMount, path_form, read_marker, write_marker};
 pub use memory::{CommitFault, FaultyRow, MemoryDisk};
-pub use progress::{LOST_KEY, loss};
+pub use partial_blobs::{PartialBlobs, read_file_piece};
+pub use progress::{LOST_KEY, detect_loss};
 pub use reader::SqliteReader;
-pub use salvage::{DAMAGED, SalvageReport, TableCount, salvage};
+pub use salvage::{DAMAGED_FOLDER, SalvageReport, TableCount, salvage_database};
 pub use sqlite::{DATABASE_FILE, DATABASE_FORMAT, SqliteDisk};
 
 use crate::id::{BlobHash, BlockId, DocId};
@@ -101,14 +101,14 @@ pub enum RowWrite {
     /// What is known of a file in a volume.
     File(FileRow),
     /// The file is gone.
-    FileGone {
+    RemoveFile {
         /// Its volume.
         volume: DocId,
         /// Its path inside.
         path: String,
     },
     /// The note's text is ahead of its file (or no longer).
-    Ahead {
+    NoteAhead {
         /// Which note.
         note: DocId,
         /// Whether it is.
@@ -122,7 +122,7 @@ pub enum RowWrite {
         at: i64,
     },
     /// Moves a chunk that cannot be read out of its document, bytes kept. Without such a chunk it does nothing.
-    SetAside {
+    QuarantineChunk {
         /// Whose.
         doc: DocId,
         /// Chunk number.
@@ -133,9 +133,9 @@ pub enum RowWrite {
         at: i64,
     },
     /// Moves a note's records from this number on out of the journal, bytes kept: those that
-    /// [`DiskReader::journal_broken`] names. The first record that a process writes to a note does it by itself (with 0
+    /// [`DiskReader::first_broken_record`] names. The first record that a process writes to a note does it by itself (with 0
     /// for the time), as nobody could read that record otherwise.
-    SetAsideJournal {
+    QuarantineJournal {
         /// Whose.
         note: DocId,
         /// From this number on.
@@ -147,7 +147,7 @@ pub enum RowWrite {
     },
     /// Removes all that is kept of a document: chunks, blocks, records. For what a user deletes for good; blobs stay,
     /// since others may hold the same bytes.
-    Forget {
+    DeleteDocument {
         /// Whose.
         doc: DocId,
     },
@@ -283,35 +283,35 @@ pub trait DiskReader: Send {
     /// Any [`DiskError`], here and below.
     fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, DiskError>;
     /// All small values whose names begin so, by name; without those that are damaged.
-    fn metas(&self, beginning: &str) -> Result<Vec<(String, Vec<u8>)>, DiskError>;
+    fn metas_with_prefix(&self, beginning: &str) -> Result<Vec<(String, Vec<u8>)>, DiskError>;
     /// A document's chunks: the newest intact snapshot first, then what follows it (and what it does not cover).
     fn chunks(&self, doc: DocId) -> Result<Vec<DocumentChunk>, DiskError>;
     /// All documents that have chunks.
-    fn docs(&self) -> Result<Vec<DocId>, DiskError>;
+    fn document_ids(&self) -> Result<Vec<DocId>, DiskError>;
     /// All documents that have chunks, each with the number of its last one.
-    fn latest(&self) -> Result<Vec<(DocId, i64)>, DiskError>;
+    fn last_chunk_numbers(&self) -> Result<Vec<(DocId, i64)>, DiskError>;
     /// A note's materialised blocks, sorted, and the ids of rows whose sum does not hold (left out of the list).
     fn blocks(&self, note: DocId) -> Result<(Vec<Block>, Vec<BlockId>), DiskError>;
     /// A note's journal records that are not yet part of a change, oldest first. Ends before a record that is damaged
     /// or whose predecessor is lost.
-    fn journal(&self, note: DocId) -> Result<Vec<(u64, Vec<u8>)>, DiskError>;
-    /// The number of the first record that [`DiskReader::journal`] ends before. What stands from there on cannot be
-    /// applied any more; see [`RowWrite::SetAsideJournal`].
-    fn journal_broken(&self, note: DocId) -> Result<Option<u64>, DiskError>;
+    fn journal_records(&self, note: DocId) -> Result<Vec<(u64, Vec<u8>)>, DiskError>;
+    /// The number of the first record that [`DiskReader::journal_records`] ends before. What stands from there on cannot be
+    /// applied any more; see [`RowWrite::QuarantineJournal`].
+    fn first_broken_record(&self, note: DocId) -> Result<Option<u64>, DiskError>;
     /// Notes with journal records or whose text is ahead of their file.
-    fn unfinished(&self) -> Result<Vec<DocId>, DiskError>;
+    fn unfinished_notes(&self) -> Result<Vec<DocId>, DiskError>;
     /// The highest journal number ever given.
-    fn last_seq(&self) -> Result<u64, DiskError>;
+    fn last_journal_seq(&self) -> Result<u64, DiskError>;
     /// What is known of a volume's files, sorted by path, without rows that are damaged.
-    fn files(&self, volume: DocId) -> Result<Vec<FileRow>, DiskError>;
+    fn file_rows(&self, volume: DocId) -> Result<Vec<FileRow>, DiskError>;
     /// What is known of one file; nothing when its row is damaged.
-    fn file(&self, volume: DocId, path: &str) -> Result<Option<FileRow>, DiskError>;
+    fn file_row(&self, volume: DocId, path: &str) -> Result<Option<FileRow>, DiskError>;
     /// The actors that were recorded, and when.
     fn actors(&self) -> Result<Vec<(Vec<u8>, i64)>, DiskError>;
     /// What was set aside, oldest first.
-    fn set_aside(&self) -> Result<Vec<QuarantinedRow>, DiskError>;
+    fn quarantined_rows(&self) -> Result<Vec<QuarantinedRow>, DiskError>;
     /// A blob's bytes, checked against their name.
-    fn blob(&self, hash: BlobHash) -> Result<Vec<u8>, DiskError>;
+    fn read_blob(&self, hash: BlobHash) -> Result<Vec<u8>, DiskError>;
 }
 
 /// Writing. One at a time owns it.
@@ -331,7 +331,7 @@ pub trait Disk: Send {
     ///
     /// # Errors
     /// Any [`DiskError`].
-    fn reader(&self) -> Result<Box<dyn DiskReader>, DiskError>;
+    fn open_reader(&self) -> Result<Box<dyn DiskReader>, DiskError>;
     /// Called when nothing is to be written for a while: housekeeping that would disturb a keystroke (checkpoint).
-    fn idle(&mut self);
+    fn run_idle_tasks(&mut self);
 }

@@ -2,7 +2,7 @@
 
 use crate::error::StoreError;
 use crate::id::DocId;
-use crate::schema::{self, DocumentKind, ENCODING};
+use crate::schema::{self, DocumentKind, TEXT_ENCODING};
 use automerge::{ActorId, Automerge, ChangeHash, LoadOptions, ReadDoc};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,12 +11,12 @@ pub struct LoadedDocument<D> {
     /// The document.
     pub doc: D,
     /// Which of the chunks (by place in the list) could not be read or lack their predecessors: to be set aside.
-    pub bad: Vec<usize>,
+    pub bad_chunks: Vec<usize>,
 }
 
 impl<D> std::fmt::Debug for LoadedDocument<D> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Loaded with {} bad chunks", self.bad.len())
+        write!(f, "Loaded with {} bad chunks", self.bad_chunks.len())
     }
 }
 
@@ -42,24 +42,24 @@ pub struct ChangeParcel {
     pub bytes: Vec<u8>,
     /// The document that the bytes are, where they are all of one and it was read already: to read a document is most
     /// of what it costs to take it in.
-    pub(crate) read: Option<Box<Automerge>>,
+    pub(crate) loaded: Option<Box<Automerge>>,
 }
 
 impl std::fmt::Debug for ChangeParcel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let read = if self.read.is_some() { ", read" } else { "" };
+        let read = if self.loaded.is_some() { ", read" } else { "" };
         write!(f, "Parcel of {} bytes{read}", self.bytes.len())
     }
 }
 
 impl From<Vec<u8>> for ChangeParcel {
     fn from(bytes: Vec<u8>) -> ChangeParcel {
-        ChangeParcel { bytes, read: None }
+        ChangeParcel { bytes, loaded: None }
     }
 }
 
 /// automerge has panicked on hostile bytes before (FACTS.md): a panic in it is damage in the input, not in us.
-fn guarded<T>(id: DocId, work: impl FnOnce() -> Result<T, automerge::AutomergeError>) -> Result<T, StoreError> {
+fn catch_panic<T>(id: DocId, work: impl FnOnce() -> Result<T, automerge::AutomergeError>) -> Result<T, StoreError> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(StoreError::Damaged { doc: id, why: error.to_string() }),
@@ -72,36 +72,39 @@ fn guarded<T>(id: DocId, work: impl FnOnce() -> Result<T, automerge::AutomergeEr
 ///
 /// # Errors
 /// [`StoreError::Damaged`] when nothing can be read, [`StoreError::Newer`], [`StoreError::Kind`].
-pub(crate) fn load(
+pub(crate) fn load_document(
     id: DocId,
     kind: DocumentKind,
     chunks: &[Vec<u8>],
     actor: ActorId,
 ) -> Result<LoadedDocument<Automerge>, StoreError> {
     if chunks.is_empty() {
-        return Ok(LoadedDocument { doc: schema::first(kind)?.with_actor(actor), bad: Vec::new() });
+        return Ok(LoadedDocument {
+            doc: schema::first_change_document(kind)?.with_actor(actor),
+            bad_chunks: Vec::new(),
+        });
     }
-    let whole = guarded(id, || {
-        let options = LoadOptions::new().text_encoding(ENCODING);
+    let whole = catch_panic(id, || {
+        let options = LoadOptions::new().text_encoding(TEXT_ENCODING);
         let doc = Automerge::load_with_options(&chunks.concat(), options)?;
         Ok(doc.get_missing_deps(&[]).is_empty().then_some(doc))
     });
     let (doc, bad) = match whole {
         Ok(Some(doc)) => (doc, Vec::new()),
-        Ok(None) | Err(_) => piecewise(id, chunks)?,
+        Ok(None) | Err(_) => load_piecewise(id, chunks)?,
     };
-    schema::check(id, kind, &doc)?;
-    Ok(LoadedDocument { doc: doc.with_actor(actor), bad })
+    schema::check_schema(id, kind, &doc)?;
+    Ok(LoadedDocument { doc: doc.with_actor(actor), bad_chunks: bad })
 }
 
 /// Takes what can be read, chunk by chunk.
-fn piecewise(id: DocId, chunks: &[Vec<u8>]) -> Result<(Automerge, Vec<usize>), StoreError> {
-    let mut doc = Automerge::new_with_encoding(ENCODING);
+fn load_piecewise(id: DocId, chunks: &[Vec<u8>]) -> Result<(Automerge, Vec<usize>), StoreError> {
+    let mut doc = Automerge::new_with_encoding(TEXT_ENCODING);
     let mut bad = Vec::new();
     let mut why = None;
     for (at, chunk) in chunks.iter().enumerate() {
         let before = doc.clone();
-        let fed = guarded(id, || {
+        let fed = catch_panic(id, || {
             doc.load_incremental(chunk)?;
             Ok(doc.get_missing_deps(&[]).is_empty())
         });
@@ -130,9 +133,9 @@ fn piecewise(id: DocId, chunks: &[Vec<u8>]) -> Result<(Automerge, Vec<usize>), S
 ///
 /// # Errors
 /// Why the chunks cannot be read whole; then they must stay as they are.
-pub fn fold(chunks: &[Vec<u8>]) -> Result<Vec<u8>, String> {
+pub fn compact_chunks(chunks: &[Vec<u8>]) -> Result<Vec<u8>, String> {
     let read = catch_unwind(AssertUnwindSafe(|| {
-        let options = LoadOptions::new().text_encoding(ENCODING);
+        let options = LoadOptions::new().text_encoding(TEXT_ENCODING);
         let doc = Automerge::load_with_options(&chunks.concat(), options).map_err(|error| error.to_string())?;
         match doc.get_missing_deps(&[]).is_empty() {
             true => Ok(doc.save()),
@@ -148,7 +151,7 @@ pub(crate) enum MergeOutcome {
     /// The changes that were handed over have become part of it.
     Changes,
     /// It held nothing yet, and is now what came.
-    Anew,
+    Replaced,
 }
 
 /// Merges changes from elsewhere (a stream of changes or a saved document) and hands over each that has become part of
@@ -162,7 +165,7 @@ pub(crate) enum MergeOutcome {
 ///
 /// # Errors
 /// [`StoreError::Damaged`] when the bytes cannot be read whole; then nothing of them was taken.
-pub(crate) fn merge(
+pub(crate) fn merge_changes(
     id: DocId,
     doc: &mut Automerge,
     bytes: &[u8],
@@ -171,10 +174,10 @@ pub(crate) fn merge(
 ) -> Result<MergeOutcome, StoreError> {
     // `load_incremental` takes the readable beginning of damaged bytes and only logs the rest, so a strict load into
     // a document of its own comes first.
-    let options = || LoadOptions::new().text_encoding(ENCODING);
+    let options = || LoadOptions::new().text_encoding(TEXT_ENCODING);
     let read = match whole {
         Some(whole) => Some(*whole),
-        None => guarded(id, || match Automerge::load_with_options(bytes, options()) {
+        None => catch_panic(id, || match Automerge::load_with_options(bytes, options()) {
             Ok(read) => Ok(Some(read)),
             // Increments stand on changes that the document has, or will have: all of the bytes were read.
             Err(automerge::AutomergeError::MissingDeps) => Ok(None),
@@ -182,12 +185,12 @@ pub(crate) fn merge(
         })?,
     };
     let before = doc.get_heads();
-    if let Some(read) = read.filter(|read| is_first(doc, &before) && begins(read, &before)) {
+    if let Some(read) = read.filter(|read| has_only_first_change(doc, &before) && contains_heads(read, &before)) {
         let actor = doc.get_actor().clone();
         *doc = read.with_actor(actor);
-        return Ok(MergeOutcome::Anew);
+        return Ok(MergeOutcome::Replaced);
     }
-    guarded(id, || {
+    catch_panic(id, || {
         doc.load_incremental(bytes)?;
         doc.get_changes(&before).iter().for_each(|change| take(&change.decode()));
         Ok(MergeOutcome::Changes)
@@ -195,23 +198,23 @@ pub(crate) fn merge(
 }
 
 /// Whether a document has no more than its first change, and nothing waits in it.
-fn is_first(doc: &Automerge, heads: &[ChangeHash]) -> bool {
+fn has_only_first_change(doc: &Automerge, heads: &[ChangeHash]) -> bool {
     let alone = |head| doc.get_change_meta_by_hash(head).is_some_and(|change| change.deps.is_empty());
     matches!(heads, [head] if alone(head)) && doc.get_missing_deps(&[]).is_empty()
 }
 
 /// Whether a document is whole and has all these changes.
-pub(crate) fn begins(doc: &Automerge, heads: &[ChangeHash]) -> bool {
+pub(crate) fn contains_heads(doc: &Automerge, heads: &[ChangeHash]) -> bool {
     heads.iter().all(|head| doc.get_change_meta_by_hash(head).is_some()) && doc.get_missing_deps(&[]).is_empty()
 }
 
 /// Everything after `heads` as one increment.
-pub(crate) fn increment(doc: &Automerge, heads: &[ChangeHash]) -> Vec<u8> {
+pub(crate) fn save_since(doc: &Automerge, heads: &[ChangeHash]) -> Vec<u8> {
     doc.save_after(heads)
 }
 
 /// All changes, oldest first.
-pub(crate) fn history(doc: &Automerge) -> Vec<HistoryEntry> {
+pub(crate) fn read_history(doc: &Automerge) -> Vec<HistoryEntry> {
     doc.get_changes_meta(&[])
         .into_iter()
         .map(|change| HistoryEntry {
@@ -225,7 +228,7 @@ pub(crate) fn history(doc: &Automerge) -> Vec<HistoryEntry> {
 }
 
 /// A value of a map that is text, as JSON.
-pub(crate) fn parsed<T: serde::de::DeserializeOwned>(item: &automerge::iter::MapRangeItem<'_>) -> Option<T> {
+pub(crate) fn parse_json_value<T: serde::de::DeserializeOwned>(item: &automerge::iter::MapRangeItem<'_>) -> Option<T> {
     match &item.value {
         automerge::ValueRef::Scalar(automerge::ScalarValueRef::Str(json)) => serde_json::from_str(json).ok(),
         automerge::ValueRef::Scalar(_) | automerge::ValueRef::Object(_) => None,

@@ -27,7 +27,7 @@ pub struct MessageId(pub u64);
 
 impl MessageId {
     /// What stands before the first message of a session: what follows it begins a branch of its own.
-    pub const BEGINNING: MessageId = MessageId(0);
+    pub const SESSION_ROOT: MessageId = MessageId(0);
 }
 
 /// 64 bits that name a step inside its run.
@@ -44,32 +44,32 @@ impl DocId {
     /// A new document's name, of 16 random bytes: as UUIDs of version 4 are, since other programs that speak the
     /// protocol (automerge-repo before 2) accept no others.
     pub fn random(bytes: [u8; 16]) -> DocId {
-        DocId::shaped(bytes, 4)
+        DocId::with_uuid_version(bytes, 4)
     }
 
-    fn shaped(mut bytes: [u8; 16], version: u8) -> DocId {
+    fn with_uuid_version(mut bytes: [u8; 16], version: u8) -> DocId {
         bytes[6] = bytes[6] & 0x0f | version << 4;
         bytes[8] = bytes[8] & 0x3f | 0x80;
         DocId(bytes)
     }
 
-    fn is_shaped(self) -> bool {
+    fn is_uuid(self) -> bool {
         matches!(self.0[6] >> 4, 1..=5) && self.0[8] >> 6 == 2
     }
 
     /// The outputs document that belongs to this note. Derived, so that two devices never make two.
-    pub fn outputs(self) -> DocId {
+    pub fn outputs_id(self) -> DocId {
         let mut hasher = blake3::Hasher::new_derive_key("tracebook 2026 outputs of note");
         hasher.update(&self.0);
         let mut bytes = [0; 16];
         hasher.finalize_xof().fill(&mut bytes);
-        if self.is_shaped() { DocId::shaped(bytes, 5) } else { DocId(bytes) }
+        if self.is_uuid() { DocId::with_uuid_version(bytes, 5) } else { DocId(bytes) }
     }
 }
 
 impl DocId {
     /// The registry of tools that belongs to this workspace. Derived, so that two devices never make two.
-    pub fn registry(self) -> DocId {
+    pub fn registry_id(self) -> DocId {
         let mut hasher = blake3::Hasher::new_derive_key("tracebook 2026 registry of workspace");
         hasher.update(&self.0);
         let mut bytes = [0; 16];
@@ -80,12 +80,12 @@ impl DocId {
 
 impl DocId {
     /// The tools that go along with this volume. Derived, so that two devices never make two.
-    pub fn tools(self) -> DocId {
+    pub fn tools_id(self) -> DocId {
         let mut hasher = blake3::Hasher::new_derive_key("tracebook 2026 tools of volume");
         hasher.update(&self.0);
         let mut bytes = [0; 16];
         hasher.finalize_xof().fill(&mut bytes);
-        DocId::shaped(bytes, 5)
+        DocId::with_uuid_version(bytes, 5)
     }
 }
 

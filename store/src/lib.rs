@@ -28,7 +28,7 @@ pub use conversation::{
     CallUsage, ExecutionStep, MessageRole, SessionMessage, StepKind, TodoItem, TodoStatus, ToolCall,
 };
 pub use devices::{DeviceAccess, DevicesDoc, PairedDevice};
-pub use document::{ChangeParcel, HistoryEntry, LoadedDocument, fold};
+pub use document::{ChangeParcel, HistoryEntry, LoadedDocument, compact_chunks};
 pub use error::StoreError;
 pub use id::{BlobHash, BlockId, DocId, ExecutionId, MessageId, StepId};
 pub use journal::JournalRecord;
@@ -38,13 +38,13 @@ pub use note::{
 };
 pub use outputs::{BlobRef, CellOutput, Execution, ExecutionStatus, OutputBody, OutputsDoc};
 pub use plain::PlainText;
-pub use position::{between, spread};
+pub use position::{position_between, spread_positions};
 pub use registry::{RegisteredTool, RegistryDoc, RegistryWrite, UserTool};
 pub use run::{
     AgentState, ChangeKind, CodePiece, DecisionRecord, DecisionScope, RunAbout, RunApproval, RunChange, RunDevice,
     RunDoc, RunEnding, RunOrigin, RunWrite, TextHunk,
 };
-pub use schema::{DocumentKind, SCHEMA};
+pub use schema::{DocumentKind, SCHEMA_VERSION};
 pub use session::{MessageTree, SessionAbout, SessionDoc};
-pub use volume::{FileBytes, FileEntry, FileKind, VolumeChanges, VolumeDoc, VolumeKept, is_hidden};
+pub use volume::{FileBytes, FileEntry, FileKind, ListedDocumentKind, VolumeChanges, VolumeDoc, is_hidden};
 pub use workspace::{VolumeEntry, WorkspaceDoc};

@@ -4,9 +4,9 @@
 //! a block whose text is empty is not there. So deleting a block is deleting its text, and what another device typed
 //! into it meanwhile stays and is seen. The document does not know what a block means; Markdown is the engine's.
 
-mod past;
+mod history;
 
-pub use past::{AuthoredPassage, NoteChange, NotePast};
+pub use history::{AuthoredPassage, NoteChange, NotePast};
 
 use crate::document::{self, ChangeParcel, HistoryEntry, LoadedDocument, MergeOutcome};
 use crate::error::StoreError;
@@ -64,7 +64,7 @@ pub enum NoteOp {
 
 impl NoteOp {
     /// The block that it changes.
-    pub fn block(&self) -> BlockId {
+    pub fn block_id(&self) -> BlockId {
         match self {
             NoteOp::Splice { block, .. } | NoteOp::Insert { block, .. } | NoteOp::Move { block, .. } => *block,
         }
@@ -90,7 +90,7 @@ pub fn sort_blocks(blocks: &mut [Block]) {
 pub fn apply_op(blocks: &mut Vec<Block>, op: &NoteOp) -> Result<(), StoreError> {
     match op {
         NoteOp::Splice { block, at, delete, insert } => {
-            let found = find(blocks, *block)?;
+            let found = find_block(blocks, *block)?;
             let text = &mut blocks[found].text;
             let end = at.checked_add(*delete).filter(|end| *end <= text.len());
             match end {
@@ -114,7 +114,7 @@ pub fn apply_op(blocks: &mut Vec<Block>, op: &NoteOp) -> Result<(), StoreError> 
             Ok(())
         }
         NoteOp::Move { block, pos } => {
-            let found = find(blocks, *block)?;
+            let found = find_block(blocks, *block)?;
             let mut moved = blocks.remove(found);
             moved.pos.clone_from(pos);
             let at = blocks.partition_point(|known| (&known.pos, known.id) < (&moved.pos, moved.id));
@@ -124,7 +124,7 @@ pub fn apply_op(blocks: &mut Vec<Block>, op: &NoteOp) -> Result<(), StoreError> 
     }
 }
 
-fn find(blocks: &[Block], id: BlockId) -> Result<usize, StoreError> {
+fn find_block(blocks: &[Block], id: BlockId) -> Result<usize, StoreError> {
     blocks.iter().position(|block| block.id == id).ok_or_else(|| StoreError::Edit(format!("there is no block {id}")))
 }
 
@@ -136,7 +136,7 @@ pub fn coalesce(ops: &[NoteOp]) -> Vec<NoteOp> {
             (
                 Some(NoteOp::Splice { block: last_block, at: last_at, delete: last_delete, insert: last_insert }),
                 NoteOp::Splice { block, at, delete, insert },
-            ) if last_block == block => join((last_at, last_delete, last_insert), (*at, *delete, insert)),
+            ) if last_block == block => join_splices((last_at, last_delete, last_insert), (*at, *delete, insert)),
             (Some(NoteOp::Insert { block: last_block, text, .. }), NoteOp::Splice { block, at, delete, insert })
                 if last_block == block && text.get(*at..at + delete).is_some() =>
             {
@@ -153,7 +153,7 @@ pub fn coalesce(ops: &[NoteOp]) -> Vec<NoteOp> {
 }
 
 /// Joins the second splice into the first if it touches what the first inserted.
-fn join(first: (&mut usize, &mut usize, &mut String), second: (usize, usize, &str)) -> bool {
+fn join_splices(first: (&mut usize, &mut usize, &mut String), second: (usize, usize, &str)) -> bool {
     let (at, delete, insert) = first;
     let (start, count, new) = second;
     let inserted_end = *at + insert.len();
@@ -194,11 +194,11 @@ impl NoteDoc {
     /// # Errors
     /// Damage, a newer schema, another kind.
     pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<LoadedDocument<NoteDoc>, StoreError> {
-        let LoadedDocument { doc, bad } = document::load(id, DocumentKind::Note, chunks, actor)?;
-        let blocks = container(&doc, id, keys::BLOCKS)?;
+        let LoadedDocument { doc, bad_chunks: bad } = document::load_document(id, DocumentKind::Note, chunks, actor)?;
+        let blocks = find_container(&doc, id, keys::BLOCKS)?;
         let mut note = NoteDoc { id, doc, blocks, texts: HashMap::new(), owners: HashMap::new() };
-        note.index();
-        Ok(LoadedDocument { doc: note, bad })
+        note.index_blocks();
+        Ok(LoadedDocument { doc: note, bad_chunks: bad })
     }
 
     /// A note of which nothing is here yet, about to take in all of it. Its own first change need not be kept: what has
@@ -206,10 +206,10 @@ impl NoteDoc {
     ///
     /// # Errors
     /// None that input can cause.
-    pub fn before(id: DocId, parcel: &ChangeParcel, actor: ActorId) -> Result<Option<NoteDoc>, StoreError> {
-        let Some(read) = &parcel.read else { return Ok(None) };
+    pub fn empty_before_merge(id: DocId, parcel: &ChangeParcel, actor: ActorId) -> Result<Option<NoteDoc>, StoreError> {
+        let Some(read) = &parcel.loaded else { return Ok(None) };
         let note = NoteDoc::load(id, &[], actor)?.doc;
-        Ok(document::begins(read, &note.heads()).then_some(note))
+        Ok(document::contains_heads(read, &note.heads()).then_some(note))
     }
 
     /// A new note whose first own change brings in `blocks`. The change is a function of the blocks alone (actor and
@@ -250,7 +250,7 @@ impl NoteDoc {
     }
 
     /// Whether this change is part of it.
-    pub fn knows(&self, change: &ChangeHash) -> bool {
+    pub fn contains_change(&self, change: &ChangeHash) -> bool {
         self.doc.get_change_by_hash(change).is_some()
     }
 
@@ -265,13 +265,13 @@ impl NoteDoc {
     }
 
     /// All changes since `heads` in one chunk.
-    pub fn save_after(&self, heads: &[ChangeHash]) -> Vec<u8> {
-        document::increment(&self.doc, heads)
+    pub fn save_since(&self, heads: &[ChangeHash]) -> Vec<u8> {
+        document::save_since(&self.doc, heads)
     }
 
     /// All changes, oldest first.
     pub fn history(&self) -> Vec<HistoryEntry> {
-        document::history(&self.doc)
+        document::read_history(&self.doc)
     }
 
     /// The blocks as they are now, sorted, without empty ones.
@@ -281,7 +281,7 @@ impl NoteDoc {
             .iter()
             .filter_map(|(id, text)| {
                 let text = self.doc.text(text).ok().filter(|text| !text.is_empty())?;
-                Some(Block { id: *id, pos: self.pos(*id).unwrap_or_default(), text })
+                Some(Block { id: *id, pos: self.block_position(*id).unwrap_or_default(), text })
             })
             .collect();
         sort_blocks(&mut blocks);
@@ -301,7 +301,7 @@ impl NoteDoc {
         let mut made = HashMap::new();
         let mut tx = self.doc.transaction();
         for op in &coalesce(ops) {
-            if let Err(error) = perform(&mut tx, &self.blocks, &self.texts, &mut made, op) {
+            if let Err(error) = write_op(&mut tx, &self.blocks, &self.texts, &mut made, op) {
                 tx.rollback();
                 return Err(error);
             }
@@ -312,7 +312,7 @@ impl NoteDoc {
             self.owners.insert(text.clone(), id);
             self.texts.insert(id, text);
         }
-        Ok(document::increment(&self.doc, &before))
+        Ok(document::save_since(&self.doc, &before))
     }
 
     /// Merges changes from another replica and says which blocks they touched.
@@ -320,22 +320,22 @@ impl NoteDoc {
     /// # Errors
     /// [`StoreError::Damaged`]; nothing is taken then.
     pub fn merge(&mut self, bytes: &[u8]) -> Result<TouchedBlocks, StoreError> {
-        self.merge_read(bytes, None)
+        self.merge_loaded(bytes, None)
     }
 
     /// The same with what has come, which may have been read already; its bytes stay.
     ///
     /// # Errors
     /// [`StoreError::Damaged`]; nothing is taken then.
-    pub fn take(&mut self, parcel: &mut ChangeParcel) -> Result<TouchedBlocks, StoreError> {
-        let read = parcel.read.take();
-        self.merge_read(&parcel.bytes, read)
+    pub fn merge_parcel(&mut self, parcel: &mut ChangeParcel) -> Result<TouchedBlocks, StoreError> {
+        let read = parcel.loaded.take();
+        self.merge_loaded(&parcel.bytes, read)
     }
 
-    fn merge_read(&mut self, bytes: &[u8], read: Option<Box<Automerge>>) -> Result<TouchedBlocks, StoreError> {
+    fn merge_loaded(&mut self, bytes: &[u8], read: Option<Box<Automerge>>) -> Result<TouchedBlocks, StoreError> {
         let (blocks, owners) = (&self.blocks, &self.owners);
         let mut touched = BTreeSet::new();
-        let merged = document::merge(self.id, &mut self.doc, bytes, read, |change| {
+        let merged = document::merge_changes(self.id, &mut self.doc, bytes, read, |change| {
             for op in &change.operations {
                 let ObjectId::Id(object) = &op.obj else { continue };
                 let object = ObjId::Id(object.0, object.1.clone(), 0);
@@ -345,14 +345,14 @@ impl NoteDoc {
                 }
             }
         })?;
-        if merged == MergeOutcome::Anew {
+        if merged == MergeOutcome::Replaced {
             touched.extend(self.doc.keys(&self.blocks).filter_map(|key| key.parse::<BlockId>().ok()));
         }
         let mut blocks = Vec::new();
         for id in touched {
-            if let Some(text) = self.enter(id) {
+            if let Some(text) = self.index_block(id) {
                 let text = self.doc.text(&text)?;
-                blocks.push(Block { id, pos: self.pos(id).unwrap_or_default(), text });
+                blocks.push(Block { id, pos: self.block_position(id).unwrap_or_default(), text });
             }
         }
         sort_blocks(&mut blocks);
@@ -360,7 +360,7 @@ impl NoteDoc {
     }
 
     /// The operations that make this document's blocks equal to `blocks`: a repair after chunks had to be set aside.
-    pub fn difference(&self, blocks: &[Block]) -> Vec<NoteOp> {
+    pub fn diff_blocks(&self, blocks: &[Block]) -> Vec<NoteOp> {
         let have: HashMap<BlockId, Block> = self.blocks().into_iter().map(|block| (block.id, block)).collect();
         let want: HashMap<BlockId, &Block> = blocks.iter().map(|block| (block.id, block)).collect();
         let mut ops = Vec::new();
@@ -379,28 +379,28 @@ impl NoteDoc {
                 let (delete, insert) = (old.len(), block.text.clone());
                 ops.push(NoteOp::Splice { block: block.id, at: 0, delete, insert });
             }
-            if self.pos(block.id).is_some_and(|pos| pos != block.pos) {
+            if self.block_position(block.id).is_some_and(|pos| pos != block.pos) {
                 ops.push(NoteOp::Move { block: block.id, pos: block.pos.clone() });
             }
         }
         ops
     }
 
-    fn pos(&self, id: BlockId) -> Option<String> {
+    fn block_position(&self, id: BlockId) -> Option<String> {
         let (_, block) = self.doc.get(&self.blocks, id.to_string()).ok()??;
         let (pos, _) = self.doc.get(&block, keys::POS).ok()??;
         pos.as_str().map(str::to_owned)
     }
 
-    fn index(&mut self) {
+    fn index_blocks(&mut self) {
         let ids: Vec<BlockId> = self.doc.keys(&self.blocks).filter_map(|key| key.parse().ok()).collect();
         for id in ids {
-            self.enter(id);
+            self.index_block(id);
         }
     }
 
     /// Looks up which objects a block consists of. Gives its text.
-    fn enter(&mut self, id: BlockId) -> Option<ObjId> {
+    fn index_block(&mut self, id: BlockId) -> Option<ObjId> {
         let (_, block) = self.doc.get(&self.blocks, id.to_string()).ok()??;
         let text = self.doc.get(&block, keys::TEXT);
         // A block that has no text yet may get one by a later change, which names the block alone.
@@ -416,14 +416,14 @@ impl NoteDoc {
 }
 
 /// The container `key` of a document that [`crate::schema::check`] has passed.
-pub(crate) fn container(doc: &Automerge, id: DocId, key: &str) -> Result<ObjId, StoreError> {
+pub(crate) fn find_container(doc: &Automerge, id: DocId, key: &str) -> Result<ObjId, StoreError> {
     match doc.get(ROOT, key)? {
         Some((_, object)) => Ok(object),
         None => Err(StoreError::Damaged { doc: id, why: format!("it has no \u{201c}{key}\u{201d}") }),
     }
 }
 
-fn perform(
+fn write_op(
     tx: &mut Transaction<'_>,
     blocks: &ObjId,
     known: &HashMap<BlockId, ObjId>,
@@ -459,7 +459,7 @@ fn perform(
 
 /// Blocks for `texts`, evenly placed, with ids that depend on the texts alone (see [`NoteDoc::import`]).
 pub fn import_blocks<'a>(texts: impl ExactSizeIterator<Item = &'a str>) -> Vec<Block> {
-    let positions = position::spread(texts.len());
+    let positions = position::spread_positions(texts.len());
     let mut chain = blake3::Hasher::new_derive_key("tracebook 2026 block of an imported note");
     positions
         .into_iter()

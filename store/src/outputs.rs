@@ -7,7 +7,7 @@ use crate::document::{self, LoadedDocument};
 use crate::error::StoreError;
 use crate::id::{BlobHash, BlockId, DocId, ExecutionId};
 use crate::keys;
-use crate::note::container;
+use crate::note::find_container;
 use crate::schema::DocumentKind;
 use automerge::transaction::{CommitOptions, Transactable, Transaction};
 use automerge::{ActorId, Automerge, AutomergeError, ObjId, ObjType, ReadDoc};
@@ -34,7 +34,7 @@ pub enum ExecutionStatus {
 
 impl ExecutionStatus {
     /// The word that stands in the document.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             ExecutionStatus::Queued => "queued",
             ExecutionStatus::Running => "running",
@@ -51,7 +51,7 @@ impl ExecutionStatus {
     }
 
     /// A stored word read back. An execution that was under way when the program ended reads as interrupted.
-    fn stored(word: &str) -> ExecutionStatus {
+    fn from_stored(word: &str) -> ExecutionStatus {
         match word {
             "ok" => ExecutionStatus::Ok,
             "error" => ExecutionStatus::Error,
@@ -168,9 +168,10 @@ impl OutputsDoc {
     /// # Errors
     /// Damage, a newer schema, another kind.
     pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<LoadedDocument<OutputsDoc>, StoreError> {
-        let LoadedDocument { doc, bad } = document::load(id, DocumentKind::Outputs, chunks, actor)?;
-        let executions = container(&doc, id, keys::EXECUTIONS)?;
-        Ok(LoadedDocument { doc: OutputsDoc { doc, executions }, bad })
+        let LoadedDocument { doc, bad_chunks: bad } =
+            document::load_document(id, DocumentKind::Outputs, chunks, actor)?;
+        let executions = find_container(&doc, id, keys::EXECUTIONS)?;
+        Ok(LoadedDocument { doc: OutputsDoc { doc, executions }, bad_chunks: bad })
     }
 
     /// The whole document in one chunk.
@@ -179,9 +180,9 @@ impl OutputsDoc {
     }
 
     /// The latest execution of each cell, oldest first.
-    pub fn latest(&self) -> Vec<Execution> {
+    pub fn latest_executions(&self) -> Vec<Execution> {
         let keys: Vec<String> = self.doc.keys(&self.executions).collect();
-        let mut all: Vec<Execution> = keys.iter().filter_map(|key| self.read(key)).collect();
+        let mut all: Vec<Execution> = keys.iter().filter_map(|key| self.read_execution(key)).collect();
         all.sort_by_key(|execution| (execution.started, execution.id));
         let mut latest: Vec<Execution> = Vec::new();
         for execution in all.into_iter().rev() {
@@ -202,14 +203,14 @@ impl OutputsDoc {
         let container = &self.executions;
         let made = self.doc.transact_with::<_, _, AutomergeError, _>(
             |()| CommitOptions::default().with_time(time),
-            |tx| executions.iter().try_for_each(|execution| write(tx, container, execution)),
+            |tx| executions.iter().try_for_each(|execution| write_execution(tx, container, execution)),
         );
         made.map_err(|failure| StoreError::Automerge(failure.error))?;
-        Ok(document::increment(&self.doc, &before))
+        Ok(document::save_since(&self.doc, &before))
     }
 
     /// Whether the user wants the generated view of this name to be drawn; `None`: nothing was said.
-    pub fn shows(&self, view: BlobHash) -> Option<bool> {
+    pub fn is_view_shown(&self, view: BlobHash) -> Option<bool> {
         let (value, _) = self.doc.get(automerge::ROOT, format!("{}{view}", keys::VIEW)).ok()??;
         value.as_str().map(|word| word == "yes")
     }
@@ -218,7 +219,7 @@ impl OutputsDoc {
     ///
     /// # Errors
     /// automerge's.
-    pub fn keep_shown(&mut self, view: BlobHash, shown: bool, time: i64) -> Result<Vec<u8>, StoreError> {
+    pub fn set_view_shown(&mut self, view: BlobHash, shown: bool, time: i64) -> Result<Vec<u8>, StoreError> {
         let before = self.doc.get_heads();
         let word = if shown { "yes" } else { "no" };
         let made = self.doc.transact_with::<_, _, AutomergeError, _>(
@@ -226,7 +227,7 @@ impl OutputsDoc {
             |tx| tx.put(automerge::ROOT, format!("{}{view}", keys::VIEW), word),
         );
         made.map_err(|failure| StoreError::Automerge(failure.error))?;
-        Ok(document::increment(&self.doc, &before))
+        Ok(document::save_since(&self.doc, &before))
     }
 
     /// Merges changes of another device.
@@ -234,17 +235,17 @@ impl OutputsDoc {
     /// # Errors
     /// [`StoreError::Damaged`]; nothing is taken then.
     pub fn merge(&mut self, id: DocId, bytes: &[u8]) -> Result<(), StoreError> {
-        document::merge(id, &mut self.doc, bytes, None, |_| {}).map(|_| ())
+        document::merge_changes(id, &mut self.doc, bytes, None, |_| {}).map(|_| ())
     }
 
     /// The blobs that it names: what was too large of the latest outputs of each cell, and the notebook.
-    pub fn blobs(&self) -> Vec<BlobRef> {
-        let outputs = self.latest().into_iter().flat_map(|execution| execution.outputs);
-        outputs.filter_map(|output| output.whole).chain(self.notebook()).collect()
+    pub fn blob_refs(&self) -> Vec<BlobRef> {
+        let outputs = self.latest_executions().into_iter().flat_map(|execution| execution.outputs);
+        outputs.filter_map(|output| output.whole).chain(self.notebook_blob()).collect()
     }
 
     /// The blob that keeps the notebook that the note was imported from.
-    pub fn notebook(&self) -> Option<BlobRef> {
+    pub fn notebook_blob(&self) -> Option<BlobRef> {
         let (value, _) = self.doc.get(automerge::ROOT, keys::NOTEBOOK).ok()??;
         serde_json::from_str(value.as_str()?).ok()
     }
@@ -253,7 +254,7 @@ impl OutputsDoc {
     ///
     /// # Errors
     /// automerge's.
-    pub fn keep_notebook(&mut self, notebook: &BlobRef, time: i64) -> Result<Vec<u8>, StoreError> {
+    pub fn set_notebook_blob(&mut self, notebook: &BlobRef, time: i64) -> Result<Vec<u8>, StoreError> {
         let before = self.doc.get_heads();
         let json = serde_json::to_string(notebook).unwrap_or_default();
         let made = self.doc.transact_with::<_, _, AutomergeError, _>(
@@ -261,10 +262,10 @@ impl OutputsDoc {
             |tx| tx.put(automerge::ROOT, keys::NOTEBOOK, json),
         );
         made.map_err(|failure| StoreError::Automerge(failure.error))?;
-        Ok(document::increment(&self.doc, &before))
+        Ok(document::save_since(&self.doc, &before))
     }
 
-    fn read(&self, key: &str) -> Option<Execution> {
+    fn read_execution(&self, key: &str) -> Option<Execution> {
         let id = key.parse().ok()?;
         let (_, execution) = self.doc.get(&self.executions, key).ok()??;
         let word = |key: &str| {
@@ -288,7 +289,7 @@ impl OutputsDoc {
             code: word(keys::CODE).unwrap_or_default(),
             started: number(keys::STARTED).unwrap_or(0),
             duration: number(keys::DURATION).and_then(|ms| u64::try_from(ms).ok()),
-            status: ExecutionStatus::stored(&word(keys::STATUS).unwrap_or_default()),
+            status: ExecutionStatus::from_stored(&word(keys::STATUS).unwrap_or_default()),
             count: number(keys::COUNT).and_then(|count| u64::try_from(count).ok()),
             cached: self
                 .doc
@@ -301,7 +302,7 @@ impl OutputsDoc {
     }
 }
 
-fn write(tx: &mut Transaction<'_>, container: &ObjId, execution: &Execution) -> Result<(), AutomergeError> {
+fn write_execution(tx: &mut Transaction<'_>, container: &ObjId, execution: &Execution) -> Result<(), AutomergeError> {
     let key = execution.id.to_string();
     let known = tx.get(container, key.as_str())?;
     let object = match known {
@@ -315,7 +316,7 @@ fn write(tx: &mut Transaction<'_>, container: &ObjId, execution: &Execution) -> 
             object
         }
     };
-    tx.put(&object, keys::STATUS, execution.status.word())?;
+    tx.put(&object, keys::STATUS, execution.status.as_str())?;
     if let Some(duration) = execution.duration {
         tx.put(&object, keys::DURATION, i64::try_from(duration).unwrap_or(i64::MAX))?;
     }

@@ -2,7 +2,7 @@
 //! uses it, to have something to compare a remote edit with.
 
 use crate::error::StoreError;
-use crate::schema::ENCODING;
+use crate::schema::TEXT_ENCODING;
 use automerge::transaction::Transactable;
 use automerge::{ActorId, Automerge, AutomergeError, LoadOptions, ObjId, ObjType, ROOT, ReadDoc};
 
@@ -24,7 +24,7 @@ impl PlainText {
     /// # Errors
     /// automerge's.
     pub fn new(text: &str, actor: ActorId) -> Result<PlainText, StoreError> {
-        let mut doc = Automerge::new_with_encoding(ENCODING).with_actor(actor);
+        let mut doc = Automerge::new_with_encoding(TEXT_ENCODING).with_actor(actor);
         let made = doc.transact::<_, _, AutomergeError>(|tx| {
             let object = tx.put_object(ROOT, "text", ObjType::Text)?;
             tx.splice_text(&object, 0, 0, text)?;
@@ -39,7 +39,7 @@ impl PlainText {
     /// # Errors
     /// automerge's; there is no such text.
     pub fn load(chunks: &[Vec<u8>], actor: ActorId) -> Result<PlainText, StoreError> {
-        let options = LoadOptions::new().text_encoding(ENCODING);
+        let options = LoadOptions::new().text_encoding(TEXT_ENCODING);
         let doc = Automerge::load_with_options(&chunks.concat(), options)?.with_actor(actor);
         match doc.get(ROOT, "text")? {
             Some((automerge::Value::Object(ObjType::Text), text)) => Ok(PlainText { doc, text }),
@@ -57,7 +57,7 @@ impl PlainText {
     /// # Errors
     /// automerge's.
     pub fn replica(&self, actor: ActorId) -> Result<PlainText, StoreError> {
-        let options = LoadOptions::new().text_encoding(ENCODING);
+        let options = LoadOptions::new().text_encoding(TEXT_ENCODING);
         let doc = Automerge::load_with_options(&self.doc.save(), options)?.with_actor(actor);
         Ok(PlainText { doc, text: self.text.clone() })
     }

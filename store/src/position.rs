@@ -3,9 +3,9 @@
 //! The scheme is the usual one (a fraction in base 62 without trailing zeros, see Figma, "Realtime editing of ordered
 //! sequences"); equal positions made by two devices at once are told apart by the block's id.
 
-const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const POSITION_DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-fn value(digit: u8) -> usize {
+fn digit_value(digit: u8) -> usize {
     match digit {
         b'0'..=b'9' => usize::from(digit - b'0'),
         b'A'..=b'Z' => usize::from(digit - b'A') + 10,
@@ -16,37 +16,39 @@ fn value(digit: u8) -> usize {
 
 /// A position after `low` and before `high` (`None`: no bound). Where there is no room because `low >= high`, the
 /// answer only sorts after `low`: the caller then moves what stood at `high`.
-pub fn between(low: Option<&str>, high: Option<&str>) -> String {
-    let found = fraction(low, high);
+pub fn position_between(low: Option<&str>, high: Option<&str>) -> String {
+    let found = fraction_between(low, high);
     match low {
         // Only a position of a foreign writer, of other digits than ours, leads here: behind it there is room.
-        Some(low) if found.as_str() <= low => format!("{low}{}", char::from(DIGITS[DIGITS.len() / 2])),
+        Some(low) if found.as_str() <= low => {
+            format!("{low}{}", char::from(POSITION_DIGITS[POSITION_DIGITS.len() / 2]))
+        }
         Some(_) | None => found,
     }
 }
 
-fn fraction(low: Option<&str>, high: Option<&str>) -> String {
+fn fraction_between(low: Option<&str>, high: Option<&str>) -> String {
     let low = low.unwrap_or("").as_bytes();
     let high = high.filter(|high| high.as_bytes() > low).map(str::as_bytes);
     let mut out = String::new();
     let mut bound = high;
     let mut at = 0;
     loop {
-        let floor = low.get(at).map_or(0, |digit| value(*digit));
+        let floor = low.get(at).map_or(0, |digit| digit_value(*digit));
         let ceiling = match bound {
-            Some(high) => high.get(at).map_or(0, |digit| value(*digit)),
-            None => DIGITS.len(),
+            Some(high) => high.get(at).map_or(0, |digit| digit_value(*digit)),
+            None => POSITION_DIGITS.len(),
         };
         if ceiling > floor + 1 {
-            out.push(char::from(DIGITS[usize::midpoint(floor, ceiling)]));
+            out.push(char::from(POSITION_DIGITS[usize::midpoint(floor, ceiling)]));
             return out;
         }
         if bound.is_some_and(|high| at >= high.len()) && at >= low.len() {
             // `high` is `low` with zeros behind it, which only a foreign writer makes: there is no room.
-            out.push(char::from(DIGITS[DIGITS.len() / 2]));
+            out.push(char::from(POSITION_DIGITS[POSITION_DIGITS.len() / 2]));
             return out;
         }
-        out.push(char::from(DIGITS[floor]));
+        out.push(char::from(POSITION_DIGITS[floor]));
         if ceiling > floor {
             bound = None; // already below `high`: from here on only `low` binds
         }
@@ -55,11 +57,11 @@ fn fraction(low: Option<&str>, high: Option<&str>) -> String {
 }
 
 /// `count` positions, evenly spread and of equal length.
-pub fn spread(count: usize) -> Vec<String> {
+pub fn spread_positions(count: usize) -> Vec<String> {
     let mut width = 1;
-    let mut room = DIGITS.len();
+    let mut room = POSITION_DIGITS.len();
     while room <= count + 1 {
-        room = room.saturating_mul(DIGITS.len());
+        room = room.saturating_mul(POSITION_DIGITS.len());
         width += 1;
     }
     // One digit more than needed: the first insertions between neighbours stay short.
@@ -69,11 +71,11 @@ pub fn spread(count: usize) -> Vec<String> {
             let mut number = index * step;
             let mut digits = vec![0_u8; width];
             for digit in digits.iter_mut().rev() {
-                *digit = DIGITS[number % DIGITS.len()];
-                number /= DIGITS.len();
+                *digit = POSITION_DIGITS[number % POSITION_DIGITS.len()];
+                number /= POSITION_DIGITS.len();
             }
             // No trailing zeros, or nothing could be put before the successor of the shorter form.
-            digits.push(DIGITS[DIGITS.len() / 2]);
+            digits.push(POSITION_DIGITS[POSITION_DIGITS.len() / 2]);
             digits.into_iter().map(char::from).collect()
         })
         .collect()
@@ -87,7 +89,7 @@ mod tests {
     #[test]
     fn spread_sorts() {
         for count in [0, 1, 2, 60, 61, 62, 1000, 10_000] {
-            let positions = spread(count);
+            let positions = spread_positions(count);
             assert_eq!(positions.len(), count);
             assert!(positions.windows(2).all(|pair| pair[0] < pair[1]));
         }
@@ -96,18 +98,18 @@ mod tests {
     #[test]
     fn foreign_positions_end() {
         for (low, high) in [("a", "a0"), ("a", "a000"), ("", "0"), ("b", "a"), ("\u{e4}", "\u{f6}"), ("a", "a")] {
-            assert!(between(Some(low), Some(high)).as_str() > low, "{low} {high}");
+            assert!(position_between(Some(low), Some(high)).as_str() > low, "{low} {high}");
         }
     }
 
     proptest! {
         #[test]
         fn there_is_always_room(choices in prop::collection::vec(0_usize..1000, 1..200)) {
-            let mut positions = spread(2);
+            let mut positions = spread_positions(2);
             for choice in choices {
                 let at = choice % (positions.len() + 1);
                 let low = at.checked_sub(1).map(|at| positions[at].clone());
-                let new = between(low.as_deref(), positions.get(at).map(String::as_str));
+                let new = position_between(low.as_deref(), positions.get(at).map(String::as_str));
                 positions.insert(at, new);
                 prop_assert!(positions.windows(2).all(|pair| pair[0] < pair[1]), "{positions:?}");
             }

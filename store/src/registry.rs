@@ -5,7 +5,7 @@ use crate::document::{self, LoadedDocument};
 use crate::error::StoreError;
 use crate::id::DocId;
 use crate::keys;
-use crate::note::container;
+use crate::note::find_container;
 use crate::schema::DocumentKind;
 use automerge::transaction::{CommitOptions, Transactable};
 use automerge::{ActorId, Automerge, AutomergeError, ObjId, ObjType, ReadDoc};
@@ -47,18 +47,18 @@ pub struct RegisteredTool {
 
 impl RegisteredTool {
     /// The newest version.
-    pub fn newest(&self) -> Option<&UserTool> {
+    pub fn newest_version(&self) -> Option<&UserTool> {
         self.versions.last()
     }
 
     /// The version that may be used.
-    pub fn usable(&self) -> Option<&UserTool> {
+    pub fn usable_version(&self) -> Option<&UserTool> {
         self.versions.iter().find(|tool| Some(tool.version) == self.approved)
     }
 
     /// Whether a newer version than the approved one waits for the user.
-    pub fn is_pending(&self) -> bool {
-        self.newest().is_some_and(|newest| self.approved.is_none_or(|approved| approved < newest.version))
+    pub fn has_pending_version(&self) -> bool {
+        self.newest_version().is_some_and(|newest| self.approved.is_none_or(|approved| approved < newest.version))
     }
 }
 
@@ -99,9 +99,10 @@ impl RegistryDoc {
     /// # Errors
     /// Damage, a newer schema, another kind.
     pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<LoadedDocument<RegistryDoc>, StoreError> {
-        let LoadedDocument { doc, bad } = document::load(id, DocumentKind::Registry, chunks, actor)?;
-        let tools = container(&doc, id, keys::TOOLS)?;
-        Ok(LoadedDocument { doc: RegistryDoc { doc, tools }, bad })
+        let LoadedDocument { doc, bad_chunks: bad } =
+            document::load_document(id, DocumentKind::Registry, chunks, actor)?;
+        let tools = find_container(&doc, id, keys::TOOLS)?;
+        Ok(LoadedDocument { doc: RegistryDoc { doc, tools }, bad_chunks: bad })
     }
 
     /// The whole document in one chunk.
@@ -115,7 +116,7 @@ impl RegistryDoc {
         for name in self.doc.keys(&self.tools) {
             let Ok(Some((_, object))) = self.doc.get(&self.tools, name.as_str()) else { continue };
             let mut versions: Vec<UserTool> =
-                self.doc.map_range(&object, ..).filter_map(|item| document::parsed(&item)).collect();
+                self.doc.map_range(&object, ..).filter_map(|item| document::parse_json_value(&item)).collect();
             versions.sort_by_key(|tool| tool.version);
             let approved = self.doc.get(&object, keys::STATUS).ok().flatten();
             let approved = approved.and_then(|(value, _)| value.as_u64()).filter(|version| *version > 0);
@@ -131,7 +132,7 @@ impl RegistryDoc {
     /// # Errors
     /// [`StoreError::Damaged`] when the bytes cannot be read whole; then nothing of them was taken.
     pub fn merge(&mut self, id: DocId, bytes: &[u8]) -> Result<(), StoreError> {
-        document::merge(id, &mut self.doc, bytes, None, |_| {}).map(|_| ())
+        document::merge_changes(id, &mut self.doc, bytes, None, |_| {}).map(|_| ())
     }
 
     /// Writes. Gives the chunk to append.
@@ -166,7 +167,7 @@ impl RegistryDoc {
             },
         );
         made.map_err(|failure| StoreError::Automerge(failure.error))?;
-        Ok(document::increment(&self.doc, &before))
+        Ok(document::save_since(&self.doc, &before))
     }
 }
 
@@ -193,9 +194,12 @@ mod tests {
             .expect("kept");
         let again = RegistryDoc::load(id, &[doc.save()], ActorId::from([2; 16])).expect("read").doc;
         let one = &again.tools()[0];
-        assert_eq!((one.versions.len(), one.usable().map(|tool| tool.version), one.is_pending()), (2, Some(1), true));
+        assert_eq!(
+            (one.versions.len(), one.usable_version().map(|tool| tool.version), one.has_pending_version()),
+            (2, Some(1), true)
+        );
         doc.commit(&[approved(None)], 0).expect("kept");
-        assert_eq!(doc.tools()[0].usable(), None);
+        assert_eq!(doc.tools()[0].usable_version(), None);
         doc.commit(&[RegistryWrite::Removed { name: "double".to_owned() }], 0).expect("kept");
         assert_eq!(doc.tools(), []);
     }

@@ -5,7 +5,7 @@ use crate::document::{self, LoadedDocument};
 use crate::error::StoreError;
 use crate::id::{BlobHash, DocId, MessageId, StepId};
 use crate::keys;
-use crate::note::container;
+use crate::note::find_container;
 use crate::schema::DocumentKind;
 use automerge::transaction::{CommitOptions, Transactable, Transaction};
 use automerge::{ActorId, Automerge, AutomergeError, ObjId, ObjType, ReadDoc};
@@ -188,7 +188,7 @@ pub struct RunApproval {
 
 impl RunApproval {
     /// The call that it is about. A call that is asked about again has further approvals: `CALL~2`, `CALL~3`.
-    pub fn call(&self) -> &str {
+    pub fn call_id(&self) -> &str {
         self.id.split_once('~').map_or(&self.id, |(call, _)| call)
     }
 }
@@ -302,11 +302,12 @@ impl RunDoc {
     /// # Errors
     /// Damage, a newer schema, another kind.
     pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<LoadedDocument<RunDoc>, StoreError> {
-        let LoadedDocument { doc, bad } = document::load(id, DocumentKind::Run, chunks, actor)?;
+        let LoadedDocument { doc, bad_chunks: bad } = document::load_document(id, DocumentKind::Run, chunks, actor)?;
         let [steps, todos, approvals, changes, about] =
-            [keys::STEPS, keys::TODOS, keys::APPROVALS, keys::CHANGES, keys::ABOUT].map(|key| container(&doc, id, key));
+            [keys::STEPS, keys::TODOS, keys::APPROVALS, keys::CHANGES, keys::ABOUT]
+                .map(|key| find_container(&doc, id, key));
         let (steps, todos, approvals, changes, about) = (steps?, todos?, approvals?, changes?, about?);
-        Ok(LoadedDocument { doc: RunDoc { doc, steps, todos, approvals, changes, about }, bad })
+        Ok(LoadedDocument { doc: RunDoc { doc, steps, todos, approvals, changes, about }, bad_chunks: bad })
     }
 
     /// The whole document in one chunk.
@@ -314,7 +315,7 @@ impl RunDoc {
         self.doc.save()
     }
 
-    fn json<T: for<'a> Deserialize<'a>>(&self, object: &ObjId, key: &str) -> Option<T> {
+    fn read_json<T: for<'a> Deserialize<'a>>(&self, object: &ObjId, key: &str) -> Option<T> {
         let (value, _) = self.doc.get(object, key).ok()??;
         serde_json::from_str(value.as_str()?).ok()
     }
@@ -323,20 +324,20 @@ impl RunDoc {
     pub fn about(&self) -> Option<RunAbout> {
         let mut whole = Map::new();
         for item in self.doc.map_range(&self.about, ..) {
-            whole.extend(document::parsed::<Value>(&item).map(|value| (item.key.to_string(), value)));
+            whole.extend(document::parse_json_value::<Value>(&item).map(|value| (item.key.to_string(), value)));
         }
         serde_json::from_value(Value::Object(whole)).ok()
     }
 
     /// The device that it belongs to; `None`: it was not kept, or is none.
     pub fn device(&self) -> Option<RunDevice> {
-        self.json(&self.about, keys::DEVICE)
+        self.read_json(&self.about, keys::DEVICE)
     }
 
     /// All steps, oldest first. One that cannot be read is left out.
     pub fn steps(&self) -> Vec<ExecutionStep> {
         let steps = self.doc.map_range(&self.steps, ..);
-        let mut all: Vec<ExecutionStep> = steps.filter_map(|item| document::parsed(&item)).collect();
+        let mut all: Vec<ExecutionStep> = steps.filter_map(|item| document::parse_json_value(&item)).collect();
         all.sort_by_key(|step| (step.timestamp, step.id));
         all
     }
@@ -374,8 +375,8 @@ impl RunDoc {
         let mut all: Vec<RunApproval> = Vec::new();
         for id in self.doc.keys(&self.approvals) {
             let Ok(Some((_, object))) = self.doc.get(&self.approvals, id.as_str()) else { continue };
-            let Some(mut approval) = self.json::<RunApproval>(&object, keys::ASKED) else { continue };
-            approval.decision = self.json(&object, keys::DECIDED);
+            let Some(mut approval) = self.read_json::<RunApproval>(&object, keys::ASKED) else { continue };
+            approval.decision = self.read_json(&object, keys::DECIDED);
             all.push(approval);
         }
         all.sort_by(|one, other| (one.asked, &one.id).cmp(&(other.asked, &other.id)));
@@ -387,8 +388,8 @@ impl RunDoc {
         let mut all: Vec<RunChange> = Vec::new();
         for id in self.doc.keys(&self.changes) {
             let Ok(Some((_, object))) = self.doc.get(&self.changes, id.as_str()) else { continue };
-            let Some(mut change) = self.json::<RunChange>(&object, keys::ASKED) else { continue };
-            change.undone = self.json(&object, keys::UNDONE).unwrap_or_default();
+            let Some(mut change) = self.read_json::<RunChange>(&object, keys::ASKED) else { continue };
+            change.undone = self.read_json(&object, keys::UNDONE).unwrap_or_default();
             all.push(change);
         }
         all.sort_by_key(|change| change.number);
@@ -397,7 +398,7 @@ impl RunDoc {
 
     /// The blobs that it names, with their sizes where it tells them: results that are too large for it, files that it
     /// changed, as they were and as they are. Those whose name is hidden stay where they are, like the files.
-    pub fn blobs(&self) -> BTreeMap<BlobHash, Option<u64>> {
+    pub fn blob_sizes(&self) -> BTreeMap<BlobHash, Option<u64>> {
         let mut blobs = BTreeMap::new();
         for change in self.changes().into_iter().filter(|change| !crate::volume::is_hidden(&change.path)) {
             if let ChangeKind::Bytes { before, after } = change.what {
@@ -430,16 +431,16 @@ impl RunDoc {
                     write_todos(tx, todos, items)?;
                 }
                 for approval in &write.approvals {
-                    let object = entry(tx, approvals, &approval.id)?;
+                    let object = ensure_entry(tx, approvals, &approval.id)?;
                     let asked = RunApproval { decision: None, ..(*approval).clone() };
                     put_json(tx, &object, keys::ASKED, &asked)?;
                     match &approval.decision {
                         Some(decision) => put_json(tx, &object, keys::DECIDED, decision)?,
-                        None => put_word(tx, &object, keys::DECIDED, None)?, // it's asked about anew
+                        None => put_optional_text(tx, &object, keys::DECIDED, None)?, // it's asked about anew
                     }
                 }
                 for change in &write.changes {
-                    let object = entry(tx, changes, &format!("{:08}", change.number))?;
+                    let object = ensure_entry(tx, changes, &format!("{:08}", change.number))?;
                     let made = RunChange { undone: Vec::new(), ..(*change).clone() };
                     put_json(tx, &object, keys::ASKED, &made)?;
                     put_json(tx, &object, keys::UNDONE, &change.undone)?;
@@ -456,7 +457,7 @@ impl RunDoc {
             },
         );
         made.map_err(|failure| StoreError::Automerge(failure.error))?;
-        Ok(document::increment(&self.doc, &before))
+        Ok(document::save_since(&self.doc, &before))
     }
 
     /// Takes changes of another device. Gives the chunk to append.
@@ -465,12 +466,12 @@ impl RunDoc {
     /// [`StoreError::Damaged`] when the bytes cannot be read whole; then nothing of them was taken.
     pub fn merge(&mut self, id: DocId, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
         let before = self.doc.get_heads();
-        document::merge(id, &mut self.doc, bytes, None, |_| {})?;
-        Ok(document::increment(&self.doc, &before))
+        document::merge_changes(id, &mut self.doc, bytes, None, |_| {})?;
+        Ok(document::save_since(&self.doc, &before))
     }
 }
 
-fn entry(tx: &mut Transaction<'_>, container: &ObjId, key: &str) -> Result<ObjId, AutomergeError> {
+fn ensure_entry(tx: &mut Transaction<'_>, container: &ObjId, key: &str) -> Result<ObjId, AutomergeError> {
     match tx.get(container, key)? {
         Some((_, object)) => Ok(object),
         None => tx.put_object(container, key, ObjType::Map),
@@ -484,10 +485,15 @@ fn put_json<T: Serialize>(
     key: &str,
     value: &T,
 ) -> Result<(), AutomergeError> {
-    put_word(tx, object, key, Some(&serde_json::to_string(value).unwrap_or_default()))
+    put_optional_text(tx, object, key, Some(&serde_json::to_string(value).unwrap_or_default()))
 }
 
-fn put_word(tx: &mut Transaction<'_>, object: &ObjId, key: &str, value: Option<&str>) -> Result<(), AutomergeError> {
+fn put_optional_text(
+    tx: &mut Transaction<'_>,
+    object: &ObjId,
+    key: &str,
+    value: Option<&str>,
+) -> Result<(), AutomergeError> {
     let old = tx.get(object, key)?.and_then(|(old, _)| old.as_str().map(str::to_owned));
     match value {
         Some(value) if old.as_deref() != Some(value) => tx.put(object, key, value),
@@ -502,31 +508,31 @@ fn write_todos(tx: &mut Transaction<'_>, container: &ObjId, items: &[TodoItem]) 
     for id in tx.keys(container).collect::<Vec<_>>() {
         let Some((_, object)) = tx.get(container, id.as_str())? else { continue };
         if items.iter().all(|item| item.id != id) {
-            put_word(tx, &object, keys::GONE, Some("yes"))?;
+            put_optional_text(tx, &object, keys::GONE, Some("yes"))?;
         }
         let pos = tx.get(&object, keys::POS)?.and_then(|(value, _)| value.as_str().map(str::to_owned));
         placed.extend(pos.map(|pos| (id, pos)));
     }
     let mut last = String::new();
     for (at, item) in items.iter().enumerate() {
-        let object = entry(tx, container, &item.id)?;
+        let object = ensure_entry(tx, container, &item.id)?;
         let kept = placed.get(&item.id).filter(|pos| **pos > last).cloned();
         let pos = kept.unwrap_or_else(|| {
             let after = items[at + 1..].iter().find_map(|next| placed.get(&next.id).filter(|pos| **pos > last));
             let low = (!last.is_empty()).then_some(last.as_str());
-            crate::position::between(low, after.map(String::as_str))
+            crate::position::position_between(low, after.map(String::as_str))
         });
-        put_word(tx, &object, keys::POS, Some(&pos))?;
-        put_word(tx, &object, keys::GONE, None)?;
-        put_word(tx, &object, keys::CONTENT, Some(&item.content))?;
+        put_optional_text(tx, &object, keys::POS, Some(&pos))?;
+        put_optional_text(tx, &object, keys::GONE, None)?;
+        put_optional_text(tx, &object, keys::CONTENT, Some(&item.content))?;
         let status = serde_json::to_value(item.status).ok();
-        put_word(tx, &object, keys::STATUS, status.as_ref().and_then(Value::as_str))?;
+        put_optional_text(tx, &object, keys::STATUS, status.as_ref().and_then(Value::as_str))?;
         let priority = tx.get(&object, keys::PRIORITY)?.and_then(|(value, _)| value.as_i64());
         if priority != Some(i64::from(item.priority)) {
             tx.put(&object, keys::PRIORITY, i64::from(item.priority))?;
         }
-        put_word(tx, &object, keys::DUE, item.due.as_deref())?;
-        put_word(tx, &object, keys::REPEAT, item.repeat.as_deref())?;
+        put_optional_text(tx, &object, keys::DUE, item.due.as_deref())?;
+        put_optional_text(tx, &object, keys::REPEAT, item.repeat.as_deref())?;
         last = pos;
     }
     Ok(())
@@ -668,6 +674,6 @@ mod tests {
         let mut doc = doc;
         doc.commit(&RunWrite { steps: vec![&long], changes: vec![&hidden], ..RunWrite::default() }, 0).expect("kept");
         let expected = [(BlobHash::of(b"1"), None), (BlobHash::of(b"long"), Some(99_000))];
-        assert_eq!(doc.blobs(), BTreeMap::from(expected));
+        assert_eq!(doc.blob_sizes(), BTreeMap::from(expected));
     }
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 /// `(major, minor)` that this program writes. A reader accepts any minor of its major.
-pub const SCHEMA: (u64, u64) = (1, 0);
+pub const SCHEMA_VERSION: (u64, u64) = (1, 0);
 
 /// What a document holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ pub enum DocumentKind {
 
 impl DocumentKind {
     /// The word that stands in the document.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             DocumentKind::Workspace => "workspace",
             DocumentKind::Volume => "volume",
@@ -52,7 +52,7 @@ impl DocumentKind {
         }
     }
 
-    fn containers(self) -> &'static [&'static str] {
+    fn container_keys(self) -> &'static [&'static str] {
         match self {
             DocumentKind::Workspace => &[keys::VOLUMES, keys::DEVICES, keys::SETTINGS],
             DocumentKind::Volume => &[keys::FILES],
@@ -67,35 +67,35 @@ impl DocumentKind {
 }
 
 /// Offsets in every text are bytes of UTF-8. This is a matter of this process, not of the document.
-pub(crate) const ENCODING: TextEncoding = TextEncoding::Utf8CodeUnit;
+pub(crate) const TEXT_ENCODING: TextEncoding = TextEncoding::Utf8CodeUnit;
 
 /// A document of `kind` that holds its frozen first change and nothing else. Its actor is fixed: set another first.
 ///
 /// # Errors
 /// None that input can cause; automerge's are passed on.
-pub(crate) fn first(kind: DocumentKind) -> Result<Automerge, StoreError> {
+pub(crate) fn first_change_document(kind: DocumentKind) -> Result<Automerge, StoreError> {
     // To make one is a good part of what it costs to take in a note from elsewhere; a copy is nothing.
-    static MADE: Mutex<BTreeMap<&str, Automerge>> = Mutex::new(BTreeMap::new());
-    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(doc) = made.get(kind.word()) {
+    static FIRST_CHANGES: Mutex<BTreeMap<&str, Automerge>> = Mutex::new(BTreeMap::new());
+    let mut made = FIRST_CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(doc) = made.get(kind.as_str()) {
         return Ok(doc.clone());
     }
-    let doc = make(kind)?;
-    made.insert(kind.word(), doc.clone());
+    let doc = build_first_change(kind)?;
+    made.insert(kind.as_str(), doc.clone());
     Ok(doc)
 }
 
-fn make(kind: DocumentKind) -> Result<Automerge, StoreError> {
-    let mut doc = Automerge::new_with_encoding(ENCODING).with_actor(ActorId::from([0_u8; 16]));
+fn build_first_change(kind: DocumentKind) -> Result<Automerge, StoreError> {
+    let mut doc = Automerge::new_with_encoding(TEXT_ENCODING).with_actor(ActorId::from([0_u8; 16]));
     let commit = CommitOptions::default().with_time(0).with_message("first");
     let made = doc.transact_with::<_, _, automerge::AutomergeError, _>(
         |()| commit,
         |tx| {
-            tx.put(ROOT, keys::KIND, kind.word())?;
+            tx.put(ROOT, keys::KIND, kind.as_str())?;
             let schema = tx.put_object(ROOT, keys::SCHEMA, ObjType::List)?;
-            tx.insert(&schema, 0, SCHEMA.0)?;
-            tx.insert(&schema, 1, SCHEMA.1)?;
-            for container in kind.containers() {
+            tx.insert(&schema, 0, SCHEMA_VERSION.0)?;
+            tx.insert(&schema, 1, SCHEMA_VERSION.1)?;
+            for container in kind.container_keys() {
                 tx.put_object(ROOT, *container, ObjType::Map)?;
             }
             Ok(())
@@ -109,7 +109,7 @@ fn make(kind: DocumentKind) -> Result<Automerge, StoreError> {
 ///
 /// # Errors
 /// [`StoreError::Damaged`] without a readable stamp, [`StoreError::Newer`], [`StoreError::Kind`].
-pub(crate) fn check(id: DocId, kind: DocumentKind, doc: &Automerge) -> Result<(), StoreError> {
+pub(crate) fn check_schema(id: DocId, kind: DocumentKind, doc: &Automerge) -> Result<(), StoreError> {
     let damaged = |why: &str| StoreError::Damaged { doc: id, why: why.to_owned() };
     let found = match doc.get(ROOT, keys::KIND)? {
         Some((value, _)) => value.as_str().map(str::to_owned).ok_or_else(|| damaged("its kind is not a word"))?,
@@ -123,14 +123,14 @@ pub(crate) fn check(id: DocId, kind: DocumentKind, doc: &Automerge) -> Result<()
         value.and_then(|(value, _)| value.as_u64()).ok_or_else(|| damaged("its schema number cannot be read"))
     };
     let (major, minor) = (number(0)?, number(1)?);
-    if major > SCHEMA.0 {
-        let known = format!("{}.{}", SCHEMA.0, SCHEMA.1);
+    if major > SCHEMA_VERSION.0 {
+        let known = format!("{}.{}", SCHEMA_VERSION.0, SCHEMA_VERSION.1);
         return Err(StoreError::Newer { doc: id, found: format!("{major}.{minor}"), known });
     }
-    if found != kind.word() {
-        return Err(StoreError::Kind { doc: id, found, wanted: kind.word().to_owned() });
+    if found != kind.as_str() {
+        return Err(StoreError::Kind { doc: id, found, wanted: kind.as_str().to_owned() });
     }
-    for container in kind.containers() {
+    for container in kind.container_keys() {
         match doc.get(ROOT, *container)? {
             Some((automerge::Value::Object(ObjType::Map), _)) => {}
             Some(_) | None => return Err(damaged(&format!("its \u{201c}{container}\u{201d} is not a map"))),
@@ -158,8 +158,8 @@ mod tests {
         ]
         .into_iter()
         .map(|kind| {
-            let doc = first(kind).expect("made");
-            format!("{} {}", kind.word(), doc.get_heads()[0])
+            let doc = first_change_document(kind).expect("made");
+            format!("{} {}", kind.as_str(), doc.get_heads()[0])
         })
         .collect();
         let frozen = [

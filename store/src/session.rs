@@ -7,7 +7,7 @@ use crate::document::{self, LoadedDocument};
 use crate::error::StoreError;
 use crate::id::{DocId, MessageId};
 use crate::keys;
-use crate::note::container;
+use crate::note::find_container;
 use crate::schema::DocumentKind;
 use automerge::transaction::{CommitOptions, Transactable};
 use automerge::{ActorId, Automerge, AutomergeError, ObjId, ReadDoc};
@@ -52,10 +52,11 @@ impl SessionDoc {
     /// # Errors
     /// Damage, a newer schema, another kind.
     pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<LoadedDocument<SessionDoc>, StoreError> {
-        let LoadedDocument { doc, bad } = document::load(id, DocumentKind::Session, chunks, actor)?;
-        let messages = container(&doc, id, keys::MESSAGES)?;
-        let about = container(&doc, id, keys::ABOUT)?;
-        Ok(LoadedDocument { doc: SessionDoc { doc, messages, about }, bad })
+        let LoadedDocument { doc, bad_chunks: bad } =
+            document::load_document(id, DocumentKind::Session, chunks, actor)?;
+        let messages = find_container(&doc, id, keys::MESSAGES)?;
+        let about = find_container(&doc, id, keys::ABOUT)?;
+        Ok(LoadedDocument { doc: SessionDoc { doc, messages, about }, bad_chunks: bad })
     }
 
     /// The whole document in one chunk.
@@ -73,7 +74,7 @@ impl SessionDoc {
     /// All messages, oldest first. One that cannot be read is left out.
     pub fn messages(&self) -> Vec<SessionMessage> {
         let messages = self.doc.map_range(&self.messages, ..);
-        let mut all: Vec<SessionMessage> = messages.filter_map(|item| document::parsed(&item)).collect();
+        let mut all: Vec<SessionMessage> = messages.filter_map(|item| document::parse_json_value(&item)).collect();
         all.sort_by_key(|message| (message.timestamp, message.id));
         all
     }
@@ -133,7 +134,7 @@ impl SessionDoc {
             },
         );
         made.map_err(|failure| StoreError::Automerge(failure.error))?;
-        Ok(document::increment(&self.doc, &before))
+        Ok(document::save_since(&self.doc, &before))
     }
 
     /// Takes changes of another device. Gives the chunk to append.
@@ -142,8 +143,8 @@ impl SessionDoc {
     /// [`StoreError::Damaged`] when the bytes cannot be read whole; then nothing of them was taken.
     pub fn merge(&mut self, id: DocId, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
         let before = self.doc.get_heads();
-        document::merge(id, &mut self.doc, bytes, None, |_| {})?;
-        Ok(document::increment(&self.doc, &before))
+        document::merge_changes(id, &mut self.doc, bytes, None, |_| {})?;
+        Ok(document::save_since(&self.doc, &before))
     }
 }
 
@@ -190,7 +191,7 @@ impl MessageTree {
     }
 
     /// All messages, by id.
-    pub fn all(&self) -> impl Iterator<Item = &SessionMessage> {
+    pub fn messages(&self) -> impl Iterator<Item = &SessionMessage> {
         self.messages.values()
     }
 
@@ -200,7 +201,7 @@ impl MessageTree {
     }
 
     /// The way from the root to a message, both with it.
-    pub fn branch(&self, end: MessageId) -> Vec<&SessionMessage> {
+    pub fn branch_to(&self, end: MessageId) -> Vec<&SessionMessage> {
         let mut way = Vec::new();
         let mut seen = BTreeSet::new();
         let mut at = Some(end);
@@ -213,7 +214,7 @@ impl MessageTree {
     }
 
     /// The ends of all branches, newest first.
-    pub fn leaves(&self) -> Vec<MessageId> {
+    pub fn branch_ends(&self) -> Vec<MessageId> {
         let mut leaves: Vec<&SessionMessage> =
             self.messages.values().filter(|message| self.children(Some(message.id)).is_empty()).collect();
         leaves.sort_by_key(|message| std::cmp::Reverse((message.timestamp, message.id)));
@@ -221,7 +222,7 @@ impl MessageTree {
     }
 
     /// The newest end below a message, and the message itself where nothing answers it.
-    pub fn newest_below(&self, from: MessageId) -> MessageId {
+    pub fn newest_end_below(&self, from: MessageId) -> MessageId {
         let mut best = from;
         let mut waiting = vec![from];
         let mut seen = BTreeSet::new();
@@ -236,8 +237,8 @@ impl MessageTree {
     }
 
     /// The last message that two branches share.
-    pub fn fork(&self, one: MessageId, other: MessageId) -> Option<MessageId> {
-        let ids = |end| self.branch(end).into_iter().map(|message| message.id).collect::<Vec<_>>();
+    pub fn last_shared_message(&self, one: MessageId, other: MessageId) -> Option<MessageId> {
+        let ids = |end| self.branch_to(end).into_iter().map(|message| message.id).collect::<Vec<_>>();
         let (one, other) = (ids(one), ids(other));
         one.iter().zip(&other).take_while(|(one, other)| one == other).last().map(|(id, _)| *id)
     }
@@ -278,16 +279,16 @@ mod tests {
 
         let tree = MessageTree::new(one.messages());
         let ids = |branch: Vec<&SessionMessage>| branch.iter().map(|message| message.id.0).collect::<Vec<_>>();
-        assert_eq!(ids(tree.branch(MessageId(4))), [1, 2, 4]);
-        assert_eq!(tree.leaves(), [MessageId(4), MessageId(3)]);
-        assert_eq!(tree.fork(MessageId(4), MessageId(3)), Some(MessageId(1)));
-        assert_eq!(tree.newest_below(MessageId(1)), MessageId(4));
+        assert_eq!(ids(tree.branch_to(MessageId(4))), [1, 2, 4]);
+        assert_eq!(tree.branch_ends(), [MessageId(4), MessageId(3)]);
+        assert_eq!(tree.last_shared_message(MessageId(4), MessageId(3)), Some(MessageId(1)));
+        assert_eq!(tree.newest_end_below(MessageId(1)), MessageId(4));
     }
 
     #[test]
     fn a_circle_of_parents_ends() {
         let tree = MessageTree::new(vec![message(1, Some(2)), message(2, Some(1))]);
-        assert_eq!(tree.branch(MessageId(1)).len(), 2);
-        assert_eq!(tree.newest_below(MessageId(1)), MessageId(2));
+        assert_eq!(tree.branch_to(MessageId(1)).len(), 2);
+        assert_eq!(tree.newest_end_below(MessageId(1)), MessageId(2));
     }
 }

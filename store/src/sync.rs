@@ -13,7 +13,7 @@ pub mod presence;
 mod simulation;
 pub mod wire;
 
-pub use address::{document_address, read_document_address};
+pub use address::{document_address, parse_document_address};
 pub use peers::{
     DiskTicket, DocumentAccess, HeadsHash, LinkId, LinkProgress, PeersOutput, SharePolicy, SyncPeers, VolumeDocs,
 };

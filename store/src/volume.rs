@@ -4,7 +4,7 @@ use crate::document::{self, ChangeParcel, LoadedDocument, MergeOutcome};
 use crate::error::StoreError;
 use crate::id::{BlobHash, DocId};
 use crate::keys;
-use crate::note::container;
+use crate::note::find_container;
 use crate::schema::DocumentKind;
 use crate::sync::inflate;
 use automerge::legacy::{Key, ObjectId, OpId, OpType};
@@ -35,7 +35,7 @@ pub fn is_hidden(path: &str) -> bool {
 
 impl FileKind {
     /// The word that stands in the document.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             FileKind::Note => "note",
             FileKind::Collection => "collection",
@@ -45,7 +45,7 @@ impl FileKind {
     }
 
     /// What a file of this name is meant to be.
-    pub fn of(path: &str) -> FileKind {
+    pub fn from_path(path: &str) -> FileKind {
         let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
         match name.rsplit_once('.').map(|(_, ending)| ending) {
             Some("md" | "markdown") => FileKind::Note,
@@ -84,25 +84,25 @@ pub struct FileBytes {
 
 /// What a volume's document lists beside its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum VolumeKept {
+pub enum ListedDocumentKind {
     /// A session.
     Session,
     /// A run.
     Run,
 }
 
-impl VolumeKept {
+impl ListedDocumentKind {
     /// What stands in the document before its id.
-    fn beginning(self) -> &'static str {
+    fn key_prefix(self) -> &'static str {
         match self {
-            VolumeKept::Session => keys::SESSION,
-            VolumeKept::Run => keys::RUN,
+            ListedDocumentKind::Session => keys::SESSION,
+            ListedDocumentKind::Run => keys::RUN,
         }
     }
 
-    fn read(key: &str) -> Option<(VolumeKept, DocId)> {
-        [VolumeKept::Session, VolumeKept::Run].into_iter().find_map(|kind| {
-            let id = key.strip_prefix(kind.beginning())?.parse().ok()?;
+    fn parse_key(key: &str) -> Option<(ListedDocumentKind, DocId)> {
+        [ListedDocumentKind::Session, ListedDocumentKind::Run].into_iter().find_map(|kind| {
+            let id = key.strip_prefix(kind.key_prefix())?.parse().ok()?;
             Some((kind, id))
         })
     }
@@ -114,7 +114,7 @@ pub struct VolumeChanges {
     /// Files; `None`: gone.
     pub files: Vec<(DocId, Option<FileEntry>)>,
     /// Sessions and runs; of deleted ones the heads that whoever deleted them knew.
-    pub kept: Vec<(VolumeKept, DocId, Option<String>)>,
+    pub listed: Vec<(ListedDocumentKind, DocId, Option<String>)>,
 }
 
 /// The document behind a volume.
@@ -137,9 +137,9 @@ impl VolumeDoc {
     /// # Errors
     /// Damage, a newer schema, another kind.
     pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<LoadedDocument<VolumeDoc>, StoreError> {
-        let LoadedDocument { doc, bad } = document::load(id, DocumentKind::Volume, chunks, actor)?;
-        let files = container(&doc, id, keys::FILES)?;
-        Ok(LoadedDocument { doc: VolumeDoc { doc, files, owners: HashMap::new() }, bad })
+        let LoadedDocument { doc, bad_chunks: bad } = document::load_document(id, DocumentKind::Volume, chunks, actor)?;
+        let files = find_container(&doc, id, keys::FILES)?;
+        Ok(LoadedDocument { doc: VolumeDoc { doc, files, owners: HashMap::new() }, bad_chunks: bad })
     }
 
     /// The whole document in one chunk.
@@ -156,30 +156,30 @@ impl VolumeDoc {
     /// All files that are there.
     pub fn files(&self) -> BTreeMap<DocId, FileEntry> {
         let keys: Vec<String> = self.doc.keys(&self.files).collect();
-        keys.into_iter().filter_map(|key| Some((key.parse().ok()?, self.file(&key)?))).collect()
+        keys.into_iter().filter_map(|key| Some((key.parse().ok()?, self.read_file_entry(&key)?))).collect()
     }
 
     /// A file, if it is there.
-    pub fn entry(&self, id: DocId) -> Option<FileEntry> {
-        self.file(&id.to_string())
+    pub fn file_entry(&self, id: DocId) -> Option<FileEntry> {
+        self.read_file_entry(&id.to_string())
     }
 
     /// Whether a file is listed, be it there or gone.
-    pub fn knows(&self, id: DocId) -> bool {
+    pub fn is_listed(&self, id: DocId) -> bool {
         self.doc.get(&self.files, id.to_string()).ok().flatten().is_some()
     }
 
     /// Which bytes an attachment has, as far as a device has said so.
-    pub fn bytes(&self, id: DocId) -> Option<FileBytes> {
+    pub fn attachment_bytes(&self, id: DocId) -> Option<FileBytes> {
         let (_, file) = self.doc.get(&self.files, id.to_string()).ok()??;
         let (bytes, _) = self.doc.get(&file, keys::BYTES).ok()??;
         let (hash, size) = bytes.as_str()?.split_once(' ')?;
         Some(FileBytes { hash: hash.parse().ok()?, size: size.parse().ok()? })
     }
 
-    /// Which bytes other devices gave an attachment at the same time: all but those that [`VolumeDoc::bytes`] names.
-    pub fn rivals(&self, id: DocId) -> Vec<BlobHash> {
-        let bytes = self.bytes(id).map(|bytes| bytes.hash);
+    /// Which bytes other devices gave an attachment at the same time: all but those that [`VolumeDoc::attachment_bytes`] names.
+    pub fn rival_hashes(&self, id: DocId) -> Vec<BlobHash> {
+        let bytes = self.attachment_bytes(id).map(|bytes| bytes.hash);
         let Ok(Some((_, file))) = self.doc.get(&self.files, id.to_string()) else { return Vec::new() };
         let all = self.doc.get_all(&file, keys::BYTES).unwrap_or_default();
         let hashes = all.iter().filter_map(|(value, _)| value.as_str()?.split_once(' ')?.0.parse::<BlobHash>().ok());
@@ -190,7 +190,7 @@ impl VolumeDoc {
     ///
     /// # Errors
     /// automerge's.
-    pub fn keep_bytes(&mut self, files: &[(DocId, FileBytes)], time: i64) -> Result<Vec<u8>, StoreError> {
+    pub fn set_attachment_bytes(&mut self, files: &[(DocId, FileBytes)], time: i64) -> Result<Vec<u8>, StoreError> {
         let before = self.doc.get_heads();
         let container = &self.files;
         let made = self.doc.transact_with::<_, _, AutomergeError, _>(
@@ -205,7 +205,7 @@ impl VolumeDoc {
             },
         );
         made.map_err(|failure| StoreError::Automerge(failure.error))?;
-        Ok(document::increment(&self.doc, &before))
+        Ok(document::save_since(&self.doc, &before))
     }
 
     /// What the note held when it was deleted: the heads of its document, as whoever deleted it knew them.
@@ -219,7 +219,7 @@ impl VolumeDoc {
     ///
     /// # Errors
     /// automerge's.
-    pub fn keep_heads(&mut self, files: &[(DocId, String)], time: i64) -> Result<Vec<u8>, StoreError> {
+    pub fn set_last_heads(&mut self, files: &[(DocId, String)], time: i64) -> Result<Vec<u8>, StoreError> {
         let before = self.doc.get_heads();
         let container = &self.files;
         let made = self.doc.transact_with::<_, _, AutomergeError, _>(
@@ -234,29 +234,29 @@ impl VolumeDoc {
             },
         );
         made.map_err(|failure| StoreError::Automerge(failure.error))?;
-        Ok(document::increment(&self.doc, &before))
+        Ok(document::save_since(&self.doc, &before))
     }
 
     /// The sessions and runs that belong to it; of deleted ones the heads that whoever deleted them knew.
-    pub fn kept(&self) -> Vec<(VolumeKept, DocId, Option<String>)> {
+    pub fn listed_documents(&self) -> Vec<(ListedDocumentKind, DocId, Option<String>)> {
         let keys: Vec<String> = self.doc.keys(ROOT).collect();
-        let known = keys.iter().filter_map(|key| VolumeKept::read(key));
-        known.filter_map(|(kind, id)| Some((kind, id, self.listed(kind, id)?))).collect()
+        let known = keys.iter().filter_map(|key| ListedDocumentKind::parse_key(key));
+        known.filter_map(|(kind, id)| Some((kind, id, self.listed_heads(kind, id)?))).collect()
     }
 
     /// All documents that belong to it: its own, those of its texts and their outputs, sessions, runs, tools.
-    pub fn documents(&self, id: DocId) -> BTreeSet<DocId> {
+    pub fn all_documents(&self, id: DocId) -> BTreeSet<DocId> {
         let texts = self.files().into_iter().filter(|(_, entry)| entry.kind.is_text());
-        let texts = texts.flat_map(|(file, _)| [file, file.outputs()]);
-        let kept = self.kept().into_iter().filter(|(_, _, gone)| gone.is_none()).map(|(_, id, _)| id);
-        texts.chain(kept).chain([id, id.tools()]).collect()
+        let texts = texts.flat_map(|(file, _)| [file, file.outputs_id()]);
+        let kept = self.listed_documents().into_iter().filter(|(_, _, gone)| gone.is_none()).map(|(_, id, _)| id);
+        texts.chain(kept).chain([id, id.tools_id()]).collect()
     }
 
     /// All documents that changes of a volume's document name, without reading the document: those that they add to
     /// it, and those of which they say something else, as that they are gone. `None`: it cannot be told from them.
-    pub fn named(changes: &[u8]) -> Option<BTreeSet<DocId>> {
+    pub fn documents_in_changes(changes: &[u8]) -> Option<BTreeSet<DocId>> {
         let mut named = BTreeSet::new();
-        for (kind, bytes) in inflate::chunks(changes)? {
+        for (kind, bytes) in inflate::split_chunks(changes)? {
             if kind != inflate::ChunkKind::Change {
                 return None;
             }
@@ -271,17 +271,17 @@ impl VolumeDoc {
                     return None;
                 }
                 if let Ok(file) = key.parse::<DocId>() {
-                    named.extend([file, file.outputs()]);
+                    named.extend([file, file.outputs_id()]);
                 }
-                named.extend(VolumeKept::read(key).map(|(_, id)| id));
+                named.extend(ListedDocumentKind::parse_key(key).map(|(_, id)| id));
             }
         }
         Some(named)
     }
 
     /// Whether a session or a run is listed, and the heads of one that was deleted.
-    fn listed(&self, kind: VolumeKept, id: DocId) -> Option<Option<String>> {
-        let (value, _) = self.doc.get(ROOT, format!("{}{id}", kind.beginning())).ok()??;
+    fn listed_heads(&self, kind: ListedDocumentKind, id: DocId) -> Option<Option<String>> {
+        let (value, _) = self.doc.get(ROOT, format!("{}{id}", kind.key_prefix())).ok()??;
         let word = value.as_str()?;
         Some(word.strip_prefix(keys::GONE).map(|heads| heads.trim().to_owned()))
     }
@@ -290,20 +290,24 @@ impl VolumeDoc {
     ///
     /// # Errors
     /// automerge's.
-    pub fn list(&mut self, entries: &[(VolumeKept, DocId, Option<String>)], time: i64) -> Result<Vec<u8>, StoreError> {
+    pub fn list_documents(
+        &mut self,
+        entries: &[(ListedDocumentKind, DocId, Option<String>)],
+        time: i64,
+    ) -> Result<Vec<u8>, StoreError> {
         let before = self.doc.get_heads();
         let made = self.doc.transact_with::<_, _, AutomergeError, _>(
             |()| CommitOptions::default().with_time(time),
             |tx| {
                 for (kind, id, gone) in entries {
                     let value = gone.as_ref().map_or_else(String::new, |heads| format!("{} {heads}", keys::GONE));
-                    tx.put(ROOT, format!("{}{id}", kind.beginning()), value)?;
+                    tx.put(ROOT, format!("{}{id}", kind.key_prefix()), value)?;
                 }
                 Ok(())
             },
         );
         made.map_err(|failure| StoreError::Automerge(failure.error))?;
-        Ok(document::increment(&self.doc, &before))
+        Ok(document::save_since(&self.doc, &before))
     }
 
     /// Merges changes of another device and says what they concern, as it is now.
@@ -311,19 +315,19 @@ impl VolumeDoc {
     /// # Errors
     /// [`StoreError::Damaged`]; nothing is taken then.
     pub fn merge(&mut self, id: DocId, bytes: &[u8]) -> Result<VolumeChanges, StoreError> {
-        self.merge_read(id, bytes, None)
+        self.merge_loaded(id, bytes, None)
     }
 
     /// The same with what has come, which may have been read already; its bytes stay.
     ///
     /// # Errors
     /// [`StoreError::Damaged`]; nothing is taken then.
-    pub fn take(&mut self, id: DocId, parcel: &mut ChangeParcel) -> Result<VolumeChanges, StoreError> {
-        let read = parcel.read.take();
-        self.merge_read(id, &parcel.bytes, read)
+    pub fn merge_parcel(&mut self, id: DocId, parcel: &mut ChangeParcel) -> Result<VolumeChanges, StoreError> {
+        let read = parcel.loaded.take();
+        self.merge_loaded(id, &parcel.bytes, read)
     }
 
-    fn merge_read(
+    fn merge_loaded(
         &mut self,
         id: DocId,
         bytes: &[u8],
@@ -331,16 +335,16 @@ impl VolumeDoc {
     ) -> Result<VolumeChanges, StoreError> {
         if self.owners.is_empty() {
             let keys: Vec<String> = self.doc.keys(&self.files).collect();
-            keys.iter().filter_map(|key| key.parse().ok()).for_each(|id| self.own(id));
+            keys.iter().filter_map(|key| key.parse().ok()).for_each(|id| self.index_file(id));
         }
         let (files, owners) = (&self.files, &self.owners);
         let mut touched: BTreeSet<DocId> = BTreeSet::new();
-        let mut listed: BTreeSet<(VolumeKept, DocId)> = BTreeSet::new();
-        let merged = document::merge(id, &mut self.doc, bytes, read, |change| {
+        let mut listed: BTreeSet<(ListedDocumentKind, DocId)> = BTreeSet::new();
+        let merged = document::merge_changes(id, &mut self.doc, bytes, read, |change| {
             for op in &change.operations {
                 let ObjectId::Id(object) = &op.obj else {
                     match &op.key {
-                        Key::Map(key) => listed.extend(VolumeKept::read(key)),
+                        Key::Map(key) => listed.extend(ListedDocumentKind::parse_key(key)),
                         Key::Seq(_) => {}
                     }
                     continue;
@@ -352,22 +356,22 @@ impl VolumeDoc {
                 }
             }
         })?;
-        if merged == MergeOutcome::Anew {
+        if merged == MergeOutcome::Replaced {
             touched.extend(self.doc.keys(&self.files).filter_map(|key| key.parse::<DocId>().ok()));
-            listed.extend(self.doc.keys(ROOT).filter_map(|key| VolumeKept::read(&key)));
+            listed.extend(self.doc.keys(ROOT).filter_map(|key| ListedDocumentKind::parse_key(&key)));
         }
-        touched.iter().for_each(|id| self.own(*id));
-        let kept = listed.into_iter().filter_map(|(kind, id)| Some((kind, id, self.listed(kind, id)?))).collect();
-        Ok(VolumeChanges { files: touched.into_iter().map(|id| (id, self.entry(id))).collect(), kept })
+        touched.iter().for_each(|id| self.index_file(*id));
+        let kept = listed.into_iter().filter_map(|(kind, id)| Some((kind, id, self.listed_heads(kind, id)?))).collect();
+        Ok(VolumeChanges { files: touched.into_iter().map(|id| (id, self.file_entry(id))).collect(), listed: kept })
     }
 
-    fn own(&mut self, id: DocId) {
+    fn index_file(&mut self, id: DocId) {
         if let Ok(Some((_, object))) = self.doc.get(&self.files, id.to_string()) {
             self.owners.insert(object, id);
         }
     }
 
-    fn file(&self, key: &str) -> Option<FileEntry> {
+    fn read_file_entry(&self, key: &str) -> Option<FileEntry> {
         let (_, file) = self.doc.get(&self.files, key).ok()??;
         if self.doc.get(&file, keys::GONE).ok()?.is_some_and(|(gone, _)| gone.as_bool() == Some(true)) {
             return None;
@@ -408,14 +412,14 @@ impl VolumeDoc {
                         (None, Some(entry)) => {
                             // In one piece, at half the price: a folder that is opened can bring many thousands.
                             let path = (keys::PATH, entry.path.as_str().into());
-                            let fields = HashMap::from([path, (keys::FILE_KIND, entry.kind.word().into())]);
+                            let fields = HashMap::from([path, (keys::FILE_KIND, entry.kind.as_str().into())]);
                             tx.batch_create_object(container, key.as_str(), &fields.into(), false)?;
                         }
                         (Some(file), Some(entry)) => {
                             tx.put(&file, keys::PATH, entry.path.as_str())?;
                             let kind = tx.get(&file, keys::FILE_KIND)?;
-                            if kind.is_none_or(|(kind, _)| kind.as_str() != Some(entry.kind.word())) {
-                                tx.put(&file, keys::FILE_KIND, entry.kind.word())?;
+                            if kind.is_none_or(|(kind, _)| kind.as_str() != Some(entry.kind.as_str())) {
+                                tx.put(&file, keys::FILE_KIND, entry.kind.as_str())?;
                             }
                             if tx.get(&file, keys::GONE)?.is_some() {
                                 tx.delete(&file, keys::GONE)?;
@@ -433,9 +437,9 @@ impl VolumeDoc {
         );
         made.map_err(|failure| StoreError::Automerge(failure.error))?;
         if !self.owners.is_empty() {
-            files.iter().for_each(|(id, _)| self.own(*id));
+            files.iter().for_each(|(id, _)| self.index_file(*id));
         }
-        Ok(document::increment(&self.doc, &before))
+        Ok(document::save_since(&self.doc, &before))
     }
 }
 
@@ -458,10 +462,13 @@ mod tests {
             2 => volume.commit(None, &[(file, entry("b", FileKind::Script))], time),
             3 => volume.commit(None, &[(file, entry("c", FileKind::Attachment))], time),
             4 | 5 => volume.commit(None, &[(file, None)], time),
-            6 => volume.list(&[(VolumeKept::Session, DocId([64 + which; 16]), None)], time),
-            7 => volume.list(&[(VolumeKept::Run, DocId([96 + which; 16]), None)], time),
-            8 => volume.list(&[(VolumeKept::Session, DocId([64 + which; 16]), Some("heads".to_owned()))], time),
-            _ => volume.keep_heads(&[(file, "heads".to_owned())], time),
+            6 => volume.list_documents(&[(ListedDocumentKind::Session, DocId([64 + which; 16]), None)], time),
+            7 => volume.list_documents(&[(ListedDocumentKind::Run, DocId([96 + which; 16]), None)], time),
+            8 => volume.list_documents(
+                &[(ListedDocumentKind::Session, DocId([64 + which; 16]), Some("heads".to_owned()))],
+                time,
+            ),
+            _ => volume.set_last_heads(&[(file, "heads".to_owned())], time),
         };
         made.expect("made")
     }
@@ -480,7 +487,7 @@ mod tests {
             let (mut kept, mut ever) = (None, BTreeSet::new());
             for (at, deed) in deeds.into_iter().enumerate() {
                 if at == begun {
-                    kept = Some(hub.documents(VOLUME));
+                    kept = Some(hub.all_documents(VOLUME));
                 }
                 let [one, two] = &mut devices;
                 let (writer, other) = if deed.0 { (one, two) } else { (two, one) };
@@ -492,16 +499,16 @@ mod tests {
                     continue;
                 }
                 hub.merge(VOLUME, &changes).expect("merged");
-                ever.extend(hub.documents(VOLUME));
-                let files = (0..6).map(|which| DocId([16 + which; 16])).filter(|file| hub.knows(*file));
-                ever.extend(files.flat_map(|file| [file, file.outputs()]));
-                ever.extend(hub.kept().into_iter().map(|(_, id, _)| id));
+                ever.extend(hub.all_documents(VOLUME));
+                let files = (0..6).map(|which| DocId([16 + which; 16])).filter(|file| hub.is_listed(*file));
+                ever.extend(files.flat_map(|file| [file, file.outputs_id()]));
+                ever.extend(hub.listed_documents().into_iter().map(|(_, id, _)| id));
                 if let Some(kept) = &mut kept {
-                    match VolumeDoc::named(&changes) {
+                    match VolumeDoc::documents_in_changes(&changes) {
                         Some(named) => kept.extend(named),
-                        None => *kept = hub.documents(VOLUME),
+                        None => *kept = hub.all_documents(VOLUME),
                     }
-                    let now = hub.documents(VOLUME);
+                    let now = hub.all_documents(VOLUME);
                     prop_assert!(now.is_subset(kept), "{:?} are missing", now.difference(kept));
                     let more: Vec<&DocId> = kept.iter().filter(|doc| !ever.contains(*doc)).collect();
                     prop_assert!(more.is_empty(), "{more:?} never were of it");
@@ -516,17 +523,17 @@ mod tests {
         let (one, two, session) = (DocId([4; 16]), DocId([5; 16]), DocId([6; 16]));
         let entry = |path: &str| Some(FileEntry { path: path.to_owned(), kind: FileKind::Note });
         let mut changes = volume.commit(None, &[(one, entry("a.md"))], 1).expect("made");
-        assert_eq!(VolumeDoc::named(&changes), Some([one, one.outputs()].into()));
+        assert_eq!(VolumeDoc::documents_in_changes(&changes), Some([one, one.outputs_id()].into()));
         changes.extend(volume.commit(None, &[(two, entry("b.md"))], 2).expect("made"));
-        changes.extend(volume.list(&[(VolumeKept::Session, session, None)], 3).expect("listed"));
-        let all = [one, one.outputs(), two, two.outputs(), session];
-        assert_eq!(VolumeDoc::named(&changes), Some(all.into()));
+        changes.extend(volume.list_documents(&[(ListedDocumentKind::Session, session, None)], 3).expect("listed"));
+        let all = [one, one.outputs_id(), two, two.outputs_id(), session];
+        assert_eq!(VolumeDoc::documents_in_changes(&changes), Some(all.into()));
         let id = DocId([1; 16]);
-        let has = volume.documents(id);
+        let has = volume.all_documents(id);
         assert!(all.iter().all(|doc| has.contains(doc)) && has.len() == all.len() + 2, "{has:?}");
-        assert_eq!(VolumeDoc::named(&volume.save()), None, "of all of it that cannot be said");
-        assert_eq!(VolumeDoc::named(&changes[..changes.len() - 1]), None);
-        assert_eq!(VolumeDoc::named(b"no changes"), None);
+        assert_eq!(VolumeDoc::documents_in_changes(&volume.save()), None, "of all of it that cannot be said");
+        assert_eq!(VolumeDoc::documents_in_changes(&changes[..changes.len() - 1]), None);
+        assert_eq!(VolumeDoc::documents_in_changes(b"no changes"), None);
     }
 
     #[test]
@@ -541,7 +548,7 @@ mod tests {
         assert_eq!(there.name().as_deref(), Some("V"));
         let renamed = there.commit(None, &[(two, entry("c.md"))], 2).expect("renamed");
         assert_eq!(here.merge(id, &renamed).expect("merged").files, [(two, entry("c.md"))]);
-        let kept = there.keep_heads(&[(one, "heads".to_owned())], 3).expect("kept");
+        let kept = there.set_last_heads(&[(one, "heads".to_owned())], 3).expect("kept");
         here.merge(id, &kept).expect("merged");
         let gone = there.commit(None, &[(one, None)], 3).expect("gone");
         assert_eq!(here.merge(id, &gone).expect("merged").files, [(one, None)]);
@@ -552,40 +559,47 @@ mod tests {
         let two_bytes = FileBytes { hash: BlobHash::of(b"ab"), size: 2 };
         let listed = here.commit(None, &[(three, picture.clone())], 3).expect("listed");
         there.merge(id, &listed).expect("merged");
-        assert_eq!(there.bytes(three), None);
-        let said = here.keep_bytes(&[(three, two_bytes), (DocId([99; 16]), two_bytes)], 3).expect("said");
+        assert_eq!(there.attachment_bytes(three), None);
+        let said = here.set_attachment_bytes(&[(three, two_bytes), (DocId([99; 16]), two_bytes)], 3).expect("said");
         assert_eq!(there.merge(id, &said).expect("merged").files, [(three, picture)]);
-        assert_eq!((there.bytes(three), there.bytes(one)), (Some(two_bytes), None));
+        assert_eq!((there.attachment_bytes(three), there.attachment_bytes(one)), (Some(two_bytes), None));
         // Both say something at once: one stands, and what the other said is known.
         let new = |bytes: &[u8]| FileBytes { hash: BlobHash::of(bytes), size: bytes.len() as u64 };
-        let ours = here.keep_bytes(&[(three, new(b"ours"))], 3).expect("said");
-        let theirs = there.keep_bytes(&[(three, new(b"theirs"))], 3).expect("said");
+        let ours = here.set_attachment_bytes(&[(three, new(b"ours"))], 3).expect("said");
+        let theirs = there.set_attachment_bytes(&[(three, new(b"theirs"))], 3).expect("said");
         here.merge(id, &theirs).expect("merged");
         there.merge(id, &ours).expect("merged");
-        let stands = here.bytes(three).expect("one stands");
+        let stands = here.attachment_bytes(three).expect("one stands");
         let other = if stands == new(b"ours") { new(b"theirs") } else { new(b"ours") };
-        assert_eq!((there.bytes(three), here.rivals(three)), (Some(stands), vec![other.hash]));
-        assert_eq!((there.rivals(three), there.rivals(one)), (vec![other.hash], Vec::new()));
+        assert_eq!((there.attachment_bytes(three), here.rival_hashes(three)), (Some(stands), vec![other.hash]));
+        assert_eq!((there.rival_hashes(three), there.rival_hashes(one)), (vec![other.hash], Vec::new()));
         // Sessions and runs, listed by both at once; one is deleted.
         let listed = |kind, id, gone: Option<&str>| (kind, DocId([id; 16]), gone.map(str::to_owned));
-        let ours =
-            here.list(&[listed(VolumeKept::Session, 6, None), listed(VolumeKept::Run, 7, None)], 4).expect("listed");
-        let theirs = there.list(&[listed(VolumeKept::Session, 8, None)], 4).expect("listed");
+        let ours = here
+            .list_documents(
+                &[listed(ListedDocumentKind::Session, 6, None), listed(ListedDocumentKind::Run, 7, None)],
+                4,
+            )
+            .expect("listed");
+        let theirs = there.list_documents(&[listed(ListedDocumentKind::Session, 8, None)], 4).expect("listed");
         assert_eq!(
-            there.merge(id, &ours).expect("merged").kept,
-            [listed(VolumeKept::Session, 6, None), listed(VolumeKept::Run, 7, None)]
+            there.merge(id, &ours).expect("merged").listed,
+            [listed(ListedDocumentKind::Session, 6, None), listed(ListedDocumentKind::Run, 7, None)]
         );
         here.merge(id, &theirs).expect("merged");
-        let gone = there.list(&[listed(VolumeKept::Session, 6, Some("a b"))], 5).expect("deleted");
-        assert_eq!(here.merge(id, &gone).expect("merged").kept, [listed(VolumeKept::Session, 6, Some("a b"))]);
-        let mut all = here.kept();
+        let gone = there.list_documents(&[listed(ListedDocumentKind::Session, 6, Some("a b"))], 5).expect("deleted");
+        assert_eq!(
+            here.merge(id, &gone).expect("merged").listed,
+            [listed(ListedDocumentKind::Session, 6, Some("a b"))]
+        );
+        let mut all = here.listed_documents();
         all.sort();
         assert_eq!(
             all,
             [
-                listed(VolumeKept::Session, 6, Some("a b")),
-                listed(VolumeKept::Session, 8, None),
-                listed(VolumeKept::Run, 7, None)
+                listed(ListedDocumentKind::Session, 6, Some("a b")),
+                listed(ListedDocumentKind::Session, 8, None),
+                listed(ListedDocumentKind::Run, 7, None)
             ]
         );
         assert_eq!(here.files(), there.files());

@@ -5,7 +5,7 @@ use crate::document::{self, LoadedDocument};
 use crate::error::StoreError;
 use crate::id::DocId;
 use crate::keys;
-use crate::note::container;
+use crate::note::find_container;
 use crate::schema::DocumentKind;
 use automerge::transaction::{CommitOptions, Transactable};
 use automerge::{ActorId, Automerge, AutomergeError, ObjId, ObjType, ReadDoc};
@@ -36,9 +36,10 @@ impl WorkspaceDoc {
     /// # Errors
     /// Damage, a newer schema, another kind.
     pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<LoadedDocument<WorkspaceDoc>, StoreError> {
-        let LoadedDocument { doc, bad } = document::load(id, DocumentKind::Workspace, chunks, actor)?;
-        let volumes = container(&doc, id, keys::VOLUMES)?;
-        Ok(LoadedDocument { doc: WorkspaceDoc { doc, volumes }, bad })
+        let LoadedDocument { doc, bad_chunks: bad } =
+            document::load_document(id, DocumentKind::Workspace, chunks, actor)?;
+        let volumes = find_container(&doc, id, keys::VOLUMES)?;
+        Ok(LoadedDocument { doc: WorkspaceDoc { doc, volumes }, bad_chunks: bad })
     }
 
     /// The whole document in one chunk.
@@ -79,6 +80,6 @@ impl WorkspaceDoc {
             },
         );
         made.map_err(|failure| StoreError::Automerge(failure.error))?;
-        Ok(document::increment(&self.doc, &before))
+        Ok(document::save_since(&self.doc, &before))
     }
 }

@@ -1,7 +1,7 @@
 //! What the fuzz targets do with their bytes. The tests in `tests/it` do the same with the corpora.
 
 use text::outline::Outline;
-use text::{markdown, properties, yaml};
+use text::{markdown, properties, yaml_edit};
 
 /// A target: takes any bytes and must neither panic nor take long.
 type Target = fn(&[u8]);
@@ -30,7 +30,7 @@ pub(crate) fn front_matter(bytes: &[u8]) {
                 assert!(property.values.iter().all(|(_, range)| text.get(range.clone()).is_some()));
             }
         }
-        if let Ok(new) = properties::set(text, "added", Some(&"value".into())) {
+        if let Ok(new) = properties::set_property(text, "added", Some(&"value".into())) {
             assert_eq!(Outline::of(&new).properties.get("added"), Some(&"value".into()));
         }
         let _ = agent::agent_definition::AgentDefinition::parse(text);
@@ -40,29 +40,29 @@ pub(crate) fn front_matter(bytes: &[u8]) {
         let _ = agent::memory::task_log::parse_entries("x.md", text, &mut Vec::new());
         let _ = agent::config::ConfigLayer::parse("config.yaml", text);
     }
-    let _ = yaml::value(text);
+    let _ = yaml_edit::parse_value(text);
 }
 
 /// A note cut into blocks, read as the window and exports read it, and its cells.
 pub(crate) fn markdown_rows(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let blocks = markdown::segment(text);
+    let blocks = markdown::split_into_blocks(text);
     assert_eq!(blocks.concat(), text, "the cut loses nothing");
     for block in &blocks {
-        let tokens = markdown::dialect::tokens(block, markdown::dialect::options());
+        let tokens = markdown::dialect::tokenize(block, markdown::dialect::dialect_options());
         assert!(tokens.iter().all(|(_, range)| block.get(range.clone()).is_some()));
-        if let Some(cell) = markdown::cell(block) {
-            let _ = text::names::CellNames::of(&block[cell.code]);
+        if let Some(cell) = markdown::parse_cell(block) {
+            let _ = text::python_scope::CellNames::of(&block[cell.code]);
         }
     }
-    let tokens = markdown::dialect::tokens(text, markdown::dialect::options());
+    let tokens = markdown::dialect::tokenize(text, markdown::dialect::dialect_options());
     assert!(tokens.iter().all(|(_, range)| text.get(range.clone()).is_some()));
-    let _ = markdown::dialect::comment_marks(text, markdown::dialect::options());
-    let _ = markdown::cells(text);
-    let _ = markdown::part(text, "a");
+    let _ = markdown::dialect::comment_marks(text, markdown::dialect::dialect_options());
+    let _ = markdown::cell_ranges(text);
+    let _ = markdown::linked_part(text, "a");
     let outline = Outline::of(text);
     assert!(outline.links.iter().all(|link| text[link.at..].starts_with(&link.target)));
-    let _ = text::names::CellNames::of(text);
+    let _ = text::python_scope::CellNames::of(text);
     let _ = agent::tool_call_parser::find_fenced_calls(text);
 }
 
@@ -72,13 +72,13 @@ pub(crate) fn base_file(bytes: &[u8]) {
     // As the threads that work collections out have it.
     let text = text.to_owned();
     let worked = std::thread::Builder::new().stack_size(collection::EVAL_STACK_BYTES).spawn(move || {
-        let _ = collection::embeds(&text);
-        let Ok(base) = collection::Collection::read(&text) else { return };
+        let _ = collection::find_embeds(&text);
+        let Ok(base) = collection::Collection::parse(&text) else { return };
         let (files, links) = (std::collections::BTreeMap::new(), text::links::VolumeLinks::default());
         let source = collection::VolumeFilesAndLinks { files: &files, links: &links };
         for view in 0..base.views.len().min(3) {
-            let _ = base.table(source, view, None, collection::LocalNow::default());
-            let _ = (base.conditions(Some(view)), base.wanted(view, Some("this")));
+            let _ = base.evaluate_view(source, view, None, collection::LocalNow::default());
+            let _ = (base.conditions(Some(view)), base.required_properties(view, Some("this")));
         }
     });
     worked.expect("a thread").join().expect("no panic");

@@ -12,7 +12,7 @@ const GFM: usize = 663;
 /// What our reading makes of a text, as HTML in the specifications' form.
 fn html(text: &str) -> String {
     let plain = |text: String| Event::Text(CowStr::from(text));
-    let events = dialect::tokens(text, dialect::options()).into_iter().map(|(token, range)| match token {
+    let events = dialect::tokenize(text, dialect::dialect_options()).into_iter().map(|(token, range)| match token {
         DialectToken::Mark(event) => event,
         DialectToken::Label(_) | DialectToken::Anchor(_) | DialectToken::Highlight(_) | DialectToken::State(_) => {
             plain(text[range].to_owned())

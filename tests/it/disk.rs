@@ -6,7 +6,9 @@ mod faults;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use store::disk::{Disk, DiskReader, FileRow, MOUNTS, RowWrite, SqliteDisk, SqliteReader, VolumeMount, write_marker};
+use store::disk::{
+    Disk, DiskReader, FileRow, MOUNTS_META_KEY, RowWrite, SqliteDisk, SqliteReader, VolumeMount, write_marker,
+};
 use store::{
     ActorId, BlobHash, BlobRef, Block, BlockId, CellOutput, DocId, Execution, ExecutionId, ExecutionStatus, FileEntry,
     FileKind, JournalRecord, NoteDoc, NoteOp, OutputBody, OutputsDoc, VolumeDoc, WorkspaceDoc, apply_op,
@@ -52,7 +54,7 @@ impl House {
         assert!(chunks.iter().all(|chunk| chunk.intact));
         let chunks: Vec<_> = chunks.into_iter().map(|chunk| chunk.bytes).collect();
         let loaded = NoteDoc::load(NOTE, &chunks, actor(9)).expect("loaded");
-        assert!(loaded.bad.is_empty());
+        assert!(loaded.bad_chunks.is_empty());
         loaded.doc.blocks().into_iter().map(|block| block.text).collect()
     }
 
@@ -71,7 +73,7 @@ impl House {
 
 fn text(reader: &dyn DiskReader) -> String {
     let (mut blocks, _) = reader.blocks(NOTE).expect("read");
-    for (seq, record) in reader.journal(NOTE).expect("read") {
+    for (seq, record) in reader.journal_records(NOTE).expect("read") {
         let record = JournalRecord::decode(seq, NOTE, &record).expect("decoded");
         record.ops.iter().for_each(|op| apply_op(&mut blocks, op).expect("fits"));
     }
@@ -109,7 +111,7 @@ fn house() -> House {
     let mut writes = vec![
         RowWrite::Meta { key: "workspace".to_owned(), value: Some(WORKSPACE.to_string().into_bytes()) },
         RowWrite::Meta {
-            key: MOUNTS.to_owned(),
+            key: MOUNTS_META_KEY.to_owned(),
             value: Some(serde_json::json!({ VOLUME.to_string(): volume }).to_string().into_bytes()),
         },
         RowWrite::Meta { key: "settings".to_owned(), value: Some(b"{\"theme\":\"quite dark\"}".to_vec()) },
@@ -133,7 +135,7 @@ fn house() -> House {
         cells: 0,
         heads: note.heads().into_iter().map(|head| head.0).collect(),
     }));
-    let mut outputs = OutputsDoc::load(NOTE.outputs(), &[], actor(1)).expect("made").doc;
+    let mut outputs = OutputsDoc::load(NOTE.outputs_id(), &[], actor(1)).expect("made").doc;
     let whole = BlobRef { blob, mime: "text/plain".to_owned(), size: 15_000 };
     let body = OutputBody::Stream { name: "stdout".to_owned(), text: "a large output".to_owned() };
     let execution = Execution {
@@ -149,7 +151,7 @@ fn house() -> House {
         inputs: None,
     };
     outputs.commit(&[&execution], 1).expect("committed");
-    writes.push(RowWrite::Chunk { doc: NOTE.outputs(), bytes: outputs.save() });
+    writes.push(RowWrite::Chunk { doc: NOTE.outputs_id(), bytes: outputs.save() });
     let key = NoteOp::Splice { block: BlockId(12), at: 15, delete: 1, insert: "!".to_owned() };
     let record = JournalRecord { seq: 1, note: NOTE, ops: vec![key] }.encode();
     writes.push(RowWrite::Journal { seq: 1, note: NOTE, record });

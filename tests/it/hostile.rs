@@ -78,7 +78,7 @@ impl Hostile {
 
     fn perform(&mut self) {
         loop {
-            let outputs = self.peers.take();
+            let outputs = self.peers.take_outputs();
             if outputs.is_empty() {
                 return;
             }
@@ -87,13 +87,13 @@ impl Hostile {
                     PeersOutput::Send { bytes, .. } => self.client.send(HUB, bytes),
                     PeersOutput::Load { doc } => {
                         let chunks = self.chunks.get(&doc).cloned().unwrap_or_default();
-                        self.peers.loaded(doc, Ok(chunks));
+                        self.peers.on_loaded(doc, Ok(chunks));
                     }
                     PeersOutput::Store { doc, ticket, parcel, .. } => {
                         self.chunks.entry(doc).or_default().push(parcel.bytes);
-                        self.peers.stored(ticket);
+                        self.peers.on_stored(ticket);
                     }
-                    PeersOutput::Welcome { .. } => self.greeted = true,
+                    PeersOutput::Greeted { .. } => self.greeted = true,
                     PeersOutput::Close { .. } => self.ended = true,
                     _ => {}
                 }
@@ -120,9 +120,9 @@ impl Hostile {
     /// Has the hub keep a document.
     fn offers(&mut self, doc: DocId, chunk: Vec<u8>) {
         self.chunks.entry(doc).or_default().push(chunk.clone());
-        self.peers.changed(doc, &chunk);
+        self.peers.on_changed(doc, &chunk);
         self.peers.follow(HUB, doc);
-        self.until("the hub has it", |peer| peer.peers.in_step(HUB, doc) == Some(true));
+        self.until("the hub has it", |peer| peer.peers.is_in_sync(HUB, doc) == Some(true));
     }
 
     /// Sends the hub a sync message about a document, as it is.

@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
 use store::disk::DiskReader;
-use store::{Block, BlockId, DocId, NoteOp, apply_op, between, coalesce};
+use store::{Block, BlockId, DocId, NoteOp, apply_op, coalesce, position_between};
 use text::markdown;
 
 const FIRST: &[&str] = &[
@@ -170,7 +170,7 @@ fn replicas_agree(first: &str, count: usize, seed: u64, happenings: &[Happening]
     let mut chance = StdRng::seed_from_u64(seed);
     let world = Twin::with(&[("a.md", first)]).crash();
     let mut replicas: Vec<Twin> = (0..count as u64)
-        .map(|seed| Twin::start(World { disk: world.disk.after_crash(), ..world.clone() }, 100 + seed))
+        .map(|seed| Twin::start(World { disk: world.disk.reopen_after_crash(), ..world.clone() }, 100 + seed))
         .collect();
     replicas.iter_mut().for_each(Twin::settle);
     let note = replicas[0].id("a.md");
@@ -269,7 +269,7 @@ fn outside_edits_merge(seed: u64, turns: usize, crashes: bool) {
             },
             5 if crashes && chance.random_ratio(1, 3) => {
                 let world = twin.crash();
-                let last = world.disk.last_seq().expect("read");
+                let last = world.disk.last_journal_seq().expect("read");
                 ours.retain(|_, seq| *seq <= last);
                 let now = twin.now;
                 twin = Twin::start(world, seed + u64::from(next));
@@ -302,13 +302,13 @@ fn cells_are_blocks(twin: &Twin, note: DocId) {
     let mut at = 0;
     let mut blocks = Vec::new();
     for block in twin.note(note).blocks() {
-        if twin.note(note).cell(block.id).is_some() {
+        if twin.note(note).cell_parts(block.id).is_some() {
             blocks.push((at, block.text.trim_end()));
         }
         at += block.text.len();
     }
     let cells: Vec<(usize, &str)> =
-        markdown::cells(&text).into_iter().map(|range| (range.start, text[range].trim_end())).collect();
+        markdown::cell_ranges(&text).into_iter().map(|range| (range.start, text[range].trim_end())).collect();
     assert_eq!(blocks, cells, "in {text:?}");
 }
 
@@ -335,17 +335,19 @@ fn operations(numbers: &[(u8, u16, u8, u8)]) -> (Vec<Block>, Vec<NoteOp>) {
     let mut ops = Vec::new();
     for (kind, at, delete, piece) in numbers {
         // Mostly the block that was touched last, as in a burst.
-        let last = ops.last().map(NoteOp::block).and_then(|id: BlockId| blocks.iter().position(|block| block.id == id));
+        let last =
+            ops.last().map(NoteOp::block_id).and_then(|id: BlockId| blocks.iter().position(|block| block.id == id));
         let index = if kind % 3 == 0 { *at as usize % blocks.len() } else { last.unwrap_or(0) };
         let op = match kind % 12 {
             0 => {
-                let pos = between(Some(&blocks[index].pos), blocks.get(index + 1).map(|block| block.pos.as_str()));
+                let pos =
+                    position_between(Some(&blocks[index].pos), blocks.get(index + 1).map(|block| block.pos.as_str()));
                 let text = PIECES[*piece as usize % PIECES.len()].to_owned();
                 NoteOp::Insert { block: BlockId(u64::from(*at) << 20 | ops.len() as u64), pos, text }
             }
             1 => NoteOp::Move {
                 block: blocks[index].id,
-                pos: between(blocks.last().map(|block| block.pos.as_str()), None),
+                pos: position_between(blocks.last().map(|block| block.pos.as_str()), None),
             },
             _ => {
                 let places = boundaries(&blocks[index].text);

@@ -108,7 +108,7 @@ fn steps_and_experiences_are_found_beside_notes() {
         .find(SearchRequest { text: "in:memory herons".to_owned(), limit: 9, ..SearchRequest::default() })
         .expect("found")
         .hits;
-    assert_eq!(hits.iter().map(|hit| hit.address()).collect::<Vec<_>>(), ["memory#e1"]);
+    assert_eq!(hits.iter().map(|hit| hit.link_address()).collect::<Vec<_>>(), ["memory#e1"]);
 
     // Nothing fits: that is the answer.
     assert_eq!(addresses(&search, "zyzzyva quagga", &SearchFilters::default()), Vec::<String>::new());

@@ -61,10 +61,10 @@ fn a_burst_becomes_one_change() {
         twin.pass(50);
     }
     assert_eq!(changes(&twin, note), before, "a change in the middle of a burst");
-    assert_eq!(twin.world.disk.journal(note).expect("read").len(), 10, "every keystroke is in the journal");
+    assert_eq!(twin.world.disk.journal_records(note).expect("read").len(), 10, "every keystroke is in the journal");
     twin.pass(500);
     assert_eq!(changes(&twin, note), before + 1, "the pause ends the burst");
-    assert_eq!(twin.world.disk.journal(note).expect("read"), []);
+    assert_eq!(twin.world.disk.journal_records(note).expect("read"), []);
     twin.settle();
     assert_eq!(twin.text(note), "start!xxxxxxxxxx\n");
     twin.check_settled(note, "a.md");
@@ -106,7 +106,7 @@ fn nothing_reaches_the_file_before_it_is_durable() {
 fn a_disk_that_refuses_is_told_and_made_up_for() {
     let (mut twin, note) = Twin::on("old\n");
     for fault in [CommitFault::Full, CommitFault::ReadOnly, CommitFault::Io] {
-        twin.world.disk.fail(5, fault);
+        twin.world.disk.fail_next_commits(5, fault);
         twin.edit(note, 0, 0, "new ");
         twin.step(Step::Commit { group: false });
         twin.step(Step::Take);
@@ -131,12 +131,12 @@ fn what_is_typed_while_the_document_loads_is_kept() {
         twin.rest();
         twin.open("a.md")
     };
-    assert!(twin.note(note).is_loading());
+    assert!(twin.note(note).is_document_loading());
     twin.edit(note, 9, 0, "two\n");
     twin.pass(20_000);
-    assert!(twin.note(note).is_loading() && !twin.note(note).is_committed());
+    assert!(twin.note(note).is_document_loading() && !twin.note(note).is_committed());
     assert_eq!(twin.text(note), "zero one\ntwo\n");
-    assert_eq!(twin.world.disk.journal(note).expect("read").len(), 1, "durable all the same");
+    assert_eq!(twin.world.disk.journal_records(note).expect("read").len(), 1, "durable all the same");
     // A crash here loses nothing either.
     let mut other = Twin::start(twin.crash(), 3);
     other.settle();
@@ -210,7 +210,7 @@ fn typing_a_fence_makes_a_cell() {
     }
     assert_eq!(blocks(&twin, note), ["before\n\n", "```python\nx = 1\n```\n", "\nafter\n"]);
     let cell = cells_of(&twin, note)[0];
-    assert_eq!(twin.note(note).code(cell), Some("x = 1\n"));
+    assert_eq!(twin.note(note).cell_code(cell), Some("x = 1\n"));
     twin.settle();
     twin.check_settled(note, "a.md");
     // Breaking the fence makes it text again, mending it a cell; the id is the same.

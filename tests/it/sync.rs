@@ -202,7 +202,7 @@ fn without_a_hub_work_goes_on_and_it_is_no_error() {
 fn everything(folder: &std::path::Path) -> Vec<u8> {
     let mut all: Vec<u8> = bytes(folder).into_values().flatten().collect();
     let reader = SqliteReader::open(folder).expect("a database");
-    for doc in reader.docs().expect("documents") {
+    for doc in reader.document_ids().expect("documents") {
         let chunks: Vec<Vec<u8>> = reader.chunks(doc).expect("chunks").into_iter().map(|chunk| chunk.bytes).collect();
         all.extend(automerge::Automerge::load(&chunks.concat()).expect("a document").save_nocompress());
     }

@@ -181,7 +181,7 @@ impl Twin {
 
     /// What a process finds that starts after this one was killed just now.
     pub(crate) fn crash(&self) -> World {
-        World { disk: self.world.disk.after_crash(), ..self.world.clone() }
+        World { disk: self.world.disk.reopen_after_crash(), ..self.world.clone() }
     }
 
     pub(crate) fn id(&self, path: &str) -> DocId {
@@ -409,7 +409,7 @@ impl Twin {
 
     /// Lets this much time pass.
     pub(crate) fn pass(&mut self, milliseconds: i64) {
-        let until = self.now.plus(milliseconds);
+        let until = self.now.plus_ms(milliseconds);
         self.rest();
         while let Some(wake) = self.wake.filter(|wake| *wake <= until) {
             self.tick(wake);
@@ -438,7 +438,7 @@ impl Twin {
     pub(crate) fn wander(&mut self, chance: &mut StdRng) {
         let steps = self.steps();
         if steps.is_empty() || chance.random_ratio(1, 8) {
-            self.now = self.now.plus(chance.random_range(1..400));
+            self.now = self.now.plus_ms(chance.random_range(1..400));
             if self.wake.is_some_and(|wake| wake <= self.now) {
                 self.tick(self.now);
             }
@@ -564,7 +564,7 @@ impl Twin {
     }
 
     fn scan(&self, volume: DocId, unindexed: &BTreeSet<DocId>) -> Vec<Event> {
-        let rows = self.world.disk.files(volume).expect("read");
+        let rows = self.world.disk.file_rows(volume).expect("read");
         let known: BTreeMap<String, FileRow> = rows.into_iter().map(|row| (row.path.clone(), row)).collect();
         let inside = |file: &Path| file.strip_prefix(ROOT).expect("inside").to_string_lossy().into_owned();
         // As the host: one whose file was never made is under way, not gone.
@@ -584,7 +584,7 @@ impl Twin {
             }
             let stamp = FileStamp { size: bytes.len() as u64, mtime: *mtime, hash: BlobHash::of(bytes) };
             let (kind, counts, why) = match std::str::from_utf8(bytes) {
-                Ok(text) => (FileKind::of(&path), markdown::survey(text), None),
+                Ok(text) => (FileKind::from_path(&path), markdown::count_blocks_and_cells(text), None),
                 Err(_) => {
                     (FileKind::Attachment, markdown::NoteSurvey::default(), Some("it is not UTF-8 text".to_owned()))
                 }
@@ -618,8 +618,8 @@ impl Twin {
         let places: Vec<_> = blocks.iter().map(|block| (&block.pos, block.id)).collect();
         assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "blocks are out of order: {places:?}");
         for block in &blocks {
-            let code = markdown::cell(&block.text).map(|cell| &block.text[cell.code]);
-            assert_eq!(note.code(block.id), code, "what is known of block {} is old", block.id);
+            let code = markdown::parse_cell(&block.text).map(|cell| &block.text[cell.code]);
+            assert_eq!(note.cell_code(block.id), code, "what is known of block {} is old", block.id);
         }
     }
 
@@ -635,6 +635,6 @@ impl Twin {
         assert_eq!(doc.blocks(), blocks, "document and note differ");
         let (rows, bad) = self.world.disk.blocks(id).expect("read");
         assert_eq!((rows, bad), (blocks, Vec::new()), "rows and note differ");
-        assert_eq!(self.world.disk.journal(id).expect("read"), [], "the journal is not empty");
+        assert_eq!(self.world.disk.journal_records(id).expect("read"), [], "the journal is not empty");
     }
 }

@@ -538,7 +538,7 @@ fn pictures() {
         window.state_mut().send_command(Command::RunAll { note });
         until(&mut window, "all cells have run", |window| {
             let note = session(window).note(note).expect("the note is open");
-            note.cells().all(|cell| note.execution(cell).is_some_and(|run| run.status.is_final()))
+            note.cells().all(|cell| note.latest_execution(cell).is_some_and(|run| run.status.is_final()))
         });
         press(&mut window, NONE, Key::End);
         window.get_by_label_contains("def rain").click();

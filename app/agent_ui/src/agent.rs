@@ -29,7 +29,7 @@ use engine::{AgentRun, AgentSession, Command, RunsState, Session};
 use std::collections::BTreeSet;
 use store::{AgentState, DocId, MessageId, MessageRole as Speaker, StepKind};
 use ui::icons;
-use ui::tokens::{self, ThemeColors, size, space};
+use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{icon_button, set_accessible_name};
 
 /// The lower part takes no more of the panel than this.
@@ -211,7 +211,7 @@ impl AgentPanel {
             }
             Some(conversation) => {
                 if let Some(message) = self.go_to.take().filter(|message| conversation.tree().get(*message).is_some()) {
-                    let message = conversation.tree().newest_below(message);
+                    let message = conversation.tree().newest_end_below(message);
                     actions.push(PanelAction::Do(Command::GoTo { session: id, message }));
                 }
                 let run = run_of(conversation).filter(|run| agents.run(*run).is_none());
@@ -285,7 +285,7 @@ impl AgentPanel {
         actions: &mut Vec<PanelAction>,
     ) -> Option<AgentPanelAction> {
         let mut wanted = None;
-        let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::STRIP), Sense::hover());
+        let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::TOOLBAR_HEIGHT), Sense::hover());
         let right_to_left = Layout::right_to_left(Align::Center);
         let inner = rect.shrink2(vec2(space::S, 0.0));
         let mut row = ui.new_child(UiBuilder::new().max_rect(inner).id_salt("agent's head").layout(right_to_left));
@@ -305,7 +305,7 @@ impl AgentPanel {
         let left = Rect::from_min_max(inner.min, pos2(row.min_rect().left() - space::S, inner.bottom()));
         if let Some(title) = &mut self.title {
             let mut child = ui.new_child(UiBuilder::new().max_rect(left.shrink2(vec2(0.0, 4.0))).id_salt("title"));
-            let field = egui::TextEdit::singleline(title).font(tokens::small().font).desired_width(f32::INFINITY);
+            let field = egui::TextEdit::singleline(title).font(theme::small().font).desired_width(f32::INFINITY);
             let id = Id::unique("title of the session");
             let response =
                 child.add(field.id(id).margin(egui::Margin::symmetric(8, 4))).accessible_name("Title of the session");
@@ -325,10 +325,10 @@ impl AgentPanel {
         };
         let sense = if conversation.is_some() { Sense::click() } else { Sense::hover() };
         let response = ui.interact(left, Id::unique("agent's title"), sense);
-        let style = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 13.0), line: 20.0 };
+        let style = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 13.0), line: 20.0 };
         let at = left.left_center() + vec2(space::S, -10.0);
         ui::widgets::paint_clipped_text(ui, at, left.width() - space::S, text, &style, ThemeColors::of(ui).ink);
-        ui::widgets::paint_focus_ring(ui, &response, tokens::CORNER);
+        ui::widgets::paint_focus_ring(ui, &response, theme::CONTROL_CORNER);
         if conversation.is_some() {
             set_accessible_name(&response, Role::Button, &format!("Change the title: {text}"));
             if response.clicked() {
@@ -430,20 +430,21 @@ pub fn called(session: &Session, text: &str) -> Option<String> {
 /// A word on what is left to spend, which leads to the page of it.
 fn low(ui: &mut Ui, text: &str, actions: &mut Vec<PanelAction>) {
     let colours = ThemeColors::of(ui);
-    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), tokens::size::HIT), Sense::click());
+    let (rect, response) =
+        ui.allocate_exact_size(vec2(ui.available_width(), theme::size::MIN_CLICK_HEIGHT), Sense::click());
     ui::widgets::paint_hover_fill(ui, &response);
     let at = rect.left_center() + vec2(14.0, 0.0);
-    ui.painter().text(at, egui::Align2::CENTER_CENTER, icons::WARNING, tokens::icon(size::ICON), colours.warn);
+    ui.painter().text(at, egui::Align2::CENTER_CENTER, icons::WARNING, theme::icon_font(size::ICON_SIZE), colours.warn);
     let room = rect.width() - 30.0;
     ui::widgets::paint_clipped_text(
         ui,
         rect.left_center() + vec2(30.0, -8.0),
         room,
         text,
-        &tokens::caption(),
+        &theme::caption(),
         colours.warn,
     );
-    ui::widgets::paint_focus_ring(ui, &response, tokens::CORNER);
+    ui::widgets::paint_focus_ring(ui, &response, theme::CONTROL_CORNER);
     set_accessible_name(&response, Role::Link, text);
     if response.on_hover_text(text).clicked() {
         actions.push(PanelAction::Run("view.budget"));

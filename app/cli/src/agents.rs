@@ -1,12 +1,12 @@
-//! Agents on the command line: `ask`, and what was asked before: `runs`, `steps`, `sessions`, `approvals`, `tools`.
+//! Agents on the command line: `cmd_ask`, and what was asked before: `cmd_runs`, `cmd_steps`, `cmd_sessions`, `cmd_approvals`, `cmd_tools`.
 
 mod ask;
 mod sessions;
 
-pub(super) use ask::{ask, budget, follow, volume};
-pub(super) use sessions::{loaded, sessions};
+pub(super) use ask::{cmd_ask, follow_run, parse_budget, resolve_agent_volume};
+pub(super) use sessions::{cmd_sessions, read_session};
 
-use super::parse::{needed, number};
+use super::parse::{number_option, required_arg};
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
 use agent::{approval_text, policy};
 use clap::ArgMatches;
@@ -18,18 +18,18 @@ use store::{
     ChangeKind, DecisionRecord, DecisionScope, DocId, ExecutionStep, RegisteredTool, RunApproval, RunEnding, StepKind,
     TodoItem, TodoStatus, UserTool,
 };
-use text::visible;
+use text::untrusted_text;
 
 /// How long a document may take to be read.
 const DOCUMENT_READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An id of its own for something that is made.
-pub(super) fn fresh() -> DocId {
+pub(super) fn new_doc_id() -> DocId {
     DocId::random(rand::random())
 }
 
 /// The one of these ids that a word means: all of it, or its beginning.
-fn meant(word: &str, ids: impl Iterator<Item = DocId>, what: &str) -> Result<DocId, CliError> {
+fn resolve_id_prefix(word: &str, ids: impl Iterator<Item = DocId>, what: &str) -> Result<DocId, CliError> {
     // Searches name them `run-0123abcd#step`.
     let wanted = word.split('#').next().unwrap_or(word).to_lowercase();
     let wanted = wanted.strip_prefix(&format!("{what}-")).unwrap_or(&wanted).to_owned();
@@ -42,14 +42,14 @@ fn meant(word: &str, ids: impl Iterator<Item = DocId>, what: &str) -> Result<Doc
 }
 
 /// The run that a word means, loaded.
-pub(super) fn run_meant(scene: &CommandContext<'_>, word: &str) -> Result<DocId, CliError> {
+pub(super) fn resolve_run(scene: &CommandContext<'_>, word: &str) -> Result<DocId, CliError> {
     let ids: Vec<DocId> = scene.handle.read(|session| session.agents().runs().map(|(id, _)| id).collect())?;
     let run = if word == "last" {
         let newest =
             |session: &Session| session.agents().runs().max_by_key(|(_, line)| line.start_time).map(|(id, _)| id);
         scene.handle.read(newest)?.ok_or_else(|| CliError::usage("nothing was asked yet"))?
     } else {
-        meant(word, ids.into_iter(), "run")?
+        resolve_id_prefix(word, ids.into_iter(), "run")?
     };
     scene.handle.command(Command::OpenRun { run })?;
     let there = move |session: &Session| {
@@ -72,7 +72,7 @@ pub(super) fn run_meant(scene: &CommandContext<'_>, word: &str) -> Result<DocId,
 }
 
 /// Reads something of a loaded run.
-fn of_run<R: Send + 'static>(
+fn read_run<R: Send + 'static>(
     scene: &CommandContext<'_>,
     run: DocId,
     read: impl FnOnce(&AgentRun) -> R + Send + 'static,
@@ -82,7 +82,7 @@ fn of_run<R: Send + 'static>(
 }
 
 /// Waits until it is known what agents have to work with.
-pub(super) fn setup_known(scene: &CommandContext<'_>) -> Result<(), CliError> {
+pub(super) fn wait_for_setup(scene: &CommandContext<'_>) -> Result<(), CliError> {
     scene.handle.command(Command::ReadSetup)?;
     let ready = |session: &Session| {
         let agents = session.agents();
@@ -95,8 +95,8 @@ pub(super) fn setup_known(scene: &CommandContext<'_>) -> Result<(), CliError> {
 }
 
 /// Refuses an agent that can't be asked in a volume: nobody else answers in its name.
-pub(super) fn askable(scene: &CommandContext<'_>, volume: DocId, name: &str) -> Result<(), CliError> {
-    setup_known(scene)?;
+pub(super) fn ensure_agent_available(scene: &CommandContext<'_>, volume: DocId, name: &str) -> Result<(), CliError> {
+    wait_for_setup(scene)?;
     let root = scene.handle.read(move |session| session.volume(volume).and_then(|volume| volume.root.clone()))?;
     let crew = root.map(|root| host::agents::experience::crew(&root)).unwrap_or_default();
     let name = name.trim_start_matches('@').to_owned();
@@ -107,7 +107,7 @@ pub(super) fn askable(scene: &CommandContext<'_>, volume: DocId, name: &str) -> 
 }
 
 /// How a run stands, in a word.
-fn standing(line: &RunSummary) -> &'static str {
+fn run_status_label(line: &RunSummary) -> &'static str {
     match line.ending {
         Some(RunEnding::Done) => "done",
         Some(RunEnding::Cancelled) => "stopped",
@@ -119,7 +119,7 @@ fn standing(line: &RunSummary) -> &'static str {
     }
 }
 
-fn money(cost: Option<f64>) -> String {
+fn format_cost(cost: Option<f64>) -> String {
     match cost {
         Some(0.0) => "free".to_owned(),
         Some(cost) => format!("${cost:.4}"),
@@ -127,13 +127,13 @@ fn money(cost: Option<f64>) -> String {
     }
 }
 
-pub(super) fn when(milliseconds: i64) -> String {
+pub(super) fn format_time(milliseconds: i64) -> String {
     let at = jiff::Timestamp::from_millisecond(milliseconds).unwrap_or_default();
     at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
-/// `runs`: lists runs; with one, stops, resumes or takes back.
-pub(super) fn runs(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+/// `cmd_runs`: lists runs; with one, stops, resumes or takes back.
+pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let Some(word) = args.get_one::<String>("RUN").cloned() else {
         let elsewhere = |session: &Session, line: &RunSummary| {
             line.device.as_ref().filter(|device| !session.is_own_device(Some(device))).map(|device| device.name.clone())
@@ -147,15 +147,15 @@ pub(super) fn runs(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<
             if scene.json {
                 let mut value = serde_json::to_value(&line).unwrap_or_default();
                 value["id"] = json!(id);
-                value["standing"] = json!(standing(&line));
+                value["standing"] = json!(run_status_label(&line));
                 writeln!(scene.out, "{value}")?;
             } else {
                 let prompt = line.prompt.lines().next().unwrap_or("");
-                let cost = money(line.spent.cost);
+                let cost = format_cost(line.spent.cost);
                 let id = &id.to_string()[..8];
                 let device = elsewhere.map_or_else(String::new, |name| format!("  (on {name})"));
-                let (stands, at) = (standing(&line), when(line.start_time));
-                let (prompt, device) = (visible::line(prompt), visible::line(&device));
+                let (stands, at) = (run_status_label(&line), format_time(line.start_time));
+                let (prompt, device) = (untrusted_text::escape_line(prompt), untrusted_text::escape_line(&device));
                 writeln!(scene.out, "{id}  {stands:7}  {at}  {cost:>9}  {prompt}{device}")?;
             }
         }
@@ -164,9 +164,9 @@ pub(super) fn runs(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<
     if let Some(file) = args.get_one::<String>("import").cloned() {
         return sessions::import_run(scene, &word, &file);
     }
-    let run = run_meant(scene, &word)?;
+    let run = resolve_run(scene, &word)?;
     let flag = |name: &str| args.get_flag(name);
-    let only = match (number(args, "change")?, number(args, "hunk")?) {
+    let only = match (number_option(args, "change")?, number_option(args, "hunk")?) {
         (Some(change), hunk) => Some((change, hunk.map(|hunk| hunk as usize))),
         (None, Some(_)) => return Err(CliError::usage("--hunk needs --change: the number that `runs RUN` shows")),
         (None, None) => None,
@@ -179,7 +179,7 @@ pub(super) fn runs(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<
         let done =
             |session: &Session| (session.pending_note_jobs() == 0 && session.pending_move().is_none()).then_some(());
         scene.handle.wait(Some(DOCUMENT_READ_TIMEOUT), done)?;
-        export::open_note::saved(scene.handle)?;
+        export::open_note::wait_until_saved(scene.handle)?;
         let problems = scene.handle.read(move |session| session.problems()[before..].to_vec())?;
         for problem in &problems {
             writeln!(scene.errors, "{problem}")?;
@@ -188,23 +188,23 @@ pub(super) fn runs(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<
             return Ok(EXIT_FAILED);
         }
     } else if flag("resume") {
-        let budget = ask::budget(args)?;
-        scene.handle.command(Command::ResumeRun { run, more: number(args, "more")?, budget })?;
-        return ask::follow(scene, run, flag("no-wait"), usize::MAX);
+        let budget = ask::parse_budget(args)?;
+        scene.handle.command(Command::ResumeRun { run, more: number_option(args, "more")?, budget })?;
+        return ask::follow_run(scene, run, flag("no-wait"), usize::MAX);
     } else {
         return show_run(scene, run, args);
     }
-    export::open_note::saved(scene.handle)?;
+    export::open_note::wait_until_saved(scene.handle)?;
     Ok(EXIT_DONE)
 }
 
 /// What a run was asked, did and changed.
 fn show_run(scene: &mut CommandContext<'_>, run: DocId, args: &ArgMatches) -> Result<u8, CliError> {
-    let state = of_run(scene, run, |run| (run.about.clone(), run.todos.clone(), run.changes.clone()))?;
+    let state = read_run(scene, run, |run| (run.about.clone(), run.todos.clone(), run.changes.clone()))?;
     let (about, todos, changes) = state;
     if args.get_flag("export") {
         let (uri, now) = (sessions::file_uri(scene, about.note)?, jiff::Timestamp::now().as_millisecond());
-        let exported = of_run(scene, run, move |run| session_files::run_to_json(run, &uri, now))?;
+        let exported = read_run(scene, run, move |run| session_files::run_to_json(run, &uri, now))?;
         writeln!(scene.out, "{}", serde_json::to_string_pretty(&exported).unwrap_or_default())?;
         return Ok(EXIT_DONE);
     }
@@ -218,11 +218,11 @@ fn show_run(scene: &mut CommandContext<'_>, run: DocId, args: &ArgMatches) -> Re
     writeln!(
         scene.out,
         "{}, {} model calls, {} tokens read, {} written, {}",
-        when(about.start_time),
+        format_time(about.start_time),
         about.iteration,
         spent.input_tokens,
         spent.output_tokens,
-        money(spent.cost)
+        format_cost(spent.cost)
     )?;
     for todo in &todos {
         writeln!(scene.out, "{}", todo_line(todo))?;
@@ -243,7 +243,7 @@ fn show_run(scene: &mut CommandContext<'_>, run: DocId, args: &ArgMatches) -> Re
             ChangeKind::Bytes { after: None, .. } => "deleted",
             ChangeKind::Bytes { .. } => "changed",
         };
-        writeln!(scene.out, "change {}: {what} {}{state}", change.number, visible::line(&change.path))?;
+        writeln!(scene.out, "change {}: {what} {}{state}", change.number, untrusted_text::escape_line(&change.path))?;
         if let ChangeKind::Edited { hunks } = &change.what {
             for (at, hunk) in hunks.iter().enumerate() {
                 writeln!(scene.out, "  hunk {at}")?;
@@ -265,14 +265,14 @@ fn todo_line(todo: &TodoItem) -> String {
         TodoStatus::Completed => 'x',
         TodoStatus::Cancelled => '-',
     };
-    format!("- [{mark}] {}", visible::line(&todo.content))
+    format!("- [{mark}] {}", untrusted_text::escape_line(&todo.content))
 }
 
-/// `steps`: the steps of a run; with `--json` a line each, in the form of `llmbox.md`.
-pub(super) fn steps(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let word = needed(args, "RUN")?;
-    let run = run_meant(scene, word)?;
-    let (steps, approvals) = of_run(scene, run, |run| (run.steps.clone(), run.approvals.clone()))?;
+/// `cmd_steps`: the steps of a run; with `--json` a line each, in the form of `llmbox.md`.
+pub(super) fn cmd_steps(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+    let word = required_arg(args, "RUN")?;
+    let run = resolve_run(scene, word)?;
+    let (steps, approvals) = read_run(scene, run, |run| (run.steps.clone(), run.approvals.clone()))?;
     let only = word.split_once('#').map(|(_, step)| step.to_owned());
     let whole = args.get_flag("whole") && !scene.json;
     for step in steps.iter().filter(|step| only.as_ref().is_none_or(|only| step.id.to_string() == *only)) {
@@ -283,27 +283,27 @@ pub(super) fn steps(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
                 })?;
                 scene.out.write_all(&bytes)?;
             }
-            _ => write_step(scene, step, &approvals)?,
+            _ => print_step(scene, step, &approvals)?,
         }
     }
     Ok(EXIT_DONE)
 }
 
 /// What a call was run with, where that is not what was asked for: the user has changed it, or it was led elsewhere.
-fn executed<'a>(
+fn executed_arguments<'a>(
     call: &str,
     asked: &Map<String, Value>,
     approvals: &'a [RunApproval],
 ) -> Option<&'a Map<String, Value>> {
-    let last = approvals.iter().rev().find(|approval| approval.call() == call)?;
+    let last = approvals.iter().rev().find(|approval| approval.call_id() == call)?;
     let decision = last.decision.as_ref().filter(|decision| decision.allowed)?;
     Some(decision.arguments.as_ref().unwrap_or(&last.arguments)).filter(|used| *used != asked)
 }
 
 /// Prints a step: a line of JSON, or for people.
-fn write_step(scene: &mut CommandContext<'_>, step: &ExecutionStep, approvals: &[RunApproval]) -> Result<(), CliError> {
+fn print_step(scene: &mut CommandContext<'_>, step: &ExecutionStep, approvals: &[RunApproval]) -> Result<(), CliError> {
     let used = match &step.kind {
-        StepKind::ToolCall { tool_call_id, params, .. } => executed(tool_call_id, params, approvals),
+        StepKind::ToolCall { tool_call_id, params, .. } => executed_arguments(tool_call_id, params, approvals),
         StepKind::ToolResult { .. }
         | StepKind::Thinking { .. }
         | StepKind::Todo { .. }
@@ -331,7 +331,7 @@ fn write_step(scene: &mut CommandContext<'_>, step: &ExecutionStep, approvals: &
         StepKind::Thinking { content, .. } if content.trim().is_empty() => {}
         StepKind::Thinking { content, .. } => writeln!(scene.out, "{}", content.trim())?,
         StepKind::ToolCall { tool_name, params, .. } => {
-            let tool_name = visible::line(tool_name);
+            let tool_name = untrusted_text::escape_line(tool_name);
             let about = |params: &Map<String, Value>| match policy::main_argument(params) {
                 "" => serde_json::to_string(params).unwrap_or_default(),
                 subject => subject.to_owned(),
@@ -366,12 +366,12 @@ fn write_step(scene: &mut CommandContext<'_>, step: &ExecutionStep, approvals: &
     Ok(())
 }
 
-/// `approvals`: what waits for a word, and what was decided.
-pub(super) fn approvals(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    if let Some(number) = number(args, "forget")? {
+/// `cmd_approvals`: what waits for a word, and what was decided.
+pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+    if let Some(number) = number_option(args, "forget")? {
         let number = (number as usize).checked_sub(1).ok_or_else(|| CliError::usage("rules are counted from 1"))?;
         scene.handle.command(Command::ForgetRule { number })?;
-        export::open_note::saved(scene.handle)?;
+        export::open_note::wait_until_saved(scene.handle)?;
         return Ok(EXIT_DONE);
     }
     if args.get_flag("rules") {
@@ -381,9 +381,14 @@ pub(super) fn approvals(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
                 writeln!(scene.out, "{}", serde_json::to_string(rule).unwrap_or_default())?;
             } else {
                 let word = format!("{:?}", rule.word).to_lowercase();
-                let (words, origin) = (rule.describe(), visible::line(&rule.origin));
+                let (words, origin) = (rule.describe(), untrusted_text::escape_line(&rule.origin));
                 let within = if rule.within.is_some() { ", in one project or run" } else { "" };
-                writeln!(scene.out, "{}  {word:5}  {}  ({origin}{within})", at + 1, visible::line(&words))?;
+                writeln!(
+                    scene.out,
+                    "{}  {word:5}  {}  ({origin}{within})",
+                    at + 1,
+                    untrusted_text::escape_line(&words)
+                )?;
             }
         }
         return Ok(EXIT_DONE);
@@ -397,8 +402,8 @@ pub(super) fn approvals(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
     })?;
     let mut found: Vec<(DocId, store::RunApproval)> = Vec::new();
     for run in runs {
-        let run = run_meant(scene, &run.to_string())?;
-        let of = of_run(scene, run, move |run| match all {
+        let run = resolve_run(scene, &run.to_string())?;
+        let of = read_run(scene, run, move |run| match all {
             true => run.approvals.clone(),
             false => run.pending().cloned().collect(),
         })?;
@@ -423,10 +428,10 @@ pub(super) fn approvals(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
                     None => "waits".to_owned(),
                     Some(decision) => {
                         let word = if decision.allowed { "allowed" } else { "denied" };
-                        format!("{word} by {} at {}", decision.by, when(decision.at))
+                        format!("{word} by {} at {}", decision.by, format_time(decision.at))
                     }
                 };
-                let (what, reason) = (approval_text::title(approval), visible::line(&approval.reason));
+                let (what, reason) = (approval_text::title(approval), untrusted_text::escape_line(&approval.reason));
                 writeln!(scene.out, "{}  {state}  {what} ({reason})", name(*run, &approval.id))?;
                 let changed = approval.decision.as_ref().and_then(|decision| decision.arguments.as_ref());
                 let run = changed.map(|changed| {
@@ -472,13 +477,13 @@ pub(super) fn approvals(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
     let decision = DecisionRecord { allowed, scope, by: "user".to_owned(), at: 0, arguments, comment };
     let (run, approval) = (*run, approval.id.clone());
     scene.handle.command(Command::Decide { run, approval, decision })?;
-    export::open_note::saved(scene.handle)?;
+    export::open_note::wait_until_saved(scene.handle)?;
     // Somebody else may own the run's terminal; here only what follows in this process is waited for.
-    if scene.own { ask::follow(scene, run, false, usize::MAX) } else { Ok(EXIT_DONE) }
+    if scene.own { ask::follow_run(scene, run, false, usize::MAX) } else { Ok(EXIT_DONE) }
 }
 
-/// `tools`: what agents may use; the user's own are read, approved, exported, imported.
-pub(super) fn tools(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+/// `cmd_tools`: what agents may use; the user's own are read, approved, exported, imported.
+pub(super) fn cmd_tools(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     scene.handle.command(Command::ReadSetup)?;
     let ready = |session: &Session| {
         let agents = session.agents();
@@ -489,18 +494,18 @@ pub(super) fn tools(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
     let found = scene.handle.wait(Some(DOCUMENT_READ_TIMEOUT), ready)?;
     let (tools, own) = found.ok_or_else(|| CliError::workspace("the tools could not be read in a minute"))?;
     if let Some(file) = args.get_one::<String>("import").cloned() {
-        let text = sessions::text_of(scene, &file)?;
+        let text = sessions::read_input_file(scene, &file)?;
         let one = serde_json::from_str::<UserTool>(&text).map(|tool| vec![tool]);
         let read = one.or_else(|_| serde_json::from_str::<Vec<UserTool>>(&text));
         let read = read.map_err(|error| CliError::usage(format!("{file}: it is no file of tools: {error}")))?;
         for tool in read {
             scene.handle.command(Command::ProposeTool { tool: Box::new(tool) })?;
         }
-        export::open_note::saved(scene.handle)?;
+        export::open_note::wait_until_saved(scene.handle)?;
         return Ok(EXIT_DONE);
     }
     let named = args.get_one::<String>("TOOL").cloned();
-    let newest = |tool: &RegisteredTool| tool.newest().cloned();
+    let newest = |tool: &RegisteredTool| tool.newest_version().cloned();
     if args.get_flag("export") {
         let wanted: Vec<UserTool> =
             own.iter().filter_map(newest).filter(|tool| named.as_ref().is_none_or(|name| *name == tool.name)).collect();
@@ -513,7 +518,7 @@ pub(super) fn tools(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
             Some((name, version)) => (name.to_owned(), version.parse::<u64>().ok()),
             None => (name, None),
         };
-        let Some(tool) = own.iter().find(|tool| tool.newest().is_some_and(|newest| newest.name == name)) else {
+        let Some(tool) = own.iter().find(|tool| tool.newest_version().is_some_and(|newest| newest.name == name)) else {
             return match tools.iter().find(|tool| tool.name == name) {
                 Some(tool) => {
                     writeln!(scene.out, "{}", serde_json::to_string_pretty(tool).unwrap_or_default())?;
@@ -522,7 +527,7 @@ pub(super) fn tools(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
                 None => Err(CliError::usage(format!("there is no tool {name}; `tracebook tools` lists them"))),
             };
         };
-        let Some(newest) = tool.newest() else { return Ok(EXIT_DONE) };
+        let Some(newest) = tool.newest_version() else { return Ok(EXIT_DONE) };
         if args.get_flag("approve") {
             // One that came after the user has read the code was not read.
             let unread = tool.versions.iter().filter(|one| tool.approved.is_none_or(|known| one.version > known));
@@ -544,12 +549,12 @@ pub(super) fn tools(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
             return Ok(EXIT_DONE);
         } else {
             let network = if newest.network { "may use the network" } else { "no network" };
-            let state = if tool.is_pending() { "waits for your word" } else { "approved" };
+            let state = if tool.has_pending_version() { "waits for your word" } else { "approved" };
             writeln!(scene.out, "{} version {}, {network}, {state}", newest.name, newest.version)?;
             writeln!(scene.out, "{}\n\n{}", newest.description, newest.code)?;
             return Ok(EXIT_DONE);
         }
-        export::open_note::saved(scene.handle)?;
+        export::open_note::wait_until_saved(scene.handle)?;
         return Ok(EXIT_DONE);
     }
     for tool in tools {
@@ -557,11 +562,16 @@ pub(super) fn tools(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
             writeln!(scene.out, "{}", serde_json::to_string(&tool).unwrap_or_default())?;
         } else {
             let title = if tool.title() == tool.name { String::new() } else { format!(" ({})", tool.title()) };
-            let (name, risk) = (visible::line(&tool.name), policy::risk_label(tool.risk));
-            writeln!(scene.out, "{name:14} {risk:8} {}{}", visible::line(&tool.description), visible::line(&title))?;
+            let (name, risk) = (untrusted_text::escape_line(&tool.name), policy::risk_label(tool.risk));
+            writeln!(
+                scene.out,
+                "{name:14} {risk:8} {}{}",
+                untrusted_text::escape_line(&tool.description),
+                untrusted_text::escape_line(&title)
+            )?;
         }
     }
-    for tool in own.iter().filter(|tool| tool.is_pending()).filter_map(newest) {
+    for tool in own.iter().filter(|tool| tool.has_pending_version()).filter_map(newest) {
         let line = format!("{} (version {}) waits: tracebook tools {} --approve", tool.name, tool.version, tool.name);
         if !scene.json {
             writeln!(scene.out, "{line}")?;

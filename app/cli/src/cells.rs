@@ -1,13 +1,13 @@
-//! `cells`: how a note's cells depend on each other.
+//! `cmd_cells`: how a note's cells depend on each other.
 
-use super::parse::needed;
-use super::{CliError, CommandContext, EXIT_DONE, choose};
+use super::parse::required_arg;
+use super::{CliError, CommandContext, EXIT_DONE, resolve};
 use clap::ArgMatches;
 use engine::{Command, Note, Reactivity};
 use serde_json::{Value, json};
 use store::BlockId;
 
-pub(super) fn cells(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+pub(super) fn cmd_cells(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let mode = match args.get_one::<String>("mode").map(String::as_str) {
         None => None,
         Some("manual") => Some(Reactivity::Manual),
@@ -17,19 +17,20 @@ pub(super) fn cells(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
             return Err(CliError::usage(format!("--mode is manual, stale or automatic, not “{other}”")));
         }
     };
-    let note = choose::note(scene, needed(args, "NOTE")?)?;
-    let _held = export::open_note::hold(scene.handle, note)?;
+    let note = resolve::resolve_note(scene, required_arg(args, "NOTE")?)?;
+    let _held = export::open_note::hold_note(scene.handle, note)?;
     if let Some(to) = mode {
-        export::open_note::loaded(scene.handle, note, |_| ())?;
+        export::open_note::read_loaded_note(scene.handle, note, |_| ())?;
         scene.handle.command(Command::SetReactivity { note, to })?;
-        export::open_note::saved(scene.handle)?;
+        export::open_note::wait_until_saved(scene.handle)?;
     }
-    let (mode, found) = export::open_note::loaded(scene.handle, note, |note| (note.reactivity(), told(note)))?;
+    let (mode, found) =
+        export::open_note::read_loaded_note(scene.handle, note, |note| (note.reactivity(), cells_as_json(note)))?;
     if scene.json {
-        writeln!(scene.out, "{}", json!({"mode": mode.word(), "cells": found}))?;
+        writeln!(scene.out, "{}", json!({"mode": mode.as_str(), "cells": found}))?;
         return Ok(EXIT_DONE);
     }
-    writeln!(scene.out, "a run: {}", meaning(mode))?;
+    writeln!(scene.out, "a run: {}", reactivity_description(mode))?;
     for cell in found {
         let list = |key: &str| {
             let names = cell[key].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -45,7 +46,7 @@ pub(super) fn cells(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
         for (name, from) in cell["uses"].as_object().into_iter().flatten() {
             let from: Vec<String> = from.as_array().into_iter().flatten().map(Value::to_string).collect();
             let cells = if from.len() == 1 { "cell" } else { "cells" };
-            let name = if name == text::flow::ANYTHING { "what it may have got from" } else { name };
+            let name = if name == text::dataflow::ANY_NAME { "what it may have got from" } else { name };
             writeln!(scene.out, "  uses {name} of {cells} {}", from.join(", "))?;
         }
         for remark in cell["remarks"].as_array().into_iter().flatten().filter_map(Value::as_str) {
@@ -55,7 +56,7 @@ pub(super) fn cells(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
     Ok(EXIT_DONE)
 }
 
-fn meaning(mode: Reactivity) -> &'static str {
+fn reactivity_description(mode: Reactivity) -> &'static str {
     match mode {
         Reactivity::Manual => "concerns no other cell (manual)",
         Reactivity::Marks => "marks what depends on it (stale marks)",
@@ -64,10 +65,10 @@ fn meaning(mode: Reactivity) -> &'static str {
 }
 
 /// All cells of a note, one object each.
-fn told(note: &Note) -> Vec<Value> {
-    let flow = note.flow();
+fn cells_as_json(note: &Note) -> Vec<Value> {
+    let flow = note.cell_flow();
     let cell = |(at, cell): (usize, BlockId)| {
-        let names = note.names(cell)?;
+        let names = note.cell_names(cell)?;
         let uses = flow.nodes.get(at)?.uses.iter().filter(|(_, from)| !from.is_empty());
         let uses: serde_json::Map<String, Value> = uses
             .map(|(name, from)| (name.clone(), from.iter().map(|source| source + 1).collect::<Vec<_>>().into()))
@@ -76,11 +77,11 @@ fn told(note: &Note) -> Vec<Value> {
             "cell": at + 1,
             "binds": names.defines,
             "changes": names.changes,
-            "wants": names.wants(),
+            "wants": names.external_names(),
             "uses": uses,
             "unknown": names.uses_any || names.defines_any,
-            "stale": note.staleness(cell).map(|stale| stale.words()),
-            "remarks": note.remarks(cell),
+            "stale": note.stale_reason(cell).map(|stale| stale.describe()),
+            "remarks": note.name_remarks(cell),
         }))
     };
     note.cells().enumerate().filter_map(cell).collect()

@@ -1,4 +1,4 @@
-//! `devices`: which devices were paired, and which are revoked. `pair`: one more becomes acquainted, by a code. Neither
+//! `cmd_devices`: which devices were paired, and which are revoked. `cmd_pair`: one more becomes acquainted, by a code. Neither
 //! needs an open workspace: the key and the list are the machine's.
 
 use super::{CliError, EXIT_DONE, EXIT_FAILED};
@@ -12,49 +12,49 @@ use host::sync::devices::{called, key, list, name};
 use serde_json::json;
 use std::io::Write;
 use std::path::Path;
-use text::visible;
+use text::untrusted_text;
 
-fn failed(why: String) -> CliError {
+fn device_error(why: String) -> CliError {
     CliError { code: EXIT_FAILED, why }
 }
 
 /// The list that is meant: this machine's, or that of a hub's folder.
-fn meant(args: &ArgMatches) -> Result<(DeviceList, bool), CliError> {
+fn device_list(args: &ArgMatches) -> Result<(DeviceList, bool), CliError> {
     match args.get_one::<String>("hub") {
-        Some(hub) if Path::new(hub).is_dir() => Ok((DeviceList::new(Path::new(hub)).map_err(failed)?, true)),
+        Some(hub) if Path::new(hub).is_dir() => Ok((DeviceList::new(Path::new(hub)).map_err(device_error)?, true)),
         Some(hub) => Err(CliError::usage(format!("there is no hub's folder “{hub}”"))),
-        None => Ok((list().map_err(failed)?, false)),
+        None => Ok((list().map_err(device_error)?, false)),
     }
 }
 
-pub(super) fn devices(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
-    let (devices, of_hub) = meant(args)?;
+pub(super) fn cmd_devices(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+    let (devices, of_hub) = device_list(args)?;
     let word = || {
         let word = args.get_one::<String>("DEVICE").map(String::as_str);
         word.ok_or_else(|| CliError::usage("which device? Give its name, or the beginning of its key"))
     };
     match args.get_one::<String>("WHAT").map_or("list", String::as_str) {
-        "list" => show(&devices, of_hub, json, out),
-        "revoke" => revoke(&devices, of_hub, word()?, json, out),
+        "list" => show_devices(&devices, of_hub, json, out),
+        "revoke" => revoke_device(&devices, of_hub, word()?, json, out),
         "name" => {
             let (word, new) = (word()?, args.get_one::<String>("NAME"));
             let new = new.ok_or_else(|| CliError::usage("which name? `tracebook devices name DEVICE NAME`"))?;
             if word == "this" && !of_hub {
-                let own = key().map_err(failed)?.0.id();
+                let own = key().map_err(device_error)?.0.id();
                 if devices.update_device(own, |device| device.name.clone_from(new)).is_err() {
-                    devices.pair(own, entry(new)).map_err(failed)?;
+                    devices.pair(own, new_device(new)).map_err(device_error)?;
                 }
             } else {
                 let (id, _) = devices.find_by_name_or_key(word).map_err(CliError::usage)?;
-                devices.update_device(id, |device| device.name.clone_from(new)).map_err(failed)?;
+                devices.update_device(id, |device| device.name.clone_from(new)).map_err(device_error)?;
             }
             Ok(EXIT_DONE)
         }
         "access" => {
             let (word, new) = (word()?, args.get_one::<String>("NAME").map_or("", String::as_str));
-            let access = access(new)?;
+            let access = parse_access(new)?;
             let (id, _) = devices.find_by_name_or_key(word).map_err(CliError::usage)?;
-            devices.update_device(id, |device| device.access = access).map_err(failed)?;
+            devices.update_device(id, |device| device.access = access).map_err(device_error)?;
             Ok(EXIT_DONE)
         }
         other => Err(CliError::usage(format!("`devices {other}` is not known: list, revoke, name, access"))),
@@ -62,7 +62,7 @@ pub(super) fn devices(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Res
 }
 
 /// `none`, `read` or `write`.
-pub(super) fn access(word: &str) -> Result<DeviceAccess, CliError> {
+pub(super) fn parse_access(word: &str) -> Result<DeviceAccess, CliError> {
     match word {
         "none" => Ok(DeviceAccess::None),
         "read" => Ok(DeviceAccess::Read),
@@ -71,7 +71,7 @@ pub(super) fn access(word: &str) -> Result<DeviceAccess, CliError> {
     }
 }
 
-fn entry(name: &str) -> PairedDevice {
+fn new_device(name: &str) -> PairedDevice {
     PairedDevice {
         name: name.to_owned(),
         added: 0,
@@ -84,23 +84,23 @@ fn entry(name: &str) -> PairedDevice {
 }
 
 /// What a device is, in words.
-fn state(device: &PairedDevice, own: bool) -> String {
+fn device_state_label(device: &PairedDevice, own: bool) -> String {
     let rights = match device.access {
         DeviceAccess::None => "sees nothing",
         DeviceAccess::Read => "reads",
         DeviceAccess::Write => "reads and writes",
     };
     match (&device.address, own) {
-        _ if !device.is_welcome() => "revoked".to_owned(),
+        _ if !device.is_authorized() => "revoked".to_owned(),
         (_, true) => "this device".to_owned(),
         (Some(address), _) => format!("hub at {address}"),
         (None, _) => rights.to_owned(),
     }
 }
 
-fn show(devices: &DeviceList, of_hub: bool, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
-    let all = devices.list().map_err(failed)?;
-    let own = if of_hub { None } else { Some(key().map_err(failed)?.0.id()) };
+fn show_devices(devices: &DeviceList, of_hub: bool, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+    let all = devices.list().map_err(device_error)?;
+    let own = if of_hub { None } else { Some(key().map_err(device_error)?.0.id()) };
     if json {
         let one = |(id, device): (&DeviceId, &PairedDevice)| {
             json!({"key": id, "name": device.name, "added": device.added, "revoked": device.revoked,
@@ -114,8 +114,8 @@ fn show(devices: &DeviceList, of_hub: bool, json: bool, out: &mut dyn Write) -> 
     }
     let wide = all.values().map(|device| device.name.chars().count()).max().unwrap_or(0);
     for (id, device) in &all {
-        let name = visible::line(&device.name);
-        writeln!(out, "{}  {name:wide$}  {}", id.short_id(), state(device, Some(*id) == own))?;
+        let name = untrusted_text::escape_line(&device.name);
+        writeln!(out, "{}  {name:wide$}  {}", id.short_id(), device_state_label(device, Some(*id) == own))?;
     }
     if !of_hub && all.len() < 2 {
         writeln!(out, "No other device is paired; `tracebook pair` shows a code for one.")?;
@@ -123,10 +123,16 @@ fn show(devices: &DeviceList, of_hub: bool, json: bool, out: &mut dyn Write) -> 
     Ok(EXIT_DONE)
 }
 
-fn revoke(devices: &DeviceList, of_hub: bool, word: &str, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+fn revoke_device(
+    devices: &DeviceList,
+    of_hub: bool,
+    word: &str,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<u8, CliError> {
     let (id, device) = devices.find_by_name_or_key(word).map_err(CliError::usage)?;
     let told = match of_hub {
-        true => devices.revoke(id).map(|()| Vec::new()).map_err(failed)?,
+        true => devices.revoke(id).map(|()| Vec::new()).map_err(device_error)?,
         false => host::sync::devices::revoke(id).map_err(CliError::usage)?,
     };
     if json {
@@ -134,7 +140,7 @@ fn revoke(devices: &DeviceList, of_hub: bool, word: &str, json: bool, out: &mut 
         writeln!(out, "{}", json!({"revoked": id, "hubs": hubs}))?;
         return Ok(EXIT_DONE);
     }
-    let name = visible::line(&device.name);
+    let name = untrusted_text::escape_line(&device.name);
     writeln!(out, "{name} is revoked: it is cut off within a second, and cannot connect again.")?;
     writeln!(out, "What it has received already stays on it; nobody can take that back.")?;
     for (hub, why) in told {
@@ -146,12 +152,12 @@ fn revoke(devices: &DeviceList, of_hub: bool, word: &str, json: bool, out: &mut 
     Ok(EXIT_DONE)
 }
 
-pub(super) fn pair(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
-    let devices = list().map_err(failed)?;
-    let own = key().map_err(failed)?.0;
+pub(super) fn cmd_pair(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+    let devices = list().map_err(device_error)?;
+    let own = key().map_err(device_error)?.0;
     let called = match args.get_one::<String>("name") {
         Some(name) => name.clone(),
-        None => called().map_err(failed)?,
+        None => called().map_err(device_error)?,
     };
     let code = args.get_one::<String>("code");
     let whom = args.get_one::<String>("WHERE");
@@ -160,10 +166,10 @@ pub(super) fn pair(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result
             let reach = if args.get_flag("local") { LanVisibility::Loopback } else { LanVisibility::Local };
             let show = |invitation: &Invitation, _: &host::peers::pairing::OneTimeCode| {
                 // Shown at once: the other device waits for it.
-                let _ = invite(invitation, json, out);
+                let _ = show_invitation(invitation, json, out);
             };
-            let log = |line: &str| eprintln!("{}", visible::line(line));
-            pairing_flow::offer_code(&own, &called, &devices, reach, show, || false, log).map_err(failed)?
+            let log = |line: &str| eprintln!("{}", untrusted_text::escape_line(line));
+            pairing_flow::offer_code(&own, &called, &devices, reach, show, || false, log).map_err(device_error)?
         }
         (Some(text), code) => {
             let invited: Option<Invitation> = text.parse().ok();
@@ -180,11 +186,12 @@ pub(super) fn pair(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result
                 }
             };
             let whom: PairingTarget = at.parse().map_err(CliError::usage)?;
-            pairing_flow::join_by_code(&whom, (expected, rights), &code, &own, &called, &devices).map_err(failed)?
+            pairing_flow::join_by_code(&whom, (expected, rights), &code, &own, &called, &devices)
+                .map_err(device_error)?
         }
         (None, Some(code)) => {
             pairing_flow::join_by_code(&PairingTarget::Lan(Vec::new()), (None, None), code, &own, &called, &devices)
-                .map_err(failed)?
+                .map_err(device_error)?
         }
     };
     let rights = met.rights();
@@ -194,12 +201,12 @@ pub(super) fn pair(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result
         return Ok(EXIT_DONE);
     }
     let may = rights.map_or_else(String::new, |rights| format!(" This device {} there.", rights.describe()));
-    writeln!(out, "Paired with {} ({}).{may}", visible::line(&met.name), met.device.short_id())?;
+    writeln!(out, "Paired with {} ({}).{may}", untrusted_text::escape_line(&met.name), met.device.short_id())?;
     Ok(EXIT_DONE)
 }
 
 /// Shows an invitation: as words, and as a QR code.
-pub(super) fn invite(invitation: &Invitation, json: bool, out: &mut dyn Write) -> std::io::Result<()> {
+pub(super) fn show_invitation(invitation: &Invitation, json: bool, out: &mut dyn Write) -> std::io::Result<()> {
     if json {
         let text = invitation.to_string();
         let rights = invitation.rights;

@@ -1,63 +1,63 @@
-//! `history`: the changes of a note, the note as it was, what has changed since, who wrote what, and the way back.
+//! `cmd_history`: the changes of a note, the note as it was, what has changed since, who wrote what, and the way back.
 
-use super::notes::{durable, say_behind};
-use super::parse::needed;
-use super::upkeep::date;
-use super::{CliError, CommandContext, EXIT_DONE, choose};
+use super::maintenance::format_date;
+use super::notes::{wait_for_file, wait_until_durable};
+use super::parse::required_arg;
+use super::{CliError, CommandContext, EXIT_DONE, resolve};
 use clap::ArgMatches;
 use engine::{Command, Note};
-use export::open_note::hold;
+use export::open_note::hold_note;
 use std::fmt::Write as _;
 use store::DocId;
-use text::compare::{DiffPart, DiffRow, TextDiff, compare, lines};
+use text::diff::{DiffPart, DiffRow, TextDiff, compare, line_ranges};
 use text::history::{AuthoredSpan, ChangeAuthor, NoteHistory};
-use text::splice;
-use text::visible;
+use text::text_edit;
+use text::untrusted_text;
 
 /// Lines of context around a change.
-const CONTEXT: usize = 3;
+const HISTORY_CONTEXT_LINES: usize = 3;
 
-pub(super) fn history(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let note = choose::note(scene, needed(args, "NOTE")?)?;
-    let _held = hold(scene.handle, note)?;
+pub(super) fn cmd_history(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+    let note = resolve::resolve_note(scene, required_arg(args, "NOTE")?)?;
+    let _held = hold_note(scene.handle, note)?;
     let story = scene.handle.story(note).map_err(CliError::workspace)?;
     let value = |name: &str| args.get_one::<String>(name).map(String::as_str);
     if let Some(word) = value("restore") {
-        return restore(scene, note, story.as_ref(), word);
+        return restore_version(scene, note, story.as_ref(), word);
     }
     let at = match value("at") {
-        Some(word) => Some(place(story.as_ref(), word)?),
+        Some(word) => Some(resolve_change_count(story.as_ref(), word)?),
         None => None,
     };
     let now = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
     if args.get_flag("diff") {
-        let count = at.unwrap_or_else(|| before_last(story.as_ref()));
-        let old = text(story.as_ref(), count, &now)?;
-        differs(scene, count, &old, &now)?;
+        let count = at.unwrap_or_else(|| changes_before_last_version(story.as_ref()));
+        let old = text_after_change(story.as_ref(), count, &now)?;
+        print_difference(scene, count, &old, &now)?;
     } else if args.get_flag("blame") {
-        blame(scene, story.as_ref(), at, &now)?;
+        print_blame(scene, story.as_ref(), at, &now)?;
     } else if let Some(count) = at {
-        let text = text(story.as_ref(), count, &now)?;
+        let text = text_after_change(story.as_ref(), count, &now)?;
         if scene.json {
             writeln!(scene.out, "{}", serde_json::json!({"change": count, "text": text}))?;
         } else {
             scene.out.write_all(text.as_bytes())?;
         }
     } else {
-        list(scene, story.as_ref())?;
+        list_versions(scene, story.as_ref())?;
     }
     Ok(EXIT_DONE)
 }
 
-fn list(scene: &mut CommandContext<'_>, story: Option<&NoteHistory>) -> Result<(), CliError> {
+fn list_versions(scene: &mut CommandContext<'_>, story: Option<&NoteHistory>) -> Result<(), CliError> {
     let moments = story.map(|story| story.past.moments.as_slice()).unwrap_or_default();
-    let who = |at: usize| story.and_then(|story| story.who(at)).unwrap_or(ChangeAuthor::Here);
+    let who = |at: usize| story.and_then(|story| story.author(at)).unwrap_or(ChangeAuthor::Here);
     if scene.json {
         let one = |(at, moment): (usize, &store::NoteChange)| {
             let actor = story.and_then(|story| story.past.actors.get(moment.actor));
             serde_json::json!({
                 "number": at + 1, "hash": moment.hash.to_string(), "actor": actor.map(|actor| actor.to_hex_string()),
-                "time": moment.time, "operations": moment.operations, "message": moment.message, "who": who(at).words(),
+                "time": moment.time, "operations": moment.operations, "message": moment.message, "who": who(at).describe(),
             })
         };
         let all: Vec<serde_json::Value> = moments.iter().enumerate().map(one).collect();
@@ -69,10 +69,10 @@ fn list(scene: &mut CommandContext<'_>, story: Option<&NoteHistory>) -> Result<(
     }
     for (at, moment) in moments.iter().enumerate() {
         let hash = moment.hash.to_string();
-        let (when, operations) = (date(moment.time), moment.operations);
+        let (when, operations) = (format_date(moment.time), moment.operations);
         let who = match moment.message.as_deref() {
             Some("first") => "The beginning".to_owned(),
-            Some(_) | None => visible::line(&who(at).words()).into_owned(),
+            Some(_) | None => untrusted_text::escape_line(&who(at).describe()).into_owned(),
         };
         writeln!(scene.out, "{:>5}  {}  {when:<20}  {operations:>6} operations  {who}", at + 1, &hash[..10])?;
     }
@@ -80,7 +80,7 @@ fn list(scene: &mut CommandContext<'_>, story: Option<&NoteHistory>) -> Result<(
 }
 
 /// How many changes a user means: their number, or the beginning of the last one's hash.
-fn place(story: Option<&NoteHistory>, word: &str) -> Result<usize, CliError> {
+fn resolve_change_count(story: Option<&NoteHistory>, word: &str) -> Result<usize, CliError> {
     let moments = story.map(|story| story.past.moments.as_slice()).unwrap_or_default();
     let number = word.parse::<usize>().ok().filter(|number| *number <= moments.len());
     let by_hash = || {
@@ -93,19 +93,19 @@ fn place(story: Option<&NoteHistory>, word: &str) -> Result<usize, CliError> {
     })
 }
 
-fn text(story: Option<&NoteHistory>, count: usize, now: &str) -> Result<String, CliError> {
+fn text_after_change(story: Option<&NoteHistory>, count: usize, now: &str) -> Result<String, CliError> {
     match story {
-        Some(story) => story.text(count).map_err(|error| CliError::workspace(error.to_string())),
+        Some(story) => story.text_after(count).map_err(|error| CliError::workspace(error.to_string())),
         None => Ok(now.to_owned()),
     }
 }
 
 /// How many changes there were before the last version.
-fn before_last(story: Option<&NoteHistory>) -> usize {
+fn changes_before_last_version(story: Option<&NoteHistory>) -> usize {
     story.and_then(|story| story.versions.last()).map_or(0, |version| version.changes.start)
 }
 
-fn differs(scene: &mut CommandContext<'_>, count: usize, old: &str, new: &str) -> Result<(), CliError> {
+fn print_difference(scene: &mut CommandContext<'_>, count: usize, old: &str, new: &str) -> Result<(), CliError> {
     let comparison = compare(old, new);
     if scene.json {
         let change = |part: &DiffPart| match part {
@@ -119,17 +119,17 @@ fn differs(scene: &mut CommandContext<'_>, count: usize, old: &str, new: &str) -
         writeln!(scene.out, "{}", serde_json::json!({"change": count, "changes": changes}))?;
         return Ok(());
     }
-    if comparison.changes() == 0 {
+    if comparison.change_count() == 0 {
         writeln!(scene.out, "nothing has changed since")?;
         return Ok(());
     }
     writeln!(scene.out, "--- after change {count}\n+++ now")?;
-    scene.out.write_all(unified(&comparison, old, new).as_bytes())?;
+    scene.out.write_all(unified_diff(&comparison, old, new).as_bytes())?;
     Ok(())
 }
 
 /// The changes with what stands around them, as `diff -u` prints it.
-fn unified(comparison: &TextDiff, old: &str, new: &str) -> String {
+fn unified_diff(comparison: &TextDiff, old: &str, new: &str) -> String {
     let mut out = String::new();
     let mut hunk: Vec<(char, &str)> = Vec::new();
     // The numbers of the next line on both sides, and of the first of the hunk.
@@ -149,9 +149,10 @@ fn unified(comparison: &TextDiff, old: &str, new: &str) -> String {
         match part {
             DiffPart::Same { new: range, lines: count, .. } => {
                 let last = at + 1 == comparison.parts.len();
-                for (place, line) in lines(new, range.clone()).enumerate() {
-                    let (head, tail) = (place < CONTEXT && at > 0, place + CONTEXT >= *count && !last);
-                    if !head && tail && place > CONTEXT && place + CONTEXT == *count {
+                for (place, line) in line_ranges(new, range.clone()).enumerate() {
+                    let (head, tail) =
+                        (place < HISTORY_CONTEXT_LINES && at > 0, place + HISTORY_CONTEXT_LINES >= *count && !last);
+                    if !head && tail && place > HISTORY_CONTEXT_LINES && place + HISTORY_CONTEXT_LINES == *count {
                         flush(&mut hunk, first);
                     }
                     if hunk.is_empty() {
@@ -168,7 +169,7 @@ fn unified(comparison: &TextDiff, old: &str, new: &str) -> String {
                     first = (from, to);
                 }
                 #[allow(clippy::type_complexity, reason = "two rows of a table")]
-                let sides: [(char, &str, fn(&DiffRow) -> Option<&text::compare::DiffLine>); 2] =
+                let sides: [(char, &str, fn(&DiffRow) -> Option<&text::diff::DiffLine>); 2] =
                     [('-', old, |row| row.old.as_ref()), ('+', new, |row| row.new.as_ref())];
                 for (sign, text, side) in sides {
                     for line in rows.iter().filter_map(side) {
@@ -183,7 +184,7 @@ fn unified(comparison: &TextDiff, old: &str, new: &str) -> String {
     out
 }
 
-fn blame(
+fn print_blame(
     scene: &mut CommandContext<'_>,
     story: Option<&NoteHistory>,
     at: Option<usize>,
@@ -193,15 +194,15 @@ fn blame(
     let (text, written) = match story {
         Some(story) => {
             let count = at.unwrap_or(story.past.moments.len());
-            (story.text(count).map_err(fail)?, story.written(count).map_err(fail)?)
+            (story.text_after(count).map_err(fail)?, story.authored_spans(count).map_err(fail)?)
         }
         None => {
             let all = AuthoredSpan { range: 0..now.len(), who: Some(ChangeAuthor::Found), time: 0, change: None };
             (now.to_owned(), vec![all])
         }
     };
-    let words = |who: &Option<ChangeAuthor>| who.as_ref().map_or_else(|| "Unknown".to_owned(), ChangeAuthor::words);
-    let shown = |who: &Option<ChangeAuthor>| visible::line(&words(who)).into_owned();
+    let words = |who: &Option<ChangeAuthor>| who.as_ref().map_or_else(|| "Unknown".to_owned(), ChangeAuthor::describe);
+    let shown = |who: &Option<ChangeAuthor>| untrusted_text::escape_line(&words(who)).into_owned();
     if scene.json {
         for one in &written {
             let line = serde_json::json!({
@@ -212,35 +213,35 @@ fn blame(
         }
         return Ok(());
     }
-    for line in lines(&text, 0..text.len()) {
+    for line in line_ranges(&text, 0..text.len()) {
         // A line is said to be by whom most of it is.
         let first = written.partition_point(|one| one.range.end <= line.start);
         let own = written[first..].iter().take_while(|one| one.range.start <= line.end);
         let share = |one: &&AuthoredSpan| one.range.end.min(line.end).saturating_sub(one.range.start.max(line.start));
         let most = own.max_by_key(share);
-        let (who, when) = most.map_or_else(Default::default, |one| (shown(&one.who), date(one.time)));
+        let (who, when) = most.map_or_else(Default::default, |one| (shown(&one.who), format_date(one.time)));
         writeln!(scene.out, "{who:<22}  {when:<20}  {}", &text[line])?;
     }
     Ok(())
 }
 
-fn restore(
+fn restore_version(
     scene: &mut CommandContext<'_>,
     note: DocId,
     story: Option<&NoteHistory>,
     word: &str,
 ) -> Result<u8, CliError> {
-    let count = place(story, word)?;
+    let count = resolve_change_count(story, word)?;
     let now = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
-    let edits = splice::difference(&now, &text(story, count, &now)?);
+    let edits = text_edit::compute_edits(&now, &text_after_change(story, count, &now)?);
     let seq = scene.handle.command(Command::EditAll { note, edits })?;
-    durable(scene.handle, seq, scene.errors)?;
+    wait_until_durable(scene.handle, seq, scene.errors)?;
     if scene.json {
         writeln!(scene.out, "{}", serde_json::json!({"change": count, "seq": seq, "durable": true}))?;
     } else {
         writeln!(scene.out, "the note is again as it was after change {count}; the changes since are kept")?;
     }
-    say_behind(scene, note)?;
+    wait_for_file(scene, note)?;
     Ok(EXIT_DONE)
 }
 
@@ -252,14 +253,14 @@ mod tests {
     fn differences_are_printed_as_diff_does() {
         let old: String = (1..=20).map(|line| format!("{line}\n")).collect();
         let new = old.replace("2\n3\n", "2\nthree\n").replace("18\n", "");
-        let seen = unified(&compare(&old, &new), &old, &new);
+        let seen = unified_diff(&compare(&old, &new), &old, &new);
         let expected = "@@ -1,6 +1,6 @@\n 1\n 2\n-3\n+three\n 4\n 5\n 6\n\
                         @@ -15,6 +15,5 @@\n 15\n 16\n 17\n-18\n 19\n 20\n";
         assert_eq!(seen, expected);
-        assert_eq!(unified(&compare("", "a\n"), "", "a\n"), "@@ -0,0 +1,1 @@\n+a\n");
+        assert_eq!(unified_diff(&compare("", "a\n"), "", "a\n"), "@@ -0,0 +1,1 @@\n+a\n");
         let near = "1\n2\n3\n4\n5\n";
         let other = "one\n2\n3\n4\nfive\n";
         let one = "@@ -1,5 +1,5 @@\n-1\n+one\n 2\n 3\n 4\n-5\n+five\n";
-        assert_eq!(unified(&compare(near, other), near, other), one);
+        assert_eq!(unified_diff(&compare(near, other), near, other), one);
     }
 }

@@ -1,6 +1,6 @@
-//! `hub`: a peer that always listens and keeps what it hears, for the devices of a user or a team.
+//! `cmd_hub`: a peer that always listens and keeps what it hears, for the devices of a user or a team.
 
-use super::devices::{access, invite};
+use super::devices::{parse_access, show_invitation};
 use super::{CliError, EXIT_DONE, EXIT_FAILED, parse};
 use clap::ArgMatches;
 use host::hub::{HubPolicy, HubServer, HubSettings, InvitationGrant, OpenAccess, TlsMode};
@@ -15,21 +15,21 @@ use std::time::Duration;
 /// A hub that runs takes up an invitation within this time.
 const INVITATION_TIMEOUT: Duration = Duration::from_secs(2);
 
-fn failed(why: String) -> CliError {
+fn hub_error(why: String) -> CliError {
     CliError { code: EXIT_FAILED, why }
 }
 
-pub(super) fn hub(workspace: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+pub(super) fn cmd_hub(workspace: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let folder = args.get_one::<String>("folder").map(PathBuf::from).unwrap_or_else(|| workspace.join("hub"));
     match args.get_one::<String>("WHAT").map_or("run", String::as_str) {
-        "run" => run(settings(folder, args)?, args, json, out),
-        "invite" => ask_for_code(&folder, args, json, out),
-        "share" => share(&folder, args, json, out),
+        "run" => run_hub(hub_settings(folder, args)?, args, json, out),
+        "invite" => request_pairing_code(&folder, args, json, out),
+        "share" => set_share(&folder, args, json, out),
         other => Err(CliError::usage(format!("`hub {other}` is not known: run, invite, share"))),
     }
 }
 
-fn settings(folder: PathBuf, args: &ArgMatches) -> Result<HubSettings, CliError> {
+fn hub_settings(folder: PathBuf, args: &ArgMatches) -> Result<HubSettings, CliError> {
     let mut settings = HubSettings::new(folder);
     let text = |name: &str| args.get_one::<String>(name).cloned();
     if let Some(listen) = text("listen") {
@@ -59,7 +59,7 @@ fn settings(folder: PathBuf, args: &ArgMatches) -> Result<HubSettings, CliError>
     if let Some(store) = settings.nats.as_ref().filter(|store| !store.starts_with("nats://")) {
         return Err(CliError::usage(format!("--store wants sqlite or nats://HOST:PORT, not “{store}”")));
     }
-    let number = |name| parse::number(args, name);
+    let number = |name| parse::number_option(args, name);
     let most = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     settings.quota = number("quota")?.map_or(settings.quota, |megabytes| megabytes.saturating_mul(1_000_000));
     settings.rate = number("rate")?.map_or(settings.rate, |rate| u32::try_from(rate).unwrap_or(u32::MAX));
@@ -70,16 +70,16 @@ fn settings(folder: PathBuf, args: &ArgMatches) -> Result<HubSettings, CliError>
 }
 
 /// A line of the log, without the time: whoever keeps the log puts it there.
-fn log(line: &str) {
-    eprintln!("{}", text::visible::line(line));
+fn print_log_line(line: &str) {
+    eprintln!("{}", text::untrusted_text::escape_line(line));
 }
 
-fn run(mut settings: HubSettings, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+fn run_hub(mut settings: HubSettings, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     settings.files = host::limits::many_files();
     let folder = settings.folder.clone();
-    let key = host::sync::devices::hub_key(&folder).map_err(failed)?;
+    let key = host::sync::devices::hub_key(&folder).map_err(hub_error)?;
     let (id, name, open) = (key.id(), settings.name.clone(), settings.open.clone());
-    let hub = HubServer::start(settings, key, Arc::new(log)).map_err(failed)?;
+    let hub = HubServer::start(settings, key, Arc::new(print_log_line)).map_err(hub_error)?;
     let at = hub.at().to_owned();
     match json {
         true => writeln!(out, "{}", json!({"listening": at, "key": id, "name": name}))?,
@@ -91,50 +91,50 @@ fn run(mut settings: HubSettings, args: &ArgMatches, json: bool, out: &mut dyn W
         }
     }
     out.flush()?;
-    let none = DeviceList::new(&folder).map_err(failed)?.list().map_err(failed)?.is_empty();
+    let none = DeviceList::new(&folder).map_err(hub_error)?.list().map_err(hub_error)?.is_empty();
     // The first device that is paired may change the list of devices, from wherever it is.
     if args.get_flag("pair") || none {
         let invited = InvitationGrant {
-            offer: OneTimeCode::new(now_millis()).map_err(failed)?,
+            offer: OneTimeCode::new(now_millis()).map_err(hub_error)?,
             access: DeviceAccess::Write,
             admin: none,
         };
-        invite(&hub.invite(invited), json, out)?;
+        show_invitation(&hub.invite(invited), json, out)?;
     }
     hub.wait();
     hub.stop();
-    log("the hub has ended; all that it acknowledged is on disk");
+    print_log_line("the hub has ended; all that it acknowledged is on disk");
     Ok(EXIT_DONE)
 }
 
 /// Asks the hub that runs over this folder for a code.
-fn ask_for_code(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+fn request_pairing_code(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let none = || CliError::usage(format!("no hub runs over this folder: {}", folder.display()));
     let mut invitation = host::hub::reached(folder).ok_or_else(none)?;
-    let right = args.get_one::<String>("access").map_or(Ok(DeviceAccess::Write), |word| access(word))?;
-    let offer = OneTimeCode::new(now_millis()).map_err(failed)?;
+    let right = args.get_one::<String>("access").map_or(Ok(DeviceAccess::Write), |word| parse_access(word))?;
+    let offer = OneTimeCode::new(now_millis()).map_err(hub_error)?;
     invitation.code = offer.code();
     let invited = InvitationGrant { offer, access: right, admin: args.get_flag("admin") };
     invitation.rights = Some(invited.rights());
-    invited.leave(folder).map_err(failed)?;
+    invited.leave(folder).map_err(hub_error)?;
     let until = std::time::Instant::now() + INVITATION_TIMEOUT;
     while !InvitationGrant::is_taken(folder) {
         if std::time::Instant::now() > until {
             InvitationGrant::withdraw(folder);
             return Err(none());
         }
-        super::pause(Duration::from_millis(50));
+        super::sleep(Duration::from_millis(50));
     }
-    invite(&invitation, json, out)?;
+    show_invitation(&invitation, json, out)?;
     Ok(EXIT_DONE)
 }
 
 /// Says what a hub shares of a volume, with everybody or with one device.
-fn share(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
-    let mut policy = HubPolicy::load(folder).map_err(failed)?;
+fn set_share(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+    let mut policy = HubPolicy::load(folder).map_err(hub_error)?;
     let Some(volume) = args.get_one::<String>("VOLUME") else {
         if json {
-            let value = serde_json::to_value(&policy).map_err(|error| failed(error.to_string()))?;
+            let value = serde_json::to_value(&policy).map_err(|error| hub_error(error.to_string()))?;
             writeln!(out, "{value}")?;
             return Ok(EXIT_DONE);
         }
@@ -148,11 +148,11 @@ fn share(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> R
         }
         return Ok(EXIT_DONE);
     };
-    let right = access(args.get_one::<String>("ACCESS").map_or("", String::as_str))?;
+    let right = parse_access(args.get_one::<String>("ACCESS").map_or("", String::as_str))?;
     let device = match args.get_one::<String>("device") {
         None => None,
         Some(word) => {
-            Some(DeviceList::new(folder).map_err(failed)?.find_by_name_or_key(word).map_err(CliError::usage)?.0)
+            Some(DeviceList::new(folder).map_err(hub_error)?.find_by_name_or_key(word).map_err(CliError::usage)?.0)
         }
     };
     match (volume.as_str(), device) {
@@ -175,6 +175,6 @@ fn share(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> R
             }
         }
     }
-    policy.save(folder).map_err(failed)?;
+    policy.save(folder).map_err(hub_error)?;
     Ok(EXIT_DONE)
 }

@@ -1,7 +1,7 @@
-//! `kernels`, `grant`: which kernels a note may use, the one that it uses, and what its cells reach.
+//! `cmd_kernels`, `cmd_grant`: which kernels a note may use, the one that it uses, and what its cells reach.
 
-use super::parse::needed;
-use super::{CliError, CommandContext, EXIT_DONE, choose};
+use super::parse::required_arg;
+use super::{CliError, CommandContext, EXIT_DONE, resolve};
 use clap::ArgMatches;
 use engine::{Command, EMBEDDED_KERNEL, KernelGrant, KernelSpec, Session};
 use serde_json::json;
@@ -12,9 +12,9 @@ use store::DocId;
 /// So much of a kernel's print is shown, and is enough to allow it.
 const PRINT_PREFIX_CHARS: usize = 16;
 
-pub(super) fn grant(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let note = choose::note(scene, needed(args, "NOTE")?)?;
-    let _held = export::open_note::hold(scene.handle, note)?;
+pub(super) fn cmd_grant(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+    let note = resolve::resolve_note(scene, required_arg(args, "NOTE")?)?;
+    let _held = export::open_note::hold_note(scene.handle, note)?;
     let paths = |name: &str| -> Vec<PathBuf> {
         args.get_many::<String>(name).into_iter().flatten().map(|path| scene.folder.join(path)).collect()
     };
@@ -28,7 +28,7 @@ pub(super) fn grant(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
     }
     let mut granted = scene.handle.read(move |session| session.kernel_grant(note))?;
     if nothing || network || !read.is_empty() || !write.is_empty() {
-        export::open_note::loaded(scene.handle, note, |_| ())?;
+        export::open_note::read_loaded_note(scene.handle, note, |_| ())?;
         let known = |old: Vec<PathBuf>, new: Vec<PathBuf>| {
             let mut all = old;
             all.extend(new.into_iter().map(|path| path.canonicalize().unwrap_or(path)));
@@ -46,7 +46,7 @@ pub(super) fn grant(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
             }
         };
         scene.handle.command(Command::Grant { note, grant: granted.clone() })?;
-        export::open_note::saved(scene.handle)?;
+        export::open_note::wait_until_saved(scene.handle)?;
     }
     if scene.json {
         let said = json!({"network": granted.network, "read": granted.read, "write": granted.write});
@@ -58,24 +58,24 @@ pub(super) fn grant(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
 }
 
 /// The kernels that a note may use, looked for now.
-pub(super) fn found(scene: &CommandContext<'_>, note: DocId) -> Result<Vec<KernelSpec>, CliError> {
+pub(super) fn find_kernels(scene: &CommandContext<'_>, note: DocId) -> Result<Vec<KernelSpec>, CliError> {
     let before = scene.handle.read(Session::kernel_searches)?;
     scene.handle.command(Command::FindKernels { note })?;
     let found = move |session: &Session| (session.kernel_searches() > before).then(|| session.kernels().to_vec());
     Ok(scene.handle.wait(Some(Duration::from_secs(30)), found)?.unwrap_or_default())
 }
 
-pub(super) fn kernels(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let note = choose::note(scene, needed(args, "NOTE")?)?;
-    let _held = export::open_note::hold(scene.handle, note)?;
-    let found = found(scene, note)?;
+pub(super) fn cmd_kernels(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+    let note = resolve::resolve_note(scene, required_arg(args, "NOTE")?)?;
+    let _held = export::open_note::hold_note(scene.handle, note)?;
+    let found = find_kernels(scene, note)?;
     if let Some(name) = args.get_one::<String>("use") {
         if name != EMBEDDED_KERNEL && !found.iter().any(|spec| spec.name == *name) {
             return Err(CliError::usage(format!(
                 "there is no Jupyter kernel {name} here; `tracebook kernels` lists them"
             )));
         }
-        export::open_note::loaded(scene.handle, note, |_| ())?;
+        export::open_note::read_loaded_note(scene.handle, note, |_| ())?;
         let seen = args.get_one::<String>("allow").cloned();
         let spec = found.iter().find(|spec| spec.name == *name);
         // What is allowed is named by the beginning of its print, as it was shown.
@@ -92,7 +92,7 @@ pub(super) fn kernels(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resu
                 spec.approval_question()
             )));
         }
-        export::open_note::saved(scene.handle)?;
+        export::open_note::wait_until_saved(scene.handle)?;
     }
     let used = scene.handle.read(move |session| session.note(note)?.kernel_name().map(ToOwned::to_owned))?;
     let used = used.unwrap_or_else(|| EMBEDDED_KERNEL.to_owned());

@@ -9,45 +9,45 @@
 )]
 
 mod agents;
-mod bundled;
 mod cells;
-mod choose;
-mod collections;
+mod collection_view;
 mod devices;
+mod file_ops;
 mod history;
 mod hub;
 mod kernels;
 mod links;
+mod maintenance;
 mod memory;
 mod models;
-mod moves;
 pub mod notebooks;
 pub(crate) mod notes;
+mod output_files;
 pub mod parse;
-mod pictures;
 mod providers;
-mod running;
+mod resolve;
+mod run_cells;
+mod sample_workspace;
 mod schedules;
-mod screen;
 mod search;
 mod sync;
 mod tasks;
-mod upkeep;
+mod terminal_writer;
 pub(crate) mod volumes;
 
 use clap::ArgMatches;
 use export::error::ExportError;
 use host::socket::{self, SocketError, SocketRequest};
 use host::{Handle, OpenError, WorkspaceOptions};
-use screen::{ScreenForm, TerminalWriter};
 use std::io::{IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
-use text::visible;
+use terminal_writer::{ScreenForm, TerminalWriter};
+use text::untrusted_text;
 
-pub(crate) use bundled::make_sample;
-pub use parse::grammar;
+pub use parse::build_grammar;
+pub(crate) use sample_workspace::make_sample;
 
 /// Done.
 pub const EXIT_DONE: u8 = 0;
@@ -209,7 +209,7 @@ pub fn main(hooks: ProgramHooks) -> ExitCode {
         return host::sandbox::run();
     }
     if words.first().is_some_and(|word| word == "renderer") {
-        return export::drawings::serve();
+        return export::render_jobs::serve_jobs();
     }
     let matches = match parse::parse(&words) {
         Ok(matches) => matches,
@@ -218,49 +218,49 @@ pub fn main(hooks: ProgramHooks) -> ExitCode {
             return ExitCode::from(if error.use_stderr() { EXIT_USAGE } else { EXIT_DONE });
         }
     };
-    ExitCode::from(match start(&matches, &words, hooks) {
+    ExitCode::from(match run_command_line(&matches, &words, hooks) {
         Ok(code) => code,
         Err(refusal) => {
             if !refusal.why.is_empty() {
-                eprintln!("tracebook: {}", visible::block(&refusal.why));
+                eprintln!("tracebook: {}", untrusted_text::escape_block(&refusal.why));
             }
             refusal.code
         }
     })
 }
 
-fn workspace(matches: &ArgMatches) -> Result<PathBuf, CliError> {
+fn workspace_folder(matches: &ArgMatches) -> Result<PathBuf, CliError> {
     let named = matches.get_one::<String>("workspace").map(PathBuf::from);
     named
         .or_else(host::default_folder)
         .ok_or_else(|| CliError::usage("there is no home folder to keep a workspace in; name one with --workspace DIR"))
 }
 
-pub fn program() -> Result<PathBuf, CliError> {
+pub fn program_path() -> Result<PathBuf, CliError> {
     std::env::current_exe().map_err(|error| CliError::workspace(format!("the program does not find itself ({error})")))
 }
 
-fn start(matches: &ArgMatches, words: &[String], hooks: ProgramHooks) -> Result<u8, CliError> {
+fn run_command_line(matches: &ArgMatches, words: &[String], hooks: ProgramHooks) -> Result<u8, CliError> {
     let json = matches.get_flag("json");
-    let folder = workspace(matches)?;
+    let folder = workspace_folder(matches)?;
     let Some((name, args)) = matches.subcommand() else {
         return open_window(&folder, hooks);
     };
     let terminal = std::io::stdout().is_terminal();
     let mut plain = std::io::stdout();
-    let mut out = TerminalWriter::new(&mut plain, ScreenForm::of(name, args, json, terminal));
+    let mut out = TerminalWriter::new(&mut plain, ScreenForm::for_command(name, args, json, terminal));
     // What needs no workspace, or one that nobody has open.
     match name {
-        "init" => return upkeep::init(&folder, args, json, &mut out),
-        "doctor" => return upkeep::doctor(&folder, json, &mut out),
-        "restore" => return upkeep::restore(&folder, args, json, &mut out),
-        "completions" => return parse::completions(args, &mut out),
-        "man" => return parse::manual(&mut out),
-        "providers" => return providers::providers(&folder, args, json, &mut out),
-        "secrets" => return providers::secrets(args, json, &mut out),
-        "devices" => return devices::devices(args, json, &mut out),
-        "pair" => return devices::pair(args, json, &mut out),
-        "hub" => return hub::hub(&folder, args, json, &mut out),
+        "init" => return maintenance::cmd_init(&folder, args, json, &mut out),
+        "doctor" => return maintenance::cmd_doctor(&folder, json, &mut out),
+        "restore" => return maintenance::cmd_restore(&folder, args, json, &mut out),
+        "completions" => return parse::cmd_completions(args, &mut out),
+        "man" => return parse::cmd_man(&mut out),
+        "providers" => return providers::cmd_providers(&folder, args, json, &mut out),
+        "secrets" => return providers::cmd_secrets(args, json, &mut out),
+        "devices" => return devices::cmd_devices(args, json, &mut out),
+        "pair" => return devices::cmd_pair(args, json, &mut out),
+        "hub" => return hub::cmd_hub(&folder, args, json, &mut out),
         "bench" | "screenshots" => {
             return match hooks.bench {
                 Some(measure) => measure(name, args, json, &mut out),
@@ -268,22 +268,22 @@ fn start(matches: &ArgMatches, words: &[String], hooks: ProgramHooks) -> Result<
             };
         }
         "fsck" => {
-            if let Some(code) = upkeep::fsck_alone(&folder, args, json, &mut out)? {
+            if let Some(code) = maintenance::check_closed_workspace(&folder, args, json, &mut out)? {
                 return Ok(code);
             }
         }
         _ => {}
     }
     let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-    volumes::there(name, args, &here)?;
+    volumes::check_paths_exist(name, args, &here)?;
     drop(out);
     let request = SocketRequest { words: words.to_vec(), folder: here, terminal };
     let create = matches!(name, "open" | "new" | "import");
     let open = if READING_COMMANDS.contains(&name) { host::open_to_read } else { host::open };
     let mut tries = 0;
     loop {
-        match open(&folder, WorkspaceOptions { program: program()?, create }) {
-            Ok(driver) => return alone(driver, &request),
+        match open(&folder, WorkspaceOptions { program: program_path()?, create }) {
+            Ok(driver) => return run_as_owner(driver, &request),
             Err(OpenError::Owned { socket: Some(socket), .. }) => match socket::ask(&socket, &request) {
                 Ok(code) => return Ok(code),
                 // Done over, half of it could be done twice.
@@ -309,19 +309,19 @@ fn start(matches: &ArgMatches, words: &[String], hooks: ProgramHooks) -> Result<
             Err(error) => return Err(error.into()),
         }
         tries += 1;
-        pause(Duration::from_millis(100));
+        sleep(Duration::from_millis(100));
     }
 }
 
 /// Waits without a clock of its own: a thread that is parked.
-fn pause(time: Duration) {
+fn sleep(time: Duration) {
     std::thread::park_timeout(time);
 }
 
 /// Performs a command in this process, which owns the workspace meanwhile.
-fn alone(driver: host::Driver, request: &SocketRequest) -> Result<u8, CliError> {
+fn run_as_owner(driver: host::Driver, request: &SocketRequest) -> Result<u8, CliError> {
     // Another command may come in the meantime; without a socket it waits.
-    let guests = driver.serve(serve);
+    let guests = driver.serve(serve_request);
     let reads_only = driver.reads_only().map(ToOwned::to_owned);
     if let Some(why) = &reads_only {
         eprintln!("tracebook: read without keeping anything of it: {why}");
@@ -332,7 +332,7 @@ fn alone(driver: host::Driver, request: &SocketRequest) -> Result<u8, CliError> 
     let handle = driver.handle();
     let session = std::thread::spawn(move || driver.run());
     let (mut input, mut out, mut errors) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
-    let code = serve_one(&handle, request, &mut input, &mut out, &mut errors, true);
+    let code = run_request(&handle, request, &mut input, &mut out, &mut errors, true);
     if let Ok(guests) = guests {
         guests.see_off();
     }
@@ -347,17 +347,17 @@ fn alone(driver: host::Driver, request: &SocketRequest) -> Result<u8, CliError> 
 }
 
 /// Performs a command that some process was given: the way in for the local socket.
-pub fn serve(
+pub fn serve_request(
     handle: &Handle,
     request: &SocketRequest,
     input: &mut dyn Read,
     out: &mut dyn Write,
     errors: &mut dyn Write,
 ) -> u8 {
-    serve_one(handle, request, input, out, errors, false)
+    run_request(handle, request, input, out, errors, false)
 }
 
-fn serve_one(
+fn run_request(
     handle: &Handle,
     request: &SocketRequest,
     input: &mut dyn Read,
@@ -373,10 +373,10 @@ fn serve_one(
         let Some((name, args)) = matches.subcommand() else {
             return Err(CliError::workspace("the workspace is open in another window already"));
         };
-        let mut out = TerminalWriter::new(out, ScreenForm::of(name, args, json, request.terminal));
+        let mut out = TerminalWriter::new(out, ScreenForm::for_command(name, args, json, request.terminal));
         let out: &mut dyn Write = &mut out;
         let mut scene = CommandContext { handle, folder: &request.folder, json, input, out, errors: &mut *errors, own };
-        let code = perform(&mut scene, name, args)?;
+        let code = run_subcommand(&mut scene, name, args)?;
         scene.out.flush()?;
         Ok(code)
     });
@@ -388,55 +388,55 @@ fn serve_one(
     })
 }
 
-fn perform(scene: &mut CommandContext<'_>, name: &str, args: &ArgMatches) -> Result<u8, CliError> {
+fn run_subcommand(scene: &mut CommandContext<'_>, name: &str, args: &ArgMatches) -> Result<u8, CliError> {
     match name {
-        "open" => volumes::open(scene, args),
-        "new" => volumes::new(scene, args),
-        "import" => volumes::import(scene, args),
-        "export" => volumes::export(scene, args),
-        "ls" => volumes::list(scene, args),
-        "cat" => notes::cat(scene, args),
-        "edit" => notes::edit(scene, args),
-        "history" => history::history(scene, args),
-        "outputs" => notes::outputs(scene, args),
-        "cells" => cells::cells(scene, args),
-        "kernels" => kernels::kernels(scene, args),
-        "grant" => kernels::grant(scene, args),
-        "base" => collections::base(scene, args),
-        "links" => links::links(scene, args),
-        "todos" => links::todos(scene, args),
-        "mv" => moves::mv(scene, args),
-        "rm" => moves::rm(scene, args),
-        "trash" => moves::trash(scene, args),
-        "restore-note" => moves::restore(scene, args),
-        "undo" => moves::undo(scene),
-        "follow" => moves::follow(scene),
-        "run" => running::run(scene, args),
-        "ask" => agents::ask(scene, args),
-        "runs" => agents::runs(scene, args),
-        "steps" => agents::steps(scene, args),
-        "sessions" => agents::sessions(scene, args),
-        "approvals" => agents::approvals(scene, args),
-        "tools" => agents::tools(scene, args),
-        "traces" => memory::traces(scene, args),
-        "memory" => memory::memory(scene, args),
-        "budget" => memory::budget(scene, args),
-        "tasks" => tasks::tasks(scene, args),
-        "schedule" => schedules::schedule(scene, args),
-        "related" => search::related(scene, args),
-        "search" => search::search(scene, args),
-        "searches" => search::searches(scene, args),
-        "index" => search::index(scene, args),
-        "sync" => sync::sync(scene, args),
-        "fsck" => upkeep::fsck_beside(scene),
-        "backup" => upkeep::backup(scene, args),
+        "open" => volumes::cmd_open(scene, args),
+        "new" => volumes::cmd_new(scene, args),
+        "import" => volumes::cmd_import(scene, args),
+        "export" => volumes::cmd_export(scene, args),
+        "ls" => volumes::cmd_ls(scene, args),
+        "cat" => notes::cmd_cat(scene, args),
+        "edit" => notes::cmd_edit(scene, args),
+        "history" => history::cmd_history(scene, args),
+        "outputs" => notes::cmd_outputs(scene, args),
+        "cells" => cells::cmd_cells(scene, args),
+        "kernels" => kernels::cmd_kernels(scene, args),
+        "grant" => kernels::cmd_grant(scene, args),
+        "base" => collection_view::cmd_base(scene, args),
+        "links" => links::cmd_links(scene, args),
+        "todos" => links::cmd_todos(scene, args),
+        "mv" => file_ops::cmd_mv(scene, args),
+        "rm" => file_ops::cmd_rm(scene, args),
+        "trash" => file_ops::cmd_trash(scene, args),
+        "restore-note" => file_ops::cmd_restore_note(scene, args),
+        "undo" => file_ops::cmd_undo(scene),
+        "follow" => file_ops::cmd_follow(scene),
+        "run" => run_cells::cmd_run(scene, args),
+        "ask" => agents::cmd_ask(scene, args),
+        "runs" => agents::cmd_runs(scene, args),
+        "steps" => agents::cmd_steps(scene, args),
+        "sessions" => agents::cmd_sessions(scene, args),
+        "approvals" => agents::cmd_approvals(scene, args),
+        "tools" => agents::cmd_tools(scene, args),
+        "traces" => memory::cmd_traces(scene, args),
+        "memory" => memory::cmd_memory(scene, args),
+        "budget" => memory::cmd_budget(scene, args),
+        "tasks" => tasks::cmd_tasks(scene, args),
+        "schedule" => schedules::cmd_schedule(scene, args),
+        "related" => search::cmd_related(scene, args),
+        "search" => search::cmd_search(scene, args),
+        "searches" => search::cmd_searches(scene, args),
+        "index" => search::cmd_index(scene, args),
+        "sync" => sync::cmd_sync(scene, args),
+        "fsck" => maintenance::check_open_workspace(scene),
+        "backup" => maintenance::cmd_backup(scene, args),
         other => Err(CliError::usage(format!("`{other}` is not for this place; see `tracebook --help`"))),
     }
 }
 
 /// Measuring is in a program of its own, so that this one stays small: it is run with the same words.
 fn run_bench_program(words: &[String]) -> Result<u8, CliError> {
-    let bench = program()?.with_file_name(format!("tracebook-bench{}", std::env::consts::EXE_SUFFIX));
+    let bench = program_path()?.with_file_name(format!("tracebook-bench{}", std::env::consts::EXE_SUFFIX));
     match std::process::Command::new(&bench).args(words).status() {
         Ok(status) => Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(EXIT_FAILED)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(CliError::usage(format!(
@@ -457,10 +457,10 @@ fn open_window(folder: &std::path::Path, hooks: ProgramHooks) -> Result<u8, CliE
     }
     let begun = std::time::Instant::now();
     let first = !host::workspace_exists(folder);
-    let mut driver = host::open(folder, WorkspaceOptions { program: program()?, create: true })?;
-    let zones = host::clock::zones(host::clock::named(driver.session()));
+    let mut driver = host::open(folder, WorkspaceOptions { program: program_path()?, create: true })?;
+    let zones = host::clock::load_zones(host::clock::schedule_zone_names(driver.session()));
     driver.command(engine::Command::MindSchedules { zones })?;
-    let _ = driver.serve(serve);
+    let _ = driver.serve(serve_request);
     if first {
         let handle = driver.handle();
         let folder = driver.folder().to_owned();

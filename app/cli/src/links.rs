@@ -1,19 +1,19 @@
-//! `links`, `todos`: what the notes say of each other, and what is to be done.
+//! `cmd_links`, `cmd_todos`: what the notes say of each other, and what is to be done.
 
-use super::{CliError, CommandContext, EXIT_DONE, choose, moves};
+use super::{CliError, CommandContext, EXIT_DONE, file_ops, resolve};
 use clap::ArgMatches;
 use engine::{Session, Volume};
 use serde_json::{Value, json};
 use text::outline::{LinkKind, NoteLink};
-use text::visible;
+use text::untrusted_text;
 
 /// A link as other notations name it: target and part.
-fn shown(link: &NoteLink) -> String {
+fn link_text(link: &NoteLink) -> String {
     let part = link.part.as_ref().map_or_else(String::new, |part| format!("#{part}"));
     format!("{}{part}", link.path())
 }
 
-fn kind(link: &NoteLink) -> &'static str {
+fn link_kind_name(link: &NoteLink) -> &'static str {
     match link.kind {
         LinkKind::Wiki => "wikilink",
         LinkKind::Embed => "embed",
@@ -21,35 +21,35 @@ fn kind(link: &NoteLink) -> &'static str {
     }
 }
 
-fn path(volume: &Volume, id: store::DocId) -> String {
+fn file_path(volume: &Volume, id: store::DocId) -> String {
     volume.links.path(id).unwrap_or_default().to_owned()
 }
 
-pub(super) fn links(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+pub(super) fn cmd_links(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let note = match args.get_one::<String>("NOTE") {
-        Some(word) => Some(choose::note(scene, word)?),
+        Some(word) => Some(resolve::resolve_note(scene, word)?),
         None => None,
     };
-    moves::indexed(scene)?;
+    file_ops::wait_for_links(scene)?;
     if note.is_none() || args.get_flag("broken") {
-        return broken(scene, note);
+        return list_broken_links(scene, note);
     }
     let Some(note) = note else { return Ok(EXIT_DONE) };
     let read = move |session: &Session| -> Option<Value> {
         let volume = session.volume(session.locate_file(note)?.0)?;
-        let out = volume.links.outgoing(note).map(|(link, to)| {
+        let out = volume.links.outgoing_links(note).map(|(link, to)| {
             let run = || session.agents().find_by_address(&link.target).map(|_| link.target.clone());
-            let to = to.map(|to| path(volume, to)).or_else(run);
-            json!({"target": shown(link), "kind": kind(link), "at": link.at, "path": to})
+            let to = to.map(|to| file_path(volume, to)).or_else(run);
+            json!({"target": link_text(link), "kind": link_kind_name(link), "at": link.at, "path": to})
         });
         let back = volume.links.backlinks(note).into_iter().map(|(from, link)| {
-            json!({"path": path(volume, from), "target": shown(link), "kind": kind(link), "at": link.at,
+            json!({"path": file_path(volume, from), "target": link_text(link), "kind": link_kind_name(link), "at": link.at,
                    "line": link.line})
         });
         let outline = volume.links.outline(note)?;
         let headings: Vec<&str> = outline.headings.iter().map(|heading| heading.text.as_str()).collect();
         Some(json!({
-            "path": path(volume, note), "outgoing": out.collect::<Vec<_>>(), "backlinks": back.collect::<Vec<_>>(),
+            "path": file_path(volume, note), "outgoing": out.collect::<Vec<_>>(), "backlinks": back.collect::<Vec<_>>(),
             "headings": headings, "tags": outline.tags, "aliases": outline.aliases,
         }))
     };
@@ -62,26 +62,31 @@ pub(super) fn links(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     for link in list("outgoing") {
         let to = link["path"].as_str().map_or_else(|| "nowhere".to_owned(), ToOwned::to_owned);
-        writeln!(scene.out, "-> {}  ({})", visible::line(&to), visible::line(&text(&link["target"])))?;
+        writeln!(
+            scene.out,
+            "-> {}  ({})",
+            untrusted_text::escape_line(&to),
+            untrusted_text::escape_line(&text(&link["target"]))
+        )?;
     }
     for link in list("backlinks") {
         let (path, line) = (text(&link["path"]), text(&link["line"]));
-        writeln!(scene.out, "<- {}  {}", visible::line(&path), visible::line(&line))?;
+        writeln!(scene.out, "<- {}  {}", untrusted_text::escape_line(&path), untrusted_text::escape_line(&line))?;
     }
     Ok(EXIT_DONE)
 }
 
 /// The links that lead nowhere.
-fn broken(scene: &mut CommandContext<'_>, only: Option<store::DocId>) -> Result<u8, CliError> {
+fn list_broken_links(scene: &mut CommandContext<'_>, only: Option<store::DocId>) -> Result<u8, CliError> {
     let read = move |session: &Session| -> Vec<Value> {
         let mut rows = Vec::new();
         for volume in session.volumes() {
-            let broken = volume.links.broken();
+            let broken = volume.links.broken_links();
             let broken = broken.into_iter().filter(|(note, link)| {
                 only.is_none_or(|only| only == *note) && session.agents().find_by_address(&link.target).is_none()
             });
             rows.extend(broken.map(|(note, link)| {
-                json!({"volume": volume.name, "path": path(volume, note), "target": shown(link), "kind": kind(link),
+                json!({"volume": volume.name, "path": file_path(volume, note), "target": link_text(link), "kind": link_kind_name(link),
                        "at": link.at, "line": link.line})
             }));
         }
@@ -92,19 +97,24 @@ fn broken(scene: &mut CommandContext<'_>, only: Option<store::DocId>) -> Result<
             true => writeln!(scene.out, "{row}")?,
             false => {
                 let text = |name: &str| row[name].as_str().unwrap_or_default();
-                writeln!(scene.out, "{}: {}", visible::line(text("path")), visible::line(text("target")))?;
+                writeln!(
+                    scene.out,
+                    "{}: {}",
+                    untrusted_text::escape_line(text("path")),
+                    untrusted_text::escape_line(text("target"))
+                )?;
             }
         }
     }
     Ok(EXIT_DONE)
 }
 
-pub(super) fn todos(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    moves::indexed(scene)?;
+pub(super) fn cmd_todos(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+    file_ops::wait_for_links(scene)?;
     let (all, words) = (args.get_flag("all"), args.get_one::<String>("words").cloned().unwrap_or_default());
     let today = host::clock::today();
     let read = move |session: &Session| -> Vec<Value> {
-        let tasks = engine::agenda::tasks(session, &words, all);
+        let tasks = engine::agenda::agenda_tasks(session, &words, all);
         let row = |task: engine::agenda::AgendaEntry| {
             let day = |day: Option<text::task::CalendarDay>| day.map(|day| day.to_string());
             json!({
@@ -129,7 +139,8 @@ pub(super) fn todos(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
             writeln!(scene.out, "{group}")?;
         }
         let due = row["due"].as_str().or(row["scheduled"].as_str()).map_or_else(String::new, |day| format!("{day}  "));
-        let [due, status, what, path] = [&due, text("status"), text("text"), text("path")].map(visible::line);
+        let [due, status, what, path] =
+            [&due, text("status"), text("text"), text("path")].map(untrusted_text::escape_line);
         writeln!(scene.out, "  [{status}] {due}{what}  ({path})")?;
     }
     Ok(EXIT_DONE)

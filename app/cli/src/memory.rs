@@ -4,11 +4,11 @@ mod budget;
 mod experiences;
 mod traces;
 
-pub(super) use budget::budget;
-pub(super) use experiences::{memory, text_of};
-pub(super) use traces::traces;
+pub(super) use budget::cmd_budget;
+pub(super) use experiences::{cmd_memory, note_text_at};
+pub(super) use traces::cmd_traces;
 
-use super::{CliError, CommandContext, choose};
+use super::{CliError, CommandContext, resolve};
 use agent::memory::{ProjectMemory, RecallOptions, ReplayMode};
 use clap::ArgMatches;
 use engine::{Command, Session};
@@ -28,22 +28,22 @@ struct RememberedProject {
 }
 
 /// How a goal is to be reached, by the option `--mode`.
-pub(super) fn mode(args: &ArgMatches) -> Result<ReplayMode, CliError> {
+pub(super) fn parse_mode(args: &ArgMatches) -> Result<ReplayMode, CliError> {
     let word = args.get_one::<String>("mode").map_or("auto", String::as_str);
     ReplayMode::from_name(word)
         .ok_or_else(|| CliError::usage(format!("--mode is auto, learner or follower, not “{word}”")))
 }
 
 /// What `ask` was told about memory.
-pub(super) fn recall(args: &ArgMatches) -> Result<RecallOptions, CliError> {
-    let mode = mode(args)?;
+pub(super) fn parse_recall_options(args: &ArgMatches) -> Result<RecallOptions, CliError> {
+    let mode = parse_mode(args)?;
     let without = args.get_many::<String>("without").into_iter().flatten().cloned().collect();
     Ok(RecallOptions { mode, without })
 }
 
 /// The projects with what they remember; one where it is named.
-fn projects(scene: &CommandContext<'_>, args: &ArgMatches) -> Result<Vec<RememberedProject>, CliError> {
-    choose::volumes_known(scene, true)?;
+fn load_projects(scene: &CommandContext<'_>, args: &ArgMatches) -> Result<Vec<RememberedProject>, CliError> {
+    resolve::wait_for_volumes(scene, true)?;
     let all: Vec<(DocId, String, PathBuf)> = scene.handle.read(|session| {
         let one = |volume: &engine::Volume| Some((volume.id, volume.name.clone(), volume.root.clone()?));
         session.volumes().filter_map(one).collect()
@@ -62,44 +62,44 @@ fn projects(scene: &CommandContext<'_>, args: &ArgMatches) -> Result<Vec<Remembe
 }
 
 /// The file of this path in a volume.
-fn file(scene: &CommandContext<'_>, volume: DocId, path: &str) -> Result<Option<DocId>, CliError> {
+fn find_file(scene: &CommandContext<'_>, volume: DocId, path: &str) -> Result<Option<DocId>, CliError> {
     let path = path.to_owned();
     Ok(scene.handle.read(move |session| Some(session.volume(volume)?.files.get(&path)?.id))?)
 }
 
 /// Puts files into the trash, and waits until they are there.
-fn forget(scene: &CommandContext<'_>, files: Vec<DocId>) -> Result<(), CliError> {
+fn move_to_trash(scene: &CommandContext<'_>, files: Vec<DocId>) -> Result<(), CliError> {
     let before = scene.handle.read(|session| session.problems().len())?;
     scene.handle.command(Command::DeleteFiles { files })?;
     let look = move |session: &Session| {
         session.pending_move().is_none().then(|| session.problems().get(before..).unwrap_or_default().join("; "))
     };
     match scene.handle.wait(Some(DELETION_TIMEOUT), look)? {
-        Some(problems) if problems.is_empty() => Ok(export::open_note::saved(scene.handle)?),
+        Some(problems) if problems.is_empty() => Ok(export::open_note::wait_until_saved(scene.handle)?),
         Some(problems) => Err(CliError::workspace(problems)),
         None => Err(CliError::workspace("it takes longer than a minute; it goes on at the next start")),
     }
 }
 
 /// The note at this path gets this text: it is made, or changed in the smallest steps.
-pub(super) fn write(scene: &CommandContext<'_>, volume: DocId, path: &str, text: &str) -> Result<(), CliError> {
-    match file(scene, volume, path)? {
+pub(super) fn write_note(scene: &CommandContext<'_>, volume: DocId, path: &str, text: &str) -> Result<(), CliError> {
+    match find_file(scene, volume, path)? {
         None => {
             let (path, text) = (path.to_owned(), text.to_owned());
             scene.handle.command(Command::NewNote { volume, path: path.clone(), text })?;
-            if let Some(note) = file(scene, volume, &path)? {
+            if let Some(note) = find_file(scene, volume, &path)? {
                 scene.handle.command(Command::CloseNote { note })?;
             }
         }
         Some(note) => {
-            let held = export::open_note::hold(scene.handle, note)?;
+            let held = export::open_note::hold_note(scene.handle, note)?;
             let old = scene.handle.read(move |session| session.note(note).map(engine::Note::text))?.unwrap_or_default();
-            let edits = text::splice::difference(&old, text);
+            let edits = text::text_edit::compute_edits(&old, text);
             if !edits.is_empty() {
                 scene.handle.command(Command::EditAll { note, edits })?;
             }
             drop(held);
         }
     }
-    Ok(export::open_note::saved(scene.handle)?)
+    Ok(export::open_note::wait_until_saved(scene.handle)?)
 }

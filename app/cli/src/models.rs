@@ -13,8 +13,8 @@ const MODEL_POLL_INTERVAL: Duration = Duration::from_millis(200);
 const REINDEX_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
 /// Lists the models, the one in use marked.
-pub(super) fn list(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
-    let settings = settings(scene)?;
+pub(super) fn list_models(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
+    let settings = read_settings(scene)?;
     let (wanted, _) = EmbeddingChoice::of(&settings);
     let runtime = OnnxRuntime::find(wanted.library.as_deref());
     let (models, rerankers) = (known_models(), known_rerankers());
@@ -58,38 +58,38 @@ pub(super) fn list(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     Ok(EXIT_DONE)
 }
 
-fn settings(scene: &CommandContext<'_>) -> Result<Settings, CliError> {
+fn read_settings(scene: &CommandContext<'_>) -> Result<Settings, CliError> {
     Ok(scene.handle.read(|session| session.settings().clone())?)
 }
 
-fn set(scene: &mut CommandContext<'_>, change: impl FnOnce(&mut Settings)) -> Result<(), CliError> {
-    let mut settings = settings(scene)?;
+fn update_settings(scene: &mut CommandContext<'_>, change: impl FnOnce(&mut Settings)) -> Result<(), CliError> {
+    let mut settings = read_settings(scene)?;
     change(&mut settings);
     scene.handle.command(Command::Set { settings: Box::new(settings) })?;
     Ok(())
 }
 
 /// Chooses a model and waits until its vectors are whole; until then those of the old one answer.
-pub(super) fn choose(scene: &mut CommandContext<'_>, name: &str) -> Result<u8, CliError> {
+pub(super) fn use_model(scene: &mut CommandContext<'_>, name: &str) -> Result<u8, CliError> {
     let choice: EmbedderChoice = name.parse().map_err(CliError::usage)?;
-    let (before, _) = EmbeddingChoice::of(&settings(scene)?);
+    let (before, _) = EmbeddingChoice::of(&read_settings(scene)?);
     if matches!(choice, EmbedderChoice::Fastembed(_) | EmbedderChoice::Folder(_)) {
         OnnxRuntime::find(before.library.as_deref()).map_err(CliError::usage)?;
     }
     let name = choice.to_string();
-    set(scene, move |settings| (settings.embedder, settings.meaning_paused) = (name, false))?;
-    super::search::settle(scene)?;
-    let whole = watched(scene, |search| search.meanings(REINDEX_TIMEOUT))?;
+    update_settings(scene, move |settings| (settings.embedder, settings.meaning_paused) = (name, false))?;
+    super::search::wait_for_index(scene)?;
+    let whole = run_with_progress(scene, |search| search.meanings(REINDEX_TIMEOUT))?;
     if let Err(why) = whole {
         let old = before.choice.to_string();
-        set(scene, move |settings| settings.embedder = old)?;
+        update_settings(scene, move |settings| settings.embedder = old)?;
         return Err(CliError::workspace(format!("{why}; {} stays in use", before.choice)));
     }
-    super::search::status(scene)
+    super::search::print_index_status(scene)
 }
 
 /// Does what takes long, and says meanwhile how far downloads and vectors are.
-fn watched(
+fn run_with_progress(
     scene: &mut CommandContext<'_>,
     what: impl FnOnce(SearchService) -> Result<(), String> + Send + 'static,
 ) -> Result<Result<(), String>, CliError> {
@@ -118,7 +118,7 @@ fn watched(
 }
 
 /// Chooses what reads the best hits once more, or nothing.
-pub(super) fn reranker(scene: &mut CommandContext<'_>, name: &str) -> Result<u8, CliError> {
+pub(super) fn use_reranker(scene: &mut CommandContext<'_>, name: &str) -> Result<u8, CliError> {
     let all = known_rerankers();
     let found = all.iter().find(|known| known.name.eq_ignore_ascii_case(name) || known.repository == name);
     let name = match (name, found) {
@@ -129,25 +129,25 @@ pub(super) fn reranker(scene: &mut CommandContext<'_>, name: &str) -> Result<u8,
             return Err(CliError::usage(format!("“{name}” is no reranker; there are none, {}", names.join(", "))));
         }
     };
-    let (wanted, _) = EmbeddingChoice::of(&settings(scene)?);
+    let (wanted, _) = EmbeddingChoice::of(&read_settings(scene)?);
     if !name.is_empty() {
         OnnxRuntime::find(wanted.library.as_deref()).map_err(CliError::usage)?;
         let fetched = name.clone();
-        watched(scene, move |search| search.fetch_reranker(&fetched))?.map_err(CliError::workspace)?;
+        run_with_progress(scene, move |search| search.fetch_reranker(&fetched))?.map_err(CliError::workspace)?;
     }
     let said = if name.is_empty() {
         "hits are not read once more".to_owned()
     } else {
         format!("{name} reads the best hits once more")
     };
-    set(scene, move |settings| settings.reranker = name)?;
+    update_settings(scene, move |settings| settings.reranker = name)?;
     writeln!(scene.out, "{said}")?;
     Ok(EXIT_DONE)
 }
 
 /// Stops or goes on making passages findable by their meaning.
-pub(super) fn pause(scene: &mut CommandContext<'_>, paused: bool) -> Result<u8, CliError> {
-    set(scene, move |settings| settings.meaning_paused = paused)?;
+pub(super) fn set_paused(scene: &mut CommandContext<'_>, paused: bool) -> Result<u8, CliError> {
+    update_settings(scene, move |settings| settings.meaning_paused = paused)?;
     let said = if paused { "paused: new passages are found by their words alone" } else { "going on" };
     writeln!(scene.out, "{said}")?;
     Ok(EXIT_DONE)

@@ -1,6 +1,6 @@
 //! Jupyter's notebooks: `import` of `.ipynb` files, `export` of a note as one, or as a program.
 
-use super::{CliError, CommandContext, pictures};
+use super::{CliError, CommandContext, output_files};
 use engine::event::SkippedFile;
 use engine::{Note, Session};
 use export;
@@ -20,7 +20,7 @@ pub(super) enum NotebookFormat {
 
 impl NotebookFormat {
     /// How the name of such a file ends.
-    fn ending(self) -> &'static str {
+    fn extension(self) -> &'static str {
         match self {
             NotebookFormat::Notebook => "ipynb",
             NotebookFormat::Script => "py",
@@ -29,11 +29,11 @@ impl NotebookFormat {
 }
 
 /// A note as a notebook file.
-pub(super) fn notebook(scene: &mut CommandContext<'_>, note: DocId) -> Result<Vec<u8>, CliError> {
-    let _held = export::open_note::hold(scene.handle, note)?;
-    let (text, mut cells, kept) = export::open_note::loaded(scene.handle, note, |note| {
-        let cell = |cell: BlockId| Some((note.start(cell)?, note.execution(cell).cloned()));
-        (note.text(), note.cells().filter_map(cell).collect::<Vec<_>>(), note.notebook())
+pub(super) fn notebook_bytes(scene: &mut CommandContext<'_>, note: DocId) -> Result<Vec<u8>, CliError> {
+    let _held = export::open_note::hold_note(scene.handle, note)?;
+    let (text, mut cells, kept) = export::open_note::read_loaded_note(scene.handle, note, |note| {
+        let cell = |cell: BlockId| Some((note.block_start(cell)?, note.latest_execution(cell).cloned()));
+        (note.text(), note.cells().filter_map(cell).collect::<Vec<_>>(), note.source_notebook())
     })?;
     let kept = match kept
         .map(|kept| scene.handle.blob(kept.blob).and_then(|bytes| NotebookOriginal::from_bytes(&bytes)))
@@ -46,8 +46,8 @@ pub(super) fn notebook(scene: &mut CommandContext<'_>, note: DocId) -> Result<Ve
         }
     };
     for execution in cells.iter_mut().filter_map(|(_, execution)| execution.as_mut()) {
-        export::bring_figures(scene.handle, &mut execution.outputs);
-        pictures::draw(&mut execution.outputs);
+        export::restore_figure_blobs(scene.handle, &mut execution.outputs);
+        output_files::draw_figures(&mut execution.outputs);
     }
     let ran: Vec<CellRun<'_>> =
         cells.iter().map(|(at, execution)| CellRun { at: *at, execution: execution.as_ref() }).collect();
@@ -64,14 +64,14 @@ pub(super) fn notebook(scene: &mut CommandContext<'_>, note: DocId) -> Result<Ve
 }
 
 /// A note as a program.
-pub(super) fn script(scene: &CommandContext<'_>, note: DocId) -> Result<Vec<u8>, CliError> {
-    let _held = export::open_note::hold(scene.handle, note)?;
+pub(super) fn script_bytes(scene: &CommandContext<'_>, note: DocId) -> Result<Vec<u8>, CliError> {
+    let _held = export::open_note::hold_note(scene.handle, note)?;
     let read = move |session: &Session| session.note(note).map(Note::text).unwrap_or_default();
     Ok(jupyter::export_script(&scene.handle.read(read)?).into_bytes())
 }
 
 /// Writes one note as a notebook or a program. Gives its path in the volume.
-pub(super) fn note(
+pub(super) fn write_note_as(
     scene: &mut CommandContext<'_>,
     note: DocId,
     dest: &Path,
@@ -80,15 +80,15 @@ pub(super) fn note(
     let path = scene.handle.read(move |session| session.locate_file(note).map(|(_, path)| path.to_owned()))?;
     let path = path.ok_or_else(|| CliError::usage("the note is no longer there"))?;
     let name = path.rsplit('/').next().unwrap_or(&path);
-    let name = format!("{}.{}", name.strip_suffix(".md").unwrap_or(name), form.ending());
+    let name = format!("{}.{}", name.strip_suffix(".md").unwrap_or(name), form.extension());
     let dest = if copy::is_folder(dest) { dest.join(name) } else { dest.to_owned() };
-    let bytes = if form == NotebookFormat::Script { script(scene, note)? } else { notebook(scene, note)? };
+    let bytes = if form == NotebookFormat::Script { script_bytes(scene, note)? } else { notebook_bytes(scene, note)? };
     copy::write_new(&dest, &bytes).map_err(CliError::usage)?;
     Ok(path)
 }
 
 /// Writes all notes of a volume as notebooks, or as programs, into a new folder.
-pub(super) fn volume(
+pub(super) fn write_volume_as(
     scene: &mut CommandContext<'_>,
     volume: DocId,
     dest: &Path,
@@ -101,8 +101,8 @@ pub(super) fn volume(
     };
     let (mut written, mut skipped) = (Vec::new(), Vec::new());
     for (path, note) in scene.handle.read(read)?.unwrap_or_default() {
-        let made = if form == NotebookFormat::Script { script(scene, note) } else { notebook(scene, note) };
-        let to = format!("{}.{}", path.strip_suffix(".md").unwrap_or(&path), form.ending());
+        let made = if form == NotebookFormat::Script { script_bytes(scene, note) } else { notebook_bytes(scene, note) };
+        let to = format!("{}.{}", path.strip_suffix(".md").unwrap_or(&path), form.extension());
         match made.map_err(|refusal| refusal.why).and_then(|bytes| copy::write_below(dest, &to, &bytes)) {
             Ok(()) => written.push(path),
             Err(why) => skipped.push(SkippedFile { path, why }),

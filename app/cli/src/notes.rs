@@ -1,19 +1,19 @@
-//! `cat`, `edit`, `outputs`: what concerns one note.
+//! `cmd_cat`, `cmd_edit`, `cmd_outputs`: what concerns one note.
 
-use super::parse::needed;
-use super::{CliError, CommandContext, EXIT_DONE, EXIT_USAGE, choose, pictures};
+use super::parse::required_arg;
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_USAGE, output_files, resolve};
 use clap::ArgMatches;
 use engine::{Command, Note, Session, StaleReason};
 use host::fs::copy;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::time::Duration;
 use store::{BlockId, DocId, Execution};
-use text::splice;
+use text::text_edit;
 
-/// After the end of its input, `edit` waits this long for a disk that refuses.
+/// After the end of its input, `cmd_edit` waits this long for a disk that refuses.
 const EDIT_DISK_TIMEOUT: Duration = Duration::from_secs(5);
 
-fn say_problems(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
+fn report_problems(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
     let problems = scene.handle.read(move |session| {
         let shown = session.volumes().find_map(|volume| volume.links.outline(note)?.problem.clone());
         let own = session.note(note).map(|note| note.problems.clone()).unwrap_or_default();
@@ -25,14 +25,14 @@ fn say_problems(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliEr
     Ok(())
 }
 
-pub(super) fn cat(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let word = needed(args, "NOTE")?;
-    let note = match (choose::note(scene, word), word.rsplit_once('#')) {
+pub(super) fn cmd_cat(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+    let word = required_arg(args, "NOTE")?;
+    let note = match (resolve::resolve_note(scene, word), word.rsplit_once('#')) {
         (Ok(note), _) => note,
-        (Err(_), Some((path, place))) => return passage(scene, path, place),
+        (Err(_), Some((path, place))) => return print_passage(scene, path, place),
         (Err(why), None) => return Err(why),
     };
-    let held = export::open_note::hold(scene.handle, note)?;
+    let held = export::open_note::hold_note(scene.handle, note)?;
     let text = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
     if scene.json {
         writeln!(scene.out, "{}", serde_json::json!({"text": text}))?;
@@ -40,14 +40,14 @@ pub(super) fn cat(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u
         scene.out.write_all(text.as_bytes())?;
     }
     drop(held);
-    say_problems(scene, note)?;
+    report_problems(scene, note)?;
     Ok(EXIT_DONE)
 }
 
 /// Prints what an address of the search names: `NOTE#block`, or `NOTE#cell/output/2`.
-fn passage(scene: &mut CommandContext<'_>, path: &str, place: &str) -> Result<u8, CliError> {
-    let note = choose::note(scene, path)?;
-    let held = export::open_note::hold(scene.handle, note)?;
+fn print_passage(scene: &mut CommandContext<'_>, path: &str, place: &str) -> Result<u8, CliError> {
+    let note = resolve::resolve_note(scene, path)?;
+    let held = export::open_note::hold_note(scene.handle, note)?;
     let none = || CliError::usage(format!("there is no such passage in the note: {place}"));
     let mut parts = place.split('/');
     let block: BlockId = parts.next().and_then(|block| block.parse().ok()).ok_or_else(none)?;
@@ -57,20 +57,20 @@ fn passage(scene: &mut CommandContext<'_>, path: &str, place: &str) -> Result<u8
             scene.out.write_all(text.ok_or_else(none)?.as_bytes())?;
         }
         (Some("output"), Some(Ok(number)), None) => {
-            let outputs = export::open_note::loaded(scene.handle, note, move |note| {
-                note.execution(block).map(|run| run.outputs.clone())
+            let outputs = export::open_note::read_loaded_note(scene.handle, note, move |note| {
+                note.latest_execution(block).map(|run| run.outputs.clone())
             })?;
             let output = outputs.and_then(|outputs| outputs.into_iter().nth(number.checked_sub(1)?));
-            super::running::print(scene.out, &output.ok_or_else(none)?.body)?;
+            super::run_cells::print_output(scene.out, &output.ok_or_else(none)?.body)?;
         }
         _ => return Err(none()),
     }
     drop(held);
-    say_problems(scene, note)?;
+    report_problems(scene, note)?;
     Ok(EXIT_DONE)
 }
 
-/// One line of `edit`'s input.
+/// One line of `cmd_edit`'s input.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EditInputLine {
@@ -81,28 +81,30 @@ struct EditInputLine {
     insert: String,
 }
 
-pub(super) fn edit(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let note = choose::note(scene, needed(args, "NOTE")?)?;
-    let _held = export::open_note::hold(scene.handle, note)?;
+pub(super) fn cmd_edit(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+    let note = resolve::resolve_note(scene, required_arg(args, "NOTE")?)?;
+    let _held = export::open_note::hold_note(scene.handle, note)?;
     // A document that cannot be written to is known before anything is acknowledged.
-    if let Some(why) = export::open_note::loaded(scene.handle, note, |note| note.read_only().map(ToOwned::to_owned))? {
+    if let Some(why) =
+        export::open_note::read_loaded_note(scene.handle, note, |note| note.read_only().map(ToOwned::to_owned))?
+    {
         return Err(CliError::workspace(format!("the note can only be read: {why}")));
     }
     if args.get_flag("text") {
-        replace(scene, note)?;
+        replace_text(scene, note)?;
     } else {
-        lines(scene, note)?;
+        apply_edit_lines(scene, note)?;
     }
-    say_behind(scene, note)?;
+    wait_for_file(scene, note)?;
     Ok(EXIT_DONE)
 }
 
 /// Waits until the note's file has its text, or says why it has not.
-pub(super) fn say_behind(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
+pub(super) fn wait_for_file(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
     scene.handle.command(Command::Save)?;
     let look = move |session: &Session| {
         let Some(open) = session.note(note) else { return Some(None) };
-        if open.is_ahead() { open.file.trouble.clone().map(Some) } else { Some(None) }
+        if open.is_ahead_of_file() { open.file.trouble.clone().map(Some) } else { Some(None) }
     };
     if let Some(Some(why)) = scene.handle.wait(Some(EDIT_DISK_TIMEOUT), look)? {
         writeln!(scene.errors, "tracebook: kept in the workspace; its file is written once that is possible: {why}")?;
@@ -111,7 +113,7 @@ pub(super) fn say_behind(scene: &mut CommandContext<'_>, note: DocId) -> Result<
 }
 
 /// Performs the lines of the input.
-fn lines(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
+fn apply_edit_lines(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
     // Everything that is there at once is sent at once and acknowledged together: a group commit. A slow writer has
     // each line acknowledged by itself.
     let mut input = BufReader::with_capacity(65_536, &mut *scene.input);
@@ -130,7 +132,7 @@ fn lines(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
             }
             number += 1;
             if !line.trim_ascii().is_empty() {
-                match one(scene.handle, note, &line) {
+                match apply_edit_line(scene.handle, note, &line) {
                     Ok(seq) => sent.push(seq),
                     Err(why) => wrong = Some(why),
                 }
@@ -141,7 +143,7 @@ fn lines(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
         }
         for seq in sent {
             if seq > last {
-                durable(scene.handle, seq, scene.errors)?;
+                wait_until_durable(scene.handle, seq, scene.errors)?;
                 last = seq;
             }
             writeln!(scene.out, "{{\"seq\":{seq},\"durable\":true}}")?;
@@ -156,7 +158,7 @@ fn lines(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
     }
 }
 
-fn one(handle: &host::Handle, note: DocId, line: &[u8]) -> Result<u64, String> {
+fn apply_edit_line(handle: &host::Handle, note: DocId, line: &[u8]) -> Result<u64, String> {
     let line: EditInputLine = serde_json::from_slice(line)
         .map_err(|error| format!("not of the form {{\"at\":BYTE,\"delete\":N,\"insert\":\"…\"}} ({error})"))?;
     let (at, delete, insert) = (line.at, line.delete, line.insert);
@@ -164,7 +166,7 @@ fn one(handle: &host::Handle, note: DocId, line: &[u8]) -> Result<u64, String> {
 }
 
 /// Waits until a keystroke is on disk. While the disk refuses, says so once and goes on waiting for some seconds.
-pub(super) fn durable(handle: &host::Handle, seq: u64, errors: &mut dyn Write) -> Result<(), CliError> {
+pub(super) fn wait_until_durable(handle: &host::Handle, seq: u64, errors: &mut dyn Write) -> Result<(), CliError> {
     let look = move |session: &Session| {
         let saving = session.saving();
         if saving.durable >= seq { Some(Ok(())) } else { saving.trouble.clone().map(Err) }
@@ -181,7 +183,7 @@ pub(super) fn durable(handle: &host::Handle, seq: u64, errors: &mut dyn Write) -
     }
 }
 
-fn replace(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
+fn replace_text(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
     let mut text = String::new();
     if scene.input.take(64 << 20).read_to_string(&mut text).is_err() {
         return Err(CliError::usage("standard input is not UTF-8 text"));
@@ -189,29 +191,33 @@ fn replace(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> 
     let old = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
     let mut seq = 0;
     // From the last to the first, so that the offsets of those before stay right.
-    for splice in splice::difference(&old, &text).into_iter().rev() {
+    for splice in text_edit::compute_edits(&old, &text).into_iter().rev() {
         let (at, delete, insert) = (splice.at, splice.delete, splice.insert);
         seq = scene.handle.command(Command::Edit { note, at, delete, insert })?;
     }
-    durable(scene.handle, seq, scene.errors)?;
+    wait_until_durable(scene.handle, seq, scene.errors)?;
     writeln!(scene.out, "{{\"seq\":{seq},\"durable\":true}}")?;
     Ok(())
 }
 
-pub(super) fn outputs(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let note = choose::note(scene, needed(args, "NOTE")?)?;
-    let _held = export::open_note::hold(scene.handle, note)?;
-    let found: Vec<(usize, Option<StaleReason>, Execution)> = export::open_note::loaded(scene.handle, note, |note| {
-        let cells = note.cells().enumerate();
-        cells.filter_map(|(at, cell)| Some((at + 1, note.staleness(cell), note.execution(cell)?.clone()))).collect()
-    })?;
+pub(super) fn cmd_outputs(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+    let note = resolve::resolve_note(scene, required_arg(args, "NOTE")?)?;
+    let _held = export::open_note::hold_note(scene.handle, note)?;
+    let found: Vec<(usize, Option<StaleReason>, Execution)> =
+        export::open_note::read_loaded_note(scene.handle, note, |note| {
+            let cells = note.cells().enumerate();
+            cells
+                .filter_map(|(at, cell)| Some((at + 1, note.stale_reason(cell), note.latest_execution(cell)?.clone())))
+                .collect()
+        })?;
     let folder = args.get_one::<String>("save").map(|folder| scene.folder.join(folder));
     for (number, stale, mut execution) in found {
         if let Some(folder) = &folder {
-            export::bring_figures(scene.handle, &mut execution.outputs);
+            export::restore_figure_blobs(scene.handle, &mut execution.outputs);
             let mut at = 0;
             for output in &execution.outputs {
-                let files = pictures::files(output, |hash| scene.handle.blob(hash)).map_err(CliError::workspace)?;
+                let files =
+                    output_files::output_files(output, |hash| scene.handle.blob(hash)).map_err(CliError::workspace)?;
                 at += usize::from(!files.is_empty());
                 for (ending, bytes) in files {
                     let file = folder.join(format!("cell-{number}-{at}.{ending}"));
@@ -226,20 +232,20 @@ pub(super) fn outputs(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resu
             value["cell"] = number.into();
             value["stale"] = stale.is_some().into();
             if let Some(stale) = stale {
-                value["why"] = stale.words().into();
+                value["why"] = stale.describe().into();
             }
             writeln!(scene.out, "{value}")?;
             continue;
         }
         let stale = match stale {
             Some(StaleReason::Code) => ", stale: the code has changed since".to_owned(),
-            Some(other) => format!(", stale: {}", other.words()),
+            Some(other) => format!(", stale: {}", other.describe()),
             None => String::new(),
         };
         let cached = if execution.cached { ", cached" } else { "" };
-        writeln!(scene.out, "cell {number}: {}{cached}{stale}", execution.status.word())?;
+        writeln!(scene.out, "cell {number}: {}{cached}{stale}", execution.status.as_str())?;
         for output in &execution.outputs {
-            super::running::print(scene.out, &output.body)?;
+            super::run_cells::print_output(scene.out, &output.body)?;
         }
     }
     Ok(EXIT_DONE)

@@ -5,7 +5,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use engine::commands::{ArgumentForm, COMMANDS};
 use std::io::Write;
 
-const AFTER: &str = "Without a command, the window opens.
+const HELP_EPILOGUE: &str = "Without a command, the window opens.
 
 Exit codes:
   0  done
@@ -14,11 +14,11 @@ Exit codes:
   3  the workspace is damaged, locked or cannot be written";
 
 /// The grammar, as clap has it.
-pub fn grammar() -> Command {
+pub fn build_grammar() -> Command {
     let mut grammar = Command::new("tracebook")
         .version(env!("CARGO_PKG_VERSION"))
         .about("A native notebook that remembers: notes, todos and Python cells in plain Markdown files")
-        .after_help(AFTER)
+        .after_help(HELP_EPILOGUE)
         .arg(
             Arg::new("workspace")
                 .long("workspace")
@@ -51,37 +51,37 @@ pub fn grammar() -> Command {
 
 /// Reads the words after `tracebook`.
 pub(super) fn parse(words: &[String]) -> Result<ArgMatches, clap::Error> {
-    grammar().try_get_matches_from(std::iter::once("tracebook".to_owned()).chain(words.iter().cloned()))
+    build_grammar().try_get_matches_from(std::iter::once("tracebook".to_owned()).chain(words.iter().cloned()))
 }
 
 /// A positional argument that must be there: clap has seen to that.
-pub fn needed<'a>(args: &'a ArgMatches, name: &str) -> Result<&'a str, CliError> {
+pub fn required_arg<'a>(args: &'a ArgMatches, name: &str) -> Result<&'a str, CliError> {
     args.get_one::<String>(name).map(String::as_str).ok_or_else(|| CliError::usage(format!("{name} is missing")))
 }
 
 /// A number given as an option.
-pub fn number(args: &ArgMatches, name: &str) -> Result<Option<u64>, CliError> {
+pub fn number_option(args: &ArgMatches, name: &str) -> Result<Option<u64>, CliError> {
     let Some(text) = args.get_one::<String>(name) else { return Ok(None) };
     text.parse().map(Some).map_err(|_| CliError::usage(format!("--{name} wants a whole number, not “{text}”")))
 }
 
-pub(super) fn completions(args: &ArgMatches, out: &mut dyn Write) -> Result<u8, CliError> {
-    let shell = needed(args, "SHELL")?;
+pub(super) fn cmd_completions(args: &ArgMatches, out: &mut dyn Write) -> Result<u8, CliError> {
+    let shell = required_arg(args, "SHELL")?;
     let shell: clap_complete::Shell = shell.parse().map_err(|_| CliError {
         code: EXIT_USAGE,
         why: format!("no completions for “{shell}”: bash, zsh, fish, elvish, powershell"),
     })?;
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut grammar(), "tracebook", &mut text);
+    clap_complete::generate(shell, &mut build_grammar(), "tracebook", &mut text);
     out.write_all(&text)?;
     Ok(EXIT_DONE)
 }
 
-pub(super) fn manual(out: &mut dyn Write) -> Result<u8, CliError> {
+pub(super) fn cmd_man(out: &mut dyn Write) -> Result<u8, CliError> {
     let mut page = Vec::new();
-    clap_mangen::Man::new(grammar()).render(&mut page)?;
+    clap_mangen::Man::new(build_grammar()).render(&mut page)?;
     // mangen names the commands only; what each takes is appended in the same form.
-    for command in grammar().get_subcommands().filter(|command| !command.is_hide_set()) {
+    for command in build_grammar().get_subcommands().filter(|command| !command.is_hide_set()) {
         let mut one = Vec::new();
         let man = clap_mangen::Man::new(command.clone());
         writeln!(page, ".SH \"{}\"", command.get_name().to_uppercase())?;

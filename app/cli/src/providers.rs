@@ -1,7 +1,7 @@
-//! `providers`: the language models of the configuration, and whether they answer. `secrets`: their keys. Neither
+//! `cmd_providers`: the language models of the configuration, and whether they answer. `cmd_secrets`: their keys. Neither
 //! needs an open workspace.
 
-use super::parse::needed;
+use super::parse::required_arg;
 use super::{CliError, EXIT_DONE, EXIT_FAILED};
 use agent::config::AgentConfig;
 use agent::model_call::{ModelEndpoint, ModelError};
@@ -24,26 +24,36 @@ impl From<SecretError> for CliError {
     }
 }
 
-fn secrets_of_user() -> Result<UserSecrets, CliError> {
+fn open_user_secrets() -> Result<UserSecrets, CliError> {
     let folder = configuration::user_folder();
     folder
         .map(|folder| UserSecrets::new(&folder))
         .ok_or_else(|| CliError::usage("there is no home folder to keep secrets in; set XDG_CONFIG_HOME"))
 }
 
-pub(super) fn providers(workspace: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+pub(super) fn cmd_providers(
+    workspace: &Path,
+    args: &ArgMatches,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<u8, CliError> {
     let config = configuration::load(workspace).map_err(|error| CliError::usage(error.to_string()))?;
-    let secrets = secrets_of_user()?;
+    let secrets = open_user_secrets()?;
     let name = args.get_one::<String>("NAME").map_or(config.llm.default_provider.as_str(), String::as_str);
     match args.get_one::<String>("WHAT").map_or("list", String::as_str) {
-        "list" => list(&config, &secrets, json, out),
-        "test" => test(&config, &secrets, name, json, out),
-        "models" => models(&config, &secrets, name, json, out),
+        "list" => list_providers(&config, &secrets, json, out),
+        "test" => print_provider_test(&config, &secrets, name, json, out),
+        "models" => list_provider_models(&config, &secrets, name, json, out),
         other => Err(CliError::usage(format!("`providers {other}` is not known: list, test, models"))),
     }
 }
 
-fn list(config: &AgentConfig, secrets: &UserSecrets, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+fn list_providers(
+    config: &AgentConfig,
+    secrets: &UserSecrets,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<u8, CliError> {
     let mut rows = Vec::new();
     let mut listed = Vec::new();
     for (name, provider) in &config.llm.providers {
@@ -89,7 +99,7 @@ fn list(config: &AgentConfig, secrets: &UserSecrets, json: bool, out: &mut dyn W
 }
 
 /// Asks a provider, and waits for what it says.
-fn ask(
+fn probe_provider(
     config: &AgentConfig,
     secrets: &UserSecrets,
     name: &str,
@@ -111,14 +121,14 @@ fn ask(
     Ok((endpoint, found))
 }
 
-fn test(
+fn print_provider_test(
     config: &AgentConfig,
     secrets: &UserSecrets,
     name: &str,
     json: bool,
     out: &mut dyn Write,
 ) -> Result<u8, CliError> {
-    let (endpoint, found) = ask(config, secrets, name)?;
+    let (endpoint, found) = probe_provider(config, secrets, name)?;
     let good = matches!(&found, Ok(tested) if tested.listed != Some(false));
     if json {
         let value = match &found {
@@ -147,14 +157,14 @@ fn test(
     Ok(EXIT_DONE)
 }
 
-fn models(
+fn list_provider_models(
     config: &AgentConfig,
     secrets: &UserSecrets,
     name: &str,
     json: bool,
     out: &mut dyn Write,
 ) -> Result<u8, CliError> {
-    let (_, found) = ask(config, secrets, name)?;
+    let (_, found) = probe_provider(config, secrets, name)?;
     let tested = found.map_err(|why| CliError { code: EXIT_FAILED, why: why.why })?;
     let none = || CliError { code: EXIT_FAILED, why: format!("{name} at {} has no list of models", tested.host) };
     let models = tested.models.as_ref().ok_or_else(none)?;
@@ -168,9 +178,9 @@ fn models(
     Ok(EXIT_DONE)
 }
 
-pub(super) fn secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
-    let secrets = secrets_of_user()?;
-    let what = needed(args, "WHAT")?;
+pub(super) fn cmd_secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+    let secrets = open_user_secrets()?;
+    let what = required_arg(args, "WHAT")?;
     if let Some(why) = secrets.unused_passphrase().filter(|_| what != "encrypt") {
         eprintln!("tracebook: {why}");
     }
@@ -197,7 +207,7 @@ pub(super) fn secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Res
             Ok(EXIT_DONE)
         }
         "set" => {
-            let name = needed(args, "NAME")?;
+            let name = required_arg(args, "NAME")?;
             if host::terminal::is_one() {
                 eprint!("Value of {name}, which is not shown: ");
             }
@@ -216,7 +226,7 @@ pub(super) fn secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Res
             Ok(EXIT_DONE)
         }
         "rm" => {
-            let name = needed(args, "NAME")?;
+            let name = required_arg(args, "NAME")?;
             match secrets.remove(name)? {
                 true => Ok(EXIT_DONE),
                 false => Err(CliError::usage(format!("nothing is kept under {name}; see `tracebook secrets list`"))),

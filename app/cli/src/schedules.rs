@@ -1,10 +1,10 @@
-//! `schedule`: what begins by itself and when; and a process that stays for it.
+//! `cmd_schedule`: what begins by itself and when; and a process that stays for it.
 
-use super::memory::mode;
-use super::parse::number;
-use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, agents, choose};
+use super::memory::parse_mode;
+use super::parse::number_option;
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, agents, resolve};
 use agent::memory::insight::{MemoryFilters, MemoryQuery};
-use agent::schedule::{Came, DEFAULT_CATCH_UP_SECS, Schedule, Work};
+use agent::schedule::{DEFAULT_CATCH_UP_SECS, Schedule, ScheduleOutcome, ScheduledWork};
 use clap::ArgMatches;
 use engine::notice::{Notice, NumberedNotice};
 use engine::{Command, Session};
@@ -12,42 +12,42 @@ use host::clock;
 use serde_json::json;
 use std::time::Duration;
 use store::{DocId, RunEnding};
-use text::visible;
+use text::untrusted_text;
 
 /// How long it is waited for what a schedule begins without a model.
 const SCHEDULE_TIMEOUT: Duration = Duration::from_secs(60);
 
-pub(super) fn schedule(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+pub(super) fn cmd_schedule(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let action = args.get_one::<String>("ACTION").map_or("list", String::as_str);
     let word = args.get_one::<String>("WHAT").cloned();
     let needed =
         |what: &str| word.clone().ok_or_else(|| CliError::usage(format!("say {what}: tracebook schedule {action} …")));
     match action {
-        "list" => list(scene),
-        "add" => add(scene, args, needed("when, as a cron expression in quotes")?),
+        "list" => list_schedules(scene),
+        "add" => add_schedule(scene, args, needed("when, as a cron expression in quotes")?),
         "show" => {
-            let (id, one) = meant(scene, &needed("which")?)?;
-            writeln!(scene.out, "{}", serde_json::to_string_pretty(&shown(id, &one)).unwrap_or_default())?;
+            let (id, one) = find_schedule(scene, &needed("which")?)?;
+            writeln!(scene.out, "{}", serde_json::to_string_pretty(&schedule_json(id, &one)).unwrap_or_default())?;
             Ok(EXIT_DONE)
         }
         "remove" => {
-            let (schedule, one) = meant(scene, &needed("which")?)?;
+            let (schedule, one) = find_schedule(scene, &needed("which")?)?;
             scene.handle.command(Command::RemoveSchedule { schedule })?;
-            export::open_note::saved(scene.handle)?;
+            export::open_note::wait_until_saved(scene.handle)?;
             writeln!(scene.out, "{} is removed", one.name)?;
             Ok(EXIT_DONE)
         }
         "pause" | "resume" => {
-            let (schedule, one) = meant(scene, &needed("which")?)?;
+            let (schedule, one) = find_schedule(scene, &needed("which")?)?;
             let paused = action == "pause";
             scene.handle.command(Command::PauseSchedule { schedule, paused })?;
-            export::open_note::saved(scene.handle)?;
+            export::open_note::wait_until_saved(scene.handle)?;
             writeln!(scene.out, "{} {}", one.name, if paused { "rests" } else { "goes on" })?;
             Ok(EXIT_DONE)
         }
-        "run" => run(scene, &needed("which")?),
-        "due" => watch(scene, true),
-        "watch" => watch(scene, false),
+        "run" => run_schedule(scene, &needed("which")?),
+        "due" => watch_schedules(scene, true),
+        "watch" => watch_schedules(scene, false),
         other => Err(CliError::usage(format!(
             "schedules can be listed (list, show), made (add), removed (remove), paused (pause, resume), begun now \
              (run), begun where they are due (due), or minded (watch), not “{other}”"
@@ -56,7 +56,7 @@ pub(super) fn schedule(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Res
 }
 
 /// The schedule that a word means.
-fn meant(scene: &CommandContext<'_>, word: &str) -> Result<(DocId, Schedule), CliError> {
+fn find_schedule(scene: &CommandContext<'_>, word: &str) -> Result<(DocId, Schedule), CliError> {
     let all: Vec<(DocId, Schedule)> =
         scene.handle.read(|session| session.schedules().map(|(id, one)| (id, one.clone())).collect())?;
     let exact = all.iter().find(|(id, one)| one.name == word || id.to_string() == word);
@@ -69,42 +69,48 @@ fn meant(scene: &CommandContext<'_>, word: &str) -> Result<(DocId, Schedule), Cl
     }
 }
 
-fn shown(id: DocId, one: &Schedule) -> serde_json::Value {
+fn schedule_json(id: DocId, one: &Schedule) -> serde_json::Value {
     let mut value = serde_json::to_value(one).unwrap_or_default();
     value["id"] = json!(id);
-    value["zone"] = json!(one.clock().name);
+    value["zone"] = json!(one.zone_clock().name);
     value
 }
 
 /// What came of the last time, in words.
-fn came(one: &Schedule) -> String {
+fn last_outcome_text(one: &Schedule) -> String {
     let Some(last) = &one.last else { return "never yet".to_owned() };
-    format!("{} {}", agents::when(last.at.0), last.words())
+    format!("{} {}", agents::format_time(last.at.0), last.describe())
 }
 
-fn list(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
+fn list_schedules(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     let mut all: Vec<(DocId, Schedule)> =
         scene.handle.read(|session| session.schedules().map(|(id, one)| (id, one.clone())).collect())?;
     all.sort_by(|(_, one), (_, other)| (one.next, &one.name).cmp(&(other.next, &other.name)));
     for (id, one) in &all {
         if scene.json {
-            writeln!(scene.out, "{}", shown(*id, one))?;
+            writeln!(scene.out, "{}", schedule_json(*id, one))?;
             continue;
         }
         let next = match (one.paused, one.next) {
             (true, _) => "rests".to_owned(),
-            (false, Some(next)) => format!("next {}", agents::when(next.0)),
+            (false, Some(next)) => format!("next {}", agents::format_time(next.0)),
             (false, None) => "never again".to_owned(),
         };
-        let (by, work) = (one.clock().name, one.work.words());
-        let (name, work, last) = (visible::line(&one.name), visible::line(&work), came(one));
-        writeln!(scene.out, "{name}  {} ({by})  {next}  {work}  (last: {})", one.when, visible::line(&last))?;
+        let (by, work) = (one.zone_clock().name, one.work.describe());
+        let (name, work, last) =
+            (untrusted_text::escape_line(&one.name), untrusted_text::escape_line(&work), last_outcome_text(one));
+        writeln!(
+            scene.out,
+            "{name}  {} ({by})  {next}  {work}  (last: {})",
+            one.when,
+            untrusted_text::escape_line(&last)
+        )?;
     }
     Ok(EXIT_DONE)
 }
 
 /// Seconds: `90s`, `30m`, `12h`, `3d`, or a number of seconds.
-fn seconds(word: &str) -> Option<u64> {
+fn parse_duration_seconds(word: &str) -> Option<u64> {
     let digits = word.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let factor = match &word[digits.len()..] {
         "" | "s" => 1,
@@ -116,47 +122,51 @@ fn seconds(word: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(factor)
 }
 
-fn add(scene: &mut CommandContext<'_>, args: &ArgMatches, when: String) -> Result<u8, CliError> {
-    choose::volumes_known(scene, false)?;
+fn add_schedule(scene: &mut CommandContext<'_>, args: &ArgMatches, when: String) -> Result<u8, CliError> {
+    resolve::wait_for_volumes(scene, false)?;
     let value = |name: &str| args.get_one::<String>(name).cloned();
-    let note = |name: &str| value(name).map(|word| choose::note(scene, &word)).transpose();
+    let note = |name: &str| value(name).map(|word| resolve::resolve_note(scene, &word)).transpose();
     let (about, cells) = (note("note")?, note("run")?);
-    let volume = agents::volume(scene, value("project"), about.or(cells))?;
+    let volume = agents::resolve_agent_volume(scene, value("project"), about.or(cells))?;
     if let Some(name) = value("agent") {
-        agents::askable(scene, volume, &name)?;
+        agents::ensure_agent_available(scene, volume, &name)?;
     }
     let goal = value("GOAL");
     let work = match (goal, cells, args.get_flag("consolidate"), value("analyze")) {
-        (Some(goal), None, false, None) => {
-            Work::Goal { goal, note: about, agent: value("agent"), budget: agents::budget(args)?, mode: mode(args)? }
-        }
-        (None, Some(note), false, None) => Work::Cells { note, cell: number(args, "cell")? },
-        (None, None, true, None) => Work::Consolidate,
-        (None, None, false, Some(query)) => {
-            Work::Analyze { query: MemoryQuery { query, filters: MemoryFilters::default(), context: String::new() } }
-        }
+        (Some(goal), None, false, None) => ScheduledWork::Goal {
+            goal,
+            note: about,
+            agent: value("agent"),
+            budget: agents::parse_budget(args)?,
+            mode: parse_mode(args)?,
+        },
+        (None, Some(note), false, None) => ScheduledWork::Cells { note, cell: number_option(args, "cell")? },
+        (None, None, true, None) => ScheduledWork::Consolidate,
+        (None, None, false, Some(query)) => ScheduledWork::Analyze {
+            query: MemoryQuery { query, filters: MemoryFilters::default(), context: String::new() },
+        },
         _ => {
             let why = "say what begins: a goal behind the expression, --run NOTE, --consolidate, or --analyze QUESTION";
             return Err(CliError::usage(why));
         }
     };
     let window = match value("within") {
-        Some(word) => seconds(&word)
+        Some(word) => parse_duration_seconds(&word)
             .ok_or_else(|| CliError::usage(format!("--within wants a span such as 30m, 12h or 2d, not “{word}”")))?,
         None => DEFAULT_CATCH_UP_SECS,
     };
     let zone = match (args.get_flag("utc"), value("zone")) {
         (true, None) => None,
-        (false, name) => Some(clock::zone(name.as_deref()).map_err(CliError::usage)?),
+        (false, name) => Some(clock::load_zone(name.as_deref()).map_err(CliError::usage)?),
         (true, Some(_)) => return Err(CliError::usage("the expression goes by UTC, or by a zone, not by both")),
     };
     let by = zone.as_ref().map_or_else(|| "UTC".to_owned(), |zone| zone.name.clone());
     let name = match value("name") {
         Some(name) => name,
-        None => free_name(scene, &work)?,
+        None => unused_name(scene, &work)?,
     };
     let allow: Vec<String> = args.get_many::<String>("approve").into_iter().flatten().cloned().collect();
-    let waits = matches!(work, Work::Cells { .. }) && allow.is_empty();
+    let waits = matches!(work, ScheduledWork::Cells { .. }) && allow.is_empty();
     let what = Schedule {
         name: name.clone(),
         when,
@@ -170,13 +180,13 @@ fn add(scene: &mut CommandContext<'_>, args: &ArgMatches, when: String) -> Resul
         next: None,
         last: None,
     };
-    let schedule = agents::fresh();
+    let schedule = agents::new_doc_id();
     scene.handle.command(Command::AddSchedule { schedule, what: Box::new(what) })?;
-    export::open_note::saved(scene.handle)?;
+    export::open_note::wait_until_saved(scene.handle)?;
     let next = scene
         .handle
         .read(move |session| session.schedules().find(|(id, _)| *id == schedule).and_then(|(_, one)| one.next))?;
-    let next = next.map_or_else(String::new, |next| agents::when(next.0));
+    let next = next.map_or_else(String::new, |next| agents::format_time(next.0));
     writeln!(scene.out, "{name}: next {next}, by {by}, while the window or `tracebook schedule watch` is open")?;
     if waits {
         writeln!(scene.errors, "each time it waits for your approval, unless you add --approve run_cell")?;
@@ -185,49 +195,55 @@ fn add(scene: &mut CommandContext<'_>, args: &ArgMatches, when: String) -> Resul
 }
 
 /// A name of the first words of what begins that no schedule has yet.
-fn free_name(scene: &CommandContext<'_>, work: &Work) -> Result<String, CliError> {
+fn unused_name(scene: &CommandContext<'_>, work: &ScheduledWork) -> Result<String, CliError> {
     let taken: Vec<String> =
         scene.handle.read(|session| session.schedules().map(|(_, one)| one.name.clone()).collect())?;
     let taken: Vec<&str> = taken.iter().map(String::as_str).collect();
-    Ok(agent::schedule::free_name(work, &taken))
+    Ok(agent::schedule::unused_name(work, &taken))
 }
 
 /// Begins what a schedule stands for, and follows it.
-fn run(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliError> {
-    choose::volumes_known(scene, true)?;
-    let (schedule, _) = meant(scene, word)?;
+fn run_schedule(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliError> {
+    resolve::wait_for_volumes(scene, true)?;
+    let (schedule, _) = find_schedule(scene, word)?;
     let problems = scene.handle.read(|session| session.problems().len())?;
     scene.handle.command(Command::RunSchedule { schedule })?;
     let last = move |session: &Session| {
         session.schedules().find(|(id, _)| *id == schedule).and_then(|(_, one)| one.last.clone())
     };
     match scene.handle.read(last)?.map(|last| last.came) {
-        Some(Came::Begun { run: Some(run) }) => agents::follow(scene, run, true, problems),
-        Some(Came::Failed { why }) => {
+        Some(ScheduleOutcome::Begun { run: Some(run) }) => agents::follow_run(scene, run, true, problems),
+        Some(ScheduleOutcome::Failed { why }) => {
             writeln!(scene.errors, "tracebook: it could not begin: {why}")?;
             Ok(EXIT_FAILED)
         }
-        Some(Came::Begun { run: None } | Came::Ended { .. } | Came::Done | Came::Skipped { .. }) | None => {
+        Some(
+            ScheduleOutcome::Begun { run: None }
+            | ScheduleOutcome::Ended { .. }
+            | ScheduleOutcome::Done
+            | ScheduleOutcome::Skipped { .. },
+        )
+        | None => {
             let rests = move |session: &Session| {
                 (!session.is_maintaining_memory() && session.pending_note_jobs() == 0).then_some(())
             };
             scene.handle.wait(Some(SCHEDULE_TIMEOUT), rests)?;
-            export::open_note::saved(scene.handle)?;
-            let done = matches!(scene.handle.read(last)?.map(|last| last.came), Some(Came::Done));
+            export::open_note::wait_until_saved(scene.handle)?;
+            let done = matches!(scene.handle.read(last)?.map(|last| last.came), Some(ScheduleOutcome::Done));
             Ok(if done { EXIT_DONE } else { EXIT_FAILED })
         }
     }
 }
 
 /// Stays, begins what is due, and tells what happens; with `once` only what is due by now, to its end.
-fn watch(scene: &mut CommandContext<'_>, once: bool) -> Result<u8, CliError> {
-    let mut number = scene.handle.read(|session| session.notices().last())?;
-    let zones = clock::zones(scene.handle.read(clock::named)?);
+fn watch_schedules(scene: &mut CommandContext<'_>, once: bool) -> Result<u8, CliError> {
+    let mut number = scene.handle.read(|session| session.notices().last_number())?;
+    let zones = clock::load_zones(scene.handle.read(clock::schedule_zone_names)?);
     scene.handle.command(Command::MindSchedules { zones })?;
     let mut good = true;
     loop {
         let look = move |session: &Session| {
-            let new: Vec<NumberedNotice> = session.notices().after(number).cloned().collect();
+            let new: Vec<NumberedNotice> = session.notices().notices_after(number).cloned().collect();
             let over = once && new.is_empty() && session.are_schedules_idle();
             (over || !new.is_empty()).then_some(new)
         };
@@ -244,12 +260,12 @@ fn watch(scene: &mut CommandContext<'_>, once: bool) -> Result<u8, CliError> {
             };
             match scene.json {
                 true => writeln!(scene.out, "{}", serde_json::to_string(&noticed).unwrap_or_default())?,
-                false => writeln!(scene.out, "{}  {}", agents::when(noticed.at.0), noticed.notice.words())?,
+                false => writeln!(scene.out, "{}  {}", agents::format_time(noticed.at.0), noticed.notice.describe())?,
             }
         }
         scene.out.flush()?;
     }
-    export::open_note::saved(scene.handle)?;
+    export::open_note::wait_until_saved(scene.handle)?;
     Ok(if good { EXIT_DONE } else { EXIT_FAILED })
 }
 
@@ -261,10 +277,10 @@ mod tests {
     fn spans_are_read() {
         let cases = [("90", Some(90)), ("30m", Some(1_800)), ("12h", Some(43_200)), ("2d", Some(172_800))];
         for (word, span) in cases {
-            assert_eq!(seconds(word), span);
+            assert_eq!(parse_duration_seconds(word), span);
         }
         for wrong in ["", "h", "1.5h", "3w", "-1", "99999999999999999999", "9999999999999999999d"] {
-            assert_eq!(seconds(wrong), None, "{wrong}");
+            assert_eq!(parse_duration_seconds(wrong), None, "{wrong}");
         }
     }
 }

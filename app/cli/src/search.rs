@@ -1,44 +1,45 @@
-//! `search` and `index`: finding, and the index behind it.
+//! `cmd_search` and `cmd_index`: finding, and the index behind it.
 
-use super::parse::{needed, number};
-use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, choose, models};
+use super::parse::{number_option, required_arg};
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, models, resolve};
 use clap::ArgMatches;
 use engine::{Command, Session};
 use host::search::{NoteHit, SearchAnswer, SearchRequest};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::Duration;
-use text::visible;
+use text::untrusted_text;
 
 /// How long the index may take to come up to what is on disk; a first index of very many notes takes a while.
-const MAKING: Duration = Duration::from_secs(600);
+const INDEX_TIMEOUT: Duration = Duration::from_secs(600);
 /// What was edited just now is waited for this long.
-const SAVING: Duration = Duration::from_secs(2);
+const EDIT_SAVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Few passages without a meaning are waited for, and this long.
 const MAX_AWAITED_PASSAGES: usize = 200;
-const THINKING: Duration = Duration::from_secs(6);
+const EMBEDDING_TIMEOUT: Duration = Duration::from_secs(6);
 /// Bytes of a passage that are printed for people, and for programs.
 const MAX_SHOWN_PASSAGE_BYTES: usize = 160;
 const MAX_JSON_PASSAGE_BYTES: usize = 1_000;
 
-pub(super) fn search(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let mut text = needed(args, "QUERY")?.to_owned();
+pub(super) fn cmd_search(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+    let mut text = required_arg(args, "QUERY")?.to_owned();
     if let Some(name) = text.strip_prefix('@') {
-        text = kept(scene)?.into_iter().find(|(known, _)| known == name).map(|(_, text)| text).ok_or_else(|| {
-            CliError::usage(format!("no search is kept as “{name}”; `tracebook searches` lists those that are"))
-        })?;
+        text = saved_searches(scene)?.into_iter().find(|(known, _)| known == name).map(|(_, text)| text).ok_or_else(
+            || CliError::usage(format!("no search is kept as “{name}”; `tracebook searches` lists those that are")),
+        )?;
     }
-    let limit = number(args, "limit")?.map_or(10, |limit| usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, 1_000));
+    let limit =
+        number_option(args, "limit")?.map_or(10, |limit| usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, 1_000));
     let explain = args.get_flag("explain");
-    if let Some(said) = host::search::ParsedQuery::misread(&text) {
+    if let Some(said) = host::search::ParsedQuery::misread_filter(&text) {
         writeln!(scene.errors, "{said}: it is looked for as a word")?;
     }
-    settle(scene)?;
+    wait_for_index(scene)?;
     let search = scene.handle.search();
     if let Ok(counts) = search.counts()
         && (1..=MAX_AWAITED_PASSAGES).contains(&(counts.meanings - counts.embedded))
     {
-        let _ = search.meanings(THINKING); // words find without
+        let _ = search.meanings(EMBEDDING_TIMEOUT); // words find without
     }
     let mut answer = search
         .find(SearchRequest { text: text.clone(), limit, ..SearchRequest::default() })
@@ -46,18 +47,18 @@ pub(super) fn search(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resul
     if let Some(why) = search.freshness().words_alone {
         writeln!(scene.errors, "{why}")?;
     }
-    if !answer.fits() && !args.get_flag("nearest") {
+    if !answer.has_match() && !args.get_flag("nearest") {
         answer.hits.clear();
     }
-    tell(scene, &answer, explain, &format!("Nothing fits “{text}”."))
+    print_hits(scene, &answer, explain, &format!("Nothing fits “{text}”."))
 }
 
-fn kept(scene: &CommandContext<'_>) -> Result<Vec<(String, String)>, CliError> {
+fn saved_searches(scene: &CommandContext<'_>) -> Result<Vec<(String, String)>, CliError> {
     Ok(scene.handle.read(|session| session.settings().searches.clone())?)
 }
 
 /// Lists the searches that are kept, keeps one, or forgets one.
-pub(super) fn searches(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+pub(super) fn cmd_searches(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let mut settings = scene.handle.read(|session| session.settings().clone())?;
     let before = settings.searches.clone();
     match (args.get_one::<String>("NAME"), args.get_one::<String>("QUERY"), args.get_flag("forget")) {
@@ -67,7 +68,7 @@ pub(super) fn searches(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Res
                 return Err(CliError::usage(format!("no search is kept as “{name}”")));
             }
         }
-        (Some(name), Some(query), false) => settings.keep_search(name, query).map_err(CliError::usage)?,
+        (Some(name), Some(query), false) => settings.save_search(name, query).map_err(CliError::usage)?,
         (None, None, false) => {}
         (_, _, true) => return Err(CliError::usage("--forget needs the name of a search, and nothing else")),
         (_, _, false) => return Err(CliError::usage("a search is kept by a name and what is asked")),
@@ -82,7 +83,7 @@ pub(super) fn searches(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Res
         return Ok(EXIT_DONE);
     }
     for (name, query) in &settings.searches {
-        writeln!(scene.out, "@{}  {}", visible::line(name), visible::line(query))?;
+        writeln!(scene.out, "@{}  {}", untrusted_text::escape_line(name), untrusted_text::escape_line(query))?;
     }
     if settings.searches.is_empty() {
         writeln!(scene.out, "No search is kept; `tracebook searches NAME QUERY` keeps one.")?;
@@ -91,20 +92,26 @@ pub(super) fn searches(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Res
 }
 
 /// Notes whose meaning is near to that of one.
-pub(super) fn related(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let limit = number(args, "limit")?.map_or(10, |limit| usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, 1_000));
-    let note = choose::note(scene, needed(args, "NOTE")?)?;
-    settle(scene)?;
+pub(super) fn cmd_related(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+    let limit =
+        number_option(args, "limit")?.map_or(10, |limit| usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, 1_000));
+    let note = resolve::resolve_note(scene, required_arg(args, "NOTE")?)?;
+    wait_for_index(scene)?;
     let search = scene.handle.search();
-    let _ = search.meanings(THINKING);
+    let _ = search.meanings(EMBEDDING_TIMEOUT);
     let answer =
         search.related(note, limit, || {}).recv().map_err(|_| CliError::workspace("the program is closing"))?;
-    tell(scene, &answer.map_err(CliError::workspace)?, false, "Nothing is near to that note in meaning.")
+    print_hits(scene, &answer.map_err(CliError::workspace)?, false, "Nothing is near to that note in meaning.")
 }
 
 /// Prints hits, or that there are none.
-fn tell(scene: &mut CommandContext<'_>, answer: &SearchAnswer, explain: bool, none: &str) -> Result<u8, CliError> {
-    let twice = twice(scene, &answer.hits)?;
+fn print_hits(
+    scene: &mut CommandContext<'_>,
+    answer: &SearchAnswer,
+    explain: bool,
+    none: &str,
+) -> Result<u8, CliError> {
+    let twice = ambiguous_paths(scene, &answer.hits)?;
     if scene.json {
         let hits: Vec<Value> = answer
             .hits
@@ -112,11 +119,11 @@ fn tell(scene: &mut CommandContext<'_>, answer: &SearchAnswer, explain: bool, no
             .map(|hit| {
                 let (text, _) = hit.excerpt(&answer.terms, MAX_JSON_PASSAGE_BYTES);
                 let mut value = json!({
-                    "address": address(hit, &twice),
+                    "address": hit_address(hit, &twice),
                     "title": hit.title,
                     "text": text,
                     "score": hit.score,
-                    "why": hit.why.sentence(),
+                    "why": hit.why.describe(),
                 });
                 if explain {
                     value["parts"] = hit.why.parts.iter().map(|part| (part.name.clone(), part.value)).collect();
@@ -133,12 +140,17 @@ fn tell(scene: &mut CommandContext<'_>, answer: &SearchAnswer, explain: bool, no
     }
     for hit in &answer.hits {
         let (text, _) = hit.excerpt(&answer.terms, MAX_SHOWN_PASSAGE_BYTES);
-        writeln!(scene.out, "{}  {}", visible::line(&address(hit, &twice)), visible::line(&hit.title))?;
+        writeln!(
+            scene.out,
+            "{}  {}",
+            untrusted_text::escape_line(&hit_address(hit, &twice)),
+            untrusted_text::escape_line(&hit.title)
+        )?;
         if !text.trim().is_empty() {
             writeln!(scene.out, "    {}", text.split_whitespace().collect::<Vec<_>>().join(" "))?;
         }
         let more = if hit.more > 0 { format!("; {} more in this note", hit.more) } else { String::new() };
-        writeln!(scene.out, "    {}{more}", hit.why.sentence())?;
+        writeln!(scene.out, "    {}{more}", hit.why.describe())?;
         if explain {
             let parts: Vec<String> =
                 hit.why.parts.iter().map(|part| format!("{} {:.3}", part.name, part.value)).collect();
@@ -152,12 +164,12 @@ fn tell(scene: &mut CommandContext<'_>, answer: &SearchAnswer, explain: bool, no
 }
 
 /// Waits until what is on disk is found. Where the disk refuses what is new, what is in the index answers.
-pub(super) fn settle(scene: &mut CommandContext<'_>) -> Result<(), CliError> {
-    choose::volumes_known(scene, true)?;
+pub(super) fn wait_for_index(scene: &mut CommandContext<'_>) -> Result<(), CliError> {
+    resolve::wait_for_volumes(scene, true)?;
     let saved = |session: &Session| (session.is_saved() || session.saving().trouble.is_some()).then_some(());
-    scene.handle.wait(Some(SAVING), saved)?;
+    scene.handle.wait(Some(EDIT_SAVE_TIMEOUT), saved)?;
     let search = scene.handle.search();
-    match search.settle(MAKING) {
+    match search.settle(INDEX_TIMEOUT) {
         Err(why) if search.counts().is_ok() => {
             writeln!(scene.errors, "tracebook: what changed last may not be found: {why}")?;
             Ok(())
@@ -167,7 +179,7 @@ pub(super) fn settle(scene: &mut CommandContext<'_>) -> Result<(), CliError> {
 }
 
 /// Paths that several volumes have.
-fn twice(scene: &CommandContext<'_>, hits: &[NoteHit]) -> Result<HashMap<String, bool>, CliError> {
+fn ambiguous_paths(scene: &CommandContext<'_>, hits: &[NoteHit]) -> Result<HashMap<String, bool>, CliError> {
     let paths: Vec<String> = hits.iter().map(|hit| hit.path.clone()).collect();
     Ok(scene.handle.read(move |session| {
         let many = |path: &String| session.volumes().filter(|volume| volume.files.contains_key(path)).count() > 1;
@@ -176,29 +188,29 @@ fn twice(scene: &CommandContext<'_>, hits: &[NoteHit]) -> Result<HashMap<String,
 }
 
 /// Where a hit is: the note as every command takes it, and behind `#` the block.
-fn address(hit: &NoteHit, twice: &HashMap<String, bool>) -> String {
+fn hit_address(hit: &NoteHit, twice: &HashMap<String, bool>) -> String {
     let volume =
         if twice.get(&hit.path).is_some_and(|twice| *twice) { format!("{}:", hit.volume) } else { String::new() };
-    format!("{volume}{}", hit.address())
+    format!("{volume}{}", hit.link_address())
 }
 
-pub(super) fn index(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    match needed(args, "WHAT")? {
+pub(super) fn cmd_index(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+    match required_arg(args, "WHAT")? {
         "status" => {
-            settle(scene)?;
-            status(scene)
+            wait_for_index(scene)?;
+            print_index_status(scene)
         }
         "rebuild" => {
-            choose::volumes_known(scene, true)?;
+            resolve::wait_for_volumes(scene, true)?;
             let search = scene.handle.search();
-            search.rebuild(MAKING).map_err(CliError::workspace)?;
-            search.meanings(MAKING).map_err(CliError::workspace)?;
-            status(scene)
+            search.rebuild(INDEX_TIMEOUT).map_err(CliError::workspace)?;
+            search.meanings(INDEX_TIMEOUT).map_err(CliError::workspace)?;
+            print_index_status(scene)
         }
         "verify" => {
-            let found = scene.handle.search().verify(MAKING).map_err(CliError::workspace)?;
+            let found = scene.handle.search().verify(INDEX_TIMEOUT).map_err(CliError::workspace)?;
             if !found.is_empty() {
-                settle(scene)?;
+                wait_for_index(scene)?;
             }
             if scene.json {
                 writeln!(scene.out, "{}", json!({"ok": found.is_empty(), "found": found}))?;
@@ -210,13 +222,13 @@ pub(super) fn index(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
             }
             Ok(if found.is_empty() { EXIT_DONE } else { EXIT_FAILED })
         }
-        "models" => models::list(scene),
-        "use" => models::choose(scene, needed(args, "NAME")?),
-        "reranker" => models::reranker(scene, needed(args, "NAME")?),
-        "exclude" => leave_out(scene, needed(args, "NAME")?, true),
-        "include" => leave_out(scene, needed(args, "NAME")?, false),
-        "pause" => models::pause(scene, true),
-        "resume" => models::pause(scene, false),
+        "models" => models::list_models(scene),
+        "use" => models::use_model(scene, required_arg(args, "NAME")?),
+        "reranker" => models::use_reranker(scene, required_arg(args, "NAME")?),
+        "exclude" => set_excluded(scene, required_arg(args, "NAME")?, true),
+        "include" => set_excluded(scene, required_arg(args, "NAME")?, false),
+        "pause" => models::set_paused(scene, true),
+        "resume" => models::set_paused(scene, false),
         other => Err(CliError::usage(format!(
             "it does status, rebuild, verify, models, use, reranker, exclude, include, pause or resume, not “{other}”"
         ))),
@@ -224,7 +236,7 @@ pub(super) fn index(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
 }
 
 /// Leaves a folder's notes out of the search, or takes them in again.
-fn leave_out(scene: &mut CommandContext<'_>, folder: &str, out: bool) -> Result<u8, CliError> {
+fn set_excluded(scene: &mut CommandContext<'_>, folder: &str, out: bool) -> Result<u8, CliError> {
     let folder = folder.trim().trim_matches('/').to_owned();
     let mut settings = scene.handle.read(|session| session.settings().clone())?;
     let known = settings.unsearched.contains(&folder);
@@ -236,11 +248,11 @@ fn leave_out(scene: &mut CommandContext<'_>, folder: &str, out: bool) -> Result<
         (true, true) => {}
     }
     scene.handle.command(Command::Set { settings: Box::new(settings) })?;
-    settle(scene)?;
-    status(scene)
+    wait_for_index(scene)?;
+    print_index_status(scene)
 }
 
-pub(super) fn status(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
+pub(super) fn print_index_status(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     let search = scene.handle.search();
     let counts = search.counts().map_err(CliError::workspace)?;
     let fresh = search.freshness();

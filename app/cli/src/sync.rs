@@ -1,38 +1,38 @@
-//! `sync`: volumes shared with other devices over hubs.
+//! `cmd_sync`: volumes shared with other devices over hubs.
 
-use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, choose};
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, resolve};
 use clap::ArgMatches;
 use engine::{Command, HubConnection, HubState, LAN_HUB_ADDRESS, MergeRecord, SeenDevice, Session, SyncProgress};
 use host::fs::copy;
 use serde_json::json;
 use std::time::Duration;
-use text::compare::unified;
-use text::visible;
+use text::diff::unified_diff;
+use text::untrusted_text;
 
 /// How long `sync now` and `sync join` wait for all of it, unless they are told otherwise.
 const DEFAULT_SYNC_TIMEOUT_SECS: u64 = 60;
 /// Longer than anything is on its way between two threads.
-const MOMENT: Duration = Duration::from_millis(200);
+const SETTLE_INTERVAL: Duration = Duration::from_millis(200);
 
-pub(super) fn sync(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+pub(super) fn cmd_sync(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let word = |name: &str| args.get_one::<String>(name).map(String::as_str);
     let wanted = |name: &'static str, what: &str| {
         word(name).map(str::to_owned).ok_or_else(|| CliError::usage(format!("{what} is missing")))
     };
-    let patience = super::parse::number(args, "for")?.unwrap_or(DEFAULT_SYNC_TIMEOUT_SECS);
+    let patience = super::parse::number_option(args, "for")?.unwrap_or(DEFAULT_SYNC_TIMEOUT_SECS);
     let patience = Duration::from_secs(patience.min(7 * 24 * 3_600));
-    match super::parse::needed(args, "WHAT")? {
+    match super::parse::required_arg(args, "WHAT")? {
         "status" => match word("NAME") {
-            Some(note) => of_note(scene, note),
-            None => status(scene),
+            Some(note) => print_note_status(scene, note),
+            None => print_status(scene),
         },
-        "log" => log(scene),
+        "log" => print_sync_log(scene),
         "merges" => match word("NAME") {
-            Some(number) => merge(scene, number),
-            None => merges(scene),
+            Some(number) => print_merge(scene, number),
+            None => list_merges(scene),
         },
         "share" => {
-            let volume = volume(scene, &wanted("NAME", "the volume")?)?;
+            let volume = find_volume(scene, &wanted("NAME", "the volume")?)?;
             let hub = wanted("PLACE", "the hub's address")?;
             scene.handle.command(Command::ShareVolume { volume, hub: hub.clone() })?;
             let address = engine::volume_address(&engine::hub_address(&hub)?, volume);
@@ -57,8 +57,8 @@ pub(super) fn sync(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<
                 here.then_some(())
             };
             let here = scene.handle.wait(Some(patience), look)?.is_some();
-            match here && settled(scene, patience)? {
-                true => status(scene),
+            match here && wait_until_synced(scene, patience)? {
+                true => print_status(scene),
                 false => {
                     let why = "it has not all arrived yet; it comes while Tracebook runs (`tracebook sync status`)";
                     writeln!(scene.errors, "tracebook: {why}")?;
@@ -67,7 +67,7 @@ pub(super) fn sync(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<
             }
         }
         "leave" => {
-            let volume = volume(scene, &wanted("NAME", "the volume")?)?;
+            let volume = find_volume(scene, &wanted("NAME", "the volume")?)?;
             let hub = word("PLACE").unwrap_or_default().to_owned();
             scene.handle.command(Command::UnshareVolume { volume, hub })?;
             Ok(EXIT_DONE)
@@ -85,10 +85,10 @@ pub(super) fn sync(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<
             Ok(EXIT_DONE)
         }
         "now" => {
-            choose::volumes_known(scene, true)?;
-            export::open_note::saved(scene.handle)?;
-            let done = settled(scene, patience)?;
-            status(scene)?;
+            resolve::wait_for_volumes(scene, true)?;
+            export::open_note::wait_until_saved(scene.handle)?;
+            let done = wait_until_synced(scene, patience)?;
+            print_status(scene)?;
             Ok(if done { EXIT_DONE } else { EXIT_FAILED })
         }
         other => Err(CliError::usage(format!(
@@ -97,24 +97,24 @@ pub(super) fn sync(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<
     }
 }
 
-fn volume(scene: &CommandContext<'_>, name: &str) -> Result<store::DocId, CliError> {
-    choose::volume(scene, Some(name))?.ok_or_else(|| CliError::usage(format!("there is no volume {name}")))
+fn find_volume(scene: &CommandContext<'_>, name: &str) -> Result<store::DocId, CliError> {
+    resolve::resolve_volume(scene, Some(name))?.ok_or_else(|| CliError::usage(format!("there is no volume {name}")))
 }
 
 /// Waits until all is everywhere, and still is a moment later: what is on its way between two threads is not seen.
-fn settled(scene: &CommandContext<'_>, patience: Duration) -> Result<bool, CliError> {
+fn wait_until_synced(scene: &CommandContext<'_>, patience: Duration) -> Result<bool, CliError> {
     for _ in 0..3 {
-        let look = |session: &Session| in_step(session).then_some(());
+        let look = |session: &Session| is_synced(session).then_some(());
         if scene.handle.wait(Some(patience), look)?.is_none() {
             return Ok(false);
         }
-        super::pause(MOMENT);
+        super::sleep(SETTLE_INTERVAL);
     }
     Ok(true)
 }
 
 /// Whether all hubs that are wanted have the same as this device.
-fn in_step(session: &Session) -> bool {
+fn is_synced(session: &Session) -> bool {
     let sync = session.sync();
     let there = |state: Option<&HubState>| {
         state
@@ -135,12 +135,12 @@ fn in_step(session: &Session) -> bool {
 }
 
 /// How far it has got, and when whoever is away was there last.
-fn far(spread: &SyncProgress) -> String {
-    let seen = spread.last_seen().map(|(who, at)| format!(", {who} last seen {}", host::clock::moment(at.0)));
+fn progress_label(spread: &SyncProgress) -> String {
+    let seen = spread.last_seen().map(|(who, at)| format!(", {who} last seen {}", host::clock::format_moment(at.0)));
     spread.describe() + &seen.unwrap_or_default()
 }
 
-fn status(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
+fn print_status(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     let hubs = scene.handle.read(|session| {
         let sync = session.sync();
         let name = |id| session.volume(id).map_or_else(|| "a volume that is closed".to_owned(), |one| one.name.clone());
@@ -148,7 +148,7 @@ fn status(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
             let volume =
                 |id: &store::DocId| (name(*id), engine::volume_address(&hub.url, *id), session.sync_progress(*id));
             let volumes: Vec<(String, String, SyncProgress)> = hub.volumes.iter().map(volume).collect();
-            (hub.url.clone(), sync.states.get(&hub.url).cloned().unwrap_or_else(untold), volumes)
+            (hub.url.clone(), sync.states.get(&hub.url).cloned().unwrap_or_else(unknown_hub_state), volumes)
         };
         let devices: Vec<(SeenDevice, bool)> =
             sync.devices().into_iter().map(|(seen, here)| (seen.clone(), here)).collect();
@@ -163,9 +163,9 @@ fn status(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
                     "received": spread.last_received.map(|at| at.0), "same": spread.last_synced.map(|at| at.0),
                     "seen": spread.hub_last_seen.map(|at| at.0)})
             };
-            let (reach, why) = reach(&state.reach);
+            let (reach, why) = connection_label(&state.reach);
             json!({"hub": url, "reach": reach, "why": why, "seen": state.seen.map(|seen| seen.0),
-                "documents": state.documents, "behind": state.behind.len(), "files": files(&state.blobs),
+                "documents": state.documents, "behind": state.behind.len(), "files": blob_state_json(&state.blobs),
                 "volumes": volumes.iter().map(volume).collect::<Vec<_>>()})
         };
         let all: Vec<serde_json::Value> = hubs.iter().map(one).collect();
@@ -182,8 +182,8 @@ fn status(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
         writeln!(scene.out, "Paused; `tracebook sync resume` goes on.")?;
     }
     for (url, state, volumes) in hubs {
-        let (reach, why) = reach(&state.reach);
-        let why = if why.is_empty() { String::new() } else { format!(" ({})", visible::line(why)) };
+        let (reach, why) = connection_label(&state.reach);
+        let why = if why.is_empty() { String::new() } else { format!(" ({})", untrusted_text::escape_line(why)) };
         let name = if url == LAN_HUB_ADDRESS { "The local network" } else { &url };
         writeln!(
             scene.out,
@@ -196,42 +196,43 @@ fn status(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
             writeln!(scene.out, "  {words}")?;
         }
         for (name, address, spread) in volumes {
-            writeln!(scene.out, "  {}: {}", visible::line(&name), far(&spread))?;
+            writeln!(scene.out, "  {}: {}", untrusted_text::escape_line(&name), progress_label(&spread))?;
             writeln!(scene.out, "    {address}")?;
         }
     }
     for (seen, here) in devices {
-        let when = if here { "here now".to_owned() } else { format!("last seen {}", host::clock::moment(seen.at.0)) };
-        writeln!(scene.out, "{}: {when}", visible::line(&seen.name))?;
+        let when =
+            if here { "here now".to_owned() } else { format!("last seen {}", host::clock::format_moment(seen.at.0)) };
+        writeln!(scene.out, "{}: {when}", untrusted_text::escape_line(&seen.name))?;
     }
     Ok(EXIT_DONE)
 }
 
 /// How far one note has got.
-fn of_note(scene: &mut CommandContext<'_>, note: &str) -> Result<u8, CliError> {
-    let note = choose::note(scene, note)?;
+fn print_note_status(scene: &mut CommandContext<'_>, note: &str) -> Result<u8, CliError> {
+    let note = resolve::resolve_note(scene, note)?;
     let read = move |session: &Session| {
         (session.locate_file(note).map(|(_, path)| path.to_owned()).unwrap_or_default(), session.sync_progress(note))
     };
     let (path, spread) = scene.handle.read(read)?;
     // As another program with automerge-repo finds it, and knows whether it has the same.
-    let _held = export::open_note::hold(scene.handle, note)?;
+    let _held = export::open_note::hold_note(scene.handle, note)?;
     let heads = |note: &engine::Note| {
         let heads = note.document().map(|doc| doc.heads()).unwrap_or_default();
         let mut heads: Vec<String> = heads.iter().map(ToString::to_string).collect();
         heads.sort_unstable();
         heads
     };
-    let heads = export::open_note::loaded(scene.handle, note, heads)?;
+    let heads = export::open_note::read_loaded_note(scene.handle, note, heads)?;
     let address = store::sync::document_address(note);
-    let moment = |at: Option<engine::UnixMillis>| at.map(|at| host::clock::moment(at.0));
+    let moment = |at: Option<engine::UnixMillis>| at.map(|at| host::clock::format_moment(at.0));
     if scene.json {
         let line = json!({"note": path, "state": spread.describe(), "behind": spread.behind,
             "received": spread.last_received.map(|at| at.0), "same": spread.last_synced.map(|at| at.0),
             "address": address, "heads": heads});
         writeln!(scene.out, "{line}")?;
     } else {
-        writeln!(scene.out, "{}: {}", visible::line(&path), far(&spread))?;
+        writeln!(scene.out, "{}: {}", untrusted_text::escape_line(&path), progress_label(&spread))?;
         writeln!(scene.out, "  {address}")?;
         if let Some(at) = moment(spread.last_received) {
             writeln!(scene.out, "  received from another device {at}")?;
@@ -241,7 +242,7 @@ fn of_note(scene: &mut CommandContext<'_>, note: &str) -> Result<u8, CliError> {
 }
 
 /// What other devices changed, newest first.
-fn merges(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
+fn list_merges(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     let merges: Vec<MergeRecord> =
         scene.handle.read(|session| session.sync().merges.iter().rev().cloned().collect())?;
     if scene.json {
@@ -257,25 +258,25 @@ fn merges(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
         writeln!(scene.out, "Other devices have changed nothing yet.")?;
     }
     for (at, merge) in merges.iter().enumerate() {
-        let when = host::clock::moment(merge.to.0);
+        let when = host::clock::format_moment(merge.to.0);
         writeln!(
             scene.out,
             "{:>4}  {when}  {} {}",
             at + 1,
-            visible::line(&merge.path),
-            visible::line(&merge.describe())
+            untrusted_text::escape_line(&merge.path),
+            untrusted_text::escape_line(&merge.describe())
         )?;
     }
     Ok(EXIT_DONE)
 }
 
 /// One of them: the note before and after, as a diff.
-fn merge(scene: &mut CommandContext<'_>, number: &str) -> Result<u8, CliError> {
+fn print_merge(scene: &mut CommandContext<'_>, number: &str) -> Result<u8, CliError> {
     let place = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
     let found = scene.handle.read(move |session| session.sync().merges.iter().rev().nth(place?).cloned())?;
     let merge = found
         .ok_or_else(|| CliError::usage(format!("there is no change {number}; `tracebook sync merges` lists them")))?;
-    choose::volumes_known(scene, true)?;
+    resolve::wait_for_volumes(scene, true)?;
     let texts = scene.handle.merged(&merge).map_err(CliError::workspace)?;
     if scene.json {
         let texts = texts.map(|texts| json!({"before": &*texts.old, "after": &*texts.new}));
@@ -283,25 +284,30 @@ fn merge(scene: &mut CommandContext<'_>, number: &str) -> Result<u8, CliError> {
         writeln!(scene.out, "{line}")?;
         return Ok(EXIT_DONE);
     }
-    writeln!(scene.out, "{} {}", visible::line(&merge.path), visible::line(&merge.describe()))?;
+    writeln!(
+        scene.out,
+        "{} {}",
+        untrusted_text::escape_line(&merge.path),
+        untrusted_text::escape_line(&merge.describe())
+    )?;
     if let Some(texts) = texts {
-        write!(scene.out, "{}", unified(&merge.path, Some(&texts.old), Some(&texts.new)))?;
+        write!(scene.out, "{}", unified_diff(&merge.path, Some(&texts.old), Some(&texts.new)))?;
     }
     Ok(EXIT_DONE)
 }
 
 /// How attachments and large outputs stand with a hub.
-fn files(blobs: &engine::HubBlobState) -> serde_json::Value {
+fn blob_state_json(blobs: &engine::HubBlobState) -> serde_json::Value {
     json!({"kept": blobs.kept, "coming": blobs.coming, "there": blobs.there, "going": blobs.going,
         "refused": blobs.refused})
 }
 
 /// A hub of which nothing was heard yet.
-fn untold() -> HubState {
+fn unknown_hub_state() -> HubState {
     HubState { reach: HubConnection::Connecting, ..HubState::default() }
 }
 
-fn reach(reach: &HubConnection) -> (&'static str, &str) {
+fn connection_label(reach: &HubConnection) -> (&'static str, &str) {
     match reach {
         HubConnection::Paused => ("off", ""),
         HubConnection::Connecting => ("trying", ""),
@@ -310,14 +316,14 @@ fn reach(reach: &HubConnection) -> (&'static str, &str) {
     }
 }
 
-fn log(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
+fn print_sync_log(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     let lines: Vec<(i64, String)> =
         scene.handle.read(|session| session.sync().log.iter().map(|(at, line)| (at.0, line.clone())).collect())?;
     for (at, line) in lines {
         if scene.json {
             writeln!(scene.out, "{}", json!({"at": at, "line": line}))?;
         } else {
-            writeln!(scene.out, "{}  {}", host::clock::moment(at), visible::line(&line))?;
+            writeln!(scene.out, "{}  {}", host::clock::format_moment(at), untrusted_text::escape_line(&line))?;
         }
     }
     Ok(EXIT_DONE)

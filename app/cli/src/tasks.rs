@@ -1,7 +1,7 @@
-//! `tasks`: plans as notes: listed, made, carried out, given up.
+//! `cmd_tasks`: plans as notes: listed, made, carried out, given up.
 
-use super::memory::{text_of, write};
-use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, agents, choose};
+use super::memory::{note_text_at, write_note};
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, agents, resolve};
 use agent::memory::{RecallOptions, ReplayMode};
 use agent::task_block::{self, TASKS_FOLDER, TaskBlock, TaskStatus};
 use agent::{agent_definition, agent_registry, planner};
@@ -13,28 +13,28 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use store::DocId;
 
-pub(super) fn tasks(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+pub(super) fn cmd_tasks(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let action = args.get_one::<String>("ACTION").map_or("list", String::as_str);
     let word = args.get_one::<String>("WHAT").cloned();
     let needed =
         |what: &str| word.clone().ok_or_else(|| CliError::usage(format!("say {what}: tracebook tasks {action} …")));
-    choose::volumes_known(scene, action != "list")?;
+    resolve::wait_for_volumes(scene, action != "list")?;
     match action {
-        "list" => list(scene, args),
-        "agents" => crew_of(scene, args),
-        "add" => add(scene, args, &needed("what is to be done")?),
-        "plan" => plan(scene, args, needed("the goal")?),
+        "list" => list_plans(scene, args),
+        "agents" => list_agents(scene, args),
+        "add" => add_task(scene, args, &needed("what is to be done")?),
+        "plan" => plan_goal(scene, args, needed("the goal")?),
         "show" => {
-            let (_, tasks, id) = meant(scene, &needed("which plan, or PLAN#TASK")?)?;
+            let (_, tasks, id) = find_plan(scene, &needed("which plan, or PLAN#TASK")?)?;
             let wanted = tasks.iter().filter(|task| id.as_ref().is_none_or(|id| *id == task.id));
             for task in wanted {
-                writeln!(scene.out, "{}", serde_json::to_string_pretty(&whole(task)).unwrap_or_default())?;
+                writeln!(scene.out, "{}", serde_json::to_string_pretty(&task_json(task)).unwrap_or_default())?;
             }
             Ok(EXIT_DONE)
         }
-        "run" => run(scene, args, &needed("which plan, or PLAN#TASK")?),
+        "run" => run_plan(scene, args, &needed("which plan, or PLAN#TASK")?),
         "cancel" | "reopen" => {
-            let (note, tasks, id) = meant(scene, &needed("which task: PLAN#TASK")?)?;
+            let (note, tasks, id) = find_plan(scene, &needed("which task: PLAN#TASK")?)?;
             let task = id.ok_or_else(|| CliError::usage("say which task of the plan: PLAN#TASK"))?;
             let gone = tasks.iter().any(|one| one.id == task && one.standing == TaskStatus::Cancelled);
             if action == "reopen" && !gone {
@@ -48,7 +48,7 @@ pub(super) fn tasks(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
             })?;
             let done = |session: &engine::Session| (session.pending_note_jobs() == 0).then_some(());
             scene.handle.wait(Some(super::memory::DELETION_TIMEOUT), done)?;
-            export::open_note::saved(scene.handle)?;
+            export::open_note::wait_until_saved(scene.handle)?;
             writeln!(scene.out, "{named} {said}")?;
             Ok(EXIT_DONE)
         }
@@ -60,7 +60,7 @@ pub(super) fn tasks(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result
 }
 
 /// A task with all its fields, also those that say what goes without saying.
-fn whole(task: &TaskBlock) -> Value {
+fn task_json(task: &TaskBlock) -> Value {
     json!({
         "id": task.id, "goal": task.goal, "standing": task.standing.as_str(), "inputs": task.inputs,
         "constraints": task.constraints, "priority": task.priority, "tools_required": task.tools_required,
@@ -69,10 +69,10 @@ fn whole(task: &TaskBlock) -> Value {
 }
 
 /// The plan that a word means, its tasks, and the one of them that it names behind `#`.
-fn meant(scene: &mut CommandContext<'_>, word: &str) -> Result<(DocId, Vec<TaskBlock>, Option<String>), CliError> {
+fn find_plan(scene: &mut CommandContext<'_>, word: &str) -> Result<(DocId, Vec<TaskBlock>, Option<String>), CliError> {
     let (name, id) = word.split_once('#').map_or((word, None), |(name, id)| (name, Some(id.to_owned())));
-    let note = choose::note(scene, name)?;
-    let held = export::open_note::hold(scene.handle, note)?;
+    let note = resolve::resolve_note(scene, name)?;
+    let held = export::open_note::hold_note(scene.handle, note)?;
     let text = scene.handle.read(move |session| session.note(note).map(engine::Note::text))?.unwrap_or_default();
     drop(held);
     let (tasks, problems) = task_block::parse_tasks(&text);
@@ -85,7 +85,7 @@ fn meant(scene: &mut CommandContext<'_>, word: &str) -> Result<(DocId, Vec<TaskB
     Ok((note, tasks, id))
 }
 
-fn list(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+fn list_plans(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let named = args.get_one::<String>("project").cloned();
     let all: Vec<(String, PathBuf)> = scene.handle.read(|session| {
         session.volumes().filter_map(|volume| Some((volume.name.clone(), volume.root.clone()?))).collect()
@@ -101,12 +101,12 @@ fn list(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliErro
             }
             for task in &tasks {
                 if scene.json {
-                    let mut value = whole(task);
+                    let mut value = task_json(task);
                     value["plan"] = json!(path);
                     value["project"] = json!(name);
                     writeln!(scene.out, "{value}")?;
                 } else {
-                    writeln!(scene.out, "{}", line(task))?;
+                    writeln!(scene.out, "{}", task_line(task))?;
                 }
             }
         }
@@ -115,9 +115,9 @@ fn list(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliErro
 }
 
 /// Who could do tasks: the program's agents, the user's own, and those of the project.
-fn crew_of(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    agents::setup_known(scene)?;
-    let volume = agents::volume(scene, args.get_one::<String>("project").cloned(), None)?;
+fn list_agents(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+    agents::wait_for_setup(scene)?;
+    let volume = agents::resolve_agent_volume(scene, args.get_one::<String>("project").cloned(), None)?;
     let (own, root) = scene.handle.read(move |session| {
         let own = session.agents().setup().map(|setup| setup.agents.clone()).unwrap_or_default();
         (own, session.volume(volume).and_then(|volume| volume.root.clone()))
@@ -152,24 +152,25 @@ fn crew_of(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliE
     Ok(EXIT_DONE)
 }
 
-fn line(task: &TaskBlock) -> String {
+fn task_line(task: &TaskBlock) -> String {
     let agent = task.agent.as_ref().map(|agent| format!("  @{agent}")).unwrap_or_default();
     let needs = if task.needs.is_empty() { String::new() } else { format!("  (after {})", task.needs.join(", ")) };
     format!("  [{}] {}  {}{agent}{needs}", task.standing.checkbox_mark(), task.id, task.goal)
 }
 
 /// Brings a task into a plan.
-fn add(scene: &mut CommandContext<'_>, args: &ArgMatches, goal: &str) -> Result<u8, CliError> {
+fn add_task(scene: &mut CommandContext<'_>, args: &ArgMatches, goal: &str) -> Result<u8, CliError> {
     let value = |name: &str| args.get_one::<String>(name).cloned();
     let values = |name: &str| args.get_many::<String>(name).into_iter().flatten().cloned().collect::<Vec<String>>();
-    let volume = agents::volume(scene, value("project"), None)?;
+    let volume = agents::resolve_agent_volume(scene, value("project"), None)?;
     if let Some(name) = value("agent") {
-        agents::askable(scene, volume, &name)?;
+        agents::ensure_agent_available(scene, volume, &name)?;
     }
     let path = value("plan").unwrap_or_else(|| format!("{TASKS_FOLDER}/tasks.md"));
-    let old = text_of(scene, volume, &path)?;
+    let old = note_text_at(scene, volume, &path)?;
     let (mut all, _) = task_block::parse_tasks(&old);
-    let priority = super::parse::number(args, "priority")?.unwrap_or(u64::from(task_block::DEFAULT_TASK_PRIORITY));
+    let priority =
+        super::parse::number_option(args, "priority")?.unwrap_or(u64::from(task_block::DEFAULT_TASK_PRIORITY));
     let mut inputs = std::collections::BTreeMap::new();
     for pair in values("input") {
         let (name, text) =
@@ -187,12 +188,12 @@ fn add(scene: &mut CommandContext<'_>, args: &ArgMatches, goal: &str) -> Result<
         constraints: values("constraint"),
         priority: u8::try_from(priority).unwrap_or(u8::MAX),
         tools_required: values("tool"),
-        mode: super::memory::mode(args)?,
+        mode: super::memory::parse_mode(args)?,
         agent: value("agent"),
         needs: values("needs"),
     };
     all.push(task.clone());
-    agents::setup_known(scene)?;
+    agents::wait_for_setup(scene)?;
     let tools: BTreeSet<String> =
         scene.handle.read(|session| session.agent_tools().into_iter().map(|tool| tool.name).collect())?;
     task_block::execution_order(&all, &tools).map_err(CliError::usage)?;
@@ -200,34 +201,34 @@ fn add(scene: &mut CommandContext<'_>, args: &ArgMatches, goal: &str) -> Result<
         true => task_block::plan_to_markdown("Tasks", std::slice::from_ref(&task)),
         false => format!("{old}{}{}", if old.ends_with('\n') { "" } else { "\n" }, task.to_markdown()),
     };
-    write(scene, volume, &path, &text)?;
+    write_note(scene, volume, &path, &text)?;
     writeln!(scene.out, "{path}#{}", task.id)?;
     Ok(EXIT_DONE)
 }
 
 /// Splits a goal into tasks: by rules, or by a model.
-fn plan(scene: &mut CommandContext<'_>, args: &ArgMatches, goal: String) -> Result<u8, CliError> {
-    let volume = agents::volume(scene, args.get_one::<String>("project").cloned(), None)?;
+fn plan_goal(scene: &mut CommandContext<'_>, args: &ArgMatches, goal: String) -> Result<u8, CliError> {
+    let volume = agents::resolve_agent_volume(scene, args.get_one::<String>("project").cloned(), None)?;
     if args.get_flag("model") {
-        let run = agents::fresh();
+        let run = agents::new_doc_id();
         let command = Command::Ask {
             run,
-            session: agents::fresh(),
+            session: agents::new_doc_id(),
             volume,
             note: None,
             parent: None,
             text: goal,
             agent: Some("planner".to_owned()),
-            budget: agents::budget(args)?,
+            budget: agents::parse_budget(args)?,
             allow: Vec::new(),
             recall: RecallOptions { mode: ReplayMode::Learner, without: Vec::new() },
         };
         let problems = scene.handle.read(|session| session.problems().len())?;
         scene.handle.command(command)?;
-        return agents::follow(scene, run, true, problems);
+        return agents::follow_run(scene, run, true, problems);
     }
     let (mut tasks, _) = planner::plan_by_rules(&goal);
-    agents::setup_known(scene)?;
+    agents::wait_for_setup(scene)?;
     let known = scene.handle.read(|session| {
         let mut known = agent_definition::built_in();
         known.retain(|agent| !session.is_switched_off(&agent.name));
@@ -238,25 +239,25 @@ fn plan(scene: &mut CommandContext<'_>, args: &ArgMatches, goal: String) -> Resu
     }
     let name = planner::slug(&goal);
     let path = args.get_one::<String>("plan").cloned().unwrap_or_else(|| format!("{TASKS_FOLDER}/{name}.md"));
-    if !text_of(scene, volume, &path)?.is_empty() {
+    if !note_text_at(scene, volume, &path)?.is_empty() {
         return Err(CliError::usage(format!("there is a plan of that name already; give another with --plan: {path}")));
     }
-    write(scene, volume, &path, &task_block::plan_to_markdown(&goal, &tasks))?;
+    write_note(scene, volume, &path, &task_block::plan_to_markdown(&goal, &tasks))?;
     writeln!(scene.out, "{path}")?;
     for task in &tasks {
-        writeln!(scene.out, "{}", line(task))?;
+        writeln!(scene.out, "{}", task_line(task))?;
     }
     Ok(EXIT_DONE)
 }
 
 /// Has a plan carried out, or one task of it.
-fn run(scene: &mut CommandContext<'_>, args: &ArgMatches, word: &str) -> Result<u8, CliError> {
-    let (note, tasks, id) = meant(scene, word)?;
-    let run = agents::fresh();
+fn run_plan(scene: &mut CommandContext<'_>, args: &ArgMatches, word: &str) -> Result<u8, CliError> {
+    let (note, tasks, id) = find_plan(scene, word)?;
+    let run = agents::new_doc_id();
     let allow = args.get_many::<String>("approve").into_iter().flatten().cloned().collect();
-    let (session, budget) = (agents::fresh(), agents::budget(args)?);
+    let (session, budget) = (agents::new_doc_id(), agents::parse_budget(args)?);
     let problems = scene.handle.read(|session| session.problems().len())?;
     scene.handle.command(Command::RunTasks { run, session, note, tasks, only: id, budget, allow })?;
-    let code = agents::follow(scene, run, args.get_flag("no-wait"), problems)?;
+    let code = agents::follow_run(scene, run, args.get_flag("no-wait"), problems)?;
     Ok(if code == EXIT_DONE { EXIT_DONE } else { EXIT_FAILED })
 }

@@ -1,7 +1,7 @@
-//! `open`, `new`, `ls`, `import`, `export`: what concerns volumes and their files.
+//! `cmd_open`, `cmd_new`, `ls`, `cmd_import`, `cmd_export`: what concerns volumes and their files.
 
-use super::parse::needed;
-use super::{CliError, CommandContext, EXIT_DONE, choose, notebooks};
+use super::parse::required_arg;
+use super::{CliError, CommandContext, EXIT_DONE, notebooks, resolve};
 use clap::ArgMatches;
 use engine::event::SkippedFile;
 use engine::{Command, Session};
@@ -11,11 +11,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::DocId;
-use text::visible;
+use text::untrusted_text;
 use typeset::pdf::PaperSize;
 
 /// How long a folder may take to be looked through.
-const SCAN: Duration = Duration::from_secs(3_600);
+const SCAN_TIMEOUT: Duration = Duration::from_secs(3_600);
 
 struct OpenedVolume {
     id: DocId,
@@ -34,7 +34,7 @@ fn open_volume(
     folder: PathBuf,
     name: Option<String>,
 ) -> Result<OpenedVolume, CliError> {
-    choose::volumes_known(scene, false)?;
+    resolve::wait_for_volumes(scene, false)?;
     let root = folder.clone();
     let before = scene.handle.read(move |session| {
         let known = session.volumes().find(|volume| volume.root.as_ref() == Some(&root));
@@ -52,21 +52,21 @@ fn open_volume(
             OpenedVolume { id, name, notes, attachments, collections, skipped, trouble }
         })
     };
-    let opened = scene.handle.wait_on_disk(Some(SCAN), look)?;
+    let opened = scene.handle.wait_on_disk(Some(SCAN_TIMEOUT), look)?;
     opened.ok_or_else(|| CliError::workspace("the folder could not be looked through in an hour"))
 }
 
-/// Refuses `open` and `import` of what is not there, before a workspace is made for it.
-pub(super) fn there(command: &str, args: &ArgMatches, here: &Path) -> Result<(), CliError> {
+/// Refuses `cmd_open` and `cmd_import` of what is not there, before a workspace is made for it.
+pub(super) fn check_paths_exist(command: &str, args: &ArgMatches, here: &Path) -> Result<(), CliError> {
     match command {
         "open" => {
-            let folder = copy::absolute(here, needed(args, "FOLDER")?);
+            let folder = copy::absolute(here, required_arg(args, "FOLDER")?);
             if !copy::is_folder(&folder) {
                 return Err(CliError::usage(format!("there is no such folder: {}", folder.display())));
             }
         }
         "import" => {
-            if let Some(missing) = to_import(args, here).iter().find(|path| !path.exists()) {
+            if let Some(missing) = import_paths(args, here).iter().find(|path| !path.exists()) {
                 return Err(CliError::usage(format!("there is no such file: {}", missing.display())));
             }
         }
@@ -75,19 +75,19 @@ pub(super) fn there(command: &str, args: &ArgMatches, here: &Path) -> Result<(),
     Ok(())
 }
 
-fn to_import(args: &ArgMatches, here: &Path) -> Vec<PathBuf> {
+fn import_paths(args: &ArgMatches, here: &Path) -> Vec<PathBuf> {
     args.get_many::<String>("PATH")
         .map(|paths| paths.map(|path| copy::absolute(here, path)).collect())
         .unwrap_or_default()
 }
 
-pub(super) fn open(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let folder = copy::absolute(scene.folder, needed(args, "FOLDER")?);
+pub(super) fn cmd_open(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+    let folder = copy::absolute(scene.folder, required_arg(args, "FOLDER")?);
     let opened = open_volume(scene, folder, None)?;
     if let Some(trouble) = opened.trouble {
         return Err(CliError::usage(trouble));
     }
-    export::open_note::saved(scene.handle)?;
+    export::open_note::wait_until_saved(scene.handle)?;
     let OpenedVolume { id, name, notes, attachments, collections, skipped, .. } = opened;
     if scene.json {
         let answer = serde_json::json!({
@@ -96,23 +96,27 @@ pub(super) fn open(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<
         writeln!(scene.out, "{answer}")?;
     } else {
         let shelves = if collections > 0 { format!("{collections} collections, ") } else { String::new() };
-        let (name, rest) = (visible::line(&name), attachments - collections);
+        let (name, rest) = (untrusted_text::escape_line(&name), attachments - collections);
         writeln!(scene.out, "{name}: {notes} notes, {shelves}{rest} attachments")?;
         for SkippedFile { path, why } in skipped {
-            writeln!(scene.out, "  {}: {}", visible::line(&path), visible::line(&why))?;
+            writeln!(scene.out, "  {}: {}", untrusted_text::escape_line(&path), untrusted_text::escape_line(&why))?;
         }
     }
     Ok(EXIT_DONE)
 }
 
 /// The volume of that name, else the first one, else a new one in the workspace's own folder.
-fn volume_or_own(
+fn volume_or_new(
     scene: &mut CommandContext<'_>,
     name: Option<&str>,
     first: bool,
 ) -> Result<(DocId, PathBuf), CliError> {
     let named = name.is_some() || first;
-    let found = if named { choose::volume(scene, name)? } else { choose::volume(scene, Some("Notes")).ok().flatten() };
+    let found = if named {
+        resolve::resolve_volume(scene, name)?
+    } else {
+        resolve::resolve_volume(scene, Some("Notes")).ok().flatten()
+    };
     let id = match found {
         Some(id) => id,
         None => {
@@ -126,8 +130,8 @@ fn volume_or_own(
     Ok((id, root))
 }
 
-pub(super) fn new(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let path = needed(args, "PATH")?.to_owned();
+pub(super) fn cmd_new(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+    let path = required_arg(args, "PATH")?.to_owned();
     let mut text = args.get_one::<String>("text").cloned().unwrap_or_default();
     if text == "-" {
         text.clear();
@@ -135,10 +139,10 @@ pub(super) fn new(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u
             return Err(CliError::usage("standard input is not UTF-8 text"));
         }
     }
-    let (volume, _) = volume_or_own(scene, args.get_one::<String>("volume").map(String::as_str), true)?;
-    choose::volumes_known(scene, true)?;
+    let (volume, _) = volume_or_new(scene, args.get_one::<String>("volume").map(String::as_str), true)?;
+    resolve::wait_for_volumes(scene, true)?;
     scene.handle.command(Command::NewNote { volume, path: path.clone(), text })?;
-    export::open_note::saved(scene.handle)?;
+    export::open_note::wait_until_saved(scene.handle)?;
     let made = scene.handle.read(move |session| {
         let volume = session.volume(volume)?;
         let path = path.trim_start_matches("./");
@@ -150,18 +154,18 @@ pub(super) fn new(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u
         if scene.json {
             writeln!(scene.out, "{}", serde_json::json!({"path": path, "volume": volume, "id": note}))?;
         } else {
-            writeln!(scene.out, "{}:{}", visible::line(&volume), visible::line(&path))?;
+            writeln!(scene.out, "{}:{}", untrusted_text::escape_line(&volume), untrusted_text::escape_line(&path))?;
         }
     }
     Ok(EXIT_DONE)
 }
 
-pub(super) fn list(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+pub(super) fn cmd_ls(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let only = match args.get_one::<String>("volume") {
-        Some(name) => choose::volume(scene, Some(name))?,
+        Some(name) => resolve::resolve_volume(scene, Some(name))?,
         None => None,
     };
-    choose::volumes_known(scene, true)?;
+    resolve::wait_for_volumes(scene, true)?;
     let rows = scene.handle.read(move |session| {
         let mut rows: Vec<serde_json::Value> = Vec::new();
         let mut volumes: Vec<_> =
@@ -197,7 +201,7 @@ pub(super) fn list(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<
         let text = |key: &str| row[key].as_str().unwrap_or("").to_owned();
         if text("volume") != volume {
             volume = text("volume");
-            writeln!(scene.out, "{}", visible::line(&volume))?;
+            writeln!(scene.out, "{}", untrusted_text::escape_line(&volume))?;
         }
         let cells = match row["cells"].as_u64() {
             Some(0) | None => String::new(),
@@ -206,22 +210,22 @@ pub(super) fn list(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<
         };
         let kind = match row["kind"].as_str() {
             Some("note") => String::new(),
-            Some("skipped") => format!("  (skipped: {})", visible::line(&text("why"))),
+            Some("skipped") => format!("  (skipped: {})", untrusted_text::escape_line(&text("why"))),
             _ => format!("  ({})", text("kind")),
         };
-        writeln!(scene.out, "  {}{kind}{cells}", visible::line(&text("path")))?;
+        writeln!(scene.out, "  {}{kind}{cells}", untrusted_text::escape_line(&text("path")))?;
         if let Some(problem) = row["problem"].as_str() {
-            writeln!(scene.out, "    {}", visible::line(problem))?;
+            writeln!(scene.out, "    {}", untrusted_text::escape_line(problem))?;
         }
     }
     Ok(EXIT_DONE)
 }
 
-pub(super) fn import(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+pub(super) fn cmd_import(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let (notebooks, paths): (Vec<PathBuf>, Vec<PathBuf>) =
-        to_import(args, scene.folder).into_iter().partition(|path| export::notebook_import::is(path));
-    let notebooks = export::notebook_import::read(&notebooks)?;
-    let (_, root) = volume_or_own(scene, args.get_one::<String>("volume").map(String::as_str), false)?;
+        import_paths(args, scene.folder).into_iter().partition(|path| export::notebook_import::is_notebook_path(path));
+    let notebooks = export::notebook_import::read_notebooks(&notebooks)?;
+    let (_, root) = volume_or_new(scene, args.get_one::<String>("volume").map(String::as_str), false)?;
     // All or nothing: two of one name would meet in the middle of the copying.
     let twins = |at: usize| paths[..at].iter().any(|other| other.file_name() == paths[at].file_name());
     if let Some(twin) = (0..paths.len()).find(|at| twins(*at)) {
@@ -246,10 +250,10 @@ pub(super) fn import(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resul
     }
     let opened = open_volume(scene, root, None)?;
     for (name, laid) in notebooks {
-        export::notebook_import::make(scene.handle, opened.id, &name, laid)?;
+        export::notebook_import::create_note(scene.handle, opened.id, &name, laid)?;
         copied.files.push(name);
     }
-    export::open_note::saved(scene.handle)?;
+    export::open_note::wait_until_saved(scene.handle)?;
     let (files, skipped) = (copied.files, copied.skipped);
     if scene.json {
         let answer = serde_json::json!({"volume": opened.name, "imported": files, "skipped": skipped});
@@ -257,27 +261,27 @@ pub(super) fn import(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resul
     } else {
         writeln!(scene.out, "{}: {} files imported", opened.name, files.len())?;
         for SkippedFile { path, why } in &skipped {
-            writeln!(scene.out, "  {}: {}", visible::line(path), visible::line(why))?;
+            writeln!(scene.out, "  {}: {}", untrusted_text::escape_line(path), untrusted_text::escape_line(why))?;
         }
     }
     Ok(EXIT_DONE)
 }
 
-pub(super) fn export(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let dest = scene.folder.join(needed(args, "DEST")?);
-    let what = match choose::any(scene, needed(args, "NOTE_OR_VOLUME")?)? {
-        choose::ResolvedName::Note(note) => ExportScope::Note(note),
-        choose::ResolvedName::Volume(volume) => ExportScope::Folder(volume, String::new()),
+pub(super) fn cmd_export(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+    let dest = scene.folder.join(required_arg(args, "DEST")?);
+    let what = match resolve::resolve_note_or_volume(scene, required_arg(args, "NOTE_OR_VOLUME")?)? {
+        resolve::ResolvedName::Note(note) => ExportScope::Note(note),
+        resolve::ResolvedName::Volume(volume) => ExportScope::Folder(volume, String::new()),
     };
-    let done = match (form(&what, &dest, args)?, &what) {
+    let done = match (parse_export_request(&what, &dest, args)?, &what) {
         (ExportRequest::Ours(form), _) => export::export(scene.handle, &what, form, &dest, &ExportProgress::default())?,
         (ExportRequest::Jupyter(form), ExportScope::Note(note)) => {
-            let files = vec![notebooks::note(scene, *note, &dest, form)?];
+            let files = vec![notebooks::write_note_as(scene, *note, &dest, form)?];
             export::ExportReport { files, ..export::ExportReport::default() }
         }
         (ExportRequest::Jupyter(form), ExportScope::Folder(volume, _)) => {
-            export::fresh(scene.handle, *volume, &dest)?;
-            let (files, skipped) = notebooks::volume(scene, *volume, &dest, form)?;
+            export::save_and_create_folder(scene.handle, *volume, &dest)?;
+            let (files, skipped) = notebooks::write_volume_as(scene, *volume, &dest, form)?;
             export::ExportReport { files, skipped, ..export::ExportReport::default() }
         }
     };
@@ -291,11 +295,11 @@ pub(super) fn export(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resul
         let files = if done.files.len() == 1 { "file" } else { "files" };
         writeln!(scene.out, "{} {files} exported to {}", done.files.len(), dest.display())?;
         for SkippedFile { path, why } in done.skipped.iter().chain(&done.limited) {
-            writeln!(scene.out, "  {}: {}", visible::line(path), visible::line(why))?;
+            writeln!(scene.out, "  {}: {}", untrusted_text::escape_line(path), untrusted_text::escape_line(why))?;
         }
     }
     if !done.missing.is_empty() {
-        writeln!(scene.errors, "tracebook: {}", export::lacking(&done.missing))?;
+        writeln!(scene.errors, "tracebook: {}", export::missing_glyphs_message(&done.missing))?;
     }
     Ok(EXIT_DONE)
 }
@@ -307,7 +311,7 @@ enum ExportRequest {
 }
 
 /// What is asked for: by an option, or by the ending of the new file's name.
-fn form(what: &ExportScope, dest: &Path, args: &ArgMatches) -> Result<ExportRequest, CliError> {
+fn parse_export_request(what: &ExportScope, dest: &Path, args: &ArgMatches) -> Result<ExportRequest, CliError> {
     let paper = match args.get_one::<String>("paper").map(|name| name.to_ascii_lowercase()).as_deref() {
         None | Some("a4") => PaperSize::A4,
         Some("letter") => PaperSize::Letter,

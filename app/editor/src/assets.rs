@@ -6,7 +6,7 @@ use eframe::egui;
 use egui::text::{LayoutJob, TextFormat};
 use egui::{Color32, ColorImage, Context, Galley, Painter, Rect, TextureHandle, TextureOptions, Ui, Vec2, vec2};
 use engine::Session;
-use export::drawings;
+use export::render_jobs;
 use host::fs::confined::ConfinedPath;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,10 +15,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use store::{BlobHash, DocId, FileKind};
 use text::markdown::{self, dialect};
-use typeset::colour::CodeHue;
 use typeset::failure::DrawFailure;
 use typeset::formula::{self, SetFormula};
-use ui::tokens::{self, ThemeColors};
+use typeset::highlight::CodeHue;
+use ui::theme::{self, ThemeColors};
 
 /// A file larger than this is named, not shown.
 const MAX_ASSET_BYTES: u64 = 64 << 20;
@@ -271,7 +271,7 @@ impl egui::Plugin for AssetCache {
 }
 
 fn format() -> TextFormat {
-    let body = tokens::body();
+    let body = theme::body();
     ui::widgets::format(body.font, body.line, egui::Color32::PLACEHOLDER)
 }
 
@@ -316,7 +316,7 @@ pub(crate) fn code_hues(ctx: &Context, code: &str, language: &str) -> Option<Cod
             return None;
         }
         let (code, language) = (code.to_owned(), language.to_owned());
-        let job = move || AssetResult::Code(hash, drawings::colours(&code, &language).map(Arc::from));
+        let job = move || AssetResult::Code(hash, render_jobs::highlight_code(&code, &language).map(Arc::from));
         let _ = sights.way(ctx).send(Box::new(job));
         None
     })?
@@ -336,7 +336,7 @@ pub(crate) fn edited_hues(ctx: &Context, code: &str, language: &str) -> Vec<(Ran
         let Some((old, _, hues)) = sights.edited.as_ref().filter(|(_, of, _)| of == language) else {
             return Vec::new();
         };
-        let (gone, come) = text::splice::trim(old, code);
+        let (gone, come) = text::text_edit::trim_common(old, code);
         // Another piece of code is no edit of this one.
         if gone.len().max(come.len()) > MAX_SAME_CODE_EDIT_BYTES {
             return Vec::new();
@@ -362,7 +362,7 @@ pub(crate) fn formula(ctx: &Context, source: &str, display: bool) -> Option<Type
         }
         // A short one takes less than a tenth of a millisecond.
         let (short, source) = (formula::is_short(source), source.to_owned());
-        let set = move || drawings::formula(&source, display).map(Arc::new).map_err(unset);
+        let set = move || render_jobs::typeset_formula(&source, display).map(Arc::new).map_err(unset);
         let known = short.then(&set);
         sights.formulas.insert(name, known.clone());
         if known.is_none() {
@@ -389,7 +389,7 @@ pub(crate) fn paint_formula(painter: &Painter, rect: Rect, formula: &Arc<SetForm
         sights.drawings.insert(name, (DrawingState::Waiting, frame));
         let formula = formula.clone();
         let made = move || {
-            let drawn = drawings::formula_pixels(&formula, [ink.r(), ink.g(), ink.b()], wide);
+            let drawn = render_jobs::rasterize_formula(&formula, [ink.r(), ink.g(), ink.b()], wide);
             drawn.map(pixels).map_err(String::from)
         };
         let _ = sights.way(ctx).send(Box::new(move || AssetResult::Letters(name, made())));
@@ -456,7 +456,7 @@ pub(crate) fn diagram(ctx: &Context, source: &str, colours: &'static ThemeColors
     let tints = colours.tints();
     let name = name(&(source, tints, scale.to_bits()));
     let source = source.to_owned();
-    drawing(ctx, name, move || drawings::diagram_pixels(&source, tints, scale).map(pixels).map_err(String::from))
+    drawing(ctx, name, move || render_jobs::rasterize_diagram(&source, tints, scale).map(pixels).map_err(String::from))
 }
 
 /// A drawing that was made, or is being made.
@@ -484,8 +484,8 @@ fn name(what: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-fn pixels(drawn: drawings::DrawnPixels) -> AssetPixels {
-    let drawings::DrawnPixels { raster, size: [width, height], multiplied } = drawn;
+fn pixels(drawn: render_jobs::DrawnPixels) -> AssetPixels {
+    let render_jobs::DrawnPixels { raster, size: [width, height], multiplied } = drawn;
     let size = [raster.width as usize, raster.height as usize];
     let image = match multiplied {
         true => ColorImage::from_rgba_premultiplied(size, &raster.bytes),
@@ -545,10 +545,11 @@ pub fn fetch_assets(ctx: &Context, session: &Session) {
 }
 
 fn job(session: &Session, wish: AssetKey, scale: f32) -> AssetJob {
-    let (name, part) = dialect::wiki_target(&wish.1);
+    let (name, part) = dialect::split_wiki_target(&wish.1);
     let found = session.locate_file(wish.0).filter(|_| !name.is_empty()).and_then(|(volume, _)| {
         let volume = session.volume(volume)?;
-        let (path, row) = volume.files.get_key_value(volume.links.path(volume.links.meant(wish.0, name)?)?)?;
+        let (path, row) =
+            volume.files.get_key_value(volume.links.path(volume.links.resolve_rendered_link(wish.0, name)?)?)?;
         Some((ConfinedPath::new(volume.root.as_ref()?, path), row.kind, row.id))
     });
     let part = part.map(str::to_owned);
@@ -588,7 +589,7 @@ fn requested_text(session: &Session, note: DocId, name: &str) -> Option<Arc<str>
 
 fn excerpt(text: &str, part: Option<&str>) -> Option<Arc<str>> {
     let text = match part {
-        Some(part) => markdown::part(text, part)?,
+        Some(part) => markdown::linked_part(text, part)?,
         None => text,
     };
     if text.len() <= MAX_EMBEDDED_NOTE_BYTES {
@@ -618,11 +619,11 @@ fn picture(file: &ConfinedPath, scale: f32) -> Result<AssetPixels, DrawFailure> 
 }
 
 fn vector(bytes: Vec<u8>, scale: f32) -> Result<AssetPixels, DrawFailure> {
-    drawings::svg_pixels(bytes, scale, MAX_PICTURE_SIDE_PIXELS).map(pixels)
+    render_jobs::rasterize_svg(bytes, scale, MAX_PICTURE_SIDE_PIXELS).map(pixels)
 }
 
 fn bitmap(bytes: Vec<u8>) -> Result<AssetPixels, DrawFailure> {
-    drawings::bitmap(bytes, MAX_PICTURE_SIDE_PIXELS).map(pixels)
+    render_jobs::decode_bitmap(bytes, MAX_PICTURE_SIDE_PIXELS).map(pixels)
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ pub fn cells(text: &str) -> Vec<FencedCell> {
         let code = trim(whole.start + opens..whole.start + end.max(opens));
         FencedCell { whole, code }
     };
-    text::markdown::cells(text).into_iter().map(fenced).collect()
+    text::markdown::cell_ranges(text).into_iter().map(fenced).collect()
 }
 
 /// The cell around a byte of the note.

@@ -34,7 +34,11 @@ pub(crate) fn comment_marks(text: &str, before: &PrecedingContext) -> Vec<usize>
         PrecedingContext::Start | PrecedingContext::Line | PrecedingContext::LineEnd | PrecedingContext::Gap => 0,
     };
     let properties = Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
-    let options = if *before == PrecedingContext::Start { dialect::options() } else { dialect::options() - properties };
+    let options = if *before == PrecedingContext::Start {
+        dialect::dialect_options()
+    } else {
+        dialect::dialect_options() - properties
+    };
     dialect::comment_marks(&text[from..], options).into_iter().map(|at| at + from).collect()
 }
 

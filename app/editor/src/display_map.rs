@@ -7,7 +7,7 @@ use engine::Note;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use store::{Block, BlockId, DocId};
-use ui::tokens::{self, space};
+use ui::theme::{self, space};
 
 /// A row by its place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -210,7 +210,7 @@ impl DisplayMap {
     pub(crate) fn rows(&mut self, block: usize, note: &Note, texts: &[&Block]) -> &[MarkdownRow] {
         let piece = &mut self.pieces[block];
         if piece.rows.is_none() {
-            let cell = note.cell(piece.id).map(|cell| cell.code.clone());
+            let cell = note.cell_parts(piece.id).map(|cell| cell.code.clone());
             piece.take(row_splitter::rows(&texts[block].text, &piece.before, cell, piece.last));
             let height = piece.measure();
             if piece.height != height {
@@ -401,12 +401,12 @@ impl BlockRows {
         layout: u32,
     ) -> BlockRows {
         let marks =
-            if note.cell(text.id).is_some() { Vec::new() } else { comments::comment_marks(&text.text, &before) };
+            if note.cell_parts(text.id).is_some() { Vec::new() } else { comments::comment_marks(&text.text, &before) };
         let mut piece = BlockRows {
             id: text.id,
             revision: note.block_revision(text.id),
             last,
-            cell: note.cell(text.id).is_some(),
+            cell: note.cell_parts(text.id).is_some(),
             before,
             bytes: text.text.len(),
             words: text.text.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count(),
@@ -419,7 +419,7 @@ impl BlockRows {
         if let Some(old) = old.and_then(|old| old.rows) {
             let heights: HashMap<u64, (f32, u32)> =
                 old.iter().filter_map(|row| Some((row.hash, (row.height?, row.layout)))).collect();
-            let cell = note.cell(text.id).map(|cell| cell.code.clone());
+            let cell = note.cell_parts(text.id).map(|cell| cell.code.clone());
             let mut rows = row_splitter::rows(&text.text, &piece.before, cell, last);
             for (index, row) in rows.iter_mut().enumerate() {
                 if let Some((height, layout)) = heights.get(&row.hash) {
@@ -464,9 +464,9 @@ fn guess(row: &MarkdownRow) -> f32 {
         return 0.0;
     }
     row.height.unwrap_or_else(|| match row.kind {
-        RowKind::Heading(level) => tokens::heading(level).line,
+        RowKind::Heading(level) => theme::heading(level).line,
         // Of a part of long code it is nearly known: lines of about 35 letters.
-        RowKind::Code { .. } => (row.content.len() as f32 / 35.0).ceil().max(1.0) * tokens::code().line,
+        RowKind::Code { .. } => (row.content.len() as f32 / 35.0).ceil().max(1.0) * theme::code().line,
         _ => (row.content.len() as f32 / 90.0).ceil().max(1.0) * 24.0,
     })
 }

@@ -10,7 +10,7 @@ use egui::{Align2, Pos2, Rect, Sense, Ui, Vec2, pos2};
 use engine::Note;
 use store::{Block, BlockId};
 use ui::icons;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_focus_ring, set_accessible_name};
 
 impl DisplayMap {
@@ -138,16 +138,17 @@ pub fn show_fold_chevron(
     folded: bool,
     id: BlockId,
 ) -> bool {
-    let centre = pos2(origin.x - space::XXXL + size::HIT / 2.0, area.bottom() - (area.bottom() - origin.y) / 2.0);
-    let rect = Rect::from_center_size(centre, Vec2::splat(size::HIT));
+    let centre =
+        pos2(origin.x - space::XXXL + size::MIN_CLICK_HEIGHT / 2.0, area.bottom() - (area.bottom() - origin.y) / 2.0);
+    let rect = Rect::from_center_size(centre, Vec2::splat(size::MIN_CLICK_HEIGHT));
     let response = ui.interact(rect, ui.scope_id().with(("fold", id, spot.row)), Sense::click());
     set_accessible_name(&response, Role::Button, &format!("{} {name}", if folded { "Unfold" } else { "Fold" }));
     let colours = ThemeColors::of(ui);
     if folded || ui.rect_contains_pointer(area) || response.has_focus() {
         let icon = if folded { icons::CARET_RIGHT } else { icons::CARET_DOWN };
         let colour = if response.hovered() { colours.ink } else { colours.muted };
-        ui.painter().text(centre, Align2::CENTER_CENTER, icon, tokens::icon(12.0), colour);
+        ui.painter().text(centre, Align2::CENTER_CENTER, icon, theme::icon_font(12.0), colour);
     }
-    paint_focus_ring(ui, &response, CORNER);
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
     response.clicked()
 }

@@ -1,6 +1,6 @@
 //! Ordered lists as text: which number each item should have. Pure text.
 
-use text::splice::TextEdit;
+use text::text_edit::TextEdit;
 
 /// A list that is open at a line.
 struct ListLevel {
@@ -104,11 +104,11 @@ pub(crate) fn renumbered(old: &str, new: &str, from: usize) -> Vec<TextEdit> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use text::splice::perform;
+    use text::text_edit::apply_edits;
 
     #[test]
     fn numbers_count_on() {
-        let fixed = |text: &str| perform(text, &fixes(text, usize::MAX, None));
+        let fixed = |text: &str| apply_edits(text, &fixes(text, usize::MAX, None));
         assert_eq!(fixed("1. a\n1. b\n7. c\n"), "1. a\n2. b\n3. c\n");
         assert_eq!(fixed("3. a\n\n   more\n3. b\n"), "3. a\n\n   more\n4. b\n");
         assert_eq!(fixed("1. a\n   1. x\n   5. y\n9. b\n"), "1. a\n   1. x\n   2. y\n2. b\n");

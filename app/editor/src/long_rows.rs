@@ -101,15 +101,15 @@ pub(crate) fn split_piece(
         (RowKind::Fence { closed }, Some(code)) if range.len() > MAX_UNSPLIT_CODE_BYTES => {
             let closing = closed.then_some(code.end..range.end);
             let language: Rc<str> = source_layout::language(&text[range.clone()]).into();
-            if matches!(&*language, "mermaid" | engine::view::LANGUAGE) {
+            if matches!(&*language, "mermaid" | engine::generated_view::VIEW_LANGUAGE) {
                 return None; // a diagram is drawn whole, and so is a view
             }
             let parts = code_parts(text, Some(range.start), code.clone(), closing, last);
             (parts.len() > 1).then_some((parts, Some((code, language))))
         }
         // A line that shows a collection is a row of its own.
-        (RowKind::Paragraph, _) if !collection::parted(&text[range.clone()]).is_empty() => {
-            let lines = collection::parted(&text[range.clone()]).into_iter();
+        (RowKind::Paragraph, _) if !collection::split_around_embeds(&text[range.clone()]).is_empty() => {
+            let lines = collection::split_around_embeds(&text[range.clone()]).into_iter();
             let part = |line: Range<usize>| {
                 let (start, end) = (range.start + line.start, range.start + line.end);
                 LongRowPart { kind, content: start..trim_line_end(text, start, end), code: None }

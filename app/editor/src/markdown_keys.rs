@@ -8,7 +8,7 @@ use super::note_editor::{Caret, EditContext, EditTarget, NoteEdit};
 use super::row_splitter::RowKind;
 use super::{lists, motion, source_layout};
 use std::ops::Range;
-use text::splice::{perform, trim};
+use text::text_edit::{apply_edits, trim_common};
 
 /// What Enter writes: the next line of whatever the caret is in.
 pub(crate) fn insert_line(target: &EditTarget, here: &CaretRange, world: &mut EditContext<'_>) -> KeyOutcome {
@@ -286,8 +286,8 @@ pub fn renumber_list(edit: NoteEdit, moved: bool, world: &mut EditContext<'_>) -
         start + at.saturating_add_signed(shift)
     };
     let (caret, anchor) = (through(edit.caret), through(edit.anchor));
-    let done = perform(&new, &fixes);
-    let (from, to) = trim(&old, &done);
+    let done = apply_edits(&new, &fixes);
+    let (from, to) = trim_common(&old, &done);
     NoteEdit { at: start + from.start, delete: from.len(), insert: done[to].to_owned(), caret, anchor }
 }
 
@@ -316,7 +316,7 @@ pub(crate) fn shift_lines(text: &str, by: isize, caret: usize) -> (String, usize
 /// A table that was changed, as an edit; the caret selects the cell at `position_at` when `whole`.
 fn table_edit(target: &EditTarget, grid: &MarkdownTable, place: TablePosition, whole: bool) -> NoteEdit {
     let (source, at) = grid.aligned_source(place);
-    let (from, to) = trim(&target.shown, &source);
+    let (from, to) = trim_common(&target.shown, &source);
     let mut edit = target.replace(from, &source[to.clone()], to.len());
     let lines = |at: usize| if target.crlf { source[..at].matches('\n').count() } else { 0 };
     edit.caret = target.range.start + at + lines(at);

@@ -14,8 +14,8 @@ use engine::{Note, Session};
 use std::ops::Range;
 use std::rc::Rc;
 use store::{Block, BlockId};
-use text::splice::moved;
-use ui::tokens;
+use text::text_edit::shift_offset;
+use ui::theme;
 
 /// The control that has the keyboard while somebody writes: the row that holds the caret.
 pub fn field() -> egui::Id {
@@ -55,8 +55,8 @@ impl Caret {
     }
 
     fn moved(&mut self, shift: &engine::CaretShift) {
-        self.at = moved(self.at, shift.at, shift.delete, shift.insert, false);
-        self.anchor = moved(self.anchor, shift.at, shift.delete, shift.insert, false);
+        self.at = shift_offset(self.at, shift.at, shift.delete, shift.insert, false);
+        self.anchor = shift_offset(self.anchor, shift.at, shift.delete, shift.insert, false);
     }
 }
 
@@ -283,7 +283,7 @@ impl Editor {
         for shift in shifts {
             self.caret.iter_mut().chain(&mut self.more).for_each(|caret| caret.moved(shift));
             if let Some(drag) = &mut self.drag {
-                let through = |at: usize| moved(at, shift.at, shift.delete, shift.insert, false);
+                let through = |at: usize| shift_offset(at, shift.at, shift.delete, shift.insert, false);
                 drag.frozen = drag.frozen.map(through);
                 drag.origin = through(drag.origin.start)..through(drag.origin.end);
             }
@@ -507,7 +507,7 @@ pub fn text_height(galley: &Galley, kind: RowKind) -> f32 {
 
 /// The height of one line of a kind's source.
 pub fn line_of(kind: RowKind) -> f32 {
-    if kind == RowKind::Blank { tokens::body().line } else { source_layout::type_of(kind).line }
+    if kind == RowKind::Blank { theme::body().line } else { source_layout::type_of(kind).line }
 }
 
 /// Line ends as they are counted here: `\n`, whatever another program wrote.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use ui::icons;
 use ui::text::format_thousands;
-use ui::tokens::{self, CORNER, InterCut, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
 use ui::widgets::format;
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name, word_button};
 
@@ -80,7 +80,7 @@ impl DataTable {
                     TableFormat::Resource => {
                         TableData::parse_data_resource(&serde_json::from_str(&text).map_err(|error| error.to_string())?)
                     }
-                    TableFormat::Lines => TableData::lines(&typeset::printed::plain(&text)),
+                    TableFormat::Lines => TableData::lines(&typeset::ansi::strip_codes(&text)),
                 }
             };
             let _ = send.send(read()); // the note may be gone
@@ -137,7 +137,7 @@ impl DataTable {
     #[allow(clippy::cast_precision_loss, reason = "some rows")]
     pub fn height(&self) -> f32 {
         let Some(data) = self.data() else { return DATA_TABLE_ROW_HEIGHT };
-        let field = if data.rows > MAX_ROWS_WITHOUT_FILTER { size::HIT + space::S } else { 0.0 };
+        let field = if data.rows > MAX_ROWS_WITHOUT_FILTER { size::MIN_CLICK_HEIGHT + space::S } else { 0.0 };
         let head = if self.has_head() { DATA_TABLE_ROW_HEIGHT } else { 0.0 };
         field
             + head
@@ -186,11 +186,11 @@ impl DataTable {
         let data = match &self.state {
             TableState::Ready(data) => data.clone(),
             TableState::Reading(_) => {
-                paint_clipped_text(ui, origin, width, "Reading the table …", &tokens::caption(), colours.muted);
+                paint_clipped_text(ui, origin, width, "Reading the table …", &theme::caption(), colours.muted);
                 return;
             }
             TableState::Failed(why) => {
-                paint_clipped_text(ui, origin, width, &ui::text::sentence(why), &tokens::caption(), colours.bad);
+                paint_clipped_text(ui, origin, width, &ui::text::sentence(why), &theme::caption(), colours.bad);
                 return;
             }
         };
@@ -199,8 +199,13 @@ impl DataTable {
         let width = width.min(wide + TABLE_SCROLL_BAR_WIDTH + 2.0).max(360.0_f32.min(width));
         let mut top = origin.y;
         if data.rows > MAX_ROWS_WITHOUT_FILTER {
-            self.field(ui, id, name, Rect::from_min_size(origin, vec2(width.min(size::DIALOG), size::HIT)));
-            top += size::HIT + space::S;
+            self.field(
+                ui,
+                id,
+                name,
+                Rect::from_min_size(origin, vec2(width.min(size::DIALOG_WIDTH), size::MIN_CLICK_HEIGHT)),
+            );
+            top += size::MIN_CLICK_HEIGHT + space::S;
         }
         let head = if self.has_head() { DATA_TABLE_ROW_HEIGHT } else { 0.0 };
         #[allow(clippy::cast_precision_loss, reason = "some rows")]
@@ -220,7 +225,7 @@ impl DataTable {
             (None, true) => format!("{shown} of {all} {kind}"),
             (None, false) => format!("{all} {kind}"),
         };
-        let used = paint_clipped_text(ui, foot + vec2(0.0, 2.0), width, &words, &tokens::caption(), colours.muted);
+        let used = paint_clipped_text(ui, foot + vec2(0.0, 2.0), width, &words, &theme::caption(), colours.muted);
         let count =
             ui.interact(Rect::from_min_size(foot, vec2(used, DATA_TABLE_ROW_HEIGHT)), id.with("count"), Sense::hover());
         set_accessible_name(&count, Role::Label, &words);
@@ -233,7 +238,7 @@ impl DataTable {
 
     fn field(&mut self, ui: &mut Ui, id: Id, name: &str, rect: Rect) {
         let colours = ThemeColors::of(ui);
-        let style = tokens::small();
+        let style = theme::small();
         let hint = if self.has_head() { "Filter: words, column=word, column>5" } else { "Filter" };
         let edit = egui::TextEdit::singleline(&mut self.filter)
             .id(id.with("filter"))
@@ -277,14 +282,14 @@ impl DataTable {
         let painter = ui.painter().with_clip_rect(body.intersect(ui.clip_rect()));
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a row")]
         let first = self.top.floor() as usize;
-        let style = tokens::tabular(13.0);
+        let style = theme::tabular_font(13.0);
         for at in first..shown.min(first + MAX_VISIBLE_TABLE_ROWS + 2) {
             #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a row in sight")]
             let y = body.top() + (at as f64 - self.top) as f32 * DATA_TABLE_ROW_HEIGHT;
             let row = self.row(at);
             let line = Rect::from_min_size(pos2(body.left(), y), vec2(body.width(), DATA_TABLE_ROW_HEIGHT));
             if ui.rect_contains_pointer(line.intersect(body)) {
-                painter.rect_filled(line, 0.0, colours.hover(colours.paper).gamma_multiply(0.6));
+                painter.rect_filled(line, 0.0, colours.hover_color(colours.paper).gamma_multiply(0.6));
             }
             for (place, (x, wide)) in spans.iter().enumerate() {
                 let cell =
@@ -324,7 +329,7 @@ impl DataTable {
             let said = format!("{title}: {}", data.cell(self.row(row), column));
             ui.ctx().accesskit_node_builder(grid, |node| node.set_description(said));
         }
-        paint_focus_ring(ui, &response, CORNER);
+        paint_focus_ring(ui, &response, CONTROL_CORNER);
     }
 
     /// Arrows, pages and ends move the chosen cell; Ctrl+C copies it.
@@ -383,7 +388,7 @@ impl DataTable {
     fn head(&mut self, ui: &Ui, id: Id, data: &TableData, head: Rect, spans: &[(f32, f32)]) {
         let colours = ThemeColors::of(ui);
         let clip = head.intersect(ui.clip_rect());
-        let style = tokens::inter(InterCut::SemiBold, 13.0);
+        let style = theme::inter_font(InterCut::SemiBold, 13.0);
         let mut wish = None;
         for (place, ((x, wide), column)) in spans.iter().zip(&data.columns).enumerate() {
             let cell =
@@ -401,7 +406,7 @@ impl DataTable {
             set_accessible_name(&response, Role::Button, &format!("{how} {}", column.name));
             let painter = ui.painter().with_clip_rect(clip);
             if response.hovered() {
-                painter.rect_filled(cell, CORNER, colours.hover(colours.paper));
+                painter.rect_filled(cell, CONTROL_CORNER, colours.hover_color(colours.paper));
             }
             let mark = if sorted.is_some() { 16.0 } else { 0.0 };
             let mut job = LayoutJob::default();
@@ -413,10 +418,10 @@ impl DataTable {
                 let icon = if down { icons::CARET_DOWN } else { icons::CARET_UP };
                 let x = if column.numeric { text - space::S } else { text + galley.size().x + space::S };
                 let at = pos2(x, cell.center().y);
-                painter.text(at, Align2::CENTER_CENTER, icon, tokens::icon(12.0), colours.accent);
+                painter.text(at, Align2::CENTER_CENTER, icon, theme::icon_font(12.0), colours.accent);
             }
             painter.galley(pos2(text, cell.top()), galley, colours.ink);
-            paint_focus_ring(ui, &response, CORNER);
+            paint_focus_ring(ui, &response, CONTROL_CORNER);
             if response.on_hover_cursor(CursorIcon::PointingHand).clicked() {
                 wish = Some(match sorted {
                     None => Some((place, false)),
@@ -485,7 +490,7 @@ fn spans(data: &TableData) -> Vec<(f32, f32)> {
         #[allow(clippy::cast_precision_loss, reason = "some letters")]
         let wide = (column.letters as f32 * 7.6 + 2.0 * space::S + space::M)
             .clamp(MIN_DATA_COLUMN_WIDTH, MAX_DATA_COLUMN_WIDTH);
-        let wide = if data.columns.len() == 1 { wide.max(size::COLUMN) } else { wide };
+        let wide = if data.columns.len() == 1 { wide.max(size::NOTE_COLUMN_WIDTH) } else { wide };
         let span = (x, wide);
         x += wide;
         span

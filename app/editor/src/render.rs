@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use store::DocId;
 use text::markdown::dialect::{self, CalloutKind, DialectToken};
-use ui::tokens::{self, ThemeColors, space};
+use ui::theme::{self, ThemeColors, space};
 
 mod blocks;
 pub mod embeds;
@@ -44,7 +44,7 @@ impl TextStyleContext<'_> {
     }
 
     /// One run of text in one style.
-    pub fn text(&self, text: &str, kind: &tokens::TypeStyle, colour: Color32, width: f32) -> Arc<Galley> {
+    pub fn text(&self, text: &str, kind: &theme::TypeStyle, colour: Color32, width: f32) -> Arc<Galley> {
         let mut job = LayoutJob::default();
         job.wrap.max_width = width;
         job.append(text, 0.0, ui::widgets::format(kind.font.clone(), kind.line, colour));
@@ -68,7 +68,7 @@ pub fn draw_without(
 ) -> RowLayout {
     let covered = |at: usize| hidden.iter().any(|range| range.contains(&at));
     if source.char_indices().all(|(at, letter)| letter.is_whitespace() || covered(at)) {
-        let galley = pen.text("%% …", &tokens::caption(), pen.colours.muted, width);
+        let galley = pen.text("%% …", &theme::caption(), pen.colours.muted, width);
         let map = SourceMap { runs: vec![SourceRun { chars: 0, source: 0..source.len(), exact: false }] };
         let (height, text) = (galley.size().y, "Comment".to_owned());
         return RowLayout {
@@ -105,7 +105,7 @@ fn laid(
         RowKind::Meta => return properties::draw(source, width, pen),
         RowKind::Html | RowKind::Definition | RowKind::Indented => return plain(source, kind, width, pen),
         RowKind::Plain => return unread(source, width, pen),
-        RowKind::Blank => return RowLayout { height: tokens::body().line, ..RowLayout::default() },
+        RowKind::Blank => return RowLayout { height: theme::body().line, ..RowLayout::default() },
         _ => {}
     }
     let dedented = match kind {
@@ -113,16 +113,16 @@ fn laid(
         _ => DedentedSource { text: source.to_owned(), cuts: Vec::new() },
     };
     let mut draw = RowRenderer::new(&dedented, kind, width, wide, pen);
-    let options = dialect::options() - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
+    let options = dialect::dialect_options() - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
     // The notes that a row refers to stand in other rows; Markdown wants to have seen them.
     let length = dedented.text.len();
     let with_notes = dedented.text.contains("[^").then(|| format!("{}\n\n{}", dedented.text, notes(&dedented.text)));
     let text = with_notes.as_deref().unwrap_or(&dedented.text);
     let tokens = match hidden {
-        None => dialect::tokens(text, options),
+        None => dialect::tokenize(text, options),
         Some(hidden) => {
             let own = |range: &Range<usize>| dedented.shown(range.start)..dedented.shown(range.end);
-            dialect::tokens_without(text, options, &hidden.iter().map(own).collect::<Vec<_>>())
+            dialect::tokenize_without(text, options, &hidden.iter().map(own).collect::<Vec<_>>())
         }
     };
     for (token, range) in tokens {
@@ -141,7 +141,7 @@ fn notes(text: &str) -> String {
 
 /// What stands there as it stands there.
 fn plain(source: &str, kind: RowKind, width: f32, pen: TextStyleContext<'_>) -> RowLayout {
-    let code = tokens::code();
+    let code = theme::code();
     let ground = matches!(kind, RowKind::Indented);
     let inset = if ground { space::M } else { 0.0 };
     let colour = if ground { pen.colours.ink } else { pen.colours.muted };
@@ -151,7 +151,7 @@ fn plain(source: &str, kind: RowKind, width: f32, pen: TextStyleContext<'_>) -> 
     let mut parts = Vec::new();
     if ground {
         let rect = Rect::from_min_size(Pos2::ZERO, vec2(width, height));
-        parts.push(RowPart::Fill { rect, colour: pen.colours.sunken, corner: tokens::CORNER });
+        parts.push(RowPart::Fill { rect, colour: pen.colours.sunken, corner: theme::CONTROL_CORNER });
     }
     // A carriage return is left out above; where there are some, a click finds the line's start at worst.
     let map = SourceMap { runs: vec![SourceRun { chars: 0, source: 0..source.len(), exact: true }] };
@@ -165,7 +165,7 @@ fn unread(source: &str, width: f32, pen: TextStyleContext<'_>) -> RowLayout {
     let mut drawn = plain(source, RowKind::Plain, width, pen);
     let why = text::markdown::check(source).err().unwrap_or_else(|| "it can't be read".to_owned());
     let words = format!("Shown as plain text: {why}.");
-    let galley = pen.text(&words, &tokens::caption(), pen.colours.bad, width);
+    let galley = pen.text(&words, &theme::caption(), pen.colours.bad, width);
     let at = vec2(0.0, drawn.height + space::XS);
     drawn.height += galley.size().y + space::XS;
     drawn.parts.push(RowPart::Text { at, galley, map: SourceMap::default(), links: Vec::new() });
@@ -327,11 +327,11 @@ impl<'a> RowRenderer<'a> {
         self.embedded > 0
     }
 
-    fn kind(&self) -> tokens::TypeStyle {
+    fn kind(&self) -> theme::TypeStyle {
         match self.heading {
-            Some(level) => tokens::heading(level),
-            None if self.small => tokens::small(),
-            None => tokens::body(),
+            Some(level) => theme::heading(level),
+            None if self.small => theme::small(),
+            None => theme::body(),
         }
     }
 
@@ -553,6 +553,6 @@ impl<'a> RowRenderer<'a> {
         if self.parts.is_empty() {
             return plain(source, RowKind::Definition, self.width, self.pen);
         }
-        RowLayout { height: self.y.max(tokens::body().line), parts: self.parts, text, bare: false }
+        RowLayout { height: self.y.max(theme::body().line), parts: self.parts, text, bare: false }
     }
 }

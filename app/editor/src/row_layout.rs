@@ -7,7 +7,7 @@ use egui::{Align2, Color32, CornerRadius, Galley, Pos2, Rect, Stroke, TextureHan
 use std::ops::Range;
 use std::sync::Arc;
 use typeset::formula::SetFormula;
-use ui::tokens::{self, ThemeColors};
+use ui::theme::{self, ThemeColors};
 
 /// From a character of laid-out text back to the byte of the source.
 #[derive(Debug, Default)]
@@ -296,7 +296,7 @@ fn paint_task(painter: &egui::Painter, rect: Rect, done: bool, state: Option<cha
                 painter.rect_filled(bar, 1, colours.muted);
             }
             Some(state) => {
-                let font = tokens::inter(tokens::InterCut::SemiBold, 11.0);
+                let font = theme::inter_font(theme::InterCut::SemiBold, 11.0);
                 painter.text(square.center(), Align2::CENTER_CENTER, state, font, colours.accent);
             }
             None => {}

@@ -186,7 +186,7 @@ struct MarkdownPiece {
     code: Option<Range<usize>>,
 }
 
-/// Cuts a block. `cell` is its code when the block is a cell; `last` says that no block follows.
+/// Cuts a block. `parse_cell` is its code when the block is a cell; `last` says that no block follows.
 pub fn rows(text: &str, before: &PrecedingContext, cell: Option<Range<usize>>, last: bool) -> Vec<MarkdownRow> {
     let bom =
         if *before == PrecedingContext::Start && text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
@@ -238,7 +238,8 @@ impl RowSplitter<'_> {
         self.at = after_line(self.text, content.end);
         let shows = matches!(kind, RowKind::Paragraph | RowKind::Fence { closed: true });
         let source = &self.text[content.clone()];
-        let base = shows && (collection::embed(source).is_some() || engine::view::block(source).is_some());
+        let base = shows
+            && (collection::parse_embed(source).is_some() || engine::generated_view::view_source(source).is_some());
         self.rows.push(MarkdownRow {
             base,
             comment: CommentSpan::None,
@@ -340,7 +341,7 @@ impl RowSplitter<'_> {
 }
 
 fn options(first: bool) -> Options {
-    let options = text::markdown::options();
+    let options = text::markdown::parser_options();
     if first { options } else { options - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS }
 }
 
@@ -535,7 +536,7 @@ mod tests {
     use super::*;
 
     fn show(text: &str) -> Vec<String> {
-        let cell = text::markdown::cell(text).map(|cell| cell.code);
+        let cell = text::markdown::parse_cell(text).map(|cell| cell.code);
         let rows = rows(text, &PrecedingContext::Start, cell, true);
         let mut at = 0;
         for row in &rows {

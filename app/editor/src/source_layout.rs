@@ -10,8 +10,8 @@ use egui::text::{LayoutJob, TextFormat};
 use pulldown_cmark::{Event as Mark, Options, Tag, TagEnd};
 use std::ops::Range;
 use text::markdown::dialect::{self, DialectToken as Spoken};
-use typeset::colour::CodeHue;
-use ui::tokens::{self, InterCut};
+use typeset::highlight::CodeHue;
+use ui::theme::{self, InterCut};
 use ui::widgets::format;
 
 /// The width of code in a column: the box reaches out of it, so that code stands where text stands.
@@ -20,12 +20,12 @@ pub fn code_width(column: f32) -> f32 {
 }
 
 /// The font and line height in which a row's source is set.
-pub(crate) fn type_of(kind: RowKind) -> tokens::TypeStyle {
+pub(crate) fn type_of(kind: RowKind) -> theme::TypeStyle {
     match kind {
-        RowKind::Heading(level) => tokens::heading(level),
-        RowKind::Footnote => tokens::small(),
-        kind if kind.is_mono() => tokens::code(),
-        _ => tokens::body(),
+        RowKind::Heading(level) => theme::heading(level),
+        RowKind::Footnote => theme::small(),
+        kind if kind.is_mono() => theme::code(),
+        _ => theme::body(),
     }
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn fence_language(info: &str) -> &str {
 /// Code in a language, coloured as far as is known; `fenced` says that the first line, and a closing one, are fences.
 pub fn code_job(text: &str, language: &str, fenced: bool, pen: TextStyleContext<'_>) -> LayoutJob {
     let colours = pen.colours;
-    let style = tokens::code();
+    let style = theme::code();
     let plain = format(style.font, style.line, colours.ink);
     let mut job = LayoutJob::default();
     let (mut from, mut to) = (0, text.len());
@@ -93,7 +93,7 @@ pub(crate) fn edited_code_job(text: &str, language: &str, pen: TextStyleContext<
     if is_python(language) {
         return code_job(text, language, false, pen);
     }
-    let style = tokens::code();
+    let style = theme::code();
     let plain = format(style.font, style.line, pen.colours.ink);
     let mut job = LayoutJob::default();
     coloured(&mut job, text, assets::edited_hues(pen.ctx, text, language), &plain, pen.colours);
@@ -109,7 +109,7 @@ fn is_python(language: &str) -> bool {
 
 /// A part of code that begins at the byte `at` of the whole, coloured as it is in the whole.
 pub fn code_part_job(text: &str, whole: &str, at: usize, language: &str, pen: TextStyleContext<'_>) -> LayoutJob {
-    let style = tokens::code();
+    let style = theme::code();
     let plain = format(style.font, style.line, pen.colours.ink);
     let end = at + text.len();
     let hues = hues(whole, language, pen).into_iter().filter(|(range, _)| range.start < end && at < range.end);
@@ -128,7 +128,7 @@ fn coloured(
     code: &str,
     hues: Vec<(Range<usize>, CodeHue)>,
     plain: &TextFormat,
-    colours: &tokens::ThemeColors,
+    colours: &theme::ThemeColors,
 ) {
     let mut at = 0;
     for (range, hue) in hues {
@@ -137,9 +137,9 @@ fn coloured(
         }
         append(job, &code[at..range.start], plain);
         let mut format = plain.clone();
-        format.color = colours.code(hue);
+        format.color = colours.code_color(hue);
         if hue == CodeHue::Comment {
-            format.font_id = tokens::code_italic();
+            format.font_id = theme::code_italic_font();
         }
         append(job, &code[range.clone()], &format);
         at = range.end;
@@ -176,13 +176,13 @@ fn prose(text: &str, kind: RowKind, pen: TextStyleContext<'_>) -> LayoutJob {
     let mut shown: Vec<(Range<usize>, TextFormat)> = Vec::new();
     let (mut strong, mut emphasis, mut strike, mut link, mut lit) = (0_u32, 0_u32, 0_u32, 0_u32, false);
     let heading = matches!(kind, RowKind::Heading(_));
-    let options = dialect::options() - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
+    let options = dialect::dialect_options() - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
     // An item stands in from its list; without that, Markdown would take four spaces for code.
     let skip = match kind {
         RowKind::Item { .. } => text.len() - text.trim_start_matches([' ', '\t']).len(),
         _ => 0,
     };
-    for (token, range) in dialect::tokens(&text[skip..], options) {
+    for (token, range) in dialect::tokenize(&text[skip..], options) {
         let range = range.start + skip..range.end + skip;
         let event = match token {
             Spoken::Mark(event) => event,
@@ -191,7 +191,7 @@ fn prose(text: &str, kind: RowKind, pen: TextStyleContext<'_>) -> LayoutJob {
                 continue;
             }
             Spoken::Label(_) => {
-                let format = format(tokens::inter(InterCut::Regular, style.font.size), style.line, colours.accent);
+                let format = format(theme::inter_font(InterCut::Regular, style.font.size), style.line, colours.accent);
                 shown.push((range, format));
                 continue;
             }
@@ -225,9 +225,9 @@ fn prose(text: &str, kind: RowKind, pen: TextStyleContext<'_>) -> LayoutJob {
                     RowKind::Heading(4..) | RowKind::Quote => colours.muted,
                     _ => colours.ink,
                 };
-                let mut format = format(tokens::inter(cut, style.font.size), style.line, colour);
+                let mut format = format(theme::inter_font(cut, style.font.size), style.line, colour);
                 if code {
-                    format.font_id = tokens::code().font;
+                    format.font_id = theme::code().font;
                     format.font_id.size = style.font.size * 0.9;
                 }
                 if lit {
@@ -244,7 +244,7 @@ fn prose(text: &str, kind: RowKind, pen: TextStyleContext<'_>) -> LayoutJob {
         }
     }
     let mark = format(
-        tokens::inter(if heading { InterCut::SemiBold } else { InterCut::Regular }, style.font.size),
+        theme::inter_font(if heading { InterCut::SemiBold } else { InterCut::Regular }, style.font.size),
         style.line,
         colours.muted,
     );
@@ -313,7 +313,7 @@ pub(crate) fn hanging_indent(text: &str, kind: RowKind, margin: f32, pen: TextSt
     let cut = if matches!(kind, RowKind::Heading(_)) { InterCut::SemiBold } else { InterCut::Regular };
     job.sections.clear();
     job.text.clear();
-    job.append(lead, 0.0, format(tokens::inter(cut, style.font.size), style.line, pen.colours.muted));
+    job.append(lead, 0.0, format(theme::inter_font(cut, style.font.size), style.line, pen.colours.muted));
     (words_at(kind) - pen.galley(job).size().x).max(-margin)
 }
 

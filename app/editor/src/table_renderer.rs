@@ -6,7 +6,7 @@ use eframe::egui;
 use egui::{CornerRadius, Galley, Rect, pos2, vec2};
 use pulldown_cmark::Alignment;
 use std::sync::Arc;
-use ui::tokens::{self, space};
+use ui::theme::{self, space};
 
 /// The room at the left and right of a cell's text.
 const TABLE_CELL_PADDING: f32 = space::M;
@@ -40,7 +40,7 @@ impl TableRenderer {
         }
         for cell in self.rows.iter_mut().flatten().filter(|cell| cell.is_numeric()) {
             for section in &mut cell.job.sections {
-                section.format.font_id = tokens::tabular(section.format.font_id.size);
+                section.format.font_id = theme::tabular_font(section.format.font_id.size);
             }
         }
         let mut natural = vec![0.0_f32; count];

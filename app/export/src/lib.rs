@@ -6,16 +6,16 @@
     reason = "what is public here is so for sibling crates of this program; fields say what they are"
 )]
 
-mod around;
-pub mod drawings;
+mod context;
 pub mod error;
 pub mod notebook_import;
 pub mod open_note;
+pub mod render_jobs;
 
-use crate::drawings::{LayoutNote, LayoutQuestion, LayoutReply, PageTheme, Unfinished};
 use crate::error::ExportError;
-use crate::open_note::{OpenNoteGuard, saved};
-use around::{ExportFiles, NoteContext, page_path, title};
+use crate::open_note::{OpenNoteGuard, wait_until_saved};
+use crate::render_jobs::{LayoutNote, LayoutQuestion, LayoutReply, PageTheme, Unfinished};
+use context::{ExportFiles, NoteContext, note_title, page_path};
 use engine::event::SkippedFile;
 use engine::{Note, Session};
 use host::fs::confined::{ConfinedFolder, ConfinedPath};
@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use store::{CellOutput, DocId, Execution, FileKind, OutputBody};
 use typeset::html;
 use typeset::pdf::PaperSize;
-use typeset::tints::{DARK, LIGHT, ThemeTints};
+use typeset::tints::{DARK_TINTS, LIGHT_TINTS, ThemeTints};
 
 /// What notes become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,17 +57,17 @@ pub struct ExportProgress {
 
 impl ExportProgress {
     /// How much is done, 0 to 1.
-    pub fn share(&self) -> f32 {
+    pub fn fraction(&self) -> f32 {
         f32::from_bits(self.share.load(Ordering::Relaxed))
     }
 
     /// It is no longer wanted.
-    pub fn stop(&self) {
+    pub fn cancel(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
     /// Says how much is done. Whether to go on.
-    fn at(&self, share: f32) -> bool {
+    fn report_fraction(&self, share: f32) -> bool {
         self.share.store(share.to_bits(), Ordering::Relaxed);
         !self.stop.load(Ordering::Relaxed)
     }
@@ -89,14 +89,14 @@ pub struct ExportReport {
 }
 
 /// What is to be said of letters that no font has.
-pub fn lacking(missing: &[char]) -> String {
+pub fn missing_glyphs_message(missing: &[char]) -> String {
     let some: String = missing.iter().take(12).flat_map(|letter| [*letter, ' ']).collect();
     let more = if missing.len() > 12 { "and others " } else { "" };
     format!("no font of this system has the letters {some}{more}: they are boxes in the document")
 }
 
 /// How many files of a volume lie below a folder.
-fn inside(volume: &engine::Volume, below: &str) -> usize {
+fn count_files_in_folder(volume: &engine::Volume, below: &str) -> usize {
     volume.files.keys().filter(|path| path.starts_with(below)).count()
 }
 
@@ -112,24 +112,24 @@ pub fn export(
     progress: &ExportProgress,
 ) -> Result<ExportReport, ExportError> {
     match (what, form) {
-        (ExportScope::Note(id), _) => note(handle, *id, form, dest, progress),
+        (ExportScope::Note(id), _) => export_note(handle, *id, form, dest, progress),
         (ExportScope::Folder(volume, below), ExportFormat::Pdf(paper)) => {
-            let (name, notes) = listed(handle, *volume, below)?;
-            document(handle, *volume, &name, notes, paper, dest, progress)
+            let (name, notes) = list_notes(handle, *volume, below)?;
+            export_pdf(handle, *volume, &name, notes, paper, dest, progress)
         }
         (ExportScope::Folder(volume, below), ExportFormat::Html) => {
-            fresh(handle, *volume, dest)?;
-            pages(handle, *volume, below, dest, progress)
+            save_and_create_folder(handle, *volume, dest)?;
+            export_pages(handle, *volume, below, dest, progress)
         }
         (ExportScope::Folder(volume, below), ExportFormat::Files) => {
-            let root = fresh(handle, *volume, dest)?;
+            let root = save_and_create_folder(handle, *volume, dest)?;
             let mut copied = copy::CopyReport::default();
             let all = handle.read({
                 let (volume, below) = (*volume, below.clone());
-                move |session| session.volume(volume).map_or(0, |volume| inside(volume, &below))
+                move |session| session.volume(volume).map_or(0, |volume| count_files_in_folder(volume, &below))
             })?;
             #[allow(clippy::cast_precision_loss, reason = "a share")]
-            let mut goes_on = |done: usize| progress.at((done as f32 / all.max(1) as f32).min(1.0));
+            let mut goes_on = |done: usize| progress.report_fraction((done as f32 / all.max(1) as f32).min(1.0));
             copy::make_folder(dest).map_err(ExportError::workspace)?;
             let source = ConfinedFolder::root(&root).and_then(|root| root.folder(below));
             let source = source.map_err(|refused| ExportError::workspace(refused.to_string()))?;
@@ -146,16 +146,16 @@ pub fn export(
 }
 
 /// A note's text and the last execution of each of its cells.
-fn content(handle: &Handle, note: DocId) -> Result<(String, Vec<Option<Execution>>), ExportError> {
-    let _held: OpenNoteGuard<'_> = crate::open_note::hold(handle, note)?;
-    let read = |note: &Note| (note.text(), note.cells().map(|cell| note.execution(cell).cloned()).collect());
-    let (text, mut outputs): (String, Vec<Option<Execution>>) = crate::open_note::loaded(handle, note, read)?;
-    outputs.iter_mut().flatten().for_each(|execution| bring_figures(handle, &mut execution.outputs));
+fn read_note_content(handle: &Handle, note: DocId) -> Result<(String, Vec<Option<Execution>>), ExportError> {
+    let _held: OpenNoteGuard<'_> = crate::open_note::hold_note(handle, note)?;
+    let read = |note: &Note| (note.text(), note.cells().map(|cell| note.latest_execution(cell).cloned()).collect());
+    let (text, mut outputs): (String, Vec<Option<Execution>>) = crate::open_note::read_loaded_note(handle, note, read)?;
+    outputs.iter_mut().flatten().for_each(|execution| restore_figure_blobs(handle, &mut execution.outputs));
     Ok((text, outputs))
 }
 
 /// Puts figures with much data, which are blobs, back among outputs.
-pub fn bring_figures(handle: &Handle, outputs: &mut [CellOutput]) {
+pub fn restore_figure_blobs(handle: &Handle, outputs: &mut [CellOutput]) {
     for output in outputs {
         if let Some(whole) = output.whole.as_ref().filter(|whole| whole.mime == plot::FIGURE_MIME)
             && let OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } = &mut output.body
@@ -168,7 +168,7 @@ pub fn bring_figures(handle: &Handle, outputs: &mut [CellOutput]) {
 }
 
 /// The name of a volume, or of a folder of it, and its notes in the order of their paths.
-fn listed(handle: &Handle, volume: DocId, below: &str) -> Result<(String, Vec<(String, DocId)>), ExportError> {
+fn list_notes(handle: &Handle, volume: DocId, below: &str) -> Result<(String, Vec<(String, DocId)>), ExportError> {
     let below = below.to_owned();
     let read = move |session: &Session| {
         let volume = session.volume(volume)?;
@@ -181,11 +181,11 @@ fn listed(handle: &Handle, volume: DocId, below: &str) -> Result<(String, Vec<(S
 }
 
 /// Saves a volume that is to be exported into a new folder; gives the volume's own folder.
-pub fn fresh(handle: &Handle, volume: DocId, dest: &Path) -> Result<PathBuf, ExportError> {
+pub fn save_and_create_folder(handle: &Handle, volume: DocId, dest: &Path) -> Result<PathBuf, ExportError> {
     if dest.exists() {
         return Err(ExportError::usage(format!("it exists already, and nothing is overwritten: {}", dest.display())));
     }
-    saved(handle)?;
+    wait_until_saved(handle)?;
     let root = handle.read(move |session| session.volume(volume).and_then(|volume| volume.root.clone()))?;
     let root = root.ok_or_else(|| ExportError::usage("the volume has no folder on this device"))?;
     if dest.starts_with(&root) {
@@ -198,56 +198,56 @@ pub fn fresh(handle: &Handle, volume: DocId, dest: &Path) -> Result<PathBuf, Exp
 }
 
 /// A note as a page; as its source, with the reason, where it cannot be laid out within its limits.
-fn page(
+fn note_page(
     path: &str,
     text: &str,
     outputs: Vec<Option<Execution>>,
     near: &NoteContext<'_>,
 ) -> (String, Option<SkippedFile>) {
-    let (light, dark) = (LIGHT.css(), DARK.css());
-    let theme = PageTheme { light: &light, dark: &dark, drawn: LIGHT };
+    let (light, dark) = (LIGHT_TINTS.css_variables(), DARK_TINTS.css_variables());
+    let theme = PageTheme { light: &light, dark: &dark, drawn: LIGHT_TINTS };
     let laid = LayoutNote {
-        title: title(path).to_owned(),
+        title: note_title(path).to_owned(),
         path: path.to_owned(),
         text: text.to_owned(),
         outputs,
         plain: None,
     };
-    match drawings::page(laid, &theme, false, &mut |question| Some(near.answer(&question))) {
+    match render_jobs::render_page(laid, &theme, false, &mut |question| Some(near.answer_question(&question))) {
         Ok(page) => (page, None),
         Err(why) => {
-            let page = html::source_page(title(path), text, &limited(&why), &light, &dark);
-            (page, Some(SkippedFile { path: path.to_owned(), why: as_source(&why) }))
+            let page = html::render_source_page(note_title(path), text, &limit_notice(&why), &light, &dark);
+            (page, Some(SkippedFile { path: path.to_owned(), why: source_notice(&why) }))
         }
     }
 }
 
 /// What a page says whose note is shown as its source.
-fn limited(why: &Unfinished) -> String {
+fn limit_notice(why: &Unfinished) -> String {
     format!("This is the note's source. Laying it out was stopped: {why}.")
 }
 
-fn as_source(why: &Unfinished) -> String {
+fn source_notice(why: &Unfinished) -> String {
     format!("shown as its source, since laying it out was stopped: {why}")
 }
 
 /// A text of its own as a page: nothing stands around it.
 pub fn text_page(title: &str, text: &str) -> String {
-    let (light, dark) = (LIGHT.css(), DARK.css());
-    let theme = PageTheme { light: &light, dark: &dark, drawn: LIGHT };
+    let (light, dark) = (LIGHT_TINTS.css_variables(), DARK_TINTS.css_variables());
+    let theme = PageTheme { light: &light, dark: &dark, drawn: LIGHT_TINTS };
     let (path, outputs) = (String::new(), Vec::new());
     let laid = LayoutNote { title: title.to_owned(), path, text: text.to_owned(), outputs, plain: None };
-    drawings::page(laid, &theme, true, &mut |_| Some((LayoutReply::Nothing, Vec::new())))
-        .unwrap_or_else(|why| html::source_page(title, text, &limited(&why), &light, &dark))
+    render_jobs::render_page(laid, &theme, true, &mut |_| Some((LayoutReply::Nothing, Vec::new())))
+        .unwrap_or_else(|why| html::render_source_page(title, text, &limit_notice(&why), &light, &dark))
 }
 
 /// The colours of a document on white paper.
-fn printed() -> ThemeTints {
-    ThemeTints { paper: [0xff, 0xff, 0xff], ..LIGHT }
+fn print_colors() -> ThemeTints {
+    ThemeTints { paper: [0xff, 0xff, 0xff], ..LIGHT_TINTS }
 }
 
 /// Writes one note. Gives its path in the volume.
-fn note(
+fn export_note(
     handle: &Handle,
     id: DocId,
     form: ExportFormat,
@@ -260,28 +260,28 @@ fn note(
     let (mut missing, mut limited) = (Vec::new(), Vec::new());
     let dest = match form {
         ExportFormat::Files => {
-            let _held = crate::open_note::hold(handle, id)?;
+            let _held = crate::open_note::hold_note(handle, id)?;
             let text = handle.read(move |session| session.note(id).map(Note::text).unwrap_or_default())?;
             let dest = inside(path.rsplit('/').next().unwrap_or(&path).to_owned());
             copy::write_new(&dest, text.as_bytes()).map_err(ExportError::usage)?;
             dest
         }
         ExportFormat::Html => {
-            let (text, outputs) = content(handle, id)?;
-            let files = ExportFiles::of(handle, volume, false)?;
+            let (text, outputs) = read_note_content(handle, id)?;
+            let files = ExportFiles::load(handle, volume, false)?;
             let linked = RefCell::default();
             let near = NoteContext { files: &files, own: &path, linked: &linked, document: false };
-            let text = files.with_tables(&path, &text);
-            let dest = inside(format!("{}.html", title(&path)));
-            let (page, source) = page(&path, &text, outputs, &near);
+            let text = files.replace_collections(&path, &text);
+            let dest = inside(format!("{}.html", note_title(&path)));
+            let (page, source) = note_page(&path, &text, outputs, &near);
             copy::write_new(&dest, page.as_bytes()).map_err(ExportError::usage)?;
             limited.extend(source);
             dest
         }
         ExportFormat::Pdf(paper) => {
-            let dest = inside(format!("{}.pdf", title(&path)));
+            let dest = inside(format!("{}.pdf", note_title(&path)));
             let notes = vec![(path.clone(), id)];
-            let done = document(handle, volume, title(&path), notes, paper, &dest, progress)?;
+            let done = export_pdf(handle, volume, note_title(&path), notes, paper, &dest, progress)?;
             (missing, limited) = (done.missing, done.limited);
             dest
         }
@@ -293,22 +293,27 @@ fn note(
 ///
 /// # Errors
 /// What is in the way.
-pub fn bundle(handle: &Handle, id: DocId, dest: &Path, progress: &ExportProgress) -> Result<ExportReport, ExportError> {
+pub fn export_bundle(
+    handle: &Handle,
+    id: DocId,
+    dest: &Path,
+    progress: &ExportProgress,
+) -> Result<ExportReport, ExportError> {
     let place = handle.read(move |session| session.locate_file(id).map(|(volume, path)| (volume, path.to_owned())))?;
     let (volume, path) = place.ok_or_else(|| ExportError::usage("the note is no longer there"))?;
-    let root = fresh(handle, volume, dest)?;
-    let (text, _) = content(handle, id)?;
-    let files = ExportFiles::of(handle, volume, true)?;
+    let root = save_and_create_folder(handle, volume, dest)?;
+    let (text, _) = read_note_content(handle, id)?;
+    let files = ExportFiles::load(handle, volume, true)?;
     let folder = path.rfind('/').map_or("", |slash| &path[..=slash]);
     let name = path.strip_prefix(folder).unwrap_or(&path);
-    let with_tables = files.with_tables(&path, &text);
+    let with_tables = files.replace_collections(&path, &text);
     copy::write_below(dest, name, with_tables.as_bytes()).map_err(ExportError::usage)?;
     let mut done = ExportReport { files: vec![path.clone()], dest: dest.to_owned(), ..ExportReport::default() };
-    let all = files.attached(&path, &text);
+    let all = files.attachment_paths(&path, &text);
     let count = all.len();
     #[allow(clippy::cast_precision_loss, reason = "a share")]
     for (at, attached) in all.into_iter().enumerate() {
-        if !progress.at(at as f32 / count as f32) {
+        if !progress.report_fraction(at as f32 / count as f32) {
             return Err(ExportError::usage(copy::STOPPED));
         }
         // What lies below the note's folder keeps its place; all else lies beside the note, where a link finds it.
@@ -322,7 +327,7 @@ pub fn bundle(handle: &Handle, id: DocId, dest: &Path, progress: &ExportProgress
 }
 
 /// Writes notes as one PDF.
-fn document(
+fn export_pdf(
     handle: &Handle,
     volume: DocId,
     name: &str,
@@ -334,26 +339,28 @@ fn document(
     if dest.exists() {
         return Err(ExportError::usage(format!("it exists already, and nothing is overwritten: {}", dest.display())));
     }
-    let files = ExportFiles::of(handle, volume, notes.len() > 1)?;
-    let tints = printed();
+    let files = ExportFiles::load(handle, volume, notes.len() > 1)?;
+    let tints = print_colors();
     let mut done = ExportReport { dest: dest.to_owned(), ..ExportReport::default() };
     let mut read = Vec::new();
     #[allow(clippy::cast_precision_loss, reason = "a share")]
     for (at, (path, id)) in notes.iter().enumerate() {
-        if !progress.at(0.3 * at as f32 / notes.len() as f32) {
-            return Err(ExportError::usage(STOPPED));
+        if !progress.report_fraction(0.3 * at as f32 / notes.len() as f32) {
+            return Err(ExportError::usage(EXPORT_STOPPED_MESSAGE));
         }
-        match content(handle, *id) {
+        match read_note_content(handle, *id) {
             Ok((text, outputs)) => {
-                let text = files.with_tables(path, &text);
-                let title = title(path).to_owned();
+                let text = files.replace_collections(path, &text);
+                let title = note_title(path).to_owned();
                 read.push(LayoutNote { title, path: path.clone(), text, outputs, plain: None });
             }
             Err(refusal) => done.skipped.push(SkippedFile { path: path.clone(), why: refusal.to_string() }),
         }
     }
     let lay = |notes: &[LayoutNote], from: f32| {
-        lay_out(&files, name, paper, tints, notes, &mut |share| progress.at(from + (1.0 - from) * share))
+        lay_out_pdf(&files, name, paper, tints, notes, &mut |share| {
+            progress.report_fraction(from + (1.0 - from) * share)
+        })
     };
     let mut made = lay(&read, 0.3);
     if let Err(why) = &made
@@ -366,10 +373,10 @@ fn document(
             for round in 0..2 {
                 match first {
                     Ok(_) => break,
-                    Err(Unfinished::Stopped) => return Err(ExportError::usage(STOPPED)),
+                    Err(Unfinished::Stopped) => return Err(ExportError::usage(EXPORT_STOPPED_MESSAGE)),
                     Err(why) if round == 0 => {
-                        done.limited.push(SkippedFile { path: read[at].path.clone(), why: as_source(&why) });
-                        read[at].plain = Some(limited(&why));
+                        done.limited.push(SkippedFile { path: read[at].path.clone(), why: source_notice(&why) });
+                        read[at].plain = Some(limit_notice(&why));
                     }
                     Err(_) => read[at].text.clear(),
                 }
@@ -379,7 +386,7 @@ fn document(
         made = lay(&read, 0.3);
     }
     let (bytes, missing) = made.map_err(|why| match why {
-        Unfinished::Stopped => ExportError::usage(STOPPED),
+        Unfinished::Stopped => ExportError::usage(EXPORT_STOPPED_MESSAGE),
         why => {
             ExportError::usage(format!("the document was not made: {why}; export fewer notes at a time, or as HTML"))
         }
@@ -390,10 +397,10 @@ fn document(
     Ok(done)
 }
 
-const STOPPED: &str = "it was stopped";
+const EXPORT_STOPPED_MESSAGE: &str = "it was stopped";
 
 /// Lays notes out as one PDF, in a process of its own.
-fn lay_out(
+fn lay_out_pdf(
     files: &ExportFiles,
     name: &str,
     paper: PaperSize,
@@ -403,7 +410,7 @@ fn lay_out(
 ) -> Result<(Vec<u8>, Vec<char>), Unfinished> {
     let linked = RefCell::default();
     let mut next = 0;
-    drawings::document(name, paper, tints, &mut |question| match question {
+    render_jobs::render_pdf(name, paper, tints, &mut |question| match question {
         LayoutQuestion::Next => {
             let laid = notes.get(next).cloned();
             next += 1;
@@ -416,35 +423,36 @@ fn lay_out(
         | LayoutQuestion::Text(note, _) => {
             let Some(laid) = notes.get(note) else { return Some((LayoutReply::Nothing, Vec::new())) };
             let near = NoteContext { files, own: &laid.path, linked: &linked, document: true };
-            Some(near.answer(&question))
+            Some(near.answer_question(&question))
         }
         _ => Some((LayoutReply::Nothing, Vec::new())),
     })
 }
 
 /// Writes notes as pages into a new folder, with the attachments that they link to and a page that lists them.
-fn pages(
+fn export_pages(
     handle: &Handle,
     volume: DocId,
     below: &str,
     dest: &Path,
     progress: &ExportProgress,
 ) -> Result<ExportReport, ExportError> {
-    let (name, notes) = listed(handle, volume, below)?;
-    let files = ExportFiles::of(handle, volume, true)?;
+    let (name, notes) = list_notes(handle, volume, below)?;
+    let files = ExportFiles::load(handle, volume, true)?;
     let linked = RefCell::default();
     let near = |own| NoteContext { files: &files, own, linked: &linked, document: false };
     let mut done = ExportReport { dest: dest.to_owned(), ..ExportReport::default() };
     #[allow(clippy::cast_precision_loss, reason = "a share")]
     for (at, (path, id)) in notes.iter().enumerate() {
-        if !progress.at(at as f32 / notes.len() as f32) {
+        if !progress.report_fraction(at as f32 / notes.len() as f32) {
             return Err(ExportError::usage(copy::STOPPED));
         }
-        let written = content(handle, *id).map_err(|refusal| refusal.to_string()).and_then(|(text, outputs)| {
-            let text = files.with_tables(path, &text);
-            let (page, source) = page(path, &text, outputs, &near(path));
-            copy::write_below(dest, &page_path(path), page.as_bytes()).map(|()| source)
-        });
+        let written =
+            read_note_content(handle, *id).map_err(|refusal| refusal.to_string()).and_then(|(text, outputs)| {
+                let text = files.replace_collections(path, &text);
+                let (page, source) = note_page(path, &text, outputs, &near(path));
+                copy::write_below(dest, &page_path(path), page.as_bytes()).map(|()| source)
+            });
         match written {
             Ok(source) => {
                 done.files.push(path.clone());
@@ -457,7 +465,7 @@ fn pages(
         let lines =
             done.files.iter().map(|path| format!("- [{}](<{path}>)\n", path.strip_suffix(".md").unwrap_or(path)));
         let text = format!("# {name}\n\n{}", lines.collect::<String>());
-        let (index, _) = page(&name, &text, Vec::new(), &near("index.md"));
+        let (index, _) = note_page(&name, &text, Vec::new(), &near("index.md"));
         copy::write_below(dest, "index.html", index.as_bytes()).map_err(ExportError::usage)?;
     }
     for path in linked.into_inner() {

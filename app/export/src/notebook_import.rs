@@ -12,13 +12,13 @@ use store::{BlobRef, BlockId, DocId, Execution, ExecutionStatus, OutputBody};
 const MAX_IMPORTED_NOTEBOOK_BYTES: u64 = 256 << 20;
 
 /// Whether a file to be imported is a notebook.
-pub fn is(path: &Path) -> bool {
+pub fn is_notebook_path(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("");
     ending.eq_ignore_ascii_case("ipynb") && !copy::is_folder(path)
 }
 
 /// Reads notebooks, each with the name of its note.
-pub fn read(paths: &[PathBuf]) -> Result<Vec<(String, ImportedNotebook)>, ExportError> {
+pub fn read_notebooks(paths: &[PathBuf]) -> Result<Vec<(String, ImportedNotebook)>, ExportError> {
     let mut read = Vec::new();
     for path in paths {
         let wrong = |why: &str| ExportError::usage(format!("{why}: {}", path.display()));
@@ -33,13 +33,18 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<(String, ImportedNotebook)>, Export
 
 /// Makes a note of a notebook: its text, the outputs of its cells, and beside them what a text cannot carry. Gives the
 /// note, which is closed again.
-pub fn make(handle: &host::Handle, volume: DocId, path: &str, laid: ImportedNotebook) -> Result<DocId, ExportError> {
+pub fn create_note(
+    handle: &host::Handle,
+    volume: DocId,
+    path: &str,
+    laid: ImportedNotebook,
+) -> Result<DocId, ExportError> {
     handle.command(Command::NewNote { volume, path: path.to_owned(), text: laid.text })?;
     let own = path.to_owned();
     let made = handle.read(move |session| Some(session.volume(volume)?.files.get(&own)?.id))?;
     let note = made.ok_or_else(|| ExportError::workspace(format!("the note was not made: {path}")))?;
-    let cells: Vec<(usize, BlockId)> = open_note::loaded(handle, note, |note: &Note| {
-        note.cells().filter_map(|cell| Some((note.start(cell)?, cell))).collect()
+    let cells: Vec<(usize, BlockId)> = open_note::read_loaded_note(handle, note, |note: &Note| {
+        note.cells().filter_map(|cell| Some((note.block_start(cell)?, cell))).collect()
     })?;
     let kept = laid.original.to_bytes();
     let size = kept.len() as u64;

@@ -23,7 +23,7 @@ impl Drop for OpenNoteGuard<'_> {
 }
 
 /// Opens a note and waits until it can be read.
-pub fn hold<'a>(handle: &'a host::Handle, note: DocId) -> Result<OpenNoteGuard<'a>, ExportError> {
+pub fn hold_note<'a>(handle: &'a host::Handle, note: DocId) -> Result<OpenNoteGuard<'a>, ExportError> {
     handle.command(Command::HoldNote { note })?;
     let held = OpenNoteGuard { handle, note };
     let look = move |session: &Session| match session.note(note) {
@@ -41,14 +41,14 @@ pub fn hold<'a>(handle: &'a host::Handle, note: DocId) -> Result<OpenNoteGuard<'
 }
 
 /// Waits until the note's documents are loaded, then looks at it.
-pub fn loaded<R: Send + 'static>(
+pub fn read_loaded_note<R: Send + 'static>(
     handle: &host::Handle,
     note: DocId,
     read: impl Fn(&Note) -> R + Send + 'static,
 ) -> Result<R, ExportError> {
     let look = move |session: &Session| {
         let note = session.note(note)?;
-        (!note.is_loading()).then(|| read(note))
+        (!note.is_document_loading()).then(|| read(note))
     };
     handle
         .wait(Some(NOTE_READ_TIMEOUT), look)?
@@ -56,7 +56,7 @@ pub fn loaded<R: Send + 'static>(
 }
 
 /// Waits until everything is in the database and in its file.
-pub fn saved(handle: &host::Handle) -> Result<(), ExportError> {
+pub fn wait_until_saved(handle: &host::Handle) -> Result<(), ExportError> {
     handle.command(Command::Save)?;
     let look = |session: &Session| {
         let trouble = session.saving().trouble.clone();

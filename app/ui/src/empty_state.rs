@@ -1,7 +1,7 @@
 //! What the middle shows where there is no note to show: nothing yet, nothing chosen, loading, failed. Each says one
 //! sentence and offers one thing to do.
 
-use crate::tokens::{self, ThemeColors, size, space};
+use crate::theme::{self, ThemeColors, size, space};
 use crate::widgets::{set_accessible_name, text_button};
 use eframe::egui;
 use egui::accesskit::Role;
@@ -20,10 +20,10 @@ pub fn show_message(ui: &mut Ui, text: &str, button: Option<&str>, hint: &str) -
         ui.new_child(egui::UiBuilder::new().max_rect(place).layout(egui::Layout::top_down(egui::Align::Center)));
     let mut job = egui::text::LayoutJob { halign: egui::Align::Center, ..Default::default() };
     job.wrap.max_width = width;
-    let body = tokens::body();
+    let body = theme::body();
     job.append(text, 0.0, crate::widgets::format(body.font, body.line, colours.ink));
     if !hint.is_empty() {
-        let small = tokens::small();
+        let small = theme::small();
         job.append(&format!("\n{hint}"), 0.0, crate::widgets::format(small.font, small.line, colours.muted));
     }
     let response = child.label(job);
@@ -47,7 +47,7 @@ pub fn show_skeleton(ui: &Ui, column: f32, margin: f32) {
         (0.5, 12.0, 12.0),
     ] {
         let rect = Rect::from_min_size(pos2(left, y), vec2(column * width, height));
-        ui.painter().rect_filled(rect, tokens::CORNER, colours.sunken);
+        ui.painter().rect_filled(rect, theme::CONTROL_CORNER, colours.sunken);
         y += height + gap;
     }
 }
@@ -56,27 +56,27 @@ pub fn show_skeleton(ui: &Ui, column: f32, margin: f32) {
 pub fn show_banner(ui: &mut Ui, icon: &str, text: &str, colour: egui::Color32, can_go: bool) -> bool {
     let colours = ThemeColors::of(ui);
     let width = ui.available_width();
-    let inner = width - 2.0 * space::L - space::XL - if can_go { size::HIT + space::S } else { 0.0 };
-    let small = tokens::small();
+    let inner = width - 2.0 * space::L - space::XL - if can_go { size::MIN_CLICK_HEIGHT + space::S } else { 0.0 };
+    let small = theme::small();
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = inner.max(80.0);
     job.append(text, 0.0, crate::widgets::format(small.font, small.line, colours.ink));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
-    let height = (galley.size().y + space::L).max(size::STRIP);
+    let height = (galley.size().y + space::L).max(size::TOOLBAR_HEIGHT);
     let (rect, response) = ui.allocate_exact_size(vec2(width, height), egui::Sense::hover());
     set_accessible_name(&response, Role::Label, text);
     ui.painter().rect_filled(rect, 0.0, colours.sunken);
     ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, egui::Stroke::new(1.0, colours.line));
     let first = rect.top() + (height - galley.size().y) / 2.0;
     let at = pos2(rect.left() + space::L + 8.0, first + 10.0);
-    ui.painter().text(at, egui::Align2::CENTER_CENTER, icon, tokens::icon(size::ICON), colour);
+    ui.painter().text(at, egui::Align2::CENTER_CENTER, icon, theme::icon_font(size::ICON_SIZE), colour);
     ui.painter().galley(pos2(rect.left() + space::L + space::XL, first), galley, colours.ink);
     if !can_go {
         return false;
     }
     let corner = Rect::from_min_size(
-        pos2(rect.right() - space::S - size::HIT, rect.top() + space::XS),
-        vec2(size::HIT, size::HIT),
+        pos2(rect.right() - space::S - size::MIN_CLICK_HEIGHT, rect.top() + space::XS),
+        vec2(size::MIN_CLICK_HEIGHT, size::MIN_CLICK_HEIGHT),
     );
     let mut child = ui.new_child(egui::UiBuilder::new().max_rect(corner).id_salt(text));
     crate::widgets::icon_button(&mut child, crate::icons::X, "Put away", None).clicked()

@@ -1,6 +1,6 @@
 //! Places in the window: a part with its own clip, and the line above a list.
 
-use crate::tokens::{self, ThemeColors, size, space};
+use crate::theme::{self, ThemeColors, size, space};
 use eframe::egui;
 use egui::{Align, Layout, Rect, Sense, Ui, UiBuilder, vec2};
 
@@ -14,16 +14,17 @@ pub fn part(ui: &mut Ui, name: &str, rect: Rect, seen: Rect) -> Ui {
 /// A field that filters a page, and a button at its right; whether that was clicked.
 pub fn filter(ui: &mut Ui, query: &mut String, (name, hint): (&str, &str), button: &str) -> bool {
     let colours = ThemeColors::of(ui);
-    let width = size::COLUMN.min(ui.available_width() - 2.0 * space::XL);
+    let width = size::NOTE_COLUMN_WIDTH.min(ui.available_width() - 2.0 * space::XL);
     let margin = ((ui.available_width() - width) / 2.0).max(0.0);
     ui.add_space(space::XL);
-    let (line, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT + space::XS), Sense::hover());
+    let (line, _) =
+        ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT + space::XS), Sense::hover());
     let line = Rect::from_x_y_ranges(line.left() + margin..=line.left() + margin + width, line.y_range());
     let layout = egui::Layout::right_to_left(egui::Align::Center);
     let mut child = ui.new_child(UiBuilder::new().max_rect(line).id_salt("filter").layout(layout));
     child.spacing_mut().item_spacing.x = space::S;
     let clicked = crate::widgets::text_button(&mut child, button, false).clicked();
-    let style = tokens::small();
+    let style = theme::small();
     let hint = egui::RichText::new(hint).font(style.font.clone()).color(colours.muted);
     let field = egui::TextEdit::singleline(query)
         .font(style.font)

@@ -12,7 +12,7 @@ pub mod icons;
 pub mod layout;
 pub mod picker;
 pub mod text;
+pub mod theme;
 pub mod time;
 pub mod toasts;
-pub mod tokens;
 pub mod widgets;

@@ -2,7 +2,7 @@
 
 use super::icons;
 use super::widgets::floating_frame;
-use crate::tokens::{self, CORNER, ThemeColors, size, space};
+use crate::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use eframe::egui;
 use egui::{Align2, Color32, Id, Key, Modal, Rect, Response, Sense, Ui, pos2, vec2};
 
@@ -65,7 +65,7 @@ impl ListPicker {
                         self.line = line;
                     }
                     if line == self.line {
-                        ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
+                        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
                     }
                     draw(ui, line, rect, &response);
                     if response.clicked() {
@@ -89,12 +89,12 @@ pub fn show_entry(
     behind: impl FnOnce(&mut Ui, &str),
 ) {
     let colours = ThemeColors::of(ui);
-    let body = tokens::body();
+    let body = theme::body();
     egui::Frame::NONE.inner_margin(egui::Margin::symmetric(16, 12)).show(ui, |ui| {
         ui.horizontal(|ui| {
             let (rect, _) = ui.allocate_exact_size(vec2(space::XL, 24.0), Sense::hover());
             let at = rect.left_center();
-            ui.painter().text(at, Align2::LEFT_CENTER, icons::SEARCH, tokens::icon(size::ICON), colours.muted);
+            ui.painter().text(at, Align2::LEFT_CENTER, icons::SEARCH, theme::icon_font(size::ICON_SIZE), colours.muted);
             ui.spacing_mut().interact_size.y = 0.0;
             let width = ui.available_width() - room;
             let field = egui::TextEdit::singleline(query)
@@ -120,7 +120,7 @@ pub fn show_floating(
     draw: impl FnOnce(&mut Ui),
 ) -> bool {
     let screen = ctx.content_rect();
-    let width = size::PALETTE.min(screen.width() - 2.0 * space::L);
+    let width = size::PALETTE_WIDTH.min(screen.width() - 2.0 * space::L);
     let id = Id::unique(id);
     let area = Modal::default_area(id).anchor(Align2::CENTER_TOP, vec2(0.0, (screen.height() * part).round()));
     let response = Modal::new(id)

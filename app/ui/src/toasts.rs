@@ -1,7 +1,7 @@
 //! Short words at the lower right: what was refused, and what happened elsewhere. They go by themselves.
 
 use super::widgets::{floating_frame, set_accessible_name};
-use crate::tokens::{self, ThemeColors, space};
+use crate::theme::{self, ThemeColors, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Area, Id, Order, Sense, vec2};
@@ -45,7 +45,7 @@ impl ToastStack {
 
     fn add(&mut self, text: String, offer: Option<(&'static str, &'static str)>) {
         // It may quote a file's name, or what a server said.
-        let text = text::visible::block(&text).into_owned();
+        let text = text::untrusted_text::escape_block(&text).into_owned();
         match self.all.iter_mut().find(|old| old.text == text) {
             Some(old) => old.since = None,
             None => self.all.push(Toast { text, since: None, offer }),
@@ -64,14 +64,14 @@ impl ToastStack {
         let now = ctx.input(|input| input.time);
         let mut closed = None;
         self.all.retain_mut(|toast| now - *toast.since.get_or_insert(now) < toast.stays());
-        let bottom = vec2(-space::L, -(tokens::size::STATUS + space::L));
+        let bottom = vec2(-space::L, -(theme::size::STATUS_BAR_HEIGHT + space::L));
         Area::new(Id::unique("toasts")).order(Order::Tooltip).anchor(Align2::RIGHT_BOTTOM, bottom).show(ctx, |ui| {
             for (index, Toast { text, offer, .. }) in self.all.iter().enumerate() {
                 let frame = floating_frame(colours, dark).inner_margin(egui::Margin::symmetric(16, 12));
                 let response = frame
                     .show(ui, |ui| {
                         ui.set_max_width(360.0);
-                        let style = tokens::small();
+                        let style = theme::small();
                         let job = egui::text::LayoutJob::simple(text.clone(), style.font, colours.ink, 360.0);
                         ui.label(job);
                         if let Some((word, command)) = offer {

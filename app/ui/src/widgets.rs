@@ -1,7 +1,7 @@
 //! The few controls that the window is made of. Each has a name for those who listen, a ring when it has the focus and
 //! a place to hit that is high enough.
 
-use crate::tokens::{self, CORNER, ThemeColors, size, space};
+use crate::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, CornerRadius, Rect, Response, Sense, Stroke, StrokeKind, Ui, Vec2, WidgetInfo, vec2};
@@ -9,19 +9,19 @@ use egui::{Align2, Color32, CornerRadius, Rect, Response, Sense, Stroke, StrokeK
 /// The ring around what has the focus.
 pub fn paint_focus_ring(ui: &Ui, response: &Response, corner: CornerRadius) {
     if response.has_focus() {
-        let stroke = Stroke::new(size::RING, ThemeColors::of(ui).accent);
+        let stroke = Stroke::new(size::FOCUS_RING_WIDTH, ThemeColors::of(ui).accent);
         ui.painter().rect_stroke(response.rect, corner, stroke, StrokeKind::Inside);
     }
 }
 
 /// A button that is an icon. `name` is what it does; `key` stands in its hint.
 pub fn icon_button(ui: &mut Ui, icon: &str, name: &str, key: Option<&str>) -> Response {
-    let (rect, response) = ui.allocate_exact_size(Vec2::splat(size::HIT), Sense::click());
+    let (rect, response) = ui.allocate_exact_size(Vec2::splat(size::MIN_CLICK_HEIGHT), Sense::click());
     let colours = ThemeColors::of(ui);
     let colour = if response.hovered() || response.has_focus() { colours.ink } else { colours.muted };
     paint_hover_fill(ui, &response);
-    ui.painter().text(rect.center(), Align2::CENTER_CENTER, icon, tokens::icon(size::ICON), colour);
-    paint_focus_ring(ui, &response, CORNER);
+    ui.painter().text(rect.center(), Align2::CENTER_CENTER, icon, theme::icon_font(size::ICON_SIZE), colour);
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
     set_accessible_name(&response, Role::Button, name);
     let hint = key.map_or_else(|| name.to_owned(), |key| format!("{name}   {key}"));
     response.on_hover_text(hint)
@@ -30,21 +30,21 @@ pub fn icon_button(ui: &mut Ui, icon: &str, name: &str, key: Option<&str>) -> Re
 /// A button that is words, set flat; `lead` is the one that a dialog is for.
 pub fn text_button(ui: &mut Ui, text: &str, lead: bool) -> Response {
     let colours = ThemeColors::of(ui);
-    let style = tokens::small();
+    let style = theme::small();
     let colour = if lead { colours.paper } else { colours.ink };
     let galley = ui.painter().layout_no_wrap(text.to_owned(), style.font, colour);
-    let wanted = vec2(galley.size().x + 2.0 * space::M, size::HIT);
+    let wanted = vec2(galley.size().x + 2.0 * space::M, size::MIN_CLICK_HEIGHT);
     let (rect, response) = ui.allocate_exact_size(wanted, Sense::click());
     let fill = match (lead, response.hovered()) {
         (true, false) => colours.accent,
         (true, true) => colours.accent.lerp_to_gamma(colours.ink, 0.15),
         (false, false) => colours.sunken,
-        (false, true) => colours.hover(colours.sunken),
+        (false, true) => colours.hover_color(colours.sunken),
     };
-    ui.painter().rect_filled(rect, CORNER, fill);
+    ui.painter().rect_filled(rect, CONTROL_CORNER, fill);
     ui.painter().galley(Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min, galley, colour);
     if response.has_focus() {
-        let stroke = Stroke::new(size::RING, colours.accent);
+        let stroke = Stroke::new(size::FOCUS_RING_WIDTH, colours.accent);
         ui.painter().rect_stroke(rect.expand(2.0), CornerRadius::same(8), stroke, StrokeKind::Inside);
     }
     set_accessible_name(&response, Role::Button, text);
@@ -57,8 +57,8 @@ pub fn word_button(ui: &mut Ui, rect: Rect, id: egui::Id, text: &str, name: &str
     let colours = ThemeColors::of(ui);
     let colour = if response.hovered() { colours.ink } else { colours.accent };
     let at = rect.left_center();
-    ui.painter().text(at, Align2::LEFT_CENTER, text, tokens::caption().font, colour);
-    paint_focus_ring(ui, &response, CORNER);
+    ui.painter().text(at, Align2::LEFT_CENTER, text, theme::caption().font, colour);
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
     set_accessible_name(&response, Role::Button, name);
     response
 }
@@ -67,25 +67,26 @@ pub fn word_button(ui: &mut Ui, rect: Rect, id: egui::Id, text: &str, name: &str
 pub fn paint_hover_fill(ui: &Ui, response: &Response) {
     if response.hovered() || response.is_pointer_button_down_on() {
         let colours = ThemeColors::of(ui);
-        ui.painter().rect_filled(response.rect, CORNER, colours.hover(colours.paper));
+        ui.painter().rect_filled(response.rect, CONTROL_CORNER, colours.hover_color(colours.paper));
     }
 }
 
 /// One of a few that exclude each other, on a ground of its own; whether it was clicked. `name`: for those who listen.
-pub fn chip_button(ui: &mut Ui, text: &str, name: &str, is: bool, style: &tokens::TypeStyle) -> bool {
+pub fn chip_button(ui: &mut Ui, text: &str, name: &str, is: bool, style: &theme::TypeStyle) -> bool {
     let colours = ThemeColors::of(ui);
     let colour = if is { colours.accent } else { colours.ink };
     let galley = ui.painter().layout_no_wrap(text.to_owned(), style.font.clone(), colour);
-    let (rect, response) = ui.allocate_exact_size(vec2(galley.size().x + 2.0 * space::M, size::HIT), Sense::click());
+    let (rect, response) =
+        ui.allocate_exact_size(vec2(galley.size().x + 2.0 * space::M, size::MIN_CLICK_HEIGHT), Sense::click());
     response.widget_info(|| WidgetInfo::selected(Role::RadioButton, true, is, name));
     let ground = match (is, response.hovered()) {
         (true, _) => colours.accent_ground,
-        (false, true) => colours.hover(colours.sunken),
+        (false, true) => colours.hover_color(colours.sunken),
         (false, false) => colours.sunken,
     };
-    ui.painter().rect_filled(rect, CORNER, ground);
+    ui.painter().rect_filled(rect, CONTROL_CORNER, ground);
     ui.painter().galley(Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min, galley, colour);
-    paint_focus_ring(ui, &response, CORNER);
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
     response.clicked()
 }
 
@@ -100,11 +101,11 @@ pub fn paint_clipped_text(
     at: egui::Pos2,
     width: f32,
     text: &str,
-    style: &tokens::TypeStyle,
+    style: &theme::TypeStyle,
     colour: Color32,
 ) -> f32 {
     // Names and titles are others' text: what would turn their letters around is seen.
-    let text = &text::visible::line(text);
+    let text = &text::untrusted_text::escape_line(text);
     let mut job = egui::text::LayoutJob::default();
     job.append(text, 0.0, format(style.font.clone(), style.line, colour));
     job.wrap = egui::text::TextWrapping::truncate_at_width(width.max(0.0));
@@ -119,8 +120,8 @@ pub fn floating_frame(colours: &ThemeColors, dark: bool) -> egui::Frame {
     egui::Frame::NONE
         .fill(colours.raised)
         .stroke(Stroke::new(1.0, colours.line))
-        .corner_radius(tokens::CARD)
-        .shadow(tokens::shadow(dark))
+        .corner_radius(theme::CARD_CORNER)
+        .shadow(theme::floating_shadow(dark))
 }
 
 /// A text format with a line height.

@@ -14,7 +14,7 @@ use egui::text_selection::accesskit_text::update_accesskit_for_text_widget;
 use egui::text_selection::visuals::paint_text_cursor;
 use egui::{CursorIcon, EventFilter, Galley, Pos2, Rect, Sense, Stroke, Ui, WidgetInfo, pos2, vec2};
 use std::sync::Arc;
-use ui::tokens::{ThemeColors, size, space};
+use ui::theme::{ThemeColors, size, space};
 
 impl NotePage {
     /// Draws the row that is edited and gives its layout. `area`: where the pointer finds it.
@@ -255,6 +255,6 @@ fn block_caret(ui: &Ui, origin: Pos2, galley: &Arc<Galley>, text: &str, letter: 
 pub(super) fn paint_focus_ring(ui: &Ui, origin: Pos2, width: f32, bottom: f32) {
     let ring =
         Rect::from_min_max(pos2(origin.x - space::S, origin.y - 2.0), pos2(origin.x + width + space::S, bottom + 2.0));
-    let stroke = Stroke::new(size::RING, ThemeColors::of(ui).accent);
-    ui.painter().rect_stroke(ring, ui::tokens::CORNER, stroke, egui::StrokeKind::Inside);
+    let stroke = Stroke::new(size::FOCUS_RING_WIDTH, ThemeColors::of(ui).accent);
+    ui.painter().rect_stroke(ring, ui::theme::CONTROL_CORNER, stroke, egui::StrokeKind::Inside);
 }

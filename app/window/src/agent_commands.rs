@@ -61,7 +61,7 @@ impl AppWindow {
             (DocId::random(rand::random()), self.agent.session.unwrap_or_else(|| DocId::random(rand::random())));
         let text = self.agent.composer.text.trim().to_owned();
         // The first message in other words begins a branch beside it.
-        let (note, parent) = (self.active_pane.note, parent.map(|parent| parent.unwrap_or(MessageId::BEGINNING)));
+        let (note, parent) = (self.active_pane.note, parent.map(|parent| parent.unwrap_or(MessageId::SESSION_ROOT)));
         let recall = self.agent.before.recall();
         let ask = Command::Ask {
             run,

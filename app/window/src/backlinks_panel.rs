@@ -16,7 +16,7 @@ use store::DocId;
 use text::markdown::dialect;
 use text::outline::NoteLink;
 use ui::icons;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name, text_button, word_button};
 
 const BACKLINK_ROW_HEIGHT: f32 = 24.0;
@@ -98,7 +98,7 @@ impl BacklinksPanel {
             self.lines.push(BacklinkRow::Context(from, link.at, link.line.clone(), OnceCell::new()));
         }
         let mut seen: Vec<(String, Option<DocId>, usize)> = Vec::new();
-        for (link, to) in volume.links.outgoing(note).filter(|(link, _)| !link.target.is_empty()) {
+        for (link, to) in volume.links.outgoing_links(note).filter(|(link, _)| !link.target.is_empty()) {
             let name = shown(link);
             if !seen.iter().any(|(known, known_to, _)| (known_to.is_some() && *known_to == to) || *known == name) {
                 seen.push((name, to, link.at));
@@ -165,7 +165,7 @@ impl BacklinksPanel {
                             }
                         }
                         BacklinkRow::Context(note, at, line, plain) => {
-                            let plain = plain.get_or_init(|| dialect::words(line));
+                            let plain = plain.get_or_init(|| dialect::plain_text(line));
                             if context(ui, line, plain, space::L).clicked() {
                                 actions.push(PageAction::OpenAt(*note, *at));
                             }
@@ -191,7 +191,7 @@ impl BacklinksPanel {
                             if let Some(near) = self.related.found.get(*index)
                                 && near_one(ui, near).clicked()
                             {
-                                let at = near.block.and_then(|block| session.note(near.note)?.start(block));
+                                let at = near.block.and_then(|block| session.note(near.note)?.block_start(block));
                                 actions.push(
                                     at.map_or(PageAction::Open(near.note), |at| PageAction::OpenAt(near.note, at)),
                                 );
@@ -240,7 +240,7 @@ fn shown(link: &NoteLink) -> String {
 
 fn title(ui: &mut Ui, text: &str) {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), BACKLINK_ROW_HEIGHT), Sense::hover());
-    let font = tokens::inter(tokens::InterCut::SemiBold, 13.0);
+    let font = theme::inter_font(theme::InterCut::SemiBold, 13.0);
     let at = rect.left_center() + vec2(space::L, 2.0);
     ui.painter().text(at, Align2::LEFT_CENTER, text, font, ThemeColors::of(ui).ink);
     set_accessible_name(&response, Role::Heading, text);
@@ -249,7 +249,7 @@ fn title(ui: &mut Ui, text: &str) {
 fn words(ui: &mut Ui, text: &str) {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), BACKLINK_ROW_HEIGHT), Sense::hover());
     let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
-    paint_clipped_text(ui, at, rect.width() - 2.0 * space::L, text, &tokens::small(), ThemeColors::of(ui).muted);
+    paint_clipped_text(ui, at, rect.width() - 2.0 * space::L, text, &theme::small(), ThemeColors::of(ui).muted);
     set_accessible_name(&response, Role::Label, text);
 }
 
@@ -263,9 +263,9 @@ fn clickable(ui: &mut Ui, label: &str, inset: f32) -> (Rect, Response) {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), BACKLINK_ROW_HEIGHT), Sense::click());
     let rect = rect.shrink2(vec2(space::S, 0.0));
     if response.hovered() {
-        ui.painter().rect_filled(rect, CORNER, ThemeColors::of(ui).hover(ThemeColors::of(ui).paper));
+        ui.painter().rect_filled(rect, CONTROL_CORNER, ThemeColors::of(ui).hover_color(ThemeColors::of(ui).paper));
     }
-    widgets::paint_focus_ring(ui, &response, CORNER);
+    widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
     set_accessible_name(&response, Role::Link, label);
     (rect.with_min_x(rect.left() + space::S + inset).with_max_x(rect.right() - space::S), response)
 }
@@ -277,11 +277,11 @@ fn name(ui: &mut Ui, path: &str) -> Response {
     let (rect, response) = clickable(ui, &format!("Open {name}"), 0.0);
     let colours = ThemeColors::of(ui);
     let at = pos2(rect.left(), rect.center().y - 10.0);
-    let width = paint_clipped_text(ui, at, rect.width(), name, &tokens::small(), colours.accent);
+    let width = paint_clipped_text(ui, at, rect.width(), name, &theme::small(), colours.accent);
     let rest = rect.width() - width - space::S;
     if rest > 40.0 && !folder.is_empty() {
         let at = pos2(rect.left() + width + space::S, rect.center().y - 8.0);
-        paint_clipped_text(ui, at, rest, &folder.replace('/', " / "), &tokens::caption(), colours.muted);
+        paint_clipped_text(ui, at, rest, &folder.replace('/', " / "), &theme::caption(), colours.muted);
     }
     response
 }
@@ -292,9 +292,9 @@ fn near_one(ui: &mut Ui, near: &RelatedNote) -> Response {
     let (rect, response) = clickable(ui, &format!("Near: {name}"), 0.0);
     let colours = ThemeColors::of(ui);
     let at = pos2(rect.left(), rect.center().y - 10.0);
-    let width = paint_clipped_text(ui, at, rect.width() * 0.5, name, &tokens::small(), colours.accent);
+    let width = paint_clipped_text(ui, at, rect.width() * 0.5, name, &theme::small(), colours.accent);
     let at = pos2(rect.left() + width + space::S, rect.center().y - 8.0);
-    paint_clipped_text(ui, at, rect.right() - at.x, &near.text, &tokens::caption(), colours.muted);
+    paint_clipped_text(ui, at, rect.right() - at.x, &near.text, &theme::caption(), colours.muted);
     let how = if near.cosine >= 0.5 { "close" } else { "related" };
     response.on_hover_text(format!("{}\n{how} in meaning ({:.2}): {}", near.path, near.cosine, near.text))
 }
@@ -303,7 +303,7 @@ fn near_one(ui: &mut Ui, near: &RelatedNote) -> Response {
 fn context(ui: &mut Ui, line: &str, words: &str, inset: f32) -> Response {
     let (rect, response) = clickable(ui, line, inset);
     let at = pos2(rect.left(), rect.center().y - 8.0);
-    paint_clipped_text(ui, at, rect.width(), words, &tokens::caption(), ThemeColors::of(ui).muted);
+    paint_clipped_text(ui, at, rect.width(), words, &theme::caption(), ThemeColors::of(ui).muted);
     response.on_hover_text(line)
 }
 
@@ -311,11 +311,17 @@ fn nowhere(ui: &mut Ui, target: &str) -> Response {
     let (rect, response) = clickable(ui, &format!("{target} leads nowhere"), 0.0);
     let colours = ThemeColors::of(ui);
     let middle = rect.center().y;
-    ui.painter().text(pos2(rect.left(), middle), Align2::LEFT_CENTER, icons::WARNING, tokens::icon(13.0), colours.warn);
+    ui.painter().text(
+        pos2(rect.left(), middle),
+        Align2::LEFT_CENTER,
+        icons::WARNING,
+        theme::icon_font(13.0),
+        colours.warn,
+    );
     let at = pos2(rect.left() + 20.0, middle - 10.0);
-    let width = paint_clipped_text(ui, at, rect.width() - 110.0, target, &tokens::small(), colours.ink);
+    let width = paint_clipped_text(ui, at, rect.width() - 110.0, target, &theme::small(), colours.ink);
     let at = pos2(at.x + width + space::S, middle - 8.0);
-    paint_clipped_text(ui, at, 90.0, "leads nowhere", &tokens::caption(), colours.warn);
+    paint_clipped_text(ui, at, 90.0, "leads nowhere", &theme::caption(), colours.warn);
     response
 }
 
@@ -327,9 +333,9 @@ fn mention(ui: &mut Ui, session: &Session, mention: &UnlinkedMention, actions: &
     let colours = ThemeColors::of(ui);
     let at = pos2(rect.left(), rect.center().y - 10.0);
     let room = rect.width() - 60.0;
-    let width = paint_clipped_text(ui, at, room * 0.4, name, &tokens::small(), colours.ink);
+    let width = paint_clipped_text(ui, at, room * 0.4, name, &theme::small(), colours.ink);
     let at = pos2(at.x + width + space::S, rect.center().y - 8.0);
-    paint_clipped_text(ui, at, room - width - space::S, &mention.line, &tokens::caption(), colours.muted);
+    paint_clipped_text(ui, at, room - width - space::S, &mention.line, &theme::caption(), colours.muted);
     let button = rect.with_min_x(rect.right() - 48.0);
     let id = ui.scope_id().with(("link it", mention.note, mention.at));
     let linked = word_button(ui, button, id, "Link it", &format!("Link it in {name}")).clicked();
@@ -367,7 +373,7 @@ impl BrokenLinksPage {
         while let Some((volume, note)) = self.left.pop() {
             let Some(volume) = session.volume(volume) else { continue };
             let agents = session.agents();
-            let broken = volume.links.outgoing(note).filter(|(link, to)| {
+            let broken = volume.links.outgoing_links(note).filter(|(link, to)| {
                 // What leads to a run is no file's.
                 to.is_none() && agents.find_by_address(&link.target).is_none()
             });
@@ -409,7 +415,7 @@ impl BrokenLinksPage {
                         pos2(rect.left(), y),
                         third - space::L,
                         target,
-                        &tokens::small(),
+                        &theme::small(),
                         colours.warn,
                     );
                     let file = shown_name(path);
@@ -418,7 +424,7 @@ impl BrokenLinksPage {
                         pos2(rect.left() + third, y),
                         third - space::L,
                         file,
-                        &tokens::small(),
+                        &theme::small(),
                         colours.ink,
                     );
                     paint_clipped_text(
@@ -426,7 +432,7 @@ impl BrokenLinksPage {
                         pos2(rect.left() + 2.0 * third, y + 2.0),
                         third,
                         line,
-                        &tokens::caption(),
+                        &theme::caption(),
                         colours.muted,
                     );
                     if response.on_hover_text(line).clicked() {
@@ -458,18 +464,18 @@ pub(super) fn tabs(ui: &mut Ui, shown: usize) -> usize {
 
 fn tab(ui: &mut Ui, text: &str, on: bool) -> Response {
     let colours = ThemeColors::of(ui);
-    let font = tokens::inter(if on { tokens::InterCut::SemiBold } else { tokens::InterCut::Regular }, 13.0);
+    let font = theme::inter_font(if on { theme::InterCut::SemiBold } else { theme::InterCut::Regular }, 13.0);
     let colour = if on { colours.ink } else { colours.muted };
     let galley = ui.painter().layout_no_wrap(text.to_owned(), font, colour);
-    let wanted = vec2(galley.size().x + 2.0 * space::S, size::HIT);
+    let wanted = vec2(galley.size().x + 2.0 * space::S, size::MIN_CLICK_HEIGHT);
     let (rect, response) = ui.allocate_exact_size(wanted, Sense::click());
     if on {
-        ui.painter().rect_filled(rect, CORNER, colours.sunken);
+        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.sunken);
     } else {
         widgets::paint_hover_fill(ui, &response);
     }
     ui.painter().galley(Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min, galley, colour);
-    widgets::paint_focus_ring(ui, &response, CORNER);
+    widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
     response.widget_info(|| egui::WidgetInfo::selected(Role::RadioButton, true, on, format!("Panel: {text}")));
     response
 }

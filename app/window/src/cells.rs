@@ -13,13 +13,13 @@ use engine::{Command, Note, StaleReason, StdinRequest};
 use std::collections::{HashMap, HashSet};
 use store::{BlockId, Execution, ExecutionStatus};
 use ui::icons;
-use ui::tokens::{self, CORNER, space};
+use ui::theme::{self, CONTROL_CORNER, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name, word_button};
 
 /// The room above and below code in its box.
 pub(super) const CELL_PADDING: f32 = space::S;
 /// The box reaches this far to the left of the column where it has a gutter, and without one.
-const CELL_OUTSET_WITH_GUTTER: f32 = tokens::size::GUTTER + space::L;
+const CELL_OUTSET_WITH_GUTTER: f32 = theme::size::CELL_GUTTER_WIDTH + space::L;
 const CELL_OUTSET_WITHOUT_GUTTER: f32 = space::M;
 /// How often a running cell's ring turns on.
 const SPINNER_FRAME_INTERVAL: std::time::Duration = std::time::Duration::from_millis(100);
@@ -74,13 +74,13 @@ impl CellViews {
 
     /// How high a cell's output is, with the room above it.
     pub(super) fn output_height(&mut self, note: &Note, cell: BlockId, width: f32, pen: TextStyleContext<'_>) -> f32 {
-        let Some(run) = note.execution(cell) else { return 0.0 };
+        let Some(run) = note.latest_execution(cell) else { return 0.0 };
         let old = self.outputs.remove(&cell);
         let how = (self.open.contains(&cell), note.outputs_changed());
         let outputs = OutputLayout::layout_outputs(old, run, how, self.views.entry(cell).or_default(), width, pen);
         let height = taken(&outputs);
         self.outputs.insert(cell, outputs);
-        let asks = if question(note, cell).is_some() { tokens::size::HIT + 2.0 * space::S } else { 0.0 };
+        let asks = if question(note, cell).is_some() { theme::size::MIN_CLICK_HEIGHT + 2.0 * space::S } else { 0.0 };
         height + asks
     }
 
@@ -101,11 +101,14 @@ impl CellViews {
             self.answer = Some((question.clone(), String::new()));
         }
         let Some((_, text)) = &mut self.answer else { return };
-        let colours = tokens::ThemeColors::of(ui);
+        let colours = theme::ThemeColors::of(ui);
         let top = origin.y + self.outputs.get(&cell).map_or(0.0, taken) + space::S;
-        let line = Rect::from_min_size(pos2(origin.x, top), vec2(width.min(tokens::size::DIALOG), tokens::size::HIT));
-        let style = tokens::code();
-        let prompt = typeset::printed::plain(question.prompt.lines().last().unwrap_or(""));
+        let line = Rect::from_min_size(
+            pos2(origin.x, top),
+            vec2(width.min(theme::size::DIALOG_WIDTH), theme::size::MIN_CLICK_HEIGHT),
+        );
+        let style = theme::code();
+        let prompt = typeset::ansi::strip_codes(question.prompt.lines().last().unwrap_or(""));
         let at = pos2(line.left(), line.center().y - style.line / 2.0);
         let used = paint_clipped_text(ui, at, line.width() * 0.6, &prompt, &style, colours.ink);
         let gap = if used > 0.0 { space::S } else { 0.0 };
@@ -138,15 +141,16 @@ impl CellViews {
         actions: &mut Vec<PageAction>,
     ) {
         let CellFrame { cell, number, area, first, focused, elsewhere } = shown;
-        let colours = tokens::ThemeColors::of(ui);
-        let run = note.execution(cell);
+        let colours = theme::ThemeColors::of(ui);
+        let run = note.latest_execution(cell);
         let busy = note.is_running_here(cell);
         if focused {
-            let stroke = Stroke::new(tokens::size::RING, colours.accent);
-            ui.painter().rect_stroke(area, CORNER, stroke, StrokeKind::Outside);
+            let stroke = Stroke::new(theme::size::FOCUS_RING_WIDTH, colours.accent);
+            ui.painter().rect_stroke(area, CONTROL_CORNER, stroke, StrokeKind::Outside);
         }
-        let middle = area.min + vec2(space::S + tokens::size::GUTTER / 2.0, CELL_PADDING + tokens::code().line / 2.0);
-        let button = Rect::from_center_size(middle, Vec2::splat(tokens::size::HIT));
+        let middle =
+            area.min + vec2(space::S + theme::size::CELL_GUTTER_WIDTH / 2.0, CELL_PADDING + theme::code().line / 2.0);
+        let button = Rect::from_center_size(middle, Vec2::splat(theme::size::MIN_CLICK_HEIGHT));
         let id = ui.scope_id().with(("run", cell));
         let response = ui.interact(button, id, Sense::click());
         let name = match elsewhere.filter(|_| !busy) {
@@ -157,25 +161,25 @@ impl CellViews {
         set_accessible_name(&response, Role::Button, &name);
         let active = response.hovered() || response.has_focus() || ui.rect_contains_pointer(area);
         if response.hovered() {
-            ui.painter().rect_filled(button, CORNER, colours.hover(colours.sunken));
+            ui.painter().rect_filled(button, CONTROL_CORNER, colours.hover_color(colours.sunken));
         }
-        let stale = note.staleness(cell);
+        let stale = note.stale_reason(cell);
         let elsewhere = elsewhere.filter(|_| !busy);
         // What was begun elsewhere and is not said to run any more has stopped there.
         let over = !busy && elsewhere.is_none() && run.is_some_and(|run| !run.status.is_final());
         let run = run.filter(|_| !over);
         match elsewhere {
-            Some(who) => turning(ui, middle, colours.person(who), colours.line),
+            Some(who) => turning(ui, middle, colours.person_color(who), colours.line),
             None => self.glyph(ui, middle, run, stale.is_some(), active, response.hovered()),
         }
-        paint_focus_ring(ui, &response, CORNER);
+        paint_focus_ring(ui, &response, CONTROL_CORNER);
         if response.clicked() {
             let note = note.id;
             actions.push(PageAction::Do(if busy { Command::Interrupt { note } } else { Command::Run { note, cell } }));
         }
         if response.hovered() || response.has_focus() {
             let mut words = hint(run, stale.as_ref(), &name);
-            note.remarks(cell).into_iter().for_each(|remark| words = format!("{words}\n{remark}"));
+            note.name_remarks(cell).into_iter().for_each(|remark| words = format!("{words}\n{remark}"));
             response.on_hover_text(words);
         }
         if let Some(run) = run {
@@ -187,9 +191,9 @@ impl CellViews {
     }
 
     fn glyph(&self, ui: &Ui, at: Pos2, run: Option<&Execution>, stale: bool, active: bool, hovered: bool) {
-        let colours = tokens::ThemeColors::of(ui);
+        let colours = theme::ThemeColors::of(ui);
         let icon = |icon: &str, colour: Color32| {
-            ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(tokens::size::ICON), colour);
+            ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(theme::size::ICON_SIZE), colour);
         };
         match run.map(|run| run.status) {
             Some(ExecutionStatus::Running | ExecutionStatus::Queued) if hovered => icon(icons::STOP, colours.ink),
@@ -228,7 +232,7 @@ impl CellViews {
         pen: TextStyleContext<'_>,
     ) {
         let Some(outputs) = self.outputs.get(&cell).filter(|outputs| outputs.height > 0.0) else { return };
-        let colours = tokens::ThemeColors::of(ui);
+        let colours = theme::ThemeColors::of(ui);
         let origin = origin + vec2(0.0, space::S);
         for (index, text) in outputs.galleys.iter().enumerate() {
             let at = origin + vec2(0.0, text.y);
@@ -255,7 +259,7 @@ impl CellViews {
             for (index, (place, cell, line)) in text.places.iter().enumerate() {
                 let link = ui.interact(place.translate(at.to_vec2()), id.with(index), Sense::click());
                 set_accessible_name(&link, Role::Link, &format!("Line {line} of cell {cell}"));
-                paint_focus_ring(ui, &link, CORNER);
+                paint_focus_ring(ui, &link, CONTROL_CORNER);
                 if link.on_hover_cursor(egui::CursorIcon::PointingHand).clicked() {
                     actions.push(PageAction::ToLine { cell: *cell, line: *line });
                 }
@@ -275,7 +279,7 @@ impl CellViews {
         if outputs.lines > 0 {
             let open = self.open.contains(&cell);
             let text = if open { "Show less".to_owned() } else { format!("Show all {} lines", outputs.lines) };
-            let rect = Rect::from_min_size(pos2(origin.x, bottom), vec2(140.0, tokens::size::HIT));
+            let rect = Rect::from_min_size(pos2(origin.x, bottom), vec2(140.0, theme::size::MIN_CLICK_HEIGHT));
             let name = format!("{text} of cell {number}");
             let id = ui.scope_id().with(("fold", cell));
             if word_button(ui, rect, id, &text, &name).clicked() {
@@ -295,17 +299,18 @@ impl CellViews {
         let buttons = [(fold.0, fold.1), ("Save", icons::FLOPPY), ("Copy", icons::COPY)];
         for (place, (does, icon)) in buttons.into_iter().enumerate() {
             #[allow(clippy::cast_precision_loss, reason = "one of three")]
-            let right = area.right() - 34.0 - (buttons.len() - 1 - place) as f32 * tokens::size::HIT;
-            let button = Rect::from_min_size(pos2(right, area.top() - space::XS), Vec2::splat(tokens::size::HIT));
+            let right = area.right() - 34.0 - (buttons.len() - 1 - place) as f32 * theme::size::MIN_CLICK_HEIGHT;
+            let button =
+                Rect::from_min_size(pos2(right, area.top() - space::XS), Vec2::splat(theme::size::MIN_CLICK_HEIGHT));
             let response = ui.interact(button, ui.scope_id().with((place, "output", cell)), Sense::click());
             set_accessible_name(&response, Role::Button, &format!("{does} output of cell {number}"));
             if over || response.has_focus() || (place == 0 && views.folded) {
-                let colour = if response.hovered() { colours.hover(colours.paper) } else { colours.paper };
-                ui.painter().rect_filled(button, CORNER, colour);
-                let font = tokens::icon(tokens::size::ICON);
+                let colour = if response.hovered() { colours.hover_color(colours.paper) } else { colours.paper };
+                ui.painter().rect_filled(button, CONTROL_CORNER, colour);
+                let font = theme::icon_font(theme::size::ICON_SIZE);
                 ui.painter().text(button.center(), Align2::CENTER_CENTER, icon, font, colours.muted);
             }
-            paint_focus_ring(ui, &response, CORNER);
+            paint_focus_ring(ui, &response, CONTROL_CORNER);
             let response = response.on_hover_text(format!("{does} output"));
             match (response.clicked(), place) {
                 (true, 0) => (views.folded, views.version) = (!views.folded, views.version + 1),
@@ -319,12 +324,12 @@ impl CellViews {
 
 /// What a cell asks, if it runs and does.
 fn question(note: &Note, cell: BlockId) -> Option<&StdinRequest> {
-    note.stdin_request().filter(|question| note.execution(cell).is_some_and(|run| run.id == question.execution))
+    note.stdin_request().filter(|question| note.latest_execution(cell).is_some_and(|run| run.id == question.execution))
 }
 
 /// The height that outputs take, with the room around them.
 fn taken(outputs: &OutputLayout) -> f32 {
-    let more = if outputs.lines > 0 { tokens::size::HIT } else { 0.0 };
+    let more = if outputs.lines > 0 { theme::size::MIN_CLICK_HEIGHT } else { 0.0 };
     if outputs.height == 0.0 {
         return 0.0;
     }
@@ -355,7 +360,7 @@ fn hint(run: Option<&Execution>, stale: Option<&StaleReason>, name: &str) -> Str
     };
     let stale = match stale {
         Some(StaleReason::Code) => "; its code has changed since".to_owned(),
-        Some(other) => format!("; stale: {}", other.words()),
+        Some(other) => format!("; stale: {}", other.describe()),
         None => String::new(),
     };
     format!("{name}   Shift+Enter\n{says}{stale}")
@@ -370,19 +375,19 @@ fn caption(
     first: Option<&Galley>,
     elsewhere: Option<&str>,
 ) {
-    let colours = tokens::ThemeColors::of(ui);
+    let colours = theme::ThemeColors::of(ui);
     let (text, colour) = match (run.status, run.duration) {
         _ if elsewhere.is_some() => (format!("on {}", elsewhere.unwrap_or_default()), colours.muted),
         (ExecutionStatus::Queued, _) => ("waits".to_owned(), colours.muted),
         (ExecutionStatus::Running, _) => (time(elapsed(run)), colours.muted),
         (_, milliseconds) => match (stale, milliseconds) {
-            (Some(stale), _) => (stale.words(), colours.warn),
+            (Some(stale), _) => (stale.describe(), colours.warn),
             (None, Some(_)) if run.cached => ("cached".to_owned(), colours.muted),
             (None, Some(milliseconds)) => (time(milliseconds), colours.muted),
             (None, None) => return,
         },
     };
-    let galley = ui.painter().layout_no_wrap(text, tokens::tabular(12.0), colour);
+    let galley = ui.painter().layout_no_wrap(text, theme::tabular_font(12.0), colour);
     let used = first.and_then(|first| first.rows.first()).map_or(0.0, |row| row.rect().width());
     let column = area.width() - CELL_OUTSET_WITH_GUTTER - space::M;
     if used + galley.size().x + space::L > column {
@@ -390,7 +395,7 @@ fn caption(
     }
     let at = pos2(
         area.right() - space::M - galley.size().x,
-        area.top() + CELL_PADDING + (tokens::code().line - galley.size().y) / 2.0,
+        area.top() + CELL_PADDING + (theme::code().line - galley.size().y) / 2.0,
     );
     ui.painter().galley(at, galley, colour);
 }

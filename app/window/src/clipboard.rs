@@ -5,7 +5,7 @@ use super::AppWindow;
 use editor::row_splitter::RowKind;
 use eframe::egui;
 use egui::Event as Raw;
-use export::drawings;
+use export::render_jobs;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 /// So long after it was asked for, what is pasted is pasted as plain text; in seconds.
@@ -66,7 +66,7 @@ impl AppWindow {
         std::thread::spawn(move || {
             // What another program copied meanwhile was not meant.
             let own = read().filter(|clip| clip.text.replace("\r\n", "\n") == plain.replace("\r\n", "\n"));
-            let made = own.and_then(|clip| drawings::markdown(&clip.html));
+            let made = own.and_then(|clip| render_jobs::html_to_markdown(&clip.html));
             let _ = send.send(made);
             wake.request_repaint();
         });

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use store::DocId;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{floating_frame, set_accessible_name};
 
 /// So many lines are in sight; the others come with the arrow keys.
@@ -146,7 +146,7 @@ impl AppWindow {
         for block in note.blocks() {
             let end = start + block.text.len();
             if (start..end).contains(&at) {
-                let code = note.cell(block.id)?.code.clone();
+                let code = note.cell_parts(block.id)?.code.clone();
                 let text = block.text.get(code.clone())?;
                 let within = at.checked_sub(start + code.start).filter(|at| text.is_char_boundary(*at))?;
                 let before = text.get(..within)?.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_');
@@ -217,7 +217,7 @@ impl AppWindow {
         {
             match waits.try_recv() {
                 Ok(InquiryAnswer::Description(text)) => {
-                    card.text = text.map(|text| typeset::printed::plain(&text));
+                    card.text = text.map(|text| typeset::ansi::strip_codes(&text));
                     card.waits = None;
                 }
                 Ok(_) | Err(TryRecvError::Disconnected) => card.waits = None,
@@ -377,7 +377,7 @@ fn known_names(note: &Note, around: &CodeContext) -> Vec<CompletionChoice> {
         return Vec::new();
     }
     let mut names: BTreeMap<String, &str> = BTreeMap::new();
-    for name in note.names_of_cells().iter().flat_map(|names| &names.defines) {
+    for name in note.all_cell_names().iter().flat_map(|names| &names.defines) {
         if name.starts_with(typed) && name != typed {
             names.entry(name.clone()).or_insert("in this note");
         }
@@ -404,7 +404,7 @@ impl CompletionList {
     /// Draws it; gives what was clicked.
     fn show(&self, ctx: &egui::Context, at: Pos2) -> Option<usize> {
         let dark = ctx.global_style().visuals.dark_mode;
-        let colours = ThemeColors::dark(dark);
+        let colours = ThemeColors::for_dark_mode(dark);
         let first = (self.chosen + 1).saturating_sub(MAX_VISIBLE_CODE_CHOICES);
         let mut clicked = None;
         let area = Area::new(Id::unique("code completion")).order(Order::Foreground);
@@ -412,19 +412,19 @@ impl CompletionList {
             floating_frame(colours, dark).inner_margin(egui::Margin::same(4)).show(ui, |ui| {
                 ui.spacing_mut().item_spacing.y = 0.0;
                 for (index, choice) in self.choices.iter().enumerate().skip(first).take(MAX_VISIBLE_CODE_CHOICES) {
-                    let (rect, response) = ui.allocate_exact_size(vec2(320.0, size::HIT), Sense::click());
+                    let (rect, response) = ui.allocate_exact_size(vec2(320.0, size::MIN_CLICK_HEIGHT), Sense::click());
                     if index == self.chosen {
-                        ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
+                        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
                     } else if response.hovered() {
-                        ui.painter().rect_filled(rect, CORNER, colours.hover(colours.raised));
+                        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.raised));
                     }
-                    let code = tokens::code();
+                    let code = theme::code();
                     let at = pos2(rect.left() + space::S, rect.center().y - code.line / 2.0);
                     let room = rect.width() - 2.0 * space::S;
                     let width = ui::widgets::paint_clipped_text(ui, at, room * 0.7, &choice.text, &code, colours.ink);
                     let about = pos2(at.x + width + space::S, rect.center().y - 8.0);
                     let rest = room - width - space::S;
-                    ui::widgets::paint_clipped_text(ui, about, rest, &choice.kind, &tokens::caption(), colours.muted);
+                    ui::widgets::paint_clipped_text(ui, about, rest, &choice.kind, &theme::caption(), colours.muted);
                     set_accessible_name(&response, Role::ListBoxOption, &choice.text);
                     if response.clicked() {
                         clicked = Some(index);
@@ -432,7 +432,7 @@ impl CompletionList {
                 }
                 let more = self.choices.len().saturating_sub(MAX_VISIBLE_CODE_CHOICES);
                 if more > 0 {
-                    let style = tokens::caption();
+                    let style = theme::caption();
                     let text = format!("{} of {}", self.chosen + 1, self.choices.len());
                     ui.horizontal(|ui| {
                         ui.add_space(space::S);
@@ -447,7 +447,7 @@ impl CompletionList {
 
 fn show_card(ctx: &egui::Context, at: Pos2, text: &str) {
     let dark = ctx.global_style().visuals.dark_mode;
-    let colours = ThemeColors::dark(dark);
+    let colours = ThemeColors::for_dark_mode(dark);
     let area = Area::new(Id::unique("code card")).order(Order::Tooltip).interactable(false);
     area.fixed_pos(at + vec2(0.0, space::M)).constrain(true).show(ctx, |ui| {
         let frame = floating_frame(colours, dark).inner_margin(egui::Margin::symmetric(12, 8));
@@ -455,7 +455,7 @@ fn show_card(ctx: &egui::Context, at: Pos2, text: &str) {
             ui.set_max_width(HOVER_CARD_WIDTH);
             let mut job = LayoutJob::default();
             let (head, doc) = text.split_once("\n\n").unwrap_or((text, ""));
-            let (code, small) = (tokens::code(), tokens::small());
+            let (code, small) = (theme::code(), theme::small());
             job.append(head.trim_end(), 0.0, ui::widgets::format(code.font, code.line, colours.ink));
             if !doc.trim().is_empty() {
                 let doc = format!("\n{}", doc.trim_end());

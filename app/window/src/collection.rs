@@ -11,7 +11,7 @@ mod toolbar;
 
 use super::AppWindow;
 use super::page::PageAction;
-use collection::{Collection, CollectionChange, CollectionRow, CollectionTable, changed};
+use collection::{Collection, CollectionChange, CollectionRow, CollectionTable, apply_change};
 use eframe::egui;
 use egui::{Align2, Rect, Ui};
 pub(super) use embed::{CollectionEmbeds, HeldCollections};
@@ -23,9 +23,9 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use store::DocId;
-use text::splice;
+use text::text_edit;
 use ui::empty_state;
-use ui::tokens::{self, ThemeColors, space};
+use ui::theme::{self, ThemeColors, space};
 
 /// A line of a table: a group's name, or a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,9 +127,9 @@ impl CollectionContext<'_> {
     /// Writes a change into the collection.
     fn change(&mut self, change: &CollectionChange) {
         let text = self.source.text();
-        match changed(&text, change) {
+        match apply_change(&text, change) {
             Ok(new) => {
-                let mut edits = splice::difference(&text, &new);
+                let mut edits = text_edit::compute_edits(&text, &new);
                 let start = self.source.part.map_or(0, |(_, start)| start);
                 edits.iter_mut().for_each(|edit| edit.at += start);
                 if !edits.is_empty() {
@@ -155,7 +155,7 @@ impl CollectionContext<'_> {
     fn make(&mut self, view: usize) {
         let inside = self.source.inside.and_then(|note| self.session.locate_file(note));
         let name = inside.map(|(_, path)| super::tree::shown_name(path.rsplit('/').next().unwrap_or(path)));
-        let (folder, properties) = self.base.wanted(view, name);
+        let (folder, properties) = self.base.required_properties(view, name);
         self.push_edit(CollectionEdit::New { volume: self.source.note.volume, folder, properties });
     }
 
@@ -182,7 +182,7 @@ impl CollectionContext<'_> {
 #[derive(Debug)]
 pub(super) enum CollectionEdit {
     /// Its text is edited, which this note holds.
-    Change { note: DocId, edits: Vec<splice::TextEdit> },
+    Change { note: DocId, edits: Vec<text_edit::TextEdit> },
     /// A property of a note is set.
     Set { file: DocId, key: String, value: Option<Value> },
     /// A new note in a folder, with properties.
@@ -213,12 +213,12 @@ impl CollectionPage {
             let hash = hasher.finish();
             self.read = Some((note, revision, start, hash));
             if known.map(|(_, hash)| hash) != Some(hash) {
-                self.base = Some(Collection::read(&text).map(Arc::new));
+                self.base = Some(Collection::parse(&text).map(Arc::new));
             }
         }
         if let Some(Ok(base)) = &self.base {
             if let Some(wanted) = self.begin.take() {
-                match base.view(Some(&wanted)) {
+                match base.view_index(Some(&wanted)) {
                     Some(view) => self.view = view,
                     None => self.missing = Some(wanted),
                 }
@@ -258,7 +258,7 @@ impl CollectionPage {
             hash,
             view: self.view,
             this: Some(source.this()),
-            now: clock::now(),
+            now: clock::local_now(),
         };
         let answer = query_worker::query_table(ui.ctx(), &asked);
         let mut scene = CollectionContext { session, source, base: &base, is_here, actions };
@@ -315,7 +315,7 @@ impl CollectionPage {
 
     /// One line in a note, where a page would say it in its middle.
     fn say(&mut self, ui: &mut Ui, words: &str, colour: egui::Color32) {
-        let style = tokens::small();
+        let style = theme::small();
         let mut job = egui::text::LayoutJob::default();
         job.wrap.max_width = (ui.available_width() - 2.0 * space::L).max(80.0);
         job.append(words, 0.0, ui::widgets::format(style.font, style.line, colour));
@@ -346,7 +346,7 @@ impl CollectionPage {
         let response = ui.interact(area, ui.scope_id().with("waiting"), egui::Sense::hover());
         ui::widgets::set_accessible_name(&response, egui::accesskit::Role::Status, &words);
         let at = area.center_top() + egui::vec2(0.0, space::XXXL);
-        ui.painter().text(at, Align2::CENTER_TOP, words, tokens::small().font, colours.muted);
+        ui.painter().text(at, Align2::CENTER_TOP, words, theme::small().font, colours.muted);
         #[allow(clippy::cast_precision_loss, reason = "counts of files")]
         let part = (told + looked) as f32 / (2 * all.max(1)) as f32;
         let bar = Rect::from_center_size(at + egui::vec2(0.0, space::XXL), egui::vec2(240.0, 4.0));
@@ -561,8 +561,8 @@ impl AppWindow {
             "" => "file.ext == \"md\"".to_owned(),
             folder => format!("file.inFolder({})", serde_json::Value::from(folder)),
         };
-        let made = changed("", &CollectionChange::AddCondition(None, asked)).and_then(|text| {
-            changed(&text, &CollectionChange::Columns(0, vec!["file.name".to_owned(), "tags".to_owned()]))
+        let made = apply_change("", &CollectionChange::AddCondition(None, asked)).and_then(|text| {
+            apply_change(&text, &CollectionChange::Columns(0, vec!["file.name".to_owned(), "tags".to_owned()]))
         });
         let (volume, text) = (volume.id, made.unwrap_or_default());
         if self.send(Command::NewNote { volume, path: path.clone(), text }) {
@@ -582,7 +582,7 @@ impl AppWindow {
             let mut names =
                 std::iter::once("Untitled".to_owned()).chain((2..).map(|count| format!("Untitled {count}")));
             let name = names.find(free)?;
-            Some((volume.id, format!("{folder}{name}.md"), text::properties::front_matter(properties)))
+            Some((volume.id, format!("{folder}{name}.md"), text::properties::format_front_matter(properties)))
         });
         let Some((volume, path, text)) = found else { return };
         if self.send(Command::NewNote { volume, path: path.clone(), text }) {

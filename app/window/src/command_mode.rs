@@ -270,7 +270,7 @@ impl AppWindow {
         let own = self.cell_of_caret(ctx);
         let Some(note) = self.active_pane.note else { return };
         let all: Vec<BlockId> = self.session().and_then(|session| session.note(note)).map_or_else(Vec::new, |note| {
-            let side = |cell: &BlockId| match note.start(*cell) {
+            let side = |cell: &BlockId| match note.block_start(*cell) {
                 Some(start) => Some(*cell) != own && (start < place.caret) == above,
                 None => false,
             };

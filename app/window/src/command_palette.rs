@@ -11,7 +11,7 @@ use engine::{KernelSpec, Session};
 use store::DocId;
 use ui::fuzzy::{FuzzyCandidate, query_chars};
 use ui::picker::{self, ListPicker};
-use ui::tokens::{self, ThemeColors, space};
+use ui::theme::{self, ThemeColors, space};
 use ui::widgets::set_accessible_name;
 
 /// Hits that are shown; the rest is found by typing on.
@@ -310,7 +310,7 @@ impl CommandPalette {
                 ui.allocate_exact_size(vec2(ui.available_width(), PALETTE_ROW_HEIGHT + space::S), Sense::hover());
             let text = "Nothing is called that";
             let at = rect.left_center() + vec2(space::L, 0.0);
-            ui.painter().text(at, Align2::LEFT_CENTER, text, tokens::small().font, colours.muted);
+            ui.painter().text(at, Align2::LEFT_CENTER, text, theme::small().font, colours.muted);
             set_accessible_name(&response, Role::Label, text);
             return None;
         }
@@ -342,14 +342,14 @@ impl CommandPalette {
         if let Some(key) = key {
             right -= keys(ui, pos2(right, rect.center().y), key) + space::M;
         }
-        let style = tokens::small();
+        let style = theme::small();
         let mut job = LayoutJob::default();
         for (place, c) in title.chars().enumerate() {
             let hit = places.contains(&place);
             let font = if hit {
-                tokens::inter(tokens::InterCut::SemiBold, 14.0)
+                theme::inter_font(theme::InterCut::SemiBold, 14.0)
             } else {
-                tokens::inter(tokens::InterCut::Regular, 14.0)
+                theme::inter_font(theme::InterCut::Regular, 14.0)
             };
             let colour = if hit { colours.accent } else { colours.ink };
             job.append(c.encode_utf8(&mut [0; 4]), 0.0, ui::widgets::format(font, 20.0, colour));
@@ -373,7 +373,7 @@ pub(super) fn keys(ui: &Ui, at: egui::Pos2, keys: &str) -> f32 {
             "Minus" => "−",
             name => name,
         };
-        let galley = ui.painter().layout_no_wrap(name.to_owned(), tokens::caption().font, colours.muted);
+        let galley = ui.painter().layout_no_wrap(name.to_owned(), theme::caption().font, colours.muted);
         let width = (galley.size().x + space::M).max(22.0);
         let cap = Rect::from_min_max(pos2(x - width, at.y - 10.0), pos2(x, at.y + 10.0));
         ui.painter().rect_filled(cap, egui::CornerRadius::same(4), colours.sunken);

@@ -12,7 +12,7 @@ use agent_ui::memory::{MemoryCommand, memory_command};
 use eframe::egui;
 use egui::{Key, Modifiers};
 use engine::commands::{COMMANDS, CommandInfo};
-use engine::keymap::keymap;
+use engine::keymap::effective_keymap;
 use engine::{Reactivity, Settings};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -216,7 +216,7 @@ pub(super) struct KeyShortcut {
 
 /// All keys, as they are set. From now on they are shown beside their commands.
 pub(super) fn shortcuts(settings: &Settings) -> Vec<KeyShortcut> {
-    let map = keymap(settings);
+    let map = effective_keymap(settings);
     let spelling = |key: &String| {
         INTERNED_KEY_TEXTS.with_borrow_mut(|known| {
             let key = known.get(key.as_str()).copied().unwrap_or_else(|| String::leak(key.clone()));
@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(shortcuts(&Settings::default()).len(), keys);
         for preset in engine::keymap::KeymapPreset::ALL {
             let settings = Settings { preset, ..Settings::default() };
-            for key in keymap(&settings).values().flatten() {
+            for key in effective_keymap(&settings).values().flatten() {
                 let (modifiers, code) = parse(key).unwrap_or_else(|| panic!("not a key: {key}"));
                 // As a press would be written down.
                 let (pressed, again) = parse(&key_text(code, modifiers)).expect("a key");
@@ -326,7 +326,7 @@ mod tests {
         for preset in engine::keymap::KeymapPreset::ALL {
             let settings = Settings { preset, ..Settings::default() };
             let all = shortcuts(&settings);
-            let map = keymap(&settings);
+            let map = effective_keymap(&settings);
             for (id, key) in available_commands().flat_map(|info| map[info.id].iter().map(|key| (info.id, key))) {
                 let (modifiers, code) = parse(key).unwrap_or_else(|| panic!("not a key: {key}"));
                 // As the keyboard reports it: the command key is Ctrl, too.

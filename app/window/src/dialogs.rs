@@ -10,7 +10,7 @@ use egui::{Align2, Id, Modal, Ui, vec2};
 use export::ExportScope;
 use store::DocId;
 use typeset::pdf::PaperSize;
-use ui::tokens::{self, ThemeColors, size, space};
+use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{floating_frame, set_accessible_name, text_button};
 
 /// What is open.
@@ -103,7 +103,7 @@ impl Dialog {
         dark: bool,
     ) -> Option<DialogDecision> {
         let screen = ctx.content_rect();
-        let width = size::DIALOG.min(screen.width() - 2.0 * space::L);
+        let width = size::DIALOG_WIDTH.min(screen.width() - 2.0 * space::L);
         let id = Id::unique(match self {
             Dialog::NewNote { .. } => "new note",
             Dialog::Rename { .. } => "rename",
@@ -219,7 +219,7 @@ fn opened(path: &str) -> Option<DialogDecision> {
 }
 
 fn head(ui: &mut Ui, text: &str) {
-    let style = tokens::heading(3);
+    let style = theme::heading(3);
     let response = ui.label(egui::RichText::new(text).font(style.font));
     set_accessible_name(&response, Role::Heading, text);
     ui.add_space(space::M);
@@ -227,7 +227,7 @@ fn head(ui: &mut Ui, text: &str) {
 
 fn words(ui: &mut Ui, text: &str) {
     let colours = ThemeColors::of(ui);
-    let small = tokens::small();
+    let small = theme::small();
     ui.label(egui::RichText::new(text).font(small.font).line_height(Some(small.line)).color(colours.muted));
 }
 
@@ -241,7 +241,7 @@ fn field(ui: &mut Ui, text: &mut String, name: &str, hint: &str) {
 /// A field that is not the first.
 fn further(ui: &mut Ui, text: &mut String, id: &str, name: &str, hint: &str) -> egui::Response {
     let colours = ThemeColors::of(ui);
-    let style = tokens::body();
+    let style = theme::body();
     let field = egui::TextEdit::singleline(text)
         .id(Id::unique(id))
         .font(style.font.clone())
@@ -256,7 +256,7 @@ fn says(ui: &mut Ui, trouble: Option<&str>) {
     let colours = ThemeColors::of(ui);
     if let Some(trouble) = trouble {
         ui.add_space(space::S);
-        ui.label(egui::RichText::new(trouble).font(tokens::small().font).color(colours.bad));
+        ui.label(egui::RichText::new(trouble).font(theme::small().font).color(colours.bad));
     }
     ui.add_space(space::L);
 }
@@ -331,7 +331,7 @@ fn discard(ui: &mut Ui, files: &[DocId], what: &str) -> Option<DialogDecision> {
 fn kernel(ui: &mut Ui, name: &str, print: &str, [place, command, doubt]: [&str; 3]) -> Option<DialogDecision> {
     head(ui, &format!("Run the kernel {name}?"));
     words(ui, &format!("It runs this note's cells with all your rights. {doubt}."));
-    egui::ScrollArea::vertical().max_height(size::DIALOG / 2.0).show(ui, |ui| {
+    egui::ScrollArea::vertical().max_height(size::DIALOG_WIDTH / 2.0).show(ui, |ui| {
         words(ui, &format!("File: {place}"));
         words(ui, &format!("Command: {command}"));
     });
@@ -490,7 +490,7 @@ fn join(ui: &mut Ui, address: &mut String, folder: &mut String, trouble: Option<
 /// Some lines of text below their name.
 fn lines(ui: &mut Ui, text: &mut String, name: &str, hint: &str) {
     let colours = ThemeColors::of(ui);
-    let style = tokens::body();
+    let style = theme::body();
     words(ui, name);
     let field = egui::TextEdit::multiline(text)
         .id(Id::unique(name))
@@ -516,6 +516,6 @@ fn closing(ui: &mut Ui, why: &str) -> Option<DialogDecision> {
 
 /// A row that begins at the right.
 fn at_right<R>(ui: &mut Ui, buttons: impl FnOnce(&mut Ui) -> R) -> R {
-    let wanted = vec2(ui.available_width(), size::HIT);
+    let wanted = vec2(ui.available_width(), size::MIN_CLICK_HEIGHT);
     ui.allocate_ui_with_layout(wanted, egui::Layout::right_to_left(egui::Align::Center), buttons).inner
 }

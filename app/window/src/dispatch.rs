@@ -15,7 +15,7 @@ use engine::Command;
 use engine::keymap::KeymapPreset;
 use std::path::PathBuf;
 use store::{BlockId, DocId, FileKind};
-use text::splice::TextEdit;
+use text::text_edit::TextEdit;
 
 /// Notes that stay open in the session behind the one that is shown, with their undo and their kernels.
 const MAX_BACKGROUND_NOTES: usize = 8;
@@ -83,7 +83,7 @@ impl AppWindow {
     fn show_line(&mut self, cell: usize, line: usize) {
         let found = self.active_pane.note.and_then(|note| self.session()?.note(note)).and_then(|note| {
             let id = note.cells().nth(cell.checked_sub(1)?)?;
-            let (start, code) = (note.start(id)? + note.cell(id)?.code.start, note.code(id)?);
+            let (start, code) = (note.block_start(id)? + note.cell_parts(id)?.code.start, note.cell_code(id)?);
             let before: usize = code.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
             Some(start + before.min(code.trim_end_matches('\n').len()))
         });
@@ -575,7 +575,7 @@ impl AppWindow {
     /// Draws what floats.
     pub(super) fn show_overlays(&mut self, ctx: &egui::Context) {
         let dark = ctx.global_style().visuals.dark_mode;
-        let colours = ui::tokens::ThemeColors::dark(dark);
+        let colours = ui::theme::ThemeColors::for_dark_mode(dark);
         self.slash_menu(ctx);
         self.poll_export(ctx);
         match &mut self.overlay {

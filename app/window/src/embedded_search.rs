@@ -11,7 +11,7 @@ use host::search::{SearchAnswer, SearchRequest, SearchService};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 use store::DocId;
-use ui::tokens::{self, CORNER, ThemeColors, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name};
 
 /// As many notes are shown; the search itself shows more.
@@ -62,7 +62,7 @@ impl EmbeddedSearch {
         let Some(wait) = &self.wait else { return };
         match wait.try_recv() {
             Ok(Ok(mut answer)) => {
-                if !answer.fits() {
+                if !answer.has_match() {
                     answer.hits.clear();
                 }
                 // The note around it has the words because they stand in the query.
@@ -99,7 +99,7 @@ impl EmbeddedSearch {
         let (rect, response) =
             ui.allocate_exact_size(vec2(ui.available_width(), EMBEDDED_SEARCH_HEADER_HEIGHT), Sense::hover());
         let at = pos2(rect.left() + space::M, rect.center().y - 8.0);
-        paint_clipped_text(ui, at, rect.width() - 2.0 * space::M, &count, &tokens::caption(), colours.muted);
+        paint_clipped_text(ui, at, rect.width() - 2.0 * space::M, &count, &theme::caption(), colours.muted);
         set_accessible_name(&response, Role::Label, &count);
         let lines = self.answer.hits.len();
         #[allow(clippy::cast_precision_loss, reason = "at most fifty lines")]
@@ -124,21 +124,21 @@ impl EmbeddedSearch {
             ui.allocate_exact_size(vec2(ui.available_width(), EMBEDDED_RESULT_HEIGHT), Sense::click());
         let rect = rect.shrink2(vec2(space::XS, 0.0));
         if response.hovered() {
-            ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
+            ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.paper));
         }
-        widgets::paint_focus_ring(ui, &response, CORNER);
-        set_accessible_name(&response, Role::Link, &format!("{}: {}", hit.title, hit.why.sentence()));
+        widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
+        set_accessible_name(&response, Role::Link, &format!("{}: {}", hit.title, hit.why.describe()));
         let width = rect.width() - 2.0 * space::S;
         let at = pos2(rect.left() + space::S, rect.top() + space::XS);
-        let used = paint_clipped_text(ui, at, width, &hit.title, &tokens::small(), colours.accent);
+        let used = paint_clipped_text(ui, at, width, &hit.title, &theme::small(), colours.accent);
         let at = pos2(at.x + used + space::S, at.y + 2.0);
-        paint_clipped_text(ui, at, rect.right() - at.x, &search::hit_location(hit), &tokens::caption(), colours.muted);
+        paint_clipped_text(ui, at, rect.right() - at.x, &search::hit_location(hit), &theme::caption(), colours.muted);
         let (text, found) = hit.excerpt(&self.answer.terms, MAX_EMBEDDED_PASSAGE_BYTES);
         let mut job = search::highlighted_text(&text, &found, 12.0, 18.0, colours.ink, colours);
         job.wrap = TextWrapping::truncate_at_width(width);
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         ui.painter().galley(pos2(rect.left() + space::S, rect.top() + 24.0), galley, colours.ink);
-        if response.on_hover_text(hit.why.sentence()).clicked() {
+        if response.on_hover_text(hit.why.describe()).clicked() {
             actions.push(PageAction::Hit(PendingJump::from_hit(hit, &self.answer.terms)));
         }
     }

@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 use text::outline;
 use typeset::pdf::PaperSize;
-use ui::tokens::{self, ThemeColors, size, space};
+use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{floating_frame, set_accessible_name, text_button};
 
 /// What notes shall become.
@@ -163,7 +163,7 @@ impl AppWindow {
                 ExportCommand::Folder | ExportCommand::Open => ExportFormat::Files,
             };
             let done = match (&what, form) {
-                (ExportScope::Note(note), ExportFormat::Files) => export::bundle(&handle, *note, &dest, &shared),
+                (ExportScope::Note(note), ExportFormat::Files) => export::export_bundle(&handle, *note, &dest, &shared),
                 _ => export::export(&handle, &what, form, &dest, &shared),
             };
             let _ = send.send(done);
@@ -200,7 +200,10 @@ impl AppWindow {
                     }
                 }
                 if !done.missing.is_empty() {
-                    text.push_str(&format!("\n{}.", ui::text::sentence(&export::lacking(&done.missing))));
+                    text.push_str(&format!(
+                        "\n{}.",
+                        ui::text::sentence(&export::missing_glyphs_message(&done.missing))
+                    ));
                 }
                 self.exports.last = Some(done.dest);
                 self.toasts.show_with_action(text, "Open", "export.open");
@@ -217,19 +220,21 @@ impl AppWindow {
         }
         ctx.request_repaint_after(Duration::from_millis(100));
         let dark = ctx.global_style().visuals.dark_mode;
-        let colours = ThemeColors::dark(dark);
-        let corner = vec2(-space::L, -(size::STATUS + space::L));
+        let colours = ThemeColors::for_dark_mode(dark);
+        let corner = vec2(-space::L, -(size::STATUS_BAR_HEIGHT + space::L));
         Area::new(Id::unique("export")).order(Order::Tooltip).anchor(Align2::RIGHT_BOTTOM, corner).show(ctx, |ui| {
             floating_frame(colours, dark).inner_margin(egui::Margin::symmetric(16, 12)).show(ui, |ui| {
                 ui.set_width(300.0);
                 let text = format!("Exporting {}", running.name);
-                let label = ui.label(egui::RichText::new(&text).font(tokens::small().font).color(colours.ink));
+                let label = ui.label(egui::RichText::new(&text).font(theme::small().font).color(colours.ink));
                 set_accessible_name(&label, Role::Label, &text);
                 ui.add_space(space::S);
-                ui.add(egui::ProgressBar::new(running.progress.share()).desired_height(space::XS).fill(colours.accent));
+                ui.add(
+                    egui::ProgressBar::new(running.progress.fraction()).desired_height(space::XS).fill(colours.accent),
+                );
                 ui.add_space(space::S);
                 if text_button(ui, "Stop export", false).clicked() {
-                    running.progress.stop();
+                    running.progress.cancel();
                 }
             });
         });
@@ -243,7 +248,7 @@ impl AppWindow {
         let index = last.join("index.html");
         let shown = if host::fs::copy::exists(&index) { &index } else { last };
         let path = shown.display().to_string();
-        ctx.open_url(egui::OpenUrl::new_tab(format!("file://{}", outline::escape(&path))));
+        ctx.open_url(egui::OpenUrl::new_tab(format!("file://{}", outline::percent_encode_path(&path))));
     }
 }
 

@@ -14,7 +14,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use store::{BlobHash, CellOutput, ExecutionId, OutputBody};
-use ui::tokens::{self, ThemeColors};
+use ui::theme::{self, ThemeColors};
 
 pub(super) use interaction::FigureCommand;
 
@@ -124,7 +124,7 @@ impl PaintedFigure {
         key: FigureKey,
         pen: TextStyleContext<'_>,
     ) -> Result<PaintedFigure, String> {
-        let look = if pen.colours.paper == ThemeColors::dark(true).paper {
+        let look = if pen.colours.paper == ThemeColors::for_dark_mode(true).paper {
             PlotTheme::DARK
         } else {
             PlotTheme::LIGHT.without_paper()
@@ -181,7 +181,7 @@ impl PageFigures {
             data: slot.data,
             scale: slot.scale,
             paper: pen.colours.paper,
-            pixels: pen.ctx.pixels_per_point() * tokens::text(),
+            pixels: pen.ctx.pixels_per_point() * theme::text_scale(),
             letters: editor::assets::version(pen.ctx),
         };
         let looked = self.looked.entry(slot.name).or_default();

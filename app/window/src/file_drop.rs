@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use store::DocId;
-use ui::tokens::{self, ThemeColors, size, space};
+use ui::theme::{self, ThemeColors, size, space};
 
 /// Pictures by their ending: these are shown, all else is linked.
 const IMAGE_EXTENSIONS: &[&str] = &["png", "jpg", "jpeg", "gif", "webp", "svg", "bmp", "avif"];
@@ -97,7 +97,7 @@ impl AppWindow {
             self.send(Command::OpenFolder { folder, name: None });
         }
         let (notebooks, files): (Vec<_>, Vec<_>) =
-            files.into_iter().partition(|path| export::notebook_import::is(path));
+            files.into_iter().partition(|path| export::notebook_import::is_notebook_path(path));
         if !notebooks.is_empty() {
             self.import(ctx, notebooks);
         }
@@ -145,7 +145,7 @@ impl AppWindow {
         };
         let (bring, wake) = (self.dropped.bring.clone(), ctx.clone());
         let make = move || packed(&picture).map_err(|error| format!("the picture cannot be packed ({error})"));
-        host::fs::copy::keep(host::clock::stamped("Pasted picture"), "png", folder, make, move |result| {
+        host::fs::copy::keep(host::clock::timestamped_name("Pasted picture"), "png", folder, make, move |result| {
             let _ = bring.send((note, vec![result]));
             wake.request_repaint();
         });
@@ -184,20 +184,20 @@ impl AppWindow {
 
     /// Says, while files are held over the window, what letting go does.
     fn invite(&self, ctx: &egui::Context) {
-        let colours = ThemeColors::dark(ctx.global_style().visuals.dark_mode);
+        let colours = ThemeColors::for_dark_mode(ctx.global_style().visuals.dark_mode);
         let all = ctx.content_rect().shrink(space::S);
         let painter = ctx.layer_painter(LayerId::new(Order::Tooltip, Id::unique("drop")));
         let corner = CornerRadius::same(10);
         painter.rect_filled(all, corner, colours.paper.gamma_multiply(0.85));
-        painter.rect_stroke(all, corner, Stroke::new(size::RING, colours.accent), StrokeKind::Inside);
+        painter.rect_stroke(all, corner, Stroke::new(size::FOCUS_RING_WIDTH, colours.accent), StrokeKind::Inside);
         let text = "Let go to keep the files beside this note and link them; folders become volumes, notebooks notes";
-        painter.text(all.center(), Align2::CENTER_CENTER, text, tokens::body().font, colours.ink);
+        painter.text(all.center(), Align2::CENTER_CENTER, text, theme::body().font, colours.ink);
     }
 }
 
 /// Makes a note of a notebook, under a name that is free in a folder of a volume.
 fn imported(handle: &host::Handle, volume: DocId, folder: &str, path: PathBuf) -> Result<DocId, String> {
-    let read = export::notebook_import::read(&[path]).map_err(|refusal| refusal.to_string())?;
+    let read = export::notebook_import::read_notebooks(&[path]).map_err(|refusal| refusal.to_string())?;
     let (name, laid) = read.into_iter().next().ok_or("there is no notebook")?;
     let stem = name.strip_suffix(".md").unwrap_or(&name).to_owned();
     let folder = folder.to_owned();
@@ -207,7 +207,7 @@ fn imported(handle: &host::Handle, volume: DocId, folder: &str, path: PathBuf) -
         names.map(|name| format!("{folder}{name}.md")).find(|path| !files.contains_key(path))
     };
     let path = handle.read(free).map_err(|gone| gone.to_string())?.ok_or("the volume is no longer open")?;
-    export::notebook_import::make(handle, volume, &path, laid).map_err(|refusal| refusal.to_string())
+    export::notebook_import::create_note(handle, volume, &path, laid).map_err(|refusal| refusal.to_string())
 }
 
 #[cfg(test)]

@@ -11,9 +11,9 @@ use regex_lite::{Regex, RegexBuilder};
 use std::ops::Range;
 use std::rc::Rc;
 use store::DocId;
-use text::splice::TextEdit;
+use text::text_edit::TextEdit;
 use ui::icons;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_focus_ring, set_accessible_name, text_button};
 
 /// More is not found: who looks for a letter in a book does not read on.
@@ -169,12 +169,15 @@ impl FindBar {
         pane.page.found = self.found.clone();
         let colours = ThemeColors::of(ui);
         let lines = if self.replacing { 2.0 } else { 1.0 };
-        let height = lines * (size::HIT + space::S) + space::S;
+        let height = lines * (size::MIN_CLICK_HEIGHT + space::S) + space::S;
         let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), height), Sense::hover());
         ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
         let line = |number: f32| {
-            let top = rect.top() + space::S + number * (size::HIT + space::S);
-            Rect::from_min_max(pos2(rect.left() + space::L, top), pos2(rect.right() - space::S, top + size::HIT))
+            let top = rect.top() + space::S + number * (size::MIN_CLICK_HEIGHT + space::S);
+            Rect::from_min_max(
+                pos2(rect.left() + space::L, top),
+                pos2(rect.right() - space::S, top + size::MIN_CLICK_HEIGHT),
+            )
         };
         let width = (rect.width() * 0.4).clamp(120.0, 320.0);
         let mut first = row(ui, "find", line(0.0));
@@ -232,7 +235,7 @@ impl FindBar {
         };
         let rect = ui.available_rect_before_wrap();
         let at = pos2(rect.left(), rect.center().y - 8.0);
-        ui::widgets::paint_clipped_text(ui, at, rect.width(), &text, &tokens::caption(), colour);
+        ui::widgets::paint_clipped_text(ui, at, rect.width(), &text, &theme::caption(), colour);
         let response = ui.interact(rect, Id::unique("find count"), Sense::hover());
         set_accessible_name(&response, Role::Status, &text);
     }
@@ -462,14 +465,14 @@ fn row(ui: &mut Ui, name: &str, rect: Rect) -> Ui {
 /// A field of the bar. Whether its text has changed.
 fn entry(ui: &mut Ui, id: Id, text: &mut String, name: &str, width: f32, focus: &mut Option<Id>) -> bool {
     let colours = ThemeColors::of(ui);
-    let style = tokens::small();
+    let style = theme::small();
     let edit = egui::TextEdit::singleline(text)
         .id(id)
         .font(style.font.clone())
         .hint_text(egui::RichText::new(name).font(style.font).color(colours.muted))
         .margin(egui::Margin::symmetric(8, 4))
         .align(egui::Align2::LEFT_CENTER)
-        .min_size(vec2(0.0, size::HIT))
+        .min_size(vec2(0.0, size::MIN_CLICK_HEIGHT))
         .desired_width(width);
     let ringed = ui.scope(|ui| {
         ui.visuals_mut().selection.stroke.color = colours.accent;
@@ -484,17 +487,17 @@ fn entry(ui: &mut Ui, id: Id, text: &mut String, name: &str, width: f32, focus: 
 
 /// A small switch. Whether it was clicked.
 fn toggle(ui: &mut Ui, name: &str, mark: &str, on: bool) -> bool {
-    let (rect, response) = ui.allocate_exact_size(vec2(size::HIT, size::HIT), Sense::click());
+    let (rect, response) = ui.allocate_exact_size(vec2(size::MIN_CLICK_HEIGHT, size::MIN_CLICK_HEIGHT), Sense::click());
     let colours = ThemeColors::of(ui);
     if on {
-        ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
+        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
     } else if response.hovered() {
-        ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
+        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.paper));
     }
     let colour = if on { colours.accent } else { colours.muted };
-    let font = tokens::inter(tokens::InterCut::SemiBold, 12.0);
+    let font = theme::inter_font(theme::InterCut::SemiBold, 12.0);
     ui.painter().text(rect.center(), Align2::CENTER_CENTER, mark, font, colour);
-    paint_focus_ring(ui, &response, CORNER);
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
     response.widget_info(|| WidgetInfo::selected(Role::CheckBox, true, on, name));
     response.on_hover_text(name).clicked()
 }

@@ -1,4 +1,4 @@
-//! Generated views in notes: trees of a few controls that an agent proposed (`engine::view`), drawn by this window and
+//! Generated views in notes: trees of a few controls that an agent proposed (`engine::generated_view`), drawn by this window and
 //! by nothing of their own, and only once the user has said so. A slider or a field sets a property of the note; a
 //! button becomes a run, of which the policy decides.
 
@@ -10,7 +10,7 @@ use editor::render::TextStyleContext;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Sense, Ui, pos2, vec2};
-use engine::view::{
+use engine::generated_view::{
     self, AgentView, FieldInput, FormField, PlotCurves, PlotKind, TextLook, ValueSource, ViewNode, ViewValues, WordGrid,
 };
 use engine::{Command, KernelPhase, Session};
@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use store::{BlobHash, CellOutput, DocId, ExecutionId, OutputBody, RunEnding, StepKind};
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name, text_button, word_button};
 
 /// A table shows so many rows without scrolling.
@@ -82,13 +82,13 @@ impl GeneratedView {
     pub(super) fn show(&mut self, ui: &mut Ui, world: &EditContext<'_>, source: &str, actions: &mut Vec<PageAction>) {
         if self.read.is_none() || self.source != source {
             source.clone_into(&mut self.source);
-            self.read = Some((view::name(source), Rc::new(AgentView::read(source))));
+            self.read = Some((generated_view::source_hash(source), Rc::new(AgentView::parse(source))));
             (self.of, self.asked) = (None, None);
             self.pressed.clear();
         }
         let Some((name, read)) = self.read.clone() else { return };
         let around = ControlContext { session: world.session, note: world.note.id, name, pen: world.pen };
-        self.drawn = world.note.shows(name) && read.is_ok();
+        self.drawn = world.note.shows_view(name) && read.is_ok();
         egui::Frame::NONE.inner_margin(egui::Margin::same(16)).show(ui, |ui| {
             ui.set_width(ui.available_width());
             ui.spacing_mut().item_spacing = vec2(space::S, space::S);
@@ -124,7 +124,7 @@ impl GeneratedView {
     fn title(&mut self, ui: &mut Ui, around: &ControlContext<'_>, read: &AgentView, actions: &mut Vec<PageAction>) {
         let colours = ThemeColors::of(ui);
         let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 24.0), Sense::hover());
-        let style = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 15.0), line: 24.0 };
+        let style = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 15.0), line: 24.0 };
         paint_clipped_text(ui, rect.min, rect.width() - 64.0, &read.title, &style, colours.ink);
         if !read.title.is_empty() {
             set_accessible_name(&response, Role::Heading, &read.title);
@@ -155,17 +155,17 @@ impl GeneratedView {
             return;
         }
         if self.of.map(|(revision, _)| revision) != Some(key.0) {
-            self.values.properties = ViewValues::of_note(&world.note.text()).properties;
+            self.values.properties = ViewValues::from_note(&world.note.text()).properties;
             self.moved.clear();
         }
         (self.of, self.wide) = (Some(key), wide);
         self.grids.clear();
         self.slots.clear();
-        for (at, node) in read.nodes().into_iter().enumerate() {
+        for (at, node) in read.all_nodes().into_iter().enumerate() {
             if let ViewNode::Table { rows, columns } = node
-                && let Some(value) = self.values.of(rows)
+                && let Some(value) = self.values.source_value(rows)
             {
-                self.grids.insert(at, view::grid(value, columns));
+                self.grids.insert(at, generated_view::to_grid(value, columns));
             }
         }
     }
@@ -200,18 +200,18 @@ impl GeneratedView {
             }
             ViewNode::Text { pieces, look } => {
                 let colour = if *look == TextLook::Caption { colours.muted } else { colours.ink };
-                words(ui, &self.values.text(pieces), *look, colour);
+                words(ui, &self.values.fill_text(pieces), *look, colour);
             }
             ViewNode::Table { rows, .. } => match self.grids.get(&at) {
                 Some(grid) => table(ui, grid, at),
                 None => self.missing(ui, rows),
             },
-            ViewNode::Plot { kind, x, y, title } => match self.values.of(y) {
+            ViewNode::Plot { kind, x, y, title } => match self.values.source_value(y) {
                 Some(values) => {
                     let width = ui.available_width();
                     let slot = self.slots.entry(at).or_insert_with(|| {
-                        let x = x.as_ref().and_then(|x| self.values.of(x));
-                        plotted(at, *kind, &view::curves(x, values), title, around, width)
+                        let x = x.as_ref().and_then(|x| self.values.source_value(x));
+                        plotted(at, *kind, &generated_view::to_curves(x, values), title, around, width)
                     });
                     if let Some(slot) = slot {
                         let (rect, _) = ui.allocate_exact_size(slot.size, Sense::hover());
@@ -241,14 +241,14 @@ impl GeneratedView {
 
     /// What stands in the place of a value that is not there.
     fn missing(&self, ui: &mut Ui, source: &ValueSource) {
-        let said = match source.bound() {
-            Some(view::ValueName::Property(name)) => format!("The note has no property {name} yet."),
-            Some(view::ValueName::Variable(name)) if self.asked.is_none() => {
+        let said = match source.bound_name() {
+            Some(generated_view::ValueName::Property(name)) => format!("The note has no property {name} yet."),
+            Some(generated_view::ValueName::Variable(name)) if self.asked.is_none() => {
                 format!("Run the note's cells to see {name}.")
             }
-            Some(view::ValueName::Variable(_)) if self.waits.is_some() => "Asking the kernel…".to_owned(),
-            Some(view::ValueName::Variable(name)) if self.tells => format!("The cells have made no {name}."),
-            Some(view::ValueName::Variable(_)) => "This kernel does not tell its variables.".to_owned(),
+            Some(generated_view::ValueName::Variable(_)) if self.waits.is_some() => "Asking the kernel…".to_owned(),
+            Some(generated_view::ValueName::Variable(name)) if self.tells => format!("The cells have made no {name}."),
+            Some(generated_view::ValueName::Variable(_)) => "This kernel does not tell its variables.".to_owned(),
             None => String::new(),
         };
         words(ui, &said, TextLook::Caption, ThemeColors::of(ui).muted);
@@ -268,7 +268,7 @@ impl GeneratedView {
         let response = ui
             .scope(|ui| {
                 ui.spacing_mut().slider_width = (ui.available_width() - 88.0).max(80.0);
-                ui.spacing_mut().interact_size.y = size::HIT;
+                ui.spacing_mut().interact_size.y = size::MIN_CLICK_HEIGHT;
                 ui.add(egui::Slider::new(&mut value, from..=to).step_by(step)).accessible_name(label)
             })
             .inner;
@@ -297,7 +297,7 @@ impl GeneratedView {
             }
             FieldInput::Choice(choices) => {
                 words(ui, &field.label, TextLook::Caption, ThemeColors::of(ui).muted);
-                let now = view::words(&set);
+                let now = generated_view::value_text(&set);
                 let shown = if set.is_null() { "Choose…" } else { now.as_str() };
                 let mut chosen = None;
                 let picked = egui::ComboBox::from_id_salt(("choice", &field.property)).width(200.0);
@@ -315,11 +315,11 @@ impl GeneratedView {
             }
             FieldInput::Text | FieldInput::Number => {
                 words(ui, &field.label, TextLook::Caption, ThemeColors::of(ui).muted);
-                let now = if set.is_null() { String::new() } else { view::words(&set) };
+                let now = if set.is_null() { String::new() } else { generated_view::value_text(&set) };
                 let mut text = self.edits.get(&field.property).cloned().unwrap_or_else(|| now.clone());
                 let edit = egui::TextEdit::singleline(&mut text)
                     .id_salt(("field", &field.property))
-                    .font(tokens::small().font)
+                    .font(theme::small().font)
                     .margin(egui::Margin::symmetric(8, 6))
                     .desired_width(ui.available_width().min(320.0));
                 let response = ui.add(edit).accessible_name(&field.label);
@@ -405,10 +405,10 @@ fn rounded(value: f64, step: f64) -> f64 {
 fn words(ui: &mut Ui, text: &str, look: TextLook, colour: egui::Color32) {
     let (style, role) = match look {
         TextLook::Heading => {
-            (tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 15.0), line: 24.0 }, Role::Heading)
+            (theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 15.0), line: 24.0 }, Role::Heading)
         }
-        TextLook::Body => (tokens::body(), Role::Label),
-        TextLook::Caption => (tokens::caption(), Role::Label),
+        TextLook::Body => (theme::body(), Role::Label),
+        TextLook::Caption => (theme::caption(), Role::Label),
     };
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
@@ -437,7 +437,7 @@ fn table(ui: &mut Ui, grid: &WordGrid, salt: usize) {
         ui.spacing_mut().item_spacing.y = 0.0;
         let line = |ui: &mut Ui, cells: &[String], head: bool, name: &str| {
             let (rect, response) = ui.allocate_exact_size(vec2(all, VIEW_TABLE_ROW_HEIGHT), Sense::hover());
-            let style = if head { tokens::caption() } else { tokens::small() };
+            let style = if head { theme::caption() } else { theme::small() };
             let colour = if head { colours.muted } else { colours.ink };
             let mut x = rect.left();
             for (at, cell) in cells.iter().enumerate().take(widths.len()) {
@@ -453,7 +453,7 @@ fn table(ui: &mut Ui, grid: &WordGrid, salt: usize) {
                 x += widths[at];
             }
             ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, egui::Stroke::new(1.0, colours.line));
-            paint_focus_ring(ui, &response, CORNER);
+            paint_focus_ring(ui, &response, CONTROL_CORNER);
             set_accessible_name(&response, Role::Row, name);
         };
         if !grid.columns.is_empty() {
@@ -529,11 +529,11 @@ impl AppWindow {
         for pane in std::iter::once(here).chain(panes.others.values_mut()) {
             let Some(note) = pane.note else { continue };
             for view in pane.page.insets.generated_views() {
-                let state = driver.session().note(note).map(|note| (note.kernel, note.runs()));
+                let state = driver.session().note(note).map(|note| (note.kernel, note.run_revision()));
                 let Some((kernel, runs)) = state else { continue };
                 let names = match &view.read {
                     Some((_, read)) if view.drawn => {
-                        read.as_ref().as_ref().map(AgentView::variables).unwrap_or_default()
+                        read.as_ref().as_ref().map(AgentView::variable_names).unwrap_or_default()
                     }
                     _ => Vec::new(),
                 };

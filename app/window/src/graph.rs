@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 use store::{DocId, FileKind};
-use ui::tokens::{self, ThemeColors, space};
+use ui::theme::{self, ThemeColors, space};
 use ui::widgets::set_accessible_name;
 
 /// A frame may spend this much on looking up links.
@@ -88,7 +88,7 @@ impl GraphPage {
             let volume = session.locate_file(note).and_then(|(volume, _)| session.volume(volume));
             let (Some(volume), Some(from)) = (volume, self.number.get(&note).copied()) else { continue };
             let mut seen = HashSet::from([from]);
-            let targets = volume.links.outgoing(note).filter_map(|(_, to)| self.number.get(&to?).copied());
+            let targets = volume.links.outgoing_links(note).filter_map(|(_, to)| self.number.get(&to?).copied());
             self.edges.extend(targets.filter(|to| seen.insert(*to)).map(|to| (from, to)));
             if begun.elapsed() > LINK_LOOKUP_BUDGET {
                 ui.ctx().request_repaint();
@@ -122,7 +122,7 @@ impl GraphPage {
                 let Some(path) = volume.links.path(note) else { continue };
                 let is_note = volume.files.get(path).is_some_and(|row| row.kind == FileKind::Note);
                 if is_note && self.enter(note, path) {
-                    next.extend(volume.links.outgoing(note).filter_map(|(_, to)| to));
+                    next.extend(volume.links.outgoing_links(note).filter_map(|(_, to)| to));
                     next.extend(volume.links.backlinks(note).into_iter().map(|(from, _)| from));
                 }
             }
@@ -141,7 +141,7 @@ impl GraphPage {
         let places = self.places.as_ref().and_then(|places| places.lock().ok().map(|places| places.clone()));
         let Some(places) = places.filter(|places| !places.is_empty()) else {
             let text = if self.nodes.is_empty() { "There are no notes yet." } else { "Looking up the links…" };
-            ui.painter().text(area.center(), Align2::CENTER_CENTER, text, tokens::small().font, colours.muted);
+            ui.painter().text(area.center(), Align2::CENTER_CENTER, text, theme::small().font, colours.muted);
             return;
         };
         self.steer(ui, &response, area, &places);
@@ -153,7 +153,7 @@ impl GraphPage {
         painter.add(Shape::mesh(mesh));
         self.names(&painter, area, hovered, colours);
         let at = area.left_bottom() + vec2(space::L, -space::M);
-        painter.text(at, Align2::LEFT_BOTTOM, words, tokens::caption().font, colours.muted);
+        painter.text(at, Align2::LEFT_BOTTOM, words, theme::caption().font, colours.muted);
         if let Some(node) = hovered {
             ui.ctx().set_cursor_icon(egui::CursorIcon::PointingHand);
             if response.clicked() {
@@ -247,7 +247,7 @@ impl GraphPage {
         {
             return mesh.clone();
         }
-        let colours = ThemeColors::dark(dark);
+        let colours = ThemeColors::for_dark_mode(dark);
         let (points, near) = (&self.points, area.expand(20.0));
         let mut mesh = Mesh::default();
         let stride = self.edges.len() / MAX_DRAWN_EDGES + 1;
@@ -295,7 +295,7 @@ impl GraphPage {
             let lit = Some(node) == hovered;
             let at = self.points[node] + vec2(0.0, self.radius(node) + 3.0);
             let colour = if lit { colours.ink } else { colours.muted };
-            let galley = painter.layout_no_wrap(self.nodes[node].1.clone(), tokens::caption().font, colour);
+            let galley = painter.layout_no_wrap(self.nodes[node].1.clone(), theme::caption().font, colour);
             let rect = Align2::CENTER_TOP.anchor_size(at, galley.size());
             if !taken.iter().any(|other| other.intersects(rect.expand(4.0))) {
                 taken.push(rect);

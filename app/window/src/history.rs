@@ -20,10 +20,10 @@ use host::history::{ComparisonSide, HistoryAnswer, HistoryQuestion, HistoryThrea
 use std::sync::Arc;
 use store::DocId;
 use text::history::{ChangeAuthor, NoteHistory};
-use text::splice::{self, TextEdit};
+use text::text_edit::{self, TextEdit};
 use ui::empty_state;
 use ui::icons;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{chip_button, icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
 use version_list::VersionList;
 
@@ -180,7 +180,7 @@ impl HistoryPage {
     fn bring_back(&mut self, part: usize) {
         let edits = self.sides.compared().map(|compared| {
             let TextComparison { old, new, comparison } = &*compared;
-            comparison.parts.get(part).map_or_else(Vec::new, |part| text::compare::bring_back(part, old, new))
+            comparison.parts.get(part).map_or_else(Vec::new, |part| text::diff::revert_part(part, old, new))
         });
         if let Some(edits) = edits.filter(|edits| !edits.is_empty()) {
             self.wishes.push(HistoryAction::Edit(edits, "That part is as it was."));
@@ -190,7 +190,7 @@ impl HistoryPage {
     /// Makes the whole note as it was.
     fn restore(&mut self) {
         let Some(compared) = self.sides.compared() else { return };
-        let edits = splice::difference(&compared.new, &compared.old);
+        let edits = text_edit::compute_edits(&compared.new, &compared.old);
         if !edits.is_empty() {
             self.wishes.push(HistoryAction::Edit(edits, "The note is as it was then."));
         }
@@ -210,7 +210,11 @@ impl HistoryPage {
         }
         let Some(story) = &self.story else {
             if self.trouble.is_none() && now - self.since > empty_state::SKELETON_DELAY_SECONDS {
-                empty_state::show_skeleton(ui, size::COLUMN.min(ui.available_width() - 2.0 * space::XL), space::XL);
+                empty_state::show_skeleton(
+                    ui,
+                    size::NOTE_COLUMN_WIDTH.min(ui.available_width() - 2.0 * space::XL),
+                    space::XL,
+                );
             }
             return;
         };
@@ -254,7 +258,7 @@ impl HistoryPage {
         if waits {
             let text = "Reading…";
             let at = pos2(area.right() - space::L, area.top() + space::S);
-            ui.painter().text(at, Align2::RIGHT_TOP, text, tokens::caption().font, ThemeColors::of(&ui).muted);
+            ui.painter().text(at, Align2::RIGHT_TOP, text, theme::caption().font, ThemeColors::of(&ui).muted);
         } else if self.waits {
             ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(empty_state::SKELETON_DELAY_SECONDS));
         }
@@ -324,7 +328,7 @@ impl HistoryPage {
         let right = tools.min_rect().left() - space::L;
         let Some(version) = story.versions.get(self.chosen) else { return };
         let title = ui::time::when(version.to);
-        let bold = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 13.0), line: 20.0 };
+        let bold = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 13.0), line: 20.0 };
         let room = right - inner.left();
         let middle = rect.center().y;
         let width = paint_clipped_text(ui, pos2(inner.left(), middle - 10.0), room, &title, &bold, colours.ink);
@@ -335,7 +339,7 @@ impl HistoryPage {
             (false, many) => format!("{many} changes"),
         };
         let at = pos2(inner.left() + width + space::S, middle - 8.0);
-        paint_clipped_text(ui, at, room - width - space::S, &changes, &tokens::caption(), colours.muted);
+        paint_clipped_text(ui, at, room - width - space::S, &changes, &theme::caption(), colours.muted);
         let heard = ui.interact(rect.with_max_x(right.max(rect.left())), ui.scope_id().with("title"), Sense::hover());
         set_accessible_name(&heard, Role::Heading, &format!("{title}: {changes}"));
     }
@@ -369,23 +373,23 @@ fn hue(who: &ChangeAuthor, colours: &ThemeColors) -> egui::Color32 {
 fn toggle(ui: &mut Ui, icon: &str, name: &str, on: bool) -> bool {
     let colours = ThemeColors::of(ui);
     let colour = if on { colours.accent } else { colours.ink };
-    let galley = ui.painter().layout_no_wrap(name.to_owned(), tokens::small().font, colour);
-    let wanted = vec2(galley.size().x + 2.0 * space::M + 20.0, size::HIT);
+    let galley = ui.painter().layout_no_wrap(name.to_owned(), theme::small().font, colour);
+    let wanted = vec2(galley.size().x + 2.0 * space::M + 20.0, size::MIN_CLICK_HEIGHT);
     let (rect, response) = ui.allocate_exact_size(wanted, Sense::click());
     response.widget_info(|| egui::WidgetInfo::selected(Role::Button, true, on, name));
     let toggled = if on { Toggled::True } else { Toggled::False };
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_toggled(toggled));
     let fill = match (on, response.hovered()) {
         (true, _) => colours.accent_ground,
-        (false, true) => colours.hover(colours.sunken),
+        (false, true) => colours.hover_color(colours.sunken),
         (false, false) => colours.sunken,
     };
-    ui.painter().rect_filled(rect, CORNER, fill);
+    ui.painter().rect_filled(rect, CONTROL_CORNER, fill);
     let at = pos2(rect.left() + space::M + 6.0, rect.center().y);
-    ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(14.0), colour);
+    ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(14.0), colour);
     let text = pos2(rect.left() + space::M + 20.0, rect.center().y - galley.size().y / 2.0);
     ui.painter().galley(text, galley, colour);
-    paint_focus_ring(ui, &response, CORNER);
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
     response.clicked()
 }
 
@@ -395,7 +399,7 @@ fn segments(ui: &mut Ui, names: &[&str; 2], chosen: usize, back: bool) -> Option
     ui.spacing_mut().item_spacing.x = 0.0;
     for place in if back { [1, 0] } else { [0, 1] } {
         let name = names[place];
-        if chip_button(ui, name, name, place == chosen, &tokens::small()) {
+        if chip_button(ui, name, name, place == chosen, &theme::small()) {
             clicked = Some(place);
         }
     }

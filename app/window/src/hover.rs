@@ -7,7 +7,7 @@ use egui::text::LayoutJob;
 use egui::{Area, Id, Order, Pos2, vec2};
 use engine::{Command, NotePhase};
 use store::DocId;
-use ui::tokens::{self, ThemeColors, space};
+use ui::theme::{self, ThemeColors, space};
 use ui::widgets::{floating_frame, set_accessible_name};
 
 /// The pointer rests for this long, in seconds.
@@ -93,7 +93,7 @@ impl AppWindow {
 
 /// The first lines of a note as plain words.
 fn beginning(text: &str) -> Vec<String> {
-    let body = text::outline::front_matter(text).map_or(text, |front| {
+    let body = text::outline::front_matter_range(text).map_or(text, |front| {
         let rest = &text[front.end..];
         rest.split_once('\n').map_or("", |(_, rest)| rest)
     });
@@ -108,16 +108,16 @@ fn beginning(text: &str) -> Vec<String> {
 
 fn card(ctx: &egui::Context, at: Pos2, name: &str, lines: &[String]) {
     let dark = ctx.global_style().visuals.dark_mode;
-    let colours = ThemeColors::dark(dark);
+    let colours = ThemeColors::for_dark_mode(dark);
     let area = Area::new(Id::unique("hover card")).order(Order::Tooltip).interactable(false);
     area.fixed_pos(at + vec2(0.0, space::L)).constrain(true).show(ctx, |ui| {
         let frame = floating_frame(colours, dark).inner_margin(egui::Margin::symmetric(16, 12));
         let response = frame.show(ui, |ui| {
             ui.set_max_width(LINK_PREVIEW_WIDTH);
             let mut job = LayoutJob::default();
-            let title = tokens::heading(3);
+            let title = theme::heading(3);
             job.append(name, 0.0, ui::widgets::format(title.font, title.line, colours.ink));
-            let small = tokens::small();
+            let small = theme::small();
             for line in lines {
                 let text = format!("\n{line}");
                 job.append(&text, 0.0, ui::widgets::format(small.font.clone(), small.line, colours.muted));

@@ -9,7 +9,7 @@ use egui::accesskit::Role;
 use egui::emath::easing::cubic_out;
 use egui::{Align2, CursorIcon, Id, Rect, Sense, Stroke, Ui, pos2};
 use std::ops::RangeInclusive;
-use ui::tokens::{self, ThemeColors, size};
+use ui::theme::{self, ThemeColors, size};
 use ui::widgets::set_accessible_name;
 
 /// How wide the edge of a panel is to grab.
@@ -35,7 +35,7 @@ impl AppWindow {
         let wide = self.prefs.left.min(all.width() * 0.55).round();
         let left = (wide * fold("left", self.prefs.left_open && both)).round();
         let right = (self.prefs.right.min(all.width() * 0.45) * fold("right", self.prefs.right_open)).round();
-        let body = Rect::from_min_max(all.min, pos2(all.right(), all.bottom() - size::STATUS));
+        let body = Rect::from_min_max(all.min, pos2(all.right(), all.bottom() - size::STATUS_BAR_HEIGHT));
         let tree =
             Rect::from_min_max(pos2(body.left() + left - wide, body.top()), pos2(body.left() + left, body.bottom()));
         let panel = Rect::from_min_max(pos2(body.right() - right, body.top()), body.max);
@@ -182,5 +182,5 @@ fn saving(ui: &Ui, all: Rect) {
     let colours = ThemeColors::of(ui);
     let painter = ui.ctx().layer_painter(egui::LayerId::new(egui::Order::Tooltip, Id::unique("saving")));
     painter.rect_filled(all, 0.0, colours.paper.gamma_multiply(0.8));
-    painter.text(all.center(), Align2::CENTER_CENTER, "Saving…", tokens::body().font, colours.ink);
+    painter.text(all.center(), Align2::CENTER_CENTER, "Saving…", theme::body().font, colours.ink);
 }

@@ -83,8 +83,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::DocId;
 use tree::FileTree;
+use ui::theme;
 use ui::toasts::ToastStack;
-use ui::tokens;
 use window_state::WindowState;
 
 /// A frame spends at most this much on what came in.
@@ -175,7 +175,7 @@ pub struct AppWindow {
 impl AppWindow {
     /// A window on an open workspace.
     pub fn new(ctx: &egui::Context, mut driver: Driver) -> AppWindow {
-        tokens::install(ctx);
+        theme::install_theme(ctx);
         ctx.add_plugin(editor::input_order::InputOrder::default());
         ctx.add_plugin(spelling::SpellingPlugin::default());
         ctx.add_plugin(editor::assets::AssetCache::default());
@@ -325,13 +325,13 @@ impl AppWindow {
             ctx.request_repaint_after(wake.max(Duration::from_millis(1)));
         }
         let notices = driver.session().notices();
-        for noticed in notices.after(self.last_seen_notice).filter(|noticed| noticed.notice.is_news()) {
-            let words = noticed.notice.words();
+        for noticed in notices.notices_after(self.last_seen_notice).filter(|noticed| noticed.notice.is_news()) {
+            let words = noticed.notice.describe();
             let mut letters = words.chars();
             let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
             self.toasts.show_message(format!("{first}{}", letters.as_str()));
         }
-        self.last_seen_notice = notices.last();
+        self.last_seen_notice = notices.last_number();
     }
 
     /// Looks at the note of the pane that has the caret, once it is there.
@@ -350,8 +350,10 @@ impl AppWindow {
             let (_, path) = driver.session().locate_file(self.active_pane.note?)?;
             Some(tree::shown_name(path.rsplit('/').next().unwrap_or(path)).to_owned())
         });
-        let title =
-            name.map_or_else(|| "Tracebook".to_owned(), |name| format!("Tracebook — {}", text::visible::line(&name)));
+        let title = name.map_or_else(
+            || "Tracebook".to_owned(),
+            |name| format!("Tracebook — {}", text::untrusted_text::escape_line(&name)),
+        );
         if title != self.title {
             ctx.send_viewport_cmd(egui::ViewportCommand::Title(title.clone()));
             self.title = title;

@@ -8,9 +8,9 @@ use egui::accesskit::Role;
 use egui::{Area, Id, Key, Modifiers, Order, Sense, pos2, vec2};
 use engine::{Session, Volume};
 use store::DocId;
-use text::links::without_ending;
+use text::links::without_md_extension;
 use text::outline::LinkKind;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{floating_frame, paint_clipped_text, set_accessible_name};
 
 /// As many are offered.
@@ -124,27 +124,27 @@ impl LinkCompletion {
     /// Draws what is offered; gives what was clicked.
     fn show(&self, ctx: &egui::Context, caret: egui::Rect) -> Option<usize> {
         let dark = ctx.global_style().visuals.dark_mode;
-        let colours = ThemeColors::dark(dark);
+        let colours = ThemeColors::for_dark_mode(dark);
         let mut clicked = None;
         let at = caret.left_bottom() + vec2(-space::M, space::XS);
         Area::new(Id::unique("completion")).order(Order::Foreground).fixed_pos(at).constrain(true).show(ctx, |ui| {
             floating_frame(colours, dark).inner_margin(egui::Margin::same(4)).show(ui, |ui| {
                 ui.spacing_mut().item_spacing.y = 0.0;
                 for (index, offer) in self.offers.iter().enumerate() {
-                    let (rect, response) = ui.allocate_exact_size(vec2(380.0, size::HIT), Sense::click());
+                    let (rect, response) = ui.allocate_exact_size(vec2(380.0, size::MIN_CLICK_HEIGHT), Sense::click());
                     if index == self.chosen {
-                        ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
+                        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
                     } else if response.hovered() {
-                        ui.painter().rect_filled(rect, CORNER, colours.hover(colours.raised));
+                        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.raised));
                     }
                     let y = rect.center().y;
                     let at = pos2(rect.left() + space::S, y - 10.0);
                     let room = rect.width() - 2.0 * space::S;
-                    let width = paint_clipped_text(ui, at, room, &offer.name, &tokens::small(), colours.ink);
+                    let width = paint_clipped_text(ui, at, room, &offer.name, &theme::small(), colours.ink);
                     let at = pos2(at.x + width + space::S, y - 8.0);
                     let rest = room - width - space::S;
                     if rest > 40.0 {
-                        paint_clipped_text(ui, at, rest, &offer.about, &tokens::caption(), colours.muted);
+                        paint_clipped_text(ui, at, rest, &offer.about, &theme::caption(), colours.muted);
                     }
                     set_accessible_name(&response, Role::ListBoxOption, &offer.name);
                     if response.clicked() {
@@ -177,7 +177,7 @@ fn offers(session: &Session, volume: &Volume, own: DocId, query: &str) -> Vec<Li
         if !row.kind.is_text() || row.id == own {
             continue;
         }
-        let stem = without_ending(path);
+        let stem = without_md_extension(path);
         let name = stem.rsplit('/').next().unwrap_or(stem);
         let Some(found) = rank(name, query).or_else(|| rank(stem, query).map(|rank| rank + 10)) else { continue };
         let newest = recent.iter().position(|recent| *recent == row.id).unwrap_or(recent.len());

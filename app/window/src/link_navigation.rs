@@ -43,11 +43,12 @@ impl AppWindow {
                 self.follow_address(path, part);
             }
             _ => {
-                let name = text::outline::unescape(path).into_owned();
+                let name = text::outline::percent_decode(path).into_owned();
                 let own =
                     self.session().zip(self.active_pane.note).and_then(|(session, note)| session.locate_file(note));
-                let from_here = own.and_then(|(_, own)| links::join(own, &name)).filter(|_| name.starts_with('.'));
-                self.ask_name(links::without_ending(&from_here.unwrap_or(name)).to_owned(), None);
+                let from_here =
+                    own.and_then(|(_, own)| links::resolve_relative(own, &name)).filter(|_| name.starts_with('.'));
+                self.ask_name(links::without_md_extension(&from_here.unwrap_or(name)).to_owned(), None);
             }
         }
     }
@@ -79,7 +80,7 @@ impl AppWindow {
 /// Where a link of a note leads.
 pub(super) fn link_target(session: &Session, note: DocId, link: &str) -> Option<DocId> {
     let (volume, _) = session.locate_file(note)?;
-    session.volume(volume)?.links.meant(note, link)
+    session.volume(volume)?.links.resolve_rendered_link(note, link)
 }
 
 /// Where a heading, or with a leading `^` a block, stands.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use store::DocId;
 use ui::text::amount;
 use ui::text::format_thousands;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name};
 
 /// A frame may spend this much on rows that nobody looked at yet.
@@ -95,25 +95,19 @@ impl OutlinePanel {
             }
             let top = self.headings.iter().map(|heading| heading.level).min().unwrap_or(1);
             for heading in &self.headings {
-                let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::click());
+                let (rect, response) =
+                    ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::click());
                 if !ui.is_rect_visible(rect) {
                     continue;
                 }
                 let rect = rect.shrink2(vec2(space::S, 0.0));
                 if response.hovered() {
-                    ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
+                    ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.paper));
                 }
                 let inset = space::S + space::L * f32::from(heading.level - top);
                 let at = pos2(rect.left() + inset, rect.center().y - 10.0);
-                paint_clipped_text(
-                    ui,
-                    at,
-                    rect.right() - at.x - space::S,
-                    &heading.text,
-                    &tokens::small(),
-                    colours.ink,
-                );
-                widgets::paint_focus_ring(ui, &response, CORNER);
+                paint_clipped_text(ui, at, rect.right() - at.x - space::S, &heading.text, &theme::small(), colours.ink);
+                widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
                 set_accessible_name(&response, Role::Link, &heading.text);
                 if response.clicked() {
                     chosen = Some(heading.at);
@@ -138,7 +132,7 @@ fn facts(ui: &mut Ui, session: &Session, world: &EditContext<'_>) {
     fact(ui, "Words", &format_thousands(world.sheet.words()));
     fact(ui, "Blocks", &format_thousands(world.texts.len()));
     fact(ui, "Cells", &format_thousands(world.sheet.cells()));
-    fact(ui, "Changes waiting", if note.is_ahead() { "yes, on their way to the file" } else { "none" });
+    fact(ui, "Changes waiting", if note.is_ahead_of_file() { "yes, on their way to the file" } else { "none" });
     fact(
         ui,
         "Kernel",
@@ -155,8 +149,8 @@ fn facts(ui: &mut Ui, session: &Session, world: &EditContext<'_>) {
 }
 
 fn title(ui: &mut Ui, text: &str) {
-    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::STRIP), Sense::hover());
-    let font = tokens::inter(tokens::InterCut::SemiBold, 13.0);
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::TOOLBAR_HEIGHT), Sense::hover());
+    let font = theme::inter_font(theme::InterCut::SemiBold, 13.0);
     ui.painter().text(
         rect.left_center() + vec2(space::L, 0.0),
         Align2::LEFT_CENTER,
@@ -168,9 +162,9 @@ fn title(ui: &mut Ui, text: &str) {
 }
 
 fn line(ui: &mut Ui, text: &str, colour: egui::Color32) {
-    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::hover());
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
     let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
-    paint_clipped_text(ui, at, rect.width() - 2.0 * space::L, text, &tokens::small(), colour);
+    paint_clipped_text(ui, at, rect.width() - 2.0 * space::L, text, &theme::small(), colour);
     set_accessible_name(&response, Role::Label, text);
 }
 
@@ -180,16 +174,16 @@ fn fact(ui: &mut Ui, name: &str, value: &str) {
     set_accessible_name(&response, Role::Label, &format!("{name}: {value}"));
     let y = rect.center().y - 10.0;
     let left = rect.left() + space::L;
-    paint_clipped_text(ui, pos2(left, y), 120.0, name, &tokens::small(), colours.muted);
+    paint_clipped_text(ui, pos2(left, y), 120.0, name, &theme::small(), colours.muted);
     let right = Rect::from_min_max(pos2(left + 128.0, y), pos2(rect.right() - space::L, y));
-    let style = tokens::TypeStyle { font: tokens::tabular(13.0), line: 20.0 };
+    let style = theme::TypeStyle { font: theme::tabular_font(13.0), line: 20.0 };
     paint_clipped_text(ui, right.min, right.width(), value, &style, colours.ink);
     response.on_hover_text(value);
 }
 
 /// A heading without its marks.
 fn words(source: &str) -> String {
-    let read = text::markdown::parse(source, text::markdown::options(), |parser| {
+    let read = text::markdown::parse(source, text::markdown::parser_options(), |parser| {
         let mut text = String::new();
         for mark in parser {
             match mark {

@@ -23,8 +23,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use store::{CellOutput, Execution, ExecutionId, ExecutionStatus, OutputBody};
-use typeset::printed::{TerminalColor, TerminalStyle, coloured, joined};
-use ui::tokens::{self, FOLD, size, space};
+use typeset::ansi::{TerminalColor, TerminalStyle, multiline_text, parse_styled};
+use ui::theme::{self, MAX_UNFOLDED_OUTPUT_LINES, size, space};
 use ui::widgets::format;
 use ui::widgets::{set_accessible_name, word_button};
 
@@ -174,7 +174,7 @@ impl OutputLayout {
             open,
             width,
             paper: pen.colours.paper,
-            scale: pen.ctx.pixels_per_point() * tokens::text(),
+            scale: pen.ctx.pixels_per_point() * theme::text_scale(),
             letters: assets::version(pen.ctx),
         };
         match old {
@@ -197,7 +197,7 @@ fn bytes(output: &CellOutput) -> usize {
 fn folded(key: OutputLayoutKey, run: &Execution, pen: TextStyleContext<'_>) -> OutputLayout {
     let count = run.outputs.len();
     let text = if count == 1 { "1 output, folded".to_owned() } else { format!("{count} outputs, folded") };
-    let galley = pen.text(&text, &tokens::caption(), pen.colours.muted, key.width);
+    let galley = pen.text(&text, &theme::caption(), pen.colours.muted, key.width);
     let height = galley.size().y;
     let galleys = vec![OutputText { y: 0.0, galley, places: Vec::new() }];
     OutputLayout { key, galleys, figures: Vec::new(), others: Vec::new(), height, lines: 0, text: whole_text(run) }
@@ -206,12 +206,12 @@ fn folded(key: OutputLayoutKey, run: &Execution, pen: TextStyleContext<'_>) -> O
 /// The words of an execution's outputs.
 fn whole_text(run: &Execution) -> String {
     let words = run.outputs.iter().map(|output| match &output.body {
-        OutputBody::Stream { text, .. } => coloured(text).0.trim_end_matches('\n').to_owned(),
+        OutputBody::Stream { text, .. } => parse_styled(text).0.trim_end_matches('\n').to_owned(),
         OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => {
             let text = ["text/plain", "text/markdown", "text/latex"].into_iter().find_map(|mime| data.get(mime));
-            text.map(joined).unwrap_or_default()
+            text.map(multiline_text).unwrap_or_default()
         }
-        OutputBody::Error { traceback, .. } => coloured(&traceback.join("\n")).0.trim_end().to_owned(),
+        OutputBody::Error { traceback, .. } => parse_styled(&traceback.join("\n")).0.trim_end().to_owned(),
     });
     words.filter(|words| !words.is_empty()).collect::<Vec<_>>().join("\n")
 }
@@ -233,7 +233,7 @@ fn layout_execution(
     views: &mut OutputViewState,
     pen: TextStyleContext<'_>,
 ) -> OutputLayout {
-    let lines = |text: &str| coloured(text).0.lines().count();
+    let lines = |text: &str| parse_styled(text).0.lines().count();
     let all: usize = run
         .outputs
         .iter()
@@ -245,7 +245,7 @@ fn layout_execution(
             OutputBody::Error { traceback, .. } => lines(&traceback.join("\n")),
         })
         .sum();
-    let left = if key.open || all <= FOLD { usize::MAX } else { FOLD };
+    let left = if key.open || all <= MAX_UNFOLDED_OUTPUT_LINES { usize::MAX } else { MAX_UNFOLDED_OUTPUT_LINES };
     let made = OutputLayout {
         key,
         galleys: Vec::new(),
@@ -280,7 +280,7 @@ fn layout_execution(
             && whole.mime == "text/plain"
         {
             lay.note("Only its beginning is kept in the note.");
-            lay.other(OutputItem::Whole(at, whole.size), size::HIT);
+            lay.other(OutputItem::Whole(at, whole.size), size::MIN_CLICK_HEIGHT);
         }
     }
     match run.status {
@@ -293,13 +293,13 @@ fn layout_execution(
     // One long stream has one button, which shows all of it.
     let whole = lay.made.others.iter().any(|(_, shown)| matches!(shown, OutputItem::Whole(..)));
     let lines = if whole && run.outputs.len() == 1 { 0 } else { lay.lines };
-    OutputLayout { height: lay.y, lines: if lines > FOLD { lines } else { 0 }, ..lay.made }
+    OutputLayout { height: lay.y, lines: if lines > MAX_UNFOLDED_OUTPUT_LINES { lines } else { 0 }, ..lay.made }
 }
 
 impl OutputLayouter<'_> {
     /// Printed text, as far as there is room for its lines.
     fn text(&mut self, text: &str, colour: Color32) {
-        let (text, spans) = coloured(text);
+        let (text, spans) = parse_styled(text);
         self.coloured(text.trim_end_matches('\n'), &spans, colour, &[]);
     }
 
@@ -321,7 +321,7 @@ impl OutputLayouter<'_> {
         let shown: usize = text.split_inclusive('\n').take(self.left).map(str::len).sum();
         self.left = self.left.saturating_sub(all);
         let shown = text[..shown].trim_end_matches('\n');
-        let code = tokens::code();
+        let code = theme::code();
         let mut job = LayoutJob::default();
         job.wrap.max_width = self.width;
         // Where the look changes: at spans, and at what can be clicked.
@@ -365,7 +365,7 @@ impl OutputLayouter<'_> {
     /// An exception: what led to it, then its words.
     fn error(&mut self, ename: &str, evalue: &str, traceback: &[String]) {
         let head = if evalue.is_empty() { ename.to_owned() } else { format!("{ename}: {evalue}") };
-        let (trace, spans) = coloured(&traceback.join("\n"));
+        let (trace, spans) = parse_styled(&traceback.join("\n"));
         let before = trace.trim_end();
         let before = before.strip_suffix(head.trim_end()).unwrap_or(before).trim_end();
         self.coloured(before, &spans, self.pen.colours.muted, &mime_bundle::traceback_locations(before));
@@ -373,13 +373,13 @@ impl OutputLayouter<'_> {
         let lacks = evalue.contains("a full Python kernel has it") || ename == "ModuleNotFoundError";
         // Tracebacks of the embedded kernel name cells so.
         if lacks && trace.contains("File \"cell ") {
-            self.other(OutputItem::Kernels, size::HIT);
+            self.other(OutputItem::Kernels, size::MIN_CLICK_HEIGHT);
         }
     }
 
     /// A word of the program about what is above.
     fn note(&mut self, text: &str) {
-        let galley = self.pen.text(text, &tokens::caption(), self.pen.colours.muted, self.width);
+        let galley = self.pen.text(text, &theme::caption(), self.pen.colours.muted, self.width);
         if self.y > 0.0 {
             self.y += space::XS;
         }
@@ -395,7 +395,7 @@ impl OutputLayouter<'_> {
     }
 
     fn rich(&mut self, text: &str) {
-        let width = self.width.min(size::COLUMN);
+        let width = self.width.min(size::NOTE_COLUMN_WIDTH);
         let row = render::draw(text, RowKind::Paragraph, width, self.width, self.pen);
         let height = row.height;
         self.other(OutputItem::Rich(row), height);
@@ -460,7 +460,7 @@ impl OutputLayouter<'_> {
         let (done, total) = (value["done"].as_f64().unwrap_or(0.0), value["total"].as_f64());
         #[allow(clippy::cast_possible_truncation, reason = "a share")]
         let share = total.filter(|total| *total > 0.0).map(|total| (done / total).clamp(0.0, 1.0) as f32);
-        let wide = vec2(self.width.min(size::DIALOG), space::XS + 2.0);
+        let wide = vec2(self.width.min(size::DIALOG_WIDTH), space::XS + 2.0);
         self.other(OutputItem::Progress(share, wide), wide.y);
         self.note(value["words"].as_str().unwrap_or(""));
     }
@@ -476,7 +476,7 @@ pub(super) fn show(
     views: &mut OutputViewState,
     actions: &mut Vec<PageAction>,
 ) {
-    let colours = tokens::ThemeColors::of(ui);
+    let colours = theme::ThemeColors::of(ui);
     match piece {
         OutputItem::Rich(row) => {
             let rect = Rect::from_min_size(at, vec2(width, row.height));
@@ -506,10 +506,10 @@ pub(super) fn show(
             let words =
                 share.map_or_else(|| "Progress".to_owned(), |share| format!("Progress: {:.0} %", share * 100.0));
             set_accessible_name(&response, Role::ProgressIndicator, &words);
-            ui.painter().rect_filled(rect, tokens::CORNER, colours.line);
+            ui.painter().rect_filled(rect, theme::CONTROL_CORNER, colours.line);
             let done = rect.with_max_x(rect.left() + rect.width() * share.unwrap_or(0.0));
             let colour = if *share == Some(1.0) { colours.ok } else { colours.accent };
-            ui.painter().rect_filled(done, tokens::CORNER, colour);
+            ui.painter().rect_filled(done, theme::CONTROL_CORNER, colour);
         }
         OutputItem::Tree(index) => {
             if let Some((_, tree)) = views.trees.get_mut(index)
@@ -527,14 +527,14 @@ pub(super) fn show(
             }
         }
         OutputItem::Kernels => {
-            let rect = Rect::from_min_size(at, vec2(240.0, size::HIT));
+            let rect = Rect::from_min_size(at, vec2(240.0, size::MIN_CLICK_HEIGHT));
             let text = "Choose a full Python kernel";
             if word_button(ui, rect, id, text, &format!("{text} for cell {cell}")).clicked() {
                 actions.push(PageAction::Run("kernel.choose"));
             }
         }
         OutputItem::Whole(index, bytes) => {
-            let rect = Rect::from_min_size(at, vec2(200.0, size::HIT));
+            let rect = Rect::from_min_size(at, vec2(200.0, size::MIN_CLICK_HEIGHT));
             let text = format!("Show all of it ({})", ui::text::amount(*bytes));
             if word_button(ui, rect, id, &text, &format!("Show all of the output of cell {cell}")).clicked() {
                 views.whole.insert(*index);
@@ -553,7 +553,7 @@ fn short(text: &str) -> String {
 }
 
 fn short_markdown(html: &str) -> Option<String> {
-    export::drawings::markdown(html).map(|text| short(&text))
+    export::render_jobs::html_to_markdown(html).map(|text| short(&text))
 }
 
 /// Letters as a terminal has them, in our colours.
@@ -575,8 +575,8 @@ fn styled(style: &TerminalStyle, plain: Color32, pen: TextStyleContext<'_>) -> e
     if style.reverse {
         (ink, ground) = (ground.unwrap_or(colours.paper), Some(ink));
     }
-    let code = tokens::code();
-    let font = if style.italic { tokens::code_italic() } else { code.font };
+    let code = theme::code();
+    let font = if style.italic { theme::code_italic_font() } else { code.font };
     let mut format = format(font, code.line, legible(ink, ground.unwrap_or(colours.paper), colours));
     if let Some(ground) = ground {
         format.background = ground;
@@ -591,7 +591,7 @@ fn styled(style: &TerminalStyle, plain: Color32, pen: TextStyleContext<'_>) -> e
 }
 
 /// A colour, mixed with ink or paper until it can be read on a ground.
-fn legible(colour: Color32, ground: Color32, colours: &tokens::ThemeColors) -> Color32 {
+fn legible(colour: Color32, ground: Color32, colours: &theme::ThemeColors) -> Color32 {
     let ink = contrast(colours.ink, ground) >= contrast(colours.paper, ground);
     let towards = if ink { colours.ink } else { colours.paper };
     let steps = (0..=10_u8).map(|step| colour.lerp_to_gamma(towards, f32::from(step) / 10.0));
@@ -617,7 +617,7 @@ mod tests {
 
     #[test]
     fn every_colour_can_be_read() {
-        for colours in [&tokens::LIGHT, &tokens::DARK, &tokens::LIGHT_CLEAR, &tokens::DARK_CLEAR] {
+        for colours in [&theme::LIGHT, &theme::DARK, &theme::LIGHT_HIGH_CONTRAST, &theme::DARK_HIGH_CONTRAST] {
             for step in 0..=5_u8 {
                 for colour in [[255, 51 * step, 0], [51 * step, 51 * step, 255], [51 * step; 3]] {
                     let [red, green, blue] = colour;

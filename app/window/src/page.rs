@@ -26,8 +26,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 use store::{Block, BlockId, DocId, StepId};
-use text::splice::{TextEdit, moved};
-use ui::tokens::{self, ThemeColors, size, space};
+use text::text_edit::{TextEdit, shift_offset};
+use ui::theme::{self, ThemeColors, size, space};
 
 /// The room above the first row and below the last.
 const PAGE_TOP_PADDING: f32 = space::XXL;
@@ -265,7 +265,7 @@ impl NotePage {
             // It may have been sent to the very end, wherever that is.
             self.seat.at = self.seat.at.min(sheet.bytes());
             for shift in note.shifts_since(revision).into_iter().flatten() {
-                self.seat.at = moved(self.seat.at, shift.at, shift.delete, shift.insert, false);
+                self.seat.at = shift_offset(self.seat.at, shift.at, shift.delete, shift.insert, false);
             }
         }
         self.seat.at = self.seat.at.min(note.length());
@@ -279,7 +279,7 @@ impl NotePage {
 
     /// The measures of the page in a width.
     pub(super) fn column_metrics(available: f32) -> (f32, f32) {
-        let width = size::COLUMN.min(available - 2.0 * MIN_PAGE_MARGIN).max(200.0);
+        let width = size::NOTE_COLUMN_WIDTH.min(available - 2.0 * MIN_PAGE_MARGIN).max(200.0);
         (width, (available - width) / 2.0)
     }
 
@@ -321,7 +321,7 @@ impl NotePage {
 
     /// Puts the caret into the line at this part of the page.
     pub(super) fn go_to_part(&mut self, part: f32, editor: &mut Editor, world: &mut EditContext<'_>) {
-        let line = tokens::body().line;
+        let line = theme::body().line;
         let y = self.shown - PAGE_TOP_PADDING + line + part * (self.view - 2.0 * line).max(0.0);
         let Some((spot, y)) = world.sheet.at_height(y.max(0.0), world.note, world.texts) else { return };
         let above = world.sheet.space_above_row(spot);
@@ -344,8 +344,8 @@ impl NotePage {
         let available = ui.available_size();
         self.view = available.y;
         (self.area, self.drawn_in) = (Some(ui.available_rect_before_wrap()), ui.ctx().cumulative_pass_nr());
-        let wide = size::WIDE.min(available.x - space::XXXL).max(world.width);
-        let (paper, scale) = (ThemeColors::of(ui).paper, ui.ctx().pixels_per_point() * tokens::text());
+        let wide = size::WIDE_BLOCK_WIDTH.min(available.x - space::XXXL).max(world.width);
+        let (paper, scale) = (ThemeColors::of(ui).paper, ui.ctx().pixels_per_point() * theme::text_scale());
         let look = (world.width, wide, paper, scale, assets::version(ui.ctx()));
         // Where egui begins that picture anew, it is emptier than it was, and laid-out text points to where its letters
         // no longer are. A page that was away may have missed it.
@@ -377,7 +377,7 @@ impl NotePage {
         let offset = self.offset(target.as_ref(), world);
         let offset = self.measure_view(offset, target.as_ref(), world);
         let behind = target.as_ref().is_some_and(|target| target.spot.is_none());
-        let tail = if behind || world.sheet.bytes() == 0 { space::M + tokens::body().line } else { 0.0 };
+        let tail = if behind || world.sheet.bytes() == 0 { space::M + theme::body().line } else { 0.0 };
         let height = PAGE_TOP_PADDING + world.sheet.height() + tail + PAGE_BOTTOM_PADDING;
         let source = egui::containers::scroll_area::ScrollSource {
             drag: egui::containers::scroll_area::DragScroll::OnTouch,
@@ -519,7 +519,7 @@ impl NotePage {
 
     /// How wide outputs may be: they keep to the column's left and may go on to the right.
     fn output_width(&self, world: &EditContext<'_>) -> f32 {
-        (world.width + world.margin - space::XL).min(size::WIDE).max(world.width)
+        (world.width + world.margin - space::XL).min(size::WIDE_BLOCK_WIDTH).max(world.width)
     }
 
     /// Its cells from the top, with their numbers.

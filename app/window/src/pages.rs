@@ -16,7 +16,7 @@ use egui::{Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::{Command, Session};
 use store::DocId;
 use ui::icons;
-use ui::tokens::{self, ThemeColors, size, space};
+use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, set_accessible_name};
 
 /// A command of the table that concerns links and files.
@@ -150,10 +150,10 @@ impl PageView {
 
 /// The strip above a page, with its name; whether it shall be closed.
 fn strip(ui: &mut Ui, title: &str) -> bool {
-    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::STRIP), Sense::hover());
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::TOOLBAR_HEIGHT), Sense::hover());
     let colours = ThemeColors::of(ui);
     ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
-    let style = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 13.0), line: 20.0 };
+    let style = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 13.0), line: 20.0 };
     paint_clipped_text(
         ui,
         pos2(rect.left() + space::L, rect.center().y - 10.0),
@@ -163,8 +163,10 @@ fn strip(ui: &mut Ui, title: &str) -> bool {
         colours.ink,
     );
     set_accessible_name(&response, Role::Heading, title);
-    let at =
-        Rect::from_min_size(rect.right_top() + vec2(-size::HIT - space::S, space::XS), egui::Vec2::splat(size::HIT));
+    let at = Rect::from_min_size(
+        rect.right_top() + vec2(-size::MIN_CLICK_HEIGHT - space::S, space::XS),
+        egui::Vec2::splat(size::MIN_CLICK_HEIGHT),
+    );
     let mut child = ui.new_child(UiBuilder::new().max_rect(at));
     icon_button(&mut child, icons::X, "Close this page", Some("Escape")).clicked()
 }

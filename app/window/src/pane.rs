@@ -11,7 +11,7 @@ use editor::render::TextStyleContext;
 use eframe::egui;
 use engine::{NotePhase, Session};
 use store::{Block, DocId, FileKind};
-use ui::tokens::{self, size, space};
+use ui::theme::{self, size, space};
 
 /// The name of a pane, as long as the window is open.
 pub(super) type PaneId = u64;
@@ -45,7 +45,7 @@ impl EditorPane {
             editor: Editor::default(),
             collection: CollectionPage::default(),
             script: ScriptSync::default(),
-            measures: (size::COLUMN, space::XXXL),
+            measures: (size::NOTE_COLUMN_WIDTH, space::XXXL),
         };
         pane.show_note(note);
         pane
@@ -81,7 +81,7 @@ impl EditorPane {
     /// Whether its note is a script.
     pub(super) fn is_script(&self, session: &Session) -> bool {
         let place = self.note.and_then(|note| session.locate_file(note));
-        place.is_some_and(|(_, path)| FileKind::of(path) == FileKind::Script)
+        place.is_some_and(|(_, path)| FileKind::from_path(path) == FileKind::Script)
     }
 
     /// Looks at its note, once that is there.
@@ -98,7 +98,7 @@ impl EditorPane {
         }
         let texts: Vec<&Block> = note.blocks().collect();
         self.page.sync_layout(note, &mut self.sheet, &texts, &mut self.editor);
-        let pen = TextStyleContext { ctx, colours: tokens::ThemeColors::dark(dark), note: note.id };
+        let pen = TextStyleContext { ctx, colours: theme::ThemeColors::for_dark_mode(dark), note: note.id };
         let (width, margin) = self.measures;
         let sheet = &mut self.sheet;
         let mut world = EditContext { session, note, texts: &texts, sheet, pen, width, margin };

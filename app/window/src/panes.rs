@@ -137,7 +137,7 @@ impl PaneLayout {
     pub(super) fn saved_arrangement(&self, here: PaneId, note: Option<DocId>) -> (Option<TabArrangement>, usize) {
         let arrangement = self.tree.root.and_then(|root| self.arrangement(root, here, note));
         let place = self.reading_order().iter().position(|pane| *pane == here).unwrap_or(0);
-        (arrangement.filter(TabArrangement::is_more_than_one), place)
+        (arrangement.filter(TabArrangement::has_several_tabs), place)
     }
 
     fn arrangement(&self, tile: TileId, here: PaneId, own: Option<DocId>) -> Option<TabArrangement> {

@@ -9,8 +9,8 @@ use engine::{Command, Note, Session};
 use std::ops::Range;
 use std::time::Duration;
 use store::DocId;
-use text::splice::moved;
-use ui::tokens::{self, ThemeColors, space};
+use text::text_edit::shift_offset;
+use ui::theme::{self, ThemeColors, space};
 use ui::widgets::set_accessible_name;
 
 /// A name stands beside a caret for this long, in seconds, after it has moved.
@@ -36,7 +36,7 @@ pub(super) fn remote_users(session: &Session, note: &Note) -> Vec<RemoteUser> {
         match note.shifts_since(one.revision) {
             Some(shifts) => {
                 for shift in shifts {
-                    let through = |at: usize| moved(at, shift.at, shift.delete, shift.insert, false);
+                    let through = |at: usize| shift_offset(at, shift.at, shift.delete, shift.insert, false);
                     carets.iter_mut().for_each(|(at, anchor)| (*at, *anchor) = (through(*at), through(*anchor)));
                 }
             }
@@ -55,7 +55,7 @@ pub(super) fn selection_fills(
 ) -> Vec<(Range<usize>, Color32)> {
     let touches = |range: &Range<usize>| !range.is_empty() && range.start <= own.end && range.end >= own.start;
     let of = |person: &RemoteUser| {
-        let colour = colours.person(&person.name).gamma_multiply(0.22);
+        let colour = colours.person_color(&person.name).gamma_multiply(0.22);
         let ranges = person.carets.iter().map(|(at, anchor)| *at.min(anchor)..*at.max(anchor));
         ranges.filter(touches).map(|range| (range, colour)).collect::<Vec<_>>()
     };
@@ -78,7 +78,7 @@ pub(super) fn paint_carets(ui: &Ui, people: &[RemoteUser], own: &Range<usize>, p
 
 fn caret(ui: &Ui, person: &RemoteUser, number: usize, rect: Rect) {
     let colours = ThemeColors::of(ui);
-    let colour = colours.person(&person.name);
+    let colour = colours.person_color(&person.name);
     let line = Rect::from_min_max(rect.min, pos2(rect.min.x + 2.0, rect.max.y.max(rect.min.y + 18.0)));
     ui.painter().rect_filled(line, 0.0, colour);
     let id = Id::unique(("caret of", &person.peer, number));
@@ -103,7 +103,7 @@ fn caret(ui: &Ui, person: &RemoteUser, number: usize, rect: Rect) {
         ui.painter().circle_filled(line.center_top(), 3.0, colour);
         return;
     }
-    let font = tokens::inter(tokens::InterCut::SemiBold, 11.0);
+    let font = theme::inter_font(theme::InterCut::SemiBold, 11.0);
     let galley = ui.painter().layout_no_wrap(person.name.clone(), font, colours.paper);
     let size = galley.size() + vec2(2.0 * space::XS, 2.0);
     let flag = Rect::from_min_size(pos2(line.left(), line.top() - size.y), size);
@@ -123,13 +123,13 @@ pub(super) fn show_remote_users(ui: &Ui, session: &Session, note: &Note, right: 
         many => format!("{} others are here", many.len()),
     };
     let colours = ThemeColors::of(ui);
-    let galley = ui.painter().layout_no_wrap(text.clone(), tokens::tabular(12.0), colours.muted);
+    let galley = ui.painter().layout_no_wrap(text.clone(), theme::tabular_font(12.0), colours.muted);
     let dots = names.len().min(4) as f32 * 10.0 + 2.0;
     let width = galley.size().x + dots;
     let middle = ui.max_rect().center().y;
     for (place, name) in names.iter().take(4).enumerate() {
         let at = pos2(right - width + 4.0 + place as f32 * 10.0, middle);
-        ui.painter().circle_filled(at, 3.5, colours.person(name));
+        ui.painter().circle_filled(at, 3.5, colours.person_color(name));
     }
     let at = Align2::RIGHT_CENTER.anchor_size(pos2(right, middle), galley.size()).min;
     let rect = Rect::from_min_max(pos2(right - width, at.y), pos2(right, at.y + galley.size().y));

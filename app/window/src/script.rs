@@ -8,8 +8,8 @@ use egui::accesskit::Role;
 use egui::{Rect, ScrollArea, Sense, Stroke, Ui, vec2};
 use engine::{Command, KernelPhase, Note, Session};
 use std::time::Duration;
-use text::names::CellNames;
-use ui::tokens::{self, ThemeColors, space};
+use text::python_scope::CellNames;
+use ui::theme::{self, ThemeColors, space};
 use ui::widgets::set_accessible_name;
 
 /// A narrower pane shows what came out below the code, as in notes.
@@ -59,7 +59,7 @@ impl ScriptSync {
             ui.ctx().request_repaint_after(Duration::from_secs_f64(at - now));
             return;
         }
-        let readable = note.cells().all(|cell| note.code(cell).is_some_and(|code| !CellNames::of(code).broken));
+        let readable = note.cells().all(|cell| note.cell_code(cell).is_some_and(|code| !CellNames::of(code).broken));
         if !readable || note.cells().next().is_none() {
             self.due = None;
         } else if matches!(note.kernel, KernelPhase::Busy(_)) {
@@ -107,7 +107,7 @@ pub(super) fn show_preview(
     let ui = &mut ui;
     ui.add_space(space::M);
     ui.horizontal(|ui| {
-        let title = ui.label(egui::RichText::new("Preview").font(tokens::small().font).color(colours.muted));
+        let title = ui.label(egui::RichText::new("Preview").font(theme::small().font).color(colours.muted));
         set_accessible_name(&title, Role::Heading, "Preview");
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
             let mut runs = world.session.settings().script_runs;
@@ -137,7 +137,7 @@ pub(super) fn show_preview(
             } else {
                 format!("What the script shows stands here. {run} runs it.")
             };
-            ui.label(egui::RichText::new(words).font(tokens::small().font).color(colours.muted));
+            ui.label(egui::RichText::new(words).font(theme::small().font).color(colours.muted));
         }
         ui.add_space(space::XL);
     });

@@ -7,7 +7,7 @@ use egui::accesskit::Role;
 use egui::text::{LayoutJob, LayoutSection, TextWrapping};
 use egui::{Align2, Color32, Id, Key, Rect, Sense, Stroke, Ui, pos2, vec2};
 use engine::NotePhase;
-use host::search::{IndexFreshness, NoteHit, SearchAnswer, SearchRequest, SearchService, marks};
+use host::search::{IndexFreshness, NoteHit, SearchAnswer, SearchRequest, SearchService, highlight_ranges};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -15,7 +15,7 @@ use store::{BlockId, DocId};
 use ui::icons;
 use ui::picker::{self, ListPicker};
 use ui::text::format_thousands;
-use ui::tokens::{self, CORNER, InterCut, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
 use ui::widgets::format;
 use ui::widgets::{self, paint_clipped_text, set_accessible_name};
 
@@ -225,11 +225,18 @@ impl SearchOverlay {
         let text = self.text();
         let known = self.kept.iter().any(|(_, query)| *query == text.trim());
         let mut keep = false;
-        picker::show_entry(ui, &mut self.query, "search query", ("Search everything", hint), size::HIT, |ui, _| {
-            let name = if known { "Forget this search" } else { "Keep this search" };
-            let icon = if known { icons::CHECK } else { icons::FLOPPY };
-            keep = !text.trim().is_empty() && widgets::icon_button(ui, icon, name, Some("Ctrl+D")).clicked();
-        });
+        picker::show_entry(
+            ui,
+            &mut self.query,
+            "search query",
+            ("Search everything", hint),
+            size::MIN_CLICK_HEIGHT,
+            |ui, _| {
+                let name = if known { "Forget this search" } else { "Keep this search" };
+                let icon = if known { icons::CHECK } else { icons::FLOPPY };
+                keep = !text.trim().is_empty() && widgets::icon_button(ui, icon, name, Some("Ctrl+D")).clicked();
+            },
+        );
         if keep {
             self.toggle_saved_search();
         }
@@ -237,22 +244,26 @@ impl SearchOverlay {
 
     fn filters(&mut self, ui: &mut Ui) {
         let colours = ThemeColors::of(ui);
-        let (strip, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT + space::S), Sense::hover());
+        let (strip, _) =
+            ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT + space::S), Sense::hover());
         let mut x = strip.left() + space::M;
         for (place, (name, _)) in SEARCH_FILTERS.iter().enumerate() {
             let on = place == self.filter;
             let colour = if on { colours.accent } else { colours.muted };
-            let galley = ui.painter().layout_no_wrap((*name).to_owned(), tokens::small().font, colour);
-            let rect = Rect::from_min_size(pos2(x, strip.top()), vec2(galley.size().x + 2.0 * space::S, size::HIT));
+            let galley = ui.painter().layout_no_wrap((*name).to_owned(), theme::small().font, colour);
+            let rect = Rect::from_min_size(
+                pos2(x, strip.top()),
+                vec2(galley.size().x + 2.0 * space::S, size::MIN_CLICK_HEIGHT),
+            );
             let response = ui.interact(rect, Id::unique(("search filter", place)), Sense::click());
             if on {
-                ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
+                ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
             } else if response.hovered() {
-                ui.painter().rect_filled(rect, CORNER, colours.hover(colours.raised));
+                ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.raised));
             }
             let at = Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min;
             ui.painter().galley(at, galley, colour);
-            widgets::paint_focus_ring(ui, &response, CORNER);
+            widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
             set_accessible_name(&response, Role::Button, &format!("Search in: {name}"));
             if response.clicked() {
                 self.filter = place;
@@ -281,16 +292,16 @@ impl SearchOverlay {
             let (rect, response) =
                 ui.allocate_exact_size(vec2(ui.available_width(), SEARCH_ROW_HEIGHT), Sense::hover());
             let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
-            paint_clipped_text(ui, at, rect.width() - 2.0 * space::L, &text, &tokens::small(), colours.muted);
+            paint_clipped_text(ui, at, rect.width() - 2.0 * space::L, &text, &theme::small(), colours.muted);
             set_accessible_name(&response, Role::Label, &text);
             return None;
         }
-        if !self.answer.fits() {
+        if !self.answer.has_match() {
             let text = format!("Nothing fits “{}”. What is nearest:", self.query.trim());
             let (rect, response) =
                 ui.allocate_exact_size(vec2(ui.available_width(), SAVED_SEARCH_ROW_HEIGHT), Sense::hover());
             let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
-            paint_clipped_text(ui, at, rect.width() - 2.0 * space::L, &text, &tokens::small(), colours.muted);
+            paint_clipped_text(ui, at, rect.width() - 2.0 * space::L, &text, &theme::small(), colours.muted);
             set_accessible_name(&response, Role::Label, &text);
         }
         let mut pick = std::mem::take(&mut self.pick);
@@ -308,9 +319,9 @@ impl SearchOverlay {
             let (name, query) = &self.kept[line];
             set_accessible_name(response, Role::Button, &format!("Search again: {name}"));
             let mut job = LayoutJob::default();
-            job.append(name, 0.0, format(tokens::small().font, 20.0, colours.ink));
+            job.append(name, 0.0, format(theme::small().font, 20.0, colours.ink));
             if name != query {
-                job.append(query, space::S, format(tokens::small().font, 20.0, colours.muted));
+                job.append(query, space::S, format(theme::small().font, 20.0, colours.muted));
             }
             job.wrap = TextWrapping::truncate_at_width(rect.width() - 2.0 * space::M);
             let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
@@ -333,13 +344,13 @@ impl SearchOverlay {
     fn line(&self, ui: &Ui, line: usize, rect: Rect, response: &egui::Response) {
         let colours = ThemeColors::of(ui);
         let Some(hit) = self.answer.hits.get(line) else { return };
-        let why = hit.why.sentence();
+        let why = hit.why.describe();
         set_accessible_name(response, Role::Button, &format!("{}: {why}", hit.title));
         let width = rect.width() - 2.0 * space::M;
         let place = hit_location(hit);
         let mut job = LayoutJob::default();
-        job.append(&hit.title, 0.0, format(tokens::inter(InterCut::SemiBold, 14.0), 20.0, colours.ink));
-        job.append(&place, space::S, format(tokens::small().font, 20.0, colours.muted));
+        job.append(&hit.title, 0.0, format(theme::inter_font(InterCut::SemiBold, 14.0), 20.0, colours.ink));
+        job.append(&place, space::S, format(theme::small().font, 20.0, colours.muted));
         job.wrap = TextWrapping::truncate_at_width(width);
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         let top = rect.top() + space::S;
@@ -357,7 +368,7 @@ impl SearchOverlay {
         let Some(hit) = self.answer.hits.get(self.pick.line) else { return };
         hairline(ui);
         let width = ui.available_width() - 2.0 * space::L;
-        let found = marks(&hit.text, &self.answer.terms);
+        let found = highlight_ranges(&hit.text, &self.answer.terms);
         let (text, found, nearest) = part(&hit.text, &found, hit.why.nearest.as_ref());
         let mut job = highlighted_text(&text, &found, 13.0, 20.0, colours.muted, colours);
         ground(&mut job, nearest, colours.accent_ground);
@@ -368,16 +379,16 @@ impl SearchOverlay {
             1 => "; one more passage of this note fits".to_owned(),
             more => format!("; {more} more passages of this note fit"),
         };
-        let why = format!("Why: {}{more}", hit.why.sentence());
+        let why = format!("Why: {}{more}", hit.why.describe());
         let (parts, link, note) = (parts(hit), link(hit), hit.note);
         let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y + space::S), Sense::hover());
         ui.painter().galley(rect.min + vec2(space::L, space::S), galley, colours.muted);
         ui.horizontal(|ui| {
-            let wide = ui.available_width() - size::HIT - space::M - ui.spacing().item_spacing.x;
-            let (rect, response) = ui.allocate_exact_size(vec2(wide, size::HIT), Sense::click());
+            let wide = ui.available_width() - size::MIN_CLICK_HEIGHT - space::M - ui.spacing().item_spacing.x;
+            let (rect, response) = ui.allocate_exact_size(vec2(wide, size::MIN_CLICK_HEIGHT), Sense::click());
             let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
-            paint_clipped_text(ui, at, rect.width() - space::L, &why, &tokens::small(), colours.accent);
-            widgets::paint_focus_ring(ui, &response, CORNER);
+            paint_clipped_text(ui, at, rect.width() - space::L, &why, &theme::small(), colours.accent);
+            widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
             set_accessible_name(&response, Role::Button, &why);
             if response.on_hover_text(&parts).clicked() {
                 self.explains = !self.explains;
@@ -388,9 +399,10 @@ impl SearchOverlay {
             }
         });
         if self.explains {
-            let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::hover());
+            let (rect, response) =
+                ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
             let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
-            paint_clipped_text(ui, at, width, &parts, &tokens::small(), colours.muted);
+            paint_clipped_text(ui, at, width, &parts, &theme::small(), colours.muted);
             set_accessible_name(&response, Role::Label, &parts);
         }
     }
@@ -400,16 +412,17 @@ impl SearchOverlay {
         let colours = ThemeColors::of(ui);
         hairline(ui);
         let fresh = self.search.freshness();
-        let (text, bad) = match host::search::ParsedQuery::misread(&self.query) {
+        let (text, bad) = match host::search::ParsedQuery::misread_filter(&self.query) {
             Some(misread) => (format!("{misread}: it is looked for as a word"), true),
             None => said(&fresh),
         };
         // What is edited meanwhile, here or elsewhere, is found without typing again.
         ui.ctx().request_repaint_after(std::time::Duration::from_millis(500));
-        let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::hover());
+        let (rect, response) =
+            ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
         let at = pos2(rect.left() + space::L, rect.center().y - 8.0);
         let colour = if bad { colours.warn } else { colours.muted };
-        paint_clipped_text(ui, at, rect.width() - 2.0 * space::L, &text, &tokens::caption(), colour);
+        paint_clipped_text(ui, at, rect.width() - 2.0 * space::L, &text, &theme::caption(), colour);
         set_accessible_name(&response, Role::Label, &text);
     }
 }
@@ -462,7 +475,7 @@ fn parts(hit: &NoteHit) -> String {
 
 /// A link to a hit, as notes write it.
 fn link(hit: &NoteHit) -> String {
-    let address = hit.address();
+    let address = hit.link_address();
     let (path, place) = address.split_once('#').unwrap_or((&address, ""));
     let hash = if place.is_empty() { "" } else { "#" };
     format!("[[{}{hash}{place}]]", path.strip_suffix(".md").unwrap_or(path))
@@ -514,8 +527,8 @@ pub(super) fn highlighted_text(
     colours: &ThemeColors,
 ) -> LayoutJob {
     let mut job = LayoutJob::default();
-    let plain = || format(tokens::inter(InterCut::Regular, points), line, colour);
-    let strong = || format(tokens::inter(InterCut::SemiBold, points), line, colours.accent);
+    let plain = || format(theme::inter_font(InterCut::Regular, points), line, colour);
+    let strong = || format(theme::inter_font(InterCut::SemiBold, points), line, colours.accent);
     let mut at = 0;
     for mark in found {
         job.append(&text[at..mark.start], 0.0, plain());
@@ -555,7 +568,7 @@ impl AppWindow {
         let mut settings = driver.session().settings().clone();
         if !keep {
             settings.searches.retain(|(_, known)| known != query);
-        } else if let Err(why) = settings.keep_search(query, query) {
+        } else if let Err(why) = settings.save_search(query, query) {
             self.toasts.show_message(&why);
             return;
         }
@@ -586,8 +599,8 @@ impl AppWindow {
         let lost = aim.block.is_some_and(|id| note.block(id).is_none());
         let at = aim.block.and_then(|id| {
             let text = &note.block(id)?.text;
-            let first = marks(text, &aim.terms).first().map_or(0, |mark| mark.start);
-            Some(note.start(id)? + first)
+            let first = highlight_ranges(text, &aim.terms).first().map_or(0, |mark| mark.start);
+            Some(note.block_start(id)? + first)
         });
         self.active_pane.editor.place_caret(at.unwrap_or(0));
         self.active_pane.page.point_out(at.unwrap_or(0));

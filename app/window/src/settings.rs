@@ -13,14 +13,14 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Modal, Modifiers, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use embeddings::EmbeddingSettings;
-use engine::commands::{CommandInfo, command};
-use engine::keymap::{KeymapPreset, keymap};
+use engine::commands::{CommandInfo, find_command};
+use engine::keymap::{KeymapPreset, effective_keymap};
 use engine::{ColorTheme, RunsState, Settings};
 use host::search::SearchService;
 use providers::ProviderSettings;
 use setting_rows::SettingsRows;
 use ui::icons;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{floating_frame, icon_button, paint_focus_ring, set_accessible_name};
 
 const SETTINGS_WIDTH: f32 = 800.0;
@@ -207,9 +207,9 @@ impl SettingsPage {
             return None;
         }
         let spelled = commands::key_text(key, modifiers);
-        let map = keymap(settings);
+        let map = effective_keymap(settings);
         let other = map.iter().find(|(id, keys)| **id != asking.id && keys.contains(&spelled));
-        match other.and_then(|(id, _)| command(id)) {
+        match other.and_then(|(id, _)| find_command(id)) {
             Some(other) => {
                 (asking.taken, asking.trouble) = (Some((spelled, other)), None);
                 None
@@ -231,7 +231,7 @@ impl SettingsPage {
         agents: &RunsState,
         dark: bool,
     ) -> (Vec<SettingsChange>, bool) {
-        let colours = ThemeColors::dark(dark);
+        let colours = ThemeColors::for_dark_mode(dark);
         let screen = ctx.content_rect();
         let wanted = vec2(
             SETTINGS_WIDTH.min(screen.width() - 2.0 * space::L),
@@ -301,9 +301,9 @@ impl SettingsPage {
     fn sections(&mut self, ui: &mut Ui) {
         let colours = ThemeColors::of(ui);
         ui.spacing_mut().item_spacing.y = space::XS;
-        let hint = egui::RichText::new("Find a setting").font(tokens::small().font).color(colours.muted);
+        let hint = egui::RichText::new("Find a setting").font(theme::small().font).color(colours.muted);
         let field = egui::TextEdit::singleline(&mut self.wanted)
-            .font(tokens::small().font)
+            .font(theme::small().font)
             .hint_text(hint)
             .margin(egui::Margin::symmetric(8, 6))
             .desired_width(f32::INFINITY);
@@ -316,17 +316,17 @@ impl SettingsPage {
             let chosen = section == self.section && self.wanted.trim().is_empty();
             response.widget_info(|| egui::WidgetInfo::selected(Role::Tab, true, chosen, section.name()));
             if chosen {
-                ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
+                ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
             } else if response.hovered() {
-                ui.painter().rect_filled(rect, CORNER, colours.hover(colours.raised));
+                ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.raised));
             }
-            paint_focus_ring(ui, &response, CORNER);
+            paint_focus_ring(ui, &response, CONTROL_CORNER);
             let at = rect.left_center() + vec2(space::S, 0.0);
             ui.painter().text(
                 at,
                 Align2::LEFT_CENTER,
                 section.name(),
-                tokens::inter(tokens::InterCut::Regular, 13.0),
+                theme::inter_font(theme::InterCut::Regular, 13.0),
                 colours.ink,
             );
             if response.clicked() {
@@ -347,9 +347,9 @@ fn part(ui: &mut Ui, name: &str, rect: Rect) -> Ui {
 fn head(ui: &mut Ui, name: &str) -> bool {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 32.0), Sense::hover());
     set_accessible_name(&response, Role::Heading, name);
-    let font = tokens::inter(tokens::InterCut::SemiBold, 18.0);
+    let font = theme::inter_font(theme::InterCut::SemiBold, 18.0);
     ui.painter().text(rect.left_center(), Align2::LEFT_CENTER, name, font, ThemeColors::of(ui).ink);
-    let corner = Rect::from_min_max(pos2(rect.right() - size::HIT, rect.top()), rect.max);
+    let corner = Rect::from_min_max(pos2(rect.right() - size::MIN_CLICK_HEIGHT, rect.top()), rect.max);
     let mut child = ui.new_child(UiBuilder::new().max_rect(corner).id_salt("close"));
     let closed = icon_button(&mut child, icons::X, "Close the settings", None).clicked();
     ui.add_space(space::S);

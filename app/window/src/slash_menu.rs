@@ -9,7 +9,7 @@ use egui::accesskit::Role;
 use egui::{Align2, Area, Id, Key, Modifiers, Order, Rect, Sense, pos2, vec2};
 use ui::fuzzy::FuzzyCandidate;
 use ui::icons;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{floating_frame, set_accessible_name};
 
 /// How high and wide a line of the menu is.
@@ -161,7 +161,7 @@ impl AppWindow {
         self.sync_slash(ctx, false);
         let (Some(slash), Some(caret)) = (&mut self.slash, self.active_pane.editor.seen) else { return };
         let dark = ctx.global_style().visuals.dark_mode;
-        let colours = ThemeColors::dark(dark);
+        let colours = ThemeColors::for_dark_mode(dark);
         let entries = slash.entries();
         #[allow(clippy::cast_precision_loss, reason = "a count of lines")]
         let height = entries.len().min(MAX_VISIBLE_SLASH_ROWS) as f32 * SLASH_ROW_HEIGHT + space::S;
@@ -180,9 +180,9 @@ impl AppWindow {
                     );
                     set_accessible_name(&response, Role::MenuItem, entry.title);
                     if index == slash.chosen {
-                        ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
+                        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
                     } else if response.hovered() {
-                        ui.painter().rect_filled(rect, CORNER, colours.hover(colours.raised));
+                        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.raised));
                     }
                     line(ui, rect, entry, colours);
                     if response.clicked() {
@@ -200,14 +200,17 @@ impl AppWindow {
 
 fn line(ui: &egui::Ui, rect: Rect, entry: &SlashEntry, colours: &ThemeColors) {
     let y = rect.center().y;
-    let font =
-        if entry.icon.is_ascii() { tokens::inter(tokens::InterCut::SemiBold, 12.0) } else { tokens::icon(size::ICON) };
+    let font = if entry.icon.is_ascii() {
+        theme::inter_font(theme::InterCut::SemiBold, 12.0)
+    } else {
+        theme::icon_font(size::ICON_SIZE)
+    };
     let painter = ui.painter();
     painter.text(pos2(rect.left() + space::L, y), Align2::CENTER_CENTER, entry.icon, font, colours.muted);
     let at = pos2(rect.left() + space::XXL, y);
-    painter.text(at, Align2::LEFT_CENTER, entry.title, tokens::small().font, colours.ink);
+    painter.text(at, Align2::LEFT_CENTER, entry.title, theme::small().font, colours.ink);
     let at = pos2(rect.right() - space::S, y);
-    painter.text(at, Align2::RIGHT_CENTER, entry.hint, tokens::code().font, colours.muted);
+    painter.text(at, Align2::RIGHT_CENTER, entry.hint, theme::code().font, colours.muted);
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use store::DocId;
-use ui::tokens::{self, ThemeColors};
+use ui::theme::{self, ThemeColors};
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Texts whose words are remembered.
@@ -116,7 +116,7 @@ impl SpellChecker {
         let code = |at: usize| {
             galley.job.sections.iter().any(|section| {
                 let range = section.byte_range.start.0..section.byte_range.end.0;
-                range.contains(&at) && tokens::is_mono(&section.format.font_id)
+                range.contains(&at) && theme::is_mono(&section.format.font_id)
             })
         };
         let words = words(text).filter(|range| !code(range.start) && !self.is_right(&text[range.clone()]));
@@ -156,7 +156,7 @@ fn words(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
 pub(super) fn paint(painter: &Painter, origin: Pos2, galley: &Galley, caret: Option<usize>) {
     let found = with(painter.ctx(), |spelling| spelling.speller.is_some().then(|| spelling.misspelt(galley)));
     let Some(Some(found)) = found else { return };
-    let colour = ThemeColors::dark(painter.ctx().global_style().visuals.dark_mode).bad;
+    let colour = ThemeColors::for_dark_mode(painter.ctx().global_style().visuals.dark_mode).bad;
     for range in found.iter() {
         if caret.is_some_and(|caret| range.start < caret && caret <= range.end) {
             continue;
@@ -189,7 +189,7 @@ pub(super) fn misspelled_rects(ctx: &egui::Context, drawn: &RowLayout) -> Vec<Re
 
 /// Draws the marks of a row.
 pub(super) fn paint_marks(painter: &Painter, origin: Pos2, marks: &[Rect]) {
-    let colour = ThemeColors::dark(painter.ctx().global_style().visuals.dark_mode).bad;
+    let colour = ThemeColors::for_dark_mode(painter.ctx().global_style().visuals.dark_mode).bad;
     for rect in marks {
         wave(painter, rect.translate(origin.to_vec2()), Stroke::new(1.0, colour));
     }

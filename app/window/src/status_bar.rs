@@ -7,7 +7,7 @@ use egui::accesskit::Role;
 use egui::{Align2, Color32, Rect, Sense, Ui, pos2, vec2};
 use engine::{ColorTheme, KernelPhase, Note, NotePhase, ScanState, Session, SyncStatus};
 use ui::icons;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name};
 
 /// For this long, in seconds, a keystroke may be on its way before the line says so.
@@ -135,9 +135,9 @@ impl StatusBar {
             StatusTone::Bad => (icons::WARNING_CIRCLE, colours.bad),
         };
         let left = rect.left() + space::L;
-        ui.painter().text(pos2(left, rect.center().y), Align2::LEFT_CENTER, icon, tokens::icon(13.0), colour);
+        ui.painter().text(pos2(left, rect.center().y), Align2::LEFT_CENTER, icon, theme::icon_font(13.0), colour);
         let at = pos2(left + 18.0, rect.center().y - 8.0);
-        let width = paint_clipped_text(ui, at, right - at.x, &text, &tokens::caption(), colour);
+        let width = paint_clipped_text(ui, at, right - at.x, &text, &theme::caption(), colour);
         let area = Rect::from_min_size(pos2(left, rect.top()), vec2(width + 18.0, rect.height()));
         let response = ui.interact(area, ui.scope_id().with("saving"), Sense::hover());
         set_accessible_name(&response, Role::Label, &text);
@@ -183,17 +183,20 @@ fn synced(
 ) -> f32 {
     let colours = ThemeColors::of(ui);
     let text = standing.describe();
-    let galley = ui.painter().layout_no_wrap(text.clone(), tokens::tabular(12.0), colours.muted);
+    let galley = ui.painter().layout_no_wrap(text.clone(), theme::tabular_font(12.0), colours.muted);
     let size = galley.size() + vec2(18.0, 0.0);
     let middle = ui.max_rect().center().y;
-    let rect = Rect::from_center_size(pos2(right - size.x / 2.0, middle), vec2(size.x + 2.0 * space::XS, size::HIT));
+    let rect = Rect::from_center_size(
+        pos2(right - size.x / 2.0, middle),
+        vec2(size.x + 2.0 * space::XS, size::MIN_CLICK_HEIGHT),
+    );
     let response = ui.interact(rect, ui.scope_id().with("sync"), Sense::click());
     let colour = if response.hovered() || response.has_focus() { colours.ink } else { colours.muted };
     let (icon, _) = super::sync::status_icon(standing, colours);
-    ui.painter().text(pos2(right - size.x + 7.0, middle), Align2::CENTER_CENTER, icon, tokens::icon(13.0), colour);
+    ui.painter().text(pos2(right - size.x + 7.0, middle), Align2::CENTER_CENTER, icon, theme::icon_font(13.0), colour);
     let at = pos2(right - size.x + 18.0, middle - size.y / 2.0);
     ui.painter().galley_with_override_text_color(at, galley, colour);
-    widgets::paint_focus_ring(ui, &response, CORNER);
+    widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
     set_accessible_name(&response, Role::Button, &format!("Sync: {text}"));
     if response.clicked() {
         actions.push(PageAction::Run("sync.status"));
@@ -209,7 +212,7 @@ fn synced(
 
 fn put(ui: &Ui, right: f32, text: &str, colour: Color32) -> f32 {
     let mut job = egui::text::LayoutJob::default();
-    job.append(text, 0.0, ui::widgets::format(tokens::tabular(12.0), 16.0, colour));
+    job.append(text, 0.0, ui::widgets::format(theme::tabular_font(12.0), 16.0, colour));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let rect = Rect::from_min_size(pos2(right - galley.size().x, ui.max_rect().center().y - 8.0), galley.size());
     ui.painter().galley(rect.min, galley, colour);
@@ -221,15 +224,18 @@ fn put(ui: &Ui, right: f32, text: &str, colour: Color32) -> f32 {
 fn show_pending_decisions(ui: &Ui, count: usize, right: f32, actions: &mut Vec<PageAction>) -> f32 {
     let colours = ThemeColors::of(ui);
     let text = if count == 1 { "1 approval waits".to_owned() } else { format!("{count} approvals wait") };
-    let galley = ui.painter().layout_no_wrap(text.clone(), tokens::tabular(12.0), colours.warn);
+    let galley = ui.painter().layout_no_wrap(text.clone(), theme::tabular_font(12.0), colours.warn);
     let size = galley.size() + vec2(space::M, 0.0);
     let middle = ui.max_rect().center().y;
-    let rect = Rect::from_center_size(pos2(right - size.x / 2.0, middle), vec2(size.x + 2.0 * space::XS, size::HIT));
+    let rect = Rect::from_center_size(
+        pos2(right - size.x / 2.0, middle),
+        vec2(size.x + 2.0 * space::XS, size::MIN_CLICK_HEIGHT),
+    );
     let response = ui.interact(rect, ui.scope_id().with("approvals"), Sense::click());
     ui.painter().circle_filled(pos2(right - size.x + 3.0, middle), 3.5, colours.warn);
     let at = pos2(right - size.x + space::M, middle - size.y / 2.0);
     ui.painter().galley(at, galley, colours.warn);
-    widgets::paint_focus_ring(ui, &response, CORNER);
+    widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
     set_accessible_name(&response, Role::Button, &text);
     if response.clicked() {
         actions.push(PageAction::ShowAgent);
@@ -241,14 +247,17 @@ fn show_pending_decisions(ui: &Ui, count: usize, right: f32, actions: &mut Vec<P
 /// Words that are a button for a command of the table.
 fn word(ui: &Ui, text: &str, id: &'static str, right: f32, actions: &mut Vec<PageAction>) -> f32 {
     let colours = ThemeColors::of(ui);
-    let galley = ui.painter().layout_no_wrap(text.to_owned(), tokens::tabular(12.0), colours.muted);
+    let galley = ui.painter().layout_no_wrap(text.to_owned(), theme::tabular_font(12.0), colours.muted);
     let size = galley.size();
     let middle = ui.max_rect().center().y;
-    let rect = Rect::from_center_size(pos2(right - size.x / 2.0, middle), vec2(size.x + 2.0 * space::XS, size::HIT));
+    let rect = Rect::from_center_size(
+        pos2(right - size.x / 2.0, middle),
+        vec2(size.x + 2.0 * space::XS, size::MIN_CLICK_HEIGHT),
+    );
     let response = ui.interact(rect, ui.scope_id().with(id), Sense::click());
     let colour = if response.hovered() || response.has_focus() { colours.ink } else { colours.muted };
     ui.painter().galley_with_override_text_color(pos2(right - size.x, middle - size.y / 2.0), galley, colour);
-    widgets::paint_focus_ring(ui, &response, CORNER);
+    widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
     set_accessible_name(&response, Role::Button, text);
     if response.clicked() {
         actions.push(PageAction::Run(id));
@@ -261,23 +270,26 @@ fn word(ui: &Ui, text: &str, id: &'static str, right: f32, actions: &mut Vec<Pag
 fn button(ui: &Ui, icon: &str, name: &str, id: &'static str, right: f32, actions: &mut Vec<PageAction>) -> f32 {
     let colours = ThemeColors::of(ui);
     // The line is less high than a finger; the button reaches out of it.
-    let rect = Rect::from_center_size(pos2(right - 14.0, ui.max_rect().center().y), vec2(size::HIT, size::HIT));
+    let rect = Rect::from_center_size(
+        pos2(right - 14.0, ui.max_rect().center().y),
+        vec2(size::MIN_CLICK_HEIGHT, size::MIN_CLICK_HEIGHT),
+    );
     let response = ui.interact(rect, ui.scope_id().with(id), Sense::click());
     let colour = if response.hovered() { colours.ink } else { colours.muted };
-    ui.painter().text(rect.center(), Align2::CENTER_CENTER, icon, tokens::icon(14.0), colour);
-    widgets::paint_focus_ring(ui, &response, CORNER);
+    ui.painter().text(rect.center(), Align2::CENTER_CENTER, icon, theme::icon_font(14.0), colour);
+    widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
     set_accessible_name(&response, Role::Button, name);
     if response.clicked() {
         actions.push(PageAction::Run(id));
     }
     response.on_hover_text(format!("{name}   {}", commands::key_of(id).unwrap_or("")));
-    size::HIT
+    size::MIN_CLICK_HEIGHT
 }
 
 fn kernel(note: &Note) -> String {
     let waiting = note
         .cells()
-        .filter(|cell| note.execution(*cell).is_some_and(|run| run.status == store::ExecutionStatus::Queued));
+        .filter(|cell| note.latest_execution(*cell).is_some_and(|run| run.status == store::ExecutionStatus::Queued));
     let name = note.kernel_name().unwrap_or("Python");
     if note.stdin_request().is_some() {
         return format!("{name} asks");

@@ -18,8 +18,8 @@ use std::time::Duration;
 use store::DocId;
 use ui::empty_state;
 use ui::icons;
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::time::when;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
 
 const SYNC_ROW_HEIGHT: f32 = 52.0;
@@ -123,7 +123,7 @@ impl SyncPage {
         self.volumes = session.volumes().map(|volume| volume_row(session, volume)).collect();
         self.hubs = sync.shares.hubs.iter().map(|hub| hub_row(session, hub)).collect();
         self.devices = sync.devices().into_iter().map(|(seen, here)| device_row(seen, here)).collect();
-        self.log = sync.log.iter().rev().map(|(at, line)| (when(at.seconds()), line.clone())).collect();
+        self.log = sync.log.iter().rev().map(|(at, line)| (when(at.as_seconds()), line.clone())).collect();
         self.merges.refresh(sync.merges.iter().rev());
     }
 
@@ -162,14 +162,15 @@ impl SyncPage {
         }
         let room = tools.min_rect().left() - rect.left() - 36.0 - space::L;
         let middle = pos2(rect.left() + 12.0, rect.center().y);
-        ui.painter().text(middle, Align2::CENTER_CENTER, icon, tokens::icon(22.0), colour);
-        let title = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 18.0), line: 26.0 };
+        ui.painter().text(middle, Align2::CENTER_CENTER, icon, theme::icon_font(22.0), colour);
+        let title = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 18.0), line: 26.0 };
         let at = rect.left_top() + vec2(36.0, 3.0);
         paint_clipped_text(ui, at, room, &words, &title, colours.ink);
-        paint_clipped_text(ui, at + vec2(0.0, 27.0), room, meaning, &tokens::caption(), colours.muted);
+        paint_clipped_text(ui, at + vec2(0.0, 27.0), room, meaning, &theme::caption(), colours.muted);
         ui.add_space(space::M);
-        let (line, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::hover());
-        let line = Rect::from_min_size(pos2(left - space::S, line.top()), vec2(width + space::S, size::HIT));
+        let (line, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
+        let line =
+            Rect::from_min_size(pos2(left - space::S, line.top()), vec2(width + space::S, size::MIN_CLICK_HEIGHT));
         let mut parts =
             ui.new_child(UiBuilder::new().max_rect(line).id_salt("parts").layout(Layout::left_to_right(Align::Center)));
         parts.spacing_mut().item_spacing.x = space::XS;
@@ -206,8 +207,8 @@ impl SyncPage {
             }
             ui.add_space(space::L);
             let (left, width) = column(ui);
-            let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::hover());
-            let rect = Rect::from_min_size(pos2(left, rect.top()), vec2(width, size::HIT));
+            let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
+            let rect = Rect::from_min_size(pos2(left, rect.top()), vec2(width, size::MIN_CLICK_HEIGHT));
             let layout = Layout::left_to_right(Align::Center);
             let mut more = ui.new_child(UiBuilder::new().max_rect(rect).id_salt("more").layout(layout));
             more.spacing_mut().item_spacing.x = space::S;
@@ -245,8 +246,8 @@ impl SyncPage {
                         ui.allocate_exact_size(vec2(ui.available_width(), SYNC_LOG_ROW_HEIGHT), Sense::hover());
                     set_accessible_name(&response, Role::ListItem, &format!("{at}: {said}"));
                     let top = rect.top() + 4.0;
-                    let small = tokens::small();
-                    paint_clipped_text(ui, pos2(left, top), 132.0, at, &tokens::caption(), colours.muted);
+                    let small = theme::small();
+                    paint_clipped_text(ui, pos2(left, top), 132.0, at, &theme::caption(), colours.muted);
                     let used =
                         paint_clipped_text(ui, pos2(left + 140.0, top - 2.0), width - 140.0, said, &small, colours.ink);
                     if used >= width - 142.0 {
@@ -311,7 +312,7 @@ fn hub_row(session: &Session, hub: &engine::SharedHub) -> HubRow {
 }
 
 fn device_row(seen: &engine::SeenDevice, here: bool) -> DeviceRow {
-    let state = if here { "Connected now".to_owned() } else { format!("Last seen {}", when(seen.at.seconds())) };
+    let state = if here { "Connected now".to_owned() } else { format!("Last seen {}", when(seen.at.as_seconds())) };
     DeviceRow { name: seen.name.clone(), here, state }
 }
 
@@ -333,7 +334,7 @@ pub(super) fn of_note(session: &Session, note: DocId) -> String {
 
 /// The time of day.
 pub(super) fn time_label(at: UnixMillis) -> String {
-    super::history::short_date_label(at.seconds())
+    super::history::short_date_label(at.as_seconds())
 }
 
 /// The glyph of how sync stands, and its colour; the words beside it say the same.
@@ -349,7 +350,7 @@ pub(super) fn status_icon(standing: &SyncStatus, colours: &ThemeColors) -> (&'st
 
 /// Where the page's column begins, and how wide it is.
 fn column(ui: &Ui) -> (f32, f32) {
-    let width = size::COLUMN.min(ui.available_width() - 2.0 * space::XL);
+    let width = size::NOTE_COLUMN_WIDTH.min(ui.available_width() - 2.0 * space::XL);
     (ui.max_rect().left() + ((ui.available_width() - width) / 2.0).max(0.0), width)
 }
 
@@ -358,7 +359,7 @@ fn title(ui: &mut Ui, text: &str) {
     let (left, width) = column(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 24.0), Sense::hover());
     set_accessible_name(&response, Role::Heading, text);
-    let style = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 12.0), line: 16.0 };
+    let style = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 12.0), line: 16.0 };
     paint_clipped_text(ui, pos2(left, rect.top() + 2.0), width, text, &style, ThemeColors::of(ui).muted);
 }
 
@@ -383,11 +384,11 @@ fn line(
     tools(&mut child);
     let right = child.min_rect().left() - space::L;
     let middle = pos2(rect.left() + 8.0, rect.center().y);
-    ui.painter().text(middle, Align2::CENTER_CENTER, icon, tokens::icon(size::ICON), colour);
+    ui.painter().text(middle, Align2::CENTER_CENTER, icon, theme::icon_font(size::ICON_SIZE), colour);
     let at = rect.left_top() + vec2(28.0, 7.0);
     let room = right - at.x;
-    paint_clipped_text(ui, at, room, name, &tokens::small(), colours.ink);
-    let used = paint_clipped_text(ui, at + vec2(0.0, 20.0), room, state, &tokens::caption(), colours.muted);
+    paint_clipped_text(ui, at, room, name, &theme::small(), colours.ink);
+    let used = paint_clipped_text(ui, at + vec2(0.0, 20.0), room, state, &theme::caption(), colours.muted);
     if used >= room - 1.0 {
         response.on_hover_text(state);
     }
@@ -418,17 +419,18 @@ fn volume(ui: &mut Ui, row: &VolumeRow, actions: &mut Vec<PageAction>) {
 /// A part of the page that can be chosen; whether it was clicked.
 fn part(ui: &mut Ui, text: &str, on: bool) -> bool {
     let colours = ThemeColors::of(ui);
-    let font = tokens::inter(if on { tokens::InterCut::SemiBold } else { tokens::InterCut::Regular }, 13.0);
+    let font = theme::inter_font(if on { theme::InterCut::SemiBold } else { theme::InterCut::Regular }, 13.0);
     let colour = if on { colours.ink } else { colours.muted };
     let galley = ui.painter().layout_no_wrap(text.to_owned(), font, colour);
-    let (rect, response) = ui.allocate_exact_size(vec2(galley.size().x + 2.0 * space::S, size::HIT), Sense::click());
+    let (rect, response) =
+        ui.allocate_exact_size(vec2(galley.size().x + 2.0 * space::S, size::MIN_CLICK_HEIGHT), Sense::click());
     if on {
-        ui.painter().rect_filled(rect, CORNER, colours.sunken);
+        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.sunken);
     } else {
         ui::widgets::paint_hover_fill(ui, &response);
     }
     ui.painter().galley(Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min, galley, colour);
-    paint_focus_ring(ui, &response, CORNER);
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
     response.widget_info(|| egui::WidgetInfo::selected(Role::RadioButton, true, on, text));
     response.clicked()
 }

@@ -18,7 +18,7 @@ use engine::{Command, NotePhase, Session};
 use std::collections::{HashMap, HashSet};
 use ui::empty_state;
 use ui::icons;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// A tab is as wide as its name, within these.
@@ -70,11 +70,11 @@ impl TabsContext<'_> {
     /// The strip of one note alone: its name and its path.
     fn alone(&self, ui: &mut Ui) -> Response {
         let room = ui.available_width();
-        let (rect, response) = ui.allocate_exact_size(vec2(room, size::STRIP), Sense::hover());
+        let (rect, response) = ui.allocate_exact_size(vec2(room, size::TOOLBAR_HEIGHT), Sense::hover());
         let Some((name, path)) = self.here.title(self.session) else { return response };
         let colours = ThemeColors::of(ui);
         let (left, y, room) = (rect.left() + space::S, rect.center().y, (room - space::L).max(0.0));
-        let style = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 13.0), line: 20.0 };
+        let style = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 13.0), line: 20.0 };
         let width = paint_clipped_text(ui, pos2(left, y - 10.0), room, &name, &style, colours.ink);
         let rest = room - width - space::M;
         if rest > 80.0 {
@@ -83,7 +83,7 @@ impl TabsContext<'_> {
                 pos2(left + width + space::M, y - 8.0),
                 rest,
                 &path,
-                &tokens::caption(),
+                &theme::caption(),
                 colours.muted,
             );
         }
@@ -96,12 +96,12 @@ impl TabsContext<'_> {
         let colours = ThemeColors::of(ui);
         let (name, path) = self.title(pane);
         let has_caret = pane == self.here.id;
-        let cut = if has_caret { tokens::InterCut::SemiBold } else { tokens::InterCut::Regular };
-        let style = tokens::TypeStyle { font: tokens::inter(cut, 13.0), line: 20.0 };
+        let cut = if has_caret { theme::InterCut::SemiBold } else { theme::InterCut::Regular };
+        let style = theme::TypeStyle { font: theme::inter_font(cut, 13.0), line: 20.0 };
         let wide = ui.painter().layout_no_wrap(name.clone(), style.font.clone(), colours.ink).size().x;
-        let close = size::HIT - space::XS;
+        let close = size::MIN_CLICK_HEIGHT - space::XS;
         let width = (wide + space::M + close + space::XS).clamp(MIN_TAB_WIDTH, MAX_TAB_WIDTH);
-        let (_, rect) = ui.allocate_space(vec2(width, size::STRIP));
+        let (_, rect) = ui.allocate_space(vec2(width, size::TOOLBAR_HEIGHT));
         let response = ui.interact(rect, id, Sense::click_and_drag());
         response.widget_info(|| WidgetInfo::selected(Role::Tab, true, state.active, &name));
         if state.is_being_dragged {
@@ -111,13 +111,13 @@ impl TabsContext<'_> {
         if state.active {
             ui.painter().rect_filled(rect, 0.0, colours.paper);
         } else if over {
-            ui.painter().rect_filled(rect.with_max_y(rect.bottom() - 1.0), 0.0, colours.hover(colours.paper));
+            ui.painter().rect_filled(rect.with_max_y(rect.bottom() - 1.0), 0.0, colours.hover_color(colours.paper));
         }
         if has_caret {
             let mark = Rect::from_min_size(pos2(rect.left(), rect.bottom() - 2.0), vec2(width, 2.0));
             ui.painter().rect_filled(mark, 0.0, colours.accent);
         }
-        paint_focus_ring(ui, &response, CORNER);
+        paint_focus_ring(ui, &response, CONTROL_CORNER);
         let colour = if state.active { colours.ink } else { colours.muted };
         let room = width - space::M - close - space::XS;
         paint_clipped_text(ui, pos2(rect.left() + space::M, rect.center().y - 10.0), room, &name, &style, colour);
@@ -127,13 +127,13 @@ impl TabsContext<'_> {
         let button = ui.interact(cross, id.with("close"), Sense::click());
         set_accessible_name(&button, Role::Button, &format!("Close tab {name}"));
         if button.hovered() {
-            ui.painter().rect_filled(cross, CORNER, colours.line);
+            ui.painter().rect_filled(cross, CONTROL_CORNER, colours.line);
         }
         if over || state.active || button.has_focus() {
-            let font = tokens::icon(12.0);
+            let font = theme::icon_font(12.0);
             ui.painter().text(at, Align2::CENTER_CENTER, icons::X, font, colours.muted);
         }
-        paint_focus_ring(ui, &button, CORNER);
+        paint_focus_ring(ui, &button, CONTROL_CORNER);
         let pressed = response.is_pointer_button_down_on() && ui.input(|input| input.pointer.primary_pressed());
         if over && !state.active && self.holds_rows() {
             // A block that rests over a tab is let into it.
@@ -320,7 +320,7 @@ pub(super) fn show_pane_handles(ui: &Ui, tree: &mut Tree<PaneId>) {
         }
         let arrows = egui::EventFilter { horizontal_arrows: true, vertical_arrows: true, ..Default::default() };
         ui.memory_mut(|memory| memory.set_focus_lock_filter(handle, arrows));
-        paint_focus_ring(ui, &response, CORNER);
+        paint_focus_ring(ui, &response, CONTROL_CORNER);
         let (less, more) = if wide { (Key::ArrowLeft, Key::ArrowRight) } else { (Key::ArrowUp, Key::ArrowDown) };
         let steps = ui.input(|input| f32::from(input.key_pressed(more)) - f32::from(input.key_pressed(less)));
         if let Some(Tile::Container(Container::Linear(linear))) = tree.tiles.get_mut(id).filter(|_| steps != 0.0) {
@@ -370,14 +370,14 @@ impl egui_tiles::Behavior<PaneId> for TabsContext<'_> {
         match tiles.get_pane(&tile).copied() {
             Some(_) if self.is_one() => self.alone(ui),
             Some(pane) => self.tab(ui, id, pane, state),
-            None => ui.allocate_response(vec2(0.0, size::STRIP), Sense::hover()),
+            None => ui.allocate_response(vec2(0.0, size::TOOLBAR_HEIGHT), Sense::hover()),
         }
     }
 
     fn tab_bar_left_ui(&mut self, tiles: &Tiles<PaneId>, ui: &mut Ui, tile: TileId, _: &Tabs) {
         let Some(rect) = tiles.rect(tile) else { return };
         let colours = ThemeColors::of(ui);
-        let y = rect.top() + size::STRIP - 0.5;
+        let y = rect.top() + size::TOOLBAR_HEIGHT - 0.5;
         ui.painter().with_clip_rect(rect).hline(rect.x_range(), y, Stroke::new(1.0, colours.line));
         if rect.left() <= self.area.left() + 1.0 && rect.top() <= self.area.top() + 1.0 {
             ui.add_space(space::S);
@@ -419,7 +419,7 @@ impl egui_tiles::Behavior<PaneId> for TabsContext<'_> {
     }
 
     fn tab_bar_height(&self, _: &egui::Style) -> f32 {
-        size::STRIP
+        size::TOOLBAR_HEIGHT
     }
 
     fn tab_bar_color(&self, visuals: &egui::Visuals) -> Color32 {
@@ -435,7 +435,7 @@ impl egui_tiles::Behavior<PaneId> for TabsContext<'_> {
     }
 
     fn resize_stroke(&self, style: &egui::Style, state: ResizeState) -> Stroke {
-        let colours = ThemeColors::dark(style.visuals.dark_mode);
+        let colours = ThemeColors::for_dark_mode(style.visuals.dark_mode);
         match state {
             ResizeState::Idle => Stroke::new(1.0, colours.line),
             ResizeState::Hovering | ResizeState::Dragging => Stroke::new(2.0, colours.accent),
@@ -443,11 +443,11 @@ impl egui_tiles::Behavior<PaneId> for TabsContext<'_> {
     }
 
     fn drag_preview_stroke(&self, visuals: &egui::Visuals) -> Stroke {
-        Stroke::new(1.0, ThemeColors::dark(visuals.dark_mode).accent)
+        Stroke::new(1.0, ThemeColors::for_dark_mode(visuals.dark_mode).accent)
     }
 
     fn drag_preview_color(&self, visuals: &egui::Visuals) -> Color32 {
-        ThemeColors::dark(visuals.dark_mode).accent.gamma_multiply(0.12)
+        ThemeColors::for_dark_mode(visuals.dark_mode).accent.gamma_multiply(0.12)
     }
 
     fn is_tile_draggable(&self, tiles: &Tiles<PaneId>, tile: TileId) -> bool {

@@ -11,7 +11,7 @@ use engine::{Command, Session};
 use store::{DocId, FileKind};
 use ui::empty_state;
 use ui::icons;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, set_accessible_name, text_button};
 
 const TRASH_ROW_HEIGHT: f32 = 52.0;
@@ -69,7 +69,7 @@ impl TrashPage {
             return;
         }
         let colours = ThemeColors::of(ui);
-        let width = size::COLUMN.min(ui.available_width() - 2.0 * space::XL);
+        let width = size::NOTE_COLUMN_WIDTH.min(ui.available_width() - 2.0 * space::XL);
         let margin = (ui.available_width() - width) / 2.0;
         let words = ("Filter the trash", "Filter by name or folder");
         if ui::layout::filter(ui, &mut self.query, words, "Empty the trash…") {
@@ -82,7 +82,7 @@ impl TrashPage {
         if rows.is_empty() {
             let at = pos2(ui.max_rect().left() + margin, ui.cursor().top());
             let words = "Nothing of that name lies in the trash.";
-            ui.painter().text(at, Align2::LEFT_TOP, words, tokens::small().font, colours.muted);
+            ui.painter().text(at, Align2::LEFT_TOP, words, theme::small().font, colours.muted);
             return;
         }
         ui.spacing_mut().item_spacing.y = 0.0;
@@ -108,7 +108,7 @@ fn line(ui: &mut Ui, rect: Rect, row: &TrashRow, actions: &mut Vec<PageAction>) 
     let response = ui.interact(rect, ui.scope_id().with(("trashed", row.file)), Sense::hover());
     set_accessible_name(&response, Role::ListItem, &format!("{}, from {}, deleted {}", row.name, row.place, row.when));
     if ui.rect_contains_pointer(rect) {
-        ui.painter().rect_filled(rect.expand2(vec2(space::S, 0.0)), CORNER, colours.hover(colours.paper));
+        ui.painter().rect_filled(rect.expand2(vec2(space::S, 0.0)), CONTROL_CORNER, colours.hover_color(colours.paper));
     }
     ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
     let mut tools =
@@ -123,16 +123,16 @@ fn line(ui: &mut Ui, rect: Rect, row: &TrashRow, actions: &mut Vec<PageAction>) 
         actions.push(PageAction::Do(Command::RestoreFile { file: row.file, path: None }));
     }
     let mut right = tools.min_rect().left() - space::L;
-    let when = ui.painter().layout_no_wrap(row.when.clone(), tokens::caption().font, colours.muted);
+    let when = ui.painter().layout_no_wrap(row.when.clone(), theme::caption().font, colours.muted);
     right -= when.size().x;
     ui.painter().galley(pos2(right, rect.center().y - when.size().y / 2.0), when, colours.muted);
     let icon = if row.note { icons::NOTE } else { icons::PAPERCLIP };
     let at = pos2(rect.left() + 8.0, rect.center().y);
-    ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(size::ICON), colours.muted);
+    ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(size::ICON_SIZE), colours.muted);
     let left = rect.left() + 28.0;
     let room = right - left - space::L;
-    paint_clipped_text(ui, pos2(left, rect.top() + 7.0), room, &row.name, &tokens::small(), colours.ink);
-    paint_clipped_text(ui, pos2(left, rect.top() + 27.0), room, &row.place, &tokens::caption(), colours.muted);
+    paint_clipped_text(ui, pos2(left, rect.top() + 7.0), room, &row.name, &theme::small(), colours.ink);
+    paint_clipped_text(ui, pos2(left, rect.top() + 27.0), room, &row.place, &theme::caption(), colours.muted);
 }
 
 impl AppWindow {

@@ -14,11 +14,11 @@ use std::ops::Bound;
 use store::disk::FileRow;
 use store::{DocId, FileKind};
 use ui::icons;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::word_button;
 use ui::widgets::{self, icon_button, paint_clipped_text};
 
-const TREE_ROW_HEIGHT: f32 = size::HIT;
+const TREE_ROW_HEIGHT: f32 = size::MIN_CLICK_HEIGHT;
 const TREE_INDENT: f32 = space::L;
 /// Recent notes that are listed.
 const MAX_RECENT_NOTES: usize = 7;
@@ -165,10 +165,10 @@ impl FileTree {
     }
 
     fn head(&self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
-        let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::STRIP), Sense::hover());
+        let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::TOOLBAR_HEIGHT), Sense::hover());
         let colours = ThemeColors::of(ui);
         let at = rect.left_center() + vec2(space::L, 0.0);
-        let font = tokens::inter(tokens::InterCut::SemiBold, 13.0);
+        let font = theme::inter_font(theme::InterCut::SemiBold, 13.0);
         ui.painter().text(at, Align2::LEFT_CENTER, "Notes", font, colours.ink);
         let buttons = Rect::from_min_max(pos2(rect.right() - 72.0, rect.top() + space::XS), rect.max);
         let mut child = ui
@@ -319,17 +319,23 @@ impl FileTree {
         menu(session, line, &response, actions);
         response.widget_info(|| WidgetInfo::selected(Role::TreeItem, true, marked, &line.name));
         if marked {
-            ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
+            ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
             let bar = Rect::from_min_size(rect.left_top() + vec2(0.0, 6.0), vec2(3.0, TREE_ROW_HEIGHT - 12.0));
             ui.painter().rect_filled(bar, 2.0, colours.accent);
         } else if response.hovered() {
-            ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
+            ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.paper));
         }
-        widgets::paint_focus_ring(ui, &response, CORNER);
+        widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
         let middle = rect.center().y;
         let mut x = rect.left() + space::XS + TREE_INDENT * f32::from(line.depth.min(12));
         let icon = |x: f32, icon: &str, points: f32| {
-            ui.painter().text(pos2(x + 7.0, middle), Align2::CENTER_CENTER, icon, tokens::icon(points), colours.muted);
+            ui.painter().text(
+                pos2(x + 7.0, middle),
+                Align2::CENTER_CENTER,
+                icon,
+                theme::icon_font(points),
+                colours.muted,
+            );
         };
         match &line.thing {
             TreeItem::Section { open } | TreeItem::Volume { open } | TreeItem::Folder { open, .. } => {
@@ -346,13 +352,13 @@ impl FileTree {
             right -= self.about_volume(ui, volume, pos2(right, middle), &response);
         }
         let cut = match line.thing {
-            TreeItem::Volume { .. } | TreeItem::Section { .. } => tokens::InterCut::SemiBold,
-            _ if marked => tokens::InterCut::SemiBold,
-            _ => tokens::InterCut::Regular,
+            TreeItem::Volume { .. } | TreeItem::Section { .. } => theme::InterCut::SemiBold,
+            _ if marked => theme::InterCut::SemiBold,
+            _ => theme::InterCut::Regular,
         };
         let muted = matches!(line.thing, TreeItem::Attachment(_) | TreeItem::Section { .. });
         let colour = if muted { colours.muted } else { colours.ink };
-        let style = tokens::TypeStyle { font: tokens::inter(cut, 13.0), line: 20.0 };
+        let style = theme::TypeStyle { font: theme::inter_font(cut, 13.0), line: 20.0 };
         let shown = line.name.strip_suffix(".base").unwrap_or(&line.name);
         paint_clipped_text(ui, pos2(x, middle - 10.0), right - x, shown, &style, colour);
         let beside = response.middle_clicked() || ui.input(|input| input.modifiers.command);
@@ -399,8 +405,8 @@ impl FileTree {
         };
         let fits = |dragged: &TreeRow| dragged.volume == line.volume && !moves(session, dragged, &into).is_empty();
         if response.dnd_hover_payload::<TreeRow>().is_some_and(|dragged| fits(&dragged)) {
-            let stroke = egui::Stroke::new(size::RING, colours.accent);
-            ui.painter().rect_stroke(rect, CORNER, stroke, egui::StrokeKind::Inside);
+            let stroke = egui::Stroke::new(size::FOCUS_RING_WIDTH, colours.accent);
+            ui.painter().rect_stroke(rect, CONTROL_CORNER, stroke, egui::StrokeKind::Inside);
         }
         if let Some(dragged) = response.dnd_release_payload::<TreeRow>() {
             let moves = moves(session, &dragged, &into);
@@ -416,7 +422,7 @@ impl FileTree {
     fn about_volume(&self, ui: &Ui, volume: &Volume, at: egui::Pos2, response: &egui::Response) -> f32 {
         let colours = ThemeColors::of(ui);
         if let Some(trouble) = &volume.trouble {
-            ui.painter().text(at, Align2::RIGHT_CENTER, icons::WARNING, tokens::icon(14.0), colours.warn);
+            ui.painter().text(at, Align2::RIGHT_CENTER, icons::WARNING, theme::icon_font(14.0), colours.warn);
             response.clone().on_hover_text(trouble);
             return space::XL;
         }
@@ -425,7 +431,7 @@ impl FileTree {
             ScanState::Running { .. } if volume.files.is_empty() => "looking…".to_owned(),
             ScanState::Running { .. } | ScanState::Idle => return 0.0,
         };
-        let rect = ui.painter().text(at, Align2::RIGHT_CENTER, text, tokens::tabular(12.0), colours.muted);
+        let rect = ui.painter().text(at, Align2::RIGHT_CENTER, text, theme::tabular_font(12.0), colours.muted);
         rect.width() + space::S
     }
 }
@@ -470,9 +476,9 @@ fn ghost(ui: &Ui, at: egui::Pos2, name: &str) {
     let colours = ThemeColors::of(ui);
     let layer = egui::LayerId::new(egui::Order::Tooltip, egui::Id::unique("dragged line"));
     let painter = ui.ctx().layer_painter(layer);
-    let galley = painter.layout_no_wrap(name.to_owned(), tokens::small().font, colours.ink);
+    let galley = painter.layout_no_wrap(name.to_owned(), theme::small().font, colours.ink);
     let rect = Rect::from_min_size(at + vec2(space::M, space::S), galley.size() + vec2(2.0 * space::S, space::S));
-    painter.rect(rect, CORNER, colours.raised, egui::Stroke::new(1.0, colours.line), egui::StrokeKind::Inside);
+    painter.rect(rect, CONTROL_CORNER, colours.raised, egui::Stroke::new(1.0, colours.line), egui::StrokeKind::Inside);
     painter.galley(rect.min + vec2(space::S, space::XS), galley, colours.ink);
 }
 
@@ -567,8 +573,8 @@ fn exports(ui: &mut Ui, what: &ExportScope, item: &mut impl FnMut(&mut Ui, &str,
 pub(super) fn show_empty_tree(ui: &mut Ui, actions: &mut Vec<PageAction>) {
     let colours = ThemeColors::of(ui);
     let at = ui.cursor().min + vec2(space::L, space::S);
-    ui.painter().text(at, Align2::LEFT_TOP, "No folder is open.", tokens::small().font, colours.muted);
-    let rect = Rect::from_min_size(at + vec2(0.0, 20.0), vec2(120.0, size::HIT));
+    ui.painter().text(at, Align2::LEFT_TOP, "No folder is open.", theme::small().font, colours.muted);
+    let rect = Rect::from_min_size(at + vec2(0.0, 20.0), vec2(120.0, size::MIN_CLICK_HEIGHT));
     if word_button(ui, rect, ui.scope_id().with("open"), "Open a folder", "Open a folder").clicked() {
         actions.push(PageAction::Run("folder.open"));
     }

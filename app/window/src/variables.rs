@@ -11,7 +11,7 @@ use host::{InquiryAnswer, KernelInquiry, KernelVariable};
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use store::DocId;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 const VARIABLE_ROW_HEIGHT: f32 = 44.0;
@@ -52,7 +52,7 @@ impl AppWindow {
     pub(super) fn show_variables(&mut self, ui: &mut Ui) {
         let Some(id) = self.active_pane.note else { return words(ui, "No note is open.") };
         let Some(note) = self.session().and_then(|session| session.note(id)) else { return };
-        let (phase, state) = (note.kernel, (id, note.runs()));
+        let (phase, state) = (note.kernel, (id, note.run_revision()));
         if let Some(caret) = self.active_pane.editor.caret.filter(|_| self.active_pane.editor.more.is_empty()) {
             self.variables.last = Some((id, note.revision(), caret.range()));
         }
@@ -151,10 +151,10 @@ impl VariablesPanel {
                     ui.allocate_exact_size(vec2(ui.available_width(), VARIABLE_ROW_HEIGHT), Sense::click());
                 let rect = rect.shrink2(vec2(space::S, 0.0));
                 if response.hovered() {
-                    ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
+                    ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.paper));
                 }
                 line(ui, rect, row, colours);
-                paint_focus_ring(ui, &response, CORNER);
+                paint_focus_ring(ui, &response, CONTROL_CORNER);
                 let size = if row.size.is_empty() { String::new() } else { format!(", {}", row.size) };
                 set_accessible_name(
                     &response,
@@ -173,7 +173,7 @@ impl VariablesPanel {
     /// What narrows and sorts.
     fn bar(&mut self, ui: &mut Ui) {
         let colours = ThemeColors::of(ui);
-        let style = tokens::small();
+        let style = theme::small();
         egui::Frame::NONE.inner_margin(egui::Margin::symmetric(16, 4)).show(ui, |ui| {
             let field = egui::TextEdit::singleline(&mut self.filter)
                 .id(egui::Id::unique("variables filter"))
@@ -187,15 +187,15 @@ impl VariablesPanel {
                 for (by, name) in VariableSort::ALL {
                     let on = self.by == by;
                     let font =
-                        tokens::inter(if on { tokens::InterCut::SemiBold } else { tokens::InterCut::Regular }, 12.0);
+                        theme::inter_font(if on { theme::InterCut::SemiBold } else { theme::InterCut::Regular }, 12.0);
                     let colour = if on { colours.ink } else { colours.muted };
                     let galley = ui.painter().layout_no_wrap(name.to_owned(), font, colour);
-                    let wanted = vec2(galley.size().x + 2.0 * space::S, size::HIT);
+                    let wanted = vec2(galley.size().x + 2.0 * space::S, size::MIN_CLICK_HEIGHT);
                     let (rect, response) = ui.allocate_exact_size(wanted, Sense::click());
                     ui::widgets::paint_hover_fill(ui, &response);
                     let at = Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min;
                     ui.painter().galley(at, galley, colour);
-                    paint_focus_ring(ui, &response, CORNER);
+                    paint_focus_ring(ui, &response, CONTROL_CORNER);
                     response.widget_info(|| {
                         egui::WidgetInfo::selected(Role::RadioButton, true, on, format!("Sort by: {name}"))
                     });
@@ -210,7 +210,7 @@ impl VariablesPanel {
 
 /// A row: name and type, below them the value.
 fn line(ui: &Ui, rect: Rect, row: &KernelVariable, colours: &ThemeColors) {
-    let (code, caption) = (tokens::code(), tokens::caption());
+    let (code, caption) = (theme::code(), theme::caption());
     let left = rect.left() + space::S;
     let about = match row.size.as_str() {
         "" => row.kind.clone(),
@@ -221,15 +221,15 @@ fn line(ui: &Ui, rect: Rect, row: &KernelVariable, colours: &ThemeColors) {
     let at = pos2(left + used + space::S, rect.top() + 2.0 + (code.line - caption.line) / 2.0);
     paint_clipped_text(ui, at, width - used - space::S, &about, &caption, colours.muted);
     let at = pos2(left, rect.top() + 2.0 + code.line);
-    let value = tokens::TypeStyle { font: egui::FontId::new(12.0, code.font.family.clone()), line: caption.line };
+    let value = theme::TypeStyle { font: egui::FontId::new(12.0, code.font.family.clone()), line: caption.line };
     paint_clipped_text(ui, at, width, &row.value, &value, colours.muted);
 }
 
 fn words(ui: &mut Ui, text: &str) {
     let colours = ThemeColors::of(ui);
-    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::hover());
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
     let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
-    paint_clipped_text(ui, at, rect.width() - 2.0 * space::L, text, &tokens::small(), colours.muted);
+    paint_clipped_text(ui, at, rect.width() - 2.0 * space::L, text, &theme::small(), colours.muted);
     set_accessible_name(&response, Role::Label, text);
 }
 

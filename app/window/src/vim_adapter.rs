@@ -21,7 +21,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
 use store::DocId;
-use ui::tokens;
+use ui::theme;
 
 /// Wrapped lines that one command goes over at most.
 const MAX_WRAPPED_LINES_PER_COMMAND: usize = 1_000;
@@ -333,7 +333,7 @@ impl AppWindow {
             VimAction::Seat { part } => {
                 self.vim_page(ctx, |page, editor, world| page.scroll_caret_to(part, editor, world))
             }
-            VimAction::Scroll { lines } => self.active_pane.page.scroll_by(lines * tokens::body().line),
+            VimAction::Scroll { lines } => self.active_pane.page.scroll_by(lines * theme::body().line),
             VimAction::Screen { part, further } => {
                 self.vim_page(ctx, |page, editor, world| page.go_to_part(part, editor, world));
                 let key = if part < 0.5 { Key::ArrowDown } else { Key::ArrowUp };
@@ -512,7 +512,7 @@ fn go_along(places: &mut VimMarks, note: &engine::Note) {
         }
         let end = shift.at + shift.insert;
         let carried = changed.take().map(|range| {
-            let through = |at: usize| text::splice::moved(at, shift.at, shift.delete, shift.insert, false);
+            let through = |at: usize| text::text_edit::shift_offset(at, shift.at, shift.delete, shift.insert, false);
             through(range.start).min(shift.at)..through(range.end).max(end)
         });
         changed = Some(carried.unwrap_or(shift.at..end));

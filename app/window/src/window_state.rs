@@ -4,7 +4,7 @@
 use super::AppWindow;
 use eframe::egui;
 use engine::{ColorTheme, Command, Settings};
-use ui::tokens;
+use ui::theme;
 
 /// Widths and sizes are kept once they have been still for this long, in seconds.
 const SETTINGS_DEBOUNCE_SECONDS: f64 = 0.5;
@@ -58,7 +58,7 @@ impl WindowState {
     pub(super) fn apply(&self, ctx: &egui::Context) {
         let mut settings = Settings::default();
         self.store_settings(&mut settings);
-        tokens::apply(ctx, &settings);
+        theme::apply_settings(ctx, &settings);
     }
 
     /// The next theme in the round: system, light, dark.

@@ -39,7 +39,7 @@ impl AgentDefinition {
             text.strip_prefix("---\n").ok_or("an agent's file begins with front matter, between two lines ---")?;
         let (front, prompt) = rest.split_once("\n---\n").ok_or("the front matter has no end: a line ---")?;
         let mut definition: AgentDefinition =
-            text::yaml::typed(front).map_err(|error| format!("the front matter cannot be read: {error}"))?;
+            text::yaml_edit::parse_typed(front).map_err(|error| format!("the front matter cannot be read: {error}"))?;
         if definition.name.trim().is_empty() {
             return Err("the front matter gives the agent no name".to_owned());
         }

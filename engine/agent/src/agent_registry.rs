@@ -115,7 +115,8 @@ impl AgentRegistry {
             }
             if path.ends_with(".py") {
                 let caught = || std::panic::catch_unwind(|| parse_python_agent(&path, &text)).ok().flatten();
-                let read = text::names::is_shallow(&text).then(|| stacker::grow(PYTHON_PARSER_STACK_BYTES, caught));
+                let read =
+                    text::python_scope::is_shallow(&text).then(|| stacker::grow(PYTHON_PARSER_STACK_BYTES, caught));
                 match read.flatten() {
                     Some(agent) if crew.python.len() < MAX_PROJECT_AGENTS => crew.python.push(agent),
                     Some(_) => {}

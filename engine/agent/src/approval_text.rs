@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value};
 use store::RunApproval;
-use text::visible;
+use text::untrusted_text;
 
 /// What would be done, on one line; a question of the agent's in its own lines.
 pub fn title(approval: &RunApproval) -> String {
     if approval.tool == "ask_user" {
-        return visible::block(&approval.what).into_owned();
+        return untrusted_text::escape_block(&approval.what).into_owned();
     }
-    visible::line(&approval.what).into_owned()
+    untrusted_text::escape_line(&approval.what).into_owned()
 }
 
 /// All that would run or be sent, beside the title: the arguments, and code that is not among them. Safe to show.
@@ -20,7 +20,11 @@ pub fn body(approval: &RunApproval) -> String {
         parts.push(format_arguments(&approval.arguments));
     }
     for piece in &approval.code {
-        parts.push(format!("{}:\n{}", visible::line(&piece.title), visible::block(piece.text.trim_end_matches('\n'))));
+        parts.push(format!(
+            "{}:\n{}",
+            untrusted_text::escape_line(&piece.title),
+            untrusted_text::escape_block(piece.text.trim_end_matches('\n'))
+        ));
     }
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
@@ -30,7 +34,7 @@ pub fn body(approval: &RunApproval) -> String {
 pub fn lasting_scope(approval: &RunApproval) -> String {
     match approval.reach.as_str() {
         "" => String::new(),
-        reach => format!("A lasting answer allows {}.", visible::line(reach)),
+        reach => format!("A lasting answer allows {}.", untrusted_text::escape_line(reach)),
     }
 }
 
@@ -44,13 +48,13 @@ fn is_shown_in_title(approval: &RunApproval) -> bool {
 /// Arguments, each name with its whole value.
 pub fn format_arguments(arguments: &Map<String, Value>) -> String {
     let one = |(key, value): (&String, &Value)| {
-        let key = visible::line(key);
+        let key = untrusted_text::escape_line(key);
         match value {
             Value::String(text) if text.contains('\n') => {
-                format!("{key}:\n{}", visible::block(text.trim_end_matches('\n')))
+                format!("{key}:\n{}", untrusted_text::escape_block(text.trim_end_matches('\n')))
             }
-            Value::String(text) => format!("{key}: {}", visible::line(text)),
-            value => format!("{key}: {}", visible::block(&format!("{value:#}"))),
+            Value::String(text) => format!("{key}: {}", untrusted_text::escape_line(text)),
+            value => format!("{key}: {}", untrusted_text::escape_block(&format!("{value:#}"))),
         }
     };
     arguments.iter().map(one).collect::<Vec<_>>().join("\n")

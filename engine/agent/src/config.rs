@@ -372,8 +372,8 @@ impl ConfigLayer {
         if empty {
             return Ok(ConfigLayer { file: file.to_owned(), value: Value::Object(serde_json::Map::new()) });
         }
-        text::yaml::typed_with::<AgentConfig>(text, values::strict_yaml_options()).map_err(said)?;
-        let value = text::yaml::typed_with::<Value>(text, values::strict_yaml_options()).map_err(said)?;
+        text::yaml_edit::parse_typed_with::<AgentConfig>(text, values::strict_yaml_options()).map_err(said)?;
+        let value = text::yaml_edit::parse_typed_with::<Value>(text, values::strict_yaml_options()).map_err(said)?;
         Ok(ConfigLayer { file: file.to_owned(), value })
     }
 }

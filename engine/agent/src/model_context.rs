@@ -41,7 +41,7 @@ pub fn estimate_tool_tokens(tools: &[ToolSpec]) -> u64 {
 /// What a model reads of a branch: the messages up to `head`, with summaries in place of what they stand for, and every
 /// call answered.
 pub fn context_messages(tree: &MessageTree, head: MessageId) -> Vec<SessionMessage> {
-    let branch = tree.branch(head);
+    let branch = tree.branch_to(head);
     let replaced: BTreeSet<MessageId> = branch.iter().flat_map(|message| message.summary_of.iter().copied()).collect();
     let mut kept: Vec<&SessionMessage> = Vec::new();
     for message in &branch {

@@ -19,26 +19,26 @@ use std::cmp::Ordering;
 use store::{DocId, RunEnding};
 use text::task::CalendarDay;
 use text::time::UnixMillis;
-use text::zone::ZoneClock;
+use text::time_zone::ZoneClock;
 
 /// What was missed is made up for within so many seconds where nothing else is said.
 pub const DEFAULT_CATCH_UP_SECS: u64 = 12 * 3_600;
 /// What becomes of what was missed, and of the hours of summer time, for whoever makes a schedule.
-pub const POLICY: &str = "Of all that was missed while nothing was open, only the last counts: it is made up for once \
+pub const CATCH_UP_POLICY_TEXT: &str = "Of all that was missed while nothing was open, only the last counts: it is made up for once \
      where it is no longer ago than 12 hours (or as the schedule says), else it is left out, and that is said. A time \
      that the change to summer time leaves out begins right after it; one that comes twice in autumn begins once, at \
      the first.";
 /// A clock that is set back by more milliseconds was wrong before.
-const WRONG: i64 = 86_400_000;
+const MAX_TRUSTED_SETBACK_MS: i64 = 86_400_000;
 /// A longer expression is refused, in bytes.
 const MAX_EXPRESSION_BYTES: usize = 200;
 /// Of what was missed so many are counted.
-const COUNTED: u64 = 10_000;
+const MAX_COUNTED_MISSES: u64 = 10_000;
 
 /// What a schedule begins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
-pub enum Work {
+pub enum ScheduledWork {
     /// An agent is asked.
     Goal {
         /// What is to be done.
@@ -73,15 +73,15 @@ pub enum Work {
     },
 }
 
-impl Work {
+impl ScheduledWork {
     /// In words, of one line.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
-            Work::Goal { goal, .. } => goal.lines().next().unwrap_or_default().to_owned(),
-            Work::Cells { cell: Some(cell), .. } => format!("run cell {cell}"),
-            Work::Cells { cell: None, .. } => "run all cells".to_owned(),
-            Work::Consolidate => "consolidate memory".to_owned(),
-            Work::Analyze { query } => format!("analyze: {}", query.query),
+            ScheduledWork::Goal { goal, .. } => goal.lines().next().unwrap_or_default().to_owned(),
+            ScheduledWork::Cells { cell: Some(cell), .. } => format!("run cell {cell}"),
+            ScheduledWork::Cells { cell: None, .. } => "run all cells".to_owned(),
+            ScheduledWork::Consolidate => "consolidate memory".to_owned(),
+            ScheduledWork::Analyze { query } => format!("analyze: {}", query.query),
         }
     }
 }
@@ -89,7 +89,7 @@ impl Work {
 /// What came of it the last time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "came", rename_all = "snake_case")]
-pub enum Came {
+pub enum ScheduleOutcome {
     /// It has begun.
     Begun {
         /// The run; `None`: it is no run.
@@ -116,22 +116,22 @@ pub enum Came {
     },
 }
 
-impl Came {
+impl ScheduleOutcome {
     /// In words.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
-            Came::Begun { .. } => "began".to_owned(),
-            Came::Done | Came::Ended { how: RunEnding::Done, .. } => "done".to_owned(),
-            Came::Ended { how, .. } => format!("{how:?}").to_lowercase(),
-            Came::Failed { why } => format!("could not begin: {why}"),
-            Came::Skipped { why } => format!("left out: {why}"),
+            ScheduleOutcome::Begun { .. } => "began".to_owned(),
+            ScheduleOutcome::Done | ScheduleOutcome::Ended { how: RunEnding::Done, .. } => "done".to_owned(),
+            ScheduleOutcome::Ended { how, .. } => format!("{how:?}").to_lowercase(),
+            ScheduleOutcome::Failed { why } => format!("could not begin: {why}"),
+            ScheduleOutcome::Skipped { why } => format!("left out: {why}"),
         }
     }
 }
 
 /// The last time that a schedule was due.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Last {
+pub struct LastOccurrence {
     /// When it was due.
     pub due: UnixMillis,
     /// When that was seen.
@@ -139,20 +139,20 @@ pub struct Last {
     /// How many points in time before it were missed.
     pub missed: u64,
     /// What came of it.
-    pub came: Came,
+    pub came: ScheduleOutcome,
 }
 
-impl Last {
+impl LastOccurrence {
     /// What came of it, and what was missed before, in words.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let missed = if self.missed > 0 { format!(" ({} missed)", self.missed) } else { String::new() };
-        format!("{}{missed}", self.came.words())
+        format!("{}{missed}", self.came.describe())
     }
 }
 
 /// A name of the first words of what begins that none of these is yet.
-pub fn free_name(work: &Work, taken: &[&str]) -> String {
-    let said = work.words().to_lowercase();
+pub fn unused_name(work: &ScheduledWork, taken: &[&str]) -> String {
+    let said = work.describe().to_lowercase();
     let words = said.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
     let base: String = words.take(4).collect::<Vec<_>>().join("-").chars().take(24).collect();
     let base = if base.is_empty() { "schedule".to_owned() } else { base };
@@ -181,7 +181,7 @@ pub struct Schedule {
     /// The volume in which it works.
     pub volume: DocId,
     /// What begins.
-    pub work: Work,
+    pub work: ScheduledWork,
     /// What its runs may do without asking, as the user said when they made it: patterns of the policy.
     #[serde(default)]
     pub allow: Vec<String>,
@@ -195,12 +195,12 @@ pub struct Schedule {
     pub next: Option<UnixMillis>,
     /// The last time.
     #[serde(default)]
-    pub last: Option<Last>,
+    pub last: Option<LastOccurrence>,
 }
 
 /// Whether a schedule is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Due {
+pub enum DueStatus {
     /// Not yet.
     No,
     /// It begins now.
@@ -221,14 +221,14 @@ pub enum Due {
 
 /// A point in time, in seconds since 1970, as a clock on a wall shows it.
 #[derive(Clone, Copy, Debug)]
-struct Wall<'a> {
+struct WallClockTime<'a> {
     at: i64,
     zone: &'a ZoneClock,
 }
 
-impl CronDateTime for Wall<'_> {
+impl CronDateTime for WallClockTime<'_> {
     fn to_civil(&self) -> CivilDateTime {
-        let wall = self.shown();
+        let wall = self.wall_seconds();
         let (year, month, day) = CalendarDay(wall.div_euclid(86_400)).date();
         let part = |number: i64| u32::try_from(number).unwrap_or(0);
         let seconds = wall.rem_euclid(86_400);
@@ -238,15 +238,15 @@ impl CronDateTime for Wall<'_> {
     }
 
     fn civil_weekday(&self) -> Weekday {
-        let monday = CalendarDay(self.shown().div_euclid(86_400)).weekday();
+        let monday = CalendarDay(self.wall_seconds().div_euclid(86_400)).weekday();
         Weekday::from_days_from_sunday(u32::try_from(monday + 1).unwrap_or(0))
     }
 
     fn resolve_civil(&self, civil: CivilDateTime) -> Result<Resolution<Self>, CronError> {
-        let day = CalendarDay::of(i64::from(civil.year()), i64::from(civil.month()), i64::from(civil.day()));
+        let day = CalendarDay::from_date(i64::from(civil.year()), i64::from(civil.month()), i64::from(civil.day()));
         let time = i64::from(civil.hour() * 3_600 + civil.minute() * 60 + civil.second());
-        let at = |at: i64| Wall { at, ..*self };
-        Ok(match self.zone.shown(day.0 * 86_400 + time).as_slice() {
+        let at = |at: i64| WallClockTime { at, ..*self };
+        Ok(match self.zone.instants_showing(day.0 * 86_400 + time).as_slice() {
             [] => Resolution::Gap,
             [only] => Resolution::Single(at(*only)),
             [first, .., last] => Resolution::Ambiguous(at(*first), at(*last)),
@@ -254,7 +254,7 @@ impl CronDateTime for Wall<'_> {
     }
 
     fn checked_add_seconds(&self, seconds: i64) -> Option<Self> {
-        Some(Wall { at: self.at.checked_add(seconds)?, ..*self })
+        Some(WallClockTime { at: self.at.checked_add(seconds)?, ..*self })
     }
 
     fn cmp_instant(&self, other: &Self) -> Ordering {
@@ -262,19 +262,19 @@ impl CronDateTime for Wall<'_> {
     }
 }
 
-impl Wall<'_> {
+impl WallClockTime<'_> {
     /// Seconds since 1970, as the clock shows them.
-    fn shown(&self) -> i64 {
-        self.at + i64::from(self.zone.offset(self.at))
+    fn wall_seconds(&self) -> i64 {
+        self.at + i64::from(self.zone.offset_at(self.at))
     }
 
-    fn time(&self) -> UnixMillis {
+    fn to_time(&self) -> UnixMillis {
         UnixMillis(self.at.saturating_mul(1_000))
     }
 }
 
 /// Reads an expression: five fields, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
-fn read(when: &str) -> Result<Cron, String> {
+fn parse_cron(when: &str) -> Result<Cron, String> {
     if when.len() > MAX_EXPRESSION_BYTES {
         return Err(format!("a cron expression has at most {MAX_EXPRESSION_BYTES} bytes"));
     }
@@ -286,7 +286,7 @@ fn read(when: &str) -> Result<Cron, String> {
 
 impl Schedule {
     /// The clock by which it goes.
-    pub fn clock(&self) -> ZoneClock {
+    pub fn zone_clock(&self) -> ZoneClock {
         match &self.zone {
             Some(zone) => zone.clone(),
             None if self.offset == 0 => ZoneClock::fixed("UTC", 0),
@@ -304,37 +304,37 @@ impl Schedule {
     ///
     /// # Errors
     /// The expression cannot be read, or names no point in time.
-    pub fn after(&self, time: UnixMillis) -> Result<UnixMillis, String> {
-        let zone = self.clock();
-        let from = Wall { at: time.seconds(), zone: &zone };
-        let found = read(&self.when)?.find_next_occurrence(&from, false);
-        found.map(|wall| wall.time()).map_err(|_| format!("“{}” never comes", self.when))
+    pub fn next_after(&self, time: UnixMillis) -> Result<UnixMillis, String> {
+        let zone = self.zone_clock();
+        let from = WallClockTime { at: time.as_seconds(), zone: &zone };
+        let found = parse_cron(&self.when)?.find_next_occurrence(&from, false);
+        found.map(|wall| wall.to_time()).map_err(|_| format!("“{}” never comes", self.when))
     }
 
     /// The next point in time from now on: none that has been due already.
     ///
     /// # Errors
-    /// As of [`Schedule::after`].
-    pub fn upcoming(&self, now: UnixMillis) -> Result<UnixMillis, String> {
-        let last = self.last.as_ref().map(|last| last.due).filter(|due| due.0 - now.0 <= WRONG);
-        self.after(last.map_or(now, |due| due.max(now)))
+    /// As of [`Schedule::next_after`].
+    pub fn next_upcoming(&self, now: UnixMillis) -> Result<UnixMillis, String> {
+        let last = self.last.as_ref().map(|last| last.due).filter(|due| due.0 - now.0 <= MAX_TRUSTED_SETBACK_MS);
+        self.next_after(last.map_or(now, |due| due.max(now)))
     }
 
     /// Whether it is due now.
-    pub fn due(&self, now: UnixMillis) -> Due {
-        let Some(next) = self.next.filter(|next| *next <= now && !self.paused) else { return Due::No };
-        let Ok(cron) = read(&self.when) else { return Due::No };
-        let zone = self.clock();
-        let wall = |time: UnixMillis| Wall { at: time.seconds(), zone: &zone };
-        let due = cron.find_previous_occurrence(&wall(now), true).map_or(next, |wall| wall.time()).max(next);
+    pub fn due_status(&self, now: UnixMillis) -> DueStatus {
+        let Some(next) = self.next.filter(|next| *next <= now && !self.paused) else { return DueStatus::No };
+        let Ok(cron) = parse_cron(&self.when) else { return DueStatus::No };
+        let zone = self.zone_clock();
+        let wall = |time: UnixMillis| WallClockTime { at: time.as_seconds(), zone: &zone };
+        let due = cron.find_previous_occurrence(&wall(now), true).map_or(next, |wall| wall.to_time()).max(next);
         let mut missed = 0;
         let mut at = next;
-        while at < due && missed < COUNTED {
+        while at < due && missed < MAX_COUNTED_MISSES {
             missed += 1;
-            at = cron.find_next_occurrence(&wall(at), false).map_or(due, |wall| wall.time());
+            at = cron.find_next_occurrence(&wall(at), false).map_or(due, |wall| wall.to_time());
         }
-        let late = u64::try_from(now.since(due)).unwrap_or(0) / 1_000;
-        if late <= self.window { Due::Yes { due, missed } } else { Due::Late { due, missed } }
+        let late = u64::try_from(now.ms_since(due)).unwrap_or(0) / 1_000;
+        if late <= self.window { DueStatus::Yes { due, missed } } else { DueStatus::Late { due, missed } }
     }
 }
 
@@ -349,7 +349,7 @@ mod tests {
             offset,
             zone: None,
             volume: DocId([1; 16]),
-            work: Work::Consolidate,
+            work: ScheduledWork::Consolidate,
             allow: Vec::new(),
             window: 3_600,
             paused: false,
@@ -378,18 +378,18 @@ mod tests {
             ("20 18 * * *", 0, at("2026-11-23", 18, 20)),
         ];
         for (when, offset, next) in cases {
-            assert_eq!(schedule(when, offset).after(now), Ok(next), "{when}");
+            assert_eq!(schedule(when, offset).next_after(now), Ok(next), "{when}");
         }
         let long = "*".repeat(500);
         for wrong in ["", "9", "0 0 30 2 *", "61 * * * *", "* * * * * *", "0 9 * * mörgen", long.as_str()] {
-            assert!(schedule(wrong, 0).after(now).is_err(), "{wrong}");
+            assert!(schedule(wrong, 0).next_after(now).is_err(), "{wrong}");
         }
     }
 
     /// Berlin in 2026 and 2027: summer from the last Sunday of March to that of October, 01:00 UTC.
     fn berlin() -> ZoneClock {
         let changes = [("2026-03-29", 7_200), ("2026-10-25", 3_600), ("2027-03-28", 7_200)];
-        let changes = changes.map(|(day, offset)| (at(day, 1, 0).seconds(), offset)).to_vec();
+        let changes = changes.map(|(day, offset)| (at(day, 1, 0).as_seconds(), offset)).to_vec();
         ZoneClock { name: "Europe/Berlin".to_owned(), first: 3_600, changes }
     }
 
@@ -401,7 +401,7 @@ mod tests {
     fn following(one: &Schedule, mut time: UnixMillis, count: usize) -> Vec<UnixMillis> {
         let mut found = Vec::new();
         for _ in 0..count {
-            time = one.after(time).expect("it comes");
+            time = one.next_after(time).expect("it comes");
             found.push(time);
         }
         found
@@ -443,14 +443,16 @@ mod tests {
         ] {
             let mut one = in_berlin("30 2 * * *");
             one.window = DEFAULT_CATCH_UP_SECS;
-            one.next = one.after(UnixMillis(due.0 - 36 * 3_600_000)).ok();
+            one.next = one.next_after(UnixMillis(due.0 - 36 * 3_600_000)).ok();
             let now = at(day, 5, 0);
-            let Due::Yes { due: found, missed } = one.due(now) else { panic!("{:?}", one.due(now)) };
+            let DueStatus::Yes { due: found, missed } = one.due_status(now) else {
+                panic!("{:?}", one.due_status(now))
+            };
             assert_eq!((found, missed), (due, 1), "the day before was missed, too");
-            one.last = Some(Last { due, at: now, missed, came: Came::Done });
-            assert_eq!(one.upcoming(now), Ok(next));
+            one.last = Some(LastOccurrence { due, at: now, missed, came: ScheduleOutcome::Done });
+            assert_eq!(one.next_upcoming(now), Ok(next));
             // The clock is set back into the hour: nothing begins twice.
-            assert_eq!(one.upcoming(due), Ok(next));
+            assert_eq!(one.next_upcoming(due), Ok(next));
         }
     }
 
@@ -458,27 +460,27 @@ mod tests {
     fn what_was_missed_is_made_up_for_once_or_left_out() {
         let mut one = schedule("0 * * * *", 0);
         one.next = Some(at("2026-11-22", 8, 0));
-        assert_eq!(one.due(at("2026-11-22", 7, 59)), Due::No);
-        assert_eq!(one.due(at("2026-11-22", 8, 0)), Due::Yes { due: at("2026-11-22", 8, 0), missed: 0 });
+        assert_eq!(one.due_status(at("2026-11-22", 7, 59)), DueStatus::No);
+        assert_eq!(one.due_status(at("2026-11-22", 8, 0)), DueStatus::Yes { due: at("2026-11-22", 8, 0), missed: 0 });
         let later = at("2026-11-22", 11, 20);
-        assert_eq!(one.due(later), Due::Yes { due: at("2026-11-22", 11, 0), missed: 3 });
+        assert_eq!(one.due_status(later), DueStatus::Yes { due: at("2026-11-22", 11, 0), missed: 3 });
         one.window = 600;
-        assert_eq!(one.due(later), Due::Late { due: at("2026-11-22", 11, 0), missed: 3 });
+        assert_eq!(one.due_status(later), DueStatus::Late { due: at("2026-11-22", 11, 0), missed: 3 });
         one.paused = true;
-        assert_eq!(one.due(later), Due::No);
+        assert_eq!(one.due_status(later), DueStatus::No);
         // A year of minutes is not counted one by one for ever.
         let minutes = Schedule { next: Some(at("2025-11-22", 8, 0)), ..schedule("* * * * *", 0) };
-        assert_eq!(minutes.due(later), Due::Yes { due: later, missed: COUNTED });
+        assert_eq!(minutes.due_status(later), DueStatus::Yes { due: later, missed: MAX_COUNTED_MISSES });
     }
 
     #[test]
     fn a_clock_that_is_set_back_begins_nothing_twice() {
         let mut one = schedule("0 * * * *", 0);
         let due = at("2026-11-22", 10, 0);
-        one.last = Some(Last { due, at: due, missed: 0, came: Came::Done });
-        assert_eq!(one.upcoming(at("2026-11-22", 9, 30)), Ok(at("2026-11-22", 11, 0)));
-        assert_eq!(one.upcoming(at("2026-11-22", 10, 0)), Ok(at("2026-11-22", 11, 0)));
+        one.last = Some(LastOccurrence { due, at: due, missed: 0, came: ScheduleOutcome::Done });
+        assert_eq!(one.next_upcoming(at("2026-11-22", 9, 30)), Ok(at("2026-11-22", 11, 0)));
+        assert_eq!(one.next_upcoming(at("2026-11-22", 10, 0)), Ok(at("2026-11-22", 11, 0)));
         // By more than a day: it was wrong before.
-        assert_eq!(one.upcoming(at("2026-11-20", 9, 30)), Ok(at("2026-11-20", 10, 0)));
+        assert_eq!(one.next_upcoming(at("2026-11-20", 9, 30)), Ok(at("2026-11-20", 10, 0)));
     }
 }

@@ -133,7 +133,7 @@ fn collect_nodes(schema: &Value) -> Result<Vec<SchemaNode>, String> {
 
 /// `%24` and its like, as references write them.
 fn unescape_pointer(pointer: &str) -> String {
-    text::outline::unescape(pointer).into_owned()
+    text::outline::percent_decode(pointer).into_owned()
 }
 
 /// The parts in an order in which those inside, on the same value, come first; `None` where there is none.

@@ -6,7 +6,7 @@ use crate::memory::ReplayMode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use text::task::Task;
+use text::task::NoteTask;
 
 /// The folder of plans in a volume or a project.
 pub const TASKS_FOLDER: &str = "tasks";
@@ -151,8 +151,8 @@ struct TaskSpan {
 }
 
 /// The tasks of a note and their places. Ids of those without are their numbers among all.
-fn find_tasks(text: &str) -> Vec<(Task, String, TaskSpan)> {
-    let mut found: Vec<(Task, String, TaskSpan)> = Vec::new();
+fn find_tasks(text: &str) -> Vec<(NoteTask, String, TaskSpan)> {
+    let mut found: Vec<(NoteTask, String, TaskSpan)> = Vec::new();
     let mut at = 0;
     // Inside a fence: its ticks, and where its text begins if it belongs to the last task.
     let mut fence: Option<(usize, Option<usize>)> = None;
@@ -177,7 +177,8 @@ fn find_tasks(text: &str) -> Vec<(Task, String, TaskSpan)> {
             }
             None => {
                 let body = line.trim_end_matches(['\n', '\r']);
-                let Some(mut task) = Task::of(body, start).filter(|_| !line.starts_with([' ', '\t', '>'])) else {
+                let Some(mut task) = NoteTask::parse_line(body, start).filter(|_| !line.starts_with([' ', '\t', '>']))
+                else {
                     near &= bare.is_empty() || line.starts_with([' ', '\t']);
                     continue;
                 };
@@ -205,7 +206,7 @@ pub fn parse_tasks(text: &str) -> (Vec<TaskBlock>, Vec<String>) {
         let plain = plain.join("\n");
         let mut block = TaskBlock::default();
         if !plain.trim().is_empty() {
-            match text::yaml::typed::<TaskBlock>(&plain) {
+            match text::yaml_edit::parse_typed::<TaskBlock>(&plain) {
                 Ok(read) => block = read,
                 Err(error) => problems.push(format!("what stands below the task {id} cannot be read: {error}")),
             }

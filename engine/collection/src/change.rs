@@ -1,8 +1,8 @@
 //! What the controls of a collection write into its file: one value, and the rest stays as it is.
 
-use super::{Collection, bare};
+use super::{Collection, strip_note_prefix};
 use serde_json::{Value, json};
-use text::yaml::{YamlStep, put};
+use text::yaml_edit::{YamlStep, set_value};
 
 /// A wish about a collection. Views are counted from 0.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,8 +39,8 @@ pub enum CollectionChange {
 ///
 /// # Errors
 /// A sentence: the condition is not understood, or the file is written in a way that can only be edited as text.
-pub fn changed(text: &str, change: &CollectionChange) -> Result<String, String> {
-    let base = Collection::read(text)?;
+pub fn apply_change(text: &str, change: &CollectionChange) -> Result<String, String> {
+    let base = Collection::parse(text)?;
     let of_all = matches!(
         change,
         CollectionChange::AddCondition(None, _)
@@ -50,12 +50,12 @@ pub fn changed(text: &str, change: &CollectionChange) -> Result<String, String> 
     let text = match of_all || base.raw["views"].as_array().is_some_and(|views| !views.is_empty()) {
         true => text.to_owned(),
         // The view that is shown where there is none is written down.
-        false => put(text, &["views".into()], Some(&json!([{"type": "table", "name": "Table"}])))?,
+        false => set_value(text, &["views".into()], Some(&json!([{"type": "table", "name": "Table"}])))?,
     };
-    let at = |view: usize, key: &str| [YamlStep::from("views"), YamlStep::At(view), YamlStep::from(key)];
+    let at = |view: usize, key: &str| [YamlStep::from("views"), YamlStep::Index(view), YamlStep::from(key)];
     let way =
         |(name, down): &(String, bool)| json!({"property": name, "direction": if *down { "DESC" } else { "ASC" }});
-    let set = |view: usize, key: &str, value: Option<Value>| put(&text, &at(view, key), value.as_ref());
+    let set = |view: usize, key: &str, value: Option<Value>| set_value(&text, &at(view, key), value.as_ref());
     let own = |view: Option<usize>| match view {
         Some(view) => at(view, "filters").to_vec(),
         None => vec![YamlStep::from("filters")],
@@ -72,12 +72,12 @@ pub fn changed(text: &str, change: &CollectionChange) -> Result<String, String> 
         CollectionChange::Limit(view, limit) => set(*view, "limit", limit.map(|limit| json!(limit))),
         CollectionChange::Width(view, column, width) => {
             let known = &base.raw["views"][*view]["columnSize"];
-            let key = known_key(known, column);
+            let key = column_key(known, column);
             #[allow(clippy::cast_possible_truncation, reason = "points of a screen")]
             let width = json!(width.round() as i64);
-            put(
+            set_value(
                 &text,
-                &[YamlStep::from("views"), YamlStep::At(*view), YamlStep::from("columnSize"), YamlStep::Key(key)],
+                &[YamlStep::from("views"), YamlStep::Index(*view), YamlStep::from("columnSize"), YamlStep::Key(key)],
                 Some(&width),
             )
         }
@@ -89,14 +89,14 @@ pub fn changed(text: &str, change: &CollectionChange) -> Result<String, String> 
             }
             let path = [
                 YamlStep::from("views"),
-                YamlStep::At(*view),
+                YamlStep::Index(*view),
                 YamlStep::from("summaries"),
-                YamlStep::Key(known_key(known, column)),
+                YamlStep::Key(column_key(known, column)),
             ];
-            put(&text, &path, summary.as_ref().map(|summary| json!(summary)).as_ref())
+            set_value(&text, &path, summary.as_ref().map(|summary| json!(summary)).as_ref())
         }
         CollectionChange::AddCondition(view, condition) => {
-            understood(condition)?;
+            check_condition(condition)?;
             let mut path = own(*view);
             let known = match view {
                 Some(view) => &base.raw["views"][*view]["filters"],
@@ -105,24 +105,24 @@ pub fn changed(text: &str, change: &CollectionChange) -> Result<String, String> 
             match known {
                 Value::Object(parts) if parts.get("and").is_some_and(Value::is_array) && parts.len() == 1 => {
                     let count = parts["and"].as_array().map_or(0, Vec::len);
-                    path.extend([YamlStep::from("and"), YamlStep::At(count)]);
-                    put(&text, &path, Some(&json!(condition)))
+                    path.extend([YamlStep::from("and"), YamlStep::Index(count)]);
+                    set_value(&text, &path, Some(&json!(condition)))
                 }
-                Value::Null => put(&text, &path, Some(&json!({"and": [condition]}))),
-                other => put(&text, &path, Some(&json!({"and": [other, condition]}))),
+                Value::Null => set_value(&text, &path, Some(&json!({"and": [condition]}))),
+                other => set_value(&text, &path, Some(&json!({"and": [other, condition]}))),
             }
         }
         CollectionChange::SetCondition(view, place, condition) => {
-            understood(condition)?;
-            let path = place_of(&base, *view, *place, own(*view))?;
-            put(&text, &path, Some(&json!(condition)))
+            check_condition(condition)?;
+            let path = condition_path(&base, *view, *place, own(*view))?;
+            set_value(&text, &path, Some(&json!(condition)))
         }
         CollectionChange::RemoveCondition(view, place) => {
             let path = own(*view);
             if base.conditions(*view).all.len() <= 1 {
-                return put(&text, &path, None);
+                return set_value(&text, &path, None);
             }
-            put(&text, &place_of(&base, *view, *place, path)?, None)
+            set_value(&text, &condition_path(&base, *view, *place, path)?, None)
         }
         CollectionChange::AddView(like) => {
             let mut view = base.raw["views"][*like].clone();
@@ -134,30 +134,30 @@ pub fn changed(text: &str, change: &CollectionChange) -> Result<String, String> 
             let name = (2..).map(|number| format!("{first} {number}")).find(|name| !taken(name));
             view["name"] = json!(name);
             let count = base.raw["views"].as_array().map_or(1, Vec::len);
-            put(&text, &[YamlStep::from("views"), YamlStep::At(count)], Some(&view))
+            set_value(&text, &[YamlStep::from("views"), YamlStep::Index(count)], Some(&view))
         }
         CollectionChange::RemoveView(view) => {
             if base.views.len() < 2 {
                 return Err("a collection has at least one view".to_owned());
             }
-            put(&text, &[YamlStep::from("views"), YamlStep::At(*view)], None)
+            set_value(&text, &[YamlStep::from("views"), YamlStep::Index(*view)], None)
         }
     }
 }
 
 /// A property as it stands in a list of others, or as Obsidian would write it there.
-fn known_key(known: &Value, column: &str) -> String {
-    let same = |key: &&String| bare(key) == bare(column);
+fn column_key(known: &Value, column: &str) -> String {
+    let same = |key: &&String| strip_note_prefix(key) == strip_note_prefix(column);
     let found = known.as_object().and_then(|known| known.keys().find(same).cloned());
     found.unwrap_or_else(|| if column.contains('.') { column.to_owned() } else { format!("note.{column}") })
 }
 
-fn understood(condition: &str) -> Result<(), String> {
-    super::expression::Expr::read(condition).map(|_| ())
+fn check_condition(condition: &str) -> Result<(), String> {
+    super::expression::Expr::parse(condition).map(|_| ())
 }
 
 /// The way to one condition.
-fn place_of(
+fn condition_path(
     base: &Collection,
     view: Option<usize>,
     place: usize,
@@ -170,7 +170,7 @@ fn place_of(
     };
     let list = known.as_object().and_then(|parts| parts.get(&conditions.word));
     match list {
-        Some(Value::Array(_)) => path.extend([YamlStep::Key(conditions.word), YamlStep::At(place)]),
+        Some(Value::Array(_)) => path.extend([YamlStep::Key(conditions.word), YamlStep::Index(place)]),
         Some(_) => path.push(YamlStep::Key(conditions.word)),
         None if place == 0 => {}
         None => return Err("there is no such condition any more".to_owned()),
@@ -186,9 +186,9 @@ mod tests {
                         order:\n      - file.name\n      - note.rating\n    columnSize:\n      note.rating: 70\n";
 
     fn check(change: CollectionChange, old: &str, new: &str) {
-        assert_eq!(changed(BASE, &change), Ok(BASE.replacen(old, new, 1)), "{change:?}");
-        let after = changed(BASE, &change).expect("it fits");
-        assert!(Collection::read(&after).is_ok(), "{after}");
+        assert_eq!(apply_change(BASE, &change), Ok(BASE.replacen(old, new, 1)), "{change:?}");
+        let after = apply_change(BASE, &change).expect("it fits");
+        assert!(Collection::parse(&after).is_ok(), "{after}");
     }
 
     #[test]
@@ -222,25 +222,25 @@ mod tests {
             "70\n",
             "70\n    summaries:\n      note.rating: Sum\n",
         );
-        assert!(changed(BASE, &CollectionChange::AddCondition(None, "a ==".into())).is_err());
-        assert!(changed(BASE, &CollectionChange::RemoveView(0)).is_err());
-        let two = changed(BASE, &CollectionChange::AddView(0)).expect("it fits");
+        assert!(apply_change(BASE, &CollectionChange::AddCondition(None, "a ==".into())).is_err());
+        assert!(apply_change(BASE, &CollectionChange::RemoveView(0)).is_err());
+        let two = apply_change(BASE, &CollectionChange::AddView(0)).expect("it fits");
         assert!(two.starts_with(BASE) && two.contains("name: One 2"), "{two}");
-        assert_eq!(changed(&two, &CollectionChange::RemoveView(1)).as_deref(), Ok(BASE));
+        assert_eq!(apply_change(&two, &CollectionChange::RemoveView(1)).as_deref(), Ok(BASE));
         assert_eq!(
-            changed("", &CollectionChange::Kind(0, "cards".into())).as_deref(),
+            apply_change("", &CollectionChange::Kind(0, "cards".into())).as_deref(),
             Ok("views:\n  - type: cards\n    name: Table\n")
         );
     }
 
     #[test]
     fn a_new_note_gets_what_the_conditions_ask_for() {
-        let base = Collection::read(
+        let base = Collection::parse(
             "filters:\n  and:\n    - categories.contains(link(\"Books\"))\n    - '!file.name.contains(\"T\")'\n\
              \x20   - file.inFolder(\"Shelf/Old\")\nviews:\n  - type: table\n    name: A\n    filters: read == true \
              && file.hasTag(\"new\") && rating == 7\n",
         );
-        let (folder, wanted) = base.expect("a collection").wanted(0, None);
+        let (folder, wanted) = base.expect("a collection").required_properties(0, None);
         assert_eq!(folder.as_deref(), Some("Shelf/Old"));
         let asked = json!({"categories": ["[[Books]]"], "read": true, "tags": ["new"], "rating": 7});
         assert_eq!(Value::Object(wanted), asked);

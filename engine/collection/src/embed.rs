@@ -33,18 +33,18 @@ pub enum EmbeddedCollection<'a> {
 
 /// The collection that a piece of Markdown shows, if it is nothing else: `![[X.base#View]]` or a fenced block whose
 /// language is `base`, or `query` for a search.
-pub fn embed(piece: &str) -> Option<EmbeddedCollection<'_>> {
+pub fn parse_embed(piece: &str) -> Option<EmbeddedCollection<'_>> {
     let piece = piece.trim_end();
     if let Some(link) = piece.trim_start_matches(' ').strip_prefix("![[") {
         let link = link.strip_suffix("]]").filter(|link| !link.contains(['[', ']', '\n']))?;
-        let (target, view) = dialect::wiki_target(link.split('|').next().unwrap_or(link));
+        let (target, view) = dialect::split_wiki_target(link.split('|').next().unwrap_or(link));
         return is_collection(target)
             .then_some(EmbeddedCollection::File { target, view: view.filter(|view| !view.is_empty()) });
     }
     if !piece.trim_start_matches(' ').starts_with(['`', '~']) {
         return None;
     }
-    let (info, code) = markdown::fenced(piece)?;
+    let (info, code) = markdown::parse_fenced_block(piece)?;
     if info.eq_ignore_ascii_case("query") {
         return Some(EmbeddedCollection::Search { text: &piece[code] });
     }
@@ -52,28 +52,28 @@ pub fn embed(piece: &str) -> Option<EmbeddedCollection<'_>> {
 }
 
 /// The collections that a note shows between its paragraphs, each with where it stands.
-pub fn embeds(text: &str) -> Vec<(Range<usize>, EmbeddedCollection<'_>)> {
+pub fn find_embeds(text: &str) -> Vec<(Range<usize>, EmbeddedCollection<'_>)> {
     if !text.contains("base") {
         return Vec::new();
     }
     let mut found = Vec::new();
-    for (range, is_paragraph) in markdown::pieces(text) {
-        let lines = if is_paragraph { parted(&text[range.clone()]) } else { Vec::new() };
+    for (range, is_paragraph) in markdown::top_level_pieces(text) {
+        let lines = if is_paragraph { split_around_embeds(&text[range.clone()]) } else { Vec::new() };
         let lines = lines.into_iter().map(|line| range.start + line.start..range.start + line.end);
         let all = lines.chain([range.clone()]);
-        found.extend(all.filter_map(|range| Some((range.clone(), embed(&text[range])?))));
+        found.extend(all.filter_map(|range| Some((range.clone(), parse_embed(&text[range])?))));
     }
     found
 }
 
 /// Where a paragraph is cut so that each of its lines that shows a collection stands alone; nothing where none does.
-pub fn parted(paragraph: &str) -> Vec<Range<usize>> {
+pub fn split_around_embeds(paragraph: &str) -> Vec<Range<usize>> {
     if !paragraph.contains(".base") || !paragraph.contains('\n') {
         return Vec::new();
     }
     let (mut parts, mut at): (Vec<(Range<usize>, bool)>, usize) = (Vec::new(), 0);
     for line in paragraph.split_inclusive('\n') {
-        let (shows, end) = (embed(line).is_some(), at + line.len());
+        let (shows, end) = (parse_embed(line).is_some(), at + line.len());
         match parts.last_mut() {
             Some((range, false)) if !shows => range.end = end,
             _ => parts.push((at..end, shows)),
@@ -84,10 +84,10 @@ pub fn parted(paragraph: &str) -> Vec<Range<usize>> {
     if any { parts.into_iter().map(|(range, _)| range).collect() } else { Vec::new() }
 }
 
-/// A note's text with what `written` makes of each collection in its place; `None` leaves it as it stands.
-pub fn replaced(text: &str, mut written: impl FnMut(EmbeddedCollection<'_>) -> Option<String>) -> String {
+/// A note's text with what `cell_markdown` makes of each collection in its place; `None` leaves it as it stands.
+pub fn replace_embeds(text: &str, mut written: impl FnMut(EmbeddedCollection<'_>) -> Option<String>) -> String {
     let (mut out, mut at) = (String::with_capacity(text.len()), 0);
-    for (range, embed) in embeds(text) {
+    for (range, embed) in find_embeds(text) {
         if let Some(new) = written(embed) {
             out.push_str(&text[at..range.start]);
             // A table goes on with the text around it, unless empty lines part them.
@@ -107,29 +107,34 @@ pub fn replaced(text: &str, mut written: impl FnMut(EmbeddedCollection<'_>) -> O
 
 impl CollectionTable {
     /// The same as a table of Markdown; each group has one below its name.
-    pub fn markdown(&self) -> String {
+    pub fn to_markdown(&self) -> String {
         let mut out = String::new();
         let rows = &self.rows[..self.rows.len().min(MAX_WRITTEN_ROWS)];
         if rows.is_empty() {
             return "*No note fits this view.*\n".to_owned();
         }
         if self.groups.is_empty() {
-            self.part(&mut out, rows);
+            self.push_rows(&mut out, rows);
         }
         let mut first = 0;
         for (name, count) in self.groups.iter().filter(|_| !self.columns.is_empty()) {
             let last = (first + count).min(rows.len());
             if first < last {
                 let name = if name.is_empty() { "Without a value" } else { name };
-                out.push_str(&format!("**{}** ({count})\n\n", words(name)));
-                self.part(&mut out, &rows[first..last]);
+                out.push_str(&format!("**{}** ({count})\n\n", escape_markdown(name)));
+                self.push_rows(&mut out, &rows[first..last]);
                 out.push('\n');
             }
             first = last;
         }
         let sum = |column: &super::CollectionColumn| {
             let (summary, value) = column.summary.as_ref()?;
-            Some(format!("{} of {}: {}", words(summary), words(&column.title), words(value)))
+            Some(format!(
+                "{} of {}: {}",
+                escape_markdown(summary),
+                escape_markdown(&column.title),
+                escape_markdown(value)
+            ))
         };
         let sums: Vec<String> = self.columns.iter().filter_map(sum).collect();
         if !sums.is_empty() {
@@ -141,26 +146,26 @@ impl CollectionTable {
         out
     }
 
-    fn part(&self, out: &mut String, rows: &[CollectionRow]) {
+    fn push_rows(&self, out: &mut String, rows: &[CollectionRow]) {
         let mut line = |cells: &mut dyn Iterator<Item = String>| {
             out.push('|');
             cells.for_each(|cell| out.push_str(&format!(" {cell} |")));
             out.push('\n');
         };
-        line(&mut self.columns.iter().map(|column| words(&column.title)));
+        line(&mut self.columns.iter().map(|column| escape_markdown(&column.title)));
         let right = |kind| matches!(kind, text::properties::PropertyKind::Number);
         line(&mut self.columns.iter().map(|column| if right(column.kind) { "--:" } else { "---" }.to_owned()));
         for row in rows {
-            line(&mut row.cells.iter().map(written));
+            line(&mut row.cells.iter().map(cell_markdown));
         }
     }
 }
 
 /// What stands in a cell, as Markdown in a cell.
-fn written(cell: &CollectionCell) -> String {
+fn cell_markdown(cell: &CollectionCell) -> String {
     match cell {
         CollectionCell::Link { words: shown, target, .. } if target.contains("://") => {
-            format!("[{}](<{}>)", words(shown), target.replace(['<', '>', '\n', '|'], ""))
+            format!("[{}](<{}>)", escape_markdown(shown), target.replace(['<', '>', '\n', '|'], ""))
         }
         CollectionCell::Link { words: shown, target, .. } => {
             let plain = |text: &str| text.replace(['[', ']', '|', '\n', '\r'], " ");
@@ -168,13 +173,13 @@ fn written(cell: &CollectionCell) -> String {
             let target = target.strip_suffix(".md").unwrap_or(&target);
             if shown == target { format!("[[{target}]]") } else { format!("[[{target}\\|{shown}]]") }
         }
-        CollectionCell::List(items) => items.iter().map(written).collect::<Vec<_>>().join(", "),
-        other => words(&other.shown()),
+        CollectionCell::List(items) => items.iter().map(cell_markdown).collect::<Vec<_>>().join(", "),
+        other => escape_markdown(&other.to_text()),
     }
 }
 
 /// Words that mean nothing in Markdown.
-fn words(text: &str) -> String {
+fn escape_markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.trim().chars() {
         match letter {
@@ -196,29 +201,30 @@ mod tests {
     #[test]
     fn a_piece_shows_a_collection_or_not() {
         let file = |target, view| Some(EmbeddedCollection::File { target, view });
-        assert_eq!(embed("![[A b/X.base]]\n"), file("A b/X.base", None));
-        assert_eq!(embed("![[X.base#Of this|words]]"), file("X.base", Some("Of this")));
-        assert_eq!(embed("```base\nviews:\n```\n\n"), Some(EmbeddedCollection::Text { text: "views:\n", at: 8 }));
-        assert_eq!(embed("```query\ntag:food\n```"), Some(EmbeddedCollection::Search { text: "tag:food\n" }));
-        assert_eq!(embed("~~~ BASE\n~~~"), Some(EmbeddedCollection::Text { text: "", at: 9 }));
+        assert_eq!(parse_embed("![[A b/X.base]]\n"), file("A b/X.base", None));
+        assert_eq!(parse_embed("![[X.base#Of this|words]]"), file("X.base", Some("Of this")));
+        assert_eq!(parse_embed("```base\nviews:\n```\n\n"), Some(EmbeddedCollection::Text { text: "views:\n", at: 8 }));
+        assert_eq!(parse_embed("```query\ntag:food\n```"), Some(EmbeddedCollection::Search { text: "tag:food\n" }));
+        assert_eq!(parse_embed("~~~ BASE\n~~~"), Some(EmbeddedCollection::Text { text: "", at: 9 }));
         for other in
             ["![[X.md]]", "![[X.base]] a", "[[X.base]]", "![[X.base]]\n![[Y.base]]", "```bases\n```", "```base"]
         {
-            assert_eq!(embed(other), None, "{other}");
+            assert_eq!(parse_embed(other), None, "{other}");
         }
     }
 
     #[test]
     fn they_are_found_between_paragraphs() {
         let text = "# A\n![[X.base]]\n\na ![[X.base]] b\n\n- ![[X.base]]\n\n```base\n```\nc\n";
-        let found: Vec<&str> = embeds(text).into_iter().map(|(range, _)| text[range].trim_end()).collect();
+        let found: Vec<&str> = find_embeds(text).into_iter().map(|(range, _)| text[range].trim_end()).collect();
         assert_eq!(found, ["![[X.base]]", "```base\n```"]);
-        let new = replaced(text, |embed| matches!(embed, EmbeddedCollection::Text { .. }).then(|| "T\n".to_owned()));
+        let new =
+            replace_embeds(text, |embed| matches!(embed, EmbeddedCollection::Text { .. }).then(|| "T\n".to_owned()));
         assert_eq!(new, "# A\n![[X.base]]\n\na ![[X.base]] b\n\n- ![[X.base]]\n\nT\n\nc\n");
-        assert_eq!(replaced(text, |_| None), text);
+        assert_eq!(replace_embeds(text, |_| None), text);
         let lines = "a\nb\n![[X.base]]\n![[Y.base]]\nc";
-        assert_eq!(parted(lines), [0..4, 4..16, 16..28, 28..29]);
-        assert!(parted("a\nb [[X.base]]\n").is_empty() && parted("![[X.base]]\n").is_empty());
-        assert_eq!(replaced(lines, |_| Some("T".to_owned())), "a\nb\n\nT\n\nT\n\nc");
+        assert_eq!(split_around_embeds(lines), [0..4, 4..16, 16..28, 28..29]);
+        assert!(split_around_embeds("a\nb [[X.base]]\n").is_empty() && split_around_embeds("![[X.base]]\n").is_empty());
+        assert_eq!(replace_embeds(lines, |_| Some("T".to_owned())), "a\nb\n\nT\n\nT\n\nc");
     }
 }

@@ -1,6 +1,6 @@
 //! The expressions of a collection, read. What is not understood is said, never guessed.
 
-use super::worth::ExprValue;
+use super::value::ExprValue;
 
 /// Parts inside parts are read this deep.
 const MAX_EXPRESSION_DEPTH: usize = 32;
@@ -10,13 +10,13 @@ const MAX_EXPRESSION_TOKENS: usize = 500;
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Expr {
-    Worth(ExprValue),
+    Literal(ExprValue),
     Name(String),
     Member(Box<Expr>, String),
-    At(Box<Expr>, Box<Expr>),
+    Index(Box<Expr>, Box<Expr>),
     Call(Box<Expr>, Vec<Expr>),
     Not(Box<Expr>),
-    Two(String, Box<Expr>, Box<Expr>),
+    Binary(String, Box<Expr>, Box<Expr>),
 }
 
 struct ExpressionReader<'a> {
@@ -28,17 +28,17 @@ struct ExpressionReader<'a> {
 
 impl Expr {
     /// Reads an expression.
-    pub(super) fn read(text: &str) -> Result<Expr, String> {
-        let mut reader = ExpressionReader { tokens: tokens(text)?, at: 0, depth: 0, text };
+    pub(super) fn parse(text: &str) -> Result<Expr, String> {
+        let mut reader = ExpressionReader { tokens: tokenize(text)?, at: 0, depth: 0, text };
         if reader.tokens.len() > MAX_EXPRESSION_TOKENS {
             return Err("an expression of the collection is too long".to_owned());
         }
-        let expr = reader.two(0)?;
-        if reader.at < reader.tokens.len() { Err(reader.wrong()) } else { Ok(expr) }
+        let expr = reader.parse_binary(0)?;
+        if reader.at < reader.tokens.len() { Err(reader.unexpected_token()) } else { Ok(expr) }
     }
 }
 
-fn tokens(text: &str) -> Result<Vec<&str>, String> {
+fn tokenize(text: &str) -> Result<Vec<&str>, String> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
@@ -47,7 +47,7 @@ fn tokens(text: &str) -> Result<Vec<&str>, String> {
             let part = |letter: char| letter.is_alphanumeric() || letter == '_' || (number && letter == '.');
             rest.find(|letter| !part(letter)).unwrap_or(rest.len())
         } else if matches!(first, '"' | '\'') {
-            quoted(rest, first).ok_or_else(|| format!("a text is not closed in the expression: {text}"))?
+            quoted_length(rest, first).ok_or_else(|| format!("a text is not closed in the expression: {text}"))?
         } else if ["==", "!=", ">=", "<=", "&&", "||"].iter().any(|two| rest.starts_with(two)) {
             2
         } else {
@@ -60,7 +60,7 @@ fn tokens(text: &str) -> Result<Vec<&str>, String> {
 }
 
 /// How long the quoted text is that begins here.
-fn quoted(text: &str, quote: char) -> Option<usize> {
+fn quoted_length(text: &str, quote: char) -> Option<usize> {
     let mut escaped = false;
     for (at, letter) in text.char_indices().skip(1) {
         match letter {
@@ -74,7 +74,7 @@ fn quoted(text: &str, quote: char) -> Option<usize> {
 }
 
 /// A quoted text without its quotes.
-fn unquoted(token: &str) -> String {
+fn unquote(token: &str) -> String {
     let mut text = String::with_capacity(token.len());
     let mut letters = token.get(1..token.len() - 1).unwrap_or("").chars();
     while let Some(letter) = letters.next() {
@@ -92,7 +92,7 @@ fn unquoted(token: &str) -> String {
 }
 
 impl ExpressionReader<'_> {
-    fn wrong(&self) -> String {
+    fn unexpected_token(&self) -> String {
         format!("an expression of the collection is not understood: {}", self.text)
     }
 
@@ -100,14 +100,14 @@ impl ExpressionReader<'_> {
         self.tokens.get(self.at).copied().unwrap_or("")
     }
 
-    fn takes(&mut self, token: &str) -> bool {
+    fn eat(&mut self, token: &str) -> bool {
         let there = self.peek() == token;
         self.at += usize::from(there);
         there
     }
 
-    fn two(&mut self, least: u8) -> Result<Expr, String> {
-        let mut left = self.one()?;
+    fn parse_binary(&mut self, least: u8) -> Result<Expr, String> {
+        let mut left = self.parse_unary()?;
         loop {
             let rank = match self.peek() {
                 "||" => 1,
@@ -123,79 +123,81 @@ impl ExpressionReader<'_> {
             }
             let sign = self.peek().to_owned();
             self.at += 1;
-            let right = self.two(rank)?;
-            left = Expr::Two(sign, Box::new(left), Box::new(right));
+            let right = self.parse_binary(rank)?;
+            left = Expr::Binary(sign, Box::new(left), Box::new(right));
         }
     }
 
-    fn one(&mut self) -> Result<Expr, String> {
+    fn parse_unary(&mut self) -> Result<Expr, String> {
         self.depth += 1;
-        let one = if self.depth > MAX_EXPRESSION_DEPTH { Err(self.wrong()) } else { self.unit() };
+        let one = if self.depth > MAX_EXPRESSION_DEPTH { Err(self.unexpected_token()) } else { self.parse_primary() };
         self.depth -= 1;
         one
     }
 
-    fn unit(&mut self) -> Result<Expr, String> {
-        if self.takes("!") {
-            return Ok(Expr::Not(Box::new(self.one()?)));
+    fn parse_primary(&mut self) -> Result<Expr, String> {
+        if self.eat("!") {
+            return Ok(Expr::Not(Box::new(self.parse_unary()?)));
         }
         let token = self.peek().to_owned();
         self.at += 1;
         let mut expr = match token.chars().next() {
             Some('(') => {
-                let inner = self.two(0)?;
-                if !self.takes(")") {
-                    return Err(self.wrong());
+                let inner = self.parse_binary(0)?;
+                if !self.eat(")") {
+                    return Err(self.unexpected_token());
                 }
                 inner
             }
-            Some('[') => Expr::Call(Box::new(Expr::Name("list".to_owned())), self.list("]")?),
-            Some('"' | '\'') => Expr::Worth(ExprValue::Text(unquoted(&token))),
-            Some('-') => {
-                Expr::Two("-".to_owned(), Box::new(Expr::Worth(ExprValue::Number(0.0))), Box::new(self.one()?))
-            }
+            Some('[') => Expr::Call(Box::new(Expr::Name("list".to_owned())), self.parse_list("]")?),
+            Some('"' | '\'') => Expr::Literal(ExprValue::Text(unquote(&token))),
+            Some('-') => Expr::Binary(
+                "-".to_owned(),
+                Box::new(Expr::Literal(ExprValue::Number(0.0))),
+                Box::new(self.parse_unary()?),
+            ),
             Some(first) if first.is_ascii_digit() => {
-                Expr::Worth(ExprValue::Number(token.parse().map_err(|_| self.wrong())?))
+                Expr::Literal(ExprValue::Number(token.parse().map_err(|_| self.unexpected_token())?))
             }
             Some(first) if first.is_alphabetic() || first == '_' => match token.as_str() {
-                "true" => Expr::Worth(ExprValue::Bool(true)),
-                "false" => Expr::Worth(ExprValue::Bool(false)),
-                "null" => Expr::Worth(ExprValue::Nothing),
+                "true" => Expr::Literal(ExprValue::Bool(true)),
+                "false" => Expr::Literal(ExprValue::Bool(false)),
+                "null" => Expr::Literal(ExprValue::Nothing),
                 _ => Expr::Name(token),
             },
-            _ => return Err(self.wrong()),
+            _ => return Err(self.unexpected_token()),
         };
         loop {
-            if self.takes(".") {
+            if self.eat(".") {
                 let name = self.peek().to_owned();
                 self.at += 1;
                 expr = Expr::Member(Box::new(expr), name);
-            } else if self.takes("(") {
-                expr = Expr::Call(Box::new(expr), self.list(")")?);
-            } else if self.takes("[") {
-                let at = self.two(0)?;
-                if !self.takes("]") {
-                    return Err(self.wrong());
+            } else if self.eat("(") {
+                expr = Expr::Call(Box::new(expr), self.parse_list(")")?);
+            } else if self.eat("[") {
+                let at = self.parse_binary(0)?;
+                if !self.eat("]") {
+                    return Err(self.unexpected_token());
                 }
-                expr = Expr::At(Box::new(expr), Box::new(at));
+                expr = Expr::Index(Box::new(expr), Box::new(at));
             } else {
                 return Ok(expr);
             }
         }
     }
 
-    fn list(&mut self, end: &str) -> Result<Vec<Expr>, String> {
+    fn parse_list(&mut self, end: &str) -> Result<Vec<Expr>, String> {
         let mut all = Vec::new();
-        if self.takes(end) {
+        if self.eat(end) {
             return Ok(all);
         }
         loop {
-            all.push(self.two(0)?);
-            if self.takes(end) {
+            all.push(self.parse_binary(0)?);
+            if self.eat(end) {
                 return Ok(all);
             }
-            if !self.takes(",") {
-                return Err(self.wrong());
+            if !self.eat(",") {
+                return Err(self.unexpected_token());
             }
         }
     }
@@ -215,14 +217,14 @@ mod tests {
             "not(empty(note.last)) && (1 + 2) * -3 % 2 == [1, 2].length",
             r#""a \"quoted\" word" != 'x'"#,
         ] {
-            assert!(Expr::read(good).is_ok(), "{good}");
+            assert!(Expr::parse(good).is_ok(), "{good}");
         }
         for bad in ["", "a ==", "a b", "f(", "\"open", "\"open\\\"", "a[1", "(a", "=", "ä$"] {
-            assert!(Expr::read(bad).is_err(), "{bad}");
+            assert!(Expr::parse(bad).is_err(), "{bad}");
         }
         for deep in ["(".repeat(10_000), "!".repeat(10_000), "f(".repeat(10_000), "1+".repeat(100_000) + "1"] {
-            assert!(Expr::read(&deep).is_err());
+            assert!(Expr::parse(&deep).is_err());
         }
-        assert_eq!(Expr::read(r#""a\"b""#), Ok(Expr::Worth(ExprValue::Text("a\"b".to_owned()))));
+        assert_eq!(Expr::parse(r#""a\"b""#), Ok(Expr::Literal(ExprValue::Text("a\"b".to_owned()))));
     }
 }

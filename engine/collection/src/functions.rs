@@ -1,7 +1,7 @@
 //! The functions of a collection's expressions, by the names that Obsidian's Bases gives them.
 
-use super::scope::{EvalScope, count, text};
-use super::worth::{ExprValue, LinkValue, TimeSpan, date, day, shown_date};
+use super::eval::{EvalScope, count_value, text_value};
+use super::value::{ExprValue, LinkValue, TimeSpan, date_text, day_of, parse_date};
 use std::cmp::Ordering;
 use store::DocId;
 
@@ -9,9 +9,9 @@ use store::DocId;
 const MAX_REPEATED_BYTES: usize = 1 << 16;
 
 impl EvalScope<'_> {
-    pub(super) fn function(&self, name: &str, mut all: Vec<ExprValue>) -> Result<ExprValue, String> {
+    pub(super) fn call_function(&self, name: &str, mut all: Vec<ExprValue>) -> Result<ExprValue, String> {
         if matches!(name, "min" | "max") {
-            let numbers = all.into_iter().flat_map(ExprValue::items).filter_map(|one| one.number());
+            let numbers = all.into_iter().flat_map(ExprValue::into_items).filter_map(|one| one.as_number());
             let pick = if name == "min" { f64::min } else { f64::max };
             return Ok(numbers.reduce(pick).map_or(ExprValue::Nothing, ExprValue::Number));
         }
@@ -20,21 +20,21 @@ impl EvalScope<'_> {
         let now = self.now;
         Ok(match name {
             "link" | "image" => {
-                let words = second.map(|words| words.shown());
+                let words = second.map(|words| words.to_text());
                 match first {
                     ExprValue::Link(link) => ExprValue::Link(LinkValue { words: words.or(link.words), ..link }),
                     ExprValue::File(file, path) => ExprValue::Link(LinkValue { target: path, words, to: Some(file) }),
                     ExprValue::Nothing => ExprValue::Nothing,
                     other => {
-                        let target = other.shown();
+                        let target = other.to_text();
                         let inner = target.trim_start_matches("[[").trim_end_matches("]]").to_owned();
-                        let read = LinkValue::read(&inner, &|path| self.resolve(path));
+                        let read = LinkValue::parse(&inner, &|path| self.resolve_link(path));
                         ExprValue::Link(LinkValue { words: words.or(read.words), ..read })
                     }
                 }
             }
             "list" => {
-                let mut items = first.items();
+                let mut items = first.into_items();
                 items.extend(second);
                 items.append(&mut all);
                 ExprValue::List(items)
@@ -43,68 +43,72 @@ impl EvalScope<'_> {
             "today" => ExprValue::Date(now.today().0.saturating_mul(86_400_000), false),
             "date" => match first {
                 ExprValue::Date(..) => first,
-                other => date(&other.shown()).map_or(ExprValue::Nothing, |(ms, timed)| ExprValue::Date(ms, timed)),
+                other => {
+                    parse_date(&other.to_text()).map_or(ExprValue::Nothing, |(ms, timed)| ExprValue::Date(ms, timed))
+                }
             },
-            "duration" => TimeSpan::parse(&first.shown()).map_or(ExprValue::Nothing, ExprValue::Span),
-            "number" => first.number().map_or(ExprValue::Nothing, ExprValue::Number),
-            "file" => self.leads_to(&first).map_or(ExprValue::Nothing, |file| self.file_of(file)),
+            "duration" => TimeSpan::parse(&first.to_text()).map_or(ExprValue::Nothing, ExprValue::Span),
+            "number" => first.as_number().map_or(ExprValue::Nothing, ExprValue::Number),
+            "file" => self.linked_file(&first).map_or(ExprValue::Nothing, |file| self.file_value(file)),
             "empty" => ExprValue::Bool(first.is_empty()),
             "not" => ExprValue::Bool(!first.is_true()),
             // Words are shown as words here.
-            "html" | "escapeHTML" | "icon" => text(first.shown()),
+            "html" | "escapeHTML" | "icon" => text_value(first.to_text()),
             _ => return Err(format!("Tracebook does not know this function of a collection yet: {name}")),
         })
     }
 
-    fn holds(&self, of: &ExprValue, wanted: &ExprValue) -> bool {
+    fn contains_value(&self, of: &ExprValue, wanted: &ExprValue) -> bool {
         match (of, wanted) {
-            (ExprValue::List(items), _) => items.iter().any(|item| self.same(item, wanted)),
+            (ExprValue::List(items), _) => items.iter().any(|item| self.is_equal(item, wanted)),
             (ExprValue::Nothing, _) => false,
             (ExprValue::Text(text), ExprValue::Text(part)) => text.contains(part.as_str()),
             // A picture is asked for by its ending.
             (ExprValue::Link(link), ExprValue::Text(part)) => link.target.contains(part.as_str()),
-            (of, ExprValue::Text(part)) => of.shown().contains(part.as_str()),
-            (of, wanted) => self.same(of, wanted),
+            (of, ExprValue::Text(part)) => of.to_text().contains(part.as_str()),
+            (of, wanted) => self.is_equal(of, wanted),
         }
     }
 
-    pub(super) fn method(&self, of: &ExprValue, name: &str, all: Vec<ExprValue>) -> Result<ExprValue, String> {
-        let wanted = || all.iter().cloned().flat_map(ExprValue::items).collect::<Vec<_>>();
-        let first = || all.first().map(ExprValue::shown).unwrap_or_default();
+    pub(super) fn call_method(&self, of: &ExprValue, name: &str, all: Vec<ExprValue>) -> Result<ExprValue, String> {
+        let wanted = || all.iter().cloned().flat_map(ExprValue::into_items).collect::<Vec<_>>();
+        let first = || all.first().map(ExprValue::to_text).unwrap_or_default();
         match name {
-            "contains" => return Ok(ExprValue::Bool(all.first().is_some_and(|wanted| self.holds(of, wanted)))),
-            "containsAny" => return Ok(ExprValue::Bool(wanted().iter().any(|wanted| self.holds(of, wanted)))),
-            "containsAll" => return Ok(ExprValue::Bool(wanted().iter().all(|wanted| self.holds(of, wanted)))),
+            "contains" => {
+                return Ok(ExprValue::Bool(all.first().is_some_and(|wanted| self.contains_value(of, wanted))));
+            }
+            "containsAny" => return Ok(ExprValue::Bool(wanted().iter().any(|wanted| self.contains_value(of, wanted)))),
+            "containsAll" => return Ok(ExprValue::Bool(wanted().iter().all(|wanted| self.contains_value(of, wanted)))),
             "isEmpty" => return Ok(ExprValue::Bool(of.is_empty())),
             "isTruthy" => return Ok(ExprValue::Bool(of.is_true())),
-            "isType" => return Ok(ExprValue::Bool(kind(of) == first())),
-            "toString" => return Ok(text(of.shown())),
+            "isType" => return Ok(ExprValue::Bool(type_name(of) == first())),
+            "toString" => return Ok(text_value(of.to_text())),
             _ => {}
         }
         let found = match of {
-            ExprValue::File(file, path) => self.of_file(*file, path, name, &all),
-            ExprValue::List(items) => self.of_list(items, name, &all),
-            ExprValue::Number(number) => of_number(*number, name, &all),
-            ExprValue::Date(ms, _) => self.of_date(*ms, name, &first()),
+            ExprValue::File(file, path) => self.file_method(*file, path, name, &all),
+            ExprValue::List(items) => self.list_method(items, name, &all),
+            ExprValue::Number(number) => number_method(*number, name, &all),
+            ExprValue::Date(ms, _) => self.date_method(*ms, name, &first()),
             ExprValue::Link(link) => match (name, link.to) {
-                ("asFile", to) => Some(to.map_or(ExprValue::Nothing, |file| self.file_of(file))),
+                ("asFile", to) => Some(to.map_or(ExprValue::Nothing, |file| self.file_value(file))),
                 ("linksTo", to) => {
-                    Some(ExprValue::Bool(to.is_some() && to == all.first().and_then(|wanted| self.leads_to(wanted))))
+                    Some(ExprValue::Bool(to.is_some() && to == all.first().and_then(|wanted| self.linked_file(wanted))))
                 }
-                (_, Some(to)) => self.of_file(to, "", name, &all),
+                (_, Some(to)) => self.file_method(to, "", name, &all),
                 (_, None) => None,
             },
             ExprValue::Nothing => return Ok(ExprValue::Nothing),
             _ => None,
         };
-        match found.or_else(|| of_text(&of.shown(), name, &all)) {
+        match found.or_else(|| text_method(&of.to_text(), name, &all)) {
             Some(found) => Ok(found),
             None => Err(format!("Tracebook does not know this function of a value yet: {name}")),
         }
     }
 
-    fn of_file(&self, file: DocId, path: &str, name: &str, all: &[ExprValue]) -> Option<ExprValue> {
-        let first = all.first().map(ExprValue::shown).unwrap_or_default();
+    fn file_method(&self, file: DocId, path: &str, name: &str, all: &[ExprValue]) -> Option<ExprValue> {
+        let first = all.first().map(ExprValue::to_text).unwrap_or_default();
         Some(match name {
             "hasTag" => {
                 let fits = |tag: &String, wanted: &str| {
@@ -112,8 +116,8 @@ impl EvalScope<'_> {
                     tag == wanted || tag.strip_prefix(&wanted).is_some_and(|rest| rest.starts_with('/'))
                 };
                 let wanted: Vec<String> =
-                    all.iter().cloned().flat_map(ExprValue::items).map(|one| one.shown()).collect();
-                ExprValue::Bool(self.tags(file).iter().any(|tag| wanted.iter().any(|wanted| fits(tag, wanted))))
+                    all.iter().cloned().flat_map(ExprValue::into_items).map(|one| one.to_text()).collect();
+                ExprValue::Bool(self.file_tags(file).iter().any(|tag| wanted.iter().any(|wanted| fits(tag, wanted))))
             }
             "inFolder" => {
                 let folder = first.trim_matches('/');
@@ -121,8 +125,8 @@ impl EvalScope<'_> {
                 ExprValue::Bool(folder.is_empty() || below)
             }
             "hasLink" => {
-                let wanted = all.first().and_then(|wanted| self.leads_to(wanted));
-                let leads = |wanted: DocId| self.source.links.outgoing(file).any(|(_, to)| to == Some(wanted));
+                let wanted = all.first().and_then(|wanted| self.linked_file(wanted));
+                let leads = |wanted: DocId| self.source.links.outgoing_links(file).any(|(_, to)| to == Some(wanted));
                 ExprValue::Bool(wanted.is_some_and(leads))
             }
             "hasProperty" => {
@@ -134,59 +138,59 @@ impl EvalScope<'_> {
                 let words = Some(first).filter(|words| !words.is_empty());
                 ExprValue::Link(LinkValue { target: path.to_owned(), words, to: Some(file) })
             }
-            "asFile" => self.file_of(file),
+            "asFile" => self.file_value(file),
             _ => return None,
         })
     }
 
-    fn of_list(&self, items: &[ExprValue], name: &str, all: &[ExprValue]) -> Option<ExprValue> {
-        let numbers = || items.iter().filter_map(ExprValue::number).collect::<Vec<f64>>();
+    fn list_method(&self, items: &[ExprValue], name: &str, all: &[ExprValue]) -> Option<ExprValue> {
+        let numbers = || items.iter().filter_map(ExprValue::as_number).collect::<Vec<f64>>();
         Some(match name {
             "join" => {
-                let between = all.first().map(ExprValue::shown).unwrap_or_default();
-                text(items.iter().map(ExprValue::shown).collect::<Vec<_>>().join(&between))
+                let between = all.first().map(ExprValue::to_text).unwrap_or_default();
+                text_value(items.iter().map(ExprValue::to_text).collect::<Vec<_>>().join(&between))
             }
             "unique" => {
                 let mut found: Vec<ExprValue> = Vec::new();
                 for item in items {
-                    if !found.iter().any(|other| self.same(other, item)) {
+                    if !found.iter().any(|other| self.is_equal(other, item)) {
                         found.push(item.clone());
                     }
                 }
                 ExprValue::List(found)
             }
-            "flat" => ExprValue::List(items.iter().cloned().flat_map(ExprValue::items).collect()),
+            "flat" => ExprValue::List(items.iter().cloned().flat_map(ExprValue::into_items).collect()),
             "reverse" => ExprValue::List(items.iter().rev().cloned().collect()),
             "sort" => {
                 let mut items = items.to_vec();
-                items.sort_by(|one, other| one.key().order(&other.key(), false));
+                items.sort_by(|one, other| one.sort_key().compare(&other.sort_key(), false));
                 ExprValue::List(items)
             }
             "slice" => {
-                let (from, to) = range(all, items.len());
+                let (from, to) = slice_range(all, items.len());
                 ExprValue::List(items.get(from..to).unwrap_or_default().to_vec())
             }
             "sum" => ExprValue::Number(numbers().iter().sum()),
-            "mean" | "average" => super::summary::of("Average", items),
+            "mean" | "average" => super::summary::summarize("Average", items),
             "median" | "min" | "max" | "stddev" => {
-                super::summary::of(&format!("{}{}", name[..1].to_uppercase(), &name[1..]), items)
+                super::summary::summarize(&format!("{}{}", name[..1].to_uppercase(), &name[1..]), items)
             }
             _ => return None,
         })
     }
 
-    fn of_date(&self, ms: i64, name: &str, format: &str) -> Option<ExprValue> {
+    fn date_method(&self, ms: i64, name: &str, format: &str) -> Option<ExprValue> {
         Some(match name {
-            "date" => ExprValue::Date(day(ms).0.saturating_mul(86_400_000), false),
-            "time" => text(shown_date(ms, true).split_off(11)),
-            "format" => text(formatted(ms, format)),
-            "relative" => text(relative(day(ms).0 - self.now.today().0)),
+            "date" => ExprValue::Date(day_of(ms).0.saturating_mul(86_400_000), false),
+            "time" => text_value(date_text(ms, true).split_off(11)),
+            "format" => text_value(format_date(ms, format)),
+            "relative" => text_value(relative_day(day_of(ms).0 - self.now.today().0)),
             _ => return None,
         })
     }
 }
 
-fn kind(of: &ExprValue) -> &'static str {
+fn type_name(of: &ExprValue) -> &'static str {
     match of {
         ExprValue::Nothing => "null",
         ExprValue::Bool(_) => "boolean",
@@ -202,9 +206,9 @@ fn kind(of: &ExprValue) -> &'static str {
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a place")]
-fn range(all: &[ExprValue], length: usize) -> (usize, usize) {
+fn slice_range(all: &[ExprValue], length: usize) -> (usize, usize) {
     let place = |at: usize, default: usize| {
-        let wanted = all.get(at).and_then(ExprValue::number);
+        let wanted = all.get(at).and_then(ExprValue::as_number);
         wanted.map_or(default, |wanted| {
             let wanted = if wanted < 0.0 { length as f64 + wanted } else { wanted };
             (wanted.max(0.0) as usize).min(length)
@@ -214,8 +218,8 @@ fn range(all: &[ExprValue], length: usize) -> (usize, usize) {
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "digits behind the point")]
-fn of_number(number: f64, name: &str, all: &[ExprValue]) -> Option<ExprValue> {
-    let digits = all.first().and_then(ExprValue::number).unwrap_or(0.0).clamp(0.0, 20.0) as usize;
+fn number_method(number: f64, name: &str, all: &[ExprValue]) -> Option<ExprValue> {
+    let digits = all.first().and_then(ExprValue::as_number).unwrap_or(0.0).clamp(0.0, 20.0) as usize;
     Some(match name {
         "round" => {
             let by = 10_f64.powi(i32::try_from(digits).unwrap_or(0));
@@ -224,52 +228,52 @@ fn of_number(number: f64, name: &str, all: &[ExprValue]) -> Option<ExprValue> {
         "floor" => ExprValue::Number(number.floor()),
         "ceil" => ExprValue::Number(number.ceil()),
         "abs" => ExprValue::Number(number.abs()),
-        "toFixed" => text(format!("{number:.digits$}")),
+        "toFixed" => text_value(format!("{number:.digits$}")),
         _ => return None,
     })
 }
 
-fn of_text(of: &str, name: &str, all: &[ExprValue]) -> Option<ExprValue> {
-    let argument = |at: usize| all.get(at).map(ExprValue::shown).unwrap_or_default();
+fn text_method(of: &str, name: &str, all: &[ExprValue]) -> Option<ExprValue> {
+    let argument = |at: usize| all.get(at).map(ExprValue::to_text).unwrap_or_default();
     Some(match name {
         "startsWith" => ExprValue::Bool(of.starts_with(&argument(0))),
         "endsWith" => ExprValue::Bool(of.ends_with(&argument(0))),
-        "lower" => text(of.to_lowercase()),
-        "upper" => text(of.to_uppercase()),
+        "lower" => text_value(of.to_lowercase()),
+        "upper" => text_value(of.to_uppercase()),
         "title" => {
             let word = |word: &str| {
                 let mut letters = word.chars();
                 letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
             };
-            text(of.split(' ').map(word).collect::<Vec<String>>().join(" "))
+            text_value(of.split(' ').map(word).collect::<Vec<String>>().join(" "))
         }
-        "trim" => text(of.trim()),
-        "reverse" => text(of.chars().rev().collect::<String>()),
+        "trim" => text_value(of.trim()),
+        "reverse" => text_value(of.chars().rev().collect::<String>()),
         "repeat" => {
-            let times = all.first().and_then(ExprValue::number).unwrap_or(0.0).max(0.0);
+            let times = all.first().and_then(ExprValue::as_number).unwrap_or(0.0).max(0.0);
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
             let times = (times as usize).min(MAX_REPEATED_BYTES / of.len().max(1));
-            text(of.repeat(times))
+            text_value(of.repeat(times))
         }
         "replace" if !argument(0).is_empty() => {
             let new = of.replace(&argument(0), &argument(1));
-            text(&new[..new.floor_char_boundary(MAX_REPEATED_BYTES)])
+            text_value(&new[..new.floor_char_boundary(MAX_REPEATED_BYTES)])
         }
         "split" => ExprValue::List(match argument(0) {
-            between if between.is_empty() => of.chars().map(|letter| text(letter.to_string())).collect(),
-            between => of.split(&between).map(text).collect(),
+            between if between.is_empty() => of.chars().map(|letter| text_value(letter.to_string())).collect(),
+            between => of.split(&between).map(text_value).collect(),
         }),
         "slice" => {
             let letters: Vec<char> = of.chars().collect();
-            let (from, to) = range(all, letters.len());
-            text(letters.get(from..to).unwrap_or_default().iter().collect::<String>())
+            let (from, to) = slice_range(all, letters.len());
+            text_value(letters.get(from..to).unwrap_or_default().iter().collect::<String>())
         }
-        "length" => count(of.chars().count()),
+        "length" => count_value(of.chars().count()),
         _ => return None,
     })
 }
 
-const MONTHS: [&str; 12] = [
+const DATE_MONTH_NAMES: [&str; 12] = [
     "January",
     "February",
     "March",
@@ -283,16 +287,16 @@ const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
-const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+const DATE_WEEKDAY_NAMES: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
 /// A date in the letters of Moment.js: `YYYY-MM-DD HH:mm`.
-fn formatted(ms: i64, format: &str) -> String {
-    let (year, month, date) = day(ms).date();
+fn format_date(ms: i64, format: &str) -> String {
+    let (year, month, date) = day_of(ms).date();
     let of_day = ms.rem_euclid(86_400_000);
     let (hour, minute, second) = (of_day / 3_600_000, of_day / 60_000 % 60, of_day / 1_000 % 60);
     let name_of = |names: &[&'static str], at: i64| usize::try_from(at).ok().and_then(|at| names.get(at)).copied();
-    let month_name = name_of(&MONTHS, month - 1).unwrap_or("");
-    let day_name = name_of(&DAYS, day(ms).weekday()).unwrap_or("");
+    let month_name = name_of(&DATE_MONTH_NAMES, month - 1).unwrap_or("");
+    let day_name = name_of(&DATE_WEEKDAY_NAMES, day_of(ms).weekday()).unwrap_or("");
     let half = if hour % 12 == 0 { 12 } else { hour % 12 };
     let (mut text, mut rest) = (String::new(), format);
     while let Some(first) = rest.chars().next() {
@@ -330,7 +334,7 @@ fn formatted(ms: i64, format: &str) -> String {
 }
 
 /// A day as one says it, seen from today.
-fn relative(days: i64) -> String {
+fn relative_day(days: i64) -> String {
     let (count, unit) = match days.abs() {
         0 => return "today".to_owned(),
         1 => return if days > 0 { "tomorrow" } else { "yesterday" }.to_owned(),
@@ -352,11 +356,11 @@ mod tests {
 
     #[test]
     fn dates_are_written_as_asked() {
-        let ms = date("2026-03-09T15:04:05").expect("a date").0;
-        assert_eq!(formatted(ms, "YYYY-MM-DD HH:mm:ss"), "2026-03-09 15:04:05");
-        assert_eq!(formatted(ms, "ddd, D MMM YY [at] h:mm a"), "Mon, 9 Mar 26 at 3:04 pm");
+        let ms = parse_date("2026-03-09T15:04:05").expect("a date").0;
+        assert_eq!(format_date(ms, "YYYY-MM-DD HH:mm:ss"), "2026-03-09 15:04:05");
+        assert_eq!(format_date(ms, "ddd, D MMM YY [at] h:mm a"), "Mon, 9 Mar 26 at 3:04 pm");
         assert_eq!(
-            (relative(0), relative(-1), relative(40)),
+            (relative_day(0), relative_day(-1), relative_day(40)),
             ("today".into(), "yesterday".into(), "in 1 month".into())
         );
     }
@@ -364,9 +368,9 @@ mod tests {
     #[test]
     fn texts_stay_within_bounds() {
         assert!(
-            matches!(of_text("ab", "repeat", &[ExprValue::Number(1e18)]), Some(ExprValue::Text(text)) if text.len() <= MAX_REPEATED_BYTES)
+            matches!(text_method("ab", "repeat", &[ExprValue::Number(1e18)]), Some(ExprValue::Text(text)) if text.len() <= MAX_REPEATED_BYTES)
         );
-        assert_eq!(of_text("aé😀b", "slice", &[ExprValue::Number(-2.0)]), Some(text("😀b")));
-        assert_eq!(of_text("a", "unheard", &[]), None);
+        assert_eq!(text_method("aé😀b", "slice", &[ExprValue::Number(-2.0)]), Some(text_value("😀b")));
+        assert_eq!(text_method("a", "unheard", &[]), None);
     }
 }

@@ -3,18 +3,18 @@
 
 mod change;
 mod embed;
+mod eval;
 mod expression;
 mod functions;
-mod mirror;
-mod scope;
+mod snapshot;
 mod summary;
 mod table;
-mod worth;
+mod value;
 
-pub use change::{CollectionChange, changed};
-pub use embed::{EmbeddedCollection, embed, embeds, parted, replaced};
-pub use mirror::{MirroredFile, VolumeMirror};
-pub use summary::SUMMARIES;
+pub use change::{CollectionChange, apply_change};
+pub use embed::{EmbeddedCollection, find_embeds, parse_embed, replace_embeds, split_around_embeds};
+pub use snapshot::{MirroredFile, VolumeMirror};
+pub use summary::SUMMARY_NAMES;
 pub use table::{CollectionCell, CollectionColumn, CollectionRow, CollectionTable};
 
 use expression::Expr;
@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use store::disk::FileRow;
 use text::links::VolumeLinks;
-use text::outline::{plain, yaml};
+use text::outline::{parse_yaml, plain_value};
 use text::task::CalendarDay;
 
 /// The stack that a thread needs in which collections are worked out, in bytes: expressions stand inside one another,
@@ -113,12 +113,12 @@ enum CollectionFilter {
     All(Vec<CollectionFilter>),
     Any(Vec<CollectionFilter>),
     None(Vec<CollectionFilter>),
-    Is(Expr),
+    Condition(Expr),
 }
 
 /// Whether a file of this path is a collection.
 pub fn is_collection(path: &str) -> bool {
-    store::FileKind::of(path) == store::FileKind::Collection
+    store::FileKind::from_path(path) == store::FileKind::Collection
 }
 
 impl Collection {
@@ -126,34 +126,34 @@ impl Collection {
     ///
     /// # Errors
     /// A sentence: it is no YAML, or an expression in it is not understood.
-    pub fn read(text: &str) -> Result<Collection, String> {
+    pub fn parse(text: &str) -> Result<Collection, String> {
         let root = match text.trim() {
             "" => Value::Object(Map::new()),
-            _ => yaml(text).ok_or("the collection is not YAML; look at its text")?,
+            _ => parse_yaml(text).ok_or("the collection is not YAML; look at its text")?,
         };
         if !root.is_object() {
             return Err("the collection is a text without views; look at it".to_owned());
         }
-        let mut base = Collection { filter: filter(&root["filters"], 0)?, ..Collection::default() };
+        let mut base = Collection { filter: parse_filter(&root["filters"], 0)?, ..Collection::default() };
         for (name, title) in root["display"].as_object().into_iter().flatten() {
-            base.titles.insert(bare(name).to_owned(), plain(title));
+            base.titles.insert(strip_note_prefix(name).to_owned(), plain_value(title));
         }
         for (name, about) in root["properties"].as_object().into_iter().flatten() {
             if let Some(title) = about["displayName"].as_str() {
-                base.titles.insert(bare(name).to_owned(), title.to_owned());
+                base.titles.insert(strip_note_prefix(name).to_owned(), title.to_owned());
             }
         }
         for (key, into) in [("formulas", &mut base.formulas), ("summaries", &mut base.summaries)] {
             for (name, formula) in root[key].as_object().into_iter().flatten() {
                 // A formula that is not understood makes its column empty, and the rest stays of use.
-                match Expr::read(&plain(formula)) {
+                match Expr::parse(&plain_value(formula)) {
                     Ok(formula) => _ = into.insert(name.clone(), formula),
                     Err(why) => base.problems.push(why),
                 }
             }
         }
         for view in root["views"].as_array().into_iter().flatten() {
-            base.views.push(read_view(view)?);
+            base.views.push(parse_view(view)?);
         }
         if base.views.is_empty() {
             let columns = vec!["file.name".to_owned()];
@@ -169,8 +169,8 @@ impl Collection {
     }
 
     /// What a property is called.
-    pub fn title(&self, name: &str) -> String {
-        let short = bare(name);
+    pub fn property_title(&self, name: &str) -> String {
+        let short = strip_note_prefix(name);
         let usual = || match short {
             "file.name" => "name".to_owned(),
             "file.mtime" => "modified time".to_owned(),
@@ -181,7 +181,7 @@ impl Collection {
     }
 
     /// The view of this name; without one the first.
-    pub fn view(&self, name: Option<&str>) -> Option<usize> {
+    pub fn view_index(&self, name: Option<&str>) -> Option<usize> {
         let Some(name) = name else { return Some(0) };
         self.views.iter().position(|view| view.name.eq_ignore_ascii_case(name))
     }
@@ -200,14 +200,15 @@ impl Collection {
         let item = |value: &Value| match value {
             Value::Object(parts) => {
                 let part = |(word, all): (&String, &Value)| {
-                    let all = all
-                        .as_array()
-                        .map_or_else(|| plain(all), |all| all.iter().map(written).collect::<Vec<_>>().join("; "));
+                    let all = all.as_array().map_or_else(
+                        || plain_value(all),
+                        |all| all.iter().map(plain_text).collect::<Vec<_>>().join("; "),
+                    );
                     format!("{word}: {all}")
                 };
                 (parts.iter().map(part).collect::<Vec<_>>().join("; "), false)
             }
-            other => (plain(other), true),
+            other => (plain_value(other), true),
         };
         match filters {
             Value::Null => FilterConditions { word: "and".to_owned(), all: Vec::new() },
@@ -223,57 +224,63 @@ impl Collection {
 
     /// What a note needs so that a view shows it, as far as its conditions say so: a folder and properties. `this`: the
     /// name of the note in which the collection is looked at.
-    pub fn wanted(&self, view: usize, this: Option<&str>) -> (Option<String>, Map<String, Value>) {
+    pub fn required_properties(&self, view: usize, this: Option<&str>) -> (Option<String>, Map<String, Value>) {
         let mut wanted = (None, Map::new());
         let filters = [self.filter.as_ref(), self.views.get(view).and_then(|view| view.filter.as_ref())];
-        filters.into_iter().flatten().for_each(|filter| ask(filter, this, &mut wanted));
+        filters.into_iter().flatten().for_each(|filter| collect_requirements(filter, this, &mut wanted));
         wanted
     }
 }
 
-fn written(value: &Value) -> String {
-    if value.is_object() { "…".to_owned() } else { plain(value) }
+fn plain_text(value: &Value) -> String {
+    if value.is_object() { "…".to_owned() } else { plain_value(value) }
 }
 
 /// What a condition asks of a note.
-fn ask(filter: &CollectionFilter, this: Option<&str>, wanted: &mut (Option<String>, Map<String, Value>)) {
+fn collect_requirements(
+    filter: &CollectionFilter,
+    this: Option<&str>,
+    wanted: &mut (Option<String>, Map<String, Value>),
+) {
     let expr = match filter {
-        CollectionFilter::All(all) => return all.iter().for_each(|one| ask(one, this, wanted)),
-        CollectionFilter::Any(any) => return any.iter().take(1).for_each(|one| ask(one, this, wanted)),
+        CollectionFilter::All(all) => return all.iter().for_each(|one| collect_requirements(one, this, wanted)),
+        CollectionFilter::Any(any) => {
+            return any.iter().take(1).for_each(|one| collect_requirements(one, this, wanted));
+        }
         CollectionFilter::None(_) => return,
-        CollectionFilter::Is(expr) => expr,
+        CollectionFilter::Condition(expr) => expr,
     };
-    ask_expr(expr, this, wanted);
+    collect_expr_requirements(expr, this, wanted);
 }
 
-fn ask_expr(expr: &Expr, this: Option<&str>, wanted: &mut (Option<String>, Map<String, Value>)) {
+fn collect_expr_requirements(expr: &Expr, this: Option<&str>, wanted: &mut (Option<String>, Map<String, Value>)) {
     let simple = |expr: &Expr| -> Option<Value> {
         match expr {
             Expr::Name(name) if name == "this" => this.map(|this| Value::from(format!("[[{this}]]"))),
             Expr::Member(of, part) if part == "file" && **of == Expr::Name("this".to_owned()) => {
                 this.map(|this| Value::from(format!("[[{this}]]")))
             }
-            Expr::Worth(worth::ExprValue::Text(text)) => Some(Value::from(text.as_str())),
-            Expr::Worth(worth::ExprValue::Bool(value)) => Some(Value::from(*value)),
+            Expr::Literal(value::ExprValue::Text(text)) => Some(Value::from(text.as_str())),
+            Expr::Literal(value::ExprValue::Bool(value)) => Some(Value::from(*value)),
             #[allow(clippy::cast_possible_truncation, reason = "a whole number is kept whole")]
-            Expr::Worth(worth::ExprValue::Number(number)) if number.fract() == 0.0 && number.abs() < 1e15 => {
+            Expr::Literal(value::ExprValue::Number(number)) if number.fract() == 0.0 && number.abs() < 1e15 => {
                 Some(Value::from(*number as i64))
             }
-            Expr::Worth(worth::ExprValue::Number(number)) => Some(Value::from(*number)),
+            Expr::Literal(value::ExprValue::Number(number)) => Some(Value::from(*number)),
             Expr::Call(name, arguments) if **name == Expr::Name("link".to_owned()) => match arguments.first() {
-                Some(Expr::Worth(worth::ExprValue::Text(target))) => Some(Value::from(format!("[[{target}]]"))),
+                Some(Expr::Literal(value::ExprValue::Text(target))) => Some(Value::from(format!("[[{target}]]"))),
                 _ => None,
             },
             _ => None,
         }
     };
     match expr {
-        Expr::Two(sign, one, other) if sign == "&&" => {
-            ask_expr(one, this, wanted);
-            ask_expr(other, this, wanted);
+        Expr::Binary(sign, one, other) if sign == "&&" => {
+            collect_expr_requirements(one, this, wanted);
+            collect_expr_requirements(other, this, wanted);
         }
-        Expr::Two(sign, one, other) if sign == "==" => match (property(one).as_deref(), simple(other)) {
-            (Some("file.folder"), Some(folder)) => wanted.0 = Some(plain(&folder)),
+        Expr::Binary(sign, one, other) if sign == "==" => match (property_name(one).as_deref(), simple(other)) {
+            (Some("file.folder"), Some(folder)) => wanted.0 = Some(plain_value(&folder)),
             (Some(name), Some(value)) if !name.starts_with("file.") => _ = wanted.1.insert(name.to_owned(), value),
             _ => {}
         },
@@ -286,10 +293,10 @@ fn ask_expr(expr: &Expr, this: Option<&str>, wanted: &mut (Option<String>, Map<S
                     list.push(value.clone());
                 }
             };
-            match (property(of).as_deref(), method.as_str()) {
+            match (property_name(of).as_deref(), method.as_str()) {
                 (Some("file"), "hasTag") => add("tags".to_owned()),
                 (Some("file.tags"), "contains" | "containsAny") => add("tags".to_owned()),
-                (Some("file"), "inFolder") => wanted.0 = Some(plain(&value).trim_matches('/').to_owned()),
+                (Some("file"), "inFolder") => wanted.0 = Some(plain_value(&value).trim_matches('/').to_owned()),
                 (Some(name), "contains" | "containsAny" | "containsAll") if !name.starts_with("file") => {
                     add(name.to_owned());
                 }
@@ -301,7 +308,7 @@ fn ask_expr(expr: &Expr, this: Option<&str>, wanted: &mut (Option<String>, Map<S
 }
 
 /// The property that an expression is, without `note.` and `list()`.
-fn property(expr: &Expr) -> Option<String> {
+fn property_name(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Name(name) => Some(name.clone()),
         Expr::Member(of, part) => match of.as_ref() {
@@ -309,26 +316,28 @@ fn property(expr: &Expr) -> Option<String> {
             Expr::Name(name) if name == "file" => Some(format!("file.{part}")),
             _ => None,
         },
-        Expr::Call(what, arguments) if **what == Expr::Name("list".to_owned()) => arguments.first().and_then(property),
+        Expr::Call(what, arguments) if **what == Expr::Name("list".to_owned()) => {
+            arguments.first().and_then(property_name)
+        }
         _ => None,
     }
 }
 
 /// A property without `note.`, which says nothing.
-pub fn bare(name: &str) -> &str {
+pub fn strip_note_prefix(name: &str) -> &str {
     name.strip_prefix("note.").or_else(|| name.strip_prefix("property.")).unwrap_or(name)
 }
 
-fn read_view(view: &Value) -> Result<CollectionView, String> {
+fn parse_view(view: &Value) -> Result<CollectionView, String> {
     let text = |name: &str| view[name].as_str().unwrap_or_default().to_owned();
-    let names = |list: &Value| -> Vec<String> { list.as_array().into_iter().flatten().map(plain).collect() };
+    let names = |list: &Value| -> Vec<String> { list.as_array().into_iter().flatten().map(plain_value).collect() };
     let mut columns = names(&view["order"]);
     if columns.is_empty() && !view["order"].is_array() {
         columns.push("file.name".to_owned());
     }
     // A map is nothing without its places.
     if let Some(places) = view["coordinates"].as_str().filter(|_| view["type"] == "map")
-        && !columns.iter().any(|column| bare(column) == bare(places))
+        && !columns.iter().any(|column| strip_note_prefix(column) == strip_note_prefix(places))
     {
         columns.push(places.to_owned());
     }
@@ -345,7 +354,7 @@ fn read_view(view: &Value) -> Result<CollectionView, String> {
     Ok(CollectionView {
         name: text("name"),
         kind: text("type"),
-        filter: filter(&view["filters"], 0)?,
+        filter: parse_filter(&view["filters"], 0)?,
         columns,
         sort: sort.collect(),
         group: group.map(|group| (group.to_owned(), down(&view["groupBy"]))),
@@ -354,13 +363,15 @@ fn read_view(view: &Value) -> Result<CollectionView, String> {
         markers: text("markers"),
         nested: view["indentProperties"].as_bool().unwrap_or(false),
         separator: view["separator"].as_str().unwrap_or(", ").to_owned(),
-        widths: widths.filter_map(|(name, size)| Some((bare(name).to_owned(), points(size)?))).collect(),
-        summaries: summaries.map(|(name, summary)| (bare(name).to_owned(), plain(summary))).collect(),
+        widths: widths.filter_map(|(name, size)| Some((strip_note_prefix(name).to_owned(), points(size)?))).collect(),
+        summaries: summaries
+            .map(|(name, summary)| (strip_note_prefix(name).to_owned(), plain_value(summary)))
+            .collect(),
         image: view["image"].as_str().filter(|image| !image.is_empty()).map(str::to_owned),
     })
 }
 
-fn filter(value: &Value, depth: usize) -> Result<Option<CollectionFilter>, String> {
+fn parse_filter(value: &Value, depth: usize) -> Result<Option<CollectionFilter>, String> {
     if depth > MAX_FILTER_DEPTH {
         return Err("the collection's filters stand too deep in one another".to_owned());
     }
@@ -369,7 +380,7 @@ fn filter(value: &Value, depth: usize) -> Result<Option<CollectionFilter>, Strin
             Value::Array(all) => all.as_slice(),
             one => std::slice::from_ref(one),
         };
-        all.iter().filter_map(|one| filter(one, depth + 1).transpose()).collect()
+        all.iter().filter_map(|one| parse_filter(one, depth + 1).transpose()).collect()
     };
     match value {
         Value::Null => Ok(None),
@@ -382,6 +393,6 @@ fn filter(value: &Value, depth: usize) -> Result<Option<CollectionFilter>, Strin
             };
             Ok(Some(CollectionFilter::All(parts.iter().map(part).collect::<Result<_, _>>()?)))
         }
-        other => Expr::read(&plain(other)).map(|expr| Some(CollectionFilter::Is(expr))),
+        other => Expr::parse(&plain_value(other)).map(|expr| Some(CollectionFilter::Condition(expr))),
     }
 }

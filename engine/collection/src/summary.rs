@@ -1,10 +1,10 @@
 //! What the values of a column come to.
 
-use super::worth::{ExprValue, day};
+use super::value::{ExprValue, day_of};
 use std::collections::HashSet;
 
 /// The summaries that every collection knows, as Obsidian's Bases calls them.
-pub const SUMMARIES: [&str; 14] = [
+pub const SUMMARY_NAMES: [&str; 14] = [
     "Average",
     "Min",
     "Max",
@@ -23,7 +23,7 @@ pub const SUMMARIES: [&str; 14] = [
 
 /// What values come to; nothing where the summary is not known or none of the values fits it.
 #[allow(clippy::cast_precision_loss, reason = "counts of rows")]
-pub(super) fn of(summary: &str, values: &[ExprValue]) -> ExprValue {
+pub(super) fn summarize(summary: &str, values: &[ExprValue]) -> ExprValue {
     let count =
         |fits: &dyn Fn(&ExprValue) -> bool| ExprValue::Number(values.iter().filter(|value| fits(value)).count() as f64);
     let dates = || {
@@ -40,13 +40,13 @@ pub(super) fn of(summary: &str, values: &[ExprValue]) -> ExprValue {
         "Filled" => return count(&|value| !value.is_empty()),
         "Unique" => {
             let shown: HashSet<String> =
-                values.iter().filter(|value| !value.is_empty()).map(ExprValue::shown).collect();
+                values.iter().filter(|value| !value.is_empty()).map(ExprValue::to_text).collect();
             return ExprValue::Number(shown.len() as f64);
         }
         "Earliest" => return date(dates().min()),
         "Latest" => return date(dates().max()),
         "Range" if dates().next().is_some() => {
-            let span = dates().max().zip(dates().min()).map(|(last, first)| day(last.0).0 - day(first.0).0);
+            let span = dates().max().zip(dates().min()).map(|(last, first)| day_of(last.0).0 - day_of(first.0).0);
             return span.map_or(ExprValue::Nothing, |days| ExprValue::Text(format!("{days} days")));
         }
         _ => {}
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn values_come_to_something() {
         let numbers = [3.0, 1.0, 4.0, 1.0].map(ExprValue::Number);
-        let found = |name: &str| of(name, &numbers).shown();
+        let found = |name: &str| summarize(name, &numbers).to_text();
         let all: Vec<String> = ["Average", "Min", "Max", "Sum", "Range", "Median", "Stddev", "Unique", "Filled"]
             .into_iter()
             .map(found)
@@ -99,11 +99,11 @@ mod tests {
             ExprValue::Date(86_400_000 * 3, false),
             ExprValue::Date(0, false),
         ];
-        let found = |name: &str| of(name, &mixed).shown();
+        let found = |name: &str| summarize(name, &mixed).to_text();
         assert_eq!(
             ["Checked", "Unchecked", "Empty", "Earliest", "Latest", "Range"].map(found),
             ["1", "1", "1", "1970-01-01", "1970-01-04", "3 days"]
         );
-        assert_eq!((of("Sum", &[]), of("unheard", &numbers)), (ExprValue::Nothing, ExprValue::Nothing));
+        assert_eq!((summarize("Sum", &[]), summarize("unheard", &numbers)), (ExprValue::Nothing, ExprValue::Nothing));
     }
 }

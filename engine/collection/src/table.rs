@@ -1,16 +1,16 @@
 //! A view of a collection, worked out: which files, in which order, with what in each cell.
 
+use super::eval::EvalScope;
 use super::expression::Expr;
-use super::scope::EvalScope;
-use super::worth::{ExprValue, SortKey};
-use super::{Collection, CollectionFilter, CollectionView, LocalNow, VolumeFilesAndLinks, bare, summary};
+use super::value::{ExprValue, SortKey};
+use super::{Collection, CollectionFilter, CollectionView, LocalNow, VolumeFilesAndLinks, strip_note_prefix, summary};
 use std::cell::Cell as Count;
 use std::collections::{BTreeMap, BTreeSet};
 use store::DocId;
 use text::properties::PropertyKind;
 
 /// Problems that are told, at most.
-const PROBLEMS: usize = 8;
+const MAX_TABLE_PROBLEMS: usize = 8;
 /// After so many files it is asked whether to go on.
 const FILES_PER_CHECK: usize = 256;
 
@@ -42,18 +42,18 @@ pub enum CollectionCell {
 
 impl CollectionCell {
     /// As plain words.
-    pub fn shown(&self) -> String {
+    pub fn to_text(&self) -> String {
         match self {
             CollectionCell::Empty => String::new(),
             CollectionCell::Text(text) | CollectionCell::Date(text) => text.clone(),
             CollectionCell::Number(number) => number.to_string(),
             CollectionCell::Check(value) => if *value { "yes" } else { "no" }.to_owned(),
             CollectionCell::Link { words, .. } => words.clone(),
-            CollectionCell::List(items) => items.iter().map(CollectionCell::shown).collect::<Vec<_>>().join(", "),
+            CollectionCell::List(items) => items.iter().map(CollectionCell::to_text).collect::<Vec<_>>().join(", "),
         }
     }
 
-    fn kind(&self) -> Option<PropertyKind> {
+    fn property_kind(&self) -> Option<PropertyKind> {
         Some(match self {
             CollectionCell::Empty => return None,
             CollectionCell::Text(_) => PropertyKind::Text,
@@ -83,10 +83,10 @@ pub struct CollectionColumn {
 
 impl CollectionColumn {
     /// The note's property that its cells are, if they can be edited.
-    pub fn property(&self) -> Option<&str> {
+    pub fn editable_property(&self) -> Option<&str> {
         match self.name.split_once('.') {
             Some(("file" | "formula", _)) => None,
-            _ => Some(bare(&self.name)),
+            _ => Some(strip_note_prefix(&self.name)),
         }
     }
 }
@@ -130,18 +130,18 @@ struct SortedRows {
 
 impl Collection {
     /// Works a view out. `this`: the note in which the collection is looked at.
-    pub fn table(
+    pub fn evaluate_view(
         &self,
         source: VolumeFilesAndLinks<'_>,
         view: usize,
         this: Option<DocId>,
         now: LocalNow,
     ) -> CollectionTable {
-        self.table_while(source, view, this, now, &mut |_| true).unwrap_or_default()
+        self.evaluate_view_while(source, view, this, now, &mut |_| true).unwrap_or_default()
     }
 
     /// The same; it is asked now and then, with the count of files looked at, whether to go on.
-    pub fn table_while(
+    pub fn evaluate_view_while(
         &self,
         source: VolumeFilesAndLinks<'_>,
         view: usize,
@@ -150,7 +150,7 @@ impl Collection {
         goes_on: &mut dyn FnMut(usize) -> bool,
     ) -> Option<CollectionTable> {
         let view = self.views.get(view)?;
-        let mut problems: BTreeSet<String> = self.problems.iter().take(PROBLEMS).cloned().collect();
+        let mut problems: BTreeSet<String> = self.problems.iter().take(MAX_TABLE_PROBLEMS).cloned().collect();
         let steps = Count::new(0);
         let mut found: Vec<SortedRows> = Vec::new();
         for (place, row) in source.files.values().enumerate() {
@@ -161,18 +161,18 @@ impl Collection {
             let formulas = &self.formulas;
             let scope = EvalScope { source, file: row.id, this, now, formulas, depth: 0, item: None, steps: &steps };
             let mut say = |why: String| {
-                if problems.len() < PROBLEMS {
+                if problems.len() < MAX_TABLE_PROBLEMS {
                     problems.insert(why);
                 }
             };
             let passes = [&self.filter, &view.filter].into_iter().flatten().all(|filter| {
-                passes(filter, &scope).unwrap_or_else(|why| {
+                passes_filter(filter, &scope).unwrap_or_else(|why| {
                     say(why);
                     false
                 })
             });
             if passes {
-                found.push(self.row(view, &scope, &row.path, &mut say));
+                found.push(self.evaluate_row(view, &scope, &row.path, &mut say));
             }
         }
         let down: Vec<bool> =
@@ -180,13 +180,13 @@ impl Collection {
         found.sort_by(|one, other| {
             let mut keys = one.keys.iter().zip(&other.keys).zip(&down);
             let order =
-                keys.find_map(|((one, other), down)| Some(one.order(other, *down)).filter(|order| order.is_ne()));
+                keys.find_map(|((one, other), down)| Some(one.compare(other, *down)).filter(|order| order.is_ne()));
             order.unwrap_or_else(|| one.row.path.cmp(&other.row.path))
         });
         let all = found.len();
         found.truncate(view.limit.unwrap_or(usize::MAX));
         goes_on(source.files.len()).then_some(())?;
-        let columns = self.columns(view, &found, source, this, now);
+        let columns = self.view_columns(view, &found, source, this, now);
         let rows: Vec<CollectionRow> = found.into_iter().map(|sorted| sorted.row).collect();
         let mut groups: Vec<(String, usize)> = Vec::new();
         for row in rows.iter().filter(|_| view.group.is_some()) {
@@ -198,37 +198,43 @@ impl Collection {
         Some(CollectionTable { columns, rows, all, groups, problems: problems.into_iter().collect() })
     }
 
-    fn row(&self, view: &CollectionView, scope: &EvalScope<'_>, path: &str, say: &mut dyn FnMut(String)) -> SortedRows {
+    fn evaluate_row(
+        &self,
+        view: &CollectionView,
+        scope: &EvalScope<'_>,
+        path: &str,
+        say: &mut dyn FnMut(String),
+    ) -> SortedRows {
         let mut worth = |name: &String| {
-            scope.property(name).unwrap_or_else(|why| {
+            scope.eval_property(name).unwrap_or_else(|why| {
                 say(why);
                 ExprValue::Nothing
             })
         };
         let group = view.group.as_ref().map(|(name, _)| worth(name));
-        let keys = group.iter().map(ExprValue::key).collect::<Vec<_>>().into_iter();
-        let keys = keys.chain(view.sort.iter().map(|(name, _)| worth(name).key()).collect::<Vec<_>>()).collect();
+        let keys = group.iter().map(ExprValue::sort_key).collect::<Vec<_>>().into_iter();
+        let keys = keys.chain(view.sort.iter().map(|(name, _)| worth(name).sort_key()).collect::<Vec<_>>()).collect();
         let (mut cells, mut worths) = (Vec::with_capacity(view.columns.len()), Vec::new());
         for name in &view.columns {
             // A file's name leads to it.
-            let found = if name == "file.name" { scope.file_of(scope.file) } else { worth(name) };
-            cells.push(found.cell());
-            if view.summaries.contains_key(bare(name)) {
+            let found = if name == "file.name" { scope.file_value(scope.file) } else { worth(name) };
+            cells.push(found.to_cell());
+            if view.summaries.contains_key(strip_note_prefix(name)) {
                 worths.push(found);
             }
         }
         let image = view.image.as_ref().and_then(|image| match worth(image) {
             ExprValue::File(_, path) => Some(path),
             ExprValue::Link(link) => Some(link.target),
-            ExprValue::List(items) => items.first().map(ExprValue::shown),
+            ExprValue::List(items) => items.first().map(ExprValue::to_text),
             ExprValue::Nothing => None,
-            other => Some(other.shown()),
+            other => Some(other.to_text()),
         });
-        let group = group.map_or_else(String::new, |group| group.shown());
+        let group = group.map_or_else(String::new, |group| group.to_text());
         SortedRows { keys, worths, row: CollectionRow { file: scope.file, path: path.to_owned(), group, cells, image } }
     }
 
-    fn columns(
+    fn view_columns(
         &self,
         view: &CollectionView,
         found: &[SortedRows],
@@ -240,29 +246,29 @@ impl Collection {
         let mut columns = Vec::with_capacity(view.columns.len());
         for (place, name) in view.columns.iter().enumerate() {
             let mut kinds: BTreeMap<u8, (usize, PropertyKind)> = BTreeMap::new();
-            for kind in found.iter().filter_map(|sorted| sorted.row.cells.get(place)?.kind()) {
-                kinds.entry(rank(kind)).or_insert((0, kind)).0 += 1;
+            for kind in found.iter().filter_map(|sorted| sorted.row.cells.get(place)?.property_kind()) {
+                kinds.entry(kind_rank(kind)).or_insert((0, kind)).0 += 1;
             }
             let most = kinds.values().max_by_key(|(count, _)| *count).map(|(_, kind)| *kind);
-            let kind = most.unwrap_or(if matches!(bare(name), "tags" | "aliases") {
+            let kind = most.unwrap_or(if matches!(strip_note_prefix(name), "tags" | "aliases") {
                 PropertyKind::List
             } else {
                 PropertyKind::Text
             });
-            let summary = view.summaries.get(bare(name)).map(|summary| {
+            let summary = view.summaries.get(strip_note_prefix(name)).map(|summary| {
                 let values: Vec<ExprValue> =
                     found.iter().filter_map(|sorted| sorted.worths.get(summed).cloned()).collect();
                 summed += 1;
                 let worth = match self.summaries.get(summary) {
-                    Some(expr) => self.summed(expr, values, source, this, now),
-                    None => summary::of(summary, &values),
+                    Some(expr) => self.eval_summary(expr, values, source, this, now),
+                    None => summary::summarize(summary, &values),
                 };
-                (summary.clone(), worth.shown())
+                (summary.clone(), worth.to_text())
             });
             columns.push(CollectionColumn {
                 name: name.clone(),
-                title: self.title(name),
-                width: view.widths.get(bare(name)).copied(),
+                title: self.property_title(name),
+                width: view.widths.get(strip_note_prefix(name)).copied(),
                 kind,
                 summary,
             });
@@ -271,7 +277,7 @@ impl Collection {
     }
 
     /// A summary of the collection's own: an expression over `values`.
-    fn summed(
+    fn eval_summary(
         &self,
         expr: &Expr,
         values: Vec<ExprValue>,
@@ -284,11 +290,11 @@ impl Collection {
         let file = this.unwrap_or(DocId([0; 16]));
         let item = Some((&values, 0, None));
         let scope = EvalScope { source, file, this, now, formulas: &self.formulas, depth: 0, item, steps: &steps };
-        scope.worth(expr).unwrap_or(ExprValue::Nothing)
+        scope.eval(expr).unwrap_or(ExprValue::Nothing)
     }
 }
 
-fn rank(kind: PropertyKind) -> u8 {
+fn kind_rank(kind: PropertyKind) -> u8 {
     match kind {
         PropertyKind::Text => 0,
         PropertyKind::Number => 1,
@@ -300,10 +306,10 @@ fn rank(kind: PropertyKind) -> u8 {
     }
 }
 
-fn passes(filter: &CollectionFilter, scope: &EvalScope<'_>) -> Result<bool, String> {
+fn passes_filter(filter: &CollectionFilter, scope: &EvalScope<'_>) -> Result<bool, String> {
     let verdicts = |all: &[CollectionFilter], wanted: bool| -> Result<bool, String> {
         for one in all {
-            if passes(one, scope)? == wanted {
+            if passes_filter(one, scope)? == wanted {
                 return Ok(true);
             }
         }
@@ -313,6 +319,6 @@ fn passes(filter: &CollectionFilter, scope: &EvalScope<'_>) -> Result<bool, Stri
         CollectionFilter::All(all) => verdicts(all, false).map(|failed| !failed),
         CollectionFilter::Any(any) => Ok(any.is_empty() || verdicts(any, true)?),
         CollectionFilter::None(none) => verdicts(none, true).map(|any| !any),
-        CollectionFilter::Is(expr) => scope.worth(expr).map(|worth| worth.is_true()),
+        CollectionFilter::Condition(expr) => scope.eval(expr).map(|worth| worth.is_true()),
     }
 }

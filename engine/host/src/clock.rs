@@ -4,39 +4,39 @@ use collection::LocalNow;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use text::task::CalendarDay;
-use text::zone::ZoneClock;
+use text::time_zone::ZoneClock;
 
 /// Of a zone it is told when its clock changes from a year ago on, for so many years.
-const YEARS: i64 = 12;
+const ZONE_HORIZON_YEARS: i64 = 12;
 /// So many changes are told at most.
 const MAX_ZONE_CHANGES: usize = 200;
 
 /// The day by the system's clock and time zone.
 pub fn today() -> CalendarDay {
     let date = jiff::Zoned::now().date();
-    CalendarDay::of(i64::from(date.year()), i64::from(date.month()), i64::from(date.day()))
+    CalendarDay::from_date(i64::from(date.year()), i64::from(date.month()), i64::from(date.day()))
 }
 
 /// The time on the wall.
-pub fn now() -> LocalNow {
+pub fn local_now() -> LocalNow {
     let now = jiff::Zoned::now();
     let offset = i64::from(now.offset().seconds()) * 1_000;
     LocalNow { local: now.timestamp().as_millisecond() + offset, offset }
 }
 
 /// A moment, milliseconds since 1970, as people write it.
-pub fn moment(at: i64) -> String {
+pub fn format_moment(at: i64) -> String {
     let at = jiff::Timestamp::from_millisecond(at).unwrap_or_default();
     at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 /// A name for what is made now: `Name 2026-11-22 04.12.07`, as file systems allow it.
-pub fn stamped(name: &str) -> String {
+pub fn timestamped_name(name: &str) -> String {
     format!("{name} {}", jiff::Zoned::now().strftime("%Y-%m-%d %H.%M.%S"))
 }
 
 /// The clock of this machine, or of a zone by its name, with when it changes.
-pub fn zone(name: Option<&str>) -> Result<ZoneClock, String> {
+pub fn load_zone(name: Option<&str>) -> Result<ZoneClock, String> {
     let zone = match name {
         Some(name) => TimeZone::get(name)
             .map_err(|_| format!("there is no time zone {name} here; names are such as Europe/Berlin"))?,
@@ -44,7 +44,7 @@ pub fn zone(name: Option<&str>) -> Result<ZoneClock, String> {
     };
     let year = SignedDuration::from_hours(366 * 24);
     let from = Timestamp::now().checked_sub(year).unwrap_or_default();
-    let until = from.as_second() + YEARS * 366 * 86_400;
+    let until = from.as_second() + ZONE_HORIZON_YEARS * 366 * 86_400;
     let near = zone.following(from).take_while(|change| change.timestamp().as_second() < until).take(MAX_ZONE_CHANGES);
     Ok(ZoneClock {
         name: zone.iana_name().unwrap_or("the clock here").to_owned(),
@@ -54,18 +54,18 @@ pub fn zone(name: Option<&str>) -> Result<ZoneClock, String> {
 }
 
 /// The clock of this machine and those of these names, as they are known today; what is not known is left out.
-pub fn zones(names: impl IntoIterator<Item = String>) -> Vec<ZoneClock> {
-    let mut all: Vec<ZoneClock> = zone(None).into_iter().collect();
+pub fn load_zones(names: impl IntoIterator<Item = String>) -> Vec<ZoneClock> {
+    let mut all: Vec<ZoneClock> = load_zone(None).into_iter().collect();
     for name in names {
         if all.iter().all(|known| known.name != name) {
-            all.extend(zone(Some(&name)));
+            all.extend(load_zone(Some(&name)));
         }
     }
     all
 }
 
 /// By which clocks schedules go.
-pub fn named(session: &engine::Session) -> Vec<String> {
+pub fn schedule_zone_names(session: &engine::Session) -> Vec<String> {
     session.schedules().filter_map(|(_, one)| Some(one.zone.as_ref()?.name.clone())).collect()
 }
 
@@ -75,19 +75,19 @@ mod tests {
 
     #[test]
     fn a_zone_is_told_with_its_changes() {
-        let utc = zone(Some("UTC")).expect("it is known everywhere");
+        let utc = load_zone(Some("UTC")).expect("it is known everywhere");
         assert_eq!((utc.name.as_str(), utc.first, utc.changes.len()), ("UTC", 0, 0));
-        assert!(zone(Some("Nowhere/At all")).is_err());
-        let here = zone(None).expect("this machine has a clock");
+        assert!(load_zone(Some("Nowhere/At all")).is_err());
+        let here = load_zone(None).expect("this machine has a clock");
         assert_eq!(here.check(), Ok(()));
         let now = Timestamp::now().as_second();
-        assert_eq!(here.offset(now), jiff::Zoned::now().offset().seconds());
+        assert_eq!(here.offset_at(now), jiff::Zoned::now().offset().seconds());
         let names = ["UTC", "Nowhere/At all", "UTC"].map(str::to_owned);
-        let all = zones(names);
+        let all = load_zones(names);
         assert_eq!(all.iter().filter(|zone| zone.name == "UTC").count(), 1, "{all:?}");
         assert!(all.contains(&here) && all.iter().all(|zone| zone.check().is_ok()));
         // Where the system knows zones, the one with summer time has two changes a year, each of an hour.
-        if let Ok(berlin) = zone(Some("Europe/Berlin")) {
+        if let Ok(berlin) = load_zone(Some("Europe/Berlin")) {
             assert!(berlin.changes.len() >= 20, "{berlin:?}");
             assert!(berlin.changes.iter().all(|(_, offset)| [3_600, 7_200].contains(offset)), "{berlin:?}");
             assert_eq!(berlin.check(), Ok(()));

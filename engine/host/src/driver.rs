@@ -131,16 +131,16 @@ impl Driver {
         let (inbox, posts) = Mailbox::letter_box();
         let actor = started.actor;
         let readers =
-            (0..2).map(|_| disk.reader()).collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+            (0..2).map(|_| disk.open_reader()).collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
         let workers = DiskWorkers::start(readers, inbox.clone(), actor);
         let volumes = started.doc.volumes().into_iter();
         let mounted = volumes.filter_map(|(id, entry)| Some((id, entry.name, started.mounts.get(&id)?.clone())));
-        let reader = disk.reader().map_err(|error| error.to_string())?;
+        let reader = disk.open_reader().map_err(|error| error.to_string())?;
         let (settings, elsewhere) = (&started.settings, reads_only.is_some());
         let search =
             SearchService::start((folder.clone(), elsewhere), reader, mounted.collect(), settings, inbox.clone());
-        search.further(Box::new(RunDocumentReader::new(disk.reader().map_err(|error| error.to_string())?)));
-        let further = || disk.reader().map_err(|error| error.to_string());
+        search.further(Box::new(RunDocumentReader::new(disk.open_reader().map_err(|error| error.to_string())?)));
+        let further = || disk.open_reader().map_err(|error| error.to_string());
         let sync = SyncService::start(further()?, further()?, folder.clone(), inbox.clone());
         let followers = (Some(search.clone()), Some(sync.clone()));
         let (writer, writer_thread) =
@@ -223,7 +223,7 @@ impl Driver {
     /// # Errors
     /// The session's rejection.
     pub fn command(&mut self, command: Command) -> Result<(), CommandError> {
-        if let Some(why) = self.reads_only.as_ref().filter(|_| !command.only_reads()) {
+        if let Some(why) = self.reads_only.as_ref().filter(|_| !command.is_read_only()) {
             self.refused.store(true, Ordering::Release);
             return Err(CommandError(format!("nothing was changed: {why}")));
         }
@@ -365,7 +365,7 @@ impl Driver {
                 || self
                     .session
                     .notes()
-                    .all(|note| !note.is_ahead() || note.file.trouble.is_some() || note.read_only().is_some());
+                    .all(|note| !note.is_ahead_of_file() || note.file.trouble.is_some() || note.read_only().is_some());
             if stuck && Instant::now() + Duration::from_secs(6) > until {
                 break;
             }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 use store::{ActorId, DocId, NoteDoc};
-use text::compare::{TextDiff, compare};
+use text::diff::{TextDiff, compare};
 use text::history::{AuthoredSpan, NoteHistory};
 
 /// How long a note's document may take to be loaded.
@@ -140,7 +140,7 @@ fn document(session: &Session, note: DocId) -> Option<Result<Option<Box<NoteDoc>
     if let Some(why) = note.read_only() {
         return Some(Err(why.to_owned()));
     }
-    (!note.is_loading()).then(|| Ok(note.document().map(|doc| Box::new(doc.clone()))))
+    (!note.is_document_loading()).then(|| Ok(note.document().map(|doc| Box::new(doc.clone()))))
 }
 
 fn work(handle: &Handle, note: DocId, questions: &Receiver<HistoryQuestion>, tell: &Sender<HistoryAnswer>) {
@@ -178,16 +178,19 @@ fn work(handle: &Handle, note: DocId, questions: &Receiver<HistoryQuestion>, tel
 fn answer(story: &NoteHistory, ask: HistoryQuestion) -> Option<HistoryAnswer> {
     let told = match ask {
         HistoryQuestion::Again => return None,
-        HistoryQuestion::Compare { then, with } => story.text(then).and_then(|old| {
+        HistoryQuestion::Compare { then, with } => story.text_after(then).and_then(|old| {
             let new = match with {
                 ComparisonSide::Now(text) => text,
-                ComparisonSide::Version(count) => Arc::from(story.text(count)?),
+                ComparisonSide::Version(count) => Arc::from(story.text_after(count)?),
             };
             let comparison = compare(&old, &new);
             Ok(HistoryAnswer::Compared(Arc::new(TextComparison { old: Arc::from(old), new, comparison })))
         }),
-        HistoryQuestion::Written(count) => story.text(count).and_then(|text| {
-            Ok(HistoryAnswer::Written(Arc::new(AuthoredText { text: Arc::from(text), written: story.written(count)? })))
+        HistoryQuestion::Written(count) => story.text_after(count).and_then(|text| {
+            Ok(HistoryAnswer::Written(Arc::new(AuthoredText {
+                text: Arc::from(text),
+                written: story.authored_spans(count)?,
+            })))
         }),
     };
     Some(told.unwrap_or_else(|error| HistoryAnswer::Failed(error.to_string())))

@@ -2,7 +2,7 @@
 //! disk's twin in memory it serves tests as well.
 
 use crate::workspace::OpenError;
-use engine::event::{FileText, KnownFiles, KnownLinks, NoteContent, NoteDocs, WorkspaceStart, marks_key};
+use engine::event::{FileText, KnownFiles, KnownLinks, NoteContent, NoteDocs, WorkspaceStart, file_marks_key};
 use engine::{
     AGREED_BYTES_KEY_PREFIX, EMBEDDING_COSTS_KEY_PREFIX, EXTERNAL_RENAMES_KEY, EmbeddingCost, Event, LINKS_KEY_PREFIX,
     MERGES_KEY, OUTBOX_KEY, PENDING_MOVE_KEY, POLICY_RULES_KEY, PendingMove, RELINK_KEY_PREFIX, RUN_KEY_PREFIX,
@@ -12,7 +12,7 @@ use engine::{
 use rand::RngCore;
 use std::collections::BTreeMap;
 use std::path::Path;
-use store::disk::{Disk, DiskReader, DocumentChunk, LOST_KEY, MOUNTS};
+use store::disk::{Disk, DiskReader, DocumentChunk, LOST_KEY, MOUNTS_META_KEY};
 use store::{
     ActorId, DocId, JournalRecord, NoteDoc, OutputsDoc, RegistryDoc, RunDoc, SessionDoc, VolumeDoc, WorkspaceDoc,
     apply_op, import_blocks,
@@ -30,7 +30,7 @@ const CHUNKS: usize = 256;
 pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Result<WorkspaceStart, OpenError> {
     let mut actor = [0; 16];
     rng.fill_bytes(&mut actor);
-    let reader = disk.reader()?;
+    let reader = disk.open_reader()?;
     let workspace = match reader.meta("workspace")? {
         Some(id) => String::from_utf8(id)
             .ok()
@@ -54,7 +54,7 @@ pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Res
         reader.chunks(workspace)?.into_iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes).collect();
     let loaded = WorkspaceDoc::load(workspace, &chunks, ActorId::from(actor))
         .map_err(|error| OpenError::Other(format!("{error}; run `tracebook fsck`")))?;
-    if !loaded.bad.is_empty() {
+    if !loaded.bad_chunks.is_empty() {
         problems.push("a part of the workspace's document cannot be read; run `tracebook fsck`".to_owned());
     }
     let relinks = entries(reader.as_ref(), RELINK_KEY_PREFIX)?;
@@ -63,11 +63,11 @@ pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Res
         workspace,
         folder: folder.to_owned(),
         doc: Box::new(loaded.doc),
-        mounts: json(reader.as_ref(), MOUNTS)?.unwrap_or_default(),
+        mounts: json(reader.as_ref(), MOUNTS_META_KEY)?.unwrap_or_default(),
         device: crate::sync::devices::name(),
         settings: json::<Settings>(reader.as_ref(), "settings")?.unwrap_or_default(),
-        last_seq: reader.last_seq()?,
-        unfinished: reader.unfinished()?,
+        last_seq: reader.last_journal_seq()?,
+        unfinished: reader.unfinished_notes()?,
         actor,
         problems,
         trash: entries(reader.as_ref(), TRASH_KEY_PREFIX)?,
@@ -103,11 +103,11 @@ fn entries<T: serde::de::DeserializeOwned>(
     let entry = |(key, value): &(String, Vec<u8>)| {
         Some((key.strip_prefix(beginning)?.parse().ok()?, serde_json::from_slice(value).ok()?))
     };
-    Ok(reader.metas(beginning)?.iter().filter_map(entry).collect())
+    Ok(reader.metas_with_prefix(beginning)?.iter().filter_map(entry).collect())
 }
 
 fn outlays(reader: &dyn DiskReader) -> Result<Vec<EmbeddingCost>, OpenError> {
-    let kept = reader.metas(EMBEDDING_COSTS_KEY_PREFIX)?;
+    let kept = reader.metas_with_prefix(EMBEDDING_COSTS_KEY_PREFIX)?;
     Ok(kept.iter().filter_map(|(_, value)| serde_json::from_slice(value).ok()).collect())
 }
 
@@ -118,13 +118,13 @@ fn json<T: serde::de::DeserializeOwned>(reader: &dyn DiskReader, key: &str) -> R
 
 /// Reads a volume's known files, then the links between them; tells of both.
 pub fn volume_files(reader: &dyn DiskReader, volume: DocId, mut tell: impl FnMut(Event)) {
-    let rows = match reader.files(volume) {
+    let rows = match reader.file_rows(volume) {
         Ok(rows) => rows,
         Err(error) => return tell(Event::VolumeLoaded { volume, doc: Err(error.to_string()) }),
     };
     tell(Event::VolumeRead { volume, files: Box::new(KnownFiles::new(volume, rows.clone())) });
     // What cannot be read of the outlines is made again.
-    let outlines = reader.metas(LINKS_KEY_PREFIX).unwrap_or_default();
+    let outlines = reader.metas_with_prefix(LINKS_KEY_PREFIX).unwrap_or_default();
     let outlines = outlines.iter().filter_map(|(key, value)| {
         Some((key.strip_prefix(LINKS_KEY_PREFIX)?.parse().ok()?, serde_json::from_slice::<OutlinedBytes>(value).ok()?))
     });
@@ -172,7 +172,7 @@ fn load<D>(
     let whole: Vec<Vec<u8>> = chunks.iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes.clone()).collect();
     let torn = chunks.len() - whole.len();
     let loaded = load(&whole).map_err(|error| format!("{error}; `tracebook fsck` sets it aside"))?;
-    let bad = torn + loaded.bad.len();
+    let bad = torn + loaded.bad_chunks.len();
     let mut problems = Vec::new();
     if bad > 0 {
         problems
@@ -199,7 +199,7 @@ pub fn note_content(
         problems.push(format!("{} blocks cannot be read; `tracebook fsck` takes them from the history", bad.len()));
     }
     let mut records = Vec::new();
-    for (seq, bytes) in reader.journal(note).map_err(say)? {
+    for (seq, bytes) in reader.journal_records(note).map_err(say)? {
         let replayed = JournalRecord::decode(seq, note, &bytes).and_then(|record| {
             let mut next = blocks.clone();
             record.ops.iter().try_for_each(|op| apply_op(&mut next, op))?;
@@ -216,15 +216,15 @@ pub fn note_content(
             }
         }
     }
-    let row = reader.file(volume, path).map_err(say)?;
-    let ahead = reader.unfinished().map_err(say)?.contains(&note);
-    let marks = reader.meta(&marks_key(note)).map_err(say)?;
+    let row = reader.file_row(volume, path).map_err(say)?;
+    let ahead = reader.unfinished_notes().map_err(say)?.contains(&note);
+    let marks = reader.meta(&file_marks_key(note)).map_err(say)?;
     let marks = marks.and_then(|marks| serde_json::from_slice(&marks).ok()).unwrap_or_default();
     let file = file();
     let known = row.as_ref().is_some_and(|row| !row.heads.is_empty());
     let adopted = known || ahead || !blocks.is_empty() || !records.is_empty();
     if !adopted && let Ok(Some(file)) = &file {
-        blocks = import_blocks(markdown::blocks_of(store::FileKind::of(path), &file.text).into_iter());
+        blocks = import_blocks(markdown::split_file(store::FileKind::from_path(path), &file.text).into_iter());
     }
     Ok(NoteContent { blocks, adopted, records, row, file, ahead, marks, problems })
 }
@@ -243,7 +243,7 @@ pub fn note_docs(reader: &dyn DiskReader, note: DocId, actor: &ActorId) -> Resul
         append.push(loaded.doc.save());
     } else if loaded.bad {
         // What cannot be read of the history is in the rows: the document is made to say what they say.
-        let difference = loaded.doc.difference(&rows);
+        let difference = loaded.doc.diff_blocks(&rows);
         if !rows.is_empty() && !difference.is_empty() {
             let repair = loaded.doc.commit(&difference, 0, Some("repair")).map_err(|error| error.to_string())?;
             append.push(repair);
@@ -252,7 +252,7 @@ pub fn note_docs(reader: &dyn DiskReader, note: DocId, actor: &ActorId) -> Resul
         let covers = loaded.chunks.iter().map(|chunk| chunk.seq).max().unwrap_or(0);
         snapshot = Some((loaded.doc.save(), covers));
     }
-    let outputs = load(reader, note.outputs(), |chunks| OutputsDoc::load(note.outputs(), chunks, actor.clone()));
+    let outputs = load(reader, note.outputs_id(), |chunks| OutputsDoc::load(note.outputs_id(), chunks, actor.clone()));
     let (outputs, outputs_new) = match outputs {
         Ok(outputs) => {
             loaded.problems.extend(outputs.problems);

@@ -17,7 +17,7 @@ mod till;
 
 pub use index::{
     HitReason, IndexCounts, IndexedPassage, NoteHit, NoteText, ParsedQuery, PassageKind, RankingWeights, SearchAnswer,
-    SearchMode, SearchRequest, excerpt, marks, vocabulary,
+    SearchMode, SearchRequest, excerpt, highlight_ranges, vocabulary_words,
 };
 
 pub(crate) use beside::RunDocumentReader;
@@ -198,16 +198,18 @@ impl SearchService {
             RowWrite::Journal { note, .. } | RowWrite::Block { note, .. } => Some(IndexedWrite::Note(*note)),
             RowWrite::Chunk { doc, .. } => Some(IndexedWrite::Doc(*doc)),
             RowWrite::File(row) => Some(IndexedWrite::File(row.clone())),
-            RowWrite::FileGone { volume, path } => Some(IndexedWrite::FileGone { volume: *volume, path: path.clone() }),
+            RowWrite::RemoveFile { volume, path } => {
+                Some(IndexedWrite::FileGone { volume: *volume, path: path.clone() })
+            }
             RowWrite::JournalDone { .. }
             | RowWrite::Snapshot { .. }
             | RowWrite::DropChunks { .. }
             | RowWrite::Meta { .. }
-            | RowWrite::Ahead { .. }
+            | RowWrite::NoteAhead { .. }
             | RowWrite::Actor { .. }
-            | RowWrite::SetAside { .. }
-            | RowWrite::SetAsideJournal { .. }
-            | RowWrite::Forget { .. } => None,
+            | RowWrite::QuarantineChunk { .. }
+            | RowWrite::QuarantineJournal { .. }
+            | RowWrite::DeleteDocument { .. } => None,
         };
         let concerned: Vec<IndexedWrite> = writes.iter().filter_map(concerns).collect();
         if !concerned.is_empty() {

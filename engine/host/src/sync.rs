@@ -126,8 +126,9 @@ impl SyncService {
         if !chunks.is_empty() {
             let _ = self.tasks.send(SyncTask::Written(chunks));
         }
-        let gone =
-            writes.iter().filter_map(|write| if let RowWrite::Forget { doc } = write { Some(*doc) } else { None });
+        let gone = writes
+            .iter()
+            .filter_map(|write| if let RowWrite::DeleteDocument { doc } = write { Some(*doc) } else { None });
         let gone: Vec<DocId> = gone.collect();
         if !gone.is_empty() {
             let _ = self.tasks.send(SyncTask::Forgotten(gone));
@@ -201,7 +202,7 @@ impl SyncThread {
     fn new(reader: Box<dyn DiskReader>, inbox: Mailbox, tasks: Sender<SyncTask>, blobs: BlobExchange) -> SyncThread {
         // A name of this run of the program: a copy of a workspace is another peer.
         let me = PeerId(format!("tracebook-{:016x}", rand::rng().random::<u64>()));
-        let tracebook = Some(wire::EXTENSIONS);
+        let tracebook = Some(wire::EXTENSIONS_VERSION);
         let metadata = PeerMetadata { storage: None, ephemeral: true, tracebook, blobs: BlobExchange::version() };
         SyncThread {
             reader,
@@ -258,7 +259,7 @@ impl SyncThread {
             let tell = hub.news.then(|| hub.told.map_or(now, |told| told + TELL));
             hub.due.into_iter().chain(tell)
         });
-        let said = self.presence.due(self.peers.is_heard());
+        let said = self.presence.due(self.peers.has_listeners());
         due.chain(said)
             .chain(self.prints.due())
             .chain(self.blobs.next())
@@ -272,7 +273,7 @@ impl SyncThread {
                 self.prints.recall(self.reader.as_ref(), &mut self.peers);
                 self.wanted(wanted);
             }
-            SyncTask::Forgotten(docs) => docs.into_iter().for_each(|doc| self.peers.forget(doc)),
+            SyncTask::Forgotten(docs) => docs.into_iter().for_each(|doc| self.peers.forget_document(doc)),
             SyncTask::Writer(writer) => self.prints.writer = Some(writer),
             SyncTask::Retry => {
                 for hub in self.hubs.values_mut().filter(|hub| hub.link.is_none()) {
@@ -285,14 +286,14 @@ impl SyncThread {
                     self.blobs.written(doc);
                     let Some(bytes) = bytes else { continue };
                     let ticket = self.tickets.remove(&(doc, BlobHash::of(&bytes)));
-                    if !ticket.is_some_and(|ticket| self.peers.stored(ticket)) {
-                        self.peers.changed(doc, &bytes);
+                    if !ticket.is_some_and(|ticket| self.peers.on_stored(ticket)) {
+                        self.peers.on_changed(doc, &bytes);
                     }
                 }
             }
             SyncTask::Refused { ticket, why } => {
                 self.tickets.retain(|_, known| *known != ticket);
-                self.peers.refused(ticket, &why);
+                self.peers.on_refused(ticket, &why);
             }
             SyncTask::Present { doc, state, volume } => self.presence.set(doc, state, volume),
             SyncTask::Told(link, told) => self.told(link, told),
@@ -365,7 +366,7 @@ impl SyncThread {
             }
             Arc::make_mut(&mut hub.behind).extend(new.iter().copied());
             if fewer {
-                self.peers.share(link, share(shown));
+                self.peers.set_share(link, share(shown));
             }
             self.speak_of(link, &volumes, &before);
         }
@@ -378,9 +379,9 @@ impl SyncThread {
                 Some(known) if known == docs => {}
                 Some(known) if docs.len() <= known.len() + SINGLY => {
                     // They were made here just now, or somebody else has named them.
-                    docs.difference(known).for_each(|doc| self.peers.offer(link, *doc));
+                    docs.difference(known).for_each(|doc| self.peers.offer_document(link, *doc));
                 }
-                Some(_) | None => self.peers.follow_all(link, *volume, docs.clone()),
+                Some(_) | None => self.peers.follow_volume(link, *volume, docs.clone()),
             }
         }
     }
@@ -443,7 +444,7 @@ impl SyncThread {
                 let volumes = hub.volumes.clone();
                 self.peers.connect(link, true, None, share(shown));
                 for (volume, docs) in volumes {
-                    self.peers.follow_all(link, volume, docs);
+                    self.peers.follow_volume(link, volume, docs);
                 }
             }
             HubEvent::Message(bytes) => {
@@ -486,7 +487,7 @@ impl SyncThread {
 
     fn perform(&mut self) {
         loop {
-            let outputs = self.peers.take();
+            let outputs = self.peers.take_outputs();
             if outputs.is_empty() {
                 return;
             }
@@ -514,7 +515,7 @@ impl SyncThread {
                 }
                 self.lost(link, why);
             }
-            PeersOutput::Welcome { link, peer, metadata } => {
+            PeersOutput::Greeted { link, peer, metadata } => {
                 self.blobs_welcome(link, &peer, &metadata);
                 if let Some((url, hub)) = self.hub(link) {
                     if hub.state.reach != HubConnection::Online && url != LAN_HUB_ADDRESS {
@@ -529,13 +530,13 @@ impl SyncThread {
                 let bytes = chunks.map(|chunks| {
                     chunks.into_iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes).collect::<Vec<Vec<u8>>>()
                 });
-                self.peers.loaded(doc, bytes);
+                self.peers.on_loaded(doc, bytes);
             }
             PeersOutput::Store { doc, ticket, parcel, .. } => {
                 self.tickets.insert((doc, BlobHash::of(&parcel.bytes)), ticket);
                 self.inbox.event(Event::Received { doc, ticket, parcel });
             }
-            PeersOutput::Step { link, doc, same } => {
+            PeersOutput::SyncChanged { link, doc, same } => {
                 if let Some((_, hub)) = self.hub(link) {
                     hub.news = true;
                     let is_shared = hub.docs.contains(&doc);
@@ -561,9 +562,9 @@ impl SyncThread {
                     }
                 }
             }
-            PeersOutput::Scope { link, scope } => {
+            PeersOutput::NeedVolumeDocs { link, scope } => {
                 let docs = self.hub(link).and_then(|(_, hub)| hub.volumes.get(&scope).cloned()).unwrap_or_default();
-                self.peers.scoped(link, scope, docs);
+                self.peers.on_volume_docs(link, scope, docs);
             }
             PeersOutput::Agreed { link, docs } => {
                 // It may be nearly all there is.
@@ -580,7 +581,7 @@ impl SyncThread {
                     hub.news = true;
                 }
             }
-            PeersOutput::Heard { doc, from, data, .. } => {
+            PeersOutput::Ephemeral { doc, from, data, .. } => {
                 if let Some(here) = self.presence.hear(doc, &from, &data) {
                     self.inbox.event(Event::Presence { doc, here });
                 }
@@ -591,9 +592,9 @@ impl SyncThread {
 
     /// Says what is due of us, and forgets who has been silent for too long.
     fn presence_step(&mut self) {
-        if self.peers.is_heard() {
+        if self.peers.has_listeners() {
             for (doc, words) in self.presence.say() {
-                self.peers.say(doc, &self.presence.session, &words);
+                self.peers.broadcast(doc, &self.presence.session, &words);
             }
         }
         for (doc, here) in self.presence.forget() {
@@ -604,11 +605,13 @@ impl SyncThread {
     /// The program ends: others need not wait for our silence.
     fn leave(&mut self, queue: &Receiver<SyncTask>) {
         let words = self.presence.leave();
-        let Some(client) = self.client.as_ref().filter(|_| !words.is_empty() && self.peers.is_heard()) else { return };
+        let Some(client) = self.client.as_ref().filter(|_| !words.is_empty() && self.peers.has_listeners()) else {
+            return;
+        };
         for (doc, words) in words {
-            self.peers.say(doc, &self.presence.session, &words);
+            self.peers.broadcast(doc, &self.presence.session, &words);
         }
-        for output in self.peers.take() {
+        for output in self.peers.take_outputs() {
             if let PeersOutput::Send { link, bytes } = output {
                 client.send(link, bytes);
             }

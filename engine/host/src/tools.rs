@@ -11,7 +11,7 @@ mod python;
 mod shell;
 mod shown;
 
-use crate::search::{SearchRequest, SearchService, excerpt, marks};
+use crate::search::{SearchRequest, SearchService, excerpt, highlight_ranges};
 use agent::tool_job::{ToolJob, ToolOutcome};
 use shown::shown;
 use std::collections::HashMap;
@@ -262,8 +262,8 @@ fn find(place: &ToolWorkspace, query: String, limit: usize) -> Result<ToolOutcom
     let answer =
         search.find(SearchRequest { text: query.clone(), limit: limit.clamp(1, 50), ..SearchRequest::default() })?;
     let mut text = String::new();
-    for hit in answer.hits.iter().filter(|_| answer.fits()) {
-        let (passage, _) = excerpt(&hit.text, &marks(&hit.text, &answer.terms), PASSAGE);
+    for hit in answer.hits.iter().filter(|_| answer.has_match()) {
+        let (passage, _) = excerpt(&hit.text, &highlight_ranges(&hit.text, &answer.terms), PASSAGE);
         text += &format!("{}/{} ({}, {})\n{}\n\n", hit.volume, hit.path, hit.title, hit.place, passage.trim());
     }
     if text.is_empty() {

@@ -138,7 +138,7 @@ fn perform(reader: &dyn DiskReader, inbox: &Mailbox, actor: &ActorId, making: &M
             inbox.event(load::volume_doc(reader, volume, actor));
         }
         DiskJob::Files { volume, answer } => {
-            let _ = answer.send(reader.files(volume).map_err(|error| error.to_string()));
+            let _ = answer.send(reader.file_rows(volume).map_err(|error| error.to_string()));
         }
         DiskJob::ReadNote { note, volume, path, file } => {
             let content = load::note_content(reader, note, volume, &path, || text(&file)).map(Box::new);
@@ -184,7 +184,7 @@ fn perform(reader: &dyn DiskReader, inbox: &Mailbox, actor: &ActorId, making: &M
             let _ = done.send(());
         }
         DiskJob::Blob { hash, answer } => {
-            let _ = answer.send(reader.blob(hash).map_err(|error| error.to_string()));
+            let _ = answer.send(reader.read_blob(hash).map_err(|error| error.to_string()));
         }
         DiskJob::Actors { answer } => {
             let actors = reader.actors().map_err(|error| error.to_string());

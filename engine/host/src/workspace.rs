@@ -82,7 +82,7 @@ impl WorkspaceLock {
     /// [`OpenError::WorkspaceLock`] when another process has it; the disk's refusal.
     pub fn take(folder: &Path) -> Result<WorkspaceLock, OpenError> {
         let path = folder.join(WORKSPACE_LOCK_FILE);
-        let fail = |error: &std::io::Error| OpenError::Disk(DiskError::io("opening", &path, error));
+        let fail = |error: &std::io::Error| OpenError::Disk(DiskError::from_io("opening", &path, error));
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
         let mut lock = options.open(&path).map_err(|error| fail(&error))?;
@@ -103,7 +103,7 @@ impl WorkspaceLock {
     /// Takes the right for as long as it takes to copy the workspace, where nothing can be written.
     fn take_to_read(folder: &Path) -> Result<Option<File>, OpenError> {
         let path = folder.join(WORKSPACE_LOCK_FILE);
-        let fail = |error: &std::io::Error| OpenError::Disk(DiskError::io("opening", &path, error));
+        let fail = |error: &std::io::Error| OpenError::Disk(DiskError::from_io("opening", &path, error));
         let mut lock = match File::open(&path) {
             Ok(lock) => lock,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -122,10 +122,9 @@ impl WorkspaceLock {
         let text = serde_json::to_vec(&owner).unwrap_or_default();
         let mut file = &self.lock;
         // Written over before it is cut: what is cut first may not be given back on a full disk.
-        file.rewind()
-            .and_then(|()| file.write_all(&text))
-            .and_then(|()| file.set_len(text.len() as u64))
-            .map_err(|error| OpenError::Disk(DiskError::io("writing", &self.folder.join(WORKSPACE_LOCK_FILE), &error)))
+        file.rewind().and_then(|()| file.write_all(&text)).and_then(|()| file.set_len(text.len() as u64)).map_err(
+            |error| OpenError::Disk(DiskError::from_io("writing", &self.folder.join(WORKSPACE_LOCK_FILE), &error)),
+        )
     }
 
     /// The workspace.
@@ -169,7 +168,7 @@ pub fn default_folder() -> Option<PathBuf> {
 
 /// Whether there is a workspace in this folder.
 pub fn workspace_exists(folder: &Path) -> bool {
-    folder.join(store::disk::DATABASE_FILE).exists() || folder.join(store::disk::MARKER).exists()
+    folder.join(store::disk::DATABASE_FILE).exists() || folder.join(store::disk::MARKER_FILE).exists()
 }
 
 /// What is written in notes is its owner's: nobody else may look into a new workspace.
@@ -194,14 +193,14 @@ pub fn open(folder: &Path, options: WorkspaceOptions) -> Result<Driver, OpenErro
     }
     if options.create {
         let fresh = !folder.exists();
-        let say = |error: std::io::Error| OpenError::Disk(DiskError::io("making", folder, &error));
+        let say = |error: std::io::Error| OpenError::Disk(DiskError::from_io("making", folder, &error));
         store::disk::create_folder(folder).map_err(say)?;
         if fresh {
             private(folder).map_err(say)?;
         }
     }
-    let folder =
-        std::fs::canonicalize(folder).map_err(|error| OpenError::Disk(DiskError::io("opening", folder, &error)))?;
+    let folder = std::fs::canonicalize(folder)
+        .map_err(|error| OpenError::Disk(DiskError::from_io("opening", folder, &error)))?;
     let owned = WorkspaceLock::take(&folder)?;
     let mut disk = SqliteDisk::open(&folder, options.create)?;
     let started = load::started(&mut disk, &folder, &mut rand::rngs::StdRng::from_os_rng())?;
@@ -245,8 +244,8 @@ pub fn open_to_read(folder: &Path, options: WorkspaceOptions) -> Result<Driver, 
             opened => return opened,
         },
     };
-    let folder =
-        std::fs::canonicalize(folder).map_err(|error| OpenError::Disk(DiskError::io("opening", folder, &error)))?;
+    let folder = std::fs::canonicalize(folder)
+        .map_err(|error| OpenError::Disk(DiskError::from_io("opening", folder, &error)))?;
     let lock = WorkspaceLock::take_to_read(&folder)?;
     let mut disk = SqliteDisk::copy_in_memory(&folder)?;
     drop(lock);

@@ -93,7 +93,7 @@ fn run(
         queue.try_iter().for_each(|work| desk.take(work));
         let Some(work) = desk.waiting.pop_front() else {
             if desk.patience.is_some() {
-                desk.disk.idle();
+                desk.disk.run_idle_tasks();
                 return Ok(());
             }
             let next = if rested {
@@ -104,7 +104,7 @@ fn run(
             match next {
                 Ok(work) => desk.take(work),
                 Err(RecvTimeoutError::Timeout) => {
-                    desk.disk.idle();
+                    desk.disk.run_idle_tasks();
                     rested = true;
                 }
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
@@ -265,17 +265,17 @@ fn about(write: &RowWrite) -> Option<DocId> {
         RowWrite::Journal { note, .. }
         | RowWrite::JournalDone { note, .. }
         | RowWrite::Block { note, .. }
-        | RowWrite::Ahead { note, .. }
-        | RowWrite::SetAsideJournal { note, .. } => Some(*note),
+        | RowWrite::NoteAhead { note, .. }
+        | RowWrite::QuarantineJournal { note, .. } => Some(*note),
         RowWrite::Chunk { doc, .. }
         | RowWrite::Snapshot { doc, .. }
         | RowWrite::DropChunks { doc, .. }
-        | RowWrite::SetAside { doc, .. }
-        | RowWrite::Forget { doc } => Some(*doc),
+        | RowWrite::QuarantineChunk { doc, .. }
+        | RowWrite::DeleteDocument { doc } => Some(*doc),
         RowWrite::File(row) => Some(row.id),
         // What is kept of one document is named by it.
         RowWrite::Meta { key, .. } => key.rsplit('/').next().and_then(|name| name.parse().ok()),
-        RowWrite::FileGone { .. } | RowWrite::Actor { .. } => None,
+        RowWrite::RemoveFile { .. } | RowWrite::Actor { .. } => None,
     }
 }
 
@@ -283,7 +283,7 @@ fn about(write: &RowWrite) -> Option<DocId> {
 fn reads(job: &DiskJob) -> Option<Vec<DocId>> {
     match job {
         DiskJob::ReadNote { note, .. } => Some(vec![*note]),
-        DiskJob::LoadNote { note } => Some(vec![*note, note.outputs()]),
+        DiskJob::LoadNote { note } => Some(vec![*note, note.outputs_id()]),
         DiskJob::LoadSession { session: doc }
         | DiskJob::LoadRun { run: doc }
         | DiskJob::LoadRegistry { registry: doc } => Some(vec![*doc]),
@@ -309,12 +309,12 @@ fn weight(writes: &[RowWrite]) -> usize {
         RowWrite::File(row) => row.path.len() + 200,
         RowWrite::JournalDone { .. }
         | RowWrite::DropChunks { .. }
-        | RowWrite::FileGone { .. }
-        | RowWrite::Ahead { .. }
+        | RowWrite::RemoveFile { .. }
+        | RowWrite::NoteAhead { .. }
         | RowWrite::Actor { .. }
-        | RowWrite::SetAside { .. }
-        | RowWrite::SetAsideJournal { .. }
-        | RowWrite::Forget { .. } => 100,
+        | RowWrite::QuarantineChunk { .. }
+        | RowWrite::QuarantineJournal { .. }
+        | RowWrite::DeleteDocument { .. } => 100,
     };
     writes.iter().map(one).sum()
 }
@@ -344,7 +344,7 @@ mod tests {
     fn scene() -> Scene {
         let disk = MemoryDisk::new();
         let (inbox, posts) = Mailbox::letter_box();
-        let readers = vec![disk.reader().expect("a reader")];
+        let readers = vec![disk.open_reader().expect("a reader")];
         let workers = DiskWorkers::start(readers, inbox.clone(), [0; 16]);
         let (writer, thread) = StoreWriter::start(Box::new(disk.clone()), inbox, workers, None, None);
         Scene { disk, posts, writer, thread }
@@ -370,13 +370,13 @@ mod tests {
     #[test]
     fn what_waits_is_committed_before_the_end() {
         let scene = scene();
-        scene.disk.fail(1, CommitFault::Io);
+        scene.disk.fail_next_commits(1, CommitFault::Io);
         (1..=5).for_each(|batch| scene.writer.send(append(batch)));
         scene.writer.send(WriterTask::Close { patience: Duration::from_secs(60) });
         let disk = scene.disk.clone();
         let (durable, troubles, ended) = scene.told();
         assert_eq!((durable.last(), troubles, ended), (Some(&5), 1, Ok(())));
-        assert_eq!(disk.journal(NOTE).expect("read").len(), 5);
+        assert_eq!(disk.journal_records(NOTE).expect("read").len(), 5);
     }
 
     /// A disk whose first commit waits, and that counts them.
@@ -399,12 +399,12 @@ mod tests {
             self.disk.put_blob(bytes)
         }
 
-        fn reader(&self) -> Result<Box<dyn DiskReader>, DiskError> {
-            self.disk.reader()
+        fn open_reader(&self) -> Result<Box<dyn DiskReader>, DiskError> {
+            self.disk.open_reader()
         }
 
-        fn idle(&mut self) {
-            self.disk.idle();
+        fn run_idle_tasks(&mut self) {
+            self.disk.run_idle_tasks();
         }
     }
 
@@ -414,7 +414,7 @@ mod tests {
         let (open, gate) = channel();
         let slow = Slow { disk: disk.clone(), gate: Some(gate), commits: commits.clone() };
         let (inbox, _posts) = Mailbox::letter_box();
-        let readers = (0..2).map(|_| disk.reader().expect("a reader")).collect();
+        let readers = (0..2).map(|_| disk.open_reader().expect("a reader")).collect();
         let workers = DiskWorkers::start(readers, inbox.clone(), [0; 16]);
         let (writer, thread) = StoreWriter::start(Box::new(slow), inbox, workers, None, None);
         let answers: Vec<Receiver<_>> = (1..=50_u8)
@@ -440,8 +440,8 @@ mod tests {
     #[test]
     fn while_the_disk_refuses_what_it_has_is_read() {
         let scene = scene();
-        scene.disk.fail(1, CommitFault::Full);
-        scene.disk.limit(Some(10));
+        scene.disk.fail_next_commits(1, CommitFault::Full);
+        scene.disk.set_size_limit(Some(10));
         let other = DocId([2; 16]);
         let note = |note| WriterTask::Then(Box::new(DiskJob::LoadSession { session: note }));
         scene.writer.send(append(1));
@@ -465,8 +465,8 @@ mod tests {
     fn patience_ends_also_for_what_came_while_the_disk_refused() {
         let scene = scene();
         // Room for one record, but not for the others: the first try fails, then one at a time.
-        scene.disk.fail(1, CommitFault::Full);
-        scene.disk.limit(Some(150));
+        scene.disk.fail_next_commits(1, CommitFault::Full);
+        scene.disk.set_size_limit(Some(150));
         scene.writer.send(append(1));
         std::thread::park_timeout(Duration::from_millis(200));
         (2..=3).for_each(|batch| scene.writer.send(append(batch)));
@@ -488,6 +488,6 @@ mod tests {
         let disk = scene.disk.clone();
         let (durable, troubles, ended) = scene.told();
         assert_eq!((durable.last(), troubles, ended), (Some(&2), 1, Ok(())));
-        assert_eq!(disk.journal(NOTE).expect("read").len(), 1);
+        assert_eq!(disk.journal_records(NOTE).expect("read").len(), 1);
     }
 }

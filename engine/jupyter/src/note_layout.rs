@@ -103,7 +103,7 @@ pub fn import_notebook(notebook: Value) -> ImportedNotebook {
         let shape = match cell["cell_type"].as_str() {
             Some("code") => {
                 // In braces it is a cell here, too.
-                let braced = language != "python" && markdown::is_language(&language);
+                let braced = language != "python" && markdown::is_kernel_language(&language);
                 let word = if braced { format!("{{{language}}}") } else { language.clone() };
                 push_fenced(&mut text, &word, &source);
                 CellShape::Fence
@@ -212,7 +212,7 @@ fn push_prose(text: &mut String, source: &str, first: bool) {
     let mark = "```python\nx\n```\n";
     let ends_well = |piece: &str| {
         let test = if first { format!("{piece}{mark}") } else { format!("x\n\n{piece}{mark}") };
-        markdown::cells(&test).last().is_some_and(|cell| cell.start + mark.len() >= test.len())
+        markdown::cell_ranges(&test).last().is_some_and(|cell| cell.start + mark.len() >= test.len())
     };
     if ends_well(&whole) {
         text.push_str(&whole);
@@ -268,7 +268,7 @@ pub(crate) struct NotebookFence<'a> {
 
 /// The closed fences at the top level of a text.
 pub(crate) fn top_level_fences(text: &str) -> Vec<NotebookFence<'_>> {
-    let read = markdown::parse(text, markdown::options(), |parser| {
+    let read = markdown::parse(text, markdown::parser_options(), |parser| {
         let mut depth = 0_usize;
         let mut found = Vec::new();
         for (event, range) in parser.into_offset_iter() {
@@ -347,7 +347,7 @@ mod tests {
                 {"cell_type": "markdown", "source": open},
                 {"cell_type": "code", "source": "1"},
             ]));
-            assert_eq!(markdown::cells(&laid.text).len(), 1, "{}", laid.text);
+            assert_eq!(markdown::cell_ranges(&laid.text).len(), 1, "{}", laid.text);
         }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use store::{BlobHash, CellOutput, Execution, OutputBody};
-use text::splice;
+use text::text_edit;
 
 /// A cell of the note that can run.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +82,7 @@ impl NotebookWriter<'_> {
     fn build_cells(&self) -> Vec<Value> {
         let places = self.original.map_or(&[][..], |kept| kept.places.as_slice());
         let before = self.original.map_or("", |kept| kept.text.as_str());
-        let splices = splice::difference(before, self.text);
+        let splices = text_edit::compute_edits(before, self.text);
         // Where a byte of the old text is now; what was inserted right there counts as before it.
         let moved = |at: usize| {
             let mut to = at;
@@ -319,7 +319,7 @@ mod tests {
     }
 
     fn ran(text: &str) -> Vec<CellRun<'_>> {
-        text::markdown::cells(text).into_iter().map(|cell| CellRun { at: cell.start, execution: None }).collect()
+        text::markdown::cell_ranges(text).into_iter().map(|cell| CellRun { at: cell.start, execution: None }).collect()
     }
 
     fn sources(file: &Value) -> Vec<(String, String, Option<u64>)> {

@@ -8,10 +8,10 @@ pub fn export_script(text: &str) -> String {
     let mut out = String::new();
     let mut at = 0;
     let python = |block: &str| markdown::cell_language(block).is_some_and(|language| language == "python");
-    for cell in markdown::cells(text).into_iter().filter(|cell| python(&text[cell.clone()])) {
+    for cell in markdown::cell_ranges(text).into_iter().filter(|cell| python(&text[cell.clone()])) {
         push_comment(&mut out, &text[at..cell.start]);
         let block = &text[cell.clone()];
-        let code = markdown::cell(block).map_or("", |parts| &block[parts.code]);
+        let code = markdown::parse_cell(block).map_or("", |parts| &block[parts.code]);
         begin_cell(&mut out, "# %%\n");
         out.push_str(code.trim_end());
         out.push('\n');

@@ -1,8 +1,8 @@
 //! The commands that concern other devices: what is shared, over which hubs, with whom.
 
-use super::{ArgumentForm, CommandInfo, CommandLineForm, arg, line, window};
+use super::{ArgumentForm, CommandInfo, CommandLineForm, command_argument, command_line_form, window_command};
 
-pub(super) const SHARING: &[CommandInfo] = &[
+pub(super) const SHARING_COMMANDS: &[CommandInfo] = &[
     CommandInfo {
         id: "sync.status",
         title: "Sync",
@@ -12,23 +12,23 @@ pub(super) const SHARING: &[CommandInfo] = &[
         line: Some(CommandLineForm {
             name: "sync",
             args: &[
-                arg(
+                command_argument(
                     "WHAT",
                     ArgumentForm::Needed,
                     "status, log, merges, share, join, leave, pause, resume, retry or now",
                 ),
-                arg(
+                command_argument(
                     "NAME",
                     ArgumentForm::Optional,
                     "for `share` and `leave`: the volume; for `join`: a volume's address; for `status`: a note; for \
                      `merges`: the number of one, to see the note before and after",
                 ),
-                arg(
+                command_argument(
                     "PLACE",
                     ArgumentForm::Optional,
                     "for `share`: the hub's address (ws://host:port); for `join`: an empty folder",
                 ),
-                arg(
+                command_argument(
                     "for",
                     ArgumentForm::Value,
                     "wait at most this many seconds for all of it (`join`, `now`); 60 when left out",
@@ -36,12 +36,27 @@ pub(super) const SHARING: &[CommandInfo] = &[
             ],
         }),
     },
-    window("sync.merges", "What other devices changed", &[], "Show notes before and after edits of other devices."),
-    window("sync.log", "Log of sync", &[], "Show what sync did, in plain words, newest first."),
-    window("sync.pause", "Pause sync, or go on", &[], "Send and receive nothing for now; again: go on."),
-    window("sync.retry", "Call hubs now", &[], "Try hubs that are not there at once, not only by and by."),
-    window("sync.share", "Share this volume…", &[], "Share the open note's volume with other devices over a hub."),
-    window("sync.join", "Get a shared volume…", &[], "Get a volume that another device shares, by its address."),
+    window_command(
+        "sync.merges",
+        "What other devices changed",
+        &[],
+        "Show notes before and after edits of other devices.",
+    ),
+    window_command("sync.log", "Log of sync", &[], "Show what sync did, in plain words, newest first."),
+    window_command("sync.pause", "Pause sync, or go on", &[], "Send and receive nothing for now; again: go on."),
+    window_command("sync.retry", "Call hubs now", &[], "Try hubs that are not there at once, not only by and by."),
+    window_command(
+        "sync.share",
+        "Share this volume…",
+        &[],
+        "Share the open note's volume with other devices over a hub.",
+    ),
+    window_command(
+        "sync.join",
+        "Get a shared volume…",
+        &[],
+        "Get a volume that another device shares, by its address.",
+    ),
     CommandInfo {
         id: "sync.devices",
         title: "Devices",
@@ -52,78 +67,98 @@ pub(super) const SHARING: &[CommandInfo] = &[
         line: Some(CommandLineForm {
             name: "devices",
             args: &[
-                arg("WHAT", ArgumentForm::Optional, "list (when left out), revoke, name or access"),
-                arg(
+                command_argument("WHAT", ArgumentForm::Optional, "list (when left out), revoke, name or access"),
+                command_argument(
                     "DEVICE",
                     ArgumentForm::Optional,
                     "a device: its name, or the beginning of its key; `this` for this one",
                 ),
-                arg("NAME", ArgumentForm::Optional, "the new name; for `access` none, read or write"),
-                arg("hub", ArgumentForm::Value, "the list of the hub over this folder instead of this machine's own"),
+                command_argument("NAME", ArgumentForm::Optional, "the new name; for `access` none, read or write"),
+                command_argument(
+                    "hub",
+                    ArgumentForm::Value,
+                    "the list of the hub over this folder instead of this machine's own",
+                ),
             ],
         }),
     },
-    line(
+    command_line_form(
         "sync.pair",
         "Pair a device",
         "pair",
         &[
-            arg(
+            command_argument(
                 "WHERE",
                 ArgumentForm::Optional,
                 "what a QR code says, or a hub's address; without it a code is shown here",
             ),
-            arg(
+            command_argument(
                 "code",
                 ArgumentForm::Value,
                 "the code that the other one shows; alone, it is looked for on the local network",
             ),
-            arg("name", ArgumentForm::Value, "how this device is called; its host name when left out"),
-            arg("local", ArgumentForm::Flag, "only for devices on this machine: nothing is announced on the network"),
+            command_argument("name", ArgumentForm::Value, "how this device is called; its host name when left out"),
+            command_argument(
+                "local",
+                ArgumentForm::Flag,
+                "only for devices on this machine: nothing is announced on the network",
+            ),
         ],
         "Make this device acquainted with another one or with a hub, by a code of eight digits that is used once.",
     ),
-    line(
+    command_line_form(
         "sync.hub",
         "Hub",
         "hub",
         &[
-            arg("WHAT", ArgumentForm::Optional, "run (when left out), invite or share"),
-            arg(
+            command_argument("WHAT", ArgumentForm::Optional, "run (when left out), invite or share"),
+            command_argument(
                 "VOLUME",
                 ArgumentForm::Optional,
                 "for `share`: a volume's id, or `all`; without it what is shared is listed",
             ),
-            arg("ACCESS", ArgumentForm::Optional, "for `share`: none, read or write"),
-            arg("device", ArgumentForm::Value, "for `share`: only with this device"),
-            arg("folder", ArgumentForm::Value, "the hub's folder; `hub` in the workspace when left out"),
-            arg("listen", ArgumentForm::Value, "ADDRESS:PORT; 127.0.0.1:7600 when left out"),
-            arg(
+            command_argument("ACCESS", ArgumentForm::Optional, "for `share`: none, read or write"),
+            command_argument("device", ArgumentForm::Value, "for `share`: only with this device"),
+            command_argument("folder", ArgumentForm::Value, "the hub's folder; `hub` in the workspace when left out"),
+            command_argument("listen", ArgumentForm::Value, "ADDRESS:PORT; 127.0.0.1:7600 when left out"),
+            command_argument(
                 "address",
                 ArgumentForm::Value,
                 "how devices reach it, as wss://HOST:PORT, where that is another address",
             ),
-            arg("name", ArgumentForm::Value, "how the hub is called"),
-            arg("tls", ArgumentForm::Flag, "TLS also on this machine; anywhere else it is always on"),
-            arg(
+            command_argument("name", ArgumentForm::Value, "how the hub is called"),
+            command_argument("tls", ArgumentForm::Flag, "TLS also on this machine; anywhere else it is always on"),
+            command_argument(
                 "certificate",
                 ArgumentForm::Value,
                 "a certificate (PEM) instead of the one that the hub makes for itself",
             ),
-            arg("key", ArgumentForm::Value, "its key (PEM)"),
-            arg(
+            command_argument("key", ArgumentForm::Value, "its key (PEM)"),
+            command_argument(
                 "open",
                 ArgumentForm::Value,
                 "let in programs with automerge-repo that are no devices: local, or token",
             ),
-            arg("store", ArgumentForm::Value, "sqlite (when left out), or nats://HOST:PORT, several with commas"),
-            arg("quota", ArgumentForm::Value, "megabytes that one device may store"),
-            arg("rate", ArgumentForm::Value, "messages a second from one connection; 10000 when left out"),
-            arg("largest", ArgumentForm::Value, "megabytes of a message at most; 64 when left out"),
-            arg("connections", ArgumentForm::Value, "connections at once; 10000 when left out"),
-            arg("pair", ArgumentForm::Flag, "show a code for a device at the start; the first start always does"),
-            arg("admin", ArgumentForm::Flag, "for `invite`: the device may change the list of devices"),
-            arg("access", ArgumentForm::Value, "for `invite`: the most that the device may do: none, read or write"),
+            command_argument(
+                "store",
+                ArgumentForm::Value,
+                "sqlite (when left out), or nats://HOST:PORT, several with commas",
+            ),
+            command_argument("quota", ArgumentForm::Value, "megabytes that one device may store"),
+            command_argument("rate", ArgumentForm::Value, "messages a second from one connection; 10000 when left out"),
+            command_argument("largest", ArgumentForm::Value, "megabytes of a message at most; 64 when left out"),
+            command_argument("connections", ArgumentForm::Value, "connections at once; 10000 when left out"),
+            command_argument(
+                "pair",
+                ArgumentForm::Flag,
+                "show a code for a device at the start; the first start always does",
+            ),
+            command_argument("admin", ArgumentForm::Flag, "for `invite`: the device may change the list of devices"),
+            command_argument(
+                "access",
+                ArgumentForm::Value,
+                "for `invite`: the most that the device may do: none, read or write",
+            ),
         ],
         "Run a hub: a peer that always listens and keeps what it hears, for automerge-repo's protocol over WebSocket. \
          `invite` shows a code for one more device, `share` says who may do what with a volume.",

@@ -1,47 +1,79 @@
 //! What the commands for tasks and schedules take on the command line.
 
-use super::{ArgumentForm, CommandArgument, arg};
+use super::{ArgumentForm, CommandArgument, command_argument};
 
 /// `tasks`.
-pub(super) const TASKS: &[CommandArgument] = &[
-    arg("ACTION", ArgumentForm::Optional, "list, add, plan, show, run, cancel, reopen or agents"),
-    arg("WHAT", ArgumentForm::Optional, "a goal; with show, run, cancel and reopen a plan's note, or PLAN#TASK"),
-    arg("project", ArgumentForm::Value, "the volume"),
-    arg("plan", ArgumentForm::Value, "with add and plan: the plan's note; tasks/tasks.md, or one of its own"),
-    arg("needs", ArgumentForm::Values, "with add: a task that must be done before"),
-    arg("agent", ArgumentForm::Value, "with add: who does it"),
-    arg("tool", ArgumentForm::Values, "with add: a tool without which it cannot be done"),
-    arg("input", ArgumentForm::Values, "with add: what it works with, as NAME=VALUE"),
-    arg("constraint", ArgumentForm::Values, "with add: what it must keep to, as in \"Max cost $0.10\""),
-    arg("priority", ArgumentForm::Value, "with add: 0 to 100; 50 when left out"),
-    arg("mode", ArgumentForm::Value, "with add: auto, learner (a model), or follower (a trace, without a model)"),
-    arg("model", ArgumentForm::Flag, "with plan: a model splits the goal, not rules"),
-    arg("approve", ArgumentForm::Values, "with run: what may be done without asking, as in \"shell: cargo test *\""),
-    arg("budget", ArgumentForm::Value, "with run: all of it may cost at most so many US dollars"),
-    arg("no-wait", ArgumentForm::Flag, "with run: end when something waits for a decision"),
+pub(super) const TASKS_ARGUMENTS: &[CommandArgument] = &[
+    command_argument("ACTION", ArgumentForm::Optional, "list, add, plan, show, run, cancel, reopen or agents"),
+    command_argument(
+        "WHAT",
+        ArgumentForm::Optional,
+        "a goal; with show, run, cancel and reopen a plan's note, or PLAN#TASK",
+    ),
+    command_argument("project", ArgumentForm::Value, "the volume"),
+    command_argument(
+        "plan",
+        ArgumentForm::Value,
+        "with add and plan: the plan's note; tasks/tasks.md, or one of its own",
+    ),
+    command_argument("needs", ArgumentForm::Values, "with add: a task that must be done before"),
+    command_argument("agent", ArgumentForm::Value, "with add: who does it"),
+    command_argument("tool", ArgumentForm::Values, "with add: a tool without which it cannot be done"),
+    command_argument("input", ArgumentForm::Values, "with add: what it works with, as NAME=VALUE"),
+    command_argument("constraint", ArgumentForm::Values, "with add: what it must keep to, as in \"Max cost $0.10\""),
+    command_argument("priority", ArgumentForm::Value, "with add: 0 to 100; 50 when left out"),
+    command_argument(
+        "mode",
+        ArgumentForm::Value,
+        "with add: auto, learner (a model), or follower (a trace, without a model)",
+    ),
+    command_argument("model", ArgumentForm::Flag, "with plan: a model splits the goal, not rules"),
+    command_argument(
+        "approve",
+        ArgumentForm::Values,
+        "with run: what may be done without asking, as in \"shell: cargo test *\"",
+    ),
+    command_argument("budget", ArgumentForm::Value, "with run: all of it may cost at most so many US dollars"),
+    command_argument("no-wait", ArgumentForm::Flag, "with run: end when something waits for a decision"),
 ];
 
 /// `schedule`.
-pub(super) const SCHEDULE: &[CommandArgument] = &[
-    arg("ACTION", ArgumentForm::Optional, "list, add, show, remove, pause, resume, run, due or watch"),
-    arg("WHAT", ArgumentForm::Optional, "the schedule's name; with add: a cron expression, as in \"0 9 * * 1-5\""),
-    arg("GOAL", ArgumentForm::Optional, "with add: what an agent is to do"),
-    arg("name", ArgumentForm::Value, "with add: what it is called"),
-    arg("project", ArgumentForm::Value, "the volume in which it works"),
-    arg("note", ArgumentForm::Value, "the note that the goal is about"),
-    arg("agent", ArgumentForm::Value, "which agent"),
-    arg("approve", ArgumentForm::Values, "what its runs may do without asking, as in \"shell: cargo test *\""),
-    arg("budget", ArgumentForm::Value, "each run may cost at most so many US dollars"),
-    arg("mode", ArgumentForm::Value, "auto, learner (a model), or follower (a trace that fits, without a model)"),
-    arg("run", ArgumentForm::Value, "in place of a goal: the cells of this note"),
-    arg("cell", ArgumentForm::Value, "with --run: only this cell, from 1"),
-    arg("consolidate", ArgumentForm::Flag, "in place of a goal: memory becomes long-term notes"),
-    arg("analyze", ArgumentForm::Value, "in place of a goal: memory is asked this, and the answer kept"),
-    arg(
+pub(super) const SCHEDULE_ARGUMENTS: &[CommandArgument] = &[
+    command_argument("ACTION", ArgumentForm::Optional, "list, add, show, remove, pause, resume, run, due or watch"),
+    command_argument(
+        "WHAT",
+        ArgumentForm::Optional,
+        "the schedule's name; with add: a cron expression, as in \"0 9 * * 1-5\"",
+    ),
+    command_argument("GOAL", ArgumentForm::Optional, "with add: what an agent is to do"),
+    command_argument("name", ArgumentForm::Value, "with add: what it is called"),
+    command_argument("project", ArgumentForm::Value, "the volume in which it works"),
+    command_argument("note", ArgumentForm::Value, "the note that the goal is about"),
+    command_argument("agent", ArgumentForm::Value, "which agent"),
+    command_argument(
+        "approve",
+        ArgumentForm::Values,
+        "what its runs may do without asking, as in \"shell: cargo test *\"",
+    ),
+    command_argument("budget", ArgumentForm::Value, "each run may cost at most so many US dollars"),
+    command_argument(
+        "mode",
+        ArgumentForm::Value,
+        "auto, learner (a model), or follower (a trace that fits, without a model)",
+    ),
+    command_argument("run", ArgumentForm::Value, "in place of a goal: the cells of this note"),
+    command_argument("cell", ArgumentForm::Value, "with --run: only this cell, from 1"),
+    command_argument("consolidate", ArgumentForm::Flag, "in place of a goal: memory becomes long-term notes"),
+    command_argument("analyze", ArgumentForm::Value, "in place of a goal: memory is asked this, and the answer kept"),
+    command_argument(
         "within",
         ArgumentForm::Value,
         "what was missed is made up for within so long, as in 30m or 2d; 12h when left out",
     ),
-    arg("utc", ArgumentForm::Flag, "the expression goes by UTC, not by the clock here"),
-    arg("zone", ArgumentForm::Value, "the expression goes by the clock of this time zone, as in Europe/Berlin"),
+    command_argument("utc", ArgumentForm::Flag, "the expression goes by UTC, not by the clock here"),
+    command_argument(
+        "zone",
+        ArgumentForm::Value,
+        "the expression goes by the clock of this time zone, as in Europe/Berlin",
+    ),
 ];

@@ -2,8 +2,8 @@
 
 use super::{ApplyContext, CommandError, Session};
 use crate::effect::Effect;
-use crate::fresh::Reactivity;
 use crate::note::{KernelPhase, Note, NotePhase, code_hash};
+use crate::staleness::Reactivity;
 use store::disk::RowWrite;
 use store::{
     BlobHash, BlobRef, BlockId, CellOutput, DocId, Execution, ExecutionId, ExecutionStatus, FileKind, OutputBody,
@@ -38,15 +38,16 @@ impl Session {
         let Some(doc) = &mut note.outputs else {
             return Err(CommandError("the note's outputs are not loaded yet; try again in a moment".to_owned()));
         };
-        let kept = doc.keep_notebook(notebook, turn.now.seconds()).map_err(|error| CommandError(error.to_string()))?;
+        let kept =
+            doc.set_notebook_blob(notebook, turn.now.as_seconds()).map_err(|error| CommandError(error.to_string()))?;
         let bytes = if std::mem::take(&mut note.outputs_new) { doc.save() } else { kept };
         for execution in executions {
-            let Some(code) = note.code(execution.cell).map(code_hash) else { continue };
+            let Some(code) = note.cell_code(execution.cell).map(code_hash) else { continue };
             note.unsaved_outputs.insert(execution.cell);
             note.executions.insert(execution.cell, Execution { code, started: turn.now.0, ..execution });
             note.runs += 1;
         }
-        self.append_writes(turn, vec![RowWrite::Chunk { doc: id.outputs(), bytes }], None);
+        self.append_writes(turn, vec![RowWrite::Chunk { doc: id.outputs_id(), bytes }], None);
         self.save_outputs(turn, id);
         Ok(())
     }
@@ -88,7 +89,7 @@ impl Session {
 
     /// Why the note's kernel cannot run a cell: it is of another language.
     pub fn other_language_reason(&self, note: &Note, cell: BlockId) -> Option<String> {
-        let language = note.language(cell)?;
+        let language = note.cell_language(cell)?;
         match note.kernel_name() {
             None if language == "python" => None,
             None => {
@@ -124,7 +125,7 @@ impl Session {
         if let Some(why) = cells.iter().find_map(|cell| self.other_language_reason(note, *cell)) {
             return Err(CommandError(why));
         }
-        if cells.iter().any(|cell| note.code(*cell).is_none()) {
+        if cells.iter().any(|cell| note.cell_code(*cell).is_none()) {
             return Err(CommandError("there is no Python cell here; start one with ```python".to_owned()));
         }
         self.create_note_document(turn, id);
@@ -132,7 +133,7 @@ impl Session {
         let alone = cells.len();
         for cell in cells {
             let Some(note) = self.notes.get_mut(&id) else { break };
-            let Some(code) = note.code(cell).map(code_hash) else { continue };
+            let Some(code) = note.cell_code(cell).map(code_hash) else { continue };
             let running = matches!(note.kernel, KernelPhase::Busy(now)
                 if note.executions.get(&cell).is_some_and(|execution| execution.id == now));
             if running && note.reactivity == Reactivity::Automatic && alone > 1 {
@@ -189,7 +190,7 @@ impl Session {
             return;
         }
         while let Some(cell) = note.queue.pop_front() {
-            let Some(code) = note.code(cell).map(ToOwned::to_owned) else {
+            let Some(code) = note.cell_code(cell).map(ToOwned::to_owned) else {
                 note.executions.remove(&cell); // the cell was deleted while it waited
                 continue;
             };
@@ -207,7 +208,7 @@ impl Session {
             note.kernel = KernelPhase::Busy(execution.id);
             let execution = execution.id;
             let forget = note.prepare_execution(execution, cell);
-            let pure = note.pure(cell);
+            let pure = note.pure_names(cell);
             let label = format!("cell {place}");
             let kernel = note.kernel_name().map(ToOwned::to_owned);
             note.kernel_is.clone_from(&kernel);
@@ -240,7 +241,7 @@ impl Session {
             (Some(_), false) => JUPYTER_INTERRUPT_GRACE_MS,
             (Some(_), true) => 0,
         };
-        let at = turn.now.plus(grace);
+        let at = turn.now.plus_ms(grace);
         note.kill = Some((at, execution));
         turn.effects.push(Effect::Interrupt { note: id });
         self.wake_at(turn, at);
@@ -315,9 +316,9 @@ impl Session {
         if let Some(note) = self.notes.get_mut(&id) {
             note.unsaved_outputs.insert(cell);
             let marked = note.kind == FileKind::Note;
-            let stated = note.block(cell).filter(|_| marked).and_then(|block| markdown::time_limit(&block.text));
+            let stated = note.block(cell).filter(|_| marked).and_then(|block| markdown::cell_time_limit(&block.text));
             let seconds = note.limits.remove(&cell).or(stated).unwrap_or(DEFAULT_CELL_TIMEOUT_SECS);
-            let at = turn.now.plus(i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX / 2));
+            let at = turn.now.plus_ms(i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX / 2));
             note.limit = (seconds > 0).then_some((at, execution, seconds));
             if seconds > 0 {
                 self.wake_at(turn, at);
@@ -360,7 +361,7 @@ impl Session {
         if let Some(note) = self.notes.get_mut(&id) {
             note.unsaved_outputs.insert(cell);
         }
-        self.wake_at(turn, turn.now.plus(OUTPUT_SAVE_INTERVAL_MS));
+        self.wake_at(turn, turn.now.plus_ms(OUTPUT_SAVE_INTERVAL_MS));
     }
 
     pub(super) fn on_execution_finished(
@@ -447,10 +448,10 @@ impl Session {
         let (at, bytes) = note.outputs_saved;
         let now_bytes = unsaved_bytes(note);
         let running = matches!(note.kernel, KernelPhase::Busy(_));
-        if !running || (turn.now.since(at) >= OUTPUT_SAVE_INTERVAL_MS && now_bytes >= bytes * 2) {
+        if !running || (turn.now.ms_since(at) >= OUTPUT_SAVE_INTERVAL_MS && now_bytes >= bytes * 2) {
             self.save_outputs(turn, id);
         } else {
-            self.wake_at(turn, turn.now.plus(OUTPUT_SAVE_INTERVAL_MS));
+            self.wake_at(turn, turn.now.plus_ms(OUTPUT_SAVE_INTERVAL_MS));
         }
     }
 
@@ -464,10 +465,10 @@ impl Session {
         }
         let unsaved = std::mem::take(&mut note.unsaved_outputs);
         let executions: Vec<&Execution> = unsaved.iter().filter_map(|cell| note.executions.get(cell)).collect();
-        match doc.commit(&executions, turn.now.seconds()) {
+        match doc.commit(&executions, turn.now.as_seconds()) {
             Ok(bytes) => {
                 let bytes = if std::mem::take(&mut note.outputs_new) { doc.save() } else { bytes };
-                self.append_writes(turn, vec![RowWrite::Chunk { doc: id.outputs(), bytes }], None);
+                self.append_writes(turn, vec![RowWrite::Chunk { doc: id.outputs_id(), bytes }], None);
             }
             Err(error) => note.problems.push(error.to_string()),
         }

@@ -85,8 +85,8 @@ impl Session {
         };
         let renames: Vec<ExternalRename> = self.external_renames.iter().filter(valid).cloned().collect();
         let moves: Vec<(DocId, String)> = renames.iter().map(|one| (one.file, one.to.clone())).collect();
-        renames.iter().for_each(|one| volume.links.enter(one.file, &one.from));
-        let plan = volume.links.rename(&moves);
+        renames.iter().for_each(|one| volume.links.set_path(one.file, &one.from));
+        let plan = volume.links.rename_files(&moves);
         if !keep {
             self.cancel_relinks(id, &plan);
         }

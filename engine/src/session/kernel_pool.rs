@@ -41,7 +41,7 @@ impl Session {
         self.kernel_pool.last_decision = Some(state);
         let folder = self.note_file_path(state.0).and_then(|file| file.parent().map(ToOwned::to_owned));
         self.kernel_pool.start_at =
-            folder.filter(|_| wants).map(|folder| (turn.now.plus(WARM_KERNEL_DELAY_MS), folder));
+            folder.filter(|_| wants).map(|folder| (turn.now.plus_ms(WARM_KERNEL_DELAY_MS), folder));
         if let Some((at, _)) = self.kernel_pool.start_at {
             self.wake_at(turn, at);
         }
@@ -49,7 +49,7 @@ impl Session {
 
     pub(super) fn tick_kernel_pool(&mut self, turn: &mut ApplyContext<'_>) {
         if let Some((_, folder)) = self.kernel_pool.start_at.take_if(|(at, _)| *at <= turn.now) {
-            self.kernel_pool.expires_at = Some(turn.now.plus(WARM_KERNEL_LIFETIME_MS));
+            self.kernel_pool.expires_at = Some(turn.now.plus_ms(WARM_KERNEL_LIFETIME_MS));
             turn.effects.push(Effect::Reserve { folder: Some(folder) });
         }
         if self.kernel_pool.expires_at.take_if(|until| *until <= turn.now).is_some() {

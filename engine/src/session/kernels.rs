@@ -233,7 +233,7 @@ impl Session {
         };
         turn.effects.push(Effect::Answer { note: id, text });
         if let Some(seconds) = question.limit {
-            let at = turn.now.plus(i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX / 2));
+            let at = turn.now.plus_ms(i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX / 2));
             note.limit = Some((at, question.execution, seconds));
             self.wake_at(turn, at);
         }
@@ -264,7 +264,7 @@ impl Session {
         *shown = output;
         let cell = run.cell;
         self.output_changed(id, cell);
-        self.wake_at(turn, turn.now.plus(super::cells::OUTPUT_SAVE_INTERVAL_MS));
+        self.wake_at(turn, turn.now.plus_ms(super::cells::OUTPUT_SAVE_INTERVAL_MS));
     }
 
     fn output_changed(&mut self, id: DocId, cell: store::BlockId) {

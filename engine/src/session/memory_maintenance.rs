@@ -9,7 +9,7 @@ use agent::memory::insight::MemoryQuery;
 use agent::memory::{
     self, LONG_TERM_FOLDER, MEMORY_FOLDER, MemoryMaintenance, PROJECTS_FOLDER, ProjectMemory, task_log,
 };
-use agent::schedule::Came;
+use agent::schedule::ScheduleOutcome;
 use store::DocId;
 use text::task::CalendarDay;
 
@@ -61,10 +61,10 @@ impl Session {
                 MemoryMaintenance::Analyze(query) => self.keep_analysis(turn, volume, memory, &query),
             };
             let came = match done {
-                Ok(()) => Came::Done,
+                Ok(()) => ScheduleOutcome::Done,
                 Err(CommandError(why)) => {
                     self.problems.push(format!("memory could not be worked over: {why}"));
-                    Came::Failed { why }
+                    ScheduleOutcome::Failed { why }
                 }
             };
             if let Some(schedule) = schedule {

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use store::disk::{FileRow, RowWrite};
 use store::{DocId, FileEntry, FileKind};
 use text::links::{self, LinkRewrite};
-use text::splice::TextEdit;
+use text::text_edit::TextEdit;
 
 /// Under which name the disk keeps what can be taken back.
 pub const UNDO_MOVES_KEY: &str = "moved";
@@ -154,7 +154,7 @@ impl Session {
             let row = self.movable_row(*file)?;
             let mut to = normalize_volume_path(to)?;
             if row.kind.is_text() {
-                if FileKind::of(&to) != row.kind {
+                if FileKind::from_path(&to) != row.kind {
                     to.push_str(match row.kind {
                         FileKind::Collection => ".base",
                         FileKind::Script => ".py",
@@ -344,7 +344,7 @@ impl Session {
         let renames: Vec<(DocId, String)> = files.iter().filter_map(new_path).collect();
         let others = relinks.is_none();
         let quiet = renames.is_empty() || others;
-        let planned = if quiet { BTreeMap::new() } else { volume.links.rename(&renames) };
+        let planned = if quiet { BTreeMap::new() } else { volume.links.rename_files(&renames) };
         let mut all = relinks.unwrap_or_default();
         for (note, planned) in planned {
             let known = all.entry(note).or_default();
@@ -361,7 +361,7 @@ impl Session {
         for file in &files {
             self.end_burst(turn, file.row.id);
             // It is moved once it is there, and deleted once all of it is.
-            let now = |note: &&mut Note| file.to == FileLocation::Trash || note.file.is_unmade();
+            let now = |note: &&mut Note| file.to == FileLocation::Trash || note.file.is_new_file();
             if let Some(note) = self.notes.get_mut(&file.row.id).filter(now) {
                 note.file.due = note.file.due.map(|_| turn.now);
                 self.write_file(turn, file.row.id);
@@ -458,7 +458,8 @@ impl Session {
 
     /// Why a file will not be still: it is to be deleted once all of it is written, and it cannot be written.
     fn blocked_reason(&self, file: &FileMove) -> Option<String> {
-        let note = self.notes.get(&file.row.id).filter(|note| file.to == FileLocation::Trash && note.is_ahead())?;
+        let note =
+            self.notes.get(&file.row.id).filter(|note| file.to == FileLocation::Trash && note.is_ahead_of_file())?;
         let why = note.file.trouble.as_ref().filter(|_| note.read_only().is_none() && !note.file.gone)?;
         Some(format!("its last edits cannot be saved, so it was not deleted: {why}"))
     }
@@ -467,9 +468,12 @@ impl Session {
     fn is_idle(&self, file: &FileMove) -> bool {
         let Some(note) = self.notes.get(&file.row.id) else { return true };
         let busy = note.phase == NotePhase::Reading || note.file.reading || note.file.writing.is_some();
-        let unsaved = note.is_ahead() || note.is_loading() || note.file.unmerged.is_some() || !note.remote.is_empty();
-        let coming = note.is_loading() || !note.remote.is_empty();
-        let unmade = note.file.stamp.is_none() && !note.file.gone && (coming || note.file.is_unmade());
+        let unsaved = note.is_ahead_of_file()
+            || note.is_document_loading()
+            || note.file.unmerged.is_some()
+            || !note.remote.is_empty();
+        let coming = note.is_document_loading() || !note.remote.is_empty();
+        let unmade = note.file.stamp.is_none() && !note.file.gone && (coming || note.file.is_new_file());
         let unmade = unmade && note.file.trouble.is_none() && note.read_only().is_none();
         !busy && !unmade && (file.to != FileLocation::Trash || note.file.gone || !unsaved || note.read_only().is_some())
     }
@@ -600,7 +604,7 @@ impl Session {
         let Some(volume) = files.first().and_then(|file| self.volumes.get_mut(&file.row.volume)) else { return };
         for file in files {
             match &file.from {
-                FileLocation::Path(path) => volume.links.enter(file.row.id, path),
+                FileLocation::Path(path) => volume.links.set_path(file.row.id, path),
                 FileLocation::Trash => {}
             }
         }
@@ -617,8 +621,8 @@ impl Session {
                 .iter()
                 .map(|one| LinkRewrite { kind: one.kind, old: one.new.clone(), new: one.old.clone() })
                 .collect();
-            let outline = links::relinked(outline, &back);
-            volume.links.set(*note, outline.into());
+            let outline = links::apply_rewrites(outline, &back);
+            volume.links.set_outline(*note, outline.into());
         }
     }
 
@@ -638,7 +642,7 @@ impl Session {
         if volume.files.get(&row.path).is_some_and(|now| now.id == id) {
             volume.files.remove(&row.path);
             volume.demoted.retain(|other| other.path != row.path);
-            writes.push(RowWrite::FileGone { volume: volume_id, path: row.path.clone() });
+            writes.push(RowWrite::RemoveFile { volume: volume_id, path: row.path.clone() });
         }
         volume.revision += 1;
         for spot in [from, to] {
@@ -654,7 +658,7 @@ impl Session {
                 if !echo {
                     volume.doc_pending.push_back((id, Some(entry)));
                 }
-                volume.links.enter(id, path);
+                volume.links.set_path(id, path);
                 if *from == FileLocation::Trash {
                     volume.unindexed.insert(id);
                     self.trash.remove(&id);
@@ -750,7 +754,7 @@ impl Session {
         let done = RowWrite::Meta { key: format!("{RELINK_KEY_PREFIX}{id}"), value: None };
         let note = self.notes.get(&id).filter(|note| note.phase == NotePhase::Ready && note.read_only().is_none());
         let splices: Option<Vec<TextEdit>> = note.map(|note| {
-            let places = links::places(&note.text(), &relinks);
+            let places = links::rewrite_spans(&note.text(), &relinks);
             places.into_iter().map(|(at, delete, insert)| TextEdit { at, delete, insert }).collect()
         });
         match splices {
@@ -758,7 +762,7 @@ impl Session {
                 self.create_note_document(turn, id);
                 if let Some(note) = self.notes.get_mut(&id) {
                     for splice in splices.iter().rev() {
-                        note.undo.carry(splice.at, splice.delete, splice.insert.len());
+                        note.undo.rebase_steps(splice.at, splice.delete, splice.insert.len());
                     }
                 }
                 self.splice_note(turn, id, &splices, true, vec![done]);

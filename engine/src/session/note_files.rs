@@ -2,7 +2,7 @@
 
 use super::{ApplyContext, Session};
 use crate::effect::Effect;
-use crate::event::{FileMark, FileStamp, FileText, marks_key};
+use crate::event::{FileMark, FileStamp, FileText, file_marks_key};
 use crate::note::DocPhase;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl Session {
             Ok(Some(_)) if note.read_only().is_some() => {} // what of it is ours is not known
             Ok(Some(file)) => {
                 note.file.gone = false;
-                if !note.is_ahead() {
+                if !note.is_ahead_of_file() {
                     note.file.trouble = None;
                 }
                 let Some(note) = self.notes.get_mut(&id) else { return };
@@ -160,7 +160,7 @@ impl Session {
         let (volume, path) = self.file_locations.get(&id)?;
         let note = self.notes.get(&id)?;
         let volume = self.volumes.get_mut(volume)?;
-        volume.links.touch(id);
+        volume.links.mark_changed(id);
         let row = volume.files.get_mut(path)?;
         (row.size, row.mtime, row.hash) = (stamp.size, stamp.mtime, stamp.hash);
         row.blocks = u32::try_from(note.blocks().count()).unwrap_or(u32::MAX);
@@ -229,7 +229,7 @@ impl Session {
         }
         if still {
             note.file.ahead_stored = false;
-            writes.push(RowWrite::Ahead { note: id, ahead: false });
+            writes.push(RowWrite::NoteAhead { note: id, ahead: false });
         }
         writes.extend(self.file_row(id, stamp).map(RowWrite::File));
         self.append_writes(turn, writes, None);
@@ -241,7 +241,7 @@ impl Session {
     /// Has it looked at what the note's file holds.
     fn request_indexing(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         // Nothing in a collection or a script is a link or a task, however it looks.
-        if self.locate_file(id).is_some_and(|(_, path)| FileKind::of(path) != FileKind::Note) {
+        if self.locate_file(id).is_some_and(|(_, path)| FileKind::from_path(path) != FileKind::Note) {
             return;
         }
         if let Some((note, text)) = self.notes.get(&id).and_then(|note| Some((note, note.file.base.clone()?))) {
@@ -288,7 +288,7 @@ impl Session {
         let Some(note) = self.notes.get_mut(&id) else { return };
         note.file.writing = None;
         note.file.stamp = None;
-        let due = turn.now.plus(VANISHED_FILE_DELAY_MS);
+        let due = turn.now.plus_ms(VANISHED_FILE_DELAY_MS);
         note.file.due = Some(due);
         self.wake_at(turn, due);
         self.finish_file_write(turn, id);
@@ -298,7 +298,7 @@ impl Session {
         let Some(note) = self.notes.get_mut(&id) else { return };
         note.file.writing = None;
         note.file.trouble = Some(why);
-        let due = turn.now.plus(FILE_WRITE_RETRY_MS);
+        let due = turn.now.plus_ms(FILE_WRITE_RETRY_MS);
         note.file.due = Some(due);
         self.wake_at(turn, due);
         self.finish_file_write(turn, id);
@@ -307,7 +307,7 @@ impl Session {
 
 fn marks_write(id: DocId, marks: &[FileMark]) -> RowWrite {
     let value = (!marks.is_empty()).then(|| serde_json::to_vec(marks).unwrap_or_default());
-    RowWrite::Meta { key: marks_key(id), value }
+    RowWrite::Meta { key: file_marks_key(id), value }
 }
 
 fn doc_heads(doc: &DocPhase) -> Vec<[u8; 32]> {

@@ -10,8 +10,8 @@ use agent::task_block::{self, TaskStatus};
 use serde_json::{Value, json};
 use store::DocId;
 use text::properties;
-use text::splice::{self, TextEdit};
-use text::task::{self, CalendarDay, Task};
+use text::task::{self, CalendarDay, NoteTask};
+use text::text_edit::{self, TextEdit};
 
 /// An edit that waits until its note can be read.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,21 +66,21 @@ impl NoteJobKind {
                 let mut found: Option<(usize, &str)> = None;
                 for line in text.split_inclusive('\n') {
                     let body = line.trim_end_matches(['\n', '\r']);
-                    let meant = Task::of(body, start).is_some_and(|task| task.text == *words);
+                    let meant = NoteTask::parse_line(body, start).is_some_and(|task| task.text == *words);
                     if meant && found.is_none_or(|(other, _)| start.abs_diff(at) < other.abs_diff(at)) {
                         found = Some((start, body));
                     }
                     start += line.len();
                 }
                 let (at, line) = found?;
-                let (changed, next) = task::toggled(line, *today)?;
+                let (changed, next) = task::toggle_line(line, *today)?;
                 let end = if text[at + line.len()..].starts_with("\r\n") { "\r\n" } else { "\n" };
                 let inserted = next.map_or(changed.clone(), |next| format!("{next}{end}{changed}"));
                 Some(UndoChange { at, removed: line.to_owned(), inserted })
             }
             NoteJobKind::SetProperty { key, value } => {
-                let new = properties::set(text, key, value.as_ref()).ok()?;
-                let (from, to) = splice::trim(text, &new);
+                let new = properties::set_property(text, key, value.as_ref()).ok()?;
+                let (from, to) = text_edit::trim_common(text, &new);
                 Some(UndoChange { at: from.start, removed: text[from].to_owned(), inserted: new[to].to_owned() })
             }
             NoteJobKind::AddExperience(one) => {
@@ -99,9 +99,9 @@ impl NoteJobKind {
                 let verified = known.verified_count;
                 let verified = if *good { verified.saturating_add(1) } else { verified.saturating_sub(1) };
                 let verified = verified.min(known.usage_count);
-                let new = properties::set(text, "verified_count", Some(&json!(verified))).ok()?;
+                let new = properties::set_property(text, "verified_count", Some(&json!(verified))).ok()?;
                 let rating = json!(trace::success_share(verified, known.usage_count));
-                let new = properties::set(&new, "success_rating", Some(&rating)).ok()?;
+                let new = properties::set_property(&new, "success_rating", Some(&rating)).ok()?;
                 Some(full_text_change(text, &new))
             }
             NoteJobKind::RemoveExperiences(names) => {
@@ -286,13 +286,13 @@ impl Session {
             return;
         };
         self.create_note_document(turn, *id);
-        let mut splices: Vec<TextEdit> = splice::difference(&change.removed, &change.inserted);
+        let mut splices: Vec<TextEdit> = text_edit::compute_edits(&change.removed, &change.inserted);
         splices.iter_mut().for_each(|splice| splice.at += change.at);
         self.splice_note(turn, *id, &splices, true, Vec::new());
         // An edit of nothing gives the note its document, and there is nothing to undo.
         let changes = change.removed != change.inserted;
         if let Some(note) = self.notes.get_mut(id).filter(|_| changes) {
-            note.undo.push(change);
+            note.undo.push_step(change);
         }
     }
 
@@ -304,7 +304,7 @@ impl Session {
 
 /// The change that makes one text another.
 fn full_text_change(text: &str, new: &str) -> UndoChange {
-    let (from, to) = splice::trim(text, new);
+    let (from, to) = text_edit::trim_common(text, new);
     UndoChange { at: from.start, removed: text[from].to_owned(), inserted: new[to].to_owned() }
 }
 

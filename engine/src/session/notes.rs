@@ -1,18 +1,18 @@
 //! Notes: reading, typing, bursts that become changes, undo, changes from other replicas.
 
 use super::{ApplyContext, CommandError, Session};
+use crate::block_edits::{self, BlockEdits};
 use crate::effect::Effect;
 use crate::event::{FileMark, FileText, NoteContent, NoteDocs};
 use crate::note::{DocPhase, Note, NotePhase, code_hash};
-use crate::plan::{self, BlockEdits};
 use crate::undo::UndoChange;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::disk::{FileRow, RowWrite};
 use store::{BlobHash, BlockId, ChangeParcel, DocId, FileKind, JournalRecord, NoteOp, import_blocks};
-use text::splice::{self, TextEdit};
+use text::text_edit::{self, TextEdit};
 use text::time::UnixMillis;
-use text::{markdown, splice::trim};
+use text::{markdown, text_edit::trim_common};
 
 /// A burst ends after a pause of this many milliseconds …
 const BURST_PAUSE_MS: i64 = 500;
@@ -86,12 +86,12 @@ impl Session {
     /// Drops a note that nobody looks at and of which nothing is under way.
     pub(super) fn release_note(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(note) = self.notes.get(&id) else { return };
-        if note.shown || note.holds > 0 || !note.is_at_rest() {
+        if note.shown || note.holds > 0 || !note.is_idle() {
             return;
         }
         let (volume, gone) = (note.volume, note.file.gone);
         // Where others type on, the next key finds it here, and its file is not written for each of them.
-        let next = note.file.written.filter(|_| note.others && !gone).map(|written| written.plus(BURST_PAUSE_MS));
+        let next = note.file.written.filter(|_| note.others && !gone).map(|written| written.plus_ms(BURST_PAUSE_MS));
         if let Some(next) = next.filter(|next| turn.now < *next) {
             self.wake_at(turn, next);
             return;
@@ -119,7 +119,7 @@ impl Session {
         let Some((volume, path)) = self.locate_file(id).map(|(volume, path)| (volume, path.to_owned())) else { return };
         let Some(root) = self.volumes.get(&volume).and_then(|volume| volume.root.clone()) else { return };
         let file = root.join(&path);
-        self.notes.insert(id, Note::new(id, volume, FileKind::of(&path)));
+        self.notes.insert(id, Note::new(id, volume, FileKind::from_path(&path)));
         if self.is_moving(id) {
             return; // read at its new place
         }
@@ -137,7 +137,7 @@ impl Session {
         let mut note = Note::new(id, volume, row.kind);
         note.phase = NotePhase::Ready;
         note.shown = true;
-        note.set_blocks(import_blocks(markdown::blocks_of(row.kind, text).into_iter()));
+        note.set_blocks(import_blocks(markdown::split_file(row.kind, text).into_iter()));
         note.file.due = Some(turn.now);
         note.file.base = Some(Arc::from(""));
         self.notes.insert(id, note);
@@ -214,7 +214,7 @@ impl Session {
         let is_older = |file: &FileText| Some(file.stamp.hash) == hash && file.text != note.text();
         if !note.file.ahead_stored && file.as_ref().is_some_and(is_older) {
             note.file.ahead_stored = true;
-            let ahead = RowWrite::Ahead { note: id, ahead: true };
+            let ahead = RowWrite::NoteAhead { note: id, ahead: true };
             self.append_writes(turn, vec![ahead], None);
         }
         let Some(note) = self.notes.get_mut(&id) else { return };
@@ -291,7 +291,7 @@ impl Session {
         note.doc = DocPhase::Loaded(docs.doc);
         match docs.outputs {
             Ok(outputs) => {
-                for execution in outputs.latest() {
+                for execution in outputs.latest_executions() {
                     // What ran meanwhile is newer than what was kept.
                     note.executions.entry(execution.cell).or_insert(execution);
                 }
@@ -317,7 +317,7 @@ impl Session {
         if let Some(note) = self.notes.get_mut(&id)
             && note.file.base.is_none()
         {
-            let base = note.in_common(note.file.unmerged.as_ref().map(|file| file.text.as_str()));
+            let base = note.common_text(note.file.unmerged.as_ref().map(|file| file.text.as_str()));
             note.file.base = Some(Arc::from(base));
             // A file that neither the row nor a mark knows may be newer than the database.
             note.file.unsure = note.file.unmerged.is_some();
@@ -354,12 +354,12 @@ impl Session {
             note.file.ahead_stored = true;
             let mut writes = with;
             writes.extend(note.blocks().map(|block| RowWrite::Block { note: id, block: block.clone() }));
-            writes.push(RowWrite::Ahead { note: id, ahead: true });
+            writes.push(RowWrite::NoteAhead { note: id, ahead: true });
             note.file.due.get_or_insert(turn.now);
             self.append_writes(turn, writes, None);
             // The document is made of the rows, so they must be on disk (the worker waits for its turn behind them).
             self.load_doc(turn, id);
-            self.wake_at(turn, turn.now.plus(BURST_PAUSE_MS));
+            self.wake_at(turn, turn.now.plus_ms(BURST_PAUSE_MS));
         }
         self.load_doc(turn, id);
     }
@@ -449,7 +449,7 @@ impl Session {
     /// Takes back the last step, with the steps that were made at once with it; or makes them again.
     pub(super) fn undo(&mut self, turn: &mut ApplyContext<'_>, id: DocId, redo: bool) -> Result<(), CommandError> {
         self.undo_step(turn, id, redo)?;
-        while self.notes.get(&id).is_some_and(|note| note.undo.goes_on(redo)) {
+        while self.notes.get(&id).is_some_and(|note| note.undo.has_more_in_group(redo)) {
             self.undo_step(turn, id, redo)?;
         }
         Ok(())
@@ -460,16 +460,16 @@ impl Session {
             return Err(CommandError(format!("the note can only be read: {why}")));
         }
         let Some(note) = self.notes.get_mut(&id) else { return Ok(()) };
-        let Some(change) = note.undo.next(redo) else {
+        let Some(change) = note.undo.next_change(redo) else {
             return Err(CommandError(if redo { "nothing to redo" } else { "nothing to undo" }.to_owned()));
         };
         let fits = note.slice(change.at, change.removed.len()).as_ref() == Some(&change.removed);
-        note.undo.taken(redo, fits);
+        note.undo.confirm_change(redo, fits);
         if !fits {
             return Err(CommandError("what was written there has changed since, so it was left alone".to_owned()));
         }
         self.create_note_document(turn, id);
-        let mut splices = splice::difference(&change.removed, &change.inserted);
+        let mut splices = text_edit::compute_edits(&change.removed, &change.inserted);
         splices.iter_mut().for_each(|splice| splice.at += change.at);
         self.splice_note(turn, id, &splices, false, Vec::new());
         Ok(())
@@ -487,10 +487,14 @@ impl Session {
     ) {
         let Some(note) = self.notes.get_mut(&id) else { return };
         let (loaded, executions) = (note.outputs.is_some(), &note.executions);
-        let grown = if self.sync.is_shared(note.volume) { plan::GROWN_SHARED } else { plan::GROWN };
+        let grown = if self.sync.is_shared(note.volume) {
+            block_edits::MAX_SHARED_BLOCK_BYTES
+        } else {
+            block_edits::MAX_BLOCK_BYTES
+        };
         let mut plan = BlockEdits::new(&mut note.blocks, note.kind == FileKind::Script, grown, turn.rng);
-        plan.edits(splices);
-        plan.recall(|id, code| {
+        plan.apply_edits(splices);
+        plan.restore_deleted_cells(|id, code| {
             if executions.is_empty() || executions.contains_key(&id) {
                 return Vec::new();
             }
@@ -499,14 +503,14 @@ impl Session {
             same.map(|run| run.cell).collect()
         });
         if foreign {
-            plan.reshape(|cell| !loaded || executions.contains_key(&cell));
+            plan.normalize_cells(|cell| !loaded || executions.contains_key(&cell));
         }
         let ops = plan.finish();
         for splice in splices.iter().rev() {
-            note.shift(splice.at, splice.delete, splice.insert.len(), foreign);
+            note.record_shift(splice.at, splice.delete, splice.insert.len(), foreign);
         }
-        let touched: BTreeSet<BlockId> = ops.iter().map(NoteOp::block).collect();
-        note.refresh(touched);
+        let touched: BTreeSet<BlockId> = ops.iter().map(NoteOp::block_id).collect();
+        note.refresh_blocks(touched);
         if !note.adopted {
             return;
         }
@@ -521,27 +525,27 @@ impl Session {
         writes.extend(with);
         note.pending.extend(record.ops);
         if !std::mem::replace(&mut note.file.ahead_stored, true) {
-            writes.push(RowWrite::Ahead { note: id, ahead: true });
+            writes.push(RowWrite::NoteAhead { note: id, ahead: true });
         }
         // Where somebody may be looking each key is a change of its own; the file has its time.
         let live = self.sync.is_hub_online(note.volume);
-        note.file.due.get_or_insert(if live { turn.now.plus(BURST_PAUSE_MS) } else { turn.now });
+        note.file.due.get_or_insert(if live { turn.now.plus_ms(BURST_PAUSE_MS) } else { turn.now });
         let full = note.pending.len() >= MAX_BURST_OPERATIONS;
         self.append_writes(turn, writes, None);
         if full {
             self.end_burst(turn, id);
         } else if live {
             self.end_burst(turn, id);
-            self.wake_at(turn, turn.now.plus(BURST_PAUSE_MS));
+            self.wake_at(turn, turn.now.plus_ms(BURST_PAUSE_MS));
         } else {
-            self.wake_at(turn, turn.now.plus(BURST_PAUSE_MS));
+            self.wake_at(turn, turn.now.plus_ms(BURST_PAUSE_MS));
         }
     }
 
     pub(super) fn tick_note(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(note) = self.notes.get(&id) else { return };
         if let Some(burst) = note.burst {
-            let end = note.last_edit.plus(BURST_PAUSE_MS).min(burst.plus(MAX_BURST_MS));
+            let end = note.last_edit.plus_ms(BURST_PAUSE_MS).min(burst.plus_ms(MAX_BURST_MS));
             if turn.now >= end {
                 self.end_burst(turn, id);
             } else {
@@ -567,12 +571,12 @@ impl Session {
         if note.pending.is_empty() {
             return;
         }
-        let agent = std::mem::take(&mut note.by_agent).then_some(text::history::AGENT);
-        let message = agent.or(note.outside.then_some(text::history::OUTSIDE));
-        match doc.commit(&note.pending, turn.now.seconds(), message) {
+        let agent = std::mem::take(&mut note.by_agent).then_some(text::history::AGENT_CHANGE_MESSAGE);
+        let message = agent.or(note.outside.then_some(text::history::EXTERNAL_CHANGE_MESSAGE));
+        match doc.commit(&note.pending, turn.now.as_seconds(), message) {
             Ok(bytes) => {
                 note.outside = false;
-                let touched: BTreeSet<BlockId> = note.pending.iter().map(NoteOp::block).collect();
+                let touched: BTreeSet<BlockId> = note.pending.iter().map(NoteOp::block_id).collect();
                 note.pending.clear();
                 let mut writes = vec![RowWrite::Chunk { doc: id, bytes }];
                 for block in note.blocks.iter().filter(|block| touched.contains(&block.id)) {
@@ -602,7 +606,7 @@ impl Session {
             return;
         };
         let before = doc.heads();
-        let mut touched = match doc.take(&mut parcel) {
+        let mut touched = match doc.merge_parcel(&mut parcel) {
             Ok(touched) => touched,
             Err(error) => {
                 note.problems.push(error.to_string());
@@ -634,33 +638,32 @@ impl Session {
             let (at, offset) = start(note, &block);
             match old {
                 Some(old) if old.pos == block.pos => {
-                    let (from, to) = trim(&old.text, &block.text);
-                    note.undo.carry(offset + from.start, from.len(), to.len());
-                    note.shift(offset + from.start, from.len(), to.len(), true);
+                    let (from, to) = trim_common(&old.text, &block.text);
+                    note.undo.rebase_steps(offset + from.start, from.len(), to.len());
+                    note.record_shift(offset + from.start, from.len(), to.len(), true);
                 }
                 old => {
                     if let Some(old) = old {
                         let (_, offset) = start(note, &old);
-                        note.undo.carry(offset, old.text.len(), 0);
-                        note.shift(offset, old.text.len(), 0, true);
+                        note.undo.rebase_steps(offset, old.text.len(), 0);
+                        note.record_shift(offset, old.text.len(), 0, true);
                     }
-                    note.undo.carry(offset, 0, block.text.len());
-                    note.shift(offset, 0, block.text.len(), true);
+                    note.undo.rebase_steps(offset, 0, block.text.len());
+                    note.record_shift(offset, 0, block.text.len(), true);
                 }
             }
             let changed = block.id;
             writes.push(RowWrite::Block { note: id, block: block.clone() });
             note.blocks.insert(at, block);
-            note.refresh([changed]);
+            note.refresh_blocks([changed]);
         }
         if !std::mem::replace(&mut note.file.ahead_stored, true) {
-            writes.push(RowWrite::Ahead { note: id, ahead: true });
+            writes.push(RowWrite::NoteAhead { note: id, ahead: true });
         }
         // At once, unless that was done just now: where others type on, the file has its time as when we do.
-        let due = note
-            .file
-            .written
-            .map_or(turn.now, |written| written.plus(BURST_PAUSE_MS).clamp(turn.now, turn.now.plus(BURST_PAUSE_MS)));
+        let due = note.file.written.map_or(turn.now, |written| {
+            written.plus_ms(BURST_PAUSE_MS).clamp(turn.now, turn.now.plus_ms(BURST_PAUSE_MS))
+        });
         let due = *note.file.due.get_or_insert(due);
         if due <= turn.now {
             writes.extend(self.mark_current_text(id));
@@ -681,10 +684,14 @@ impl Session {
         let ours = note.text();
         let unsure = note.file.unsure && *base != *ours;
         let splices = if unsure {
-            splice::difference(&ours, &splice::merge_unsure(&base, &ours, theirs))
+            text_edit::compute_edits(&ours, &text_edit::merge_uncertain_base(&base, &ours, theirs))
         } else {
-            let splices = splice::difference(&base, theirs);
-            if *base == *ours { splices } else { splice::carry(&splices, &splice::difference(&base, &ours)) }
+            let splices = text_edit::compute_edits(&base, theirs);
+            if *base == *ours {
+                splices
+            } else {
+                text_edit::rebase_edits(&splices, &text_edit::compute_edits(&base, &ours))
+            }
         };
         let mark = FileMark { hash: BlobHash::of(theirs.as_bytes()), heads: Vec::new(), text: Some(theirs.to_owned()) };
         let with: Vec<RowWrite> =
@@ -698,7 +705,7 @@ impl Session {
         let Some(note) = self.notes.get_mut(&id) else { return };
         if splices.iter().all(|splice| splice.delete == 0) {
             for splice in splices.iter().rev() {
-                note.undo.carry(splice.at, 0, splice.insert.len());
+                note.undo.rebase_steps(splice.at, 0, splice.insert.len());
             }
         } else {
             // What another program removes can be had back: it is a step of its own.
@@ -706,14 +713,14 @@ impl Session {
             let removed = note.slice(at, last.at + last.delete - at).unwrap_or_default();
             let moved: Vec<TextEdit> =
                 splices.iter().map(|splice| TextEdit { at: splice.at - at, ..splice.clone() }).collect();
-            let inserted = splice::perform(&removed, &moved);
-            note.undo.push(UndoChange { at, removed, inserted });
+            let inserted = text_edit::apply_edits(&removed, &moved);
+            note.undo.push_step(UndoChange { at, removed, inserted });
         }
         note.outside |= note.pending.is_empty();
         self.splice_note(turn, id, &splices, true, with);
     }
 
     pub(super) fn burst_due(now: UnixMillis) -> UnixMillis {
-        now.plus(BURST_PAUSE_MS)
+        now.plus_ms(BURST_PAUSE_MS)
     }
 }

@@ -1,8 +1,8 @@
 //! Cells that depend on each other: what runs when one is asked for, what is forgotten, a clean run of the whole note.
 
 use super::{ApplyContext, CommandError, Session};
-use crate::fresh::{HeldName, Reactivity};
 use crate::note::{KernelPhase, Note, NotePhase};
+use crate::staleness::{HeldName, Reactivity};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{BlockId, DocId, Execution, ExecutionId, ExecutionStatus};
 use text::{outline, properties};
@@ -72,7 +72,7 @@ impl Note {
     /// The cells that would run where one is asked for.
     pub(crate) fn cells_run_with(&self, cell: BlockId) -> Vec<BlockId> {
         match self.reactivity {
-            Reactivity::Automatic => self.planned(&[cell]),
+            Reactivity::Automatic => self.plan_cells(&[cell]),
             Reactivity::Manual | Reactivity::Marks => vec![cell],
         }
     }
@@ -105,14 +105,14 @@ impl Note {
 
     /// A run that is about to be sent: what it is going to see is kept, and what it must not see is to be forgotten.
     pub(crate) fn prepare_execution(&mut self, execution: ExecutionId, cell: BlockId) -> Vec<String> {
-        let fresh = self.fresh();
+        let fresh = self.cell_staleness();
         let Some(at) = fresh.cells.iter().position(|other| *other == cell) else { return Vec::new() };
         let forget = match self.reactivity {
             Reactivity::Manual => Vec::new(),
-            Reactivity::Marks | Reactivity::Automatic => self.outdated(&fresh, at),
+            Reactivity::Marks | Reactivity::Automatic => self.outdated_names(&fresh, at),
         };
         forget.iter().for_each(|name| _ = self.held.remove(name));
-        let inputs = self.inputs(&fresh, at);
+        let inputs = self.cell_inputs(&fresh, at);
         if let Some(run) = self.executions.get_mut(&cell) {
             run.inputs = Some(inputs);
         }
@@ -124,7 +124,7 @@ impl Note {
 
 /// A cell's result, as far as two runs of it can be compared: without counts and addresses.
 fn comparable_result(run: &Execution) -> String {
-    let mut text = run.status.word().to_owned();
+    let mut text = run.status.as_str().to_owned();
     for output in &run.outputs {
         let mut body = serde_json::to_value(&output.body).unwrap_or_default();
         if let Some(body) = body.as_object_mut() {
@@ -155,9 +155,9 @@ impl Session {
         asked: Vec<BlockId>,
     ) -> Result<(), CommandError> {
         let automatic = self.notes.get(&id).filter(|note| {
-            note.reactivity == Reactivity::Automatic && asked.iter().all(|cell| note.cell(*cell).is_some())
+            note.reactivity == Reactivity::Automatic && asked.iter().all(|cell| note.cell_parts(*cell).is_some())
         });
-        let cells = automatic.map_or_else(|| asked.clone(), |note| note.planned(&asked));
+        let cells = automatic.map_or_else(|| asked.clone(), |note| note.plan_cells(&asked));
         self.queue_cells(turn, id, cells)
     }
 
@@ -174,11 +174,11 @@ impl Session {
     /// Runs the cells whose results no longer count, and what they need.
     pub(super) fn run_stale(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
         let Some(note) = self.notes.get(&id) else { return Err(CommandError("the note is not open".to_owned())) };
-        let stale: Vec<BlockId> = note.cells().filter(|cell| note.staleness(*cell).is_some()).collect();
+        let stale: Vec<BlockId> = note.cells().filter(|cell| note.stale_reason(*cell).is_some()).collect();
         if stale.is_empty() {
             return Err(CommandError("nothing is stale in this note".to_owned()));
         }
-        let cells = note.planned(&stale);
+        let cells = note.plan_cells(&stale);
         self.queue_cells(turn, id, cells)
     }
 
@@ -253,8 +253,8 @@ impl Session {
             return Ok(());
         }
         let text = note.text();
-        let line = format!("{}: {}\n", Reactivity::PROPERTY, mode.word());
-        let Some(range) = outline::front_matter(&text) else {
+        let line = format!("{}: {}\n", Reactivity::REACTIVITY_PROPERTY, mode.as_str());
+        let Some(range) = outline::front_matter_range(&text) else {
             return self.edit_note(turn, id, 0, 0, &format!("---\n{line}---\n\n"));
         };
         let properties = match properties::read(&text) {
@@ -262,7 +262,7 @@ impl Session {
             Some(Err(why)) => return Err(CommandError(format!("the note's properties cannot be read: {why}"))),
             None => Vec::new(),
         };
-        match properties.iter().find(|property| property.key == Reactivity::PROPERTY) {
+        match properties.iter().find(|property| property.key == Reactivity::REACTIVITY_PROPERTY) {
             Some(old) => {
                 let lines = old.lines.clone();
                 self.edit_note(turn, id, lines.start, lines.len(), &line)

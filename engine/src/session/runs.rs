@@ -49,7 +49,7 @@ use agent::model_call::ModelCallId;
 use agent::model_context;
 use agent::policy::{CallFacts, PolicyRule, ToolPolicy};
 use agent::router;
-use agent::schedule::Came;
+use agent::schedule::ScheduleOutcome;
 use agent::task_block::TaskBlock;
 use agent::tool_spec::ToolSpec;
 use serde::{Deserialize, Serialize};
@@ -57,8 +57,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use store::disk::RowWrite;
 use store::{
-    AgentState, CallUsage, DocId, ExecutionStep, MessageId, MessageRole, RunAbout, RunApproval, RunChange, RunDevice,
-    RunDoc, RunEnding, RunOrigin, RunWrite, SessionMessage, StepId, StepKind, TodoItem, ToolCall, VolumeKept,
+    AgentState, CallUsage, DocId, ExecutionStep, ListedDocumentKind, MessageId, MessageRole, RunAbout, RunApproval,
+    RunChange, RunDevice, RunDoc, RunEnding, RunOrigin, RunWrite, SessionMessage, StepId, StepKind, TodoItem, ToolCall,
 };
 use text::time::UnixMillis;
 
@@ -603,7 +603,7 @@ impl Session {
         for question in std::mem::take(&mut self.agents.run_requests) {
             let known = self.agents.session_summaries.contains_key(&question.session);
             let loaded = self.agents.sessions.contains_key(&question.session);
-            let ready = !self.agents.is_reading_setup && !self.agents.loading.contains(&self.workspace.registry());
+            let ready = !self.agents.is_reading_setup && !self.agents.loading.contains(&self.workspace.registry_id());
             let Some(setup) = self.agents.setup.clone().filter(|_| ready) else {
                 self.agents.run_requests.push(question);
                 continue;
@@ -631,7 +631,9 @@ impl Session {
     /// A question did not become a run: whoever wanted it is told.
     fn fail_run_request(&mut self, turn: &mut ApplyContext<'_>, run: DocId, origin: RunOrigin, why: String) {
         match origin {
-            RunOrigin::Schedule { schedule } => self.finish_schedule(turn, schedule, Came::Failed { why: why.clone() }),
+            RunOrigin::Schedule { schedule } => {
+                self.finish_schedule(turn, schedule, ScheduleOutcome::Failed { why: why.clone() })
+            }
             RunOrigin::Agent { .. } => self.on_child_ended(turn, run, None, &why),
             RunOrigin::User => {}
         }
@@ -659,7 +661,7 @@ impl Session {
         self.make_session(session, volume, note, title)?;
         let Some(conversation) = self.agents.sessions.get(&session) else { return Ok(()) };
         let parent = match parent {
-            Some(MessageId::BEGINNING) => None,
+            Some(MessageId::SESSION_ROOT) => None,
             parent => parent.or(conversation.head()),
         };
         let asked = MessageId(turn.next_id());
@@ -722,7 +724,7 @@ impl Session {
 
     /// Keeps what has happened in a run, in its document, in its session and in the list of runs: one batch.
     pub(super) fn record_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId, record: RunRecord) -> BatchNumber {
-        let time = turn.now.seconds();
+        let time = turn.now.as_seconds();
         let mut writes = Vec::new();
         self.agents.revision += 1;
         let Some(run) = self.agents.runs.get_mut(&id) else { return self.next_batch };
@@ -761,7 +763,7 @@ impl Session {
         run.pending_batches.push_back((self.next_batch, run.steps.len()));
         let (line, head, session) = (run.summary(), run.about.head, run.about.session);
         if fresh {
-            self.queue_volume_listing(line.volume, VolumeKept::Run, id, None);
+            self.queue_volume_listing(line.volume, ListedDocumentKind::Run, id, None);
         }
         if !messages.is_empty() {
             writes.extend(self.append_messages(turn, session, messages, old_head, head));

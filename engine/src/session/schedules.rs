@@ -8,13 +8,13 @@ use agent::agent_definition;
 use agent::memory::trace::iso_timestamp;
 use agent::memory::{MemoryMaintenance, RecallOptions};
 use agent::policy::ToolPolicy;
-use agent::schedule::{Came, Due, Last, Schedule, Work};
+use agent::schedule::{DueStatus, LastOccurrence, Schedule, ScheduleOutcome, ScheduledWork};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use store::disk::RowWrite;
 use store::{BlobHash, DocId, RunEnding, RunOrigin, ToolCall};
 use text::time::UnixMillis;
-use text::zone::ZoneClock;
+use text::time_zone::ZoneClock;
 
 /// The beginning of the names under which the disk keeps schedules.
 pub const SCHEDULE_KEY_PREFIX: &str = "schedules/";
@@ -65,15 +65,21 @@ impl Session {
     pub fn is_schedule_active(&self, schedule: DocId) -> bool {
         let last = self.schedules_state.schedules.get(&schedule).and_then(|one| one.last.as_ref());
         match last.map(|last| &last.came) {
-            Some(Came::Begun { run: Some(run) }) => {
+            Some(ScheduleOutcome::Begun { run: Some(run) }) => {
                 let agents = self.agents();
                 let open = |run: &crate::AgentRun| run.is_awake() || run.pending().next().is_some();
                 agents.is_request_pending(*run) || agents.run(*run).is_some_and(open)
             }
-            Some(Came::Begun { run: None }) => {
+            Some(ScheduleOutcome::Begun { run: None }) => {
                 self.pending_maintenance.iter().any(|one| one.schedule == Some(schedule))
             }
-            Some(Came::Ended { .. } | Came::Done | Came::Failed { .. } | Came::Skipped { .. }) | None => false,
+            Some(
+                ScheduleOutcome::Ended { .. }
+                | ScheduleOutcome::Done
+                | ScheduleOutcome::Failed { .. }
+                | ScheduleOutcome::Skipped { .. },
+            )
+            | None => false,
         }
     }
 
@@ -118,13 +124,20 @@ impl Session {
             return reject("a clock is at most 18 hours from UTC, and a window at most ten years");
         }
         match &new.work {
-            Work::Goal { goal, .. } if goal.trim().is_empty() => return reject("say what is to be done"),
-            Work::Goal { goal, .. } if goal.len() > MAX_SCHEDULE_GOAL_BYTES => {
+            ScheduledWork::Goal { goal, .. } if goal.trim().is_empty() => return reject("say what is to be done"),
+            ScheduledWork::Goal { goal, .. } if goal.len() > MAX_SCHEDULE_GOAL_BYTES => {
                 return reject("a goal has at most 100 kB");
             }
-            Work::Cells { note, .. } if self.locate_file(*note).is_none() => return reject("there is no such note"),
-            Work::Analyze { query } if query.query.trim().is_empty() => return reject("say what memory is asked"),
-            Work::Goal { .. } | Work::Cells { .. } | Work::Consolidate | Work::Analyze { .. } => {}
+            ScheduledWork::Cells { note, .. } if self.locate_file(*note).is_none() => {
+                return reject("there is no such note");
+            }
+            ScheduledWork::Analyze { query } if query.query.trim().is_empty() => {
+                return reject("say what memory is asked");
+            }
+            ScheduledWork::Goal { .. }
+            | ScheduledWork::Cells { .. }
+            | ScheduledWork::Consolidate
+            | ScheduledWork::Analyze { .. } => {}
         }
         match self.volumes.get(&new.volume) {
             None => return Err(CommandError(format!("there is no volume {}", new.volume))),
@@ -132,7 +145,7 @@ impl Session {
             Some(_) => {}
         }
         new.last = None;
-        new.next = Some(new.upcoming(turn.now).map_err(CommandError)?);
+        new.next = Some(new.next_upcoming(turn.now).map_err(CommandError)?);
         self.schedules_state.schedules.insert(id, new);
         self.save_schedule(turn, id);
         self.tick_schedules(turn);
@@ -161,7 +174,7 @@ impl Session {
             .get_mut(&id)
             .ok_or_else(|| CommandError("there is no such schedule".to_owned()))?;
         one.paused = paused;
-        one.next = one.upcoming(turn.now).ok();
+        one.next = one.next_upcoming(turn.now).ok();
         self.save_schedule(turn, id);
         self.tick_schedules(turn);
         Ok(())
@@ -198,7 +211,7 @@ impl Session {
             // What was due already stays due: it is made up for, or left out.
             let due = one.next.filter(|next| *next <= turn.now);
             one.zone = Some(zone);
-            one.next = due.or_else(|| one.upcoming(turn.now).ok());
+            one.next = due.or_else(|| one.next_upcoming(turn.now).ok());
             self.save_schedule(turn, id);
         }
     }
@@ -246,8 +259,11 @@ impl Session {
         }
         let next = self.schedules_state.schedules.values().filter(|one| !one.paused).filter_map(|one| one.next).min();
         if let Some(next) = next {
-            let at =
-                if self.schedules_state.waiting { now.plus(VOLUME_WAIT_INTERVAL_MS) } else { next.max(now.plus(1)) };
+            let at = if self.schedules_state.waiting {
+                now.plus_ms(VOLUME_WAIT_INTERVAL_MS)
+            } else {
+                next.max(now.plus_ms(1))
+            };
             self.wake_at(turn, at);
         }
     }
@@ -255,7 +271,7 @@ impl Session {
     /// The clock was set back: what is due next may come sooner than was thought.
     fn replan_schedule(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(one) = self.schedules_state.schedules.get_mut(&id) else { return };
-        let Ok(upcoming) = one.upcoming(turn.now) else { return };
+        let Ok(upcoming) = one.next_upcoming(turn.now) else { return };
         if one.next.is_some_and(|next| upcoming < next) {
             one.next = Some(upcoming);
             self.save_schedule(turn, id);
@@ -264,12 +280,12 @@ impl Session {
 
     fn begin_due_schedule(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(one) = self.schedules_state.schedules.get(&id).cloned() else { return };
-        let (due, missed, late) = match one.due(turn.now) {
-            Due::No => return,
-            Due::Yes { due, missed } => (due, missed, false),
-            Due::Late { due, missed } => (due, missed, true),
+        let (due, missed, late) = match one.due_status(turn.now) {
+            DueStatus::No => return,
+            DueStatus::Yes { due, missed } => (due, missed, false),
+            DueStatus::Late { due, missed } => (due, missed, true),
         };
-        let skip = |why: String| Came::Skipped { why };
+        let skip = |why: String| ScheduleOutcome::Skipped { why };
         if late {
             let why = format!("it was due at {}, more than {} ago", iso_timestamp(due.0), duration_text(one.window));
             return self.record_schedule_outcome(turn, id, due, missed, skip(why));
@@ -282,7 +298,7 @@ impl Session {
             Some(volume) if volume.root.is_some() => {}
             Some(_) | None => {
                 let why = "its volume is not on this device any more".to_owned();
-                return self.record_schedule_outcome(turn, id, due, missed, Came::Failed { why });
+                return self.record_schedule_outcome(turn, id, due, missed, ScheduleOutcome::Failed { why });
             }
         }
         if self.is_schedule_active(id) {
@@ -313,9 +329,11 @@ impl Session {
             Ok(run) => {
                 let name = one.name.clone();
                 self.notify(turn, Notice::Scheduled { schedule: id, name, due, missed });
-                self.record_schedule_outcome(turn, id, due, missed, Came::Begun { run });
+                self.record_schedule_outcome(turn, id, due, missed, ScheduleOutcome::Begun { run });
             }
-            Err(CommandError(why)) => self.record_schedule_outcome(turn, id, due, missed, Came::Failed { why }),
+            Err(CommandError(why)) => {
+                self.record_schedule_outcome(turn, id, due, missed, ScheduleOutcome::Failed { why })
+            }
         }
     }
 
@@ -326,15 +344,15 @@ impl Session {
         id: DocId,
         due: UnixMillis,
         missed: u64,
-        came: Came,
+        came: ScheduleOutcome,
     ) {
         let Some(one) = self.schedules_state.schedules.get_mut(&id) else { return };
         let why = match &came {
-            Came::Skipped { why } | Came::Failed { why } => Some(why.clone()),
-            Came::Begun { .. } | Came::Ended { .. } | Came::Done => None,
+            ScheduleOutcome::Skipped { why } | ScheduleOutcome::Failed { why } => Some(why.clone()),
+            ScheduleOutcome::Begun { .. } | ScheduleOutcome::Ended { .. } | ScheduleOutcome::Done => None,
         };
-        one.last = Some(Last { due, at: turn.now, missed, came });
-        one.next = one.upcoming(turn.now).ok();
+        one.last = Some(LastOccurrence { due, at: turn.now, missed, came });
+        one.next = one.next_upcoming(turn.now).ok();
         let name = one.name.clone();
         self.save_schedule(turn, id);
         if let Some(why) = why {
@@ -366,11 +384,11 @@ impl Session {
             project: None,
         };
         let question = match one.work.clone() {
-            Work::Goal { goal, note, agent, budget, mode } => {
+            ScheduledWork::Goal { goal, note, agent, budget, mode } => {
                 let recall = RecallOptions { mode, without: Vec::new() };
                 RunRequest { agent, budget, recall, ..asking(random_id(turn), goal, note) }
             }
-            Work::Cells { note, cell } => {
+            ScheduledWork::Cells { note, cell } => {
                 let path = self.locate_file(note).map(|(_, path)| path.to_owned());
                 let path = path.ok_or_else(|| CommandError("its note is gone".to_owned()))?;
                 let (name, key, value): (&str, &str, Value) = match cell {
@@ -382,15 +400,15 @@ impl Session {
                 arguments.insert(key.to_owned(), value);
                 let call = ToolCall { id: String::new(), name: name.to_owned(), arguments };
                 let title = format!("Schedule {}", one.name);
-                let text = format!("{}: {} in {path}.", title, one.work.words());
+                let text = format!("{}: {} in {path}.", title, one.work.describe());
                 let agent = Some(agent_definition::BUTTON_AGENT.to_owned());
                 RunRequest { agent, button: Some((title, call)), ..asking(schedule_session_id(id), text, Some(note)) }
             }
-            Work::Consolidate => {
+            ScheduledWork::Consolidate => {
                 self.begin_memory_maintenance(turn, one.volume, MemoryMaintenance::Consolidate, Some(id))?;
                 return Ok(None);
             }
-            Work::Analyze { query } => {
+            ScheduledWork::Analyze { query } => {
                 self.begin_memory_maintenance(turn, one.volume, MemoryMaintenance::Analyze(query), Some(id))?;
                 return Ok(None);
             }
@@ -400,11 +418,11 @@ impl Session {
     }
 
     /// What a schedule has begun is over.
-    pub(super) fn finish_schedule(&mut self, turn: &mut ApplyContext<'_>, id: DocId, came: Came) {
+    pub(super) fn finish_schedule(&mut self, turn: &mut ApplyContext<'_>, id: DocId, came: ScheduleOutcome) {
         let Some(one) = self.schedules_state.schedules.get_mut(&id) else { return };
         let name = one.name.clone();
         let Some(last) = one.last.as_mut() else { return };
-        let why = if let Came::Failed { why } = &came { Some(why.clone()) } else { None };
+        let why = if let ScheduleOutcome::Failed { why } = &came { Some(why.clone()) } else { None };
         last.came = came;
         self.save_schedule(turn, id);
         if let Some(why) = why {
@@ -421,7 +439,7 @@ impl Session {
         how: RunEnding,
     ) {
         if let RunOrigin::Schedule { schedule } = origin {
-            self.finish_schedule(turn, schedule, Came::Ended { run, how });
+            self.finish_schedule(turn, schedule, ScheduleOutcome::Ended { run, how });
         }
     }
 }

@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::disk::{FileRow, RowWrite};
-use store::sync::{document_address, read_document_address};
+use store::sync::{document_address, parse_document_address};
 use store::{BlobHash, ChangeParcel, DocId, FileEntry, VolumeDoc};
 use text::time::UnixMillis;
 
@@ -251,7 +251,7 @@ impl SyncState {
             self.log.pop_front();
         }
         self.log.push_back((now, line));
-        self.log_due.get_or_insert(now.plus(SYNC_LOG_SAVE_INTERVAL_MS));
+        self.log_due.get_or_insert(now.plus_ms(SYNC_LOG_SAVE_INTERVAL_MS));
         self.revision += 1;
     }
 
@@ -318,7 +318,7 @@ pub fn volume_address(url: &str, volume: DocId) -> String {
 /// # Errors
 /// A sentence.
 pub fn read_volume_address(address: &str) -> Result<(String, DocId), CommandError> {
-    let parts = address.split_once('#').and_then(|(url, doc)| Some((url, read_document_address(doc)?)));
+    let parts = address.split_once('#').and_then(|(url, doc)| Some((url, parse_document_address(doc)?)));
     let Some((url, doc)) = parts else {
         return Err(CommandError(format!(
             "a volume's address is a hub's address, # and a document's (ws://host:port#automerge:…): {address}"
@@ -517,7 +517,7 @@ impl Session {
             let due = self
                 .sync
                 .last_reported
-                .map(|(at, count)| at.plus((count / MAX_REPORTED_DOCUMENTS_PER_MS).min(1_000) as i64));
+                .map(|(at, count)| at.plus_ms((count / MAX_REPORTED_DOCUMENTS_PER_MS).min(1_000) as i64));
             if let Some(due) = due.filter(|due| turn.now < *due) {
                 self.wake_at(turn, due);
                 return self.step_attachments(turn);
@@ -543,7 +543,7 @@ impl Session {
         let mut room = MAX_CONCURRENT_NOTE_READS;
         for note in next {
             let open = self.notes.get(&note);
-            let busy = open.is_some_and(|note| note.phase == NotePhase::Reading || note.is_loading());
+            let busy = open.is_some_and(|note| note.phase == NotePhase::Reading || note.is_document_loading());
             if busy || (room == 0 && open.is_none()) {
                 room = room.saturating_sub(1);
                 continue;
@@ -610,7 +610,7 @@ impl Session {
                 docs.insert(row.id);
                 if row.cells > 0 {
                     docs.insert(*outputs.entry(row.id).or_insert_with(|| {
-                        let outputs = row.id.outputs();
+                        let outputs = row.id.outputs_id();
                         notes.insert(outputs, row.id);
                         outputs
                     }));

@@ -4,7 +4,7 @@
 use super::moves::{FileLocation, TRASH_KEY_PREFIX};
 use super::{ApplyContext, CommandError, Session};
 use crate::effect::Effect;
-use crate::event::marks_key;
+use crate::event::file_marks_key;
 use store::DocId;
 use store::disk::RowWrite;
 
@@ -45,9 +45,9 @@ impl Session {
             return;
         }
         if self.trash.remove(&file).is_some() {
-            let keys = [format!("{TRASH_KEY_PREFIX}{file}"), marks_key(file)];
+            let keys = [format!("{TRASH_KEY_PREFIX}{file}"), file_marks_key(file)];
             let mut writes: Vec<RowWrite> = keys.into_iter().map(|key| RowWrite::Meta { key, value: None }).collect();
-            writes.extend([file, file.outputs()].map(|doc| RowWrite::Forget { doc }));
+            writes.extend([file, file.outputs_id()].map(|doc| RowWrite::DeleteDocument { doc }));
             self.append_writes(turn, writes, None);
             self.attachment_gone(file);
         }

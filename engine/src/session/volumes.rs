@@ -57,7 +57,7 @@ impl Volume {
 
     /// A file is no part of it any more.
     pub(crate) fn remove_file(&mut self, file: DocId) {
-        self.links.forget(file);
+        self.links.remove_file(file);
         if let Some(gone) = &mut self.linking {
             gone.push(file);
         }
@@ -158,7 +158,7 @@ impl Session {
         if self.pending_move.is_some() {
             return Err(CommandError("files are being moved; try again in a moment".to_owned()));
         }
-        if let Some(note) = self.notes.values().find(|note| note.volume == volume && note.is_ahead()) {
+        if let Some(note) = self.notes.values().find(|note| note.volume == volume && note.is_ahead_of_file()) {
             let path = self.locate_file(note.id).map_or("a note", |(_, path)| path);
             return Err(CommandError(format!("wait until it is saved, then try again: {path}")));
         }
@@ -189,7 +189,7 @@ impl Session {
     ) -> Result<Vec<RowWrite>, CommandError> {
         let Some(doc) = &mut self.workspace_doc else { return Ok(Vec::new()) };
         let bytes =
-            doc.set_volume(volume, name, turn.now.seconds()).map_err(|error| CommandError(error.to_string()))?;
+            doc.set_volume(volume, name, turn.now.as_seconds()).map_err(|error| CommandError(error.to_string()))?;
         // The first chunk of a document must hold its first change too.
         let bytes = if std::mem::take(&mut self.workspace_new) { doc.save() } else { bytes };
         Ok(vec![RowWrite::Chunk { doc: self.workspace, bytes }])
@@ -258,15 +258,15 @@ impl Session {
         volume.unindexed.extend(unindexed);
         // What happened between the two readings is newer.
         for (file, path, outline) in early.files() {
-            volume.links.enter(file, path);
+            volume.links.set_path(file, path);
             if let Some(outline) = outline {
-                volume.links.set(file, outline.clone());
+                volume.links.set_outline(file, outline.clone());
                 volume.unindexed.remove(&file);
             }
         }
         for file in volume.linking.take().into_iter().flatten() {
             if !self.file_locations.contains_key(&file) {
-                volume.links.forget(file);
+                volume.links.remove_file(file);
                 volume.unindexed.remove(&file);
             }
         }
@@ -328,7 +328,7 @@ impl Session {
         let was = file.was.as_ref().filter(|_| !volume.files.contains_key(&file.path)).cloned();
         let old = was.as_ref().and_then(|was| volume.files.remove(was));
         if let Some(old) = &old {
-            writes.push(RowWrite::FileGone { volume: id, path: old.path.clone() });
+            writes.push(RowWrite::RemoveFile { volume: id, path: old.path.clone() });
         }
         let old = old.or_else(|| volume.files.get(&file.path).cloned());
         let old = old.filter(|old| !self.make_room_for_file(old));
@@ -394,10 +394,10 @@ impl Session {
         }
         volume.files.insert(file.path.clone(), row.clone());
         volume.revision += 1;
-        volume.links.enter(note, &file.path);
-        volume.links.touch(note);
+        volume.links.set_path(note, &file.path);
+        volume.links.mark_changed(note);
         if let Some(survey) = file.survey {
-            volume.links.set(note, survey.outline);
+            volume.links.set_outline(note, survey.outline);
             volume.unindexed.remove(&note);
             writes.push(RowWrite::Meta { key: links_key(note), value: Some(survey.stored) });
         }
@@ -473,7 +473,7 @@ impl Session {
             volume.revision += 1;
             volume.remove_file(row.id);
             self.file_locations.remove(&row.id);
-            writes.push(RowWrite::FileGone { volume: id, path: path.to_owned() });
+            writes.push(RowWrite::RemoveFile { volume: id, path: path.to_owned() });
             writes.push(RowWrite::Meta { key: links_key(row.id), value: None });
             self.attachment_gone(row.id);
         }
@@ -488,8 +488,8 @@ impl Session {
                 continue; // deleted meanwhile
             }
             let relinks = self.pending_move.as_ref().and_then(|moving| moving.relinks_of(note));
-            let outline = relinks.map_or(outline.clone(), |relinks| Arc::new(links::relinked(&outline, relinks)));
-            volume.links.set(note, outline);
+            let outline = relinks.map_or(outline.clone(), |relinks| Arc::new(links::apply_rewrites(&outline, relinks)));
+            volume.links.set_outline(note, outline);
             volume.unindexed.remove(&note);
             writes.push(RowWrite::Meta { key: links_key(note), value: Some(stored) });
         }
@@ -537,15 +537,15 @@ impl Session {
         let mut slice: Vec<(DocId, Option<FileEntry>)> = volume.doc_pending.drain(..count).collect();
         let more = !volume.doc_pending.is_empty();
         // What it says already is not said again: that could undo what another device did at the same time.
-        slice.retain(|(file, entry)| doc.entry(*file) != *entry || !doc.knows(*file));
+        slice.retain(|(file, entry)| doc.file_entry(*file) != *entry || !doc.is_listed(*file));
         let name = volume.doc_new.then_some(volume.name.as_str());
         let mut chunks = Vec::new();
         let gone: Vec<(DocId, String)> = std::mem::take(&mut volume.doc_heads);
         if !gone.is_empty() && !volume.doc_new {
-            chunks.push(doc.keep_heads(&gone, turn.now.seconds()));
+            chunks.push(doc.set_last_heads(&gone, turn.now.as_seconds()));
         }
         if !slice.is_empty() || name.is_some() {
-            let made = doc.commit(name, &slice, turn.now.seconds());
+            let made = doc.commit(name, &slice, turn.now.as_seconds());
             chunks.push(made.map(|bytes| if std::mem::take(&mut volume.doc_new) { doc.save() } else { bytes }));
         }
         for chunk in chunks {
@@ -558,7 +558,7 @@ impl Session {
             self.sync_files_changed(id, &slice);
         }
         if more {
-            self.wake_at(turn, turn.now.plus(5));
+            self.wake_at(turn, turn.now.plus_ms(5));
         }
         writes
     }
@@ -575,7 +575,7 @@ impl Session {
             match listed.get(&row.id) {
                 Some(entry) if entry.path == row.path => {}
                 Some(entry) if is_shared => told.push((row.id, Some(entry.clone()))),
-                None if is_shared && doc.knows(row.id) => told.push((row.id, None)),
+                None if is_shared && doc.is_listed(row.id) => told.push((row.id, None)),
                 Some(_) | None => {
                     unlisted.push((row.id, Some(FileEntry { path: row.path.clone(), kind: row.kind })));
                 }
@@ -596,8 +596,8 @@ impl Session {
         text: &str,
     ) -> Result<(), CommandError> {
         let path = normalize_volume_path(path)?;
-        let path = if FileKind::of(&path).is_text() { path } else { format!("{path}.md") };
-        let kind = FileKind::of(&path);
+        let path = if FileKind::from_path(&path).is_text() { path } else { format!("{path}.md") };
+        let kind = FileKind::from_path(&path);
         let Some(volume) = self.volumes.get_mut(&id) else {
             return Err(CommandError(format!("there is no volume {id}")));
         };
@@ -631,7 +631,7 @@ impl Session {
         };
         volume.files.insert(path.clone(), row.clone());
         volume.revision += 1;
-        volume.links.enter(note, &path);
+        volume.links.set_path(note, &path);
         let entry = FileEntry { path: path.clone(), kind };
         volume.doc_pending.push_back((note, Some(entry)));
         self.file_locations.insert(note, (id, path));

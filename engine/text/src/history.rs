@@ -7,9 +7,9 @@ use std::ops::Range;
 use store::{ActorId, ChangeHash, NoteChange, NoteDoc, NotePast, StoreError};
 
 /// The message of a change that took over what another program wrote into the note's file.
-pub const OUTSIDE: &str = "outside";
+pub const EXTERNAL_CHANGE_MESSAGE: &str = "outside";
 /// The message of a change that the agent made.
-pub const AGENT: &str = "agent";
+pub const AGENT_CHANGE_MESSAGE: &str = "agent";
 
 /// A version is over after a pause of this many seconds …
 const VERSION_PAUSE_SECS: i64 = 5 * 60;
@@ -18,7 +18,7 @@ const MAX_VERSION_SECS: i64 = 10 * 60;
 /// … or once it has this many operations.
 const MAX_VERSION_OPERATIONS: u64 = 2_000;
 /// A sitting is over after a pause of this many seconds.
-const BREAK: i64 = 45 * 60;
+const SITTING_PAUSE_SECS: i64 = 45 * 60;
 /// There are at most about this many versions: of a very long past, they are longer.
 const MAX_VERSIONS: usize = 2_000;
 
@@ -46,8 +46,8 @@ impl ChangeAuthor {
         match moment.message.as_deref() {
             Some("first" | "import") => return ChangeAuthor::Found,
             Some("repair") => return ChangeAuthor::Repair,
-            Some(OUTSIDE) => return ChangeAuthor::Program,
-            Some(AGENT) => return ChangeAuthor::Agent,
+            Some(EXTERNAL_CHANGE_MESSAGE) => return ChangeAuthor::Program,
+            Some(AGENT_CHANGE_MESSAGE) => return ChangeAuthor::Agent,
             Some(_) | None => {}
         }
         match past.actors.get(moment.actor) {
@@ -59,7 +59,7 @@ impl ChangeAuthor {
     }
 
     /// In words, as the window and the command line say it.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
             ChangeAuthor::Here => "You".to_owned(),
             ChangeAuthor::Program => "Another program".to_owned(),
@@ -100,11 +100,11 @@ pub struct EditSitting {
 }
 
 /// The changes of a note as versions, oldest first.
-pub fn versions(past: &NotePast, own: &BTreeSet<ActorId>) -> Vec<NoteVersion> {
+pub fn group_into_versions(past: &NotePast, own: &BTreeSet<ActorId>) -> Vec<NoteVersion> {
     let whos: Vec<ChangeAuthor> = past.moments.iter().map(|moment| ChangeAuthor::of(moment, past, own)).collect();
     let mut factor = 1;
     loop {
-        let found = gathered(past, &whos, factor);
+        let found = group_changes(past, &whos, factor);
         // Twice as long, half as many; where writers take turns, longer ones are no help.
         if found.len() <= MAX_VERSIONS || factor > 1 << 20 {
             return found;
@@ -113,7 +113,7 @@ pub fn versions(past: &NotePast, own: &BTreeSet<ActorId>) -> Vec<NoteVersion> {
     }
 }
 
-fn gathered(past: &NotePast, whos: &[ChangeAuthor], factor: i64) -> Vec<NoteVersion> {
+fn group_changes(past: &NotePast, whos: &[ChangeAuthor], factor: i64) -> Vec<NoteVersion> {
     let mut found: Vec<NoteVersion> = Vec::new();
     for (at, (moment, who)) in past.moments.iter().zip(whos).enumerate() {
         // Every note begins by the same change, which holds no text.
@@ -145,11 +145,11 @@ fn gathered(past: &NotePast, whos: &[ChangeAuthor], factor: i64) -> Vec<NoteVers
 }
 
 /// Versions gathered to sittings, oldest first. `day`: on which day a time is where the user is.
-pub fn sittings(versions: &[NoteVersion], day: impl Fn(i64) -> i64) -> Vec<EditSitting> {
+pub fn group_into_sittings(versions: &[NoteVersion], day: impl Fn(i64) -> i64) -> Vec<EditSitting> {
     let mut found: Vec<EditSitting> = Vec::new();
     for (at, version) in versions.iter().enumerate() {
         match found.last_mut() {
-            Some(last) if version.from - last.to <= BREAK && day(version.from) == day(last.from) => {
+            Some(last) if version.from - last.to <= SITTING_PAUSE_SECS && day(version.from) == day(last.from) => {
                 last.to = last.to.max(version.to);
                 last.versions.end = at + 1;
                 last.operations += version.operations;
@@ -192,13 +192,13 @@ pub struct AuthoredSpan {
 impl NoteHistory {
     /// Of a note's document. `own`: all actors under which this device ever wrote.
     pub fn of(doc: NoteDoc, own: BTreeSet<ActorId>) -> NoteHistory {
-        let past = doc.past();
-        let versions = versions(&past, &own);
+        let past = doc.read_past();
+        let versions = group_into_versions(&past, &own);
         NoteHistory { doc, own, past, versions }
     }
 
     /// Who made a change.
-    pub fn who(&self, change: usize) -> Option<ChangeAuthor> {
+    pub fn author(&self, change: usize) -> Option<ChangeAuthor> {
         self.past.moments.get(change).map(|moment| ChangeAuthor::of(moment, &self.past, &self.own))
     }
 
@@ -206,8 +206,8 @@ impl NoteHistory {
     ///
     /// # Errors
     /// The document's, if it is damaged.
-    pub fn text(&self, count: usize) -> Result<String, StoreError> {
-        self.doc.text_at(&self.past.heads(count))
+    pub fn text_after(&self, count: usize) -> Result<String, StoreError> {
+        self.doc.text_at(&self.past.heads_after(count))
     }
 
     /// The note's text as it was at these heads of its document.
@@ -222,16 +222,16 @@ impl NoteHistory {
     ///
     /// # Errors
     /// The document's, if it is damaged.
-    pub fn written(&self, count: usize) -> Result<Vec<AuthoredSpan>, StoreError> {
+    pub fn authored_spans(&self, count: usize) -> Result<Vec<AuthoredSpan>, StoreError> {
         let mut at = 0;
-        let passages = self.doc.passages(&self.past, &self.past.heads(count))?;
+        let passages = self.doc.authored_passages(&self.past, &self.past.heads_after(count))?;
         let written = passages.into_iter().map(|passage| {
             let range = at..at + passage.length;
             at = range.end;
             let time = passage.moment.and_then(|change| self.past.moments.get(change)).map_or(0, |moment| moment.time);
             AuthoredSpan {
                 range,
-                who: passage.moment.and_then(|change| self.who(change)),
+                who: passage.moment.and_then(|change| self.author(change)),
                 time,
                 change: passage.moment,
             }
@@ -262,12 +262,14 @@ mod tests {
     #[test]
     fn changes_become_versions_and_sittings() {
         let mut doc = note();
-        for (minute, message) in [(0, None), (1, None), (9, None), (12, Some(OUTSIDE)), (13, None), (200, None)] {
+        for (minute, message) in
+            [(0, None), (1, None), (9, None), (12, Some(EXTERNAL_CHANGE_MESSAGE)), (13, None), (200, None)]
+        {
             write(&mut doc, at(minute), "x", message);
         }
-        let past = doc.past();
+        let past = doc.read_past();
         let own = BTreeSet::from([ActorId::from([1; 16])]);
-        let found = versions(&past, &own);
+        let found = group_into_versions(&past, &own);
         let seen: Vec<(ChangeAuthor, Range<usize>)> =
             found.iter().map(|version| (version.who.clone(), version.changes.clone())).collect();
         let expected = [
@@ -280,10 +282,10 @@ mod tests {
         ];
         assert_eq!(seen, expected);
         let sat: Vec<Range<usize>> =
-            sittings(&found, |time| time / 86_400).into_iter().map(|one| one.versions).collect();
+            group_into_sittings(&found, |time| time / 86_400).into_iter().map(|one| one.versions).collect();
         assert_eq!(sat, [0..1, 1..5, 5..6]);
-        assert_eq!(doc.text_at(&past.heads(found[1].changes.end)).expect("a text"), "xxfound\n");
-        let other = versions(&past, &BTreeSet::new());
+        assert_eq!(doc.text_at(&past.heads_after(found[1].changes.end)).expect("a text"), "xxfound\n");
+        let other = group_into_versions(&past, &BTreeSet::new());
         assert_eq!(other[1].who, ChangeAuthor::Device("0101".to_owned()));
     }
 
@@ -292,7 +294,7 @@ mod tests {
         let moments: Vec<NoteChange> = {
             let mut doc = note();
             write(&mut doc, 5, "x", None);
-            let moment = doc.past().moments.remove(2);
+            let moment = doc.read_past().moments.remove(2);
             let later = |at: i64| {
                 let mut moment = moment.clone();
                 moment.time = at * 1_000;
@@ -301,7 +303,7 @@ mod tests {
             (0..20_000).map(later).collect()
         };
         let past = NotePast { moments, actors: vec![ActorId::from([1; 16])] };
-        let found = versions(&past, &BTreeSet::new());
+        let found = group_into_versions(&past, &BTreeSet::new());
         assert!(found.len() <= MAX_VERSIONS && found.len() > MAX_VERSIONS / 8, "{}", found.len());
         assert_eq!(found.last().map(|version| version.changes.end), Some(20_000));
     }

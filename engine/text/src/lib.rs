@@ -1,18 +1,18 @@
 //! Pure text: Markdown, links, outlines, properties, YAML, tasks, edits, differences, Python scopes and dates. Nothing here knows a
 //! session, a note that is open, or a file.
 
-pub mod compare;
-pub mod flow;
+pub mod ansi;
+pub mod dataflow;
+pub mod diff;
 pub mod history;
 pub mod links;
 pub mod markdown;
-pub mod names;
 pub mod outline;
-pub mod printed;
 pub mod properties;
-pub mod splice;
+pub mod python_scope;
 pub mod task;
+pub mod text_edit;
 pub mod time;
-pub mod visible;
-pub mod yaml;
-pub mod zone;
+pub mod time_zone;
+pub mod untrusted_text;
+pub mod yaml_edit;

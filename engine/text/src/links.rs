@@ -1,7 +1,7 @@
 //! Which note links where, for one volume: links are resolved as Obsidian does it, looked up backwards, and carried
 //! through renames. It holds no truth: it is made of outlines and paths, and can be made again.
 
-use crate::outline::{LinkKind, NoteLink, Outline, path as link_path, unescape};
+use crate::outline::{LinkKind, NoteLink, Outline, link_path, percent_decode};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::DocId;
@@ -58,20 +58,20 @@ impl LinkSpelling {
 }
 
 /// Changes that are remembered one by one.
-const LOGGED: usize = 4_096;
+const MAX_LOGGED_LINK_CHANGES: usize = 4_096;
 
 impl VolumeLinks {
     /// Says that something is to be looked at again of a file, such as its size.
-    pub fn touch(&mut self, file: DocId) {
+    pub fn mark_changed(&mut self, file: DocId) {
         self.changes += 1;
         self.log.push_back(file);
-        if self.log.len() > LOGGED {
+        if self.log.len() > MAX_LOGGED_LINK_CHANGES {
             self.log.pop_front();
         }
     }
 
     /// Counts changes of files and of what they hold.
-    pub fn changes(&self) -> u64 {
+    pub fn change_count(&self) -> u64 {
         self.changes
     }
 
@@ -83,49 +83,49 @@ impl VolumeLinks {
     }
 
     /// Enters a file, or gives it another path.
-    pub fn enter(&mut self, file: DocId, path: &str) {
+    pub fn set_path(&mut self, file: DocId, path: &str) {
         if let Some(old) = self.paths.get(&file) {
             if old == path {
                 return;
             }
-            let key = name_of(old);
-            drop_from(&mut self.names, &key, file);
+            let key = file_name_key(old);
+            remove_from_index(&mut self.names, &key, file);
         }
-        self.names.entry(name_of(path)).or_default().push(file);
+        self.names.entry(file_name_key(path)).or_default().push(file);
         self.paths.insert(file, path.to_owned());
         self.revision += 1;
-        self.touch(file);
+        self.mark_changed(file);
     }
 
     /// Takes a file out.
-    pub fn forget(&mut self, file: DocId) {
-        self.set(file, Arc::default());
+    pub fn remove_file(&mut self, file: DocId) {
+        self.set_outline(file, Arc::default());
         self.outlines.remove(&file);
         if let Some(path) = self.paths.remove(&file) {
-            drop_from(&mut self.names, &name_of(&path), file);
+            remove_from_index(&mut self.names, &file_name_key(&path), file);
         }
         self.revision += 1;
-        self.touch(file);
+        self.mark_changed(file);
     }
 
     /// Says what a note holds now.
-    pub fn set(&mut self, note: DocId, outline: Arc<Outline>) {
+    pub fn set_outline(&mut self, note: DocId, outline: Arc<Outline>) {
         if let Some(old) = self.outlines.get(&note).cloned() {
             if old == outline {
                 return;
             }
-            old.aliases.iter().for_each(|alias| drop_from(&mut self.aliases, &alias.to_lowercase(), note));
-            keys(&old).into_iter().for_each(|key| drop_from(&mut self.sources, &key, note));
+            old.aliases.iter().for_each(|alias| remove_from_index(&mut self.aliases, &alias.to_lowercase(), note));
+            target_keys(&old).into_iter().for_each(|key| remove_from_index(&mut self.sources, &key, note));
         }
         for alias in &outline.aliases {
             self.aliases.entry(alias.to_lowercase()).or_default().push(note);
         }
-        for key in keys(&outline) {
+        for key in target_keys(&outline) {
             self.sources.entry(key).or_default().push(note);
         }
         self.outlines.insert(note, outline);
         self.revision += 1;
-        self.touch(note);
+        self.mark_changed(note);
     }
 
     /// Counts changes.
@@ -154,15 +154,15 @@ impl VolumeLinks {
     }
 
     /// Where a link of this note leads.
-    pub fn target(&self, from: DocId, link: &NoteLink) -> Option<DocId> {
+    pub fn link_target(&self, from: DocId, link: &NoteLink) -> Option<DocId> {
         self.resolve(from, link.kind, &link.target)
     }
 
     /// Where a link leads that is seen in this note, as Markdown's readers give it: its target, with or without `#` and
     /// what follows. How it is written is known from the note's outline.
-    pub fn meant(&self, from: DocId, link: &str) -> Option<DocId> {
+    pub fn resolve_rendered_link(&self, from: DocId, link: &str) -> Option<DocId> {
         let (path, _) = link.split_once('#').unwrap_or((link, ""));
-        let path = unescape(path);
+        let path = percent_decode(path);
         let known = self.outlines.get(&from).and_then(|outline| {
             // A note of very many links asks for each of them.
             let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
@@ -187,14 +187,14 @@ impl VolumeLinks {
             return Some(from);
         }
         let own = self.paths.get(&from).map_or("", String::as_str);
-        let exact = without_ending(&target);
+        let exact = without_md_extension(&target);
         let wanted = exact.to_lowercase();
-        let found = self.names.get(last(&wanted)).map_or(&[][..], Vec::as_slice);
+        let found = self.names.get(last_component(&wanted)).map_or(&[][..], Vec::as_slice);
         let at = |wanted: &str, exact: &str| {
             let fits = found.iter().filter(|file| self.stem(**file).to_lowercase() == wanted);
-            fits.min_by_key(|file| self.rank(**file, exact)).copied()
+            fits.min_by_key(|file| self.candidate_rank(**file, exact)).copied()
         };
-        let relative = |target: &str| join(own, target);
+        let relative = |target: &str| resolve_relative(own, target);
         if exact.starts_with("./") || exact.starts_with("../") || exact == ".." {
             let exact = relative(exact)?;
             return at(&exact.to_lowercase(), &exact);
@@ -216,7 +216,7 @@ impl VolumeLinks {
         let near = found.iter().filter(|file| self.stem(**file).to_lowercase().ends_with(&ends)).min_by_key(|file| {
             let stem = self.stem(**file).to_lowercase();
             let below = stem.strip_prefix(&folder).is_some_and(|rest| folder.is_empty() || rest.starts_with('/'));
-            (!below, stem.len(), self.rank(**file, exact))
+            (!below, stem.len(), self.candidate_rank(**file, exact))
         });
         let named = || {
             let named = self.aliases.get(&target.to_lowercase())?;
@@ -227,22 +227,26 @@ impl VolumeLinks {
 
     /// Of files that differ in small and large letters only, the one that is written so comes first, and a note before
     /// others.
-    fn rank(&self, file: DocId, exact: &str) -> (bool, bool, &str) {
+    fn candidate_rank(&self, file: DocId, exact: &str) -> (bool, bool, &str) {
         let path = self.paths.get(&file).map_or("", String::as_str);
-        (!without_ending(path).ends_with(exact), !path.to_lowercase().ends_with(".md"), path)
+        (!without_md_extension(path).ends_with(exact), !path.to_lowercase().ends_with(".md"), path)
     }
 
     fn stem(&self, file: DocId) -> &str {
-        self.paths.get(&file).map_or("", |path| without_ending(path))
+        self.paths.get(&file).map_or("", |path| without_md_extension(path))
     }
 
     /// The links that lead to a file, by notes in the order of their paths; links of the note to itself are left out.
     pub fn backlinks(&self, file: DocId) -> Vec<(DocId, &NoteLink)> {
         let mut found = Vec::new();
-        for source in self.sources_of(&[file]) {
+        for source in self.notes_linking_to(&[file]) {
             let Some(outline) = self.outlines.get(&source).filter(|_| source != file) else { continue };
             found.extend(
-                outline.links.iter().filter(|link| self.target(source, link) == Some(file)).map(|link| (source, link)),
+                outline
+                    .links
+                    .iter()
+                    .filter(|link| self.link_target(source, link) == Some(file))
+                    .map(|link| (source, link)),
             );
         }
         found.sort_by_key(|(source, link)| (self.paths.get(source), link.at));
@@ -250,30 +254,30 @@ impl VolumeLinks {
     }
 
     /// The notes that may have links to one of these files.
-    fn sources_of(&self, files: &[DocId]) -> BTreeSet<DocId> {
+    fn notes_linking_to(&self, files: &[DocId]) -> BTreeSet<DocId> {
         let mut sources = BTreeSet::new();
         for file in files {
-            let name = self.paths.get(file).map(|path| name_of(path));
+            let name = self.paths.get(file).map(|path| file_name_key(path));
             let aliases = self.outlines.get(file).into_iter().flat_map(|outline| &outline.aliases);
-            let keys = name.into_iter().chain(aliases.map(|alias| key_of(alias)));
+            let keys = name.into_iter().chain(aliases.map(|alias| target_key(alias)));
             sources.extend(keys.filter_map(|key| self.sources.get(&key)).flatten());
         }
         sources
     }
 
     /// The links of a note and where they lead.
-    pub fn outgoing(&self, note: DocId) -> impl Iterator<Item = (&NoteLink, Option<DocId>)> {
+    pub fn outgoing_links(&self, note: DocId) -> impl Iterator<Item = (&NoteLink, Option<DocId>)> {
         let links = self.outlines.get(&note).map_or(&[][..], |outline| &outline.links);
-        links.iter().map(move |link| (link, self.target(note, link)))
+        links.iter().map(move |link| (link, self.link_target(note, link)))
     }
 
     /// The links that lead nowhere, by notes in the order of their paths.
-    pub fn broken(&self) -> Vec<(DocId, &NoteLink)> {
+    pub fn broken_links(&self) -> Vec<(DocId, &NoteLink)> {
         let mut broken: Vec<(DocId, &NoteLink)> = self
             .outlines
             .iter()
             .flat_map(|(note, outline)| outline.links.iter().map(|link| (*note, link)))
-            .filter(|(note, link)| self.target(*note, link).is_none())
+            .filter(|(note, link)| self.link_target(*note, link).is_none())
             .collect();
         broken.sort_by_key(|(note, link)| (self.paths.get(note), link.at));
         broken
@@ -281,12 +285,12 @@ impl VolumeLinks {
 
     /// Gives files new paths, and finds what must be written in which notes so that every link leads where it led. The
     /// outlines say so already afterwards.
-    pub fn rename(&mut self, moves: &[(DocId, String)]) -> BTreeMap<DocId, Vec<LinkRewrite>> {
+    pub fn rename_files(&mut self, moves: &[(DocId, String)]) -> BTreeMap<DocId, Vec<LinkRewrite>> {
         let files: Vec<DocId> = moves.iter().map(|(file, _)| *file).collect();
-        let mut sources = self.sources_of(&files);
+        let mut sources = self.notes_linking_to(&files);
         sources.extend(&files);
         for (_, path) in moves {
-            sources.extend(self.sources.get(&name_of(path)).into_iter().flatten());
+            sources.extend(self.sources.get(&file_name_key(path)).into_iter().flatten());
         }
         let mut before: Vec<(DocId, LinkKind, String, DocId, bool)> = Vec::new();
         for source in sources {
@@ -294,67 +298,68 @@ impl VolumeLinks {
             let mut seen = BTreeSet::new();
             for link in outline.links.iter().filter(|link| !link.path().is_empty()) {
                 if seen.insert((link.kind, &link.target))
-                    && let Some(target) = self.target(source, link)
+                    && let Some(target) = self.link_target(source, link)
                 {
-                    let exact = self.leads_straight(source, link.kind, &link.target, target);
+                    let exact = self.is_direct_path(source, link.kind, &link.target, target);
                     before.push((source, link.kind, link.target.clone(), target, exact));
                 }
             }
         }
         for (file, path) in moves {
-            self.enter(*file, path);
+            self.set_path(*file, path);
         }
         let mut plan: BTreeMap<DocId, Vec<LinkRewrite>> = BTreeMap::new();
         for (source, kind, old, target, exact) in before {
             let right = self.resolve(source, kind, &old) == Some(target)
-                && (!exact || self.leads_straight(source, kind, &old, target));
-            if !right && let Some(new) = self.write(source, kind, &old, target) {
+                && (!exact || self.is_direct_path(source, kind, &old, target));
+            if !right && let Some(new) = self.write_target(source, kind, &old, target) {
                 plan.entry(source).or_default().push(LinkRewrite { kind, old, new });
             }
         }
         for (source, relinks) in &plan {
             if let Some(outline) = self.outlines.get(source) {
-                let outline = relinked(outline, relinks);
-                self.set(*source, Arc::new(outline));
+                let outline = apply_rewrites(outline, relinks);
+                self.set_outline(*source, Arc::new(outline));
             }
         }
         plan
     }
 
     /// A text of one note as it is written in another one, so that its links lead where they led.
-    pub fn carried(&self, from: DocId, to: DocId, text: &str) -> String {
+    pub fn rewrite_for_note(&self, from: DocId, to: DocId, text: &str) -> String {
         let mut relinks: Vec<LinkRewrite> = Vec::new();
         for link in Outline::of(text).links.iter().filter(|link| !link.path().is_empty()) {
-            let Some(target) = self.target(from, link) else { continue };
-            let exact = self.leads_straight(from, link.kind, &link.target, target);
-            let right = self.target(to, link) == Some(target)
-                && (!exact || self.leads_straight(to, link.kind, &link.target, target));
-            if !right && let Some(new) = self.write(to, link.kind, &link.target, target) {
+            let Some(target) = self.link_target(from, link) else { continue };
+            let exact = self.is_direct_path(from, link.kind, &link.target, target);
+            let right = self.link_target(to, link) == Some(target)
+                && (!exact || self.is_direct_path(to, link.kind, &link.target, target));
+            if !right && let Some(new) = self.write_target(to, link.kind, &link.target, target) {
                 relinks.push(LinkRewrite { kind: link.kind, old: link.target.clone(), new });
             }
         }
         let mut carried = text.to_owned();
-        for (at, delete, insert) in places(text, &relinks).into_iter().rev() {
+        for (at, delete, insert) in rewrite_spans(text, &relinks).into_iter().rev() {
             carried.replace_range(at..at + delete, &insert);
         }
         carried
     }
 
     /// Whether a Markdown link is the very path of the file, as other programs follow it.
-    fn leads_straight(&self, from: DocId, kind: LinkKind, target: &str, to: DocId) -> bool {
+    fn is_direct_path(&self, from: DocId, kind: LinkKind, target: &str, to: DocId) -> bool {
         let (Some(own), Some(path)) = (self.paths.get(&from), self.paths.get(&to)) else { return false };
         let target = link_path(kind, target);
         matches!(kind, LinkKind::Markdown | LinkKind::Angled)
-            && join(own, &target).is_some_and(|joined| joined == *path || joined == without_ending(path))
+            && resolve_relative(own, &target)
+                .is_some_and(|joined| joined == *path || joined == without_md_extension(path))
     }
 
     /// A link's target as it must be written to lead to this file, in the manner of the old one.
-    fn write(&self, from: DocId, kind: LinkKind, old: &str, to: DocId) -> Option<String> {
+    fn write_target(&self, from: DocId, kind: LinkKind, old: &str, to: DocId) -> Option<String> {
         let (own, path) = (self.paths.get(&from)?, self.paths.get(&to)?);
         let old_path = link_path(kind, old);
         let ending = old_path.to_lowercase().ends_with(".md");
-        let whole = if ending { path.as_str() } else { without_ending(path) };
-        let relative = relative(own, whole);
+        let whole = if ending { path.as_str() } else { without_md_extension(path) };
+        let relative = relative_path(own, whole);
         let dotted = if relative.starts_with("../") { relative.clone() } else { format!("./{relative}") };
         let absolute = format!("/{whole}");
         let name = whole.rsplit('/').next().unwrap_or(whole).to_owned();
@@ -370,15 +375,15 @@ impl VolumeLinks {
         };
         let written = |form: &String| match kind {
             LinkKind::Wiki | LinkKind::Embed => form.clone(),
-            LinkKind::Markdown => escape(form, " ()<>\"%#?\\"),
-            LinkKind::Angled => escape(form, "<>%#\\"),
+            LinkKind::Markdown => escape_chars(form, " ()<>\"%#?\\"),
+            LinkKind::Angled => escape_chars(form, "<>%#\\"),
         };
         forms.iter().map(written).find(|form| self.resolve(from, kind, form) == Some(to))
     }
 }
 
 /// An outline with other targets.
-pub fn relinked(outline: &Outline, relinks: &[LinkRewrite]) -> Outline {
+pub fn apply_rewrites(outline: &Outline, relinks: &[LinkRewrite]) -> Outline {
     let mut outline = outline.clone();
     for link in &mut outline.links {
         if let Some(relink) = relinks.iter().find(|relink| relink.kind == link.kind && relink.old == link.target) {
@@ -389,7 +394,7 @@ pub fn relinked(outline: &Outline, relinks: &[LinkRewrite]) -> Outline {
 }
 
 /// Where what the outline of a text calls by an old target is to be written anew: byte, bytes that go, what comes.
-pub fn places(text: &str, relinks: &[LinkRewrite]) -> Vec<(usize, usize, String)> {
+pub fn rewrite_spans(text: &str, relinks: &[LinkRewrite]) -> Vec<(usize, usize, String)> {
     let outline = Outline::of(text);
     let place = |link: &NoteLink| {
         let relink = relinks.iter().find(|relink| relink.kind == link.kind && relink.old == link.target)?;
@@ -398,7 +403,7 @@ pub fn places(text: &str, relinks: &[LinkRewrite]) -> Vec<(usize, usize, String)
     outline.links.iter().filter_map(place).collect()
 }
 
-fn drop_from(map: &mut BTreeMap<String, Vec<DocId>>, key: &str, file: DocId) {
+fn remove_from_index(map: &mut BTreeMap<String, Vec<DocId>>, key: &str, file: DocId) {
     if let Some(list) = map.get_mut(key) {
         list.retain(|other| *other != file);
         if list.is_empty() {
@@ -408,32 +413,32 @@ fn drop_from(map: &mut BTreeMap<String, Vec<DocId>>, key: &str, file: DocId) {
 }
 
 /// The names by which an outline's links are found, each once.
-fn keys(outline: &Outline) -> BTreeSet<String> {
-    outline.links.iter().map(|link| key_of(&link.path())).filter(|key| !key.is_empty()).collect()
+fn target_keys(outline: &Outline) -> BTreeSet<String> {
+    outline.links.iter().map(|link| target_key(&link.path())).filter(|key| !key.is_empty()).collect()
 }
 
-fn key_of(target: &str) -> String {
-    last(without_ending(target)).to_lowercase()
+fn target_key(target: &str) -> String {
+    last_component(without_md_extension(target)).to_lowercase()
 }
 
-fn name_of(path: &str) -> String {
-    key_of(path)
+fn file_name_key(path: &str) -> String {
+    target_key(path)
 }
 
 /// A path without `.md`.
-pub fn without_ending(path: &str) -> &str {
+pub fn without_md_extension(path: &str) -> &str {
     match path.len().checked_sub(3).and_then(|at| path.split_at_checked(at)) {
         Some((stem, ending)) if ending.eq_ignore_ascii_case(".md") => stem,
         Some(_) | None => path,
     }
 }
 
-fn last(path: &str) -> &str {
+fn last_component(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
 /// Where a relative path leads from a file; nothing where it leaves the volume.
-pub fn join(own: &str, target: &str) -> Option<String> {
+pub fn resolve_relative(own: &str, target: &str) -> Option<String> {
     let mut parts: Vec<&str> = own.split('/').collect();
     parts.pop();
     if target.starts_with('/') {
@@ -450,7 +455,7 @@ pub fn join(own: &str, target: &str) -> Option<String> {
 }
 
 /// The way from a file to another path.
-fn relative(own: &str, to: &str) -> String {
+fn relative_path(own: &str, to: &str) -> String {
     let own: Vec<&str> = own.split('/').collect();
     let to: Vec<&str> = to.split('/').collect();
     let most = own.len().min(to.len()) - 1;
@@ -459,7 +464,7 @@ fn relative(own: &str, to: &str) -> String {
     up.chain(to[same..].iter().copied()).collect::<Vec<_>>().join("/")
 }
 
-fn escape(path: &str, letters: &str) -> String {
+fn escape_chars(path: &str, letters: &str) -> String {
     let mut escaped = String::with_capacity(path.len());
     for letter in path.chars() {
         if letters.contains(letter) || letter.is_control() {
@@ -482,8 +487,8 @@ mod tests {
     fn links(files: &[(&str, &str)]) -> VolumeLinks {
         let mut links = VolumeLinks::default();
         for (number, (path, text)) in files.iter().enumerate() {
-            links.enter(id(number), path);
-            links.set(id(number), Arc::new(Outline::of(text)));
+            links.set_path(id(number), path);
+            links.set_outline(id(number), Arc::new(Outline::of(text)));
         }
         links
     }
@@ -522,7 +527,7 @@ mod tests {
         let from = "![](A%20b.png) [[c]] ![[c]] [d](sub/100%25.md)";
         let links =
             links(&[("x/From.md", from), ("A b.png", ""), ("x/A b.png", ""), ("C.md", ""), ("x/sub/100%.md", "")]);
-        let meant = |link: &str| links.meant(id(0), link).and_then(|file| links.path(file));
+        let meant = |link: &str| links.resolve_rendered_link(id(0), link).and_then(|file| links.path(file));
         assert_eq!(meant("A%20b.png"), Some("x/A b.png"), "a Markdown link is relative");
         assert_eq!((meant("c"), meant("c#part")), (Some("C.md"), Some("C.md")));
         assert_eq!(meant("sub/100%25.md"), Some("x/sub/100%.md"));
@@ -533,9 +538,9 @@ mod tests {
     fn a_text_carried_into_another_note_keeps_what_it_links_to() {
         let text = "[t](B.md) [[B]] ![](../z/p%20q.png) [[gone]] [w](https://x.org)";
         let links = links(&[("x/From.md", text), ("x/B.md", ""), ("z/p q.png", ""), ("y/deep/To.md", "")]);
-        let carried = links.carried(id(0), id(3), text);
+        let carried = links.rewrite_for_note(id(0), id(3), text);
         assert_eq!(carried, "[t](../../x/B.md) [[B]] ![](../../z/p%20q.png) [[gone]] [w](https://x.org)");
-        assert_eq!(links.carried(id(0), id(1), text), text, "the same folder");
+        assert_eq!(links.rewrite_for_note(id(0), id(1), text), text, "the same folder");
     }
 
     #[test]
@@ -544,15 +549,15 @@ mod tests {
         let back: Vec<&str> = links.backlinks(id(1)).into_iter().map(|(_, link)| link.target.as_str()).collect();
         assert_eq!(back, ["b", "B.md"]);
         assert_eq!(links.backlinks(id(0)).len(), 1);
-        assert_eq!(links.broken().len(), 1);
-        assert_eq!(links.outgoing(id(0)).filter(|(_, to)| to.is_some()).count(), 2);
+        assert_eq!(links.broken_links().len(), 1);
+        assert_eq!(links.outgoing_links(id(0)).filter(|(_, to)| to.is_some()).count(), 2);
     }
 
     #[test]
     fn a_rename_keeps_the_manner_of_each_link() {
         let from = "[[A]] [[x/A|n]] ![[A#h]] [t](x/A.md) [t](<x/A.md>) [[x/A.md]]";
         let mut links = links(&[("From.md", from), ("x/A.md", "[up](../From.md) [[From]]")]);
-        let plan = links.rename(&[(id(1), "y/z/New name.md".to_owned())]);
+        let plan = links.rename_files(&[(id(1), "y/z/New name.md".to_owned())]);
         let new: Vec<(&str, &str)> = plan[&id(0)].iter().map(|one| (one.old.as_str(), one.new.as_str())).collect();
         assert_eq!(
             new,
@@ -572,8 +577,8 @@ mod tests {
     #[test]
     fn a_rename_takes_no_links_away_from_others() {
         let mut links = links(&[("x/From.md", "[[A]]"), ("y/A.md", ""), ("B.md", "")]);
-        let plan = links.rename(&[(id(2), "A.md".to_owned())]);
+        let plan = links.rename_files(&[(id(2), "A.md".to_owned())]);
         assert_eq!(plan[&id(0)], [LinkRewrite { kind: LinkKind::Wiki, old: "A".into(), new: "y/A".into() }]);
-        assert!(links.rename(&[(id(2), "z/A.md".to_owned())]).is_empty());
+        assert!(links.rename_files(&[(id(2), "z/A.md".to_owned())]).is_empty());
     }
 }

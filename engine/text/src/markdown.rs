@@ -14,16 +14,16 @@ use std::ops::Range;
 /// document, and a remote change scans the text that it touches: FACTS.md).
 const MAX_RUN_BLOCKS: usize = 1_000;
 /// A heading closes a run already at this size.
-const RUN_BEFORE_HEADING: usize = 300;
+const MIN_RUN_BEFORE_HEADING_BYTES: usize = 300;
 /// A paragraph longer than this is cut at a line, or where there is none at a space.
-const LONGEST_TEXT: usize = 4_096;
+const MAX_PARAGRAPH_BYTES: usize = 4_096;
 /// Tables, lists, raw HTML and code in other languages are cut only above this.
-const LONGEST_STRUCTURE: usize = 16_384;
+const MAX_STRUCTURE_BYTES: usize = 16_384;
 /// A fenced Python block larger than this is not a cell but text.
-pub const LONGEST_CELL: usize = 262_144;
+pub const MAX_CELL_BYTES: usize = 262_144;
 
 /// The options under which every part of the program reads Markdown: CommonMark, GitHub's extensions, front matter.
-pub fn options() -> Options {
+pub fn parser_options() -> Options {
     Options::ENABLE_TABLES
         | Options::ENABLE_FOOTNOTES
         | Options::ENABLE_STRIKETHROUGH
@@ -57,17 +57,17 @@ pub struct NoteSurvey {
 }
 
 /// Cuts a note's text into blocks.
-pub fn segment(text: &str) -> Vec<&str> {
+pub fn split_into_blocks(text: &str) -> Vec<&str> {
     let mut cuts = Vec::new();
     let mut start = 0;
-    let mut tops = top_level(text).into_iter().peekable();
+    let mut tops = scan_top_level(text).into_iter().peekable();
     while let Some((range, piece)) = tops.next() {
         let end = tops.peek().map_or(text.len(), |(next, _)| next.start);
         let closes = match piece {
             TopLevelPiece::Cell => true,
-            TopLevelPiece::Heading => range.start - start >= RUN_BEFORE_HEADING,
+            TopLevelPiece::Heading => range.start - start >= MIN_RUN_BEFORE_HEADING_BYTES,
             TopLevelPiece::Paragraph | TopLevelPiece::Structure => {
-                range.start - start >= MAX_RUN_BLOCKS || end - start > LONGEST_TEXT
+                range.start - start >= MAX_RUN_BLOCKS || end - start > MAX_PARAGRAPH_BYTES
             }
         };
         if closes && range.start > start {
@@ -76,11 +76,11 @@ pub fn segment(text: &str) -> Vec<&str> {
         }
         let longest = match piece {
             TopLevelPiece::Cell => usize::MAX,
-            TopLevelPiece::Heading | TopLevelPiece::Paragraph => LONGEST_TEXT,
-            TopLevelPiece::Structure => LONGEST_STRUCTURE,
+            TopLevelPiece::Heading | TopLevelPiece::Paragraph => MAX_PARAGRAPH_BYTES,
+            TopLevelPiece::Structure => MAX_STRUCTURE_BYTES,
         };
         while end - start > longest {
-            start += long_cut(&text[start..end], longest);
+            start += find_long_cut(&text[start..end], longest);
             cuts.push(start);
         }
         if piece == TopLevelPiece::Cell && end > start && end < text.len() {
@@ -88,8 +88,8 @@ pub fn segment(text: &str) -> Vec<&str> {
             start = end;
         }
     }
-    while text.len() - start > LONGEST_STRUCTURE {
-        start += long_cut(&text[start..], LONGEST_TEXT); // nothing but blank lines, or a huge cell at the end
+    while text.len() - start > MAX_STRUCTURE_BYTES {
+        start += find_long_cut(&text[start..], MAX_PARAGRAPH_BYTES); // nothing but blank lines, or a huge cell at the end
         cuts.push(start);
     }
     if cuts.last().is_some_and(|last| *last >= text.len()) {
@@ -108,9 +108,9 @@ pub fn segment(text: &str) -> Vec<&str> {
 }
 
 /// Blocks and cells of a text.
-pub fn survey(text: &str) -> NoteSurvey {
-    let blocks = segment(text);
-    let cells = blocks.iter().filter(|block| cell(block).is_some()).count();
+pub fn count_blocks_and_cells(text: &str) -> NoteSurvey {
+    let blocks = split_into_blocks(text);
+    let cells = blocks.iter().filter(|block| parse_cell(block).is_some()).count();
     NoteSurvey {
         blocks: u32::try_from(blocks.len()).unwrap_or(u32::MAX),
         cells: u32::try_from(cells).unwrap_or(u32::MAX),
@@ -118,28 +118,32 @@ pub fn survey(text: &str) -> NoteSurvey {
 }
 
 /// The byte ranges of all cells in a text, fences included, blank lines behind them not.
-pub fn cells(text: &str) -> Vec<Range<usize>> {
+pub fn cell_ranges(text: &str) -> Vec<Range<usize>> {
     if !text.contains("```") && !text.contains("~~~") {
         return Vec::new();
     }
-    top_level(text).into_iter().filter(|(_, piece)| *piece == TopLevelPiece::Cell).map(|(range, _)| range).collect()
+    scan_top_level(text)
+        .into_iter()
+        .filter(|(_, piece)| *piece == TopLevelPiece::Cell)
+        .map(|(range, _)| range)
+        .collect()
 }
 
 /// The top-level pieces of a text, each from the start of its first line, and whether it is a paragraph.
-pub fn pieces(text: &str) -> Vec<(Range<usize>, bool)> {
-    top_level(text).into_iter().map(|(range, piece)| (range, piece == TopLevelPiece::Paragraph)).collect()
+pub fn top_level_pieces(text: &str) -> Vec<(Range<usize>, bool)> {
+    scan_top_level(text).into_iter().map(|(range, piece)| (range, piece == TopLevelPiece::Paragraph)).collect()
 }
 
 /// The top-level piece of Markdown that the byte `at` belongs to.
 pub fn piece_around(text: &str, at: usize) -> Range<usize> {
-    let pieces = top_level(text);
+    let pieces = scan_top_level(text);
     pieces.into_iter().map(|(range, _)| range).take_while(|range| range.start <= at).last().unwrap_or(0..0)
 }
 
 /// The part of a note that a link names behind `#`: a heading with what stands below it, or with `^` the block of that
 /// name.
-pub fn part<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    let tokens = dialect::tokens(text, dialect::options());
+pub fn linked_part<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let tokens = dialect::tokenize(text, dialect::dialect_options());
     if let Some(name) = name.strip_prefix('^') {
         let at = tokens.iter().find_map(|(token, range)| match token {
             dialect::DialectToken::Anchor(known) if *known == name => Some(range.start),
@@ -193,41 +197,41 @@ pub fn part<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// The blocks of a file: of a script there is one, all of it; all else is read as Markdown.
-pub fn blocks_of(kind: store::FileKind, text: &str) -> Vec<&str> {
+pub fn split_file(kind: store::FileKind, text: &str) -> Vec<&str> {
     if kind == store::FileKind::Script {
         [text].into_iter().filter(|text| !text.is_empty()).collect()
     } else {
-        segment(text)
+        split_into_blocks(text)
     }
 }
 
 /// The parts of a block that is one cell and nothing else (blank lines may follow).
-pub fn cell(block: &str) -> Option<CellParts> {
-    if block.len() > LONGEST_CELL {
+pub fn parse_cell(block: &str) -> Option<CellParts> {
+    if block.len() > MAX_CELL_BYTES {
         return None;
     }
-    let (info, code) = fenced(block)?;
-    language_of(info).is_some().then_some(CellParts { code })
+    let (info, code) = parse_fenced_block(block)?;
+    fence_language(info).is_some().then_some(CellParts { code })
 }
 
 /// The language of a cell, in lower case.
 pub fn cell_language(block: &str) -> Option<String> {
-    language_of(CodeFence::opening(block.lines().next()?)?.info)
+    fence_language(CodeFence::parse_opening_fence(block.lines().next()?)?.info)
 }
 
 /// Whether fences in braces (```` ```{r} ````) of this language are cells.
-pub fn is_language(word: &str) -> bool {
-    LANGUAGES.contains(&word.to_ascii_lowercase().as_str())
+pub fn is_kernel_language(word: &str) -> bool {
+    KERNEL_LANGUAGES.contains(&word.to_ascii_lowercase().as_str())
 }
 
 /// What stands behind the opening fence of a text that is one fenced block and nothing else (blank lines may follow),
 /// and where its code stands, with its last line end.
-pub fn fenced(block: &str) -> Option<(&str, Range<usize>)> {
+pub fn parse_fenced_block(block: &str) -> Option<(&str, Range<usize>)> {
     let first_end = block.find('\n')? + 1;
-    let fence = CodeFence::opening(&block[..first_end])?;
+    let fence = CodeFence::parse_opening_fence(&block[..first_end])?;
     let mut at = first_end;
     for line in block[first_end..].split_inclusive('\n') {
-        if fence.closed_by(line) {
+        if fence.is_closed_by(line) {
             let rest = &block[at + line.len()..];
             return rest.trim().is_empty().then_some((fence.info, first_end..at));
         }
@@ -237,7 +241,7 @@ pub fn fenced(block: &str) -> Option<(&str, Range<usize>)> {
 }
 
 /// The time limit that a cell's first line states (```` ```python timeout=120 ````), in seconds; 0: none.
-pub fn time_limit(block: &str) -> Option<u64> {
+pub fn cell_time_limit(block: &str) -> Option<u64> {
     let info = block.lines().next().unwrap_or_default();
     let words = info.split(|c: char| c.is_whitespace() || matches!(c, '{' | '}' | ','));
     words.filter_map(|word| word.strip_prefix("timeout=")).find_map(|seconds| seconds.trim_matches('"').parse().ok())
@@ -245,7 +249,7 @@ pub fn time_limit(block: &str) -> Option<u64> {
 
 /// Whether a cell says that it is pure: its result is made of its code and of the names that it uses, and of nothing
 /// else (```` ```python pure ````, or `# pure` as the first line of its code).
-pub fn is_pure(block: &str) -> bool {
+pub fn is_pure_cell(block: &str) -> bool {
     let mut lines = block.lines();
     let info = lines.next().unwrap_or_default();
     let mut words = info.split(|c: char| c.is_whitespace() || matches!(c, '{' | '}' | ',')).skip(1);
@@ -260,7 +264,7 @@ struct CodeFence<'a> {
 }
 
 impl CodeFence<'_> {
-    fn opening(line: &str) -> Option<CodeFence<'_>> {
+    fn parse_opening_fence(line: &str) -> Option<CodeFence<'_>> {
         let body = line.trim_start_matches(' ');
         if line.len() - body.len() > 3 {
             return None;
@@ -274,7 +278,7 @@ impl CodeFence<'_> {
         Some(CodeFence { mark, count, info })
     }
 
-    fn closed_by(&self, line: &str) -> bool {
+    fn is_closed_by(&self, line: &str) -> bool {
         let body = line.trim_start_matches(' ');
         let count = body.bytes().take_while(|byte| *byte == self.mark).count();
         line.len() - body.len() <= 3 && count >= self.count && body[count..].trim().is_empty()
@@ -283,19 +287,19 @@ impl CodeFence<'_> {
 
 /// The language of a cell whose fence says this. In braces, as knitr and Quarto have it, it may be any that kernels are
 /// made for; other words in braces are directives.
-fn language_of(info: &str) -> Option<String> {
+fn fence_language(info: &str) -> Option<String> {
     let language = info.split(|c: char| c.is_whitespace() || c == '{' || c == ',').next().unwrap_or("");
     let braced = info.strip_prefix('{').map(|rest| rest.trim_start_matches('.'));
     let braced = braced.and_then(|rest| rest.split(|c: char| c.is_whitespace() || c == '}' || c == ',').next());
     let word = braced.unwrap_or(language).to_ascii_lowercase();
     match word.as_str() {
         "python" | "python3" | "py" => Some("python".to_owned()),
-        other => (info.starts_with('{') && !info.starts_with("{.") && is_language(other)).then_some(word),
+        other => (info.starts_with('{') && !info.starts_with("{.") && is_kernel_language(other)).then_some(word),
     }
 }
 
 /// Languages that Jupyter's kernels run.
-const LANGUAGES: [&str; 45] = [
+const KERNEL_LANGUAGES: [&str; 45] = [
     "apl",
     "bash",
     "c",
@@ -344,13 +348,13 @@ const LANGUAGES: [&str; 45] = [
 ];
 
 /// The top-level pieces of a text, each from the start of its first line.
-fn top_level(text: &str) -> Vec<(Range<usize>, TopLevelPiece)> {
+fn scan_top_level(text: &str) -> Vec<(Range<usize>, TopLevelPiece)> {
     // What is not read as Markdown is one piece.
     let whole = |_| Vec::from_iter((!text.is_empty()).then_some((0..text.len(), TopLevelPiece::Structure)));
-    parse(text, options(), |parser| top_level_of(text, parser)).unwrap_or_else(whole)
+    parse(text, parser_options(), |parser| scan_top_level_with(text, parser)).unwrap_or_else(whole)
 }
 
-fn top_level_of<'a>(text: &'a str, parser: Parser<'a>) -> Vec<(Range<usize>, TopLevelPiece)> {
+fn scan_top_level_with<'a>(text: &'a str, parser: Parser<'a>) -> Vec<(Range<usize>, TopLevelPiece)> {
     let mut pieces: Vec<(Range<usize>, TopLevelPiece)> = Vec::new();
     let mut depth = 0_usize;
     for (event, range) in parser.into_offset_iter() {
@@ -361,9 +365,9 @@ fn top_level_of<'a>(text: &'a str, parser: Parser<'a>) -> Vec<(Range<usize>, Top
                     continue;
                 }
                 match tag {
-                    Tag::CodeBlock(CodeBlockKind::Fenced(info)) if language_of(info).is_some() => {
+                    Tag::CodeBlock(CodeBlockKind::Fenced(info)) if fence_language(info).is_some() => {
                         let start = line_start(text, range.start);
-                        let closed = cell(text[start..range.end].trim_end_matches('\r')).is_some();
+                        let closed = parse_cell(text[start..range.end].trim_end_matches('\r')).is_some();
                         if closed { TopLevelPiece::Cell } else { TopLevelPiece::Structure }
                     }
                     Tag::Heading { .. } => TopLevelPiece::Heading,
@@ -393,7 +397,7 @@ fn line_start(text: &str, at: usize) -> usize {
 
 /// Where to cut a piece that is longer than `longest` bytes: after a line, else after a space, else between characters.
 /// The answer is at least 1 and on a character boundary.
-fn long_cut(text: &str, longest: usize) -> usize {
+fn find_long_cut(text: &str, longest: usize) -> usize {
     let mut window = longest.min(text.len());
     while !text.is_char_boundary(window) {
         window -= 1;
@@ -418,7 +422,7 @@ mod tests {
     fn cells_are_blocks_of_their_own() {
         let text = "# T\n\npara\n\n```python\nx = 1\n```\n\nafter\n\n\
                     ```py\ny\n```\n```js\nno\n```\n~~~ python title=a\n`\n~~~";
-        let blocks = segment(text);
+        let blocks = split_into_blocks(text);
         assert_eq!(
             blocks,
             [
@@ -430,7 +434,7 @@ mod tests {
                 "~~~ python title=a\n`\n~~~"
             ]
         );
-        let found: Vec<Option<&str>> = blocks.iter().map(|b| cell(b).map(|c| &b[c.code])).collect();
+        let found: Vec<Option<&str>> = blocks.iter().map(|b| parse_cell(b).map(|c| &b[c.code])).collect();
         assert_eq!(found, [None, Some("x = 1\n"), None, Some("y\n"), None, Some("`\n")]);
     }
 
@@ -438,10 +442,10 @@ mod tests {
     fn pure_cells_say_so() {
         let braced = "```{python pure}\n```";
         for yes in ["```python pure\nx\n```", "```python timeout=3, pure\n```", "~~~py\n# pure\nx\n~~~", braced] {
-            assert!(is_pure(yes), "{yes}");
+            assert!(is_pure_cell(yes), "{yes}");
         }
         for no in ["```python\nx\n# pure\n```", "```python impure\n```", "```python\n# purely\n```", ""] {
-            assert!(!is_pure(no), "{no}");
+            assert!(!is_pure_cell(no), "{no}");
         }
     }
 
@@ -457,14 +461,17 @@ mod tests {
             "```pythonic\n```\n",
             "---\ntitle: ```python\n---\n",
         ] {
-            assert!(cells(text).is_empty(), "{text}");
-            assert_eq!(survey(text).cells, 0, "{text}");
+            assert!(cell_ranges(text).is_empty(), "{text}");
+            assert_eq!(count_blocks_and_cells(text).cells, 0, "{text}");
         }
-        assert_eq!(survey("\r\n```python\r\nx\r\n```\r\n").cells, 1);
-        assert_eq!(survey("```python\n```").cells, 1);
+        assert_eq!(count_blocks_and_cells("\r\n```python\r\nx\r\n```\r\n").cells, 1);
+        assert_eq!(count_blocks_and_cells("```python\n```").cells, 1);
         // Other languages are cells in braces; code that is only shown, and directives, are none.
-        assert_eq!(survey("```{r}\nx <- 1\n```\n```{Julia echo=false}\n1\n```\n").cells, 2);
-        assert_eq!(survey("```r\n1\n```\n```{.r}\n1\n```\n```{note}\nx\n```\n```{figure} r\n```\n").cells, 0);
+        assert_eq!(count_blocks_and_cells("```{r}\nx <- 1\n```\n```{Julia echo=false}\n1\n```\n").cells, 2);
+        assert_eq!(
+            count_blocks_and_cells("```r\n1\n```\n```{.r}\n1\n```\n```{note}\nx\n```\n```{figure} r\n```\n").cells,
+            0
+        );
         assert_eq!(cell_language("```{R, echo=TRUE}\n1\n```").as_deref(), Some("r"));
         assert_eq!(cell_language("```py\n1\n```").as_deref(), Some("python"));
     }
@@ -472,25 +479,25 @@ mod tests {
     #[test]
     fn long_texts_are_cut() {
         let line = "word ".repeat(300_000);
-        assert!(segment(&line).iter().all(|block| block.len() <= LONGEST_TEXT));
+        assert!(split_into_blocks(&line).iter().all(|block| block.len() <= MAX_PARAGRAPH_BYTES));
         let unbroken = "\u{e4}".repeat(100_000);
-        assert_eq!(segment(&unbroken).concat(), unbroken);
+        assert_eq!(split_into_blocks(&unbroken).concat(), unbroken);
     }
 
     #[test]
     fn parts_are_found_by_their_names() {
         let text = "# A\n\na\n\n## B *c*\n\nb ^x\n\n- i\n- j ^y\n\n### D\n\nd\n\n## E\n\ne\n";
-        assert_eq!(part(text, "B c"), Some("## B *c*\n\nb ^x\n\n- i\n- j ^y\n\n### D\n\nd\n\n"));
-        assert_eq!(part(text, "a#e"), Some("## E\n\ne\n"));
-        assert_eq!(part(text, "^x"), Some("b ^x\n"));
-        assert_eq!(part(text, "^y").map(str::trim), Some("- j ^y"));
-        assert_eq!((part(text, "F"), part(text, "^z")), (None, None));
+        assert_eq!(linked_part(text, "B c"), Some("## B *c*\n\nb ^x\n\n- i\n- j ^y\n\n### D\n\nd\n\n"));
+        assert_eq!(linked_part(text, "a#e"), Some("## E\n\ne\n"));
+        assert_eq!(linked_part(text, "^x"), Some("b ^x\n"));
+        assert_eq!(linked_part(text, "^y").map(str::trim), Some("- j ^y"));
+        assert_eq!((linked_part(text, "F"), linked_part(text, "^z")), (None, None));
     }
 
     proptest! {
         #[test]
         fn nothing_is_lost(text in "(\\PC|\n|\r\n|```python\n|```\n|# |- |> |\t|---\n|\\| a \\||<b>){0,80}") {
-            let blocks = segment(&text);
+            let blocks = split_into_blocks(&text);
             prop_assert_eq!(blocks.concat(), text.as_str());
             prop_assert!(blocks.iter().all(|block| !block.is_empty()));
         }

@@ -2,7 +2,7 @@
 //! Read off its text alone; it knows no other note, so it can be made on any thread and kept beside the file's hash.
 
 use crate::markdown;
-use crate::task::Task;
+use crate::task::NoteTask;
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -50,15 +50,15 @@ pub struct NoteLink {
 impl NoteLink {
     /// The target as a path.
     pub fn path(&self) -> Cow<'_, str> {
-        path(self.kind, &self.target)
+        link_path(self.kind, &self.target)
     }
 }
 
 /// A link's target as a path.
-pub fn path(kind: LinkKind, target: &str) -> Cow<'_, str> {
+pub fn link_path(kind: LinkKind, target: &str) -> Cow<'_, str> {
     match kind {
         LinkKind::Wiki | LinkKind::Embed => Cow::Borrowed(target.trim()),
-        LinkKind::Markdown | LinkKind::Angled => unescape(target),
+        LinkKind::Markdown | LinkKind::Angled => percent_decode(target),
     }
 }
 
@@ -97,7 +97,7 @@ pub struct Outline {
     pub aliases: Vec<String>,
     /// Tasks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<NoteTask>,
     /// The front matter.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub properties: Map<String, Value>,
@@ -118,16 +118,16 @@ pub struct OutlinedBytes {
 impl OutlinedBytes {
     /// Of a file's text.
     pub fn of(hash: BlobHash, text: &str) -> OutlinedBytes {
-        OutlinedBytes { hash: stamp(hash), outline: Outline::of(text) }
+        OutlinedBytes { hash: hash_stamp(hash), outline: Outline::of(text) }
     }
 
     /// Whether it was made of a file of this hash.
-    pub fn is_of(&self, hash: BlobHash) -> bool {
-        self.hash == stamp(hash)
+    pub fn matches_hash(&self, hash: BlobHash) -> bool {
+        self.hash == hash_stamp(hash)
     }
 }
 
-fn stamp(hash: BlobHash) -> u64 {
+fn hash_stamp(hash: BlobHash) -> u64 {
     hash.0.iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 
@@ -138,17 +138,17 @@ impl Outline {
     /// Of a note's text.
     pub fn of(text: &str) -> Outline {
         let mut outline = Outline::default();
-        let front = front_matter(text);
+        let front = front_matter_range(text);
         if let Some(front) = &front {
-            match properties(&text[front.clone()]) {
+            match parse_properties(&text[front.clone()]) {
                 Ok(properties) => outline.properties = properties,
                 Err(why) => outline.problem = Some(format!("Its properties can't be read: {why}.")),
             }
-            outline.aliases = words(&outline.properties, &["aliases", "alias"], ',');
-            outline.tags = words(&outline.properties, &["tags", "tag"], ' ');
+            outline.aliases = property_words(&outline.properties, &["aliases", "alias"], ',');
+            outline.tags = property_words(&outline.properties, &["tags", "tag"], ' ');
             outline.tags.iter_mut().for_each(|tag| *tag = tag.trim_start_matches('#').to_owned());
         }
-        let options = markdown::options() & !Options::ENABLE_WIKILINKS;
+        let options = markdown::parser_options() & !Options::ENABLE_WIKILINKS;
         let code = match markdown::parse(text, options, |parser| outline.read_markdown(text, parser)) {
             Ok(code) => code,
             Err(why) => {
@@ -174,7 +174,7 @@ impl Outline {
             if let Some(colon) = text[span.clone()].find("]:") {
                 let from = span.start + colon + 2;
                 let space = text[from..span.end].len() - text[from..span.end].trim_start().len();
-                self.markdown_link(text, from + space);
+                self.push_markdown_link(text, from + space);
             }
         }
         // Inline links that are open, and up to where their text was read: the destination stands behind it.
@@ -207,9 +207,9 @@ impl Outline {
                 Event::End(TagEnd::Link | TagEnd::Image) => {
                     // The end's range is that of the whole link: where its text ends was noted by what came before.
                     if let Some(read) = open.pop().filter(|read| *read < range.end)
-                        && let Some(from) = destination(&text[read..range.end])
+                        && let Some(from) = destination_start(&text[read..range.end])
                     {
-                        self.markdown_link(text, read + from);
+                        self.push_markdown_link(text, read + from);
                     }
                     if let Some(outer) = open.last_mut() {
                         *outer = (*outer).max(range.end);
@@ -222,7 +222,7 @@ impl Outline {
     }
 
     /// Markdown's link whose destination begins at `from`.
-    fn markdown_link(&mut self, text: &str, from: usize) {
+    fn push_markdown_link(&mut self, text: &str, from: usize) {
         let rest = &text[from..];
         let (kind, at, target) = match rest.strip_prefix('<') {
             Some(inner) => (LinkKind::Angled, from + 1, inner.split(['>', '\n']).next().unwrap_or("")),
@@ -240,20 +240,20 @@ impl Outline {
         });
         // Logseq writes `[text]([[note]])`: that is found as a wikilink.
         if !elsewhere && !target.is_empty() && !target.starts_with("//") && !target.starts_with("[[") {
-            self.link(text, kind, at, target);
+            self.push_link(text, kind, at, target);
         }
     }
 
-    fn link(&mut self, text: &str, kind: LinkKind, at: usize, target: &str) {
+    fn push_link(&mut self, text: &str, kind: LinkKind, at: usize, target: &str) {
         let (path, part) = match target.split_once('#') {
             Some((path, part)) => (path, Some(part)),
             None => (target, None),
         };
         let part = part.map(|part| match kind {
             LinkKind::Wiki | LinkKind::Embed => part.trim().to_owned(),
-            LinkKind::Markdown | LinkKind::Angled => unescape(part).into_owned(),
+            LinkKind::Markdown | LinkKind::Angled => percent_decode(part).into_owned(),
         });
-        let (target, line) = (path.to_owned(), line_around(text, at));
+        let (target, line) = (path.to_owned(), context_line(text, at));
         self.links.push(NoteLink { kind, target, part, at, line });
     }
 
@@ -276,12 +276,12 @@ impl Outline {
                 before.checked_sub(1).is_some_and(|index| near[index].contains(&at))
             };
             let body = line.trim_end_matches(['\n', '\r']);
-            self.wiki_links(text, start, body, &in_code);
+            self.read_wiki_links(text, start, body, &in_code);
             if start < front {
                 continue;
             }
-            self.line_tags(start, body, &in_code);
-            if let Some(task) = Task::of(body, start) {
+            self.read_tags(start, body, &in_code);
+            if let Some(task) = NoteTask::parse_line(body, start) {
                 self.tasks.push(task);
             }
             let id = body
@@ -298,7 +298,7 @@ impl Outline {
         }
     }
 
-    fn wiki_links(&mut self, text: &str, start: usize, line: &str, in_code: &dyn Fn(usize) -> bool) {
+    fn read_wiki_links(&mut self, text: &str, start: usize, line: &str, in_code: &dyn Fn(usize) -> bool) {
         let mut from = 0;
         while let Some(open) = line[from..].find("[[").map(|open| from + open) {
             let inner = open + 2;
@@ -313,11 +313,11 @@ impl Outline {
                 continue;
             }
             let kind = if line[..inner - 2].ends_with('!') { LinkKind::Embed } else { LinkKind::Wiki };
-            self.link(text, kind, start + inner, target);
+            self.push_link(text, kind, start + inner, target);
         }
     }
 
-    fn line_tags(&mut self, start: usize, line: &str, in_code: &dyn Fn(usize) -> bool) {
+    fn read_tags(&mut self, start: usize, line: &str, in_code: &dyn Fn(usize) -> bool) {
         for (at, _) in line.match_indices('#') {
             let before = line[..at].chars().next_back();
             if before.is_some_and(|before| !before.is_whitespace()) {
@@ -334,13 +334,13 @@ impl Outline {
 }
 
 /// Where the destination of an inline link begins, in what follows its text.
-fn destination(rest: &str) -> Option<usize> {
+fn destination_start(rest: &str) -> Option<usize> {
     let from = rest.find("](")? + 2;
     Some(rest.len() - rest[from..].trim_start().len())
 }
 
 /// The line around a byte, without the blanks at its ends, shortened on both sides.
-fn line_around(text: &str, at: usize) -> String {
+fn context_line(text: &str, at: usize) -> String {
     // Of a long line no more is looked at than is shown, blanks left out.
     let (low, high) = (
         text.ceil_char_boundary(at.saturating_sub(8 * MAX_CONTEXT_CHARS)),
@@ -367,7 +367,7 @@ fn line_around(text: &str, at: usize) -> String {
 }
 
 /// Where the YAML of a note's front matter stands, if it has one.
-pub fn front_matter(text: &str) -> Option<Range<usize>> {
+pub fn front_matter_range(text: &str) -> Option<Range<usize>> {
     let first = text.split_inclusive('\n').next()?;
     if first.trim_end() != "---" {
         return None;
@@ -383,34 +383,34 @@ pub fn front_matter(text: &str) -> Option<Range<usize>> {
 }
 
 /// YAML as JSON; what cannot be read is nothing.
-pub fn yaml(text: &str) -> Option<Value> {
-    crate::yaml::value(text).ok()
+pub fn parse_yaml(text: &str) -> Option<Value> {
+    crate::yaml_edit::parse_value(text).ok()
 }
 
-fn properties(text: &str) -> Result<Map<String, Value>, String> {
-    match crate::yaml::value(text)? {
+fn parse_properties(text: &str) -> Result<Map<String, Value>, String> {
+    match crate::yaml_edit::parse_value(text)? {
         Value::Object(properties) => Ok(properties),
         _ => Ok(Map::new()),
     }
 }
 
 /// A value as one would write it.
-pub fn plain(value: &Value) -> String {
+pub fn plain_value(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
-        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
+        Value::Array(items) => items.iter().map(plain_value).collect::<Vec<_>>().join(", "),
         Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
     }
 }
 
 /// The words of the first of these properties that is there: a list, or a text cut at `between`.
-fn words(properties: &Map<String, Value>, names: &[&str], between: char) -> Vec<String> {
+fn property_words(properties: &Map<String, Value>, names: &[&str], between: char) -> Vec<String> {
     let found = properties.iter().filter(|(key, _)| names.iter().any(|name| key.eq_ignore_ascii_case(name)));
     let mut words = Vec::new();
     for (_, value) in found {
         match value {
-            Value::Array(items) => words.extend(items.iter().map(plain)),
+            Value::Array(items) => words.extend(items.iter().map(plain_value)),
             Value::String(text) => words.extend(text.split([between, ',']).map(|word| word.trim().to_owned())),
             Value::Null | Value::Bool(_) | Value::Object(_) => {}
             Value::Number(number) => words.push(number.to_string()),
@@ -421,7 +421,7 @@ fn words(properties: &Map<String, Value>, names: &[&str], between: char) -> Vec<
 }
 
 /// A path as it stands in an address.
-pub fn escape(path: &str) -> String {
+pub fn percent_encode_path(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {
         match byte {
@@ -433,7 +433,7 @@ pub fn escape(path: &str) -> String {
 }
 
 /// `%20` and its like.
-pub fn unescape(text: &str) -> Cow<'_, str> {
+pub fn percent_decode(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
         return Cow::Borrowed(text);
     }
@@ -462,9 +462,9 @@ mod tests {
 
     #[test]
     fn paths_are_coded_and_read_back() {
-        assert_eq!(escape("a b/é.md"), "a%20b/%C3%A9.md");
-        assert_eq!(unescape(&escape("a b/é%.md")), "a b/é%.md");
-        assert_eq!((unescape("100%"), unescape("%zz%+1")), ("100%".into(), "%zz%+1".into()));
+        assert_eq!(percent_encode_path("a b/é.md"), "a%20b/%C3%A9.md");
+        assert_eq!(percent_decode(&percent_encode_path("a b/é%.md")), "a b/é%.md");
+        assert_eq!((percent_decode("100%"), percent_decode("%zz%+1")), ("100%".into(), "%zz%+1".into()));
     }
 
     fn links(text: &str) -> Vec<(LinkKind, String, Option<String>)> {
@@ -509,7 +509,7 @@ mod tests {
         assert_eq!(outline.tasks.len(), 1);
         let stored = serde_json::to_string(&outline).expect("written");
         assert_eq!(serde_json::from_str::<Outline>(&stored).expect("read"), outline);
-        assert_eq!(unescape("a%20b%C3%A4%zz%"), "a bä%zz%");
+        assert_eq!(percent_decode("a%20b%C3%A4%zz%"), "a bä%zz%");
     }
 
     #[test]

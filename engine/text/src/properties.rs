@@ -2,7 +2,7 @@
 //! no comment.
 
 use crate::outline;
-use crate::yaml::{self, YamlStep};
+use crate::yaml_edit::{self, YamlStep};
 use saphyr::{MarkedYaml, Scalar, YamlData};
 use serde_json::{Map, Value};
 use std::ops::Range;
@@ -44,12 +44,12 @@ pub struct Property {
 
 /// The properties of a note, or why they cannot be read; `None` where there is no front matter.
 pub fn read(text: &str) -> Option<Result<Vec<Property>, String>> {
-    let range = outline::front_matter(text)?;
+    let range = outline::front_matter_range(text)?;
     let yaml = &text[range.clone()];
     if yaml.len() > MAX_FRONT_MATTER_BYTES {
         return Some(Err("it is longer than 64 kB".to_owned()));
     }
-    let documents = match yaml::marked(yaml) {
+    let documents = match yaml_edit::parse_marked(yaml) {
         Ok(documents) => documents,
         Err(why) => return Some(Err(why)),
     };
@@ -72,21 +72,22 @@ pub fn read(text: &str) -> Option<Result<Vec<Property>, String>> {
         let lines = line_start(text, at.start);
         let own = place(value);
         let (kind, values) = match &value.data {
-            YamlData::Sequence(items) => {
-                (PropertyKind::List, items.iter().map(|item| (shown(text, &place(item)), place(item))).collect())
-            }
+            YamlData::Sequence(items) => (
+                PropertyKind::List,
+                items.iter().map(|item| (unquoted_value(text, &place(item)), place(item))).collect(),
+            ),
             YamlData::Mapping(_) => (PropertyKind::Nested, vec![(text.get(own.clone()).unwrap_or("").to_owned(), own)]),
             YamlData::Value(Scalar::Boolean(value)) => (PropertyKind::Check(*value), vec![(value.to_string(), own)]),
             YamlData::Value(Scalar::Integer(_) | Scalar::FloatingPoint(_)) => {
-                (PropertyKind::Number, vec![(shown(text, &own), own)])
+                (PropertyKind::Number, vec![(unquoted_value(text, &own), own)])
             }
             YamlData::Value(Scalar::Null) => (PropertyKind::Text, Vec::new()),
             _ => {
-                let words = shown(text, &own);
-                (kind_of(&words), vec![(words, own)])
+                let words = unquoted_value(text, &own);
+                (guess_kind(&words), vec![(words, own)])
             }
         };
-        let key = shown(text, &at);
+        let key = unquoted_value(text, &at);
         found.push(Property { key, kind, values, lines: lines..lines });
     }
     let ends: Vec<usize> = found.iter().skip(1).map(|next| next.lines.start).chain([range.end]).collect();
@@ -110,12 +111,12 @@ pub fn read(text: &str) -> Option<Result<Vec<Property>, String>> {
 ///
 /// # Errors
 /// A sentence: the front matter cannot be read, or it is written in a way that can only be edited as text.
-pub fn set(text: &str, key: &str, value: Option<&Value>) -> Result<String, String> {
-    let Some(range) = outline::front_matter(text) else {
+pub fn set_property(text: &str, key: &str, value: Option<&Value>) -> Result<String, String> {
+    let Some(range) = outline::front_matter_range(text) else {
         let Some(value) = value else { return Ok(text.to_owned()) };
         let end =
             if text.split_inclusive('\n').next().is_some_and(|line| line.ends_with("\r\n")) { "\r\n" } else { "\n" };
-        let entry = yaml::put("", &[YamlStep::from(key)], Some(value))?.replace('\n', end);
+        let entry = yaml_edit::set_value("", &[YamlStep::from(key)], Some(value))?.replace('\n', end);
         return Ok(format!("---{end}{entry}---{end}{text}"));
     };
     let front = &text[range.clone()];
@@ -123,13 +124,13 @@ pub fn set(text: &str, key: &str, value: Option<&Value>) -> Result<String, Strin
         return Err("its properties are longer than 64 kB".to_owned());
     }
     // Names differ in small and large letters only by mistake.
-    let known = outline::yaml(front).and_then(|known| {
+    let known = outline::parse_yaml(front).and_then(|known| {
         let keys = known.as_object()?;
         let same = |name: &&String| *name == key;
         keys.keys().find(same).or_else(|| keys.keys().find(|name| name.eq_ignore_ascii_case(key))).cloned()
     });
     let key = known.unwrap_or_else(|| key.to_owned());
-    let mut new = yaml::put(front, &[YamlStep::Key(key)], value)?;
+    let mut new = yaml_edit::set_value(front, &[YamlStep::Key(key)], value)?;
     if !new.is_empty() && !new.ends_with('\n') {
         new.push('\n');
     }
@@ -137,16 +138,16 @@ pub fn set(text: &str, key: &str, value: Option<&Value>) -> Result<String, Strin
 }
 
 /// Front matter of these properties.
-pub fn front_matter(properties: &Map<String, Value>) -> String {
+pub fn format_front_matter(properties: &Map<String, Value>) -> String {
     let mut front = String::new();
     for (key, value) in properties {
-        front = yaml::put(&front, &[YamlStep::Key(key.clone())], Some(value)).unwrap_or(front);
+        front = yaml_edit::set_value(&front, &[YamlStep::Key(key.clone())], Some(value)).unwrap_or(front);
     }
     if front.is_empty() { front } else { format!("---\n{front}---\n") }
 }
 
 /// What was typed for a property of a kind, as its value. What does not fit the kind is text.
-pub fn typed(kind: PropertyKind, words: &str) -> Value {
+pub fn parse_typed(kind: PropertyKind, words: &str) -> Value {
     let words = words.trim();
     match kind {
         PropertyKind::List => {
@@ -172,14 +173,14 @@ fn line_start(text: &str, at: usize) -> usize {
 }
 
 /// A value without its quotes.
-fn shown(text: &str, range: &Range<usize>) -> String {
+fn unquoted_value(text: &str, range: &Range<usize>) -> String {
     let raw = text.get(range.clone()).unwrap_or("");
     let inner = raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"'));
     let inner = inner.or_else(|| raw.strip_prefix('\'').and_then(|raw| raw.strip_suffix('\'')));
     inner.unwrap_or(raw).to_owned()
 }
 
-fn kind_of(words: &str) -> PropertyKind {
+fn guess_kind(words: &str) -> PropertyKind {
     let bytes = words.as_bytes();
     let digits = |range: Range<usize>| bytes.get(range).is_some_and(|part| part.iter().all(u8::is_ascii_digit));
     let is_date = digits(0..4) && digits(5..7) && digits(8..10) && bytes[4] == b'-' && bytes[7] == b'-';
@@ -230,23 +231,25 @@ mod tests {
     #[test]
     fn a_property_is_set_in_place() {
         let text = "---\ntags: [a]\nRating: 7 # of ten\nempty:\n---\nText\n";
-        let put = |key: &str, value: Value| set(text, key, Some(&value)).expect("it fits");
+        let put = |key: &str, value: Value| set_property(text, key, Some(&value)).expect("it fits");
         assert_eq!(put("rating", Value::from(8)), text.replace('7', "8"));
         assert_eq!(put("empty", "x: y".into()), text.replace("empty:", "empty: \"x: y\""));
         assert_eq!(put("new", true.into()), text.replace("empty:\n", "empty:\nnew: true\n"));
-        assert_eq!(put("tags", typed(PropertyKind::List, "a, b")), text.replace("[a]", "[a, b]"));
-        assert_eq!(set(text, "rating", None), Ok(text.replace("Rating: 7 # of ten\n", "")));
-        assert_eq!(set("Text\n", "a", Some(&"b".into())), Ok("---\na: b\n---\nText\n".to_owned()));
-        assert_eq!(set("A\r\n", "a", Some(&1.into())), Ok("---\r\na: 1\r\n---\r\nA\r\n".to_owned()));
-        assert_eq!(set("---\n---\n", "a", Some(&1.into())), Ok("---\na: 1\n---\n".to_owned()));
-        assert!(set("---\na: [b\n---\n", "a", Some(&1.into())).is_err());
+        assert_eq!(put("tags", parse_typed(PropertyKind::List, "a, b")), text.replace("[a]", "[a, b]"));
+        assert_eq!(set_property(text, "rating", None), Ok(text.replace("Rating: 7 # of ten\n", "")));
+        assert_eq!(set_property("Text\n", "a", Some(&"b".into())), Ok("---\na: b\n---\nText\n".to_owned()));
+        assert_eq!(set_property("A\r\n", "a", Some(&1.into())), Ok("---\r\na: 1\r\n---\r\nA\r\n".to_owned()));
+        assert_eq!(set_property("---\n---\n", "a", Some(&1.into())), Ok("---\na: 1\n---\n".to_owned()));
+        assert!(set_property("---\na: [b\n---\n", "a", Some(&1.into())).is_err());
         assert_eq!(
-            (typed(PropertyKind::Number, "7.5"), typed(PropertyKind::Number, "x")),
+            (parse_typed(PropertyKind::Number, "7.5"), parse_typed(PropertyKind::Number, "x")),
             (Value::from(7.5), Value::from("x"))
         );
-        let front =
-            Map::from_iter([("a".to_owned(), Value::from(1)), ("b".to_owned(), typed(PropertyKind::List, "x,[[y]]"))]);
-        assert_eq!(front_matter(&front), "---\na: 1\nb:\n  - x\n  - \"[[y]]\"\n---\n");
+        let front = Map::from_iter([
+            ("a".to_owned(), Value::from(1)),
+            ("b".to_owned(), parse_typed(PropertyKind::List, "x,[[y]]")),
+        ]);
+        assert_eq!(format_front_matter(&front), "---\na: 1\nb:\n  - x\n  - \"[[y]]\"\n---\n");
     }
 
     #[test]

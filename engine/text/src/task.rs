@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A task of a note.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Task {
+pub struct NoteTask {
     /// Where its line stands, in bytes of the note.
     #[serde(rename = "o")]
     pub at: usize,
@@ -37,45 +37,45 @@ pub struct Task {
 }
 
 /// The priority of a task that says nothing of it.
-pub const NORMAL: u8 = 2;
+pub const NORMAL_PRIORITY: u8 = 2;
 
-const PRIORITIES: [(&str, &str, u8); 5] =
+const PRIORITY_MARKS: [(&str, &str, u8); 5] =
     [("🔺", "highest", 5), ("⏫", "high", 4), ("🔼", "medium", 3), ("🔽", "low", 1), ("⏬", "lowest", 0)];
 
 /// A field: its emoji and Dataview's name.
-const DUE: (&str, &str) = ("📅", "due");
-const SCHEDULED: (&str, &str) = ("⏳", "scheduled");
-const START: (&str, &str) = ("🛫", "start");
-const DONE: (&str, &str) = ("✅", "completion");
-const CREATED: (&str, &str) = ("➕", "created");
-const CANCELLED: (&str, &str) = ("❌", "cancelled");
-const REPEAT: (&str, &str) = ("🔁", "repeat");
+const DUE_FIELD: (&str, &str) = ("📅", "due");
+const SCHEDULED_FIELD: (&str, &str) = ("⏳", "scheduled");
+const START_FIELD: (&str, &str) = ("🛫", "start");
+const DONE_FIELD: (&str, &str) = ("✅", "completion");
+const CREATED_FIELD: (&str, &str) = ("➕", "created");
+const CANCELLED_FIELD: (&str, &str) = ("❌", "cancelled");
+const REPEAT_FIELD: (&str, &str) = ("🔁", "repeat");
 
-impl Task {
+impl NoteTask {
     /// The task in a line that begins at byte `at`, if it holds one.
-    pub fn of(line: &str, at: usize) -> Option<Task> {
-        let (mark, from) = head(line)?;
+    pub fn parse_line(line: &str, at: usize) -> Option<NoteTask> {
+        let (mark, from) = parse_box(line)?;
         let mut rest = line[from..].to_owned();
-        let mut day = |field: (&str, &str)| take(&mut rest, field).and_then(|value| CalendarDay::parse(&value));
-        let (due, scheduled, start, done) = (day(DUE), day(SCHEDULED), day(START), day(DONE));
-        day(CREATED);
-        day(CANCELLED);
-        let repeat = take(&mut rest, REPEAT).map(|rule| rule.trim().to_owned());
-        let mut priority = NORMAL;
-        for (emoji, name, number) in PRIORITIES {
+        let mut day = |field: (&str, &str)| take_field(&mut rest, field).and_then(|value| CalendarDay::parse(&value));
+        let (due, scheduled, start, done) = (day(DUE_FIELD), day(SCHEDULED_FIELD), day(START_FIELD), day(DONE_FIELD));
+        day(CREATED_FIELD);
+        day(CANCELLED_FIELD);
+        let repeat = take_field(&mut rest, REPEAT_FIELD).map(|rule| rule.trim().to_owned());
+        let mut priority = NORMAL_PRIORITY;
+        for (emoji, name, number) in PRIORITY_MARKS {
             if rest.contains(emoji) {
                 rest = rest.replace(emoji, " ");
                 priority = number;
             }
-            if named(&rest, "priority").is_some_and(|(_, value)| value.eq_ignore_ascii_case(name)) {
+            if find_dataview_field(&rest, "priority").is_some_and(|(_, value)| value.eq_ignore_ascii_case(name)) {
                 priority = number;
             }
         }
-        if let Some((range, _)) = named(&rest, "priority") {
+        if let Some((range, _)) = find_dataview_field(&rest, "priority") {
             rest.replace_range(range, " ");
         }
         let text = rest.split_whitespace().collect::<Vec<_>>().join(" ");
-        Some(Task { at, mark, text, due, scheduled, start, done, repeat, priority })
+        Some(NoteTask { at, mark, text, due, scheduled, start, done, repeat, priority })
     }
 
     /// Whether nothing more is to be done.
@@ -84,13 +84,13 @@ impl Task {
     }
 
     /// The day that an agenda goes by.
-    pub fn day(&self) -> Option<CalendarDay> {
+    pub fn agenda_day(&self) -> Option<CalendarDay> {
         self.due.or(self.scheduled).or(self.start)
     }
 }
 
 /// What stands in the box of a task's line, and where its words begin.
-fn head(line: &str) -> Option<(char, usize)> {
+fn parse_box(line: &str) -> Option<(char, usize)> {
     let body = line.trim_start_matches([' ', '\t', '>']);
     let bullet = if body.starts_with(['-', '*', '+']) {
         1
@@ -106,19 +106,19 @@ fn head(line: &str) -> Option<(char, usize)> {
 }
 
 /// Takes a field out of a line: `📅 2024-05-06`, `[due:: 2024-05-06]` or `(due:: 2024-05-06)`.
-fn take(line: &mut String, field: (&str, &str)) -> Option<String> {
-    let (range, value) = find(line, field)?;
+fn take_field(line: &mut String, field: (&str, &str)) -> Option<String> {
+    let (range, value) = find_field(line, field)?;
     line.replace_range(range, " ");
     Some(value)
 }
 
-fn find(line: &str, (emoji, name): (&str, &str)) -> Option<(std::ops::Range<usize>, String)> {
+fn find_field(line: &str, (emoji, name): (&str, &str)) -> Option<(std::ops::Range<usize>, String)> {
     if let Some(at) = line.find(emoji) {
         let value = at + emoji.len();
         let rest = line[value..].trim_start_matches('\u{fe0f}');
         let blank = rest.len() - rest.trim_start().len();
         let from = line.len() - rest.len() + blank;
-        let length = if name == REPEAT.1 {
+        let length = if name == REPEAT_FIELD.1 {
             // Words, up to the next emoji or field.
             let end = |letter: char| !(letter.is_ascii_alphanumeric() || matches!(letter, ' ' | ','));
             line[from..].find(end).unwrap_or(line.len() - from)
@@ -128,11 +128,11 @@ fn find(line: &str, (emoji, name): (&str, &str)) -> Option<(std::ops::Range<usiz
         let length = (from..=from + length).rev().find(|end| line.is_char_boundary(*end)).unwrap_or(from) - from;
         return Some((at..from + length, line[from..from + length].to_owned()));
     }
-    named(line, name)
+    find_dataview_field(line, name)
 }
 
 /// Dataview's field of this name.
-fn named(line: &str, name: &str) -> Option<(std::ops::Range<usize>, String)> {
+fn find_dataview_field(line: &str, name: &str) -> Option<(std::ops::Range<usize>, String)> {
     for (open, close) in [('[', ']'), ('(', ')')] {
         let mark = format!("{open}{name}::");
         if let Some(at) = line.find(&mark) {
@@ -145,14 +145,14 @@ fn named(line: &str, name: &str) -> Option<(std::ops::Range<usize>, String)> {
 }
 
 /// A task's line after its box was clicked on `today`, and the line of the task that comes next, to stand above it.
-pub fn toggled(line: &str, today: CalendarDay) -> Option<(String, Option<String>)> {
-    let (mark, _) = head(line)?;
-    let task = Task::of(line, 0)?;
+pub fn toggle_line(line: &str, today: CalendarDay) -> Option<(String, Option<String>)> {
+    let (mark, _) = parse_box(line)?;
+    let task = NoteTask::parse_line(line, 0)?;
     let open = line.find('[')? + 1;
     let mut changed = line.to_owned();
     if task.is_done() {
         changed.replace_range(open..open + mark.len_utf8(), " ");
-        if let Some((range, _)) = find(&changed, DONE) {
+        if let Some((range, _)) = find_field(&changed, DONE_FIELD) {
             let blank = changed[..range.start].trim_end().len();
             changed.replace_range(blank..range.end, "");
         }
@@ -160,12 +160,12 @@ pub fn toggled(line: &str, today: CalendarDay) -> Option<(String, Option<String>
     }
     changed.replace_range(open..open + mark.len_utf8(), "x");
     // The day is written the way in which the line writes its other days, and not at all where there are none.
-    let fields = [DUE, SCHEDULED, START, CREATED, REPEAT];
+    let fields = [DUE_FIELD, SCHEDULED_FIELD, START_FIELD, CREATED_FIELD, REPEAT_FIELD];
     let emoji = fields.iter().any(|(emoji, _)| line.contains(emoji));
-    let named = fields.iter().any(|(_, name)| named(line, name).is_some());
+    let named = fields.iter().any(|(_, name)| find_dataview_field(line, name).is_some());
     let field = match (emoji, named) {
-        (true, _) => format!(" {} {today}", DONE.0),
-        (false, true) => format!(" [{}:: {today}]", DONE.1),
+        (true, _) => format!(" {} {today}", DONE_FIELD.0),
+        (false, true) => format!(" [{}:: {today}]", DONE_FIELD.1),
         (false, false) => String::new(),
     };
     let id = changed.trim_end().rfind(" ^").filter(|at| !changed[at + 2..].trim_end().contains(' '));
@@ -173,19 +173,19 @@ pub fn toggled(line: &str, today: CalendarDay) -> Option<(String, Option<String>
     changed.insert_str(end, &field);
     let next = task.repeat.as_deref().and_then(|rule| {
         let rule = RecurrenceRule::parse(rule)?;
-        let base = if rule.when_done { today } else { task.day().unwrap_or(today) };
+        let base = if rule.when_done { today } else { task.agenda_day().unwrap_or(today) };
         let step = |day: CalendarDay| {
-            let shift = day.0 - task.day().unwrap_or(day).0;
-            CalendarDay(rule.after(base).0 + shift)
+            let shift = day.0 - task.agenda_day().unwrap_or(day).0;
+            CalendarDay(rule.next_day(base).0 + shift)
         };
         let mut next = line.to_owned();
         next.replace_range(open..open + mark.len_utf8(), " ");
         if let Some(at) = next.trim_end().rfind(" ^").filter(|at| !next[at + 2..].trim_end().contains(' ')) {
             next.truncate(at); // a block's name belongs to one block
         }
-        let days = [(DUE, task.due), (SCHEDULED, task.scheduled), (START, task.start)];
+        let days = [(DUE_FIELD, task.due), (SCHEDULED_FIELD, task.scheduled), (START_FIELD, task.start)];
         for (field, day) in days.into_iter().filter_map(|(field, day)| Some((field, day?))) {
-            let (range, _) = find(&next, field)?;
+            let (range, _) = find_field(&next, field)?;
             let old = day.to_string();
             let at = range.start + next[range.clone()].find(&old)?;
             next.replace_range(at..at + old.len(), &step(day).to_string());
@@ -211,7 +211,7 @@ enum RecurrenceUnit {
     Weekday(i64),
 }
 
-const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+const RECURRENCE_WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
 impl RecurrenceRule {
     /// Reads `every 2 weeks`, `every month when done`, `every friday`.
@@ -240,15 +240,17 @@ impl RecurrenceRule {
             "month" => (count, RecurrenceUnit::Months),
             "quarter" => (count * 3, RecurrenceUnit::Months),
             "year" => (count * 12, RecurrenceUnit::Months),
-            name => (count, RecurrenceUnit::Weekday(WEEKDAYS.iter().zip(0..).find(|(day, _)| **day == name)?.1)),
+            name => {
+                (count, RecurrenceUnit::Weekday(RECURRENCE_WEEKDAYS.iter().zip(0..).find(|(day, _)| **day == name)?.1))
+            }
         };
         Some(RecurrenceRule { count, unit, when_done })
     }
 
-    fn after(&self, day: CalendarDay) -> CalendarDay {
+    fn next_day(&self, day: CalendarDay) -> CalendarDay {
         match self.unit {
             RecurrenceUnit::Days => CalendarDay(day.0 + self.count),
-            RecurrenceUnit::Months => day.months(self.count),
+            RecurrenceUnit::Months => day.add_months(self.count),
             RecurrenceUnit::Workdays => {
                 let next = CalendarDay(day.0 + 1);
                 if next.weekday() > 4 { CalendarDay(next.0 + 7 - next.weekday()) } else { next }
@@ -271,12 +273,12 @@ impl CalendarDay {
         let text = text.trim().get(..10)?;
         let mut parts = text.split('-').map(|part| part.parse::<i64>().ok());
         let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
-        let of = CalendarDay::of(year, month, day);
+        let of = CalendarDay::from_date(year, month, day);
         ((1..=12).contains(&month) && of.date() == (year, month, day)).then_some(of)
     }
 
     /// Of a date (proleptic Gregorian; H. Hinnant's `days_from_civil`).
-    pub fn of(year: i64, month: i64, day: i64) -> CalendarDay {
+    pub fn from_date(year: i64, month: i64, day: i64) -> CalendarDay {
         let year = if month <= 2 { year - 1 } else { year };
         let era = year.div_euclid(400);
         let of_era = year - era * 400;
@@ -302,12 +304,16 @@ impl CalendarDay {
     }
 
     /// This many months later; the last day of the month where there is no such day.
-    pub fn months(self, count: i64) -> CalendarDay {
+    pub fn add_months(self, count: i64) -> CalendarDay {
         let (year, month, day) = self.date();
         let months = year * 12 + month - 1 + count;
         let (year, month) = (months.div_euclid(12), months.rem_euclid(12) + 1);
-        let next = if month == 12 { CalendarDay::of(year + 1, 1, 1) } else { CalendarDay::of(year, month + 1, 1) };
-        CalendarDay(CalendarDay::of(year, month, day).0.min(next.0 - 1))
+        let next = if month == 12 {
+            CalendarDay::from_date(year + 1, 1, 1)
+        } else {
+            CalendarDay::from_date(year, month + 1, 1)
+        };
+        CalendarDay(CalendarDay::from_date(year, month, day).0.min(next.0 - 1))
     }
 }
 
@@ -333,33 +339,38 @@ mod tests {
         assert_eq!(day("2024-05-06").weekday(), 0);
         assert_eq!(CalendarDay::parse("2023-02-29"), None);
         assert_eq!(CalendarDay::parse("2023-13-01"), None);
-        assert_eq!(day("2024-01-31").months(1), day("2024-02-29"));
+        assert_eq!(day("2024-01-31").add_months(1), day("2024-02-29"));
         for number in (-800_000..800_000).step_by(97) {
             let (year, month, of) = CalendarDay(number).date();
-            assert_eq!(CalendarDay::of(year, month, of), CalendarDay(number));
+            assert_eq!(CalendarDay::from_date(year, month, of), CalendarDay(number));
         }
     }
 
     #[test]
     fn tasks_with_their_fields() {
-        let task = Task::of("  - [ ] Pay ⏫ the rent 📅 2024-05-06 🔁 every month ⏳ 2024-05-01", 7).expect("a task");
+        let task = NoteTask::parse_line("  - [ ] Pay ⏫ the rent 📅 2024-05-06 🔁 every month ⏳ 2024-05-01", 7)
+            .expect("a task");
         let (due, scheduled) = (Some(day("2024-05-06")), Some(day("2024-05-01")));
         let repeat = Some("every month".to_owned());
         let text = "Pay the rent".to_owned();
-        assert_eq!(task, Task { at: 7, mark: ' ', text, due, scheduled, repeat, priority: 4, ..Task::default() });
-        let task = Task::of("1. [x] A [due:: 2024-05-06] (priority:: low) b [completion::2024-05-07]", 0).expect("one");
+        assert_eq!(
+            task,
+            NoteTask { at: 7, mark: ' ', text, due, scheduled, repeat, priority: 4, ..NoteTask::default() }
+        );
+        let task = NoteTask::parse_line("1. [x] A [due:: 2024-05-06] (priority:: low) b [completion::2024-05-07]", 0)
+            .expect("one");
         assert_eq!((task.due, task.done, task.priority), (Some(day("2024-05-06")), Some(day("2024-05-07")), 1));
         assert_eq!((task.text.as_str(), task.is_done()), ("A b", true));
         for line in ["- [] a", "-[ ] a", "- [ab] a", "- [ ]a", "[ ] a", "- a", "", "- [ä", "- "] {
-            assert_eq!(Task::of(line, 0), None, "{line}");
+            assert_eq!(NoteTask::parse_line(line, 0), None, "{line}");
         }
-        assert_eq!(Task::of("> * [ä] q", 0).map(|task| task.mark), Some('ä'));
+        assert_eq!(NoteTask::parse_line("> * [ä] q", 0).map(|task| task.mark), Some('ä'));
     }
 
     #[test]
     fn a_box_is_clicked() {
         let today = day("2024-05-10");
-        let click = |line: &str| toggled(line, today).expect("a task");
+        let click = |line: &str| toggle_line(line, today).expect("a task");
         assert_eq!(click("- [ ] a"), ("- [x] a".to_owned(), None));
         assert_eq!(click("- [x] a"), ("- [ ] a".to_owned(), None));
         assert_eq!(click("- [ ] a 📅 2024-05-06 ^id").0, "- [x] a 📅 2024-05-06 ✅ 2024-05-10 ^id");

@@ -8,17 +8,17 @@ pub struct UnixMillis(pub i64);
 
 impl UnixMillis {
     /// This long after.
-    pub fn plus(self, milliseconds: i64) -> UnixMillis {
+    pub fn plus_ms(self, milliseconds: i64) -> UnixMillis {
         UnixMillis(self.0.saturating_add(milliseconds))
     }
 
     /// Milliseconds since `earlier`; 0 when the clock was set back.
-    pub fn since(self, earlier: UnixMillis) -> i64 {
+    pub fn ms_since(self, earlier: UnixMillis) -> i64 {
         self.0.saturating_sub(earlier.0).max(0)
     }
 
     /// Whole seconds since 1970, as documents stamp their changes.
-    pub fn seconds(self) -> i64 {
+    pub fn as_seconds(self) -> i64 {
         self.0.div_euclid(1000)
     }
 }

@@ -2,7 +2,7 @@
 //! stack and a limit on time; what it panics about is caught here.
 
 use crate::failure::DrawFailure;
-use crate::tints::{Rgb, ThemeTints, hex, mix};
+use crate::tints::{Rgb, ThemeTints, css_hex, mix_colors};
 use mermaid_rs_renderer::{LayoutConfig, RenderOptions, Theme, render_strict};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -10,20 +10,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 const MAX_DIAGRAM_BYTES: usize = 50_000;
 /// A name that no font has. The maker looks for the font that it is given, in the system, to measure words with it, and
 /// keeps a copy in a folder of its own; where there is none it measures by a table, which is as good.
-const FAMILY: &str = "Tracebook Sans";
+const DIAGRAM_FONT_FAMILY: &str = "Tracebook Sans";
 
 /// Draws a diagram.
 ///
 /// # Errors
 /// It is not understood, or too long.
-pub fn svg(source: &str, tints: &ThemeTints) -> Result<String, DrawFailure> {
+pub fn diagram_svg(source: &str, tints: &ThemeTints) -> Result<String, DrawFailure> {
     if source.len() > MAX_DIAGRAM_BYTES {
         return Err(DrawFailure::Limit(format!("The diagram is longer than {} kB.", MAX_DIAGRAM_BYTES / 1_000)));
     }
     if source.trim().is_empty() {
         return Err(DrawFailure::Wrong("The diagram is empty.".to_owned()));
     }
-    let options = RenderOptions { theme: theme(tints), layout: layout(tints) };
+    let options = RenderOptions { theme: diagram_theme(tints), layout: layout_config(tints) };
     let drawn = catch_unwind(AssertUnwindSafe(|| render_strict(source, options)));
     match drawn {
         Ok(Ok(mut svg)) => {
@@ -31,11 +31,11 @@ pub fn svg(source: &str, tints: &ThemeTints) -> Result<String, DrawFailure> {
             if source.trim_start().starts_with("timeline") {
                 let own = ["#ECECFF", "#FFE6CC", "#D5E8D4", "#F8CECC", "#FFF2CC", "#E1D5E7"];
                 for (own, colour) in own.iter().zip(tints.palette()) {
-                    let ground = hex(mix(colour, tints.paper, 0.8));
+                    let ground = css_hex(mix_colors(colour, tints.paper, 0.8));
                     svg = svg.replace(&format!("fill=\"{own}\""), &format!("fill=\"{ground}\""));
                 }
             }
-            Ok(svg.replace(FAMILY, crate::fonts::TEXT))
+            Ok(svg.replace(DIAGRAM_FONT_FAMILY, crate::fonts::TEXT_FONT_FAMILY))
         }
         Ok(Err(error)) => {
             let why = error.to_string();
@@ -48,36 +48,36 @@ pub fn svg(source: &str, tints: &ThemeTints) -> Result<String, DrawFailure> {
     }
 }
 
-fn layout(tints: &ThemeTints) -> LayoutConfig {
+fn layout_config(tints: &ThemeTints) -> LayoutConfig {
     let mut layout = LayoutConfig { fast_text_metrics: true, ..LayoutConfig::default() };
     let palette = tints.palette();
-    let grounds = palette.iter().map(|colour| hex(mix(*colour, tints.paper, 0.8))).collect();
+    let grounds = palette.iter().map(|colour| css_hex(mix_colors(*colour, tints.paper, 0.8))).collect();
     layout.mindmap.section_colors = grounds;
-    layout.mindmap.section_label_colors = palette.iter().map(|_| hex(tints.ink)).collect();
-    layout.mindmap.section_line_colors = palette.iter().map(|colour| hex(*colour)).collect();
-    layout.mindmap.root_fill = Some(hex(tints.accent));
-    layout.mindmap.root_text = Some(hex(tints.paper));
+    layout.mindmap.section_label_colors = palette.iter().map(|_| css_hex(tints.ink)).collect();
+    layout.mindmap.section_line_colors = palette.iter().map(|colour| css_hex(*colour)).collect();
+    layout.mindmap.root_fill = Some(css_hex(tints.accent));
+    layout.mindmap.root_text = Some(css_hex(tints.paper));
     let requirement = &mut layout.requirement;
-    requirement.fill = hex(tints.accent_ground);
-    requirement.box_stroke = hex(tints.accent);
-    requirement.stroke = hex(tints.accent);
-    requirement.label_color = hex(tints.ink);
-    requirement.divider_color = hex(tints.accent);
-    requirement.edge_stroke = hex(tints.muted);
-    requirement.edge_label_color = hex(tints.ink);
-    requirement.edge_label_background = hex(tints.paper);
+    requirement.fill = css_hex(tints.accent_ground);
+    requirement.box_stroke = css_hex(tints.accent);
+    requirement.stroke = css_hex(tints.accent);
+    requirement.label_color = css_hex(tints.ink);
+    requirement.divider_color = css_hex(tints.accent);
+    requirement.edge_stroke = css_hex(tints.muted);
+    requirement.edge_label_color = css_hex(tints.ink);
+    requirement.edge_label_background = css_hex(tints.paper);
     layout
 }
 
-fn theme(tints: &ThemeTints) -> Theme {
+fn diagram_theme(tints: &ThemeTints) -> Theme {
     let palette = |at: usize| {
         let all = tints.palette();
         // Behind the sixth they come again, nearer to the paper.
-        mix(all[at % all.len()], tints.paper, if at < all.len() { 0.0 } else { 0.35 })
+        mix_colors(all[at % all.len()], tints.paper, if at < all.len() { 0.0 } else { 0.35 })
     };
-    let named = |colour: Rgb| hex(colour);
+    let named = |colour: Rgb| css_hex(colour);
     Theme {
-        font_family: FAMILY.to_owned(),
+        font_family: DIAGRAM_FONT_FAMILY.to_owned(),
         font_size: 14.0,
         primary_color: named(tints.accent_ground),
         primary_text_color: named(tints.ink),
@@ -98,7 +98,7 @@ fn theme(tints: &ThemeTints) -> Theme {
         sequence_activation_border: named(tints.muted),
         text_color: named(tints.ink),
         git_colors: std::array::from_fn(|at| named(palette(at))),
-        git_inv_colors: std::array::from_fn(|at| named(mix(palette(at), tints.ink, 0.5))),
+        git_inv_colors: std::array::from_fn(|at| named(mix_colors(palette(at), tints.ink, 0.5))),
         git_branch_label_colors: std::array::from_fn(|_| named(tints.paper)),
         git_commit_label_color: named(tints.ink),
         git_commit_label_background: named(tints.sunken),
@@ -123,10 +123,10 @@ fn theme(tints: &ThemeTints) -> Theme {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drawing::VectorDrawing;
     use crate::fonts::FontSet;
     use crate::tints::PLAIN;
     use crate::trips;
-    use crate::vector::VectorDrawing;
 
     const KINDS: &[(&str, &str)] = &[
         ("flowchart LR\n  A[Start] --> B{Choice}\n  B -->|yes| C[Done]\n  B -->|no| A\n", "Choice"),
@@ -144,12 +144,12 @@ mod tests {
     #[test]
     fn every_kind_is_drawn_with_its_words() {
         for (source, word) in KINDS {
-            let svg = svg(source, &PLAIN).unwrap_or_else(|why| panic!("{source}: {why:?}"));
+            let svg = diagram_svg(source, &PLAIN).unwrap_or_else(|why| panic!("{source}: {why:?}"));
             let drawing =
-                VectorDrawing::read(&svg, &FontSet::bundled()).unwrap_or_else(|why| panic!("{source}: {why}"));
+                VectorDrawing::from_svg(&svg, &FontSet::bundled()).unwrap_or_else(|why| panic!("{source}: {why}"));
             assert!(drawing.width > 20.0 && drawing.height > 20.0, "{source}");
-            assert!(drawing.plain("").contains(word), "{source}: {}", drawing.plain(""));
-            let raster = drawing.raster(1.0).expect("pixels");
+            assert!(drawing.to_safe_svg("").contains(word), "{source}: {}", drawing.to_safe_svg(""));
+            let raster = drawing.rasterize(1.0).expect("pixels");
             assert!(raster.bytes.chunks(4).any(|pixel| pixel[..3] == PLAIN.ink), "{source}: words in ink");
         }
     }
@@ -157,11 +157,11 @@ mod tests {
     #[test]
     fn what_is_no_diagram_says_so() {
         for source in ["", "  \n", "no diagram at all", "flowchart LR\n  subgraph a\n  A-->B\n"] {
-            let failure = svg(source, &PLAIN).expect_err(source);
-            let why = failure.why();
+            let failure = diagram_svg(source, &PLAIN).expect_err(source);
+            let why = failure.message();
             assert!(why.ends_with('.') && why.starts_with(char::is_uppercase), "{source}: {why}");
         }
-        assert!(svg(&format!("flowchart LR\n{}", "A-->B\n".repeat(10_000)), &PLAIN).is_err());
+        assert!(diagram_svg(&format!("flowchart LR\n{}", "A-->B\n".repeat(10_000)), &PLAIN).is_err());
     }
 
     #[test]
@@ -193,10 +193,10 @@ mod tests {
         ];
         for (round, text) in trips::texts(&parts, 400, 12).enumerate() {
             let text = if round % 2 == 0 { format!("flowchart TD\n{text}") } else { text };
-            if let Ok(svg) = svg(&text, &PLAIN)
-                && let Ok(drawing) = VectorDrawing::read(&svg, &FontSet::bundled())
+            if let Ok(svg) = diagram_svg(&text, &PLAIN)
+                && let Ok(drawing) = VectorDrawing::from_svg(&svg, &FontSet::bundled())
             {
-                assert!(!drawing.plain("").contains("javascript"), "{text}");
+                assert!(!drawing.to_safe_svg("").contains("javascript"), "{text}");
             }
         }
     }

@@ -14,14 +14,14 @@ pub enum DrawFailure {
 
 impl DrawFailure {
     /// The sentence.
-    pub fn why(&self) -> &str {
+    pub fn message(&self) -> &str {
         match self {
             DrawFailure::Wrong(why) | DrawFailure::Limit(why) => why,
         }
     }
 
     /// The sentence, where a page must say it.
-    pub fn limit(&self) -> Option<&str> {
+    pub fn limit_message(&self) -> Option<&str> {
         match self {
             DrawFailure::Wrong(_) => None,
             DrawFailure::Limit(why) => Some(why),
@@ -40,28 +40,31 @@ impl From<DrawFailure> for String {
 /// Notes inside one note come to no more text than this, in bytes.
 const MAX_EMBEDDED_BYTES: usize = 4 << 20;
 /// What an embed counts beside its text, in bytes.
-const EMBED_BYTES: usize = 256;
+const EMBED_OVERHEAD_BYTES: usize = 256;
 
 /// The notes that are shown inside a note, and those around the one that is read now.
 #[derive(Debug)]
 pub(crate) struct EmbedStack {
-    open: RefCell<Vec<(String, String)>>,
-    left: Cell<usize>,
+    open_notes: RefCell<Vec<(String, String)>>,
+    bytes_left: Cell<usize>,
 }
 
 impl EmbedStack {
     /// Of the note of this path.
-    pub(crate) fn of(path: &str) -> EmbedStack {
-        EmbedStack { open: RefCell::new(vec![(path.to_owned(), String::new())]), left: Cell::new(MAX_EMBEDDED_BYTES) }
+    pub(crate) fn for_note(path: &str) -> EmbedStack {
+        EmbedStack {
+            open_notes: RefCell::new(vec![(path.to_owned(), String::new())]),
+            bytes_left: Cell::new(MAX_EMBEDDED_BYTES),
+        }
     }
 
     /// Begins a note, or a part of one, inside what is open.
     ///
     /// # Errors
     /// It is inside itself.
-    pub(crate) fn begin(&self, path: &str, part: Option<&str>) -> Result<(), DrawFailure> {
+    pub(crate) fn push_note(&self, path: &str, part: Option<&str>) -> Result<(), DrawFailure> {
         let part = part.unwrap_or("");
-        let mut open = self.open.borrow_mut();
+        let mut open = self.open_notes.borrow_mut();
         if open.iter().any(|(known, of)| known == path && (of == part || part.is_empty())) {
             return Err(DrawFailure::Limit("A note can't be shown inside itself.".to_owned()));
         }
@@ -73,18 +76,18 @@ impl EmbedStack {
     ///
     /// # Errors
     /// All of them together are too much.
-    pub(crate) fn count(&self, bytes: usize) -> Result<(), DrawFailure> {
-        let Some(left) = self.left.get().checked_sub(bytes.saturating_add(EMBED_BYTES)) else {
+    pub(crate) fn count_bytes(&self, bytes: usize) -> Result<(), DrawFailure> {
+        let Some(left) = self.bytes_left.get().checked_sub(bytes.saturating_add(EMBED_OVERHEAD_BYTES)) else {
             let most = MAX_EMBEDDED_BYTES >> 20;
             return Err(DrawFailure::Limit(format!("The notes inside this note come to more than {most} MB.")));
         };
-        self.left.set(left);
+        self.bytes_left.set(left);
         Ok(())
     }
 
     /// Ends what was begun last.
-    pub(crate) fn end(&self) {
-        self.open.borrow_mut().pop();
+    pub(crate) fn pop_note(&self) {
+        self.open_notes.borrow_mut().pop();
     }
 }
 
@@ -94,16 +97,16 @@ mod tests {
 
     #[test]
     fn nothing_is_inside_itself_and_there_is_an_end() {
-        let embeds = EmbedStack::of("A.md");
-        assert!(embeds.begin("A.md", None).is_err(), "the note itself");
-        embeds.begin("A.md", Some("part")).expect("a part of it");
-        assert!(embeds.begin("A.md", Some("part")).is_err() && embeds.begin("A.md", None).is_err());
-        embeds.end();
-        embeds.begin("B.md", None).expect("another note");
-        embeds.end();
-        embeds.begin("B.md", None).expect("the same one behind it");
-        embeds.count(3 << 20).expect("not too much");
-        let why = embeds.count(1 << 20).expect_err("too much");
-        assert_eq!(why.limit(), Some("The notes inside this note come to more than 4 MB."));
+        let embeds = EmbedStack::for_note("A.md");
+        assert!(embeds.push_note("A.md", None).is_err(), "the note itself");
+        embeds.push_note("A.md", Some("part")).expect("a part of it");
+        assert!(embeds.push_note("A.md", Some("part")).is_err() && embeds.push_note("A.md", None).is_err());
+        embeds.pop_note();
+        embeds.push_note("B.md", None).expect("another note");
+        embeds.pop_note();
+        embeds.push_note("B.md", None).expect("the same one behind it");
+        embeds.count_bytes(3 << 20).expect("not too much");
+        let why = embeds.count_bytes(1 << 20).expect_err("too much");
+        assert_eq!(why.limit_message(), Some("The notes inside this note come to more than 4 MB."));
     }
 }

@@ -5,9 +5,9 @@ use resvg::usvg::fontdb::{Database, Family, ID, Query, Source, Stretch, Style, W
 use std::sync::Arc;
 
 /// The family of text.
-pub const TEXT: &str = "Inter";
+pub const TEXT_FONT_FAMILY: &str = "Inter";
 /// The family of code.
-pub const CODE: &str = "JetBrains Mono";
+pub const CODE_FONT_FAMILY: &str = "JetBrains Mono";
 
 macro_rules! files {
     ($($name:literal),*) => {
@@ -15,7 +15,7 @@ macro_rules! files {
     };
 }
 
-const FILES: [&[u8]; 8] = files!(
+const FONT_FILES: [&[u8]; 8] = files!(
     "Inter-Regular",
     "Inter-Italic",
     "Inter-SemiBold",
@@ -36,14 +36,14 @@ impl FontSet {
     /// The fonts that the program carries; what is drawn with them looks the same everywhere.
     pub fn bundled() -> FontSet {
         let mut db = Database::new();
-        for file in FILES {
+        for file in FONT_FILES {
             db.load_font_source(Source::Binary(Arc::new(file)));
         }
-        db.set_sans_serif_family(TEXT);
-        db.set_serif_family(TEXT);
-        db.set_cursive_family(TEXT);
-        db.set_fantasy_family(TEXT);
-        db.set_monospace_family(CODE);
+        db.set_sans_serif_family(TEXT_FONT_FAMILY);
+        db.set_serif_family(TEXT_FONT_FAMILY);
+        db.set_cursive_family(TEXT_FONT_FAMILY);
+        db.set_fantasy_family(TEXT_FONT_FAMILY);
+        db.set_monospace_family(CODE_FONT_FAMILY);
         FontSet { db: Arc::new(db) }
     }
 
@@ -56,7 +56,7 @@ impl FontSet {
     }
 
     /// The face of a family in a cut.
-    pub fn face(&self, family: &str, bold: u16, italic: bool) -> Option<ID> {
+    pub fn find_face(&self, family: &str, bold: u16, italic: bool) -> Option<ID> {
         self.db.query(&Query {
             families: &[Family::Name(family)],
             weight: Weight(bold),
@@ -75,16 +75,16 @@ mod tests {
         let fonts = FontSet::bundled();
         let mut all: Vec<ID> = Vec::new();
         for (family, bold, italic) in [
-            (TEXT, 400, false),
-            (TEXT, 400, true),
-            (TEXT, 600, false),
-            (TEXT, 700, false),
-            (TEXT, 700, true),
-            (CODE, 400, false),
-            (CODE, 400, true),
-            (CODE, 700, false),
+            (TEXT_FONT_FAMILY, 400, false),
+            (TEXT_FONT_FAMILY, 400, true),
+            (TEXT_FONT_FAMILY, 600, false),
+            (TEXT_FONT_FAMILY, 700, false),
+            (TEXT_FONT_FAMILY, 700, true),
+            (CODE_FONT_FAMILY, 400, false),
+            (CODE_FONT_FAMILY, 400, true),
+            (CODE_FONT_FAMILY, 700, false),
         ] {
-            let face = fonts.face(family, bold, italic).unwrap_or_else(|| panic!("{family} {bold} {italic}"));
+            let face = fonts.find_face(family, bold, italic).unwrap_or_else(|| panic!("{family} {bold} {italic}"));
             assert!(!all.contains(&face), "{family} {bold} {italic} is a cut of its own");
             all.push(face);
         }

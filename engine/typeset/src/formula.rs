@@ -1,9 +1,9 @@
 //! Formulas: set in two dimensions, as MathML, which browsers set by themselves, and as a line of letters for where
 //! nothing can be set.
 
-mod set;
+mod layout;
 
-pub use set::{FORMULA_PADDING_EM, SetFormula};
+pub use layout::{FORMULA_PADDING_EM, SetFormula};
 
 use crate::failure::DrawFailure;
 use pulldown_latex::config::{DisplayMode, RenderConfig};
@@ -42,17 +42,17 @@ pub fn is_short(source: &str) -> bool {
 ///
 /// # Errors
 /// It is not understood, or too long.
-pub fn mathml(source: &str, display: bool) -> Result<String, DrawFailure> {
+pub fn to_mathml(source: &str, display: bool) -> Result<String, DrawFailure> {
     if source.len() > MAX_FORMULA_BYTES {
         return Err(DrawFailure::Limit(format!("The formula is longer than {} kB.", MAX_FORMULA_BYTES / 1_000)));
     }
     if !is_bounded(source) {
         return Err(DrawFailure::Limit("The formula is nested too deeply, or it is not understood.".to_owned()));
     }
-    understood(source, display).ok_or_else(|| DrawFailure::Wrong("The formula is not understood.".to_owned()))
+    parse_to_mathml(source, display).ok_or_else(|| DrawFailure::Wrong("The formula is not understood.".to_owned()))
 }
 
-fn understood(source: &str, display: bool) -> Option<String> {
+fn parse_to_mathml(source: &str, display: bool) -> Option<String> {
     let storage = Storage::new();
     let events: Vec<_> = Parser::new(source, &storage).collect();
     // The crate escapes words, but neither the names of functions nor a sign that stands alone (see below).
@@ -73,7 +73,7 @@ fn understood(source: &str, display: bool) -> Option<String> {
 
 /// A formula as a line of letters and signs, for where it cannot be set: `a^2` is "a²", a fraction "a/b". `None` where
 /// it is not understood or would lose its shape.
-pub fn line(source: &str) -> Option<String> {
+pub fn to_plain_line(source: &str) -> Option<String> {
     if !is_bounded(source) {
         return None;
     }
@@ -82,7 +82,7 @@ pub fn line(source: &str) -> Option<String> {
     let mut line = FormulaLine { events: &events, at: 0 };
     let mut out = String::new();
     while line.at < events.len() {
-        out.push_str(&line.element(0)?);
+        out.push_str(&line.next_element(0)?);
     }
     Some(out.split_whitespace().collect::<Vec<_>>().join(" "))
 }
@@ -96,14 +96,14 @@ struct FormulaLine<'a> {
 }
 
 impl FormulaLine<'_> {
-    fn element(&mut self, depth: usize) -> Option<String> {
+    fn next_element(&mut self, depth: usize) -> Option<String> {
         if depth > MAX_GROUP_DEPTH {
             return None;
         }
         let event = self.events.get(self.at)?;
         self.at += 1;
         Some(match event {
-            Event::Content(content) => letters(content),
+            Event::Content(content) => content_text(content),
             Event::Begin(grouping) => {
                 let (before, after) = match grouping {
                     Grouping::Normal => (None, None),
@@ -114,36 +114,38 @@ impl FormulaLine<'_> {
                 let mut out = String::new();
                 out.extend(before);
                 while !matches!(self.events.get(self.at)?, Event::End) {
-                    out.push_str(&self.element(depth + 1)?);
+                    out.push_str(&self.next_element(depth + 1)?);
                 }
                 self.at += 1;
                 out.extend(after);
                 out
             }
-            Event::Visual(Visual::SquareRoot) => format!("√{}", grouped(&self.element(depth + 1)?)),
+            Event::Visual(Visual::SquareRoot) => format!("√{}", parenthesize(&self.next_element(depth + 1)?)),
             Event::Visual(Visual::Root) => {
-                let (inner, index) = (self.element(depth + 1)?, self.element(depth + 1)?);
-                format!("{}√{}", script(&index, SUPER)?, grouped(&inner))
+                let (inner, index) = (self.next_element(depth + 1)?, self.next_element(depth + 1)?);
+                format!("{}√{}", to_script(&index, SUPERSCRIPTS)?, parenthesize(&inner))
             }
             Event::Visual(Visual::Fraction(_)) => {
-                let (above, below) = (self.element(depth + 1)?, self.element(depth + 1)?);
-                format!("{}/{}", grouped(&above), grouped(&below))
+                let (above, below) = (self.next_element(depth + 1)?, self.next_element(depth + 1)?);
+                format!("{}/{}", parenthesize(&above), parenthesize(&below))
             }
-            Event::Visual(Visual::Negation) => format!("{}\u{338}", self.element(depth + 1)?),
+            Event::Visual(Visual::Negation) => format!("{}\u{338}", self.next_element(depth + 1)?),
             Event::Script { ty, .. } => {
-                let base = self.element(depth + 1)?;
-                let first = self.element(depth + 1)?;
+                let base = self.next_element(depth + 1)?;
+                let first = self.next_element(depth + 1)?;
                 match ty {
                     ScriptType::Subscript => {
-                        base + &script(&first, SUB).unwrap_or_else(|| format!("_{}", grouped(&first)))
+                        base + &to_script(&first, SUBSCRIPTS).unwrap_or_else(|| format!("_{}", parenthesize(&first)))
                     }
                     ScriptType::Superscript => {
-                        base + &script(&first, SUPER).unwrap_or_else(|| format!("^{}", grouped(&first)))
+                        base + &to_script(&first, SUPERSCRIPTS).unwrap_or_else(|| format!("^{}", parenthesize(&first)))
                     }
                     ScriptType::SubSuperscript => {
-                        let second = self.element(depth + 1)?;
-                        let below = script(&first, SUB).unwrap_or_else(|| format!("_{}", grouped(&first)));
-                        let above = script(&second, SUPER).unwrap_or_else(|| format!("^{}", grouped(&second)));
+                        let second = self.next_element(depth + 1)?;
+                        let below =
+                            to_script(&first, SUBSCRIPTS).unwrap_or_else(|| format!("_{}", parenthesize(&first)));
+                        let above =
+                            to_script(&second, SUPERSCRIPTS).unwrap_or_else(|| format!("^{}", parenthesize(&second)));
                         base + &below + &above
                     }
                 }
@@ -155,7 +157,7 @@ impl FormulaLine<'_> {
     }
 }
 
-fn letters(content: &Content<'_>) -> String {
+fn content_text(content: &Content<'_>) -> String {
     match content {
         Content::Text(text) | Content::Number(text) => (*text).to_owned(),
         Content::Function(name) => format!("{name}\u{2009}"),
@@ -172,32 +174,32 @@ fn letters(content: &Content<'_>) -> String {
 }
 
 /// What is more than a word goes into brackets.
-fn grouped(text: &str) -> String {
+fn parenthesize(text: &str) -> String {
     let text = text.trim();
     let whole = text.chars().all(char::is_alphanumeric) || (text.starts_with('(') && text.ends_with(')'));
     if whole { text.to_owned() } else { format!("({text})") }
 }
 
-const SUPER: (&str, &str) = ("0123456789+-−=()niTxyabcdekmprt′", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿⁱᵀˣʸᵃᵇᶜᵈᵉᵏᵐᵖʳᵗ′");
-const SUB: (&str, &str) = ("0123456789+-−=()aeijknmprtx", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎ₐₑᵢⱼₖₙₘₚᵣₜₓ");
+const SUPERSCRIPTS: (&str, &str) = ("0123456789+-−=()niTxyabcdekmprt′", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿⁱᵀˣʸᵃᵇᶜᵈᵉᵏᵐᵖʳᵗ′");
+const SUBSCRIPTS: (&str, &str) = ("0123456789+-−=()aeijknmprtx", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎ₐₑᵢⱼₖₙₘₚᵣₜₓ");
 
 /// A text in small letters above or below the line, where there are such letters.
-fn script(text: &str, (plain, small): (&str, &str)) -> Option<String> {
+fn to_script(text: &str, (plain, small): (&str, &str)) -> Option<String> {
     let text = text.chars().filter(|c| !c.is_whitespace());
     text.map(|c| plain.chars().position(|known| known == c).and_then(|at| small.chars().nth(at))).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{line, mathml};
+    use super::{to_mathml, to_plain_line};
 
     #[test]
     fn formulas_fit_on_a_line() {
-        assert_eq!(line("E = mc^2").as_deref(), Some("E = mc²"));
-        assert_eq!(line("\\frac{a+1}{b_{12}} \\leq \\sqrt{x}").as_deref(), Some("(a + 1)/b₁₂ ≤ √x"));
-        assert_eq!(line("\\sum_{i=1}^n \\alpha_i").as_deref(), Some("∑ᵢ₌₁ⁿαᵢ"));
-        assert_eq!(line("\\begin{pmatrix}1&2\\end{pmatrix}"), None);
-        assert_eq!(line("\\nonsense"), None);
+        assert_eq!(to_plain_line("E = mc^2").as_deref(), Some("E = mc²"));
+        assert_eq!(to_plain_line("\\frac{a+1}{b_{12}} \\leq \\sqrt{x}").as_deref(), Some("(a + 1)/b₁₂ ≤ √x"));
+        assert_eq!(to_plain_line("\\sum_{i=1}^n \\alpha_i").as_deref(), Some("∑ᵢ₌₁ⁿαᵢ"));
+        assert_eq!(to_plain_line("\\begin{pmatrix}1&2\\end{pmatrix}"), None);
+        assert_eq!(to_plain_line("\\nonsense"), None);
     }
 
     #[test]
@@ -217,25 +219,25 @@ mod tests {
             "x_{",
         ] {
             let deep = part.repeat(10_000 / part.len());
-            assert_eq!((mathml(&deep, true).ok(), line(&deep)), (None, None), "{part}");
+            assert_eq!((to_mathml(&deep, true).ok(), to_plain_line(&deep)), (None, None), "{part}");
         }
         let grows = (b'b'..=b'k').map(|name| {
             let (name, before) = (char::from(name), char::from(name - 1));
             format!("\\def\\{name}{{{}}}", format!("\\{before}").repeat(10))
         });
         let bomb = format!("\\def\\a{{\\frac}}{}\\k", grows.collect::<String>());
-        assert_eq!((mathml(&bomb, true).ok(), line(&bomb)), (None, None));
-        assert!(mathml(&"\\frac{a}{b}+".repeat(100), true).is_ok());
+        assert_eq!((to_mathml(&bomb, true).ok(), to_plain_line(&bomb)), (None, None));
+        assert!(to_mathml(&"\\frac{a}{b}+".repeat(100), true).is_ok());
     }
 
     #[test]
     fn formulas_are_understood_or_left_alone() {
-        let one = mathml("\\frac{a}{b} < 1", true).expect("a formula");
+        let one = to_mathml("\\frac{a}{b} < 1", true).expect("a formula");
         assert!(one.starts_with("<math display=\"block\"") && one.contains("<mfrac>") && one.contains("&lt;"), "{one}");
-        assert_eq!(mathml("\\frac{a", false).ok(), None);
-        assert_eq!(mathml("\\nonsense", false).ok(), None);
+        assert_eq!(to_mathml("\\frac{a", false).ok(), None);
+        assert_eq!(to_mathml("\\nonsense", false).ok(), None);
         for evil in ["\\text{<script>x</script>}", "\\operatorname{<script>x}", "\\mathrm{<script>}", "<script>"] {
-            let text = mathml(evil, false).unwrap_or_default();
+            let text = to_mathml(evil, false).unwrap_or_default();
             assert!(!text.contains("<script"), "{text}");
         }
     }

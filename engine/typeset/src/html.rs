@@ -1,13 +1,13 @@
 //! A note as one HTML file that needs nothing beside it: styles inside, pictures as data, no scripts. Notes are not
 //! trusted: what is not known to be harmless is shown as text.
 
-mod blocks;
-mod raw;
+mod raw_html;
+mod walker;
 
+use crate::ansi;
+use crate::drawing::VectorDrawing;
 use crate::failure::{DrawFailure, EmbedStack};
 use crate::formula::{self, SetFormula};
-use crate::printed;
-use crate::vector::VectorDrawing;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::fmt::Write as _;
@@ -21,35 +21,35 @@ const MAX_HTML_EMBED_DEPTH: u8 = 4;
 /// What stands around a note: other notes and files of its volume, and who draws.
 pub trait PageContext {
     /// The path of the note.
-    fn own(&self) -> String;
+    fn note_path(&self) -> String;
     /// The bytes of a file that the note shows as a picture.
-    fn picture(&self, target: &str) -> Option<Vec<u8>>;
+    fn read_picture(&self, target: &str) -> Option<Vec<u8>>;
     /// Where a link to another note or file leads in what is written, if it leads anywhere.
-    fn link(&self, target: &str) -> Option<String>;
+    fn resolve_link(&self, target: &str) -> Option<String>;
     /// The path of another note that is shown inside this one.
-    fn note(&self, target: &str) -> Option<String>;
+    fn resolve_embed(&self, target: &str) -> Option<String>;
     /// The Markdown of the note of a path.
-    fn text(&self, path: &str) -> Option<String>;
+    fn note_text(&self, path: &str) -> Option<String>;
     /// A diagram in the language of mermaid, drawn.
     ///
     /// # Errors
     /// Why it is not.
-    fn diagram(&self, source: &str) -> Result<VectorDrawing, DrawFailure>;
+    fn render_diagram(&self, source: &str) -> Result<VectorDrawing, DrawFailure>;
     /// What a cell returned, drawn, where its media type is that of a figure.
     ///
     /// # Errors
     /// Why it is not.
-    fn figure(&self, media: &str, json: &str) -> Result<Option<VectorDrawing>, DrawFailure>;
+    fn render_figure(&self, media: &str, json: &str) -> Result<Option<VectorDrawing>, DrawFailure>;
     /// A picture in SVG, read.
     ///
     /// # Errors
     /// Why it is not.
-    fn svg(&self, bytes: Vec<u8>) -> Result<VectorDrawing, DrawFailure>;
+    fn read_svg(&self, bytes: Vec<u8>) -> Result<VectorDrawing, DrawFailure>;
     /// Tries whether a picture of pixels can be unpacked.
     ///
     /// # Errors
     /// Why it cannot.
-    fn image(&self, bytes: &[u8]) -> Result<(), DrawFailure> {
+    fn check_image(&self, bytes: &[u8]) -> Result<(), DrawFailure> {
         let _ = bytes;
         Ok(())
     }
@@ -57,18 +57,18 @@ pub trait PageContext {
     ///
     /// # Errors
     /// Why it is not.
-    fn formula(&self, source: &str, display: bool) -> Result<SetFormula, DrawFailure> {
+    fn typeset_formula(&self, source: &str, display: bool) -> Result<SetFormula, DrawFailure> {
         SetFormula::new(source, display)
     }
     /// A formula as MathML.
     ///
     /// # Errors
     /// Why it is not.
-    fn mathml(&self, source: &str, display: bool) -> Result<String, DrawFailure> {
-        formula::mathml(source, display)
+    fn formula_mathml(&self, source: &str, display: bool) -> Result<String, DrawFailure> {
+        formula::to_mathml(source, display)
     }
     /// The colours in which diagrams are drawn, as CSS declarations of variables; diagrams follow the theme then.
-    fn colours(&self) -> String {
+    fn diagram_css(&self) -> String {
         String::new()
     }
 }
@@ -90,26 +90,26 @@ pub struct HtmlNote<'a> {
 }
 
 /// The whole file.
-pub fn page(page: &HtmlNote<'_>) -> String {
-    let mut out = head(page.title, page.light, page.dark);
-    out.push_str(&body(page.text, page.outputs, page.around));
-    out.push_str(FOOT);
+pub fn render_page(page: &HtmlNote<'_>) -> String {
+    let mut out = page_head(page.title, page.light, page.dark);
+    out.push_str(&render_body(page.text, page.outputs, page.around));
+    out.push_str(PAGE_FOOT);
     out
 }
 
 /// The whole file of a note that is not laid out: its source, and why.
-pub fn source_page(title: &str, text: &str, why: &str, light: &str, dark: &str) -> String {
-    let mut out = head(title, light, dark);
-    let (title, why, text) = (escaped(title), escaped(why), escaped(text));
+pub fn render_source_page(title: &str, text: &str, why: &str, light: &str, dark: &str) -> String {
+    let mut out = page_head(title, light, dark);
+    let (title, why, text) = (escape_html(title), escape_html(why), escape_html(text));
     let _ =
         write!(out, "<h1>{title}</h1>\n<p class=\"limit\">{why}</p>\n<pre class=\"code\"><code>{text}</code></pre>\n");
-    out.push_str(FOOT);
+    out.push_str(PAGE_FOOT);
     out
 }
 
-const FOOT: &str = "</main>\n</body>\n</html>\n";
+const PAGE_FOOT: &str = "</main>\n</body>\n</html>\n";
 
-fn head(title: &str, light: &str, dark: &str) -> String {
+fn page_head(title: &str, light: &str, dark: &str) -> String {
     let mut out = String::new();
     // The policy is a second lock behind the first: nothing runs and nothing is fetched, whatever slipped through.
     let _ = write!(
@@ -121,19 +121,19 @@ fn head(title: &str, light: &str, dark: &str) -> String {
          content=\"Tracebook\">\n<title>{}</title>\n<style>\n:root{{{light}}}\n\
          @media (prefers-color-scheme: dark){{:root{{{dark}}}}}\n@media print{{:root{{{light}}}}}\n{}</style>\n\
          </head>\n<body>\n<main>\n",
-        escaped(title),
+        escape_html(title),
         include_str!("html/style.css"),
     );
     out
 }
 
 /// What stands between `<main>` and `</main>`.
-pub fn body(text: &str, outputs: &[Option<Execution>], around: &dyn PageContext) -> String {
-    blocks::write(text, outputs, around, &EmbedStack::of(&around.own()), 0)
+pub fn render_body(text: &str, outputs: &[Option<Execution>], around: &dyn PageContext) -> String {
+    walker::write_note(text, outputs, around, &EmbedStack::for_note(&around.note_path()), 0)
 }
 
 /// Text for HTML, also inside a quoted attribute.
-pub fn escaped(text: &str) -> String {
+pub fn escape_html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -148,7 +148,7 @@ pub fn escaped(text: &str) -> String {
 }
 
 /// A heading's name in links: small letters, words joined by `-`.
-pub fn slug(text: &str) -> String {
+pub fn heading_slug(text: &str) -> String {
     let mut out = String::new();
     for c in text.trim().chars() {
         match c {
@@ -161,7 +161,7 @@ pub fn slug(text: &str) -> String {
 }
 
 /// The media type of a picture's bytes; no other is shown.
-fn media_type(bytes: &[u8]) -> Option<&'static str> {
+fn picture_media_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
         [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
@@ -182,17 +182,17 @@ pub(crate) fn cell_at(cells: &[Range<usize>], at: usize) -> Option<usize> {
     cells.get(index)?.contains(&at).then_some(index)
 }
 
-fn picture(bytes: &[u8], alt: &str) -> Option<String> {
-    let media = media_type(bytes)?;
-    Some(format!("<img alt=\"{}\" src=\"data:{media};base64,{}\">", escaped(alt), STANDARD.encode(bytes)))
+fn picture_html(bytes: &[u8], alt: &str) -> Option<String> {
+    let media = picture_media_type(bytes)?;
+    Some(format!("<img alt=\"{}\" src=\"data:{media};base64,{}\">", escape_html(alt), STANDARD.encode(bytes)))
 }
 
-/// A drawing inside the page. Where `colours` declares the colours that it is drawn in, it follows the theme.
-fn drawn(drawing: &VectorDrawing, words: &str, colours: &str) -> String {
+/// A drawing inside the page. Where `diagram_css` declares the colours that it is drawn in, it follows the theme.
+fn drawing_html(drawing: &VectorDrawing, words: &str, colours: &str) -> String {
     // Names inside one drawing must not be those of another.
     let mut hasher = DefaultHasher::new();
     words.hash(&mut hasher);
-    let mut svg = drawing.plain(&format!("d{:x}-", hasher.finish()));
+    let mut svg = drawing.to_safe_svg(&format!("d{:x}-", hasher.finish()));
     let view = format!("<svg viewBox=\"0 0 {} {}\" ", drawing.width, drawing.height);
     svg = svg.replacen("<svg ", &view, 1);
     for (name, colour) in colours.split(';').filter_map(|part| part.split_once(':')) {
@@ -200,24 +200,24 @@ fn drawn(drawing: &VectorDrawing, words: &str, colours: &str) -> String {
             svg = svg.replace(&format!("{what}=\"{colour}\""), &format!("{what}=\"var({name})\""));
         }
     }
-    format!("<figure class=\"drawn\" role=\"img\" aria-label=\"{}\">{svg}</figure>\n", escaped(words.trim()))
+    format!("<figure class=\"drawn\" role=\"img\" aria-label=\"{}\">{svg}</figure>\n", escape_html(words.trim()))
 }
 
 /// Why something is not drawn, where a page must say it.
-fn reason(failure: &DrawFailure, element: &str) -> String {
-    let Some(why) = failure.limit() else { return String::new() };
+fn failure_html(failure: &DrawFailure, element: &str) -> String {
+    let Some(why) = failure.limit_message() else { return String::new() };
     let end = if element == "p" { "\n" } else { "" };
-    format!("<{element} class=\"limit\">Not drawn. {}</{element}>{end}", escaped(why))
+    format!("<{element} class=\"limit\">Not drawn. {}</{element}>{end}", escape_html(why))
 }
 
 /// What a cell printed and returned.
-fn outputs(run: &Execution, around: &dyn PageContext) -> String {
+fn outputs_html(run: &Execution, around: &dyn PageContext) -> String {
     let mut out = String::new();
     let text = |out: &mut String, class: &str, text: &str| {
-        let text = printed::plain(text);
+        let text = ansi::strip_codes(text);
         let text = text.trim_end_matches('\n');
         if !text.is_empty() {
-            let _ = writeln!(out, "<pre class=\"{class}\">{}</pre>", escaped(text));
+            let _ = writeln!(out, "<pre class=\"{class}\">{}</pre>", escape_html(text));
         }
     };
     for output in &run.outputs {
@@ -228,30 +228,32 @@ fn outputs(run: &Execution, around: &dyn PageContext) -> String {
             OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => {
                 let figure = data.iter().find_map(|(media, value)| {
                     let json = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                    around.figure(media, &json).transpose()
+                    around.render_figure(media, &json).transpose()
                 });
                 match figure {
                     Some(Ok(figure)) => {
-                        let alt = data.get("text/plain").map(printed::joined).unwrap_or_else(|| "Figure".to_owned());
-                        out.push_str(&drawn(&figure, &alt, ""));
+                        let alt =
+                            data.get("text/plain").map(ansi::multiline_text).unwrap_or_else(|| "Figure".to_owned());
+                        out.push_str(&drawing_html(&figure, &alt, ""));
                         continue;
                     }
-                    Some(Err(failure)) => out.push_str(&reason(&failure, "p")),
+                    Some(Err(failure)) => out.push_str(&failure_html(&failure, "p")),
                     None => {}
                 }
                 let raster = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-                let raster = raster.iter().find_map(|media| data.get(*media)).map(printed::joined);
+                let raster = raster.iter().find_map(|media| data.get(*media)).map(ansi::multiline_text);
                 let bytes = raster.and_then(|coded| STANDARD.decode(coded.replace(['\n', '\r', ' '], "")).ok());
-                let bytes = bytes.or_else(|| data.get("image/svg+xml").map(|svg| printed::joined(svg).into_bytes()));
-                let alt = data.get("text/plain").map(printed::joined).unwrap_or_else(|| "Output".to_owned());
-                match bytes.and_then(|bytes| picture(&bytes, &alt)) {
+                let bytes =
+                    bytes.or_else(|| data.get("image/svg+xml").map(|svg| ansi::multiline_text(svg).into_bytes()));
+                let alt = data.get("text/plain").map(ansi::multiline_text).unwrap_or_else(|| "Output".to_owned());
+                match bytes.and_then(|bytes| picture_html(&bytes, &alt)) {
                     Some(image) => out.push_str(&format!("<p>{image}</p>\n")),
                     None => text(&mut out, "out", &alt),
                 }
             }
             OutputBody::Error { ename, evalue, traceback } => {
                 let head = if evalue.is_empty() { ename.clone() } else { format!("{ename}: {evalue}") };
-                let trace = printed::plain(&traceback.join("\n"));
+                let trace = ansi::strip_codes(&traceback.join("\n"));
                 let trace = trace.trim_end();
                 text(&mut out, "err", if trace.ends_with(head.trim_end()) { trace } else { &head });
             }
@@ -273,37 +275,38 @@ pub(crate) mod tests {
     pub(crate) struct Alone;
 
     impl PageContext for Alone {
-        fn own(&self) -> String {
+        fn note_path(&self) -> String {
             "Everything.md".to_owned()
         }
-        fn picture(&self, target: &str) -> Option<Vec<u8>> {
+        fn read_picture(&self, target: &str) -> Option<Vec<u8>> {
             (target == "a.png").then(|| vec![0x89, b'P', b'N', b'G'])
         }
-        fn link(&self, target: &str) -> Option<String> {
+        fn resolve_link(&self, target: &str) -> Option<String> {
             (target == "B").then(|| "B.html".to_owned())
         }
-        fn note(&self, target: &str) -> Option<String> {
+        fn resolve_embed(&self, target: &str) -> Option<String> {
             (target == "B").then(|| "B.md".to_owned())
         }
-        fn text(&self, path: &str) -> Option<String> {
+        fn note_text(&self, path: &str) -> Option<String> {
             (path == "B.md").then(|| "# B\n\nembedded\n\n![[B]]\n".to_owned())
         }
-        fn diagram(&self, source: &str) -> Result<VectorDrawing, DrawFailure> {
+        fn render_diagram(&self, source: &str) -> Result<VectorDrawing, DrawFailure> {
             let fonts = crate::fonts::FontSet::bundled();
-            VectorDrawing::read(&crate::diagram::svg(source, &crate::tints::PLAIN)?, &fonts).map_err(DrawFailure::Limit)
+            VectorDrawing::from_svg(&crate::diagram::diagram_svg(source, &crate::tints::PLAIN)?, &fonts)
+                .map_err(DrawFailure::Limit)
         }
-        fn figure(&self, media: &str, json: &str) -> Result<Option<VectorDrawing>, DrawFailure> {
-            let read = || VectorDrawing::read(json, &crate::fonts::FontSet::bundled()).map_err(DrawFailure::Limit);
+        fn render_figure(&self, media: &str, json: &str) -> Result<Option<VectorDrawing>, DrawFailure> {
+            let read = || VectorDrawing::from_svg(json, &crate::fonts::FontSet::bundled()).map_err(DrawFailure::Limit);
             (media == "figure").then(read).transpose()
         }
-        fn svg(&self, bytes: Vec<u8>) -> Result<VectorDrawing, DrawFailure> {
+        fn read_svg(&self, bytes: Vec<u8>) -> Result<VectorDrawing, DrawFailure> {
             let text = String::from_utf8(bytes).map_err(|_| DrawFailure::Wrong("It is not UTF-8.".to_owned()))?;
-            VectorDrawing::read(&text, &crate::fonts::FontSet::bundled()).map_err(DrawFailure::Limit)
+            VectorDrawing::from_svg(&text, &crate::fonts::FontSet::bundled()).map_err(DrawFailure::Limit)
         }
     }
 
     fn html(text: &str) -> String {
-        body(text, &[], &Alone)
+        render_body(text, &[], &Alone)
     }
 
     #[test]

@@ -2,16 +2,16 @@
 //! out; it opens no file (system fonts apart, where asked for) and knows no window. A crate of its own so that grammars
 //! stay off the way of a keystroke.
 
-pub mod colour;
+pub mod clipboard_html;
 pub mod diagram;
 pub mod failure;
 pub mod fonts;
 pub mod formula;
+pub mod highlight;
 pub mod html;
-pub mod paste;
 pub mod pdf;
-pub use text::printed;
+pub use text::ansi;
+pub mod drawing;
 pub mod tints;
 #[cfg(test)]
 mod trips;
-pub mod vector;

@@ -2,16 +2,16 @@
 //! heads come again, links that lead somewhere, and the structure of the text for those who listen to it.
 
 mod blocks;
-mod flow;
-mod look;
+mod metrics;
+mod page_flow;
 mod paint;
-mod text;
+mod text_layout;
 
+use crate::drawing::VectorDrawing;
 use crate::failure::{DrawFailure, EmbedStack};
 use crate::fonts::FontSet;
 use crate::html::PageContext;
 use crate::tints::ThemeTints;
-use crate::vector::VectorDrawing;
 use krilla::SerializeSettings;
 use krilla::geom::{Point, Size};
 use krilla::image::Image;
@@ -33,7 +33,7 @@ pub enum PaperSize {
 
 impl PaperSize {
     /// Width and height in points.
-    pub fn size(self) -> (f32, f32) {
+    pub fn size_in_points(self) -> (f32, f32) {
         match self {
             PaperSize::A4 => (595.28, 841.89),
             PaperSize::Letter => (612.0, 792.0),
@@ -87,7 +87,7 @@ pub struct PdfDocument {
 ///
 /// # Errors
 /// A sentence, where it cannot be made or was not to be.
-pub fn write<'a>(
+pub fn write_pdf<'a>(
     asked: &PdfRequest<'_>,
     notes: impl IntoIterator<Item = PdfNote<'a>>,
     go_on: &mut dyn FnMut(f32) -> bool,
@@ -96,25 +96,25 @@ pub fn write<'a>(
         let mut tints = asked.tints;
         tints.paper = [255; 3];
         let mut reading =
-            blocks::BlockReader { tints: &tints, asked, links: Vec::new(), notes: 0, embeds: EmbedStack::of("") };
-        let mut flow = flow::PageFlow::new(asked.fonts, &tints, asked.paper);
+            blocks::BlockReader { tints: &tints, asked, links: Vec::new(), notes: 0, embeds: EmbedStack::for_note("") };
+        let mut flow = page_flow::PageFlow::new(asked.fonts, &tints, asked.paper);
         for note in notes {
             if !go_on(0.1) {
-                return Err(STOPPED.to_owned());
+                return Err(STOPPED_MESSAGE.to_owned());
             }
-            reading.embeds = EmbedStack::of(&note.around.own());
+            reading.embeds = EmbedStack::for_note(&note.around.note_path());
             let around = note.around.as_ref();
             let blocks = match &note.plain {
-                Some(why) => blocks::source(&reading, &note.text, why, MAX_SOURCE_BYTES),
-                None => blocks::read(&mut reading, &note.text, &note.outputs, around, &note.place, 0),
+                Some(why) => blocks::source_blocks(&reading, &note.text, why, MAX_SOURCE_BYTES),
+                None => blocks::read_note(&mut reading, &note.text, &note.outputs, around, &note.place, 0),
             };
-            flow.note(&note.title, &note.place, blocks);
+            flow.lay_out_note(&note.title, &note.place, blocks);
         }
         if !go_on(0.4) {
-            return Err(STOPPED.to_owned());
+            return Err(STOPPED_MESSAGE.to_owned());
         }
-        let laid = flow.pages();
-        paint::paint(asked, &tints, laid, &reading.links, &mut |share| go_on(0.4 + 0.5 * share))
+        let laid = flow.into_pages();
+        paint::paint_pages(asked, &tints, laid, &reading.links, &mut |share| go_on(0.4 + 0.5 * share))
     };
     match catch_unwind(AssertUnwindSafe(make)) {
         Ok(done) => done,
@@ -122,14 +122,14 @@ pub fn write<'a>(
     }
 }
 
-const STOPPED: &str = "Stopped before it was done.";
+const STOPPED_MESSAGE: &str = "Stopped before it was done.";
 
 /// Tries whether a picture of pixels can stand in a document. Gives how many bytes it is when it is unpacked.
 ///
 /// # Errors
 /// It cannot.
 pub fn try_image(bytes: &[u8]) -> Result<u64, DrawFailure> {
-    let image = image(bytes).ok_or_else(|| DrawFailure::Wrong("The picture cannot be read.".to_owned()))?;
+    let image = decode_image(bytes).ok_or_else(|| DrawFailure::Wrong("The picture cannot be read.".to_owned()))?;
     let (width, height) = image.size();
     Ok(u64::from(width) * u64::from(height) * 4)
 }
@@ -140,7 +140,7 @@ pub fn try_image(bytes: &[u8]) -> Result<u64, DrawFailure> {
 /// It cannot.
 pub fn try_drawing(drawing: &VectorDrawing) -> Result<(), DrawFailure> {
     let draw = || {
-        let mut alone = krilla::Document::new_with(settings());
+        let mut alone = krilla::Document::new_with(serialize_settings());
         let size = Size::from_wh(drawing.width.clamp(1.0, 2_000.0), drawing.height.clamp(1.0, 2_000.0))?;
         let mut page = alone.start_page_with(PageSettings::from_wh(size.width(), size.height())?);
         let mut surface = page.surface();
@@ -154,7 +154,7 @@ pub fn try_drawing(drawing: &VectorDrawing) -> Result<(), DrawFailure> {
 }
 
 /// How documents are written.
-fn settings() -> SerializeSettings {
+fn serialize_settings() -> SerializeSettings {
     SerializeSettings {
         enable_tagging: true,
         render_svg_glyph_fn: krilla_svg::render_svg_glyph,
@@ -163,7 +163,7 @@ fn settings() -> SerializeSettings {
 }
 
 /// A picture of a file, if it is one that can be drawn.
-fn image(bytes: &[u8]) -> Option<Image> {
+fn decode_image(bytes: &[u8]) -> Option<Image> {
     let data = || bytes.to_vec().into();
     let image = match bytes {
         [0x89, b'P', b'N', b'G', ..] => Image::from_png(data(), true),
@@ -188,7 +188,7 @@ fn image(bytes: &[u8]) -> Option<Image> {
     alone.finish().ok().map(|_| image)
 }
 
-fn point(x: f32, y: f32) -> Point {
+fn to_point(x: f32, y: f32) -> Point {
     Point::from_xy(x, y)
 }
 
@@ -203,7 +203,7 @@ mod tests {
         static FONTS: std::sync::LazyLock<FontSet> = std::sync::LazyLock::new(FontSet::bundled);
         let asked = PdfRequest { title: "Everything", paper: PaperSize::A4, tints: PLAIN, fonts: &FONTS };
         let note = note("Everything", text);
-        write(&asked, [note], &mut |_| true).unwrap_or_else(|why| panic!("{why}: {text}"))
+        write_pdf(&asked, [note], &mut |_| true).unwrap_or_else(|why| panic!("{why}: {text}"))
     }
 
     fn note(title: &str, text: &str) -> PdfNote<'static> {
@@ -231,7 +231,7 @@ mod tests {
         let asked = PdfRequest { title: "T", paper: PaperSize::A4, tints: PLAIN, fonts: &fonts };
         let text = "# A\n\n".repeat(40_000);
         let plain = PdfNote { plain: Some("It takes longer than 2 s.".to_owned()), ..note("T", &text) };
-        let made = write(&asked, [plain], &mut |_| true).expect("a document");
+        let made = write_pdf(&asked, [plain], &mut |_| true).expect("a document");
         assert!((100..2_000).contains(&made.pages), "{} pages: cut to what is shown", made.pages);
     }
 
@@ -251,9 +251,9 @@ mod tests {
         assert!(made(&text).pages > 10);
         let fonts = FontSet::bundled();
         let asked = PdfRequest { title: "T", paper: PaperSize::Letter, tints: PLAIN, fonts: &fonts };
-        let stopped = write(&asked, [note("T", &text), note("T", &text)], &mut |share| share < 0.5);
-        assert_eq!(stopped.err().as_deref(), Some(STOPPED));
-        assert!(write(&asked, [], &mut |_| true).is_ok(), "no note at all");
+        let stopped = write_pdf(&asked, [note("T", &text), note("T", &text)], &mut |share| share < 0.5);
+        assert_eq!(stopped.err().as_deref(), Some(STOPPED_MESSAGE));
+        assert!(write_pdf(&asked, [], &mut |_| true).is_ok(), "no note at all");
     }
 
     #[test]

@@ -32,7 +32,7 @@ impl ThemeTints {
     }
 
     /// The colours as variables of a style sheet, for pages that are exported.
-    pub fn css(&self) -> String {
+    pub fn css_variables(&self) -> String {
         let named = [
             ("paper", self.paper),
             ("sunken", self.sunken),
@@ -48,12 +48,12 @@ impl ThemeTints {
             ("tool", self.tool),
             ("lit", self.lit),
         ];
-        named.into_iter().map(|(name, colour)| format!("--{name}:{};", hex(colour))).collect()
+        named.into_iter().map(|(name, colour)| format!("--{name}:{};", css_hex(colour))).collect()
     }
 }
 
 /// The light theme.
-pub const LIGHT: ThemeTints = ThemeTints {
+pub const LIGHT_TINTS: ThemeTints = ThemeTints {
     paper: [0xfc, 0xfb, 0xf8],
     sunken: [0xf4, 0xf2, 0xec],
     ink: [0x1f, 0x23, 0x28],
@@ -71,7 +71,7 @@ pub const LIGHT: ThemeTints = ThemeTints {
 };
 
 /// The dark theme.
-pub const DARK: ThemeTints = ThemeTints {
+pub const DARK_TINTS: ThemeTints = ThemeTints {
     paper: [0x16, 0x18, 0x1d],
     sunken: [0x10, 0x12, 0x16],
     ink: [0xe6, 0xe6, 0xe3],
@@ -89,13 +89,13 @@ pub const DARK: ThemeTints = ThemeTints {
 };
 
 /// A colour as CSS writes it.
-pub fn hex([red, green, blue]: Rgb) -> String {
+pub fn css_hex([red, green, blue]: Rgb) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
 /// A colour between two; `share` of the second, 0 to 1.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between two bytes")]
-pub fn mix(one: Rgb, other: Rgb, share: f32) -> Rgb {
+pub fn mix_colors(one: Rgb, other: Rgb, share: f32) -> Rgb {
     let share = share.clamp(0.0, 1.0);
     std::array::from_fn(|at| (f32::from(one[at]) * (1.0 - share) + f32::from(other[at]) * share).round() as u8)
 }

@@ -25,7 +25,7 @@ pub struct TextWord {
 }
 
 /// The words of a text, in order.
-pub fn words(text: &str) -> Vec<TextWord> {
+pub fn split_words(text: &str) -> Vec<TextWord> {
     let mut out = Vec::new();
     let mut position = 0;
     let mut start: Option<usize> = None;
@@ -33,14 +33,14 @@ pub fn words(text: &str) -> Vec<TextWord> {
     while let Some((at, c)) = chars.next() {
         if is_cjk(c) {
             if let Some(from) = start.take() {
-                word(text, from..at, &mut position, &mut out);
+                push_word(text, from..at, &mut position, &mut out);
             }
             let next = chars.peek().filter(|(_, next)| is_cjk(*next)).map(|(at, next)| at + next.len_utf8());
             let before = text[..at].chars().next_back().is_some_and(is_cjk);
             // Pairs overlap; a character that stands alone is a word.
             if next.is_some() || !before {
                 let range = at..next.unwrap_or(at + c.len_utf8());
-                out.push(TextWord { text: fold(&text[range.clone()]), position, range, whole: false });
+                out.push(TextWord { text: fold_text(&text[range.clone()]), position, range, whole: false });
                 position += 1;
             }
         } else if c.is_alphanumeric() || c == '_' || is_combining_mark(c) {
@@ -48,23 +48,23 @@ pub fn words(text: &str) -> Vec<TextWord> {
         } else if let Some(from) = start {
             let joins = matches!(c, '\'' | '\u{2019}') && chars.peek().is_some_and(|(_, next)| next.is_alphabetic());
             if !joins {
-                word(text, from..at, &mut position, &mut out);
+                push_word(text, from..at, &mut position, &mut out);
                 start = None;
             }
         }
     }
     if let Some(from) = start {
-        word(text, from..text.len(), &mut position, &mut out);
+        push_word(text, from..text.len(), &mut position, &mut out);
     }
     out
 }
 
 /// The words of a text, in order, and besides each Chinese, Japanese or Korean character by itself: who asks for one
 /// means every word that has it.
-pub fn words_and_characters(text: &str) -> Vec<TextWord> {
+pub fn split_words_and_characters(text: &str) -> Vec<TextWord> {
     let mut out: Vec<TextWord> = Vec::new();
     let mut seen = 0;
-    for word in words(text) {
+    for word in split_words(text) {
         let (position, range) = (word.position, word.range.clone());
         let pair = text[range.clone()].chars().take(2).filter(|c| is_cjk(*c)).count() == 2;
         out.push(word);
@@ -76,18 +76,18 @@ pub fn words_and_characters(text: &str) -> Vec<TextWord> {
             // Pairs overlap.
             if range.start >= seen {
                 seen = range.end;
-                out.push(TextWord { text: fold(&text[range.clone()]), position: place, range, whole: false });
+                out.push(TextWord { text: fold_text(&text[range.clone()]), position: place, range, whole: false });
             }
         }
     }
     out
 }
 
-fn word(text: &str, range: Range<usize>, position: &mut usize, out: &mut Vec<TextWord>) {
+fn push_word(text: &str, range: Range<usize>, position: &mut usize, out: &mut Vec<TextWord>) {
     let source = &text[range.clone()];
-    let parts = parts(source);
+    let parts = identifier_parts(source);
     let whole = parts.len() > 1;
-    let folded = fold(source);
+    let folded = fold_text(source);
     if folded.is_empty() {
         return;
     }
@@ -97,7 +97,7 @@ fn word(text: &str, range: Range<usize>, position: &mut usize, out: &mut Vec<Tex
     if whole {
         let begun = *position;
         for part in parts {
-            let text = fold(&source[part.clone()]);
+            let text = fold_text(&source[part.clone()]);
             if text.is_empty() {
                 continue; // marks that belong to no letter
             }
@@ -112,7 +112,7 @@ fn word(text: &str, range: Range<usize>, position: &mut usize, out: &mut Vec<Tex
 }
 
 /// The parts of an identifier: `snake_case`, `camelCase`, `HTTPServer`.
-fn parts(word: &str) -> Vec<Range<usize>> {
+fn identifier_parts(word: &str) -> Vec<Range<usize>> {
     let chars: Vec<(usize, char)> = word.char_indices().take(4 * MAX_WORD_CHARS).collect();
     let mut found = Vec::new();
     let mut start: Option<usize> = None;
@@ -139,7 +139,7 @@ fn parts(word: &str) -> Vec<Range<usize>> {
 }
 
 /// Lower case, without accents and apostrophes.
-pub fn fold(text: &str) -> String {
+pub fn fold_text(text: &str) -> String {
     let text = text.strip_suffix("'s").or_else(|| text.strip_suffix("\u{2019}s")).unwrap_or(text);
     if text.is_ascii() {
         return text.chars().filter(|c| *c != '\'').take(MAX_WORD_CHARS).map(|c| c.to_ascii_lowercase()).collect();
@@ -171,15 +171,15 @@ fn is_cjk(c: char) -> bool {
 }
 
 /// The stem of an English word; what is no plain word stays as it is.
-pub fn stem(stemmer: &Stemmer, word: &str) -> String {
+pub fn stem_word(stemmer: &Stemmer, word: &str) -> String {
     if word.len() > 2 && word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return stemmer.stem(word).into_owned();
     }
     word.to_owned()
 }
 
-/// The stemmer that [`stem`] takes.
-pub fn stemmer() -> Stemmer {
+/// The stemmer that [`stem_word`] takes.
+pub fn english_stemmer() -> Stemmer {
     Stemmer::new(Algorithm::English)
 }
 
@@ -194,15 +194,15 @@ impl Tokenizer for WordAnalyzer {
     type TokenStream<'a> = WordTokens;
 
     fn token_stream<'a>(&'a mut self, text: &'a str) -> WordTokens {
-        let stemmer = stemmer();
+        let stemmer = english_stemmer();
         let token = |word: TextWord| Token {
             offset_from: word.range.start,
             offset_to: word.range.end,
             position: word.position,
-            text: if self.stems { stem(&stemmer, &word.text) } else { word.text },
+            text: if self.stems { stem_word(&stemmer, &word.text) } else { word.text },
             position_length: 1,
         };
-        let words = if self.stems { words_and_characters(text) } else { words(text) };
+        let words = if self.stems { split_words_and_characters(text) } else { split_words(text) };
         let tokens: Vec<Token> = words.into_iter().map(token).collect();
         WordTokens { tokens: tokens.into_iter(), token: Token::default() }
     }
@@ -240,7 +240,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn said(text: &str) -> String {
-        words(text).iter().map(|word| format!("{}{}", word.position, word.text)).collect::<Vec<_>>().join(" ")
+        split_words(text).iter().map(|word| format!("{}{}", word.position, word.text)).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
@@ -256,29 +256,29 @@ mod tests {
 
     #[test]
     fn characters_stand_beside_their_pairs() {
-        let said: Vec<String> = words_and_characters("東京都 a 日").into_iter().map(|word| word.text).collect();
+        let said: Vec<String> = split_words_and_characters("東京都 a 日").into_iter().map(|word| word.text).collect();
         assert_eq!(said, ["東京", "東", "京", "京都", "都", "a", "日"]);
     }
 
     #[test]
     fn stems_are_english() {
-        let stemmer = stemmer();
-        assert_eq!(stem(&stemmer, "running"), "run");
-        assert_eq!(stem(&stemmer, "err_0x1f"), "err_0x1f");
+        let stemmer = english_stemmer();
+        assert_eq!(stem_word(&stemmer, "running"), "run");
+        assert_eq!(stem_word(&stemmer, "err_0x1f"), "err_0x1f");
     }
 
     proptest! {
         #[test]
         fn no_text_panics_and_ranges_hold(text in "\\PC{0,60}") {
             let mut last = 0;
-            for word in words(&text) {
+            for word in split_words(&text) {
                 prop_assert!(text.get(word.range.clone()).is_some());
                 prop_assert!(word.position >= last);
                 prop_assert!(!word.text.is_empty());
                 last = word.position;
             }
             let mut last = 0;
-            for word in words_and_characters(&text) {
+            for word in split_words_and_characters(&text) {
                 prop_assert!(text.get(word.range.clone()).is_some() && word.range.start >= last);
                 last = word.range.start;
             }

@@ -1,9 +1,9 @@
 //! What of the index a query admits at all: phrases, exclusions, fields.
 
 use crate::IndexError;
-use crate::analyzer::{self, stem, stemmer};
+use crate::analyzer::{self, english_stemmer, stem_word};
+use crate::fulltext::IndexFields;
 use crate::query::{ParsedQuery, QueryAtom, QueryGroup};
-use crate::shelf::IndexFields;
 use tantivy::query::{EnableScoring, PhraseQuery, Query as _};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, Searcher, SegmentReader, TERMINATED, Term};
@@ -12,10 +12,10 @@ use tantivy::{DocId, DocSet, Searcher, SegmentReader, TERMINATED, Term};
 pub(crate) type AdmittedPassages = Vec<Vec<bool>>;
 
 /// At most this many words begin with the same letters.
-const EXPANSIONS: usize = 200;
+const MAX_PREFIX_EXPANSIONS: usize = 200;
 
 /// What a query admits; `None`: everything.
-pub(crate) fn admitted(
+pub(crate) fn admitted_passages(
     searcher: &Searcher,
     fields: &IndexFields,
     query: &ParsedQuery,
@@ -27,7 +27,7 @@ pub(crate) fn admitted(
     for segment in searcher.segment_readers() {
         let mut all: Vec<bool> = (0..segment.max_doc()).map(|doc| !segment.is_deleted(doc)).collect();
         for group in query.groups.iter().filter(|group| !group.is_loose()) {
-            let fits = fits(searcher, segment, fields, group)?;
+            let fits = matching_passages(searcher, segment, fields, group)?;
             all.iter_mut().zip(fits).for_each(|(all, fits)| *all &= fits != group.not);
         }
         admitted.push(all);
@@ -35,7 +35,7 @@ pub(crate) fn admitted(
     Ok(Some(admitted))
 }
 
-fn fits(
+fn matching_passages(
     searcher: &Searcher,
     segment: &SegmentReader,
     fields: &IndexFields,
@@ -45,13 +45,13 @@ fn fits(
     for atom in &group.atoms {
         match atom {
             QueryAtom::Word { text, prefix } => {
-                let stemmer = stemmer();
-                for word in analyzer::words(text).into_iter().filter(|word| !word.whole) {
-                    let stem = stem(&stemmer, &word.text);
+                let stemmer = english_stemmer();
+                for word in analyzer::split_words(text).into_iter().filter(|word| !word.whole) {
+                    let stem = stem_word(&stemmer, &word.text);
                     mark_term(segment, fields.stems, &stem, &mut fits)?;
                     mark_term(segment, fields.title, &word.text, &mut fits)?;
                     if *prefix {
-                        for longer in beginning(segment, fields.words, &word.text)? {
+                        for longer in words_with_prefix(segment, fields.words, &word.text)? {
                             mark_term(segment, fields.words, &longer, &mut fits)?;
                         }
                     }
@@ -59,7 +59,7 @@ fn fits(
             }
             QueryAtom::Phrase(text) => {
                 for field in [fields.words, fields.title] {
-                    phrase(searcher, segment, field, text, &mut fits)?;
+                    mark_phrase(searcher, segment, field, text, &mut fits)?;
                 }
             }
             QueryAtom::Tag(tag) => mark_term(segment, fields.marks, &format!("tag:{tag}"), &mut fits)?,
@@ -71,24 +71,24 @@ fn fits(
             }
             QueryAtom::Title(text) => {
                 let mut all = vec![true; fits.len()];
-                for word in analyzer::words(text).into_iter().filter(|word| !word.whole) {
+                for word in analyzer::split_words(text).into_iter().filter(|word| !word.whole) {
                     let mut with = vec![false; fits.len()];
-                    for longer in beginning(segment, fields.title, &word.text)? {
+                    for longer in words_with_prefix(segment, fields.title, &word.text)? {
                         mark_term(segment, fields.title, &longer, &mut with)?;
                     }
                     all.iter_mut().zip(with).for_each(|(all, with)| *all &= with);
                 }
                 fits.iter_mut().zip(all).for_each(|(fits, all)| *fits |= all);
             }
-            QueryAtom::Path(part) => path(segment, part, &mut fits)?,
-            QueryAtom::Before(day) => changed(segment, |modified| modified < *day, &mut fits)?,
-            QueryAtom::After(day) => changed(segment, |modified| modified >= *day, &mut fits)?,
+            QueryAtom::Path(part) => mark_path(segment, part, &mut fits)?,
+            QueryAtom::Before(day) => mark_changed(segment, |modified| modified < *day, &mut fits)?,
+            QueryAtom::After(day) => mark_changed(segment, |modified| modified >= *day, &mut fits)?,
         }
     }
     Ok(fits)
 }
 
-fn set(fits: &mut [bool], doc: DocId) {
+fn set_match(fits: &mut [bool], doc: DocId) {
     if let Some(fits) = fits.get_mut(doc as usize) {
         *fits = true;
     }
@@ -99,7 +99,7 @@ fn mark_term(segment: &SegmentReader, field: Field, word: &str, fits: &mut [bool
     if let Some(mut postings) = segment.inverted_index(field)?.read_postings(&term, IndexRecordOption::Basic)? {
         let mut doc = postings.doc();
         while doc != TERMINATED {
-            set(fits, doc);
+            set_match(fits, doc);
             doc = postings.advance();
         }
     }
@@ -107,11 +107,11 @@ fn mark_term(segment: &SegmentReader, field: Field, word: &str, fits: &mut [bool
 }
 
 /// The words of a field that begin like this, the word itself first.
-pub(crate) fn beginning(segment: &SegmentReader, field: Field, start: &str) -> Result<Vec<String>, IndexError> {
+pub(crate) fn words_with_prefix(segment: &SegmentReader, field: Field, start: &str) -> Result<Vec<String>, IndexError> {
     let index = segment.inverted_index(field)?;
     let mut words = index.terms().range().ge(start.as_bytes()).into_stream()?;
     let mut found = Vec::new();
-    while found.len() < EXPANSIONS && words.advance() {
+    while found.len() < MAX_PREFIX_EXPANSIONS && words.advance() {
         match std::str::from_utf8(words.key()) {
             Ok(word) if word.starts_with(start) => found.push(word.to_owned()),
             Ok(_) | Err(_) => break,
@@ -120,14 +120,14 @@ pub(crate) fn beginning(segment: &SegmentReader, field: Field, start: &str) -> R
     Ok(found)
 }
 
-fn phrase(
+fn mark_phrase(
     searcher: &Searcher,
     segment: &SegmentReader,
     field: Field,
     text: &str,
     fits: &mut [bool],
 ) -> Result<(), IndexError> {
-    let words = analyzer::words(text);
+    let words = analyzer::split_words(text);
     let terms: Vec<(usize, Term)> = words
         .iter()
         .filter(|word| !word.whole)
@@ -146,7 +146,7 @@ fn phrase(
             let mut docs = weight.scorer(segment, 1.0)?;
             let mut doc = docs.doc();
             while doc != TERMINATED {
-                set(fits, doc);
+                set_match(fits, doc);
                 doc = docs.advance();
             }
             Ok(())
@@ -154,7 +154,7 @@ fn phrase(
     }
 }
 
-fn path(segment: &SegmentReader, part: &str, fits: &mut [bool]) -> Result<(), IndexError> {
+fn mark_path(segment: &SegmentReader, part: &str, fits: &mut [bool]) -> Result<(), IndexError> {
     let Some(paths) = segment.fast_fields().str("path")? else { return Ok(()) };
     let mut has = Vec::with_capacity(paths.num_terms());
     let mut path = String::new();
@@ -166,16 +166,16 @@ fn path(segment: &SegmentReader, part: &str, fits: &mut [bool]) -> Result<(), In
     for doc in segment.doc_ids_alive() {
         let number = paths.term_ords(doc).next().and_then(|number| usize::try_from(number).ok());
         if number.and_then(|number| has.get(number)).is_some_and(|has| *has) {
-            set(fits, doc);
+            set_match(fits, doc);
         }
     }
     Ok(())
 }
 
-fn changed(segment: &SegmentReader, fits_time: impl Fn(i64) -> bool, fits: &mut [bool]) -> Result<(), IndexError> {
+fn mark_changed(segment: &SegmentReader, fits_time: impl Fn(i64) -> bool, fits: &mut [bool]) -> Result<(), IndexError> {
     let modified = segment.fast_fields().i64("modified")?;
     for doc in segment.doc_ids_alive().filter(|doc| modified.first(*doc).is_some_and(&fits_time)) {
-        set(fits, doc);
+        set_match(fits, doc);
     }
     Ok(())
 }

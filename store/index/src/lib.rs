@@ -4,24 +4,24 @@
 //! thread and reads no clock; whoever calls it decides when, and never from the thread that draws.
 
 pub mod analyzer;
+mod boosts;
 mod filter;
-mod find;
-mod fit;
-mod fuse;
-mod lift;
-mod marks;
-mod near;
+mod fulltext;
+mod highlights;
 mod query;
-mod shelf;
+mod query_terms;
+mod rank_fusion;
+mod ranking;
+mod relevance;
+mod vector_search;
 mod vectors;
-mod words;
 
-pub use embed::{MiniLm, SentenceEmbedder, VECTOR_DIMENSIONS, vocabulary};
-pub use find::{HitReason, NoteHit, RankingWeights, ScorePart, SearchAnswer, SearchMode, SearchRequest};
-pub use fit::RelevanceFit;
-pub use marks::{excerpt, marks};
+pub use embed::{MiniLm, SentenceEmbedder, VECTOR_DIMENSIONS, vocabulary_words};
+pub use fulltext::{FullTextIndex, IndexCounts, MissingVectors};
+pub use highlights::{excerpt, highlight_ranges};
 pub use query::{ParsedQuery, QueryAtom, QueryGroup};
-pub use shelf::{FullTextIndex, IndexCounts, MissingVectors};
+pub use ranking::{HitReason, NoteHit, RankingWeights, ScorePart, SearchAnswer, SearchMode, SearchRequest};
+pub use relevance::RelevanceFit;
 
 use store::DocId;
 
@@ -57,15 +57,15 @@ impl PassageKind {
     }
 
     /// The kind of that name.
-    pub fn named(name: &str) -> Option<PassageKind> {
+    pub fn from_name(name: &str) -> Option<PassageKind> {
         PassageKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    fn number(self) -> u64 {
+    fn to_index_number(self) -> u64 {
         self as u64
     }
 
-    fn of_number(number: u64) -> PassageKind {
+    fn from_index_number(number: u64) -> PassageKind {
         usize::try_from(number)
             .ok()
             .and_then(|number| PassageKind::ALL.get(number).copied())

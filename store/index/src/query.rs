@@ -58,7 +58,7 @@ impl ParsedQuery {
     pub fn parse(text: &str) -> ParsedQuery {
         let mut groups: Vec<QueryGroup> = Vec::new();
         let mut joined = false;
-        for piece in pieces(text) {
+        for piece in split_pieces(text) {
             let raw = &text[piece.clone()];
             if raw == "OR" {
                 joined = !groups.is_empty();
@@ -71,7 +71,7 @@ impl ParsedQuery {
                 Some(rest) if !rest.is_empty() => (true, rest),
                 Some(_) | None => (false, raw),
             };
-            let atom = atom(raw);
+            let atom = parse_atom(raw);
             match groups.last_mut().filter(|last| joined && !last.not && !not) {
                 Some(last) => last.atoms.push(atom),
                 None => groups.push(QueryGroup { atoms: vec![atom], not }),
@@ -82,12 +82,12 @@ impl ParsedQuery {
     }
 
     /// Says which filter of a text was not understood, and is looked for as a word: `before:soon`.
-    pub fn misread(text: &str) -> Option<String> {
-        pieces(text).into_iter().find_map(|piece| {
+    pub fn misread_filter(text: &str) -> Option<String> {
+        split_pieces(text).into_iter().find_map(|piece| {
             let raw = text[piece].trim_start_matches('-');
             let (field, value) = raw.split_once(':')?;
             let (field, value) = (field.to_ascii_lowercase(), value.trim_matches('"'));
-            if value.is_empty() || named(&field, value).is_some() {
+            if value.is_empty() || parse_field(&field, value).is_some() {
                 return None;
             }
             match field.as_str() {
@@ -100,7 +100,7 @@ impl ParsedQuery {
     }
 
     /// The words by which hits are ranked: single words and the words of phrases and titles, none of what must not be.
-    pub fn words(&self) -> Vec<(String, bool)> {
+    pub fn ranking_words(&self) -> Vec<(String, bool)> {
         let mut words = Vec::new();
         for atom in self.groups.iter().filter(|group| !group.not).flat_map(|group| &group.atoms) {
             match atom {
@@ -121,8 +121,8 @@ impl ParsedQuery {
     }
 
     /// What the words say, without filters: what is compared by meaning.
-    pub fn sentence(&self) -> String {
-        self.words().into_iter().map(|(word, _)| word).collect::<Vec<_>>().join(" ")
+    pub fn meaning_text(&self) -> String {
+        self.ranking_words().into_iter().map(|(word, _)| word).collect::<Vec<_>>().join(" ")
     }
 
     /// Whether a hit must fulfil something beside having one of the words.
@@ -139,7 +139,7 @@ impl QueryGroup {
 }
 
 /// Where the pieces of a query stand: between spaces, quotes hold together.
-fn pieces(text: &str) -> Vec<Range<usize>> {
+fn split_pieces(text: &str) -> Vec<Range<usize>> {
     let mut out = Vec::new();
     let mut start: Option<usize> = None;
     let mut quoted = false;
@@ -160,11 +160,11 @@ fn pieces(text: &str) -> Vec<Range<usize>> {
     out
 }
 
-fn atom(raw: &str) -> QueryAtom {
+fn parse_atom(raw: &str) -> QueryAtom {
     let unquoted = |text: &str| text.trim_matches('"').to_owned();
     if let Some((field, value)) = raw.split_once(':') {
         let value = unquoted(value);
-        let known = (!value.is_empty()).then(|| named(&field.to_ascii_lowercase(), &value)).flatten();
+        let known = (!value.is_empty()).then(|| parse_field(&field.to_ascii_lowercase(), &value)).flatten();
         if let Some(known) = known {
             return known;
         }
@@ -178,15 +178,15 @@ fn atom(raw: &str) -> QueryAtom {
     }
 }
 
-fn named(field: &str, value: &str) -> Option<QueryAtom> {
+fn parse_field(field: &str, value: &str) -> Option<QueryAtom> {
     match field {
         "tag" => Some(QueryAtom::Tag(value.trim_start_matches('#').to_lowercase())),
         "path" => Some(QueryAtom::Path(value.to_lowercase())),
         "title" => Some(QueryAtom::Title(value.to_owned())),
-        "in" => PassageKind::named(&value.to_ascii_lowercase()).map(QueryAtom::In),
+        "in" => PassageKind::from_name(&value.to_ascii_lowercase()).map(QueryAtom::In),
         "lang" => Some(QueryAtom::Lang(value.to_lowercase())),
-        "before" => day(value).map(QueryAtom::Before),
-        "after" => day(value).map(QueryAtom::After),
+        "before" => parse_day(value).map(QueryAtom::Before),
+        "after" => parse_day(value).map(QueryAtom::After),
         "is" => match value.to_ascii_lowercase().as_str() {
             "todo" | "open" => Some(QueryAtom::Is { done: false }),
             "done" => Some(QueryAtom::Is { done: true }),
@@ -197,7 +197,7 @@ fn named(field: &str, value: &str) -> Option<QueryAtom> {
 }
 
 /// The first millisecond (UTC) of a day, month or year: `2026-11-22`, `2026-11`, `2026`.
-fn day(text: &str) -> Option<i64> {
+fn parse_day(text: &str) -> Option<i64> {
     let mut numbers = text.split('-').map(|part| part.parse::<i64>().ok());
     let year = numbers.next()??;
     let month = numbers.next().unwrap_or(Some(1))?;
@@ -248,34 +248,34 @@ mod tests {
             [QueryAtom::Title("two words".to_owned())]
         );
         assert_eq!(ParsedQuery::parse("\"open end").groups[0].atoms, [QueryAtom::Phrase("open end".to_owned())]);
-        assert_eq!(ParsedQuery::parse("OR - \" -\"").words().len(), 1);
-        assert_eq!(ParsedQuery::parse("rust tag:x").sentence(), "rust");
+        assert_eq!(ParsedQuery::parse("OR - \" -\"").ranking_words().len(), 1);
+        assert_eq!(ParsedQuery::parse("rust tag:x").meaning_text(), "rust");
     }
 
     #[test]
     fn filters_that_are_none_are_told() {
         for (text, part) in [("rust before:soon", "no day"), ("-is:bad", "todo and done"), ("in:\"all\"", "prose")] {
-            assert!(ParsedQuery::misread(text).is_some_and(|said| said.contains(part)), "{text}");
+            assert!(ParsedQuery::misread_filter(text).is_some_and(|said| said.contains(part)), "{text}");
         }
         for text in ["before:2026-11", "before:", "std::io", "http://x.org", "is:todo in:code", "\"before:soon\""] {
-            assert_eq!(ParsedQuery::misread(text), None, "{text}");
+            assert_eq!(ParsedQuery::misread_filter(text), None, "{text}");
         }
     }
 
     #[test]
     fn days_are_counted() {
-        assert_eq!(day("1970-01-01"), Some(0));
-        assert_eq!(day("2026-11-22"), Some(1_795_305_600_000));
-        assert_eq!(day("2024-03"), Some(1_709_251_200_000));
-        assert_eq!(day("2024"), Some(1_704_067_200_000));
-        assert_eq!((day("2024-13"), day("x"), day("1-1-1-1")), (None, None, None));
+        assert_eq!(parse_day("1970-01-01"), Some(0));
+        assert_eq!(parse_day("2026-11-22"), Some(1_795_305_600_000));
+        assert_eq!(parse_day("2024-03"), Some(1_709_251_200_000));
+        assert_eq!(parse_day("2024"), Some(1_704_067_200_000));
+        assert_eq!((parse_day("2024-13"), parse_day("x"), parse_day("1-1-1-1")), (None, None, None));
     }
 
     proptest! {
         #[test]
         fn no_text_panics(text in "(\\PC|\"|:|-| |OR |tag:|before:|is:|\\*){0,40}") {
             let query = ParsedQuery::parse(&text);
-            let _ = (query.words(), query.sentence(), query.is_strict());
+            let _ = (query.ranking_words(), query.meaning_text(), query.is_strict());
         }
     }
 }

@@ -9,7 +9,7 @@
 //! wants; signs need no building, obey filters, and forget what is deleted.
 
 use crate::IndexError;
-use crate::shelf::PassagePlace;
+use crate::fulltext::PassagePlace;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Write;
@@ -20,13 +20,13 @@ use tantivy::directory::{Directory, MmapDirectory, OwnedBytes};
 /// Before the numbers of a record: the hash of the text, and the scale.
 const RECORD_HEAD_BYTES: usize = 8 + 4;
 /// Behind them: the sum of all that.
-const SUM: usize = 4;
+const RECORD_CHECKSUM_BYTES: usize = 4;
 /// How a file of vectors ends.
-const ENDING: &str = ".vectors";
+const VECTORS_FILE_SUFFIX: &str = ".vectors";
 /// Signs in a word of them.
-const BITS: usize = 64;
+const SIGN_WORD_BITS: usize = 64;
 /// A file of fewer vectors than this is not worth being written anew.
-const WORTH: usize = 1_000;
+const MIN_COMPACTED_VECTORS: usize = 1_000;
 
 /// A vector with a byte for each number, and what one of them is worth.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub(crate) struct QuantizedVector {
 impl QuantizedVector {
     /// The nearest vector of bytes.
     #[allow(clippy::cast_possible_truncation, reason = "in -127 to 127 by the scale")]
-    pub(crate) fn of(vector: &[f32]) -> QuantizedVector {
+    pub(crate) fn quantize(vector: &[f32]) -> QuantizedVector {
         let largest = vector.iter().fold(0_f32, |largest, value| largest.max(value.abs())).max(f32::MIN_POSITIVE);
         let scale = largest / 127.0;
         QuantizedVector { scale, numbers: vector.iter().map(|value| (value / scale).round() as i8).collect() }
@@ -64,8 +64,8 @@ pub(crate) struct VectorTable {
 
 impl VectorTable {
     /// None, of a model of which nothing is kept and whose vectors are of unknown length.
-    pub(crate) fn none(folder: &Path, model: &str) -> VectorTable {
-        let path = folder.join(format!("{model}.0{ENDING}"));
+    pub(crate) fn empty(folder: &Path, model: &str) -> VectorTable {
+        let path = folder.join(format!("{model}.0{VECTORS_FILE_SUFFIX}"));
         VectorTable {
             model: model.to_owned(),
             dimensions: 0,
@@ -74,16 +74,16 @@ impl VectorTable {
             fresh: Vec::new(),
             slots: HashMap::new(),
             signs: Vec::new(),
-            stamp: stamp(),
+            stamp: next_stamp(),
         }
     }
 
     /// The models of which vectors are kept in this folder, the length of those, and how many bytes they take.
-    pub(crate) fn kept(folder: &Path) -> Vec<(String, usize, u64)> {
+    pub(crate) fn stored_models(folder: &Path) -> Vec<(String, usize, u64)> {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         let read = |entry: std::fs::DirEntry| {
             let name = entry.file_name().into_string().ok()?;
-            let (model, dimensions) = name.strip_suffix(ENDING)?.rsplit_once('.')?;
+            let (model, dimensions) = name.strip_suffix(VECTORS_FILE_SUFFIX)?.rsplit_once('.')?;
             Some((model.to_owned(), dimensions.parse().ok()?, entry.metadata().ok()?.len()))
         };
         entries.filter_map(read).collect()
@@ -91,9 +91,9 @@ impl VectorTable {
 
     /// Opens the file in this folder. A record whose sum does not hold is embedded again.
     pub(crate) fn open(folder: &Path, model: &str, dimensions: usize) -> Result<VectorTable, IndexError> {
-        let name = format!("{model}.{dimensions}{ENDING}");
+        let name = format!("{model}.{dimensions}{VECTORS_FILE_SUFFIX}");
         let path = folder.join(&name);
-        let size = RECORD_HEAD_BYTES + dimensions + SUM;
+        let size = RECORD_HEAD_BYTES + dimensions + RECORD_CHECKSUM_BYTES;
         let fail = |error: &std::io::Error| IndexError::disk("cannot open its vectors", error);
         let length = match std::fs::metadata(&path) {
             Ok(meta) => meta.len(),
@@ -115,13 +115,13 @@ impl VectorTable {
             None
         };
         let model = model.to_owned();
-        let mut vectors = VectorTable { dimensions, path, mapped, ..VectorTable::none(folder, &model) };
+        let mut vectors = VectorTable { dimensions, path, mapped, ..VectorTable::empty(folder, &model) };
         let count = vectors.mapped.as_ref().map_or(0, |mapped| mapped.len() / size);
-        let mut all = Vec::with_capacity(count * dimensions.div_ceil(BITS));
+        let mut all = Vec::with_capacity(count * dimensions.div_ceil(SIGN_WORD_BITS));
         for slot in 0..count {
             let record = vectors.record(slot);
-            all.extend(signs(&record[RECORD_HEAD_BYTES..RECORD_HEAD_BYTES + dimensions]));
-            if sum(&record[..size - SUM]) == record[size - SUM..] {
+            all.extend(sign_words(&record[RECORD_HEAD_BYTES..RECORD_HEAD_BYTES + dimensions]));
+            if record_checksum(&record[..size - RECORD_CHECKSUM_BYTES]) == record[size - RECORD_CHECKSUM_BYTES..] {
                 let hash = u64::from_le_bytes(record[..8].try_into().unwrap_or_default());
                 vectors.slots.insert(hash, slot);
             }
@@ -145,15 +145,15 @@ impl VectorTable {
         self.dimensions
     }
 
-    fn size(&self) -> usize {
-        RECORD_HEAD_BYTES + self.dimensions + SUM
+    fn record_bytes(&self) -> usize {
+        RECORD_HEAD_BYTES + self.dimensions + RECORD_CHECKSUM_BYTES
     }
 
     /// Whether more than half of what the file holds belongs to no text any more.
     pub(crate) fn is_mostly_dead(&self, alive: &HashSet<u64>) -> bool {
         let living = self.slots.keys().filter(|hash| alive.contains(hash)).count();
-        let all = (self.mapped.as_ref().map_or(0, |mapped| mapped.len()) + self.fresh.len()) / self.size();
-        all > WORTH && living * 2 < all
+        let all = (self.mapped.as_ref().map_or(0, |mapped| mapped.len()) + self.fresh.len()) / self.record_bytes();
+        all > MIN_COMPACTED_VECTORS && living * 2 < all
     }
 
     /// Writes the file anew with what is alive; the old one stands until the new one is whole and on disk.
@@ -177,12 +177,12 @@ impl VectorTable {
     /// Removes the file; what is mapped of it can be read until it is let go.
     pub(crate) fn remove(folder: &Path, model: &str, dimensions: usize) {
         // What cannot be removed only takes room, and is tried again at the next start.
-        let _ = std::fs::remove_file(folder.join(format!("{model}.{dimensions}{ENDING}")));
+        let _ = std::fs::remove_file(folder.join(format!("{model}.{dimensions}{VECTORS_FILE_SUFFIX}")));
     }
 
     fn record(&self, slot: usize) -> &[u8] {
         let mapped: &[u8] = self.mapped.as_deref().unwrap_or(&[]);
-        let (size, at) = (self.size(), slot * self.size());
+        let (size, at) = (self.record_bytes(), slot * self.record_bytes());
         if at < mapped.len() { &mapped[at..at + size] } else { &self.fresh[at - mapped.len()..][..size] }
     }
 
@@ -196,15 +196,15 @@ impl VectorTable {
     }
 
     /// Keeps vectors by the hash of their texts.
-    pub(crate) fn add(&mut self, all: &[(u64, Vec<f32>)]) -> Result<(), IndexError> {
+    pub(crate) fn append(&mut self, all: &[(u64, Vec<f32>)]) -> Result<(), IndexError> {
         let mut bytes = Vec::new();
         for (hash, vector) in all.iter().filter(|(_, vector)| vector.len() == self.dimensions) {
-            let small = QuantizedVector::of(vector);
+            let small = QuantizedVector::quantize(vector);
             let start = bytes.len();
             bytes.extend(hash.to_le_bytes());
             bytes.extend(small.scale.to_le_bytes());
             bytes.extend(small.numbers.iter().map(|number| number.to_le_bytes()[0]));
-            let sum = sum(&bytes[start..]);
+            let sum = record_checksum(&bytes[start..]);
             bytes.extend(sum);
         }
         let fail = |error: std::io::Error| IndexError::disk("cannot keep its vectors", &error);
@@ -214,19 +214,19 @@ impl VectorTable {
             let _ = file.set_len(before); // a part of a record would shift all that follow
             return Err(fail(error));
         }
-        let first = (self.mapped.as_ref().map_or(0, |mapped| mapped.len()) + self.fresh.len()) / self.size();
-        for (number, record) in bytes.chunks_exact(self.size()).enumerate() {
+        let first = (self.mapped.as_ref().map_or(0, |mapped| mapped.len()) + self.fresh.len()) / self.record_bytes();
+        for (number, record) in bytes.chunks_exact(self.record_bytes()).enumerate() {
             let hash = u64::from_le_bytes(record[..8].try_into().unwrap_or_default());
             self.slots.insert(hash, first + number);
-            self.signs.extend(signs(&record[RECORD_HEAD_BYTES..RECORD_HEAD_BYTES + self.dimensions]));
+            self.signs.extend(sign_words(&record[RECORD_HEAD_BYTES..RECORD_HEAD_BYTES + self.dimensions]));
         }
         self.fresh.extend(bytes);
-        self.stamp = stamp();
+        self.stamp = next_stamp();
         Ok(())
     }
 
     /// How near a kept vector is to another: the cosine.
-    pub(crate) fn near(&self, slot: usize, to: &QuantizedVector) -> f32 {
+    pub(crate) fn cosine(&self, slot: usize, to: &QuantizedVector) -> f32 {
         let record = self.record(slot);
         let scale = f32::from_le_bytes(record[8..12].try_into().unwrap_or_default());
         scale * to.scale * dot(&record[RECORD_HEAD_BYTES..RECORD_HEAD_BYTES + self.dimensions], &to.numbers)
@@ -234,9 +234,9 @@ impl VectorTable {
 
     /// Of each vector, how many of its numbers have another sign than those of one. The angle between two vectors is
     /// about that share of half a turn.
-    pub(crate) fn distances(&self, places: &[PassagePlace], to: &QuantizedVector) -> Vec<u16> {
+    pub(crate) fn sign_distances(&self, places: &[PassagePlace], to: &QuantizedVector) -> Vec<u16> {
         let bytes: Vec<u8> = to.numbers.iter().map(|number| number.to_le_bytes()[0]).collect();
-        let to: Vec<u64> = signs(&bytes).collect();
+        let to: Vec<u64> = sign_words(&bytes).collect();
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("popcnt") {
             #[allow(
@@ -244,13 +244,13 @@ impl VectorTable {
                 reason = "a function for POPCNT is called where the machine was just seen to have it"
             )]
             // SAFETY: the only thing it asks for is POPCNT.
-            return unsafe { differ_counted(&self.signs, places, &to) };
+            return unsafe { differing_bits_popcnt(&self.signs, places, &to) };
         }
-        differ(&self.signs, places, &to)
+        differing_bits(&self.signs, places, &to)
     }
 
     /// A kept vector.
-    pub(crate) fn get(&self, slot: usize) -> Vec<f32> {
+    pub(crate) fn vector(&self, slot: usize) -> Vec<f32> {
         let record = self.record(slot);
         let scale = f32::from_le_bytes(record[8..12].try_into().unwrap_or_default());
         record[RECORD_HEAD_BYTES..RECORD_HEAD_BYTES + self.dimensions]
@@ -267,73 +267,73 @@ fn dot(bytes: &[u8], numbers: &[i8]) -> f32 {
     if is_x86_feature_detected!("avx2") {
         #[allow(unsafe_code, reason = "a function for AVX2 is called where the machine was just seen to have it")]
         // SAFETY: the only thing it asks for is AVX2.
-        return unsafe { wide(bytes, numbers) } as f32;
+        return unsafe { dot_avx2(bytes, numbers) } as f32;
     }
-    sum_of_products(bytes, numbers) as f32
+    dot_bytes(bytes, numbers) as f32
 }
 
 /// The same, which the compiler makes AVX2 of.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn wide(bytes: &[u8], numbers: &[i8]) -> i32 {
-    sum_of_products(bytes, numbers)
+fn dot_avx2(bytes: &[u8], numbers: &[i8]) -> i32 {
+    dot_bytes(bytes, numbers)
 }
 
 /// Simple enough for the compiler to make it wide instructions.
 #[inline(always)]
-fn sum_of_products(bytes: &[u8], numbers: &[i8]) -> i32 {
+fn dot_bytes(bytes: &[u8], numbers: &[i8]) -> i32 {
     bytes.iter().zip(numbers).map(|(a, b)| i32::from(i8::from_le_bytes([*a])) * i32::from(*b)).sum()
 }
 
 /// The signs of a record's numbers: a bit is set where a number is below zero.
-fn signs(bytes: &[u8]) -> impl Iterator<Item = u64> {
-    bytes.chunks(BITS).map(|bytes| bytes.iter().rev().fold(0, |word, byte| word << 1 | u64::from(byte >> 7)))
+fn sign_words(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.chunks(SIGN_WORD_BITS).map(|bytes| bytes.iter().rev().fold(0, |word, byte| word << 1 | u64::from(byte >> 7)))
 }
 
-/// [`differ`], which the compiler makes instructions of that count bits.
+/// [`differing_bits`], which the compiler makes instructions of that count bits.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "popcnt")]
-fn differ_counted(signs: &[u64], places: &[PassagePlace], to: &[u64]) -> Vec<u16> {
-    differ(signs, places, to)
+fn differing_bits_popcnt(signs: &[u64], places: &[PassagePlace], to: &[u64]) -> Vec<u16> {
+    differing_bits(signs, places, to)
 }
 
 /// In how many bits each of some records differs from one.
 #[inline(always)]
-fn differ(signs: &[u64], places: &[PassagePlace], to: &[u64]) -> Vec<u16> {
+fn differing_bits(signs: &[u64], places: &[PassagePlace], to: &[u64]) -> Vec<u16> {
     // What is known when the program is built takes a third of the time: 384, 512, 768 and 1,024 numbers are usual.
     match to.len() {
-        6 => differ_by::<6>(signs, places, to),
-        8 => differ_by::<8>(signs, places, to),
-        12 => differ_by::<12>(signs, places, to),
-        16 => differ_by::<16>(signs, places, to),
+        6 => differing_bits_fixed::<6>(signs, places, to),
+        8 => differing_bits_fixed::<8>(signs, places, to),
+        12 => differing_bits_fixed::<12>(signs, places, to),
+        16 => differing_bits_fixed::<16>(signs, places, to),
         count => {
             let own = |place: &PassagePlace| signs.get(place.slot * count..(place.slot + 1) * count).unwrap_or(to);
-            places.iter().map(|place| bits(own(place), to)).collect()
+            places.iter().map(|place| count_differing_bits(own(place), to)).collect()
         }
     }
 }
 
 /// The same for records of so many words.
 #[inline(always)]
-fn differ_by<const WORDS: usize>(signs: &[u64], places: &[PassagePlace], to: &[u64]) -> Vec<u16> {
+fn differing_bits_fixed<const WORDS: usize>(signs: &[u64], places: &[PassagePlace], to: &[u64]) -> Vec<u16> {
     let Some(to) = to.first_chunk::<WORDS>() else { return vec![0; places.len()] };
     let own = |place: &PassagePlace| signs.get(place.slot * WORDS..)?.first_chunk::<WORDS>();
-    places.iter().map(|place| bits(own(place).unwrap_or(to), to)).collect()
+    places.iter().map(|place| count_differing_bits(own(place).unwrap_or(to), to)).collect()
 }
 
 /// In how many bits two records differ.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation, reason = "a vector has a few thousand numbers at most")]
-fn bits(a: &[u64], b: &[u64]) -> u16 {
+fn count_differing_bits(a: &[u64], b: &[u64]) -> u16 {
     a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum::<u32>() as u16
 }
 
-fn stamp() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    NEXT.fetch_add(1, Ordering::Relaxed)
+fn next_stamp() -> u64 {
+    static NEXT_STAMP: AtomicU64 = AtomicU64::new(0);
+    NEXT_STAMP.fetch_add(1, Ordering::Relaxed)
 }
 
-fn sum(bytes: &[u8]) -> [u8; 4] {
+fn record_checksum(bytes: &[u8]) -> [u8; 4] {
     let hash = blake3::hash(bytes);
     let [a, b, c, d, ..] = *hash.as_bytes();
     [a, b, c, d]
@@ -350,12 +350,20 @@ mod tests {
             let mut vectors = VectorTable::open(folder.path(), "m", dimensions.into()).expect("opened");
             let vector =
                 |every: u16| (0..dimensions).map(|i| if i % every == 0 { -1.0 } else { 1.0 }).collect::<Vec<f32>>();
-            vectors.add(&[(1, vector(2)), (2, vector(3))]).expect("kept");
+            vectors.append(&[(1, vector(2)), (2, vector(3))]).expect("kept");
             let places = [0, 1].map(|slot| PassagePlace { doc: 0, slot });
             let apart = (0..dimensions).filter(|i| (i % 2 == 0) != (i % 3 == 0)).count();
             let apart = u16::try_from(apart).expect("small");
-            assert_eq!(vectors.distances(&places, &QuantizedVector::of(&vector(2))), [0, apart], "{dimensions}");
-            assert_eq!(vectors.distances(&places, &QuantizedVector::of(&vector(3))), [apart, 0], "{dimensions}");
+            assert_eq!(
+                vectors.sign_distances(&places, &QuantizedVector::quantize(&vector(2))),
+                [0, apart],
+                "{dimensions}"
+            );
+            assert_eq!(
+                vectors.sign_distances(&places, &QuantizedVector::quantize(&vector(3))),
+                [apart, 0],
+                "{dimensions}"
+            );
         }
     }
 
@@ -369,8 +377,8 @@ mod tests {
         };
         let open = || VectorTable::open(folder.path(), "m", 384).expect("opened");
         let mut vectors = open();
-        vectors.add(&[(1, vector(1)), (2, vector(2))]).expect("kept");
-        let near = vectors.near(vectors.slot(1).expect("there"), &QuantizedVector::of(&vector(1)));
+        vectors.append(&[(1, vector(1)), (2, vector(2))]).expect("kept");
+        let near = vectors.cosine(vectors.slot(1).expect("there"), &QuantizedVector::quantize(&vector(1)));
         assert!((near - 1.0).abs() < 0.01, "{near}");
         drop(vectors);
         let file = folder.path().join("m.384.vectors");
@@ -380,13 +388,13 @@ mod tests {
         std::fs::write(&file, bytes).expect("written");
         let mut vectors = open();
         assert_eq!((vectors.slot(1), vectors.slot(2)), (None, Some(1)));
-        vectors.add(&[(3, vector(3))]).expect("kept");
+        vectors.append(&[(3, vector(3))]).expect("kept");
         drop(vectors);
         let mut vectors = open();
-        assert_eq!(VectorTable::kept(folder.path()), [("m".to_owned(), 384, 3 * (384 + 16))]);
+        assert_eq!(VectorTable::stored_models(folder.path()), [("m".to_owned(), 384, 3 * (384 + 16))]);
         vectors.compact(folder.path(), &HashSet::from([3, 9])).expect("compacted");
         assert_eq!((vectors.len(), vectors.slot(2), vectors.slot(3)), (1, None, Some(0)));
-        let third = vectors.get(vectors.slot(3).expect("there"));
+        let third = vectors.vector(vectors.slot(3).expect("there"));
         assert!(third.iter().zip(vector(3)).all(|(a, b)| (a - b).abs() < 0.01));
     }
 }

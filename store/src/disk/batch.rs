@@ -1,7 +1,7 @@
 //! A commit as SQL: what each [`RowWrite`] does to the tables. Knows nothing of files, and nothing of what the bytes mean.
 
 use super::RowWrite;
-use super::reader::select;
+use super::reader::select_rows;
 use super::rows::{self, ColumnValue, PendingRecords, TableSchema};
 use super::sqlite::{CommitFailure, NumberCounters};
 use crate::id::DocId;
@@ -10,7 +10,7 @@ use rusqlite::{Connection, Transaction, params_from_iter};
 use std::collections::HashMap;
 
 /// A value as SQLite takes it.
-pub(super) fn bound(value: ColumnValue<'_>) -> ToSqlOutput<'_> {
+pub(super) fn to_sql(value: ColumnValue<'_>) -> ToSqlOutput<'_> {
     ToSqlOutput::Borrowed(match value {
         ColumnValue::Null => ValueRef::Null,
         ColumnValue::Int(number) => ValueRef::Integer(number),
@@ -20,15 +20,15 @@ pub(super) fn bound(value: ColumnValue<'_>) -> ToSqlOutput<'_> {
 }
 
 /// Writes a row: a new one, or in the place of the one with the same key.
-pub(super) fn put(conn: &Connection, table: &TableSchema, values: &[ColumnValue<'_>]) -> rusqlite::Result<()> {
-    let sum = rows::sum(table, values);
-    let all = values.iter().copied().chain([ColumnValue::Blob(&sum)]).map(bound);
-    conn.prepare_cached(&put_sql(table))?.execute(params_from_iter(all))?;
+pub(super) fn upsert_row(conn: &Connection, table: &TableSchema, values: &[ColumnValue<'_>]) -> rusqlite::Result<()> {
+    let sum = rows::row_checksum(table, values);
+    let all = values.iter().copied().chain([ColumnValue::Blob(&sum)]).map(to_sql);
+    conn.prepare_cached(&upsert_sql(table))?.execute(params_from_iter(all))?;
     Ok(())
 }
 
 /// A row that takes the place of another keeps its number: rows of one note stay together.
-fn put_sql(table: &TableSchema) -> String {
+fn upsert_sql(table: &TableSchema) -> String {
     let columns = table.columns.join(", ");
     let places = "?, ".repeat(table.columns.len());
     let keys = match table.name {
@@ -47,11 +47,11 @@ fn put_sql(table: &TableSchema) -> String {
 /// A commit on its way: what becomes of the numbers if it comes about.
 pub(super) struct PendingCommit<'a> {
     tx: &'a Transaction<'a>,
-    before: NumberCounters,
+    initial_counters: NumberCounters,
     pub(super) counters: NumberCounters,
-    known: &'a HashMap<DocId, i64>,
+    known_tails: &'a HashMap<DocId, i64>,
     pub(super) tails: HashMap<DocId, i64>,
-    pub(super) given: Vec<i64>,
+    pub(super) assigned_numbers: Vec<i64>,
 }
 
 impl<'a> PendingCommit<'a> {
@@ -60,105 +60,119 @@ impl<'a> PendingCommit<'a> {
         before: NumberCounters,
         known: &'a HashMap<DocId, i64>,
     ) -> PendingCommit<'a> {
-        PendingCommit { tx, before, counters: before, known, tails: HashMap::new(), given: Vec::new() }
+        PendingCommit {
+            tx,
+            initial_counters: before,
+            counters: before,
+            known_tails: known,
+            tails: HashMap::new(),
+            assigned_numbers: Vec::new(),
+        }
     }
 
-    pub(super) fn write(&mut self, write: &RowWrite) -> Result<(), CommitFailure> {
+    pub(super) fn apply(&mut self, write: &RowWrite) -> Result<(), CommitFailure> {
         match write {
-            RowWrite::Journal { seq, note, record } => self.journal(*seq, *note, record)?,
-            RowWrite::JournalDone { note, upto } => self.journal_done(*note, *upto)?,
-            RowWrite::Chunk { doc, bytes } => self.chunk(*doc, false, 0, bytes)?,
+            RowWrite::Journal { seq, note, record } => self.append_journal(*seq, *note, record)?,
+            RowWrite::JournalDone { note, upto } => self.clear_journal(*note, *upto)?,
+            RowWrite::Chunk { doc, bytes } => self.append_chunk(*doc, false, 0, bytes)?,
             RowWrite::Snapshot { doc, bytes, covers } => {
                 if *covers > self.counters.chunk {
                     let why = format!("it says that it holds chunk {covers}, which was not given yet");
                     return Err(CommitFailure::Refused("writing a snapshot", why));
                 }
-                self.chunk(*doc, true, *covers, bytes)?;
+                self.append_chunk(*doc, true, *covers, bytes)?;
             }
             RowWrite::DropChunks { doc, upto } => self.drop_chunks(*doc, *upto)?,
             RowWrite::Block { note, block } if block.text.is_empty() => {
-                self.run("DELETE FROM blocks WHERE note = ?1 AND block = ?2", (note.0, rows::bits(block.id.0)))?;
+                self.execute(
+                    "DELETE FROM blocks WHERE note = ?1 AND block = ?2",
+                    (note.0, rows::to_signed_bits(block.id.0)),
+                )?;
             }
-            RowWrite::Block { note, block } => put(self.tx, &rows::BLOCKS, &rows::block(note, block))?,
+            RowWrite::Block { note, block } => upsert_row(self.tx, &rows::BLOCKS, &rows::block_values(note, block))?,
             RowWrite::Meta { key, value: Some(value) } => {
-                put(self.tx, &rows::META, &[ColumnValue::Text(key.as_bytes()), ColumnValue::Blob(value)])?;
+                upsert_row(self.tx, &rows::META, &[ColumnValue::Text(key.as_bytes()), ColumnValue::Blob(value)])?;
             }
-            RowWrite::Meta { key, value: None } => self.run("DELETE FROM meta WHERE key = ?1", [key])?,
-            RowWrite::File(file) => put(self.tx, &rows::FILES, &rows::file(file))?,
-            RowWrite::FileGone { volume, path } => {
-                self.run("DELETE FROM files WHERE volume = ?1 AND path = ?2", (volume.0, path))?;
+            RowWrite::Meta { key, value: None } => self.execute("DELETE FROM meta WHERE key = ?1", [key])?,
+            RowWrite::File(file) => upsert_row(self.tx, &rows::FILES, &rows::file_values(file))?,
+            RowWrite::RemoveFile { volume, path } => {
+                self.execute("DELETE FROM files WHERE volume = ?1 AND path = ?2", (volume.0, path))?;
             }
-            RowWrite::Ahead { note, ahead: true } => put(self.tx, &rows::AHEAD, &[ColumnValue::Blob(&note.0)])?,
-            RowWrite::Ahead { note, ahead: false } => self.run("DELETE FROM ahead WHERE note = ?1", [note.0])?,
+            RowWrite::NoteAhead { note, ahead: true } => {
+                upsert_row(self.tx, &rows::AHEAD, &[ColumnValue::Blob(&note.0)])?
+            }
+            RowWrite::NoteAhead { note, ahead: false } => {
+                self.execute("DELETE FROM ahead WHERE note = ?1", [note.0])?
+            }
             RowWrite::Actor { actor, at } => {
-                put(self.tx, &rows::ACTORS, &[ColumnValue::Blob(actor), ColumnValue::Int(*at)])?
+                upsert_row(self.tx, &rows::ACTORS, &[ColumnValue::Blob(actor), ColumnValue::Int(*at)])?
             }
-            RowWrite::SetAside { doc, seq, why, at } => {
+            RowWrite::QuarantineChunk { doc, seq, why, at } => {
                 let condition = "doc = ?1 AND seq = ?2 ORDER BY seq";
-                self.set_aside("chunks", "doc", "bytes", condition, (*doc, *seq), (why, *at))?;
-                self.run("DELETE FROM chunks WHERE doc = ?1 AND seq = ?2", (doc.0, *seq))?;
+                self.quarantine_rows("chunks", "doc", "bytes", condition, (*doc, *seq), (why, *at))?;
+                self.execute("DELETE FROM chunks WHERE doc = ?1 AND seq = ?2", (doc.0, *seq))?;
             }
-            RowWrite::SetAsideJournal { note, from, why, at } => self.set_aside_journal(*note, *from, (why, *at))?,
-            RowWrite::Forget { doc } => {
+            RowWrite::QuarantineJournal { note, from, why, at } => self.quarantine_journal(*note, *from, (why, *at))?,
+            RowWrite::DeleteDocument { doc } => {
                 for (table, key) in [("chunks", "doc"), ("blocks", "note"), ("journal", "note"), ("ahead", "note")] {
-                    self.run(&format!("DELETE FROM {table} WHERE {key} = ?1"), [doc.0])?;
+                    self.execute(&format!("DELETE FROM {table} WHERE {key} = ?1"), [doc.0])?;
                 }
-                self.refresh_tail(*doc)?;
+                self.reload_journal_tail(*doc)?;
             }
         }
         Ok(())
     }
 
-    fn run(&self, sql: &str, params: impl rusqlite::Params) -> rusqlite::Result<()> {
+    fn execute(&self, sql: &str, params: impl rusqlite::Params) -> rusqlite::Result<()> {
         self.tx.prepare_cached(sql)?.execute(params).map(|_| ())
     }
 
-    fn journal(&mut self, seq: u64, note: DocId, record: &[u8]) -> Result<(), CommitFailure> {
+    fn append_journal(&mut self, seq: u64, note: DocId, record: &[u8]) -> Result<(), CommitFailure> {
         if seq <= self.counters.journal {
             let why = format!("the number {seq} was given before; the last is {}", self.counters.journal);
             return Err(CommitFailure::Refused("writing to the journal", why));
         }
-        let prev = match self.tails.get(&note).or_else(|| self.known.get(&note)) {
+        let prev = match self.tails.get(&note).or_else(|| self.known_tails.get(&note)) {
             Some(tail) => *tail,
             None => {
                 // The first record of this process: it goes behind those that can be read.
                 let mut pending = PendingRecords::default();
                 let condition = "WHERE note = ?1 ORDER BY seq";
-                select(self.tx, &rows::JOURNAL, condition, [note.0], |_, row| pending.take(row))?;
-                if let Some(from) = pending.broken {
-                    self.set_aside_journal(note, from, (rows::BROKEN, 0))?;
+                select_rows(self.tx, &rows::JOURNAL, condition, [note.0], |_, row| pending.add_row(row))?;
+                if let Some(from) = pending.first_broken {
+                    self.quarantine_journal(note, from, (rows::BROKEN_RECORD_REASON, 0))?;
                 }
-                self.refresh_tail(note)?
+                self.reload_journal_tail(note)?
             }
         };
-        let number = rows::bits(seq);
+        let number = rows::to_signed_bits(seq);
         let row =
             [ColumnValue::Int(number), ColumnValue::Blob(&note.0), ColumnValue::Int(prev), ColumnValue::Blob(record)];
-        put(self.tx, &rows::JOURNAL, &row)?;
+        upsert_row(self.tx, &rows::JOURNAL, &row)?;
         self.counters.journal = seq;
         self.tails.insert(note, number);
         Ok(())
     }
 
-    fn set_aside_journal(&mut self, note: DocId, from: u64, why: (&str, i64)) -> rusqlite::Result<()> {
-        let from = rows::bits(from);
-        self.set_aside("journal", "note", "record", "note = ?1 AND seq >= ?2 ORDER BY seq", (note, from), why)?;
-        self.run("DELETE FROM journal WHERE note = ?1 AND seq >= ?2", (note.0, from))?;
-        self.refresh_tail(note)?;
+    fn quarantine_journal(&mut self, note: DocId, from: u64, why: (&str, i64)) -> rusqlite::Result<()> {
+        let from = rows::to_signed_bits(from);
+        self.quarantine_rows("journal", "note", "record", "note = ?1 AND seq >= ?2 ORDER BY seq", (note, from), why)?;
+        self.execute("DELETE FROM journal WHERE note = ?1 AND seq >= ?2", (note.0, from))?;
+        self.reload_journal_tail(note)?;
         Ok(())
     }
 
     /// Looks up the note's last pending record.
-    fn refresh_tail(&mut self, note: DocId) -> rusqlite::Result<i64> {
+    fn reload_journal_tail(&mut self, note: DocId) -> rusqlite::Result<i64> {
         let mut statement = self.tx.prepare_cached("SELECT max(seq) FROM journal WHERE note = ?1")?;
         let tail = statement.query_row([note.0], |row| row.get::<_, Option<i64>>(0))?.unwrap_or_default();
         self.tails.insert(note, tail);
         Ok(tail)
     }
 
-    fn journal_done(&mut self, note: DocId, upto: u64) -> Result<(), CommitFailure> {
-        self.run("DELETE FROM journal WHERE note = ?1 AND seq <= ?2", (note.0, rows::bits(upto)))?;
-        self.refresh_tail(note)?;
+    fn clear_journal(&mut self, note: DocId, upto: u64) -> Result<(), CommitFailure> {
+        self.execute("DELETE FROM journal WHERE note = ?1 AND seq <= ?2", (note.0, rows::to_signed_bits(upto)))?;
+        self.reload_journal_tail(note)?;
         // What was typed meanwhile stays, and its first record has no predecessor from now on. A damaged one is left
         // as it is: a new sum would hide the damage.
         let sql = "SELECT seq, note, prev, record, sum FROM journal WHERE note = ?1 ORDER BY seq LIMIT 1";
@@ -172,17 +186,17 @@ impl<'a> PendingCommit<'a> {
         };
         let values =
             [ColumnValue::Int(seq), ColumnValue::Blob(&note.0), ColumnValue::Int(prev), ColumnValue::Blob(&record)];
-        let whole = sum == rows::sum(&rows::JOURNAL, &values) && rows::unbits(prev) <= upto;
+        let whole = sum == rows::row_checksum(&rows::JOURNAL, &values) && rows::from_signed_bits(prev) <= upto;
         if prev != 0 && whole {
             let values =
                 [ColumnValue::Int(seq), ColumnValue::Blob(&note.0), ColumnValue::Int(0), ColumnValue::Blob(&record)];
-            let sum = rows::sum(&rows::JOURNAL, &values);
-            self.run("UPDATE journal SET prev = 0, sum = ?2 WHERE seq = ?1", (seq, sum))?;
+            let sum = rows::row_checksum(&rows::JOURNAL, &values);
+            self.execute("UPDATE journal SET prev = 0, sum = ?2 WHERE seq = ?1", (seq, sum))?;
         }
         Ok(())
     }
 
-    fn chunk(&mut self, doc: DocId, snapshot: bool, covers: i64, bytes: &[u8]) -> rusqlite::Result<()> {
+    fn append_chunk(&mut self, doc: DocId, snapshot: bool, covers: i64, bytes: &[u8]) -> rusqlite::Result<()> {
         let seq = self.counters.chunk + 1;
         let row = [
             ColumnValue::Int(seq),
@@ -191,9 +205,9 @@ impl<'a> PendingCommit<'a> {
             ColumnValue::Int(covers),
             ColumnValue::Blob(bytes),
         ];
-        put(self.tx, &rows::CHUNKS, &row)?;
+        upsert_row(self.tx, &rows::CHUNKS, &row)?;
         self.counters.chunk = seq;
-        self.given.push(seq);
+        self.assigned_numbers.push(seq);
         Ok(())
     }
 
@@ -201,7 +215,7 @@ impl<'a> PendingCommit<'a> {
         let sql = "SELECT seq, covers, bytes, sum FROM chunks
                    WHERE doc = ?1 AND snapshot = 1 AND covers >= ?2 AND seq <= ?3 ORDER BY seq DESC";
         let mut statement = self.tx.prepare_cached(sql)?;
-        let mut found = statement.query((doc.0, upto, self.before.chunk))?;
+        let mut found = statement.query((doc.0, upto, self.initial_counters.chunk))?;
         let mut covered = false;
         while let Some(row) = found.next()?.filter(|_| !covered) {
             let (seq, covers): (i64, i64) = (row.get(0)?, row.get(1)?);
@@ -213,17 +227,17 @@ impl<'a> PendingCommit<'a> {
                 ColumnValue::Int(covers),
                 ColumnValue::Blob(bytes),
             ];
-            covered = row.get_ref(3)?.as_blob().is_ok_and(|sum| sum == rows::sum(&rows::CHUNKS, &values));
+            covered = row.get_ref(3)?.as_blob().is_ok_and(|sum| sum == rows::row_checksum(&rows::CHUNKS, &values));
         }
         if !covered {
             let why = format!("no durable snapshot holds what stands up to chunk {upto}");
             return Err(CommitFailure::Refused("dropping chunks", why));
         }
-        Ok(self.run("DELETE FROM chunks WHERE doc = ?1 AND seq <= ?2", (doc.0, upto))?)
+        Ok(self.execute("DELETE FROM chunks WHERE doc = ?1 AND seq <= ?2", (doc.0, upto))?)
     }
 
     /// Copies rows into the table of what was set aside.
-    fn set_aside(
+    fn quarantine_rows(
         &self,
         table: &str,
         owner: &str,
@@ -244,20 +258,20 @@ impl<'a> PendingCommit<'a> {
                 ColumnValue::Text(note.0.as_bytes()),
                 ColumnValue::Int(note.1),
             ];
-            put(self.tx, &rows::DAMAGED, &row)?;
+            upsert_row(self.tx, &rows::DAMAGED, &row)?;
         }
         Ok(())
     }
 }
 
 /// Whether rows that bear numbers go by it, so that the highest number must be kept elsewhere.
-pub(super) fn removes_numbers(write: &RowWrite) -> bool {
+pub(super) fn removes_numbered_rows(write: &RowWrite) -> bool {
     matches!(
         write,
         RowWrite::JournalDone { .. }
             | RowWrite::DropChunks { .. }
-            | RowWrite::SetAside { .. }
-            | RowWrite::SetAsideJournal { .. }
-            | RowWrite::Forget { .. }
+            | RowWrite::QuarantineChunk { .. }
+            | RowWrite::QuarantineJournal { .. }
+            | RowWrite::DeleteDocument { .. }
     )
 }

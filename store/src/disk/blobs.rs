@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The folder of the blobs inside a workspace.
-pub const BLOBS: &str = "blobs";
+pub const BLOBS_FOLDER: &str = "blobs";
 
 /// Makes a blob's hash of its bytes piece by piece.
 #[derive(Clone, Debug, Default)]
@@ -34,23 +34,23 @@ pub struct BlobStore {
 impl BlobStore {
     /// The blobs of the workspace in `dir`. Nothing is made before the first [`BlobStore::put`].
     pub fn new(dir: &Path) -> BlobStore {
-        BlobStore { folder: dir.join(BLOBS) }
+        BlobStore { folder: dir.join(BLOBS_FOLDER) }
     }
 
     /// Where a blob lies.
-    pub fn path(&self, hash: BlobHash) -> PathBuf {
+    pub fn blob_path(&self, hash: BlobHash) -> PathBuf {
         let name = hash.to_string();
         self.folder.join(&name[..2]).join(&name[2..])
     }
 
     /// Whether there is a file of that name; its bytes are not looked at.
     pub fn has(&self, hash: BlobHash) -> bool {
-        self.path(hash).is_file()
+        self.blob_path(hash).is_file()
     }
 
     /// How many bytes a blob has that is there; they are not looked at.
-    pub fn len_of(&self, hash: BlobHash) -> Option<u64> {
-        std::fs::metadata(self.path(hash)).ok().filter(std::fs::Metadata::is_file).map(|file| file.len())
+    pub fn blob_len(&self, hash: BlobHash) -> Option<u64> {
+        std::fs::metadata(self.blob_path(hash)).ok().filter(std::fs::Metadata::is_file).map(|file| file.len())
     }
 
     /// Removes a blob that was only here on its way to somewhere else.
@@ -58,10 +58,10 @@ impl BlobStore {
     /// # Errors
     /// The system's; that there is none is no error.
     pub fn remove(&self, hash: BlobHash) -> Result<(), DiskError> {
-        let path = self.path(hash);
+        let path = self.blob_path(hash);
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(DiskError::io("removing what was on its way", &path, &error))
+                Err(DiskError::from_io("removing what was on its way", &path, &error))
             }
             Ok(()) | Err(_) => Ok(()),
         }
@@ -73,19 +73,19 @@ impl BlobStore {
     /// Any [`DiskError`]; what lay there before is still there then.
     pub fn put(&self, bytes: &[u8]) -> Result<BlobHash, DiskError> {
         let hash = BlobHash::of(bytes);
-        let path = self.path(hash);
-        self.write(&path, bytes).map_err(|error| DiskError::io("storing an output", &path, &error))?;
+        let path = self.blob_path(hash);
+        self.write_file(&path, bytes).map_err(|error| DiskError::from_io("storing an output", &path, &error))?;
         Ok(hash)
     }
 
-    fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    fn write_file(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let folder = path.parent().unwrap_or(&self.folder);
         // The bytes are compared, not only the length: after a power cut a file may have its length and hold zeros.
         if std::fs::read(path).is_ok_and(|there| there == bytes) {
             return durable::sync_folder(folder); // whoever wrote it may have died before this
         }
         durable::create_folder(folder)?;
-        durable::write_over(path, bytes)
+        durable::replace_file(path, bytes)
     }
 
     /// A blob's bytes, checked against their name.
@@ -93,12 +93,12 @@ impl BlobStore {
     /// # Errors
     /// [`DiskError::Blob`] when it is missing or damaged, the system's otherwise.
     pub fn read(&self, hash: BlobHash) -> Result<Vec<u8>, DiskError> {
-        let path = self.path(hash);
+        let path = self.blob_path(hash);
         match std::fs::read(&path) {
             Ok(bytes) if BlobHash::of(&bytes) == hash => Ok(bytes),
             Ok(_) => Err(DiskError::Blob { hash, what: "damaged" }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(DiskError::Blob { hash, what: "missing" }),
-            Err(error) => Err(DiskError::io("reading an output", &path, &error)),
+            Err(error) => Err(DiskError::from_io("reading an output", &path, &error)),
         }
     }
 
@@ -108,7 +108,7 @@ impl BlobStore {
     /// The system's.
     pub fn list(&self) -> Result<(Vec<BlobHash>, Vec<PathBuf>), DiskError> {
         let (mut blobs, mut strays) = (Vec::new(), Vec::new());
-        let fail = |path: &Path, error: io::Error| DiskError::io("listing the outputs", path, &error);
+        let fail = |path: &Path, error: io::Error| DiskError::from_io("listing the outputs", path, &error);
         let folders = match std::fs::read_dir(&self.folder) {
             Ok(folders) => folders,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((blobs, strays)),
@@ -125,7 +125,7 @@ impl BlobStore {
                 let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
                 let hash = name(&folder).zip(name(&file)).and_then(|(start, end)| (start + &end).parse().ok());
                 match hash {
-                    Some(hash) if self.path(hash) == file => blobs.push(hash),
+                    Some(hash) if self.blob_path(hash) == file => blobs.push(hash),
                     Some(_) | None => strays.push(file),
                 }
             }
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(blobs.read(empty).expect("read"), b"");
         let missing = BlobHash::of(b"other");
         assert!(matches!(blobs.read(missing), Err(DiskError::Blob { what: "missing", .. })));
-        let stray = blobs.path(hash).with_file_name(".tracebook-1-0.tmp");
+        let stray = blobs.blob_path(hash).with_file_name(".tracebook-1-0.tmp");
         std::fs::write(&stray, b"x").expect("written");
         let mut both = vec![hash, empty];
         both.sort_unstable();
@@ -165,7 +165,7 @@ mod tests {
         let blobs = BlobStore::new(dir.path());
         let hash = blobs.put(b"the right bytes").expect("stored");
         for torn in [&b""[..], b"the ri", b"the right bytez", &[0; 15], b"the right bytes and more"] {
-            std::fs::write(blobs.path(hash), torn).expect("torn");
+            std::fs::write(blobs.blob_path(hash), torn).expect("torn");
             assert!(matches!(blobs.read(hash), Err(DiskError::Blob { what: "damaged", .. })));
             blobs.put(b"the right bytes").expect("stored");
             assert_eq!(blobs.read(hash).expect("read"), b"the right bytes");

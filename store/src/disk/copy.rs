@@ -1,9 +1,9 @@
 //! A copy of a workspace's database in memory: for reading where nothing can be written, not even the two files that
 //! SQLite wants beside a database with a log.
 
-use super::pages::{DatabasePages, PAGE};
+use super::pages::{DatabasePages, PAGE_BYTES};
 use super::progress::{self, ProgressFile};
-use super::sqlite::{self, DATABASE_FILE, NumberCounters, SqliteDisk, beside};
+use super::sqlite::{self, DATABASE_FILE, NumberCounters, SqliteDisk, path_with_suffix};
 use super::{BlobStore, DiskError, SqliteReader};
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
 use std::io::{self, Read};
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts the copies of this process, so that each has a name.
-static COPIES: AtomicU64 = AtomicU64::new(1);
+static NEXT_COPY_NUMBER: AtomicU64 = AtomicU64::new(1);
 
 impl SqliteDisk {
     /// Copies the database of the workspace in `dir` into memory. What is committed to the copy is read from it, and is
@@ -21,54 +21,54 @@ impl SqliteDisk {
     /// Any [`DiskError`], as for [`SqliteDisk::open`].
     pub fn copy_in_memory(dir: &Path) -> Result<SqliteDisk, DiskError> {
         let path = dir.join(DATABASE_FILE);
-        sqlite::looks_whole(dir)?;
-        let fail = |error: io::Error| DiskError::io("reading", &path, &error);
-        let log = match progress::judge(&path).map_err(fail)? {
-            judged if judged.without_log => beside(&path, "-none"),
-            _ => beside(&path, "-wal"),
+        sqlite::check_not_truncated(dir)?;
+        let fail = |error: io::Error| DiskError::from_io("reading", &path, &error);
+        let log = match progress::check_log(&path).map_err(fail)? {
+            judged if judged.without_log => path_with_suffix(&path, "-none"),
+            _ => path_with_suffix(&path, "-wal"),
         };
         let pages = DatabasePages::open(&path, &log).map_err(fail)?;
-        let uri = format!("file:/tracebook-{}?vfs=memdb", COPIES.fetch_add(1, Ordering::Relaxed));
+        let uri = format!("file:/tracebook-{}?vfs=memdb", NEXT_COPY_NUMBER.fetch_add(1, Ordering::Relaxed));
         let run = || {
-            let conn = connect(&uri, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+            let conn = open_uri(&uri, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
             let mut image = Connection::open_in_memory()?;
-            let size = pages.count() as usize * PAGE;
+            let size = pages.page_count() as usize * PAGE_BYTES;
             image.deserialize_read_exact(
                 MAIN_DB,
                 DatabaseImage { pages: &pages, next: 1, rest: Vec::new() },
                 size,
                 true,
             )?;
-            let mut copied = Connection::open_with_flags(&uri, flags(OpenFlags::SQLITE_OPEN_READ_WRITE))?;
+            let mut copied = Connection::open_with_flags(&uri, open_flags(OpenFlags::SQLITE_OPEN_READ_WRITE))?;
             let backup = rusqlite::backup::Backup::new(&image, &mut copied)?;
             backup.step(-1)?;
             drop(backup);
             Ok(conn)
         };
-        let conn = run().map_err(|error| sqlite::told(&path, "reading", &error))?;
-        sqlite::check_stamp(&conn, &path)?;
-        let counters = NumberCounters::read(&conn).map_err(|error| error.told(&path, "reading"))?;
-        SqliteDisk::of_copy(dir, uri, conn, counters, ProgressFile::none())
+        let conn = run().map_err(|error| sqlite::disk_error(&path, "reading", &error))?;
+        sqlite::check_format(&conn, &path)?;
+        let counters = NumberCounters::read(&conn).map_err(|error| error.into_disk_error(&path, "reading"))?;
+        SqliteDisk::open_memory_copy(dir, uri, conn, counters, ProgressFile::disabled())
     }
 }
 
 impl SqliteReader {
     /// A reader of a copy in memory.
-    pub(super) fn of_copy(dir: &Path, uri: &str) -> Result<SqliteReader, DiskError> {
+    pub(super) fn open_memory_copy(dir: &Path, uri: &str) -> Result<SqliteReader, DiskError> {
         let path = dir.join(DATABASE_FILE);
-        let conn = connect(uri, OpenFlags::SQLITE_OPEN_READ_WRITE);
-        let conn = conn.map_err(|error| sqlite::told(&path, "reading", &error))?;
+        let conn = open_uri(uri, OpenFlags::SQLITE_OPEN_READ_WRITE);
+        let conn = conn.map_err(|error| sqlite::disk_error(&path, "reading", &error))?;
         Ok(SqliteReader { conn, path, blobs: BlobStore::new(dir) })
     }
 }
 
-fn flags(more: OpenFlags) -> OpenFlags {
+fn open_flags(more: OpenFlags) -> OpenFlags {
     OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI | more
 }
 
-fn connect(uri: &str, more: OpenFlags) -> rusqlite::Result<Connection> {
-    let conn = Connection::open_with_flags(uri, flags(more))?;
-    sqlite::settings(&conn)?;
+fn open_uri(uri: &str, more: OpenFlags) -> rusqlite::Result<Connection> {
+    let conn = Connection::open_with_flags(uri, open_flags(more))?;
+    sqlite::configure_connection(&conn)?;
     Ok(conn)
 }
 
@@ -81,8 +81,8 @@ struct DatabaseImage<'a> {
 
 impl Read for DatabaseImage<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        if self.rest.is_empty() && self.next <= self.pages.count() {
-            self.rest = self.pages.page(self.next).unwrap_or_else(|| vec![0; PAGE]);
+        if self.rest.is_empty() && self.next <= self.pages.page_count() {
+            self.rest = self.pages.read_page(self.next).unwrap_or_else(|| vec![0; PAGE_BYTES]);
             if self.next == 1
                 && let Some(versions) = self.rest.get_mut(18..20)
             {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     fn seqs(reader: &dyn DiskReader) -> Vec<u64> {
-        reader.journal(NOTE).expect("read").into_iter().map(|(seq, _)| seq).collect()
+        reader.journal_records(NOTE).expect("read").into_iter().map(|(seq, _)| seq).collect()
     }
 
     #[test]
@@ -118,26 +118,26 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let mut disk = SqliteDisk::open(dir.path(), true).expect("made");
         (1..=5).for_each(|seq| drop(disk.commit(&[record(seq)]).expect("committed")));
-        disk.idle();
+        disk.run_idle_tasks();
         (6..=9).for_each(|seq| drop(disk.commit(&[record(seq)]).expect("committed")));
         let bytes = || {
             ["", "-wal", "-progress"]
-                .map(|end| std::fs::read(beside(&dir.path().join(DATABASE_FILE), end)).expect("read"))
+                .map(|end| std::fs::read(path_with_suffix(&dir.path().join(DATABASE_FILE), end)).expect("read"))
         };
         let before = bytes();
         let mut copy = SqliteDisk::copy_in_memory(dir.path()).expect("copied");
-        let reader = copy.reader().expect("a reader");
+        let reader = copy.open_reader().expect("a reader");
         assert_eq!(seqs(reader.as_ref()), (1..=9).collect::<Vec<_>>());
         copy.commit(&[record(10), RowWrite::JournalDone { note: NOTE, upto: 8 }]).expect("committed");
-        copy.idle();
+        copy.run_idle_tasks();
         assert_eq!(seqs(reader.as_ref()), [9, 10]);
         assert!(copy.commit(&[record(10)]).is_err(), "a number is given once");
         drop(copy);
         assert!(bytes() == before);
-        assert_eq!(seqs(disk.reader().expect("a reader").as_ref()), (1..=9).collect::<Vec<_>>());
+        assert_eq!(seqs(disk.open_reader().expect("a reader").as_ref()), (1..=9).collect::<Vec<_>>());
         // Another copy is another one; and one without a log.
         drop(disk);
         let copy = SqliteDisk::copy_in_memory(dir.path()).expect("copied");
-        assert_eq!(seqs(copy.reader().expect("a reader").as_ref()), (1..=9).collect::<Vec<_>>());
+        assert_eq!(seqs(copy.open_reader().expect("a reader").as_ref()), (1..=9).collect::<Vec<_>>());
     }
 }

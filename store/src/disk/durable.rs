@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 impl DiskError {
     /// The system's error in our words: `what` was tried on `path`.
-    pub fn io(what: &'static str, path: &Path, error: &io::Error) -> DiskError {
+    pub fn from_io(what: &'static str, path: &Path, error: &io::Error) -> DiskError {
         let path = path.to_owned();
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => DiskError::Full { path },
@@ -54,7 +54,7 @@ pub fn create_folder(folder: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// The system's; nothing is left behind then.
-pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+pub(crate) fn write_temporary_beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut number = 0_u32;
     let (temporary, mut file) = loop {
@@ -79,8 +79,8 @@ pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
 ///
 /// # Errors
 /// The system's; the old bytes are there then.
-pub(crate) fn write_over(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let temporary = write_beside(path, bytes)?;
+pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = write_temporary_beside(path, bytes)?;
     if let Err(error) = std::fs::rename(&temporary, path) {
         let _ = std::fs::remove_file(&temporary); // the first error is the one to tell
         return Err(error);
@@ -89,8 +89,8 @@ pub(crate) fn write_over(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Why `folder` cannot be written to just now, found by trying. SQLite keeps the system's reason to itself.
-pub(crate) fn probe(folder: &Path) -> io::Result<()> {
+pub(crate) fn probe_writable(folder: &Path) -> io::Result<()> {
     // More than what a full disk may have left in a file's last block.
-    let temporary = write_beside(&folder.join("probe"), &[0; 64 * 1024])?;
+    let temporary = write_temporary_beside(&folder.join("probe"), &[0; 64 * 1024])?;
     std::fs::remove_file(temporary)
 }

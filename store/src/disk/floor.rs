@@ -2,7 +2,7 @@
 //! `tracebook bench` uses it, to have something to compare a keystroke with.
 
 use super::DiskError;
-use super::sqlite::told;
+use super::sqlite::disk_error;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ impl BaselineDatabase {
             )?;
             Ok(conn)
         };
-        let conn = run().map_err(|error| told(&path, "opening", &error))?;
+        let conn = run().map_err(|error| disk_error(&path, "opening", &error))?;
         Ok(BaselineDatabase { conn, path })
     }
 
@@ -39,7 +39,7 @@ impl BaselineDatabase {
     /// SQLite's.
     pub fn commit(&self, bytes: &[u8]) -> Result<(), DiskError> {
         let put = || self.conn.prepare_cached("INSERT INTO rows (bytes) VALUES (?1)")?.execute([bytes]);
-        put().map(|_| ()).map_err(|error| told(&self.path, "writing", &error))
+        put().map(|_| ()).map_err(|error| disk_error(&self.path, "writing", &error))
     }
 }
 

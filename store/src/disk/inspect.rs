@@ -1,7 +1,7 @@
 //! Looks through a whole database for damage, and takes out of it the rows that are damaged. Repairs no content.
 
 use super::batch;
-use super::rows::{self, ColumnValue, TABLES};
+use super::rows::{self, ALL_TABLES, ColumnValue};
 use super::sqlite::{self, SqliteDisk};
 use super::{DiskError, SqliteReader};
 use serde::{Deserialize, Serialize};
@@ -35,14 +35,14 @@ impl SqliteReader {
         let mut inspected = InspectionReport::default();
         match self.check_pages() {
             Ok(pages) => inspected.pages = pages,
-            Err(error) => match sqlite::told(&self.path, "checking", &error) {
+            Err(error) => match sqlite::disk_error(&self.path, "checking", &error) {
                 DiskError::Damaged { why, .. } => inspected.pages.push(why),
                 error => return Err(error),
             },
         }
-        for table in TABLES {
-            let sums = self.each_numbered(table, |row, values| {
-                if !rows::intact(table, values) {
+        for table in ALL_TABLES {
+            let sums = self.for_each_numbered_row(table, |row, values| {
+                if !rows::is_row_intact(table, values) {
                     let key: Vec<String> = values.iter().take(2).map(ColumnValue::to_string).collect();
                     inspected.rows.push(BadRow { table: table.name.to_owned(), key: key.join(" "), row });
                 }
@@ -68,14 +68,14 @@ impl SqliteDisk {
     ///
     /// # Errors
     /// Any [`DiskError`]; nothing was changed then.
-    pub fn set_aside_rows(&mut self, bad: &[BadRow], at: i64) -> Result<(), DiskError> {
+    pub fn quarantine_rows(&mut self, bad: &[BadRow], at: i64) -> Result<(), DiskError> {
         if bad.is_empty() {
             return Ok(());
         }
         let tables =
-            bad.iter().filter_map(|bad| Some((bad, TABLES.into_iter().find(|table| table.name == bad.table)?)));
+            bad.iter().filter_map(|bad| Some((bad, ALL_TABLES.into_iter().find(|table| table.name == bad.table)?)));
         let tables: Vec<_> = tables.collect();
-        self.alter(|tx| {
+        self.alter_rows(|tx| {
             for (bad, table) in tables {
                 let columns: String = table.columns.iter().map(|column| format!(", {column}")).collect();
                 let mut statement =
@@ -97,7 +97,7 @@ impl SqliteDisk {
                     ColumnValue::Text(b"its sum does not hold"),
                     ColumnValue::Int(at),
                 ];
-                batch::put(tx, &rows::DAMAGED, &aside)?;
+                batch::upsert_row(tx, &rows::DAMAGED, &aside)?;
                 tx.prepare_cached(&format!("DELETE FROM {} WHERE rowid = ?1", table.name))?.execute([bad.row])?;
             }
             Ok(())

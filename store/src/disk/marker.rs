@@ -9,9 +9,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The marker's name in the workspace's folder.
-pub const MARKER: &str = "workspace.json";
+pub const MARKER_FILE: &str = "workspace.json";
 /// The name of the database's entry that says where the volumes lie: a JSON object of volume id to path.
-pub const MOUNTS: &str = "mounts";
+pub const MOUNTS_META_KEY: &str = "mounts";
 const MARKER_FORMAT: i64 = 1;
 
 /// Where a volume lies on this device.
@@ -41,7 +41,7 @@ pub mod path_form {
 
     #[derive(Serialize, Deserialize)]
     #[serde(untagged)]
-    enum Form {
+    enum StoredPath {
         Text(String),
         Bytes(Vec<u8>),
     }
@@ -52,8 +52,8 @@ pub mod path_form {
     /// The serializer's.
     pub fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
         match path.to_str() {
-            Some(text) => Form::Text(text.to_owned()).serialize(to),
-            None => Form::Bytes(path.as_os_str().as_encoded_bytes().to_vec()).serialize(to),
+            Some(text) => StoredPath::Text(text.to_owned()).serialize(to),
+            None => StoredPath::Bytes(path.as_os_str().as_encoded_bytes().to_vec()).serialize(to),
         }
     }
 
@@ -62,12 +62,12 @@ pub mod path_form {
     /// # Errors
     /// The deserializer's.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
-        Ok(match Form::deserialize(from)? {
-            Form::Text(text) => PathBuf::from(text),
+        Ok(match StoredPath::deserialize(from)? {
+            StoredPath::Text(text) => PathBuf::from(text),
             #[cfg(unix)]
-            Form::Bytes(bytes) => PathBuf::from(<OsString as std::os::unix::ffi::OsStringExt>::from_vec(bytes)),
+            StoredPath::Bytes(bytes) => PathBuf::from(<OsString as std::os::unix::ffi::OsStringExt>::from_vec(bytes)),
             #[cfg(not(unix))]
-            Form::Bytes(bytes) => PathBuf::from(OsString::from(String::from_utf8_lossy(&bytes).into_owned())),
+            StoredPath::Bytes(bytes) => PathBuf::from(OsString::from(String::from_utf8_lossy(&bytes).into_owned())),
         })
     }
 }
@@ -77,15 +77,15 @@ pub mod path_form {
 /// # Errors
 /// Any [`DiskError`].
 pub fn write_marker(dir: &Path, volumes: &[VolumeMount]) -> Result<(), DiskError> {
-    let path = dir.join(MARKER);
-    let fail = |error| DiskError::io("writing", &path, &error);
+    let path = dir.join(MARKER_FILE);
+    let fail = |error| DiskError::from_io("writing", &path, &error);
     let marker = WorkspaceMarker { format: MARKER_FORMAT, volumes: volumes.to_vec() };
     let mut text = serde_json::to_vec_pretty(&marker).map_err(|error| fail(io::Error::other(error)))?;
     text.push(b'\n');
     if std::fs::read(&path).is_ok_and(|there| there == text) {
         return Ok(());
     }
-    durable::write_over(&path, &text).map_err(fail)
+    durable::replace_file(&path, &text).map_err(fail)
 }
 
 /// What the marker says; nothing when there is none.
@@ -93,11 +93,11 @@ pub fn write_marker(dir: &Path, volumes: &[VolumeMount]) -> Result<(), DiskError
 /// # Errors
 /// [`DiskError::Damaged`], [`DiskError::Newer`], the system's.
 pub fn read_marker(dir: &Path) -> Result<Option<Vec<VolumeMount>>, DiskError> {
-    let path = dir.join(MARKER);
+    let path = dir.join(MARKER_FILE);
     let bytes = match std::fs::read(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(DiskError::io("reading", &path, &error)),
+        Err(error) => return Err(DiskError::from_io("reading", &path, &error)),
     };
     match serde_json::from_slice::<serde_json::Value>(&bytes) {
         Ok(marker) if marker["format"].as_i64() > Some(MARKER_FORMAT) => {
@@ -118,7 +118,7 @@ impl SqliteReader {
     pub fn mounts(&self) -> Vec<VolumeMount> {
         let marker = self.path.parent().and_then(|dir| read_marker(dir).ok().flatten()).unwrap_or_default();
         let known: BTreeMap<DocId, String> = marker.into_iter().map(|mount| (mount.id, mount.name)).collect();
-        let stored = self.meta(MOUNTS).ok().flatten().unwrap_or_default();
+        let stored = self.meta(MOUNTS_META_KEY).ok().flatten().unwrap_or_default();
         let mounts: BTreeMap<DocId, String> = serde_json::from_slice(&stored).unwrap_or_default();
         let named = mounts.into_iter().map(|(id, path)| {
             let path = PathBuf::from(path);
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(read_marker(dir.path()).expect("read"), Some(mounts));
         write_marker(dir.path(), &[]).expect("written");
         assert_eq!(read_marker(dir.path()).expect("read"), Some(Vec::new()));
-        std::fs::write(dir.path().join(MARKER), "{\"format\":1}").expect("written");
+        std::fs::write(dir.path().join(MARKER_FILE), "{\"format\":1}").expect("written");
         assert_eq!(read_marker(dir.path()).expect("read"), Some(Vec::new()));
     }
 
@@ -161,7 +161,7 @@ mod tests {
     fn damaged_and_newer() {
         let dir = tempfile::tempdir().expect("a folder");
         for (text, newer) in [("", false), ("{", false), ("[]", false), ("{}", false), ("{\"format\":2}", true)] {
-            std::fs::write(dir.path().join(MARKER), text).expect("written");
+            std::fs::write(dir.path().join(MARKER_FILE), text).expect("written");
             match read_marker(dir.path()) {
                 Err(DiskError::Newer { found: 2, .. }) => assert!(newer, "{text}"),
                 Err(DiskError::Damaged { .. }) => assert!(!newer, "{text}"),

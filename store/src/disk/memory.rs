@@ -1,6 +1,6 @@
 //! The disk's twin in memory, for tests: it does what [`super::SqliteDisk`] does, and fails when it is told to.
 
-use super::rows::{BROKEN, pick_chunks};
+use super::rows::{BROKEN_RECORD_REASON, select_chunks};
 use super::{Disk, DiskError, DiskReader, DocumentChunk, FileRow, QuarantinedRow, RowWrite};
 use crate::id::{BlobHash, BlockId, DocId};
 use crate::note::{Block, sort_blocks};
@@ -20,7 +20,7 @@ pub enum CommitFault {
 }
 
 impl CommitFault {
-    fn error(self) -> DiskError {
+    fn to_disk_error(self) -> DiskError {
         let path = PathBuf::from("memory");
         match self {
             CommitFault::Full => DiskError::Full { path },
@@ -99,60 +99,60 @@ impl MemoryDisk {
     }
 
     /// The next `times` commits and blobs fail; 0 makes them succeed again.
-    pub fn fail(&self, times: u32, fault: CommitFault) {
-        let mut shared = self.shared();
+    pub fn fail_next_commits(&self, times: u32, fault: CommitFault) {
+        let mut shared = self.lock_shared();
         (shared.failing, shared.fault) = (times, Some(fault));
     }
 
     /// From now on there is room for so many bytes in all (of contents, without overhead); `None`: without bound.
-    pub fn limit(&self, bytes: Option<usize>) {
-        self.shared().limit = bytes;
+    pub fn set_size_limit(&self, bytes: Option<usize>) {
+        self.lock_shared().limit = bytes;
     }
 
     /// How many bytes of contents it holds.
-    pub fn size(&self) -> usize {
-        self.shared().state.size()
+    pub fn content_bytes(&self) -> usize {
+        self.lock_shared().state.content_bytes()
     }
 
     /// How many commits came about.
-    pub fn commits(&self) -> u64 {
-        self.shared().commits
+    pub fn commit_count(&self) -> u64 {
+        self.lock_shared().commits
     }
 
     /// Flips a byte of a row. Says whether there is such a row.
-    pub fn corrupt(&self, row: &FaultyRow) -> bool {
-        self.shared().state.corrupt(row).is_some()
+    pub fn corrupt_row(&self, row: &FaultyRow) -> bool {
+        self.lock_shared().state.corrupt_row(row).is_some()
     }
 
     /// What a process finds that starts after this one was killed: all that was committed, and nothing else. Faults
     /// and limit are not taken over; this disk goes on apart from it.
     #[must_use]
-    pub fn after_crash(&self) -> MemoryDisk {
-        let state = self.shared().state.clone();
+    pub fn reopen_after_crash(&self) -> MemoryDisk {
+        let state = self.lock_shared().state.clone();
         MemoryDisk { shared: Arc::new(Mutex::new(SharedTables { state, ..SharedTables::default() })) }
     }
 
-    fn shared(&self) -> MutexGuard<'_, SharedTables> {
+    fn lock_shared(&self) -> MutexGuard<'_, SharedTables> {
         // A test that panicked with it in hand has left it whole: a commit takes effect by one assignment.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl SharedTables {
-    fn admit(&mut self) -> Result<(), DiskError> {
+    fn check_fault(&mut self) -> Result<(), DiskError> {
         match self.fault {
             Some(fault) if self.failing > 0 => {
                 self.failing -= 1;
-                Err(fault.error())
+                Err(fault.to_disk_error())
             }
             Some(_) | None => Ok(()),
         }
     }
 
-    fn replace(&mut self, state: MemoryState) -> Result<(), DiskError> {
-        let (before, after) = (self.state.size(), state.size());
+    fn replace_state(&mut self, state: MemoryState) -> Result<(), DiskError> {
+        let (before, after) = (self.state.content_bytes(), state.content_bytes());
         if after > before && self.limit.is_some_and(|limit| after > limit) {
-            return Err(CommitFault::Full.error());
+            return Err(CommitFault::Full.to_disk_error());
         }
         self.state = state;
         self.commits += 1;
@@ -160,11 +160,11 @@ impl SharedTables {
     }
 }
 
-fn refused(what: &'static str, why: String) -> DiskError {
+fn refused_error(what: &'static str, why: String) -> DiskError {
     DiskError::Refused { what, why, path: PathBuf::from("memory") }
 }
 
-fn flip(bytes: &[u8]) -> Arc<[u8]> {
+fn flip_byte(bytes: &[u8]) -> Arc<[u8]> {
     let mut bytes = bytes.to_vec();
     match bytes.len() / 2 {
         0 => bytes.push(b'x'),
@@ -174,7 +174,7 @@ fn flip(bytes: &[u8]) -> Arc<[u8]> {
 }
 
 impl MemoryState {
-    fn size(&self) -> usize {
+    fn content_bytes(&self) -> usize {
         self.journal.values().map(|((_, record), _)| record.len()).sum::<usize>()
             + self.chunks.values().map(|(chunk, _)| chunk.bytes.len()).sum::<usize>()
             + self.blocks.values().map(|(block, _)| block.text.len() + block.pos.len()).sum::<usize>()
@@ -182,15 +182,15 @@ impl MemoryState {
             + self.blobs.values().map(|(blob, _)| blob.len()).sum::<usize>()
     }
 
-    fn corrupt(&mut self, row: &FaultyRow) -> Option<()> {
+    fn corrupt_row(&mut self, row: &FaultyRow) -> Option<()> {
         match row {
             FaultyRow::Journal(seq) => {
                 let ((_, record), good) = Arc::make_mut(&mut self.journal).get_mut(seq)?;
-                (*record, *good) = (flip(record), false);
+                (*record, *good) = (flip_byte(record), false);
             }
             FaultyRow::Chunk(seq) => {
                 let (chunk, good) = Arc::make_mut(&mut self.chunks).get_mut(seq)?;
-                (chunk.bytes, *good) = (flip(&chunk.bytes), false);
+                (chunk.bytes, *good) = (flip_byte(&chunk.bytes), false);
             }
             FaultyRow::Block(note, block) => {
                 let (block, good) = Arc::make_mut(&mut self.blocks).get_mut(&(*note, *block))?;
@@ -203,22 +203,22 @@ impl MemoryState {
             }
             FaultyRow::Blob(hash) => {
                 let (bytes, good) = Arc::make_mut(&mut self.blobs).get_mut(hash)?;
-                (*bytes, *good) = (flip(bytes), false);
+                (*bytes, *good) = (flip_byte(bytes), false);
             }
         }
         Some(())
     }
 
-    fn write(&mut self, write: &RowWrite, durable: i64) -> Result<Option<i64>, DiskError> {
+    fn apply_write(&mut self, write: &RowWrite, durable: i64) -> Result<Option<i64>, DiskError> {
         match write {
             RowWrite::Journal { seq, .. } if *seq <= self.last_seq => {
                 let why = format!("the number {seq} was given before; the last is {}", self.last_seq);
-                return Err(refused("writing to the journal", why));
+                return Err(refused_error("writing to the journal", why));
             }
             RowWrite::Journal { seq, note, record } => {
                 let broken = self.journal.iter().find(|(_, ((of, _), good))| of == note && !good);
                 if let Some((from, _)) = broken {
-                    self.set_aside_journal(*note, *from, (BROKEN, 0));
+                    self.quarantine_journal(*note, *from, (BROKEN_RECORD_REASON, 0));
                 }
                 self.last_seq = *seq;
                 Arc::make_mut(&mut self.journal).insert(*seq, ((*note, record.as_slice().into()), true));
@@ -226,19 +226,21 @@ impl MemoryState {
             RowWrite::JournalDone { note, upto } => {
                 Arc::make_mut(&mut self.journal).retain(|seq, ((of, _), _)| of != note || seq > upto);
             }
-            RowWrite::Chunk { doc, bytes } => return Ok(Some(self.chunk(*doc, false, 0, bytes))),
+            RowWrite::Chunk { doc, bytes } => return Ok(Some(self.append_chunk(*doc, false, 0, bytes))),
             RowWrite::Snapshot { covers, .. } if *covers > self.last_chunk => {
                 let why = format!("it says that it holds chunk {covers}, which was not given yet");
-                return Err(refused("writing a snapshot", why));
+                return Err(refused_error("writing a snapshot", why));
             }
-            RowWrite::Snapshot { doc, bytes, covers } => return Ok(Some(self.chunk(*doc, true, *covers, bytes))),
+            RowWrite::Snapshot { doc, bytes, covers } => {
+                return Ok(Some(self.append_chunk(*doc, true, *covers, bytes)));
+            }
             RowWrite::DropChunks { doc, upto } => {
                 let covered = self.chunks.iter().any(|(seq, (chunk, good))| {
                     *good && chunk.doc == *doc && chunk.snapshot && chunk.covers >= *upto && *seq <= durable
                 });
                 if !covered {
                     let why = format!("no durable snapshot holds what stands up to chunk {upto}");
-                    return Err(refused("dropping chunks", why));
+                    return Err(refused_error("dropping chunks", why));
                 }
                 Arc::make_mut(&mut self.chunks).retain(|seq, (chunk, _)| chunk.doc != *doc || seq > upto);
             }
@@ -257,29 +259,29 @@ impl MemoryState {
             RowWrite::File(file) => {
                 Arc::make_mut(&mut self.files).insert((file.volume, file.path.clone()), (file.clone(), true));
             }
-            RowWrite::FileGone { volume, path } => {
+            RowWrite::RemoveFile { volume, path } => {
                 Arc::make_mut(&mut self.files).remove(&(*volume, path.clone()));
             }
-            RowWrite::Ahead { note, ahead: true } => {
+            RowWrite::NoteAhead { note, ahead: true } => {
                 Arc::make_mut(&mut self.ahead).insert(*note);
             }
-            RowWrite::Ahead { note, ahead: false } => {
+            RowWrite::NoteAhead { note, ahead: false } => {
                 Arc::make_mut(&mut self.ahead).remove(note);
             }
             RowWrite::Actor { actor, at } => {
                 Arc::make_mut(&mut self.actors).insert(actor.clone(), *at);
             }
-            RowWrite::SetAside { doc, seq, why, at } => {
+            RowWrite::QuarantineChunk { doc, seq, why, at } => {
                 if self.chunks.get(seq).is_some_and(|(chunk, _)| chunk.doc == *doc)
                     && let Some((chunk, _)) = Arc::make_mut(&mut self.chunks).remove(seq)
                 {
-                    self.keep("chunks", *doc, *seq, &chunk.bytes, (why, *at));
+                    self.quarantine_bytes("chunks", *doc, *seq, &chunk.bytes, (why, *at));
                 }
             }
-            RowWrite::SetAsideJournal { note, from, why, at } => {
-                self.set_aside_journal(*note, *from, (why, *at));
+            RowWrite::QuarantineJournal { note, from, why, at } => {
+                self.quarantine_journal(*note, *from, (why, *at));
             }
-            RowWrite::Forget { doc } => {
+            RowWrite::DeleteDocument { doc } => {
                 Arc::make_mut(&mut self.chunks).retain(|_, (chunk, _)| chunk.doc != *doc);
                 Arc::make_mut(&mut self.blocks).retain(|(note, _), _| note != doc);
                 Arc::make_mut(&mut self.journal).retain(|_, ((note, _), _)| note != doc);
@@ -289,21 +291,28 @@ impl MemoryState {
         Ok(None)
     }
 
-    fn chunk(&mut self, doc: DocId, snapshot: bool, covers: i64, bytes: &[u8]) -> i64 {
+    fn append_chunk(&mut self, doc: DocId, snapshot: bool, covers: i64, bytes: &[u8]) -> i64 {
         self.last_chunk += 1;
         let chunk = StoredChunk { doc, snapshot, covers, bytes: bytes.into() };
         Arc::make_mut(&mut self.chunks).insert(self.last_chunk, (chunk, true));
         self.last_chunk
     }
 
-    fn set_aside_journal(&mut self, note: DocId, from: u64, why: (&str, i64)) {
+    fn quarantine_journal(&mut self, note: DocId, from: u64, why: (&str, i64)) {
         let gone = Arc::make_mut(&mut self.journal).extract_if(from.., |_, ((of, _), _)| *of == note);
         for (seq, ((_, record), _)) in gone.collect::<Vec<_>>() {
-            self.keep("journal", note, seq, &record, why);
+            self.quarantine_bytes("journal", note, seq, &record, why);
         }
     }
 
-    fn keep(&mut self, source: &str, doc: DocId, seq: impl std::fmt::Display, bytes: &[u8], note: (&str, i64)) {
+    fn quarantine_bytes(
+        &mut self,
+        source: &str,
+        doc: DocId,
+        seq: impl std::fmt::Display,
+        bytes: &[u8],
+        note: (&str, i64),
+    ) {
         Arc::make_mut(&mut self.aside).push(QuarantinedRow {
             source: source.to_owned(),
             key: format!("{doc} {seq}"),
@@ -319,39 +328,39 @@ impl Disk for MemoryDisk {
         if writes.is_empty() {
             return Ok(Vec::new());
         }
-        let mut shared = self.shared();
-        shared.admit()?;
+        let mut shared = self.lock_shared();
+        shared.check_fault()?;
         let mut state = shared.state.clone();
         let (mut given, durable) = (Vec::new(), state.last_chunk);
         for write in writes {
-            given.extend(state.write(write, durable)?);
+            given.extend(state.apply_write(write, durable)?);
         }
-        shared.replace(state)?;
+        shared.replace_state(state)?;
         Ok(given)
     }
 
     fn put_blob(&mut self, bytes: &[u8]) -> Result<BlobHash, DiskError> {
         let hash = BlobHash::of(bytes);
-        let mut shared = self.shared();
-        shared.admit()?;
+        let mut shared = self.lock_shared();
+        shared.check_fault()?;
         if shared.state.blobs.get(&hash).is_none_or(|(_, good)| !good) {
             let mut state = shared.state.clone();
             Arc::make_mut(&mut state.blobs).insert(hash, (bytes.into(), true));
-            shared.replace(state)?;
+            shared.replace_state(state)?;
         }
         Ok(hash)
     }
 
-    fn reader(&self) -> Result<Box<dyn DiskReader>, DiskError> {
+    fn open_reader(&self) -> Result<Box<dyn DiskReader>, DiskError> {
         Ok(Box::new(self.clone()))
     }
 
-    fn idle(&mut self) {}
+    fn run_idle_tasks(&mut self) {}
 }
 
 impl DiskReader for MemoryDisk {
     fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, DiskError> {
-        match self.shared().state.meta.get(key) {
+        match self.lock_shared().state.meta.get(key) {
             Some((value, true)) => Ok(Some(value.clone())),
             Some((_, false)) => {
                 Err(DiskError::Damaged { why: format!("its entry {key}"), path: PathBuf::from("memory") })
@@ -360,38 +369,38 @@ impl DiskReader for MemoryDisk {
         }
     }
 
-    fn metas(&self, beginning: &str) -> Result<Vec<(String, Vec<u8>)>, DiskError> {
-        let shared = self.shared();
+    fn metas_with_prefix(&self, beginning: &str) -> Result<Vec<(String, Vec<u8>)>, DiskError> {
+        let shared = self.lock_shared();
         let all = shared.state.meta.iter().filter(|(key, (_, whole))| *whole && key.starts_with(beginning));
         Ok(all.map(|(key, (value, _))| (key.clone(), value.clone())).collect())
     }
 
     fn chunks(&self, doc: DocId) -> Result<Vec<DocumentChunk>, DiskError> {
-        let shared = self.shared();
+        let shared = self.lock_shared();
         let all = shared.state.chunks.iter().filter(|(_, (chunk, _))| chunk.doc == doc);
         let all = all.map(|(seq, (chunk, good))| {
             let bytes = chunk.bytes.to_vec();
             (DocumentChunk { seq: *seq, snapshot: chunk.snapshot, bytes, intact: *good }, chunk.covers)
         });
-        Ok(pick_chunks(all.collect()))
+        Ok(select_chunks(all.collect()))
     }
 
-    fn latest(&self) -> Result<Vec<(DocId, i64)>, DiskError> {
+    fn last_chunk_numbers(&self) -> Result<Vec<(DocId, i64)>, DiskError> {
         let mut latest: BTreeMap<DocId, i64> = BTreeMap::new();
-        for (seq, (chunk, _)) in self.shared().state.chunks.iter() {
+        for (seq, (chunk, _)) in self.lock_shared().state.chunks.iter() {
             let last = latest.entry(chunk.doc).or_insert(*seq);
             *last = (*last).max(*seq);
         }
         Ok(latest.into_iter().collect())
     }
 
-    fn docs(&self) -> Result<Vec<DocId>, DiskError> {
-        let docs: BTreeSet<DocId> = self.shared().state.chunks.values().map(|(chunk, _)| chunk.doc).collect();
+    fn document_ids(&self) -> Result<Vec<DocId>, DiskError> {
+        let docs: BTreeSet<DocId> = self.lock_shared().state.chunks.values().map(|(chunk, _)| chunk.doc).collect();
         Ok(docs.into_iter().collect())
     }
 
     fn blocks(&self, note: DocId) -> Result<(Vec<Block>, Vec<BlockId>), DiskError> {
-        let shared = self.shared();
+        let shared = self.lock_shared();
         let (mut blocks, mut bad) = (Vec::new(), Vec::new());
         for ((_, id), (block, good)) in shared.state.blocks.range((note, BlockId(0))..=(note, BlockId(u64::MAX))) {
             if *good {
@@ -404,53 +413,53 @@ impl DiskReader for MemoryDisk {
         Ok((blocks, bad))
     }
 
-    fn journal(&self, note: DocId) -> Result<Vec<(u64, Vec<u8>)>, DiskError> {
-        let shared = self.shared();
+    fn journal_records(&self, note: DocId) -> Result<Vec<(u64, Vec<u8>)>, DiskError> {
+        let shared = self.lock_shared();
         let records = shared.state.journal.iter().filter(|(_, ((of, _), _))| *of == note);
         let records = records.take_while(|(_, (_, good))| *good).map(|(seq, ((_, record), _))| (*seq, record.to_vec()));
         Ok(records.collect())
     }
 
-    fn journal_broken(&self, note: DocId) -> Result<Option<u64>, DiskError> {
-        let shared = self.shared();
+    fn first_broken_record(&self, note: DocId) -> Result<Option<u64>, DiskError> {
+        let shared = self.lock_shared();
         let mut records = shared.state.journal.iter().filter(|(_, ((of, _), _))| *of == note);
         Ok(records.find(|(_, (_, good))| !good).map(|(seq, _)| *seq))
     }
 
-    fn unfinished(&self) -> Result<Vec<DocId>, DiskError> {
-        let shared = self.shared();
+    fn unfinished_notes(&self) -> Result<Vec<DocId>, DiskError> {
+        let shared = self.lock_shared();
         let mut notes: BTreeSet<DocId> = shared.state.journal.values().map(|((note, _), _)| *note).collect();
         notes.extend(shared.state.ahead.iter());
         Ok(notes.into_iter().collect())
     }
 
-    fn last_seq(&self) -> Result<u64, DiskError> {
-        Ok(self.shared().state.last_seq)
+    fn last_journal_seq(&self) -> Result<u64, DiskError> {
+        Ok(self.lock_shared().state.last_seq)
     }
 
-    fn files(&self, volume: DocId) -> Result<Vec<FileRow>, DiskError> {
-        let shared = self.shared();
+    fn file_rows(&self, volume: DocId) -> Result<Vec<FileRow>, DiskError> {
+        let shared = self.lock_shared();
         let files = shared.state.files.range((volume, String::new())..);
         let files = files.take_while(|((of, _), _)| *of == volume).filter(|(_, (_, good))| *good);
         Ok(files.map(|(_, (file, _))| file.clone()).collect())
     }
 
-    fn file(&self, volume: DocId, path: &str) -> Result<Option<FileRow>, DiskError> {
-        let shared = self.shared();
+    fn file_row(&self, volume: DocId, path: &str) -> Result<Option<FileRow>, DiskError> {
+        let shared = self.lock_shared();
         let file = shared.state.files.get(&(volume, path.to_owned()));
         Ok(file.filter(|(_, good)| *good).map(|(file, _)| file.clone()))
     }
 
     fn actors(&self) -> Result<Vec<(Vec<u8>, i64)>, DiskError> {
-        Ok(self.shared().state.actors.iter().map(|(actor, at)| (actor.clone(), *at)).collect())
+        Ok(self.lock_shared().state.actors.iter().map(|(actor, at)| (actor.clone(), *at)).collect())
     }
 
-    fn set_aside(&self) -> Result<Vec<QuarantinedRow>, DiskError> {
-        Ok(self.shared().state.aside.to_vec())
+    fn quarantined_rows(&self) -> Result<Vec<QuarantinedRow>, DiskError> {
+        Ok(self.lock_shared().state.aside.to_vec())
     }
 
-    fn blob(&self, hash: BlobHash) -> Result<Vec<u8>, DiskError> {
-        match self.shared().state.blobs.get(&hash) {
+    fn read_blob(&self, hash: BlobHash) -> Result<Vec<u8>, DiskError> {
+        match self.lock_shared().state.blobs.get(&hash) {
             Some((bytes, true)) => Ok(bytes.to_vec()),
             Some((_, false)) => Err(DiskError::Blob { hash, what: "damaged" }),
             None => Err(DiskError::Blob { hash, what: "missing" }),

@@ -8,7 +8,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// All our databases have pages of this size.
-pub(super) const PAGE: usize = 4096;
+pub(super) const PAGE_BYTES: usize = 4096;
 const TABLE_LEAF: u8 = 13;
 const TABLE_INNER: u8 = 5;
 const INDEX_LEAF: u8 = 10;
@@ -19,7 +19,7 @@ pub(super) struct DatabasePages {
     file: Option<File>,
     log: Option<File>,
     /// Where in the log a page has its newest committed version.
-    logged: HashMap<u32, u64>,
+    log_offsets: HashMap<u32, u64>,
     count: u32,
     /// Whether the log was read to its end. Otherwise pages may be of different ages.
     pub(super) log_whole: bool,
@@ -43,11 +43,12 @@ pub(super) struct TreeWalk {
 impl DatabasePages {
     /// Opens what there is. A file that does not exist has no pages.
     pub(super) fn open(path: &Path, log: &Path) -> io::Result<DatabasePages> {
-        let file = existing(path)?;
+        let file = open_existing(path)?;
         let size = file.as_ref().map_or(Ok(0), |file| file.metadata().map(|file| file.len()))?;
         // The last page may have been cut; what is missing of it reads as zeros.
-        let count = u32::try_from(size.div_ceil(PAGE as u64)).unwrap_or(u32::MAX);
-        let mut pages = DatabasePages { file, log: existing(log)?, logged: HashMap::new(), count, log_whole: true };
+        let count = u32::try_from(size.div_ceil(PAGE_BYTES as u64)).unwrap_or(u32::MAX);
+        let mut pages =
+            DatabasePages { file, log: open_existing(log)?, log_offsets: HashMap::new(), count, log_whole: true };
         if let Some(mut log) = pages.log.take() {
             pages.read_log(&mut log)?;
             pages.log = Some(log);
@@ -63,34 +64,34 @@ impl DatabasePages {
         if reader.read_exact(&mut head).is_err() {
             return Ok(());
         }
-        let big = word(&head, 0) == Some(0x377f_0683);
-        let mut sums = checksum((0, 0), &head[..24], big);
+        let big = read_u32(&head, 0) == Some(0x377f_0683);
+        let mut sums = log_checksum((0, 0), &head[..24], big);
         let mut salt = head[16..24].to_vec();
         // Without a readable beginning the frames still vouch for each other; only the first goes unchecked.
-        let mut blind = word(&head, 24) != Some(sums.0) || word(&head, 28) != Some(sums.1);
+        let mut blind = read_u32(&head, 24) != Some(sums.0) || read_u32(&head, 28) != Some(sums.1);
         if blind {
             self.log_whole = false;
         }
         let (mut pending, mut at) = (HashMap::new(), 32);
-        let mut frame = vec![0; 24 + PAGE];
+        let mut frame = vec![0; 24 + PAGE_BYTES];
         while reader.read_exact(&mut frame).is_ok() {
-            let stored = (word(&frame, 16).unwrap_or(0), word(&frame, 20).unwrap_or(0));
+            let stored = (read_u32(&frame, 16).unwrap_or(0), read_u32(&frame, 20).unwrap_or(0));
             if blind {
                 salt = frame[8..16].to_vec();
             } else if frame[8..16] != salt {
                 return Ok(()); // an older log's, which has been folded in
             } else {
-                sums = checksum(checksum(sums, &frame[..8], big), &frame[24..], big);
+                sums = log_checksum(log_checksum(sums, &frame[..8], big), &frame[24..], big);
                 if sums != stored {
                     self.log_whole = false;
                     return Ok(());
                 }
             }
             (sums, blind) = (stored, false);
-            pending.insert(word(&frame, 0).unwrap_or(0), at + 24);
-            let committed = word(&frame, 4).unwrap_or(0);
+            pending.insert(read_u32(&frame, 0).unwrap_or(0), at + 24);
+            let committed = read_u32(&frame, 4).unwrap_or(0);
             if committed > 0 {
-                self.logged.extend(pending.drain());
+                self.log_offsets.extend(pending.drain());
                 self.count = self.count.max(committed);
             }
             at += frame.len() as u64;
@@ -99,21 +100,21 @@ impl DatabasePages {
     }
 
     /// How many pages there are.
-    pub(super) fn count(&self) -> u32 {
+    pub(super) fn page_count(&self) -> u32 {
         self.count
     }
 
     /// A page in its newest committed version.
-    pub(super) fn page(&self, number: u32) -> Option<Vec<u8>> {
-        let (mut file, at) = match self.logged.get(&number) {
+    pub(super) fn read_page(&self, number: u32) -> Option<Vec<u8>> {
+        let (mut file, at) = match self.log_offsets.get(&number) {
             Some(at) => (self.log.as_ref()?, *at),
-            None => (self.file.as_ref()?, u64::from(number.checked_sub(1)?) * PAGE as u64),
+            None => (self.file.as_ref()?, u64::from(number.checked_sub(1)?) * PAGE_BYTES as u64),
         };
-        let mut page = vec![0; PAGE];
+        let mut page = vec![0; PAGE_BYTES];
         file.seek(SeekFrom::Start(at)).ok()?;
         let mut filled = 0;
         // A bad sector makes the page unreadable, the end of the file makes the rest zeros.
-        while filled < PAGE {
+        while filled < PAGE_BYTES {
             match file.read(&mut page[filled..]) {
                 Ok(0) if filled == 0 => return None,
                 Ok(0) => break,
@@ -126,11 +127,12 @@ impl DatabasePages {
     }
 
     /// The trees that the schema names, by the name of their table or index.
-    pub(super) fn schema(&self) -> HashMap<String, u32> {
+    pub(super) fn read_schema(&self) -> HashMap<String, u32> {
         let mut trees = HashMap::new();
-        self.walk(1, &mut TreeWalk::default(), &mut |record| {
-            if let Some([_, name, _, root, ..]) = values(&record.payload).as_deref()
-                && let (Some(name), Some(root)) = (name.text(), root.int().and_then(|root| u32::try_from(root).ok()))
+        self.walk_tree(1, &mut TreeWalk::default(), &mut |record| {
+            if let Some([_, name, _, root, ..]) = parse_values(&record.payload).as_deref()
+                && let (Some(name), Some(root)) =
+                    (name.as_text(), root.as_int().and_then(|root| u32::try_from(root).ok()))
             {
                 trees.insert(name.to_owned(), root);
             }
@@ -139,56 +141,56 @@ impl DatabasePages {
     }
 
     /// The pages that belong to no tree, if the list of them is whole.
-    pub(super) fn free(&self) -> Option<HashSet<u32>> {
-        let first = self.page(1)?;
+    pub(super) fn free_pages(&self) -> Option<HashSet<u32>> {
+        let first = self.read_page(1)?;
         if !first.starts_with(b"SQLite format 3\0") {
             return None;
         }
-        let (mut trunk, total) = (word(&first, 32)?, word(&first, 36)?);
+        let (mut trunk, total) = (read_u32(&first, 32)?, read_u32(&first, 36)?);
         let mut free = HashSet::new();
         while trunk != 0 {
-            let page = self.page(trunk)?;
+            let page = self.read_page(trunk)?;
             free.insert(trunk).then_some(())?;
-            let leaves = usize::try_from(word(&page, 4)?).ok().filter(|leaves| *leaves <= PAGE / 4 - 2)?;
+            let leaves = usize::try_from(read_u32(&page, 4)?).ok().filter(|leaves| *leaves <= PAGE_BYTES / 4 - 2)?;
             for leaf in 0..leaves {
-                free.insert(word(&page, 8 + leaf * 4)?);
+                free.insert(read_u32(&page, 8 + leaf * 4)?);
             }
-            trunk = word(&page, 0)?;
+            trunk = read_u32(&page, 0)?;
         }
         (u32::try_from(free.len()) == Ok(total)).then_some(free)
     }
 
     /// Hands over every record of the tree at `root` that can be read.
-    pub(super) fn walk(&self, root: u32, walk: &mut TreeWalk, take: &mut impl FnMut(TreeRecord)) {
+    pub(super) fn walk_tree(&self, root: u32, walk: &mut TreeWalk, take: &mut impl FnMut(TreeRecord)) {
         let mut waiting = vec![root];
         while let Some(number) = waiting.pop() {
             if number == 0 || number > self.count || !walk.reached.insert(number) {
                 walk.unreadable += u32::from(number == 0 || number > self.count);
                 continue;
             }
-            if self.leaf_or_inner(number, walk, &mut waiting, take).is_none() {
+            if self.read_leaf_or_inner(number, walk, &mut waiting, take).is_none() {
                 walk.unreadable += 1;
             }
         }
     }
 
     /// Hands over the records of one page, if it is a leaf of a table.
-    pub(super) fn leaf(&self, number: u32, walk: &mut TreeWalk, take: &mut impl FnMut(TreeRecord)) {
-        if self.page(number).is_some_and(|page| page[if number == 1 { 100 } else { 0 }] == TABLE_LEAF) {
+    pub(super) fn read_leaf(&self, number: u32, walk: &mut TreeWalk, take: &mut impl FnMut(TreeRecord)) {
+        if self.read_page(number).is_some_and(|page| page[if number == 1 { 100 } else { 0 }] == TABLE_LEAF) {
             walk.reached.insert(number);
-            self.leaf_or_inner(number, walk, &mut Vec::new(), take);
+            self.read_leaf_or_inner(number, walk, &mut Vec::new(), take);
         }
     }
 
     /// `None` when anything about the page is wrong; what can be read of it was handed over then.
-    fn leaf_or_inner(
+    fn read_leaf_or_inner(
         &self,
         number: u32,
         walk: &mut TreeWalk,
         waiting: &mut Vec<u32>,
         take: &mut impl FnMut(TreeRecord),
     ) -> Option<()> {
-        let page = self.page(number)?;
+        let page = self.read_page(number)?;
         let start = if number == 1 { 100 } else { 0 };
         let kind = page[start];
         let (table, inner) = match kind {
@@ -198,59 +200,59 @@ impl DatabasePages {
             INDEX_INNER => (false, true),
             _ => return None,
         };
-        let cells = usize::from(half(&page, start + 3)?);
+        let cells = usize::from(read_u16(&page, start + 3)?);
         let pointers = start + if inner { 12 } else { 8 };
         let mut whole = Some(());
-        for cell in 0..cells.min(PAGE / 2) {
+        for cell in 0..cells.min(PAGE_BYTES / 2) {
             let read = (|| {
-                let mut at = usize::from(half(&page, pointers + cell * 2)?);
+                let mut at = usize::from(read_u16(&page, pointers + cell * 2)?);
                 if inner {
-                    waiting.push(word(&page, at)?);
+                    waiting.push(read_u32(&page, at)?);
                     at += 4;
                 }
                 if inner && table {
                     return Some(());
                 }
-                let length = usize::try_from(varint(&page, &mut at)?).ok()?;
-                let row = if table { varint(&page, &mut at)? } else { 0 };
-                let payload = self.payload(&page, at, length, table, walk)?;
+                let length = usize::try_from(read_varint(&page, &mut at)?).ok()?;
+                let row = if table { read_varint(&page, &mut at)? } else { 0 };
+                let payload = self.read_payload(&page, at, length, table, walk)?;
                 take(TreeRecord { row, payload });
                 Some(())
             })();
             whole = whole.and(read);
         }
         if inner {
-            waiting.push(word(&page, start + 8)?);
+            waiting.push(read_u32(&page, start + 8)?);
         }
         whole
     }
 
     /// A record's bytes: what stands in its cell, and what follows on pages of its own.
-    fn payload(&self, page: &[u8], at: usize, length: usize, table: bool, walk: &mut TreeWalk) -> Option<Vec<u8>> {
-        if length as u64 > u64::from(self.count) * PAGE as u64 {
+    fn read_payload(&self, page: &[u8], at: usize, length: usize, table: bool, walk: &mut TreeWalk) -> Option<Vec<u8>> {
+        if length as u64 > u64::from(self.count) * PAGE_BYTES as u64 {
             return None;
         }
-        let most = if table { PAGE - 35 } else { (PAGE - 12) * 64 / 255 - 23 };
-        let least = (PAGE - 12) * 32 / 255 - 23;
-        let local = match least + length.wrapping_sub(least) % (PAGE - 4) {
+        let most = if table { PAGE_BYTES - 35 } else { (PAGE_BYTES - 12) * 64 / 255 - 23 };
+        let least = (PAGE_BYTES - 12) * 32 / 255 - 23;
+        let local = match least + length.wrapping_sub(least) % (PAGE_BYTES - 4) {
             _ if length <= most => length,
             local if local <= most => local,
             _ => least,
         };
         let mut payload = page.get(at..at + local)?.to_vec();
-        let mut next = if local < length { word(page, at + local)? } else { 0 };
+        let mut next = if local < length { read_u32(page, at + local)? } else { 0 };
         while payload.len() < length {
-            let page = self.page(next).filter(|_| next != 0)?;
+            let page = self.read_page(next).filter(|_| next != 0)?;
             walk.reached.insert(next);
-            let rest = (length - payload.len()).min(PAGE - 4);
+            let rest = (length - payload.len()).min(PAGE_BYTES - 4);
             payload.extend_from_slice(&page[4..4 + rest]);
-            next = word(&page, 0)?;
+            next = read_u32(&page, 0)?;
         }
         Some(payload)
     }
 }
 
-fn existing(path: &Path) -> io::Result<Option<File>> {
+fn open_existing(path: &Path) -> io::Result<Option<File>> {
     match File::open(path) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -259,12 +261,12 @@ fn existing(path: &Path) -> io::Result<Option<File>> {
 }
 
 /// A record's values; `None` when it does not hold together.
-pub(super) fn values(payload: &[u8]) -> Option<Vec<ColumnValue<'_>>> {
+pub(super) fn parse_values(payload: &[u8]) -> Option<Vec<ColumnValue<'_>>> {
     let mut at = 0;
-    let head = usize::try_from(varint(payload, &mut at)?).ok()?;
+    let head = usize::try_from(read_varint(payload, &mut at)?).ok()?;
     let (mut body, mut values) = (head, Vec::new());
     while at < head {
-        let kind = varint(payload, &mut at)?;
+        let kind = read_varint(payload, &mut at)?;
         let size = match kind {
             0 | 8 | 9 => 0,
             1..=4 => usize::try_from(kind).ok()?,
@@ -277,7 +279,7 @@ pub(super) fn values(payload: &[u8]) -> Option<Vec<ColumnValue<'_>>> {
         body += size;
         values.push(match kind {
             0 | 7 => ColumnValue::Null,
-            1..=6 => ColumnValue::Int(signed(bytes)),
+            1..=6 => ColumnValue::Int(read_signed_int(bytes)),
             8 => ColumnValue::Int(0),
             9 => ColumnValue::Int(1),
             _ if kind % 2 == 0 => ColumnValue::Blob(bytes),
@@ -287,20 +289,20 @@ pub(super) fn values(payload: &[u8]) -> Option<Vec<ColumnValue<'_>>> {
     Some(values)
 }
 
-fn signed(bytes: &[u8]) -> i64 {
+fn read_signed_int(bytes: &[u8]) -> i64 {
     let sign = if bytes.first().is_some_and(|first| *first >= 0x80) { -1 } else { 0 };
     bytes.iter().fold(sign, |number, byte| (number << 8) | i64::from(*byte))
 }
 
-fn half(bytes: &[u8], at: usize) -> Option<u16> {
+fn read_u16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-pub(super) fn word(bytes: &[u8], at: usize) -> Option<u32> {
+pub(super) fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-fn varint(bytes: &[u8], at: &mut usize) -> Option<i64> {
+fn read_varint(bytes: &[u8], at: &mut usize) -> Option<i64> {
     let mut number = 0_u64;
     for place in 0..9 {
         let byte = *bytes.get(*at)?;
@@ -318,7 +320,7 @@ fn varint(bytes: &[u8], at: &mut usize) -> Option<i64> {
 }
 
 /// The log's sum over `bytes`, going on from `sums`.
-pub(super) fn checksum(sums: (u32, u32), bytes: &[u8], big: bool) -> (u32, u32) {
+pub(super) fn log_checksum(sums: (u32, u32), bytes: &[u8], big: bool) -> (u32, u32) {
     let word = |bytes: [u8; 4]| if big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) };
     let (pairs, _) = bytes.as_chunks::<8>();
     pairs.iter().fold(sums, |(one, two), pair| {

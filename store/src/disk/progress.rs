@@ -4,8 +4,8 @@
 //! The file is written after each commit and not synced: after a power cut it may be older than the database, and says
 //! nothing then. Newer than the database it only is where a commit was lost that had been durable.
 
-use super::pages::{PAGE, checksum, word};
-use super::sqlite::{DATABASE_FILE, NumberCounters, beside};
+use super::pages::{PAGE_BYTES, log_checksum, read_u32};
+use super::sqlite::{DATABASE_FILE, NumberCounters, path_with_suffix};
 use super::{DiskError, SqliteReader};
 use rusqlite::Connection;
 use std::fs::File;
@@ -17,7 +17,7 @@ const PROGRESS_SUFFIX: &str = "-progress";
 /// Under which name the database keeps that something was lost, until a check has told of it: why, as text.
 pub const LOST_KEY: &str = "lost";
 /// A frame of the log: its head and a page.
-const WAL_FRAME_BYTES: u64 = 24 + PAGE as u64;
+const WAL_FRAME_BYTES: u64 = 24 + PAGE_BYTES as u64;
 
 /// How far it had got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(super) struct LogFile {
     salt: [u8; 8],
     frames: u32,
     sum: [u8; 8],
-    folded: u32,
+    checkpointed_frames: u32,
 }
 
 /// What was found wrong.
@@ -54,7 +54,7 @@ impl LogProgress {
             bytes.extend(log.salt);
             bytes.extend(log.frames.to_le_bytes());
             bytes.extend(log.sum);
-            bytes.extend(log.folded.to_le_bytes());
+            bytes.extend(log.checkpointed_frames.to_le_bytes());
         }
         bytes.resize(40, 0);
         let sum = *blake3::hash(&bytes).as_bytes();
@@ -69,14 +69,14 @@ impl LogProgress {
         }
         let eight = |at: usize| -> Option<[u8; 8]> { body.get(at..at + 8)?.try_into().ok() };
         let four = |at: usize| Some(u32::from_le_bytes(body.get(at..at + 4)?.try_into().ok()?));
-        let log = LogFile { salt: eight(16)?, frames: four(24)?, sum: eight(28)?, folded: four(36)? };
+        let log = LogFile { salt: eight(16)?, frames: four(24)?, sum: eight(28)?, checkpointed_frames: four(36)? };
         let (journal, chunk) = (u64::from_le_bytes(eight(0)?), i64::from_le_bytes(eight(8)?));
         Some(LogProgress { journal, chunk, log: (log.frames > 0).then_some(log) })
     }
 
     /// What stands in the file; nothing where there is none, or it is torn.
     pub(super) fn read(database: &Path) -> Option<LogProgress> {
-        LogProgress::decode(&std::fs::read(beside(database, PROGRESS_SUFFIX)).ok()?)
+        LogProgress::decode(&std::fs::read(path_with_suffix(database, PROGRESS_SUFFIX)).ok()?)
     }
 }
 
@@ -84,40 +84,44 @@ impl LogProgress {
 #[derive(Debug)]
 pub(super) struct ProgressFile {
     file: Option<File>,
-    kept: LogProgress,
+    recorded: LogProgress,
 }
 
 impl ProgressFile {
     /// Opens the file, or makes it. Without it all works; only losses are not seen.
     pub(super) fn open(database: &Path) -> ProgressFile {
-        let file =
-            File::options().write(true).create(true).truncate(false).open(beside(database, PROGRESS_SUFFIX)).ok();
-        ProgressFile { file, kept: LogProgress::read(database).unwrap_or_default() }
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path_with_suffix(database, PROGRESS_SUFFIX))
+            .ok();
+        ProgressFile { file, recorded: LogProgress::read(database).unwrap_or_default() }
     }
 
     /// Keeps nothing.
-    pub(super) fn none() -> ProgressFile {
-        ProgressFile { file: None, kept: LogProgress::default() }
+    pub(super) fn disabled() -> ProgressFile {
+        ProgressFile { file: None, recorded: LogProgress::default() }
     }
 
     /// Writes how far it is now. Never less than was said before: that may be lost, and is not known to be yet.
-    pub(super) fn keep(&mut self, counters: NumberCounters, log: Option<LogFile>) {
-        let journal = counters.journal.max(self.kept.journal);
-        let progress = LogProgress { journal, chunk: counters.chunk.max(self.kept.chunk), log };
-        let Some(file) = self.file.as_mut().filter(|_| progress != self.kept) else { return };
+    pub(super) fn record_progress(&mut self, counters: NumberCounters, log: Option<LogFile>) {
+        let journal = counters.journal.max(self.recorded.journal);
+        let progress = LogProgress { journal, chunk: counters.chunk.max(self.recorded.chunk), log };
+        let Some(file) = self.file.as_mut().filter(|_| progress != self.recorded) else { return };
         // What cannot be written now leaves what stood there: older, and so without harm.
         if file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(&progress.encode())).is_ok() {
-            self.kept = progress;
+            self.recorded = progress;
         }
     }
 }
 
 /// How the log stands that this connection has open.
-pub(super) fn log(conn: &Connection, database: &Path) -> Option<LogFile> {
+pub(super) fn current_log(conn: &Connection, database: &Path) -> Option<LogFile> {
     let mut statement = conn.prepare_cached("PRAGMA wal_checkpoint(NOOP)").ok()?;
     let (frames, folded) = statement.query_row([], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))).ok()?;
     let frames = u32::try_from(frames).ok().filter(|frames| *frames > 0)?;
-    let mut file = File::open(beside(database, "-wal")).ok()?;
+    let mut file = File::open(path_with_suffix(database, "-wal")).ok()?;
     let mut bytes = [0; 32];
     file.read_exact(&mut bytes).ok()?;
     let salt = bytes[16..24].try_into().ok()?;
@@ -127,7 +131,7 @@ pub(super) fn log(conn: &Connection, database: &Path) -> Option<LogFile> {
         salt,
         frames,
         sum: bytes[16..24].try_into().ok()?,
-        folded: u32::try_from(folded).unwrap_or_default(),
+        checkpointed_frames: u32::try_from(folded).unwrap_or_default(),
     })
 }
 
@@ -144,7 +148,7 @@ struct ReadableLog {
     broken: bool,
 }
 
-fn read_log(path: &Path) -> io::Result<ReadableLog> {
+fn read_log_file(path: &Path) -> io::Result<ReadableLog> {
     let mut readable = ReadableLog::default();
     let file = match File::open(path) {
         Ok(file) => file,
@@ -156,27 +160,27 @@ fn read_log(path: &Path) -> io::Result<ReadableLog> {
     if file.read_exact(&mut head).is_err() {
         return Ok(readable);
     }
-    let big = word(&head, 0) == Some(0x377f_0683);
-    let mut sums = checksum((0, 0), &head[..24], big);
-    if !(big || word(&head, 0) == Some(0x377f_0682))
-        || (word(&head, 24), word(&head, 28)) != (Some(sums.0), Some(sums.1))
+    let big = read_u32(&head, 0) == Some(0x377f_0683);
+    let mut sums = log_checksum((0, 0), &head[..24], big);
+    if !(big || read_u32(&head, 0) == Some(0x377f_0682))
+        || (read_u32(&head, 24), read_u32(&head, 28)) != (Some(sums.0), Some(sums.1))
     {
         return Ok(readable);
     }
     let salt: [u8; 8] = head[16..24].try_into().unwrap_or_default();
     readable.salt = Some(salt);
     let (mut whole, mut sums_read) = (true, Vec::new());
-    let mut frame = vec![0; 24 + PAGE];
+    let mut frame = vec![0; 24 + PAGE_BYTES];
     while file.read_exact(&mut frame).is_ok() {
         if !whole {
             readable.broken |= frame[8..16] == salt;
             continue;
         }
-        sums = checksum(checksum(sums, &frame[..8], big), &frame[24..], big);
-        whole = frame[8..16] == salt && (word(&frame, 16), word(&frame, 20)) == (Some(sums.0), Some(sums.1));
+        sums = log_checksum(log_checksum(sums, &frame[..8], big), &frame[24..], big);
+        whole = frame[8..16] == salt && (read_u32(&frame, 16), read_u32(&frame, 20)) == (Some(sums.0), Some(sums.1));
         if whole {
             sums_read.push(frame[16..24].try_into().unwrap_or_default());
-            if word(&frame, 4).is_some_and(|committed| committed > 0) {
+            if read_u32(&frame, 4).is_some_and(|committed| committed > 0) {
                 readable.frames = u32::try_from(sums_read.len()).unwrap_or(u32::MAX);
             }
         }
@@ -188,9 +192,9 @@ fn read_log(path: &Path) -> io::Result<ReadableLog> {
 
 /// Whether the log beside the database is what it was. To be asked while nobody writes to either, and before SQLite
 /// has opened them: it takes what it can read for all there was.
-pub(super) fn judge(database: &Path) -> io::Result<LogDamage> {
+pub(super) fn check_log(database: &Path) -> io::Result<LogDamage> {
     let known = LogProgress::read(database);
-    let log = read_log(&beside(database, "-wal"))?;
+    let log = read_log_file(&path_with_suffix(database, "-wal"))?;
     let lost = |what: &str| Some(format!("its log is damaged, and what was stored last is lost {what}"));
     let Some(known) = known.and_then(|known| known.log) else {
         // What comes behind may also be left of a commit that failed: that is no loss, and not known here.
@@ -206,17 +210,20 @@ pub(super) fn judge(database: &Path) -> io::Result<LogDamage> {
     if sum == Some(&known.sum) {
         return Ok(LogDamage::default());
     }
-    let missing = known.frames.saturating_sub(known.folded.max(log.frames));
-    Ok(LogDamage { lost: (missing > 0).then(|| lost("in part")).flatten(), without_log: known.folded > log.frames })
+    let missing = known.frames.saturating_sub(known.checkpointed_frames.max(log.frames));
+    Ok(LogDamage {
+        lost: (missing > 0).then(|| lost("in part")).flatten(),
+        without_log: known.checkpointed_frames > log.frames,
+    })
 }
 
 /// Whether the database has lost what had been stored in it; in words. Nobody may be writing to it.
 ///
 /// # Errors
 /// Any [`DiskError`].
-pub fn loss(dir: &Path) -> Result<Option<String>, DiskError> {
+pub fn detect_loss(dir: &Path) -> Result<Option<String>, DiskError> {
     let path = dir.join(DATABASE_FILE);
-    let judged = judge(&path).map_err(|error| DiskError::io("reading", &path, &error))?;
+    let judged = check_log(&path).map_err(|error| DiskError::from_io("reading", &path, &error))?;
     if judged.without_log {
         return Ok(Some(judged.lost.unwrap_or_else(|| "its log is damaged; the database has all of it".to_owned())));
     }
@@ -224,12 +231,12 @@ pub fn loss(dir: &Path) -> Result<Option<String>, DiskError> {
         return Ok(judged.lost);
     }
     let reader = SqliteReader::open(dir)?;
-    let counters = NumberCounters::read(&reader.conn).map_err(|error| error.told(&path, "reading"))?;
-    Ok(LogProgress::read(&path).and_then(|known| behind(&known, counters)))
+    let counters = NumberCounters::read(&reader.conn).map_err(|error| error.into_disk_error(&path, "reading"))?;
+    Ok(LogProgress::read(&path).and_then(|known| describe_missing(&known, counters)))
 }
 
 /// What the database lacks of what it had; in words.
-pub(super) fn behind(known: &LogProgress, counters: NumberCounters) -> Option<String> {
+pub(super) fn describe_missing(known: &LogProgress, counters: NumberCounters) -> Option<String> {
     let edits = known.journal.saturating_sub(counters.journal);
     let changes = known.chunk.saturating_sub(counters.chunk);
     (edits > 0 || changes > 0).then(|| {
@@ -242,7 +249,7 @@ impl SqliteReader {
     ///
     /// # Errors
     /// Any [`DiskError`].
-    pub fn lost(&self) -> Result<Option<String>, DiskError> {
+    pub fn recorded_loss(&self) -> Result<Option<String>, DiskError> {
         let found = super::DiskReader::meta(self, LOST_KEY)?;
         Ok(found.map(|why| String::from_utf8_lossy(&why).into_owned()))
     }
@@ -264,9 +271,9 @@ mod tests {
     fn copied(from: &Path) -> tempfile::TempDir {
         let dir = tempfile::tempdir().expect("a folder");
         for end in ["", "-wal", "-shm", PROGRESS_SUFFIX] {
-            let path = beside(&from.join(DATABASE_FILE), end);
+            let path = path_with_suffix(&from.join(DATABASE_FILE), end);
             if path.exists() {
-                std::fs::copy(&path, beside(&dir.path().join(DATABASE_FILE), end)).expect("copied");
+                std::fs::copy(&path, path_with_suffix(&dir.path().join(DATABASE_FILE), end)).expect("copied");
             }
         }
         std::fs::copy(from.join("workspace.json"), dir.path().join("workspace.json")).expect("copied");
@@ -274,11 +281,11 @@ mod tests {
     }
 
     fn log_of(dir: &Path) -> std::path::PathBuf {
-        beside(&dir.join(DATABASE_FILE), "-wal")
+        path_with_suffix(&dir.join(DATABASE_FILE), "-wal")
     }
 
     fn seqs(dir: &Path) -> Vec<u64> {
-        let journal = SqliteReader::open(dir).expect("opened").journal(NOTE).expect("read");
+        let journal = SqliteReader::open(dir).expect("opened").journal_records(NOTE).expect("read");
         journal.into_iter().map(|(seq, _)| seq).collect()
     }
 
@@ -292,21 +299,24 @@ mod tests {
         for cut in [0, 31, 32, 40, log.len() / 2, log.len() - 4_121, log.len() - 4_120, log.len() - 1] {
             let dir = copied(from.path());
             std::fs::write(log_of(dir.path()), &log[..cut]).expect("cut");
-            assert!(loss(dir.path()).expect("read").is_some(), "cut at {cut} of {}", log.len());
+            assert!(detect_loss(dir.path()).expect("read").is_some(), "cut at {cut} of {}", log.len());
             let mut disk = SqliteDisk::open(dir.path(), false).expect("opened");
             let next = 1_000;
             disk.commit(&[record(next)]).expect("goes on");
             drop(disk);
             let disk = SqliteDisk::open(dir.path(), false).expect("opened");
-            assert!(SqliteReader::open(dir.path()).expect("opened").lost().expect("read").is_some(), "cut at {cut}");
+            assert!(
+                SqliteReader::open(dir.path()).expect("opened").recorded_loss().expect("read").is_some(),
+                "cut at {cut}"
+            );
             drop(disk);
         }
         let dir = copied(from.path());
-        assert_eq!(loss(dir.path()).expect("read"), None);
+        assert_eq!(detect_loss(dir.path()).expect("read"), None);
         drop(disk);
-        assert_eq!(loss(from.path()).expect("read"), None, "closed as it should be");
+        assert_eq!(detect_loss(from.path()).expect("read"), None, "closed as it should be");
         let disk = SqliteDisk::open(from.path(), false).expect("opened");
-        assert_eq!(SqliteReader::open(from.path()).expect("opened").lost().expect("read"), None);
+        assert_eq!(SqliteReader::open(from.path()).expect("opened").recorded_loss().expect("read"), None);
         drop(disk);
     }
 
@@ -315,24 +325,24 @@ mod tests {
         let from = tempfile::tempdir().expect("a folder");
         let mut disk = SqliteDisk::open(from.path(), true).expect("made");
         (1..=10).for_each(|seq| drop(disk.commit(&[record(seq)]).expect("committed")));
-        disk.idle();
+        disk.run_idle_tasks();
         let log = std::fs::read(log_of(from.path())).expect("read");
         for at in [100, 5_000, log.len() / 2] {
             let dir = copied(from.path());
             let mut damaged = log.clone();
             damaged[at] ^= 1;
             std::fs::write(log_of(dir.path()), damaged).expect("damaged");
-            assert!(loss(dir.path()).expect("read").expect("told").contains("has all of it"), "at {at}");
+            assert!(detect_loss(dir.path()).expect("read").expect("told").contains("has all of it"), "at {at}");
             let mut disk = SqliteDisk::open(dir.path(), false).expect("opened");
             assert_eq!(seqs(dir.path()), (1..=10).collect::<Vec<_>>(), "at {at}");
             disk.commit(&[record(11)]).expect("goes on");
-            assert!(disk.reader().expect("reader").set_aside().expect("read").is_empty());
+            assert!(disk.open_reader().expect("reader").quarantined_rows().expect("read").is_empty());
         }
     }
 
     #[test]
     fn progress_is_read_back_and_torn_files_say_nothing() {
-        let log = Some(LogFile { salt: [1; 8], frames: 7, sum: [2; 8], folded: 3 });
+        let log = Some(LogFile { salt: [1; 8], frames: 7, sum: [2; 8], checkpointed_frames: 3 });
         for log in [None, log] {
             let progress = LogProgress { journal: 5, chunk: -1, log };
             let bytes = progress.encode();

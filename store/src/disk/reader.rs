@@ -25,20 +25,22 @@ impl SqliteReader {
     /// [`DiskError::Missing`], [`DiskError::Damaged`], [`DiskError::Newer`], the system's.
     pub fn open(dir: &Path) -> Result<SqliteReader, DiskError> {
         let path = dir.join(DATABASE_FILE);
-        sqlite::looks_whole(dir)?;
-        let conn = match connect(&path, "mode=ro") {
+        sqlite::check_not_truncated(dir)?;
+        let conn = match open_connection(&path, "mode=ro") {
             Ok(conn) => conn,
             // Where the two files beside the database cannot be made, it is read without them; where there is a log
             // already, as a copy in memory, which has what is in it.
-            Err(error) => match std::fs::metadata(sqlite::beside(&path, "-wal")) {
+            Err(error) => match std::fs::metadata(sqlite::path_with_suffix(&path, "-wal")) {
                 Ok(wal) if wal.len() > 0 => {
-                    let copied = super::SqliteDisk::copy_in_memory(dir).and_then(|copy| copy.own_reader());
-                    return copied.map_err(|_| sqlite::told(&path, "opening", &error));
+                    let copied = super::SqliteDisk::copy_in_memory(dir).and_then(|copy| copy.open_sqlite_reader());
+                    return copied.map_err(|_| sqlite::disk_error(&path, "opening", &error));
                 }
-                Ok(_) | Err(_) => connect(&path, STILL).map_err(|_| sqlite::told(&path, "opening", &error))?,
+                Ok(_) | Err(_) => {
+                    open_connection(&path, IMMUTABLE_MODE).map_err(|_| sqlite::disk_error(&path, "opening", &error))?
+                }
             },
         };
-        sqlite::check_stamp(&conn, &path)?;
+        sqlite::check_format(&conn, &path)?;
         Ok(SqliteReader { conn, path, blobs: BlobStore::new(dir) })
     }
 
@@ -46,11 +48,12 @@ impl SqliteReader {
     ///
     /// # Errors
     /// Like [`SqliteReader::open`].
-    pub fn open_still(dir: &Path) -> Result<SqliteReader, DiskError> {
+    pub fn open_immutable(dir: &Path) -> Result<SqliteReader, DiskError> {
         let path = dir.join(DATABASE_FILE);
-        sqlite::looks_whole(dir)?;
-        let conn = connect(&path, STILL).map_err(|error| sqlite::told(&path, "opening", &error))?;
-        sqlite::check_stamp(&conn, &path)?;
+        sqlite::check_not_truncated(dir)?;
+        let conn =
+            open_connection(&path, IMMUTABLE_MODE).map_err(|error| sqlite::disk_error(&path, "opening", &error))?;
+        sqlite::check_format(&conn, &path)?;
         Ok(SqliteReader { conn, path, blobs: BlobStore::new(dir) })
     }
 
@@ -59,7 +62,7 @@ impl SqliteReader {
     /// # Errors
     /// Any [`DiskError`], such as for a file that exists.
     pub fn copy_to(&self, path: &Path) -> Result<(), DiskError> {
-        let fail = |error: std::io::Error| DiskError::io("copying the database", path, &error);
+        let fail = |error: std::io::Error| DiskError::from_io("copying the database", path, &error);
         let file = std::fs::OpenOptions::new().write(true).create_new(true).open(path).map_err(fail)?;
         let run = || {
             let mut copy = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -77,42 +80,43 @@ impl SqliteReader {
             copy.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
             copy.close().map_err(|(_, error)| error)
         };
-        run().map_err(|error| sqlite::told(path, "copying the database", &error))?;
+        run().map_err(|error| sqlite::disk_error(path, "copying the database", &error))?;
         file.sync_all().map_err(fail)
     }
 
     /// Runs a query that selects all columns of `table` and hands each row over, with its sum as the last value.
-    pub(super) fn each(
+    pub(super) fn for_each_row(
         &self,
         table: &TableSchema,
         condition: &str,
         params: impl Params,
         mut take: impl FnMut(&[ColumnValue<'_>]),
     ) -> Result<(), DiskError> {
-        self.select(table, condition, params, |_, row| take(row))
+        self.select_rows(table, condition, params, |_, row| take(row))
     }
 
     /// Hands over each row of a table and its number.
-    pub(super) fn each_numbered(
+    pub(super) fn for_each_numbered_row(
         &self,
         table: &TableSchema,
         take: impl FnMut(i64, &[ColumnValue<'_>]),
     ) -> Result<(), DiskError> {
-        self.select(table, "NOT INDEXED ORDER BY rowid", [], take)
+        self.select_rows(table, "NOT INDEXED ORDER BY rowid", [], take)
     }
 
-    fn select(
+    fn select_rows(
         &self,
         table: &TableSchema,
         condition: &str,
         params: impl Params,
         take: impl FnMut(i64, &[ColumnValue<'_>]),
     ) -> Result<(), DiskError> {
-        select(&self.conn, table, condition, params, take).map_err(|error| sqlite::told(&self.path, "reading", &error))
+        select_rows(&self.conn, table, condition, params, take)
+            .map_err(|error| sqlite::disk_error(&self.path, "reading", &error))
     }
 
     /// The ids that `sql` selects.
-    fn ids(&self, sql: &str) -> Result<Vec<DocId>, DiskError> {
+    fn select_ids(&self, sql: &str) -> Result<Vec<DocId>, DiskError> {
         let run = || {
             let mut statement = self.conn.prepare_cached(sql)?;
             let mut found = statement.query([])?;
@@ -123,18 +127,18 @@ impl SqliteReader {
             }
             Ok(ids)
         };
-        run().map_err(|error| sqlite::told(&self.path, "reading", &error))
+        run().map_err(|error| sqlite::disk_error(&self.path, "reading", &error))
     }
 
-    fn pending(&self, note: DocId) -> Result<PendingRecords, DiskError> {
+    fn pending_records(&self, note: DocId) -> Result<PendingRecords, DiskError> {
         let mut pending = PendingRecords::default();
-        self.each(&rows::JOURNAL, "WHERE note = ?1 ORDER BY seq", [note.0], |row| pending.take(row))?;
+        self.for_each_row(&rows::JOURNAL, "WHERE note = ?1 ORDER BY seq", [note.0], |row| pending.add_row(row))?;
         Ok(pending)
     }
 }
 
 /// Hands over the number and the values of each row of a table, the last value being the sum.
-pub(super) fn select(
+pub(super) fn select_rows(
     conn: &Connection,
     table: &TableSchema,
     condition: &str,
@@ -162,18 +166,18 @@ pub(super) fn select(
 }
 
 /// Without a log, and without locks.
-const STILL: &str = "mode=ro&immutable=1";
+const IMMUTABLE_MODE: &str = "mode=ro&immutable=1";
 
-fn connect(path: &Path, how: &str) -> rusqlite::Result<Connection> {
+fn open_connection(path: &Path, how: &str) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    let conn = Connection::open_with_flags(uri(path, how), flags)?;
-    sqlite::settings(&conn)?;
+    let conn = Connection::open_with_flags(sqlite_uri(path, how), flags)?;
+    sqlite::configure_connection(&conn)?;
     conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
     Ok(conn)
 }
 
 /// The path as SQLite's URI, which is the only way to say `immutable`.
-fn uri(path: &Path, how: &str) -> String {
+fn sqlite_uri(path: &Path, how: &str) -> String {
     let mut uri = "file:".to_owned();
     for byte in path.as_os_str().as_encoded_bytes() {
         match byte {
@@ -187,8 +191,8 @@ fn uri(path: &Path, how: &str) -> String {
 impl DiskReader for SqliteReader {
     fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, DiskError> {
         let mut found = None;
-        self.each(&rows::META, "WHERE key = ?1", [key], |row| {
-            found = Some(row[1].blob().filter(|_| rows::intact(&rows::META, row)).map(<[u8]>::to_vec));
+        self.for_each_row(&rows::META, "WHERE key = ?1", [key], |row| {
+            found = Some(row[1].as_blob().filter(|_| rows::is_row_intact(&rows::META, row)).map(<[u8]>::to_vec));
         })?;
         match found {
             Some(Some(value)) => Ok(Some(value)),
@@ -197,36 +201,41 @@ impl DiskReader for SqliteReader {
         }
     }
 
-    fn metas(&self, beginning: &str) -> Result<Vec<(String, Vec<u8>)>, DiskError> {
+    fn metas_with_prefix(&self, beginning: &str) -> Result<Vec<(String, Vec<u8>)>, DiskError> {
         let mut found = Vec::new();
         let end = format!("{beginning}\u{10ffff}");
-        self.each(&rows::META, "WHERE key >= ?1 AND key < ?2 ORDER BY key", [beginning, end.as_str()], |row| {
-            let whole = row[0].text().zip(row[1].blob()).filter(|_| rows::intact(&rows::META, row));
-            found.extend(whole.map(|(key, value)| (key.to_owned(), value.to_vec())));
-        })?;
+        self.for_each_row(
+            &rows::META,
+            "WHERE key >= ?1 AND key < ?2 ORDER BY key",
+            [beginning, end.as_str()],
+            |row| {
+                let whole = row[0].as_text().zip(row[1].as_blob()).filter(|_| rows::is_row_intact(&rows::META, row));
+                found.extend(whole.map(|(key, value)| (key.to_owned(), value.to_vec())));
+            },
+        )?;
         Ok(found)
     }
 
     fn chunks(&self, doc: DocId) -> Result<Vec<DocumentChunk>, DiskError> {
         let mut all = Vec::new();
-        self.each(&rows::CHUNKS, "WHERE doc = ?1 ORDER BY seq", [doc.0], |row| {
+        self.for_each_row(&rows::CHUNKS, "WHERE doc = ?1 ORDER BY seq", [doc.0], |row| {
             let [seq, _, snapshot, covers, bytes, _] = row else { return };
             let chunk = DocumentChunk {
-                seq: seq.int().unwrap_or_default(),
-                snapshot: snapshot.int() == Some(1),
-                bytes: bytes.blob().unwrap_or_default().to_vec(),
-                intact: rows::intact(&rows::CHUNKS, row),
+                seq: seq.as_int().unwrap_or_default(),
+                snapshot: snapshot.as_int() == Some(1),
+                bytes: bytes.as_blob().unwrap_or_default().to_vec(),
+                intact: rows::is_row_intact(&rows::CHUNKS, row),
             };
-            all.push((chunk, covers.int().unwrap_or_default()));
+            all.push((chunk, covers.as_int().unwrap_or_default()));
         })?;
-        Ok(rows::pick_chunks(all))
+        Ok(rows::select_chunks(all))
     }
 
-    fn docs(&self) -> Result<Vec<DocId>, DiskError> {
-        self.ids("SELECT DISTINCT doc FROM chunks ORDER BY doc")
+    fn document_ids(&self) -> Result<Vec<DocId>, DiskError> {
+        self.select_ids("SELECT DISTINCT doc FROM chunks ORDER BY doc")
     }
 
-    fn latest(&self) -> Result<Vec<(DocId, i64)>, DiskError> {
+    fn last_chunk_numbers(&self) -> Result<Vec<(DocId, i64)>, DiskError> {
         let run = || {
             let mut statement = self.conn.prepare_cached("SELECT doc, max(seq) FROM chunks GROUP BY doc")?;
             let mut found = statement.query([])?;
@@ -237,77 +246,78 @@ impl DiskReader for SqliteReader {
             }
             Ok(all)
         };
-        run().map_err(|error| sqlite::told(&self.path, "reading", &error))
+        run().map_err(|error| sqlite::disk_error(&self.path, "reading", &error))
     }
 
     fn blocks(&self, note: DocId) -> Result<(Vec<Block>, Vec<BlockId>), DiskError> {
         let (mut blocks, mut bad) = (Vec::new(), Vec::new());
-        self.each(&rows::BLOCKS, "WHERE note = ?1", [note.0], |row| match rows::read_block(row) {
-            Some(block) if rows::intact(&rows::BLOCKS, row) => blocks.push(block),
-            Some(_) | None => bad.push(BlockId(rows::unbits(row[1].int().unwrap_or_default()))),
+        self.for_each_row(&rows::BLOCKS, "WHERE note = ?1", [note.0], |row| match rows::read_block(row) {
+            Some(block) if rows::is_row_intact(&rows::BLOCKS, row) => blocks.push(block),
+            Some(_) | None => bad.push(BlockId(rows::from_signed_bits(row[1].as_int().unwrap_or_default()))),
         })?;
         sort_blocks(&mut blocks);
         bad.sort_unstable();
         Ok((blocks, bad))
     }
 
-    fn journal(&self, note: DocId) -> Result<Vec<(u64, Vec<u8>)>, DiskError> {
-        Ok(self.pending(note)?.records)
+    fn journal_records(&self, note: DocId) -> Result<Vec<(u64, Vec<u8>)>, DiskError> {
+        Ok(self.pending_records(note)?.records)
     }
 
-    fn journal_broken(&self, note: DocId) -> Result<Option<u64>, DiskError> {
-        Ok(self.pending(note)?.broken)
+    fn first_broken_record(&self, note: DocId) -> Result<Option<u64>, DiskError> {
+        Ok(self.pending_records(note)?.first_broken)
     }
 
-    fn unfinished(&self) -> Result<Vec<DocId>, DiskError> {
-        self.ids("SELECT note FROM journal UNION SELECT note FROM ahead ORDER BY note")
+    fn unfinished_notes(&self) -> Result<Vec<DocId>, DiskError> {
+        self.select_ids("SELECT note FROM journal UNION SELECT note FROM ahead ORDER BY note")
     }
 
-    fn last_seq(&self) -> Result<u64, DiskError> {
-        let counters = sqlite::NumberCounters::read(&self.conn).map_err(|error| error.told(&self.path, "reading"))?;
+    fn last_journal_seq(&self) -> Result<u64, DiskError> {
+        let counters =
+            sqlite::NumberCounters::read(&self.conn).map_err(|error| error.into_disk_error(&self.path, "reading"))?;
         Ok(counters.journal)
     }
 
-    fn files(&self, volume: DocId) -> Result<Vec<FileRow>, DiskError> {
+    fn file_rows(&self, volume: DocId) -> Result<Vec<FileRow>, DiskError> {
         let mut files = Vec::new();
-        self.each(&rows::FILES, "WHERE volume = ?1 ORDER BY path", [volume.0], |row| {
-            files.extend(rows::read_file(row).filter(|_| rows::intact(&rows::FILES, row)));
+        self.for_each_row(&rows::FILES, "WHERE volume = ?1 ORDER BY path", [volume.0], |row| {
+            files.extend(rows::read_file(row).filter(|_| rows::is_row_intact(&rows::FILES, row)));
         })?;
         Ok(files)
     }
 
-    fn file(&self, volume: DocId, path: &str) -> Result<Option<FileRow>, DiskError> {
+    fn file_row(&self, volume: DocId, path: &str) -> Result<Option<FileRow>, DiskError> {
         let mut file = None;
-        self.each(&rows::FILES, "WHERE volume = ?1 AND path = ?2", (volume.0, path), |row| {
-            file = rows::read_file(row).filter(|_| rows::intact(&rows::FILES, row));
+        self.for_each_row(&rows::FILES, "WHERE volume = ?1 AND path = ?2", (volume.0, path), |row| {
+            file = rows::read_file(row).filter(|_| rows::is_row_intact(&rows::FILES, row));
         })?;
         Ok(file)
     }
 
     fn actors(&self) -> Result<Vec<(Vec<u8>, i64)>, DiskError> {
         let mut actors = Vec::new();
-        self.each(&rows::ACTORS, "ORDER BY actor", [], |row| {
-            let actor = row[0].blob().zip(row[1].int()).filter(|_| rows::intact(&rows::ACTORS, row));
+        self.for_each_row(&rows::ACTORS, "ORDER BY actor", [], |row| {
+            let actor = row[0].as_blob().zip(row[1].as_int()).filter(|_| rows::is_row_intact(&rows::ACTORS, row));
             actors.extend(actor.map(|(actor, at)| (actor.to_vec(), at)));
         })?;
         Ok(actors)
     }
 
-    fn set_aside(&self) -> Result<Vec<QuarantinedRow>, DiskError> {
+    fn quarantined_rows(&self) -> Result<Vec<QuarantinedRow>, DiskError> {
         let mut rows = Vec::new();
-        self.each(&rows::DAMAGED, "ORDER BY rowid", [], |row| {
+        self.for_each_row(&rows::DAMAGED, "ORDER BY rowid", [], |row| {
             rows.push(QuarantinedRow {
-                source: row[0].text().unwrap_or_default().to_owned(),
-                key: row[1].text().unwrap_or_default().to_owned(),
-                bytes: row[2].blob().unwrap_or_default().to_vec(),
-                why: row[3].text().unwrap_or_default().to_owned(),
-                at: row[4].int().unwrap_or_default(),
+                source: row[0].as_text().unwrap_or_default().to_owned(),
+                key: row[1].as_text().unwrap_or_default().to_owned(),
+                bytes: row[2].as_blob().unwrap_or_default().to_vec(),
+                why: row[3].as_text().unwrap_or_default().to_owned(),
+                at: row[4].as_int().unwrap_or_default(),
             });
         })?;
         Ok(rows)
     }
 
-    fn blob(&self, hash: BlobHash) -> Result<Vec<u8>, DiskError> {
+    fn read_blob(&self, hash: BlobHash) -> Result<Vec<u8>, DiskError> {
         self.blobs.read(hash)
     }
 }

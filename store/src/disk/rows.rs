@@ -21,21 +21,21 @@ pub(crate) enum ColumnValue<'a> {
 }
 
 impl<'a> ColumnValue<'a> {
-    pub(crate) fn int(self) -> Option<i64> {
+    pub(crate) fn as_int(self) -> Option<i64> {
         match self {
             ColumnValue::Int(number) => Some(number),
             ColumnValue::Null | ColumnValue::Text(_) | ColumnValue::Blob(_) => None,
         }
     }
 
-    pub(crate) fn text(self) -> Option<&'a str> {
+    pub(crate) fn as_text(self) -> Option<&'a str> {
         match self {
             ColumnValue::Text(text) => std::str::from_utf8(text).ok(),
             ColumnValue::Null | ColumnValue::Int(_) | ColumnValue::Blob(_) => None,
         }
     }
 
-    pub(crate) fn blob(self) -> Option<&'a [u8]> {
+    pub(crate) fn as_blob(self) -> Option<&'a [u8]> {
         match self {
             ColumnValue::Blob(bytes) => Some(bytes),
             ColumnValue::Null | ColumnValue::Int(_) | ColumnValue::Text(_) => None,
@@ -43,15 +43,15 @@ impl<'a> ColumnValue<'a> {
     }
 
     /// The bytes of a text or a blob.
-    pub(crate) fn bytes(self) -> &'a [u8] {
+    pub(crate) fn as_bytes(self) -> &'a [u8] {
         match self {
             ColumnValue::Text(bytes) | ColumnValue::Blob(bytes) => bytes,
             ColumnValue::Null | ColumnValue::Int(_) => &[],
         }
     }
 
-    pub(crate) fn doc(self) -> Option<DocId> {
-        self.blob()?.try_into().ok().map(DocId)
+    pub(crate) fn as_doc_id(self) -> Option<DocId> {
+        self.as_blob()?.try_into().ok().map(DocId)
     }
 }
 
@@ -67,7 +67,7 @@ impl std::fmt::Display for ColumnValue<'_> {
     }
 }
 
-/// A table: its columns without the last one, `sum`. The first is the row's number where `numbered`.
+/// A table: its columns without the last one, `row_checksum`. The first is the row's number where `numbered`.
 #[derive(Debug)]
 pub(crate) struct TableSchema {
     pub(crate) name: &'static str,
@@ -160,11 +160,11 @@ table!(
 );
 
 /// All tables, in the order in which they are made. Part of the format: a new one goes to the end.
-pub(crate) const TABLES: [&TableSchema; 9] =
+pub(crate) const ALL_TABLES: [&TableSchema; 9] =
     [&JOURNAL, &CHUNKS, &BLOCKS, &FILES, &META, &AHEAD, &ACTORS, &DAMAGED, &COUNTERS];
 
 /// The sum that stands in a row: the first half of BLAKE3 over the table's name and the values.
-pub(crate) fn sum(table: &TableSchema, values: &[ColumnValue<'_>]) -> [u8; 16] {
+pub(crate) fn row_checksum(table: &TableSchema, values: &[ColumnValue<'_>]) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(table.name.as_bytes());
     for value in values {
@@ -184,10 +184,10 @@ pub(crate) fn sum(table: &TableSchema, values: &[ColumnValue<'_>]) -> [u8; 16] {
 }
 
 /// Whether a row (with its sum as the last value) is as it was written.
-pub(crate) fn intact(table: &TableSchema, row: &[ColumnValue<'_>]) -> bool {
+pub(crate) fn is_row_intact(table: &TableSchema, row: &[ColumnValue<'_>]) -> bool {
     match row.split_last() {
         Some((ColumnValue::Blob(stored), values)) => {
-            values.len() == table.columns.len() && *stored == sum(table, values)
+            values.len() == table.columns.len() && *stored == row_checksum(table, values)
         }
         Some(_) | None => false,
     }
@@ -198,48 +198,48 @@ pub(crate) fn intact(table: &TableSchema, row: &[ColumnValue<'_>]) -> bool {
 pub(crate) struct PendingRecords {
     pub(crate) records: Vec<(u64, Vec<u8>)>,
     /// The first record that cannot be read, or that lacks its predecessor.
-    pub(crate) broken: Option<u64>,
-    last: i64,
+    pub(crate) first_broken: Option<u64>,
+    last_seq: i64,
 }
 
 /// Why records are set aside when a note is written to.
-pub(crate) const BROKEN: &str = "it, or a record before it, cannot be read";
+pub(crate) const BROKEN_RECORD_REASON: &str = "it, or a record before it, cannot be read";
 
 impl PendingRecords {
     /// Takes the next row of the journal.
-    pub(crate) fn take(&mut self, row: &[ColumnValue<'_>]) {
+    pub(crate) fn add_row(&mut self, row: &[ColumnValue<'_>]) {
         let [seq, _, prev, record, _] = row else { return };
-        let (Some(seq), whole) = (seq.int(), intact(&JOURNAL, row)) else { return };
-        if whole && prev.int() == Some(0) {
+        let (Some(seq), whole) = (seq.as_int(), is_row_intact(&JOURNAL, row)) else { return };
+        if whole && prev.as_int() == Some(0) {
             // Nothing was pending when it was written: what stands before it was brought back by a salvage.
             *self = PendingRecords::default();
         }
-        match record.blob().filter(|_| self.broken.is_none()) {
-            Some(record) if whole && prev.int() == Some(self.last) => {
-                self.records.push((unbits(seq), record.to_vec()));
-                self.last = seq;
+        match record.as_blob().filter(|_| self.first_broken.is_none()) {
+            Some(record) if whole && prev.as_int() == Some(self.last_seq) => {
+                self.records.push((from_signed_bits(seq), record.to_vec()));
+                self.last_seq = seq;
             }
             Some(_) | None => {
-                self.broken.get_or_insert(unbits(seq));
+                self.first_broken.get_or_insert(from_signed_bits(seq));
             }
         }
     }
 }
 
 /// A number without sign, by its bits.
-pub(crate) fn bits(number: u64) -> i64 {
+pub(crate) fn to_signed_bits(number: u64) -> i64 {
     i64::from_be_bytes(number.to_be_bytes())
 }
 
-/// The number that [`bits`] came from.
-pub(crate) fn unbits(number: i64) -> u64 {
+/// The number that [`to_signed_bits`] came from.
+pub(crate) fn from_signed_bits(number: i64) -> u64 {
     u64::from_be_bytes(number.to_be_bytes())
 }
 
-pub(crate) fn block<'a>(note: &'a DocId, block: &'a Block) -> [ColumnValue<'a>; 4] {
+pub(crate) fn block_values<'a>(note: &'a DocId, block: &'a Block) -> [ColumnValue<'a>; 4] {
     [
         ColumnValue::Blob(&note.0),
-        ColumnValue::Int(bits(block.id.0)),
+        ColumnValue::Int(to_signed_bits(block.id.0)),
         ColumnValue::Text(block.pos.as_bytes()),
         ColumnValue::Text(block.text.as_bytes()),
     ]
@@ -247,16 +247,20 @@ pub(crate) fn block<'a>(note: &'a DocId, block: &'a Block) -> [ColumnValue<'a>; 
 
 pub(crate) fn read_block(row: &[ColumnValue<'_>]) -> Option<Block> {
     let [_, id, pos, text, ..] = row else { return None };
-    Some(Block { id: BlockId(unbits(id.int()?)), pos: pos.text()?.to_owned(), text: text.text()?.to_owned() })
+    Some(Block {
+        id: BlockId(from_signed_bits(id.as_int()?)),
+        pos: pos.as_text()?.to_owned(),
+        text: text.as_text()?.to_owned(),
+    })
 }
 
-pub(crate) fn file(row: &FileRow) -> [ColumnValue<'_>; 10] {
+pub(crate) fn file_values(row: &FileRow) -> [ColumnValue<'_>; 10] {
     [
         ColumnValue::Blob(&row.volume.0),
         ColumnValue::Text(row.path.as_bytes()),
         ColumnValue::Blob(&row.id.0),
-        ColumnValue::Text(row.kind.word().as_bytes()),
-        ColumnValue::Int(bits(row.size)),
+        ColumnValue::Text(row.kind.as_str().as_bytes()),
+        ColumnValue::Int(to_signed_bits(row.size)),
         ColumnValue::Int(row.mtime),
         ColumnValue::Blob(&row.hash.0),
         ColumnValue::Int(i64::from(row.blocks)),
@@ -268,26 +272,26 @@ pub(crate) fn file(row: &FileRow) -> [ColumnValue<'_>; 10] {
 pub(crate) fn read_file(row: &[ColumnValue<'_>]) -> Option<FileRow> {
     let [volume, path, id, kind, size, mtime, hash, blocks, cells, heads, ..] = row else { return None };
     let kinds = [FileKind::Note, FileKind::Collection, FileKind::Script, FileKind::Attachment];
-    let kind = kinds.into_iter().find(|known| Some(known.word()) == kind.text())?;
-    let (heads, rest) = heads.blob()?.as_chunks::<32>();
+    let kind = kinds.into_iter().find(|known| Some(known.as_str()) == kind.as_text())?;
+    let (heads, rest) = heads.as_blob()?.as_chunks::<32>();
     rest.is_empty().then_some(())?;
     Some(FileRow {
-        volume: volume.doc()?,
-        path: path.text()?.to_owned(),
-        id: id.doc()?,
+        volume: volume.as_doc_id()?,
+        path: path.as_text()?.to_owned(),
+        id: id.as_doc_id()?,
         kind,
-        size: unbits(size.int()?),
-        mtime: mtime.int()?,
-        hash: crate::id::BlobHash(hash.blob()?.try_into().ok()?),
-        blocks: blocks.int()?.try_into().ok()?,
-        cells: cells.int()?.try_into().ok()?,
+        size: from_signed_bits(size.as_int()?),
+        mtime: mtime.as_int()?,
+        hash: crate::id::BlobHash(hash.as_blob()?.try_into().ok()?),
+        blocks: blocks.as_int()?.try_into().ok()?,
+        cells: cells.as_int()?.try_into().ok()?,
         heads: heads.to_vec(),
     })
 }
 
 /// Picks a document's chunks for reading, of all that it has in rising order: the newest intact snapshot, then what it
 /// does not cover. `covers` stands beside each chunk.
-pub(crate) fn pick_chunks(all: Vec<(super::DocumentChunk, i64)>) -> Vec<super::DocumentChunk> {
+pub(crate) fn select_chunks(all: Vec<(super::DocumentChunk, i64)>) -> Vec<super::DocumentChunk> {
     let newest = all.iter().rposition(|(chunk, _)| chunk.snapshot && chunk.intact);
     let Some(newest) = newest else { return all.into_iter().map(|(chunk, _)| chunk).collect() };
     let (first, covers) = (all[newest].0.seq, all[newest].1);

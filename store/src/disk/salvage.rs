@@ -2,9 +2,9 @@
 //! folder `damaged`, and a row is taken only when its sum holds.
 
 use super::batch;
-use super::pages::{DatabasePages, TreeRecord, TreeWalk, values};
-use super::rows::{self, ColumnValue, TABLES, TableSchema};
-use super::sqlite::{self, CommitFailure, DATABASE_FILE, beside};
+use super::pages::{DatabasePages, TreeRecord, TreeWalk, parse_values};
+use super::rows::{self, ALL_TABLES, ColumnValue, TableSchema};
+use super::sqlite::{self, CommitFailure, DATABASE_FILE, path_with_suffix};
 use super::{DiskError, durable};
 use rusqlite::{Connection, params_from_iter};
 use serde::{Deserialize, Serialize};
@@ -13,9 +13,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The folder inside the workspace that keeps damaged files.
-pub const DAMAGED: &str = "damaged";
+pub const DAMAGED_FOLDER: &str = "damaged";
 /// Where the new database is made. Its name says what it is to whoever finds it after a crash.
-const NEW: &str = "tracebook.db.salvage";
+const SALVAGE_DATABASE_FILE: &str = "tracebook.db.salvage";
 
 /// What came of one table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ pub struct SalvageReport {
 
 impl SalvageReport {
     /// Whether anything is known to be lost.
-    pub fn lossy(&self) -> bool {
+    pub fn is_lossy(&self) -> bool {
         self.unreadable > 0 || self.tables.iter().any(|table| table.lost > 0)
     }
 }
@@ -53,103 +53,104 @@ impl SalvageReport {
 ///
 /// # Errors
 /// Any [`DiskError`]; the damaged files are in their place or in the folder `damaged` then.
-pub fn salvage(dir: &Path, now: i64) -> Result<SalvageReport, DiskError> {
+pub fn salvage_database(dir: &Path, now: i64) -> Result<SalvageReport, DiskError> {
     let path = dir.join(DATABASE_FILE);
-    let fail = |error: io::Error| DiskError::io("salvaging", &path, &error);
-    let moved = set_apart(dir).map_err(fail)?;
+    let fail = |error: io::Error| DiskError::from_io("salvaging", &path, &error);
+    let moved = move_damaged_files(dir).map_err(fail)?;
     let old = moved.first().cloned().unwrap_or_else(|| path.clone());
-    let pages = DatabasePages::open(&old, &beside(&old, "-wal")).map_err(fail)?;
-    let new = dir.join(NEW);
+    let pages = DatabasePages::open(&old, &path_with_suffix(&old, "-wal")).map_err(fail)?;
+    let new = dir.join(SALVAGE_DATABASE_FILE);
     for end in ["", "-journal", "-wal", "-shm"] {
-        match std::fs::remove_file(beside(&new, end)) {
+        match std::fs::remove_file(path_with_suffix(&new, end)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fail(error)),
             Ok(()) | Err(_) => {}
         }
     }
-    sqlite::make(&new)?;
-    let layout = DatabasePages::open(&new, &beside(&new, "-wal")).map_err(fail)?.schema();
-    let (tables, unreadable) = fill(&new, &pages, &layout, now).map_err(|error| error.told(&new, "salvaging"))?;
+    sqlite::create_database(&new)?;
+    let layout = DatabasePages::open(&new, &path_with_suffix(&new, "-wal")).map_err(fail)?.read_schema();
+    let (tables, unreadable) =
+        copy_readable_rows(&new, &pages, &layout, now).map_err(|error| error.into_disk_error(&new, "salvaging"))?;
     std::fs::File::open(&new).and_then(|file| file.sync_all()).map_err(fail)?;
     std::fs::rename(&new, &path).and_then(|()| durable::sync_folder(dir)).map_err(fail)?;
     Ok(SalvageReport { moved, tables, unreadable })
 }
 
 /// Moves the database and what belongs to it into the folder of damaged files.
-fn set_apart(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    let (path, folder) = (dir.join(DATABASE_FILE), dir.join(DAMAGED));
+fn move_damaged_files(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let (path, folder) = (dir.join(DATABASE_FILE), dir.join(DAMAGED_FOLDER));
     let numbered = |number: u32| folder.join(format!("{number}-{DATABASE_FILE}"));
     let mut next = 1;
-    while ["", "-wal", "-shm"].iter().any(|end| beside(&numbered(next), end).exists()) {
+    while ["", "-wal", "-shm"].iter().any(|end| path_with_suffix(&numbered(next), end).exists()) {
         next += 1;
     }
     let there: Vec<_> =
-        ["", "-wal", "-shm", "-journal"].into_iter().filter(|end| beside(&path, end).exists()).collect();
+        ["", "-wal", "-shm", "-journal"].into_iter().filter(|end| path_with_suffix(&path, end).exists()).collect();
     // Without a database, an earlier salvage was interrupted: what it had moved already is the newest there is, and
     // what it had not moved yet belongs to that.
     let number = if there.contains(&"") { next } else { next.saturating_sub(1).max(1) };
     durable::create_folder(&folder)?;
     for end in &there {
-        let to = beside(&numbered(number), end);
-        let to = if to.exists() { beside(&numbered(next), end) } else { to };
-        std::fs::rename(beside(&path, end), to)?;
+        let to = path_with_suffix(&numbered(number), end);
+        let to = if to.exists() { path_with_suffix(&numbered(next), end) } else { to };
+        std::fs::rename(path_with_suffix(&path, end), to)?;
     }
     durable::sync_folder(&folder)?;
     durable::sync_folder(dir)?;
-    let all = ["", "-wal", "-shm", "-journal"].iter().map(|end| beside(&numbered(number), end));
+    let all = ["", "-wal", "-shm", "-journal"].iter().map(|end| path_with_suffix(&numbered(number), end));
     Ok(all.filter(|path| path.exists()).collect())
 }
 
 /// Copies what can be read into the new database at `new`.
-fn fill(
+fn copy_readable_rows(
     new: &Path,
     pages: &DatabasePages,
     layout: &HashMap<String, u32>,
     now: i64,
 ) -> Result<(Vec<TableCount>, u32), CommitFailure> {
     let mut conn = Connection::open(new)?;
-    sqlite::settings(&conn)?;
+    sqlite::configure_connection(&conn)?;
     let tx = conn.transaction()?;
-    let schema = pages.schema();
+    let schema = pages.read_schema();
     let roots = |name: &str| {
         let roots: BTreeSet<u32> = [schema.get(name), layout.get(name)].into_iter().flatten().copied().collect();
         roots
     };
     let mut walk = TreeWalk::default();
-    pages.walk(1, &mut walk, &mut |_| ());
+    pages.walk_tree(1, &mut walk, &mut |_| ());
     let mut tallies = Vec::new();
     let mut failed = None;
-    for table in TABLES {
+    for table in ALL_TABLES {
         let mut tally = TableTally::default();
         for root in roots(table.name) {
-            pages.walk(root, &mut walk, &mut |record| {
-                if let Err(error) = tally.take(&tx, table, &record) {
+            pages.walk_tree(root, &mut walk, &mut |record| {
+                if let Err(error) = tally.copy_row(&tx, table, &record) {
                     failed.get_or_insert(error);
                 }
             });
         }
         for root in roots(&format!("{}_key", table.name)) {
-            pages.walk(root, &mut walk, &mut |record| {
-                let row = values(&record.payload).and_then(|values| values.last()?.int());
+            pages.walk_tree(root, &mut walk, &mut |record| {
+                let row = parse_values(&record.payload).and_then(|values| values.last()?.as_int());
                 tally.known.extend(row);
             });
         }
         tallies.push(tally);
     }
     // Leaves that no tree leads to any more: their rows are as good as others if they are not merely left over.
-    let free = pages.free();
+    let free = pages.free_pages();
     let trusted = free.is_some() && pages.log_whole;
     let free = free.unwrap_or_default();
-    for number in (1..=pages.count()).filter(|number| !free.contains(number)) {
+    for number in (1..=pages.page_count()).filter(|number| !free.contains(number)) {
         if walk.reached.contains(&number) {
             continue;
         }
-        pages.leaf(number, &mut walk, &mut |record| {
-            let Some((table, tally)) = owner(&record, &mut tallies) else { return };
+        pages.read_leaf(number, &mut walk, &mut |record| {
+            let Some((table, tally)) = find_table(&record, &mut tallies) else { return };
             // A chunk that comes twice is no harm. Another row that was removed must not come back as if it were new.
             let taken = if trusted || table.name == rows::CHUNKS.name {
-                tally.take(&tx, table, &record)
+                tally.copy_row(&tx, table, &record)
             } else {
-                tally.doubt(&tx, table, &record, now)
+                tally.quarantine_doubtful_row(&tx, table, &record, now)
             };
             if let Err(error) = taken {
                 failed.get_or_insert(error);
@@ -159,10 +160,11 @@ fn fill(
     if let Some(error) = failed {
         return Err(error.into());
     }
-    let counts: Vec<TableCount> = TABLES.iter().zip(&tallies).map(|(table, tally)| tally.count(table)).collect();
+    let counts: Vec<TableCount> =
+        ALL_TABLES.iter().zip(&tallies).map(|(table, tally)| tally.to_table_count(table)).collect();
     if walk.unreadable > 0 || counts.iter().any(|count| count.lost > 0) {
         // The highest numbers may be among what is lost.
-        sqlite::NumberCounters::skip(&tx)?;
+        sqlite::NumberCounters::skip_numbers(&tx)?;
     }
     tx.commit()?;
     conn.close().map_err(|(_, error)| error)?;
@@ -179,7 +181,7 @@ struct TableTally {
 }
 
 impl TableTally {
-    fn count(&self, table: &TableSchema) -> TableCount {
+    fn to_table_count(&self, table: &TableSchema) -> TableCount {
         TableCount {
             table: table.name.to_owned(),
             kept: self.kept.len() as u64,
@@ -188,61 +190,70 @@ impl TableTally {
         }
     }
 
-    fn take(&mut self, tx: &Connection, table: &TableSchema, record: &TreeRecord) -> rusqlite::Result<()> {
+    fn copy_row(&mut self, tx: &Connection, table: &TableSchema, record: &TreeRecord) -> rusqlite::Result<()> {
         self.known.insert(record.row);
-        let Some(row) = read(table, record) else { return Ok(()) };
+        let Some(row) = read_row(table, record) else { return Ok(()) };
         let columns = table.columns.join(", ");
         let places = "?, ".repeat(table.columns.len());
         // Of two rows with one key the first stays: it was reached by a tree.
         let sql = format!("INSERT OR IGNORE INTO {} ({columns}, sum) VALUES ({places}?)", table.name);
-        tx.prepare_cached(&sql)?.execute(params_from_iter(row.iter().map(|value| batch::bound(*value))))?;
+        tx.prepare_cached(&sql)?.execute(params_from_iter(row.iter().map(|value| batch::to_sql(*value))))?;
         self.kept.insert(record.row);
         Ok(())
     }
 
     /// Keeps the bytes of a row that may have been removed long ago.
-    fn doubt(&mut self, tx: &Connection, table: &TableSchema, record: &TreeRecord, now: i64) -> rusqlite::Result<()> {
+    fn quarantine_doubtful_row(
+        &mut self,
+        tx: &Connection,
+        table: &TableSchema,
+        record: &TreeRecord,
+        now: i64,
+    ) -> rusqlite::Result<()> {
         if self.kept.contains(&record.row) {
             return Ok(());
         }
-        let Some(row) = read(table, record) else { return Ok(()) };
+        let Some(row) = read_row(table, record) else { return Ok(()) };
         // The longest value is what the row is about; the others tell where it belongs.
         let contents = &row[..table.columns.len()];
-        let at = (0..contents.len()).max_by_key(|at| contents[*at].bytes().len()).unwrap_or_default();
+        let at = (0..contents.len()).max_by_key(|at| contents[*at].as_bytes().len()).unwrap_or_default();
         let others = contents.iter().enumerate().filter(|(other, _)| *other != at);
         let key: Vec<String> = others.map(|(_, value)| value.to_string()).collect();
         let key = key.join(" ");
         let aside = [
             ColumnValue::Text(table.name.as_bytes()),
             ColumnValue::Text(key.as_bytes()),
-            ColumnValue::Blob(contents[at].bytes()),
+            ColumnValue::Blob(contents[at].as_bytes()),
             ColumnValue::Text(b"found by a salvage; it may have been removed before the damage"),
             ColumnValue::Int(now),
         ];
-        batch::put(tx, &rows::DAMAGED, &aside)?;
+        batch::upsert_row(tx, &rows::DAMAGED, &aside)?;
         self.doubtful += 1;
         Ok(())
     }
 }
 
 /// The row that a record holds, if it is one of this table's and its sum holds. The sum is the last value.
-fn read<'a>(table: &TableSchema, record: &'a TreeRecord) -> Option<Vec<ColumnValue<'a>>> {
-    let mut row = values(&record.payload)?;
+fn read_row<'a>(table: &TableSchema, record: &'a TreeRecord) -> Option<Vec<ColumnValue<'a>>> {
+    let mut row = parse_values(&record.payload)?;
     if table.numbered {
         *row.first_mut()? = ColumnValue::Int(record.row);
     }
-    rows::intact(table, &row).then_some(row)
+    rows::is_row_intact(table, &row).then_some(row)
 }
 
 /// The table that a record of unknown origin belongs to: only there its sum holds.
-fn owner<'a>(record: &TreeRecord, tallies: &'a mut [TableTally]) -> Option<(&'static TableSchema, &'a mut TableTally)> {
-    TABLES.into_iter().zip(tallies).find(|(table, _)| read(table, record).is_some())
+fn find_table<'a>(
+    record: &TreeRecord,
+    tallies: &'a mut [TableTally],
+) -> Option<(&'static TableSchema, &'a mut TableTally)> {
+    ALL_TABLES.into_iter().zip(tallies).find(|(table, _)| read_row(table, record).is_some())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::suite::{copy_tree, file_row};
+    use crate::disk::conformance::{copy_tree, file_row};
     use crate::disk::{Disk, RowWrite, SqliteDisk, SqliteReader, write_marker};
     use crate::id::{BlockId, DocId};
     use crate::note::Block;
@@ -254,12 +265,12 @@ mod tests {
     fn dump(dir: &Path) -> BTreeSet<String> {
         let reader = SqliteReader::open(dir).expect("opened");
         let mut rows = BTreeSet::new();
-        for table in TABLES.iter().filter(|table| !["damaged", "counters"].contains(&table.name)) {
+        for table in ALL_TABLES.iter().filter(|table| !["damaged", "counters"].contains(&table.name)) {
             let each = |row: &[ColumnValue<'_>]| {
                 let values: Vec<String> = row.iter().map(ColumnValue::to_string).collect();
                 rows.insert(format!("{} {}", table.name, values.join(" ")));
             };
-            reader.each(table, "", [], each).expect("read");
+            reader.for_each_row(table, "", [], each).expect("read");
         }
         rows
     }
@@ -294,7 +305,7 @@ mod tests {
                 ])
                 .expect("committed");
                 disk.commit(&[RowWrite::DropChunks { doc: DocId([3; 16]), upto: 140 }]).expect("committed");
-                disk.idle();
+                disk.run_idle_tasks();
             }
         }
         ever.extend(dump(made.path()));
@@ -318,10 +329,10 @@ mod tests {
         let (dir, _) = workspace();
         let all = dump(dir.path());
         assert!(fs::metadata(dir.path().join("tracebook.db-wal")).expect("there").len() > 100_000);
-        let salvaged = salvage(dir.path(), 1).expect("salvaged");
+        let salvaged = salvage_database(dir.path(), 1).expect("salvaged");
         assert_eq!(sound(dir.path()), all);
-        assert!(!salvaged.lossy(), "{salvaged:?}");
-        let again = salvage(dir.path(), 1).expect("salvaged");
+        assert!(!salvaged.is_lossy(), "{salvaged:?}");
+        let again = salvage_database(dir.path(), 1).expect("salvaged");
         assert_eq!(sound(dir.path()), all);
         assert!(again.moved[0].ends_with("damaged/2-tracebook.db"), "{again:?}");
         SqliteDisk::open(dir.path(), false).expect("opened");
@@ -332,16 +343,16 @@ mod tests {
         for moved in 0..3 {
             let (dir, _) = workspace();
             let all = dump(dir.path());
-            fs::create_dir(dir.path().join(DAMAGED)).expect("made");
+            fs::create_dir(dir.path().join(DAMAGED_FOLDER)).expect("made");
             for end in &["", "-wal", "-shm"][..moved] {
-                let from = beside(&dir.path().join(DATABASE_FILE), end);
+                let from = path_with_suffix(&dir.path().join(DATABASE_FILE), end);
                 fs::rename(from, dir.path().join(format!("damaged/1-tracebook.db{end}"))).expect("moved");
             }
-            fs::write(dir.path().join(NEW), "half").expect("written");
+            fs::write(dir.path().join(SALVAGE_DATABASE_FILE), "half").expect("written");
             if moved > 0 {
                 assert!(matches!(SqliteDisk::open(dir.path(), true), Err(DiskError::Damaged { .. })));
             }
-            salvage(dir.path(), 1).expect("salvaged");
+            salvage_database(dir.path(), 1).expect("salvaged");
             assert_eq!(sound(dir.path()), all, "{moved}");
         }
     }
@@ -356,8 +367,8 @@ mod tests {
         bytes[..4096].fill(0x55);
         fs::write(&path, bytes).expect("written");
         assert!(matches!(SqliteDisk::open(dir.path(), false), Err(DiskError::Damaged { .. })));
-        let salvaged = salvage(dir.path(), 1).expect("salvaged");
-        assert!(salvaged.lossy(), "the page is lost");
+        let salvaged = salvage_database(dir.path(), 1).expect("salvaged");
+        assert!(salvaged.is_lossy(), "the page is lost");
         assert_eq!(lost(&salvaged), 0);
         // Without the list of free pages, chunks that were dropped come back; nothing else does.
         let found = sound(dir.path());
@@ -374,13 +385,13 @@ mod tests {
             let opened = SqliteDisk::open(dir.path(), create);
             assert!(matches!(opened, Err(DiskError::Damaged { .. })), "{opened:?}");
         }
-        let salvaged = salvage(dir.path(), 1).expect("salvaged");
+        let salvaged = salvage_database(dir.path(), 1).expect("salvaged");
         let kept: u64 = salvaged.tables.iter().map(|table| table.kept).sum();
         assert!(kept > 100, "what the log holds: {salvaged:?}");
         sound(dir.path());
 
         fs::write(dir.path().join(DATABASE_FILE), "").expect("emptied");
-        let salvaged = salvage(dir.path(), 1).expect("salvaged");
+        let salvaged = salvage_database(dir.path(), 1).expect("salvaged");
         assert_eq!(salvaged.tables.iter().map(|table| table.kept).sum::<u64>(), 0);
         sound(dir.path());
     }
@@ -416,7 +427,7 @@ mod tests {
                 }
             }
             fs::write(&path, bytes).expect("written");
-            let salvaged = salvage(dir.path(), 1).expect("salvaged");
+            let salvaged = salvage_database(dir.path(), 1).expect("salvaged");
             let mut disk = SqliteDisk::open(dir.path(), false).expect("opened");
             // That something was lost is kept in mind; nothing else is new.
             let told = |row: &&String| row.starts_with("meta lost ");
@@ -432,12 +443,12 @@ mod tests {
         let (dir, _) = workspace();
         drop(SqliteDisk::open(dir.path(), false).expect("opened"));
         let path = dir.path().join(DATABASE_FILE);
-        let before = DatabasePages::open(&path, &beside(&path, "-wal")).expect("opened");
+        let before = DatabasePages::open(&path, &path_with_suffix(&path, "-wal")).expect("opened");
         let mut leaves = Vec::new();
-        for number in 2..=before.count() {
+        for number in 2..=before.page_count() {
             let mut records = Vec::new();
-            before.leaf(number, &mut TreeWalk::default(), &mut |record| records.push(record));
-            let chunks = records.iter().filter(|record| super::read(&rows::CHUNKS, record).is_some()).count();
+            before.read_leaf(number, &mut TreeWalk::default(), &mut |record| records.push(record));
+            let chunks = records.iter().filter(|record| super::read_row(&rows::CHUNKS, record).is_some()).count();
             if chunks > 3 {
                 leaves.push((number, chunks as u64));
             }
@@ -451,7 +462,7 @@ mod tests {
             let at = (usize::try_from(number).expect("small") - 1) * 4096;
             bytes[at..at + 4096].fill(0);
             fs::write(&path, bytes).expect("written");
-            let salvaged = salvage(copy.path(), 1).expect("salvaged");
+            let salvaged = salvage_database(copy.path(), 1).expect("salvaged");
             assert_eq!((lost(&salvaged), salvaged.unreadable), (chunks, 1), "{salvaged:?}");
         }
     }

@@ -1,10 +1,10 @@
 //! The disk as a SQLite database in the workspace's folder: write-ahead log, synced at every commit. Decides nothing
 //! about what is written; never makes a database where one was before.
 
-use super::batch::{PendingCommit, put, removes_numbers};
+use super::batch::{PendingCommit, removes_numbered_rows, upsert_row};
 use super::progress::{self, LOST_KEY, LogProgress, ProgressFile};
-use super::rows::{self, ColumnValue, TABLES};
-use super::{BlobStore, DAMAGED, Disk, DiskError, DiskReader, RowWrite, SqliteReader, durable, marker};
+use super::rows::{self, ALL_TABLES, ColumnValue};
+use super::{BlobStore, DAMAGED_FOLDER, Disk, DiskError, DiskReader, RowWrite, SqliteReader, durable, marker};
 use crate::id::{BlobHash, DocId};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use std::collections::HashMap;
@@ -18,9 +18,9 @@ pub const DATABASE_FILE: &str = "tracebook.db";
 pub const DATABASE_FORMAT: i64 = 1;
 
 /// `TrBk`: tells our databases from others (`PRAGMA application_id`).
-const APPLICATION: i64 = 0x5472_426b;
+const DATABASE_APPLICATION_ID: i64 = 0x5472_426b;
 /// A log longer than this is folded into the database at once instead of in an idle moment.
-const LOG_LIMIT: u64 = 16 << 20;
+const MAX_LOG_BYTES: u64 = 16 << 20;
 
 /// The workspace's database and blobs, opened for writing.
 #[derive(Debug)]
@@ -33,12 +33,12 @@ pub struct SqliteDisk {
     identity: (u64, u64),
     counters: NumberCounters,
     /// The last pending journal record of each note that was written to.
-    tails: HashMap<DocId, i64>,
+    journal_tails: HashMap<DocId, i64>,
     /// Whether the log may hold what the database does not.
-    logged: bool,
+    log_may_be_ahead: bool,
     progress: ProgressFile,
     /// The name of a copy in memory.
-    copy: Option<String>,
+    memory_copy_name: Option<String>,
 }
 
 /// The highest numbers given so far.
@@ -63,9 +63,9 @@ impl From<rusqlite::Error> for CommitFailure {
 }
 
 impl CommitFailure {
-    pub(super) fn told(self, path: &Path, what: &'static str) -> DiskError {
+    pub(super) fn into_disk_error(self, path: &Path, what: &'static str) -> DiskError {
         match self {
-            CommitFailure::Sql(error) => told(path, what, &error),
+            CommitFailure::Sql(error) => disk_error(path, what, &error),
             CommitFailure::Refused(what, why) => DiskError::Refused { what, why, path: path.to_owned() },
             CommitFailure::Damaged(why) => DiskError::Damaged { why, path: path.to_owned() },
         }
@@ -73,7 +73,7 @@ impl CommitFailure {
 }
 
 /// SQLite's error in our words.
-pub(super) fn told(path: &Path, what: &'static str, error: &rusqlite::Error) -> DiskError {
+pub(super) fn disk_error(path: &Path, what: &'static str, error: &rusqlite::Error) -> DiskError {
     let damaged = || DiskError::Damaged { why: error.to_string(), path: path.to_owned() };
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => DiskError::Full { path: path.to_owned() },
@@ -83,8 +83,8 @@ pub(super) fn told(path: &Path, what: &'static str, error: &rusqlite::Error) -> 
         // SQLite does not tell why the system refused: ask the system.
         Some(
             ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::SystemIoFailure,
-        ) => match durable::probe(path.parent().unwrap_or(Path::new(""))) {
-            Err(refused) => DiskError::io(what, path, &refused),
+        ) => match durable::probe_writable(path.parent().unwrap_or(Path::new(""))) {
+            Err(refused) => DiskError::from_io(what, path, &refused),
             Ok(()) if error.sqlite_error_code() == Some(ErrorCode::ReadOnly) => {
                 DiskError::ReadOnly { path: path.to_owned() }
             }
@@ -98,7 +98,7 @@ pub(super) fn told(path: &Path, what: &'static str, error: &rusqlite::Error) -> 
 }
 
 /// `tracebook.db-wal` and the like.
-pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
+pub(super) fn path_with_suffix(path: &Path, end: &str) -> PathBuf {
     let mut name = path.file_name().map_or_else(OsString::new, OsString::from);
     name.push(end);
     path.with_file_name(name)
@@ -106,21 +106,21 @@ pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
 
 /// Finds what SQLite does not mind: a database that is gone, empty or cut short. It would make a new one of the first
 /// two, and remove the log beside the second.
-pub(super) fn looks_whole(dir: &Path) -> Result<(), DiskError> {
+pub(super) fn check_not_truncated(dir: &Path) -> Result<(), DiskError> {
     use std::io::Read;
     let path = dir.join(DATABASE_FILE);
     let damaged = |why: &str| Err(DiskError::Damaged { why: why.to_owned(), path: path.clone() });
     let size = match std::fs::metadata(&path) {
         Ok(file) => file.len(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let traces = [marker::MARKER, super::BLOBS, "damaged", "tracebook.db-wal"];
+            let traces = [marker::MARKER_FILE, super::BLOBS_FOLDER, "damaged", "tracebook.db-wal"];
             return if traces.iter().any(|trace| dir.join(trace).exists()) {
                 damaged("it is missing")
             } else {
                 Err(DiskError::Missing { path: dir.to_owned() })
             };
         }
-        Err(error) => return Err(DiskError::io("opening", &path, &error)),
+        Err(error) => return Err(DiskError::from_io("opening", &path, &error)),
     };
     if size == 0 {
         return damaged("it is empty");
@@ -130,7 +130,7 @@ pub(super) fn looks_whole(dir: &Path) -> Result<(), DiskError> {
     match read {
         Ok(()) => {}
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return damaged("its end is missing"),
-        Err(error) => return Err(DiskError::io("reading", &path, &error)),
+        Err(error) => return Err(DiskError::from_io("reading", &path, &error)),
     }
     let pages = u64::from(u32::from_be_bytes([head[28], head[29], head[30], head[31]]));
     let page = match u64::from(u16::from_be_bytes([head[16], head[17]])) {
@@ -138,7 +138,7 @@ pub(super) fn looks_whole(dir: &Path) -> Result<(), DiskError> {
         size => size,
     };
     // With a log, the missing pages may stand there.
-    let log = std::fs::metadata(beside(&path, "-wal")).map_or(0, |log| log.len());
+    let log = std::fs::metadata(path_with_suffix(&path, "-wal")).map_or(0, |log| log.len());
     if log == 0 && size < pages * page {
         return damaged("its end is missing");
     }
@@ -146,7 +146,7 @@ pub(super) fn looks_whole(dir: &Path) -> Result<(), DiskError> {
 }
 
 /// What every connection needs.
-pub(super) fn settings(conn: &Connection) -> rusqlite::Result<()> {
+pub(super) fn configure_connection(conn: &Connection) -> rusqlite::Result<()> {
     conn.busy_timeout(Duration::from_secs(5))?;
     conn.set_prepared_statement_cache_capacity(64);
     conn.execute_batch(
@@ -157,10 +157,10 @@ pub(super) fn settings(conn: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Checks that the database is ours, of a format that we know.
-pub(super) fn check_stamp(conn: &Connection, path: &Path) -> Result<(), DiskError> {
+pub(super) fn check_format(conn: &Connection, path: &Path) -> Result<(), DiskError> {
     let number = |sql| conn.query_row(sql, [], |row| row.get::<_, i64>(0));
-    let fail = |error| told(path, "opening", &error);
-    if number("PRAGMA application_id").map_err(fail)? != APPLICATION {
+    let fail = |error| disk_error(path, "opening", &error);
+    if number("PRAGMA application_id").map_err(fail)? != DATABASE_APPLICATION_ID {
         return Err(DiskError::Damaged { why: "it is not Tracebook's".to_owned(), path: path.to_owned() });
     }
     match number("PRAGMA user_version").map_err(fail)? {
@@ -174,21 +174,21 @@ pub(super) fn check_stamp(conn: &Connection, path: &Path) -> Result<(), DiskErro
 
 /// Makes a database with no rows at `path`, where nothing is, and closes it. Its pages lie always in the same places:
 /// `salvage` relies on that where the schema is lost.
-pub(super) fn make(path: &Path) -> Result<(), DiskError> {
+pub(super) fn create_database(path: &Path) -> Result<(), DiskError> {
     let run = || {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let conn = Connection::open_with_flags(path, flags)?;
-        settings(&conn)?;
+        configure_connection(&conn)?;
         conn.execute_batch("PRAGMA page_size = 4096; PRAGMA auto_vacuum = NONE; PRAGMA encoding = 'UTF-8'; BEGIN;")?;
-        TABLES.iter().try_for_each(|table| conn.execute_batch(table.make))?;
+        ALL_TABLES.iter().try_for_each(|table| conn.execute_batch(table.make))?;
         conn.execute_batch(&format!(
-            "PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {DATABASE_FORMAT}; COMMIT; PRAGMA journal_mode = WAL;"
+            "PRAGMA application_id = {DATABASE_APPLICATION_ID}; PRAGMA user_version = {DATABASE_FORMAT}; COMMIT; PRAGMA journal_mode = WAL;"
         ))?;
         conn.close().map_err(|(_, error)| error)
     };
-    run().map_err(|error| told(path, "making the database", &error))?;
+    run().map_err(|error| disk_error(path, "making the database", &error))?;
     let synced = std::fs::File::open(path).and_then(|file| file.sync_all());
-    synced.map_err(|error| DiskError::io("making the database", path, &error))
+    synced.map_err(|error| DiskError::from_io("making the database", path, &error))
 }
 
 impl SqliteDisk {
@@ -198,33 +198,33 @@ impl SqliteDisk {
     /// [`DiskError::Missing`], [`DiskError::Damaged`], [`DiskError::Newer`], [`DiskError::ReadOnly`], the system's.
     pub fn open(dir: &Path, create: bool) -> Result<SqliteDisk, DiskError> {
         let path = dir.join(DATABASE_FILE);
-        match looks_whole(dir) {
-            Err(DiskError::Missing { .. }) if create => create_in(dir, &path)?,
+        match check_not_truncated(dir) {
+            Err(DiskError::Missing { .. }) if create => create_workspace(dir, &path)?,
             looked => looked?,
         }
-        let fail = |error| DiskError::io("opening", &path, &error);
-        let judged = progress::judge(&path).map_err(fail)?;
+        let fail = |error| DiskError::from_io("opening", &path, &error);
+        let judged = progress::check_log(&path).map_err(fail)?;
         if judged.without_log {
-            set_log_apart(dir, &path).map_err(fail)?;
+            move_damaged_log(dir, &path).map_err(fail)?;
         }
-        let conn = connect(&path)?;
-        if !dir.join(marker::MARKER).exists() {
+        let conn = open_connection(&path)?;
+        if !dir.join(marker::MARKER_FILE).exists() {
             let mounts = SqliteReader::open(dir)?.mounts();
             marker::write_marker(dir, &mounts)?;
         }
-        let counters = NumberCounters::read(&conn).map_err(|error| error.told(&path, "reading"))?;
+        let counters = NumberCounters::read(&conn).map_err(|error| error.into_disk_error(&path, "reading"))?;
         let known = LogProgress::read(&path);
-        let lost = judged.lost.or_else(|| known.and_then(|known| progress::behind(&known, counters)));
+        let lost = judged.lost.or_else(|| known.and_then(|known| progress::describe_missing(&known, counters)));
         let mut disk = SqliteDisk {
             dir: dir.to_owned(),
-            identity: identity(&path)?,
+            identity: file_identity(&path)?,
             conn,
             blobs: BlobStore::new(dir),
             counters,
-            tails: HashMap::new(),
-            logged: true,
+            journal_tails: HashMap::new(),
+            log_may_be_ahead: true,
             progress: ProgressFile::open(&path),
-            copy: None,
+            memory_copy_name: None,
             path,
         };
         if let Some(why) = lost {
@@ -233,13 +233,13 @@ impl SqliteDisk {
             disk.counters =
                 NumberCounters { journal: known.journal.max(counters.journal), chunk: known.chunk.max(counters.chunk) };
             let key = ColumnValue::Text(LOST_KEY.as_bytes());
-            disk.alter(|tx| put(tx, &rows::META, &[key, ColumnValue::Blob(why.as_bytes())]))?;
+            disk.alter_rows(|tx| upsert_row(tx, &rows::META, &[key, ColumnValue::Blob(why.as_bytes())]))?;
         }
         Ok(disk)
     }
 
     /// A copy in memory.
-    pub(super) fn of_copy(
+    pub(super) fn open_memory_copy(
         dir: &Path,
         uri: String,
         conn: Connection,
@@ -249,22 +249,22 @@ impl SqliteDisk {
         let path = dir.join(DATABASE_FILE);
         Ok(SqliteDisk {
             dir: dir.to_owned(),
-            identity: identity(&path)?,
+            identity: file_identity(&path)?,
             conn,
             blobs: BlobStore::new(dir),
             counters,
-            tails: HashMap::new(),
-            logged: false,
+            journal_tails: HashMap::new(),
+            log_may_be_ahead: false,
             progress,
-            copy: Some(uri),
+            memory_copy_name: Some(uri),
             path,
         })
     }
 
     /// A reader; a copy in memory lasts as long as any of its readers.
-    pub(super) fn own_reader(&self) -> Result<SqliteReader, DiskError> {
-        match &self.copy {
-            Some(uri) => SqliteReader::of_copy(&self.dir, uri),
+    pub(super) fn open_sqlite_reader(&self) -> Result<SqliteReader, DiskError> {
+        match &self.memory_copy_name {
+            Some(uri) => SqliteReader::open_memory_copy(&self.dir, uri),
             None => SqliteReader::open(&self.dir),
         }
     }
@@ -275,16 +275,16 @@ impl SqliteDisk {
     }
 
     /// Were the file moved away or replaced, SQLite would go on writing to it, and nobody would ever find that again.
-    fn follow(&mut self) -> Result<(), DiskError> {
-        if self.copy.is_none() && identity(&self.path).ok() != Some(self.identity) {
-            looks_whole(&self.dir)?;
+    fn check_same_file(&mut self) -> Result<(), DiskError> {
+        if self.memory_copy_name.is_none() && file_identity(&self.path).ok() != Some(self.identity) {
+            check_not_truncated(&self.dir)?;
             *self = SqliteDisk::open(&self.dir, false)?;
         }
         Ok(())
     }
 
     /// Changes rows in other ways than a commit does; the numbers are looked up anew.
-    pub(super) fn alter(
+    pub(super) fn alter_rows(
         &mut self,
         change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
     ) -> Result<(), DiskError> {
@@ -299,51 +299,51 @@ impl SqliteDisk {
             tx.commit()?;
             Ok::<_, CommitFailure>(counters)
         };
-        self.counters = run().map_err(|error| error.told(&self.path, "repairing"))?;
-        self.tails.clear();
-        self.logged = true;
-        self.keep_progress();
+        self.counters = run().map_err(|error| error.into_disk_error(&self.path, "repairing"))?;
+        self.journal_tails.clear();
+        self.log_may_be_ahead = true;
+        self.record_progress();
         Ok(())
     }
 
     fn checkpoint(&mut self) -> rusqlite::Result<()> {
-        if self.copy.is_some() {
+        if self.memory_copy_name.is_some() {
             return Ok(());
         }
         self.conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
-        self.keep_progress();
+        self.record_progress();
         Ok(())
     }
 
-    fn keep_progress(&mut self) {
-        self.progress.keep(self.counters, progress::log(&self.conn, &self.path));
+    fn record_progress(&mut self) {
+        self.progress.record_progress(self.counters, progress::current_log(&self.conn, &self.path));
     }
 }
 
-fn create_in(dir: &Path, path: &Path) -> Result<(), DiskError> {
-    let fail = |error| DiskError::io("making the workspace", dir, &error);
+fn create_workspace(dir: &Path, path: &Path) -> Result<(), DiskError> {
+    let fail = |error| DiskError::from_io("making the workspace", dir, &error);
     durable::create_folder(dir).map_err(fail)?;
     // Made under another name, so that what bears the database's name is always whole.
-    let new = beside(path, ".new");
+    let new = path_with_suffix(path, ".new");
     for end in ["", "-journal", "-wal", "-shm"] {
-        match std::fs::remove_file(beside(&new, end)) {
+        match std::fs::remove_file(path_with_suffix(&new, end)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(fail(error)),
             Ok(()) | Err(_) => {}
         }
     }
-    make(&new)?;
+    create_database(&new)?;
     std::fs::rename(&new, path).and_then(|()| durable::sync_folder(dir)).map_err(fail)?;
     marker::write_marker(dir, &[])
 }
 
 /// Moves a log that must not be read, and what belongs to it, into the folder of damaged files.
-fn set_log_apart(dir: &Path, path: &Path) -> std::io::Result<()> {
-    let folder = dir.join(DAMAGED);
+fn move_damaged_log(dir: &Path, path: &Path) -> std::io::Result<()> {
+    let folder = dir.join(DAMAGED_FOLDER);
     durable::create_folder(&folder)?;
     let free = |number: &u32| !folder.join(format!("{number}-{DATABASE_FILE}-wal")).exists();
     let number = (1..=u32::MAX).find(free).unwrap_or_default();
     for end in ["-wal", "-shm"] {
-        let from = beside(path, end);
+        let from = path_with_suffix(path, end);
         if from.exists() {
             std::fs::rename(from, folder.join(format!("{number}-{DATABASE_FILE}{end}")))?;
         }
@@ -352,27 +352,27 @@ fn set_log_apart(dir: &Path, path: &Path) -> std::io::Result<()> {
     durable::sync_folder(dir)
 }
 
-fn connect(path: &Path) -> Result<Connection, DiskError> {
+fn open_connection(path: &Path) -> Result<Connection, DiskError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let run = || {
         let conn = Connection::open_with_flags(path, flags)?;
-        settings(&conn)?;
+        configure_connection(&conn)?;
         let readonly = conn.is_readonly("main")?;
         if !readonly {
             conn.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
         }
         Ok((conn, readonly))
     };
-    let (conn, readonly) = run().map_err(|error| told(path, "opening", &error))?;
+    let (conn, readonly) = run().map_err(|error| disk_error(path, "opening", &error))?;
     if readonly {
         return Err(DiskError::ReadOnly { path: path.to_owned() });
     }
-    check_stamp(&conn, path)?;
+    check_format(&conn, path)?;
     Ok(conn)
 }
 
-fn identity(path: &Path) -> Result<(u64, u64), DiskError> {
-    let file = std::fs::metadata(path).map_err(|error| DiskError::io("opening", path, &error))?;
+fn file_identity(path: &Path) -> Result<(u64, u64), DiskError> {
+    let file = std::fs::metadata(path).map_err(|error| DiskError::from_io("opening", path, &error))?;
     #[cfg(unix)]
     return Ok((std::os::unix::fs::MetadataExt::dev(&file), std::os::unix::fs::MetadataExt::ino(&file)));
     #[cfg(not(unix))]
@@ -386,7 +386,8 @@ impl NumberCounters {
             let mut found = statement.query([name])?;
             let Some(row) = found.next()? else { return Ok(0) };
             let value = row.get_ref(0)?.as_i64().unwrap_or_default();
-            let sum = rows::sum(&rows::COUNTERS, &[ColumnValue::Text(name.as_bytes()), ColumnValue::Int(value)]);
+            let sum =
+                rows::row_checksum(&rows::COUNTERS, &[ColumnValue::Text(name.as_bytes()), ColumnValue::Int(value)]);
             match row.get_ref(1)?.as_blob() {
                 Ok(stored) if stored == sum => Ok(value),
                 Ok(_) | Err(_) => Err(CommitFailure::Damaged(format!("its counter {name}"))),
@@ -395,19 +396,19 @@ impl NumberCounters {
         let highest = |sql| conn.prepare_cached(sql)?.query_row([], |row| row.get::<_, Option<i64>>(0));
         let journal = highest("SELECT max(seq) FROM journal")?.unwrap_or_default().max(stored("journal")?);
         let chunk = highest("SELECT max(seq) FROM chunks")?.unwrap_or_default().max(stored("chunks")?);
-        Ok(NumberCounters { journal: rows::unbits(journal), chunk })
+        Ok(NumberCounters { journal: rows::from_signed_bits(journal), chunk })
     }
 
     /// Leaves a wide gap after the numbers that are known, for those that may have been given and are not known.
-    pub(super) fn skip(conn: &Connection) -> Result<(), CommitFailure> {
+    pub(super) fn skip_numbers(conn: &Connection) -> Result<(), CommitFailure> {
         let known = NumberCounters::read(conn)?;
         NumberCounters { journal: known.journal + (1 << 20), chunk: known.chunk + (1 << 20) }.write(conn)?;
         Ok(())
     }
 
     fn write(self, conn: &Connection) -> rusqlite::Result<()> {
-        for (name, value) in [("journal", rows::bits(self.journal)), ("chunks", self.chunk)] {
-            put(conn, &rows::COUNTERS, &[ColumnValue::Text(name.as_bytes()), ColumnValue::Int(value)])?;
+        for (name, value) in [("journal", rows::to_signed_bits(self.journal)), ("chunks", self.chunk)] {
+            upsert_row(conn, &rows::COUNTERS, &[ColumnValue::Text(name.as_bytes()), ColumnValue::Int(value)])?;
         }
         Ok(())
     }
@@ -417,7 +418,7 @@ impl Drop for SqliteDisk {
     /// SQLite folds the log into the database and removes it when the last connection ends: from now on the numbers in
     /// the database tell whether it has all.
     fn drop(&mut self) {
-        self.progress.keep(self.counters, None);
+        self.progress.record_progress(self.counters, None);
     }
 }
 
@@ -426,25 +427,25 @@ impl Disk for SqliteDisk {
         if writes.is_empty() {
             return Ok(Vec::new());
         }
-        self.follow()?;
+        self.check_same_file()?;
         let before = self.counters;
         let run = || {
             let tx = Transaction::new_unchecked(&self.conn, TransactionBehavior::Immediate)?;
-            let mut batch = PendingCommit::new(&tx, before, &self.tails);
-            writes.iter().try_for_each(|write| batch.write(write))?;
-            let PendingCommit { counters, tails, given, .. } = batch;
-            if writes.iter().any(removes_numbers) {
+            let mut batch = PendingCommit::new(&tx, before, &self.journal_tails);
+            writes.iter().try_for_each(|write| batch.apply(write))?;
+            let PendingCommit { counters, tails, assigned_numbers: given, .. } = batch;
+            if writes.iter().any(removes_numbered_rows) {
                 counters.write(&tx)?;
             }
             tx.commit()?;
             Ok::<_, CommitFailure>((counters, tails, given))
         };
-        let (counters, tails, given) = run().map_err(|error| error.told(&self.path, "saving"))?;
+        let (counters, tails, given) = run().map_err(|error| error.into_disk_error(&self.path, "saving"))?;
         self.counters = counters;
-        self.tails.extend(tails);
-        self.logged = true;
-        self.keep_progress();
-        if std::fs::metadata(beside(&self.path, "-wal")).is_ok_and(|log| log.len() > LOG_LIMIT) {
+        self.journal_tails.extend(tails);
+        self.log_may_be_ahead = true;
+        self.record_progress();
+        if std::fs::metadata(path_with_suffix(&self.path, "-wal")).is_ok_and(|log| log.len() > MAX_LOG_BYTES) {
             // The commit is durable already; what cannot be folded now is folded later.
             let _ = self.checkpoint();
         }
@@ -455,13 +456,13 @@ impl Disk for SqliteDisk {
         self.blobs.put(bytes)
     }
 
-    fn reader(&self) -> Result<Box<dyn DiskReader>, DiskError> {
-        Ok(Box::new(self.own_reader()?))
+    fn open_reader(&self) -> Result<Box<dyn DiskReader>, DiskError> {
+        Ok(Box::new(self.open_sqlite_reader()?))
     }
 
-    fn idle(&mut self) {
-        if self.logged {
-            self.logged = self.checkpoint().is_err();
+    fn run_idle_tasks(&mut self) {
+        if self.log_may_be_ahead {
+            self.log_may_be_ahead = self.checkpoint().is_err();
         }
     }
 }

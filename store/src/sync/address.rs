@@ -3,14 +3,14 @@
 use crate::id::DocId;
 use sha2::{Digest, Sha256};
 
-const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
+const BASE58_ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 /// What stands before a document's name in its address.
-const SCHEME: &str = "automerge:";
+const ADDRESS_SCHEME: &str = "automerge:";
 /// 20 bytes are at most this many digits.
 const MAX_ADDRESS_DIGITS: usize = 28;
 
 /// A document's name on the wire.
-pub fn encode(doc: DocId) -> String {
+pub fn encode_document_name(doc: DocId) -> String {
     let mut bytes = doc.0.to_vec();
     bytes.extend(checksum(&doc.0));
     // Digits of base 58, the lowest first.
@@ -29,17 +29,17 @@ pub fn encode(doc: DocId) -> String {
     }
     let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
     let letters = std::iter::repeat_n(0, zeros).chain(digits.into_iter().rev());
-    letters.map(|digit| char::from(ALPHABET[usize::from(digit)])).collect()
+    letters.map(|digit| char::from(BASE58_ALPHABET[usize::from(digit)])).collect()
 }
 
 /// Reads a document's name back; `None` when it is none (wrong letters, length or checksum).
-pub fn decode(text: &str) -> Option<DocId> {
+pub fn decode_document_name(text: &str) -> Option<DocId> {
     if text.len() > MAX_ADDRESS_DIGITS {
         return None;
     }
     let mut bytes: Vec<u8> = Vec::with_capacity(20); // the lowest first
     for letter in text.bytes() {
-        let mut carry = ALPHABET.iter().position(|known| *known == letter)? as u32;
+        let mut carry = BASE58_ALPHABET.iter().position(|known| *known == letter)? as u32;
         for byte in &mut bytes {
             carry += u32::from(*byte) * 58;
             *byte = (carry & 0xff) as u8;
@@ -60,12 +60,12 @@ pub fn decode(text: &str) -> Option<DocId> {
 
 /// A document's address: `automerge:` and its name.
 pub fn document_address(doc: DocId) -> String {
-    format!("{SCHEME}{}", encode(doc))
+    format!("{ADDRESS_SCHEME}{}", encode_document_name(doc))
 }
 
 /// Reads an address (or a bare name) back.
-pub fn read_document_address(text: &str) -> Option<DocId> {
-    decode(text.strip_prefix(SCHEME).unwrap_or(text))
+pub fn parse_document_address(text: &str) -> Option<DocId> {
+    decode_document_name(text.strip_prefix(ADDRESS_SCHEME).unwrap_or(text))
 }
 
 fn checksum(bytes: &[u8]) -> [u8; 4] {
@@ -87,24 +87,24 @@ mod tests {
         ];
         for (bytes, text) in known {
             assert_eq!(document_address(DocId(bytes)), text);
-            assert_eq!(read_document_address(text), Some(DocId(bytes)));
+            assert_eq!(parse_document_address(text), Some(DocId(bytes)));
         }
         for seed in 0..200_u8 {
             let id = DocId(std::array::from_fn(|at| seed.wrapping_mul(37).wrapping_add((at as u8).wrapping_mul(seed))));
-            assert_eq!(read_document_address(&document_address(id)), Some(id));
+            assert_eq!(parse_document_address(&document_address(id)), Some(id));
         }
     }
 
     #[test]
     fn what_is_no_name_is_refused() {
-        let good = encode(DocId([7; 16]));
+        let good = encode_document_name(DocId([7; 16]));
         for at in 0..good.len() {
             let mut bad = good.clone().into_bytes();
             bad[at] = if bad[at] == b'2' { b'3' } else { b'2' };
-            assert_eq!(decode(std::str::from_utf8(&bad).expect("ascii")), None, "{at}");
+            assert_eq!(decode_document_name(std::str::from_utf8(&bad).expect("ascii")), None, "{at}");
         }
         for bad in ["", "0", "automerge:", "\u{e9}", &"z".repeat(29), &good[1..], "1111"] {
-            assert_eq!(decode(bad), None, "{bad}");
+            assert_eq!(decode_document_name(bad), None, "{bad}");
         }
     }
 }

@@ -5,15 +5,15 @@
 //! peers whose greeting says that they know it hear of it ([`super::Metadata::blobs`]).
 //!
 //! What a caller does: it tells of connections, of what it wants ([`BlobTransfers::want`]) and has ([`BlobTransfers::hold`]), of what
-//! comes ([`BlobTransfers::receive`]) and of time ([`BlobTransfers::step`]), and performs what [`BlobTransfers::take`] gives. A blob goes along
+//! comes ([`BlobTransfers::receive`]) and of time ([`BlobTransfers::advance`]), and performs what [`BlobTransfers::take_commands`] gives. A blob goes along
 //! with a volume: whoever may read the volume may fetch it, whoever may write the volume may bring it. What has come is
 //! a blob only once its hash was checked; what was fetched before a cut is not fetched again.
 
+mod codec;
 mod fetch;
 mod serve;
-mod word;
 
-use self::word::BlobMessage;
+use self::codec::BlobMessage;
 use super::peers::{DocumentAccess, LinkId};
 use super::wire::PeerId;
 use crate::id::{BlobHash, DocId};
@@ -24,14 +24,14 @@ pub const BLOBS_TOPIC: &str = "blobs";
 /// The version of this that is spoken.
 pub const BLOBS_VERSION: u64 = 1;
 /// Bytes of a piece, but for the last one of a blob.
-pub const PIECE: u64 = 64 << 10;
+pub const PIECE_BYTES: u64 = 64 << 10;
 /// Who does not answer for so long is not waited for, in milliseconds.
 const ANSWER_TIMEOUT_MS: i64 = 60_000;
 /// What this machine's disk did not take is tried again after this time, in milliseconds.
 const BLOB_WRITE_RETRY_MS: i64 = 30_000;
 /// A piece that comes sooner than this lets more be asked for at once, one that comes later than the other fewer.
-const SOON: i64 = 150;
-const LATE: i64 = 600;
+const FAST_PIECE_MS: i64 = 150;
+const SLOW_PIECE_MS: i64 = 600;
 
 /// A blob, and the volume with which it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,18 +46,18 @@ pub struct VolumeBlob {
 #[derive(Clone, Copy, Debug)]
 pub struct BlobLimits {
     /// A blob has at most so many bytes.
-    pub largest: u64,
+    pub max_blob_bytes: u64,
     /// So many blobs are wanted, offered or waited for over one connection.
-    pub items: usize,
+    pub max_blobs: usize,
     /// So many pieces may be asked for at once.
-    pub pieces: usize,
+    pub max_pieces: usize,
     /// So many blobs are fetched over one connection at the same time.
-    pub active: usize,
+    pub max_active: usize,
 }
 
 impl Default for BlobLimits {
     fn default() -> BlobLimits {
-        BlobLimits { largest: 512 << 20, items: 100_000, pieces: 8, active: 4 }
+        BlobLimits { max_blob_bytes: 512 << 20, max_blobs: 100_000, max_pieces: 8, max_active: 4 }
     }
 }
 
@@ -92,11 +92,11 @@ pub enum BlobCommand {
         data: Vec<u8>,
     },
     /// See how much of it is here, and call [`BlobTransfers::looked`]; [`BlobTransfers::failed`] where that cannot be seen.
-    Look {
+    Probe {
         /// Which.
         item: VolumeBlob,
     },
-    /// Read a piece, and call [`BlobTransfers::read`].
+    /// Read a piece, and call [`BlobTransfers::decode`].
     Read {
         /// Who asks.
         link: LinkId,
@@ -123,14 +123,14 @@ pub enum BlobCommand {
         item: VolumeBlob,
     },
     /// It is here.
-    Came {
+    Arrived {
         /// Which.
         item: VolumeBlob,
         /// Bytes.
         size: u64,
     },
     /// For the log.
-    Say {
+    Log {
         /// Of whom.
         link: LinkId,
         /// What.
@@ -175,9 +175,9 @@ struct WantedBlob {
     urgent: bool,
     phase: TransferPhase,
     /// Bytes that have come.
-    got: u64,
+    received: u64,
     /// Bytes that were asked for.
-    next: u64,
+    requested: u64,
     source: Option<LinkId>,
     origin: BlobOrigin,
 }
@@ -188,79 +188,79 @@ struct BlobPeer {
     /// Whether it keeps what it is brought: then it is offered what is here.
     keeper: bool,
     /// It broke the rules: nothing more is taken from it or said to it.
-    deaf: bool,
+    is_banned: bool,
     /// What to ask it for, the urgent first.
-    ask: BTreeSet<(bool, VolumeBlob)>,
+    to_request: BTreeSet<(bool, VolumeBlob)>,
     /// What it said that it does not have.
     lacks: BTreeSet<VolumeBlob>,
     /// What it offered; asked for by those that keep.
-    gives: BTreeSet<VolumeBlob>,
+    offers: BTreeSet<VolumeBlob>,
     /// What is fetched from it, and the pieces that were asked for, with when.
     active: BTreeSet<VolumeBlob>,
-    under_way: BTreeMap<(VolumeBlob, u64), i64>,
+    in_flight: BTreeMap<(VolumeBlob, u64), i64>,
     window: usize,
     /// What it has asked for, in order; whether a piece is being read for it.
-    asked: VecDeque<(VolumeBlob, u64)>,
-    reading: bool,
+    requests: VecDeque<(VolumeBlob, u64)>,
+    is_reading: bool,
     /// What it asked for and was not here.
-    waits: BTreeSet<VolumeBlob>,
+    unmet_requests: BTreeSet<VolumeBlob>,
     /// What is to be offered to it, what was and is not answered, and how many it has refused.
-    offer: BTreeSet<VolumeBlob>,
+    to_offer: BTreeSet<VolumeBlob>,
     offered: BTreeSet<VolumeBlob>,
     refused: usize,
     /// Bytes that it may still bring.
-    room: u64,
+    quota_bytes: u64,
     /// What was said of it already.
-    said: BTreeSet<&'static str>,
+    logged: BTreeSet<&'static str>,
 }
 
 /// All blobs over all connections; see the head of this file.
 pub struct BlobTransfers {
     /// Whether this side keeps what others bring, and knows only by looking what it has.
-    keeps: bool,
+    is_keeper: bool,
     limits: BlobLimits,
     links: BTreeMap<LinkId, BlobPeer>,
-    wishes: BTreeMap<VolumeBlob, WantedBlob>,
+    wanted: BTreeMap<VolumeBlob, WantedBlob>,
     held: BTreeMap<VolumeBlob, u64>,
     /// Offers that wait until somebody has looked.
     offers: BTreeMap<VolumeBlob, BTreeMap<LinkId, u64>>,
     /// What the disk did not take, and when it is tried again.
     paused: BTreeMap<VolumeBlob, i64>,
     /// Who sent something else under which name.
-    bad: BTreeMap<PeerId, BTreeSet<VolumeBlob>>,
-    deeds: VecDeque<BlobCommand>,
+    bad_sources: BTreeMap<PeerId, BTreeSet<VolumeBlob>>,
+    commands: VecDeque<BlobCommand>,
 }
 
 impl std::fmt::Debug for BlobTransfers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Blobs: {} connections, {} wanted, {} here", self.links.len(), self.wishes.len(), self.held.len())
+        write!(f, "Blobs: {} connections, {} wanted, {} here", self.links.len(), self.wanted.len(), self.held.len())
     }
 }
 
 /// How many bytes a piece has that begins here.
-fn piece(size: u64, offset: u64) -> u64 {
-    size.saturating_sub(offset).min(PIECE)
+fn piece_len(size: u64, offset: u64) -> u64 {
+    size.saturating_sub(offset).min(PIECE_BYTES)
 }
 
 impl BlobTransfers {
-    /// No connections yet. `keeps`: this side keeps what those bring that may.
+    /// No connections yet. `is_keeper`: this side keeps what those bring that may.
     pub fn new(keeps: bool, limits: BlobLimits) -> BlobTransfers {
         BlobTransfers {
-            keeps,
+            is_keeper: keeps,
             limits,
             links: BTreeMap::new(),
-            wishes: BTreeMap::new(),
+            wanted: BTreeMap::new(),
             held: BTreeMap::new(),
             offers: BTreeMap::new(),
             paused: BTreeMap::new(),
-            bad: BTreeMap::new(),
-            deeds: VecDeque::new(),
+            bad_sources: BTreeMap::new(),
+            commands: VecDeque::new(),
         }
     }
 
     /// What is to be done, in this order.
-    pub fn take(&mut self) -> Vec<BlobCommand> {
-        self.deeds.drain(..).collect()
+    pub fn take_commands(&mut self) -> Vec<BlobCommand> {
+        self.commands.drain(..).collect()
     }
 
     /// A peer is here that knows this. `keeper`: it keeps what it is brought.
@@ -270,53 +270,53 @@ impl BlobTransfers {
         let side = BlobPeer {
             peer,
             keeper,
-            deaf: false,
-            ask: BTreeSet::new(),
+            is_banned: false,
+            to_request: BTreeSet::new(),
             lacks: BTreeSet::new(),
-            gives: BTreeSet::new(),
+            offers: BTreeSet::new(),
             active: BTreeSet::new(),
-            under_way: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             window: 2,
-            asked: VecDeque::new(),
-            reading: false,
-            waits: BTreeSet::new(),
-            offer,
+            requests: VecDeque::new(),
+            is_reading: false,
+            unmet_requests: BTreeSet::new(),
+            to_offer: offer,
             offered: BTreeSet::new(),
             refused: 0,
-            room: u64::MAX,
-            said: BTreeSet::new(),
+            quota_bytes: u64::MAX,
+            logged: BTreeSet::new(),
         };
         self.links.insert(link, side);
-        if !self.keeps {
-            let wanted: Vec<VolumeBlob> = self.wishes.keys().filter(shared).copied().collect();
-            wanted.into_iter().for_each(|item| self.ask_of(link, item));
+        if !self.is_keeper {
+            let wanted: Vec<VolumeBlob> = self.wanted.keys().filter(shared).copied().collect();
+            wanted.into_iter().for_each(|item| self.request_from(link, item));
         }
     }
 
     /// Whether the peer of this connection is here and knows this.
-    pub fn knows(&self, link: LinkId) -> bool {
-        self.links.get(&link).is_some_and(|side| !side.deaf)
+    pub fn has_peer(&self, link: LinkId) -> bool {
+        self.links.get(&link).is_some_and(|side| !side.is_banned)
     }
 
     /// The connection is gone.
     pub fn disconnect(&mut self, link: LinkId, may: PeerRights<'_>) {
         let Some(side) = self.links.remove(&link) else { return };
         self.offers.values_mut().for_each(|links| _ = links.remove(&link));
-        for item in side.active.into_iter().chain(side.gives) {
-            self.let_go(item, link, may);
+        for item in side.active.into_iter().chain(side.offers) {
+            self.drop_source(item, link, may);
         }
     }
 
     /// So many bytes a peer may still bring.
-    pub fn room(&mut self, link: LinkId, bytes: u64) {
+    pub fn set_quota(&mut self, link: LinkId, bytes: u64) {
         if let Some(side) = self.links.get_mut(&link) {
-            side.room = bytes;
+            side.quota_bytes = bytes;
         }
     }
 
     /// What is here, and what is wanted.
-    pub fn items(&self) -> (impl Iterator<Item = &VolumeBlob>, impl Iterator<Item = &VolumeBlob>) {
-        (self.held.keys(), self.wishes.keys())
+    pub fn held_and_wanted(&self) -> (impl Iterator<Item = &VolumeBlob>, impl Iterator<Item = &VolumeBlob>) {
+        (self.held.keys(), self.wanted.keys())
     }
 
     /// The connections over which this is spoken.
@@ -326,41 +326,38 @@ impl BlobTransfers {
 
     /// Whether anything is under way, so that time matters.
     pub fn is_busy(&self) -> bool {
-        let busy = |side: &BlobPeer| !side.under_way.is_empty() || !side.asked.is_empty() || !side.offer.is_empty();
+        let busy =
+            |side: &BlobPeer| !side.in_flight.is_empty() || !side.requests.is_empty() || !side.to_offer.is_empty();
         !self.paused.is_empty() || self.links.values().any(busy)
     }
 
     /// A message of [`BLOBS_TOPIC`] has come.
     pub fn receive(&mut self, link: LinkId, data: &[u8], now: i64, may: PeerRights<'_>) {
-        if !self.knows(link) {
+        if !self.has_peer(link) {
             return;
         }
-        let Some(word) = BlobMessage::read(data) else {
-            return self.turn_deaf(
-                link,
-                "what it says of pictures cannot be read; they are not exchanged with it",
-                may,
-            );
+        let Some(word) = BlobMessage::decode(data) else {
+            return self.ban_peer(link, "what it says of pictures cannot be read; they are not exchanged with it", may);
         };
         match word {
-            BlobMessage::Have(volume, blobs) => self.offered(link, volume, &blobs, may),
-            BlobMessage::Want(item, offset) => self.wanted(link, item, offset, may),
-            BlobMessage::Piece(item, offset, size, bytes) => self.came(link, (item, offset, size), bytes, now, may),
+            BlobMessage::Have(volume, blobs) => self.on_offer(link, volume, &blobs, may),
+            BlobMessage::Want(item, offset) => self.on_request(link, item, offset, may),
+            BlobMessage::Piece(item, offset, size, bytes) => self.on_piece(link, (item, offset, size), bytes, now, may),
             BlobMessage::Lack(item) => {
                 let Some(side) = self.links.get_mut(&link) else { return };
-                side.under_way.retain(|(of, _), _| *of != item);
-                if self.wishes.contains_key(&item) && side.lacks.len() < self.limits.items {
+                side.in_flight.retain(|(of, _), _| *of != item);
+                if self.wanted.contains_key(&item) && side.lacks.len() < self.limits.max_blobs {
                     side.lacks.insert(item);
                 }
-                self.let_go(item, link, may);
-                self.lacked(link, item, may);
+                self.drop_source(item, link, may);
+                self.on_lack(link, item, may);
             }
             BlobMessage::Refuse(item, why) => {
                 let Some(side) = self.links.get_mut(&link) else { return };
                 if side.offered.remove(&item) {
                     side.refused += 1;
-                    if side.said.insert(why.words()) {
-                        self.deeds.push_back(BlobCommand::Refused { link, words: why.words() });
+                    if side.logged.insert(why.reason()) {
+                        self.commands.push_back(BlobCommand::Refused { link, words: why.reason() });
                     }
                 }
             }
@@ -369,42 +366,42 @@ impl BlobTransfers {
 
     /// Asks and answers, as far as lines and limits allow; to be called after whatever happened, and every second while
     /// [`BlobTransfers::is_busy`]. `is_idle`: whether nothing else waits to be sent to a peer.
-    pub fn step(&mut self, now: i64, may: PeerRights<'_>, is_idle: &dyn Fn(LinkId) -> bool) {
-        self.go_on(now, may);
-        let links: Vec<LinkId> = self.links.iter().filter(|(_, side)| !side.deaf).map(|(link, _)| *link).collect();
+    pub fn advance(&mut self, now: i64, may: PeerRights<'_>, is_idle: &dyn Fn(LinkId) -> bool) {
+        self.resume_paused(now, may);
+        let links: Vec<LinkId> = self.links.iter().filter(|(_, side)| !side.is_banned).map(|(link, _)| *link).collect();
         for link in links {
-            self.serve(link, may, is_idle(link));
-            self.give_up_late(link, now, may);
-            self.ask(link, now, may);
-            self.offer(link);
+            self.serve_requests(link, may, is_idle(link));
+            self.give_up_overdue(link, now, may);
+            self.request_pieces(link, now, may);
+            self.send_offers(link);
         }
     }
 
-    fn word(&mut self, link: LinkId, word: &BlobMessage<'_>) {
-        if self.knows(link) {
-            self.deeds.push_back(BlobCommand::Send { link, data: word.write() });
+    fn send_message(&mut self, link: LinkId, word: &BlobMessage<'_>) {
+        if self.has_peer(link) {
+            self.commands.push_back(BlobCommand::Send { link, data: word.encode() });
         }
     }
 
-    fn say(&mut self, link: LinkId, words: &'static str) {
-        if self.links.get_mut(&link).is_some_and(|side| side.said.insert(words)) {
-            self.deeds.push_back(BlobCommand::Say { link, words });
+    fn log_once(&mut self, link: LinkId, words: &'static str) {
+        if self.links.get_mut(&link).is_some_and(|side| side.logged.insert(words)) {
+            self.commands.push_back(BlobCommand::Log { link, words });
         }
     }
 
     /// It broke the rules of this. Documents are not concerned.
-    fn turn_deaf(&mut self, link: LinkId, words: &'static str, may: PeerRights<'_>) {
-        self.say(link, words);
+    fn ban_peer(&mut self, link: LinkId, words: &'static str, may: PeerRights<'_>) {
+        self.log_once(link, words);
         let Some(side) = self.links.get_mut(&link) else { return };
-        side.deaf = true;
-        side.asked.clear();
-        side.under_way.clear();
-        side.offer.clear();
+        side.is_banned = true;
+        side.requests.clear();
+        side.in_flight.clear();
+        side.to_offer.clear();
         side.offered.clear();
-        let gives = std::mem::take(&mut side.gives);
+        let gives = std::mem::take(&mut side.offers);
         let active = std::mem::take(&mut side.active);
         for item in active.into_iter().chain(gives) {
-            self.let_go(item, link, may);
+            self.drop_source(item, link, may);
         }
     }
 }

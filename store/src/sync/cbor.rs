@@ -21,21 +21,21 @@ impl<'a> CborReader<'a> {
         self.rest.is_empty()
     }
 
-    fn take(&mut self, count: usize) -> Result<&'a [u8], CborError> {
+    fn take_bytes(&mut self, count: usize) -> Result<&'a [u8], CborError> {
         let (taken, rest) = self.rest.split_at_checked(count).ok_or("it ends early")?;
         self.rest = rest;
         Ok(taken)
     }
 
     /// Kind and number of the next item; tags say nothing that matters here.
-    fn head(&mut self) -> Result<(u8, u64), CborError> {
+    fn read_head(&mut self) -> Result<(u8, u64), CborError> {
         for _ in 0..MAX_CBOR_DEPTH {
-            let first = self.take(1)?[0];
+            let first = self.take_bytes(1)?[0];
             let (kind, short) = (first >> 5, first & 0x1f);
             let number = match short {
                 0..=23 => u64::from(short),
                 24..=27 => {
-                    let bytes = self.take(1 << (short - 24))?;
+                    let bytes = self.take_bytes(1 << (short - 24))?;
                     bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
                 }
                 _ => return Err("it has lengths that are not said beforehand"),
@@ -49,13 +49,13 @@ impl<'a> CborReader<'a> {
         Err("it has too many tags")
     }
 
-    fn peek(&self) -> Result<(u8, u64), CborError> {
-        CborReader { rest: self.rest }.head()
+    fn peek_head(&self) -> Result<(u8, u64), CborError> {
+        CborReader { rest: self.rest }.read_head()
     }
 
     /// How many entries a map has.
-    pub(super) fn map(&mut self, most: u64) -> Result<u64, CborError> {
-        match self.head()? {
+    pub(super) fn read_map(&mut self, most: u64) -> Result<u64, CborError> {
+        match self.read_head()? {
             (5, count) if count <= most => Ok(count),
             (5, _) => Err("it has too many fields"),
             _ => Err("a map was expected"),
@@ -63,44 +63,44 @@ impl<'a> CborReader<'a> {
     }
 
     /// How many items an array has.
-    pub(super) fn array(&mut self, most: u64) -> Result<u64, CborError> {
-        match self.head()? {
+    pub(super) fn read_array(&mut self, most: u64) -> Result<u64, CborError> {
+        match self.read_head()? {
             (4, count) if count <= most => Ok(count),
             (4, _) => Err("a list is too long"),
             _ => Err("a list was expected"),
         }
     }
 
-    pub(super) fn text(&mut self, most: usize) -> Result<&'a str, CborError> {
-        match self.head()? {
+    pub(super) fn read_text(&mut self, most: usize) -> Result<&'a str, CborError> {
+        match self.read_head()? {
             (3, length) => {
                 let length =
                     usize::try_from(length).ok().filter(|length| *length <= most).ok_or("a text is too long")?;
-                std::str::from_utf8(self.take(length)?).map_err(|_| "a text is not UTF-8")
+                std::str::from_utf8(self.take_bytes(length)?).map_err(|_| "a text is not UTF-8")
             }
             _ => Err("a text was expected"),
         }
     }
 
-    pub(super) fn bytes(&mut self) -> Result<&'a [u8], CborError> {
-        match self.head()? {
-            (2, length) => self.take(usize::try_from(length).map_err(|_| "it ends early")?),
+    pub(super) fn read_bytes(&mut self) -> Result<&'a [u8], CborError> {
+        match self.read_head()? {
+            (2, length) => self.take_bytes(usize::try_from(length).map_err(|_| "it ends early")?),
             _ => Err("bytes were expected"),
         }
     }
 
     /// A whole number from 0 on; JavaScript writes some of them as floats.
-    pub(super) fn number(&mut self) -> Result<u64, CborError> {
-        match self.head()? {
+    pub(super) fn read_number(&mut self) -> Result<u64, CborError> {
+        match self.read_head()? {
             (0, number) => Ok(number),
-            (9, bits) => whole(f64::from(f32::from_bits(bits as u32))),
-            (10, bits) => whole(f64::from_bits(bits)),
+            (9, bits) => float_to_integer(f64::from(f32::from_bits(bits as u32))),
+            (10, bits) => float_to_integer(f64::from_bits(bits)),
             _ => Err("a number was expected"),
         }
     }
 
-    pub(super) fn truth(&mut self) -> Result<bool, CborError> {
-        match self.head()? {
+    pub(super) fn read_bool(&mut self) -> Result<bool, CborError> {
+        match self.read_head()? {
             (7, 20) => Ok(false),
             (7, 21) => Ok(true),
             _ => Err("true or false was expected"),
@@ -108,25 +108,25 @@ impl<'a> CborReader<'a> {
     }
 
     /// Whether the next value is one of nothing: `null` or `undefined`. Then it is read.
-    pub(super) fn nothing(&mut self) -> Result<bool, CborError> {
-        let nothing = matches!(self.peek()?, (7, 22 | 23));
+    pub(super) fn read_null(&mut self) -> Result<bool, CborError> {
+        let nothing = matches!(self.peek_head()?, (7, 22 | 23));
         if nothing {
-            self.head()?;
+            self.read_head()?;
         }
         Ok(nothing)
     }
 
     /// Passes over one value.
-    pub(super) fn skip(&mut self) -> Result<(), CborError> {
-        self.skip_within(MAX_CBOR_DEPTH)
+    pub(super) fn skip_value(&mut self) -> Result<(), CborError> {
+        self.skip_nested(MAX_CBOR_DEPTH)
     }
 
-    fn skip_within(&mut self, deep: u32) -> Result<(), CborError> {
+    fn skip_nested(&mut self, deep: u32) -> Result<(), CborError> {
         let deeper = deep.checked_sub(1).ok_or("it is nested too deep")?;
-        let (kind, number) = self.head()?;
+        let (kind, number) = self.read_head()?;
         match kind {
             2 | 3 => {
-                self.take(usize::try_from(number).map_err(|_| "it ends early")?)?;
+                self.take_bytes(usize::try_from(number).map_err(|_| "it ends early")?)?;
             }
             4 | 5 => {
                 let items = if kind == 5 { number.checked_mul(2).ok_or("it ends early")? } else { number };
@@ -134,7 +134,7 @@ impl<'a> CborReader<'a> {
                     return Err("it ends early");
                 }
                 for _ in 0..items {
-                    self.skip_within(deeper)?;
+                    self.skip_nested(deeper)?;
                 }
             }
             _ => {}
@@ -143,7 +143,7 @@ impl<'a> CborReader<'a> {
     }
 }
 
-fn whole(number: f64) -> Result<u64, CborError> {
+fn float_to_integer(number: f64) -> Result<u64, CborError> {
     // Beyond this a float does not hold every whole number.
     if number.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&number) {
         Ok(number as u64)
@@ -159,7 +159,7 @@ pub(super) struct CborWriter {
 }
 
 impl CborWriter {
-    fn head(&mut self, kind: u8, number: u64) {
+    fn write_head(&mut self, kind: u8, number: u64) {
         let kind = kind << 5;
         let wide = number.to_be_bytes();
         match number {
@@ -180,34 +180,34 @@ impl CborWriter {
         }
     }
 
-    pub(super) fn map(&mut self, count: usize) -> &mut CborWriter {
-        self.head(5, count as u64);
+    pub(super) fn write_map(&mut self, count: usize) -> &mut CborWriter {
+        self.write_head(5, count as u64);
         self
     }
 
-    pub(super) fn array(&mut self, count: usize) -> &mut CborWriter {
-        self.head(4, count as u64);
+    pub(super) fn write_array(&mut self, count: usize) -> &mut CborWriter {
+        self.write_head(4, count as u64);
         self
     }
 
-    pub(super) fn text(&mut self, text: &str) -> &mut CborWriter {
-        self.head(3, text.len() as u64);
+    pub(super) fn write_text(&mut self, text: &str) -> &mut CborWriter {
+        self.write_head(3, text.len() as u64);
         self.bytes.extend(text.as_bytes());
         self
     }
 
-    pub(super) fn data(&mut self, bytes: &[u8]) -> &mut CborWriter {
-        self.head(2, bytes.len() as u64);
+    pub(super) fn write_bytes(&mut self, bytes: &[u8]) -> &mut CborWriter {
+        self.write_head(2, bytes.len() as u64);
         self.bytes.extend(bytes);
         self
     }
 
-    pub(super) fn number(&mut self, number: u64) -> &mut CborWriter {
-        self.head(0, number);
+    pub(super) fn write_number(&mut self, number: u64) -> &mut CborWriter {
+        self.write_head(0, number);
         self
     }
 
-    pub(super) fn truth(&mut self, is: bool) -> &mut CborWriter {
+    pub(super) fn write_bool(&mut self, is: bool) -> &mut CborWriter {
         self.bytes.push(if is { 0xf5 } else { 0xf4 });
         self
     }

@@ -12,38 +12,38 @@ pub(super) const MAX_INFLATED_BYTES: u64 = 256 << 20;
 /// An operation counts as much as so many bytes: those of the largest note (16 MiB, a letter each) fit, and some more.
 /// Each costs automerge about a microsecond and a hundred bytes of memory, however few bytes say it: a message of 10 kB
 /// with ten million letters holds a hub up for ten seconds.
-const OPERATION: u64 = 12;
+const BYTES_PER_OPERATION: u64 = 12;
 
-const MAGIC: [u8; 4] = [0x85, 0x6f, 0x4a, 0x83];
-const DOCUMENT: u8 = 0;
-const CHANGE: u8 = 1;
-const COMPRESSED: u8 = 2;
+const CHUNK_MAGIC: [u8; 4] = [0x85, 0x6f, 0x4a, 0x83];
+const DOCUMENT_CHUNK: u8 = 0;
+const CHANGE_CHUNK: u8 = 1;
+const COMPRESSED_CHUNK: u8 = 2;
 /// In a column's specification: its bytes are deflated.
-const DEFLATED: u64 = 0b1000;
+const DEFLATE_BIT: u64 = 0b1000;
 
 /// Checks a stream of chunks; `left` bytes may still come out of them.
 ///
 /// # Errors
 /// Why it is refused.
-pub(super) fn check(mut bytes: &[u8], left: &mut u64) -> Result<(), &'static str> {
+pub(super) fn check_unpacked_size(mut bytes: &[u8], left: &mut u64) -> Result<(), &'static str> {
     while !bytes.is_empty() {
         let (head, rest) = bytes.split_at_checked(9).ok_or("a chunk ends early")?;
-        if head[..4] != MAGIC {
+        if head[..4] != CHUNK_MAGIC {
             return Err("it holds something that is no chunk");
         }
-        let (length, rest) = number(rest)?;
+        let (length, rest) = read_leb128(rest)?;
         let length = usize::try_from(length).map_err(|_| "a chunk ends early")?;
         let (content, rest) = rest.split_at_checked(length).ok_or("a chunk ends early")?;
         match head[8] {
-            CHANGE => {
-                spend(content.len() as u64, left)?;
-                change(content, left)?;
+            CHANGE_CHUNK => {
+                spend_bytes(content.len() as u64, left)?;
+                check_change(content, left)?;
             }
-            COMPRESSED => {
-                let content = unpacked(content, left)?;
-                change(&content, left)?;
+            COMPRESSED_CHUNK => {
+                let content = inflate_bounded(content, left)?;
+                check_change(&content, left)?;
             }
-            DOCUMENT => document(content, left)?,
+            DOCUMENT_CHUNK => check_document(content, left)?,
             _ => return Err("it holds a chunk of an unknown kind"),
         }
         bytes = rest;
@@ -52,15 +52,15 @@ pub(super) fn check(mut bytes: &[u8], left: &mut u64) -> Result<(), &'static str
 }
 
 /// The chunks of a stream: of each its kind and all its bytes; `None`: something else is in it.
-pub(crate) fn chunks(mut bytes: &[u8]) -> Option<Vec<(ChunkKind, &[u8])>> {
+pub(crate) fn split_chunks(mut bytes: &[u8]) -> Option<Vec<(ChunkKind, &[u8])>> {
     let mut all = Vec::new();
     while !bytes.is_empty() {
         let (head, rest) = bytes.split_at_checked(9)?;
-        let (length, content) = number(rest).ok()?;
+        let (length, content) = read_leb128(rest).ok()?;
         let behind = content.get(usize::try_from(length).ok()?..)?;
         let kind = match head[8] {
-            DOCUMENT => ChunkKind::Document,
-            CHANGE | COMPRESSED => ChunkKind::Change,
+            DOCUMENT_CHUNK => ChunkKind::Document,
+            CHANGE_CHUNK | COMPRESSED_CHUNK => ChunkKind::Change,
             _ => return None,
         };
         all.push((kind, &bytes[..bytes.len() - behind.len()]));
@@ -78,58 +78,58 @@ pub(crate) enum ChunkKind {
     Change,
 }
 
-fn spend(bytes: u64, left: &mut u64) -> Result<(), &'static str> {
+fn spend_bytes(bytes: u64, left: &mut u64) -> Result<(), &'static str> {
     *left = left.checked_sub(bytes).ok_or("it unpacks to more than a document may hold")?;
     Ok(())
 }
 
-fn unpacked(packed: &[u8], left: &mut u64) -> Result<Vec<u8>, &'static str> {
+fn inflate_bounded(packed: &[u8], left: &mut u64) -> Result<Vec<u8>, &'static str> {
     let mut content = Vec::new();
     let most = left.saturating_add(1);
     let size = DeflateDecoder::new(packed).take(most).read_to_end(&mut content);
-    spend(size.map_err(|_| "it cannot be unpacked")? as u64, left)?;
+    spend_bytes(size.map_err(|_| "it cannot be unpacked")? as u64, left)?;
     Ok(content)
 }
 
 /// A change: what it stands on, who made it when, then what columns there are, then the columns.
-fn change(content: &[u8], left: &mut u64) -> Result<(), &'static str> {
-    let (parents, rest) = number(content)?;
-    let mut rest = pass(rest, parents.checked_mul(32).ok_or("a chunk ends early")?)?;
+fn check_change(content: &[u8], left: &mut u64) -> Result<(), &'static str> {
+    let (parents, rest) = read_leb128(content)?;
+    let mut rest = skip_bytes(rest, parents.checked_mul(32).ok_or("a chunk ends early")?)?;
     let named = |rest| -> Result<_, &'static str> {
-        let (length, rest) = number(rest)?;
-        pass(rest, length)
+        let (length, rest) = read_leb128(rest)?;
+        skip_bytes(rest, length)
     };
     rest = named(rest)?; // the actor
     for _ in 0..3 {
-        rest = number(rest)?.1; // its number, its first operation, its time
+        rest = read_leb128(rest)?.1; // its number, its first operation, its time
     }
     rest = named(rest)?; // the message
-    let (others, behind) = number(rest)?;
+    let (others, behind) = read_leb128(rest)?;
     rest = behind;
     for _ in 0..others {
         rest = named(rest)?;
     }
-    let (columns, mut rest) = columns(rest)?;
+    let (columns, mut rest) = read_columns(rest)?;
     let mut most = 0;
     for (specification, length) in columns {
         let length = usize::try_from(length).map_err(|_| "a chunk ends early")?;
         let (column, behind) = rest.split_at_checked(length).ok_or("a chunk ends early")?;
-        most = rows(specification, column)?.max(most);
+        most = count_rows(specification, column)?.max(most);
         rest = behind;
     }
-    spend(most.saturating_mul(OPERATION), left)
+    spend_bytes(most.saturating_mul(BYTES_PER_OPERATION), left)
 }
 
 /// Columns: of each its specification and its length.
 type ChunkColumns = Vec<(u64, u64)>;
 
 /// What columns follow.
-fn columns(bytes: &[u8]) -> Result<(ChunkColumns, &[u8]), &'static str> {
-    let (count, mut rest) = number(bytes)?;
+fn read_columns(bytes: &[u8]) -> Result<(ChunkColumns, &[u8]), &'static str> {
+    let (count, mut rest) = read_leb128(bytes)?;
     let mut columns = Vec::new();
     for _ in 0..count {
-        let (specification, further) = number(rest)?;
-        let (length, further) = number(further)?;
+        let (specification, further) = read_leb128(rest)?;
+        let (length, further) = read_leb128(further)?;
         columns.push((specification, length));
         rest = further;
     }
@@ -137,7 +137,7 @@ fn columns(bytes: &[u8]) -> Result<(ChunkColumns, &[u8]), &'static str> {
 }
 
 /// How many rows a column has: it is written in runs.
-fn rows(specification: u64, mut column: &[u8]) -> Result<u64, &'static str> {
+fn count_rows(specification: u64, mut column: &[u8]) -> Result<u64, &'static str> {
     let kind = specification & 0b111;
     let mut rows = 0_u64;
     // Bytes of values, of which the lengths stand in another column.
@@ -145,7 +145,7 @@ fn rows(specification: u64, mut column: &[u8]) -> Result<u64, &'static str> {
         return Ok(0);
     }
     while !column.is_empty() {
-        let (count, rest) = number(column)?;
+        let (count, rest) = read_leb128(column)?;
         // Whether something is so: lengths of runs alone.
         if kind == 4 {
             (rows, column) = (rows.saturating_add(count), rest);
@@ -154,13 +154,13 @@ fn rows(specification: u64, mut column: &[u8]) -> Result<u64, &'static str> {
         let width = column.len() - rest.len();
         let sign = column.get(width - 1).is_some_and(|last| last & 0x40 != 0);
         let value = |rest| -> Result<_, &'static str> {
-            let (length, rest) = number(rest)?;
-            if kind == 5 { pass(rest, length) } else { Ok(rest) }
+            let (length, rest) = read_leb128(rest)?;
+            if kind == 5 { skip_bytes(rest, length) } else { Ok(rest) }
         };
         column = match (count, sign) {
             // So many times nothing.
             (0, _) => {
-                let (count, rest) = number(rest)?;
+                let (count, rest) = read_leb128(rest)?;
                 rows = rows.saturating_add(count);
                 rest
             }
@@ -186,61 +186,61 @@ fn rows(specification: u64, mut column: &[u8]) -> Result<u64, &'static str> {
 }
 
 /// The heads of a document, sorted, if the bytes are one chunk with all of it, and sound by its own checksum.
-pub(super) fn whole(bytes: &[u8]) -> Option<Vec<ChangeHash>> {
+pub(super) fn whole_document_heads(bytes: &[u8]) -> Option<Vec<ChangeHash>> {
     let (head, rest) = bytes.split_at_checked(9)?;
-    let (length, content) = number(rest).ok()?;
-    if head[..4] != MAGIC || head[8] != DOCUMENT || length != content.len() as u64 {
+    let (length, content) = read_leb128(rest).ok()?;
+    if head[..4] != CHUNK_MAGIC || head[8] != DOCUMENT_CHUNK || length != content.len() as u64 {
         return None;
     }
     // R: automerge's binary format: four bytes of SHA-256 over all that follows them.
     if Sha256::digest(&bytes[8..])[..4] != head[4..8] {
         return None;
     }
-    let (heads, _) = heads(content).ok()?;
+    let (heads, _) = split_heads(content).ok()?;
     let mut heads: Vec<ChangeHash> = heads.as_chunks().0.iter().map(|head| ChangeHash(*head)).collect();
     heads.sort_unstable();
     Some(heads)
 }
 
 /// Behind the actors of a whole document: its heads, one after the other, and what follows.
-fn heads(content: &[u8]) -> Result<(&[u8], &[u8]), &'static str> {
-    let (actors, mut rest) = number(content)?;
+fn split_heads(content: &[u8]) -> Result<(&[u8], &[u8]), &'static str> {
+    let (actors, mut rest) = read_leb128(content)?;
     for _ in 0..actors {
-        let (length, behind) = number(rest)?;
-        rest = pass(behind, length)?;
+        let (length, behind) = read_leb128(rest)?;
+        rest = skip_bytes(behind, length)?;
     }
-    let (count, rest) = number(rest)?;
-    let behind = pass(rest, count.checked_mul(32).ok_or("a chunk ends early")?)?;
+    let (count, rest) = read_leb128(rest)?;
+    let behind = skip_bytes(rest, count.checked_mul(32).ok_or("a chunk ends early")?)?;
     Ok((&rest[..rest.len() - behind.len()], behind))
 }
 
 /// A whole document: actors, heads, then what columns there are, then the columns.
-fn document(content: &[u8], left: &mut u64) -> Result<(), &'static str> {
-    spend(content.len() as u64, left)?;
-    let (_, rest) = heads(content)?;
-    let (mut all, behind) = columns(rest)?;
-    let (operations, mut rest) = columns(behind)?;
+fn check_document(content: &[u8], left: &mut u64) -> Result<(), &'static str> {
+    spend_bytes(content.len() as u64, left)?;
+    let (_, rest) = split_heads(content)?;
+    let (mut all, behind) = read_columns(rest)?;
+    let (operations, mut rest) = read_columns(behind)?;
     all.extend(operations);
     let mut most = 0;
     for (specification, length) in all {
         let length = usize::try_from(length).map_err(|_| "a chunk ends early")?;
         let (column, behind) = rest.split_at_checked(length).ok_or("a chunk ends early")?;
-        let rows = match specification & DEFLATED {
-            0 => rows(specification, column)?,
-            _ => rows(specification, &unpacked(column, left)?)?,
+        let rows = match specification & DEFLATE_BIT {
+            0 => count_rows(specification, column)?,
+            _ => count_rows(specification, &inflate_bounded(column, left)?)?,
         };
         most = rows.max(most);
         rest = behind;
     }
-    spend(most.saturating_mul(OPERATION), left)
+    spend_bytes(most.saturating_mul(BYTES_PER_OPERATION), left)
 }
 
-fn pass(bytes: &[u8], count: u64) -> Result<&[u8], &'static str> {
+fn skip_bytes(bytes: &[u8], count: u64) -> Result<&[u8], &'static str> {
     usize::try_from(count).ok().and_then(|count| bytes.get(count..)).ok_or("a chunk ends early")
 }
 
 /// A number as LEB128.
-fn number(bytes: &[u8]) -> Result<(u64, &[u8]), &'static str> {
+fn read_leb128(bytes: &[u8]) -> Result<(u64, &[u8]), &'static str> {
     let mut number = 0_u64;
     for (at, byte) in bytes.iter().enumerate().take(10) {
         number |= u64::from(byte & 0x7f).checked_shl(at as u32 * 7).unwrap_or(0);
@@ -260,7 +260,7 @@ mod tests {
     use flate2::bufread::DeflateEncoder;
 
     fn limit(bytes: &[u8], mut left: u64) -> Result<u64, &'static str> {
-        check(bytes, &mut left).map(|()| left)
+        check_unpacked_size(bytes, &mut left).map(|()| left)
     }
 
     #[test]
@@ -295,16 +295,16 @@ mod tests {
         }
         for bytes in [doc.save(), doc.save_nocompress(), doc.save_after(&[])] {
             let left = limit(&bytes, MAX_INFLATED_BYTES).expect("passes");
-            assert!(MAX_INFLATED_BYTES - left > 20_000 * OPERATION, "{}", MAX_INFLATED_BYTES - left);
+            assert!(MAX_INFLATED_BYTES - left > 20_000 * BYTES_PER_OPERATION, "{}", MAX_INFLATED_BYTES - left);
         }
         // Runs: of one value, of nothing, of booleans; and values one by one.
-        assert_eq!(rows(0x42, &[0xc0, 0x84, 0x3d, 1]), Ok(1_000_000));
-        assert_eq!(rows(0x42, &[0, 0xc0, 0x84, 0x3d]), Ok(1_000_000));
-        assert_eq!(rows(0x34, &[0, 0xc0, 0x84, 0x3d]), Ok(1_000_000));
-        assert_eq!(rows(0x42, &[0x7d, 1, 2, 3]), Ok(3));
-        assert_eq!(rows(0x55, &[0x7e, 1, b'a', 2, b'b', b'c']), Ok(2));
-        assert!(rows(0x42, &[0x7d, 1, 2]).is_err());
-        assert_eq!(rows(0x57, &[0xff; 9]), Ok(0));
+        assert_eq!(count_rows(0x42, &[0xc0, 0x84, 0x3d, 1]), Ok(1_000_000));
+        assert_eq!(count_rows(0x42, &[0, 0xc0, 0x84, 0x3d]), Ok(1_000_000));
+        assert_eq!(count_rows(0x34, &[0, 0xc0, 0x84, 0x3d]), Ok(1_000_000));
+        assert_eq!(count_rows(0x42, &[0x7d, 1, 2, 3]), Ok(3));
+        assert_eq!(count_rows(0x55, &[0x7e, 1, b'a', 2, b'b', b'c']), Ok(2));
+        assert!(count_rows(0x42, &[0x7d, 1, 2]).is_err());
+        assert_eq!(count_rows(0x57, &[0xff; 9]), Ok(0));
         // The letters of the largest note, and half as many again.
         assert!(limit(&typed(16 << 20), MAX_INFLATED_BYTES).is_ok());
         assert!(limit(&typed(24 << 20), MAX_INFLATED_BYTES).is_err());
@@ -325,7 +325,7 @@ mod tests {
         let inserts = [vec![0], run].concat();
         let mut content = vec![0, 1, 7, 1, 1, 0, 0, 0, 1, 0x34, inserts.len() as u8];
         content.extend(inserts);
-        let mut chunk = [&MAGIC[..], &[0; 4], &[CHANGE]].concat();
+        let mut chunk = [&CHUNK_MAGIC[..], &[0; 4], &[CHANGE_CHUNK]].concat();
         chunk.extend(leb(content.len() as u32));
         [chunk, content].concat()
     }
@@ -337,9 +337,9 @@ mod tests {
         DeflateEncoder::new(std::io::BufReader::new(zeros), Compression::fast())
             .read_to_end(&mut packed)
             .expect("packed");
-        let mut chunk = MAGIC.to_vec();
+        let mut chunk = CHUNK_MAGIC.to_vec();
         chunk.extend([0; 4]);
-        chunk.push(COMPRESSED);
+        chunk.push(COMPRESSED_CHUNK);
         let mut length = packed.len();
         while length > 0x7f {
             chunk.push(0x80 | (length & 0x7f) as u8);

@@ -1,10 +1,10 @@
 //! All connections of one program over its documents, as one state machine.
 //!
 //! What a caller does: it tells of connections ([`SyncPeers::connect`], [`SyncPeers::receive`], [`SyncPeers::disconnect`]), of its
-//! own changes **once they are on disk** ([`SyncPeers::changed`]), and after each call performs what [`SyncPeers::take`] gives:
+//! own changes **once they are on disk** ([`SyncPeers::changed`]), and after each call performs what [`SyncPeers::take_outputs`] gives:
 //! [`PeersOutput::Load`] is answered by [`SyncPeers::loaded`], [`PeersOutput::Store`] by [`SyncPeers::stored`] or [`SyncPeers::refused`]. A
 //! program that dials says which documents it wants ([`SyncPeers::follow`]); one that listens need not. Of a document that
-//! was made just now ([`SyncPeers::offer`]) another Tracebook is sent all at once instead of being asked what it has.
+//! was made just now ([`SyncPeers::initial_push`]) another Tracebook is sent all at once instead of being asked what it has.
 //!
 //! Nothing is sent before it is durable: while changes of a peer are on their way to the disk, nothing is said about
 //! their document to anybody, and further messages about it wait. So they come to the disk as one batch, too.
@@ -12,10 +12,10 @@
 //! A peer that breaks the protocol, or whose bytes make automerge fail, loses its connection and nothing else.
 
 mod document;
-mod greeting;
-mod offer;
+mod ephemeral;
+mod handshake;
+mod initial_push;
 mod reconcile;
-mod said;
 
 use self::document::SyncDocument;
 use super::inflate;
@@ -24,10 +24,10 @@ use crate::document::ChangeParcel;
 use crate::id::DocId;
 use automerge::ChangeHash;
 use automerge::sync::{self, Capability, MessageFlags};
-use offer::PeerLack;
+use ephemeral::HeardMessages;
+use initial_push::PeerLack;
 pub use reconcile::{HeadsHash, VolumeDocs};
 use reconcile::{HeadsHashes, PeerVolumes};
-use said::HeardMessages;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -68,7 +68,7 @@ pub enum PeersOutput {
         why: String,
     },
     /// A peer has greeted, and is taken in.
-    Welcome {
+    Greeted {
         /// Over which connection.
         link: LinkId,
         /// Who.
@@ -93,7 +93,7 @@ pub enum PeersOutput {
         parcel: ChangeParcel,
     },
     /// Somebody said something about a document.
-    Heard {
+    Ephemeral {
         /// Over which connection.
         link: LinkId,
         /// About which.
@@ -112,8 +112,8 @@ pub enum PeersOutput {
         /// Whether we have it.
         ours: bool,
     },
-    /// Whether both have the same of a document has changed; see [`SyncPeers::in_step`].
-    Step {
+    /// Whether both have the same of a document has changed; see [`SyncPeers::is_in_sync`].
+    SyncChanged {
         /// With whom.
         link: LinkId,
         /// Which document.
@@ -132,7 +132,7 @@ pub enum PeersOutput {
     },
     /// A Tracebook peer compares what it has of a volume with what we have: call [`SyncPeers::scoped`] with the volume's
     /// documents.
-    Scope {
+    NeedVolumeDocs {
         /// Which peer.
         link: LinkId,
         /// The volume.
@@ -171,16 +171,16 @@ pub struct LinkProgress {
 #[derive(Clone, Copy, Debug)]
 pub struct SyncLimits {
     /// Documents that one connection may be about.
-    pub documents: usize,
+    pub max_documents: usize,
     /// Bytes that may wait, of one connection, for documents to be read and written.
-    pub waiting: usize,
+    pub max_waiting_bytes: usize,
     /// Documents kept in memory that nothing is under way for.
-    pub resting: usize,
+    pub max_resting_documents: usize,
 }
 
 impl Default for SyncLimits {
     fn default() -> SyncLimits {
-        SyncLimits { documents: 200_000, waiting: 256 << 20, resting: 1_024 }
+        SyncLimits { max_documents: 200_000, max_waiting_bytes: 256 << 20, max_resting_documents: 1_024 }
     }
 }
 
@@ -188,9 +188,9 @@ impl Default for SyncLimits {
 struct DocumentSyncState {
     state: sync::State,
     /// Whether the peer asked for the document and was not answered yet.
-    asked: bool,
+    peer_requested: bool,
     /// Whether we want it and have asked.
-    wanted: bool,
+    requested: bool,
     same: bool,
     absent: bool,
     /// Whether the peer is taken to have nothing of it; see `offer.rs`.
@@ -203,7 +203,7 @@ impl DocumentSyncState {
     /// Takes a message in which a peer only says that it has the same as we have, if nothing follows from it: as
     /// automerge does, without the document. Of very many new documents that is the last that is said of each, when it
     /// has long been let go here.
-    fn hears_no_more(&mut self, message: &sync::Message) -> bool {
+    fn absorb_acknowledgement(&mut self, message: &sync::Message) -> bool {
         let state = &mut self.state;
         let plain = message.flags.is_none_or(|flags| {
             !flags.contains(MessageFlags::SYNC_RESET) && flags.contains(MessageFlags::READ_ONLY) == state.peer_read_only
@@ -226,7 +226,7 @@ impl DocumentSyncState {
     }
 }
 
-fn begin(read_only: bool) -> sync::State {
+fn new_sync_state(read_only: bool) -> sync::State {
     if read_only { sync::State::new_read_only() } else { sync::State::new() }
 }
 
@@ -242,8 +242,8 @@ struct SyncPeer {
     share: SharePolicy,
     docs: BTreeMap<DocId, DocumentSyncState>,
     /// What we want, until it has greeted.
-    wanted: Vec<DocId>,
-    waiting: usize,
+    pending_docs: Vec<DocId>,
+    waiting_bytes: usize,
     scopes: PeerVolumes,
 }
 
@@ -257,11 +257,11 @@ pub struct SyncPeers {
     followers: HashMap<DocId, BTreeSet<LinkId>>,
     tickets: HashMap<DiskTicket, DocId>,
     last_ticket: DiskTicket,
-    touches: u64,
-    said: HeardMessages,
+    touch_counter: u64,
+    heard_messages: HeardMessages,
     prints: HeadsHashes,
     /// When so many documents are in memory, some are let go.
-    rest_at: usize,
+    evict_at: usize,
     outputs: VecDeque<PeersOutput>,
 }
 
@@ -272,7 +272,7 @@ impl std::fmt::Debug for SyncPeers {
 }
 
 /// automerge has panicked on hostile bytes before: a panic in it is the peer's doing, not ours.
-fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| "its bytes make automerge fail".to_owned())
 }
 
@@ -288,17 +288,17 @@ impl SyncPeers {
             followers: HashMap::new(),
             tickets: HashMap::new(),
             last_ticket: 0,
-            touches: 0,
-            said: HeardMessages::default(),
+            touch_counter: 0,
+            heard_messages: HeardMessages::default(),
             prints: HeadsHashes::default(),
-            rest_at: limits.resting * 2,
+            evict_at: limits.max_resting_documents * 2,
             outputs: VecDeque::new(),
         }
     }
 
     /// What is to be done, in this order. To be called after every other call.
-    pub fn take(&mut self) -> Vec<PeersOutput> {
-        self.rest();
+    pub fn take_outputs(&mut self) -> Vec<PeersOutput> {
+        self.evict_idle_documents();
         self.outputs.drain(..).collect()
     }
 
@@ -311,8 +311,8 @@ impl SyncPeers {
             metadata: PeerMetadata::default(),
             share,
             docs: BTreeMap::new(),
-            wanted: Vec::new(),
-            waiting: 0,
+            pending_docs: Vec::new(),
+            waiting_bytes: 0,
             scopes: PeerVolumes::default(),
         };
         self.links.insert(link, peer);
@@ -331,7 +331,7 @@ impl SyncPeers {
     }
 
     /// Gives a peer other rights. Documents that it may not see any more are not spoken of any more.
-    pub fn share(&mut self, link: LinkId, share: SharePolicy) {
+    pub fn set_share(&mut self, link: LinkId, share: SharePolicy) {
         let Some(peer) = self.links.get_mut(&link) else { return };
         peer.share = share;
         let docs: Vec<DocId> = peer.docs.keys().copied().collect();
@@ -341,11 +341,11 @@ impl SyncPeers {
             if access == DocumentAccess::None {
                 peer.docs.remove(&doc);
                 self.unfollow(link, doc);
-                self.let_go(doc);
-                self.unavailable(link, doc);
+                self.release_document(doc);
+                self.send_unavailable(link, doc);
             } else if let Some(between) = peer.docs.get_mut(&doc) {
                 between.state.set_read_only(access == DocumentAccess::Read);
-                self.need(doc);
+                self.send_when_durable(doc);
             }
         }
     }
@@ -354,11 +354,11 @@ impl SyncPeers {
     pub fn follow(&mut self, link: LinkId, doc: DocId) {
         let Some(peer) = self.links.get_mut(&link) else { return };
         if peer.id.is_none() {
-            peer.wanted.push(doc);
+            peer.pending_docs.push(doc);
             return;
         }
-        if self.between(link, doc) {
-            self.need(doc);
+        if self.ensure_sync_state(link, doc) {
+            self.send_when_durable(doc);
         }
     }
 
@@ -368,18 +368,18 @@ impl SyncPeers {
             return;
         }
         match wire::decode(bytes) {
-            Ok(message) => self.message(link, message),
-            Err(error) => self.fail(link, &error.to_string()),
+            Ok(message) => self.handle_message(link, message),
+            Err(error) => self.fail_link(link, &error.to_string()),
         }
     }
 
-    fn message(&mut self, link: LinkId, message: WireMessage) {
+    fn handle_message(&mut self, link: LinkId, message: WireMessage) {
         let id = self.links.get(&link).and_then(|peer| peer.id.clone());
         let id = match (&message, id) {
-            (WireMessage::Join { .. } | WireMessage::Peer { .. }, _) => return self.greeted(link, message),
-            (WireMessage::Error { message }, _) => return self.close(link, &format!("it says: {message}")),
+            (WireMessage::Join { .. } | WireMessage::Peer { .. }, _) => return self.on_greeting(link, message),
+            (WireMessage::Error { message }, _) => return self.close_link(link, &format!("it says: {message}")),
             (WireMessage::Unknown { .. }, _) => return,
-            (_, None) => return self.fail(link, "it spoke before it greeted"),
+            (_, None) => return self.fail_link(link, "it spoke before it greeted"),
             (_, Some(id)) => id,
         };
         match message {
@@ -389,33 +389,33 @@ impl SyncPeers {
             | WireMessage::Extension { sender, .. }
                 if sender != id =>
             {
-                self.fail(link, &format!("it is {id} and claims to be {sender}"));
+                self.fail_link(link, &format!("it is {id} and claims to be {sender}"));
             }
-            WireMessage::Request { doc, data, .. } => self.sync(link, doc, &data, true),
-            WireMessage::Sync { doc, data, .. } => self.sync(link, doc, &data, false),
+            WireMessage::Request { doc, data, .. } => self.handle_sync(link, doc, &data, true),
+            WireMessage::Sync { doc, data, .. } => self.handle_sync(link, doc, &data, false),
             WireMessage::Unavailable { doc, .. } => {
                 let between = self.links.get_mut(&link).and_then(|peer| peer.docs.get_mut(&doc));
                 if let Some(between) = between {
                     between.absent = true;
-                    between.lacks.told(between.wanted);
+                    between.lacks.note_unavailable(between.requested);
                     if between.state.their_heads.is_some() {
                         // It had it, and does not want to speak of it any more. Should it begin anew it is answered.
-                        between.state = begin(between.state.read_only);
+                        between.state = new_sync_state(between.state.read_only);
                     }
-                    let ours = !between.wanted;
+                    let ours = !between.requested;
                     self.outputs.push_back(PeersOutput::Absent { link, doc, ours });
                 }
             }
             WireMessage::Ephemeral { sender, count, session, doc, data, .. } => {
-                self.heard(link, doc, (sender, session, count), data);
+                self.on_ephemeral(link, doc, (sender, session, count), data);
             }
             WireMessage::Extension { topic, data, .. } if topic == reconcile::RECONCILE_TOPIC => {
-                self.compared(link, &data)
+                self.on_comparison(link, &data)
             }
             WireMessage::Extension { topic, data, .. } => {
                 self.outputs.push_back(PeersOutput::Extension { link, topic, data })
             }
-            WireMessage::Leave { .. } => self.close(link, "it left"),
+            WireMessage::Leave { .. } => self.close_link(link, "it left"),
             WireMessage::Subscription { .. } | WireMessage::RemoteHeads { .. } => {} // answered by nobody: an offer, not a duty
             WireMessage::Join { .. }
             | WireMessage::Peer { .. }
@@ -425,30 +425,31 @@ impl SyncPeers {
     }
 
     /// A sync message about a document.
-    fn sync(&mut self, link: LinkId, doc: DocId, data: &[u8], request: bool) {
+    fn handle_sync(&mut self, link: LinkId, doc: DocId, data: &[u8], request: bool) {
         let Some(peer) = self.links.get(&link) else { return };
         let access = (peer.share)(doc);
         if access == DocumentAccess::None {
-            self.unavailable(link, doc);
+            self.send_unavailable(link, doc);
             let why = "it asks for a document that is not shared with it".to_owned();
             self.outputs.push_back(PeersOutput::Refused { link, doc, why });
             return;
         }
-        let message = match guarded(|| sync::Message::decode(data)) {
+        let message = match catch_panic(|| sync::Message::decode(data)) {
             Ok(Ok(message)) => message,
-            Ok(Err(error)) => return self.fail(link, &format!("a sync message that cannot be read: {error}")),
-            Err(why) => return self.fail(link, &why),
+            Ok(Err(error)) => return self.fail_link(link, &format!("a sync message that cannot be read: {error}")),
+            Err(why) => return self.fail_link(link, &why),
         };
         let mut left = inflate::MAX_INFLATED_BYTES;
-        if let Some(why) = message.changes.iter().find_map(|chunk| inflate::check(chunk, &mut left).err()) {
-            return self.fail(link, &format!("a sync message that is refused: {why}"));
+        if let Some(why) = message.changes.iter().find_map(|chunk| inflate::check_unpacked_size(chunk, &mut left).err())
+        {
+            return self.fail_link(link, &format!("a sync message that is refused: {why}"));
         }
-        if !self.between(link, doc) {
+        if !self.ensure_sync_state(link, doc) {
             return;
         }
         let Some(peer) = self.links.get_mut(&link) else { return };
         let Some(between) = peer.docs.get_mut(&doc) else { return };
-        between.asked |= request;
+        between.peer_requested |= request;
         (between.absent, between.lacks) = (false, PeerLack::No);
         if access == DocumentAccess::Read
             && !message.changes.is_empty()
@@ -457,31 +458,31 @@ impl SyncPeers {
             let why = "it writes to a document that it may only read".to_owned();
             self.outputs.push_back(PeersOutput::Refused { link, doc, why });
         }
-        let unread = self.docs.get(&doc).is_none_or(|document| document.is_unread());
-        if unread && self.prints.says(doc, &message.heads) && between.hears_no_more(&message) {
-            between.asked = false;
+        let unread = self.docs.get(&doc).is_none_or(|document| document.is_idle_whole());
+        if unread && self.prints.matches(doc, &message.heads) && between.absorb_acknowledgement(&message) {
+            between.peer_requested = false;
             if !std::mem::replace(&mut between.same, true) {
-                self.outputs.push_back(PeersOutput::Step { link, doc, same: true });
+                self.outputs.push_back(PeersOutput::SyncChanged { link, doc, same: true });
             }
             return;
         }
-        peer.waiting += data.len();
-        if peer.waiting > self.limits.waiting {
-            return self.fail(link, "it sends faster than its changes can be stored");
+        peer.waiting_bytes += data.len();
+        if peer.waiting_bytes > self.limits.max_waiting_bytes {
+            return self.fail_link(link, "it sends faster than its changes can be stored");
         }
-        self.document(doc).queue.push_back((link, message, data.len()));
-        self.step(doc);
+        self.ensure_document(doc).queue.push_back((link, message, data.len()));
+        self.process_queue(doc);
     }
 
     /// Has what is known between us and a peer about a document. Whether there is room for it.
-    fn between(&mut self, link: LinkId, doc: DocId) -> bool {
-        let limit = self.limits.documents;
+    fn ensure_sync_state(&mut self, link: LinkId, doc: DocId) -> bool {
+        let limit = self.limits.max_documents;
         let Some(peer) = self.links.get_mut(&link) else { return false };
         if peer.docs.contains_key(&doc) {
             return true;
         }
         if peer.docs.len() >= limit {
-            self.fail(link, "it is about too many documents");
+            self.fail_link(link, "it is about too many documents");
             return false;
         }
         // What was compared may not be shared any more by the time that it is followed.
@@ -489,11 +490,11 @@ impl SyncPeers {
         if access == DocumentAccess::None {
             return false;
         }
-        let state = begin(access == DocumentAccess::Read);
+        let state = new_sync_state(access == DocumentAccess::Read);
         let said = DocumentSyncState {
             state,
-            asked: false,
-            wanted: false,
+            peer_requested: false,
+            requested: false,
             same: false,
             absent: false,
             lacks: PeerLack::Unknown,
@@ -505,37 +506,37 @@ impl SyncPeers {
     }
 
     /// Says to all who sync this document what they do not know yet, if all of it is on disk.
-    fn tell(&mut self, doc: DocId) {
+    fn send_updates(&mut self, doc: DocId) {
         let links: Vec<LinkId> = self.followers.get(&doc).into_iter().flatten().copied().collect();
         for link in links {
-            self.tell_one(link, doc);
+            self.send_update(link, doc);
         }
     }
 
-    fn tell_one(&mut self, link: LinkId, doc: DocId) {
-        let Some(document) = self.docs.get_mut(&doc).filter(|document| document.may_be_told()) else { return };
+    fn send_update(&mut self, link: LinkId, doc: DocId) {
+        let Some(document) = self.docs.get_mut(&doc).filter(|document| document.is_durable()) else { return };
         let Some(peer) = self.links.get_mut(&link) else { return };
         let (Some(id), Some(between)) = (peer.id.clone(), peer.docs.get_mut(&doc)) else { return };
         let heads = document.heads();
         let empty = heads.is_empty();
         let them = between.state.their_heads.clone();
-        let offers = !empty && peer.metadata.tracebook.is_some() && between.offer_all();
-        if empty && between.asked && them.as_ref().is_none_or(Vec::is_empty) {
+        let offers = !empty && peer.metadata.tracebook.is_some() && between.prepare_full_send();
+        if empty && between.peer_requested && them.as_ref().is_none_or(Vec::is_empty) {
             // Neither has it. What we may still want ourselves was asked for before.
-            between.asked = false;
-            self.unavailable(link, doc);
+            between.peer_requested = false;
+            self.send_unavailable(link, doc);
             self.outputs.push_back(PeersOutput::Absent { link, doc, ours: false });
             return;
         }
         let mut made = Vec::new();
         // automerge's way to begin anew says at first that nothing is there; what is there must follow (R: samod-core).
         for _ in 0..3 {
-            let message = match document.say(&mut between.state) {
+            let message = match document.next_message(&mut between.state) {
                 Ok(Some(message)) => message,
                 Ok(None) => break,
                 // What is on disk is not the peer's doing.
-                Err(why) if document.is_whole() => return self.give_up(doc, &why),
-                Err(why) => return self.fail(link, &why),
+                Err(why) if document.is_whole() => return self.stop_syncing(doc, &why),
+                Err(why) => return self.fail_link(link, &why),
             };
             let again = message.heads != heads;
             if again {
@@ -543,7 +544,7 @@ impl SyncPeers {
             }
             let data = message.encode();
             let (sender, target) = (self.me.clone(), id.clone());
-            let first = empty && them.is_none() && !std::mem::replace(&mut between.wanted, true);
+            let first = empty && them.is_none() && !std::mem::replace(&mut between.requested, true);
             made.push(if first {
                 WireMessage::Request { sender, target, doc, data }
             } else {
@@ -553,26 +554,27 @@ impl SyncPeers {
                 break;
             }
         }
-        between.asked = false;
+        between.peer_requested = false;
         if offers {
-            between.offered();
+            between.finish_full_send();
         }
         let same = them.as_ref() == Some(&heads);
         if std::mem::replace(&mut between.same, same) != same {
-            self.outputs.push_back(PeersOutput::Step { link, doc, same });
+            self.outputs.push_back(PeersOutput::SyncChanged { link, doc, same });
         }
         made.iter().for_each(|message| self.send(link, message));
     }
 
     /// Whether both have the same of a document, as far as they have heard of each other; `None`: it is not synced.
-    pub fn in_step(&self, link: LinkId, doc: DocId) -> Option<bool> {
+    pub fn is_in_sync(&self, link: LinkId, doc: DocId) -> Option<bool> {
         self.links.get(&link)?.docs.get(&doc).map(|between| between.same)
     }
 
     /// How far a connection has got.
-    pub fn progress(&self, link: LinkId) -> LinkProgress {
+    pub fn link_progress(&self, link: LinkId) -> LinkProgress {
         let Some(peer) = self.links.get(&link) else { return LinkProgress::default() };
-        let mut progress = LinkProgress { documents: peer.docs.len() + peer.wanted.len(), ..LinkProgress::default() };
+        let mut progress =
+            LinkProgress { documents: peer.docs.len() + peer.pending_docs.len(), ..LinkProgress::default() };
         for between in peer.docs.values() {
             progress.same += usize::from(between.same);
             progress.absent += usize::from(between.absent);
@@ -581,7 +583,7 @@ impl SyncPeers {
     }
 
     /// Who is at the other end, once it has greeted.
-    pub fn who(&self, link: LinkId) -> Option<&PeerId> {
+    pub fn peer_id(&self, link: LinkId) -> Option<&PeerId> {
         self.links.get(&link)?.id.as_ref()
     }
 
@@ -591,13 +593,13 @@ impl SyncPeers {
     }
 
     /// Sends something of ours to a Tracebook peer.
-    pub fn extend(&mut self, link: LinkId, topic: &str, data: Vec<u8>) {
-        let Some(target) = self.who(link).cloned() else { return };
+    pub fn send_extension(&mut self, link: LinkId, topic: &str, data: Vec<u8>) {
+        let Some(target) = self.peer_id(link).cloned() else { return };
         self.send(link, &WireMessage::Extension { sender: self.me.clone(), target, topic: topic.to_owned(), data });
     }
 
-    fn unavailable(&mut self, link: LinkId, doc: DocId) {
-        let Some(target) = self.who(link).cloned() else { return };
+    fn send_unavailable(&mut self, link: LinkId, doc: DocId) {
+        let Some(target) = self.peer_id(link).cloned() else { return };
         self.send(link, &WireMessage::Unavailable { sender: self.me.clone(), target, doc });
     }
 
@@ -606,14 +608,14 @@ impl SyncPeers {
     }
 
     /// Ends a connection whose peer broke the protocol, and tells it so.
-    fn fail(&mut self, link: LinkId, why: &str) {
+    fn fail_link(&mut self, link: LinkId, why: &str) {
         if self.links.contains_key(&link) {
             self.send(link, &WireMessage::Error { message: why.chars().take(500).collect() });
-            self.close(link, why);
+            self.close_link(link, why);
         }
     }
 
-    fn close(&mut self, link: LinkId, why: &str) {
+    fn close_link(&mut self, link: LinkId, why: &str) {
         self.disconnect(link);
         self.outputs.push_back(PeersOutput::Close { link, why: why.to_owned() });
     }

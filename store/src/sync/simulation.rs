@@ -91,12 +91,12 @@ struct SimulatedWorld {
 
 /// A program that starts over a disk, with what it remembers of it.
 fn peers(name: &str, compares: bool, disk: &DeviceChunks, prints: &BTreeMap<DocId, (usize, HeadsHash)>) -> SyncPeers {
-    let limits = SyncLimits { resting: 6, ..SyncLimits::default() }; // documents are read again and again
-    let metadata = PeerMetadata { tracebook: compares.then_some(wire::EXTENSIONS), ..PeerMetadata::default() };
+    let limits = SyncLimits { max_resting_documents: 6, ..SyncLimits::default() }; // documents are read again and again
+    let metadata = PeerMetadata { tracebook: compares.then_some(wire::EXTENSIONS_VERSION), ..PeerMetadata::default() };
     let mut peers = SyncPeers::new(PeerId(name.to_owned()), metadata, limits);
     for (doc, chunks) in disk {
         let print = prints.get(doc).filter(|(count, _)| *count == chunks.len()).map(|(_, print)| *print);
-        peers.recall(*doc, print);
+        peers.set_heads_hash(*doc, print);
     }
     peers
 }
@@ -183,15 +183,15 @@ impl SimulatedWorld {
         if let Some((doc, bytes, why)) = device.queue.pop_front() {
             device.disk.entry(doc).or_default().push(bytes.clone());
             match why {
-                DiskReason::Peer(ticket) => _ = device.peers.stored(ticket),
+                DiskReason::Peer(ticket) => _ = device.peers.on_stored(ticket),
                 DiskReason::Edit(edit) => {
-                    device.peers.changed(doc, &bytes);
+                    device.peers.on_changed(doc, &bytes);
                     self.durable.insert(edit);
                 }
             }
         } else if let Some(doc) = device.loads.pop_front() {
             let chunks = device.disk.get(&doc).cloned().unwrap_or_default();
-            device.peers.loaded(doc, Ok(chunks));
+            device.peers.on_loaded(doc, Ok(chunks));
         }
         self.perform(at);
     }
@@ -205,7 +205,7 @@ impl SimulatedWorld {
     }
 
     fn perform(&mut self, at: usize) {
-        for output in self.devices[at].peers.take() {
+        for output in self.devices[at].peers.take_outputs() {
             match output {
                 PeersOutput::Send { link, bytes } => {
                     for wire in &mut self.wires {
@@ -219,26 +219,26 @@ impl SimulatedWorld {
                 PeersOutput::Close { link, .. } => self.cut_link(link),
                 PeersOutput::Load { doc } => self.devices[at].loads.push_back(doc),
                 PeersOutput::Store { doc, ticket, mut parcel, .. } => {
-                    self.open(at, doc).take(&mut parcel).expect("it merges");
+                    self.open(at, doc).merge_parcel(&mut parcel).expect("it merges");
                     self.devices[at].queue.push_back((doc, parcel.bytes, DiskReason::Peer(ticket)));
                 }
                 PeersOutput::Refused { why, .. } => panic!("refused: {why}"),
-                PeersOutput::Scope { link, scope } => {
+                PeersOutput::NeedVolumeDocs { link, scope } => {
                     let docs = if scope == VOLUME { Arc::new(BTreeSet::from(DOCS)) } else { Arc::default() };
-                    self.devices[at].peers.scoped(link, scope, docs);
+                    self.devices[at].peers.on_volume_docs(link, scope, docs);
                     self.perform(at);
                 }
                 PeersOutput::Agreed { docs, .. } => self.agreed += docs.len(),
-                PeersOutput::Welcome { link, .. } => {
+                PeersOutput::Greeted { link, .. } => {
                     if let Some(found) = self.offering.iter().position(|one| *one == (at, link)) {
                         self.offering.swap_remove(found);
-                        DOCS.into_iter().for_each(|doc| self.devices[at].peers.offer(link, doc));
+                        DOCS.into_iter().for_each(|doc| self.devices[at].peers.offer_document(link, doc));
                         self.perform(at);
                     }
                 }
-                PeersOutput::Heard { .. }
+                PeersOutput::Ephemeral { .. }
                 | PeersOutput::Absent { .. }
-                | PeersOutput::Step { .. }
+                | PeersOutput::SyncChanged { .. }
                 | PeersOutput::Extension { .. } => {}
             }
         }
@@ -255,7 +255,7 @@ impl SimulatedWorld {
         self.devices[b].peers.connect(links.1, false, None, Box::new(|_| DocumentAccess::Write));
         let docs = Arc::new(BTreeSet::from(DOCS));
         if self.chance.below(4) > 0 {
-            self.devices[a].peers.follow_all(links.0, VOLUME, docs);
+            self.devices[a].peers.follow_volume(links.0, VOLUME, docs);
         } else {
             // Some are offered as new, as soon as the other has greeted, whether or not they are.
             self.offering.push((a, links.0));
@@ -299,7 +299,7 @@ impl SimulatedWorld {
         // What it kept of its heads is of some moment before; or it is lost.
         if self.chance.below(3) > 0 {
             let counted = |(doc, print)| Some((doc, (device.disk.get(&doc)?.len(), print)));
-            device.prints = device.peers.prints().filter_map(counted).collect();
+            device.prints = device.peers.heads_hashes().filter_map(counted).collect();
         }
         device.actor = actor;
         device.queue.clear();
@@ -403,7 +403,7 @@ fn run(seed: u64, steps: usize) -> usize {
     for wire in &world.wires {
         for doc in DOCS.into_iter().filter(|doc| world.devices[0].disk.contains_key(doc)) {
             let device = &world.devices[wire.ends.0];
-            assert_ne!(device.peers.in_step(wire.links.0, doc), Some(false), "seed {seed}: {}", device.name);
+            assert_ne!(device.peers.is_in_sync(wire.links.0, doc), Some(false), "seed {seed}: {}", device.name);
         }
     }
     world.agreed

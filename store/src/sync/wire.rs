@@ -11,13 +11,13 @@ use std::fmt;
 /// The version of the protocol that is spoken.
 pub const PROTOCOL_VERSION: &str = "1";
 /// What a peer of ours says in its metadata: that it knows [`WireMessage::Extension`], of this version.
-pub const EXTENSIONS: u64 = 3;
+pub const EXTENSIONS_VERSION: u64 = 3;
 /// A message has at most this many bytes.
 pub const MAX_MESSAGE_BYTES: usize = 64 << 20;
 /// A name has at most this many bytes.
-const LONGEST_NAME: usize = 256;
+const MAX_WIRE_NAME_BYTES: usize = 256;
 /// An error's text has at most this many bytes.
-const LONGEST_TEXT: usize = 4_096;
+const MAX_ERROR_TEXT_BYTES: usize = 4_096;
 /// Lists of names have at most this many.
 const MAX_LISTED_NAMES: u64 = 1_024;
 
@@ -218,40 +218,40 @@ pub fn decode(bytes: &[u8]) -> Result<WireMessage, WireError> {
     }
     let mut reader = CborReader::new(bytes);
     let mut fields = MessageFields::default();
-    for _ in 0..reader.map(32)? {
-        let key = reader.text(LONGEST_NAME)?;
-        if reader.nothing()? {
+    for _ in 0..reader.read_map(32)? {
+        let key = reader.read_text(MAX_WIRE_NAME_BYTES)?;
+        if reader.read_null()? {
             continue;
         }
         match key {
-            "type" => fields.kind = Some(reader.text(LONGEST_NAME)?),
-            "senderId" => fields.sender = Some(reader.text(LONGEST_NAME)?),
-            "targetId" => fields.target = Some(reader.text(LONGEST_NAME)?),
-            "supportedProtocolVersions" => fields.versions = Some(names(&mut reader)?),
-            "selectedProtocolVersion" => fields.version = Some(reader.text(LONGEST_NAME)?),
-            "peerMetadata" | "metadata" => fields.metadata = metadata(&mut reader)?,
+            "type" => fields.kind = Some(reader.read_text(MAX_WIRE_NAME_BYTES)?),
+            "senderId" => fields.sender = Some(reader.read_text(MAX_WIRE_NAME_BYTES)?),
+            "targetId" => fields.target = Some(reader.read_text(MAX_WIRE_NAME_BYTES)?),
+            "supportedProtocolVersions" => fields.versions = Some(read_names(&mut reader)?),
+            "selectedProtocolVersion" => fields.version = Some(reader.read_text(MAX_WIRE_NAME_BYTES)?),
+            "peerMetadata" | "metadata" => fields.metadata = read_metadata(&mut reader)?,
             "documentId" => {
-                let name = reader.text(LONGEST_NAME)?;
-                fields.doc = Some(address::decode(name).ok_or("a document's name is none")?);
+                let name = reader.read_text(MAX_WIRE_NAME_BYTES)?;
+                fields.doc = Some(address::decode_document_name(name).ok_or("a document's name is none")?);
             }
-            "data" => fields.data = Some(reader.bytes()?),
-            "count" => fields.count = Some(reader.number()?),
-            "sessionId" => fields.session = Some(reader.text(LONGEST_NAME)?),
-            "message" => fields.message = Some(reader.text(LONGEST_TEXT)?),
-            "add" => fields.add = names(&mut reader)?,
-            "remove" => fields.remove = names(&mut reader)?,
-            "newHeads" => fields.heads = heads(&mut reader)?,
-            "topic" => fields.topic = Some(reader.text(LONGEST_NAME)?),
-            _ => reader.skip()?,
+            "data" => fields.data = Some(reader.read_bytes()?),
+            "count" => fields.count = Some(reader.read_number()?),
+            "sessionId" => fields.session = Some(reader.read_text(MAX_WIRE_NAME_BYTES)?),
+            "message" => fields.message = Some(reader.read_text(MAX_ERROR_TEXT_BYTES)?),
+            "add" => fields.add = read_names(&mut reader)?,
+            "remove" => fields.remove = read_names(&mut reader)?,
+            "newHeads" => fields.heads = read_heads(&mut reader)?,
+            "topic" => fields.topic = Some(reader.read_text(MAX_WIRE_NAME_BYTES)?),
+            _ => reader.skip_value()?,
         }
     }
     if !reader.is_empty() {
         return Err(WireError::Bad("something follows it"));
     }
-    message(fields)
+    build_message(fields)
 }
 
-fn message(fields: MessageFields<'_>) -> Result<WireMessage, WireError> {
+fn build_message(fields: MessageFields<'_>) -> Result<WireMessage, WireError> {
     let kind = fields.kind.ok_or(WireError::Bad("it does not say what it is"))?;
     let missing = |field: &'static str| WireError::Missing { kind: kind.to_owned(), field };
     let peer = |name: Option<&str>, field| name.map(|name| PeerId(name.to_owned())).ok_or_else(|| missing(field));
@@ -294,39 +294,39 @@ fn message(fields: MessageFields<'_>) -> Result<WireMessage, WireError> {
     })
 }
 
-fn names(reader: &mut CborReader<'_>) -> Result<Vec<String>, WireError> {
-    let count = reader.array(MAX_LISTED_NAMES)?;
-    (0..count).map(|_| Ok(reader.text(LONGEST_NAME)?.to_owned())).collect()
+fn read_names(reader: &mut CborReader<'_>) -> Result<Vec<String>, WireError> {
+    let count = reader.read_array(MAX_LISTED_NAMES)?;
+    (0..count).map(|_| Ok(reader.read_text(MAX_WIRE_NAME_BYTES)?.to_owned())).collect()
 }
 
-fn metadata(reader: &mut CborReader<'_>) -> Result<PeerMetadata, WireError> {
+fn read_metadata(reader: &mut CborReader<'_>) -> Result<PeerMetadata, WireError> {
     let mut metadata = PeerMetadata::default();
-    for _ in 0..reader.map(32)? {
-        let key = reader.text(LONGEST_NAME)?;
-        if reader.nothing()? {
+    for _ in 0..reader.read_map(32)? {
+        let key = reader.read_text(MAX_WIRE_NAME_BYTES)?;
+        if reader.read_null()? {
             continue;
         }
         match key {
-            "storageId" => metadata.storage = Some(reader.text(LONGEST_NAME)?.to_owned()),
-            "isEphemeral" => metadata.ephemeral = reader.truth()?,
-            "tracebook" => metadata.tracebook = Some(reader.number()?),
-            "tracebookBlobs" => metadata.blobs = Some(reader.number()?),
-            _ => reader.skip()?,
+            "storageId" => metadata.storage = Some(reader.read_text(MAX_WIRE_NAME_BYTES)?.to_owned()),
+            "isEphemeral" => metadata.ephemeral = reader.read_bool()?,
+            "tracebook" => metadata.tracebook = Some(reader.read_number()?),
+            "tracebookBlobs" => metadata.blobs = Some(reader.read_number()?),
+            _ => reader.skip_value()?,
         }
     }
     Ok(metadata)
 }
 
-fn heads(reader: &mut CborReader<'_>) -> Result<Vec<(String, Vec<String>, u64)>, WireError> {
+fn read_heads(reader: &mut CborReader<'_>) -> Result<Vec<(String, Vec<String>, u64)>, WireError> {
     let mut all = Vec::new();
-    for _ in 0..reader.map(MAX_LISTED_NAMES)? {
-        let storage = reader.text(LONGEST_NAME)?.to_owned();
+    for _ in 0..reader.read_map(MAX_LISTED_NAMES)? {
+        let storage = reader.read_text(MAX_WIRE_NAME_BYTES)?.to_owned();
         let (mut heads, mut time) = (Vec::new(), 0);
-        for _ in 0..reader.map(32)? {
-            match reader.text(LONGEST_NAME)? {
-                "heads" => heads = names(reader)?,
-                "timestamp" => time = reader.number()?,
-                _ => reader.skip()?,
+        for _ in 0..reader.read_map(32)? {
+            match reader.read_text(MAX_WIRE_NAME_BYTES)? {
+                "heads" => heads = read_names(reader)?,
+                "timestamp" => time = reader.read_number()?,
+                _ => reader.skip_value()?,
             }
         }
         all.push((storage, heads, time));
@@ -340,63 +340,75 @@ pub fn encode(message: &WireMessage) -> Vec<u8> {
     let w = &mut writer;
     match message {
         WireMessage::Join { sender, versions, metadata } => {
-            w.map(4).text("type").text("join").text("senderId").text(&sender.0);
+            w.write_map(4).write_text("type").write_text("join").write_text("senderId").write_text(&sender.0);
             write_metadata(w, metadata);
-            w.text("supportedProtocolVersions").array(versions.len());
-            versions.iter().for_each(|version| _ = w.text(version));
+            w.write_text("supportedProtocolVersions").write_array(versions.len());
+            versions.iter().for_each(|version| _ = w.write_text(version));
         }
         WireMessage::Peer { sender, target, version, metadata } => {
-            w.map(5).text("type").text("peer").text("senderId").text(&sender.0);
+            w.write_map(5).write_text("type").write_text("peer").write_text("senderId").write_text(&sender.0);
             write_metadata(w, metadata);
-            w.text("selectedProtocolVersion").text(version).text("targetId").text(&target.0);
+            w.write_text("selectedProtocolVersion").write_text(version).write_text("targetId").write_text(&target.0);
         }
         WireMessage::Leave { sender } => {
-            w.map(2).text("type").text("leave").text("senderId").text(&sender.0);
+            w.write_map(2).write_text("type").write_text("leave").write_text("senderId").write_text(&sender.0);
         }
         WireMessage::Request { sender, target, doc, data } => {
-            about(w, 5, "request", sender, target, *doc).text("data").data(data);
+            write_fields(w, 5, "request", sender, target, *doc).write_text("data").write_bytes(data);
         }
         WireMessage::Sync { sender, target, doc, data } => {
-            about(w, 5, "sync", sender, target, *doc).text("data").data(data);
+            write_fields(w, 5, "sync", sender, target, *doc).write_text("data").write_bytes(data);
         }
         WireMessage::Unavailable { sender, target, doc } => {
-            about(w, 4, "doc-unavailable", sender, target, *doc);
+            write_fields(w, 4, "doc-unavailable", sender, target, *doc);
         }
         WireMessage::Ephemeral { sender, target, count, session, doc, data } => {
-            let w = about(w, 7, "ephemeral", sender, target, *doc);
-            w.text("count").number(*count).text("sessionId").text(session).text("data").data(data);
+            let w = write_fields(w, 7, "ephemeral", sender, target, *doc);
+            w.write_text("count")
+                .write_number(*count)
+                .write_text("sessionId")
+                .write_text(session)
+                .write_text("data")
+                .write_bytes(data);
         }
         WireMessage::Error { message } => {
-            w.map(2).text("type").text("error").text("message").text(message);
+            w.write_map(2).write_text("type").write_text("error").write_text("message").write_text(message);
         }
         WireMessage::Subscription { sender, target, add, remove } => {
-            w.map(5).text("type").text("remote-subscription-change");
-            w.text("senderId").text(&sender.0).text("targetId").text(&target.0);
+            w.write_map(5).write_text("type").write_text("remote-subscription-change");
+            w.write_text("senderId").write_text(&sender.0).write_text("targetId").write_text(&target.0);
             for (key, names) in [("add", add), ("remove", remove)] {
-                w.text(key).array(names.len());
-                names.iter().for_each(|name| _ = w.text(name));
+                w.write_text(key).write_array(names.len());
+                names.iter().for_each(|name| _ = w.write_text(name));
             }
         }
         WireMessage::RemoteHeads { sender, target, doc, heads } => {
-            about(w, 5, "remote-heads-changed", sender, target, *doc).text("newHeads").map(heads.len());
+            write_fields(w, 5, "remote-heads-changed", sender, target, *doc)
+                .write_text("newHeads")
+                .write_map(heads.len());
             for (storage, heads, time) in heads {
-                w.text(storage).map(2).text("heads").array(heads.len());
-                heads.iter().for_each(|head| _ = w.text(head));
-                w.text("timestamp").number(*time);
+                w.write_text(storage).write_map(2).write_text("heads").write_array(heads.len());
+                heads.iter().for_each(|head| _ = w.write_text(head));
+                w.write_text("timestamp").write_number(*time);
             }
         }
         WireMessage::Extension { sender, target, topic, data } => {
-            w.map(5).text("type").text("tracebook").text("senderId").text(&sender.0);
-            w.text("targetId").text(&target.0).text("topic").text(topic).text("data").data(data);
+            w.write_map(5).write_text("type").write_text("tracebook").write_text("senderId").write_text(&sender.0);
+            w.write_text("targetId")
+                .write_text(&target.0)
+                .write_text("topic")
+                .write_text(topic)
+                .write_text("data")
+                .write_bytes(data);
         }
         WireMessage::Unknown { kind } => {
-            w.map(1).text("type").text(kind);
+            w.write_map(1).write_text("type").write_text(kind);
         }
     }
     writer.bytes
 }
 
-fn about<'w>(
+fn write_fields<'w>(
     writer: &'w mut CborWriter,
     fields: usize,
     kind: &str,
@@ -404,22 +416,27 @@ fn about<'w>(
     target: &PeerId,
     doc: DocId,
 ) -> &'w mut CborWriter {
-    writer.map(fields).text("type").text(kind).text("documentId").text(&address::encode(doc));
-    writer.text("senderId").text(&sender.0).text("targetId").text(&target.0)
+    writer
+        .write_map(fields)
+        .write_text("type")
+        .write_text(kind)
+        .write_text("documentId")
+        .write_text(&address::encode_document_name(doc));
+    writer.write_text("senderId").write_text(&sender.0).write_text("targetId").write_text(&target.0)
 }
 
 fn write_metadata(writer: &mut CborWriter, metadata: &PeerMetadata) {
     let further = [metadata.storage.is_some(), metadata.tracebook.is_some(), metadata.blobs.is_some()];
-    writer.text("peerMetadata").map(1 + further.into_iter().filter(|there| *there).count());
+    writer.write_text("peerMetadata").write_map(1 + further.into_iter().filter(|there| *there).count());
     if let Some(storage) = &metadata.storage {
-        writer.text("storageId").text(storage);
+        writer.write_text("storageId").write_text(storage);
     }
-    writer.text("isEphemeral").truth(metadata.ephemeral);
+    writer.write_text("isEphemeral").write_bool(metadata.ephemeral);
     if let Some(version) = metadata.tracebook {
-        writer.text("tracebook").number(version);
+        writer.write_text("tracebook").write_number(version);
     }
     if let Some(version) = metadata.blobs {
-        writer.text("tracebookBlobs").number(version);
+        writer.write_text("tracebookBlobs").write_number(version);
     }
 }
 
@@ -447,7 +464,7 @@ mod tests {
         assert_eq!(decode(&unhex(join)), Ok(expected));
         let sync = "b9000564747970656473796e636873656e6465724964646a732d31687461726765744964636875626a646f63756d656e\
                     744964781c344e4d4e6e6b4d684c386a5872644a396a616d533538504156645875646461746143616263";
-        let doc = address::decode("4NMNnkMhL8jXrdJ9jamS58PAVdXu").expect("a name");
+        let doc = address::decode_document_name("4NMNnkMhL8jXrdJ9jamS58PAVdXu").expect("a name");
         let expected = WireMessage::Sync { sender: id("js-1"), target: id("hub"), doc, data: b"abc".to_vec() };
         assert_eq!(decode(&unhex(sync)), Ok(expected));
         let ephemeral = "b90007647479706569657068656d6572616c6873656e6465724964646a732d316874617267657449646368756265\

@@ -1,9 +1,9 @@
 //! What agents cost without their models: a step of the loop, a long run opened, a session with many branches opened.
 
-use super::remote::Bare;
-use super::report::{Goal, Report};
-use super::{ms, until, workspace};
-use crate::stage::Stage;
+use super::remote_typing::HostlessSession;
+use super::report::{BenchReport, FigureGoal};
+use super::{drive_until, open_workspace, to_ms};
+use crate::headless_window::HeadlessWindow;
 use agent::config;
 use agent::model_call::{ModelResponse, ModelStopReason};
 use eframe::egui::vec2;
@@ -16,27 +16,27 @@ use store::{
     StepKind, ToolCall,
 };
 
-const STEPS: u64 = 10_000;
-const MESSAGES: u64 = 5_000;
-const BRANCHES: u64 = 200;
-const TURNS: usize = 1_000;
+const RUN_STEPS: u64 = 10_000;
+const SESSION_MESSAGES: u64 = 5_000;
+const SESSION_BRANCHES: u64 = 200;
+const MODEL_TURNS: usize = 1_000;
 /// Frames of each kind.
-const FRAMES: usize = 200;
+const TIMELINE_FRAMES: usize = 200;
 
 /// All figures of agents.
-pub(super) fn measure(report: &mut Report) -> Result<(), String> {
-    turns(report)?;
-    opened(report)
+pub(super) fn measure(report: &mut BenchReport) -> Result<(), String> {
+    measure_turns(report)?;
+    measure_opening(report)
 }
 
 /// Turns of a run in which the model asks for a tool that is done at once.
-fn turns(report: &mut Report) -> Result<(), String> {
-    let mut bare = Bare::open()?;
-    bare.note("# A\n".to_owned())?;
+fn measure_turns(report: &mut BenchReport) -> Result<(), String> {
+    let mut bare = HostlessSession::open()?;
+    bare.open_note_with_text("# A\n".to_owned())?;
     bare.setup = AgentSetup { config: config::merge(&[]).map_err(|error| error.to_string())?, ..AgentSetup::default() };
     let volume = bare.session.volumes().next().ok_or("the volume is not there")?.id;
     let run = DocId([5; 16]);
-    bare.answer(SessionInput::Command(Command::Ask {
+    bare.apply_and_settle(SessionInput::Command(Command::Ask {
         run,
         session: DocId([6; 16]),
         volume,
@@ -49,10 +49,10 @@ fn turns(report: &mut Report) -> Result<(), String> {
         recall: agent::memory::RecallOptions::default(),
     }))?;
     let mut times = Vec::new();
-    for turn in 0..TURNS {
+    for turn in 0..MODEL_TURNS {
         let Some(call) = bare.calls.pop() else {
             // Its limit of iterations.
-            bare.answer(SessionInput::Command(Command::ResumeRun { run, more: Some(100), budget: None }))?;
+            bare.apply_and_settle(SessionInput::Command(Command::ResumeRun { run, more: Some(100), budget: None }))?;
             continue;
         };
         let todos = json!({"todos": [{"content": format!("step {turn}")}]});
@@ -70,20 +70,25 @@ fn turns(report: &mut Report) -> Result<(), String> {
             stop: ModelStopReason::Done,
         };
         let begun = measure::thread_cpu();
-        bare.answer(SessionInput::Event(Event::ModelDone { call, result: Ok(Box::new(answer)) }))?;
+        bare.apply_and_settle(SessionInput::Event(Event::ModelDone { call, result: Ok(Box::new(answer)) }))?;
         // A thinking, a call, a result and a todo step.
-        times.push(ms(measure::thread_cpu().saturating_sub(begun)) / 4.0);
+        times.push(to_ms(measure::thread_cpu().saturating_sub(begun)) / 4.0);
     }
     let steps = bare.session.agents().run(run).map_or(0, |run| run.steps.len());
-    if steps < TURNS {
-        report.wrong("the run has fewer steps than turns");
+    if steps < MODEL_TURNS {
+        report.add_error("the run has fewer steps than turns");
     }
-    report.figure("agent loop, steps of the run", steps as f64, "", Goal::None);
-    report.spread("agent loop, one step without model and disk, CPU", &mut times, "ms", Goal::Under(2.0));
+    report.add_figure("agent loop, steps of the run", steps as f64, "", FigureGoal::None);
+    report.add_percentiles(
+        "agent loop, one step without model and disk, CPU",
+        &mut times,
+        "ms",
+        FigureGoal::Under(2.0),
+    );
     Ok(())
 }
 
-fn step(number: u64) -> ExecutionStep {
+fn make_step(number: u64) -> ExecutionStep {
     let id = number.to_string();
     let kind = match number % 4 {
         0 => StepKind::Thinking { content: "I look at the next file and compare.".repeat(3), is_streaming: None },
@@ -107,17 +112,17 @@ fn step(number: u64) -> ExecutionStep {
 }
 
 /// A long run and a session with many branches, read from the disk as the window reads them.
-fn opened(report: &mut Report) -> Result<(), String> {
+fn measure_opening(report: &mut BenchReport) -> Result<(), String> {
     let scratch = ScratchFolder::new("agent")?;
     let (run, session) = (DocId([5; 16]), DocId([6; 16]));
     {
         scratch.write("notes/a.md", b"# A\n")?;
         let folder = scratch.folder().join("notes");
-        let mut driver = workspace(&scratch)?;
+        let mut driver = open_workspace(&scratch)?;
         driver.command(Command::OpenFolder { folder, name: None }).map_err(|reject| reject.0)?;
         let volume = driver.session().volumes().next().ok_or("the volume is not there")?.id;
-        let messages = (1..=MESSAGES).map(|number| {
-            let branch = MESSAGES / BRANCHES;
+        let messages = (1..=SESSION_MESSAGES).map(|number| {
+            let branch = SESSION_MESSAGES / SESSION_BRANCHES;
             // Each branch leaves the first one, before its end.
             let parent = match number {
                 1 => 0,
@@ -157,49 +162,49 @@ fn opened(report: &mut Report) -> Result<(), String> {
             phase: 0,
             imported: None,
         };
-        let steps = (0..STEPS).map(step).collect();
+        let steps = (0..RUN_STEPS).map(make_step).collect();
         let import = Command::ImportRun { run, about: Box::new(about), todos: Vec::new(), steps };
         driver.command(import).map_err(|reject| reject.0)?;
         driver.close()?;
     }
     let (mut runs, mut sessions) = (Vec::new(), Vec::new());
     for _ in 0..5 {
-        let mut driver = workspace(&scratch)?;
+        let mut driver = open_workspace(&scratch)?;
         let begun = Instant::now();
         driver.command(Command::OpenRun { run }).map_err(|reject| reject.0)?;
-        until(&mut driver, "the run is read", |session| session.agents().run(run).is_some())?;
-        runs.push(ms(begun.elapsed()));
+        drive_until(&mut driver, "the run is read", |session| session.agents().run(run).is_some())?;
+        runs.push(to_ms(begun.elapsed()));
         let steps = driver.session().agents().run(run).map_or(0, |run| run.steps.len());
         let begun = Instant::now();
         driver.command(Command::OpenSession { session }).map_err(|reject| reject.0)?;
-        until(&mut driver, "the session is read", |state| state.agents().session(session).is_some())?;
-        sessions.push(ms(begun.elapsed()));
+        drive_until(&mut driver, "the session is read", |state| state.agents().session(session).is_some())?;
+        sessions.push(to_ms(begun.elapsed()));
         let tree = driver.session().agents().session(session).map(engine::AgentSession::tree);
-        let (messages, branches) = tree.map_or((0, 0), |tree| (tree.len() as u64, tree.leaves().len() as u64));
-        if (steps as u64, messages, branches) != (STEPS, MESSAGES, BRANCHES) {
-            report.wrong(format!("{steps} steps, {messages} messages and {branches} branches were read"));
+        let (messages, branches) = tree.map_or((0, 0), |tree| (tree.len() as u64, tree.branch_ends().len() as u64));
+        if (steps as u64, messages, branches) != (RUN_STEPS, SESSION_MESSAGES, SESSION_BRANCHES) {
+            report.add_error(format!("{steps} steps, {messages} messages and {branches} branches were read"));
         }
         driver.close()?;
     }
-    report.spread("a run of 10,000 steps is opened", &mut runs, "ms", Goal::Under(100.0));
-    report.spread("a session of 5,000 messages is opened", &mut sessions, "ms", Goal::Under(100.0));
-    timeline(report, &scratch, run)
+    report.add_percentiles("a run of 10,000 steps is opened", &mut runs, "ms", FigureGoal::Under(100.0));
+    report.add_percentiles("a session of 5,000 messages is opened", &mut sessions, "ms", FigureGoal::Under(100.0));
+    measure_timeline(report, &scratch, run)
 }
 
 /// Frames of the long run's timeline, while somebody moves it.
-fn timeline(report: &mut Report, scratch: &ScratchFolder, run: DocId) -> Result<(), String> {
-    let mut stage = Stage::new(workspace(scratch)?);
-    stage.command(Command::OpenRun { run });
-    stage.run_until("the run is read", |session| session.agents().run(run).is_some())?;
-    stage.perform("agent.timeline");
-    stage.run(Duration::from_secs(1));
-    stage.grab(true);
-    let mut moved: Vec<f64> = (0..FRAMES).map(|_| ms(stage.pull(vec2(-40.0, 0.0)).cpu)).collect();
-    stage.grab(false);
-    report.spread("timeline of 10,000 steps, moved, CPU", &mut moved, "ms", Goal::Under(16.0));
+fn measure_timeline(report: &mut BenchReport, scratch: &ScratchFolder, run: DocId) -> Result<(), String> {
+    let mut stage = HeadlessWindow::new(open_workspace(scratch)?);
+    stage.send_command(Command::OpenRun { run });
+    stage.draw_until("the run is read", |session| session.agents().run(run).is_some())?;
+    stage.run_command("agent.timeline");
+    stage.draw_for(Duration::from_secs(1));
+    stage.press_pointer(true);
+    let mut moved: Vec<f64> = (0..TIMELINE_FRAMES).map(|_| to_ms(stage.drag_pointer(vec2(-40.0, 0.0)).cpu)).collect();
+    stage.press_pointer(false);
+    report.add_percentiles("timeline of 10,000 steps, moved, CPU", &mut moved, "ms", FigureGoal::Under(16.0));
     let mut zoomed: Vec<f64> =
-        (0..FRAMES).map(|at| ms(stage.wheel(if at / 50 % 2 == 0 { 60.0 } else { -60.0 }))).collect();
-    report.spread("timeline of 10,000 steps, zoomed, CPU", &mut zoomed, "ms", Goal::Under(16.0));
+        (0..TIMELINE_FRAMES).map(|at| to_ms(stage.turn_wheel(if at / 50 % 2 == 0 { 60.0 } else { -60.0 }))).collect();
+    report.add_percentiles("timeline of 10,000 steps, zoomed, CPU", &mut zoomed, "ms", FigureGoal::Under(16.0));
     stage.close();
     Ok(())
 }

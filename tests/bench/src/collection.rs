@@ -1,21 +1,21 @@
 //! A collection of very many notes: how long until its table is there, and what its frames cost then.
 
-use super::prose::{self, Chance};
-use super::report::{Goal, Report};
-use super::{ms, staged};
+use super::report::{BenchReport, FigureGoal};
+use super::text_fixtures::{self, FixtureRng};
+use super::{open_headless_window, to_ms};
 use engine::Session;
 use host::measure::ScratchFolder;
 use std::time::{Duration, Instant};
 
 /// Frames of each kind.
-const FRAMES: usize = 300;
+const COLLECTION_FRAMES: usize = 300;
 /// One turn of a wheel, and a long way, in points.
-const TURN: f32 = 120.0;
-const FAR: f32 = 40_000.0;
+const COLLECTION_WHEEL_POINTS: f32 = 120.0;
+const FAR_SCROLL_POINTS: f32 = 40_000.0;
 /// The table is waited for so long at most.
-const LONGEST: Duration = Duration::from_secs(120);
+const TABLE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Groups make the table longer, sums make it be gone through.
-const BASE: &str = "filters: file.ext == \"md\"
+const COLLECTION_SOURCE: &str = "filters: file.ext == \"md\"
 formulas:
   Twice: rating * 2
 views:
@@ -39,8 +39,8 @@ views:
       note.rating: Average
 ";
 
-fn note(number: usize) -> String {
-    let mut chance = Chance::new(number as u64 + 1);
+fn note_text(number: usize) -> String {
+    let mut chance = FixtureRng::new(number as u64 + 1);
     let (rating, kind, day) = (chance.below(100), chance.below(20), 1 + chance.below(28));
     let (done, other) = (chance.below(2) == 0, chance.below(1_000));
     format!(
@@ -50,37 +50,38 @@ fn note(number: usize) -> String {
 }
 
 /// Figures of a collection of so many notes.
-pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
+pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), String> {
     let scratch = ScratchFolder::new("collection")?;
     for number in 0..count {
-        scratch.write(&format!("N/{}", prose::path(number)), note(number).as_bytes())?;
+        scratch.write(&format!("N/{}", text_fixtures::linked_note_path(number)), note_text(number).as_bytes())?;
     }
-    scratch.write("N/All.base", BASE.as_bytes())?;
+    scratch.write("N/All.base", COLLECTION_SOURCE.as_bytes())?;
     scratch.settle();
-    let mut stage = staged(&scratch)?;
+    let mut stage = open_headless_window(&scratch)?;
     let find = |session: &Session| session.volumes().find_map(|volume| volume.files.get("All.base")).map(|row| row.id);
     let file = find(stage.session()).ok_or("the collection is not there")?;
     let name = format!("collection of {count} notes");
     let (begun, mut meanwhile) = (Instant::now(), Vec::new());
-    stage.show(file);
-    meanwhile.push(ms(stage.frame(Vec::new()).cpu));
-    while stage.rows() != Some(count) && begun.elapsed() < LONGEST {
-        stage.wait(Duration::from_millis(20));
-        meanwhile.push(ms(stage.frame(Vec::new()).cpu));
+    stage.show_note(file);
+    meanwhile.push(to_ms(stage.draw_frame(Vec::new()).cpu));
+    while stage.collection_row_count() != Some(count) && begun.elapsed() < TABLE_TIMEOUT {
+        stage.wait_for_repaint(Duration::from_millis(20));
+        meanwhile.push(to_ms(stage.draw_frame(Vec::new()).cpu));
     }
-    if stage.rows() != Some(count) {
-        report.wrong(format!("{count} rows should be there and {:?} are", stage.rows()));
+    if stage.collection_row_count() != Some(count) {
+        report.add_error(format!("{count} rows should be there and {:?} are", stage.collection_row_count()));
         return Ok(());
     }
-    report.figure(format!("{name}, until it is there"), begun.elapsed().as_secs_f64(), "s", Goal::None);
-    report.spread(&format!("{name}, until it is there, CPU"), &mut meanwhile, "ms", Goal::None);
-    stage.run(Duration::from_millis(500));
-    let mut scroll: Vec<f64> = (0..FRAMES).map(|_| ms(stage.wheel(TURN))).collect();
-    report.spread(&format!("{name}, scroll, CPU"), &mut scroll, "ms", Goal::Under(2.0));
+    report.add_figure(format!("{name}, until it is there"), begun.elapsed().as_secs_f64(), "s", FigureGoal::None);
+    report.add_percentiles(&format!("{name}, until it is there, CPU"), &mut meanwhile, "ms", FigureGoal::None);
+    stage.draw_for(Duration::from_millis(500));
+    let mut scroll: Vec<f64> =
+        (0..COLLECTION_FRAMES).map(|_| to_ms(stage.turn_wheel(COLLECTION_WHEEL_POINTS))).collect();
+    report.add_percentiles(&format!("{name}, scroll, CPU"), &mut scroll, "ms", FigureGoal::Under(2.0));
     // There and back.
-    let far = |step: usize| if step % 60 < 30 { FAR } else { -FAR };
-    let mut far: Vec<f64> = (0..FRAMES).map(|step| ms(stage.wheel(far(step)))).collect();
-    report.spread(&format!("{name}, far, CPU"), &mut far, "ms", Goal::Under(4.0));
+    let far = |step: usize| if step % 60 < 30 { FAR_SCROLL_POINTS } else { -FAR_SCROLL_POINTS };
+    let mut far: Vec<f64> = (0..COLLECTION_FRAMES).map(|step| to_ms(stage.turn_wheel(far(step)))).collect();
+    report.add_percentiles(&format!("{name}, far, CPU"), &mut far, "ms", FigureGoal::Under(4.0));
     stage.close();
     Ok(())
 }

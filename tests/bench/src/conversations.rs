@@ -1,8 +1,8 @@
 //! How well what was said in long conversations is found again for questions about it, on data of LoCoMo's form: a JSON
 //! array of conversations, each with sessions of turns (`dia_id`) and questions whose evidence names turns.
 
-use super::report::{Goal as Aim, Report};
-use super::{PATIENCE, until, volume, workspace};
+use super::report::{BenchReport, FigureGoal as Aim};
+use super::{BENCH_TIMEOUT, drive_until, open_volume, open_workspace};
 use agent::memory::experience::{EXPERIENCE_LOG_FILE, EXPERIENCE_LOG_HEADING, Experience};
 use agent::memory::{self, ProjectMemory};
 use engine::Session;
@@ -15,14 +15,14 @@ use std::path::Path;
 use std::time::Instant;
 
 /// How many are looked at among those that are found.
-const AMONG: [usize; 2] = [5, 10];
+const RECALL_CUTOFFS: [usize; 2] = [5, 10];
 /// By what is searched.
-const WAYS: [(&str, SearchMode); 3] =
+const SEARCH_MODES: [(&str, SearchMode); 3] =
     [("words", SearchMode::Words), ("meaning", SearchMode::Meaning), ("both", SearchMode::Both)];
 
 /// A turn of a conversation: its session and its place there, and what was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Turn {
+struct ConversationTurn {
     id: (u64, u64),
     words: String,
     session: String,
@@ -30,7 +30,7 @@ struct Turn {
 
 /// A question, the turns that hold its answer, and its category.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Question {
+struct EvidenceQuestion {
     words: String,
     evidence: BTreeSet<(u64, u64)>,
     category: u64,
@@ -38,16 +38,16 @@ struct Question {
 
 /// A conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Conversation {
+struct BenchConversation {
     name: String,
-    turns: Vec<Turn>,
-    questions: Vec<Question>,
+    turns: Vec<ConversationTurn>,
+    questions: Vec<EvidenceQuestion>,
     /// Questions without evidence among its turns.
     bare: usize,
 }
 
 /// The turns that a word of evidence names: `D1:3`; also several in one, as in `D8:6; D9:17`, and `D:11:26`.
-fn named(evidence: &str) -> Vec<(u64, u64)> {
+fn parse_evidence(evidence: &str) -> Vec<(u64, u64)> {
     let pieces = evidence.split([';', ',', ' ']).filter(|piece| !piece.is_empty());
     let one = |piece: &str| {
         let numbers = piece.strip_prefix('D')?.trim_start_matches(':');
@@ -61,7 +61,7 @@ fn named(evidence: &str) -> Vec<(u64, u64)> {
 ///
 /// # Errors
 /// A sentence: it is no JSON, or not of this form.
-fn conversations(text: &[u8]) -> Result<Vec<Conversation>, String> {
+fn read_conversations(text: &[u8]) -> Result<Vec<BenchConversation>, String> {
     let all: Value = serde_json::from_slice(text).map_err(|error| format!("it is no JSON: {error}"))?;
     let all = all.as_array().ok_or("it is no array of conversations")?;
     let mut found = Vec::new();
@@ -73,29 +73,30 @@ fn conversations(text: &[u8]) -> Result<Vec<Conversation>, String> {
             let Some(session) = session.as_array().filter(|_| key.starts_with("session_")) else { continue };
             let when = parts.get(&format!("{key}_date_time")).and_then(Value::as_str).unwrap_or_default();
             for turn in session {
-                let id = turn["dia_id"].as_str().and_then(|id| named(id).into_iter().next());
+                let id = turn["dia_id"].as_str().and_then(|id| parse_evidence(id).into_iter().next());
                 let id = id.ok_or_else(|| format!("a turn of {key} of {name} has no “dia_id” such as D1:3"))?;
                 let speaker = turn["speaker"].as_str().unwrap_or("somebody");
                 let mut words = format!("{speaker}: {}", turn["text"].as_str().unwrap_or_default());
                 if let Some(shown) = turn["blip_caption"].as_str() {
                     words.push_str(&format!(" (shows {shown})"));
                 }
-                turns.push(Turn { id, words, session: format!("{key}, {when}") });
+                turns.push(ConversationTurn { id, words, session: format!("{key}, {when}") });
             }
         }
         turns.sort_by_key(|turn| turn.id);
         let known: BTreeSet<(u64, u64)> = turns.iter().map(|turn| turn.id).collect();
-        let mut conversation = Conversation { name, turns, ..Conversation::default() };
+        let mut conversation = BenchConversation { name, turns, ..BenchConversation::default() };
         for question in one["qa"].as_array().into_iter().flatten() {
             let evidence = question["evidence"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            let evidence: BTreeSet<(u64, u64)> = evidence.flat_map(named).filter(|id| known.contains(id)).collect();
+            let evidence: BTreeSet<(u64, u64)> =
+                evidence.flat_map(parse_evidence).filter(|id| known.contains(id)).collect();
             let words = question["question"].as_str().unwrap_or_default().to_owned();
             if evidence.is_empty() || words.is_empty() {
                 conversation.bare += 1;
                 continue;
             }
             let category = question["category"].as_u64().unwrap_or(0);
-            conversation.questions.push(Question { words, evidence, category });
+            conversation.questions.push(EvidenceQuestion { words, evidence, category });
         }
         found.push(conversation);
     }
@@ -107,12 +108,12 @@ fn conversations(text: &[u8]) -> Result<Vec<Conversation>, String> {
 
 /// How much of the evidence was found, summed over questions.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sum {
+struct EvidenceRecall {
     questions: f64,
     among: [f64; 2],
 }
 
-impl Sum {
+impl EvidenceRecall {
     fn add(&mut self, found: [f64; 2]) {
         self.questions += 1.0;
         for (sum, part) in self.among.iter_mut().zip(found) {
@@ -127,36 +128,36 @@ impl Sum {
 
 /// Measures on a file of conversations: each is a memory of its own, a turn an experience, and a question is asked as a
 /// run asks for what bears on its goal.
-pub(super) fn measure(report: &mut Report, file: &Path) -> Result<(), String> {
-    let all = conversations(&measure::read(file)?).map_err(|why| format!("{why}: {}", file.display()))?;
-    let mut ways: BTreeMap<&str, Sum> = BTreeMap::new();
-    let mut categories: BTreeMap<u64, Sum> = BTreeMap::new();
+pub(super) fn measure(report: &mut BenchReport, file: &Path) -> Result<(), String> {
+    let all = read_conversations(&measure::read(file)?).map_err(|why| format!("{why}: {}", file.display()))?;
+    let mut ways: BTreeMap<&str, EvidenceRecall> = BTreeMap::new();
+    let mut categories: BTreeMap<u64, EvidenceRecall> = BTreeMap::new();
     let mut took = Vec::new();
     for conversation in &all {
-        asked(conversation, &mut ways, &mut categories, &mut took)?;
+        measure_questions(conversation, &mut ways, &mut categories, &mut took)?;
     }
-    let count = |of: fn(&Conversation) -> usize| all.iter().map(of).sum::<usize>() as f64;
-    report.figure("conversations", all.len() as f64, "", Aim::None);
-    report.figure("turns of conversations, an experience each", count(|one| one.turns.len()), "", Aim::None);
-    report.figure("questions with evidence", count(|one| one.questions.len()), "", Aim::None);
-    report.figure("questions without, left out", count(|one| one.bare), "", Aim::None);
+    let count = |of: fn(&BenchConversation) -> usize| all.iter().map(of).sum::<usize>() as f64;
+    report.add_figure("conversations", all.len() as f64, "", Aim::None);
+    report.add_figure("turns of conversations, an experience each", count(|one| one.turns.len()), "", Aim::None);
+    report.add_figure("questions with evidence", count(|one| one.questions.len()), "", Aim::None);
+    report.add_figure("questions without, left out", count(|one| one.bare), "", Aim::None);
     for (way, sum) in &ways {
-        for (at, among) in AMONG.iter().enumerate() {
-            report.figure(format!("evidence recall@{among} by {way}"), sum.recall(at), "", Aim::None);
+        for (at, among) in RECALL_CUTOFFS.iter().enumerate() {
+            report.add_figure(format!("evidence recall@{among} by {way}"), sum.recall(at), "", Aim::None);
         }
     }
     for (category, sum) in &categories {
         let name = format!("evidence recall@10 by both, category {category}");
-        report.figure(name, sum.recall(1), "", Aim::None);
+        report.add_figure(name, sum.recall(1), "", Aim::None);
     }
-    report.spread("what bears on a question, found", &mut took, "ms", Aim::None);
+    report.add_percentiles("what bears on a question, found", &mut took, "ms", Aim::None);
     Ok(())
 }
 
-fn asked(
-    conversation: &Conversation,
-    ways: &mut BTreeMap<&'static str, Sum>,
-    categories: &mut BTreeMap<u64, Sum>,
+fn measure_questions(
+    conversation: &BenchConversation,
+    ways: &mut BTreeMap<&'static str, EvidenceRecall>,
+    categories: &mut BTreeMap<u64, EvidenceRecall>,
     took: &mut Vec<f64>,
 ) -> Result<(), String> {
     if conversation.questions.is_empty() {
@@ -178,12 +179,12 @@ fn asked(
     let text = format!("{EXPERIENCE_LOG_HEADING}{}", entries.collect::<Vec<String>>().join("\n"));
     scratch.write(&format!("N/{}/{EXPERIENCE_LOG_FILE}", memory::MEMORY_FOLDER), text.as_bytes())?;
     let root = scratch.folder().join("N");
-    let mut driver = workspace(&scratch)?;
-    volume(&mut driver, &root)?;
-    until(&mut driver, "all is on disk", Session::is_saved)?;
+    let mut driver = open_workspace(&scratch)?;
+    open_volume(&mut driver, &root)?;
+    drive_until(&mut driver, "all is on disk", Session::is_saved)?;
     let search = driver.search().clone();
-    search.settle(PATIENCE)?;
-    search.meanings(PATIENCE)?;
+    search.settle(BENCH_TIMEOUT)?;
+    search.meanings(BENCH_TIMEOUT)?;
     let known: ProjectMemory = read(&root, &folders(&root));
     let kept = known.entries.len();
     if kept != conversation.turns.len() {
@@ -191,11 +192,11 @@ fn asked(
         return Err(format!("of the {turns} turns of {name} {kept} can be read again"));
     }
     for question in &conversation.questions {
-        for (way, mode) in WAYS {
+        for (way, mode) in SEARCH_MODES {
             let begun = Instant::now();
             let found = nearest(&search, &known, &question.words, mode);
-            let time = super::ms(begun.elapsed());
-            let share = AMONG.map(|among| {
+            let time = super::to_ms(begun.elapsed());
+            let share = RECALL_CUTOFFS.map(|among| {
                 let first: BTreeSet<&str> = found.iter().take(among).map(|near| near.id.as_str()).collect();
                 let hits = question.evidence.iter().filter(|turn| first.contains(id(**turn).as_str())).count();
                 hits as f64 / question.evidence.len() as f64
@@ -216,11 +217,11 @@ mod tests {
 
     #[test]
     fn evidence_is_read_as_people_have_written_it() {
-        assert_eq!(named("D1:3"), [(1, 3)]);
-        assert_eq!(named("D8:6; D9:17"), [(8, 6), (9, 17)]);
-        assert_eq!(named("D:11:26 D30:05"), [(11, 26), (30, 5)]);
+        assert_eq!(parse_evidence("D1:3"), [(1, 3)]);
+        assert_eq!(parse_evidence("D8:6; D9:17"), [(8, 6), (9, 17)]);
+        assert_eq!(parse_evidence("D:11:26 D30:05"), [(11, 26), (30, 5)]);
         for odd in ["", "D", "D1", "1:3", "Dx:y", "D1:"] {
-            assert!(named(odd).is_empty(), "{odd}");
+            assert!(parse_evidence(odd).is_empty(), "{odd}");
         }
     }
 
@@ -234,14 +235,14 @@ mod tests {
             (r#"[{"conversation": {"session_1": [{"dia_id": "D1:1", "text": "a"}]}, "qa": []}]"#, "no question"),
             (r#"[{"conversation": {}, "qa": [{"question": "x", "evidence": ["D1:1"]}]}]"#, "no question"),
         ] {
-            let refused = conversations(text.as_bytes()).expect_err(text);
+            let refused = read_conversations(text.as_bytes()).expect_err(text);
             assert!(refused.contains(why), "{refused}");
         }
         let one = r#"[{"sample_id": "c", "conversation": {"speaker_a": "Ann", "session_2_date_time": "May",
             "session_2": [{"dia_id": "D2:1", "speaker": "Ann", "text": "Look", "blip_caption": "a boat"}]},
             "qa": [{"question": "What?", "evidence": ["D2:1"], "category": 4},
                 {"question": "Who?", "evidence": []}]}]"#;
-        let read = conversations(one.as_bytes()).expect("it is one");
+        let read = read_conversations(one.as_bytes()).expect("it is one");
         assert_eq!((read[0].turns[0].words.as_str(), read[0].bare), ("Ann: Look (shows a boat)", 1));
         assert_eq!(read[0].turns[0].session, "session_2, May");
         assert_eq!(read[0].questions[0].category, 4);

@@ -1,7 +1,7 @@
 //! What a hub costs: a key typed on one device until another has it, with two clients and with very many; npm's
 //! `automerge-repo-sync-server` doing the same beside it.
 
-use super::report::{Goal, Report, percentile};
+use super::report::{BenchReport, FigureGoal, percentile};
 use host::hub::measure::{ClientLoad, free_port, listens, load};
 use host::measure::{self, ScratchFolder};
 use std::io::{BufRead, BufReader};
@@ -10,14 +10,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Keys that one client types for another.
-const KEYS: usize = 500;
+const PAIR_KEYSTROKES: usize = 500;
 /// Keys that each of very many types.
-const KEYS_OF_MANY: usize = 10;
+const KEYSTROKES_PER_CLIENT: usize = 10;
 /// A hub that was started answers within this time.
-const PATIENCE: Duration = Duration::from_secs(20);
+const HUB_START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// npm's server listens on all addresses, and cannot be told otherwise but by this file.
-const ONLY_HERE: (&str, &str) = (
+const LOOPBACK_SHIM: (&str, &str) = (
     "here.mjs",
     "import net from 'net'
 const listen = net.Server.prototype.listen
@@ -29,19 +29,19 @@ net.Server.prototype.listen = function (port, ...rest) {
 );
 
 /// A server that runs, and where.
-pub(super) struct Server {
+pub(super) struct HubProcess {
     child: Child,
     at: String,
 }
 
-impl Server {
+impl HubProcess {
     /// Where it listens.
-    pub(super) fn at(&self) -> &str {
+    pub(super) fn address(&self) -> &str {
         &self.at
     }
 }
 
-impl Drop for Server {
+impl Drop for HubProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -49,45 +49,45 @@ impl Drop for Server {
 }
 
 /// All figures of the hub, with so many clients at once.
-pub(super) fn measure(report: &mut Report, clients: usize) -> Result<(), String> {
+pub(super) fn measure(report: &mut BenchReport, clients: usize) -> Result<(), String> {
     host::limits::many_files();
     let scratch = ScratchFolder::new("hub")?;
     scratch.write("N/nothing", b"")?;
-    let own = || ours(&scratch.folder().join("hub"));
-    one(report, "our hub", own, clients)?;
-    match modules() {
+    let own = || start_tracebook_hub(&scratch.folder().join("hub"));
+    measure_server(report, "our hub", own, clients)?;
+    match npm_modules_folder() {
         None => report.leave_out(
             "npm's automerge-repo-sync-server",
             "TRACEBOOK_INTEROP names no folder with it (`.ci/interop` brings it)",
         ),
         Some(modules) => {
             let folder = scratch.folder().join("npm");
-            scratch.write(&format!("npm/{}", ONLY_HERE.0), ONLY_HERE.1.as_bytes())?;
-            one(report, "npm's sync server", || npm(&modules, &folder), clients)?;
+            scratch.write(&format!("npm/{}", LOOPBACK_SHIM.0), LOOPBACK_SHIM.1.as_bytes())?;
+            measure_server(report, "npm's sync server", || start_npm_hub(&modules, &folder), clients)?;
         }
     }
     Ok(())
 }
 
-fn one(
-    report: &mut Report,
+fn measure_server(
+    report: &mut BenchReport,
     name: &str,
-    start: impl Fn() -> Result<Server, String>,
+    start: impl Fn() -> Result<HubProcess, String>,
     clients: usize,
 ) -> Result<(), String> {
     {
         let server = start()?;
-        let alone = ClientLoad { pairs: 1, keys: KEYS, every: Duration::from_millis(25) };
+        let alone = ClientLoad { pairs: 1, keys: PAIR_KEYSTROKES, every: Duration::from_millis(25) };
         let mut seen = load(&server.at, "/", alone, || ())?;
-        let goal = if name == "our hub" { Goal::Under(20.0) } else { Goal::None };
-        report.spread(&format!("{name}: a key seen on the other device"), &mut seen.milliseconds, "ms", goal);
+        let goal = if name == "our hub" { FigureGoal::Under(20.0) } else { FigureGoal::None };
+        report.add_percentiles(&format!("{name}: a key seen on the other device"), &mut seen.milliseconds, "ms", goal);
         if seen.lost > 0 {
-            report.wrong(format!("{name}: {} keys never arrived", seen.lost));
+            report.add_error(format!("{name}: {} keys never arrived", seen.lost));
         }
     }
     let server = start()?;
     let before = measure::footprint(server.child.id()).unwrap_or_default();
-    let many = ClientLoad { pairs: clients / 2, keys: KEYS_OF_MANY, every: Duration::from_secs(2) };
+    let many = ClientLoad { pairs: clients / 2, keys: KEYSTROKES_PER_CLIENT, every: Duration::from_secs(2) };
     let mut idle = measure::ProcessFootprint::default();
     let mut seen = match load(&server.at, "/", many, || {
         idle = measure::footprint(server.child.id()).unwrap_or_default();
@@ -102,36 +102,41 @@ fn one(
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
     let seconds = seen.took.as_secs_f64();
     let keys = seen.milliseconds.len() as f64;
-    report.figure(format!("{name}, {clients} clients: keys a second"), keys / seconds, "", Goal::None);
-    report.figure(
+    report.add_figure(format!("{name}, {clients} clients: keys a second"), keys / seconds, "", FigureGoal::None);
+    report.add_figure(
         format!("{name}, {clients} clients: a key seen p50"),
         percentile(&mut seen.milliseconds, 50),
         "ms",
-        Goal::None,
+        FigureGoal::None,
     );
-    report.figure(
+    report.add_figure(
         format!("{name}, {clients} clients: a key seen p99"),
         percentile(&mut seen.milliseconds, 99),
         "ms",
-        Goal::None,
+        FigureGoal::None,
     );
-    report.figure(format!("{name}: memory without clients"), megabytes(before.resident), "MB", Goal::None);
-    report.figure(format!("{name}, {clients} clients: memory"), megabytes(after.resident), "MB", Goal::None);
+    report.add_figure(format!("{name}: memory without clients"), megabytes(before.resident), "MB", FigureGoal::None);
+    report.add_figure(format!("{name}, {clients} clients: memory"), megabytes(after.resident), "MB", FigureGoal::None);
     let cpu = after.ticks.saturating_sub(idle.ticks) as f64 / 100.0;
-    report.figure(format!("{name}, {clients} clients: processor"), cpu / seconds * 100.0, "%", Goal::None);
-    report.figure(format!("{name}, {clients} clients: keys that never arrived"), seen.lost as f64, "", Goal::Zero);
+    report.add_figure(format!("{name}, {clients} clients: processor"), cpu / seconds * 100.0, "%", FigureGoal::None);
+    report.add_figure(
+        format!("{name}, {clients} clients: keys that never arrived"),
+        seen.lost as f64,
+        "",
+        FigureGoal::Zero,
+    );
     Ok(())
 }
 
 /// Our hub, as its user starts it.
-pub(super) fn ours(folder: &Path) -> Result<Server, String> {
+pub(super) fn start_tracebook_hub(folder: &Path) -> Result<HubProcess, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
     command.args(["--json", "hub", "--listen", "127.0.0.1:0", "--open", "local", "--folder"]).arg(folder);
     command.env("TRACEBOOK_KEYRING", "off").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(|error| error.to_string())?;
     let out = child.stdout.take().ok_or("nothing to read from")?;
-    let mut server = Server { child, at: String::new() };
+    let mut server = HubProcess { child, at: String::new() };
     let mut line = String::new();
     let mut out = BufReader::new(out);
     out.read_line(&mut line).map_err(|error| error.to_string())?;
@@ -143,22 +148,22 @@ pub(super) fn ours(folder: &Path) -> Result<Server, String> {
 }
 
 /// The folder in which npm's server was installed.
-fn modules() -> Option<PathBuf> {
+fn npm_modules_folder() -> Option<PathBuf> {
     let folder = std::env::var_os("TRACEBOOK_INTEROP").map(PathBuf::from)?;
     folder.join("node_modules/@automerge/automerge-repo-sync-server").is_dir().then_some(folder)
 }
 
 /// npm's, on this machine alone.
-fn npm(modules: &Path, folder: &Path) -> Result<Server, String> {
+fn start_npm_hub(modules: &Path, folder: &Path) -> Result<HubProcess, String> {
     let program = modules.join("node_modules/@automerge/automerge-repo-sync-server");
     let port = free_port()?;
     let mut command = Command::new("node");
-    command.arg("--import").arg(folder.join(ONLY_HERE.0)).arg(program.join("src/index.js"));
+    command.arg("--import").arg(folder.join(LOOPBACK_SHIM.0)).arg(program.join("src/index.js"));
     command.env("PORT", port.to_string()).env("DATA_DIR", folder);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let child = command.spawn().map_err(|error| format!("node: {error}"))?;
-    let server = Server { child, at: format!("ws://127.0.0.1:{port}") };
-    let until = Instant::now() + PATIENCE;
+    let server = HubProcess { child, at: format!("ws://127.0.0.1:{port}") };
+    let until = Instant::now() + HUB_START_TIMEOUT;
     while !listens(port) {
         if Instant::now() > until {
             return Err("npm's server does not listen".to_owned());

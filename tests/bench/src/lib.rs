@@ -1,4 +1,4 @@
-//! `bench`: the figures of BENCHMARKS.md, measured on this machine with this program.
+//! `run_bench`: the figures of BENCHMARKS.md, measured on this machine with this program.
 //!
 //! Every measurement makes what it needs in a folder of its own, goes through the same doors as a user, and takes the
 //! folder away again. It changes nothing of the user's, and prints what it found, also where a goal is missed.
@@ -12,52 +12,52 @@ mod agent;
 mod cells;
 mod collection;
 mod conversations;
+mod editing_trace;
 mod frames;
+pub mod headless_window;
 mod hub;
 mod import;
-mod meanwhile;
 mod memory;
 mod open;
 mod plots;
-mod prose;
-mod remote;
+mod remote_typing;
 mod replay;
 mod report;
 mod retrieval;
 pub mod screenshots;
 mod search;
-pub mod stage;
 mod sync;
+mod text_fixtures;
 mod tools;
-mod trace;
 mod typing;
+mod typing_while_indexing;
 
-use crate::stage::Stage;
+use crate::headless_window::HeadlessWindow;
 use clap::ArgMatches;
 use cli::{CliError, EXIT_DONE, EXIT_FAILED, parse};
 use engine::{Command, ScanState, Session};
 use host::measure::ScratchFolder;
 use host::{Driver, WorkspaceOptions};
-use report::Report;
+use report::BenchReport;
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use store::DocId;
 
 /// How long anything may take before the measurement is given up.
-const PATIENCE: Duration = Duration::from_secs(1_800);
+const BENCH_TIMEOUT: Duration = Duration::from_secs(1_800);
 
-/// The program `tracebook-bench`: all of `tracebook`, with `bench` and `screenshots`.
+/// The program `tracebook-bench`: all of `tracebook`, with `run_bench` and `take_screenshots`.
 pub fn main() -> std::process::ExitCode {
     cli::main(cli::ProgramHooks { window: |driver, first_frame| window::run(driver, first_frame), bench: Some(run) })
 }
 
 fn run(name: &str, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
-    if name == "screenshots" { screenshots::screenshots(args, json, out) } else { bench(args) }
+    if name == "screenshots" { screenshots::take_screenshots(args, json, out) } else { run_bench(args) }
 }
 
-fn bench(args: &ArgMatches) -> Result<u8, CliError> {
-    let what = parse::needed(args, "WHAT")?;
+fn run_bench(args: &ArgMatches) -> Result<u8, CliError> {
+    let what = parse::required_arg(args, "WHAT")?;
     let known = "edit, open, import, frames, search, cells, tools, agent, hub, sync, replay, memory or retrieval";
     if known.split([' ', ',']).filter(|word| *word != "or").all(|word| word != what) {
         return Err(CliError::usage(format!("bench measures {known}, not “{what}”")));
@@ -71,7 +71,7 @@ fn bench(args: &ArgMatches) -> Result<u8, CliError> {
         let foreign = args.get_one::<String>("foreign").map(Path::new);
         let found =
             retrieval::measure(Path::new(corpus), foreign).map_err(|why| CliError { code: EXIT_FAILED, why })?;
-        return retrieval::print(&found, args.get_flag("json"), &mut std::io::stdout());
+        return retrieval::print_results(&found, args.get_flag("json"), &mut std::io::stdout());
     }
     if what == "replay" || what == "memory" {
         let path = |name: &str| args.get_one::<String>(name).map(Path::new);
@@ -82,24 +82,24 @@ fn bench(args: &ArgMatches) -> Result<u8, CliError> {
             let why = format!("bench {what} wants --corpus DIR: the unpacked wheel of bfcl-eval (PyPI){or}");
             return Err(CliError::usage(why));
         }
-        let mut report = Report::new(what, args.get_flag("json"));
+        let mut report = BenchReport::new(what, args.get_flag("json"));
         let done = corpus.map_or(Ok(()), |corpus| match what {
             "memory" => memory::measure(&mut report, corpus),
             _ => replay::measure(&mut report, corpus),
         });
         let done = done.and_then(|()| said.map_or(Ok(()), |file| conversations::measure(&mut report, file)));
-        report.end();
+        report.finish();
         done.map_err(|why| CliError { code: EXIT_FAILED, why })?;
-        return Ok(if report.is_right() { EXIT_DONE } else { EXIT_FAILED });
+        return Ok(if report.is_correct() { EXIT_DONE } else { EXIT_FAILED });
     }
-    let asked = parse::number(args, "notes")?.or(parse::number(args, "size")?);
+    let asked = parse::number_option(args, "notes")?.or(parse::number_option(args, "size")?);
     let asked = asked.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
-    let mut report = Report::new(what, args.get_flag("json"));
+    let mut report = BenchReport::new(what, args.get_flag("json"));
     let done = match (what, asked) {
-        ("edit", Some(count)) => meanwhile::measure(&mut report, count),
-        ("edit", None) => trace::measure(&mut report)
+        ("edit", Some(count)) => typing_while_indexing::measure(&mut report, count),
+        ("edit", None) => editing_trace::measure(&mut report)
             .and_then(|()| typing::measure(&mut report))
-            .and_then(|()| remote::measure(&mut report)),
+            .and_then(|()| remote_typing::measure(&mut report)),
         ("cells", _) => cells::measure(&mut report, asked.unwrap_or(500)),
         ("agent", _) => agent::measure(&mut report),
         ("hub", _) => hub::measure(&mut report, asked.unwrap_or(1_000)),
@@ -110,66 +110,67 @@ fn bench(args: &ArgMatches) -> Result<u8, CliError> {
         ("open", _) => open::measure(&mut report, asked.unwrap_or(10_000)),
         _ => import::measure(&mut report, asked.unwrap_or(50_000)),
     };
-    report.end();
+    report.finish();
     done.map_err(|why| CliError { code: EXIT_FAILED, why })?;
-    Ok(if report.is_right() { EXIT_DONE } else { EXIT_FAILED })
+    Ok(if report.is_correct() { EXIT_DONE } else { EXIT_FAILED })
 }
 
 /// Opens (or makes) the workspace `W` of a measurement.
-fn workspace(scratch: &ScratchFolder) -> Result<Driver, String> {
+fn open_workspace(scratch: &ScratchFolder) -> Result<Driver, String> {
     let program = std::env::current_exe().map_err(|error| format!("the program does not find itself ({error})"))?;
     let folder = scratch.folder().join("W");
     let mut driver =
         host::open(&folder, WorkspaceOptions { program, create: true }).map_err(|error| error.to_string())?;
-    until(&mut driver, "the workspace is open", Session::is_open)?;
+    drive_until(&mut driver, "the workspace is open", Session::is_open)?;
     Ok(driver)
 }
 
 /// Makes a volume of a folder and waits until all of it is known.
-fn volume(driver: &mut Driver, folder: &Path) -> Result<DocId, String> {
+fn open_volume(driver: &mut Driver, folder: &Path) -> Result<DocId, String> {
     let folder = folder.to_owned();
     driver.command(Command::OpenFolder { folder: folder.clone(), name: None }).map_err(|reject| reject.0)?;
     let find = move |session: &Session| {
         let volume = session.volumes().find(|volume| volume.root.as_ref() == Some(&folder))?;
         (volume.scans > 0).then_some(volume.id)
     };
-    until(driver, "the folder is known", |session| find(session).is_some())?;
+    drive_until(driver, "the folder is known", |session| find(session).is_some())?;
     find(driver.session()).ok_or_else(|| "the volume is gone".to_owned())
 }
 
 /// A window on a volume of the folder `N` of the scratch folder, once all its notes are known.
-fn staged(scratch: &ScratchFolder) -> Result<Stage, String> {
-    let mut stage = Stage::new(workspace(scratch)?);
-    stage.command(Command::OpenFolder { folder: scratch.folder().join("N"), name: None });
-    stage.run_until("all notes are known", |session| {
+fn open_headless_window(scratch: &ScratchFolder) -> Result<HeadlessWindow, String> {
+    let mut headless_window = HeadlessWindow::new(open_workspace(scratch)?);
+    headless_window.send_command(Command::OpenFolder { folder: scratch.folder().join("N"), name: None });
+    headless_window.draw_until("all notes are known", |session| {
         let mut volumes = session.volumes();
         volumes.any(|volume| volume.scans > 0 && volume.is_indexed() && volume.scanning == ScanState::Idle)
             && session.is_saved()
     })?;
-    Ok(stage)
+    Ok(headless_window)
 }
 
 /// A window on the only note of the folder `N` of the scratch folder, once it can be read.
-fn staged_note(scratch: &ScratchFolder) -> Result<(Stage, DocId), String> {
-    staged_note_of(workspace(scratch)?, scratch)
+fn open_note_window(scratch: &ScratchFolder) -> Result<(HeadlessWindow, DocId), String> {
+    open_note_window_in(open_workspace(scratch)?, scratch)
 }
 
 /// The same in a workspace that is open.
-fn staged_note_of(mut driver: Driver, scratch: &ScratchFolder) -> Result<(Stage, DocId), String> {
-    let volume = volume(&mut driver, &scratch.folder().join("N"))?;
+fn open_note_window_in(mut driver: Driver, scratch: &ScratchFolder) -> Result<(HeadlessWindow, DocId), String> {
+    let volume = open_volume(&mut driver, &scratch.folder().join("N"))?;
     let row = driver.session().volume(volume).and_then(|volume| volume.files.values().next());
     let note = row.map(|row| row.id).ok_or("the note is not there")?;
     driver.command(Command::OpenNote { note }).map_err(|reject| reject.0)?;
-    let mut stage = Stage::new(driver);
-    stage.run_until("the note is readable", |session| session.note(note).is_some_and(engine::Note::is_settled))?;
-    Ok((stage, note))
+    let mut headless_window = HeadlessWindow::new(driver);
+    headless_window
+        .draw_until("the note is readable", |session| session.note(note).is_some_and(engine::Note::is_settled))?;
+    Ok((headless_window, note))
 }
 
 /// Works until something is so.
-fn until(driver: &mut Driver, what: &str, so: impl Fn(&Session) -> bool) -> Result<(), String> {
+fn drive_until(driver: &mut Driver, what: &str, so: impl Fn(&Session) -> bool) -> Result<(), String> {
     let begun = Instant::now();
     while !so(driver.session()) {
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > BENCH_TIMEOUT {
             return Err(format!("given up waiting until {what}"));
         }
         driver.wait(Duration::from_millis(20));
@@ -178,6 +179,6 @@ fn until(driver: &mut Driver, what: &str, so: impl Fn(&Session) -> bool) -> Resu
 }
 
 /// Milliseconds.
-fn ms(time: Duration) -> f64 {
+fn to_ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }

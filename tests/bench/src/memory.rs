@@ -1,9 +1,9 @@
 //! How good memory is, on the conversations of BFCL v4 (PyPI `bfcl-eval`): what its gate keeps of a log of 500 entries
 //! with repeats and noise, and how well what was once said is found again for a question.
 
-use super::replay::paraphrased;
-use super::report::{Goal as Aim, Report, percentile};
-use super::{PATIENCE, until, volume, workspace};
+use super::replay::paraphrase_goal;
+use super::report::{BenchReport, FigureGoal as Aim, percentile};
+use super::{BENCH_TIMEOUT, drive_until, open_volume, open_workspace};
 use agent::memory;
 use agent::memory::ProjectMemory;
 use agent::memory::experience::{self, EXPERIENCE_LOG_FILE, EXPERIENCE_LOG_HEADING, Experience, RunOutcome};
@@ -17,21 +17,21 @@ use std::path::Path;
 use std::time::Instant;
 
 /// So many entries come to the gate.
-const ENTRIES: usize = 500;
+const LOG_ENTRIES: usize = 500;
 /// Of those that it keeps so many percent may be repeats or without source.
-const REPEATS: f64 = 5.0;
+const MAX_REPEAT_PERCENT: f64 = 5.0;
 /// Where the wheel has its data.
-const DATA: &str = "bfcl_eval/data";
+const BFCL_DATA_FOLDER: &str = "bfcl_eval/data";
 
 /// What people say to an agent that is no work.
-const NOISE: [&str; 8] = ["ok", "thanks!", "yes", "hm, no", "go on", "?", "do it", "and now"];
+const CHATTER_MESSAGES: [&str; 8] = ["ok", "thanks!", "yes", "hm, no", "go on", "?", "do it", "and now"];
 
-pub(super) fn measure(report: &mut Report, corpus: &Path) -> Result<(), String> {
-    gate(report, &corpus.join(DATA))?;
-    recall(report, &corpus.join(DATA))
+pub(super) fn measure(report: &mut BenchReport, corpus: &Path) -> Result<(), String> {
+    measure_admission(report, &corpus.join(BFCL_DATA_FOLDER))?;
+    measure_recall(report, &corpus.join(BFCL_DATA_FOLDER))
 }
 
-fn lines(path: &Path) -> Result<Vec<Value>, String> {
+fn read_json_lines(path: &Path) -> Result<Vec<Value>, String> {
     let text = String::from_utf8(measure::read(path)?).map_err(|_| format!("not UTF-8 text: {}", path.display()))?;
     let one = |line: &str| {
         serde_json::from_str(line).map_err(|error| format!("a line is no JSON ({error}): {}", path.display()))
@@ -40,30 +40,30 @@ fn lines(path: &Path) -> Result<Vec<Value>, String> {
 }
 
 /// What the user says in a conversation, in order.
-fn said(conversation: &Value) -> Vec<String> {
+fn user_messages(conversation: &Value) -> Vec<String> {
     let turns = conversation["question"].as_array().into_iter().flatten();
     let messages = turns.flat_map(|turn| turn.as_array().into_iter().flatten());
     messages.filter(|one| one["role"] == "user").filter_map(|one| Some(one["content"].as_str()?.to_owned())).collect()
 }
 
 /// An order that is the same each time and follows nothing.
-fn scattered(at: usize) -> u64 {
+fn scramble(at: usize) -> u64 {
     let mut state = (at as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(0x5851_F42D_4C95_7F2D);
     state ^= state >> 31;
     state.wrapping_mul(0xBF58_476D_1CE4_E5B9)
 }
 
 /// An entry as it comes to the gate, and which work it is of. `None`: it is noise.
-struct Fed {
+struct GateEntry {
     work: Option<usize>,
     experience: Experience,
 }
 
 /// The log: work of its own kinds, done once or again, said in the same words or in others, well or not; chatter;
 /// entries that do not say where they come from.
-fn log(works: &[String]) -> Vec<Fed> {
-    let mut fed: Vec<(u64, Fed)> = Vec::new();
-    for number in 0..ENTRIES {
+fn build_log(works: &[String]) -> Vec<GateEntry> {
+    let mut fed: Vec<(u64, GateEntry)> = Vec::new();
+    for number in 0..LOG_ENTRIES {
         let entry = |goal: String, source: &str| Experience {
             experience_id: format!("exp_{number:04}"),
             project_name: "bench".to_owned(),
@@ -75,44 +75,47 @@ fn log(works: &[String]) -> Vec<Fed> {
             ..Experience::default()
         };
         let run = format!("run {number:032x}");
-        let chosen = scattered(number) as usize % works.len().max(1);
+        let chosen = scramble(number) as usize % works.len().max(1);
         let goal = works.get(chosen).cloned().unwrap_or_default();
         let one = match number % 25 {
             // One in 25 is chatter, one has no source.
-            0 => Fed { work: None, experience: entry(NOISE[number / 25 % NOISE.len()].to_owned(), &run) },
-            1 => Fed { work: Some(chosen), experience: entry(goal, "") },
+            0 => GateEntry {
+                work: None,
+                experience: entry(CHATTER_MESSAGES[number / 25 % CHATTER_MESSAGES.len()].to_owned(), &run),
+            },
+            1 => GateEntry { work: Some(chosen), experience: entry(goal, "") },
             // Nine of 25 say it in other words.
             kind @ 2..=10 => {
-                let forms = paraphrased(&goal);
+                let forms = paraphrase_goal(&goal);
                 let form = forms.get(kind % forms.len().max(1)).cloned().unwrap_or(goal);
-                Fed { work: Some(chosen), experience: entry(form, &run) }
+                GateEntry { work: Some(chosen), experience: entry(form, &run) }
             }
-            _ => Fed { work: Some(chosen), experience: entry(goal, &run) },
+            _ => GateEntry { work: Some(chosen), experience: entry(goal, &run) },
         };
-        fed.push((scattered(number + ENTRIES), one));
+        fed.push((scramble(number + LOG_ENTRIES), one));
     }
     fed.sort_by_key(|(order, _)| *order);
     fed.into_iter().map(|(_, one)| one).collect()
 }
 
 /// What the gate keeps of such a log.
-fn gate(report: &mut Report, data: &Path) -> Result<(), String> {
-    let tasks = lines(&data.join("BFCL_v4_multi_turn_base.json"))?;
-    let works: Vec<String> = tasks.iter().filter_map(|task| said(task).into_iter().next()).collect();
-    let fed = log(&works);
+fn measure_admission(report: &mut BenchReport, data: &Path) -> Result<(), String> {
+    let tasks = read_json_lines(&data.join("BFCL_v4_multi_turn_base.json"))?;
+    let works: Vec<String> = tasks.iter().filter_map(|task| user_messages(task).into_iter().next()).collect();
+    let fed = build_log(&works);
     let of: BTreeMap<String, Option<usize>> =
         fed.iter().map(|one| (one.experience.experience_id.clone(), one.work)).collect();
     let goals: BTreeSet<usize> =
         fed.iter().filter(|one| !one.experience.source.is_empty()).filter_map(|one| one.work).collect();
     let (mut text, mut refused, mut took) = (String::new(), 0_u32, Vec::new());
     let count = fed.len();
-    for Fed { experience, .. } in fed {
+    for GateEntry { experience, .. } in fed {
         let begun = Instant::now();
         match experience::with_experience(&text, experience.with_limits(0)) {
             Some(new) => text = new,
             None => refused += 1,
         }
-        took.push(super::ms(begun.elapsed()));
+        took.push(super::to_ms(begun.elapsed()));
     }
     let kept = experience::parse_entries(EXPERIENCE_LOG_FILE, &text, &mut Vec::new());
     let mut seen: BTreeSet<usize> = BTreeSet::new();
@@ -131,29 +134,34 @@ fn gate(report: &mut Report, data: &Path) -> Result<(), String> {
         }
     }
     let share = |part: u32| f64::from(part) / (kept.len().max(1) as f64) * 100.0;
-    report.figure("entries at the gate", count as f64, "", Aim::None);
-    report.figure("works among them", goals.len() as f64, "", Aim::None);
-    report.figure("refused", f64::from(refused), "", Aim::None);
-    report.figure("kept", kept.len() as f64, "", Aim::None);
-    report.figure("kept and superseded, with a link", f64::from(superseded), "", Aim::None);
-    report.figure("of what is kept, repeats or without source", share(repeats + bare), "%", Aim::Under(REPEATS));
-    report.figure("of what is kept, without source", share(bare), "%", Aim::Zero);
-    report.figure("of what is kept, noise", share(noise), "%", Aim::None);
-    report.figure("works that were taken for others", (goals.len() - seen.len()) as f64, "", Aim::None);
-    report.figure("an entry through the gate p99", percentile(&mut took, 99), "ms", Aim::None);
+    report.add_figure("entries at the gate", count as f64, "", Aim::None);
+    report.add_figure("works among them", goals.len() as f64, "", Aim::None);
+    report.add_figure("refused", f64::from(refused), "", Aim::None);
+    report.add_figure("kept", kept.len() as f64, "", Aim::None);
+    report.add_figure("kept and superseded, with a link", f64::from(superseded), "", Aim::None);
+    report.add_figure(
+        "of what is kept, repeats or without source",
+        share(repeats + bare),
+        "%",
+        Aim::Under(MAX_REPEAT_PERCENT),
+    );
+    report.add_figure("of what is kept, without source", share(bare), "%", Aim::Zero);
+    report.add_figure("of what is kept, noise", share(noise), "%", Aim::None);
+    report.add_figure("works that were taken for others", (goals.len() - seen.len()) as f64, "", Aim::None);
+    report.add_figure("an entry through the gate p99", percentile(&mut took, 99), "ms", Aim::None);
     Ok(())
 }
 
 /// Words in small letters, without signs.
-fn plain(text: &str) -> Vec<String> {
+fn plain_words(text: &str) -> Vec<String> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
 }
 
 /// Which of the turns a question's source quotes: those that have one of its pieces; else the one with most of its
 /// words.
-fn evidence(source: &str, turns: &[(usize, Vec<String>)]) -> BTreeSet<usize> {
+fn evidence_turns(source: &str, turns: &[(usize, Vec<String>)]) -> BTreeSet<usize> {
     let pieces = source.replace(['…', '\n'], "...");
-    let pieces: Vec<Vec<String>> = pieces.split("...").map(plain).filter(|piece| piece.len() >= 3).collect();
+    let pieces: Vec<Vec<String>> = pieces.split("...").map(plain_words).filter(|piece| piece.len() >= 3).collect();
     let has = |turn: &[String], piece: &Vec<String>| turn.windows(piece.len()).any(|words| words == piece.as_slice());
     let found: BTreeSet<usize> = turns
         .iter()
@@ -163,7 +171,7 @@ fn evidence(source: &str, turns: &[(usize, Vec<String>)]) -> BTreeSet<usize> {
     if !found.is_empty() {
         return found;
     }
-    let words: BTreeSet<String> = plain(source).into_iter().collect();
+    let words: BTreeSet<String> = plain_words(source).into_iter().collect();
     let shared = |turn: &[String]| words.iter().filter(|word| turn.contains(word)).count();
     let best = turns.iter().max_by_key(|(_, turn)| shared(turn));
     let whole = |(_, turn): &&(usize, Vec<String>)| shared(turn) * 20 >= words.len() * 19;
@@ -172,15 +180,15 @@ fn evidence(source: &str, turns: &[(usize, Vec<String>)]) -> BTreeSet<usize> {
 
 /// How much of the evidence is among the ten experiences that are found for a question: by words, by meaning, by both,
 /// as a run is told of it.
-fn recall(report: &mut Report, data: &Path) -> Result<(), String> {
+fn measure_recall(report: &mut BenchReport, data: &Path) -> Result<(), String> {
     let scratch = ScratchFolder::new("memory")?;
     let mut turns: BTreeMap<String, Vec<(usize, Vec<String>)>> = BTreeMap::new();
     let mut number = 0;
     for name in ["customer", "finance", "healthcare", "notetaker", "student"] {
         let mut entries = Vec::new();
-        for conversation in lines(&data.join(format!("memory_prereq_conversation/memory_{name}.json")))? {
-            for turn in said(&conversation) {
-                turns.entry(name.to_owned()).or_default().push((number, plain(&turn)));
+        for conversation in read_json_lines(&data.join(format!("memory_prereq_conversation/memory_{name}.json")))? {
+            for turn in user_messages(&conversation) {
+                turns.entry(name.to_owned()).or_default().push((number, plain_words(&turn)));
                 let one = Experience {
                     experience_id: format!("exp_{number}"),
                     project_name: name.to_owned(),
@@ -197,15 +205,15 @@ fn recall(report: &mut Report, data: &Path) -> Result<(), String> {
         let path = format!("N/{}/{name}/{}/{EXPERIENCE_LOG_FILE}", memory::PROJECTS_FOLDER, memory::MEMORY_FOLDER);
         scratch.write(&path, text.as_bytes())?;
     }
-    let questions = lines(&data.join("BFCL_v4_memory.json"))?;
-    let answers = lines(&data.join("possible_answer/BFCL_v4_memory.json"))?;
+    let questions = read_json_lines(&data.join("BFCL_v4_memory.json"))?;
+    let answers = read_json_lines(&data.join("possible_answer/BFCL_v4_memory.json"))?;
     let root = scratch.folder().join("N");
-    let mut driver = workspace(&scratch)?;
-    volume(&mut driver, &root)?;
-    until(&mut driver, "all is on disk", Session::is_saved)?;
+    let mut driver = open_workspace(&scratch)?;
+    open_volume(&mut driver, &root)?;
+    drive_until(&mut driver, "all is on disk", Session::is_saved)?;
     let search = driver.search().clone();
-    search.settle(PATIENCE)?;
-    search.meanings(PATIENCE)?;
+    search.settle(BENCH_TIMEOUT)?;
+    search.meanings(BENCH_TIMEOUT)?;
     // All five conversations at once: what another person said is in the way.
     let known: ProjectMemory = read(&root, &folders(&root));
     let (mut asked, mut took) = (0_u32, Vec::new());
@@ -217,15 +225,15 @@ fn recall(report: &mut Report, data: &Path) -> Result<(), String> {
             Value::Array(pieces) => pieces.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("..."),
             other => other.as_str().unwrap_or_default().to_owned(),
         };
-        let wanted = evidence(&source, turns.get(scenario).map(Vec::as_slice).unwrap_or_default());
-        let Some(text) = said(question).into_iter().next().filter(|_| !wanted.is_empty()) else { continue };
+        let wanted = evidence_turns(&source, turns.get(scenario).map(Vec::as_slice).unwrap_or_default());
+        let Some(text) = user_messages(question).into_iter().next().filter(|_| !wanted.is_empty()) else { continue };
         asked += 1;
         let modes = [("words", SearchMode::Words), ("meaning", SearchMode::Meaning), ("both", SearchMode::Both)];
         for (name, mode) in modes {
             let begun = Instant::now();
             let found = nearest(&search, &known, &text, mode);
             if mode == SearchMode::Both {
-                took.push(super::ms(begun.elapsed()));
+                took.push(super::to_ms(begun.elapsed()));
             }
             let among = |count: usize| {
                 let first: BTreeSet<&str> = found.iter().take(count).map(|near| near.id.as_str()).collect();
@@ -238,13 +246,13 @@ fn recall(report: &mut Report, data: &Path) -> Result<(), String> {
         }
     }
     driver.close()?;
-    report.figure("turns of conversations, an experience each", number as f64, "", Aim::None);
-    report.figure("questions with evidence", f64::from(asked), "", Aim::None);
+    report.add_figure("turns of conversations, an experience each", number as f64, "", Aim::None);
+    report.add_figure("questions with evidence", f64::from(asked), "", Aim::None);
     for (name, [five, ten]) in sums {
-        report.figure(format!("evidence recall@5 by {name}"), five / f64::from(asked.max(1)), "", Aim::None);
-        report.figure(format!("evidence recall@10 by {name}"), ten / f64::from(asked.max(1)), "", Aim::None);
+        report.add_figure(format!("evidence recall@5 by {name}"), five / f64::from(asked.max(1)), "", Aim::None);
+        report.add_figure(format!("evidence recall@10 by {name}"), ten / f64::from(asked.max(1)), "", Aim::None);
     }
-    report.spread("what bears on a question, found", &mut took, "ms", Aim::None);
+    report.add_percentiles("what bears on a question, found", &mut took, "ms", Aim::None);
     Ok(())
 }
 
@@ -254,11 +262,15 @@ mod tests {
 
     #[test]
     fn evidence_is_found_by_its_quote() {
-        let turn = |number, text: &str| (number, plain(text));
+        let turn = |number, text: &str| (number, plain_words(text));
         let turns = [turn(1, "My name is Michael, and I am new."), turn(2, "I'm 35 years old, live in Seattle.")];
-        assert_eq!(evidence("...35 years old, live in Seattle...", &turns), BTreeSet::from([2]));
-        assert_eq!(evidence("new, my name: Michael", &turns), BTreeSet::from([1]), "all its words, in another order");
-        assert!(evidence("nobody said this at all", &turns).is_empty());
+        assert_eq!(evidence_turns("...35 years old, live in Seattle...", &turns), BTreeSet::from([2]));
+        assert_eq!(
+            evidence_turns("new, my name: Michael", &turns),
+            BTreeSet::from([1]),
+            "all its words, in another order"
+        );
+        assert!(evidence_turns("nobody said this at all", &turns).is_empty());
     }
 
     #[test]
@@ -272,11 +284,11 @@ mod tests {
                 )
             })
             .collect();
-        let fed = log(&works);
-        assert_eq!(fed.len(), ENTRIES);
+        let fed = build_log(&works);
+        assert_eq!(fed.len(), LOG_ENTRIES);
         assert!(fed.iter().filter(|one| one.work.is_none()).count() >= 20);
         assert!(fed.iter().filter(|one| one.experience.source.is_empty()).count() >= 20);
-        let again: Vec<String> = log(&works).into_iter().map(|one| one.experience.experience_id).collect();
+        let again: Vec<String> = build_log(&works).into_iter().map(|one| one.experience.experience_id).collect();
         let ids: Vec<String> = fed.into_iter().map(|one| one.experience.experience_id).collect();
         assert_eq!(ids, again, "the same each time");
     }

@@ -1,8 +1,8 @@
 //! A start as a user sees it: this program as a new process with its window, in a workspace of many notes.
 
-use super::prose;
-use super::report::{Goal, Report, percentile};
-use super::{ms, until, volume, workspace};
+use super::report::{BenchReport, FigureGoal, percentile};
+use super::text_fixtures;
+use super::{drive_until, open_volume, open_workspace, to_ms};
 use engine::{Command, Session};
 use host::measure::{self, ProcessFootprint, ScratchFolder};
 use std::io::{BufRead, BufReader};
@@ -12,29 +12,29 @@ use std::thread::park_timeout;
 use std::time::{Duration, Instant};
 
 /// How often it is started.
-const STARTS: usize = 5;
+const PROGRAM_STARTS: usize = 5;
 /// How long a window may take to come.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WINDOW_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long the work of a first start may take: the sentence model reads every note once.
-const WORK: Duration = Duration::from_secs(30 * 60);
+const FIRST_START_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// Nothing happened for this long: at rest. The sentence model is given back half a minute after its last use.
-const QUIET: Duration = Duration::from_secs(40);
+const QUIET_PERIOD: Duration = Duration::from_secs(40);
 /// How long idleness is watched.
-const IDLE: Duration = Duration::from_secs(10);
+const IDLE_MEASURE_TIME: Duration = Duration::from_secs(10);
 
 /// All figures of a start.
-pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
+pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), String> {
     if !host::has_display() {
         let why = "there is no display here; with Xvfb: `xvfb-run -a tracebook bench open`";
         report.leave_out("first frame, memory, idle CPU", why);
         return Ok(());
     }
     let scratch = ScratchFolder::new("open")?;
-    make(&scratch, count)?;
+    prepare_workspace(&scratch, count)?;
     let (mut frames, mut own) = (Vec::new(), Vec::new());
-    for at in 1..=STARTS {
-        let mut started = Started::new(&scratch)?;
-        match started.first_frame() {
+    for at in 1..=PROGRAM_STARTS {
+        let mut started = RunningProgram::new(&scratch)?;
+        match started.wait_for_first_frame() {
             Ok((spawned, inside)) => {
                 frames.push(spawned);
                 own.push(inside);
@@ -44,48 +44,56 @@ pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
                 return Ok(());
             }
         }
-        if at == STARTS {
-            report.figure("notes", count as f64, "", Goal::None);
-            report.figure("spawn to first frame, median", percentile(&mut frames, 50), "ms", Goal::Under(400.0));
-            report.figure("spawn to first frame, longest", percentile(&mut frames, 100), "ms", Goal::None);
-            report.figure("own start to first frame, median", percentile(&mut own, 50), "ms", Goal::None);
-            rest(report, &started)?;
+        if at == PROGRAM_STARTS {
+            report.add_figure("notes", count as f64, "", FigureGoal::None);
+            report.add_figure(
+                "spawn to first frame, median",
+                percentile(&mut frames, 50),
+                "ms",
+                FigureGoal::Under(400.0),
+            );
+            report.add_figure("spawn to first frame, longest", percentile(&mut frames, 100), "ms", FigureGoal::None);
+            report.add_figure("own start to first frame, median", percentile(&mut own, 50), "ms", FigureGoal::None);
+            measure_at_rest(report, &started)?;
         }
     }
     Ok(())
 }
 
 /// Makes the workspace and opens it once, so that everything in it is known.
-fn make(scratch: &ScratchFolder, count: usize) -> Result<(), String> {
+fn prepare_workspace(scratch: &ScratchFolder, count: usize) -> Result<(), String> {
     for number in 0..count {
-        let text = prose::linked(number, count);
-        scratch.write(&format!("N/{}", prose::path(number)), text.as_bytes())?;
+        let text = text_fixtures::linked_note(number, count);
+        scratch.write(&format!("N/{}", text_fixtures::linked_note_path(number)), text.as_bytes())?;
     }
-    let mut driver = workspace(scratch)?;
-    let volume = volume(&mut driver, &scratch.folder().join("N"))?;
+    let mut driver = open_workspace(scratch)?;
+    let volume = open_volume(&mut driver, &scratch.folder().join("N"))?;
     let first = driver.session().volume(volume).and_then(|volume| volume.files.values().next()).map(|row| row.id);
     if let Some(note) = first {
         // The window opens again what was open last.
         driver.command(Command::OpenNote { note }).map_err(|reject| reject.0)?;
         let ready = |session: &Session| session.note(note).is_some_and(engine::Note::is_settled);
-        until(&mut driver, "the first note is readable", ready)?;
+        drive_until(&mut driver, "the first note is readable", ready)?;
     }
-    until(&mut driver, "everything is saved", Session::is_saved)?;
+    drive_until(&mut driver, "everything is saved", Session::is_saved)?;
     driver.close()?;
     scratch.settle();
     Ok(())
 }
 
 /// Memory and CPU time once nothing happens any more: all that a first start does in the background is done.
-fn rest(report: &mut Report, started: &Started) -> Result<(), String> {
+fn measure_at_rest(report: &mut BenchReport, started: &RunningProgram) -> Result<(), String> {
     let gone = || "the window closed while it was measured".to_owned();
     let look = || measure::footprint(started.child.id()).ok_or_else(gone);
     let begun = Instant::now();
     let first = look()?;
     let (mut before, mut changed, mut most) = (first, Instant::now(), 0);
-    while changed.elapsed() < QUIET {
-        if begun.elapsed() > WORK {
-            report.leave_out("memory at rest, idle CPU", format!("it was busy for {} minutes", WORK.as_secs() / 60));
+    while changed.elapsed() < QUIET_PERIOD {
+        if begun.elapsed() > FIRST_START_TIMEOUT {
+            report.leave_out(
+                "memory at rest, idle CPU",
+                format!("it was busy for {} minutes", FIRST_START_TIMEOUT.as_secs() / 60),
+            );
             return Ok(());
         }
         park_timeout(Duration::from_secs(1));
@@ -98,37 +106,37 @@ fn rest(report: &mut Report, started: &Started) -> Result<(), String> {
         before = now;
     }
     let worked = (changed - begun).as_secs_f64();
-    report.figure("first search index and meanings, wall", worked, "s", Goal::None);
-    report.figure("meanwhile, CPU", ((before.ticks - first.ticks) as f64) / 100.0, "s", Goal::None);
-    report.figure("meanwhile, memory at its most, anonymous", most as f64 / 1e6, "MB", Goal::None);
-    park_timeout(IDLE);
+    report.add_figure("first search index and meanings, wall", worked, "s", FigureGoal::None);
+    report.add_figure("meanwhile, CPU", ((before.ticks - first.ticks) as f64) / 100.0, "s", FigureGoal::None);
+    report.add_figure("meanwhile, memory at its most, anonymous", most as f64 / 1e6, "MB", FigureGoal::None);
+    park_timeout(IDLE_MEASURE_TIME);
     let ProcessFootprint { anonymous, resident, peak, ticks } = look()?;
-    report.figure("memory at rest, anonymous", anonymous as f64 / 1e6, "MB", Goal::Under(150.0));
-    report.figure("memory at rest, resident", resident as f64 / 1e6, "MB", Goal::None);
-    report.figure("memory, most so far", peak as f64 / 1e6, "MB", Goal::None);
-    report.figure("idle CPU in 10 s", ticks.saturating_sub(before.ticks) as f64, "ticks", Goal::Zero);
+    report.add_figure("memory at rest, anonymous", anonymous as f64 / 1e6, "MB", FigureGoal::Under(150.0));
+    report.add_figure("memory at rest, resident", resident as f64 / 1e6, "MB", FigureGoal::None);
+    report.add_figure("memory, most so far", peak as f64 / 1e6, "MB", FigureGoal::None);
+    report.add_figure("idle CPU in 10 s", ticks.saturating_sub(before.ticks) as f64, "ticks", FigureGoal::Zero);
     Ok(())
 }
 
 /// The program with its window; ended when dropped.
-struct Started {
+struct RunningProgram {
     child: Child,
     begun: Instant,
 }
 
-impl Started {
-    fn new(scratch: &ScratchFolder) -> Result<Started, String> {
+impl RunningProgram {
+    fn new(scratch: &ScratchFolder) -> Result<RunningProgram, String> {
         let fail = |error: std::io::Error| format!("the program cannot be started again ({error})");
         let program = std::env::current_exe().map_err(fail)?;
         let mut command = std::process::Command::new(program);
         command.arg("--workspace").arg(scratch.folder().join("W")).env("TRACEBOOK_FIRST_FRAME", "1");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let begun = Instant::now();
-        Ok(Started { child: command.spawn().map_err(fail)?, begun })
+        Ok(RunningProgram { child: command.spawn().map_err(fail)?, begun })
     }
 
     /// Milliseconds until the first frame: since the process was asked for, and by its own count.
-    fn first_frame(&mut self) -> Result<(f64, f64), String> {
+    fn wait_for_first_frame(&mut self) -> Result<(f64, f64), String> {
         let errors = self.child.stderr.take().ok_or("the window's messages cannot be read")?;
         let (tell, told) = channel();
         // Reads on to the end, or the window would stop at a full pipe.
@@ -139,11 +147,11 @@ impl Started {
         });
         let mut last = String::new();
         loop {
-            match told.recv_timeout(PATIENCE.saturating_sub(self.begun.elapsed())) {
+            match told.recv_timeout(WINDOW_TIMEOUT.saturating_sub(self.begun.elapsed())) {
                 Ok((when, line)) => {
                     let own = line.strip_prefix("first frame after ").and_then(|rest| rest.strip_suffix(" ms"));
                     if let Some(own) = own.and_then(|own| own.parse().ok()) {
-                        return Ok((ms(when - self.begun), own));
+                        return Ok((to_ms(when - self.begun), own));
                     }
                     last = line;
                 }
@@ -154,7 +162,7 @@ impl Started {
     }
 }
 
-impl Drop for Started {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         // As the power would end it; what it has in hand is a folder that goes away too.
         let _ = self.child.kill();

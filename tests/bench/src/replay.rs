@@ -4,7 +4,7 @@
 //! the conditions stand between a goal and a wrong deed; no model is there to be called. The environments are BFCL's
 //! own, in a Python process.
 
-use super::report::{Goal as Aim, Report, percentile};
+use super::report::{BenchReport, FigureGoal as Aim, percentile};
 use agent::memory::goal::ParsedGoal;
 use agent::memory::slots;
 use agent::memory::trace::{RunTrace, wilson_lower_bound};
@@ -19,55 +19,55 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 use store::{AgentState, CallUsage, DocId, ExecutionStep, MessageId, RunAbout, RunEnding, StepId, StepKind};
 
-const DRIVER: &str = include_str!("replay.py");
+const BFCL_DRIVER: &str = include_str!("replay.py");
 
 #[derive(Clone, Debug, Deserialize)]
-struct Call {
+struct GroundTruthCall {
     name: String,
     args: Map<String, Value>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct Task {
+struct ReplayTask {
     goal: String,
     config: Value,
     classes: Vec<String>,
-    calls: Vec<Call>,
+    calls: Vec<GroundTruthCall>,
 }
 
 /// What a call said, whether it went well, and whether it changed the environment.
 #[derive(Clone, Debug, Deserialize)]
-struct Said {
+struct CallReply {
     text: String,
     ok: bool,
     changed: bool,
 }
 
 /// BFCL's environments.
-struct World {
+struct BfclEnvironments {
     child: Child,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
 }
 
-impl Drop for World {
+impl Drop for BfclEnvironments {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl World {
-    fn start(corpus: &Path) -> Result<World, String> {
+impl BfclEnvironments {
+    fn start(corpus: &Path) -> Result<BfclEnvironments, String> {
         let mut command = Command::new("python3");
-        command.arg("-c").arg(DRIVER).arg(corpus).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.arg("-c").arg(BFCL_DRIVER).arg(corpus).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("python3 cannot be started ({error})"))?;
         let (to, from) = (child.stdin.take(), child.stdout.take());
         let (to, from) = to.zip(from).ok_or("python3 has no pipes")?;
-        Ok(World { child, to, from: BufReader::new(from) })
+        Ok(BfclEnvironments { child, to, from: BufReader::new(from) })
     }
 
-    fn ask(&mut self, what: &Value) -> Result<Value, String> {
+    fn request(&mut self, what: &Value) -> Result<Value, String> {
         let broken =
             |error: std::io::Error| format!("the environments ended ({error}); is --corpus the unpacked wheel?");
         writeln!(self.to, "{what}").and_then(|()| self.to.flush()).map_err(broken)?;
@@ -77,34 +77,39 @@ impl World {
     }
 
     /// A fresh environment; `None`: the configuration cannot be used.
-    fn fresh(&mut self, config: &Value, classes: &[String]) -> Result<Option<u64>, String> {
-        let said = self.ask(&json!({"op": "start", "config": config, "classes": classes}))?;
+    fn create_environment(&mut self, config: &Value, classes: &[String]) -> Result<Option<u64>, String> {
+        let said = self.request(&json!({"op": "start", "config": config, "classes": classes}))?;
         Ok(said["env"].as_u64())
     }
 
-    fn call(&mut self, env: u64, name: &str, args: &Map<String, Value>) -> Result<Said, String> {
-        let said = self.ask(&json!({"op": "call", "env": env, "name": name, "args": args}))?;
+    fn call_tool(&mut self, env: u64, name: &str, args: &Map<String, Value>) -> Result<CallReply, String> {
+        let said = self.request(&json!({"op": "call", "env": env, "name": name, "args": args}))?;
         serde_json::from_value(said).map_err(|error| error.to_string())
     }
 
-    fn close(&mut self, env: u64) -> Result<String, String> {
-        Ok(self.ask(&json!({"op": "close", "env": env}))?["state"].as_str().unwrap_or_default().to_owned())
+    fn close_environment(&mut self, env: u64) -> Result<String, String> {
+        Ok(self.request(&json!({"op": "close", "env": env}))?["state"].as_str().unwrap_or_default().to_owned())
     }
 
     /// Makes calls in a fresh environment: what they said, and the state after. `None`: it cannot be made.
-    fn played(&mut self, task: &Task, config: &Value, calls: &[Call]) -> Result<Option<(Vec<Said>, String)>, String> {
-        let Some(env) = self.fresh(config, &task.classes)? else { return Ok(None) };
+    fn run_calls(
+        &mut self,
+        task: &ReplayTask,
+        config: &Value,
+        calls: &[GroundTruthCall],
+    ) -> Result<Option<(Vec<CallReply>, String)>, String> {
+        let Some(env) = self.create_environment(config, &task.classes)? else { return Ok(None) };
         let mut said = Vec::new();
         for call in calls {
-            said.push(self.call(env, &call.name, &call.args)?);
+            said.push(self.call_tool(env, &call.name, &call.args)?);
         }
-        Ok(Some((said, self.close(env)?)))
+        Ok(Some((said, self.close_environment(env)?)))
     }
 }
 
 /// How an ask ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum ReplayEnd {
     /// No trace fits: a model is asked.
     Missed,
     /// A condition stopped it before its end: a model goes on.
@@ -115,7 +120,7 @@ enum End {
 
 /// What was counted of one kind of asks.
 #[derive(Clone, Copy, Debug, Default)]
-struct Count {
+struct ReplayCounts {
     asked: u64,
     hits: u64,
     right: u64,
@@ -123,11 +128,11 @@ struct Count {
     wrong: u64,
 }
 
-struct Bench {
-    world: World,
+struct ReplayBench {
+    world: BfclEnvironments,
     memory: ProjectMemory,
     facts: BTreeMap<String, ToolFacts>,
-    counts: BTreeMap<&'static str, Count>,
+    counts: BTreeMap<&'static str, ReplayCounts>,
     matching: Vec<f64>,
     /// Milliseconds of replays to their end, and of those that stopped, with the matching before.
     hits: Vec<f64>,
@@ -136,15 +141,15 @@ struct Bench {
     calls: [u64; 2],
 }
 
-pub(super) fn measure(report: &mut Report, corpus: &Path) -> Result<(), String> {
-    let mut world = World::start(corpus)?;
-    let tasks: Vec<Task> = serde_json::from_value(world.ask(&json!({"op": "tasks"}))?["tasks"].take())
+pub(super) fn measure(report: &mut BenchReport, corpus: &Path) -> Result<(), String> {
+    let mut world = BfclEnvironments::start(corpus)?;
+    let tasks: Vec<ReplayTask> = serde_json::from_value(world.request(&json!({"op": "tasks"}))?["tasks"].take())
         .map_err(|error| error.to_string())?;
     // What the ground truth does, and which tools only look.
     let mut truths = Vec::new();
     let mut changes: BTreeSet<String> = BTreeSet::new();
     for task in &tasks {
-        let (said, state) = world.played(task, &task.config, &task.calls)?.ok_or("a task has no environment")?;
+        let (said, state) = world.run_calls(task, &task.config, &task.calls)?.ok_or("a task has no environment")?;
         changes
             .extend(task.calls.iter().zip(&said).filter(|(_, said)| said.changed).map(|(call, _)| call.name.clone()));
         truths.push((said, state));
@@ -158,7 +163,7 @@ pub(super) fn measure(report: &mut Report, corpus: &Path) -> Result<(), String> 
     let mut owner: Vec<usize> = Vec::new();
     let mut refused = 0.0;
     for (at, task) in tasks.iter().enumerate() {
-        match learned(task, &truths[at].0, &facts) {
+        match learn_task_trace(task, &truths[at].0, &facts) {
             Ok(trace) => {
                 memory.traces.push(StoredTrace { path: format!("memory/traces/{at}.md"), text: String::new(), trace });
                 owner.push(at);
@@ -166,10 +171,10 @@ pub(super) fn measure(report: &mut Report, corpus: &Path) -> Result<(), String> 
             Err(_) => refused += 1.0,
         }
     }
-    report.figure("goals", tasks.len() as f64, "", Aim::None);
-    report.figure("learned as traces", owner.len() as f64, "", Aim::None);
-    report.figure("not learned, with a reason", refused, "", Aim::None);
-    let mut bench = Bench {
+    report.add_figure("goals", tasks.len() as f64, "", Aim::None);
+    report.add_figure("learned as traces", owner.len() as f64, "", Aim::None);
+    report.add_figure("not learned, with a reason", refused, "", Aim::None);
+    let mut bench = ReplayBench {
         world,
         memory,
         facts,
@@ -180,14 +185,18 @@ pub(super) fn measure(report: &mut Report, corpus: &Path) -> Result<(), String> 
         calls: [0; 2],
     };
     for (at, task) in tasks.iter().enumerate() {
-        bench.task(at, task, &truths[at].0)?;
+        bench.measure_task(at, task, &truths[at].0)?;
     }
-    bench.tell(report);
+    bench.report_counts(report);
     Ok(())
 }
 
 /// The trace of a task, as a run that did what the ground truth says would have left it.
-fn learned(task: &Task, said: &[Said], facts: &BTreeMap<String, ToolFacts>) -> Result<RunTrace, String> {
+fn learn_task_trace(
+    task: &ReplayTask,
+    said: &[CallReply],
+    facts: &BTreeMap<String, ToolFacts>,
+) -> Result<RunTrace, String> {
     let mut steps: Vec<ExecutionStep> = Vec::new();
     let mut add = |kind| {
         let id = StepId(steps.len() as u64);
@@ -234,30 +243,34 @@ fn learned(task: &Task, said: &[Said], facts: &BTreeMap<String, ToolFacts>) -> R
 }
 
 /// All texts of a value with one word in place of another.
-fn renamed(value: &Value, old: &str, new: &str) -> Value {
+fn replace_word(value: &Value, old: &str, new: &str) -> Value {
     match value {
         Value::String(text) => Value::String(text.replace(old, new)),
-        Value::Array(items) => items.iter().map(|item| renamed(item, old, new)).collect(),
-        Value::Object(map) => {
-            map.iter().map(|(key, item)| (key.replace(old, new), renamed(item, old, new))).collect::<Map<_, _>>().into()
-        }
+        Value::Array(items) => items.iter().map(|item| replace_word(item, old, new)).collect(),
+        Value::Object(map) => map
+            .iter()
+            .map(|(key, item)| (key.replace(old, new), replace_word(item, old, new)))
+            .collect::<Map<_, _>>()
+            .into(),
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }
 }
 
 /// All numbers of a value, moved by a little.
-fn moved(value: &Value) -> Value {
+fn shift_numbers(value: &Value) -> Value {
     match value {
         Value::Number(number) if number.is_f64() => json!(number.as_f64().unwrap_or_default() + 1.5),
         Value::Number(number) => number.as_i64().map_or(value.clone(), |number| json!(number + 1)),
-        Value::Array(items) => items.iter().map(moved).collect(),
-        Value::Object(map) => map.iter().map(|(key, item)| (key.clone(), moved(item))).collect::<Map<_, _>>().into(),
+        Value::Array(items) => items.iter().map(shift_numbers).collect(),
+        Value::Object(map) => {
+            map.iter().map(|(key, item)| (key.clone(), shift_numbers(item))).collect::<Map<_, _>>().into()
+        }
         Value::Null | Value::Bool(_) | Value::String(_) => value.clone(),
     }
 }
 
 /// The goal in other words: what people say around a goal, and words for the same.
-pub(super) fn paraphrased(goal: &str) -> Vec<String> {
+pub(super) fn paraphrase_goal(goal: &str) -> Vec<String> {
     let mut bare = goal.trim().to_owned();
     if let Some(first) = bare.get(..1).map(str::to_lowercase) {
         bare.replace_range(..1, &first);
@@ -268,7 +281,7 @@ pub(super) fn paraphrased(goal: &str) -> Vec<String> {
 }
 
 /// Goals that look alike and are others: another deed, or its opposite.
-fn misleading(goal: &str) -> Vec<String> {
+fn misleading_goals(goal: &str) -> Vec<String> {
     let swaps = [
         ("move", "copy"),
         ("copy", "move"),
@@ -290,59 +303,61 @@ fn misleading(goal: &str) -> Vec<String> {
     found
 }
 
-impl Bench {
+impl ReplayBench {
     /// Replays what fits a goal, under the conditions of the trace. Gives the state after.
-    fn ask(
+    fn replay_goal(
         &mut self,
         goal: &str,
-        task: &Task,
+        task: &ReplayTask,
         config: &Value,
         schemas: &BTreeMap<String, String>,
-    ) -> Result<(End, String), String> {
+    ) -> Result<(ReplayEnd, String), String> {
         let begun = Instant::now();
         let recall = RecallOptions { mode: ReplayMode::Follower, without: Vec::new() };
         let chosen = self.memory.choose_trace(goal, None, "assistant", schemas, &recall);
-        self.matching.push(super::ms(begun.elapsed()));
-        let Some(fitting) = chosen else { return Ok((End::Missed, String::new())) };
+        self.matching.push(super::to_ms(begun.elapsed()));
+        let Some(fitting) = chosen else { return Ok((ReplayEnd::Missed, String::new())) };
         let Some(trace) = self.memory.traces.get(fitting.at).map(|filed| filed.trace.clone()) else {
-            return Ok((End::Missed, String::new()));
+            return Ok((ReplayEnd::Missed, String::new()));
         };
-        let Some(env) = self.world.fresh(config, &task.classes)? else { return Ok((End::Missed, String::new())) };
+        let Some(env) = self.world.create_environment(config, &task.classes)? else {
+            return Ok((ReplayEnd::Missed, String::new()));
+        };
         let begun = Instant::now();
         let mut results: Vec<String> = Vec::new();
-        let mut end = End::Done;
+        let mut end = ReplayEnd::Done;
         for step in &trace.steps {
             let Ok(args) = slots::fill_arguments(&step.input, &fitting.values, &results) else {
-                end = End::Stopped;
+                end = ReplayEnd::Stopped;
                 break;
             };
-            let said = self.world.call(env, &step.tool, &args)?;
+            let said = self.world.call_tool(env, &step.tool, &args)?;
             if !said.ok || step.expect.check(&said.text).is_err() {
-                end = End::Stopped;
+                end = ReplayEnd::Stopped;
             }
             results.push(said.text);
-            if matches!(end, End::Stopped) {
+            if matches!(end, ReplayEnd::Stopped) {
                 break;
             }
         }
-        let took = self.matching.last().copied().unwrap_or(0.0) + super::ms(begun.elapsed());
-        let stopped = matches!(end, End::Stopped);
+        let took = self.matching.last().copied().unwrap_or(0.0) + super::to_ms(begun.elapsed());
+        let stopped = matches!(end, ReplayEnd::Stopped);
         self.calls[usize::from(stopped)] += results.len() as u64;
         if stopped {
             self.stops.push(took)
         } else {
             self.hits.push(took)
         }
-        Ok((end, self.world.close(env)?))
+        Ok((end, self.world.close_environment(env)?))
     }
 
-    fn count(&mut self, kind: &'static str, end: End, right: bool) {
+    fn record_end(&mut self, kind: &'static str, end: ReplayEnd, right: bool) {
         let count = self.counts.entry(kind).or_default();
         count.asked += 1;
         match end {
-            End::Missed => {}
-            End::Stopped => count.stopped += 1,
-            End::Done => {
+            ReplayEnd::Missed => {}
+            ReplayEnd::Stopped => count.stopped += 1,
+            ReplayEnd::Done => {
                 count.hits += 1;
                 if right {
                     count.right += 1;
@@ -353,15 +368,15 @@ impl Bench {
         }
     }
 
-    fn task(&mut self, at: usize, task: &Task, said: &[Said]) -> Result<(), String> {
+    fn measure_task(&mut self, at: usize, task: &ReplayTask, said: &[CallReply]) -> Result<(), String> {
         let schemas: BTreeMap<String, String> =
             self.facts.iter().map(|(name, facts)| (name.clone(), facts.schema.clone())).collect();
-        let Some((_, state)) = self.world.played(task, &task.config, &task.calls)? else { return Ok(()) };
-        let (end, after) = self.ask(&task.goal, task, &task.config, &schemas)?;
-        self.count("the same goal", end, after == state);
-        for goal in paraphrased(&task.goal) {
-            let (end, after) = self.ask(&goal, task, &task.config, &schemas)?;
-            self.count("other words", end, after == state);
+        let Some((_, state)) = self.world.run_calls(task, &task.config, &task.calls)? else { return Ok(()) };
+        let (end, after) = self.replay_goal(&task.goal, task, &task.config, &schemas)?;
+        self.record_end("the same goal", end, after == state);
+        for goal in paraphrase_goal(&task.goal) {
+            let (end, after) = self.replay_goal(&goal, task, &task.config, &schemas)?;
+            self.record_end("other words", end, after == state);
         }
         // Another value, in the goal, the environment and what is right alike.
         let values: Vec<String> = ParsedGoal::parse(&task.goal).values().map(|(_, text)| text.to_owned()).collect();
@@ -374,18 +389,21 @@ impl Bench {
                 _ => format!("{value}{number}x"),
             };
             let goal = task.goal.replace(value.as_str(), &new);
-            let config = renamed(&task.config, value, &new);
-            let other = |call: &Call| Call {
+            let config = replace_word(&task.config, value, &new);
+            let other = |call: &GroundTruthCall| GroundTruthCall {
                 name: call.name.clone(),
-                args: renamed(&Value::Object(call.args.clone()), value, &new).as_object().cloned().unwrap_or_default(),
+                args: replace_word(&Value::Object(call.args.clone()), value, &new)
+                    .as_object()
+                    .cloned()
+                    .unwrap_or_default(),
             };
-            let calls: Vec<Call> = task.calls.iter().map(other).collect();
-            let Some((truth, state)) = self.world.played(task, &config, &calls)? else { continue };
+            let calls: Vec<GroundTruthCall> = task.calls.iter().map(other).collect();
+            let Some((truth, state)) = self.world.run_calls(task, &config, &calls)? else { continue };
             if goal == task.goal || truth.iter().zip(said).any(|(now, before)| now.ok != before.ok) {
                 continue;
             }
-            let (end, after) = self.ask(&goal, task, &config, &schemas)?;
-            self.count("other values", end, after == state);
+            let (end, after) = self.replay_goal(&goal, task, &config, &schemas)?;
+            self.record_end("other values", end, after == state);
         }
         // What the ground truth names is called otherwise in the environment: the old steps cannot be right.
         let texts: BTreeSet<&str> = task
@@ -395,28 +413,28 @@ impl Bench {
             .filter(|text| text.len() > 3)
             .collect();
         for text in texts {
-            let config = renamed(&task.config, text, &format!("{text}_gone"));
-            let Some((truth, state)) = self.world.played(task, &config, &task.calls)? else { continue };
+            let config = replace_word(&task.config, text, &format!("{text}_gone"));
+            let Some((truth, state)) = self.world.run_calls(task, &config, &task.calls)? else { continue };
             if config == task.config {
                 continue;
             }
-            let (end, after) = self.ask(&task.goal, task, &config, &schemas)?;
-            self.count("a changed environment", end, truth.iter().all(|said| said.ok) && after == state);
+            let (end, after) = self.replay_goal(&task.goal, task, &config, &schemas)?;
+            self.record_end("a changed environment", end, truth.iter().all(|said| said.ok) && after == state);
         }
         // Other numbers in it: right is only what used none of the old ones.
-        let config = moved(&task.config);
-        if let Some((now, state)) = self.world.played(task, &config, &task.calls)? {
+        let config = shift_numbers(&task.config);
+        if let Some((now, state)) = self.world.run_calls(task, &config, &task.calls)? {
             let old: String = said.iter().map(|said| said.text.as_str()).collect::<Vec<_>>().join(" ");
             let new: String = now.iter().map(|said| said.text.as_str()).collect::<Vec<_>>().join(" ");
-            let used = |call: &Call| {
+            let used = |call: &GroundTruthCall| {
                 call.args.values().filter(|value| value.is_number()).any(|value| {
                     let text = value.to_string();
                     old.contains(&text) && !new.contains(&text) && !task.goal.contains(&text)
                 })
             };
             let stale = task.calls.iter().skip(1).any(used);
-            let (end, after) = self.ask(&task.goal, task, &config, &schemas)?;
-            self.count(
+            let (end, after) = self.replay_goal(&task.goal, task, &config, &schemas)?;
+            self.record_end(
                 "other numbers in the environment",
                 end,
                 !stale && now.iter().all(|said| said.ok) && after == state,
@@ -426,34 +444,34 @@ impl Bench {
         if let Some(call) = task.calls.get(at % task.calls.len().max(1)) {
             let mut schemas = schemas.clone();
             schemas.insert(call.name.clone(), format!("{} 2", call.name));
-            let (end, _) = self.ask(&task.goal, task, &task.config, &schemas)?;
-            self.count("a changed tool", end, false);
+            let (end, _) = self.replay_goal(&task.goal, task, &task.config, &schemas)?;
+            self.record_end("a changed tool", end, false);
         }
         // What looks alike. Right is nothing: a trace that fits does the other thing.
-        for goal in misleading(&task.goal) {
-            let (end, _) = self.ask(&goal, task, &task.config, &schemas)?;
-            self.count("goals that look alike", end, false);
+        for goal in misleading_goals(&task.goal) {
+            let (end, _) = self.replay_goal(&goal, task, &task.config, &schemas)?;
+            self.record_end("goals that look alike", end, false);
         }
         // And the goal where its own trace is not there: what fits is another task's.
         let own = self.memory.traces.iter().position(|filed| filed.path == format!("memory/traces/{at}.md"));
         let gone = own.map(|own| self.memory.traces.remove(own));
-        let (end, after) = self.ask(&task.goal, task, &task.config, &schemas)?;
-        self.count("another task's traces", end, after == state);
+        let (end, after) = self.replay_goal(&task.goal, task, &task.config, &schemas)?;
+        self.record_end("another task's traces", end, after == state);
         if let (Some(own), Some(gone)) = (own, gone) {
             self.memory.traces.insert(own, gone);
         }
         Ok(())
     }
 
-    fn tell(&mut self, report: &mut Report) {
-        let mut whole = Count::default();
+    fn report_counts(&mut self, report: &mut BenchReport) {
+        let mut whole = ReplayCounts::default();
         for (kind, count) in &self.counts {
             let of = |name: &str| format!("{kind}: {name}");
-            report.figure(of("asked"), count.asked as f64, "", Aim::None);
-            report.figure(of("replayed to the end"), count.hits as f64, "", Aim::None);
-            report.figure(of("with the right state"), count.right as f64, "", Aim::None);
-            report.figure(of("stopped by a condition"), count.stopped as f64, "", Aim::None);
-            report.figure(of("silently wrong"), count.wrong as f64, "", Aim::None);
+            report.add_figure(of("asked"), count.asked as f64, "", Aim::None);
+            report.add_figure(of("replayed to the end"), count.hits as f64, "", Aim::None);
+            report.add_figure(of("with the right state"), count.right as f64, "", Aim::None);
+            report.add_figure(of("stopped by a condition"), count.stopped as f64, "", Aim::None);
+            report.add_figure(of("silently wrong"), count.wrong as f64, "", Aim::None);
             whole.asked += count.asked;
             whole.hits += count.hits;
             whole.right += count.right;
@@ -461,21 +479,31 @@ impl Bench {
             whole.wrong += count.wrong;
         }
         let share = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 * 100.0 };
-        report.figure("all: asked", whole.asked as f64, "", Aim::None);
-        report.figure("all: hits", share(whole.hits, whole.asked), "%", Aim::None);
-        report.figure("all: hits with the right state", share(whole.right, whole.hits), "%", Aim::None);
+        report.add_figure("all: asked", whole.asked as f64, "", Aim::None);
+        report.add_figure("all: hits", share(whole.hits, whole.asked), "%", Aim::None);
+        report.add_figure("all: hits with the right state", share(whole.right, whole.hits), "%", Aim::None);
         let fallen = whole.asked - whole.hits;
-        report.figure("all: fallen back to a model", share(fallen, whole.asked), "%", Aim::None);
-        report.figure("unsafe replays", share(whole.wrong, whole.asked), "%", Aim::None);
+        report.add_figure("all: fallen back to a model", share(fallen, whole.asked), "%", Aim::None);
+        report.add_figure("unsafe replays", share(whole.wrong, whole.asked), "%", Aim::None);
         // The upper end of the interval is one less the lower end of what was safe.
         let upper = (1.0 - wilson_lower_bound(whole.asked - whole.wrong, whole.asked)) * 100.0;
-        report.figure("unsafe replays, upper end at 95 %", upper, "%", Aim::Under(1.0));
-        report.figure("a goal matched against all traces, p50", percentile(&mut self.matching, 50), "ms", Aim::None);
+        report.add_figure("unsafe replays, upper end at 95 %", upper, "%", Aim::Under(1.0));
+        report.add_figure(
+            "a goal matched against all traces, p50",
+            percentile(&mut self.matching, 50),
+            "ms",
+            Aim::None,
+        );
         // What a replay costs beside no tokens: its own calls of tools, and those of replays that come to nothing.
         let [made, lost] = self.calls;
-        report.figure("a hit with its matching, p50", percentile(&mut self.hits, 50), "ms", Aim::None);
-        report.figure("a replay that stops, with its matching, p50", percentile(&mut self.stops, 50), "ms", Aim::None);
-        report.figure("calls of tools in hits", made as f64, "", Aim::None);
-        report.figure("calls of tools in replays that stopped", lost as f64, "", Aim::None);
+        report.add_figure("a hit with its matching, p50", percentile(&mut self.hits, 50), "ms", Aim::None);
+        report.add_figure(
+            "a replay that stops, with its matching, p50",
+            percentile(&mut self.stops, 50),
+            "ms",
+            Aim::None,
+        );
+        report.add_figure("calls of tools in hits", made as f64, "", Aim::None);
+        report.add_figure("calls of tools in replays that stopped", lost as f64, "", Aim::None);
     }
 }

@@ -6,7 +6,7 @@ use std::io::Write;
 
 /// What a figure should be.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Goal {
+pub(super) enum FigureGoal {
     /// There is none: the figure informs.
     None,
     /// Less than this.
@@ -16,7 +16,7 @@ pub(super) enum Goal {
 }
 
 #[derive(Serialize)]
-struct Figure {
+struct BenchFigure {
     name: String,
     value: f64,
     unit: &'static str,
@@ -27,26 +27,26 @@ struct Figure {
 }
 
 #[derive(Serialize)]
-struct LeftOut {
+struct LeftOutFigure {
     what: String,
     why: String,
 }
 
 /// The figures so far.
-pub(super) struct Report {
+pub(super) struct BenchReport {
     json: bool,
     what: String,
     machine: String,
     date: String,
     build: &'static str,
-    figures: Vec<Figure>,
-    left_out: Vec<LeftOut>,
+    figures: Vec<BenchFigure>,
+    left_out: Vec<LeftOutFigure>,
     wrong: Vec<String>,
 }
 
-impl Report {
+impl BenchReport {
     /// Begins with what every figure must name: command, machine, build, date.
-    pub(super) fn new(what: &str, json: bool) -> Report {
+    pub(super) fn new(what: &str, json: bool) -> BenchReport {
         let (cores, model) = measure::processor();
         let folder = std::env::temp_dir();
         let disk = measure::file_system(&folder).unwrap_or_else(|| "unknown".to_owned());
@@ -54,7 +54,7 @@ impl Report {
         let build = if cfg!(debug_assertions) { "debug" } else { "release" };
         let date = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
         let machine = format!("{cores} cores, {model}{load}, {disk} at {}", folder.display());
-        let report = Report {
+        let report = BenchReport {
             json,
             what: what.to_owned(),
             machine,
@@ -64,10 +64,10 @@ impl Report {
             left_out: Vec::new(),
             wrong: Vec::new(),
         };
-        report.line(&format!("bench: {what}"));
-        report.line(&format!("date: {}", report.date));
-        report.line(&format!("machine: {}", report.machine));
-        report.line(&format!("build: {build}"));
+        report.print_line(&format!("bench: {what}"));
+        report.print_line(&format!("date: {}", report.date));
+        report.print_line(&format!("machine: {}", report.machine));
+        report.print_line(&format!("build: {build}"));
         if build == "debug" {
             report.warn("this is a debug build: its figures say nothing about the program");
         }
@@ -77,9 +77,9 @@ impl Report {
         report
     }
 
-    fn line(&self, text: &str) {
+    fn print_line(&self, text: &str) {
         if !self.json {
-            say(text);
+            write_stdout_line(text);
         }
     }
 
@@ -88,12 +88,12 @@ impl Report {
     }
 
     /// A figure.
-    pub(super) fn figure(&mut self, name: impl Into<String>, value: f64, unit: &'static str, goal: Goal) {
+    pub(super) fn add_figure(&mut self, name: impl Into<String>, value: f64, unit: &'static str, goal: FigureGoal) {
         let name = name.into();
         let (words, met) = match goal {
-            Goal::None => (None, None),
-            Goal::Under(limit) => (Some(format!("under {} {unit}", number(limit))), Some(value < limit)),
-            Goal::Zero => (Some("0".to_owned()), Some(value == 0.0)),
+            FigureGoal::None => (None, None),
+            FigureGoal::Under(limit) => (Some(format!("under {} {unit}", format_number(limit))), Some(value < limit)),
+            FigureGoal::Zero => (Some("0".to_owned()), Some(value == 0.0)),
         };
         let said = match (&words, met) {
             (Some(words), Some(true)) => format!(" (goal {words})"),
@@ -101,37 +101,37 @@ impl Report {
             (None, _) => String::new(),
         };
         let space = if unit.is_empty() { "" } else { " " };
-        self.line(&format!("{name}: {}{space}{unit}{said}", number(value)));
-        self.figures.push(Figure { name, value, unit, goal: words, met });
+        self.print_line(&format!("{name}: {}{space}{unit}{said}", format_number(value)));
+        self.figures.push(BenchFigure { name, value, unit, goal: words, met });
     }
 
     /// The median and the 99th percentile of a sample; the goal is the latter's.
-    pub(super) fn spread(&mut self, name: &str, sample: &mut [f64], unit: &'static str, goal: Goal) {
-        self.figure(format!("{name} p50"), percentile(sample, 50), unit, Goal::None);
-        self.figure(format!("{name} p99"), percentile(sample, 99), unit, goal);
+    pub(super) fn add_percentiles(&mut self, name: &str, sample: &mut [f64], unit: &'static str, goal: FigureGoal) {
+        self.add_figure(format!("{name} p50"), percentile(sample, 50), unit, FigureGoal::None);
+        self.add_figure(format!("{name} p99"), percentile(sample, 99), unit, goal);
     }
 
     /// What could not be measured here, and why.
     pub(super) fn leave_out(&mut self, what: &str, why: impl Into<String>) {
         let (what, why) = (what.to_owned(), why.into());
-        self.line(&format!("left out: {what}: {why}"));
-        self.left_out.push(LeftOut { what, why });
+        self.print_line(&format!("left out: {what}: {why}"));
+        self.left_out.push(LeftOutFigure { what, why });
     }
 
     /// What came out wrong: the command fails.
-    pub(super) fn wrong(&mut self, why: impl Into<String>) {
+    pub(super) fn add_error(&mut self, why: impl Into<String>) {
         let why = why.into();
-        self.line(&format!("wrong: {why}"));
+        self.print_line(&format!("wrong: {why}"));
         self.wrong.push(why);
     }
 
     /// Whether everything came out right. A missed goal is no error.
-    pub(super) fn is_right(&self) -> bool {
+    pub(super) fn is_correct(&self) -> bool {
         self.wrong.is_empty()
     }
 
     /// Prints the object, where one was asked for.
-    pub(super) fn end(&self) {
+    pub(super) fn finish(&self) {
         if self.json {
             let object = serde_json::json!({
                 "bench": self.what,
@@ -142,13 +142,13 @@ impl Report {
                 "left_out": self.left_out,
                 "wrong": self.wrong,
             });
-            say(&object.to_string());
+            write_stdout_line(&object.to_string());
         }
     }
 }
 
 /// Prints a line. Who reads no further has seen enough: the measurement goes on.
-fn say(text: &str) {
+fn write_stdout_line(text: &str) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 
@@ -160,7 +160,7 @@ pub(super) fn percentile(sample: &mut [f64], percent: usize) -> f64 {
 }
 
 /// Three digits that count.
-fn number(value: f64) -> String {
+fn format_number(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
         size if size >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        let shown = [0.0, 0.0123, 1.234, 12.34, 1234.5, 20.0].map(number);
+        let shown = [0.0, 0.0123, 1.234, 12.34, 1234.5, 20.0].map(format_number);
         assert_eq!(shown, ["0", "0.012", "1.23", "12.3", "1234", "20"]);
     }
 }

@@ -1,7 +1,7 @@
 //! How well search finds: any folder with `corpus.jsonl`, `queries.jsonl` and `qrels.tsv` becomes notes, is indexed
 //! and asked as notes are, by words, by meaning and by both.
 
-use super::{CliError, EXIT_DONE, until, volume, workspace};
+use super::{CliError, EXIT_DONE, drive_until, open_volume, open_workspace};
 use engine::Session;
 use host::measure::{self, ScratchFolder};
 use host::search::{RankingWeights, SearchMode, SearchRequest, SearchService};
@@ -13,14 +13,14 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Meanings of a whole collection take this long at most.
-const PATIENCE: Duration = Duration::from_secs(7_200);
+const CORPUS_EMBEDDING_TIMEOUT: Duration = Duration::from_secs(7_200);
 /// Notes asked for with each query.
-const DEEP: usize = 100;
+const NOTES_PER_QUERY: usize = 100;
 /// Where signs are looked at first, this part of the vectors is compared: as of very many notes.
-const SIEVE: usize = 40;
+const SIEVE_DIVISOR: usize = 40;
 
 #[derive(Deserialize)]
-struct Text {
+struct CorpusText {
     #[serde(rename = "_id")]
     id: String,
     #[serde(default)]
@@ -31,14 +31,14 @@ struct Text {
 
 /// What a way of searching reached, summed over queries.
 #[derive(Clone, Copy, Default)]
-struct Sums {
+struct RetrievalScores {
     ndcg10: f64,
     recall10: f64,
     recall100: f64,
     queries: f64,
 }
 
-impl Sums {
+impl RetrievalScores {
     fn add(&mut self, found: &[String], wanted: &BTreeMap<String, f64>) {
         let relevant = wanted.values().filter(|grade| **grade > 0.0).count() as f64;
         let gain = |grade: f64, place: usize| grade / (place as f64 + 2.0).log2();
@@ -57,7 +57,7 @@ impl Sums {
         self.queries += 1.0;
     }
 
-    fn value(&self) -> Value {
+    fn to_json(&self) -> Value {
         let mean = |sum: f64| (sum / self.queries.max(1.0) * 1e4).round() / 1e4;
         json!({"ndcg10": mean(self.ndcg10), "recall10": mean(self.recall10), "recall100": mean(self.recall100)})
     }
@@ -67,44 +67,44 @@ impl Sums {
 pub(super) fn measure(corpus: &Path, foreign: Option<&Path>) -> Result<Value, String> {
     let scratch = ScratchFolder::new("retrieval")?;
     let mut names: HashMap<String, String> = HashMap::new();
-    for (text, number) in lines(&corpus.join("corpus.jsonl"))?.into_iter().zip(0_usize..) {
+    for (text, number) in read_texts(&corpus.join("corpus.jsonl"))?.into_iter().zip(0_usize..) {
         // The id is no file name, and must not be found as one.
         let path = format!("{}/{number}.md", number / 500);
         scratch.write(&format!("N/{path}"), format!("# {}\n\n{}\n", text.title.trim(), text.text).as_bytes())?;
         names.insert(path, text.id);
     }
-    let queries = lines(&corpus.join("queries.jsonl"))?;
-    let wanted = judgements(&corpus.join("qrels.tsv"))?;
-    let mut driver = workspace(&scratch)?;
-    volume(&mut driver, &scratch.folder().join("N"))?;
-    until(&mut driver, "all is on disk", Session::is_saved)?;
+    let queries = read_texts(&corpus.join("queries.jsonl"))?;
+    let wanted = read_judgements(&corpus.join("qrels.tsv"))?;
+    let mut driver = open_workspace(&scratch)?;
+    open_volume(&mut driver, &scratch.folder().join("N"))?;
+    drive_until(&mut driver, "all is on disk", Session::is_saved)?;
     let search = driver.search().clone();
-    search.settle(PATIENCE)?;
-    search.meanings(PATIENCE)?;
-    let mut sums: BTreeMap<&str, [Sums; 2]> = BTreeMap::new();
+    search.settle(CORPUS_EMBEDDING_TIMEOUT)?;
+    search.meanings(CORPUS_EMBEDDING_TIMEOUT)?;
+    let mut sums: BTreeMap<&str, [RetrievalScores; 2]> = BTreeMap::new();
     let asked = queries.iter().filter_map(|query| Some((query, wanted.get(&query.id)?)));
     let (mut count, mut answered) = (0, [0, 0]);
     for (query, wanted) in asked.filter(|(_, wanted)| wanted.values().any(|grade| *grade > 0.0)) {
         let mut orders = Vec::new();
         for (name, mode) in [("bm25", SearchMode::Words), ("vectors", SearchMode::Meaning), ("fused", SearchMode::Both)]
         {
-            let (found, fits) = ask(&search, &query.text, mode, &names)?;
+            let (found, fits) = run_query(&search, &query.text, mode, &names)?;
             if mode == SearchMode::Both && fits {
                 answered[count % 2] += 1;
             }
             sums.entry(name).or_default()[count % 2].add(&found, wanted);
             orders.push(found);
         }
-        sums.entry("rrf10").or_default()[count % 2].add(&ranks(&orders[..2]), wanted);
+        sums.entry("rrf10").or_default()[count % 2].add(&fuse_ranks(&orders[..2]), wanted);
         count += 1;
     }
     let (mut sieved, mut nearest) = (0, 0);
     let vectors = search.counts()?.meanings;
-    let sieve = RankingWeights { compared: 0, sieve: vectors / SIEVE, ..RankingWeights::default() };
+    let sieve = RankingWeights { exact_limit: 0, sieve_size: vectors / SIEVE_DIVISOR, ..RankingWeights::default() };
     for query in &queries {
         let ten = |tuning: RankingWeights| {
             let ask = SearchRequest {
-                text: plain(&query.text),
+                text: plain_query(&query.text),
                 limit: 10,
                 mode: SearchMode::Meaning,
                 tuning,
@@ -112,19 +112,19 @@ pub(super) fn measure(corpus: &Path, foreign: Option<&Path>) -> Result<Value, St
             };
             search.find(ask).map(|answer| answer.hits.into_iter().map(|hit| hit.note).collect::<Vec<_>>())
         };
-        let (all, found) = (ten(RankingWeights { compared: usize::MAX, ..sieve })?, ten(sieve)?);
+        let (all, found) = (ten(RankingWeights { exact_limit: usize::MAX, ..sieve })?, ten(sieve)?);
         nearest += all.len();
         sieved += all.iter().filter(|note| found.contains(note)).count();
     }
     let mut others = Vec::new();
-    for query in foreign.map(|foreign| lines(&foreign.join("queries.jsonl"))).transpose()?.unwrap_or_default() {
-        others.push(ask(&search, &query.text, SearchMode::Both, &names)?.1);
+    for query in foreign.map(|foreign| read_texts(&foreign.join("queries.jsonl"))).transpose()?.unwrap_or_default() {
+        others.push(run_query(&search, &query.text, SearchMode::Both, &names)?.1);
     }
     driver.close()?;
     let mut value = json!({"queries": count, "halves": [{}, {}]});
     // What is said to fit: of the collection's own queries, and of those that belong to another one.
     let share = |part: usize, all: usize| (part as f64 / all.max(1) as f64 * 1e4).round() / 1e4;
-    value["sieve"] = json!({"vectors": vectors, "compared": sieve.sieve, "recall10": share(sieved, nearest)});
+    value["sieve"] = json!({"vectors": vectors, "compared": sieve.sieve_size, "recall10": share(sieved, nearest)});
     value["answered"] = share(answered[0] + answered[1], count).into();
     for (half, answered) in answered.into_iter().enumerate() {
         value["halves"][half]["answered"] = share(answered, (count + 1 - half) / 2).into();
@@ -137,22 +137,22 @@ pub(super) fn measure(corpus: &Path, foreign: Option<&Path>) -> Result<Value, St
         }
     }
     for (name, [even, odd]) in sums {
-        let all = Sums {
+        let all = RetrievalScores {
             ndcg10: even.ndcg10 + odd.ndcg10,
             recall10: even.recall10 + odd.recall10,
             recall100: even.recall100 + odd.recall100,
             queries: even.queries + odd.queries,
         };
-        value[name] = all.value();
+        value[name] = all.to_json();
         // What the ranking's numbers were chosen on, and what is reported.
-        value["halves"][0][name] = even.value();
-        value["halves"][1][name] = odd.value();
+        value["halves"][0][name] = even.to_json();
+        value["halves"][1][name] = odd.to_json();
     }
     Ok(value)
 }
 
 /// Prints what was found.
-pub(super) fn print(found: &Value, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+pub(super) fn print_results(found: &Value, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     if json {
         writeln!(out, "{found}")?;
         return Ok(EXIT_DONE);
@@ -181,18 +181,23 @@ pub(super) fn print(found: &Value, json: bool, out: &mut dyn Write) -> Result<u8
     Ok(EXIT_DONE)
 }
 
-fn ask(
+fn run_query(
     search: &SearchService,
     text: &str,
     mode: SearchMode,
     names: &HashMap<String, String>,
 ) -> Result<(Vec<String>, bool), String> {
-    let answer = search.find(SearchRequest { text: plain(text), limit: DEEP, mode, ..SearchRequest::default() })?;
-    Ok((answer.hits.iter().filter_map(|hit| names.get(&hit.path).cloned()).collect(), answer.fits()))
+    let answer = search.find(SearchRequest {
+        text: plain_query(text),
+        limit: NOTES_PER_QUERY,
+        mode,
+        ..SearchRequest::default()
+    })?;
+    Ok((answer.hits.iter().filter_map(|hit| names.get(&hit.path).cloned()).collect(), answer.has_match()))
 }
 
 /// Reciprocal rank fusion with k = 10, beside ours.
-fn ranks(orders: &[Vec<String>]) -> Vec<String> {
+fn fuse_ranks(orders: &[Vec<String>]) -> Vec<String> {
     let mut scores: BTreeMap<&String, f64> = BTreeMap::new();
     for (id, place) in orders.iter().flat_map(|order| order.iter().zip(1_u32..)) {
         *scores.entry(id).or_default() += 1.0 / (10.0 + f64::from(place));
@@ -203,12 +208,12 @@ fn ranks(orders: &[Vec<String>]) -> Vec<String> {
 }
 
 /// A query of the collection is a sentence; its signs mean nothing.
-fn plain(text: &str) -> String {
+fn plain_query(text: &str) -> String {
     let plain: String = text.chars().map(|c| if "\":-*".contains(c) { ' ' } else { c }).collect();
     plain.replace(" OR ", " or ")
 }
 
-fn lines(path: &Path) -> Result<Vec<Text>, String> {
+fn read_texts(path: &Path) -> Result<Vec<CorpusText>, String> {
     let bytes = measure::read(path)?;
     let text = String::from_utf8(bytes).map_err(|_| format!("it is not UTF-8 text: {}", path.display()))?;
     let parse = |line: &str| {
@@ -218,7 +223,7 @@ fn lines(path: &Path) -> Result<Vec<Text>, String> {
 }
 
 /// For each query, the documents that answer it, and how well.
-fn judgements(path: &Path) -> Result<HashMap<String, BTreeMap<String, f64>>, String> {
+fn read_judgements(path: &Path) -> Result<HashMap<String, BTreeMap<String, f64>>, String> {
     let text = String::from_utf8(measure::read(path)?).map_err(|_| format!("not UTF-8 text: {}", path.display()))?;
     let mut wanted: HashMap<String, BTreeMap<String, f64>> = HashMap::new();
     for line in text.lines() {

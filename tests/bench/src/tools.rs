@@ -1,7 +1,7 @@
 //! What tools cost beyond what they do: a line of shell behind walls beside one without, Python, a file.
 
-use super::ms;
-use super::report::{Goal, Report, percentile};
+use super::report::{BenchReport, FigureGoal, percentile};
+use super::to_ms;
 use agent::tool_job::{ToolJob, ToolOutcome};
 use host::measure::ScratchFolder;
 use host::tools::{ToolRunner, ToolWorkspace};
@@ -10,11 +10,11 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 /// Python's processes that are started.
-const STARTS: usize = 20;
-const PATIENCE: Duration = Duration::from_secs(60);
+const PYTHON_STARTS: usize = 20;
+const TOOL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// All figures of tools; `count` lines of shell are run.
-pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
+pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), String> {
     let scratch = ScratchFolder::new("tools")?;
     scratch.write("N/data.csv", b"1,2\n")?;
     let root = scratch.folder().join("N");
@@ -26,13 +26,14 @@ pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
                 let (tell, told) = channel();
                 let begun = Instant::now();
                 tools.start(id, job.clone(), move |outcome| _ = tell.send(outcome));
-                let outcome: ToolOutcome = told.recv_timeout(PATIENCE).map_err(|_| "a tool does not end".to_owned())?;
-                outcome.success.then(|| ms(begun.elapsed())).ok_or(outcome.text)
+                let outcome: ToolOutcome =
+                    told.recv_timeout(TOOL_TIMEOUT).map_err(|_| "a tool does not end".to_owned())?;
+                outcome.success.then(|| to_ms(begun.elapsed())).ok_or(outcome.text)
             })
             .collect()
     };
     let read = ToolJob::Read { root: root.clone(), path: "data.csv".to_owned(), lines: None };
-    report.figure("a file read, p50", percentile(&mut time(&read, count)?, 50), "ms", Goal::Under(2.0));
+    report.add_figure("a file read, p50", percentile(&mut time(&read, count)?, 50), "ms", FigureGoal::Under(2.0));
     if let Err(why) = tools.confined() {
         report.leave_out("shell and Python behind walls", why);
         return Ok(());
@@ -42,13 +43,18 @@ pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
         let begun = Instant::now();
         let mut command = Command::new("/bin/sh");
         let done = command.args(["-c", ":"]).stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
-        plain.push(if done.status.success() { ms(begun.elapsed()) } else { return Err("no shell".to_owned()) });
+        plain.push(if done.status.success() { to_ms(begun.elapsed()) } else { return Err("no shell".to_owned()) });
     }
-    report.figure("sh -c : without walls, p50", percentile(&mut plain, 50), "ms", Goal::None);
+    report.add_figure("sh -c : without walls, p50", percentile(&mut plain, 50), "ms", FigureGoal::None);
     let (path, command) = (String::new(), ":".to_owned());
     let shell = ToolJob::Shell { root: root.clone(), path, command, seconds: 10, network: false };
-    report.figure("sh -c : behind walls, p50", percentile(&mut time(&shell, count)?, 50), "ms", Goal::None);
+    report.add_figure("sh -c : behind walls, p50", percentile(&mut time(&shell, count)?, 50), "ms", FigureGoal::None);
     let python = ToolJob::Python { root, code: "1 + 1".to_owned(), seconds: 20, web: None };
-    report.figure("Python, one run, p50", percentile(&mut time(&python, STARTS)?, 50), "ms", Goal::None);
+    report.add_figure(
+        "Python, one run, p50",
+        percentile(&mut time(&python, PYTHON_STARTS)?, 50),
+        "ms",
+        FigureGoal::None,
+    );
     Ok(())
 }

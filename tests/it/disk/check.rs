@@ -91,7 +91,7 @@ fn damaged_changes_are_set_aside_and_the_text_kept() {
         says(&report, if last { "1 of 2 stored changes" } else { "set aside" });
         assert_eq!(house.text(), TEXT);
         assert_eq!(house.document(), TEXT.replace('!', "."));
-        let aside = house.reader().set_aside().expect("read");
+        let aside = house.reader().quarantined_rows().expect("read");
         assert!(aside.iter().any(|row| bytes[at..].starts_with(&row.bytes)), "its bytes are kept");
     }
 }
@@ -109,7 +109,7 @@ fn a_damaged_journal_keeps_what_comes_before() {
     house.flip("second key");
     says(&mend(&house), "from number 2 on");
     assert_eq!(house.text(), TEXT);
-    assert_eq!(house.reader().set_aside().expect("read").len(), 2);
+    assert_eq!(house.reader().quarantined_rows().expect("read").len(), 2);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn marker_volume_and_leftovers() {
 #[test]
 fn blobs() {
     let house = house();
-    let path = BlobStore::new(&house.workspace()).path(house.blob);
+    let path = BlobStore::new(&house.workspace()).blob_path(house.blob);
     fs::write(&path, "").expect("emptied");
     let report = check(&house.workspace(), true, 1);
     says(&report, "the stored output is damaged");
@@ -214,7 +214,7 @@ fn hostile_documents() {
     for number in 0..files.len() {
         says(&report, &format!("{}", DocId([100 + u8::try_from(number).expect("few"); 16])));
     }
-    let aside = house.reader().set_aside().expect("read");
+    let aside = house.reader().quarantined_rows().expect("read");
     for (path, bytes) in &files {
         assert!(aside.iter().any(|row| row.bytes == *bytes), "{} is kept", path.display());
     }
@@ -227,7 +227,7 @@ fn a_lost_volume_document_is_made_from_the_rows() {
     let mut disk = SqliteDisk::open(&house.workspace(), false).expect("opened");
     let seq = house.reader().chunks(VOLUME).expect("read")[0].seq;
     let home = house.reader().chunks(WORKSPACE).expect("read")[0].seq;
-    let aside = |doc, seq| RowWrite::SetAside { doc, seq, why: String::new(), at: 0 };
+    let aside = |doc, seq| RowWrite::QuarantineChunk { doc, seq, why: String::new(), at: 0 };
     disk.commit(&[aside(VOLUME, seq), aside(WORKSPACE, home)]).expect("committed");
     drop(disk);
     let report = mend(&house);
@@ -260,7 +260,7 @@ fn damaged_databases() {
         assert!(!again.damaged(), "{damage} {mended:#?} {again:#?}");
         assert_eq!(house.reader().mounts()[0].path, house.volume(), "{damage}");
         let mut disk = SqliteDisk::open(&house.workspace(), false).expect("opened");
-        disk.commit(&[RowWrite::Ahead { note: NOTE, ahead: true }]).expect("goes on");
+        disk.commit(&[RowWrite::NoteAhead { note: NOTE, ahead: true }]).expect("goes on");
     }
 }
 

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
-use store::disk::{Disk, DiskError, DiskReader, RowWrite, SqliteDisk, SqliteReader, salvage, write_marker};
+use store::disk::{Disk, DiskError, DiskReader, RowWrite, SqliteDisk, SqliteReader, salvage_database, write_marker};
 use store::{BlobHash, DocId};
 
 /// Something mounted for a test; it goes with it.
@@ -50,7 +50,7 @@ fn record(seq: u64, size: usize) -> RowWrite {
 }
 
 fn seqs(dir: &Path) -> Vec<u64> {
-    let journal = SqliteReader::open(dir).expect("opened").journal(NOTE).expect("read");
+    let journal = SqliteReader::open(dir).expect("opened").journal_records(NOTE).expect("read");
     journal.into_iter().map(|(seq, _)| seq).collect()
 }
 
@@ -93,7 +93,7 @@ fn a_full_disk() {
     full(disk.commit(&[record(last + 1, 30_000)]));
     full(disk.put_blob(&[7; 100_000]));
     full(write_marker(&dir, &[store::disk::VolumeMount { id: NOTE, name: "x".repeat(9000), path: "/x".into() }]));
-    disk.idle();
+    disk.run_idle_tasks();
     assert_eq!(seqs(&dir), known);
     assert!(!tree(&dir).iter().any(|(path, _)| path.to_string_lossy().contains(".tracebook-")), "nothing is left over");
     assert_eq!(store::disk::read_marker(&dir).expect("read"), Some(Vec::new()), "the old marker");
@@ -138,10 +138,10 @@ fn a_full_disk_and_backup_and_salvage() {
     drop(SqliteDisk::open(&dir, true).expect("made"));
     fs::copy(house.database(), dir.join("tracebook.db")).expect("copied");
     let ballast = ballast(small.path());
-    full(salvage(&dir, 1));
-    full(salvage(&dir, 1));
+    full(salvage_database(&dir, 1));
+    full(salvage_database(&dir, 1));
     fs::remove_file(ballast).expect("removed");
-    salvage(&dir, 1).expect("salvaged");
+    salvage_database(&dir, 1).expect("salvaged");
     assert_eq!(text(&SqliteReader::open(&dir).expect("opened")), TEXT);
 }
 
@@ -199,7 +199,7 @@ fn a_folder_that_goes_away() {
     fs::rename(&here, &there).expect("moved");
     let error = disk.commit(&[record(3, 10)]).expect_err("it must not be said to be durable");
     assert!(matches!(error, DiskError::Missing { .. }), "{error}");
-    assert!(disk.reader().is_err());
+    assert!(disk.open_reader().is_err());
     fs::rename(&there, &here).expect("moved back");
     disk.commit(&[record(3, 10)]).expect("the same works now");
     assert_eq!(seqs(&here), [1, 2, 3]);
@@ -232,7 +232,7 @@ fn a_cut_log() {
         let there = seqs(dir.path());
         let count = there.len() as u64;
         assert_eq!(there, (1..=count).collect::<Vec<u64>>());
-        let chunks = disk.reader().expect("reader").chunks(DocId([9; 16])).expect("read");
+        let chunks = disk.open_reader().expect("reader").chunks(DocId([9; 16])).expect("read");
         assert!(chunks.len() as u64 == count && chunks.iter().all(|chunk| chunk.intact));
         disk.commit(&[record(count + 1, 5)]).expect("goes on");
         counts.insert(count);

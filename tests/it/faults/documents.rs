@@ -24,7 +24,7 @@ fn adopted(count: usize) -> (Place, Vec<(String, DocId)>) {
         place.run_with(&["edit", name], &insert(FIRST.len(), "typed")).fine();
     }
     let volume: DocId = place.volume.parse().expect("an id");
-    let files = SqliteReader::open(&place.workspace).expect("opened").files(volume).expect("read");
+    let files = SqliteReader::open(&place.workspace).expect("opened").file_rows(volume).expect("read");
     let id = |name: &String| files.iter().find(|row| row.path == *name).expect("known").id;
     let notes = names.iter().map(|name| (name.clone(), id(name))).collect();
     (place, notes)
@@ -34,9 +34,9 @@ fn adopted(count: usize) -> (Place, Vec<(String, DocId)>) {
 fn plant(place: &Place, doc: DocId, bytes: &[u8], instead: bool) {
     let mut disk = SqliteDisk::open(&place.workspace, false).expect("opened");
     if instead {
-        let chunks = disk.reader().expect("reader").chunks(doc).expect("read");
+        let chunks = disk.open_reader().expect("reader").chunks(doc).expect("read");
         assert!(!chunks.is_empty(), "it was edited");
-        let aside = |seq| RowWrite::SetAside { doc, seq, why: "a test".to_owned(), at: 0 };
+        let aside = |seq| RowWrite::QuarantineChunk { doc, seq, why: "a test".to_owned(), at: 0 };
         disk.commit(&chunks.iter().map(|chunk| aside(chunk.seq)).collect::<Vec<_>>()).expect("committed");
     }
     disk.commit(&[RowWrite::Chunk { doc, bytes: bytes.to_vec() }]).expect("committed");
@@ -46,7 +46,7 @@ fn plant(place: &Place, doc: DocId, bytes: &[u8], instead: bool) {
 fn kept(place: &Place, doc: DocId, bytes: &[u8]) -> bool {
     let reader = SqliteReader::open(&place.workspace).expect("opened");
     let chunks = reader.chunks(doc).expect("read");
-    let aside = reader.set_aside().expect("read");
+    let aside = reader.quarantined_rows().expect("read");
     chunks.iter().any(|chunk| chunk.bytes == bytes) || aside.iter().any(|row| row.bytes == bytes)
 }
 

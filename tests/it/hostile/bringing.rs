@@ -56,7 +56,7 @@ fn bring(at: &str, named: &[(BlobHash, Vec<u8>)], wants: &[(BlobHash, u64)]) -> 
     peers.connect(HUB, true, None, Box::new(|_| DocumentAccess::Write));
     let mut blobs = BlobTransfers::new(false, BlobLimits::default());
     for (hash, bytes) in named {
-        blobs.hold(VolumeBlob { volume: VOLUME, hash: *hash }, bytes.len() as u64, &writes);
+        blobs.add_held(VolumeBlob { volume: VOLUME, hash: *hash }, bytes.len() as u64, &writes);
     }
     for (hash, size) in wants {
         blobs.want(VolumeBlob { volume: VOLUME, hash: *hash }, Some(*size), true, &writes);
@@ -74,16 +74,16 @@ fn bring(at: &str, named: &[(BlobHash, Vec<u8>)], wants: &[(BlobHash, u64)]) -> 
             Ok(HubEvent::Open | HubEvent::Notice(_)) | Err(_) => {}
         }
         loop {
-            let outputs = peers.take();
-            blobs.step(0, &writes, &|_| true);
-            let deeds = blobs.take();
+            let outputs = peers.take_outputs();
+            blobs.advance(0, &writes, &|_| true);
+            let deeds = blobs.take_commands();
             if outputs.is_empty() && deeds.is_empty() {
                 break;
             }
             for output in outputs {
                 match output {
                     PeersOutput::Send { bytes, .. } => client.send(HUB, bytes),
-                    PeersOutput::Welcome { peer, metadata, .. } => {
+                    PeersOutput::Greeted { peer, metadata, .. } => {
                         assert_eq!(metadata.blobs, Some(1));
                         blobs.connect(HUB, peer, !metadata.ephemeral, &writes);
                     }
@@ -95,19 +95,19 @@ fn bring(at: &str, named: &[(BlobHash, Vec<u8>)], wants: &[(BlobHash, u64)]) -> 
             }
             for deed in deeds {
                 match deed {
-                    BlobCommand::Send { data, .. } => peers.extend(HUB, BLOBS_TOPIC, data),
-                    BlobCommand::Look { item } => blobs.looked(item, BlobExtent::Part(0), &writes),
+                    BlobCommand::Send { data, .. } => peers.send_extension(HUB, BLOBS_TOPIC, data),
+                    BlobCommand::Probe { item } => blobs.on_probed(item, BlobExtent::Part(0), &writes),
                     BlobCommand::Read { link, item, offset } => {
                         let found = named.iter().find(|(hash, _)| *hash == item.hash).map(|(_, bytes)| {
                             let at = offset as usize;
                             (bytes.len() as u64, bytes[at..(at + (64 << 10)).min(bytes.len())].to_vec())
                         });
-                        blobs.read(link, item, offset, found);
+                        blobs.on_read(link, item, offset, found);
                     }
                     BlobCommand::Write { item, bytes, .. } => came.entry(item.hash).or_default().extend(bytes),
                     BlobCommand::Check { .. }
-                    | BlobCommand::Came { .. }
-                    | BlobCommand::Say { .. }
+                    | BlobCommand::Arrived { .. }
+                    | BlobCommand::Log { .. }
                     | BlobCommand::Refused { .. } => {}
                 }
             }

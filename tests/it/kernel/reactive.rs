@@ -61,7 +61,7 @@ fn cells(twin: &Twin, note: DocId) -> Vec<BlockId> {
 }
 
 fn shown(twin: &Twin, note: DocId, cell: BlockId) -> String {
-    let run = twin.note(note).execution(cell);
+    let run = twin.note(note).latest_execution(cell);
     let text = |output: &CellOutput| match &output.body {
         OutputBody::Stream { text, .. } => text.clone(),
         other => panic!("{other:?}"),
@@ -106,10 +106,10 @@ fn code(rng: &mut StdRng) -> String {
 /// Replaces a cell's code; `None` takes the cell away.
 fn rewrite(twin: &mut Twin, note: DocId, cell: BlockId, code: Option<&str>) {
     let open = twin.note(note);
-    let (start, block) = (open.start(cell).expect("a start"), open.block(cell).expect("a block"));
+    let (start, block) = (open.block_start(cell).expect("a start"), open.block(cell).expect("a block"));
     match code {
         Some(code) => {
-            let range = open.cell(cell).expect("a cell").code.clone();
+            let range = open.cell_parts(cell).expect("a cell").code.clone();
             twin.edit(note, start + range.start, range.len(), code);
         }
         None => twin.edit(note, start, block.text.len(), ""),
@@ -140,12 +140,12 @@ fn what_runs_by_itself_ends_as_a_clean_run_does() {
                     let _ = twin.command(Command::RunStale { note });
                 }
                 1 => {
-                    let start = twin.note(note).start(all[at]).expect("a start");
+                    let start = twin.note(note).block_start(all[at]).expect("a start");
                     twin.edit(note, start, 0, &block(&code(&mut rng)));
                     // Which of the two keeps the old one's name is not said: what is new or changed is run.
                     let new = |cell: &BlockId| {
                         let open = twin.note(note);
-                        open.execution(*cell).is_none() || open.staleness(*cell) == Some(StaleReason::Code)
+                        open.latest_execution(*cell).is_none() || open.stale_reason(*cell) == Some(StaleReason::Code)
                     };
                     for cell in cells(&twin, note).into_iter().filter(new).collect::<Vec<_>>() {
                         twin.command(Command::Run { note, cell }).expect("run");
@@ -165,11 +165,11 @@ fn what_runs_by_itself_ends_as_a_clean_run_does() {
             serve(&mut twin, note, &mut kernel);
             clean.said("for _k in [k for k in globals() if not k.startswith('__')]: del globals()[_k]", &[]);
             for (number, cell) in cells(&twin, note).into_iter().enumerate() {
-                let code = twin.note(note).code(cell).expect("code").to_owned();
+                let code = twin.note(note).cell_code(cell).expect("code").to_owned();
                 let (expected, _) = clean.said(&code, &[]);
                 let story = || format!("seed {seed}, step {step} ({what}), cell {}:\n{}", number + 1, twin.text(note));
                 assert_eq!(shown(&twin, note, cell), expected, "{}", story());
-                assert_eq!(twin.note(note).staleness(cell), None, "{}", story());
+                assert_eq!(twin.note(note).stale_reason(cell), None, "{}", story());
             }
         }
     }

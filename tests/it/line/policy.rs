@@ -33,7 +33,7 @@ fn last(body: &Value) -> String {
 
 /// Whether a text holds nothing that moves the cursor, changes direction or hides.
 fn assert_plain(what: &str, text: &str) {
-    let bad = text.chars().find(|c| *c != '\n' && *c != '\t' && text::visible::is_unsafe(*c));
+    let bad = text.chars().find(|c| *c != '\n' && *c != '\t' && text::untrusted_text::is_unsafe_char(*c));
     assert!(bad.is_none(), "{what}: {bad:?} in {text:?}");
 }
 

@@ -109,7 +109,7 @@ pub(super) fn decide(twin: &mut Twin, approval: &str, allowed: bool, scope: Deci
 }
 
 pub(super) fn kinds(run: &AgentRun) -> Vec<&'static str> {
-    run.steps.iter().map(|step| step.kind.word()).collect()
+    run.steps.iter().map(|step| step.kind.as_str()).collect()
 }
 
 pub(super) fn results(run: &AgentRun) -> Vec<(bool, String)> {
@@ -534,7 +534,7 @@ fn branches_grow_are_brought_together_and_forked() {
     let words: Vec<&str> = request.messages.iter().map(|message| message.content.as_str()).collect();
     assert_eq!(words, ["one", "other"], "the ancestry of the branch is the context");
     let session = twin.session.agents().session(SESSION).expect("open");
-    let leaves = session.tree().leaves();
+    let leaves = session.tree().branch_ends();
     assert_eq!(leaves.len(), 2);
     let (from, into) = (leaves[0], leaves[1]);
     twin.command(Command::MergeBranch { session: SESSION, from, into }).expect("merged");
@@ -586,7 +586,7 @@ fn two_devices_append_to_a_session_at_once() {
     }
     let all = |twin: &Twin| {
         let tree = twin.session.agents().session(SESSION).expect("open").tree();
-        tree.all().cloned().collect::<Vec<_>>()
+        tree.messages().cloned().collect::<Vec<_>>()
     };
     assert_eq!(all(&twin), all(&other));
     assert_eq!(all(&twin).len(), 6);
@@ -608,7 +608,7 @@ fn a_long_session_is_summarised_and_nothing_is_lost() {
             let (_, next) = twin.models[0].clone();
             assert!(next.messages[0].content.starts_with("Summary of "), "{:?}", next.messages[0]);
             let session = twin.session.agents().session(SESSION).expect("open");
-            let kept = session.tree().all().find(|message| !message.summary_of.is_empty()).expect("a summary");
+            let kept = session.tree().messages().find(|message| !message.summary_of.is_empty()).expect("a summary");
             assert!(kept.summary_of.iter().all(|id| session.tree().get(*id).is_some()), "the way back");
             return;
         }
@@ -660,7 +660,7 @@ proptest! {
             }
             twin.settle();
         }
-        let calls = run(&twin).steps.iter().filter(|step| step.kind.word() == "tool_call").count();
+        let calls = run(&twin).steps.iter().filter(|step| step.kind.as_str() == "tool_call").count();
         prop_assert_eq!(calls, results(run(&twin)).len());
     }
 }

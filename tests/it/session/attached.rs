@@ -35,7 +35,7 @@ fn agreed() -> (Twin, DocId) {
 
 /// The files of which the disk says what was agreed on.
 fn rows(twin: &Twin) -> Vec<String> {
-    let rows = twin.world.disk.metas(AGREED_BYTES_KEY_PREFIX).expect("read");
+    let rows = twin.world.disk.metas_with_prefix(AGREED_BYTES_KEY_PREFIX).expect("read");
     let mut paths: Vec<String> = rows
         .iter()
         .map(|(key, _)| {

@@ -4,7 +4,7 @@ use super::cells_of;
 use crate::twin::{Asked, Twin};
 use engine::{Command, Event, KernelPhase};
 use store::{CellOutput, DocId, ExecutionId, ExecutionStatus, OutputBody};
-use text::splice::TextEdit;
+use text::text_edit::TextEdit;
 
 const THREE: &str = "```python\n1\n```\n\ntext\n\n```python\n2\n```\n```python\n3\n```\n";
 
@@ -48,7 +48,7 @@ pub(super) fn shown(twin: &Twin, note: DocId) -> Vec<(Option<ExecutionStatus>, S
         OutputBody::Error { ename, .. } => format!("<{ename}>"),
         body => format!("{body:?}"),
     };
-    let cell = |cell| match note.execution(cell) {
+    let cell = |cell| match note.latest_execution(cell) {
         Some(execution) => (Some(execution.status), execution.outputs.iter().map(text).collect()),
         None => (None, String::new()),
     };
@@ -94,7 +94,7 @@ fn a_cell_took_as_long_as_was_measured() {
         took: Some(42),
     });
     let cell = twin.note(note).cells().next().expect("a cell");
-    assert_eq!(twin.note(note).execution(cell).and_then(|done| done.duration), Some(42));
+    assert_eq!(twin.note(note).latest_execution(cell).and_then(|done| done.duration), Some(42));
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_cell_has_its_time() {
         };
         twin.event(Event::Output { note, execution, output: CellOutput { body, whole: None } });
         finished(&mut twin, note, execution, ExecutionStatus::Interrupted);
-        let outputs = &twin.note(note).execution(cell).expect("it ran").outputs;
+        let outputs = &twin.note(note).latest_execution(cell).expect("it ran").outputs;
         let [CellOutput { body: OutputBody::Error { ename, evalue, traceback }, .. }] = &outputs[..] else {
             panic!("{outputs:?}")
         };
@@ -284,7 +284,7 @@ fn code_that_has_changed_since_is_stale() {
     finished(&mut twin, note, first, ExecutionStatus::Ok);
     assert!(!twin.note(note).is_stale(cell));
     twin.edit(note, 10, 0, "4");
-    assert_eq!(twin.note(note).code(cell), Some("41\n"));
+    assert_eq!(twin.note(note).cell_code(cell), Some("41\n"));
     assert!(twin.note(note).is_stale(cell));
     twin.command(Command::Undo { note }).expect("undone");
     assert!(!twin.note(note).is_stale(cell));
@@ -366,7 +366,7 @@ fn what_is_put_before_a_cell_leaves_it_its_outputs() {
         twin.settle();
         assert_eq!(twin.note(note).text(), format!("{above}{THREE}"));
         assert_eq!(cells_of(&twin, note).iter().rev().nth(2), Some(&cells[0]), "{above:?}");
-        assert_eq!(twin.note(note).code(cells[0]), Some("1\n"));
+        assert_eq!(twin.note(note).cell_code(cells[0]), Some("1\n"));
         let kept = shown(&twin, note).into_iter().rev().nth(2);
         assert_eq!(kept, Some((Some(ExecutionStatus::Ok), "one".to_owned())), "{above:?}");
     }
@@ -401,7 +401,7 @@ fn a_cell_that_moves_past_another_takes_its_outputs_along() {
         twin.command(Command::EditAll { note: id, edits }).expect("moved");
         twin.settle();
         assert_eq!(cells_of(&twin, id), [cells[1], cells[0]], "{:?}", twin.note(id).text());
-        assert_eq!((twin.note(id).code(cells[0]), twin.note(id).code(cells[1])), (Some("1\n"), Some("2\n")));
+        assert_eq!((twin.note(id).cell_code(cells[0]), twin.note(id).cell_code(cells[1])), (Some("1\n"), Some("2\n")));
         let both = [(Some(ExecutionStatus::Ok), "two".to_owned()), (Some(ExecutionStatus::Ok), "one".to_owned())];
         assert_eq!(shown(&twin, id), both);
         twin.command(Command::Undo { note: id }).expect("undone");

@@ -41,7 +41,7 @@ fn crash_everywhere(seed: u64) {
     let (mut twin, note) = Twin::on(first);
     let mut texts = BTreeMap::from([(0, first.to_owned())]);
     let mut left: Vec<World> = Vec::new();
-    let mut commits = twin.world.disk.commits();
+    let mut commits = twin.world.disk.commit_count();
     for turn in 0..160 {
         if turn < 120 && chance.random_ratio(1, 4) {
             random_edit(&mut twin, note, &mut chance);
@@ -51,8 +51,8 @@ fn crash_everywhere(seed: u64) {
         let written = twin.written;
         twin.wander(&mut chance);
         // Only what has changed outside the process can make a difference.
-        if twin.world.disk.commits() != commits || twin.written != written {
-            commits = twin.world.disk.commits();
+        if twin.world.disk.commit_count() != commits || twin.written != written {
+            commits = twin.world.disk.commit_count();
             left.push(twin.crash());
         }
     }
@@ -60,7 +60,7 @@ fn crash_everywhere(seed: u64) {
     twin.check_settled(note, "a.md");
     assert!(left.len() > 20, "the run came to only {} states", left.len());
     for (at, world) in left.into_iter().enumerate() {
-        let seq = world.disk.last_seq().expect("read");
+        let seq = world.disk.last_journal_seq().expect("read");
         let expected = &texts[&seq];
         let mut next = Twin::start(world, seed + 1);
         next.settle();
@@ -92,7 +92,7 @@ fn a_crash_between_the_first_keystroke_and_the_document() {
         states.push(twin.crash());
     }
     for world in states {
-        let typed = world.disk.last_seq().expect("read") == 1;
+        let typed = world.disk.last_journal_seq().expect("read") == 1;
         let mut next = Twin::start(world, 5);
         next.settle();
         next.open("a.md");

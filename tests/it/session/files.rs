@@ -75,7 +75,7 @@ fn an_edit_by_another_program_after_a_crash_is_merged_with_what_was_typed() {
     while let Some(step) = twin.steps().first().copied() {
         twin.step(step);
         let mut world = twin.crash();
-        if twin.written > 0 || world.disk.last_seq().expect("read") == 0 {
+        if twin.written > 0 || world.disk.last_journal_seq().expect("read") == 0 {
             continue;
         }
         states += 1;
@@ -118,7 +118,7 @@ fn what_was_merged_before_a_crash_is_not_merged_again() {
     let before = |world: &World| world.files.values().all(|(bytes, _)| bytes.starts_with(b"0"));
     worlds.retain(before);
     assert!(worlds.len() > 5);
-    let typed = |world: &World| world.disk.last_seq().expect("read") > 1;
+    let typed = |world: &World| world.disk.last_journal_seq().expect("read") > 1;
     meet_again(worlds, note, "0 one\ntwo theirs\nthree again\n", &|world| {
         let ours = if typed(world) { "our " } else { "" };
         format!("{ours}0 one\ntwo theirs\nthree again\n")
@@ -132,7 +132,7 @@ fn a_file_that_was_empty_when_the_note_was_first_edited() {
     let mut worlds = twin.crashes();
     worlds.retain(|world| world.files.values().all(|(bytes, _)| bytes.is_empty()));
     meet_again(worlds, note, "theirs\n", &|world| {
-        if world.disk.last_seq().expect("read") == 0 { "theirs\n" } else { "theirs\nours\n" }.to_owned()
+        if world.disk.last_journal_seq().expect("read") == 0 { "theirs\n" } else { "theirs\nours\n" }.to_owned()
     });
 }
 
@@ -156,7 +156,7 @@ fn a_file_that_changed_before_the_note_was_first_edited() {
         let mut worlds = twin.crashes();
         worlds.retain(|world| world.files.values().all(|(bytes, _)| bytes == b"theirs\n"));
         meet_again(worlds, note, "theirs\nagain\n", &|world| {
-            if world.disk.last_seq().expect("read") == 0 { "theirs\nagain\n" } else { "ours theirs\nagain\n" }
+            if world.disk.last_journal_seq().expect("read") == 0 { "theirs\nagain\n" } else { "ours theirs\nagain\n" }
                 .to_owned()
         });
     }

@@ -77,7 +77,7 @@ fn who_answers_slowly_is_asked_less() {
     ask_in(&mut twin, DocId([20; 16]), "work", None);
     let (call, request) = twin.models.remove(0);
     assert_eq!(request.endpoint.provider, "near", "the default");
-    twin.now = twin.now.plus(9_000);
+    twin.now = twin.now.plus_ms(9_000);
     twin.event(Event::ModelDone { call, result: Ok(Box::new(said("Late.", &[]))) });
     twin.rest();
     ask_in(&mut twin, RUN, "work", None);

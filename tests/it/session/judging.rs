@@ -63,7 +63,7 @@ fn a_lasting_word_on_a_cell_is_about_its_code() {
     assert!(rule.describe().contains("with the code that was shown"), "{}", rule.describe());
     // A second run of the same code needs no word; other code does.
     let again = |twin: &mut Twin, number: u8, path: &str| {
-        super::agents::ask_in(twin, store::DocId([number; 16]), "again", Some(store::MessageId::BEGINNING));
+        super::agents::ask_in(twin, store::DocId([number; 16]), "again", Some(store::MessageId::SESSION_ROOT));
         answer(twin, said("", &[("run_cell", json!({"path": path, "cell": 1}))]));
         let run = twin.session.agents().run(store::DocId([number; 16])).expect("open");
         (run.pending().count(), run.calls.first().map(|pending| pending.phase.clone()))

@@ -295,7 +295,11 @@ fn the_budget_of_a_month_stops_a_run_before_it_is_overdrawn() {
     let StepKind::Error { message, .. } = &last.kind else { panic!("{last:?}") };
     assert!(message.contains("balance is too low") && message.contains("$0.0199 of $0.02"), "{message}");
     let low = |one: &engine::notice::Notice| matches!(one, engine::notice::Notice::BudgetLow { .. });
-    assert_eq!(twin.session.notices().after(0).filter(|one| low(&one.notice)).count(), 0, "it was not low before");
+    assert_eq!(
+        twin.session.notices().notices_after(0).filter(|one| low(&one.notice)).count(),
+        0,
+        "it was not low before"
+    );
     let balance = &twin.session.budget_statuses(engine::UnixMillis(run.about.start_time))[0];
     assert_eq!((balance.limit, balance.tokens), (Some(0.02), 11_000));
     // Another run has nothing left either; with more it goes on where it was.
@@ -324,7 +328,7 @@ fn what_search_spends_is_spent_of_the_month() {
         twin.rest();
     };
     let low = |one: &engine::notice::Notice| matches!(one, engine::notice::Notice::BudgetLow { .. });
-    let told = |twin: &Twin| twin.session.notices().after(0).filter(|one| low(&one.notice)).count();
+    let told = |twin: &Twin| twin.session.notices().notices_after(0).filter(|one| low(&one.notice)).count();
     pay(&mut twin, 0.5, 0);
     assert_eq!(told(&twin), 0);
     // Its price may not be known: then tokens are counted.

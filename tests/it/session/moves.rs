@@ -139,7 +139,7 @@ fn targets(twin: &Twin) -> BTreeMap<DocId, Vec<Option<DocId>>> {
     notes
         .map(|row| {
             let outline = Outline::of(&twin.file(&row.path).expect("its file"));
-            (row.id, outline.links.iter().map(|link| volume.links.target(row.id, link)).collect())
+            (row.id, outline.links.iter().map(|link| volume.links.link_target(row.id, link)).collect())
         })
         .collect()
 }

@@ -23,11 +23,11 @@ fn serve(twin: &mut Twin, note: DocId) -> Vec<String> {
 
 fn stale(twin: &Twin, note: DocId) -> Vec<Option<String>> {
     let open = twin.note(note);
-    open.cells().map(|cell| open.staleness(cell).map(|stale| stale.words())).collect()
+    open.cells().map(|cell| open.stale_reason(cell).map(|stale| stale.describe())).collect()
 }
 
 fn input(name: &str) -> Option<String> {
-    Some(StaleReason::Input(name.to_owned()).words())
+    Some(StaleReason::Input(name.to_owned()).describe())
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn what_a_deleted_cell_had_bound_is_forgotten() {
 
 /// The cell saw an `x` that no cell binds now.
 fn input_gone() -> Option<String> {
-    Some(StaleReason::Below("x".to_owned()).words())
+    Some(StaleReason::Below("x".to_owned()).describe())
 }
 
 #[test]
@@ -128,5 +128,5 @@ fn names_that_are_bound_twice_or_below_are_told() {
     let (twin, note) = Twin::on("```python\nx = y\n```\n\n```python\nx = 1\ny = x\n```\n");
     let cells = cells_of(&twin, note);
     let expected = ["x is bound in cell 2, too", "y is bound only below, in cell 2"];
-    assert_eq!(twin.note(note).remarks(cells[0]), expected);
+    assert_eq!(twin.note(note).name_remarks(cells[0]), expected);
 }

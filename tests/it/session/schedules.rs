@@ -5,20 +5,20 @@ use super::agents::{agent, answer, kinds, results, said, setup};
 use crate::twin::{Asked, Twin};
 use agent::memory::insight::MemoryQuery;
 use agent::memory::{MemoryMaintenance, ReplayMode};
-use agent::schedule::{Came, Schedule, Work};
+use agent::schedule::{Schedule, ScheduleOutcome, ScheduledWork};
 use engine::notice::Notice;
 use engine::{AgentRun, Command, Event, UnixMillis};
 use serde_json::json;
 use store::{DecisionRecord, DecisionScope, DocId, RunEnding, RunOrigin};
-use text::zone::ZoneClock;
+use text::time_zone::ZoneClock;
 
 const HOUR: i64 = 3_600_000;
 
-fn goal(text: &str) -> Work {
-    Work::Goal { goal: text.to_owned(), note: None, agent: None, budget: None, mode: ReplayMode::Auto }
+fn goal(text: &str) -> ScheduledWork {
+    ScheduledWork::Goal { goal: text.to_owned(), note: None, agent: None, budget: None, mode: ReplayMode::Auto }
 }
 
-fn add(twin: &mut Twin, number: u8, when: &str, work: Work) -> DocId {
+fn add(twin: &mut Twin, number: u8, when: &str, work: ScheduledWork) -> DocId {
     let volume = twin.session.volumes().next().expect("a volume").id;
     let (schedule, name) = (DocId([number; 16]), format!("s{number}"));
     let what = Schedule {
@@ -51,20 +51,22 @@ fn one(twin: &Twin, schedule: DocId) -> Schedule {
     twin.session.schedules().find(|(id, _)| *id == schedule).expect("it is there").1.clone()
 }
 
-fn came(twin: &Twin, schedule: DocId) -> Came {
+fn came(twin: &Twin, schedule: DocId) -> ScheduleOutcome {
     one(twin, schedule).last.expect("it was due").came
 }
 
 /// The run that a schedule began last.
 fn run(twin: &Twin, schedule: DocId) -> &AgentRun {
     match came(twin, schedule) {
-        Came::Begun { run: Some(run) } | Came::Ended { run, .. } => twin.session.agents().run(run).expect("open"),
+        ScheduleOutcome::Begun { run: Some(run) } | ScheduleOutcome::Ended { run, .. } => {
+            twin.session.agents().run(run).expect("open")
+        }
         other => panic!("{other:?}"),
     }
 }
 
 fn notices(twin: &Twin) -> Vec<Notice> {
-    twin.session.notices().after(0).map(|noticed| noticed.notice.clone()).collect()
+    twin.session.notices().notices_after(0).map(|noticed| noticed.notice.clone()).collect()
 }
 
 #[test]
@@ -88,7 +90,7 @@ fn what_is_due_begins_once_and_waits_for_the_user_where_it_must() {
     // The next time is left out meanwhile, and said to be; what waits stays what is known.
     twin.pass(HOUR);
     assert_eq!(twin.session.agents().runs().count(), 1);
-    assert!(matches!(came(&twin, id), Came::Begun { .. }));
+    assert!(matches!(came(&twin, id), ScheduleOutcome::Begun { .. }));
     let skipped = |notice: &Notice| matches!(notice, Notice::Skipped { why, .. } if why.contains("still under way"));
     assert_eq!(notices(&twin).iter().filter(|notice| skipped(notice)).count(), 1);
     let (run_id, approval) = (run(&twin, id).id, run(&twin, id).pending().next().expect("waits").id.clone());
@@ -98,7 +100,7 @@ fn what_is_due_begins_once_and_waits_for_the_user_where_it_must() {
     twin.command(Command::Decide { run: run_id, approval, decision }).expect("decided");
     twin.rest();
     answer(&mut twin, said("All is tidy.", &[]));
-    assert_eq!(came(&twin, id), Came::Ended { run: run_id, how: RunEnding::Done });
+    assert_eq!(came(&twin, id), ScheduleOutcome::Ended { run: run_id, how: RunEnding::Done });
     twin.pass(HOUR);
     assert_eq!(twin.session.agents().runs().count(), 2, "and again");
     assert!(twin.session.agents().rules().is_empty());
@@ -132,31 +134,35 @@ fn two_are_due_at_once_and_one_rests() {
 fn over_a_restart_the_last_that_was_missed_counts_or_is_left_out() {
     let mut twin = house(&[("a.md", "# A\n")]);
     let id = add(&mut twin, 3, "0 * * * *", goal("tidy up"));
-    let late = add(&mut twin, 4, "0 7 * * *", Work::Consolidate);
+    let late = add(&mut twin, 4, "0 7 * * *", ScheduledWork::Consolidate);
     let begun = twin.now;
     let world = twin.crash();
     let mut twin = Twin::start(world, 2);
     twin.setup = setup("");
-    twin.now = begun.plus(30 * HOUR + 20 * 60_000);
+    twin.now = begun.plus_ms(30 * HOUR + 20 * 60_000);
     twin.rest();
     twin.command(Command::RunSchedule { schedule: late }).expect("begun by hand");
     twin.rest();
-    assert_eq!((twin.models.len(), came(&twin, late)), (0, Came::Done), "a process that goes begins nothing by itself");
+    assert_eq!(
+        (twin.models.len(), came(&twin, late)),
+        (0, ScheduleOutcome::Done),
+        "a process that goes begins nothing by itself"
+    );
     twin.command(Command::MindSchedules { zones: Vec::new() }).expect("minded");
     twin.rest();
     assert_eq!(twin.models.len(), 1, "thirty were missed; one begins");
     let last = one(&twin, id).last.expect("due");
-    assert_eq!((last.due, last.missed), (begun.plus(30 * HOUR), 29));
+    assert_eq!((last.due, last.missed), (begun.plus_ms(30 * HOUR), 29));
     // What is too long ago is left out.
     let mut twin = Twin::start(twin.crash(), 3);
-    twin.now = begun.plus(31 * HOUR + 20 * 60_000);
+    twin.now = begun.plus_ms(31 * HOUR + 20 * 60_000);
     twin.rest();
     let schedule = one(&twin, late);
-    assert!(schedule.next.is_some_and(|next| next > begun.plus(30 * HOUR)));
-    twin.now = schedule.next.expect("a next time").plus(120 * 60_000);
+    assert!(schedule.next.is_some_and(|next| next > begun.plus_ms(30 * HOUR)));
+    twin.now = schedule.next.expect("a next time").plus_ms(120 * 60_000);
     twin.command(Command::MindSchedules { zones: Vec::new() }).expect("minded");
     twin.rest();
-    let Came::Skipped { why } = came(&twin, late) else { panic!("{:?}", came(&twin, late)) };
+    let ScheduleOutcome::Skipped { why } = came(&twin, late) else { panic!("{:?}", came(&twin, late)) };
     assert!(why.contains("more than 60 min ago"), "{why}");
 }
 
@@ -175,7 +181,7 @@ fn night_in_berlin(begun: UnixMillis) -> (Twin, DocId) {
     let mut twin = agent(&[("a.md", "# A\n")], "");
     twin.now = begun;
     twin.command(Command::MindSchedules { zones: vec![berlin()] }).expect("minded");
-    let id = add(&mut twin, 3, "30 2 * * *", Work::Consolidate);
+    let id = add(&mut twin, 3, "30 2 * * *", ScheduledWork::Consolidate);
     let was = one(&twin, id);
     twin.command(Command::RemoveSchedule { schedule: id }).expect("removed");
     let what = Schedule { zone: Some(berlin()), last: None, next: None, window: 12 * 3_600, ..was };
@@ -218,7 +224,7 @@ fn a_schedule_by_the_clock_on_the_wall_holds_over_both_changes_of_it() {
         twin.rest();
         assert_eq!(begun(&twin), [due]);
         let last = one(&twin, id).last.expect("due");
-        assert_eq!((last.due, last.missed, last.came), (due, 0, Came::Done));
+        assert_eq!((last.due, last.missed, last.came), (due, 0, ScheduleOutcome::Done));
         twin.now = UnixMillis(due.0 - 10 * 60_000);
         twin.event(Event::Tick);
         twin.rest();
@@ -243,7 +249,7 @@ fn what_is_known_of_a_zone_today_replaces_what_was_known_when_a_schedule_was_mad
     twin.rest();
     let winter = ZoneClock::fixed("Europe/Berlin", 3_600);
     twin.command(Command::MindSchedules { zones: vec![winter.clone()] }).expect("minded");
-    assert_eq!((one(&twin, id).next, one(&twin, id).zone), (Some(before.plus(HOUR)), Some(winter)));
+    assert_eq!((one(&twin, id).next, one(&twin, id).zone), (Some(before.plus_ms(HOUR)), Some(winter)));
     // So it is with the clock of any place that a schedule goes by, whatever this machine's own is.
     let zones = vec![ZoneClock::fixed("Asia/Tokyo", 32_400), berlin()];
     twin.command(Command::MindSchedules { zones }).expect("minded");
@@ -252,7 +258,7 @@ fn what_is_known_of_a_zone_today_replaces_what_was_known_when_a_schedule_was_mad
     twin.command(Command::MindSchedules { zones }).expect("minded");
     // Another place's clock is not theirs; what is no zone is refused.
     twin.command(Command::MindSchedules { zones: vec![ZoneClock::fixed("Asia/Tokyo", 32_400)] }).expect("minded");
-    assert_eq!(one(&twin, id).next, Some(before.plus(HOUR)));
+    assert_eq!(one(&twin, id).next, Some(before.plus_ms(HOUR)));
     assert!(twin.command(Command::MindSchedules { zones: vec![ZoneClock::fixed("", 0)] }).is_err());
     let wrong = Schedule { name: "wrong".to_owned(), zone: Some(ZoneClock::fixed("x", i32::MAX)), ..one(&twin, id) };
     let made = Command::AddSchedule { schedule: DocId([9; 16]), what: Box::new(wrong) };
@@ -262,31 +268,31 @@ fn what_is_known_of_a_zone_today_replaces_what_was_known_when_a_schedule_was_mad
 #[test]
 fn a_clock_that_jumps_begins_nothing_twice() {
     let mut twin = house(&[("a.md", "# A\n")]);
-    let id = add(&mut twin, 3, "0 * * * *", Work::Consolidate);
+    let id = add(&mut twin, 3, "0 * * * *", ScheduledWork::Consolidate);
     let begun = twin.now;
     // Forward by nine hours and a half: one time, of which is said how many it stands for.
-    twin.now = begun.plus(9 * HOUR + HOUR / 2);
+    twin.now = begun.plus_ms(9 * HOUR + HOUR / 2);
     twin.event(Event::Tick);
     twin.rest();
     let last = one(&twin, id).last.expect("due");
-    assert_eq!((last.due, last.missed, last.came), (begun.plus(9 * HOUR), 8, Came::Done));
+    assert_eq!((last.due, last.missed, last.came), (begun.plus_ms(9 * HOUR), 8, ScheduleOutcome::Done));
     let count = |twin: &Twin| notices(twin).iter().filter(|one| matches!(one, Notice::Scheduled { .. })).count();
     assert_eq!(count(&twin), 1);
     // Back by an hour: nine o'clock has been.
-    twin.now = begun.plus(8 * HOUR + HOUR / 2);
+    twin.now = begun.plus_ms(8 * HOUR + HOUR / 2);
     twin.event(Event::Tick);
     twin.pass(HOUR);
-    assert_eq!((count(&twin), one(&twin, id).next), (1, Some(begun.plus(10 * HOUR))));
+    assert_eq!((count(&twin), one(&twin, id).next), (1, Some(begun.plus_ms(10 * HOUR))));
     twin.pass(HOUR);
     assert_eq!(count(&twin), 2);
     // Forward by a year, and back again: it was wrong, so it begins anew.
-    twin.now = begun.plus(9_000 * HOUR);
+    twin.now = begun.plus_ms(9_000 * HOUR);
     twin.event(Event::Tick);
     twin.rest();
     assert_eq!(count(&twin), 3);
-    twin.now = begun.plus(11 * HOUR + 1);
+    twin.now = begun.plus_ms(11 * HOUR + 1);
     twin.event(Event::Tick);
-    assert_eq!(one(&twin, id).next, Some(begun.plus(12 * HOUR)));
+    assert_eq!(one(&twin, id).next, Some(begun.plus_ms(12 * HOUR)));
     twin.pass(HOUR);
     assert_eq!(count(&twin), 4);
 }
@@ -298,10 +304,10 @@ fn cells_and_memory_are_scheduled_too() {
     let text = "```python\n1\n```\n\n```python\n2\n```\n";
     let mut twin = house(&[("a.md", text), ("memory/memory_log.md", log)]);
     let note = twin.id("a.md");
-    let id = add(&mut twin, 3, "0 * * * *", Work::Cells { note, cell: Some(2) });
+    let id = add(&mut twin, 3, "0 * * * *", ScheduledWork::Cells { note, cell: Some(2) });
     let query = MemoryQuery { query: "How are peaks of a signal found?".to_owned(), ..MemoryQuery::default() };
-    let asked = add(&mut twin, 4, "5 * * * *", Work::Analyze { query });
-    let consolidated = add(&mut twin, 5, "10 * * * *", Work::Consolidate);
+    let asked = add(&mut twin, 4, "5 * * * *", ScheduledWork::Analyze { query });
+    let consolidated = add(&mut twin, 5, "10 * * * *", ScheduledWork::Consolidate);
     twin.pass(HOUR + 1);
     assert!(twin.asked.is_empty(), "running code asks first");
     let pending: Vec<String> = run(&twin, id).pending().map(|approval| approval.what.clone()).collect();
@@ -317,9 +323,9 @@ fn cells_and_memory_are_scheduled_too() {
     let (status, whole, cached) = (store::ExecutionStatus::Ok, Vec::new(), false);
     twin.event(Event::Finished { note, execution, status, count: Some(1), whole, cached, took: None });
     twin.rest();
-    assert!(matches!(came(&twin, id), Came::Ended { how: RunEnding::Done, .. }), "{:?}", came(&twin, id));
+    assert!(matches!(came(&twin, id), ScheduleOutcome::Ended { how: RunEnding::Done, .. }), "{:?}", came(&twin, id));
     twin.pass(11 * 60_000);
-    assert_eq!((came(&twin, asked), came(&twin, consolidated)), (Came::Done, Came::Done));
+    assert_eq!((came(&twin, asked), came(&twin, consolidated)), (ScheduleOutcome::Done, ScheduleOutcome::Done));
     let said = twin.file("memory/long_term/analysis.md").expect("kept");
     assert!(said.contains("- exp_1") && said.contains("scipy.fft works"), "{said}");
     assert!(twin.file("memory/long_term/best_practices.md").expect("kept").contains("scipy.fft works"));

@@ -69,7 +69,7 @@ impl Pair {
 
 fn messages(twin: &Twin) -> Vec<String> {
     let tree = twin.session.agents().session(SESSION).expect("open").tree();
-    tree.all().map(|message| message.content.clone()).collect()
+    tree.messages().map(|message| message.content.clone()).collect()
 }
 
 #[test]
@@ -245,10 +245,10 @@ fn tools_come_along_and_wait_for_approval_on_each_device() {
     pair.sync();
     let known = there(&pair.two);
     assert_eq!(known.len(), 1);
-    assert_eq!((known[0].usable(), known[0].versions[0].code.as_str()), (None, own), "it waits");
+    assert_eq!((known[0].usable_version(), known[0].versions[0].code.as_str()), (None, own), "it waits");
     pair.two.command(approve()).expect("approved");
     pair.sync();
-    assert!(there(&pair.two)[0].usable().is_some());
+    assert!(there(&pair.two)[0].usable_version().is_some());
     assert_eq!((there(&pair.one).len(), there(&pair.one)[0].versions.len()), (1, 1), "nothing comes back");
     // Removed on one device it does not come back there.
     pair.two.command(Command::RemoveTool { name: "double".to_owned() }).expect("removed");
@@ -285,14 +285,14 @@ fn what_belongs_to_a_device_alone_is_not_synced() {
     pair.sync();
     let note = pair.one.id("a.md");
     // The volume, its note, its tools: not the workspace, its registry, another volume, what is in that.
-    assert_eq!(pair.one.wanted, BTreeSet::from([shared, note, shared.tools()]));
+    assert_eq!(pair.one.wanted, BTreeSet::from([shared, note, shared.tools_id()]));
     // Nor when somebody else's list claims them.
     let mut hostile = store::VolumeDoc::load(shared, &[], store::ActorId::from([99; 16])).expect("made").doc;
-    let claimed = [session, private].map(|id| (store::VolumeKept::Session, id, None));
-    let bytes = hostile.list(&claimed, 1).expect("listed");
+    let claimed = [session, private].map(|id| (store::ListedDocumentKind::Session, id, None));
+    let bytes = hostile.list_documents(&claimed, 1).expect("listed");
     pair.one.event(Event::Received { doc: shared, ticket: 9, parcel: bytes.into() });
     pair.one.pass(2_000);
-    assert_eq!(pair.one.wanted, BTreeSet::from([shared, note, shared.tools()]));
+    assert_eq!(pair.one.wanted, BTreeSet::from([shared, note, shared.tools_id()]));
 }
 
 #[test]
@@ -382,7 +382,7 @@ fn a_note_whose_text_has_not_come_goes_when_it_is_deleted_elsewhere() {
         assert!(!next.session.volumes().any(|volume| volume.files.contains_key("late.md")), "state {at}");
         let chunks = next.world.disk.chunks(volume).expect("read").into_iter().map(|chunk| chunk.bytes);
         let list = store::VolumeDoc::load(volume, &chunks.collect::<Vec<_>>(), store::ActorId::from([98; 16]));
-        assert_eq!(list.expect("read").doc.entry(note), None, "state {at}: it comes back elsewhere");
+        assert_eq!(list.expect("read").doc.file_entry(note), None, "state {at}: it comes back elsewhere");
         assert!(next.session.sync().is_settled() && next.refused.is_empty(), "state {at}: {:?}", next.refused);
     }
     assert!(seen[0] > 1 && seen[1] > 0, "{seen:?}");
@@ -422,7 +422,7 @@ fn where_others_type_on_the_file_is_written_at_once_and_then_after_each_pause() 
             two.pass(hurry);
         }
         let writes = two.written - written;
-        let most = 1 + usize::try_from(two.now.since(begun) / 500).expect("few");
+        let most = 1 + usize::try_from(two.now.ms_since(begun) / 500).expect("few");
         assert!((most - 2..=most).contains(&writes), "{writes} writes, one in half a second is {most}");
         two.pass(500);
         assert_eq!(in_file(two), 40);

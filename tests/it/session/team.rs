@@ -103,7 +103,7 @@ fn a_plan_is_carried_out_side_by_side_and_its_note_is_ticked() {
     let told: Vec<(String, String)> = twin
         .session
         .notices()
-        .after(0)
+        .notices_after(0)
         .filter_map(|noticed| match &noticed.notice {
             Notice::Task { task, status, .. } => Some((task.clone(), status.clone())),
             _ => None,
@@ -497,7 +497,7 @@ fn the_system_agent_walks_eight_phases_in_a_project_of_its_own() {
         (phases[0].as_str(), phases[7].as_str()),
         ("Phase 1 of 8: Analyse and plan.", "Phase 8 of 8: Update memory.")
     );
-    let told = twin.session.notices().after(0).filter(|one| matches!(one.notice, Notice::Phase { .. })).count();
+    let told = twin.session.notices().notices_after(0).filter(|one| matches!(one.notice, Notice::Phase { .. })).count();
     assert_eq!(told, 8);
     // Each step belongs to a phase, and each phase has its steps.
     let shown = whole.phases();

@@ -3,7 +3,7 @@
 use super::agents::{RUN, agent, answer, ask, fine, results, run, said};
 use crate::twin::Twin;
 use agent::tool_job::ToolJob;
-use engine::{AgentRun, Command, Event, view};
+use engine::{AgentRun, Command, Event, generated_view};
 use serde_json::{Value, json};
 use store::{BlobHash, DecisionRecord, DecisionScope, DocId, RunEnding};
 
@@ -28,7 +28,7 @@ fn beds() -> (Twin, DocId, BlobHash) {
     let text = format!("# Beds\n\n```python\n6 * 7\n```\n\n{}", block(&buttons()));
     let mut twin = agent(&[("a.md", &text)], "");
     let note = twin.open("a.md");
-    let name = view::name(view::block(&block(&buttons())).expect("a view"));
+    let name = generated_view::source_hash(generated_view::view_source(&block(&buttons())).expect("a view"));
     (twin, note, name)
 }
 
@@ -49,30 +49,30 @@ fn pressed(twin: &Twin) -> &AgentRun {
 #[test]
 fn the_users_word_is_kept_with_the_note_and_holds_for_this_very_view() {
     let (mut twin, note, name) = beds();
-    assert!(!twin.note(note).shows(name));
+    assert!(!twin.note(note).shows_view(name));
     let why = twin.command(Command::Press { run: PRESS, note, view: name, button: 0 }).expect_err("not drawn");
     assert!(why.0.contains("Render preview"), "{why}");
     let why = twin.command(Command::ShowView { note, view: BlobHash([1; 32]), shown: true }).expect_err("none");
     assert!(why.0.contains("no such view"), "{why}");
     show(&mut twin, note, name, true);
-    assert!(twin.note(note).shows(name));
-    assert!(twin.sent.iter().any(|(doc, _)| *doc == note.outputs()), "it goes to other devices");
+    assert!(twin.note(note).shows_view(name));
+    assert!(twin.sent.iter().any(|(doc, _)| *doc == note.outputs_id()), "it goes to other devices");
 
     // It outlives the program, and a view that was changed is another one.
     let mut twin = Twin::start(twin.crash(), 7);
     twin.settle();
     let note = twin.open("a.md");
-    assert!(twin.note(note).shows(name));
+    assert!(twin.note(note).shows_view(name));
     let at = twin.text(note).find("Note it").expect("there");
     twin.edit(note, at, 4, "Keep");
     twin.settle();
     let text = twin.text(note);
-    let changed = view::block(&text[text.find("```view").expect("there")..]).expect("a view");
-    assert!(!twin.note(note).shows(view::name(changed)));
+    let changed = generated_view::view_source(&text[text.find("```view").expect("there")..]).expect("a view");
+    assert!(!twin.note(note).shows_view(generated_view::source_hash(changed)));
     let why = twin.command(Command::Press { run: PRESS, note, view: name, button: 0 }).expect_err("changed");
     assert!(why.0.contains("no such view"), "{why}");
     show(&mut twin, note, name, false);
-    assert!(!twin.note(note).shows(name));
+    assert!(!twin.note(note).shows_view(name));
 }
 
 #[test]
@@ -142,11 +142,13 @@ fn what_an_agent_proposes_is_checked_before_it_stands_in_the_note() {
     twin.pass(5_000);
     assert!(results(run(&twin))[1].0, "{:?}", results(run(&twin)));
     let text = twin.file("a.md").expect("there");
-    let source = view::block(&text[text.find("```view").expect("it stands there")..]).expect("a view").to_owned();
+    let source = generated_view::view_source(&text[text.find("```view").expect("it stands there")..])
+        .expect("a view")
+        .to_owned();
     let note = twin.id("a.md");
     twin.command(Command::OpenNote { note }).expect("opened");
     twin.rest();
-    assert!(!twin.note(note).shows(view::name(&source)), "nothing is drawn by itself");
+    assert!(!twin.note(note).shows_view(generated_view::source_hash(&source)), "nothing is drawn by itself");
     twin.command(Command::Revert { run: RUN, only: None, again: false }).expect_err("it is at work");
     answer(&mut twin, said("There it is.", &[]));
     twin.command(Command::Revert { run: RUN, only: None, again: false }).expect("taken back");

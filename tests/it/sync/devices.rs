@@ -45,8 +45,8 @@ struct Device {
 
 /// What a program does first.
 fn peers(name: String, compares: bool) -> SyncPeers {
-    let metadata = PeerMetadata { tracebook: compares.then_some(wire::EXTENSIONS), ..PeerMetadata::default() };
-    SyncPeers::new(PeerId(name), metadata, SyncLimits { resting: 6, ..SyncLimits::default() })
+    let metadata = PeerMetadata { tracebook: compares.then_some(wire::EXTENSIONS_VERSION), ..PeerMetadata::default() };
+    SyncPeers::new(PeerId(name), metadata, SyncLimits { max_resting_documents: 6, ..SyncLimits::default() })
 }
 
 fn all(volumes: &DocumentsByVolume) -> VolumeDocs {
@@ -86,8 +86,8 @@ impl Device {
     fn follow(&mut self) {
         if self.twin.shared != self.volumes {
             if !std::mem::replace(&mut self.recalled, true) {
-                let docs = self.twin.world.disk.docs().expect("read");
-                docs.into_iter().for_each(|doc| self.peers.recall(doc, None));
+                let docs = self.twin.world.disk.document_ids().expect("read");
+                docs.into_iter().for_each(|doc| self.peers.set_heads_hash(doc, None));
             }
             let before = std::mem::replace(&mut self.volumes, self.twin.shared.clone());
             let (docs, old) = (all(&self.volumes), all(&before));
@@ -96,13 +96,13 @@ impl Device {
             if let Some(link) = self.link {
                 self.behind.extend(docs.difference(&old));
                 if old.difference(&docs).next().is_some() {
-                    self.peers.share(link, self.share());
+                    self.peers.set_share(link, self.share());
                 }
                 for (volume, docs) in self.volumes.clone() {
                     match before.get(&volume) {
                         Some(known) if *known == docs => {}
-                        Some(known) => docs.difference(known).for_each(|doc| self.peers.offer(link, *doc)),
-                        None => self.peers.follow_all(link, volume, docs),
+                        Some(known) => docs.difference(known).for_each(|doc| self.peers.offer_document(link, *doc)),
+                        None => self.peers.follow_volume(link, volume, docs),
                     }
                 }
             }
@@ -112,13 +112,13 @@ impl Device {
         self.told = self.twin.sent.len();
         for (doc, bytes) in new {
             let ticket = self.tickets.remove(&(doc, BlobHash::of(&bytes)));
-            if !ticket.is_some_and(|ticket| self.peers.stored(ticket)) {
-                self.peers.changed(doc, &bytes);
+            if !ticket.is_some_and(|ticket| self.peers.on_stored(ticket)) {
+                self.peers.on_changed(doc, &bytes);
             }
         }
         for ticket in self.twin.refusals[self.refused..].iter().copied() {
             self.tickets.retain(|_, known| *known != ticket);
-            self.peers.refused(ticket, "it is refused");
+            self.peers.on_refused(ticket, "it is refused");
         }
         self.refused = self.twin.refusals.len();
         self.perform();
@@ -126,7 +126,7 @@ impl Device {
 
     fn perform(&mut self) {
         loop {
-            let outputs = self.peers.take();
+            let outputs = self.peers.take_outputs();
             if outputs.is_empty() {
                 return;
             }
@@ -136,13 +136,13 @@ impl Device {
                     PeersOutput::Close { why, .. } => panic!("{}: the connection is closed: {why}", self.name),
                     PeersOutput::Load { doc } => {
                         let chunks = self.twin.world.disk.chunks(doc).expect("read");
-                        self.peers.loaded(doc, Ok(chunks.into_iter().map(|chunk| chunk.bytes).collect()));
+                        self.peers.on_loaded(doc, Ok(chunks.into_iter().map(|chunk| chunk.bytes).collect()));
                     }
                     PeersOutput::Store { doc, ticket, parcel, .. } => {
                         self.tickets.insert((doc, BlobHash::of(&parcel.bytes)), ticket);
                         self.twin.event(Event::Received { doc, ticket, parcel });
                     }
-                    PeersOutput::Step { doc, same, .. } => {
+                    PeersOutput::SyncChanged { doc, same, .. } => {
                         let shared = self.shown.lock().unwrap().contains(&doc);
                         _ = if same { self.behind.remove(&doc) } else { shared && self.behind.insert(doc) };
                         self.news = true;
@@ -157,11 +157,11 @@ impl Device {
                         }
                         self.news = true;
                     }
-                    PeersOutput::Scope { link, scope } => {
+                    PeersOutput::NeedVolumeDocs { link, scope } => {
                         let docs = self.volumes.get(&scope).cloned().unwrap_or_default();
-                        self.peers.scoped(link, scope, docs);
+                        self.peers.on_volume_docs(link, scope, docs);
                     }
-                    PeersOutput::Welcome { .. } | PeersOutput::Refused { .. } | PeersOutput::Heard { .. } => {
+                    PeersOutput::Greeted { .. } | PeersOutput::Refused { .. } | PeersOutput::Ephemeral { .. } => {
                         self.news = true
                     }
                     PeersOutput::Extension { .. } => {}
@@ -174,7 +174,7 @@ impl Device {
     fn tell(&mut self) {
         if std::mem::take(&mut self.news) && !self.volumes.is_empty() {
             let reach = match self.link {
-                Some(link) if self.peers.who(link).is_some() => HubConnection::Online,
+                Some(link) if self.peers.peer_id(link).is_some() => HubConnection::Online,
                 Some(_) => HubConnection::Connecting,
                 None => HubConnection::Offline { why: "cut".to_owned() },
             };
@@ -200,7 +200,7 @@ impl Device {
         for (note, _) in self.twin.session.trash() {
             let (disk, text) = (&self.twin.world.disk, |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned());
             texts.extend(disk.blocks(note).expect("read").0.into_iter().map(|block| block.text));
-            texts.extend(disk.journal(note).expect("read").iter().map(|(_, bytes)| text(bytes)));
+            texts.extend(disk.journal_records(note).expect("read").iter().map(|(_, bytes)| text(bytes)));
         }
         texts.join("\n")
     }
@@ -221,14 +221,14 @@ impl Hub {
         self.queue.clear();
         self.peers = peers(format!("hub {}", self.starts), self.compares);
         if self.compares {
-            self.disk.keys().for_each(|doc| self.peers.recall(*doc, None));
+            self.disk.keys().for_each(|doc| self.peers.set_heads_hash(*doc, None));
         }
     }
 
     fn write(&mut self) {
         if let Some((doc, ticket, bytes)) = self.queue.pop_front() {
             self.disk.entry(doc).or_default().push(bytes);
-            self.peers.stored(ticket);
+            self.peers.on_stored(ticket);
         }
     }
 }
@@ -347,7 +347,7 @@ impl Whole {
 
     fn perform_hub(&mut self) {
         loop {
-            let outputs = self.hub.peers.take();
+            let outputs = self.hub.peers.take_outputs();
             if outputs.is_empty() {
                 return;
             }
@@ -361,21 +361,21 @@ impl Whole {
                     PeersOutput::Close { why, .. } => panic!("the hub closes a connection: {why}"),
                     PeersOutput::Load { doc } => {
                         let chunks = self.hub.disk.get(&doc).cloned().unwrap_or_default();
-                        self.hub.peers.loaded(doc, Ok(chunks));
+                        self.hub.peers.on_loaded(doc, Ok(chunks));
                     }
                     PeersOutput::Store { doc, ticket, parcel, .. } => {
                         self.hub.queue.push_back((doc, ticket, parcel.bytes))
                     }
-                    PeersOutput::Scope { link, scope } => {
+                    PeersOutput::NeedVolumeDocs { link, scope } => {
                         let chunks = self.hub.disk.get(&scope).cloned().unwrap_or_default();
                         let docs = match chunks.is_empty() {
                             true => BTreeSet::new(),
                             false => {
                                 let volume = VolumeDoc::load(scope, &chunks, ActorId::from([0; 16])).expect("it loads");
-                                volume.doc.documents(scope)
+                                volume.doc.all_documents(scope)
                             }
                         };
-                        self.hub.peers.scoped(link, scope, Arc::new(docs));
+                        self.hub.peers.on_volume_docs(link, scope, Arc::new(docs));
                     }
                     _ => {}
                 }
@@ -396,7 +396,7 @@ impl Whole {
         device.behind = (**device.shown.lock().unwrap()).clone();
         device.peers.connect(link, true, None, share);
         for (volume, docs) in device.volumes.clone() {
-            device.peers.follow_all(link, volume, docs);
+            device.peers.follow_volume(link, volume, docs);
         }
         device.news = true;
         self.follow(at);
@@ -628,7 +628,7 @@ impl Whole {
                 let said = peers.heads(volume.id);
                 println!("the list here {said:?}, at the hub {:?}", self.hub.peers.heads(volume.id));
                 for row in volume.files.values() {
-                    let step = link.and_then(|link| peers.in_step(link, row.id));
+                    let step = link.and_then(|link| peers.is_in_sync(link, row.id));
                     println!("{} {:?} as at the hub: {step:?} {:?}", row.id, row.path, twin.file(&row.path));
                 }
             }

@@ -391,7 +391,7 @@ fn tools_of_ones_own_are_read_approved_and_written_to_a_file() {
     assert!(shows(&mut window, "It may use the network.") && shows(&mut window, "return 2 * x"));
     let usable = |window: &Driven| {
         let tools = session(window).user_tools().unwrap_or_default();
-        tools.iter().any(|tool| tool.usable().is_some())
+        tools.iter().any(|tool| tool.usable_version().is_some())
     };
     assert!(!usable(&window), "nothing is used before it is approved");
     pictured(&mut window, "agent-tools");

@@ -2,7 +2,7 @@
 //! a step here fails the test.
 
 use super::*;
-use engine::commands::{COMMANDS, command};
+use engine::commands::{COMMANDS, find_command};
 use engine::{ColorTheme, KernelPhase, Reactivity};
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ impl Drive {
 
     /// Chooses a command in the palette by its whole title.
     fn choose(&mut self, id: &'static str) {
-        let info = command(id).unwrap_or_else(|| panic!("the table has no {id}"));
+        let info = find_command(id).unwrap_or_else(|| panic!("the table has no {id}"));
         press(&mut self.window, CTRL_SHIFT, Key::P);
         type_text(&mut self.window, info.title);
         press(&mut self.window, NONE, Key::Enter);
@@ -349,7 +349,7 @@ fn reacting() -> Drive {
     let runs = |window: &Driven| {
         let note = session(window).notes().next().expect("a note");
         note.cells()
-            .filter(|cell| note.execution(*cell).is_some_and(|run| run.status == store::ExecutionStatus::Ok))
+            .filter(|cell| note.latest_execution(*cell).is_some_and(|run| run.status == store::ExecutionStatus::Ok))
             .count()
     };
     drive.choose("note.run_all");

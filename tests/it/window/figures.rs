@@ -35,7 +35,7 @@ fn a_figure_stands_below_its_cell() {
     window.state_mut().send_command(Command::RunAll { note });
     until(&mut window, "the cell has run", |window| {
         let note = session(window).note(note).expect("the note is open");
-        note.cells().all(|cell| note.execution(cell).is_some_and(|run| run.status.is_final()))
+        note.cells().all(|cell| note.latest_execution(cell).is_some_and(|run| run.status.is_final()))
     });
     until(&mut window, "the figure is shown", |window| window.query_by_label("Figure: Rain, Trees").is_some());
     let figure = window.get_by_label("Figure: Rain, Trees").rect();
@@ -174,7 +174,7 @@ fn a_figure_with_much_data_is_a_blob_and_comes_back() {
     let code = "import numpy as np\nplt.plot(np.sin(np.arange(200_000) / 1000)); plt.title('Much')";
     let (bench, window) = shown(code, "Figure: Much");
     let note = session(&window).note(window.state().note().expect("a note")).expect("it is open");
-    let run = note.cells().find_map(|cell| note.execution(cell)).expect("it ran");
+    let run = note.cells().find_map(|cell| note.latest_execution(cell)).expect("it ran");
     let whole = run.outputs[0].whole.as_ref().expect("a blob");
     assert!(whole.mime == plot::FIGURE_MIME && whole.size > 2_000_000, "{whole:?}");
     let body = serde_json::to_string(&run.outputs).expect("JSON");
@@ -204,7 +204,7 @@ fn sixty_calls_are_shown() {
     window.state_mut().send_command(Command::RunAll { note });
     until(&mut window, "all cells have run", |window| {
         let note = session(window).note(note).expect("the note is open");
-        note.cells().all(|cell| note.execution(cell).is_some_and(|run| run.status.is_final()))
+        note.cells().all(|cell| note.latest_execution(cell).is_some_and(|run| run.status.is_final()))
     });
     let mut at = 0;
     for cell in &cells {

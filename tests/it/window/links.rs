@@ -212,7 +212,7 @@ fn a_link_shows_where_it_leads_and_goes_there() {
 #[test]
 fn a_link_to_what_was_found_leads_to_its_block() {
     let sea = format!("# Sea\n\n{}```python\nprint(1)\n```\n", "Filler about nothing in particular.\n\n".repeat(90));
-    let blocks = store::import_blocks(text::markdown::segment(&sea).into_iter());
+    let blocks = store::import_blocks(text::markdown::split_into_blocks(&sea).into_iter());
     let (block, cell) = (blocks[blocks.len() - 2].id, blocks[blocks.len() - 1].id);
     let home = format!("[[Sea#{block}|there]]\n\n[[Sea#{cell}/output/1|printed]]\n");
     let bench = Bench::new(&[("Home.md", &home), ("Sea.md", &sea)]);
@@ -224,7 +224,7 @@ fn a_link_to_what_was_found_leads_to_its_block() {
         click_link(&mut window, name);
         until(&mut window, "the caret is at its start", |window| {
             let note = window.state().note().and_then(|note| session(window).note(note));
-            path(window) == "Sea.md" && note.is_some_and(|note| note.start(wanted) == window.state().caret())
+            path(window) == "Sea.md" && note.is_some_and(|note| note.block_start(wanted) == window.state().caret())
         });
     }
 }

@@ -1,7 +1,7 @@
 //! What happens without anybody asking there and then is said in the window.
 
 use super::*;
-use ::agent::schedule::{Came, Schedule, Work};
+use ::agent::schedule::{Schedule, ScheduleOutcome, ScheduledWork};
 use store::DocId;
 
 #[test]
@@ -16,7 +16,7 @@ fn what_a_schedule_begins_is_said() {
         offset: 0,
         zone: None,
         volume,
-        work: Work::Consolidate,
+        work: ScheduledWork::Consolidate,
         allow: Vec::new(),
         window: 60,
         paused: false,
@@ -27,6 +27,8 @@ fn what_a_schedule_begins_is_said() {
     window.state_mut().send_command(Command::RunSchedule { schedule });
     until(&mut window, "it is said", |window| window.query_by_label("Dismiss: Schedule tidy began").is_some());
     until(&mut window, "it is done", |window| {
-        session(window).schedules().any(|(_, one)| one.last.as_ref().is_some_and(|last| last.came == Came::Done))
+        session(window)
+            .schedules()
+            .any(|(_, one)| one.last.as_ref().is_some_and(|last| last.came == ScheduleOutcome::Done))
     });
 }

@@ -15,7 +15,7 @@ fn ran(note: &str) -> (Bench, Driven) {
     window.state_mut().send_command(Command::RunAll { note });
     until(&mut window, "the cells have run", |window| {
         let note = session(window).note(note).expect("the note is open");
-        note.cells().all(|cell| note.execution(cell).is_some_and(|run| run.status.is_final()))
+        note.cells().all(|cell| note.latest_execution(cell).is_some_and(|run| run.status.is_final()))
     });
     (bench, window)
 }

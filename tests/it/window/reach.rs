@@ -109,7 +109,7 @@ fn everything_that_can_be_used_has_a_name_and_a_role() {
 
 /// Whether something is painted around a place in the colour of the focus.
 fn ringed(window: &Driven, rect: egui::Rect) -> bool {
-    let light = ui::tokens::LIGHT;
+    let light = ui::theme::LIGHT;
     let accents = [light.accent, light.ink];
     let near = rect.expand(6.0);
     let is_ring = |shape: &egui::Shape| match shape {

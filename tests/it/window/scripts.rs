@@ -91,6 +91,6 @@ fn what_others_write_into_it_is_not_run() {
         window.step();
     }
     assert!(window.query_by_label_contains("42").is_none());
-    let ran = |window: &Driven| session(window).notes().any(|note| note.runs() > 0);
+    let ran = |window: &Driven| session(window).notes().any(|note| note.run_revision() > 0);
     assert!(!ran(&window));
 }

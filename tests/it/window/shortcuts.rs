@@ -3,7 +3,7 @@
 
 use super::*;
 use engine::commands::COMMANDS;
-use engine::keymap::{KeymapPreset, keymap};
+use engine::keymap::{KeymapPreset, effective_keymap};
 use engine::{Settings, Volume};
 
 const NOTE: &str = "word word\n\n- [ ] task\n\n```python\n1\n```\n\n# Head\n\nbelow\n";
@@ -34,7 +34,7 @@ const COLLECTION: &str = "views:\n  - type: table\n    name: First\n  - type: ca
 
 /// The keys of the window's commands.
 fn bindings(preset: KeymapPreset) -> Vec<(&'static str, String)> {
-    let map = keymap(&Settings { preset, ..Settings::default() });
+    let map = effective_keymap(&Settings { preset, ..Settings::default() });
     let offered = COMMANDS.iter().filter(|command| command.window);
     offered.flat_map(|command| map[command.id].iter().map(|key| (command.id, key.clone()))).collect()
 }

@@ -105,7 +105,7 @@ impl Two {
 }
 
 fn title(window: &mut Driven, id: &str) {
-    let title = engine::commands::command(id).expect("a command").title;
+    let title = engine::commands::find_command(id).expect("a command").title;
     press(window, CTRL_SHIFT, Key::P);
     type_text(window, title);
     press(window, NONE, Key::Enter);

@@ -9,9 +9,9 @@ use egui::{Key, Modifiers, Sense, Stroke, Ui, vec2};
 use engine::{AgentRun, Command};
 use serde_json::{Map, Value};
 use store::{DecisionRecord, DecisionScope, DocId, RunApproval};
-use text::visible;
+use text::untrusted_text;
 use ui::icons;
-use ui::tokens::{self, CARD, ThemeColors, space};
+use ui::theme::{self, CARD_CORNER, ThemeColors, space};
 use ui::widgets::{paint_clipped_text, set_accessible_name, text_button};
 
 /// No more of what is asked for stands there without scrolling.
@@ -73,8 +73,8 @@ impl ApprovalCards {
         let frame = egui::Frame::NONE
             .fill(colours.raised)
             .stroke(Stroke::new(1.0, colours.warn))
-            .corner_radius(CARD)
-            .shadow(tokens::shadow(dark))
+            .corner_radius(CARD_CORNER)
+            .shadow(theme::floating_shadow(dark))
             .inner_margin(egui::Margin::same(12));
         let shown = frame.show(ui, |ui| {
             ui.set_width(ui.available_width());
@@ -82,10 +82,10 @@ impl ApprovalCards {
             let count = waiting.len();
             let more = if count > 1 { format!("1 of {count}") } else { String::new() };
             title(ui, &approval_text::title(approval), &more);
-            let (reason, until) = (visible::line(&approval.reason), labels::time_label(approval.expires));
+            let (reason, until) = (untrusted_text::escape_line(&approval.reason), labels::time_label(approval.expires));
             let reach = approval_text::lasting_scope(approval);
             let why = format!("{} {reach} Counts as denied at {until}.", sentence(&reason)).replace("  ", " ");
-            line(ui, &why, &tokens::caption(), colours.muted);
+            line(ui, &why, &theme::caption(), colours.muted);
             if approval.tool == "ask_user" {
                 self.question(ui, run.id, approval, actions);
             } else {
@@ -108,7 +108,7 @@ impl ApprovalCards {
     fn question(&mut self, ui: &mut Ui, run: DocId, approval: &RunApproval, actions: &mut Vec<PanelAction>) {
         let text = self.answers.entry(approval.id.clone()).or_default();
         let field = egui::TextEdit::multiline(text)
-            .font(tokens::small().font)
+            .font(theme::small().font)
             .margin(egui::Margin::symmetric(8, 6))
             .desired_rows(2)
             .desired_width(f32::INFINITY);
@@ -130,13 +130,13 @@ impl ApprovalCards {
         if let Some((_, text, trouble)) = self.edit.as_mut().filter(|(id, ..)| *id == approval.id) {
             egui::ScrollArea::vertical().id_salt("changed arguments").max_height(MAX_REQUEST_HEIGHT).show(ui, |ui| {
                 let field = egui::TextEdit::multiline(text)
-                    .font(egui::FontId::new(12.0, tokens::code().font.family))
+                    .font(egui::FontId::new(12.0, theme::code().font.family))
                     .margin(egui::Margin::symmetric(8, 6))
                     .desired_width(f32::INFINITY);
                 ui.add(field).accessible_name("What is allowed instead");
             });
             if let Some(trouble) = trouble {
-                line(ui, trouble, &tokens::caption(), colours.bad);
+                line(ui, trouble, &theme::caption(), colours.bad);
             }
             return;
         }
@@ -149,7 +149,7 @@ impl ApprovalCards {
         let height = markdown_view::height(ui, width, &text) + 2.0 * space::XS;
         let area = ui.available_rect_before_wrap();
         let ground = egui::Rect::from_min_size(area.min, vec2(width, height.min(MAX_REQUEST_HEIGHT)));
-        ui.painter().rect_filled(ground, tokens::CORNER, colours.sunken);
+        ui.painter().rect_filled(ground, theme::CONTROL_CORNER, colours.sunken);
         egui::ScrollArea::vertical().id_salt("arguments").max_height(MAX_REQUEST_HEIGHT).show(ui, |ui| {
             let (rect, response) = ui.allocate_exact_size(vec2(width, height), Sense::hover());
             markdown_view::paint_mono(ui, rect.min + vec2(0.0, space::XS), width, &text);
@@ -207,7 +207,11 @@ fn all_of(approval: &RunApproval) -> String {
     let mut text = labels::parameters_text(&approval.arguments);
     for piece in &approval.code {
         let gap = if text.is_empty() { "" } else { "\n\n" };
-        text.push_str(&format!("{gap}{}:\n{}", visible::line(&piece.title), visible::block(&piece.text)));
+        text.push_str(&format!(
+            "{gap}{}:\n{}",
+            untrusted_text::escape_line(&piece.title),
+            untrusted_text::escape_block(&piece.text)
+        ));
     }
     text
 }
@@ -251,13 +255,13 @@ fn title(ui: &mut Ui, text: &str, more: &str) {
             rect.center(),
             egui::Align2::CENTER_CENTER,
             icons::QUESTION,
-            tokens::icon(16.0),
+            theme::icon_font(16.0),
             colours.warn,
         );
         let room = ui.available_width() - if more.is_empty() { 0.0 } else { 56.0 };
         let mut job = egui::text::LayoutJob::default();
         job.wrap.max_width = room;
-        let font = tokens::inter(tokens::InterCut::SemiBold, 13.0);
+        let font = theme::inter_font(theme::InterCut::SemiBold, 13.0);
         job.append(text, 0.0, ui::widgets::format(font, 20.0, colours.ink));
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         let (rect, response) = ui.allocate_exact_size(vec2(room, galley.size().y), Sense::hover());
@@ -265,14 +269,14 @@ fn title(ui: &mut Ui, text: &str, more: &str) {
         set_accessible_name(&response, Role::Heading, text);
         if !more.is_empty() {
             let (rect, response) = ui.allocate_exact_size(vec2(48.0, 20.0), Sense::hover());
-            paint_clipped_text(ui, rect.left_top() + vec2(0.0, 2.0), 48.0, more, &tokens::caption(), colours.warn);
+            paint_clipped_text(ui, rect.left_top() + vec2(0.0, 2.0), 48.0, more, &theme::caption(), colours.warn);
             set_accessible_name(&response, Role::Label, more);
         }
     });
 }
 
 /// A text in its lines.
-fn line(ui: &mut Ui, text: &str, style: &tokens::TypeStyle, colour: egui::Color32) {
+fn line(ui: &mut Ui, text: &str, style: &theme::TypeStyle, colour: egui::Color32) {
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
     job.append(text, 0.0, ui::widgets::format(style.font.clone(), style.line, colour));

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use store::{DocId, MessageId, MessageRole, SessionMessage};
 use ui::empty_state;
 use ui::icons;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, word_button};
 
 const BRANCH_ROW_HEIGHT: f32 = 48.0;
@@ -105,7 +105,7 @@ impl BranchesPage {
         }
         self.make(conversation);
         let mut beside = None;
-        let width = size::COLUMN.min(ui.available_width() - 2.0 * space::XL);
+        let width = size::NOTE_COLUMN_WIDTH.min(ui.available_width() - 2.0 * space::XL);
         let margin = ((ui.available_width() - width) / 2.0).max(space::L);
         ui.add_space(space::L);
         ui.spacing_mut().item_spacing.y = 0.0;
@@ -145,7 +145,7 @@ fn one(
     let rect = rect.shrink2(vec2(0.0, 1.0));
     let response = ui.interact(rect, id, Sense::click());
     if response.hovered() {
-        ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
+        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.paper));
     }
     let colour = if line.on { colours.accent } else { colours.muted };
     let rail = pos2(rect.left() + 10.0, rect.center().y);
@@ -156,13 +156,13 @@ fn one(
     } else {
         ui.painter().circle(rail, 4.5, colours.paper, Stroke::new(1.5, colour));
     }
-    paint_focus_ring(ui, &response, CORNER);
-    let end = session.tree().newest_below(line.id);
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
+    let end = session.tree().newest_end_below(line.id);
     let room = rect.width() - 28.0 - if line.on { space::S } else { 192.0 };
-    let cut = if line.on { tokens::InterCut::SemiBold } else { tokens::InterCut::Regular };
-    let style = tokens::TypeStyle { font: tokens::inter(cut, 13.0), line: 20.0 };
+    let cut = if line.on { theme::InterCut::SemiBold } else { theme::InterCut::Regular };
+    let style = theme::TypeStyle { font: theme::inter_font(cut, 13.0), line: 20.0 };
     paint_clipped_text(ui, rect.left_top() + vec2(28.0, 3.0), room, &line.text, &style, colours.ink);
-    paint_clipped_text(ui, rect.left_top() + vec2(28.0, 24.0), room, &line.about, &tokens::caption(), colours.muted);
+    paint_clipped_text(ui, rect.left_top() + vec2(28.0, 24.0), room, &line.about, &theme::caption(), colours.muted);
     response.widget_info(|| egui::WidgetInfo::selected(Part::TreeItem, true, line.on, &line.text));
     if response.clicked() {
         let to = if line.on { line.id } else { end };
@@ -179,7 +179,7 @@ fn one(
     let at = Rect::from_min_max(pos2(rect.right() - 100.0, rect.top()), rect.max);
     let name = format!("Bring over: {}", line.text);
     let icon = pos2(at.left() - 10.0, at.center().y);
-    ui.painter().text(icon, Align2::CENTER_CENTER, icons::BRANCH, tokens::icon(13.0), colours.accent);
+    ui.painter().text(icon, Align2::CENTER_CENTER, icons::BRANCH, theme::icon_font(13.0), colours.accent);
     if word_button(ui, at, id.with("over"), "Bring over", &name).clicked()
         && let Some(into) = session.head()
     {

@@ -9,7 +9,7 @@ use engine::{AgentRun, Command, Session};
 use store::{ChangeKind, DocId, RunChange};
 use ui::empty_state;
 use ui::icons;
-use ui::tokens::{self, CARD, ThemeColors, size, space};
+use ui::theme::{self, CARD_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, set_accessible_name, text_button, word_button};
 
 /// A part of a change, as it is drawn.
@@ -118,7 +118,7 @@ impl ChangesPage {
             empty_state::show_message(ui, "This run has changed nothing.", None, "");
             return;
         }
-        let width = size::COLUMN.min(ui.available_width() - 2.0 * space::XL);
+        let width = size::NOTE_COLUMN_WIDTH.min(ui.available_width() - 2.0 * space::XL);
         let margin = ((ui.available_width() - width) / 2.0).max(space::L);
         self.make(ui, run, width);
         let pieces = || self.files.iter().flat_map(|file| &file.pieces);
@@ -135,14 +135,14 @@ impl ChangesPage {
                 actions.push(revert(None, true));
             }
             if super::works(run) {
-                let (rect, response) = ui.allocate_exact_size(vec2(260.0, size::HIT), Sense::hover());
+                let (rect, response) = ui.allocate_exact_size(vec2(260.0, size::MIN_CLICK_HEIGHT), Sense::hover());
                 let words = "The run is at work: stop it first";
                 paint_clipped_text(
                     ui,
                     rect.left_center() - vec2(0.0, 8.0),
                     260.0,
                     words,
-                    &tokens::caption(),
+                    &theme::caption(),
                     ThemeColors::of(ui).muted,
                 );
                 set_accessible_name(&response, Role::Label, words);
@@ -172,11 +172,17 @@ impl ChangesPage {
                     if near(y, piece.height + FILE_FOOTER_HEIGHT) {
                         let rect = Rect::from_min_size(pos2(left, y), vec2(width, piece.height));
                         let ground = if piece.undone { colours.paper } else { colours.sunken };
-                        ui.painter().rect(rect, CARD, ground, Stroke::new(1.0, colours.line), egui::StrokeKind::Inside);
+                        ui.painter().rect(
+                            rect,
+                            CARD_CORNER,
+                            ground,
+                            Stroke::new(1.0, colours.line),
+                            egui::StrokeKind::Inside,
+                        );
                         markdown_view::paint_mono(ui, rect.min + vec2(0.0, space::XS), width, &piece.text);
                         let id = Id::unique(("hunk", piece.number, piece.part));
                         set_accessible_name(&ui.interact(rect, id, Sense::hover()), Role::Label, &piece.text);
-                        let foot = Rect::from_min_size(pos2(left, rect.bottom()), vec2(width, size::HIT));
+                        let foot = Rect::from_min_size(pos2(left, rect.bottom()), vec2(width, size::MIN_CLICK_HEIGHT));
                         buttons(ui, foot, file, piece, &revert, actions);
                     }
                     y += piece.height + FILE_FOOTER_HEIGHT;
@@ -195,13 +201,13 @@ fn title(ui: &mut Ui, rect: Rect, file: &ChangedFileView, actions: &mut Vec<Pane
     let id = Id::unique(("changed file", &file.title));
     let response = ui.interact(rect, id, if file.file.is_some() { Sense::click() } else { Sense::hover() });
     let at = rect.left_center() + vec2(8.0, 0.0);
-    ui.painter().text(at, Align2::CENTER_CENTER, icons::NOTE, tokens::icon(size::ICON), colours.muted);
-    let style = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 15.0), line: 24.0 };
+    ui.painter().text(at, Align2::CENTER_CENTER, icons::NOTE, theme::icon_font(size::ICON_SIZE), colours.muted);
+    let style = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 15.0), line: 24.0 };
     let room = rect.width() - 180.0;
     let ink = if response.hovered() && file.file.is_some() { colours.accent } else { colours.ink };
     paint_clipped_text(ui, rect.left_center() + vec2(24.0, -12.0), room, &file.title, &style, ink);
-    ui.painter().text(rect.right_center(), Align2::RIGHT_CENTER, &file.about, tokens::caption().font, colours.muted);
-    ui::widgets::paint_focus_ring(ui, &response, tokens::CORNER);
+    ui.painter().text(rect.right_center(), Align2::RIGHT_CENTER, &file.about, theme::caption().font, colours.muted);
+    ui::widgets::paint_focus_ring(ui, &response, theme::CONTROL_CORNER);
     set_accessible_name(&response, Role::Heading, &format!("{}: {}", file.title, file.about));
     if response.clicked() {
         actions.extend(file.file.map(PanelAction::Open));
@@ -231,6 +237,6 @@ fn buttons(
         actions.push(revert(Some((piece.number, Some(piece.part))), piece.undone));
     }
     let (icon, colour) = if piece.undone { (icons::UNDO, colours.muted) } else { (icons::CHECK, colours.ok) };
-    ui.painter().text(foot.left_center() + vec2(8.0, 0.0), Align2::CENTER_CENTER, icon, tokens::icon(13.0), colour);
-    paint_clipped_text(ui, foot.left_center() + vec2(22.0, -8.0), 200.0, says, &tokens::caption(), colours.muted);
+    ui.painter().text(foot.left_center() + vec2(8.0, 0.0), Align2::CENTER_CENTER, icon, theme::icon_font(13.0), colour);
+    paint_clipped_text(ui, foot.left_center() + vec2(22.0, -8.0), 200.0, says, &theme::caption(), colours.muted);
 }

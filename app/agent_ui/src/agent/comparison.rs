@@ -6,7 +6,7 @@ use egui::accesskit::Role as Part;
 use egui::{Sense, Ui, vec2};
 use engine::{AgentSession, Command};
 use store::{MessageId, MessageRole, SessionMessage};
-use ui::tokens::{self, ThemeColors, size, space};
+use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{set_accessible_name, text_button};
 
 /// So much of each branch is shown: messages, and letters of each.
@@ -23,7 +23,7 @@ pub(super) struct BranchComparison {
 
 /// What a branch says behind a message.
 fn said(session: &AgentSession, end: MessageId, fork: Option<MessageId>) -> Vec<(&'static str, String)> {
-    let branch = session.tree().branch(end);
+    let branch = session.tree().branch_to(end);
     let from = branch.iter().position(|message| Some(message.id) == fork).map_or(0, |at| at + 1);
     let words = |message: &&SessionMessage| {
         let who = match message.role {
@@ -54,7 +54,7 @@ impl BranchComparison {
         }
         self.made = Some(key);
         let Some(head) = session.head() else { return };
-        let fork = session.tree().fork(head, self.other);
+        let fork = session.tree().last_shared_message(head, self.other);
         self.sides = [said(session, head, fork), said(session, self.other, fork)];
     }
 
@@ -82,14 +82,14 @@ impl BranchComparison {
                 ui.columns(2, |columns| {
                     let names = ["The branch that you look at", "The other branch"];
                     for ((ui, side), name) in columns.iter_mut().zip(&self.sides).zip(names) {
-                        ui.set_max_width(size::COLUMN);
+                        ui.set_max_width(size::NOTE_COLUMN_WIDTH);
                         let strong =
-                            tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 13.0), line: 20.0 };
+                            theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 13.0), line: 20.0 };
                         line(ui, name, &strong, ThemeColors::of(ui).ink, Part::Heading);
                         for (who, text) in side {
                             ui.add_space(space::S);
-                            line(ui, who, &tokens::caption(), ThemeColors::of(ui).muted, Part::Label);
-                            line(ui, text, &tokens::small(), ThemeColors::of(ui).ink, Part::Label);
+                            line(ui, who, &theme::caption(), ThemeColors::of(ui).muted, Part::Label);
+                            line(ui, text, &theme::small(), ThemeColors::of(ui).ink, Part::Label);
                         }
                     }
                 });
@@ -99,7 +99,7 @@ impl BranchComparison {
     }
 }
 
-fn line(ui: &mut Ui, text: &str, style: &tokens::TypeStyle, colour: egui::Color32, role: Part) {
+fn line(ui: &mut Ui, text: &str, style: &theme::TypeStyle, colour: egui::Color32, role: Part) {
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
     job.append(text, 0.0, ui::widgets::format(style.font.clone(), style.line, colour));

@@ -9,7 +9,7 @@ use engine::Session;
 use store::{DocId, FileKind, MessageId};
 use ui::fuzzy::FuzzyCandidate;
 use ui::icons;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// So many names are offered.
@@ -90,8 +90,10 @@ impl MessageComposer {
         self.offers(ui);
         if self.again.is_some() {
             ui.horizontal(|ui| {
-                let (rect, response) = ui
-                    .allocate_exact_size(vec2(ui.available_width() - size::HIT - space::S, size::HIT), Sense::hover());
+                let (rect, response) = ui.allocate_exact_size(
+                    vec2(ui.available_width() - size::MIN_CLICK_HEIGHT - space::S, size::MIN_CLICK_HEIGHT),
+                    Sense::hover(),
+                );
                 let words = "In other words: this becomes another branch";
                 set_accessible_name(&response, Role::Label, words);
                 paint_clipped_text(
@@ -99,7 +101,7 @@ impl MessageComposer {
                     rect.left_center() - vec2(0.0, 8.0),
                     rect.width(),
                     words,
-                    &tokens::caption(),
+                    &theme::caption(),
                     ThemeColors::of(ui).accent,
                 );
                 if icon_button(ui, icons::X, "Do not send it again", None).clicked() {
@@ -109,7 +111,7 @@ impl MessageComposer {
             });
         }
         let colours = ThemeColors::of(ui);
-        let style = tokens::small();
+        let style = theme::small();
         let hint = egui::RichText::new("Ask the agent. @ names notes and agents.")
             .font(style.font.clone())
             .color(colours.muted);
@@ -140,14 +142,14 @@ impl MessageComposer {
         });
         ui.horizontal(|ui| {
             let room = ui.available_width() - 72.0;
-            let (rect, _) = ui.allocate_exact_size(vec2(room.max(0.0), size::HIT), Sense::hover());
+            let (rect, _) = ui.allocate_exact_size(vec2(room.max(0.0), size::MIN_CLICK_HEIGHT), Sense::hover());
             let keys = "Enter sends, Shift+Enter begins a line";
             paint_clipped_text(
                 ui,
                 rect.left_center() - vec2(0.0, 8.0),
                 rect.width(),
                 keys,
-                &tokens::caption(),
+                &theme::caption(),
                 colours.muted,
             );
             ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
@@ -257,22 +259,23 @@ impl MessageComposer {
     fn offers(&mut self, ui: &mut Ui) {
         let mut clicked = None;
         for (at, name) in self.offers.iter().enumerate() {
-            let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::click());
+            let (rect, response) =
+                ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::click());
             let colours = ThemeColors::of(ui);
             if at == self.chosen {
-                ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
+                ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
             } else if response.hovered() {
-                ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
+                ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.paper));
             }
             paint_clipped_text(
                 ui,
                 rect.left_center() + vec2(space::S, -10.0),
                 rect.width() - space::L,
                 name,
-                &tokens::small(),
+                &theme::small(),
                 colours.ink,
             );
-            paint_focus_ring(ui, &response, CORNER);
+            paint_focus_ring(ui, &response, CONTROL_CORNER);
             response.widget_info(|| egui::WidgetInfo::selected(Role::ListBoxOption, true, at == self.chosen, name));
             if response.clicked() {
                 clicked = Some(at);
@@ -314,14 +317,20 @@ impl MessageComposer {
 
 /// The button that sends; whether it was clicked.
 fn send(ui: &mut Ui, can: bool) -> bool {
-    let (rect, response) = ui.allocate_exact_size(vec2(32.0, size::HIT), Sense::click());
+    let (rect, response) = ui.allocate_exact_size(vec2(32.0, size::MIN_CLICK_HEIGHT), Sense::click());
     let colours = ThemeColors::of(ui);
     let (ground, ink) = if can { (colours.accent, colours.paper) } else { (colours.sunken, colours.muted) };
-    ui.painter().rect_filled(rect, CORNER, ground);
-    ui.painter().text(rect.center(), egui::Align2::CENTER_CENTER, icons::CARET_UP, tokens::icon(size::ICON), ink);
+    ui.painter().rect_filled(rect, CONTROL_CORNER, ground);
+    ui.painter().text(
+        rect.center(),
+        egui::Align2::CENTER_CENTER,
+        icons::CARET_UP,
+        theme::icon_font(size::ICON_SIZE),
+        ink,
+    );
     if response.has_focus() {
-        let stroke = egui::Stroke::new(size::RING, colours.accent);
-        ui.painter().rect_stroke(rect.expand(2.0), CORNER, stroke, egui::StrokeKind::Inside);
+        let stroke = egui::Stroke::new(size::FOCUS_RING_WIDTH, colours.accent);
+        ui.painter().rect_stroke(rect.expand(2.0), CONTROL_CORNER, stroke, egui::StrokeKind::Inside);
     }
     set_accessible_name(&response, Role::Button, "Send");
     response.on_hover_text("Send   Enter").clicked() && can

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 use store::{CallUsage, ExecutionStep, RunEnding, StepKind};
-use text::visible;
+use text::untrusted_text;
 
 /// How long something took.
 pub(super) fn duration_label(milliseconds: u64) -> String {
@@ -49,7 +49,7 @@ pub(super) fn call_summary(arguments: &Map<String, Value>) -> String {
 
 /// The beginning of a line of others' text, safe to show; a mark where there is more.
 fn shortened(line: &str, most: usize) -> String {
-    let line = visible::line(line);
+    let line = untrusted_text::escape_line(line);
     match line.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line.into_owned(),
@@ -112,7 +112,7 @@ pub(super) fn step_text(step: &ExecutionStep) -> String {
         }
         StepKind::Error { message, .. } => message.clone(),
     };
-    visible::block(&text).into_owned()
+    untrusted_text::escape_block(&text).into_owned()
 }
 
 /// Whether nothing is left to be done of a todo.
@@ -122,7 +122,7 @@ pub(super) fn is_over(todo: &store::TodoItem) -> bool {
 
 /// What a tool is given: each name with its value; an edit as a diff. Safe to show, and nothing is left out.
 pub(super) fn parameters_text(arguments: &Map<String, Value>) -> String {
-    visible::block(&parameters_as_sent(arguments)).into_owned()
+    untrusted_text::escape_block(&parameters_as_sent(arguments)).into_owned()
 }
 
 fn parameters_as_sent(arguments: &Map<String, Value>) -> String {

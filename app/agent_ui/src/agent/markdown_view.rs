@@ -10,7 +10,7 @@ use egui::{Pos2, Rect, Ui, pos2, vec2};
 use std::collections::HashMap;
 use std::rc::Rc;
 use store::DocId;
-use ui::tokens::{self, ThemeColors, space};
+use ui::theme::{self, ThemeColors, space};
 
 /// Rows that are kept beyond those of the last frames.
 const MAX_CACHED_MESSAGE_ROWS: usize = 2_000;
@@ -58,7 +58,7 @@ pub(super) struct MarkdownLayoutCache {
 impl MarkdownLayoutCache {
     /// A frame begins, in which text is so wide.
     pub(super) fn begin_frame(&mut self, ui: &Ui, width: f32) {
-        let scale = ui.ctx().pixels_per_point() * tokens::text();
+        let scale = ui.ctx().pixels_per_point() * theme::text_scale();
         let look = (width.to_bits(), ThemeColors::of(ui).paper, scale.to_bits(), assets::version(ui.ctx()));
         self.frame += 1;
         if self.look != Some(look) {
@@ -166,7 +166,7 @@ pub(super) fn height(ui: &Ui, width: f32, text: &str) -> f32 {
 
 fn lines(ui: &Ui, width: f32, text: &str, paint: Option<Pos2>) -> f32 {
     let colours = ThemeColors::of(ui);
-    let font = egui::FontId::new(12.0, tokens::code().font.family);
+    let font = egui::FontId::new(12.0, theme::code().font.family);
     let diff = is_diff(text);
     let clip = ui.clip_rect();
     let mut y = 0.0;
@@ -203,7 +203,7 @@ fn lines(ui: &Ui, width: f32, text: &str, paint: Option<Pos2>) -> f32 {
         if let Some(at) = paint {
             let at = at + vec2(space::S, y);
             let words = format!("… and {more} lines more");
-            ui.painter().text(at, egui::Align2::LEFT_TOP, words, tokens::caption().font, colours.muted);
+            ui.painter().text(at, egui::Align2::LEFT_TOP, words, theme::caption().font, colours.muted);
         }
         y += 18.0;
     }

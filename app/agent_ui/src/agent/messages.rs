@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use store::{DocId, MessageId, MessageRole, SessionMessage, StepKind, ToolCall};
 use ui::icons;
-use ui::tokens::{self, CARD, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CARD_CORNER, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// A frame may spend this much on measuring what nobody looked at yet.
@@ -187,19 +187,22 @@ impl MessageList {
         let item = &items[at];
         match &item.what {
             MessageContent::User { text, .. } => {
-                setting.height(ui, text, width - 2.0 * MESSAGE_PADDING) + 2.0 * MESSAGE_PADDING + size::HIT + space::S
+                setting.height(ui, text, width - 2.0 * MESSAGE_PADDING)
+                    + 2.0 * MESSAGE_PADDING
+                    + size::MIN_CLICK_HEIGHT
+                    + space::S
             }
-            MessageContent::Words { text } => setting.height(ui, text, width) + size::HIT,
-            MessageContent::Phase { .. } => size::HIT + space::S,
+            MessageContent::Words { text } => setting.height(ui, text, width) + size::MIN_CLICK_HEIGHT,
+            MessageContent::Phase { .. } => size::MIN_CLICK_HEIGHT + space::S,
             MessageContent::Call { call, result, run } => {
                 let open = open.contains(&(item.id, call.id.clone()));
-                size::HIT
+                size::MIN_CLICK_HEIGHT
                     + if open { details(ui, agents, session, call, *result, *run, width).1 + space::S } else { 0.0 }
             }
             MessageContent::Aside { .. } => {
                 let open = open.contains(&(item.id, String::new()));
                 let text = session.tree().get(item.id).map_or("", |message| message.content.as_str());
-                size::HIT + if open { height_of(ui, text, width) + space::S } else { 0.0 }
+                size::MIN_CLICK_HEIGHT + if open { height_of(ui, text, width) + space::S } else { 0.0 }
             }
         }
     }
@@ -222,26 +225,28 @@ impl MessageList {
         let mut wish = None;
         match &item.what {
             MessageContent::User { text, siblings, parent } => {
-                let card = rect.with_max_y(rect.bottom() - size::HIT - space::S);
-                ui.painter().rect_filled(card, CARD, colours.accent_ground);
+                let card = rect.with_max_y(rect.bottom() - size::MIN_CLICK_HEIGHT - space::S);
+                ui.painter().rect_filled(card, CARD_CORNER, colours.accent_ground);
                 let origin = card.min + vec2(MESSAGE_PADDING, MESSAGE_PADDING);
                 // A guess may be lower than the text is.
                 let link = setting.paint(ui, text, origin, rect.width() - 2.0 * MESSAGE_PADDING, id);
                 actions.extend(link.map(PanelAction::Follow));
-                let foot =
-                    Rect::from_min_max(pos2(rect.left(), card.bottom()), pos2(rect.right(), card.bottom() + size::HIT));
+                let foot = Rect::from_min_max(
+                    pos2(rect.left(), card.bottom()),
+                    pos2(rect.right(), card.bottom() + size::MIN_CLICK_HEIGHT),
+                );
                 wish = user_foot(ui, foot, message, siblings, *parent, session, id, actions);
             }
             MessageContent::Words { text } => {
                 let link = setting.paint(ui, text, rect.min, rect.width(), id);
                 actions.extend(link.map(PanelAction::Follow));
-                let foot = rect.with_min_y(rect.bottom() - size::HIT);
+                let foot = rect.with_min_y(rect.bottom() - size::MIN_CLICK_HEIGHT);
                 wish = answer_foot(ui, foot, message, session, id, actions);
             }
             MessageContent::Call { call, result, run } => {
                 let key = (item.id, call.id.clone());
                 let is_open = open.contains(&key);
-                let line = rect.with_max_y(rect.top() + size::HIT);
+                let line = rect.with_max_y(rect.top() + size::MIN_CLICK_HEIGHT);
                 if call_line(ui, line, agents, session, call, *result, *run, is_open, id.with(&call.id)) {
                     toggled = Some(key);
                 }
@@ -254,7 +259,7 @@ impl MessageList {
             MessageContent::Aside { title } => {
                 let key = (item.id, String::new());
                 let is_open = open.contains(&key);
-                let line = rect.with_max_y(rect.top() + size::HIT);
+                let line = rect.with_max_y(rect.top() + size::MIN_CLICK_HEIGHT);
                 if quiet_line(ui, line, icons::INFO, colours.muted, title, "", is_open, id) {
                     toggled = Some(key);
                 }
@@ -277,16 +282,16 @@ impl MessageList {
     fn live(&mut self, ui: &Ui, run: Option<&AgentRun>, width: f32) -> f32 {
         let Some(live) = run.and_then(|run| run.live.as_ref()) else {
             self.live = None;
-            return if run.is_some() { size::HIT } else { 0.0 };
+            return if run.is_some() { size::MIN_CLICK_HEIGHT } else { 0.0 };
         };
         let known =
             self.live.as_ref().is_some_and(|(call, length, _)| (*call, *length) == (live.call.number, live.text.len()));
         if !known {
             self.live = Some((live.call.number, live.text.len(), MarkdownView::new(&live.text)));
         }
-        let Some((_, _, prose)) = &self.live else { return size::HIT };
+        let Some((_, _, prose)) = &self.live else { return size::MIN_CLICK_HEIGHT };
         let text = if prose.is_empty() { 0.0 } else { self.setting.height(ui, prose, width) + space::S };
-        size::HIT + text
+        size::MIN_CLICK_HEIGHT + text
     }
 
     fn paint_live(
@@ -323,7 +328,7 @@ impl MessageList {
             None if run.pending().next().is_some() => "Waiting for your word, below".to_owned(),
             None => "Working…".to_owned(),
         };
-        let line = Rect::from_min_size(pos2(at.x, y), vec2(width, size::HIT));
+        let line = Rect::from_min_size(pos2(at.x, y), vec2(width, size::MIN_CLICK_HEIGHT));
         let response = ui.interact(line, Id::unique("agent at work"), Sense::hover());
         let (icon, colour) =
             if says.starts_with("Thinking") { (icons::BRAIN, colours.thought) } else { (icons::ROBOT, colours.accent) };
@@ -331,7 +336,7 @@ impl MessageList {
             line.left_center() + vec2(8.0, 0.0),
             Align2::CENTER_CENTER,
             icon,
-            tokens::icon(size::ICON),
+            theme::icon_font(size::ICON_SIZE),
             colour,
         );
         paint_clipped_text(
@@ -339,7 +344,7 @@ impl MessageList {
             line.left_center() + vec2(24.0, -8.0),
             width - 24.0,
             &says,
-            &tokens::caption(),
+            &theme::caption(),
             colours.muted,
         );
         set_accessible_name(&response, Part::Status, &says);
@@ -392,18 +397,20 @@ fn items(session: &AgentSession, branch: &[&SessionMessage], phases: &BTreeMap<M
 /// About how high an item is.
 fn guess(item: &MessageRow, width: f32) -> f32 {
     match &item.what {
-        MessageContent::User { .. } => 24.0 + 2.0 * MESSAGE_PADDING + size::HIT + space::S,
-        MessageContent::Words { text } => (text.byte_len() as f32 * 7.5 / width).ceil().max(1.0) * 24.0 + size::HIT,
-        MessageContent::Call { .. } | MessageContent::Aside { .. } => size::HIT,
-        MessageContent::Phase { .. } => size::HIT + space::S,
+        MessageContent::User { .. } => 24.0 + 2.0 * MESSAGE_PADDING + size::MIN_CLICK_HEIGHT + space::S,
+        MessageContent::Words { text } => {
+            (text.byte_len() as f32 * 7.5 / width).ceil().max(1.0) * 24.0 + size::MIN_CLICK_HEIGHT
+        }
+        MessageContent::Call { .. } | MessageContent::Aside { .. } => size::MIN_CLICK_HEIGHT,
+        MessageContent::Phase { .. } => size::MIN_CLICK_HEIGHT + space::S,
     }
 }
 
 /// Where a phase begins: its name, and a hairline behind it.
 fn phase_line(ui: &mut Ui, rect: Rect, title: &str, id: Id) {
     let colours = ThemeColors::of(ui);
-    let line = rect.with_min_y(rect.bottom() - size::HIT);
-    let style = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 12.0), line: 16.0 };
+    let line = rect.with_min_y(rect.bottom() - size::MIN_CLICK_HEIGHT);
+    let style = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 12.0), line: 16.0 };
     let used = paint_clipped_text(ui, line.left_center() - vec2(0.0, 8.0), line.width(), title, &style, colours.muted);
     let from = line.left() + used + space::S;
     if from < line.right() {
@@ -420,7 +427,7 @@ fn height_of(ui: &Ui, text: &str, width: f32) -> f32 {
 fn unfolded(ui: &mut Ui, at: Pos2, width: f32, text: &str, id: Id) {
     let height = height_of(ui, text, width);
     let rect = Rect::from_min_size(at, vec2(width, height));
-    ui.painter().rect_filled(rect, CORNER, ThemeColors::of(ui).sunken);
+    ui.painter().rect_filled(rect, CONTROL_CORNER, ThemeColors::of(ui).sunken);
     markdown_view::paint_mono(ui, at + vec2(0.0, space::XS), width, text);
     let response = ui.interact(rect, id, Sense::hover());
     set_accessible_name(&response, Part::Label, text);
@@ -459,7 +466,7 @@ fn approved<'a>(
     run: Option<DocId>,
 ) -> Option<&'a serde_json::Map<String, serde_json::Value>> {
     let run = agents.run(run?)?;
-    run.approvals.iter().rev().find(|approval| approval.call() == call.id)?.decision.as_ref()?.arguments.as_ref()
+    run.approvals.iter().rev().find(|approval| approval.call_id() == call.id)?.decision.as_ref()?.arguments.as_ref()
 }
 
 /// How far a call is, in a word, with a sign, and how long it took.
@@ -545,21 +552,27 @@ fn quiet_line(
     let colours = ThemeColors::of(ui);
     let response = ui.interact(rect, id.with("line"), Sense::click());
     ui::widgets::paint_hover_fill(ui, &response);
-    ui.painter().text(rect.left_center() + vec2(10.0, 0.0), Align2::CENTER_CENTER, icon, tokens::icon(14.0), colour);
+    ui.painter().text(
+        rect.left_center() + vec2(10.0, 0.0),
+        Align2::CENTER_CENTER,
+        icon,
+        theme::icon_font(14.0),
+        colour,
+    );
     let caret = if open { icons::CARET_DOWN } else { icons::CARET_RIGHT };
     ui.painter().text(
         rect.right_center() - vec2(8.0, 0.0),
         Align2::CENTER_CENTER,
         caret,
-        tokens::icon(11.0),
+        theme::icon_font(11.0),
         colours.muted,
     );
-    let font = tokens::tabular(12.0);
+    let font = theme::tabular_font(12.0);
     let right =
         ui.painter().text(rect.right_center() - vec2(20.0, 0.0), Align2::RIGHT_CENTER, end, font, colours.muted).left();
     let room = right - rect.left() - 24.0 - space::S;
-    paint_clipped_text(ui, rect.left_center() + vec2(24.0, -10.0), room, title, &tokens::small(), colours.muted);
-    paint_focus_ring(ui, &response, CORNER);
+    paint_clipped_text(ui, rect.left_center() + vec2(24.0, -10.0), room, title, &theme::small(), colours.muted);
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
     let name = if end.is_empty() { title.to_owned() } else { format!("{title}, {end}") };
     set_accessible_name(&response, Part::Button, &name);
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_expanded(open));
@@ -568,16 +581,19 @@ fn quiet_line(
 
 /// A button that is seen only by who is near, and found by everybody.
 fn faint(ui: &mut Ui, right: &mut f32, foot: Rect, icon: &str, name: &str, seen: bool, id: Id) -> bool {
-    let rect = Rect::from_min_size(pos2(*right - size::HIT, foot.top()), egui::Vec2::splat(size::HIT));
+    let rect = Rect::from_min_size(
+        pos2(*right - size::MIN_CLICK_HEIGHT, foot.top()),
+        egui::Vec2::splat(size::MIN_CLICK_HEIGHT),
+    );
     *right = rect.left();
     let response = ui.interact(rect, id.with(name), Sense::click());
     let colours = ThemeColors::of(ui);
     if seen || response.has_focus() {
         ui::widgets::paint_hover_fill(ui, &response);
         let colour = if response.hovered() || response.has_focus() { colours.ink } else { colours.muted };
-        ui.painter().text(rect.center(), Align2::CENTER_CENTER, icon, tokens::icon(14.0), colour);
+        ui.painter().text(rect.center(), Align2::CENTER_CENTER, icon, theme::icon_font(14.0), colour);
     }
-    paint_focus_ring(ui, &response, CORNER);
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
     set_accessible_name(&response, Part::Button, name);
     response.on_hover_text(name).clicked()
 }
@@ -608,24 +624,24 @@ fn user_foot(
     }
     // Who goes to a branch goes to its end.
     let go = |to: MessageId| {
-        PanelAction::Do(Command::GoTo { session: session.id, message: session.tree().newest_below(to) })
+        PanelAction::Do(Command::GoTo { session: session.id, message: session.tree().newest_end_below(to) })
     };
     let at = siblings.iter().position(|sibling| *sibling == message.id);
     if let Some(at) = at.filter(|_| siblings.len() > 1) {
         let colours = ThemeColors::of(ui);
-        let mut x = foot.left() + size::HIT;
+        let mut x = foot.left() + size::MIN_CLICK_HEIGHT;
         if faint(ui, &mut x, foot, icons::CARET_LEFT, "Earlier branch", true, id)
             && let Some(to) = at.checked_sub(1).and_then(|at| siblings.get(at))
         {
             actions.push(go(*to));
         }
         let words = format!("{} of {}", at + 1, siblings.len());
-        let middle = pos2(foot.left() + size::HIT + 24.0, foot.center().y);
-        ui.painter().text(middle, Align2::CENTER_CENTER, &words, tokens::tabular(12.0), colours.muted);
-        let rect = Rect::from_center_size(middle, vec2(48.0, size::HIT));
+        let middle = pos2(foot.left() + size::MIN_CLICK_HEIGHT + 24.0, foot.center().y);
+        ui.painter().text(middle, Align2::CENTER_CENTER, &words, theme::tabular_font(12.0), colours.muted);
+        let rect = Rect::from_center_size(middle, vec2(48.0, size::MIN_CLICK_HEIGHT));
         let response = ui.interact(rect, id.with("branches"), Sense::hover());
         set_accessible_name(&response, Part::Label, &format!("Branch {words}"));
-        let mut x = foot.left() + 2.0 * size::HIT + 48.0;
+        let mut x = foot.left() + 2.0 * size::MIN_CLICK_HEIGHT + 48.0;
         if faint(ui, &mut x, foot, icons::CARET_RIGHT, "Later branch", true, id)
             && let Some(to) = siblings.get(at + 1)
         {
@@ -654,9 +670,9 @@ fn answer_foot(
     let used = paint_clipped_text(
         ui,
         foot.left_center() - vec2(0.0, 8.0),
-        foot.width() - 3.0 * size::HIT,
+        foot.width() - 3.0 * size::MIN_CLICK_HEIGHT,
         &says,
-        &tokens::caption(),
+        &theme::caption(),
         colour,
     );
     if !says.is_empty() {

@@ -10,7 +10,7 @@ use engine::{AgentRun, PHASE_NAMES, PhaseStatus, RunPhase, RunsState};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{DocId, MessageId, MessageRole as Speaker, SessionMessage, StepKind};
 use ui::icons;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// What is seen of them.
@@ -91,25 +91,25 @@ fn line(ui: &mut Ui, run: &AgentRun, phase: &RunPhase, actions: &mut Vec<PanelAc
     let colours = ThemeColors::of(ui);
     let step = phase.first.and_then(|first| run.steps.get(first)).map(|step| step.id);
     let sense = if step.is_some() { Sense::click() } else { Sense::hover() };
-    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), sense);
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), sense);
     if step.is_some() {
         ui::widgets::paint_hover_fill(ui, &response);
     }
     let (icon, colour, word) = hue(phase.reached, colours);
     let middle = rect.left_center() + vec2(14.0, 0.0);
-    ui.painter().text(middle, Align2::CENTER_CENTER, icon, tokens::icon(14.0), colour);
+    ui.painter().text(middle, Align2::CENTER_CENTER, icon, theme::icon_font(14.0), colour);
     let mut about = Vec::new();
     about.extend((phase.steps > 0).then(|| steps(phase.steps)));
     about.extend(phase.took.map(labels::duration_label));
     let about = about.join("  ·  ");
     let at = rect.right_center() - vec2(space::S, 0.0);
-    let shown = ui.painter().text(at, Align2::RIGHT_CENTER, &about, tokens::tabular(12.0), colours.muted);
+    let shown = ui.painter().text(at, Align2::RIGHT_CENTER, &about, theme::tabular_font(12.0), colours.muted);
     let left = rect.left() + 30.0;
     let ink = if phase.reached == PhaseStatus::Upcoming { colours.muted } else { colours.ink };
     let room = shown.left() - space::S - left;
     let name = format!("{}  {}", phase.number, phase.name);
-    paint_clipped_text(ui, pos2(left, rect.center().y - 10.0), room, &name, &tokens::small(), ink);
-    paint_focus_ring(ui, &response, CORNER);
+    paint_clipped_text(ui, pos2(left, rect.center().y - 10.0), room, &name, &theme::small(), ink);
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
     let spoken = [format!("Phase {}: {}", phase.number, phase.name), word.to_owned(), about.replace("  ·  ", ", ")];
     let spoken = spoken.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(", ");
     set_accessible_name(&response, if step.is_some() { Role::Button } else { Role::Label }, &spoken);

@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 use store::{DocId, StepKind};
 use ui::icons;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// It is looked for once nothing was typed for so long, in seconds.
@@ -203,9 +203,9 @@ fn line(
     let colours = ThemeColors::of(ui);
     let response = ui.interact(rect, ui.scope_id().with(("remembered", &one.name)), Sense::click());
     if ui.rect_contains_pointer(rect) {
-        ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
+        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.paper));
     }
-    paint_focus_ring(ui, &response, CORNER);
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
     let state = if out { "left out" } else { why };
     set_accessible_name(&response, Role::Link, &format!("{}: {state}", one.what));
     if response.on_hover_text(state).clicked() {
@@ -221,7 +221,7 @@ fn line(
         (_, false) => (icons::HISTORY, colours.thought),
     };
     let at = pos2(rect.left() + 14.0, rect.top() + 14.0);
-    ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(size::ICON), colour);
+    ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(size::ICON_SIZE), colour);
     let layout = Layout::right_to_left(Align::Center);
     let mut tools = ui.new_child(UiBuilder::new().max_rect(rect).id_salt(("remembered", &one.name)).layout(layout));
     tools.spacing_mut().item_spacing.x = 0.0;
@@ -233,13 +233,13 @@ fn text(ui: &Ui, rect: Rect, right: f32, one: &RecalledItem, why: &str, out: boo
     let left = rect.left() + 30.0;
     let room = right - left - space::XS;
     let ink = if out { colours.muted } else { colours.ink };
-    let width = paint_clipped_text(ui, pos2(left, rect.top() + 3.0), room, &one.what, &tokens::small(), ink);
+    let width = paint_clipped_text(ui, pos2(left, rect.top() + 3.0), room, &one.what, &theme::small(), ink);
     if out {
         let y = rect.top() + 13.5;
         ui.painter().hline(left..=left + width, y, Stroke::new(1.0, colours.muted));
     }
     let below = if replayed && !out { colours.ok } else { colours.muted };
-    paint_clipped_text(ui, pos2(left, rect.top() + 21.0), room, why, &tokens::caption(), below);
+    paint_clipped_text(ui, pos2(left, rect.top() + 21.0), room, why, &theme::caption(), below);
 }
 
 /// What a run was given of memory, folded until somebody wants to see it.

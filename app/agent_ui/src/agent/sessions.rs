@@ -5,7 +5,7 @@ use egui::accesskit::Role;
 use egui::{Sense, Ui, vec2};
 use engine::RunsState;
 use store::DocId;
-use ui::tokens::{self, CORNER, ThemeColors, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring};
 
 const SESSION_ROW_HEIGHT: f32 = 48.0;
@@ -44,9 +44,9 @@ impl SessionList {
         ui.add_space(space::XS);
         ui.horizontal(|ui| {
             ui.add_space(space::M);
-            let hint = egui::RichText::new("Find a session").font(tokens::small().font).color(colours.muted);
+            let hint = egui::RichText::new("Find a session").font(theme::small().font).color(colours.muted);
             let field = egui::TextEdit::singleline(&mut self.query)
-                .font(tokens::small().font)
+                .font(theme::small().font)
                 .hint_text(hint)
                 .margin(egui::Margin::symmetric(8, 6))
                 .desired_width((ui.available_width() - space::XL).max(80.0));
@@ -69,18 +69,18 @@ impl SessionList {
                     let rect = rect.shrink2(vec2(space::S, 1.0));
                     let is = current == Some(*id);
                     if is {
-                        ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
+                        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
                     } else if response.hovered() {
-                        ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
+                        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.paper));
                     }
-                    paint_focus_ring(ui, &response, CORNER);
+                    paint_focus_ring(ui, &response, CONTROL_CORNER);
                     let room = rect.width() - space::L;
                     paint_clipped_text(
                         ui,
                         rect.left_top() + vec2(space::S, 4.0),
                         room,
                         title,
-                        &tokens::small(),
+                        &theme::small(),
                         colours.ink,
                     );
                     paint_clipped_text(
@@ -88,7 +88,7 @@ impl SessionList {
                         rect.left_top() + vec2(space::S, 25.0),
                         room,
                         about,
-                        &tokens::caption(),
+                        &theme::caption(),
                         colours.muted,
                     );
                     response.widget_info(|| {

@@ -13,7 +13,7 @@ use std::ops::Range;
 use store::{DocId, ExecutionStep, StepId, StepKind};
 use ui::empty_state;
 use ui::icons;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
 
 /// A step's box, and how far the next one is.
@@ -259,11 +259,12 @@ impl TimelinePage {
             self.chosen = None;
         }
         self.name_phases(ui, &painter, area, &bands);
-        paint_focus_ring(ui, &response, CORNER);
+        paint_focus_ring(ui, &response, CONTROL_CORNER);
         let says = format!("{words}. Arrows go from step to step, the wheel zooms, dragging moves.");
         let at = area.left_bottom() + vec2(space::L, -space::M);
-        painter.text(at, Align2::LEFT_BOTTOM, says, tokens::caption().font, colours.muted);
-        let corner = Rect::from_min_size(area.left_top() + vec2(space::L, space::M), vec2(320.0, size::HIT));
+        painter.text(at, Align2::LEFT_BOTTOM, says, theme::caption().font, colours.muted);
+        let corner =
+            Rect::from_min_size(area.left_top() + vec2(space::L, space::M), vec2(320.0, size::MIN_CLICK_HEIGHT));
         let mut child = ui.new_child(
             egui::UiBuilder::new()
                 .max_rect(corner)
@@ -287,7 +288,7 @@ impl TimelinePage {
     /// The names of the phases above their steps, as far as these are in sight.
     fn name_phases(&self, ui: &Ui, painter: &egui::Painter, area: Rect, bands: &[(usize, Rect)]) {
         let colours = ThemeColors::of(ui);
-        let top = area.top() + space::M + size::HIT + space::S;
+        let top = area.top() + space::M + size::MIN_CLICK_HEIGHT + space::S;
         for (at, (phase, band)) in bands.iter().enumerate() {
             let Some(phase) = phase.checked_sub(1).and_then(|at| self.phases.get(at)) else { continue };
             let seen = band.intersect(area);
@@ -299,7 +300,7 @@ impl TimelinePage {
             let name = format!("{}  {}", phase.number, phase.name);
             let room = strip.width() - 2.0 * space::S;
             if room > space::XL {
-                let style = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 12.0), line: 16.0 };
+                let style = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 12.0), line: 16.0 };
                 let at = strip.left_center() + vec2(space::S, -8.0);
                 paint_clipped_text(ui, at, room, &name, &style, colours.muted);
             }
@@ -407,7 +408,7 @@ impl TimelinePage {
         text(
             ui,
             &title,
-            &tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 15.0), line: 24.0 },
+            &theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 15.0), line: 24.0 },
             colours.ink,
             Role::Heading,
         );
@@ -435,7 +436,7 @@ impl TimelinePage {
             None => facts.extend(step.route.clone()),
         }
         for fact in &facts {
-            text(ui, fact, &tokens::caption(), colours.muted, Role::Label);
+            text(ui, fact, &theme::caption(), colours.muted, Role::Label);
         }
         let parents = self.parents.get(at).cloned().unwrap_or_default();
         ui.horizontal_wrapped(|ui| {
@@ -460,7 +461,7 @@ impl TimelinePage {
             let width = ui.available_width();
             let height = markdown_view::height(ui, width, whole) + 2.0 * space::S;
             let (rect, response) = ui.allocate_exact_size(vec2(width, height), Sense::hover());
-            ui.painter().rect_filled(rect, CORNER, colours.sunken);
+            ui.painter().rect_filled(rect, CONTROL_CORNER, colours.sunken);
             markdown_view::paint_mono(ui, rect.min + vec2(0.0, space::S), width, whole);
             set_accessible_name(&response, Role::Label, whole);
             ui.add_space(space::L);
@@ -513,7 +514,7 @@ fn boxed(
         (false, true) => Stroke::new(1.0, colours.muted),
         (false, false) => Stroke::new(1.0, colours.line),
     };
-    painter.rect(rect, CORNER, ground, line, egui::StrokeKind::Inside);
+    painter.rect(rect, CONTROL_CORNER, ground, line, egui::StrokeKind::Inside);
     let colour = hue(&step.kind, colours);
     let bar = rect.with_max_x(rect.left() + 3.0).shrink2(vec2(0.0, 6.0));
     painter.rect_filled(bar, 1.5, colour);
@@ -522,7 +523,7 @@ fn boxed(
         inner.left_center() + vec2(10.0, 0.0),
         Align2::CENTER_CENTER,
         glyph(&step.kind),
-        tokens::icon(14.0),
+        theme::icon_font(14.0),
         colour,
     );
     let took = step.duration.map(labels::duration_label).unwrap_or_default();
@@ -530,7 +531,7 @@ fn boxed(
     let tall = rect.height() >= 40.0;
     let title = if about.is_empty() { kind } else { about.as_str() };
     let y = if tall { rect.center().y - 19.0 } else { rect.center().y - 10.0 };
-    paint_clipped_text(ui, pos2(left, y), inner.right() - left, title, &tokens::small(), colours.ink);
+    paint_clipped_text(ui, pos2(left, y), inner.right() - left, title, &theme::small(), colours.ink);
     if tall {
         let words = if took.is_empty() { since(step, start) } else { took };
         let line = format!("{kind}  ·  {words}");
@@ -539,7 +540,7 @@ fn boxed(
             pos2(left, rect.center().y + 2.0),
             inner.right() - left,
             &line,
-            &tokens::caption(),
+            &theme::caption(),
             colours.muted,
         );
     }
@@ -559,7 +560,7 @@ fn edge(painter: &egui::Painter, from: Pos2, to: Pos2, colour: Color32) {
 }
 
 /// A text in its lines.
-fn text(ui: &mut Ui, words: &str, style: &tokens::TypeStyle, colour: Color32, role: Role) {
+fn text(ui: &mut Ui, words: &str, style: &theme::TypeStyle, colour: Color32, role: Role) {
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
     job.wrap.max_rows = 4;

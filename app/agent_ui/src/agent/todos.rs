@@ -8,7 +8,7 @@ use egui::{Align2, Key, Modifiers, Sense, Ui, vec2};
 use engine::{AgentRun, Command};
 use store::{DocId, RunEnding, TodoItem, TodoStatus};
 use ui::icons;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
 
 /// More todos than these are scrolled.
@@ -54,9 +54,9 @@ impl TodoListView {
                 }
             }
         });
-        let hint = egui::RichText::new("Add a todo").font(tokens::small().font).color(ThemeColors::of(ui).muted);
+        let hint = egui::RichText::new("Add a todo").font(theme::small().font).color(ThemeColors::of(ui).muted);
         let field = egui::TextEdit::singleline(&mut self.new)
-            .font(tokens::small().font)
+            .font(theme::small().font)
             .hint_text(hint)
             .margin(egui::Margin::symmetric(8, 4))
             .desired_width(f32::INFINITY);
@@ -89,7 +89,7 @@ impl TodoListView {
         };
         if let Some((_, text)) = self.edit.as_mut().filter(|(id, _)| *id == todo.id) {
             let field = egui::TextEdit::singleline(text)
-                .font(tokens::small().font)
+                .font(theme::small().font)
                 .margin(egui::Margin::symmetric(8, 4))
                 .desired_width(f32::INFINITY);
             let response = ui.add(field).accessible_name("Words of the todo");
@@ -103,14 +103,14 @@ impl TodoListView {
             let keeps = !ui.input(|input| input.key_pressed(Key::Escape)) && !text.trim().is_empty();
             return if keeps { with(&|todo| text.trim().clone_into(&mut todo.content)) } else { None };
         }
-        let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::hover());
+        let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
         // Named for itself, so that the keyboard goes with it where it is moved.
         let response = ui.interact(rect, egui::Id::unique(("todo", &todo.id)), Sense::click());
         let over = labels::is_over(todo);
         if response.hovered() {
-            ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
+            ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.paper));
         }
-        paint_focus_ring(ui, &response, CORNER);
+        paint_focus_ring(ui, &response, CONTROL_CORNER);
         let (icon, colour) = match todo.status {
             TodoStatus::Pending => (icons::CIRCLE, colours.muted),
             TodoStatus::InProgress => (icons::HOURGLASS, colours.accent),
@@ -118,10 +118,10 @@ impl TodoListView {
             TodoStatus::Cancelled => (icons::X_CIRCLE, colours.muted),
         };
         let middle = rect.left_center() + vec2(14.0, 0.0);
-        ui.painter().text(middle, Align2::CENTER_CENTER, icon, tokens::icon(size::ICON), colour);
-        let room = rect.width() - 30.0 - 2.0 * size::HIT;
+        ui.painter().text(middle, Align2::CENTER_CENTER, icon, theme::icon_font(size::ICON_SIZE), colour);
+        let room = rect.width() - 30.0 - 2.0 * size::MIN_CLICK_HEIGHT;
         let ink = if over { colours.muted } else { colours.ink };
-        paint_clipped_text(ui, rect.left_center() + vec2(30.0, -10.0), room, &todo.content, &tokens::small(), ink);
+        paint_clipped_text(ui, rect.left_center() + vec2(30.0, -10.0), room, &todo.content, &theme::small(), ink);
         response.widget_info(|| egui::WidgetInfo::selected(Role::CheckBox, true, over, &todo.content));
         let toggled = if over { Toggled::True } else { Toggled::False };
         ui.ctx().accesskit_node_builder(response.id, |node| node.set_toggled(toggled));
@@ -168,15 +168,15 @@ impl TodoListView {
 
 /// The line that folds and unfolds them; whether it was clicked.
 pub(super) fn show_header(ui: &mut Ui, title: &str, open: bool) -> bool {
-    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::click());
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::click());
     let colours = ThemeColors::of(ui);
     ui::widgets::paint_hover_fill(ui, &response);
     let caret = if open { icons::CARET_DOWN } else { icons::CARET_RIGHT };
     let at = rect.left_center() + vec2(14.0, 0.0);
-    ui.painter().text(at, Align2::CENTER_CENTER, caret, tokens::icon(12.0), colours.muted);
-    let bold = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 13.0), line: 20.0 };
+    ui.painter().text(at, Align2::CENTER_CENTER, caret, theme::icon_font(12.0), colours.muted);
+    let bold = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 13.0), line: 20.0 };
     paint_clipped_text(ui, rect.left_center() + vec2(30.0, -10.0), rect.width() - 30.0, title, &bold, colours.ink);
-    paint_focus_ring(ui, &response, CORNER);
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
     set_accessible_name(&response, Role::Button, title);
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_expanded(open));
     response.clicked()
@@ -195,7 +195,7 @@ pub(super) fn show_run_usage(ui: &mut Ui, run: &AgentRun, actions: &mut Vec<Pane
     );
     let colours = ThemeColors::of(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 20.0), Sense::hover());
-    let style = tokens::TypeStyle { font: tokens::tabular(12.0), line: 16.0 };
+    let style = theme::TypeStyle { font: theme::tabular_font(12.0), line: 16.0 };
     paint_clipped_text(ui, rect.left_center() - vec2(0.0, 8.0), rect.width(), &said, &style, colours.muted);
     set_accessible_name(&response, Role::Label, &said);
     // How much of what it may have is used: of its money where there is a limit, else of its iterations.
@@ -245,12 +245,12 @@ fn stopped(
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width() - space::XL;
     job.wrap.max_rows = 6;
-    let small = tokens::small();
+    let small = theme::small();
     job.append(why, 0.0, ui::widgets::format(small.font, small.line, colours.ink));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y), Sense::hover());
     let at = rect.left_top() + vec2(8.0, 10.0);
-    ui.painter().text(at, Align2::CENTER_CENTER, icons::WARNING, tokens::icon(size::ICON), colours.warn);
+    ui.painter().text(at, Align2::CENTER_CENTER, icons::WARNING, theme::icon_font(size::ICON_SIZE), colours.warn);
     ui.painter().galley(rect.min + vec2(space::XL, 0.0), galley, colours.ink);
     set_accessible_name(&response, Role::Label, why);
     ui.add_space(space::XS);

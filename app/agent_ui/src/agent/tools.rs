@@ -10,9 +10,9 @@ use engine::{Command, Session};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use store::{RegisteredTool, UserTool};
-use text::visible;
+use text::untrusted_text;
 use ui::empty_state;
-use ui::tokens::{self, CARD, ThemeColors, space};
+use ui::theme::{self, CARD_CORNER, ThemeColors, space};
 use ui::widgets::{set_accessible_name, text_button};
 
 /// A file of tools has at most so many bytes.
@@ -48,7 +48,7 @@ impl ToolsPage {
             empty_state::show_message(ui, "Reading the tools…", None, "");
             return;
         };
-        let width = tokens::size::COLUMN.min(ui.available_width() - 2.0 * space::XL);
+        let width = theme::size::NOTE_COLUMN_WIDTH.min(ui.available_width() - 2.0 * space::XL);
         let margin = ((ui.available_width() - width) / 2.0).max(space::L);
         egui::ScrollArea::vertical().id_salt("tools").auto_shrink(false).show(ui, |ui| {
             #[allow(clippy::cast_possible_truncation, reason = "points of a window")]
@@ -59,11 +59,11 @@ impl ToolsPage {
                 self.files(ui, tools);
                 if tools.is_empty() {
                     let none = "There is no tool of your own yet: an agent proposes one, or a file brings some.";
-                    words(ui, none, &tokens::small(), ThemeColors::of(ui).muted, Role::Label);
+                    words(ui, none, &theme::small(), ThemeColors::of(ui).muted, Role::Label);
                 }
                 // What waits for a word comes first.
                 for waits in [true, false] {
-                    for tool in tools.iter().filter(|tool| tool.is_pending() == waits) {
+                    for tool in tools.iter().filter(|tool| tool.has_pending_version() == waits) {
                         card(ui, tool, actions);
                     }
                 }
@@ -75,7 +75,7 @@ impl ToolsPage {
         let colours = ThemeColors::of(ui);
         ui.horizontal_wrapped(|ui| {
             let field = egui::TextEdit::singleline(&mut self.file)
-                .font(tokens::small().font)
+                .font(theme::small().font)
                 .margin(egui::Margin::symmetric(8, 6))
                 .desired_width(320.0);
             ui.add(field).accessible_name("File of tools");
@@ -86,7 +86,7 @@ impl ToolsPage {
                 self.begin(ui, move || ToolFileResult::Read(read(&path)));
             }
             if text_button(ui, "Export", false).clicked() && free {
-                let all: Vec<UserTool> = tools.iter().filter_map(|tool| tool.newest().cloned()).collect();
+                let all: Vec<UserTool> = tools.iter().filter_map(|tool| tool.newest_version().cloned()).collect();
                 self.begin(ui, move || {
                     let json = serde_json::to_vec_pretty(&all).unwrap_or_default();
                     ToolFileResult::Written(host::fs::copy::write_new(&path, &json).map(|()| path))
@@ -94,8 +94,8 @@ impl ToolsPage {
             }
         });
         match &self.said {
-            Some(Ok(said)) => words(ui, said, &tokens::caption(), colours.ok, Role::Status),
-            Some(Err(why)) => words(ui, why, &tokens::caption(), colours.bad, Role::Status),
+            Some(Ok(said)) => words(ui, said, &theme::caption(), colours.ok, Role::Status),
+            Some(Err(why)) => words(ui, why, &theme::caption(), colours.bad, Role::Status),
             None => {}
         }
     }
@@ -143,35 +143,35 @@ fn read(path: &std::path::Path) -> Result<Vec<UserTool>, String> {
 
 /// A tool: its name, what it may do, its code, and what can be said to it.
 fn card(ui: &mut Ui, tool: &RegisteredTool, actions: &mut Vec<PanelAction>) {
-    let Some(newest) = tool.newest() else { return };
+    let Some(newest) = tool.newest_version() else { return };
     let colours = ThemeColors::of(ui);
     let frame = egui::Frame::NONE
-        .stroke(egui::Stroke::new(1.0, if tool.is_pending() { colours.warn } else { colours.line }))
-        .corner_radius(CARD)
+        .stroke(egui::Stroke::new(1.0, if tool.has_pending_version() { colours.warn } else { colours.line }))
+        .corner_radius(CARD_CORNER)
         .inner_margin(egui::Margin::same(12));
     let shown = frame.show(ui, |ui| {
         ui.set_width(ui.available_width());
         ui.spacing_mut().item_spacing = vec2(space::XS, space::XS);
-        let state = match (tool.is_pending(), tool.approved) {
+        let state = match (tool.has_pending_version(), tool.approved) {
             (true, Some(version)) => format!("waits for your word; agents use version {version} meanwhile"),
             (true, None) => "waits for your word".to_owned(),
             (false, _) => "approved".to_owned(),
         };
-        let strong = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 15.0), line: 24.0 };
+        let strong = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 15.0), line: 24.0 };
         let title = format!("{} version {}: {state}", newest.name, newest.version);
         words(ui, &title, &strong, colours.ink, Role::Heading);
-        words(ui, &newest.description, &tokens::small(), colours.ink, Role::Label);
+        words(ui, &newest.description, &theme::small(), colours.ink, Role::Label);
         let network = if newest.network { "It may use the network." } else { "It has no network." };
         let author = if newest.author.is_empty() { "somebody" } else { newest.author.as_str() };
         let may = format!("{network} It runs in the sandbox and sees the project. Written by {author}.");
-        words(ui, &may, &tokens::caption(), colours.muted, Role::Label);
+        words(ui, &may, &theme::caption(), colours.muted, Role::Label);
         // What is approved is what is seen.
-        let code = visible::block(&newest.code);
+        let code = untrusted_text::escape_block(&newest.code);
         let width = ui.available_width();
         let height = markdown_view::height(ui, width, &code) + 2.0 * space::XS;
         let area = ui.available_rect_before_wrap();
         let ground = egui::Rect::from_min_size(area.min, vec2(width, height.min(MAX_TOOL_CODE_HEIGHT)));
-        ui.painter().rect_filled(ground, tokens::CORNER, colours.sunken);
+        ui.painter().rect_filled(ground, theme::CONTROL_CORNER, colours.sunken);
         egui::ScrollArea::vertical().id_salt(("code", &newest.name)).max_height(MAX_TOOL_CODE_HEIGHT).show(ui, |ui| {
             let (rect, response) = ui.allocate_exact_size(vec2(width, height), Sense::hover());
             markdown_view::paint_mono(ui, rect.min + vec2(0.0, space::XS), width, &code);
@@ -180,13 +180,13 @@ fn card(ui: &mut Ui, tool: &RegisteredTool, actions: &mut Vec<PanelAction>) {
         ui.horizontal_wrapped(|ui| {
             let name = newest.name.clone();
             let approve = |version| Command::ApproveTool { name: name.clone(), version };
-            if tool.is_pending() && text_button(ui, &format!("Approve {name}"), true).clicked() {
+            if tool.has_pending_version() && text_button(ui, &format!("Approve {name}"), true).clicked() {
                 actions.push(PanelAction::Do(approve(Some(newest.version))));
             }
             if tool.approved.is_some() && text_button(ui, &format!("Switch off {name}"), false).clicked() {
                 actions.push(PanelAction::Do(approve(None)));
             }
-            let refuses = tool.is_pending() && tool.approved.is_none();
+            let refuses = tool.has_pending_version() && tool.approved.is_none();
             let word = if refuses { format!("Refuse {name}") } else { format!("Remove {name}") };
             if text_button(ui, &word, false).clicked() {
                 actions.push(PanelAction::Do(Command::RemoveTool { name: name.clone() }));
@@ -197,8 +197,8 @@ fn card(ui: &mut Ui, tool: &RegisteredTool, actions: &mut Vec<PanelAction>) {
 }
 
 /// A text in its lines.
-fn words(ui: &mut Ui, text: &str, style: &tokens::TypeStyle, colour: egui::Color32, role: Role) {
-    let text = &visible::block(text);
+fn words(ui: &mut Ui, text: &str, style: &theme::TypeStyle, colour: egui::Color32, role: Role) {
+    let text = &untrusted_text::escape_block(text);
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
     job.append(text, 0.0, ui::widgets::format(style.font.clone(), style.line, colour));

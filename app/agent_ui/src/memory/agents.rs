@@ -14,7 +14,7 @@ use std::path::Path;
 use store::DocId;
 use ui::empty_state;
 use ui::icons;
-use ui::tokens::{self, ThemeColors, size, space};
+use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, set_accessible_name, text_button};
 
 /// Whose agents are listed.
@@ -207,7 +207,8 @@ impl AgentsPage {
                 let facts = facts(row);
                 (widgets::facts_galley(ui, &facts, width - 2.0 * space::XL), widgets::facts_accessible_text(&facts))
             });
-            let more = details.as_ref().map_or(0.0, |(galley, _)| galley.size().y + size::HIT + 2.0 * space::M);
+            let more =
+                details.as_ref().map_or(0.0, |(galley, _)| galley.size().y + size::MIN_CLICK_HEIGHT + 2.0 * space::M);
             let problems: Vec<&str> =
                 self.shelf.kept.iter().flat_map(|kept| kept.holds.problems.iter().map(String::as_str)).collect();
             let count = self.rows.len();
@@ -323,7 +324,7 @@ fn line(ui: &mut Ui, rect: Rect, row: &AgentRow, open: bool) -> Option<AgentRowA
         (None, AgentOwner::Program) => colours.tool,
     };
     let at = pos2(rect.left() + 26.0, rect.center().y);
-    ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(size::ICON), colour);
+    ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(size::ICON_SIZE), colour);
     let layout = Layout::right_to_left(Align::Center);
     let mut tools = ui.new_child(UiBuilder::new().max_rect(rect).id_salt(salt).layout(layout));
     tools.spacing_mut().item_spacing.x = 0.0;
@@ -336,12 +337,12 @@ fn line(ui: &mut Ui, rect: Rect, row: &AgentRow, open: bool) -> Option<AgentRowA
     about.extend(row.off.as_ref().map(|why| format!("not asked: {why}")));
     let purpose = row.description.lines().next().unwrap_or_default();
     // The name stands out; what it is for stands behind it.
-    let style = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 13.0), line: 20.0 };
+    let style = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 13.0), line: 20.0 };
     let (left, ink) = (rect.left() + 44.0, if row.off.is_some() { colours.muted } else { colours.ink });
     let used = paint_clipped_text(ui, pos2(left, rect.top() + 7.0), right - left, &row.name, &style, ink);
     let behind = left + used + space::S;
-    paint_clipped_text(ui, pos2(behind, rect.top() + 7.0), right - behind, purpose, &tokens::small(), ink);
-    let style = tokens::TypeStyle { font: tokens::tabular(12.0), line: 16.0 };
+    paint_clipped_text(ui, pos2(behind, rect.top() + 7.0), right - behind, purpose, &theme::small(), ink);
+    let style = theme::TypeStyle { font: theme::tabular_font(12.0), line: 16.0 };
     paint_clipped_text(ui, pos2(left, rect.top() + 27.0), right - left, &about.join("  ·  "), &style, colours.muted);
     match (opens, calls, response.clicked()) {
         (true, _, _) => Some(AgentRowAction::Open),
@@ -394,7 +395,8 @@ fn unfolded(
     ui.painter().galley(text.min, galley.clone(), colours.ink);
     let id = Id::unique(("agent's facts", &row.name));
     set_accessible_name(&ui.interact(text, id, Sense::hover()), Role::Label, spoken);
-    let place = Rect::from_min_size(text.left_bottom() + vec2(0.0, space::S), vec2(rect.width(), size::HIT));
+    let place =
+        Rect::from_min_size(text.left_bottom() + vec2(0.0, space::S), vec2(rect.width(), size::MIN_CLICK_HEIGHT));
     let layout = Layout::left_to_right(Align::Center);
     let mut tools = ui.new_child(UiBuilder::new().max_rect(place).id_salt(("facts", &row.name)).layout(layout));
     tools.spacing_mut().item_spacing.x = space::S;

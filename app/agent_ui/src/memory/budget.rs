@@ -12,7 +12,7 @@ use store::DocId;
 use text::task::CalendarDay;
 use ui::empty_state;
 use ui::icons;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// How high a line is.
@@ -135,7 +135,7 @@ fn said(ui: &mut Ui, text: &str) {
         rect.left_top() + vec2(0.0, 2.0),
         rect.width(),
         text,
-        &tokens::small(),
+        &theme::small(),
         ThemeColors::of(ui).muted,
     );
     set_accessible_name(&response, Role::Label, text);
@@ -164,20 +164,20 @@ fn draw_balance(ui: &mut Ui, rect: Rect, balance: &BudgetStatus) {
         (Some(_), _) => (Some(icons::WARNING), colours.warn),
         (None, _) => (None, colours.accent),
     };
-    let bold = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 13.0), line: 20.0 };
+    let bold = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 13.0), line: 20.0 };
     let mut at = rect.left();
     if let Some(icon) = icon {
         let place = pos2(at + 8.0, rect.top() + 18.0);
-        ui.painter().text(place, Align2::CENTER_CENTER, icon, tokens::icon(size::ICON), colour);
+        ui.painter().text(place, Align2::CENTER_CENTER, icon, theme::icon_font(size::ICON_SIZE), colour);
         at += 24.0;
     }
     let room = rect.width() - 200.0;
     paint_clipped_text(ui, pos2(at, rect.top() + 8.0), room, &ui::text::sentence(&balance.of), &bold, colours.ink);
-    let style = tokens::TypeStyle { font: tokens::tabular(12.0), line: 16.0 };
+    let style = theme::TypeStyle { font: theme::tabular_font(12.0), line: 16.0 };
     paint_clipped_text(ui, pos2(at, rect.top() + 28.0), room, &about, &style, colours.muted);
     let ink = if low.is_some() { colour } else { colours.ink };
     let place = pos2(rect.right(), rect.top() + 18.0);
-    ui.painter().text(place, Align2::RIGHT_CENTER, &left, tokens::tabular(13.0), ink);
+    ui.painter().text(place, Align2::RIGHT_CENTER, &left, theme::tabular_font(13.0), ink);
     if let Some(limit) = balance.limit.filter(|limit| *limit > 0.0) {
         let bar = Rect::from_min_size(pos2(rect.right() - 160.0, rect.top() + 34.0), vec2(160.0, 3.0));
         widgets::paint_bar(ui, bar, balance.spent / limit, colour);
@@ -194,7 +194,7 @@ fn draw_row(ui: &Ui, rect: Rect, place: usize, row: &ScopeSpending, colours: &Th
     let sense = if leads { Sense::click() } else { Sense::hover() };
     let response = ui.interact(rect, ui.scope_id().with(("spend", place)), sense);
     if response.hovered() && leads {
-        ui.painter().rect_filled(rect.expand2(vec2(space::S, 0.0)), CORNER, colours.hover(colours.paper));
+        ui.painter().rect_filled(rect.expand2(vec2(space::S, 0.0)), CONTROL_CORNER, colours.hover_color(colours.paper));
     }
     ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
     let spent = if row.unknown > 0 && row.spent == 0.0 { "cost unknown".to_owned() } else { money(row.spent) };
@@ -206,17 +206,17 @@ fn draw_row(ui: &Ui, rect: Rect, place: usize, row: &ScopeSpending, colours: &Th
     let right = rect.right();
     let top = pos2(right, rect.top() + 16.0);
     let ink = if row.limit.is_some_and(|limit| row.spent >= limit) { colours.bad } else { colours.ink };
-    ui.painter().text(top, Align2::RIGHT_CENTER, &cost, tokens::tabular(13.0), ink);
+    ui.painter().text(top, Align2::RIGHT_CENTER, &cost, theme::tabular_font(13.0), ink);
     let below = pos2(right, rect.top() + 34.0);
-    ui.painter().text(below, Align2::RIGHT_CENTER, &tokens, tokens::tabular(12.0), colours.muted);
-    let moment = host::clock::moment(row.at);
+    ui.painter().text(below, Align2::RIGHT_CENTER, &tokens, theme::tabular_font(12.0), colours.muted);
+    let moment = host::clock::format_moment(row.at);
     let mut about = vec![row.project.as_str(), moment.get(..10).unwrap_or_default()];
     about.retain(|part| !part.is_empty());
     let about = about.join("  ·  ");
     let room = rect.width() - 180.0;
-    paint_clipped_text(ui, pos2(rect.left(), rect.top() + 6.0), room, &row.title, &tokens::small(), colours.ink);
-    paint_clipped_text(ui, pos2(rect.left(), rect.top() + 26.0), room, &about, &tokens::caption(), colours.muted);
-    paint_focus_ring(ui, &response, CORNER);
+    paint_clipped_text(ui, pos2(rect.left(), rect.top() + 6.0), room, &row.title, &theme::small(), colours.ink);
+    paint_clipped_text(ui, pos2(rect.left(), rect.top() + 26.0), room, &about, &theme::caption(), colours.muted);
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
     let role = if leads { Role::Link } else { Role::Label };
     set_accessible_name(&response, role, &format!("Spent: {}, {cost}, {tokens}", row.title));
     response.clicked()

@@ -164,8 +164,10 @@ impl<'a> MemoryDetail<'a> {
         let calls: Vec<&str> = message.tool_calls.iter().map(|call| call.name.as_str()).collect();
         let calls = calls.join(", ");
         let said = message.content.lines().find(|line| !line.trim().is_empty()).unwrap_or("(It said nothing.)");
-        let mut about =
-            vec![message.role.word().to_owned(), format!("{} tokens", model_context::estimate_message_tokens(message))];
+        let mut about = vec![
+            message.role.as_str().to_owned(),
+            format!("{} tokens", model_context::estimate_message_tokens(message)),
+        ];
         about.extend((!calls.is_empty()).then(|| format!("calls {calls}")));
         about.extend((!message.summary_of.is_empty()).then(|| "a summary".to_owned()));
         MemoryDetail {

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use store::{DocId, SessionMessage};
 use ui::empty_state;
 use ui::icons;
-use ui::tokens::{self, ThemeColors, size, space};
+use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{icon_button, set_accessible_name, text_button};
 
 /// What the tiers of memory are here.
@@ -272,7 +272,7 @@ impl ExperiencesPage {
         if self.rows.is_empty() {
             let at = pos2(ui.max_rect().left() + margin, ui.cursor().top());
             let none = "Nothing that is remembered fits these filters.";
-            ui.painter().text(at, Align2::LEFT_TOP, none, tokens::small().font, ThemeColors::of(ui).muted);
+            ui.painter().text(at, Align2::LEFT_TOP, none, theme::small().font, ThemeColors::of(ui).muted);
             return;
         }
         let today = clock::today();
@@ -293,7 +293,8 @@ impl ExperiencesPage {
             let details = opened.and_then(|place| shown(rows.get(place)?)).map(|(_, one)| {
                 (widgets::facts_galley(ui, &one.facts, width - space::XL), widgets::facts_accessible_text(&one.facts))
             });
-            let more = details.as_ref().map_or(0.0, |(galley, _)| galley.size().y + size::HIT + 2.0 * space::M);
+            let more =
+                details.as_ref().map_or(0.0, |(galley, _)| galley.size().y + size::MIN_CLICK_HEIGHT + 2.0 * space::M);
             let lines =
                 UnfoldedList::begin_list(ui, viewport, (margin, width), rows.len(), (opened, more), problems.len());
             if std::mem::take(reveal)
@@ -387,7 +388,7 @@ fn line(ui: &mut Ui, rect: Rect, one: &MemoryDetail<'_>, open: bool) -> Option<E
         None => (icons::CIRCLE, colours.muted),
     };
     let at = pos2(rect.left() + 26.0, rect.center().y);
-    ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(size::ICON), colour);
+    ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(size::ICON_SIZE), colour);
     let layout = Layout::right_to_left(Align::Center);
     let mut tools = ui.new_child(UiBuilder::new().max_rect(rect).id_salt((one.path, &one.name)).layout(layout));
     tools.spacing_mut().item_spacing.x = 0.0;
@@ -419,7 +420,8 @@ fn unfolded(
     ui.painter().galley(text.min, galley.clone(), colours.ink);
     let id = Id::unique(("experience's facts", &one.name));
     set_accessible_name(&ui.interact(text, id, Sense::hover()), Role::Label, spoken);
-    let place = Rect::from_min_size(text.left_bottom() + vec2(0.0, space::S), vec2(rect.width(), size::HIT));
+    let place =
+        Rect::from_min_size(text.left_bottom() + vec2(0.0, space::S), vec2(rect.width(), size::MIN_CLICK_HEIGHT));
     let layout = Layout::left_to_right(Align::Center);
     let mut tools = ui.new_child(UiBuilder::new().max_rect(place).id_salt(("facts", &one.name)).layout(layout));
     tools.spacing_mut().item_spacing.x = space::S;

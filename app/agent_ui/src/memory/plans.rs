@@ -16,7 +16,7 @@ use std::path::Path;
 use store::DocId;
 use ui::empty_state;
 use ui::icons;
-use ui::tokens::{self, ThemeColors, size, space};
+use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, set_accessible_name, text_button};
 
 /// Which tasks are listed.
@@ -288,7 +288,7 @@ impl PlansPage {
         let PlansPage { goal, .. } = self;
         let mut makes = false;
         widgets::row(ui, |ui| {
-            let style = tokens::small();
+            let style = theme::small();
             let says = "What is to be done: first this, then that";
             let hint = egui::RichText::new(says).font(style.font.clone()).color(colours.muted);
             let width = (ui.available_width() - 66.0).max(120.0);
@@ -374,10 +374,10 @@ fn head(ui: &mut Ui, rect: Rect, shown: &ListedPlan, project: &str, plan: &NoteP
     let meter = Rect::from_min_size(pos2(right - 72.0, rect.center().y - 1.0), vec2(72.0, 3.0));
     let colour = if done == all { colours.ok } else { colours.accent };
     widgets::paint_bar(ui, meter, done as f64 / all.max(1) as f64, colour);
-    let style = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 13.0), line: 20.0 };
+    let style = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 13.0), line: 20.0 };
     let (left, room) = (rect.left() + 20.0, meter.left() - space::M - rect.left() - 20.0);
     paint_clipped_text(ui, pos2(left, rect.top() + 7.0), room, title, &style, colours.ink);
-    let style = tokens::TypeStyle { font: tokens::tabular(12.0), line: 16.0 };
+    let style = theme::TypeStyle { font: theme::tabular_font(12.0), line: 16.0 };
     paint_clipped_text(ui, pos2(left, rect.top() + 27.0), room, &about.join("  ·  "), &style, colours.muted);
     match (opens, asked, response.clicked()) {
         (true, ..) => Some(PlanAction::Open),
@@ -411,7 +411,7 @@ fn line(ui: &mut Ui, rect: Rect, shown: &ListedPlan, plan: &NotePlan, number: us
     let id = ui.scope_id().with(("task", &plan.path, &task.id));
     let response = widgets::show_row_background(ui, rect, id, &format!("Task {}: {goal}, {word}", task.id), open);
     let at = pos2(rect.left() + 26.0, rect.center().y);
-    ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(size::ICON), colour);
+    ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(size::ICON_SIZE), colour);
     let layout = Layout::right_to_left(Align::Center);
     let mut tools = ui.new_child(UiBuilder::new().max_rect(rect).id_salt((&plan.path, &task.id)).layout(layout));
     tools.spacing_mut().item_spacing.x = 0.0;

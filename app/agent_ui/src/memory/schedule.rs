@@ -2,16 +2,18 @@
 
 use super::{ForgottenItem, MemoryAction, widgets};
 use crate::panel_action::PanelAction;
-use agent::schedule::{Came, DEFAULT_CATCH_UP_SECS, POLICY, Schedule, Work, free_name};
+use agent::schedule::{
+    CATCH_UP_POLICY_TEXT, DEFAULT_CATCH_UP_SECS, Schedule, ScheduleOutcome, ScheduledWork, unused_name,
+};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Key, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::{Command, Session, UnixMillis};
 use host::clock;
 use store::DocId;
-use text::zone::ZoneClock;
+use text::time_zone::ZoneClock;
 use ui::icons;
-use ui::tokens::{self, ThemeColors, size, space};
+use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{icon_button, set_accessible_name, text_button};
 
 /// How high a line is.
@@ -37,7 +39,7 @@ impl Default for SchedulesPage {
             goal: String::new(),
             work: 0,
             next: None,
-            zone: clock::zone(None).ok(),
+            zone: clock::load_zone(None).ok(),
         }
     }
 }
@@ -48,7 +50,7 @@ fn now() -> UnixMillis {
 
 /// A moment to the minute.
 fn minute(at: UnixMillis) -> String {
-    clock::moment(at.0).chars().take(16).collect()
+    clock::format_moment(at.0).chars().take(16).collect()
 }
 
 impl SchedulesPage {
@@ -95,7 +97,7 @@ impl SchedulesPage {
         let mut add = false;
         widgets::row(ui, |ui| {
             let mut field = |ui: &mut Ui, text: &mut String, name: &str, hint: &str, width: f32| {
-                let style = tokens::small();
+                let style = theme::small();
                 let hint = egui::RichText::new(hint).font(style.font.clone()).color(colours.muted);
                 let field = egui::TextEdit::singleline(text).font(style.font).hint_text(hint).desired_width(width);
                 let response = ui.add(field.margin(egui::Margin::symmetric(8, 6))).accessible_name(name);
@@ -109,8 +111,8 @@ impl SchedulesPage {
             add = text_button(ui, "Add", true).clicked();
         });
         if self.next.as_ref().is_none_or(|(known, _)| *known != self.when) {
-            let one = self.build_schedule(session, note, Work::Consolidate);
-            let next = one.map_or_else(|| Err("Open a folder first.".to_owned()), |one| one.after(now()));
+            let one = self.build_schedule(session, note, ScheduledWork::Consolidate);
+            let next = one.map_or_else(|| Err("Open a folder first.".to_owned()), |one| one.next_after(now()));
             let by = self.zone.as_ref().map_or("UTC", |zone| zone.name.as_str());
             let next = next.map(|next| format!("Next at {}, by {by}", minute(next)));
             let next = next.map_err(|why| ui::text::sentence(&why));
@@ -123,7 +125,7 @@ impl SchedulesPage {
             Some((_, Err(why))) => widgets::row(ui, |ui| widgets::show_text_line(ui, why, colours.bad, Role::Status)),
             None => {}
         }
-        widgets::row(ui, |ui| widgets::show_small_text(ui, POLICY, colours.muted));
+        widgets::row(ui, |ui| widgets::show_small_text(ui, CATCH_UP_POLICY_TEXT, colours.muted));
         if !(add || enters) {
             return;
         }
@@ -131,16 +133,16 @@ impl SchedulesPage {
             (0, _) if self.goal.trim().is_empty() => {
                 return actions.push(PanelAction::Say("Say what is to be done.".to_owned()));
             }
-            (0, note) => Work::Goal {
+            (0, note) => ScheduledWork::Goal {
                 goal: self.goal.trim().to_owned(),
                 note,
                 agent: None,
                 budget: None,
                 mode: agent::memory::ReplayMode::Auto,
             },
-            (1, Some(note)) => Work::Cells { note, cell: None },
+            (1, Some(note)) => ScheduledWork::Cells { note, cell: None },
             (1, None) => return actions.push(PanelAction::Say("No note is open.".to_owned())),
-            _ => Work::Consolidate,
+            _ => ScheduledWork::Consolidate,
         };
         if let Some(what) = self.build_schedule(session, note, work) {
             self.goal.clear();
@@ -150,12 +152,12 @@ impl SchedulesPage {
     }
 
     /// A schedule of what stands in the form. `None`: there is no volume.
-    fn build_schedule(&self, session: &Session, note: Option<DocId>, work: Work) -> Option<Schedule> {
+    fn build_schedule(&self, session: &Session, note: Option<DocId>, work: ScheduledWork) -> Option<Schedule> {
         let here = note.and_then(|note| session.locate_file(note)).map(|(volume, _)| volume);
         let first = || session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id);
         let taken: Vec<&str> = session.schedules().map(|(_, one)| one.name.as_str()).collect();
         Some(Schedule {
-            name: free_name(&work, &taken),
+            name: unused_name(&work, &taken),
             when: self.when.trim().to_owned(),
             offset: 0,
             zone: self.zone.clone(),
@@ -180,25 +182,31 @@ fn line(ui: &mut Ui, rect: Rect, session: &Session, id: DocId, one: &Schedule, a
     let last = one
         .last
         .as_ref()
-        .map_or_else(|| "never yet".to_owned(), |last| format!("last {}: {}", minute(last.at), last.words()));
+        .map_or_else(|| "never yet".to_owned(), |last| format!("last {}: {}", minute(last.at), last.describe()));
     let project = session.volume(one.volume).map_or("a closed project", |volume| volume.name.as_str());
-    let about = format!("{} ({})  ·  {next}  ·  {last}  ·  {project}", one.when, one.clock().name);
-    let words = ui::text::sentence(&one.work.words());
+    let about = format!("{} ({})  ·  {next}  ·  {last}  ·  {project}", one.when, one.zone_clock().name);
+    let words = ui::text::sentence(&one.work.describe());
     let response = ui.interact(rect, ui.scope_id().with(("schedule", id)), Sense::hover());
     set_accessible_name(&response, Role::ListItem, &format!("Schedule {}: {words}, {next}, {last}", one.name));
     if ui.rect_contains_pointer(rect) {
-        ui.painter().rect_filled(rect.expand2(vec2(space::S, 0.0)), tokens::CORNER, colours.hover(colours.paper));
+        ui.painter().rect_filled(
+            rect.expand2(vec2(space::S, 0.0)),
+            theme::CONTROL_CORNER,
+            colours.hover_color(colours.paper),
+        );
     }
     ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
     let works = session.is_schedule_active(id);
     let (icon, colour) = match (one.paused, works, one.last.as_ref().map(|last| &last.came)) {
         (true, _, _) => (icons::CIRCLE_DASHED, colours.muted),
         (false, true, _) => (icons::HOURGLASS, colours.accent),
-        (false, false, Some(Came::Failed { .. } | Came::Skipped { .. })) => (icons::WARNING, colours.warn),
+        (false, false, Some(ScheduleOutcome::Failed { .. } | ScheduleOutcome::Skipped { .. })) => {
+            (icons::WARNING, colours.warn)
+        }
         (false, false, _) => (icons::CLOCK, colours.muted),
     };
     let at = pos2(rect.left() + 8.0, rect.center().y);
-    ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(size::ICON), colour);
+    ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(size::ICON_SIZE), colour);
     let layout = Layout::right_to_left(Align::Center);
     let mut tools = ui.new_child(UiBuilder::new().max_rect(rect).id_salt(id).layout(layout));
     tools.spacing_mut().item_spacing.x = 0.0;
@@ -215,9 +223,9 @@ fn line(ui: &mut Ui, rect: Rect, session: &Session, id: DocId, one: &Schedule, a
         actions.push(PanelAction::Do(Command::RunSchedule { schedule: id }));
     }
     let run = one.last.as_ref().and_then(|last| match &last.came {
-        Came::Begun { run } => *run,
-        Came::Ended { run, .. } => Some(*run),
-        Came::Done | Came::Failed { .. } | Came::Skipped { .. } => None,
+        ScheduleOutcome::Begun { run } => *run,
+        ScheduleOutcome::Ended { run, .. } => Some(*run),
+        ScheduleOutcome::Done | ScheduleOutcome::Failed { .. } | ScheduleOutcome::Skipped { .. } => None,
     });
     if let Some(run) = run
         && icon_button(&mut tools, icons::GRAPH, &format!("Show the last run: {name}"), None).clicked()

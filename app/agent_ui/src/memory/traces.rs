@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use store::DocId;
 use ui::empty_state;
 use ui::icons;
-use ui::tokens::{self, ThemeColors, size, space};
+use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{icon_button, set_accessible_name, text_button};
 
 /// A library has at most so many bytes.
@@ -135,7 +135,8 @@ impl TracesPage {
                 let facts = trace_facts(project, filed);
                 (widgets::facts_galley(ui, &facts, width - 2.0 * space::XL), widgets::facts_accessible_text(&facts))
             });
-            let more = details.as_ref().map_or(0.0, |(galley, _)| galley.size().y + size::HIT + 2.0 * space::M);
+            let more =
+                details.as_ref().map_or(0.0, |(galley, _)| galley.size().y + size::MIN_CLICK_HEIGHT + 2.0 * space::M);
             let problems: Vec<&str> = self.shelf.problems().collect();
             let count = self.rows.len();
             let lines = UnfoldedList::begin_list(ui, viewport, (margin, width), count, (opened, more), problems.len());
@@ -172,7 +173,7 @@ impl TracesPage {
         let TracesPage { file, said: told, .. } = self;
         widgets::row(ui, |ui| {
             let field = egui::TextEdit::singleline(file)
-                .font(tokens::small().font)
+                .font(theme::small().font)
                 .margin(egui::Margin::symmetric(8, 6))
                 .desired_width(320.0);
             ui.add(field).accessible_name("File of traces");
@@ -282,7 +283,7 @@ fn line(ui: &mut Ui, rect: Rect, volume: DocId, filed: &StoredTrace, open: bool)
     let colour = if follows { colours.ok } else { colours.accent };
     widgets::paint_bar(ui, meter, confidence, colour);
     let at = pos2(meter.right(), rect.center().y - 4.0);
-    ui.painter().text(at, Align2::RIGHT_CENTER, &sure, tokens::tabular(12.0), colours.muted);
+    ui.painter().text(at, Align2::RIGHT_CENTER, &sure, theme::tabular_font(12.0), colours.muted);
     let spoken = if follows { format!("{sure}: replayed by itself") } else { format!("{sure}: replayed when asked") };
     let place = Rect::from_min_max(pos2(meter.left(), rect.top() + 8.0), pos2(meter.right(), rect.bottom() - 8.0));
     let id = ui.scope_id().with(("sure", volume, &filed.path));
@@ -362,7 +363,8 @@ fn unfolded(
     ui.painter().galley(text.min, galley.clone(), colours.ink);
     let id = Id::unique(("trace's facts", &filed.path));
     set_accessible_name(&ui.interact(text, id, Sense::hover()), Role::Label, spoken);
-    let place = Rect::from_min_size(text.left_bottom() + vec2(0.0, space::S), vec2(rect.width(), size::HIT));
+    let place =
+        Rect::from_min_size(text.left_bottom() + vec2(0.0, space::S), vec2(rect.width(), size::MIN_CLICK_HEIGHT));
     let layout = Layout::left_to_right(Align::Center);
     let mut tools = ui.new_child(UiBuilder::new().max_rect(place).id_salt(("facts", &filed.path)).layout(layout));
     text_button(&mut tools, "Open as a note", false).clicked().then_some(TraceAction::Open)

@@ -5,7 +5,7 @@ use egui::accesskit::Role;
 use egui::{Align2, Id, Rect, Response, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use std::sync::Arc;
 use ui::icons;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{chip_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// How high a line of a list is.
@@ -16,7 +16,7 @@ const PROBLEM_ROW_HEIGHT: f32 = 24.0;
 
 /// The column of a page: where it begins, and how wide it is.
 pub(super) fn page_column(ui: &Ui) -> (f32, f32) {
-    let width = size::COLUMN.min(ui.available_width() - 2.0 * space::XL).max(120.0);
+    let width = size::NOTE_COLUMN_WIDTH.min(ui.available_width() - 2.0 * space::XL).max(120.0);
     (((ui.available_width() - width) / 2.0).max(0.0), width)
 }
 
@@ -24,7 +24,8 @@ pub(super) fn page_column(ui: &Ui) -> (f32, f32) {
 pub(super) fn row<R>(ui: &mut Ui, add: impl FnOnce(&mut Ui) -> R) -> R {
     let (margin, width) = page_column(ui);
     let area = ui.available_rect_before_wrap();
-    let rect = Rect::from_min_size(pos2(area.left() + margin, area.top()), vec2(width, size::HIT + space::XS));
+    let rect =
+        Rect::from_min_size(pos2(area.left() + margin, area.top()), vec2(width, size::MIN_CLICK_HEIGHT + space::XS));
     let layout = egui::Layout::left_to_right(egui::Align::Center).with_main_wrap(true);
     let mut child = ui.new_child(UiBuilder::new().max_rect(rect).layout(layout));
     child.spacing_mut().item_spacing = vec2(space::XS, space::XS);
@@ -40,7 +41,7 @@ pub(super) fn filter_chips(ui: &mut Ui, of: &str, names: &[&str], chosen: usize)
     for (place, name) in names.iter().enumerate() {
         let short: String =
             if name.chars().count() > 28 { name.chars().take(27).chain(['…']).collect() } else { (*name).to_owned() };
-        if chip_button(ui, &short, &format!("{of}: {name}"), place == chosen, &tokens::caption()) {
+        if chip_button(ui, &short, &format!("{of}: {name}"), place == chosen, &theme::caption()) {
             clicked = Some(place);
         }
     }
@@ -53,13 +54,13 @@ pub(super) fn show_row_background(ui: &mut Ui, rect: Rect, id: Id, name: &str, o
     let response = ui.interact(rect, id, Sense::click());
     let colours = ThemeColors::of(ui);
     if ui.rect_contains_pointer(rect) {
-        ui.painter().rect_filled(rect.expand2(vec2(space::S, 0.0)), CORNER, colours.hover(colours.paper));
+        ui.painter().rect_filled(rect.expand2(vec2(space::S, 0.0)), CONTROL_CORNER, colours.hover_color(colours.paper));
     }
     ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
     let caret = if open { icons::CARET_DOWN } else { icons::CARET_RIGHT };
     let at = pos2(rect.left() + 6.0, rect.center().y);
-    ui.painter().text(at, Align2::CENTER_CENTER, caret, tokens::icon(12.0), colours.muted);
-    paint_focus_ring(ui, &response, CORNER);
+    ui.painter().text(at, Align2::CENTER_CENTER, caret, theme::icon_font(12.0), colours.muted);
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
     set_accessible_name(&response, Role::Button, name);
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_expanded(open));
     response
@@ -115,7 +116,7 @@ impl UnfoldedList {
         let mut top = self.page.top() + self.count as f32 * MEMORY_ROW_HEIGHT + self.more + space::S;
         for (number, problem) in problems.enumerate() {
             let rect = Rect::from_min_size(pos2(left, top), vec2(self.width, 20.0));
-            paint_clipped_text(ui, rect.min, self.width, problem, &tokens::caption(), ThemeColors::of(ui).bad);
+            paint_clipped_text(ui, rect.min, self.width, problem, &theme::caption(), ThemeColors::of(ui).bad);
             let id = ui.scope_id().with(("problem", number));
             set_accessible_name(&ui.interact(rect, id, Sense::hover()), Role::Label, problem);
             top += PROBLEM_ROW_HEIGHT;
@@ -127,8 +128,8 @@ impl UnfoldedList {
 pub(super) fn paint_two_lines(ui: &Ui, rect: Rect, left: f32, right: f32, (first, second): (&str, &str), dim: bool) {
     let colours = ThemeColors::of(ui);
     let ink = if dim { colours.muted } else { colours.ink };
-    paint_clipped_text(ui, pos2(left, rect.top() + 7.0), right - left, first, &tokens::small(), ink);
-    let style = tokens::TypeStyle { font: tokens::tabular(12.0), line: 16.0 };
+    paint_clipped_text(ui, pos2(left, rect.top() + 7.0), right - left, first, &theme::small(), ink);
+    let style = theme::TypeStyle { font: theme::tabular_font(12.0), line: 16.0 };
     paint_clipped_text(ui, pos2(left, rect.top() + 27.0), right - left, second, &style, colours.muted);
 }
 
@@ -145,8 +146,8 @@ pub(super) fn facts_galley(ui: &Ui, facts: &[(&str, String)], width: f32) -> Arc
     let colours = ThemeColors::of(ui);
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = width;
-    let small = tokens::small();
-    let strong = tokens::inter(tokens::InterCut::SemiBold, 13.0);
+    let small = theme::small();
+    let strong = theme::inter_font(theme::InterCut::SemiBold, 13.0);
     for (name, text) in facts.iter().filter(|(_, text)| !text.trim().is_empty()) {
         let gap = if job.text.is_empty() { "" } else { "\n" };
         job.append(&format!("{gap}{name}  "), 0.0, ui::widgets::format(strong.clone(), small.line, colours.muted));
@@ -165,7 +166,7 @@ pub(super) fn facts_accessible_text(facts: &[(&str, String)]) -> String {
 /// A line of text.
 pub(super) fn show_text_line(ui: &mut Ui, text: &str, colour: egui::Color32, role: Role) {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 24.0), Sense::hover());
-    paint_clipped_text(ui, rect.left_top() + vec2(0.0, 2.0), rect.width(), text, &tokens::small(), colour);
+    paint_clipped_text(ui, rect.left_top() + vec2(0.0, 2.0), rect.width(), text, &theme::small(), colour);
     set_accessible_name(&response, role, text);
 }
 
@@ -173,7 +174,7 @@ pub(super) fn show_text_line(ui: &mut Ui, text: &str, colour: egui::Color32, rol
 pub(super) fn show_small_text(ui: &mut Ui, text: &str, colour: egui::Color32) {
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
-    let style = tokens::caption();
+    let style = theme::caption();
     job.append(text, 0.0, ui::widgets::format(style.font, style.line, colour));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y), Sense::hover());

@@ -1,7 +1,7 @@
-//! `ask`: an agent is asked, and what it does is printed as it happens.
+//! `cmd_ask`: an agent is asked, and what it does is printed as it happens.
 
-use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, choose, running};
-use super::{fresh, meant, write_step};
+use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, resolve, run_cells};
+use super::{new_doc_id, print_step, resolve_id_prefix};
 use agent::approval_text;
 use agent::config::LogLevel;
 use agent::tool_call_parser;
@@ -9,7 +9,7 @@ use clap::ArgMatches;
 use engine::{Command, LiveModelCall, Session};
 use std::io::Read;
 use store::{DecisionRecord, DecisionScope, DocId, ExecutionStep, MessageId, RunApproval, RunEnding, StepKind};
-use text::visible;
+use text::untrusted_text;
 
 /// A prompt on standard input has at most so many bytes.
 const MAX_PROMPT_BYTES: u64 = 1 << 20;
@@ -30,13 +30,13 @@ struct RunNews {
     ending: Option<RunEnding>,
 }
 
-pub(crate) fn budget(args: &ArgMatches) -> Result<Option<f64>, CliError> {
+pub(crate) fn parse_budget(args: &ArgMatches) -> Result<Option<f64>, CliError> {
     let Some(word) = args.get_one::<String>("budget") else { return Ok(None) };
     let amount = word.trim_start_matches('$').parse::<f64>().ok().filter(|amount| amount.is_finite() && *amount >= 0.0);
     amount.map(Some).ok_or_else(|| CliError::usage(format!("--budget wants US dollars, such as 0.50, not “{word}”")))
 }
 
-pub(crate) fn ask(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+pub(crate) fn cmd_ask(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let text = match args.get_one::<String>("TEXT").map(String::as_str) {
         Some("-") => {
             let mut text = String::new();
@@ -48,34 +48,34 @@ pub(crate) fn ask(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u
             return Err(CliError::usage("say what is to be done: tracebook ask \"…\"; - reads it from standard input"));
         }
     };
-    choose::volumes_known(scene, false)?;
+    resolve::wait_for_volumes(scene, false)?;
     let note = match args.get_one::<String>("note") {
-        Some(word) => Some(choose::note(scene, word)?),
+        Some(word) => Some(resolve::resolve_note(scene, word)?),
         None => None,
     };
-    let volume = volume(scene, args.get_one::<String>("project").cloned(), note)?;
+    let volume = resolve_agent_volume(scene, args.get_one::<String>("project").cloned(), note)?;
     let sessions: Vec<DocId> = scene.handle.read(|session| session.agents().sessions().map(|(id, _)| id).collect())?;
     let session = match args.get_one::<String>("session") {
-        Some(word) => meant(word, sessions.into_iter(), "session")?,
-        None => fresh(),
+        Some(word) => resolve_id_prefix(word, sessions.into_iter(), "session")?,
+        None => new_doc_id(),
     };
     let parent = match args.get_one::<String>("from") {
-        Some(word) if word == "begin" => Some(MessageId::BEGINNING),
+        Some(word) if word == "begin" => Some(MessageId::SESSION_ROOT),
         Some(word) => {
             let why = || CliError::usage(format!("--from wants a message's id, or begin, not “{word}”"));
             Some(word.parse().map_err(|_| why())?)
         }
         None => None,
     };
-    let run = fresh();
+    let run = new_doc_id();
     let allow: Vec<String> = args.get_many::<String>("approve").into_iter().flatten().cloned().collect();
     let allowed = allow.clone();
     let agent = args.get_one::<String>("agent").map(|name| name.trim_start_matches('@').to_owned());
     if let Some(name) = &agent {
-        super::askable(scene, volume, name)?;
+        super::ensure_agent_available(scene, volume, name)?;
     }
-    let budget = budget(args)?;
-    let recall = super::super::memory::recall(args)?;
+    let budget = parse_budget(args)?;
+    let recall = super::super::memory::parse_recall_options(args)?;
     let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall };
     let problems = scene.handle.read(|session| session.problems().len())?;
     scene.handle.command(command)?;
@@ -88,11 +88,11 @@ pub(crate) fn ask(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u
     if let Some(low) = scene.handle.read(move |session| session.low_budget_warning(now, Some(volume)))? {
         writeln!(scene.errors, "tracebook: {low}")?;
     }
-    follow(scene, run, args.get_flag("no-wait"), problems)
+    follow_run(scene, run, args.get_flag("no-wait"), problems)
 }
 
 /// The volume in which an agent works: the one that is named, the note's, the one around the folder, or the only one.
-pub(crate) fn volume(
+pub(crate) fn resolve_agent_volume(
     scene: &CommandContext<'_>,
     named: Option<String>,
     note: Option<DocId>,
@@ -123,7 +123,12 @@ pub(crate) fn volume(
 }
 
 /// Prints what a run does until it ends. Asks the user what it asks, where there is one.
-pub(crate) fn follow(scene: &mut CommandContext<'_>, run: DocId, leave: bool, problems: usize) -> Result<u8, CliError> {
+pub(crate) fn follow_run(
+    scene: &mut CommandContext<'_>,
+    run: DocId,
+    leave: bool,
+    problems: usize,
+) -> Result<u8, CliError> {
     let mut steps = 0;
     let (mut call, mut shown) = (0, 0);
     // What has come of the answer under way, and the part of it that was printed.
@@ -134,7 +139,7 @@ pub(crate) fn follow(scene: &mut CommandContext<'_>, run: DocId, leave: bool, pr
     let mut deaf = false;
     loop {
         let (known, live, before) = (asked.clone(), (call, shown), told.clone());
-        let look = move |session: &Session| news(session, run, steps, live, (&known, &before), problems);
+        let look = move |session: &Session| read_run_news(session, run, steps, live, (&known, &before), problems);
         let Some((news, level)) = scene.handle.wait_on_disk(None, look)? else { continue };
         for line in news.said {
             writeln!(scene.errors, "{line}")?;
@@ -160,12 +165,12 @@ pub(crate) fn follow(scene: &mut CommandContext<'_>, run: DocId, leave: bool, pr
         for step in &news.steps {
             steps += 1;
             if level >= LogLevel::Debug {
-                writeln!(scene.errors, "{}", logged(step))?;
+                writeln!(scene.errors, "{}", step_log_line(step))?;
             }
             let again = match &step.kind {
                 // What was printed as it came is not printed again.
                 StepKind::Thinking { content, .. } | StepKind::FinalAnswer { content } => {
-                    !streamed.trim().is_empty() && words_of(content).ends_with(&words_of(&streamed))
+                    !streamed.trim().is_empty() && answer_text(content).ends_with(&answer_text(&streamed))
                 }
                 StepKind::ToolCall { .. }
                 | StepKind::ToolResult { .. }
@@ -177,7 +182,7 @@ pub(crate) fn follow(scene: &mut CommandContext<'_>, run: DocId, leave: bool, pr
                 streamed.clear();
                 coming.clear();
             } else {
-                write_step(scene, step, &news.approvals)?;
+                print_step(scene, step, &news.approvals)?;
             }
         }
         scene.out.flush()?;
@@ -192,7 +197,7 @@ pub(crate) fn follow(scene: &mut CommandContext<'_>, run: DocId, leave: bool, pr
                 )?;
                 return Ok(EXIT_FAILED);
             }
-            if deaf || !decide(scene, of, &approval)? {
+            if deaf || !prompt_for_decision(scene, of, &approval)? {
                 deaf = true;
                 writeln!(
                     scene.errors,
@@ -208,14 +213,14 @@ pub(crate) fn follow(scene: &mut CommandContext<'_>, run: DocId, leave: bool, pr
             // What was learned of it is kept, too.
             let kept = |session: &Session| (session.pending_note_jobs() == 0).then_some(());
             scene.handle.wait(Some(super::DOCUMENT_READ_TIMEOUT), kept)?;
-            export::open_note::saved(scene.handle)?;
+            export::open_note::wait_until_saved(scene.handle)?;
             return Ok(if ending == RunEnding::Done { EXIT_DONE } else { EXIT_FAILED });
         }
     }
 }
 
 /// The words of an answer, without the calls that stand in it.
-fn words_of(text: &str) -> String {
+fn answer_text(text: &str) -> String {
     tool_call_parser::strip_fenced_calls(text, &tool_call_parser::find_fenced_calls(text))
         .split_whitespace()
         .collect::<Vec<_>>()
@@ -223,7 +228,7 @@ fn words_of(text: &str) -> String {
 }
 
 /// What is to be said of a call of a model and was not `told` yet: why it is called again, and how it was chosen.
-fn said(live: &LiveModelCall, level: LogLevel, told: &[String]) -> Vec<String> {
+fn live_call_messages(live: &LiveModelCall, level: LogLevel, told: &[String]) -> Vec<String> {
     let number = live.call.number;
     let chosen = (level >= LogLevel::Info).then(|| format!("call {number}: {}", live.route));
     let again = live.again.as_ref().map(|why| format!("call {number}: {why}"));
@@ -231,7 +236,7 @@ fn said(live: &LiveModelCall, level: LogLevel, told: &[String]) -> Vec<String> {
 }
 
 /// A step in a line.
-fn logged(step: &ExecutionStep) -> String {
+fn step_log_line(step: &ExecutionStep) -> String {
     let kind = match &step.kind {
         StepKind::Thinking { .. } => "thinking".to_owned(),
         StepKind::ToolCall { tool_name, .. } => format!("tool_call {tool_name}"),
@@ -248,7 +253,7 @@ fn logged(step: &ExecutionStep) -> String {
     format!("step {}: {kind}{took}{spent}", step.id)
 }
 
-fn news(
+fn read_run_news(
     session: &Session,
     id: DocId,
     steps: usize,
@@ -274,7 +279,7 @@ fn news(
         let more = live.text.get(from..).unwrap_or_default();
         news.live = (!more.is_empty()).then(|| (live.call.number, more.to_owned()));
     }
-    news.said = run.live.as_ref().map(|live| said(live, level, told)).unwrap_or_default();
+    news.said = run.live.as_ref().map(|live| live_call_messages(live, level, told)).unwrap_or_default();
     let family = agents.run_family(id);
     let open = family.iter().filter_map(|id| agents.run(*id)).filter(|run| run.is_durable());
     let mut waits = open.flat_map(|run| run.pending().map(|approval| (run.id, approval)));
@@ -293,23 +298,23 @@ fn news(
 }
 
 /// Asks the user. Whether anybody answered.
-fn decide(scene: &mut CommandContext<'_>, run: DocId, approval: &RunApproval) -> Result<bool, CliError> {
+fn prompt_for_decision(scene: &mut CommandContext<'_>, run: DocId, approval: &RunApproval) -> Result<bool, CliError> {
     let asks = approval.tool == "ask_user";
     let words = match asks {
-        true => format!("{}\n> ", visible::block(&approval.what)),
+        true => format!("{}\n> ", untrusted_text::escape_block(&approval.what)),
         // All of it: what is allowed is what was seen.
         false => format!(
             "{}\n{}({}) {} Allow? [y]es, [n]o, in this [r]un, in this [p]roject, [a]lways: ",
             approval_text::title(approval),
             approval_text::body(approval).lines().map(|line| format!("    {line}\n")).collect::<String>(),
-            visible::line(&approval.reason),
+            untrusted_text::escape_line(&approval.reason),
             approval_text::lasting_scope(approval),
         ),
     };
     scene.errors.write_all(words.as_bytes())?;
     scene.errors.flush()?;
     loop {
-        let Some(line) = running::line(scene.input)? else { return Ok(false) };
+        let Some(line) = run_cells::read_line(scene.input)? else { return Ok(false) };
         let word = line.trim();
         let (allowed, scope) = match word.to_lowercase().as_str() {
             _ if asks => (true, DecisionScope::Once),

@@ -1,14 +1,14 @@
-//! `sessions`: what was said, as trees; branches looked at, brought together, forked; files of other programs.
+//! `cmd_sessions`: what was said, as trees; branches looked at, brought together, forked; files of other programs.
 
 use super::super::{CliError, CommandContext, EXIT_DONE};
-use super::{DOCUMENT_READ_TIMEOUT, fresh, meant, when};
+use super::{DOCUMENT_READ_TIMEOUT, format_time, new_doc_id, resolve_id_prefix};
 use clap::ArgMatches;
 use engine::session::runs::session_files;
 use engine::{AgentSession, Command, Session, SessionSummary};
 use serde_json::json;
 use std::io::Read;
 use store::{AgentState, CallUsage, DocId, MessageId, MessageTree, RunAbout, RunEnding, SessionMessage};
-use text::visible;
+use text::untrusted_text;
 
 /// A file that is imported has at most so many bytes.
 const MAX_IMPORTED_BYTES: u64 = 64 << 20;
@@ -26,7 +26,7 @@ pub(super) fn file_uri(scene: &CommandContext<'_>, note: Option<DocId>) -> Resul
 }
 
 /// Reads something of a session, loaded if need be.
-pub(crate) fn loaded<R: Send + 'static>(
+pub(crate) fn read_session<R: Send + 'static>(
     scene: &CommandContext<'_>,
     id: DocId,
     read: impl FnOnce(&Session, &AgentSession) -> R + Send + 'static,
@@ -48,13 +48,13 @@ pub(crate) fn loaded<R: Send + 'static>(
     found.ok_or_else(|| CliError::workspace("the session was closed meanwhile"))
 }
 
-fn message(word: &str) -> Result<MessageId, CliError> {
+fn parse_message_id(word: &str) -> Result<MessageId, CliError> {
     word.parse().map_err(|_| CliError::usage(format!("a message's id has 16 hexadecimal digits, not “{word}”")))
 }
 
-pub(crate) fn sessions(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+pub(crate) fn cmd_sessions(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     if let Some(file) = args.get_one::<String>("import").cloned() {
-        return import(scene, &file);
+        return import_session(scene, &file);
     }
     let all: Vec<(DocId, SessionSummary)> =
         scene.handle.read(|session| session.agents().sessions().map(|(id, line)| (id, line.clone())).collect())?;
@@ -71,52 +71,52 @@ pub(crate) fn sessions(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Res
                 writeln!(
                     scene.out,
                     "{id}  {}  {count:4} messages  {}",
-                    when(line.updated),
-                    visible::line(&line.title)
+                    format_time(line.updated),
+                    untrusted_text::escape_line(&line.title)
                 )?;
             }
         }
         return Ok(EXIT_DONE);
     };
-    let session = meant(word, all.iter().map(|(id, _)| *id), "session")?;
+    let session = resolve_id_prefix(word, all.iter().map(|(id, _)| *id), "session")?;
     let value = |name: &str| args.get_one::<String>(name).cloned();
     if args.get_flag("delete") {
         scene.handle.command(Command::DeleteSession { session })?;
     } else if let Some(title) = value("title") {
-        loaded(scene, session, |_, _| ())?;
+        read_session(scene, session, |_, _| ())?;
         scene.handle.command(Command::DescribeSession { session, title: Some(title), closed: None })?;
     } else if let Some(word) = value("go") {
-        let message = message(&word)?;
-        loaded(scene, session, |_, _| ())?;
+        let message = parse_message_id(&word)?;
+        read_session(scene, session, |_, _| ())?;
         scene.handle.command(Command::GoTo { session, message })?;
     } else if let Some(word) = value("fork") {
-        let (at, new) = (message(&word)?, fresh());
-        loaded(scene, session, |_, _| ())?;
+        let (at, new) = (parse_message_id(&word)?, new_doc_id());
+        read_session(scene, session, |_, _| ())?;
         scene.handle.command(Command::ForkSession { session, at, new })?;
         writeln!(scene.out, "{new}")?;
     } else if let Some(from) = value("merge") {
-        let from = message(&from)?;
-        let head = loaded(scene, session, |_, one| one.head())?;
+        let from = parse_message_id(&from)?;
+        let head = read_session(scene, session, |_, one| one.head())?;
         let into = match value("into") {
-            Some(word) => message(&word)?,
+            Some(word) => parse_message_id(&word)?,
             None => head.ok_or_else(|| CliError::usage("nothing was said in the session yet"))?,
         };
         scene.handle.command(Command::MergeBranch { session, from, into })?;
     } else if let Some(other) = value("compare") {
-        return compare(scene, session, message(&other)?);
+        return compare_branches(scene, session, parse_message_id(&other)?);
     } else if let Some(form) = value("export") {
-        return export(scene, session, &form);
+        return export_session(scene, session, &form);
     } else {
-        return show(scene, session, args.get_flag("all"));
+        return show_session(scene, session, args.get_flag("all"));
     }
-    export::open_note::saved(scene.handle)?;
+    export::open_note::wait_until_saved(scene.handle)?;
     Ok(EXIT_DONE)
 }
 
-fn show(scene: &mut CommandContext<'_>, id: DocId, all: bool) -> Result<u8, CliError> {
-    let (messages, tree) = loaded(scene, id, move |_, one| {
+fn show_session(scene: &mut CommandContext<'_>, id: DocId, all: bool) -> Result<u8, CliError> {
+    let (messages, tree) = read_session(scene, id, move |_, one| {
         let branch: Vec<SessionMessage> = one.branch().into_iter().cloned().collect();
-        (if all { one.tree().all().cloned().collect() } else { branch }, one.tree().clone())
+        (if all { one.tree().messages().cloned().collect() } else { branch }, one.tree().clone())
     })?;
     let mut messages: Vec<SessionMessage> = messages;
     messages.sort_by_key(|message| (message.timestamp, message.id));
@@ -125,30 +125,30 @@ fn show(scene: &mut CommandContext<'_>, id: DocId, all: bool) -> Result<u8, CliE
             writeln!(scene.out, "{}", serde_json::to_string(message).unwrap_or_default())?;
             continue;
         }
-        let fork = if branches(&tree, message) > 1 {
-            format!("  ({} branches)", branches(&tree, message))
+        let fork = if count_branches(&tree, message) > 1 {
+            format!("  ({} branches)", count_branches(&tree, message))
         } else {
             String::new()
         };
         let line = message.content.lines().next().unwrap_or("");
-        let line: String = visible::line(line).chars().take(100).collect();
-        writeln!(scene.out, "{}  {:9}  {line}{fork}", message.id, message.role.word())?;
+        let line: String = untrusted_text::escape_line(line).chars().take(100).collect();
+        writeln!(scene.out, "{}  {:9}  {line}{fork}", message.id, message.role.as_str())?;
     }
     Ok(EXIT_DONE)
 }
 
-fn branches(tree: &MessageTree, message: &SessionMessage) -> usize {
+fn count_branches(tree: &MessageTree, message: &SessionMessage) -> usize {
     tree.children(Some(message.id)).len()
 }
 
 /// Two branches beside each other, from where they part.
-fn compare(scene: &mut CommandContext<'_>, id: DocId, other: MessageId) -> Result<u8, CliError> {
-    let parted = loaded(scene, id, move |_, one| {
+fn compare_branches(scene: &mut CommandContext<'_>, id: DocId, other: MessageId) -> Result<u8, CliError> {
+    let parted = read_session(scene, id, move |_, one| {
         let head = one.head()?;
         one.tree().get(other)?;
-        let fork = one.tree().fork(head, other);
+        let fork = one.tree().last_shared_message(head, other);
         let rest = |end| -> Vec<SessionMessage> {
-            let branch = one.tree().branch(end);
+            let branch = one.tree().branch_to(end);
             let from = branch.iter().position(|message| Some(message.id) == fork).map_or(0, |at| at + 1);
             branch[from..].iter().map(|message| (*message).clone()).collect()
         };
@@ -164,29 +164,29 @@ fn compare(scene: &mut CommandContext<'_>, id: DocId, other: MessageId) -> Resul
     for (name, messages) in [("here", here), ("there", there)] {
         writeln!(scene.out, "--- {name}")?;
         for message in messages {
-            writeln!(scene.out, "[{}] {}", message.role.word(), message.content.trim())?;
+            writeln!(scene.out, "[{}] {}", message.role.as_str(), message.content.trim())?;
         }
     }
     Ok(EXIT_DONE)
 }
 
-fn export(scene: &mut CommandContext<'_>, id: DocId, form: &str) -> Result<u8, CliError> {
-    let note = loaded(scene, id, |_, one| one.about.note)?;
+fn export_session(scene: &mut CommandContext<'_>, id: DocId, form: &str) -> Result<u8, CliError> {
+    let note = read_session(scene, id, |_, one| one.about.note)?;
     let runs = scene.handle.read(move |session| {
         session.agents().runs().filter(|(_, line)| line.session == id).map(|(run, _)| run).collect::<Vec<_>>()
     })?;
     for run in runs {
-        super::run_meant(scene, &run.to_string())?;
+        super::resolve_run(scene, &run.to_string())?;
     }
     let uri = file_uri(scene, note)?;
     let now = jiff::Timestamp::now().as_millisecond();
     let text = match form {
         "json" => {
-            let context = loaded(scene, id, move |_, one| session_files::session_to_json(one, &uri, now))?;
+            let context = read_session(scene, id, move |_, one| session_files::session_to_json(one, &uri, now))?;
             serde_json::to_string_pretty(&context).unwrap_or_default()
         }
         "md" | "html" => {
-            let text = loaded(scene, id, move |session, one| {
+            let text = read_session(scene, id, move |session, one| {
                 let runs: Vec<_> = session.agents().open_runs().filter(|run| run.about.session == id).collect();
                 (one.about.title.clone(), session_files::session_to_markdown(one, &runs))
             })?;
@@ -202,7 +202,7 @@ fn export(scene: &mut CommandContext<'_>, id: DocId, form: &str) -> Result<u8, C
 }
 
 /// The text of a file, or of standard input where it is called `-`.
-pub(super) fn text_of(scene: &mut CommandContext<'_>, file: &str) -> Result<String, CliError> {
+pub(super) fn read_input_file(scene: &mut CommandContext<'_>, file: &str) -> Result<String, CliError> {
     if file != "-" {
         let path = scene.folder.join(file);
         let bytes = host::fs::copy::read(&path, MAX_IMPORTED_BYTES)
@@ -216,19 +216,19 @@ pub(super) fn text_of(scene: &mut CommandContext<'_>, file: &str) -> Result<Stri
 }
 
 /// The only volume, or the first: where what is imported belongs.
-fn home(scene: &CommandContext<'_>) -> Result<DocId, CliError> {
-    super::super::choose::volumes_known(scene, false)?;
+fn import_volume(scene: &CommandContext<'_>) -> Result<DocId, CliError> {
+    super::super::resolve::wait_for_volumes(scene, false)?;
     let first = scene.handle.read(|session| session.volumes().next().map(|volume| volume.id))?;
     first.ok_or_else(|| CliError::usage("there is no project yet; open a folder first: tracebook open FOLDER"))
 }
 
-fn import(scene: &mut CommandContext<'_>, file: &str) -> Result<u8, CliError> {
-    let text = text_of(scene, file)?;
+fn import_session(scene: &mut CommandContext<'_>, file: &str) -> Result<u8, CliError> {
+    let text = read_input_file(scene, file)?;
     let refuse = |why: String| CliError::usage(format!("{file}: {why}"));
     let session_files::ImportedContext { messages, imported } =
         session_files::parse_session_json(&text, rand::random).map_err(refuse)?;
     let first = messages.first().map_or_else(String::new, |message| message.content.clone());
-    let (session, volume) = (fresh(), home(scene)?);
+    let (session, volume) = (new_doc_id(), import_volume(scene)?);
     scene.handle.command(Command::ImportSession {
         session,
         volume,
@@ -236,7 +236,7 @@ fn import(scene: &mut CommandContext<'_>, file: &str) -> Result<u8, CliError> {
         messages,
         imported: Some(imported),
     })?;
-    export::open_note::saved(scene.handle)?;
+    export::open_note::wait_until_saved(scene.handle)?;
     writeln!(scene.out, "{session}")?;
     Ok(EXIT_DONE)
 }
@@ -244,13 +244,13 @@ fn import(scene: &mut CommandContext<'_>, file: &str) -> Result<u8, CliError> {
 /// Takes over `execution-state.json` as a run of a session.
 pub(super) fn import_run(scene: &mut CommandContext<'_>, word: &str, file: &str) -> Result<u8, CliError> {
     let sessions: Vec<DocId> = scene.handle.read(|session| session.agents().sessions().map(|(id, _)| id).collect())?;
-    let session = meant(word, sessions.into_iter(), "session")?;
-    let text = text_of(scene, file)?;
+    let session = resolve_id_prefix(word, sessions.into_iter(), "session")?;
+    let text = read_input_file(scene, file)?;
     let state =
         session_files::parse_run_json(&text, rand::random).map_err(|why| CliError::usage(format!("{file}: {why}")))?;
-    let head = loaded(scene, session, |_, one| one.head())?.unwrap_or(MessageId(0));
-    let (run, volume) = (fresh(), home(scene)?);
-    let done = state.steps.iter().any(|step| step.kind.word() == "final_answer");
+    let head = read_session(scene, session, |_, one| one.head())?.unwrap_or(MessageId(0));
+    let (run, volume) = (new_doc_id(), import_volume(scene)?);
+    let done = state.steps.iter().any(|step| step.kind.as_str() == "final_answer");
     let about = RunAbout {
         session,
         asked: head,
@@ -273,7 +273,7 @@ pub(super) fn import_run(scene: &mut CommandContext<'_>, word: &str, file: &str)
     };
     let (todos, steps) = (state.todos, state.steps);
     scene.handle.command(Command::ImportRun { run, about: Box::new(about), todos, steps })?;
-    export::open_note::saved(scene.handle)?;
+    export::open_note::wait_until_saved(scene.handle)?;
     writeln!(scene.out, "{run}")?;
     Ok(EXIT_DONE)
 }

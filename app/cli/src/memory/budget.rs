@@ -1,4 +1,4 @@
-//! `budget`: what runs and search have spent, by task, session, project and month, and what is left.
+//! `cmd_budget`: what runs and search have spent, by task, session, project and month, and what is left.
 
 use super::super::agents;
 use super::super::{CliError, CommandContext, EXIT_DONE};
@@ -9,17 +9,17 @@ use store::DocId;
 use text::task::CalendarDay;
 
 /// So many runs of the log are shown.
-const LOG: usize = 20;
+const MAX_LOGGED_RUNS: usize = 20;
 
 /// So many purses are listed.
-const LISTED: usize = 100;
+const MAX_LISTED_BUDGETS: usize = 100;
 
 /// What was spent of each purse of a kind.
-fn spending(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliError> {
+fn print_spending(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliError> {
     let by = BudgetScope::from_name(word)
         .ok_or_else(|| CliError::usage(format!("--by is task, session, project or month, not “{word}”")))?;
     let all: Vec<ScopeSpending> = scene.handle.read(move |session| session.spending_by_scope(by))?;
-    for one in all.into_iter().take(LISTED) {
+    for one in all.into_iter().take(MAX_LISTED_BUDGETS) {
         let left = one.limit.map(|limit| (limit - one.spent).max(0.0));
         if scene.json {
             let mut value = serde_json::to_value(&one).unwrap_or_default();
@@ -41,7 +41,7 @@ fn spending(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliError> 
 }
 
 /// A line of the log: what search has spent on a day.
-fn paid(scene: &mut CommandContext<'_>, outlay: &EmbeddingCost) -> Result<(), CliError> {
+fn print_embedding_cost(scene: &mut CommandContext<'_>, outlay: &EmbeddingCost) -> Result<(), CliError> {
     if scene.json {
         writeln!(scene.out, "{}", json!({"search": outlay}))?;
         return Ok(());
@@ -53,10 +53,10 @@ fn paid(scene: &mut CommandContext<'_>, outlay: &EmbeddingCost) -> Result<(), Cl
     Ok(())
 }
 
-pub(crate) fn budget(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    agents::setup_known(scene)?;
+pub(crate) fn cmd_budget(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+    agents::wait_for_setup(scene)?;
     if let Some(word) = args.get_one::<String>("by") {
-        return spending(scene, word);
+        return print_spending(scene, word);
     }
     let now = UnixMillis(jiff::Timestamp::now().as_millisecond());
     let balances = scene.handle.read(move |session| session.budget_statuses(now))?;
@@ -83,11 +83,11 @@ pub(crate) fn budget(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resul
             scene.handle.read(|session| session.agents().runs().map(|(id, line)| (id, line.clone())).collect())?;
         runs.sort_by_key(|(_, line)| std::cmp::Reverse(line.start_time));
         let outlays: Vec<EmbeddingCost> =
-            scene.handle.read(|session| session.embedding_costs().rev().take(LOG).cloned().collect())?;
+            scene.handle.read(|session| session.embedding_costs().rev().take(MAX_LOGGED_RUNS).cloned().collect())?;
         let mut outlays = outlays.into_iter().peekable();
-        for (id, line) in runs.into_iter().take(LOG) {
+        for (id, line) in runs.into_iter().take(MAX_LOGGED_RUNS) {
             while let Some(outlay) = outlays.next_if(|outlay| outlay.at >= line.start_time) {
-                paid(scene, &outlay)?;
+                print_embedding_cost(scene, &outlay)?;
             }
             let spent = line.spent;
             if scene.json {
@@ -103,7 +103,7 @@ pub(crate) fn budget(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resul
             let goal = line.prompt.lines().next().unwrap_or_default();
             writeln!(scene.out, "{}  {cost}  {tokens} tokens  {goal}", &id.to_string()[..8])?;
         }
-        outlays.try_for_each(|outlay| paid(scene, &outlay))?;
+        outlays.try_for_each(|outlay| print_embedding_cost(scene, &outlay))?;
     }
     Ok(EXIT_DONE)
 }

@@ -1,8 +1,8 @@
-//! `memory`: what came of earlier work: listed, asked, added, consolidated, forgotten; and what was done lately.
+//! `cmd_memory`: what came of earlier work: listed, asked, added, consolidated, forgotten; and what was done lately.
 
-use super::super::agents::loaded;
+use super::super::agents::read_session;
 use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
-use super::{RememberedProject, file, projects, write};
+use super::{RememberedProject, find_file, load_projects, write_note};
 use agent::memory::experience::{self, EXPERIENCE_LOG_FILE, Experience, ExperienceEntry, MemoryTier, RunOutcome};
 use agent::memory::insight::{MemoryFilters, MemoryQuery};
 use agent::memory::task_log::TaskLogEntry as Logged;
@@ -16,32 +16,32 @@ use serde_json::json;
 use store::DocId;
 use text::task::CalendarDay;
 
-fn now() -> i64 {
+fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 
 fn today() -> CalendarDay {
-    CalendarDay(now().div_euclid(86_400_000))
+    CalendarDay(now_ms().div_euclid(86_400_000))
 }
 
-pub(crate) fn memory(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+pub(crate) fn cmd_memory(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let action = args.get_one::<String>("ACTION").map_or("list", String::as_str);
     let text = args.get_one::<String>("TEXT").cloned();
     let needed =
         |what: &str| text.clone().ok_or_else(|| CliError::usage(format!("say {what}: tracebook memory {action} …")));
-    let all = projects(scene, args)?;
+    let all = load_projects(scene, args)?;
     match action {
-        "list" => list(scene, args, &all),
+        "list" => list_experiences(scene, args, &all),
         "show" => {
-            let (_, entry) = meant(&all, &needed("which experience")?)?;
+            let (_, entry) = find_experience(&all, &needed("which experience")?)?;
             match scene.json {
                 true => writeln!(scene.out, "{}", serde_json::to_string(&entry.experience).unwrap_or_default())?,
                 false => write!(scene.out, "{}", entry.experience.to_markdown())?,
             }
             Ok(EXIT_DONE)
         }
-        "log" => log(scene, args, &all),
-        "bearing" => bearing(scene, all, &needed("on which goal")?),
+        "log" => print_task_log(scene, args, &all),
+        "bearing" => recall_for_goal(scene, all, &needed("on which goal")?),
         "analyze" => {
             let value = |name: &str| args.get_one::<String>(name).cloned().unwrap_or_default();
             let filters = MemoryFilters { project_type: value("about"), outcome: value("outcome") };
@@ -53,11 +53,11 @@ pub(crate) fn memory(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resul
             writeln!(scene.out, "{}", serde_json::to_string_pretty(&said).unwrap_or_default())?;
             Ok(EXIT_DONE)
         }
-        "add" => add(scene, args, &all, needed("what was learned")?),
-        "consolidate" => consolidate(scene, &all),
+        "add" => add_experience(scene, args, &all, needed("what was learned")?),
+        "consolidate" => consolidate_memory(scene, &all),
         "forget" => {
-            let (volume, entry) = meant(&all, &needed("which experience")?)?;
-            remove(scene, volume, &entry.path, std::slice::from_ref(&entry.experience.experience_id))?;
+            let (volume, entry) = find_experience(&all, &needed("which experience")?)?;
+            remove_entries(scene, volume, &entry.path, std::slice::from_ref(&entry.experience.experience_id))?;
             writeln!(scene.out, "{} is no longer in {}", entry.experience.experience_id, entry.path)?;
             Ok(EXIT_DONE)
         }
@@ -69,7 +69,7 @@ pub(crate) fn memory(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resul
 }
 
 /// The experience of this id.
-fn meant<'a>(all: &'a [RememberedProject], word: &str) -> Result<(DocId, &'a ExperienceEntry), CliError> {
+fn find_experience<'a>(all: &'a [RememberedProject], word: &str) -> Result<(DocId, &'a ExperienceEntry), CliError> {
     let entries = all.iter().flat_map(|project| project.memory.entries.iter().map(|entry| (project.id, entry)));
     let found: Vec<(DocId, &ExperienceEntry)> =
         entries.filter(|(_, entry)| entry.experience.experience_id.starts_with(word)).collect();
@@ -81,15 +81,19 @@ fn meant<'a>(all: &'a [RememberedProject], word: &str) -> Result<(DocId, &'a Exp
 }
 
 /// The outcome that is wanted, by the option `--outcome`.
-fn outcome(args: &ArgMatches) -> Result<Option<RunOutcome>, CliError> {
+fn parse_outcome(args: &ArgMatches) -> Result<Option<RunOutcome>, CliError> {
     let Some(word) = args.get_one::<String>("outcome") else { return Ok(None) };
     let why = || CliError::usage(format!("--outcome is success, failure or success_with_recovery, not “{word}”"));
     RunOutcome::from_name(word).map(Some).ok_or_else(why)
 }
 
 /// What was done lately: the tasks of session logs.
-fn log(scene: &mut CommandContext<'_>, args: &ArgMatches, all: &[RememberedProject]) -> Result<u8, CliError> {
-    let wanted = outcome(args)?;
+fn print_task_log(
+    scene: &mut CommandContext<'_>,
+    args: &ArgMatches,
+    all: &[RememberedProject],
+) -> Result<u8, CliError> {
+    let wanted = parse_outcome(args)?;
     for project in all {
         let fits = |entry: &&Logged| wanted.is_none_or(|wanted| entry.task.outcome() == Some(wanted));
         for Logged { path, task, .. } in project.memory.logged.iter().filter(fits) {
@@ -111,7 +115,7 @@ fn log(scene: &mut CommandContext<'_>, args: &ArgMatches, all: &[RememberedProje
 }
 
 /// The context of the session in which something was said last: what a model reads of it.
-fn context(scene: &mut CommandContext<'_>, all: &[RememberedProject]) -> Result<u8, CliError> {
+fn print_session_context(scene: &mut CommandContext<'_>, all: &[RememberedProject]) -> Result<u8, CliError> {
     let volumes: Vec<DocId> = all.iter().map(|project| project.id).collect();
     let last = scene.handle.read(move |session| {
         let own = session.agents().sessions();
@@ -122,7 +126,7 @@ fn context(scene: &mut CommandContext<'_>, all: &[RememberedProject]) -> Result<
         writeln!(scene.errors, "tracebook: nothing was said yet")?;
         return Ok(EXIT_DONE);
     };
-    for message in loaded(scene, id, |_, conversation| conversation.context())? {
+    for message in read_session(scene, id, |_, conversation| conversation.context())? {
         let tokens = estimate_message_tokens(&message);
         if scene.json {
             let mut value = serde_json::to_value(&message).unwrap_or_default();
@@ -133,18 +137,22 @@ fn context(scene: &mut CommandContext<'_>, all: &[RememberedProject]) -> Result<
         let calls: Vec<&str> = message.tool_calls.iter().map(|call| call.name.as_str()).collect();
         let said = message.content.lines().find(|line| !line.trim().is_empty()).map(str::to_owned);
         let said = said.unwrap_or_else(|| format!("calls {}", calls.join(", ")));
-        writeln!(scene.out, "{:9}  {tokens:6} tokens  {said}", message.role.word())?;
+        writeln!(scene.out, "{:9}  {tokens:6} tokens  {said}", message.role.as_str())?;
     }
     Ok(EXIT_DONE)
 }
 
-fn list(scene: &mut CommandContext<'_>, args: &ArgMatches, all: &[RememberedProject]) -> Result<u8, CliError> {
-    let wanted = outcome(args)?;
+fn list_experiences(
+    scene: &mut CommandContext<'_>,
+    args: &ArgMatches,
+    all: &[RememberedProject],
+) -> Result<u8, CliError> {
+    let wanted = parse_outcome(args)?;
     let tier = match args.get_one::<String>("tier").map(|word| word.to_lowercase()).as_deref() {
         None | Some("semantic" | "l4") => None,
-        Some("context" | "l1") => return context(scene, all),
-        Some("session" | "l2") => return log(scene, args, all),
-        Some("traces" | "l3") => return super::traces::list(scene, all),
+        Some("context" | "l1") => return print_session_context(scene, all),
+        Some("session" | "l2") => return print_task_log(scene, args, all),
+        Some("traces" | "l3") => return super::traces::list_traces(scene, all),
         Some(word) => Some(MemoryTier::from_name(word).ok_or_else(|| {
             CliError::usage(format!(
                 "--tier is context, session, traces or semantic (l1 to l4); of semantic memory episodic, short_term or \
@@ -186,8 +194,8 @@ fn list(scene: &mut CommandContext<'_>, args: &ArgMatches, all: &[RememberedProj
 }
 
 /// What bears on a goal: what a run would be shown before it begins.
-fn bearing(scene: &mut CommandContext<'_>, all: Vec<RememberedProject>, goal: &str) -> Result<u8, CliError> {
-    super::super::agents::setup_known(scene)?;
+fn recall_for_goal(scene: &mut CommandContext<'_>, all: Vec<RememberedProject>, goal: &str) -> Result<u8, CliError> {
+    super::super::agents::wait_for_setup(scene)?;
     // What cannot be searched yet is told by its words.
     let _ = scene.handle.search().settle(super::DELETION_TIMEOUT);
     let schemas = scene.handle.read(|session| session.tool_schemas("assistant"))?;
@@ -205,7 +213,7 @@ fn bearing(scene: &mut CommandContext<'_>, all: Vec<RememberedProject>, goal: &s
 }
 
 /// Adds what the user knows.
-fn add(
+fn add_experience(
     scene: &mut CommandContext<'_>,
     args: &ArgMatches,
     all: &[RememberedProject],
@@ -218,7 +226,7 @@ fn add(
     let word = value("tier").unwrap_or_else(|| "long_term".to_owned());
     let tier = MemoryTier::from_name(&word)
         .ok_or_else(|| CliError::usage("--tier is episodic, short_term or long_term".to_owned()))?;
-    let volume = super::super::agents::volume(scene, value("project"), None)?;
+    let volume = super::super::agents::resolve_agent_volume(scene, value("project"), None)?;
     let project = all.iter().find(|project| project.id == volume);
     let project = project.ok_or_else(|| CliError::usage("say in which project: --project NAME"))?;
     let expires = value("expires").unwrap_or_default();
@@ -237,9 +245,9 @@ fn add(
         author: "user".to_owned(),
         ..Experience::default()
     };
-    let new = new.with_limits(now());
+    let new = new.with_limits(now_ms());
     let path = format!("{MEMORY_FOLDER}/{EXPERIENCE_LOG_FILE}");
-    let old = text_of(scene, volume, &path)?;
+    let old = note_text_at(scene, volume, &path)?;
     let known = experience::parse_entries(&path, &old, &mut Vec::new());
     let count = known.len();
     match experience::decide_admission(&new, &known.iter().map(|entry| &entry.experience).collect::<Vec<_>>()) {
@@ -258,29 +266,29 @@ fn add(
     if let Some(text) = experience::with_experience(&old, new)
         && (text != old || count == 0)
     {
-        write(scene, volume, &path, &text)?;
+        write_note(scene, volume, &path, &text)?;
     }
     Ok(EXIT_DONE)
 }
 
 /// The text of a note; empty where there is none.
-pub(crate) fn text_of(scene: &CommandContext<'_>, volume: DocId, path: &str) -> Result<String, CliError> {
-    let Some(note) = file(scene, volume, path)? else { return Ok(String::new()) };
-    let held = export::open_note::hold(scene.handle, note)?;
+pub(crate) fn note_text_at(scene: &CommandContext<'_>, volume: DocId, path: &str) -> Result<String, CliError> {
+    let Some(note) = find_file(scene, volume, path)? else { return Ok(String::new()) };
+    let held = export::open_note::hold_note(scene.handle, note)?;
     let text = scene.handle.read(move |session| session.note(note).map(engine::Note::text))?;
     drop(held);
     Ok(text.unwrap_or_default())
 }
 
 /// Takes entries out of their note.
-fn remove(scene: &CommandContext<'_>, volume: DocId, path: &str, ids: &[String]) -> Result<(), CliError> {
-    let text = text_of(scene, volume, path)?;
-    write(scene, volume, path, &experience::without_entries(&text, ids))
+fn remove_entries(scene: &CommandContext<'_>, volume: DocId, path: &str, ids: &[String]) -> Result<(), CliError> {
+    let text = note_text_at(scene, volume, path)?;
+    write_note(scene, volume, path, &experience::without_entries(&text, ids))
 }
 
 /// Makes long-term notes of the logs; what a project inside the volume has learned comes into the volume's own memory.
-fn consolidate(scene: &mut CommandContext<'_>, all: &[RememberedProject]) -> Result<u8, CliError> {
-    let before = scene.handle.read(|session| session.notices().last())?;
+fn consolidate_memory(scene: &mut CommandContext<'_>, all: &[RememberedProject]) -> Result<u8, CliError> {
+    let before = scene.handle.read(|session| session.notices().last_number())?;
     for project in all {
         scene.handle.command(Command::Upkeep { volume: project.id, what: MemoryMaintenance::Consolidate })?;
     }
@@ -288,13 +296,13 @@ fn consolidate(scene: &mut CommandContext<'_>, all: &[RememberedProject]) -> Res
         (!session.is_maintaining_memory() && session.pending_note_jobs() == 0).then_some(())
     };
     scene.handle.wait(Some(super::DELETION_TIMEOUT), done)?;
-    export::open_note::saved(scene.handle)?;
+    export::open_note::wait_until_saved(scene.handle)?;
     let new: Vec<NumberedNotice> =
-        scene.handle.read(move |session| session.notices().after(before).cloned().collect())?;
+        scene.handle.read(move |session| session.notices().notices_after(before).cloned().collect())?;
     for noticed in new {
         if let Notice::Consolidated { volume, .. } = &noticed.notice {
             let name = all.iter().find(|project| project.id == *volume).map_or("", |project| project.name.as_str());
-            writeln!(scene.out, "{name}: {}", noticed.notice.words())?;
+            writeln!(scene.out, "{name}: {}", noticed.notice.describe())?;
         }
     }
     Ok(EXIT_DONE)

@@ -1,8 +1,8 @@
-//! `traces`: what runs have learned to do again without a model.
+//! `cmd_traces`: what runs have learned to do again without a model.
 
 use super::super::agents;
 use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
-use super::{RememberedProject, file, forget, projects, write};
+use super::{RememberedProject, find_file, load_projects, move_to_trash, write_note};
 use agent::memory::StoredTrace;
 use agent::memory::trace::{self, AUTO_REPLAY_CONFIDENCE, TRACES_FOLDER};
 use clap::ArgMatches;
@@ -11,44 +11,44 @@ use std::io::Read;
 use store::DocId;
 
 /// A library has at most so many bytes.
-const LIBRARY: u64 = 64 << 20;
+const MAX_TRACE_LIBRARY_BYTES: u64 = 64 << 20;
 
-pub(crate) fn traces(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+pub(crate) fn cmd_traces(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let action = args.get_one::<String>("ACTION").map_or("list", String::as_str);
     let name = args.get_one::<String>("NAME").cloned();
     let needed =
         |what: &str| name.clone().ok_or_else(|| CliError::usage(format!("say {what}: tracebook traces {action} …")));
     match action {
-        "list" => list(scene, &projects(scene, args)?),
+        "list" => list_traces(scene, &load_projects(scene, args)?),
         "show" => {
             let word = needed("which trace")?;
-            let all = projects(scene, args)?;
-            let (_, filed) = meant(&all, &word)?;
+            let all = load_projects(scene, args)?;
+            let (_, filed) = find_trace(&all, &word)?;
             write!(scene.out, "{}", filed.text)?;
             Ok(EXIT_DONE)
         }
         "export" => {
-            let all = projects(scene, args)?;
+            let all = load_projects(scene, args)?;
             let wanted: Vec<&StoredTrace> = match &name {
-                Some(word) => vec![meant(&all, word)?.1],
+                Some(word) => vec![find_trace(&all, word)?.1],
                 None => all.iter().flat_map(|project| &project.memory.traces).collect(),
             };
             let texts: Vec<String> = wanted.iter().map(|filed| filed.trace.to_library_yaml()).collect();
             write!(scene.out, "{}", texts.join("\n"))?;
             Ok(EXIT_DONE)
         }
-        "import" => import(scene, args, &needed("which file, or - for standard input")?),
+        "import" => import_traces(scene, args, &needed("which file, or - for standard input")?),
         "forget" => {
-            let all = projects(scene, args)?;
-            let (volume, filed) = meant(&all, &needed("which trace")?)?;
-            let Some(id) = file(scene, volume, &filed.path)? else {
+            let all = load_projects(scene, args)?;
+            let (volume, filed) = find_trace(&all, &needed("which trace")?)?;
+            let Some(id) = find_file(scene, volume, &filed.path)? else {
                 return Err(CliError::workspace(format!("the file is not known yet; try again: {}", filed.path)));
             };
-            forget(scene, vec![id])?;
+            move_to_trash(scene, vec![id])?;
             writeln!(scene.out, "{} is in the trash; `tracebook restore-note` brings it back", filed.path)?;
             Ok(EXIT_DONE)
         }
-        "learn" => learn(scene, &needed("from which run")?),
+        "learn" => learn_trace(scene, &needed("from which run")?),
         other => Err(CliError::usage(format!(
             "traces can be listed (list), shown (show), exported (export), imported (import), forgotten (forget) and \
              learned (learn), not “{other}”"
@@ -57,7 +57,7 @@ pub(crate) fn traces(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resul
 }
 
 /// The trace that a word means: its path, the name of its file, or the beginning of its signature.
-fn meant<'a>(all: &'a [RememberedProject], word: &str) -> Result<(DocId, &'a StoredTrace), CliError> {
+fn find_trace<'a>(all: &'a [RememberedProject], word: &str) -> Result<(DocId, &'a StoredTrace), CliError> {
     let found: Vec<(DocId, &StoredTrace)> = all
         .iter()
         .flat_map(|project| project.memory.traces.iter().map(|filed| (project.id, filed)))
@@ -74,7 +74,7 @@ fn meant<'a>(all: &'a [RememberedProject], word: &str) -> Result<(DocId, &'a Sto
     }
 }
 
-pub(super) fn list(scene: &mut CommandContext<'_>, all: &[RememberedProject]) -> Result<u8, CliError> {
+pub(super) fn list_traces(scene: &mut CommandContext<'_>, all: &[RememberedProject]) -> Result<u8, CliError> {
     let (mut tokens, mut money) = (0, 0.0);
     for project in all {
         for StoredTrace { path, trace, .. } in &project.memory.traces {
@@ -114,36 +114,37 @@ pub(super) fn list(scene: &mut CommandContext<'_>, all: &[RememberedProject]) ->
 }
 
 /// Takes over a library. What is known of its traces elsewhere proves nothing here.
-fn import(scene: &mut CommandContext<'_>, args: &ArgMatches, from: &str) -> Result<u8, CliError> {
+fn import_traces(scene: &mut CommandContext<'_>, args: &ArgMatches, from: &str) -> Result<u8, CliError> {
     let mut text = String::new();
     if from == "-" {
-        scene.input.take(LIBRARY).read_to_string(&mut text)?;
+        scene.input.take(MAX_TRACE_LIBRARY_BYTES).read_to_string(&mut text)?;
     } else {
         let path = scene.folder.join(from);
-        let bytes = host::fs::copy::read(&path, LIBRARY).and_then(|bytes| String::from_utf8(bytes).ok());
+        let bytes =
+            host::fs::copy::read(&path, MAX_TRACE_LIBRARY_BYTES).and_then(|bytes| String::from_utf8(bytes).ok());
         text = bytes
             .ok_or_else(|| CliError::usage(format!("it is not there, too long, or no text: {}", path.display())))?;
     }
     let found = trace::parse_library(&text).map_err(|why| CliError::usage(format!("{from}: {why}")))?;
-    super::super::choose::volumes_known(scene, true)?;
-    let volume = agents::volume(scene, args.get_one::<String>("project").cloned(), None)?;
+    super::super::resolve::wait_for_volumes(scene, true)?;
+    let volume = agents::resolve_agent_volume(scene, args.get_one::<String>("project").cloned(), None)?;
     for trace in found {
         let trace = trace.reset_for_import();
         let path = format!("{}/{TRACES_FOLDER}/{}", agent::memory::MEMORY_FOLDER, trace.file_name());
-        if file(scene, volume, &path)?.is_some() {
+        if find_file(scene, volume, &path)?.is_some() {
             writeln!(scene.errors, "tracebook: there is a trace for this goal already, so it was left out: {path}")?;
             continue;
         }
-        write(scene, volume, &path, &trace.to_note())?;
+        write_note(scene, volume, &path, &trace.to_note())?;
         writeln!(scene.out, "{path}")?;
     }
     Ok(EXIT_DONE)
 }
 
 /// Makes a trace of a run that is over.
-fn learn(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliError> {
-    agents::setup_known(scene)?;
-    let run = agents::run_meant(scene, word)?;
+fn learn_trace(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliError> {
+    agents::wait_for_setup(scene)?;
+    let run = agents::resolve_run(scene, word)?;
     let made = scene.handle.read(move |session| {
         let about = &session.agents().run(run)?.about;
         let note = about.note.and_then(|note| session.locate_file(note)).map(|(_, path)| path.to_owned());
@@ -158,12 +159,12 @@ fn learn(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliError> {
         }
     };
     let path = format!("{}/{TRACES_FOLDER}/{}", agent::memory::memory_folder(note.as_deref()), trace.file_name());
-    super::super::choose::volumes_known(scene, true)?;
-    if file(scene, volume, &path)?.is_some() {
+    super::super::resolve::wait_for_volumes(scene, true)?;
+    if find_file(scene, volume, &path)?.is_some() {
         writeln!(scene.errors, "tracebook: there is a trace for this goal already: {path}")?;
         return Ok(EXIT_FAILED);
     }
-    write(scene, volume, &path, &trace.to_note())?;
+    write_note(scene, volume, &path, &trace.to_note())?;
     writeln!(scene.out, "{path}")?;
     Ok(EXIT_DONE)
 }

@@ -6,7 +6,7 @@ use super::{LIST_ITEM_INDENT, RowRenderer};
 use eframe::egui;
 use egui::{Rect, pos2, vec2};
 use std::ops::Range;
-use ui::tokens::{self, space};
+use ui::theme::{self, space};
 
 impl RowRenderer<'_> {
     /// The mark of an item: a dot, or its number right-aligned in front of the text.
@@ -20,11 +20,11 @@ impl RowRenderer<'_> {
         });
         let own = std::mem::take(&mut self.own);
         let number = if own { self.number.map(u64::from) } else { number };
-        let kind = tokens::body();
+        let kind = theme::body();
         let (mark, kind) = match number {
             Some(number) => {
-                let font = tokens::tabular(kind.font.size);
-                (format!("{number}."), tokens::TypeStyle { font, ..kind })
+                let font = theme::tabular_font(kind.font.size);
+                (format!("{number}."), theme::TypeStyle { font, ..kind })
             }
             None => (if self.lists.len() % 2 == 1 { "•" } else { "–" }.to_owned(), kind),
         };
@@ -62,13 +62,13 @@ impl RowRenderer<'_> {
         }
         self.space();
         let width = (self.width - self.x).max(48.0);
-        let line = tokens::code().line;
+        let line = theme::code().line;
         let mut job = source_layout::code_job(code.trim_end_matches('\n'), &language, false, self.pen);
         job.wrap.max_width = width - 2.0 * space::M;
         let galley = self.pen.galley(job);
         let height = galley.size().y.max(line) + 2.0 * space::S;
         let rect = Rect::from_min_size(pos2(self.x, self.y), vec2(width, height));
-        self.parts.push(RowPart::Fill { rect, colour: self.pen.colours.sunken, corner: tokens::CORNER });
+        self.parts.push(RowPart::Fill { rect, colour: self.pen.colours.sunken, corner: theme::CONTROL_CORNER });
         let at = vec2(self.x + space::M, self.y + space::S);
         self.parts.push(RowPart::Text { at, galley, map: SourceMap::default(), links: Vec::new() });
         self.text.push_str(&code);
@@ -81,7 +81,7 @@ impl RowRenderer<'_> {
         };
         let why = if self.is_embedded() { "in its own note" } else { "outside of lists and quotes" };
         let says = format!("{what} is drawn {why}.");
-        let galley = self.pen.text(&says, &tokens::caption(), self.pen.colours.muted, width);
+        let galley = self.pen.text(&says, &theme::caption(), self.pen.colours.muted, width);
         let at = vec2(self.x, self.y + space::XS);
         self.y += galley.size().y + space::XS;
         self.parts.push(RowPart::Text { at, galley, map: SourceMap::default(), links: Vec::new() });

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use text::markdown::dialect::{self, CalloutHead, CalloutKind};
 use typeset::formula::SetFormula;
 use ui::icons;
-use ui::tokens::{self, InterCut, space};
+use ui::theme::{self, InterCut, space};
 use ui::widgets::format;
 
 /// What a link to a tag begins with: no note can hold it.
@@ -60,7 +60,7 @@ impl RowRenderer<'_> {
     pub(super) fn callout(&mut self, callout: CalloutHead<'_>, range: &Range<usize>) {
         self.flush();
         self.space();
-        let colour = self.pen.colours.callout(callout.kind);
+        let colour = self.pen.colours.callout_color(callout.kind);
         let mut hasher = DefaultHasher::new();
         (self.pen.note, self.callouts, self.source.text.get(range.clone())).hash(&mut hasher);
         let name = hasher.finish();
@@ -71,7 +71,7 @@ impl RowRenderer<'_> {
         self.quotes.push(OpenQuote { top: self.y, callout: Some((colour, self.parts.len())) });
         // Their size is known at the end; they are behind all else.
         for _ in 0..2 {
-            self.parts.push(RowPart::Fill { rect: Rect::ZERO, colour, corner: tokens::CORNER });
+            self.parts.push(RowPart::Fill { rect: Rect::ZERO, colour, corner: theme::CONTROL_CORNER });
         }
         self.x += space::L;
         self.width -= space::M;
@@ -81,11 +81,11 @@ impl RowRenderer<'_> {
     /// The icon in front of a callout's title.
     pub(super) fn title_icon(&mut self, range: &Range<usize>) {
         let Some(title) = &self.title else { return };
-        let colour = self.pen.colours.callout(title.kind);
+        let colour = self.pen.colours.callout_color(title.kind);
         let kind = self.kind();
         let galley = self.pen.text(
             icon(title.kind),
-            &tokens::TypeStyle { font: tokens::icon(18.0), line: kind.line },
+            &theme::TypeStyle { font: theme::icon_font(18.0), line: kind.line },
             colour,
             48.0,
         );
@@ -109,8 +109,8 @@ impl RowRenderer<'_> {
         let Some(CalloutTitle { kind, fold, .. }) = self.title.take() else { return };
         let Some((open, callout)) = fold else { return };
         let caret = if open { icons::CARET_DOWN } else { icons::CARET_RIGHT };
-        let style = tokens::TypeStyle { font: tokens::icon(14.0), line: self.kind().line };
-        let galley = self.pen.text(caret, &style, self.pen.colours.callout(kind), 48.0);
+        let style = theme::TypeStyle { font: theme::icon_font(14.0), line: self.kind().line };
+        let galley = self.pen.text(caret, &style, self.pen.colours.callout_color(kind), 48.0);
         let x = (self.x + space::XL + space::S + width).min(self.width - 20.0);
         self.parts.push(RowPart::Text { at: vec2(x, top), galley, map: SourceMap::default(), links: Vec::new() });
         let rect = Rect::from_min_max(pos2(self.x - space::S, top - 2.0), pos2(x + 24.0, top + self.kind().line + 2.0));
@@ -141,7 +141,7 @@ impl RowRenderer<'_> {
         self.y += space::M;
         let whole = Rect::from_min_max(pos2(self.x, quote.top), pos2(self.width, self.y));
         let ground = colours.paper.lerp_to_gamma(colour, 0.07);
-        self.parts[at] = RowPart::Fill { rect: whole, colour: ground, corner: tokens::CORNER };
+        self.parts[at] = RowPart::Fill { rect: whole, colour: ground, corner: theme::CONTROL_CORNER };
         let bar = whole.with_max_x(self.x + QUOTE_BAR_WIDTH);
         let corner = CornerRadius { nw: 6, sw: 6, ne: 0, se: 0 };
         self.parts[at + 1] = RowPart::Fill { rect: bar, colour, corner };
@@ -160,7 +160,7 @@ impl RowRenderer<'_> {
         let link = format!("{}{}", TAG, name.trim_start_matches('#'));
         inline.links.push((inline.chars..inline.chars + count, link));
         let size = (kind.font.size * 0.92).min(kind.font.size);
-        inline.job.append(name, 0.0, format(tokens::inter(InterCut::Regular, size), kind.line, colours.accent));
+        inline.job.append(name, 0.0, format(theme::inter_font(InterCut::Regular, size), kind.line, colours.accent));
         inline.chars += count;
     }
 
@@ -189,7 +189,7 @@ impl RowRenderer<'_> {
         let em = full.min(room / formula.width.max(0.01));
         // Letters stand so far below the middle of their line.
         let probe =
-            self.pen.text("x", &tokens::TypeStyle { font: tokens::inter(InterCut::Regular, size), line }, ink, 48.0);
+            self.pen.text("x", &theme::TypeStyle { font: theme::inter_font(InterCut::Regular, size), line }, ink, 48.0);
         let base = probe.rows.first().and_then(|row| Some(row.glyphs.first()?.pos.y - row.size.y / 2.0)).unwrap_or(0.0);
         let (above, below) = (formula.height * em - base, formula.depth * em + base);
         let high = line.max(2.0 * above + 4.0).max(2.0 * below + 4.0);
@@ -198,7 +198,7 @@ impl RowRenderer<'_> {
         let inline = self.inline.get_or_insert_default();
         inline.map.runs.push(SourceRun { chars: inline.chars, source: source_range, exact: false });
         // Two signs without ink between which no line is broken, as far apart as the formula is wide.
-        let mut style = format(tokens::inter(InterCut::Regular, 1.0), high, ink);
+        let mut style = format(theme::inter_font(InterCut::Regular, 1.0), high, ink);
         inline.job.append("\u{a0}", 0.0, style.clone());
         style.extra_letter_spacing = (width - 0.5).max(0.0);
         inline.job.append("\u{a0}", 0.0, style);
@@ -219,7 +219,7 @@ impl RowRenderer<'_> {
         self.space();
         let rect = diagram_rect(natural, self.x, self.y, self.width);
         self.parts.push(RowPart::Picture { rect, texture });
-        let galley = self.pen.text("", &tokens::body(), self.pen.colours.ink, rect.width());
+        let galley = self.pen.text("", &theme::body(), self.pen.colours.ink, rect.width());
         let map = self.mark(range);
         self.parts.push(RowPart::Text { at: rect.min.to_vec2(), galley, map, links: Vec::new() });
         self.text.push_str(&format!("Diagram: {code}"));
@@ -232,7 +232,7 @@ impl RowRenderer<'_> {
     pub(super) fn end_image(&mut self) {
         let Some(image) = self.image.take() else { return };
         let remote = image.target.contains("://");
-        if image.wiki && self.table.is_none() && is_collection(dialect::wiki_target(&image.target).0) {
+        if image.wiki && self.table.is_none() && is_collection(dialect::split_wiki_target(&image.target).0) {
             return self.collection(&image);
         }
         let sight = match (remote || self.table.is_some(), self.embedded < MAX_EMBED_DEPTH) {
@@ -252,7 +252,7 @@ impl RowRenderer<'_> {
     fn collection(&mut self, image: &InlineImage) {
         self.flush();
         self.space();
-        let (target, view) = dialect::wiki_target(&image.target);
+        let (target, view) = dialect::split_wiki_target(&image.target);
         let name = target.rsplit('/').next().unwrap_or(target);
         let name = name.strip_suffix(".base").unwrap_or(name);
         let what = match view.filter(|view| !view.is_empty()) {
@@ -263,18 +263,18 @@ impl RowRenderer<'_> {
         let width = (self.width - left).clamp(96.0, MAX_COLLECTION_CARD_WIDTH);
         let inset = space::M + 20.0 + space::M;
         let room = width - inset - space::M;
-        let style = tokens::TypeStyle { font: tokens::inter(InterCut::SemiBold, 14.0), line: 20.0 };
-        let icon = tokens::TypeStyle { font: tokens::icon(20.0), line: 24.0 };
+        let style = theme::TypeStyle { font: theme::inter_font(InterCut::SemiBold, 14.0), line: 20.0 };
+        let icon = theme::TypeStyle { font: theme::icon_font(20.0), line: 24.0 };
         let icon = self.pen.text(icons::TABLE, &icon, colours.muted, f32::INFINITY);
         let title = self.pen.text(name, &style, colours.accent, room);
-        let caption = self.pen.text(&what, &tokens::caption(), colours.muted, room);
+        let caption = self.pen.text(&what, &theme::caption(), colours.muted, room);
         let high = title.size().y + caption.size().y;
         let rect = Rect::from_min_size(pos2(left, top), vec2(width, high + 2.0 * space::S));
         let links = vec![(0..name.chars().count() + 1, image.target.clone())];
         let (map, y) = (self.mark(&image.range), top + space::S);
         let at = vec2(left + space::M, rect.center().y - icon.size().y / 2.0);
         let below = vec2(left + inset, y + title.size().y);
-        self.parts.push(RowPart::Fill { rect, colour: colours.sunken, corner: tokens::CARD });
+        self.parts.push(RowPart::Fill { rect, colour: colours.sunken, corner: theme::CARD_CORNER });
         self.parts.push(RowPart::Text { at, galley: icon, map: SourceMap::default(), links: Vec::new() });
         self.parts.push(RowPart::Text { at: vec2(left + inset, y), galley: title, map, links });
         self.parts.push(RowPart::Text { at: below, galley: caption, map: SourceMap::default(), links: Vec::new() });
@@ -311,7 +311,7 @@ impl RowRenderer<'_> {
         let rect = Rect::from_min_size(pos2(self.x, self.y), size);
         self.parts.push(RowPart::Picture { rect, texture });
         // An empty text, so that a click finds the mark.
-        let galley = self.pen.text("", &tokens::body(), self.pen.colours.ink, size.x);
+        let galley = self.pen.text("", &theme::body(), self.pen.colours.ink, size.x);
         let map = self.mark(&image.range);
         self.parts.push(RowPart::Text { at: rect.min.to_vec2(), galley, map, links: Vec::new() });
         if asked.is_none() {
@@ -329,8 +329,8 @@ impl RowRenderer<'_> {
         let (left, top) = (self.x, self.y);
         let width = (self.width - left).max(96.0);
         let ground = self.parts.len();
-        self.parts.push(RowPart::Fill { rect: Rect::ZERO, colour: colours.sunken, corner: tokens::CARD });
-        let galley = self.pen.text(&image.target, &tokens::caption(), colours.accent, width - 2.0 * space::L);
+        self.parts.push(RowPart::Fill { rect: Rect::ZERO, colour: colours.sunken, corner: theme::CARD_CORNER });
+        let galley = self.pen.text(&image.target, &theme::caption(), colours.accent, width - 2.0 * space::L);
         let links = vec![(0..image.target.chars().count() + 1, image.target.clone())];
         let (at, high) = (vec2(left + space::L, top + space::S), galley.size().y);
         self.parts.push(RowPart::Text { at, galley, map: self.mark(&image.range), links });
@@ -357,7 +357,7 @@ impl RowRenderer<'_> {
         }
         self.y = by.y + inner.height + space::M;
         let card = Rect::from_min_max(pos2(left, top), pos2(left + width, self.y));
-        self.parts[ground] = RowPart::Fill { rect: card, colour: colours.sunken, corner: tokens::CARD };
+        self.parts[ground] = RowPart::Fill { rect: card, colour: colours.sunken, corner: theme::CARD_CORNER };
         self.gap = space::S;
     }
 }
@@ -377,7 +377,7 @@ pub fn diagram(code: RowLayout, source: &str, range: Range<usize>, width: f32, p
         DrawingState::Waiting => code,
         DrawingState::Ready(texture, natural) => {
             let rect = diagram_rect(natural, 0.0, space::S, width);
-            let galley = pen.text("", &tokens::body(), pen.colours.ink, rect.width());
+            let galley = pen.text("", &theme::body(), pen.colours.ink, rect.width());
             let text = RowPart::Text { at: rect.min.to_vec2(), galley, map, links: Vec::new() };
             let parts = vec![text, RowPart::Picture { rect, texture }];
             let height = rect.height() + 2.0 * space::S;
@@ -385,7 +385,7 @@ pub fn diagram(code: RowLayout, source: &str, range: Range<usize>, width: f32, p
         }
         DrawingState::Failed(why) => {
             let mut code = code;
-            let galley = pen.text(&format!("Not drawn. {why}"), &tokens::caption(), pen.colours.warn, width);
+            let galley = pen.text(&format!("Not drawn. {why}"), &theme::caption(), pen.colours.warn, width);
             let at = vec2(0.0, code.height - space::XS);
             code.height += galley.size().y + space::XS;
             code.text = format!("{} Not drawn. {why}", code.text);
@@ -400,7 +400,7 @@ fn inner(around: &RowRenderer<'_>, text: &str, width: f32) -> RowLayout {
     let source = DedentedSource { text: text.to_owned(), cuts: Vec::new() };
     let mut draw = RowRenderer::new(&source, RowKind::Paragraph, width, width, around.pen);
     draw.embedded = around.embedded + 1;
-    for (token, range) in dialect::tokens(text, dialect::options()) {
+    for (token, range) in dialect::tokenize(text, dialect::dialect_options()) {
         draw.token(token, range);
     }
     draw.finish(text)

@@ -4,7 +4,7 @@ use eframe::egui;
 use egui::epaint::text::ByteIndex;
 use egui::text::LayoutJob;
 use std::ops::Range;
-use ui::tokens::ThemeColors;
+use ui::theme::ThemeColors;
 
 /// Sets the fields of a line in `muted`.
 pub(super) fn quiet(job: &mut LayoutJob, colours: &ThemeColors) {

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use typeset::formula::SetFormula;
 use ui::icons;
-use ui::tokens::{self, InterCut};
+use ui::theme::{self, InterCut};
 use ui::widgets::format;
 
 /// How far the ground of code reaches beyond its letters, which is room that it takes from nobody.
@@ -120,7 +120,7 @@ impl RowRenderer<'_> {
         let inline = self.inline.get_or_insert_default();
         inline.map.runs.push(SourceRun { chars: inline.chars, source: at..at, exact: false });
         let size = (kind.font.size + 2.0).min(20.0);
-        inline.job.append(icons::IMAGE, 0.0, format(tokens::icon(size), kind.line, colours.muted));
+        inline.job.append(icons::IMAGE, 0.0, format(theme::icon_font(size), kind.line, colours.muted));
         inline.job.append(" ", 0.0, format(kind.font, kind.line, colours.muted));
         inline.chars += 2;
     }
@@ -164,11 +164,11 @@ impl RowRenderer<'_> {
         let size = if self.table.is_some() { 14.0 } else { kind.font.size };
         let line = if self.table.is_some() { 20.0 } else { kind.line };
         let mut style = if code {
-            let mut style = format(tokens::code().font, line, colour);
+            let mut style = format(theme::code().font, line, colour);
             style.font_id.size = size * 0.9;
             style
         } else {
-            format(tokens::inter(cut, size), line, colour)
+            format(theme::inter_font(cut, size), line, colour)
         };
         if self.look.strike > 0 {
             style.strikethrough = Stroke::new(1.0, colours.muted);
@@ -201,7 +201,7 @@ impl RowRenderer<'_> {
         let source = self.source.source(range.start)..self.source.source(range.end);
         let inline = self.inline.get_or_insert_default();
         inline.map.runs.push(SourceRun { chars: inline.chars, source, exact: false });
-        let font = tokens::inter(InterCut::SemiBold, kind.font.size * 0.7);
+        let font = theme::inter_font(InterCut::SemiBold, kind.font.size * 0.7);
         let mut style = format(font, kind.line * 0.7, self.pen.colours.accent);
         style.valign = Align::TOP;
         inline.job.append(name, 1.0, style);

@@ -7,7 +7,7 @@ use egui::{CornerRadius, Rect, pos2, vec2};
 use std::ops::Range;
 use text::properties::{self, Property, PropertyKind};
 use ui::icons;
-use ui::tokens::{self, space};
+use ui::theme::{self, space};
 
 /// The height of a line.
 const PROPERTY_ROW_HEIGHT: f32 = 28.0;
@@ -33,7 +33,7 @@ pub(super) fn draw(source: &str, width: f32, pen: TextStyleContext<'_>) -> RowLa
         Some(Err(why)) => {
             let mut drawn = plain(source, kind, width, pen);
             let words = format!("These properties cannot be read: {why}.");
-            let galley = pen.text(&words, &tokens::caption(), pen.colours.bad, width);
+            let galley = pen.text(&words, &theme::caption(), pen.colours.bad, width);
             let height = galley.size().y;
             let at = vec2(0.0, drawn.height + space::XS);
             drawn.parts.push(RowPart::Text { at, galley, map: SourceMap::default(), links: Vec::new() });
@@ -51,7 +51,7 @@ fn table(source: &str, properties: &[Property], width: f32, pen: TextStyleContex
         table.row(property);
     }
     let end = properties.last().map_or(source.find('\n').map_or(source.len(), |at| at + 1), |last| last.lines.end);
-    let galley = pen.text("Add a property", &tokens::small(), pen.colours.muted, PROPERTY_VALUES_X);
+    let galley = pen.text("Add a property", &theme::small(), pen.colours.muted, PROPERTY_VALUES_X);
     let rect =
         Rect::from_min_size(pos2(0.0, table.y), vec2(galley.size().x + space::XL + space::S, PROPERTY_ROW_HEIGHT));
     table.icon(icons::PLUS);
@@ -74,7 +74,7 @@ struct PropertiesTable<'a> {
 
 impl PropertiesTable<'_> {
     fn icon(&mut self, icon: &str) {
-        let style = tokens::TypeStyle { font: tokens::icon(15.0), line: 20.0 };
+        let style = theme::TypeStyle { font: theme::icon_font(15.0), line: 20.0 };
         let galley = self.pen.text(icon, &style, self.pen.colours.muted, 24.0);
         let at = vec2(0.0, self.y + 4.0);
         self.parts.push(RowPart::Text { at, galley, map: SourceMap::default(), links: Vec::new() });
@@ -84,7 +84,7 @@ impl PropertiesTable<'_> {
     fn words(&mut self, words: &str, range: &Range<usize>, x: f32, chip: bool, link: bool) -> (f32, f32) {
         let colours = self.pen.colours;
         let colour = if link || chip { colours.accent } else { colours.ink };
-        let galley = self.pen.text(words, &tokens::small(), colour, (self.width - x - PROPERTY_ROW_HEIGHT).max(80.0));
+        let galley = self.pen.text(words, &theme::small(), colour, (self.width - x - PROPERTY_ROW_HEIGHT).max(80.0));
         let size = galley.size();
         let at = vec2(x, self.y + 4.0);
         if chip {
@@ -107,7 +107,7 @@ impl PropertiesTable<'_> {
         let colours = self.pen.colours;
         let top = self.y;
         self.icon(icon(property.kind));
-        let key = self.pen.text(&property.key, &tokens::small(), colours.muted, PROPERTY_VALUES_X - space::XXL);
+        let key = self.pen.text(&property.key, &theme::small(), colours.muted, PROPERTY_VALUES_X - space::XXL);
         let start = property.lines.start;
         let runs = vec![SourceRun { chars: 0, source: start..start + property.key.len(), exact: true }];
         let at = vec2(space::XL, self.y + 4.0);
@@ -128,7 +128,7 @@ impl PropertiesTable<'_> {
                 PropertyKind::List => {
                     let link = words.starts_with("[[") || words.contains("://");
                     let room = self.width - x - PROPERTY_ROW_HEIGHT;
-                    let wide = self.pen.text(words, &tokens::small(), colours.ink, f32::INFINITY).size().x;
+                    let wide = self.pen.text(words, &theme::small(), colours.ink, f32::INFINITY).size().x;
                     if wide > room && x > PROPERTY_VALUES_X {
                         x = PROPERTY_VALUES_X;
                         self.y += PROPERTY_ROW_HEIGHT;
@@ -147,7 +147,7 @@ impl PropertiesTable<'_> {
             }
         }
         self.text.push('\n');
-        let style = tokens::TypeStyle { font: tokens::icon(12.0), line: 20.0 };
+        let style = theme::TypeStyle { font: theme::icon_font(12.0), line: 20.0 };
         let cross = self.pen.text(icons::X, &style, colours.muted, 24.0);
         let rect = Rect::from_min_size(
             pos2(self.width - PROPERTY_ROW_HEIGHT, top),

@@ -157,7 +157,7 @@ pub fn describe_command(line: &str) -> Option<String> {
     Some(match read(line)? {
         Err(why) => why,
         Ok(ExCommand::Run(ids)) => {
-            let titles = ids.iter().filter_map(|id| engine::commands::command(id)).map(|command| command.title);
+            let titles = ids.iter().filter_map(|id| engine::commands::find_command(id)).map(|command| command.title);
             titles.collect::<Vec<&str>>().join(", then: ")
         }
         Ok(ExCommand::Line(LineAddress::Number(number))) => format!("Go to line {number}"),

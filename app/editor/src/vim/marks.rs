@@ -3,7 +3,7 @@
 
 use super::VimMode;
 use std::collections::BTreeMap;
-use text::splice::moved;
+use text::text_edit::shift_offset;
 
 /// Jumps and changes that are kept.
 const MAX_JUMPS_AND_CHANGES: usize = 100;
@@ -31,7 +31,7 @@ impl VimMarks {
         let selection = self.selection.iter_mut().flat_map(|(_, from, to)| [from, to]);
         let lists = self.jumps.iter_mut().chain(&mut self.changes);
         for place in self.marks.values_mut().chain(lists).chain(selection) {
-            *place = moved(*place, at, delete, insert, false);
+            *place = shift_offset(*place, at, delete, insert, false);
         }
     }
 

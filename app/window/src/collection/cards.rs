@@ -9,7 +9,7 @@ use egui::accesskit::Role;
 use egui::{Align2, Color32, CornerRadius, Pos2, Rect, Sense, Stroke, StrokeKind, Ui, pos2, vec2};
 use std::sync::Arc;
 use ui::icons;
-use ui::tokens::{self, CARD, InterCut, ThemeColors, space};
+use ui::theme::{self, CARD_CORNER, InterCut, ThemeColors, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// The width of a card where none is said.
@@ -106,15 +106,15 @@ impl CollectionPage {
             pos2(rect.left() + 6.0, middle),
             Align2::CENTER_CENTER,
             icon,
-            tokens::icon(12.0),
+            theme::icon_font(12.0),
             colours.muted,
         );
-        let style = tokens::TypeStyle { font: tokens::inter(InterCut::SemiBold, 13.0), line: 20.0 };
+        let style = theme::TypeStyle { font: theme::inter_font(InterCut::SemiBold, 13.0), line: 20.0 };
         let at = pos2(rect.left() + space::L + space::XS, middle - 10.0);
         let wide = paint_clipped_text(ui, at, rect.width() * 0.7, words, &style, colours.ink);
         let at = pos2(at.x + wide + space::S, at.y + 2.0);
-        paint_clipped_text(ui, at, 80.0, &count.to_string(), &tokens::caption(), colours.muted);
-        paint_focus_ring(ui, &response, tokens::CORNER);
+        paint_clipped_text(ui, at, 80.0, &count.to_string(), &theme::caption(), colours.muted);
+        paint_focus_ring(ui, &response, theme::CONTROL_CORNER);
         if response.clicked() {
             self.fold(&name.clone());
         }
@@ -134,17 +134,17 @@ fn card(
     let response = ui.interact(rect, id, Sense::click());
     let name = super::super::tree::shown_name(row.path.rsplit('/').next().unwrap_or(&row.path));
     set_accessible_name(&response, Role::Link, &format!("Card {name}"));
-    ui.painter().rect_filled(rect, CARD, if response.hovered() { colours.sunken } else { colours.raised });
+    ui.painter().rect_filled(rect, CARD_CORNER, if response.hovered() { colours.sunken } else { colours.raised });
     if picture > 0.0 {
         let frame = rect.with_max_y(rect.top() + picture);
         cover(ui, scene, row, frame);
     }
-    ui.painter().rect_stroke(rect, CARD, Stroke::new(1.0, colours.line), StrokeKind::Inside);
-    paint_focus_ring(ui, &response, CARD);
+    ui.painter().rect_stroke(rect, CARD_CORNER, Stroke::new(1.0, colours.line), StrokeKind::Inside);
+    paint_focus_ring(ui, &response, CARD_CORNER);
     let mut y = rect.top() + picture + space::XS;
     let inner = rect.shrink2(vec2(space::M, 0.0));
     if table.columns.iter().any(|column| column.name == "file.name") {
-        let style = tokens::TypeStyle { font: tokens::inter(InterCut::SemiBold, 13.0), line: 20.0 };
+        let style = theme::TypeStyle { font: theme::inter_font(InterCut::SemiBold, 13.0), line: 20.0 };
         paint_clipped_text(ui, pos2(inner.left(), y + 6.0), inner.width(), name, &style, colours.ink);
         y += 32.0;
     }
@@ -152,16 +152,23 @@ fn card(
         let line = Rect::from_min_size(pos2(inner.left(), y), vec2(inner.width(), CARD_LINE_HEIGHT));
         let label = (inner.width() * 0.38).min(96.0);
         let at = pos2(line.left(), line.center().y - 7.0); // on the line of its value
-        paint_clipped_text(ui, at, label - space::S, &column.title, &tokens::caption(), colours.muted);
+        paint_clipped_text(ui, at, label - space::S, &column.title, &theme::caption(), colours.muted);
         let value = line.with_min_x(line.left() + label - space::S);
         let response = ui.interact(value, id.with(&column.name), Sense::hover());
-        set_accessible_name(&response, Role::Label, &format!("{} of {name}: {}", column.title, cell.shown()));
+        set_accessible_name(&response, Role::Label, &format!("{} of {name}: {}", column.title, cell.to_text()));
         // Numbers stand at the left here: there is nothing below to compare them with.
         let shown = match cell {
             collection::CollectionCell::Number(number) => collection::CollectionCell::Date(number.to_string()),
             other => other.clone(),
         };
-        super::cell::draw(ui, scene, value, id.with((&column.name, "cell")), &shown, column.property().is_some());
+        super::cell::draw(
+            ui,
+            scene,
+            value,
+            id.with((&column.name, "cell")),
+            &shown,
+            column.editable_property().is_some(),
+        );
         y += CARD_LINE_HEIGHT;
     }
     let beside = response.middle_clicked() || ui.input(|input| input.modifiers.command);
@@ -177,7 +184,7 @@ fn card(
 /// The picture of a card, cut to its frame.
 fn cover(ui: &Ui, scene: &CollectionContext<'_>, row: &CollectionRow, frame: Rect) {
     let colours = ThemeColors::of(ui);
-    let corner = CornerRadius { nw: CARD.nw, ne: CARD.ne, sw: 0, se: 0 };
+    let corner = CornerRadius { nw: CARD_CORNER.nw, ne: CARD_CORNER.ne, sw: 0, se: 0 };
     ui.painter().rect_filled(frame, corner, colours.sunken);
     let sight = match row.image.as_deref() {
         Some(target) if !target.contains("://") => assets::request_asset(ui.ctx(), scene.source.note.id, target),
@@ -194,7 +201,7 @@ fn cover(ui: &Ui, scene: &CollectionContext<'_>, row: &CollectionRow, frame: Rec
         Asset::Waiting => {}
         Asset::Text(_) | Asset::Remark(_) | Asset::None => {
             let at: Pos2 = frame.center();
-            ui.painter().text(at, Align2::CENTER_CENTER, icons::IMAGE, tokens::icon(24.0), colours.line);
+            ui.painter().text(at, Align2::CENTER_CENTER, icons::IMAGE, theme::icon_font(24.0), colours.line);
         }
     }
 }

@@ -7,10 +7,10 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Id, Key, Rect, Sense, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
 use serde_json::Value;
-use text::outline::plain;
-use text::properties::{PropertyKind, typed};
+use text::outline::plain_value;
+use text::properties::{PropertyKind, parse_typed};
 use ui::icons;
-use ui::tokens::{self, CORNER, ThemeColors, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// The inset of words in a cell.
@@ -20,7 +20,7 @@ const CELL_TEXT_INSET: f32 = space::S;
 pub(super) fn draw(ui: &Ui, scene: &mut CollectionContext<'_>, rect: Rect, id: Id, cell: &CollectionCell, own: bool) {
     let colours = ThemeColors::of(ui);
     let ink = if own { colours.ink } else { colours.muted };
-    let style = tokens::small();
+    let style = theme::small();
     let inner = rect.shrink2(vec2(CELL_TEXT_INSET, 0.0));
     let top = rect.center().y - 10.0;
     match cell {
@@ -30,7 +30,7 @@ pub(super) fn draw(ui: &Ui, scene: &mut CollectionContext<'_>, rect: Rect, id: I
             paint_clipped_text(ui, pos2(inner.left(), top), inner.width(), line, &style, ink);
         }
         CollectionCell::Date(date) => {
-            let style = tokens::TypeStyle { font: tokens::tabular(13.0), line: 20.0 };
+            let style = theme::TypeStyle { font: theme::tabular_font(13.0), line: 20.0 };
             paint_clipped_text(ui, pos2(inner.left(), top), inner.width(), date, &style, ink);
         }
         CollectionCell::Number(number) => {
@@ -39,7 +39,7 @@ pub(super) fn draw(ui: &Ui, scene: &mut CollectionContext<'_>, rect: Rect, id: I
                 at,
                 Align2::RIGHT_CENTER,
                 number.to_string(),
-                tokens::tabular(13.0),
+                theme::tabular_font(13.0),
                 ink,
             );
         }
@@ -68,8 +68,8 @@ pub(super) fn link(
     chip: bool,
 ) -> f32 {
     let colours = ThemeColors::of(ui);
-    let words = cell.shown();
-    let style = if chip { tokens::caption() } else { tokens::small() };
+    let words = cell.to_text();
+    let style = if chip { theme::caption() } else { theme::small() };
     let leads = matches!(cell, CollectionCell::Link { .. });
     let pad = if chip { 6.0 } else { 0.0 };
     let room = (inner.right() - x - 2.0 * pad).max(0.0);
@@ -79,7 +79,7 @@ pub(super) fn link(
     let rect = Rect::from_min_size(pos2(x, inner.center().y - 10.0), vec2(width, 20.0));
     if chip {
         let ground = if leads { colours.accent_ground } else { colours.sunken };
-        ui.painter().rect_filled(rect, CORNER, ground);
+        ui.painter().rect_filled(rect, CONTROL_CORNER, ground);
     }
     let at = pos2(x + pad, inner.center().y - style.line / 2.0);
     if galley.size().x > room {
@@ -112,7 +112,7 @@ fn check(ui: &Ui, centre: egui::Pos2, done: bool, own: bool) {
     let colour = if own { colours.accent } else { colours.muted };
     if done {
         ui.painter().rect_filled(square, 4.0, colour);
-        ui.painter().text(square.center(), Align2::CENTER_CENTER, icons::CHECK, tokens::icon(12.0), colours.paper);
+        ui.painter().text(square.center(), Align2::CENTER_CENTER, icons::CHECK, theme::icon_font(12.0), colours.paper);
     } else {
         ui.painter().rect_stroke(square, 4.0, Stroke::new(1.5, colours.muted), StrokeKind::Inside);
     }
@@ -121,8 +121,8 @@ fn check(ui: &Ui, centre: egui::Pos2, done: bool, own: bool) {
 /// A value as one edits it.
 pub(super) fn text_of(value: &Value) -> String {
     match value {
-        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
-        other => plain(other),
+        Value::Array(items) => items.iter().map(plain_value).collect::<Vec<_>>().join(", "),
+        other => plain_value(other),
     }
 }
 
@@ -142,7 +142,7 @@ impl CellEditor {
         let colours = ThemeColors::of(ui);
         let wide = rect.with_max_x(rect.right().max(rect.left() + 160.0));
         let trouble = self.trouble.is_some();
-        ui.painter().rect_filled(wide, CORNER, colours.raised);
+        ui.painter().rect_filled(wide, CONTROL_CORNER, colours.raised);
         let hint = match kind {
             PropertyKind::Date => "2026-11-22",
             PropertyKind::Number => "0",
@@ -164,21 +164,21 @@ impl CellEditor {
         let hint = egui::RichText::new(hint).color(colours.muted);
         let field = egui::TextEdit::singleline(&mut self.text)
             .id(id)
-            .font(tokens::small().font)
+            .font(theme::small().font)
             .hint_text(hint)
             .frame(egui::Frame::NONE)
             .lock_focus(true)
             .margin(egui::Margin::symmetric(8, 6))
             .desired_width(wide.width());
         let response = child.add_sized(wide.size(), field).accessible_name(label);
-        let ring = Stroke::new(tokens::size::RING, if trouble { colours.bad } else { colours.accent });
-        ui.painter().rect_stroke(wide, CORNER, ring, StrokeKind::Inside);
+        let ring = Stroke::new(theme::size::FOCUS_RING_WIDTH, if trouble { colours.bad } else { colours.accent });
+        ui.painter().rect_stroke(wide, CONTROL_CORNER, ring, StrokeKind::Inside);
         if let Some(trouble) = self.trouble {
             let at = wide.left_bottom() + vec2(space::S, space::XS);
-            let font = tokens::caption().font;
+            let font = theme::caption().font;
             let galley = ui.painter().layout_no_wrap(trouble.to_owned(), font, colours.bad);
             let ground = Rect::from_min_size(at, galley.size()).expand(space::XS);
-            ui.painter().rect_filled(ground, CORNER, colours.raised);
+            ui.painter().rect_filled(ground, CONTROL_CORNER, colours.raised);
             ui.painter().galley(at, galley, colours.bad);
             let response = ui.interact(ground, id.with("trouble"), Sense::hover());
             set_accessible_name(&response, Role::Alert, trouble);
@@ -222,7 +222,7 @@ impl CellEditor {
     }
 
     fn value(&self, kind: PropertyKind) -> Result<Option<Value>, &'static str> {
-        let value = typed(kind, &self.text);
+        let value = parse_typed(kind, &self.text);
         match (kind, &value) {
             (PropertyKind::Number, Value::String(_)) => Err("A number has digits only, and a point."),
             (PropertyKind::Date, Value::String(text)) if text::task::CalendarDay::parse(text).is_none() => {
@@ -237,17 +237,17 @@ impl CellEditor {
 pub(super) fn tool_button(ui: &mut Ui, icon: &str, words: &str, name: &str, on: bool) -> egui::Response {
     let colours = ThemeColors::of(ui);
     let colour = if on { colours.accent } else { colours.muted };
-    let style = tokens::small();
+    let style = theme::small();
     let galley = ui.painter().layout_no_wrap(words.to_owned(), style.font, colour);
     let gap = if words.is_empty() { 0.0 } else { space::XS };
     let width = 16.0 + gap + galley.size().x + 2.0 * space::S;
-    let (rect, response) = ui.allocate_exact_size(vec2(width, tokens::size::HIT), Sense::click());
+    let (rect, response) = ui.allocate_exact_size(vec2(width, theme::size::MIN_CLICK_HEIGHT), Sense::click());
     ui::widgets::paint_hover_fill(ui, &response);
     let at = pos2(rect.left() + space::S + 8.0, rect.center().y);
-    ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(15.0), colour);
+    ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(15.0), colour);
     let words = pos2(rect.left() + space::S + 16.0 + gap, rect.center().y - galley.size().y / 2.0);
     ui.painter().galley(words, galley, colour);
-    paint_focus_ring(ui, &response, CORNER);
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
     set_accessible_name(&response, Role::Button, name);
     response
 }

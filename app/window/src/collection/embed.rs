@@ -6,7 +6,7 @@ use super::super::generated_view::GeneratedView;
 use super::super::page::PageAction;
 use super::super::{AppWindow, link_navigation};
 use super::{CollectionPage, CollectionSource};
-use collection::{EmbeddedCollection, embed, is_collection};
+use collection::{EmbeddedCollection, is_collection, parse_embed};
 use editor::note_editor::EditContext;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -15,7 +15,7 @@ use engine::{Command, NotePhase};
 use host::search::SearchService;
 use std::collections::{BTreeSet, HashMap};
 use store::{BlockId, DocId};
-use ui::tokens::{CARD, ThemeColors, space};
+use ui::theme::{CARD_CORNER, ThemeColors, space};
 use ui::widgets::set_accessible_name;
 
 /// No collection in a note is higher than this, and no generated view; what is longer scrolls.
@@ -121,8 +121,8 @@ impl CollectionEmbeds {
         world: &EditContext<'_>,
         actions: &mut Vec<PageAction>,
     ) {
-        let generated = engine::view::block(text);
-        let embed = embed(text);
+        let generated = engine::generated_view::view_source(text);
+        let embed = parse_embed(text);
         if generated.is_none() && embed.is_none() {
             return;
         }
@@ -136,7 +136,7 @@ impl CollectionEmbeds {
         let width = inset.collection.wide.clamp(world.width, widest.max(world.width));
         let rect = Rect::from_min_size(origin + vec2(0.0, EMBED_PADDING), vec2(width, before - 2.0 * EMBED_PADDING));
         let colours = ThemeColors::of(ui);
-        ui.painter().rect_filled(rect, CARD, colours.paper);
+        ui.painter().rect_filled(rect, CARD_CORNER, colours.paper);
         let layout = egui::Layout::top_down(egui::Align::Min);
         let builder = egui::UiBuilder::new().max_rect(rect).id_salt(("collection", key)).layout(layout);
         let mut inner = ui.new_child(builder);
@@ -158,7 +158,7 @@ impl CollectionEmbeds {
             (None, None) => {}
         }
         let stroke = if marked { Stroke::new(2.0, colours.accent) } else { Stroke::new(1.0, colours.line) };
-        ui.painter().rect_stroke(rect, CARD, stroke, StrokeKind::Inside);
+        ui.painter().rect_stroke(rect, CARD_CORNER, stroke, StrokeKind::Inside);
         let what = match (generated, searches) {
             (Some(_), _) => "View",
             (None, true) => "Search",

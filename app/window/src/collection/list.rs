@@ -7,7 +7,7 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Rect, Sense, Ui, pos2, vec2};
 use std::sync::Arc;
-use ui::tokens::{self, CORNER, ThemeColors, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// The height of a line.
@@ -78,10 +78,10 @@ fn item(
     let name = super::super::tree::shown_name(row.path.rsplit('/').next().unwrap_or(&row.path));
     set_accessible_name(&response, Role::Link, &format!("Item {name}"));
     if response.hovered() {
-        ui.painter().rect_filled(rect.expand2(vec2(space::S, 0.0)), CORNER, colours.hover(colours.paper));
+        ui.painter().rect_filled(rect.expand2(vec2(space::S, 0.0)), CONTROL_CORNER, colours.hover_color(colours.paper));
     }
-    paint_focus_ring(ui, &response, CORNER);
-    let style = tokens::small();
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
+    let style = theme::small();
     let first = rect.with_max_y(rect.top() + LIST_ROW_HEIGHT);
     paint_clipped_text(
         ui,
@@ -100,13 +100,13 @@ fn item(
             let rect = first.translate(vec2(0.0, LIST_ROW_HEIGHT * place as f32));
             line = WordFlow { x: left + LIST_TEXT_INDENT, rect, id };
             line.words(ui, &format!("{}  ", column.title), colours.muted);
-        } else if place > 0 && !cell.shown().is_empty() {
+        } else if place > 0 && !cell.to_text().is_empty() {
             line.words(ui, separator, colours.muted);
         }
         line.cell(ui, scene, place, cell);
     }
     let words = |(column, cell): (&collection::CollectionColumn, &CollectionCell)| {
-        let shown = cell.shown();
+        let shown = cell.to_text();
         (!shown.is_empty() && column.name != "file.name").then(|| format!("{}: {shown}", column.title))
     };
     let all: Vec<String> = table.columns.iter().zip(&row.cells).filter_map(words).collect();
@@ -136,7 +136,7 @@ impl WordFlow {
         let room = self.rect.right() - self.x;
         if room > 0.0 {
             let at = pos2(self.x, self.rect.center().y - 10.0);
-            self.x += paint_clipped_text(ui, at, room, words, &tokens::small(), colour);
+            self.x += paint_clipped_text(ui, at, room, words, &theme::small(), colour);
         }
     }
 

@@ -209,8 +209,8 @@ impl QueryWorker {
                     let mut changed: Vec<DocId> = changed.collect();
                     changed.sort_unstable();
                     changed.dedup();
-                    told.extend(changed.into_iter().map(|file| VolumeMirror::look(volume.into(), file)));
-                    feed.changes = volume.links.changes();
+                    told.extend(changed.into_iter().map(|file| VolumeMirror::read_file_state(volume.into(), file)));
+                    feed.changes = volume.links.change_count();
                 }
                 None => {
                     forget = true;
@@ -223,12 +223,12 @@ impl QueryWorker {
                 }
             }
             while feed.ahead.front().is_some_and(|(since, _)| since + OPTIMISTIC_RECHECK_SECONDS < time) {
-                told.extend(feed.ahead.pop_front().map(|(_, file)| VolumeMirror::look(volume.into(), file)));
+                told.extend(feed.ahead.pop_front().map(|(_, file)| VolumeMirror::read_file_state(volume.into(), file)));
             }
         }
         if let Some(at) = &mut feed.first {
             if at.is_none() {
-                feed.changes = volume.links.changes();
+                feed.changes = volume.links.change_count();
             }
             let from = at.clone().map_or(Bound::Unbounded, Bound::Excluded);
             let mut rows = volume.files.range::<String, _>((from, Bound::Unbounded));
@@ -274,7 +274,7 @@ fn work(queue: &Receiver<QueryJob>, answers: &Sender<TableResult>, ctx: &Context
             QueryJob::Forget(volume) => _ = mirrors.remove(&volume),
             QueryJob::Take(volume, told) => {
                 let mirror = mirrors.entry(volume).or_default();
-                told.into_iter().for_each(|file| mirror.take(file));
+                told.into_iter().for_each(|file| mirror.apply(file));
             }
             QueryJob::Make(order) => {
                 let TableRequest { by, stamp, base, now, seen, stop } = *order;
@@ -283,7 +283,7 @@ fn work(queue: &Receiver<QueryJob>, answers: &Sender<TableResult>, ctx: &Context
                     seen.store(count, Ordering::Relaxed);
                     !stop.load(Ordering::Relaxed)
                 };
-                let table = base.table_while(mirror.source(), stamp.view, stamp.this, now, &mut goes_on);
+                let table = base.evaluate_view_while(mirror.source(), stamp.view, stamp.this, now, &mut goes_on);
                 if answers.send((by, stamp, table)).is_err() {
                     return;
                 }
@@ -341,7 +341,7 @@ pub(crate) fn apply_optimistically(
     key: &str,
     value: Option<&serde_json::Value>,
 ) {
-    let (file, now) = VolumeMirror::look(volume.into(), file);
+    let (file, now) = VolumeMirror::read_file_state(volume.into(), file);
     let Some((row, outline)) = now else { return };
     let mut outline = outline.map_or_else(Default::default, |outline| (*outline).clone());
     let known = outline.properties.keys().find(|known| known.eq_ignore_ascii_case(key)).cloned();

@@ -4,14 +4,14 @@
 use super::super::page::PageAction;
 use super::cell::{self, CellEditOutcome, text_of};
 use super::{CellEditor, CollectionContext, CollectionPage, TableLine};
-use collection::{CollectionCell, CollectionChange, CollectionColumn, CollectionTable, SUMMARIES};
+use collection::{CollectionCell, CollectionChange, CollectionColumn, CollectionTable, SUMMARY_NAMES};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, CursorIcon, EventFilter, Id, Key, Modifiers, Rect, Sense, Stroke, Ui, pos2, vec2};
 use std::sync::Arc;
 use text::properties::PropertyKind;
 use ui::icons;
-use ui::tokens::{self, CORNER, InterCut, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// The height of a row.
@@ -145,13 +145,13 @@ impl CollectionPage {
         response.widget_info(|| egui::WidgetInfo::labeled(Role::Heading, true, format!("{words}: {count}")));
         ui.ctx().accesskit_node_builder(id, |node| node.set_expanded(open));
         if response.hovered() {
-            ui.painter().rect_filled(rect, 0.0, colours.hover(colours.paper));
+            ui.painter().rect_filled(rect, 0.0, colours.hover_color(colours.paper));
         }
         let left = rect.left() + shift + space::L;
         let icon = if open { icons::CARET_DOWN } else { icons::CARET_RIGHT };
         let at = pos2(left + 6.0, rect.center().y);
-        ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(12.0), colours.muted);
-        let style = tokens::TypeStyle { font: tokens::inter(InterCut::SemiBold, 13.0), line: 20.0 };
+        ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(12.0), colours.muted);
+        let style = theme::TypeStyle { font: theme::inter_font(InterCut::SemiBold, 13.0), line: 20.0 };
         let at = pos2(left + space::L + space::XS, rect.center().y - 10.0);
         let wide = paint_clipped_text(ui, at, 480.0, words, &style, colours.ink);
         let count = count.to_string();
@@ -160,11 +160,11 @@ impl CollectionPage {
             pos2(at.x + wide + space::S, at.y + 2.0),
             80.0,
             &count,
-            &tokens::caption(),
+            &theme::caption(),
             colours.muted,
         );
         ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
-        paint_focus_ring(ui, &response, CORNER);
+        paint_focus_ring(ui, &response, CONTROL_CORNER);
         if response.clicked() {
             self.fold(&name.clone());
         }
@@ -186,7 +186,7 @@ impl CollectionPage {
         let Some(row) = table.rows.get(row) else { return };
         let over = ui.rect_contains_pointer(rect);
         if over {
-            ui.painter().rect_filled(rect, 0.0, colours.hover(colours.paper).gamma_multiply(0.6));
+            ui.painter().rect_filled(rect, 0.0, colours.hover_color(colours.paper).gamma_multiply(0.6));
         }
         ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
         let name = super::super::tree::shown_name(row.path.rsplit('/').next().unwrap_or(&row.path));
@@ -199,13 +199,13 @@ impl CollectionPage {
             }
             let id = grid.with((line, place));
             let response = ui.interact(at, id, Sense::click() - Sense::FOCUSABLE);
-            let label = || match (&column.name[..], cell.shown()) {
+            let label = || match (&column.name[..], cell.to_text()) {
                 ("file.name", words) => format!("Cell of {words}"),
                 (_, words) if words.is_empty() => format!("{} of {name}: empty", column.title),
                 (_, words) => format!("{} of {name}: {words}", column.title),
             };
             response.widget_info(|| egui::WidgetInfo::labeled(Role::GridCell, true, label()));
-            let own = column.property().is_some() || column.name == "file.name";
+            let own = column.editable_property().is_some() || column.name == "file.name";
             let edited =
                 self.editing.as_ref().is_some_and(|editing| editing.file == row.file && editing.column == column.name);
             if edited {
@@ -216,7 +216,7 @@ impl CollectionPage {
             cell::draw(ui, scene, at, id, cell, own);
             if self.chosen == Some((line, place)) {
                 let stroke = Stroke::new(1.5, colours.accent);
-                ui.painter().rect_stroke(at.shrink(1.0), CORNER, stroke, egui::StrokeKind::Inside);
+                ui.painter().rect_stroke(at.shrink(1.0), CONTROL_CORNER, stroke, egui::StrokeKind::Inside);
             }
             if response.clicked() || response.double_clicked() {
                 self.chosen = Some((line, place));
@@ -243,13 +243,13 @@ impl CollectionPage {
         label: &str,
     ) {
         let Some(editing) = &mut self.editing else { return };
-        let kind = kind_of(column, &scene.property(editing.file, column.property().unwrap_or("")));
+        let kind = kind_of(column, &scene.property(editing.file, column.editable_property().unwrap_or("")));
         let mut inner = ui.new_child(egui::UiBuilder::new().max_rect(rect).id_salt("editing"));
         match editing.show(&mut inner, rect, grid, kind, label) {
             CellEditOutcome::Not => return,
             CellEditOutcome::Left => {}
             CellEditOutcome::Is(value, (right, down)) => {
-                let key = column.property().unwrap_or(&column.name);
+                let key = column.editable_property().unwrap_or(&column.name);
                 if text_of(&scene.property(editing.file, key)) != editing.text {
                     scene.set(editing.file, key, value);
                 }
@@ -265,7 +265,7 @@ impl CollectionPage {
     fn begin(&mut self, scene: &mut CollectionContext<'_>, table: &CollectionTable, typed: Option<String>) {
         let Some((line, place)) = self.chosen else { return };
         let (Some(row), Some(column)) = (self.row(table, line), table.columns.get(place)) else { return };
-        let Some(key) = column.property() else {
+        let Some(key) = column.editable_property() else {
             let words = match column.name.as_str() {
                 "file.name" => return scene.actions.push(PageAction::Rename(row.file)),
                 name if name.starts_with("formula.") => "A formula works this out; it cannot be edited.",
@@ -347,7 +347,7 @@ impl CollectionPage {
                 egui::Event::Copy => {
                     let cell = self.chosen.and_then(|(line, column)| self.row(table, line)?.cells.get(column));
                     if let Some(cell) = cell {
-                        ui.ctx().copy_text(cell.shown());
+                        ui.ctx().copy_text(cell.to_text());
                     }
                 }
                 _ => {}
@@ -377,7 +377,7 @@ impl CollectionPage {
                 self.begin(scene, table, None);
             }
             Key::Delete | Key::Backspace if modifiers.is_none() => {
-                let key = table.columns.get(column).and_then(CollectionColumn::property);
+                let key = table.columns.get(column).and_then(CollectionColumn::editable_property);
                 if let Some(key) = key.filter(|_| scene.is_note(row))
                     && !scene.property(file, key).is_null()
                 {
@@ -419,12 +419,18 @@ impl CollectionPage {
             let id = ui.scope_id().with(("column", &column.name));
             let response = ui.interact(at, id, Sense::click());
             if response.hovered() {
-                ui.painter().rect_filled(at.shrink2(vec2(0.0, 2.0)), CORNER, colours.hover(colours.paper));
+                ui.painter().rect_filled(
+                    at.shrink2(vec2(0.0, 2.0)),
+                    CONTROL_CORNER,
+                    colours.hover_color(colours.paper),
+                );
             }
-            let sorted = sort.iter().find(|(name, _)| collection::bare(name) == collection::bare(&column.name));
+            let sorted = sort
+                .iter()
+                .find(|(name, _)| collection::strip_note_prefix(name) == collection::strip_note_prefix(&column.name));
             let arrow = sorted.map(|(_, down)| if *down { icons::CARET_DOWN } else { icons::CARET_UP });
             let room = wide - 2.0 * space::S - if arrow.is_some() { space::L } else { 0.0 };
-            let style = tokens::TypeStyle { font: tokens::inter(InterCut::SemiBold, 12.0), line: 16.0 };
+            let style = theme::TypeStyle { font: theme::inter_font(InterCut::SemiBold, 12.0), line: 16.0 };
             let right = matches!(column.kind, PropertyKind::Number);
             let text = ui.painter().layout_no_wrap(column.title.clone(), style.font.clone(), colours.muted);
             let own = text.size().x.min(room);
@@ -432,10 +438,10 @@ impl CollectionPage {
             paint_clipped_text(ui, pos2(left, at.center().y - 8.0), room, &column.title, &style, colours.muted);
             if let Some(arrow) = arrow {
                 let x = if right { left - 10.0 } else { left + own + 10.0 };
-                let font = tokens::icon(11.0);
+                let font = theme::icon_font(11.0);
                 ui.painter().text(pos2(x, at.center().y), Align2::CENTER_CENTER, arrow, font, colours.accent);
             }
-            paint_focus_ring(ui, &response, CORNER);
+            paint_focus_ring(ui, &response, CONTROL_CORNER);
             let how = match sorted {
                 Some((_, true)) => ", sorted from last to first",
                 Some((_, false)) => ", sorted from first to last",
@@ -516,7 +522,7 @@ impl CollectionPage {
             ui.separator();
             ui.menu_button("Summary", |ui| {
                 item(ui, "None", CollectionChange::Summary(self.view, name.clone(), None));
-                for summary in SUMMARIES {
+                for summary in SUMMARY_NAMES {
                     item(ui, summary, CollectionChange::Summary(self.view, name.clone(), Some(summary.to_owned())));
                 }
             });
@@ -568,9 +574,9 @@ fn sums(ui: &mut Ui, table: &CollectionTable, foot: Rect, spans: &[(f32, f32)], 
         let Some((summary, value)) = &column.summary else { continue };
         let at =
             Rect::from_min_size(pos2(foot.left() + space::L + x - shift, foot.top()), vec2(*wide, TABLE_ROW_HEIGHT));
-        let style = tokens::caption();
-        let values = tokens::TypeStyle { font: tokens::tabular(13.0), line: 20.0 };
-        let wide_of = |words: &str, style: &tokens::TypeStyle| {
+        let style = theme::caption();
+        let values = theme::TypeStyle { font: theme::tabular_font(13.0), line: 20.0 };
+        let wide_of = |words: &str, style: &theme::TypeStyle| {
             ui.painter().layout_no_wrap(words.to_owned(), style.font.clone(), colours.ink).size().x
         };
         let room = wide - 2.0 * space::S;
@@ -599,4 +605,4 @@ impl CollectionPage {
 }
 
 /// A row is as high as what can be hit.
-const _: () = assert!(TABLE_ROW_HEIGHT >= size::HIT);
+const _: () = assert!(TABLE_ROW_HEIGHT >= size::MIN_CLICK_HEIGHT);

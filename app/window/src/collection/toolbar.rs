@@ -4,13 +4,13 @@ use super::super::page::PageAction;
 use super::cell::tool_button;
 use super::query_worker::CollectionAnswer;
 use super::{CollectionContext, CollectionEdit, CollectionPage};
-use collection::{CollectionChange, bare};
+use collection::{CollectionChange, strip_note_prefix};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Popup, PopupCloseBehavior, Rect, Sense, Stroke, Ui, WidgetInfo, pos2, vec2};
 use std::collections::BTreeSet;
 use ui::icons;
-use ui::tokens::{self, CORNER, InterCut, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// A condition that is being made.
@@ -72,7 +72,8 @@ impl CollectionPage {
     /// Draws the bar.
     pub(super) fn show_toolbar(&mut self, ui: &mut Ui, scene: &mut CollectionContext<'_>, answer: &CollectionAnswer) {
         let colours = ThemeColors::of(ui);
-        let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::STRIP + space::S), Sense::hover());
+        let (rect, _) =
+            ui.allocate_exact_size(vec2(ui.available_width(), size::TOOLBAR_HEIGHT + space::S), Sense::hover());
         let line = Stroke::new(1.0, colours.line);
         ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, line);
         // Where there is little room, icons say it alone.
@@ -98,8 +99,8 @@ impl CollectionPage {
                 1 => "1 result".to_owned(),
                 rows => format!("{rows} results"),
             };
-            let galley = ui.painter().layout_no_wrap(words.clone(), tokens::caption().font, colours.muted);
-            let wanted = vec2(galley.size().x + 2.0 * space::S, size::HIT);
+            let galley = ui.painter().layout_no_wrap(words.clone(), theme::caption().font, colours.muted);
+            let wanted = vec2(galley.size().x + 2.0 * space::S, size::MIN_CLICK_HEIGHT);
             if ui.available_width() >= wanted.x {
                 let (at, response) = ui.allocate_exact_size(wanted, Sense::hover());
                 ui.painter().galley(pos2(at.left() + space::S, at.center().y - 8.0), galley, colours.muted);
@@ -122,7 +123,7 @@ impl CollectionPage {
         for (place, view) in base.views.iter().enumerate() {
             let active = place == self.view;
             let cut = if active { InterCut::SemiBold } else { InterCut::Regular };
-            let style = tokens::TypeStyle { font: tokens::inter(cut, 13.0), line: 20.0 };
+            let style = theme::TypeStyle { font: theme::inter_font(cut, 13.0), line: 20.0 };
             let name = if view.name.is_empty() { "View" } else { view.name.as_str() };
             let galley = ui.painter().layout_no_wrap(name.to_owned(), style.font.clone(), colours.ink);
             let wide = (galley.size().x + 20.0 + 2.0 * space::S).min(200.0);
@@ -134,7 +135,11 @@ impl CollectionPage {
             let response = ui.interact(at, ui.scope_id().with(("view", place)), Sense::click());
             response.widget_info(|| WidgetInfo::selected(Role::Tab, true, active, name));
             if response.hovered() && !active {
-                ui.painter().rect_filled(at.with_max_y(at.bottom() - space::S), CORNER, colours.hover(colours.paper));
+                ui.painter().rect_filled(
+                    at.with_max_y(at.bottom() - space::S),
+                    CONTROL_CORNER,
+                    colours.hover_color(colours.paper),
+                );
             }
             let colour = if active { colours.ink } else { colours.muted };
             let icon = match view.kind.as_str() {
@@ -147,7 +152,7 @@ impl CollectionPage {
                 pos2(x + space::S + 7.0, middle),
                 Align2::CENTER_CENTER,
                 icon,
-                tokens::icon(14.0),
+                theme::icon_font(14.0),
                 colour,
             );
             let text = pos2(x + space::S + 20.0, middle - 10.0);
@@ -156,13 +161,13 @@ impl CollectionPage {
                 let mark = Rect::from_min_max(pos2(at.left(), at.bottom() - 2.0), at.max);
                 ui.painter().rect_filled(mark, 0.0, colours.accent);
             }
-            paint_focus_ring(ui, &response, CORNER);
+            paint_focus_ring(ui, &response, CONTROL_CORNER);
             if response.clicked() {
                 self.show_view(place);
             }
             x += wide + space::XS;
         }
-        let at = Rect::from_min_size(pos2(x, rect.top() + space::S), vec2(72.0, size::HIT));
+        let at = Rect::from_min_size(pos2(x, rect.top() + space::S), vec2(72.0, size::MIN_CLICK_HEIGHT));
         let mut child =
             ui.new_child(egui::UiBuilder::new().max_rect(at).layout(egui::Layout::left_to_right(egui::Align::Min)));
         if rest > 1 {
@@ -195,7 +200,8 @@ impl CollectionPage {
     /// All properties that could be a column, with those that are one first.
     fn properties(scene: &CollectionContext<'_>, shown: &[String]) -> Vec<String> {
         let mut all: Vec<String> = shown.to_vec();
-        let known = |all: &[String], name: &str| all.iter().any(|one| bare(one) == bare(name));
+        let known =
+            |all: &[String], name: &str| all.iter().any(|one| strip_note_prefix(one) == strip_note_prefix(name));
         let mut seen: BTreeSet<String> = BTreeSet::new();
         if let Some(volume) = scene.session.volume(scene.source.note.volume) {
             // Of very many notes a part says enough.
@@ -220,7 +226,7 @@ impl CollectionPage {
         menu(&button, 240.0, |ui| {
             for name in CollectionPage::properties(scene, &shown) {
                 let mut on = shown.contains(&name);
-                if ui.checkbox(&mut on, scene.base.title(&name)).changed() {
+                if ui.checkbox(&mut on, scene.base.property_title(&name)).changed() {
                     let mut columns = shown.clone();
                     if on {
                         columns.push(name)
@@ -241,8 +247,9 @@ impl CollectionPage {
                 scene.change(&CollectionChange::Group(self.view, None));
             }
             for name in CollectionPage::properties(scene, &view.columns) {
-                let on = view.group.as_ref().is_some_and(|(group, _)| bare(group) == bare(&name));
-                if ui.selectable_label(on, scene.base.title(&name)).clicked() {
+                let on =
+                    view.group.as_ref().is_some_and(|(group, _)| strip_note_prefix(group) == strip_note_prefix(&name));
+                if ui.selectable_label(on, scene.base.property_title(&name)).clicked() {
                     let down = on && view.group.as_ref().is_some_and(|(_, down)| !down);
                     scene.change(&CollectionChange::Group(self.view, Some((name, down))));
                 }
@@ -258,17 +265,21 @@ impl CollectionPage {
             let mut changed = false;
             for (place, (name, down)) in view.sort.iter().enumerate() {
                 ui.horizontal(|ui| {
-                    ui.label(scene.base.title(name));
+                    ui.label(scene.base.property_title(name));
                     let words = if *down { "last to first" } else { "first to last" };
                     let turn = ui.button(words);
-                    let what = format!("Turn the order of {}", scene.base.title(name));
+                    let what = format!("Turn the order of {}", scene.base.property_title(name));
                     set_accessible_name(&turn, Role::Button, &what);
                     if turn.clicked() {
                         sort[place].1 = !down;
                         changed = true;
                     }
                     let gone = ui.button("×");
-                    set_accessible_name(&gone, Role::Button, &format!("Do not sort by {}", scene.base.title(name)));
+                    set_accessible_name(
+                        &gone,
+                        Role::Button,
+                        &format!("Do not sort by {}", scene.base.property_title(name)),
+                    );
                     if gone.clicked() {
                         sort.remove(place);
                         changed = true;
@@ -284,8 +295,8 @@ impl CollectionPage {
             ui.menu_button("Sort by…", |ui| {
                 egui::ScrollArea::vertical().max_height(320.0).show(ui, |ui| {
                     for name in CollectionPage::properties(scene, &view.columns) {
-                        let known = sort.iter().any(|(one, _)| bare(one) == bare(&name));
-                        if !known && ui.button(scene.base.title(&name)).clicked() {
+                        let known = sort.iter().any(|(one, _)| strip_note_prefix(one) == strip_note_prefix(&name));
+                        if !known && ui.button(scene.base.property_title(&name)).clicked() {
                             sort.push((name, false));
                             changed = true;
                         }
@@ -339,7 +350,7 @@ impl CollectionPage {
         ui.horizontal(|ui| {
             let edited = self.draft.edited.as_ref().is_some_and(|(of, at, _)| (*of, *at) == (view, place));
             if edited && let Some((_, _, draft)) = &mut self.draft.edited {
-                let field = egui::TextEdit::singleline(draft).font(tokens::code().font).desired_width(340.0);
+                let field = egui::TextEdit::singleline(draft).font(theme::code().font).desired_width(340.0);
                 let response = ui.add(field).accessible_name("Condition");
                 if response.lost_focus() {
                     if *draft != text && ui.input(|input| !input.key_pressed(egui::Key::Escape)) {
@@ -352,7 +363,7 @@ impl CollectionPage {
                 }
                 return;
             }
-            let words = egui::RichText::new(text).font(tokens::code().font);
+            let words = egui::RichText::new(text).font(theme::code().font);
             let label = ui.add_enabled(simple, egui::Button::new(words).frame(false).truncate());
             set_accessible_name(&label, Role::Button, &format!("Edit the condition {text}"));
             if label.clicked() {
@@ -372,11 +383,11 @@ impl CollectionPage {
         ui.horizontal(|ui| {
             if !of_file {
                 let shown = if self.draft.property.is_empty() { "file.name" } else { &self.draft.property };
-                let title = scene.base.title(shown);
+                let title = scene.base.property_title(shown);
                 let picked =
                     egui::ComboBox::from_id_salt("property").selected_text(title).width(120.0).show_ui(ui, |ui| {
                         for name in CollectionPage::properties(scene, &columns) {
-                            let title = scene.base.title(&name);
+                            let title = scene.base.property_title(&name);
                             ui.selectable_value(&mut self.draft.property, name, title);
                         }
                     });

@@ -6,7 +6,7 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Order, Pos2, Rect, Response, Sense, Stroke, Ui, Vec2, pos2, vec2};
 use plot::{LegendEntry, PreparedFigure};
-use ui::tokens::{self, CORNER, ThemeColors, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{paint_focus_ring, set_accessible_name, word_button};
 
 /// One step of the keyboard looks so many times as closely.
@@ -74,7 +74,7 @@ impl PageFigures {
         let Some(looked) = self.looked.get_mut(&slot.name) else { return };
         let Some(drawn) = &looked.drawn else { return };
         drawn.paint(&ui.painter_at(rect), rect.min);
-        paint_focus_ring(ui, &response, CORNER);
+        paint_focus_ring(ui, &response, CONTROL_CORNER);
         let mut turned: Option<(usize, LegendEntry)> = None;
         for place in &drawn.places {
             for (index, entry) in place.entries.iter().enumerate() {
@@ -85,7 +85,7 @@ impl PageFigures {
                 let response = ui.interact(area, id, Sense::click());
                 let name = format!("Show {}", entry.label);
                 response.widget_info(|| egui::WidgetInfo::selected(Role::CheckBox, true, entry.shown, &name));
-                paint_focus_ring(ui, &response, CORNER);
+                paint_focus_ring(ui, &response, CONTROL_CORNER);
                 if response.hovered() {
                     ui.ctx().set_cursor_icon(egui::CursorIcon::PointingHand);
                 }
@@ -114,8 +114,9 @@ impl PageFigures {
             ui.ctx().request_repaint();
         }
         if !looked.view.is_plain() {
-            let button = Rect::from_min_size(pos2(rect.right() - 72.0, rect.top()), vec2(72.0, tokens::size::HIT));
-            ui.painter().rect_filled(button, CORNER, pen.colours.paper);
+            let button =
+                Rect::from_min_size(pos2(rect.right() - 72.0, rect.top()), vec2(72.0, theme::size::MIN_CLICK_HEIGHT));
+            ui.painter().rect_filled(button, CONTROL_CORNER, pen.colours.paper);
             let name = format!("Reset view of the figure of cell {number}");
             if word_button(ui, button.shrink2(vec2(space::XS, 0.0)), id.with("reset"), "Reset view", &name).clicked() {
                 looked.view = plot::PlotView::default();
@@ -249,7 +250,7 @@ impl super::FigureView {
 fn says(ui: &Ui, rect: Rect, words: &str) {
     let colours = ThemeColors::of(ui);
     let at = rect.min + vec2(0.0, space::S);
-    let galley = ui.painter().layout(words.to_owned(), tokens::caption().font, colours.muted, rect.width());
+    let galley = ui.painter().layout(words.to_owned(), theme::caption().font, colours.muted, rect.width());
     ui.painter_at(rect).galley(at, galley, colours.muted);
     set_accessible_name(
         &ui.interact(rect, ui.scope_id().with("says").with(rect.top() as i32), Sense::hover()),
@@ -263,7 +264,7 @@ fn card(ui: &Ui, id: egui::Id, spot: Pos2, pointer: Pos2, words: &str) {
     let colours = ThemeColors::of(ui);
     let painter = ui.ctx().layer_painter(egui::LayerId::new(Order::Tooltip, id.with("card")));
     painter.circle_stroke(spot, 4.5, Stroke::new(1.5, colours.ink));
-    let galley = painter.layout_no_wrap(words.to_owned(), tokens::tabular(12.0), colours.ink);
+    let galley = painter.layout_no_wrap(words.to_owned(), theme::tabular_font(12.0), colours.ink);
     let size = galley.size() + vec2(2.0 * space::S, 2.0 * space::XS);
     let screen = ui.ctx().content_rect();
     let right = pointer.x + space::M + size.x <= screen.right();
@@ -271,7 +272,7 @@ fn card(ui: &Ui, id: egui::Id, spot: Pos2, pointer: Pos2, words: &str) {
     let x = if right { pointer.x + space::M } else { pointer.x - space::M - size.x };
     let y = if below { pointer.y + space::M } else { pointer.y - space::M - size.y };
     let area = Rect::from_min_size(pos2(x, y), size);
-    painter.rect(area, CORNER, colours.raised, Stroke::new(1.0, colours.line), egui::StrokeKind::Inside);
+    painter.rect(area, CONTROL_CORNER, colours.raised, Stroke::new(1.0, colours.line), egui::StrokeKind::Inside);
     painter.galley(area.min + vec2(space::S, space::XS), galley, colours.ink);
     // Those who do not see it hear it.
     let said = ui.interact(Rect::from_min_size(spot, Vec2::ZERO), id.with("said"), Sense::empty());

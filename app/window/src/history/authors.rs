@@ -12,10 +12,10 @@ use host::history::AuthoredText;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use text::compare::lines;
+use text::diff::line_ranges;
 use text::history::{AuthoredSpan, ChangeAuthor, NoteHistory};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::time::when;
-use ui::tokens::{self, CORNER, ThemeColors, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// Who and when, left of the text.
@@ -59,7 +59,7 @@ impl AuthorsView {
         self.versions = authored.written.iter().map(version).collect();
         let (code, written) = (fences(&authored.text), &authored.written);
         let mut first = 0;
-        let rows = lines(&authored.text, 0..authored.text.len()).map(|range| {
+        let rows = line_ranges(&authored.text, 0..authored.text.len()).map(|range| {
             while written.get(first).is_some_and(|one| one.range.end <= range.start) {
                 first += 1;
             }
@@ -80,7 +80,8 @@ impl AuthorsView {
     /// Draws it; gives the version that was asked for.
     pub(super) fn show(&mut self, ui: &mut Ui) -> Option<usize> {
         let authored = self.authored.clone()?;
-        let width = (ui.available_width() - AUTHOR_MARGIN_WIDTH - 3.0 * space::L).clamp(80.0, tokens::size::COLUMN);
+        let width =
+            (ui.available_width() - AUTHOR_MARGIN_WIDTH - 3.0 * space::L).clamp(80.0, theme::size::NOTE_COLUMN_WIDTH);
         if self.width != width {
             self.width = width;
             self.rows.iter_mut().for_each(|row| row.height = None);
@@ -135,7 +136,7 @@ impl AuthorsView {
 
     fn layout_row(&self, ui: &Ui, authored: &AuthoredText, row: &AuthoredRow) -> Arc<Galley> {
         let colours = ThemeColors::of(ui);
-        let font = if row.code { egui::FontId::new(12.5, egui::FontFamily::Monospace) } else { tokens::small().font };
+        let font = if row.code { egui::FontId::new(12.5, egui::FontFamily::Monospace) } else { theme::small().font };
         let mut end = row.range.end.min(row.range.start + MAX_AUTHORED_LINE_BYTES);
         while !authored.text.is_char_boundary(end) {
             end -= 1;
@@ -160,12 +161,12 @@ impl AuthorsView {
         let response = ui.interact(rect, ui.scope_id().with(("written", row.range.start)), Sense::CLICK);
         if response.hovered() {
             let ground = rect.with_max_x(rect.left() + AUTHOR_MARGIN_WIDTH);
-            ui.painter().rect_filled(ground, CORNER, colours.hover(colours.paper));
+            ui.painter().rect_filled(ground, CONTROL_CORNER, colours.hover_color(colours.paper));
         }
-        paint_focus_ring(ui, &response, CORNER);
+        paint_focus_ring(ui, &response, CONTROL_CORNER);
         let newest = row.newest.and_then(|newest| authored.written.get(newest));
         let who = newest.and_then(|one| one.who.as_ref());
-        let said = who.map_or_else(|| "Unknown".to_owned(), ChangeAuthor::words);
+        let said = who.map_or_else(|| "Unknown".to_owned(), ChangeAuthor::describe);
         let time = newest.map_or_else(String::new, |one| when(one.time));
         let text = authored.text.get(row.range.clone()).unwrap_or_default();
         let start: String = text.chars().take(400).collect();
@@ -179,25 +180,18 @@ impl AuthorsView {
         }
         if let Some(who) = who.filter(|_| speaks) {
             let icon = pos2(rect.left() + 8.0, rect.top() + 11.0);
-            ui.painter().text(icon, Align2::CENTER_CENTER, glyph(who), tokens::icon(13.0), hue(who, colours));
+            ui.painter().text(icon, Align2::CENTER_CENTER, glyph(who), theme::icon_font(13.0), hue(who, colours));
             let at_which = short_date_label(newest.map_or(0, |one| one.time));
             let words = if *who == ChangeAuthor::Found { said.clone() } else { format!("{said}  ·  {at_which}") };
             let at = pos2(rect.left() + 20.0, rect.top() + 3.0);
-            paint_clipped_text(
-                ui,
-                at,
-                AUTHOR_MARGIN_WIDTH - 20.0 - space::S,
-                &words,
-                &tokens::caption(),
-                colours.muted,
-            );
+            paint_clipped_text(ui, at, AUTHOR_MARGIN_WIDTH - 20.0 - space::S, &words, &theme::caption(), colours.muted);
         }
         let galley = self.layout_row(ui, authored, row);
         ui.painter().galley(rect.left_top() + vec2(AUTHOR_MARGIN_WIDTH + space::L, 1.0), galley, colours.ink);
         let own = authored.written.get(row.written.clone()).unwrap_or_default();
         let mut all: Vec<String> = Vec::new();
         for one in own {
-            let who = one.who.as_ref().map_or_else(|| "Unknown".to_owned(), ChangeAuthor::words);
+            let who = one.who.as_ref().map_or_else(|| "Unknown".to_owned(), ChangeAuthor::describe);
             let line = if one.time == 0 { who } else { format!("{who}: {}", when(one.time)) };
             if !all.contains(&line) {
                 all.push(line);

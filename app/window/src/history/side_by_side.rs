@@ -10,10 +10,10 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use text::compare::{DiffLine, DiffPart, lines};
+use text::diff::{DiffLine, DiffPart, line_ranges};
 use ui::empty_state;
 use ui::icons;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_focus_ring, set_accessible_name};
 
 /// Lines around a change that are shown.
@@ -81,7 +81,7 @@ impl SideBySide {
 
     /// How many changes there are.
     pub(crate) fn changes(&self) -> usize {
-        self.compared.as_ref().map_or(0, |compared| compared.comparison.changes())
+        self.compared.as_ref().map_or(0, |compared| compared.comparison.change_count())
     }
 
     /// Goes to the next change, or to the one before.
@@ -114,7 +114,7 @@ impl SideBySide {
                     let head = if at == 0 { 0 } else { DIFF_CONTEXT_LINES };
                     let tail = if at + 1 == parts.len() { 0 } else { DIFF_CONTEXT_LINES };
                     let folds = *count > head + tail + 1 && !self.unfolded.contains(&at);
-                    let both = lines(&compared.old, old.clone()).zip(lines(&compared.new, new.clone()));
+                    let both = line_ranges(&compared.old, old.clone()).zip(line_ranges(&compared.new, new.clone()));
                     for (place, (from, to)) in both.enumerate() {
                         if !folds || place < head || place + tail >= *count {
                             self.items.push(SideRow::Same(from, to));
@@ -172,7 +172,7 @@ impl SideBySide {
         self.measure(ui, &compared);
         let tops: Vec<f32> = std::iter::once(space::L)
             .chain(self.heights.iter().scan(space::L, |top, height| {
-                *top += height.unwrap_or(size::HIT);
+                *top += height.unwrap_or(size::MIN_CLICK_HEIGHT);
                 Some(*top)
             }))
             .collect();
@@ -232,7 +232,7 @@ impl SideBySide {
             }
             let high = |galley: Option<Arc<Galley>>| galley.map_or(0.0, |galley| galley.size().y);
             let height = match &self.items[row] {
-                SideRow::Fold(..) => size::HIT + space::S,
+                SideRow::Fold(..) => size::MIN_CLICK_HEIGHT + space::S,
                 SideRow::Same(from, _) if !self.wide => high(self.layout_line(ui, compared, false, &plain(from), None)),
                 SideRow::Same(_, to) => high(self.layout_line(ui, compared, true, &plain(to), None)),
                 item => {
@@ -282,7 +282,7 @@ impl SideBySide {
         let behind = fences.partition_point(|code| code.end <= line.range.start);
         let code = fences.get(behind).is_some_and(|code| code.start <= line.range.start)
             || text.get(line.range.clone())?.starts_with('|');
-        let style = if code { tokens::TypeStyle { line: 20.0, ..tokens::code() } } else { tokens::small() };
+        let style = if code { theme::TypeStyle { line: 20.0, ..theme::code() } } else { theme::small() };
         let font = if code { egui::FontId::new(12.5, style.font.family) } else { style.font };
         let ink = ThemeColors::of(ui).ink;
         let mut job = LayoutJob::default();
@@ -371,7 +371,7 @@ impl SideBySide {
         if !self.wide {
             let (sign, colour) = if old.is_some() { ("−", colours.bad) } else { ("+", colours.ok) };
             let at = rect.min + vec2(DIFF_SIGN_WIDTH / 2.0, 10.0 + DIFF_ROW_PADDING);
-            ui.painter().text(at, Align2::CENTER_CENTER, sign, tokens::tabular(13.0), colour);
+            ui.painter().text(at, Align2::CENTER_CENTER, sign, theme::tabular_font(13.0), colour);
         }
         if chosen {
             let bar = Rect::from_min_max(rect.left_top() - vec2(6.0, 0.0), rect.left_bottom() - vec2(3.0, 0.0));
@@ -380,12 +380,18 @@ impl SideBySide {
         if !(begins && can) {
             return false;
         }
-        let x =
-            if self.wide { rect.left() + half + RESTORE_GUTTER_WIDTH / 2.0 } else { rect.right() - size::HIT / 2.0 };
-        let spot = Rect::from_center_size(pos2(x, rect.top() + 10.0 + DIFF_ROW_PADDING), egui::Vec2::splat(size::HIT));
+        let x = if self.wide {
+            rect.left() + half + RESTORE_GUTTER_WIDTH / 2.0
+        } else {
+            rect.right() - size::MIN_CLICK_HEIGHT / 2.0
+        };
+        let spot = Rect::from_center_size(
+            pos2(x, rect.top() + 10.0 + DIFF_ROW_PADDING),
+            egui::Vec2::splat(size::MIN_CLICK_HEIGHT),
+        );
         let mut child = ui.new_child(egui::UiBuilder::new().max_rect(spot).id_salt(("back", part_of(item))));
         let response = icon_button(&mut child, icons::UNDO, "Bring back this part", None);
-        paint_focus_ring(ui, &response, CORNER);
+        paint_focus_ring(ui, &response, CONTROL_CORNER);
         response.clicked()
     }
 }
@@ -410,11 +416,11 @@ fn fold(ui: &Ui, rect: Rect, part: usize, count: usize) -> bool {
     set_accessible_name(&response, Role::Button, &format!("Show: {words}"));
     let colour = if response.hovered() { colours.ink } else { colours.muted };
     let middle = rect.center().y;
-    let drawn = ui.painter().text(rect.center(), Align2::CENTER_CENTER, &words, tokens::caption().font, colour);
+    let drawn = ui.painter().text(rect.center(), Align2::CENTER_CENTER, &words, theme::caption().font, colour);
     let line = Stroke::new(1.0, colours.line);
     ui.painter().hline(rect.left()..=drawn.left() - space::M, middle, line);
     ui.painter().hline(drawn.right() + space::M..=rect.right(), middle, line);
-    paint_focus_ring(ui, &response, CORNER);
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
     response.clicked()
 }
 

@@ -6,9 +6,9 @@ use egui::accesskit::Role;
 use egui::{Align2, EventFilter, Key, Rect, Sense, Ui, pos2, vec2};
 use jiff::Zoned;
 use std::collections::BTreeSet;
-use text::history::{EditSitting, NoteHistory, NoteVersion, sittings};
+use text::history::{EditSitting, NoteHistory, NoteVersion, group_into_sittings};
 use ui::icons;
-use ui::tokens::{self, CORNER, ThemeColors, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 const VERSION_ROW_HEIGHT: f32 = 48.0;
@@ -68,7 +68,7 @@ impl VersionList {
             ui::time::zoned(seconds)
                 .map_or(i64::MIN, |time| i64::from(time.year()) * 400 + i64::from(time.day_of_year()))
         };
-        self.sittings = sittings(&story.versions, day);
+        self.sittings = group_into_sittings(&story.versions, day);
         self.reveal(chosen);
     }
 
@@ -185,7 +185,7 @@ fn id(version: usize) -> egui::Id {
 fn day(ui: &Ui, rect: Rect, index: usize, words: &str) {
     let response = ui.interact(rect, ui.scope_id().with(("day", index)), Sense::hover());
     set_accessible_name(&response, Role::Heading, words);
-    let font = tokens::inter(tokens::InterCut::SemiBold, 12.0);
+    let font = theme::inter_font(theme::InterCut::SemiBold, 12.0);
     let at = rect.left_bottom() + vec2(space::L, -space::S);
     ui.painter().text(at, Align2::LEFT_BOTTOM, words, font, ThemeColors::of(ui).muted);
 }
@@ -198,7 +198,7 @@ fn sat(ui: &Ui, rect: Rect, story: &NoteHistory, sitting: &EditSitting, open: bo
     let versions = story.versions.get(sitting.versions.clone()).unwrap_or_default();
     let mut who: Vec<String> = Vec::new();
     for version in versions {
-        let words = version.who.words();
+        let words = version.who.describe();
         if !who.contains(&words) {
             who.push(words);
         }
@@ -207,18 +207,18 @@ fn sat(ui: &Ui, rect: Rect, story: &NoteHistory, sitting: &EditSitting, open: bo
     set_accessible_name(&response, Role::TreeItem, &format!("{time}: {count}"));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_expanded(open));
     if response.hovered() {
-        ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
+        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.paper));
     }
-    paint_focus_ring(ui, &response, CORNER);
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
     let caret = if open { icons::CARET_DOWN } else { icons::CARET_RIGHT };
     let at = pos2(rect.left() + 15.0, rect.top() + 14.0);
-    ui.painter().text(at, Align2::CENTER_CENTER, caret, tokens::icon(12.0), colours.muted);
+    ui.painter().text(at, Align2::CENTER_CENTER, caret, theme::icon_font(12.0), colours.muted);
     let left = rect.left() + 30.0;
     let room = rect.right() - left - space::S;
-    let bold = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 13.0), line: 20.0 };
+    let bold = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 13.0), line: 20.0 };
     paint_clipped_text(ui, pos2(left, rect.top() + 4.0), room, &time, &bold, colours.ink);
     let words = format!("{count}  ·  {}", who.join(", "));
-    paint_clipped_text(ui, pos2(left, rect.top() + 24.0), room, &words, &tokens::caption(), colours.muted);
+    paint_clipped_text(ui, pos2(left, rect.top() + 24.0), room, &words, &theme::caption(), colours.muted);
     response.clicked()
 }
 
@@ -236,29 +236,35 @@ fn one(
     // One of them is on the way of Tab; arrows go from one to the next.
     let sense = if chosen { Sense::click() } else { Sense::CLICK };
     let response = ui.interact(rect, id(at), sense);
-    let who = version.who.words();
+    let who = version.who.describe();
     let name = format!("{}, {who}", ui::time::when(version.to));
     response.widget_info(|| egui::WidgetInfo::selected(Role::TreeItem, true, chosen, &name));
     if chosen {
-        ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
+        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
     } else if response.hovered() {
-        ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
+        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.paper));
     }
-    paint_focus_ring(ui, &response, CORNER);
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
     let left = rect.left() + if below { 46.0 } else { 30.0 };
     let icon = pos2(left - 15.0, rect.top() + 14.0);
-    ui.painter().text(icon, Align2::CENTER_CENTER, glyph(&version.who), tokens::icon(14.0), hue(&version.who, colours));
+    ui.painter().text(
+        icon,
+        Align2::CENTER_CENTER,
+        glyph(&version.who),
+        theme::icon_font(14.0),
+        hue(&version.who, colours),
+    );
     let mut right = rect.right() - space::S;
     if now {
-        let font = tokens::inter(tokens::InterCut::SemiBold, 11.0);
+        let font = theme::inter_font(theme::InterCut::SemiBold, 11.0);
         let at = pos2(right, rect.top() + 14.0);
         right = ui.painter().text(at, Align2::RIGHT_CENTER, "now", font, colours.accent).left() - space::S;
     }
     let time = span(version.from, version.to);
-    paint_clipped_text(ui, pos2(left, rect.top() + 4.0), right - left, &time, &tokens::small(), colours.ink);
+    paint_clipped_text(ui, pos2(left, rect.top() + 4.0), right - left, &time, &theme::small(), colours.ink);
     let words = format!("{who}  ·  {}", characters(version.operations));
     let room = rect.right() - space::S - left;
-    paint_clipped_text(ui, pos2(left, rect.top() + 24.0), room, &words, &tokens::caption(), colours.muted);
+    paint_clipped_text(ui, pos2(left, rect.top() + 24.0), room, &words, &theme::caption(), colours.muted);
     let mut step = None;
     if response.has_focus() {
         let filter = EventFilter { vertical_arrows: true, ..EventFilter::default() };

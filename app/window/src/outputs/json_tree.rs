@@ -7,7 +7,7 @@ use egui::{Align2, Pos2, Rect, Sense, Ui, pos2, vec2};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use ui::icons;
-use ui::tokens::{self, CORNER, ThemeColors, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::format;
 use ui::widgets::{paint_focus_ring, set_accessible_name};
 
@@ -141,7 +141,7 @@ impl JsonTree {
     /// Draws it; whether it has become another height.
     pub(super) fn show(&mut self, ui: &Ui, id: egui::Id, origin: Pos2, width: f32) -> bool {
         let colours = ThemeColors::of(ui);
-        let style = tokens::code();
+        let style = theme::code();
         let mut turned = None;
         for (number, line) in self.lines.iter().enumerate() {
             #[allow(clippy::cast_precision_loss, reason = "at most some thousand lines")]
@@ -172,16 +172,16 @@ impl JsonTree {
             let said = line.key.as_ref().map_or_else(|| line.text.clone(), |key| format!("{key}: {}", line.text));
             set_accessible_name(&response, if turns { Role::Button } else { Role::Label }, &said);
             if turns && response.hovered() {
-                ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
+                ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.paper));
             }
             if let JsonNodeKind::Branch { open } = line.what {
                 ui.ctx().accesskit_node_builder(response.id, |node| node.set_expanded(open));
                 let icon = if open { icons::CARET_DOWN } else { icons::CARET_RIGHT };
                 let at = pos2(left + space::S - 2.0, rect.center().y);
-                ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(12.0), colours.muted);
+                ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(12.0), colours.muted);
             }
             ui.painter().galley(pos2(left + space::L, rect.top()), galley, colours.ink);
-            paint_focus_ring(ui, &response, CORNER);
+            paint_focus_ring(ui, &response, CONTROL_CORNER);
             if response.clicked() {
                 turned = Some(number);
             }

@@ -5,7 +5,7 @@ use editor::output_table;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use store::{CellOutput, OutputBody};
-use typeset::printed::{CSV_MIME, PROGRESS, joined};
+use typeset::ansi::{CSV_MIME, PROGRESS_MIME_TYPE, multiline_text};
 
 /// A table as pandas hands it over.
 const DATA_RESOURCE_MIME: &str = "application/vnd.dataresource+json";
@@ -36,7 +36,7 @@ pub(super) fn output_form<'a>(output: &'a CellOutput, data: &'a Map<String, Valu
     {
         return OutputForm::Figure;
     }
-    if let Some(progress) = data.get(PROGRESS) {
+    if let Some(progress) = data.get(PROGRESS_MIME_TYPE) {
         return OutputForm::Progress(progress);
     }
     for (mime, form) in
@@ -55,7 +55,7 @@ pub(super) fn output_form<'a>(output: &'a CellOutput, data: &'a Map<String, Valu
 /// One form of an output, wherever it is.
 fn found(output: &CellOutput, data: &Map<String, Value>, mime: &str) -> Option<AssetBytes> {
     match (data.get(mime), &output.whole) {
-        (Some(value), _) => Some(AssetBytes::Here(Arc::from(joined(value)))),
+        (Some(value), _) => Some(AssetBytes::Here(Arc::from(multiline_text(value)))),
         (None, Some(whole)) if whole.mime == mime => Some(AssetBytes::Blob(whole.blob)),
         (None, _) => None,
     }
@@ -74,13 +74,13 @@ pub(super) fn plain_form<'a>(output: &'a CellOutput, data: &'a Map<String, Value
         return OutputForm::Markdown(bytes);
     }
     if let Some(latex) = data.get("text/latex") {
-        return OutputForm::Markdown(AssetBytes::Here(Arc::from(formula(&joined(latex)))));
+        return OutputForm::Markdown(AssetBytes::Here(Arc::from(formula(&multiline_text(latex)))));
     }
     if let Some(value @ (Value::Object(_) | Value::Array(_))) = data.get("application/json") {
         return OutputForm::Tree(value);
     }
     match data.get("text/plain") {
-        Some(text) => OutputForm::Text(joined(text)),
+        Some(text) => OutputForm::Text(multiline_text(text)),
         None => match data.iter().find(|(mime, value)| mime.ends_with("+json") && value.is_object()) {
             Some((_, value)) => OutputForm::Tree(value),
             None => {

@@ -84,7 +84,7 @@ impl AppWindow {
     /// Asks where the output of a cell shall be saved.
     pub(crate) fn ask_save(&mut self, cell: BlockId) {
         let Some(note) = self.active_pane.note.and_then(|note| self.session()?.note(note)) else { return };
-        let Some(run) = note.execution(cell).filter(|run| !run.outputs.is_empty()) else {
+        let Some(run) = note.latest_execution(cell).filter(|run| !run.outputs.is_empty()) else {
             self.toasts.show_message("This cell has no output yet.");
             return;
         };

@@ -13,9 +13,9 @@ use egui::accesskit::Role;
 use egui::{Align2, CursorIcon, Pos2, Rect, Sense, Stroke, Ui, pos2, vec2};
 use std::ops::Range;
 use store::DocId;
-use text::splice::{TextEdit, perform};
+use text::text_edit::{TextEdit, apply_edits};
 use ui::icons;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::set_accessible_name;
 
 /// How far left of the column the middle of a grip is: beside words, and beside what reaches out of the column.
@@ -81,18 +81,18 @@ pub(super) fn show_drag_handle(
     let x = (origin.x - if far { WIDE_DRAG_HANDLE_OFFSET } else { DRAG_HANDLE_OFFSET }).max(area.left() + space::S);
     let y = match kind {
         RowKind::Heading(_) => (origin.y + area.bottom()) / 2.0,
-        kind if kind.is_fenced() => origin.y + space::S + tokens::code().line / 2.0,
-        _ => origin.y + tokens::body().line / 2.0,
+        kind if kind.is_fenced() => origin.y + space::S + theme::code().line / 2.0,
+        _ => origin.y + theme::body().line / 2.0,
     };
-    let rect = Rect::from_center_size(pos2(x, y), vec2(18.0, size::HIT));
+    let rect = Rect::from_center_size(pos2(x, y), vec2(18.0, size::MIN_CLICK_HEIGHT));
     let response = ui.interact(rect, id, Sense::click_and_drag() - Sense::FOCUSABLE);
     set_accessible_name(&response, Role::Button, "Move block");
     let colours = ThemeColors::of(ui);
     if response.hovered() {
-        ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
+        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.paper));
     }
     let colour = if response.hovered() { colours.ink } else { colours.muted };
-    ui.painter().text(rect.center(), Align2::CENTER_CENTER, icons::GRIP, tokens::icon(14.0), colour);
+    ui.painter().text(rect.center(), Align2::CENTER_CENTER, icons::GRIP, theme::icon_font(14.0), colour);
     let pressed = response.is_pointer_button_down_on() && ui.input(|input| input.pointer.primary_pressed());
     if !pressed {
         response.on_hover_cursor(CursorIcon::Grab).on_hover_text("Drag to move   Alt+Up, Alt+Down");
@@ -171,7 +171,7 @@ impl NotePage {
             Rect::from_min_max(pos2(left, seen.origin.y - 2.0), pos2(right, seen.area.bottom() + 2.0))
         });
         if let Some(rect) = rects.reduce(Rect::union) {
-            ui.painter().rect_filled(rect, CORNER, colours.accent_ground.gamma_multiply(0.6));
+            ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground.gamma_multiply(0.6));
         }
         if let Some(gap) = gap {
             let right = gap.at.x.max(0.0) + world.width;
@@ -315,7 +315,7 @@ fn moved(rows: &Range<usize>, below: Option<RowIndex>, world: &mut EditContext<'
         return Some((edits, start));
     }
     edits.iter_mut().for_each(|edit| edit.at -= whole.start);
-    let insert = perform(&slice(whole.clone(), world), &edits);
+    let insert = apply_edits(&slice(whole.clone(), world), &edits);
     let edit = NoteEdit { at: whole.start, delete: whole.len(), insert, caret: start, anchor: start };
     // In a list the numbers go on from one another.
     let edit = if load.items.0 { renumber_list(edit, false, world) } else { edit };
@@ -328,7 +328,7 @@ fn arrival(held: &RowDrag, below: Option<RowIndex>, world: &mut EditContext<'_>)
         // What its links led to, they lead to from there.
         Some(((from, _), (to, _))) if from == to => {
             let links = world.session.volume(to).map(|volume| &volume.links);
-            links.map(|links| links.carried(held.note, world.note.id, &held.load.text))
+            links.map(|links| links.rewrite_for_note(held.note, world.note.id, &held.load.text))
         }
         _ => None,
     };

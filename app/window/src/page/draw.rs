@@ -21,8 +21,8 @@ use egui::{Align2, Color32, CornerRadius, CursorIcon, Painter, Pos2, Rect, Sense
 use engine::Command;
 use std::ops::Range;
 use std::rc::Rc;
-use text::task::Task;
-use ui::tokens::{self, ThemeColors, size, space};
+use text::task::NoteTask;
+use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{self, set_accessible_name};
 
 impl NotePage {
@@ -205,7 +205,7 @@ impl NotePage {
         if (row.kind.is_fenced() && !bare) || (row.kind == RowKind::Indented && editing.is_some()) {
             let (top, bottom) = row.kind.has_padding();
             let round = |round: bool, corner: u8| if round { corner } else { 0 };
-            let all = tokens::CORNER;
+            let all = theme::CONTROL_CORNER;
             let corner = CornerRadius {
                 nw: round(top, all.nw),
                 ne: round(top, all.ne),
@@ -256,7 +256,7 @@ impl NotePage {
                 }
                 if let Some(end) = drawn.as_ref().and_then(|drawn| drawn.end_rect()).filter(|_| folded) {
                     let at = origin + end.right_center().to_vec2() + vec2(space::S, 0.0);
-                    ui.painter().text(at, Align2::LEFT_CENTER, "…", tokens::body().font, colours.muted);
+                    ui.painter().text(at, Align2::LEFT_CENTER, "…", theme::body().font, colours.muted);
                 }
             }
             RowKind::Cell => {
@@ -314,7 +314,7 @@ impl NotePage {
         for (range, colour) in &mut grounds {
             if range.end > own.end && range.start <= own.end {
                 // The line end is part of it.
-                let end = drawn.end_rect().unwrap_or(Rect::from_min_size(Pos2::ZERO, vec2(0.0, tokens::body().line)));
+                let end = drawn.end_rect().unwrap_or(Rect::from_min_size(Pos2::ZERO, vec2(0.0, theme::body().line)));
                 let at = origin + end.right_top().to_vec2();
                 ui.painter().rect_filled(Rect::from_min_size(at, vec2(space::S, end.height())), 0.0, *colour);
             }
@@ -342,7 +342,7 @@ impl NotePage {
                 let fold = ui.interact(rect.translate(origin.to_vec2()), id.with(index), Sense::click());
                 let does = if *open { "Fold" } else { "Unfold" };
                 set_accessible_name(&fold, Role::Button, &format!("{does}: {label}"));
-                widgets::paint_focus_ring(ui, &fold, tokens::CORNER);
+                widgets::paint_focus_ring(ui, &fold, theme::CONTROL_CORNER);
                 if fold.on_hover_cursor(CursorIcon::PointingHand).clicked() {
                     assets::toggle_callout(ui.ctx(), *callout);
                 }
@@ -355,7 +355,7 @@ impl NotePage {
             if let RowPart::Edit { rect, range, insert, caret, label } = part {
                 let button = ui.interact(rect.translate(origin.to_vec2()), id.with(index), Sense::click());
                 set_accessible_name(&button, Role::Button, label);
-                widgets::paint_focus_ring(ui, &button, tokens::CORNER);
+                widgets::paint_focus_ring(ui, &button, theme::CONTROL_CORNER);
                 if button.on_hover_cursor(CursorIcon::PointingHand).clicked() {
                     let (at, delete) = (start + row.content.start + range.start, range.len());
                     let insert = insert.clone();
@@ -369,13 +369,15 @@ impl NotePage {
                 }
             }
             if let RowPart::Task { rect, mark, done, label, .. } = part {
-                let rect = Rect::from_center_size(rect.center() + origin.to_vec2(), Vec2::splat(size::HIT));
+                let rect =
+                    Rect::from_center_size(rect.center() + origin.to_vec2(), Vec2::splat(size::MIN_CLICK_HEIGHT));
                 let task = ui.interact(rect, id.with(index), Sense::click());
                 task.widget_info(|| egui::WidgetInfo::selected(Role::CheckBox, true, *done, label));
-                widgets::paint_focus_ring(ui, &task, tokens::CORNER);
+                widgets::paint_focus_ring(ui, &task, theme::CONTROL_CORNER);
                 if task.clicked() {
                     let line = source[..mark.start.min(source.len())].rfind('\n').map_or(0, |newline| newline + 1);
-                    let again = source[line..].lines().next().and_then(|text| Task::of(text, own.start + line));
+                    let again =
+                        source[line..].lines().next().and_then(|text| NoteTask::parse_line(text, own.start + line));
                     if let Some(again) = again.filter(|again| again.repeat.is_some()) {
                         // Its next one comes with it.
                         let (note, at, words, today) = (world.note.id, again.at, again.text, host::clock::today());
@@ -449,7 +451,7 @@ impl NotePage {
         if word.is_empty() || editor.fence.is_some() {
             return;
         }
-        let galley = ui.painter().layout_no_wrap(word.to_owned(), tokens::caption().font, ThemeColors::of(ui).muted);
+        let galley = ui.painter().layout_no_wrap(word.to_owned(), theme::caption().font, ThemeColors::of(ui).muted);
         let used = first.and_then(|first| first.rows.first()).map_or(0.0, |row| row.rect().width());
         if used + galley.size().x + space::XL > world.width {
             return;
@@ -459,7 +461,7 @@ impl NotePage {
         let id = world.sheet.block_rows(spot.block).id;
         let response = ui.interact(area, ui.scope_id().with(("language", id, spot.row)), Sense::click());
         set_accessible_name(&response, Role::Button, &format!("Language: {word}"));
-        widgets::paint_focus_ring(ui, &response, tokens::CORNER);
+        widgets::paint_focus_ring(ui, &response, theme::CONTROL_CORNER);
         ui.painter().galley(at, galley, ThemeColors::of(ui).muted);
         if response.clicked() {
             editor
@@ -471,10 +473,10 @@ impl NotePage {
 
 /// A row of which nothing is seen: what it means stands below it.
 fn unseen(source: &str, pen: render::TextStyleContext<'_>) -> RowLayout {
-    let galley = pen.text("", &tokens::body(), pen.colours.ink, f32::INFINITY);
+    let galley = pen.text("", &theme::body(), pen.colours.ink, f32::INFINITY);
     let map = SourceMap { runs: vec![SourceRun { chars: 0, source: 0..source.len(), exact: false }] };
     let parts = vec![RowPart::Text { at: Vec2::ZERO, galley, map, links: Vec::new() }];
-    let what = if engine::view::block(source).is_some() { "View" } else { "Collection" };
+    let what = if engine::generated_view::view_source(source).is_some() { "View" } else { "Collection" };
     RowLayout { height: 0.0, parts, bare: true, text: format!("{what}: {source}") }
 }
 
@@ -503,7 +505,7 @@ fn code_row(
     job.wrap.max_width = editor::source_layout::code_width(width);
     let galley = pen.galley(job);
     let (above, below) = pads(row.kind);
-    let height = galley.size().y.max(tokens::code().line) + above + below;
+    let height = galley.size().y.max(theme::code().line) + above + below;
     let map = code_map(text.get(code.clone()).unwrap_or(""), code.start - row.content.start);
     let part = RowPart::Text { at: vec2(0.0, above), galley, map, links: Vec::new() };
     let drawn = RowLayout { height, parts: vec![part], bare: false, text: shown_code.clone() };
@@ -537,7 +539,7 @@ fn hint(ui: &Ui, origin: Pos2) {
         origin + vec2(0.0, 12.0),
         Align2::LEFT_CENTER,
         text,
-        tokens::body().font,
+        theme::body().font,
         ThemeColors::of(ui).muted,
     );
 }

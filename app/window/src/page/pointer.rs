@@ -6,7 +6,7 @@ use editor::{editor_keys, motion};
 use eframe::egui;
 use egui::{Pos2, Ui, vec2};
 use std::ops::Range;
-use ui::tokens::space;
+use ui::theme::space;
 
 /// A press so soon after another, in seconds, at the same place, means more: a word, a row.
 const MULTI_CLICK_SECONDS: f64 = 0.5;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
-use ui::tokens::{self, ThemeColors, space};
+use ui::theme::{self, ThemeColors, space};
 use ui::widgets::{set_accessible_name, text_button};
 
 /// A field of the QR code, in points.
@@ -197,7 +197,7 @@ impl DeviceSettings {
             None => "A code alone, or with the hub's address before it.".to_owned(),
         };
         lines.show_matching_row("Join with a code", &about, |ui| {
-            let style = tokens::small();
+            let style = theme::small();
             let ready = self.busy.is_none() && !self.at.trim().is_empty();
             let clicked = text_button(ui, "Join", false).clicked();
             let hint =
@@ -219,14 +219,14 @@ impl DeviceSettings {
             DeviceAccess::Write => "It reads and writes.",
         };
         let doomed = self.doomed == Some(id);
-        let about = match (&device.address, device.is_welcome()) {
+        let about = match (&device.address, device.is_authorized()) {
             (_, false) => "Revoked. What it had received stays on it; nobody can take that back.".to_owned(),
             (_, true) if doomed => "It is cut off within a second. What it has received stays on it.".to_owned(),
             (Some(address), true) => format!("A hub at {address}. {}", id.short_id()),
             (None, true) => format!("{rights} {}", id.short_id()),
         };
         lines.show_matching_row(&device.name, &about, |ui| {
-            if !device.is_welcome() || self.busy.is_some() {
+            if !device.is_authorized() || self.busy.is_some() {
                 return;
             }
             if !doomed {
@@ -301,8 +301,8 @@ fn draw(ui: &mut Ui, square: &qr::QrMatrix) {
     ui.add_space(space::M);
     let (rect, response) = ui.allocate_exact_size(vec2(side, side), Sense::hover());
     set_accessible_name(&response, Role::Image, "QR code with the code and this device's key");
-    let colours = ThemeColors::dark(false);
-    ui.painter().rect_filled(rect, tokens::CORNER, colours.raised);
+    let colours = ThemeColors::for_dark_mode(false);
+    ui.painter().rect_filled(rect, theme::CONTROL_CORNER, colours.raised);
     let first = rect.min + vec2(4.0 * QR_MODULE_SIZE, 4.0 * QR_MODULE_SIZE);
     for (at, _) in square.dark.iter().enumerate().filter(|(_, dark)| **dark) {
         let place = first

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use ui::icons;
 use ui::text::format_thousands;
-use ui::tokens::{self, ThemeColors};
+use ui::theme::{self, ThemeColors};
 use ui::widgets::{icon_button, paint_clipped_text, text_button};
 
 /// Models that are named in the line below the field.
@@ -204,8 +204,8 @@ fn kept(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<Set
         let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), 32.0), Sense::hover());
         let at = pos2(rect.left(), rect.center().y - 10.0);
         let said = if name == query { name.clone() } else { format!("{name}: {query}") };
-        paint_clipped_text(ui, at, rect.width() - 60.0, &said, &tokens::small(), ThemeColors::of(ui).ink);
-        let corner = egui::Rect::from_min_max(pos2(rect.right() - tokens::size::HIT, rect.top()), rect.max);
+        paint_clipped_text(ui, at, rect.width() - 60.0, &said, &theme::small(), ThemeColors::of(ui).ink);
+        let corner = egui::Rect::from_min_max(pos2(rect.right() - theme::size::MIN_CLICK_HEIGHT, rect.top()), rect.max);
         let mut child = ui.new_child(egui::UiBuilder::new().max_rect(corner).id_salt(("search", name)));
         if icon_button(&mut child, icons::X, &format!("Forget the search {name}"), None).clicked() {
             changes.push(SettingsChange::Searches(

@@ -14,9 +14,9 @@ use host::maintenance::secrets::UserSecrets;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use text::visible;
+use text::untrusted_text;
 use ui::icons;
-use ui::tokens::{self, ThemeColors, size};
+use ui::theme::{self, ThemeColors, size};
 use ui::widgets::{icon_button, paint_clipped_text, text_button};
 
 /// The file in the workspace's folder.
@@ -169,12 +169,12 @@ fn rules(lines: &mut SettingsRows<'_>, agents: &RunsState, wishes: &mut Vec<Comm
             Permission::Deny => "Denied",
         };
         let within = if rule.within.is_some() { ", here only" } else { "" };
-        let rule = visible::line(&rule.describe()).into_owned();
+        let rule = untrusted_text::escape_line(&rule.describe()).into_owned();
         let said = format!("{word}{within}: {rule}");
         let _ = response.on_hover_text(&said); // all of it, where the line is too short
         let at = pos2(rect.left(), rect.center().y - 10.0);
-        paint_clipped_text(ui, at, rect.width() - 60.0, &said, &tokens::small(), ThemeColors::of(ui).ink);
-        let corner = egui::Rect::from_min_max(pos2(rect.right() - size::HIT, rect.top()), rect.max);
+        paint_clipped_text(ui, at, rect.width() - 60.0, &said, &theme::small(), ThemeColors::of(ui).ink);
+        let corner = egui::Rect::from_min_max(pos2(rect.right() - size::MIN_CLICK_HEIGHT, rect.top()), rect.max);
         let mut child = ui.new_child(egui::UiBuilder::new().max_rect(corner).id_salt(("rule", number)));
         if icon_button(&mut child, icons::X, &format!("Take back: {rule}"), None).clicked() {
             wishes.push(Command::ForgetRule { number });

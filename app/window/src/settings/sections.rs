@@ -8,7 +8,7 @@ use egui::{Sense, pos2, vec2};
 use engine::{ColorTheme, Settings};
 use jiff::Zoned;
 use ui::icons;
-use ui::tokens::{self, ThemeColors};
+use ui::theme::{self, ThemeColors};
 use ui::widgets::{icon_button, paint_clipped_text, text_button};
 
 pub(super) fn show_appearance(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {
@@ -162,8 +162,8 @@ pub(super) fn show_spelling(lines: &mut SettingsRows<'_>, settings: &Settings, c
     for word in &settings.words {
         let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), 32.0), Sense::hover());
         let at = pos2(rect.left(), rect.center().y - 10.0);
-        paint_clipped_text(ui, at, rect.width() - 60.0, word, &tokens::small(), ThemeColors::of(ui).ink);
-        let corner = egui::Rect::from_min_max(pos2(rect.right() - tokens::size::HIT, rect.top()), rect.max);
+        paint_clipped_text(ui, at, rect.width() - 60.0, word, &theme::small(), ThemeColors::of(ui).ink);
+        let corner = egui::Rect::from_min_max(pos2(rect.right() - theme::size::MIN_CLICK_HEIGHT, rect.top()), rect.max);
         let mut child = ui.new_child(egui::UiBuilder::new().max_rect(corner).id_salt(("word", word)));
         if icon_button(&mut child, icons::X, &format!("Forget the word {word}"), None).clicked() {
             changes

@@ -5,7 +5,7 @@ use egui::accesskit::{Role, Toggled};
 use egui::{Align, Align2, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use std::ops::RangeInclusive;
 use ui::icons;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{chip_button, icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// The settings of a page, or of all pages those that are looked for.
@@ -33,14 +33,14 @@ pub(super) fn show_row(ui: &mut Ui, name: &str, about: &str, control: impl FnOnc
     let colours = ThemeColors::of(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 56.0), Sense::hover());
     set_accessible_name(&response, Role::Label, &format!("{name}: {about}"));
-    let small = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::Regular, 13.0), line: 20.0 };
+    let small = theme::TypeStyle { font: theme::inter_font(theme::InterCut::Regular, 13.0), line: 20.0 };
     let mut child =
         ui.new_child(UiBuilder::new().max_rect(rect).id_salt(name).layout(Layout::right_to_left(Align::Center)));
     control(&mut child);
     let room = child.min_rect().left() - rect.left() - space::L;
     paint_clipped_text(ui, pos2(rect.left(), rect.top() + 8.0), room, name, &small, colours.ink);
     let used =
-        paint_clipped_text(ui, pos2(rect.left(), rect.top() + 28.0), room, about, &tokens::caption(), colours.muted);
+        paint_clipped_text(ui, pos2(rect.left(), rect.top() + 28.0), room, about, &theme::caption(), colours.muted);
     if used >= room - 1.0 {
         response.on_hover_text(about); // it may be cut short
     }
@@ -52,7 +52,7 @@ pub(super) fn segmented_control(ui: &mut Ui, names: &[&str], chosen: Option<usiz
     let mut clicked = None;
     ui.spacing_mut().item_spacing.x = space::XS;
     for (place, name) in names.iter().enumerate().rev() {
-        if chip_button(ui, name, name, Some(place) == chosen, &tokens::caption()) {
+        if chip_button(ui, name, name, Some(place) == chosen, &theme::caption()) {
             clicked = Some(place);
         }
     }
@@ -61,7 +61,7 @@ pub(super) fn segmented_control(ui: &mut Ui, names: &[&str], chosen: Option<usiz
 
 /// On or off; whether it was clicked.
 pub(super) fn toggle_switch(ui: &mut Ui, name: &str, on: bool) -> bool {
-    let (rect, response) = ui.allocate_exact_size(vec2(40.0, size::HIT), Sense::click());
+    let (rect, response) = ui.allocate_exact_size(vec2(40.0, size::MIN_CLICK_HEIGHT), Sense::click());
     response.widget_info(|| egui::WidgetInfo::selected(Role::Switch, true, on, name));
     let toggled = if on { Toggled::True } else { Toggled::False };
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_toggled(toggled));
@@ -70,7 +70,7 @@ pub(super) fn toggle_switch(ui: &mut Ui, name: &str, on: bool) -> bool {
     ui.painter().rect_filled(body, 10.0, if on { colours.accent } else { colours.muted.gamma_multiply(0.6) });
     let x = if on { body.right() - 10.0 } else { body.left() + 10.0 };
     ui.painter().circle_filled(pos2(x, body.center().y), 7.0, colours.raised);
-    paint_focus_ring(ui, &response, CORNER);
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
     response.clicked()
 }
 
@@ -91,9 +91,9 @@ fn stepped(ui: &mut Ui, name: &str, value: f32, range: RangeInclusive<f32>, step
         wanted = Some(by(step));
     }
     let colours = ThemeColors::of(ui);
-    let (rect, response) = ui.allocate_exact_size(vec2(52.0, size::HIT), Sense::hover());
+    let (rect, response) = ui.allocate_exact_size(vec2(52.0, size::MIN_CLICK_HEIGHT), Sense::hover());
     set_accessible_name(&response, Role::Label, &format!("Size of {name}: {text}"));
-    ui.painter().text(rect.center(), Align2::CENTER_CENTER, text, tokens::tabular(13.0), colours.ink);
+    ui.painter().text(rect.center(), Align2::CENTER_CENTER, text, theme::tabular_font(13.0), colours.ink);
     if icon_button(ui, icons::MINUS, &format!("Smaller: {name}"), None).clicked() {
         wanted = Some(by(-step));
     }
@@ -105,7 +105,7 @@ pub(super) fn text(ui: &mut Ui, name: &str, kept: &str, hint: &str) -> Option<St
     let id = ui.scope_id().with(("text of", name));
     // What is being written, until it is kept.
     let mut written: String = ui.data_mut(|data| data.get_temp(id)).unwrap_or_else(|| kept.to_owned());
-    let style = tokens::small();
+    let style = theme::small();
     let hint = egui::RichText::new(hint).font(style.font.clone()).color(ThemeColors::of(ui).muted);
     let field = egui::TextEdit::singleline(&mut written).font(style.font).hint_text(hint).desired_width(200.0);
     let response = ui.add(field.margin(egui::Margin::symmetric(8, 6)));

@@ -8,10 +8,10 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::Settings;
-use engine::commands::{CommandInfo, command};
-use engine::keymap::{KeymapPreset, keymap, taken};
+use engine::commands::{CommandInfo, find_command};
+use engine::keymap::{KeymapPreset, effective_keymap, overridden_keys};
 use ui::icons;
-use ui::tokens::{self, ThemeColors, space};
+use ui::theme::{self, ThemeColors, space};
 use ui::widgets::{icon_button, paint_clipped_text, set_accessible_name, text_button};
 
 impl SettingsPage {
@@ -35,9 +35,9 @@ impl SettingsPage {
             }
         });
         ui.add_space(space::S);
-        let map = keymap(settings);
+        let map = effective_keymap(settings);
         let wanted = self.query.to_lowercase();
-        let lost = taken(settings);
+        let lost = overridden_keys(settings);
         if !lost.is_empty() {
             let words = match lost.len() {
                 1 => "1 command has lost a key to another.".to_owned(),
@@ -67,8 +67,8 @@ impl SettingsPage {
         wanted: &str,
         changes: &mut Vec<SettingsChange>,
     ) {
-        let map = keymap(settings);
-        let lost = taken(settings);
+        let map = effective_keymap(settings);
+        let lost = overridden_keys(settings);
         let fits = |info: &&CommandInfo| {
             let keys = map.get(info.id).is_some_and(|keys| keys.join(" ").to_lowercase().contains(wanted));
             keys || info.title.to_lowercase().contains(wanted)
@@ -115,7 +115,7 @@ impl SettingsPage {
                 self.asking = None;
             }
             let right = ui.cursor().right();
-            let style = tokens::small();
+            let style = theme::small();
             let galley = ui.painter().layout_no_wrap(says.clone(), style.font, colours.accent);
             let at = pos2(right - galley.size().x - space::S, rect.center().y - galley.size().y / 2.0);
             ui.painter().galley(at, galley, colours.accent);
@@ -126,7 +126,7 @@ impl SettingsPage {
                 rect.left_center() - vec2(0.0, 10.0),
                 at.x - rect.left() - space::M,
                 info.title,
-                &tokens::TypeStyle { font: tokens::inter(tokens::InterCut::Regular, 13.0), line: 20.0 },
+                &theme::TypeStyle { font: theme::inter_font(theme::InterCut::Regular, 13.0), line: 20.0 },
                 colours.ink,
             );
             return;
@@ -139,13 +139,13 @@ impl SettingsPage {
         }
         let mut right = ui.cursor().right() - space::S;
         if let Some((key, other)) = lost {
-            let other = command(other).map_or(other, |other| other.title);
+            let other = find_command(other).map_or(other, |other| other.title);
             let words = format!("{key} means “{other}” now");
-            let galley = ui.painter().layout_no_wrap(words.clone(), tokens::caption().font, colours.warn);
+            let galley = ui.painter().layout_no_wrap(words.clone(), theme::caption().font, colours.warn);
             let at = pos2(right - galley.size().x, rect.center().y - galley.size().y / 2.0);
             ui.painter().galley(at, galley, colours.warn);
             let icon = pos2(at.x - space::M, rect.center().y);
-            ui.painter().text(icon, Align2::CENTER_CENTER, icons::WARNING, tokens::icon(13.0), colours.warn);
+            ui.painter().text(icon, Align2::CENTER_CENTER, icons::WARNING, theme::icon_font(13.0), colours.warn);
             let heard = Rect::from_min_max(pos2(at.x, rect.top()), pos2(right, rect.bottom()));
             let heard = ui.interact(heard, ui.scope_id().with("lost"), Sense::hover());
             set_accessible_name(&heard, Role::Label, &format!("{}: {words}", info.title));
@@ -154,7 +154,7 @@ impl SettingsPage {
         for key in keys.iter().rev() {
             right -= caps(&ui, pos2(right, rect.center().y), key) + space::M;
         }
-        let style = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::Regular, 13.0), line: 20.0 };
+        let style = theme::TypeStyle { font: theme::inter_font(theme::InterCut::Regular, 13.0), line: 20.0 };
         let at = rect.left_center() - vec2(0.0, 10.0);
         paint_clipped_text(&ui, at, right - rect.left() - space::M, info.title, &style, colours.ink);
         response.on_hover_text(info.help);
@@ -167,7 +167,7 @@ fn conflicts(ui: &mut Ui, words: &str) {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 28.0), Sense::hover());
     set_accessible_name(&response, Role::Label, words);
     let icon = rect.left_center() + vec2(7.0, 0.0);
-    ui.painter().text(icon, Align2::CENTER_CENTER, icons::WARNING, tokens::icon(14.0), colours.warn);
+    ui.painter().text(icon, Align2::CENTER_CENTER, icons::WARNING, theme::icon_font(14.0), colours.warn);
     let at = rect.left_center() + vec2(space::XL, -10.0);
-    paint_clipped_text(ui, at, rect.width() - space::XL, words, &tokens::small(), colours.warn);
+    paint_clipped_text(ui, at, rect.width() - space::XL, words, &theme::small(), colours.warn);
 }

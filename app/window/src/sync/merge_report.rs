@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use ui::empty_state;
 use ui::icons;
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::time::when;
-use ui::tokens::{self, CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
 
 /// The list is this wide; on a narrower page it goes above the texts.
@@ -155,12 +155,12 @@ impl MergesReport {
         }
         let room = tools.min_rect().left() - space::L - inner.left();
         let words = entry.describe();
-        let bold = tokens::TypeStyle { font: tokens::inter(tokens::InterCut::SemiBold, 13.0), line: 20.0 };
+        let bold = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 13.0), line: 20.0 };
         let middle = rect.center().y;
         let name = tree::shown_name(&entry.path);
         let width = paint_clipped_text(ui, pos2(inner.left(), middle - 10.0), room, name, &bold, colours.ink);
         let at = pos2(inner.left() + width + space::S, middle - 8.0);
-        paint_clipped_text(ui, at, room - width - space::S, &words, &tokens::caption(), colours.muted);
+        paint_clipped_text(ui, at, room - width - space::S, &words, &theme::caption(), colours.muted);
         let heard = ui.interact(rect.with_max_x(inner.left() + room), ui.scope_id().with("title"), Sense::hover());
         let said = format!("{name} {words}");
         set_accessible_name(&heard, Role::Heading, &said);
@@ -177,7 +177,11 @@ impl MergesReport {
             let now = ui.input(|input| input.time);
             let since = *self.since.get_or_insert(now);
             if now - since > empty_state::SKELETON_DELAY_SECONDS {
-                empty_state::show_skeleton(ui, size::COLUMN.min(ui.available_width() - 2.0 * space::XL), space::XL);
+                empty_state::show_skeleton(
+                    ui,
+                    size::NOTE_COLUMN_WIDTH.min(ui.available_width() - 2.0 * space::XL),
+                    space::XL,
+                );
             } else {
                 ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(empty_state::SKELETON_DELAY_SECONDS));
             }
@@ -198,13 +202,13 @@ fn sides_head(ui: &mut Ui, entry: &MergeRecord) {
     set_accessible_name(&response, Role::Label, &format!("At the left {}, at the right {}", names.0, names.1));
     let half = (rect.width() - 2.0 * space::L) / 2.0;
     let left = pos2(rect.left() + space::L + space::M, rect.top() + 10.0);
-    paint_clipped_text(ui, left, half - space::XL, &names.0, &tokens::caption(), colours.muted);
+    paint_clipped_text(ui, left, half - space::XL, &names.0, &theme::caption(), colours.muted);
     paint_clipped_text(
         ui,
         left + vec2(half + 22.0, 0.0),
         half - space::XXL,
         &names.1,
-        &tokens::caption(),
+        &theme::caption(),
         colours.muted,
     );
 }
@@ -231,23 +235,23 @@ fn row(ui: &mut Ui, place: usize, entry: &MergeRecord, chosen: bool) -> Option<u
     let sense = if chosen { Sense::click() } else { Sense::CLICK };
     let rect = rect.shrink2(vec2(space::S, 1.0));
     let response = ui.interact(rect, id(place), sense);
-    let (name, when) = (tree::shown_name(&entry.path), when(entry.to.seconds()));
+    let (name, when) = (tree::shown_name(&entry.path), when(entry.to.as_seconds()));
     let said = format!("{name} {}, {when}", entry.describe());
     response.widget_info(|| egui::WidgetInfo::selected(Role::ListItem, true, chosen, &said));
     if ui.is_rect_visible(rect) {
         let colours = ThemeColors::of(ui);
         if chosen {
-            ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
+            ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
         } else if response.hovered() {
-            ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
+            ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.paper));
         }
-        paint_focus_ring(ui, &response, CORNER);
+        paint_focus_ring(ui, &response, CONTROL_CORNER);
         let icon = pos2(rect.left() + 15.0, rect.top() + 14.0);
-        ui.painter().text(icon, Align2::CENTER_CENTER, glyph(&entry.what), tokens::icon(14.0), colours.muted);
+        ui.painter().text(icon, Align2::CENTER_CENTER, glyph(&entry.what), theme::icon_font(14.0), colours.muted);
         let left = rect.left() + 30.0;
         let room = rect.right() - left - space::S;
-        paint_clipped_text(ui, pos2(left, rect.top() + 4.0), room, name, &tokens::small(), colours.ink);
-        paint_clipped_text(ui, pos2(left, rect.top() + 24.0), room, &when, &tokens::caption(), colours.muted);
+        paint_clipped_text(ui, pos2(left, rect.top() + 4.0), room, name, &theme::small(), colours.ink);
+        paint_clipped_text(ui, pos2(left, rect.top() + 24.0), room, &when, &theme::caption(), colours.muted);
     }
     if response.clicked() {
         return Some(place);

@@ -9,7 +9,7 @@ use editor::vim::ex::{self, ExCommand, GlobalCommand, LineAddress, SubstituteCom
 use editor::vim::line_extent;
 use eframe::egui;
 use std::ops::Range;
-use text::splice::{TextEdit, perform};
+use text::text_edit::{TextEdit, apply_edits};
 
 /// Words are put in place of others at most so often at once.
 const MAX_SUBSTITUTIONS: usize = 100_000;
@@ -87,7 +87,7 @@ impl AppWindow {
             let pattern = then.pattern.as_ref().unwrap_or(&pattern);
             let found = all(then, pattern, ground, line.clone()).ok().filter(|found| !found.edits.is_empty())?;
             let edits = found.edits.into_iter().map(|edit| TextEdit { at: edit.at - line.start, ..edit });
-            Some(perform(&ground.text[line.clone()], &edits.collect::<Vec<TextEdit>>()))
+            Some(apply_edits(&ground.text[line.clone()], &edits.collect::<Vec<TextEdit>>()))
         };
         let meant =
             |ground: &BufferView<'_>, line: &Range<usize>| regex.is_match(&ground.text[line.clone()]) != wish.not;

@@ -299,7 +299,7 @@ pub fn parse_entries(path: &str, text: &str, problems: &mut Vec<String>) -> Vec<
                 open = Some((at + line.len(), ticks.to_owned()));
             }
             Some((from, fence)) if bare == ticks && ticks.len() >= fence.len() => {
-                match text::yaml::typed::<Experience>(&text[*from..at]) {
+                match text::yaml_edit::parse_typed::<Experience>(&text[*from..at]) {
                     Ok(experience) if !experience.experience_id.is_empty() => found.push(ExperienceEntry {
                         path: path.to_owned(),
                         at: heading,
@@ -325,7 +325,7 @@ pub fn parse_entries(path: &str, text: &str, problems: &mut Vec<String>) -> Vec<
 /// Entries in the form of the reference: a list between two lines `---`, each value an item of its own.
 fn parse_reference_entries(path: &str, text: &str) -> Vec<ExperienceEntry> {
     let yaml = text.split("\n---").next().unwrap_or(text).trim_start_matches("---").trim_start();
-    let Ok(items) = text::yaml::typed::<Vec<serde_json::Map<String, serde_json::Value>>>(yaml) else {
+    let Ok(items) = text::yaml_edit::parse_typed::<Vec<serde_json::Map<String, serde_json::Value>>>(yaml) else {
         return Vec::new();
     };
     let mut maps: Vec<serde_json::Map<String, serde_json::Value>> = Vec::new();

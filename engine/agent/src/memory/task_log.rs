@@ -269,7 +269,7 @@ pub fn parse_entries(path: &str, text: &str, problems: &mut Vec<String>) -> Vec<
         let front = text[front.clone()].to_owned();
         let known = match front.trim() {
             "" => TaskLogMetadata::default(),
-            yaml => text::yaml::typed::<TaskLogMetadata>(yaml).unwrap_or_else(|error| {
+            yaml => text::yaml_edit::parse_typed::<TaskLogMetadata>(yaml).unwrap_or_else(|error| {
                 problems.push(format!("what is known of a task cannot be read ({error}): {path}"));
                 TaskLogMetadata::default()
             }),

@@ -338,12 +338,13 @@ impl RunTrace {
         if text.len() > MAX_TRACE_BYTES {
             return Err(format!("a trace has at most {} MB", MAX_TRACE_BYTES >> 20));
         }
-        let range = outline::front_matter(text).ok_or("a trace begins with front matter, between two lines ---")?;
-        let mut known: TraceMetadata = text::yaml::typed(&text[range.clone()])
+        let range =
+            outline::front_matter_range(text).ok_or("a trace begins with front matter, between two lines ---")?;
+        let mut known: TraceMetadata = text::yaml_edit::parse_typed(&text[range.clone()])
             .map_err(|error| format!("its front matter cannot be read: {error}"))?;
         let behind = text[range.end..].split_once('\n').map_or("", |(_, behind)| behind);
-        let body: TraceBody =
-            text::yaml::typed(extract_yaml(behind)).map_err(|error| format!("its steps cannot be read: {error}"))?;
+        let body: TraceBody = text::yaml_edit::parse_typed(extract_yaml(behind))
+            .map_err(|error| format!("its steps cannot be read: {error}"))?;
         if body.steps.is_empty() || body.steps.len() > MAX_TRACE_STEPS {
             return Err(format!("a trace has from 1 to {MAX_TRACE_STEPS} steps"));
         }

@@ -87,7 +87,7 @@ pub fn completed_calls(
             continue;
         }
         // A call that was asked about again runs as the last decision says.
-        let decided = approvals.iter().rev().find(|approval| approval.call() == tool_call_id);
+        let decided = approvals.iter().rev().find(|approval| approval.call_id() == tool_call_id);
         let changed = decided.and_then(|approval| approval.decision.as_ref()?.arguments.clone());
         let of = |other: &&ExecutionStep| match &other.kind {
             StepKind::ToolResult { tool_call_id: id, .. } => id == tool_call_id,

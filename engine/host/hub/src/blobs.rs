@@ -15,9 +15,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 use store::DocId;
-use store::disk::{BlobStore as Kept, PartialBlobs, read_piece};
+use store::disk::{BlobStore as Kept, PartialBlobs, read_file_piece};
 use store::sync::blobs::{
-    BLOBS_TOPIC, BLOBS_VERSION, BlobCommand, BlobExtent, BlobLimits, BlobTransfers, CheckOutcome, PIECE, VolumeBlob,
+    BLOBS_TOPIC, BLOBS_VERSION, BlobCommand, BlobExtent, BlobLimits, BlobTransfers, CheckOutcome, PIECE_BYTES,
+    VolumeBlob,
 };
 use store::sync::{LinkId, PeerId, PeerMetadata};
 
@@ -87,27 +88,27 @@ impl BlobFolder {
 
 impl HubFiles for BlobFolder {
     fn look(&self, item: VolumeBlob) -> Result<BlobExtent, String> {
-        let part = || BlobExtent::Part(self.coming(item).len_of(item.hash));
-        Ok(self.kept(item).len_of(item.hash).map_or_else(part, BlobExtent::Whole))
+        let part = || BlobExtent::Part(self.coming(item).received_len(item.hash));
+        Ok(self.kept(item).blob_len(item.hash).map_or_else(part, BlobExtent::Whole))
     }
 
     fn read(&self, item: VolumeBlob, offset: u64) -> Result<Option<(u64, Vec<u8>)>, String> {
         let kept = self.kept(item);
-        let piece = kept.has(item.hash).then(|| read_piece(&kept.path(item.hash), offset, PIECE));
+        let piece = kept.has(item.hash).then(|| read_file_piece(&kept.blob_path(item.hash), offset, PIECE_BYTES));
         piece.transpose().map_err(|error| error.to_string())
     }
 
     fn write(&self, item: VolumeBlob, offset: u64, bytes: Vec<u8>) -> Result<(), String> {
-        self.coming(item).write(item.hash, offset, &bytes).map_err(|error| error.to_string())
+        self.coming(item).write_at(item.hash, offset, &bytes).map_err(|error| error.to_string())
     }
 
     fn finish(&self, item: VolumeBlob) -> Result<bool, String> {
-        self.coming(item).finish(item.hash, &self.kept(item)).map_err(|error| error.to_string())
+        self.coming(item).finish_blob(item.hash, &self.kept(item)).map_err(|error| error.to_string())
     }
 
     fn remove_old(&self, age: Duration) {
         for volume in std::fs::read_dir(&self.0).into_iter().flatten().flatten() {
-            PartialBlobs::new(volume.path().join("coming")).remove_old(|file| {
+            PartialBlobs::new(volume.path().join("coming")).remove_stale(|file| {
                 let since = file.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
                 since.is_some_and(|since| since > age)
             });
@@ -212,7 +213,7 @@ impl HubCore {
     pub(crate) fn blobs_received(&mut self, link: LinkId, topic: &str, data: &[u8]) {
         let Some(mut keeping) = self.blobs.take_if(|_| topic == BLOBS_TOPIC) else { return };
         let by = self.device_of(link);
-        keeping.protocol.room(link, self.room(by));
+        keeping.protocol.set_quota(link, self.room(by));
         let now = keeping.now();
         keeping.protocol.receive(link, data, now, &|link, volume| self.right_of(link, volume));
         keeping.stale = true;
@@ -223,23 +224,23 @@ impl HubCore {
         let Some(mut keeping) = self.blobs.take() else { return };
         let (now, may) = (keeping.now(), |link: LinkId, volume: DocId| self.right_of(link, volume));
         match told {
-            BlobResult::Looked { item, found } => keeping.protocol.looked(item, found, &may),
+            BlobResult::Looked { item, found } => keeping.protocol.on_probed(item, found, &may),
             BlobResult::Read { link, item, offset, piece, why } => {
-                keeping.protocol.read(link, item, offset, piece);
+                keeping.protocol.on_read(link, item, offset, piece);
                 if let Some(why) = why {
-                    keeping.protocol.failed(item, now, &may);
+                    keeping.protocol.on_failed(item, now, &may);
                     self.say_once(&mut keeping, &format!("what a device asks for cannot be read: {why}"));
                 }
             }
             BlobResult::Failed { item, why } => {
-                keeping.protocol.failed(item, now, &may);
+                keeping.protocol.on_failed(item, now, &may);
                 self.say_once(&mut keeping, &format!("{KEPT_NOT}: {why}"));
             }
             BlobResult::Checked { item, checked } => {
                 if let CheckOutcome::Failed(why) = &checked {
                     self.say_once(&mut keeping, &format!("{KEPT_NOT}: {why}"));
                 }
-                keeping.protocol.checked(item, &checked, now, &may);
+                keeping.protocol.on_checked(item, &checked, now, &may);
             }
         }
         keeping.stale = true;
@@ -249,7 +250,7 @@ impl HubCore {
     /// Another replica has taken it.
     pub(crate) fn blobs_brought(&mut self, item: VolumeBlob, size: u64) {
         let Some(mut keeping) = self.blobs.take() else { return };
-        keeping.protocol.brought(item, size, &|link, volume| self.right_of(link, volume));
+        keeping.protocol.on_stored_elsewhere(item, size, &|link, volume| self.right_of(link, volume));
         keeping.stale = true;
         self.blobs = Some(keeping);
     }
@@ -257,7 +258,7 @@ impl HubCore {
     /// The store has lost it: whoever has it is asked to bring it again.
     pub(crate) fn blobs_lost(&mut self, item: VolumeBlob) {
         let Some(mut keeping) = self.blobs.take() else { return };
-        keeping.protocol.lost(item, &|link, volume| self.right_of(link, volume));
+        keeping.protocol.announce_loss(item, &|link, volume| self.right_of(link, volume));
         keeping.stale = true;
         self.blobs = Some(keeping);
     }
@@ -281,15 +282,15 @@ impl HubCore {
         loop {
             let now = keeping.now();
             let may = |link: LinkId, volume: DocId| self.right_of(link, volume);
-            keeping.protocol.step(now, &may, &|link| self.waiting(link) < MAX_QUEUED_PIECE_BYTES);
-            let deeds = keeping.protocol.take();
+            keeping.protocol.advance(now, &may, &|link| self.waiting(link) < MAX_QUEUED_PIECE_BYTES);
+            let deeds = keeping.protocol.take_commands();
             if deeds.is_empty() {
                 break;
             }
             for deed in deeds {
                 match deed {
                     BlobCommand::Send { link, data } => self.extend(link, BLOBS_TOPIC, data),
-                    BlobCommand::Look { item } => _ = keeping.work.send(BlobWork::Look { item }),
+                    BlobCommand::Probe { item } => _ = keeping.work.send(BlobWork::Look { item }),
                     BlobCommand::Read { link, item, offset } => {
                         _ = keeping.work.send(BlobWork::Read { link, item, offset })
                     }
@@ -298,12 +299,12 @@ impl HubCore {
                         let _ = keeping.work.send(BlobWork::Write { item, offset, bytes });
                     }
                     BlobCommand::Check { item } => _ = keeping.work.send(BlobWork::Check { item }),
-                    BlobCommand::Came { .. } => {}
-                    BlobCommand::Say { link, words } | BlobCommand::Refused { link, words } => self.refuse(link, words),
+                    BlobCommand::Arrived { .. } => {}
+                    BlobCommand::Log { link, words } | BlobCommand::Refused { link, words } => self.refuse(link, words),
                 }
             }
         }
-        keeping.wait = match (keeping.protocol.is_asked(), keeping.protocol.is_busy()) {
+        keeping.wait = match (keeping.protocol.has_requests(), keeping.protocol.is_busy()) {
             (true, _) => Some(QUEUE_POLL_INTERVAL),
             (false, true) => Some(BLOB_TICK_INTERVAL),
             (false, false) => None,

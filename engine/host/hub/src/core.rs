@@ -203,7 +203,7 @@ impl HubCore {
     ) -> Result<HubCore, String> {
         // Volumes are compared where all that is stored is known here.
         let all = store.all();
-        let tracebook = all.is_some().then_some(wire::EXTENSIONS);
+        let tracebook = all.is_some().then_some(wire::EXTENSIONS_VERSION);
         let blobs = Some(BlobKeeping::start(files, inputs.clone())?);
         let known = Some(BLOBS_VERSION);
         let metadata = PeerMetadata { storage: Some(me.clone()), ephemeral: false, tracebook, blobs: known };
@@ -228,7 +228,7 @@ impl HubCore {
             blobs,
         };
         for doc in all.into_iter().flatten() {
-            core.peers.recall(doc, None);
+            core.peers.set_heads_hash(doc, None);
         }
         core.join_bus();
         Ok(core)
@@ -309,7 +309,7 @@ impl HubCore {
                 self.forget(link);
             }
             CoreInput::Loaded { doc, chunks } => {
-                self.peers.loaded(doc, chunks);
+                self.peers.on_loaded(doc, chunks);
                 self.perform(None);
             }
             CoreInput::Volume { doc, chunks } => {
@@ -325,7 +325,7 @@ impl HubCore {
                     known.docs.get_or_insert_with(|| docs.clone());
                 }
                 let docs = self.scope_now(scope).unwrap_or(docs);
-                self.peers.scoped(link, scope, docs);
+                self.peers.on_volume_docs(link, scope, docs);
                 self.perform(None);
             }
             CoreInput::Stored { ticket, doc, size, by, since, named, done } => {
@@ -350,7 +350,7 @@ impl HubCore {
     /// Does what the protocol wants. `to_frame`: what came in and led to it.
     fn perform(&mut self, frame: Option<Vec<u8>>) {
         let mut frame = frame;
-        for output in self.peers.take() {
+        for output in self.peers.take_outputs() {
             match output {
                 PeersOutput::Send { link, bytes } => self.send(link, bytes),
                 PeersOutput::Close { link: BUS, .. } => self.join_bus(),
@@ -358,7 +358,7 @@ impl HubCore {
                     self.metrics.ended.inc();
                     self.end(link, &why);
                 }
-                PeersOutput::Welcome { link, peer, metadata } => {
+                PeersOutput::Greeted { link, peer, metadata } => {
                     self.blobs_welcome(link, peer, &metadata);
                     if let Some(client) = self.clients.get(&link) {
                         (self.log)(&format!("{} is here", client.who.name));
@@ -382,7 +382,7 @@ impl HubCore {
                     });
                     self.store.append(doc, bytes, done);
                 }
-                PeersOutput::Heard { link, .. } => {
+                PeersOutput::Ephemeral { link, .. } => {
                     // What came from another replica does not go back to it.
                     if let Some(frame) = frame.take().filter(|_| link != BUS) {
                         self.bus.tell(ReplicaNews::Said(Arc::new(frame)));
@@ -394,7 +394,7 @@ impl HubCore {
                         (self.log)(&format!("{}: {why}: {doc}", client.who.name));
                         // Its user may not know; other programs than ours know no such word.
                         if client.who.device.is_some() {
-                            let words = match self.peers.may(link, doc) {
+                            let words = match self.peers.access(link, doc) {
                                 sync::DocumentAccess::Read if client.full => {
                                     "what was written here is not taken: no room is left"
                                 }
@@ -407,9 +407,9 @@ impl HubCore {
                         }
                     }
                 }
-                PeersOutput::Scope { link, scope } => self.scope(link, scope),
+                PeersOutput::NeedVolumeDocs { link, scope } => self.scope(link, scope),
                 PeersOutput::Extension { link, topic, data } => self.blobs_received(link, &topic, &data),
-                PeersOutput::Absent { .. } | PeersOutput::Step { .. } | PeersOutput::Agreed { .. } => {}
+                PeersOutput::Absent { .. } | PeersOutput::SyncChanged { .. } | PeersOutput::Agreed { .. } => {}
             }
         }
     }
@@ -474,7 +474,7 @@ impl HubCore {
         for link in links {
             let Some(client) = self.clients.get(&link) else { continue };
             let share = self.share(&client.who, client.full);
-            self.peers.share(link, share);
+            self.peers.set_share(link, share);
             self.perform(None);
         }
     }
@@ -491,7 +491,7 @@ impl HubCore {
             let volume = chunks.ok().filter(|chunks| !chunks.is_empty()).and_then(|chunks| {
                 VolumeDoc::load(scope, &chunks, ActorId::from([0; 16])).ok().map(|loaded| loaded.doc)
             });
-            let docs = volume.map_or_else(BTreeSet::new, |volume| volume.documents(scope));
+            let docs = volume.map_or_else(BTreeSet::new, |volume| volume.all_documents(scope));
             let _ = inputs.send(CoreInput::Scope { link, scope, docs: Arc::new(docs) });
         });
         self.store.load(scope, loaded);
@@ -510,7 +510,7 @@ impl HubCore {
     /// A document that may be a volume somebody compares is another now.
     fn scope_changed(&mut self, doc: DocId, bytes: &[u8]) {
         let Some(known) = self.scopes.get_mut(&doc) else { return };
-        match VolumeDoc::named(bytes) {
+        match VolumeDoc::documents_in_changes(bytes) {
             Some(named) => known.new.extend(named),
             None => _ = self.scopes.remove(&doc),
         }
@@ -541,7 +541,7 @@ impl HubCore {
                 if let Some(count) = self.store.documents() {
                     self.metrics.documents.set(i64::try_from(count).unwrap_or(i64::MAX));
                 }
-                self.peers.stored(ticket);
+                self.peers.on_stored(ticket);
                 self.perform(None);
                 if self.shares.names(doc) {
                     self.read_volume(doc);
@@ -549,7 +549,7 @@ impl HubCore {
                 self.charge(by, size);
             }
             Err(StoreFailure(why)) => {
-                self.peers.refused(ticket, &why);
+                self.peers.on_refused(ticket, &why);
                 self.perform(None);
             }
         }
@@ -577,7 +577,7 @@ impl HubCore {
 
     /// Sends something of ours to a peer that knows it.
     pub(crate) fn extend(&mut self, link: LinkId, topic: &str, data: Vec<u8>) {
-        self.peers.extend(link, topic, data);
+        self.peers.send_extension(link, topic, data);
         self.perform(None);
     }
 
@@ -642,7 +642,7 @@ impl HubCore {
         match news {
             ReplicaNews::Changed { doc, bytes } => {
                 self.scope_changed(doc, &bytes);
-                self.peers.changed(doc, &bytes);
+                self.peers.on_changed(doc, &bytes);
                 self.perform(None);
                 if self.shares.names(doc) {
                     self.read_volume(doc);
@@ -665,7 +665,7 @@ impl HubCore {
         for (link, client) in &mut self.clients {
             let Some(id) = client.who.device else { continue };
             match list.get(&id) {
-                Some(device) if device.is_welcome() => client.who.most = device.access,
+                Some(device) if device.is_authorized() => client.who.most = device.access,
                 Some(_) | None => gone.push(*link),
             }
         }

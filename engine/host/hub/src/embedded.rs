@@ -46,8 +46,8 @@ impl SqliteStorage {
         store::disk::create_folder(folder).map_err(|error| format!("{error}: {}", folder.display()))?;
         let create = !folder.join(store::disk::DATABASE_FILE).exists();
         let disk = SqliteDisk::open(folder, create).map_err(|error| error.to_string())?;
-        let reader = disk.reader().map_err(|error| error.to_string())?;
-        let all = reader.docs().map_err(|error| error.to_string())?;
+        let reader = disk.open_reader().map_err(|error| error.to_string())?;
+        let all = reader.document_ids().map_err(|error| error.to_string())?;
         let documents = Arc::new(AtomicU64::new(all.len() as u64));
         let (tell, told) = channel();
         let known = all.iter().copied().collect();
@@ -124,7 +124,7 @@ impl StorageThread {
                 Ok(work) => work,
                 Err(RecvTimeoutError::Timeout) => {
                     self.fold();
-                    self.disk.idle();
+                    self.disk.run_idle_tasks();
                     continue;
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -145,7 +145,7 @@ impl StorageThread {
                     }
                     StorageWork::Close => {
                         self.commit(&mut appends);
-                        self.disk.idle();
+                        self.disk.run_idle_tasks();
                         return;
                     }
                 }
@@ -227,7 +227,7 @@ impl StorageThread {
                 return Err("a stored part is damaged".to_owned());
             }
             let chunks: Vec<Vec<u8>> = chunks.into_iter().map(|chunk| chunk.bytes).collect();
-            let bytes = store::fold(&chunks)?;
+            let bytes = store::compact_chunks(&chunks)?;
             // The snapshot is durable before what it stands for goes.
             self.disk.commit(&[RowWrite::Snapshot { doc, bytes, covers }]).map_err(|error| error.to_string())?;
             self.disk.commit(&[RowWrite::DropChunks { doc, upto: covers }]).map_err(|error| error.to_string())
@@ -249,7 +249,7 @@ mod tests {
     fn reading_one_document_commits_only_what_was_appended_to_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let disk = SqliteDisk::open(folder.path(), true).expect("made");
-        let reader = disk.reader().expect("a reader");
+        let reader = disk.open_reader().expect("a reader");
         let documents = Arc::new(AtomicU64::new(0));
         let mut keeper = StorageThread {
             disk,

@@ -92,7 +92,7 @@ async fn type_on(at: &[String], number: u8, doc: DocId, stop: &AtomicBool, all: 
         probe.follow(doc).await;
         let mut next = Instant::now();
         while !stop.load(Ordering::Relaxed) && probe.ended.is_none() {
-            if probe.peers.in_step(1, doc) == Some(true) && keys > typed.acknowledged {
+            if probe.peers.is_in_sync(1, doc) == Some(true) && keys > typed.acknowledged {
                 all.fetch_add((keys - typed.acknowledged) as u64, Ordering::Relaxed);
                 typed.acknowledged = keys;
                 typed.longest = typed.longest.max(last.elapsed());

@@ -151,7 +151,7 @@ impl LoadWriter {
         let text = PlainText::new("A note of some words.", ActorId::from(doc.0)).map_err(|error| error.to_string())?;
         probe.wrote(doc, text.save()).await;
         probe.follow(doc).await;
-        match probe.until(SETTLE, |probe| probe.peers.in_step(1, doc) == Some(true)).await {
+        match probe.until(SETTLE, |probe| probe.peers.is_in_sync(1, doc) == Some(true)).await {
             true => Ok(LoadWriter { probe, doc, text }),
             false => Err(probe.ended.unwrap_or_else(|| "the hub does not take the document".to_owned())),
         }

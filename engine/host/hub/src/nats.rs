@@ -390,7 +390,7 @@ impl NatsState {
     /// Makes one message of a document's many. The whole is there before the parts go.
     async fn fold(&self, stream: &stream::Stream<()>, doc: DocId, chunks: &[Vec<u8>], last: u64) {
         let subject = format!("{DOC}{doc}");
-        let Ok(whole) = store::fold(chunks) else { return };
+        let Ok(whole) = store::compact_chunks(chunks) else { return };
         if self.publish(subject.clone(), &whole).await.is_ok() {
             let _ = stream.purge().filter(subject).sequence(last + 1).await;
         }

@@ -105,13 +105,13 @@ impl SharedVolumes {
         for (file, entry) in loaded.doc.files() {
             state.volume.insert(file, volume);
             if entry.kind.is_text() {
-                state.volume.insert(file.outputs(), volume);
+                state.volume.insert(file.outputs_id(), volume);
             }
         }
-        for (_, id, _) in loaded.doc.kept() {
+        for (_, id, _) in loaded.doc.listed_documents() {
             state.volume.insert(id, volume);
         }
-        state.volume.insert(volume.tools(), volume);
+        state.volume.insert(volume.tools_id(), volume);
         state.volume.len() != before
     }
 
@@ -130,7 +130,7 @@ impl SharedVolumes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use store::{FileEntry, FileKind, VolumeKept};
+    use store::{FileEntry, FileKind, ListedDocumentKind};
 
     #[test]
     fn notes_go_with_their_volume() {
@@ -140,7 +140,7 @@ mod tests {
         let entry = FileEntry { path: "a.md".to_owned(), kind: FileKind::Note };
         doc.commit(None, &[(note, Some(entry))], 0).expect("added");
         let session = DocId([6; 16]);
-        doc.list(&[(VolumeKept::Session, session, None)], 0).expect("listed");
+        doc.list_documents(&[(ListedDocumentKind::Session, session, None)], 0).expect("listed");
         let (reader, writer) = (DeviceId([4; 32]), DeviceId([5; 32]));
         let shares = SharedVolumes::default();
         let named = VolumePolicy {
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(shares.set(policy), [volume]);
         assert!(shares.names(volume) && !shares.names(note));
         assert!(shares.volume(volume, &[doc.save()]));
-        for doc in [volume, note, note.outputs(), session, volume.tools()] {
+        for doc in [volume, note, note.outputs_id(), session, volume.tools_id()] {
             assert_eq!(shares.access(Some(reader), DeviceAccess::Write, doc), DeviceAccess::Read);
             assert_eq!(shares.access(Some(writer), DeviceAccess::Write, doc), DeviceAccess::Write);
             assert_eq!(shares.access(Some(writer), DeviceAccess::Read, doc), DeviceAccess::Read);

@@ -53,14 +53,14 @@ impl HubProbe {
     /// Has written something.
     pub(crate) async fn wrote(&mut self, doc: DocId, chunk: Vec<u8>) {
         self.chunks.entry(doc).or_default().push(chunk.clone());
-        self.peers.changed(doc, &chunk);
+        self.peers.on_changed(doc, &chunk);
         self.perform().await;
     }
 
     /// Does what the protocol wants, until it wants nothing more.
     pub(crate) async fn perform(&mut self) {
         loop {
-            let outputs = self.peers.take();
+            let outputs = self.peers.take_outputs();
             if outputs.is_empty() {
                 return;
             }
@@ -73,19 +73,19 @@ impl HubProbe {
                     }
                     PeersOutput::Load { doc } => {
                         let chunks = self.chunks.get(&doc).cloned().unwrap_or_default();
-                        self.peers.loaded(doc, Ok(chunks));
+                        self.peers.on_loaded(doc, Ok(chunks));
                     }
                     PeersOutput::Store { doc, ticket, parcel, .. } => {
                         self.chunks.entry(doc).or_default().push(parcel.bytes);
-                        self.peers.stored(ticket);
+                        self.peers.on_stored(ticket);
                     }
                     PeersOutput::Close { why, .. } => drop(self.ended.get_or_insert(why)),
                     PeersOutput::Absent { doc, .. } => self.absent.push(doc),
-                    PeersOutput::Heard { data, .. } => self.heard.push(data),
-                    PeersOutput::Welcome { .. }
-                    | PeersOutput::Scope { .. }
+                    PeersOutput::Ephemeral { data, .. } => self.heard.push(data),
+                    PeersOutput::Greeted { .. }
+                    | PeersOutput::NeedVolumeDocs { .. }
                     | PeersOutput::Agreed { .. }
-                    | PeersOutput::Step { .. }
+                    | PeersOutput::SyncChanged { .. }
                     | PeersOutput::Refused { .. }
                     | PeersOutput::Extension { .. } => {}
                 }
@@ -130,7 +130,7 @@ impl HubProbe {
 impl HubProbe {
     /// Says something that nobody keeps.
     pub(crate) async fn say(&mut self, doc: DocId, data: &[u8]) {
-        self.peers.say(doc, "a session", data);
+        self.peers.broadcast(doc, "a session", data);
         self.perform().await;
     }
 

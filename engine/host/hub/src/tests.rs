@@ -114,7 +114,7 @@ impl House {
             let text = PlainText::new(name, ActorId::from([1; 16])).expect("made");
             one.wrote(doc, text.save()).await;
             one.follow(doc).await;
-            assert!(one.until(SOON, |one| one.peers.in_step(1, doc) == Some(true)).await, "{:?}", one.ended);
+            assert!(one.until(SOON, |one| one.peers.is_in_sync(1, doc) == Some(true)).await, "{:?}", one.ended);
             two.follow(doc).await;
             assert!(two.until(SOON, |two| !two.heads(doc).is_empty()).await, "{:?}", two.ended);
             assert_eq!(read(&two, doc), name);
@@ -140,7 +140,7 @@ fn what_one_device_writes_others_get_also_after_a_restart() {
         let mut text = PlainText::new("hello", ActorId::from([1; 16])).expect("made");
         one.wrote(DOC, text.save()).await;
         one.follow(DOC).await;
-        assert!(one.until(SOON, |one| one.peers.in_step(1, DOC) == Some(true)).await, "{:?}", one.ended);
+        assert!(one.until(SOON, |one| one.peers.is_in_sync(1, DOC) == Some(true)).await, "{:?}", one.ended);
         two.follow(DOC).await;
         assert!(two.until(SOON, |two| read(two, DOC) == "hello").await, "{:?}", two.ended);
         for at in 0..100 {
@@ -148,7 +148,7 @@ fn what_one_device_writes_others_get_also_after_a_restart() {
             one.take(Duration::from_micros(1)).await;
         }
         let whole = text.text().expect("text");
-        let same = one.until(SOON, |one| one.peers.in_step(1, DOC) == Some(true)).await;
+        let same = one.until(SOON, |one| one.peers.is_in_sync(1, DOC) == Some(true)).await;
         if !same {
             let mut third = house.connect(&late).await;
             third.follow(DOC).await;
@@ -420,7 +420,7 @@ fn a_reader_reads_and_volumes_are_shared_as_the_policy_says() {
         for (doc, bytes) in [(note, text.save()), (volume, doc.save())] {
             writer.wrote(doc, bytes).await;
             writer.follow(doc).await;
-            assert!(writer.until(SOON, |writer| writer.peers.in_step(1, doc) == Some(true)).await);
+            assert!(writer.until(SOON, |writer| writer.peers.is_in_sync(1, doc) == Some(true)).await);
         }
         let mut probe = house.connect(&reader).await;
         probe.follow(note).await;

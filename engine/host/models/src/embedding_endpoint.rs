@@ -68,7 +68,7 @@ impl EmbeddingEndpoint {
         };
         let first = endpoint.request_vectors(&["a question"])?;
         endpoint.dimensions = first.first().map_or(0, Vec::len);
-        endpoint.unrelated = embed::measure_unrelated(&endpoint)?;
+        endpoint.unrelated = embed::measure_unrelated_cosine(&endpoint)?;
         Ok(endpoint)
     }
 
@@ -129,7 +129,7 @@ impl EmbeddingEndpoint {
             let slot = vectors.get_mut(item.index.unwrap_or(place));
             let slot = slot.ok_or_else(|| "answered more vectors than were asked for".to_owned())?;
             *slot = item.embedding;
-            embed::to_unit(slot);
+            embed::normalize(slot);
         }
         let length = if self.dimensions == 0 { vectors.first().map_or(0, Vec::len) } else { self.dimensions };
         let fits = |vector: &Vec<f32>| vector.len() == length && vector.iter().all(|value| value.is_finite());
@@ -167,7 +167,7 @@ impl SentenceEmbedder for EmbeddingEndpoint {
         self.dimensions
     }
 
-    fn unrelated(&self) -> f32 {
+    fn unrelated_cosine(&self) -> f32 {
         self.unrelated
     }
 
@@ -175,7 +175,7 @@ impl SentenceEmbedder for EmbeddingEndpoint {
         Ok(self.request_vectors(&[text])?.into_iter().next().unwrap_or_default())
     }
 
-    fn together(&self) -> usize {
+    fn batch_size(&self) -> usize {
         TEXTS_PER_REQUEST
     }
 

@@ -139,7 +139,7 @@ impl OnnxEmbedder {
             model: Mutex::new(model),
         };
         onnx.dimensions = onnx.embed_raw("a question")?.len();
-        onnx.unrelated = embed::measure_unrelated(&onnx)?;
+        onnx.unrelated = embed::measure_unrelated_cosine(&onnx)?;
         Ok(onnx)
     }
 
@@ -149,7 +149,7 @@ impl OnnxEmbedder {
         let vectors = catch_panic(|| model.embed([text], None).map_err(|error| error.to_string()));
         let vector = vectors.map(|vectors| vectors.into_iter().next().unwrap_or_default());
         let mut vector = vector.map_err(|why| format!("the sentence model failed ({why})"))?;
-        embed::to_unit(&mut vector);
+        embed::normalize(&mut vector);
         Ok(vector)
     }
 }
@@ -163,7 +163,7 @@ impl SentenceEmbedder for OnnxEmbedder {
         self.dimensions
     }
 
-    fn unrelated(&self) -> f32 {
+    fn unrelated_cosine(&self) -> f32 {
         self.unrelated
     }
 

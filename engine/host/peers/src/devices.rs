@@ -67,7 +67,7 @@ impl DeviceList {
     /// # Errors
     /// The file cannot be read or written.
     pub fn pair(&self, id: DeviceId, device: PairedDevice) -> Result<(), String> {
-        self.edit_file(|doc| doc.pair(&id.to_string(), device, now_millis()).map_err(|error| error.to_string()))
+        self.edit_file(|doc| doc.pair_device(&id.to_string(), device, now_millis()).map_err(|error| error.to_string()))
     }
 
     /// Changes what is said of a device.
@@ -79,7 +79,7 @@ impl DeviceList {
             let key = id.to_string();
             let mut device = doc.device(&key).ok_or_else(|| format!("there is no device {}", id.short_id()))?;
             amend(&mut device);
-            doc.put(&key, &device, now_millis()).map_err(|error| error.to_string())
+            doc.put_device(&key, &device, now_millis()).map_err(|error| error.to_string())
         })
     }
 
@@ -91,7 +91,7 @@ impl DeviceList {
         self.edit_file(|doc| {
             let key = id.to_string();
             doc.device(&key).ok_or_else(|| format!("there is no device {}", id.short_id()))?;
-            doc.revoke(&key, now_millis()).map_err(|error| error.to_string())
+            doc.revoke_device(&key, now_millis()).map_err(|error| error.to_string())
         })
     }
 
@@ -123,7 +123,7 @@ impl DeviceList {
         };
         let mut meant: Vec<_> = self.list()?.into_iter().filter(is_meant).collect();
         if meant.len() > 1 {
-            meant.retain(|(_, device)| device.is_welcome());
+            meant.retain(|(_, device)| device.is_authorized());
         }
         match (meant.pop(), meant.is_empty()) {
             (Some(device), true) => Ok(device),
@@ -148,7 +148,7 @@ impl DeviceList {
             Err(error) => return Err(failed(&error)),
         };
         let loaded = DevicesDoc::load(&chunks, self.actor.clone()).map_err(|error| failed(&error))?;
-        match loaded.bad.is_empty() {
+        match loaded.bad_chunks.is_empty() {
             true => Ok(loaded.doc),
             // Half a list might welcome who was revoked in the other half.
             false => Err(failed(&"it is damaged; restore it from a backup, or remove it and pair anew")),
@@ -217,17 +217,17 @@ mod tests {
         assert_eq!(devices.find_by_name_or_key(&two.to_string()[..6].to_uppercase()).expect("one").0, two);
         devices.revoke(one).expect("revoked");
         let again = DeviceList::new(folder.path()).expect("chance");
-        assert!(!again.list().expect("read")[&one].is_welcome());
+        assert!(!again.list().expect("read")[&one].is_authorized());
         assert!(again.revoke(DeviceKey::generate().expect("key").id()).is_err());
         // Another's list that knows more.
         let other = tempfile::tempdir().expect("a folder");
         let theirs = DeviceList::new(other.path()).expect("chance");
         theirs.merge(&devices.to_bytes().expect("bytes")).expect("merged");
-        assert!(!theirs.list().expect("read")[&one].is_welcome());
+        assert!(!theirs.list().expect("read")[&one].is_authorized());
         theirs.revoke(two).expect("revoked");
         assert!(devices.merge(&theirs.to_bytes().expect("bytes")).expect("merged"));
         assert!(!devices.merge(&theirs.to_bytes().expect("bytes")).expect("nothing new"));
-        assert!(!devices.list().expect("read")[&two].is_welcome());
+        assert!(!devices.list().expect("read")[&two].is_authorized());
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub async fn connect_to_hub(
     list: &BTreeMap<DeviceId, PairedDevice>,
 ) -> Result<HubSocket, String> {
     let address = address.trim_end_matches('/');
-    let paired = list.iter().find(|(_, device)| device.is_welcome() && device.address.as_deref() == Some(address));
+    let paired = list.iter().find(|(_, device)| device.is_authorized() && device.address.as_deref() == Some(address));
     let (Some((hub, device)), Some(key)) = (paired, key) else {
         return HubSocket::connect(address, "/", &CertificateTrust::Public).await.map(|(socket, _)| socket);
     };

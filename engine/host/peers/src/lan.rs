@@ -322,7 +322,7 @@ impl FrameTransport for LanConnection {
 pub fn check_is_paired(device: Option<&PairedDevice>) -> Result<(), String> {
     match device {
         None => Err("this device is not paired here; pair it with a code".to_owned()),
-        Some(device) if !device.is_welcome() => Err("this device was revoked".to_owned()),
+        Some(device) if !device.is_authorized() => Err("this device was revoked".to_owned()),
         Some(_) => Ok(()),
     }
 }

@@ -203,7 +203,7 @@ async fn run_lan_peers(
                 }
                 Some(LanConnectionEvent::Connected { device, way, dialed }) => {
                     let known = list.lock().unwrap_or_else(PoisonError::into_inner).get(&device).cloned();
-                    let Some(known) = known.filter(PairedDevice::is_welcome) else {
+                    let Some(known) = known.filter(PairedDevice::is_authorized) else {
                         way.close("this device is not paired here");
                         continue;
                     };
@@ -231,7 +231,7 @@ async fn run_lan_peers(
                     *list.lock().unwrap_or_else(PoisonError::into_inner) = read;
                 }
                 let list = list.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                let gone = |one: &OpenLanLink| list.get(&one.device).is_none_or(|device| !device.is_welcome());
+                let gone = |one: &OpenLanLink| list.get(&one.device).is_none_or(|device| !device.is_authorized());
                 let gone: Vec<u64> = open.iter().filter(|(_, one)| gone(one)).map(|(link, _)| *link).collect();
                 for link in gone {
                     if let Some(one) = open.remove(&link) {
@@ -241,7 +241,7 @@ async fn run_lan_peers(
                 }
                 for (id, device) in list {
                     // Hubs have addresses; of two devices the one with the lower key calls.
-                    let ours = device.is_welcome() && device.address.is_none() && key.id() < id;
+                    let ours = device.is_authorized() && device.address.is_none() && key.id() < id;
                     let there = open.values().any(|one| one.device == id);
                     let late = missed.get(&id).is_none_or(|again| *again <= Instant::now());
                     if ours && !there && late {

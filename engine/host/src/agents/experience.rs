@@ -40,8 +40,10 @@ pub fn nearest(search: &SearchService, memory: &ProjectMemory, goal: &str, mode:
     let plain: String = goal.chars().take(GOAL).map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
     let plain = plain.replace(" OR ", " or ");
     let text = format!("in:memory path:\"{}\" {plain}", memory::experience::EXPERIENCE_LOG_FILE);
-    let asked = search
-        .ask(SearchRequest { text, limit: MAX_FOUND_EXPERIENCES, each: true, mode, ..SearchRequest::default() }, || {});
+    let asked = search.ask(
+        SearchRequest { text, limit: MAX_FOUND_EXPERIENCES, per_passage: true, mode, ..SearchRequest::default() },
+        || {},
+    );
     let Ok(Ok(answer)) = asked.recv_timeout(SEARCH_TIMEOUT) else { return Vec::new() };
     let known = |path: &str, id: &str| {
         memory.entries.iter().any(|entry| entry.path == path && entry.experience.experience_id == id)

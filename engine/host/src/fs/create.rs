@@ -41,7 +41,7 @@ fn create(
             if let CreateStage::Made { file, .. } = stage
                 && let Err(error) = file.sync_all()
             {
-                *stage = CreateStage::Done(Err(DiskError::io("writing", path, &error)));
+                *stage = CreateStage::Done(Err(DiskError::from_io("writing", path, &error)));
             }
         }
     }
@@ -53,9 +53,9 @@ fn create(
             Ok(()) => _ = folders.insert(folder(path)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 let theirs = replace::read_plain(path).map(|theirs| ReplaceOutcome::Raced { theirs });
-                *stage = CreateStage::Done(theirs.map_err(|error| DiskError::io("writing", path, &error)));
+                *stage = CreateStage::Done(theirs.map_err(|error| DiskError::from_io("writing", path, &error)));
             }
-            Err(error) => *stage = CreateStage::Done(Err(DiskError::io("writing", path, &error))),
+            Err(error) => *stage = CreateStage::Done(Err(DiskError::from_io("writing", path, &error))),
         }
     }
     // Their names last once their folders do.
@@ -66,7 +66,7 @@ fn create(
     let end = |(stage, (path, _)): (CreateStage, &(&Path, &[u8]))| match stage {
         CreateStage::Done(done) => done,
         CreateStage::Made { temporary, .. } => match lost.get(folder(path)) {
-            Some(error) => Err(DiskError::io("writing", path, error)),
+            Some(error) => Err(DiskError::from_io("writing", path, error)),
             None => Ok(ReplaceOutcome::Done { modified: temporary.modified }),
         },
     };
@@ -87,7 +87,7 @@ fn begin(path: &Path, bytes: &[u8]) -> CreateStage {
     }
     match TemporaryFile::begin(folder(path), bytes, None) {
         Ok((temporary, file)) => CreateStage::Made { temporary, file },
-        Err(error) => CreateStage::Done(Err(DiskError::io("writing", path, &error))),
+        Err(error) => CreateStage::Done(Err(DiskError::from_io("writing", path, &error))),
     }
 }
 

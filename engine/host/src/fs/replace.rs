@@ -44,7 +44,7 @@ pub fn replace_file(path: &Path, expected: Option<BlobHash>, bytes: &[u8]) -> Re
         SwapOutcome::Raced => match read_plain(path) {
             Ok(theirs) => Ok(ReplaceOutcome::Raced { theirs }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(ReplaceOutcome::Gone),
-            Err(error) => Err(DiskError::io("writing", path, &error)),
+            Err(error) => Err(DiskError::from_io("writing", path, &error)),
         },
     }
 }
@@ -156,7 +156,7 @@ fn replace(
     content: FileContent<'_>,
     meanwhile: impl FnOnce(),
 ) -> Result<SwapOutcome, DiskError> {
-    let fail = |error: io::Error| DiskError::io("writing", path, &error);
+    let fail = |error: io::Error| DiskError::from_io("writing", path, &error);
     let refuse = |why: &str| DiskError::Io { what: "writing", why: why.to_owned(), path: path.to_owned() };
     let folder = path.parent().unwrap_or(Path::new(""));
     let old = match std::fs::symlink_metadata(path) {

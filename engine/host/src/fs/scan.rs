@@ -136,7 +136,7 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
         seen += 1;
         let row = known.get(&path);
         // Why a note's name is only an attachment is not kept: it is found out again.
-        let demoted = |row: &FileRow| row.kind == FileKind::Attachment && FileKind::of(&path).is_text();
+        let demoted = |row: &FileRow| row.kind == FileKind::Attachment && FileKind::from_path(&path).is_text();
         if row.is_none_or(|row| row.size != stamp.size || row.mtime != stamp.mtime || demoted(row)) {
             match look(&folder, root, &path, stamp) {
                 Ok(Some(mut new)) => {
@@ -189,7 +189,7 @@ fn look(folder: &ConfinedFolder, root: &Path, path: &str, stamp: FileStamp) -> R
         was: None,
         why,
     };
-    let kind = FileKind::of(path);
+    let kind = FileKind::from_path(path);
     if !kind.is_text() {
         // Attachments are not read: size and time tell whether they changed.
         return folder
@@ -201,7 +201,7 @@ fn look(folder: &ConfinedFolder, root: &Path, path: &str, stamp: FileStamp) -> R
         FoundFile::Missing => Ok(None),
         FoundFile::Other { stamp, why } => Ok(Some(attachment(stamp, Some(why)))),
         FoundFile::Text(text) => {
-            let survey = markdown::survey(&text.text);
+            let survey = markdown::count_blocks_and_cells(&text.text);
             Ok(Some(ScannedFile {
                 path: path.to_owned(),
                 kind,

@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::BlobHash;
 use store::disk::{
-    BLOBS, BlobHasher, DATABASE_FILE, DiskError, MARKER, SqliteReader, VolumeMount, create_folder, path_form,
-    sync_folder, write_marker,
+    BLOBS_FOLDER, BlobHasher, DATABASE_FILE, DiskError, MARKER_FILE, SqliteReader, VolumeMount, create_folder,
+    path_form, sync_folder, write_marker,
 };
 
 /// The list of all files of a backup. A folder without it is not one.
@@ -166,7 +166,7 @@ impl BackupJob<'_> {
 
     /// Copies a file to a name that is free, with its mode and time. It is not durable yet.
     fn copy(&mut self, from: &Path, shown: &Path, to: &Path) -> Result<(u64, BlobHash), BackupError> {
-        let fail = |error: io::Error| DiskError::io("writing", to, &error);
+        let fail = |error: io::Error| DiskError::from_io("writing", to, &error);
         let like = open_plain(from).and_then(|file| file.metadata()).map_err(|error| unreadable(shown, &error))?;
         let mut file = OpenOptions::new().write(true).create_new(true).open(to).map_err(fail)?;
         let copied = self.read(from, shown, |piece| Ok(file.write_all(piece).map_err(fail)?)).and_then(|copied| {
@@ -197,7 +197,7 @@ fn sync_all_below(folder: &Path) -> Result<(), DiskError> {
         rustix::fs::syncfs(File::open(folder)?)?;
         sync_folder(folder)
     };
-    sync().map_err(|error| DiskError::io("writing", folder, &error))
+    sync().map_err(|error| DiskError::from_io("writing", folder, &error))
 }
 
 /// Copies the workspace in `dir` and its volumes into the new folder `dest`. `now` is milliseconds since 1970. Others
@@ -217,9 +217,9 @@ pub fn backup(
         Ok(0) => {}
         Ok(_) => return Err(BackupError::Refused(format!("a backup needs a new folder: {}", dest.display()))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(DiskError::io("writing", dest, &error).into()),
+        Err(error) => return Err(DiskError::from_io("writing", dest, &error).into()),
     }
-    create_folder(dest).map_err(|error| DiskError::io("making", dest, &error))?;
+    create_folder(dest).map_err(|error| DiskError::from_io("making", dest, &error))?;
     let mut job = BackupJob { progress, cancel, at: BackupProgress { done: 0, total: 0 } };
     let made = fill(dir, dest, now, &reader, &mut job);
     if made.is_err() {
@@ -238,7 +238,7 @@ fn fill(
 ) -> Result<BackupSummary, BackupError> {
     let copy = dest.join(DATABASE_FILE);
     reader.copy_to(&copy)?;
-    let copied = SqliteReader::open_still(dest)?;
+    let copied = SqliteReader::open_immutable(dest)?;
     let inspected = copied.inspect()?;
     drop(copied);
     let mut problems = inspected.pages;
@@ -247,7 +247,7 @@ fn fill(
     write_marker(dest, &mounts)?;
 
     let mut found = Vec::new();
-    list(&dir.join(BLOBS), Path::new(BLOBS), &[], &mut found, &mut problems);
+    list(&dir.join(BLOBS_FOLDER), Path::new(BLOBS_FOLDER), &[], &mut found, &mut problems);
     let trash = dir.join(TRASH_FOLDER);
     if trash.is_dir() {
         list(&trash, Path::new(TRASH_FOLDER), &[], &mut found, &mut problems);
@@ -272,7 +272,7 @@ fn fill(
             }
         }
     }
-    for own in [DATABASE_FILE, MARKER] {
+    for own in [DATABASE_FILE, MARKER_FILE] {
         found.push((BackupSource::of(dest, own), PathBuf::from(own)));
     }
     let sizes = found.iter().filter_map(|(from, _)| std::fs::symlink_metadata(from.path()).ok());
@@ -312,7 +312,7 @@ fn write_manifest(dest: &Path, manifest: &BackupManifest) -> Result<(), DiskErro
         std::fs::rename(&part, &path)?;
         sync_folder(dest)
     };
-    write().map_err(|error| DiskError::io("writing", &path, &error))
+    write().map_err(|error| DiskError::from_io("writing", &path, &error))
 }
 
 /// A file that is to be copied: the folder that it lies below, and its path inside that.
@@ -360,7 +360,7 @@ fn list(
 /// Copies a file, a folder's name or a link. `None`: it is something else.
 fn copy_one(job: &mut BackupJob<'_>, from: &BackupSource, to: &Path) -> Result<Option<BackupEntryKind>, BackupError> {
     let shown = from.path();
-    let fail = |error: io::Error| DiskError::io("writing", to, &error);
+    let fail = |error: io::Error| DiskError::from_io("writing", to, &error);
     if from.inside.as_os_str().is_empty() {
         std::fs::create_dir_all(to).map_err(fail)?;
         return Ok(Some(BackupEntryKind::Folder));

@@ -12,8 +12,8 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::disk::{
-    BlobStore, DATABASE_FILE, Disk, DiskError, DiskReader, InspectionReport, LOST_KEY, MARKER, MOUNTS, RowWrite,
-    SalvageReport, SqliteDisk, SqliteReader, VolumeMount, read_marker, salvage, write_marker,
+    BlobStore, DATABASE_FILE, Disk, DiskError, DiskReader, InspectionReport, LOST_KEY, MARKER_FILE, MOUNTS_META_KEY,
+    RowWrite, SalvageReport, SqliteDisk, SqliteReader, VolumeMount, read_marker, salvage_database, write_marker,
 };
 use store::{ActorId, BlobHash, DocId};
 
@@ -122,10 +122,10 @@ impl WorkspaceCheck<'_> {
     fn run(&mut self) -> Result<(), DiskError> {
         let marker = self.marker();
         // Before it is opened for writing: then the log is another.
-        let mut lost = store::disk::loss(self.dir).unwrap_or_default();
+        let mut lost = store::disk::detect_loss(self.dir).unwrap_or_default();
         let Some(reader) = self.database()? else { return Ok(()) };
         if lost.is_none() {
-            lost = reader.lost().unwrap_or_default();
+            lost = reader.recorded_loss().unwrap_or_default();
         }
         self.lost(lost)?;
         let inspected = reader.inspect()?;
@@ -176,7 +176,7 @@ impl WorkspaceCheck<'_> {
     }
 
     fn marker(&mut self) -> Vec<VolumeMount> {
-        let path = self.dir.join(MARKER);
+        let path = self.dir.join(MARKER_FILE);
         match read_marker(self.dir) {
             Ok(Some(mounts)) => mounts,
             Ok(None) if !self.dir.join(DATABASE_FILE).exists() => Vec::new(),
@@ -235,7 +235,7 @@ impl WorkspaceCheck<'_> {
             self.found(FindingSeverity::Damage, path.display(), what, advice);
             return Ok(None);
         }
-        let salvaged = salvage(self.dir, self.now)?;
+        let salvaged = salvage_database(self.dir, self.now)?;
         let count = |of: fn(&store::disk::TableCount) -> u64| salvaged.tables.iter().map(of).sum::<u64>();
         let lost: Vec<String> = salvaged
             .tables
@@ -285,7 +285,7 @@ impl WorkspaceCheck<'_> {
             }
         }
         match &mut self.disk {
-            Some(disk) if !left.is_empty() => disk.set_aside_rows(&left, self.now),
+            Some(disk) if !left.is_empty() => disk.quarantine_rows(&left, self.now),
             Some(_) | None => Ok(()),
         }
     }
@@ -306,7 +306,7 @@ impl WorkspaceCheck<'_> {
             // Damaged ones first: they stand in the way of new ones, and could not be told from missing ones.
             let bad: Vec<_> = reader.inspect()?.rows.into_iter().filter(|row| row.table == "meta").collect();
             if let Some(disk) = &mut self.disk {
-                disk.set_aside_rows(&bad, self.now)?;
+                disk.quarantine_rows(&bad, self.now)?;
             }
         }
         let value = |key| reader.meta(key).ok().flatten();
@@ -325,7 +325,8 @@ impl WorkspaceCheck<'_> {
                 }])?;
             }
         }
-        let mounts = value(MOUNTS).and_then(|mounts| serde_json::from_slice::<BTreeMap<DocId, PathBuf>>(&mounts).ok());
+        let mounts =
+            value(MOUNTS_META_KEY).and_then(|mounts| serde_json::from_slice::<BTreeMap<DocId, PathBuf>>(&mounts).ok());
         if mounts.is_none() && !marker.is_empty() {
             self.mendable(
                 FindingSeverity::Damage,
@@ -335,7 +336,7 @@ impl WorkspaceCheck<'_> {
             );
             let mounts: BTreeMap<DocId, &PathBuf> = marker.iter().map(|mount| (mount.id, &mount.path)).collect();
             let value = serde_json::to_vec(&mounts).ok();
-            self.commit(&[RowWrite::Meta { key: MOUNTS.to_owned(), value }])?;
+            self.commit(&[RowWrite::Meta { key: MOUNTS_META_KEY.to_owned(), value }])?;
         }
         Ok(())
     }
@@ -346,10 +347,10 @@ impl WorkspaceCheck<'_> {
         let places = |mounts: &[VolumeMount]| -> BTreeSet<(DocId, PathBuf)> {
             mounts.iter().map(|mount| (mount.id, mount.path.clone())).collect()
         };
-        let told = self.report.findings.iter().any(|finding| finding.place.ends_with(MARKER));
+        let told = self.report.findings.iter().any(|finding| finding.place.ends_with(MARKER_FILE));
         if places(&mounts) != places(&marker) || told {
             if !told && !mounts.is_empty() {
-                let place = self.dir.join(MARKER);
+                let place = self.dir.join(MARKER_FILE);
                 let what = "it does not name the volumes that the database knows";
                 self.mendable(FindingSeverity::Warning, place.display(), what, "written anew");
             }
@@ -371,9 +372,14 @@ impl WorkspaceCheck<'_> {
                 Err(DiskError::Blob { what, .. }) => {
                     let severity =
                         if self.named.contains_key(hash) { FindingSeverity::Damage } else { FindingSeverity::Warning };
-                    self.found(severity, blobs.path(*hash).display(), format!("the stored output is {what}"), again);
+                    self.found(
+                        severity,
+                        blobs.blob_path(*hash).display(),
+                        format!("the stored output is {what}"),
+                        again,
+                    );
                 }
-                Err(error) => self.found(FindingSeverity::Damage, blobs.path(*hash).display(), error, again),
+                Err(error) => self.found(FindingSeverity::Damage, blobs.blob_path(*hash).display(), error, again),
             }
         }
         let there: BTreeSet<BlobHash> = there.into_iter().collect();

@@ -90,7 +90,7 @@ impl RunDocumentReader {
             .take(PASSAGES)
             .map(|message| IndexedPassage {
                 place: message.id.to_string(),
-                heading: message.role.word().to_owned(),
+                heading: message.role.as_str().to_owned(),
                 text: cut(&message.content),
                 ..IndexedPassage::new(PassageKind::Run)
             })
@@ -163,7 +163,7 @@ impl SearchSource for RunDocumentReader {
     fn all(&mut self) -> Result<Vec<DocId>, String> {
         let mut found = Vec::new();
         for beginning in [RUN_KEY_PREFIX, SESSION_KEY_PREFIX] {
-            let lines = self.reader.metas(beginning).map_err(|error| error.to_string())?;
+            let lines = self.reader.metas_with_prefix(beginning).map_err(|error| error.to_string())?;
             found.extend(lines.iter().filter_map(|(key, _)| key.strip_prefix(beginning)?.parse::<DocId>().ok()));
         }
         Ok(found)

@@ -45,7 +45,7 @@ fn reply(question: &SearchQuestion, tasks: &Sender<IndexTask>, common: &Arc<Shar
     };
     let found = |ask: &SearchRequest| -> Result<SearchAnswer, String> {
         guarded(|| match question.related {
-            Some(note) => index.related(note, ask.limit).map(|hits| SearchAnswer {
+            Some(note) => index.related_notes(note, ask.limit).map(|hits| SearchAnswer {
                 hits,
                 by_meaning: true,
                 ..SearchAnswer::default()
@@ -64,11 +64,11 @@ fn reply(question: &SearchQuestion, tasks: &Sender<IndexTask>, common: &Arc<Shar
     if ask.now == 0 {
         ask.now = driver::now().0;
     }
-    let sentence = ParsedQuery::parse(&ask.text).sentence();
+    let sentence = ParsedQuery::parse(&ask.text).meaning_text();
     let by_meaning = question.related.is_none()
         && ask.mode != SearchMode::Words
         && sentence.chars().any(char::is_alphabetic)
-        && index.vectors_kept() > 0;
+        && index.vector_count() > 0;
     if by_meaning {
         if ask.typing {
             // By words at once: the model may have to be loaded first.
@@ -91,18 +91,18 @@ fn reply(question: &SearchQuestion, tasks: &Sender<IndexTask>, common: &Arc<Shar
 
 /// The vector of a question; without the model, words serve alone.
 fn meaning(common: &SharedIndex, index: &FullTextIndex, sentence: &str, ask: &mut SearchRequest) {
-    let key = index.answering();
+    let key = index.answering_model();
     let found = common.model(&key).and_then(|model| {
         let vector = guarded(|| Ok(model.embed_question(sentence)));
         let vector = vector.unwrap_or_else(|_| Err("the model failed".to_owned()));
-        vector.map(|vector| (vector, model.unrelated())).inspect_err(|why| common.models.failed(&key, why))
+        vector.map(|vector| (vector, model.unrelated_cosine())).inspect_err(|why| common.models.failed(&key, why))
     });
     common.freshness(|fresh| {
         fresh.words_alone = found.as_ref().err().map(|why| format!("search goes by words alone for now: {why}"));
     });
     // Another model may have taken over meanwhile.
     if let Ok((vector, unrelated)) = found
-        && index.answering() == key
+        && index.answering_model() == key
     {
         (ask.vector, ask.unrelated) = (Some(vector), unrelated);
     }
@@ -118,7 +118,7 @@ fn read_again(common: &SharedIndex, sentence: &str, answer: &mut SearchAnswer) {
     let best = answer.hits.len().min(MAX_REREAD_HITS);
     let passages: Vec<String> = answer.hits[..best].iter().map(|hit| format!("{}\n{}", hit.title, hit.text)).collect();
     match guarded(|| Ok(reranker.scores(sentence, &passages))) {
-        Ok(Ok(scores)) => answer.read_again(&scores),
+        Ok(Ok(scores)) => answer.apply_rerank(&scores),
         Ok(Err(why)) => common.freshness(|fresh| fresh.reranker = Some(why)),
         Err(_) => {}
     }

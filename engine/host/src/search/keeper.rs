@@ -307,7 +307,7 @@ impl Indexer {
     }
 
     fn place(&mut self, row: FileRow) {
-        self.outputs.insert(row.id.outputs(), row.id);
+        self.outputs.insert(row.id.outputs_id(), row.id);
         self.by_path.insert((row.volume, row.path.clone()), row.id);
         self.rows.insert(row.id, row);
     }
@@ -332,7 +332,7 @@ impl Indexer {
                         return Err(IndexError { what: "is damaged", why: first, disk: false });
                     }
                 }
-                let known = index.known()?;
+                let known = index.indexed_notes()?;
                 Ok((index, known))
             })
         };
@@ -373,7 +373,7 @@ impl Indexer {
             self.list()?;
         }
         if !self.dirty.is_empty() || self.uncommitted > 0 {
-            if !index.is_there() {
+            if !index.files_exist() {
                 return Err(IndexError { what: "is damaged", why: "its files were removed".to_owned(), disk: false });
             }
             for note in std::iter::from_fn(|| self.dirty.pop_first()).take(NOTES_PER_SLICE).collect::<Vec<_>>() {
@@ -410,11 +410,11 @@ impl Indexer {
             |error: store::disk::DiskError| IndexError { what: "cannot be made", why: error.to_string(), disk: true };
         self.rows.clear();
         self.by_path.clear();
-        self.docs = self.reader.docs().map_err(say)?.into_iter().collect();
+        self.docs = self.reader.document_ids().map_err(say)?.into_iter().collect();
         let volumes: Vec<DocId> = self.volumes.keys().copied().collect();
         let wanted = self.common.models.wanted();
         for volume in volumes {
-            let rows = self.reader.files(volume).map_err(say)?;
+            let rows = self.reader.file_rows(volume).map_err(say)?;
             let unsearched = |row: &FileRow| wanted.is_unsearched(&row.path);
             for row in rows.into_iter().filter(|row| is_searched(row.kind) && !unsearched(row)) {
                 self.place(row);
@@ -437,7 +437,7 @@ impl Indexer {
         let gone: Vec<DocId> = self.known.keys().filter(|doc| !there(doc)).copied().collect();
         self.dirty.extend(gone);
         // Keystrokes that have not reached the file: the row does not tell of them.
-        self.dirty.extend(self.reader.unfinished().map_err(say)?);
+        self.dirty.extend(self.reader.unfinished_notes().map_err(say)?);
         self.listed = true;
         Ok(())
     }
@@ -450,7 +450,7 @@ impl Indexer {
             bytes.extend((part.len() as u64).to_le_bytes());
             bytes.extend(part);
         }
-        let outputs = row.id.outputs();
+        let outputs = row.id.outputs_id();
         if self.docs.contains(&outputs)
             && let Ok(chunks) = self.reader.chunks(outputs)
         {
@@ -463,12 +463,12 @@ impl Indexer {
     fn put(&mut self, index: &Arc<FullTextIndex>, note: DocId) -> Result<(), IndexError> {
         let Some(row) = self.rows.get(&note).cloned() else {
             if let Some(text) = self.further.iter_mut().find_map(|further| further.read(note)) {
-                guarded(|| index.put(&text))?;
+                guarded(|| index.put_note(&text))?;
                 self.known.insert(note, text.key);
                 self.uncommitted += 1;
                 self.pending.push(note);
             } else if self.known.remove(&note).is_some() {
-                index.remove(note);
+                index.remove_note(note);
                 self.uncommitted += 1;
                 self.pending.push(note);
             }
@@ -487,7 +487,7 @@ impl Indexer {
         let blocks = content.map(|content| content.blocks).unwrap_or_default();
         let executions = self.executions(note);
         let text = guarded(|| Ok(passages::note_text(&volume, &row, key, &blocks, &executions)))?;
-        guarded(|| index.put(&text))?;
+        guarded(|| index.put_note(&text))?;
         self.known.insert(note, key);
         self.uncommitted += 1;
         self.pending.push(note);
@@ -495,14 +495,14 @@ impl Indexer {
     }
 
     fn executions(&self, note: DocId) -> Vec<Execution> {
-        let outputs = note.outputs();
+        let outputs = note.outputs_id();
         if !self.docs.contains(&outputs) {
             return Vec::new();
         }
         let chunks = self.reader.chunks(outputs).unwrap_or_default();
         let whole: Vec<Vec<u8>> = chunks.into_iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes).collect();
         let loaded = OutputsDoc::load(outputs, &whole, ActorId::from([0_u8; 16]));
-        loaded.map(|loaded| loaded.doc.latest()).unwrap_or_default()
+        loaded.map(|loaded| loaded.doc.latest_executions()).unwrap_or_default()
     }
 
     /// Embeds a text or some, or keeps what was embedded.
@@ -513,7 +513,7 @@ impl Indexer {
             return Ok(());
         }
         if self.missing.is_none() {
-            let missing = guarded(|| index.missing())?;
+            let missing = guarded(|| index.missing_vectors())?;
             self.all_meanings = guarded(|| index.counts())?.meanings;
             self.missing = Some(missing);
         }
@@ -521,7 +521,7 @@ impl Indexer {
         if !wanted.paused && self.think_at.is_none() && !missing.is_empty() {
             let model = self.common.model(&key);
             let mut texts = Vec::new();
-            for _ in 0..model.as_ref().map_or(0, |model| model.together().max(1)) {
+            for _ in 0..model.as_ref().map_or(0, |model| model.batch_size().max(1)) {
                 texts.extend(guarded(|| missing.pop())?);
             }
             let vectors = model.and_then(|model| {
@@ -544,12 +544,12 @@ impl Indexer {
         if self.fresh.len() >= VECTORS || left == 0 {
             let fresh = std::mem::take(&mut self.fresh);
             if !fresh.is_empty() {
-                index.keep_vectors(&fresh)?;
+                index.store_vectors(&fresh)?;
                 self.kept = true;
             }
             if left == 0 {
-                index.take_over();
-                guarded(|| index.compact())?;
+                index.activate_grown_vectors();
+                guarded(|| index.compact_vectors())?;
                 if std::mem::take(&mut self.kept) {
                     // More is found by its meaning: whoever asked before asks again.
                     self.common.freshness(|fresh| fresh.revision += 1);
@@ -568,7 +568,7 @@ impl Indexer {
     /// Tells the index whose vectors come now. `false`: the model is not there yet.
     fn begin_to_grow(&mut self, index: &Arc<FullTextIndex>, wanted: &EmbeddingChoice) -> Result<bool, IndexError> {
         let key = wanted.choice.key();
-        let dimensions = if index.answering() == key && index.dimensions() > 0 {
+        let dimensions = if index.answering_model() == key && index.dimensions() > 0 {
             // Nothing is loaded for what may be whole already.
             index.dimensions()
         } else if wanted.choice == EmbedderChoice::Embedded {
@@ -591,7 +591,7 @@ impl Indexer {
                 }
             }
         };
-        index.grow(&key, dimensions)?;
+        index.grow_vectors(&key, dimensions)?;
         self.common.freshness(|fresh| fresh.trouble = None);
         self.grown = Some(key);
         self.missing = None;
@@ -654,7 +654,7 @@ impl Indexer {
         let complete = self.listed && self.dirty.is_empty() && self.uncommitted == 0;
         let left = self.missing.as_ref().map_or(0, MissingVectors::len) + self.fresh.len();
         let wanted = self.common.models.wanted();
-        let answering = self.index.as_ref().and_then(|index| EmbedderChoice::from_key(&index.answering()));
+        let answering = self.index.as_ref().and_then(|index| EmbedderChoice::from_key(&index.answering_model()));
         self.common.freshness(|fresh| {
             fresh.answering = answering.unwrap_or_else(|| wanted.choice.clone());
             fresh.growing = Some(wanted.choice).filter(|choice| *choice != fresh.answering);
@@ -669,11 +669,11 @@ impl Indexer {
     fn end(&mut self) {
         let Some(index) = self.index.take() else { return };
         if !self.fresh.is_empty() {
-            let _ = index.keep_vectors(&self.fresh);
+            let _ = index.store_vectors(&self.fresh);
         }
         // What was put in is worth more than the milliseconds; what was not is seen at the next start.
         if self.uncommitted == 0 || guarded(|| index.commit()).is_ok() {
-            index.close();
+            index.mark_clean();
         }
         *self.common.index.write().unwrap_or_else(PoisonError::into_inner) = None;
     }

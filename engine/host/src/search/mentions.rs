@@ -35,7 +35,7 @@ pub(crate) fn start(session: &Session, note: DocId, inbox: Mailbox) -> Receiver<
     if let Some((volume, path)) = place
         && let Some(root) = volume.root.clone()
     {
-        let own = links::without_ending(path.rsplit('/').next().unwrap_or(path)).to_owned();
+        let own = links::without_md_extension(path.rsplit('/').next().unwrap_or(path)).to_owned();
         let aliases = volume.links.outline(note).map(|outline| outline.aliases.clone()).unwrap_or_default();
         let names: Vec<String> = std::iter::once(own).chain(aliases).filter(|name| !name.is_empty()).collect();
         let notes = volume.files.values().filter(|row| row.kind == FileKind::Note && row.id != note);
@@ -98,7 +98,7 @@ fn is_taken(text: &str, outline: &Outline, at: usize, end: usize) -> bool {
     let line = &text[start..stop];
     let before = &line[..at - start];
     let open = |left: &str, right: &str| before.rfind(left).is_some_and(|from| !before[from..].contains(right));
-    let front = text::outline::front_matter(text).is_some_and(|front| at < front.end);
+    let front = text::outline::front_matter_range(text).is_some_and(|front| at < front.end);
     let code = before.matches('`').count() % 2 == 1;
     let url = line[..end - start].rsplit(char::is_whitespace).next().is_some_and(|word| word.contains("://"));
     let heading = outline.headings.iter().any(|heading| heading.at >= start && heading.at < stop);

@@ -225,12 +225,12 @@ impl SentenceEmbedder for WithoutSecrets {
         self.0.embed_question(&secrets::mask_known_secrets(text))
     }
 
-    fn unrelated(&self) -> f32 {
-        self.0.unrelated()
+    fn unrelated_cosine(&self) -> f32 {
+        self.0.unrelated_cosine()
     }
 
-    fn together(&self) -> usize {
-        self.0.together()
+    fn batch_size(&self) -> usize {
+        self.0.batch_size()
     }
 
     fn embed_all(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String> {

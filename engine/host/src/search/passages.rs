@@ -17,7 +17,7 @@ pub(crate) fn note_text(volume: &str, row: &FileRow, key: u64, blocks: &[Block],
     let mut reading = PassageReader::default();
     for block in blocks.iter().filter(|block| !block.text.is_empty()) {
         if row.kind == store::FileKind::Script {
-            let code = cut(&block.text, markdown::LONGEST_CELL).to_owned();
+            let code = cut(&block.text, markdown::MAX_CELL_BYTES).to_owned();
             reading.passages.push(passage(block.id.to_string(), PassageKind::Code, "python", String::new(), code));
         } else {
             reading.block(block);
@@ -92,7 +92,7 @@ fn links(text: &str) -> Vec<String> {
             let Some(target) = line.find(closes).map(|end| line[..end].trim_start_matches('<')) else { continue };
             let target = target.split(ends).next().unwrap_or(target).trim().trim_end_matches('>');
             if !target.is_empty() && !target.contains("://") && !target.starts_with("mailto:") {
-                found.insert(index::link_name(&text::outline::unescape(target)));
+                found.insert(index::link_name(&text::outline::percent_decode(target)));
             }
         }
     }
@@ -136,9 +136,9 @@ impl PassageReader {
 
     fn block(&mut self, block: &Block) {
         let place = block.id.to_string();
-        if let Some(cell) = markdown::cell(&block.text) {
+        if let Some(cell) = markdown::parse_cell(&block.text) {
             self.begun = true;
-            let code = cut(&block.text[cell.code], markdown::LONGEST_CELL).to_owned();
+            let code = cut(&block.text[cell.code], markdown::MAX_CELL_BYTES).to_owned();
             self.passages.push(passage(place, PassageKind::Code, "python", self.heading(), code));
             return;
         }
@@ -306,7 +306,7 @@ mod tests {
 
     fn read(text: &str) -> NoteText {
         let row = row();
-        let blocks = import_blocks(markdown::segment(text).into_iter());
+        let blocks = import_blocks(markdown::split_into_blocks(text).into_iter());
         note_text("V", &row, 7, &blocks, &[])
     }
 
@@ -339,7 +339,7 @@ mod tests {
             one("exp_2", "b", "c").to_markdown()
         );
         let row = FileRow { path: "projects/p/memory/memory_log.md".to_owned(), ..row() };
-        let blocks = import_blocks(markdown::segment(&log).into_iter());
+        let blocks = import_blocks(markdown::split_into_blocks(&log).into_iter());
         let note = note_text("V", &row, 7, &blocks, &[]);
         let said: Vec<(PassageKind, &str, &str)> =
             note.passages.iter().map(|one| (one.kind, one.heading.as_str(), one.text.as_str())).collect();

@@ -58,7 +58,7 @@ impl SearchFilters {
     /// Says what is no filter.
     fn check(&self) -> Result<(), String> {
         for (name, day) in [("before", &self.before), ("after", &self.after)] {
-            if let Some(said) = day.as_ref().and_then(|day| ParsedQuery::misread(&format!("{name}:\"{day}\""))) {
+            if let Some(said) = day.as_ref().and_then(|day| ParsedQuery::misread_filter(&format!("{name}:\"{day}\""))) {
                 return Err(said);
             }
         }
@@ -107,11 +107,11 @@ impl SearchService {
             limit: k.clamp(1, MAX_RECALLED),
             ..SearchRequest::default()
         })?;
-        if !answer.fits() {
+        if !answer.has_match() {
             return Ok(Vec::new());
         }
         let recalled = answer.hits.iter().map(|hit| RecalledPassage {
-            address: hit.address(),
+            address: hit.link_address(),
             volume: hit.volume.clone(),
             document: hit.note,
             title: hit.title.clone(),
@@ -120,7 +120,7 @@ impl SearchService {
             modified: hit.modified,
             text: hit.excerpt(&answer.terms, MAX_RECALLED_BYTES).0,
             score: hit.score,
-            why: hit.why.sentence(),
+            why: hit.why.describe(),
             more: hit.more,
         });
         Ok(recalled.collect())

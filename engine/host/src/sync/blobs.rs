@@ -104,7 +104,7 @@ impl BlobExchange {
     /// When there is something to be done, though nothing comes.
     pub(super) fn next(&self) -> Option<Instant> {
         let now = Instant::now();
-        let tick = match (self.protocol.is_asked(), self.protocol.is_busy()) {
+        let tick = match (self.protocol.has_requests(), self.protocol.is_busy()) {
             (true, _) => Some(now + SEND_POLL_INTERVAL),
             (false, true) => Some(now + EXCHANGE_TICK_INTERVAL),
             (false, false) => None,
@@ -157,7 +157,7 @@ impl BlobExchange {
     }
 
     fn done(&mut self, done: BlobTaskOutcome, peers: &SyncPeers, tell: impl Fn(Event)) {
-        let (now, may) = (self.now(), |link: LinkId, doc: DocId| peers.may(link, doc));
+        let (now, may) = (self.now(), |link: LinkId, doc: DocId| peers.access(link, doc));
         match done {
             BlobTaskOutcome::Named { doc, blobs } => {
                 self.reading.remove(&doc);
@@ -189,17 +189,17 @@ impl BlobExchange {
                 }
             }
             BlobTaskOutcome::Dropped => {}
-            BlobTaskOutcome::Looked { item, found } => self.protocol.looked(item, found, &may),
-            BlobTaskOutcome::Read { link, item, offset, piece } => self.protocol.read(link, item, offset, piece),
+            BlobTaskOutcome::Looked { item, found } => self.protocol.on_probed(item, found, &may),
+            BlobTaskOutcome::Read { link, item, offset, piece } => self.protocol.on_read(link, item, offset, piece),
             BlobTaskOutcome::Failed { item, why } => {
-                self.protocol.failed(item, now, &may);
+                self.protocol.on_failed(item, now, &may);
                 self.say_once(why);
             }
             BlobTaskOutcome::Checked { item, checked } => {
                 if let CheckOutcome::Failed(why) = &checked {
                     self.say_once(why.clone());
                 }
-                self.protocol.checked(item, &checked, now, &may);
+                self.protocol.on_checked(item, &checked, now, &may);
             }
         }
     }
@@ -216,7 +216,7 @@ impl BlobExchange {
                     AttachmentAction::Read => {}
                     AttachmentAction::Offer(stamp) => {
                         let item = VolumeBlob { volume: *volume, hash: stamp.hash };
-                        if stamp.size > BlobLimits::default().largest {
+                        if stamp.size > BlobLimits::default().max_blob_bytes {
                             too_large.push(path.clone());
                             continue;
                         }
@@ -226,7 +226,7 @@ impl BlobExchange {
                     AttachmentAction::Fetch { bytes, urgent, .. } => {
                         let item = VolumeBlob { volume: *volume, hash: bytes.hash };
                         needed.insert(item);
-                        if bytes.size > BlobLimits::default().largest {
+                        if bytes.size > BlobLimits::default().max_blob_bytes {
                             too_large.push(path.clone());
                         }
                         places.push((item, *file, bytes.size, *urgent));
@@ -271,16 +271,16 @@ impl BlobExchange {
             }
         }
         for path in too_large {
-            let most = BlobLimits::default().largest >> 20;
+            let most = BlobLimits::default().max_blob_bytes >> 20;
             self.say_once(format!("{path} has more than {most} MB: it stays where it is, and does not go along"));
         }
-        let (held, wanted) = self.protocol.items();
+        let (held, wanted) = self.protocol.held_and_wanted();
         let gone: Vec<VolumeBlob> = held.filter(|item| !holds.contains_key(item)).copied().collect();
         let given_up: Vec<VolumeBlob> = wanted.filter(|item| !wants.contains_key(item)).copied().collect();
-        gone.into_iter().for_each(|item| self.protocol.release(item));
-        given_up.into_iter().for_each(|item| self.protocol.unwant(item));
-        let may = |link: LinkId, doc: DocId| peers.may(link, doc);
-        holds.into_iter().for_each(|(item, size)| self.protocol.hold(item, size, &may));
+        gone.into_iter().for_each(|item| self.protocol.remove_held(item));
+        given_up.into_iter().for_each(|item| self.protocol.cancel_want(item));
+        let may = |link: LinkId, doc: DocId| peers.access(link, doc);
+        holds.into_iter().for_each(|(item, size)| self.protocol.add_held(item, size, &may));
         for (item, (size, urgent)) in wants {
             self.protocol.want(item, size, urgent, &may);
         }
@@ -335,9 +335,9 @@ impl BlobExchange {
 
     /// How it stands over these connections.
     pub(super) fn state(&self, volumes: &BTreeSet<DocId>, links: &[LinkId], is_online: bool) -> HubBlobState {
-        let knows: Vec<LinkId> = links.iter().copied().filter(|link| self.protocol.knows(*link)).collect();
-        let (coming, there) = self.protocol.coming(volumes, &knows);
-        let going = knows.iter().map(|link| self.protocol.going(*link));
+        let knows: Vec<LinkId> = links.iter().copied().filter(|link| self.protocol.has_peer(*link)).collect();
+        let (coming, there) = self.protocol.wanted_counts(volumes, &knows);
+        let going = knows.iter().map(|link| self.protocol.offer_counts(*link));
         let (going, refused) = going.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         let busy = usize::from(self.stale) + self.reading.len() + self.hashing.len() + self.placing.len();
         let busy = busy + self.keeping.len() + self.changed.len();
@@ -364,7 +364,7 @@ impl SyncThread {
     pub(super) fn blobs_welcome(&mut self, link: LinkId, peer: &PeerId, metadata: &PeerMetadata) {
         if metadata.blobs.is_some_and(|version| version >= BLOBS_VERSION) {
             let peers = &self.peers;
-            let may = |link: LinkId, doc: DocId| peers.may(link, doc);
+            let may = |link: LinkId, doc: DocId| peers.access(link, doc);
             self.blobs.protocol.connect(link, peer.clone(), !metadata.ephemeral, &may);
         }
         self.blobs.news = true;
@@ -373,7 +373,7 @@ impl SyncThread {
     pub(super) fn blobs_received(&mut self, link: LinkId, topic: &str, data: &[u8]) {
         if topic == BLOBS_TOPIC {
             let (peers, now) = (&self.peers, self.blobs.now());
-            self.blobs.protocol.receive(link, data, now, &|link, doc| peers.may(link, doc));
+            self.blobs.protocol.receive(link, data, now, &|link, doc| peers.access(link, doc));
             self.blobs.news = true;
         }
     }
@@ -386,9 +386,9 @@ impl SyncThread {
     /// Does what is to be done; whether messages are to be sent.
     pub(super) fn blobs_step(&mut self) -> bool {
         let peers = &self.peers;
-        let may = |link: LinkId, doc: DocId| peers.may(link, doc);
+        let may = |link: LinkId, doc: DocId| peers.access(link, doc);
         for link in self.blobs.protocol.links() {
-            if peers.who(link).is_none() {
+            if peers.peer_id(link).is_none() {
                 self.blobs.protocol.disconnect(link, &may);
                 self.blobs.news = true;
             }
@@ -402,8 +402,8 @@ impl SyncThread {
         let (client, clock) = (&self.client, self.blobs.now());
         let is_idle =
             |link: LinkId| client.as_ref().is_none_or(|client| client.queued_bytes(link) < MAX_UNSENT_PIECE_BYTES);
-        self.blobs.protocol.step(clock, &may, &is_idle);
-        let deeds = self.blobs.protocol.take();
+        self.blobs.protocol.advance(clock, &may, &is_idle);
+        let deeds = self.blobs.protocol.take_commands();
         let any = !deeds.is_empty();
         deeds.into_iter().for_each(|deed| self.blob_deed(deed));
         if self.blobs.came > 0 {
@@ -425,8 +425,8 @@ impl SyncThread {
     fn blob_deed(&mut self, deed: BlobCommand) {
         let shelf = &self.blobs.shelf;
         match deed {
-            BlobCommand::Send { link, data } => self.peers.extend(link, BLOBS_TOPIC, data),
-            BlobCommand::Look { item } => _ = shelf.pieces.send(BlobPiece::Look { item }),
+            BlobCommand::Send { link, data } => self.peers.send_extension(link, BLOBS_TOPIC, data),
+            BlobCommand::Probe { item } => _ = shelf.pieces.send(BlobPiece::Look { item }),
             BlobCommand::Read { link, item, offset } => {
                 let file = self.blobs.files.get(&item).cloned();
                 _ = shelf.pieces.send(BlobPiece::Read { link, item, offset, file });
@@ -438,8 +438,8 @@ impl SyncThread {
                 let keep = self.blobs.is_named(item);
                 _ = shelf.pieces.send(BlobPiece::Check { item, keep });
             }
-            BlobCommand::Came { item, size } => self.blobs.came(item, size),
-            BlobCommand::Say { link, words } | BlobCommand::Refused { link, words } => {
+            BlobCommand::Arrived { item, size } => self.blobs.came(item, size),
+            BlobCommand::Log { link, words } | BlobCommand::Refused { link, words } => {
                 let name = self.nearby.devices.get(&link).map(|(name, _)| name.clone());
                 if let Some((url, hub)) = self.hub(link) {
                     let who = name.filter(|_| url == LAN_HUB_ADDRESS).unwrap_or_else(|| url.clone());

@@ -92,7 +92,7 @@ fn kept(folder: &Path, name: &str) -> Result<(DeviceKey, SecretStore), String> {
 pub fn caller() -> Result<(Option<DeviceKey>, BTreeMap<DeviceId, PairedDevice>), String> {
     let Ok(folder) = folder() else { return Ok((None, BTreeMap::new())) };
     let list = DeviceList::new(&folder)?.list()?;
-    let paired = list.values().any(|device| device.address.is_some() && device.is_welcome());
+    let paired = list.values().any(|device| device.address.is_some() && device.is_authorized());
     let key = if paired { known_key()?.map(|(key, _)| key) } else { None };
     Ok((key, list))
 }
@@ -118,7 +118,7 @@ pub fn revoke(id: DeviceId) -> Result<Vec<(String, Option<String>)>, String> {
     devices.revoke(id)?;
     let (bytes, mut told) = (devices.to_bytes()?, Vec::new());
     for (hub, entry) in devices.list()? {
-        if hub != id && entry.address.is_some() && entry.is_welcome() {
+        if hub != id && entry.address.is_some() && entry.is_authorized() {
             told.push((entry.name.clone(), pairing_flow::push_device_list(hub, &entry, &own, &bytes).err()));
         }
     }

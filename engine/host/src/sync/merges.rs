@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use store::DocId;
-use text::compare::compare;
+use text::diff::compare;
 
 /// How long a note may take to be read.
 const MERGE_READ_TIMEOUT: Duration = Duration::from_secs(120);

@@ -86,7 +86,7 @@ impl SyncThread {
                 let all = share(shown);
                 self.peers.connect(link, dialed, None, Box::new(move |doc| all(doc).min(most)));
                 for (volume, docs) in volumes {
-                    self.peers.follow_all(link, volume, docs);
+                    self.peers.follow_volume(link, volume, docs);
                 }
             }
             LanPeerEvent::Message(bytes) => {

@@ -30,45 +30,45 @@ impl PeerPresence {
 
     /// When something is to be done next. `heard`: somebody would hear us.
     pub(crate) fn due(&self, heard: bool) -> Option<Instant> {
-        let due = if heard { self.presence.due() } else { self.presence.ends() };
+        let due = if heard { self.presence.next_due() } else { self.presence.next_expiry() };
         due.map(|due| self.began + Duration::from_millis(due))
     }
 
     pub(crate) fn set(&mut self, doc: DocId, state: Option<PresentPerson>, volume: bool) {
         let (name, device) = self.own.get_or_insert_with(own).clone();
         let state = state.map(|state| PresentPerson { name, device, ..state });
-        self.presence.set(doc, state, volume);
+        self.presence.set_own(doc, state, volume);
     }
 
     pub(crate) fn again(&mut self) {
         self.own = Some(own());
         let (name, device) = self.own.clone().unwrap_or_default();
-        self.presence.called(&name, &device);
-        self.presence.again();
+        self.presence.set_device_name(&name, &device);
+        self.presence.resend_all();
     }
 
     pub(crate) fn say(&mut self) -> Vec<(DocId, Vec<u8>)> {
-        self.presence.say(self.now())
+        self.presence.take_due_messages(self.now())
     }
 
     pub(crate) fn leave(&mut self) -> Vec<(DocId, Vec<u8>)> {
-        self.presence.leave()
+        self.presence.take_goodbyes()
     }
 
     /// Somebody said something. Gives who is there now, where that has changed.
     pub(crate) fn hear(&mut self, doc: DocId, from: &PeerId, data: &[u8]) -> Option<RemotePresence> {
         let now = self.now();
-        self.presence.hear(now, doc, from, data).then(|| self.of(doc))
+        self.presence.receive(now, doc, from, data).then(|| self.of(doc))
     }
 
     /// Forgets who has been silent for too long. Gives the documents where somebody is gone, and who is left.
     pub(crate) fn forget(&mut self) -> Vec<(DocId, RemotePresence)> {
-        let changed = self.presence.forget(self.now());
+        let changed = self.presence.expire_silent(self.now());
         changed.into_iter().map(|doc| (doc, self.of(doc))).collect()
     }
 
     fn of(&self, doc: DocId) -> RemotePresence {
-        self.presence.of(doc).into_iter().map(|(peer, present)| (peer.0, present)).collect()
+        self.presence.others_at(doc).into_iter().map(|(peer, present)| (peer.0, present)).collect()
     }
 }
 

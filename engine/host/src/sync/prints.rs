@@ -40,9 +40,9 @@ impl DocumentFingerprints {
         let kept = reader.meta(FINGERPRINTS_KEY).ok().flatten().unwrap_or_default();
         let kept: HashMap<DocId, (i64, HeadsHash)> =
             kept.chunks_exact(ROW).filter_map(row).map(|(doc, number, print)| (doc, (number, print))).collect();
-        for (doc, number) in reader.latest().unwrap_or_default() {
+        for (doc, number) in reader.last_chunk_numbers().unwrap_or_default() {
             let print = kept.get(&doc).filter(|(then, _)| *then == number).map(|(_, print)| *print);
-            peers.recall(doc, print);
+            peers.set_heads_hash(doc, print);
             self.last.insert(doc, number);
             if print.is_none() {
                 self.changed.get_or_insert_with(Instant::now);
@@ -73,7 +73,7 @@ impl DocumentFingerprints {
     pub(super) fn keep(&mut self, peers: &SyncPeers) {
         let (Some(writer), Some(_)) = (&self.writer, self.changed.take()) else { return };
         let mut value = Vec::new();
-        for (doc, print) in peers.prints() {
+        for (doc, print) in peers.heads_hashes() {
             if let Some(number) = self.last.get(&doc) {
                 value.extend(doc.0);
                 value.extend(number.to_le_bytes());

@@ -11,9 +11,9 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use store::disk::{BlobHasher, BlobStore, DiskReader, PartialBlobs, read_piece};
+use store::disk::{BlobHasher, BlobStore, DiskReader, PartialBlobs, read_file_piece};
 use store::sync::LinkId;
-use store::sync::blobs::{BlobExtent, CheckOutcome, PIECE, VolumeBlob};
+use store::sync::blobs::{BlobExtent, CheckOutcome, PIECE_BYTES, VolumeBlob};
 use store::{ActorId, BlobHash, DocId, OutputsDoc, RunDoc};
 
 /// Bytes that are hashed at once.
@@ -173,8 +173,8 @@ fn piece_thread(folders: &VolumeFolders, queue: &Receiver<BlobPiece>, tasks: &Se
     for piece in queue {
         let done = match piece {
             BlobPiece::Look { item } => {
-                let whole = folders.blobs.len_of(item.hash).or_else(|| folders.whole.len_of(item.hash));
-                let part = || BlobExtent::Part(folders.coming.len_of(item.hash));
+                let whole = folders.blobs.blob_len(item.hash).or_else(|| folders.whole.blob_len(item.hash));
+                let part = || BlobExtent::Part(folders.coming.received_len(item.hash));
                 Some(BlobTaskOutcome::Looked { item, found: whole.map_or_else(part, BlobExtent::Whole) })
             }
             BlobPiece::Read { link, item, offset, file } => {
@@ -182,12 +182,12 @@ fn piece_thread(folders: &VolumeFolders, queue: &Receiver<BlobPiece>, tasks: &Se
                 Some(BlobTaskOutcome::Read { link, item, offset, piece })
             }
             BlobPiece::Write { item, offset, bytes } => {
-                let failed = folders.coming.write(item.hash, offset, &bytes).err();
+                let failed = folders.coming.write_at(item.hash, offset, &bytes).err();
                 failed.map(|error| BlobTaskOutcome::Failed { item, why: error.to_string() })
             }
             BlobPiece::Check { item, keep } => {
                 let to = if keep { &folders.blobs } else { &folders.whole };
-                let checked = match folders.coming.finish(item.hash, to) {
+                let checked = match folders.coming.finish_blob(item.hash, to) {
                     Ok(true) => CheckOutcome::Good,
                     Ok(false) => CheckOutcome::Bad,
                     Err(error) => CheckOutcome::Failed(error.to_string()),
@@ -210,13 +210,13 @@ fn named(folders: &VolumeFolders, reader: &dyn DiskReader, doc: DocId, is_run: b
     }
     let nobody = ActorId::from([0; 16]);
     let blobs: BTreeMap<BlobHash, Option<u64>> = if is_run {
-        RunDoc::load(doc, &chunks, nobody).map(|loaded| loaded.doc.blobs()).unwrap_or_default()
+        RunDoc::load(doc, &chunks, nobody).map(|loaded| loaded.doc.blob_sizes()).unwrap_or_default()
     } else {
-        let blobs = OutputsDoc::load(doc, &chunks, nobody).map(|loaded| loaded.doc.blobs()).unwrap_or_default();
+        let blobs = OutputsDoc::load(doc, &chunks, nobody).map(|loaded| loaded.doc.blob_refs()).unwrap_or_default();
         blobs.into_iter().map(|one| (one.blob, Some(one.size))).collect()
     };
     let named = |(blob, size): (BlobHash, Option<u64>)| {
-        let there = folders.blobs.len_of(blob);
+        let there = folders.blobs.blob_len(blob);
         (blob, NamedBlob { size: there.or(size), here: there.is_some() })
     };
     blobs.into_iter().map(named).collect()
@@ -228,13 +228,13 @@ fn keep(folders: &VolumeFolders, hash: BlobHash, (path, stamp): &(ConfinedPath, 
     let mut offset = 0;
     loop {
         let (_, bytes) = piece(&mut file, offset)?;
-        folders.coming.write(hash, offset, &bytes).ok()?;
+        folders.coming.write_at(hash, offset, &bytes).ok()?;
         offset += bytes.len() as u64;
         if bytes.is_empty() || offset >= stamp.size {
             break;
         }
     }
-    folders.coming.finish(hash, &folders.blobs).ok()?.then_some(offset)
+    folders.coming.finish_blob(hash, &folders.blobs).ok()?.then_some(offset)
 }
 
 /// A piece of an open file, and how many bytes the file has.
@@ -242,7 +242,7 @@ fn piece(file: &mut File, offset: u64) -> Option<(u64, Vec<u8>)> {
     let size = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(offset)).ok()?;
     let mut bytes = Vec::new();
-    file.take(PIECE).read_to_end(&mut bytes).ok()?;
+    file.take(PIECE_BYTES).read_to_end(&mut bytes).ok()?;
     Some((size, bytes))
 }
 
@@ -279,7 +279,7 @@ fn read(
         return piece(&mut file, offset).filter(|_| open_as(path, stamp).is_some());
     }
     let there = [&folders.whole, &folders.blobs].into_iter().find(|blobs| blobs.has(hash))?;
-    read_piece(&there.path(hash), offset, PIECE).ok()
+    read_file_piece(&there.blob_path(hash), offset, PIECE_BYTES).ok()
 }
 
 /// Puts what has come into a file of a volume: all of it, and never over what is not known.
@@ -293,7 +293,7 @@ fn place(folders: &VolumeFolders, placing: &AttachmentPlacement) -> Result<FileS
         Some((folder, name)) => folder.join(name),
         None => {
             let there = [&folders.whole, &folders.blobs].into_iter().find(|blobs| blobs.has(*hash));
-            there.map(|blobs| blobs.path(*hash)).ok_or_else(|| format!("its bytes are gone again: {path}"))?
+            there.map(|blobs| blobs.blob_path(*hash)).ok_or_else(|| format!("its bytes are gone again: {path}"))?
         }
     };
     let (folder, name) = target.above(true)?;

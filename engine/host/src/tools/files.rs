@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use store::BlobHash;
-use text::compare::unified;
+use text::diff::unified_diff;
 
 /// A larger file is neither read nor written.
 pub(super) const MAX_TOOL_FILE_BYTES: u64 = 10 << 20;
@@ -186,7 +186,7 @@ fn change(
         match replace_file(&file, before, text.as_bytes()).map_err(own)? {
             ReplaceOutcome::Done { .. } => {
                 let old = old.map(|old| String::from_utf8_lossy(&old).into_owned());
-                let diff = unified(&tidied, old.as_deref(), Some(&text));
+                let diff = unified_diff(&tidied, old.as_deref(), Some(&text));
                 let diff = if diff.is_empty() { "nothing differs".to_owned() } else { diff };
                 let (text, whole) = shown(diff.as_bytes(), &place.blobs)?;
                 let changed = FileChange { path: tidied, before, after: Some(after) };
@@ -212,8 +212,10 @@ pub(super) fn remove(place: &ToolWorkspace, root: &Path, path: &str) -> Result<T
     let old = bytes(folder.file(&name)?, LARGEST_REMOVED, path)?;
     let before = Some(keep(&old, &place.blobs)?);
     folder.remove(&name).map_err(|why| format!("{why}: {path}"))?;
-    let diff = std::str::from_utf8(&old)
-        .map_or_else(|_| format!("{tidied} is removed ({} bytes)", old.len()), |old| unified(&tidied, Some(old), None));
+    let diff = std::str::from_utf8(&old).map_or_else(
+        |_| format!("{tidied} is removed ({} bytes)", old.len()),
+        |old| unified_diff(&tidied, Some(old), None),
+    );
     let (text, whole) = shown(diff.as_bytes(), &place.blobs)?;
     let changed = vec![FileChange { path: tidied, before, after: None }];
     Ok(ToolOutcome { success: true, text, whole, changed, ..ToolOutcome::default() })

@@ -84,7 +84,7 @@ impl Session {
         let Some(known) = run.approvals.iter().find(|known| known.id == approval).cloned() else { return };
         let Some(decision) = known.decision.clone() else { return };
         let mut record = RunRecord { approvals: vec![approval.to_owned()], ..RunRecord::default() };
-        let call = known.call().to_owned();
+        let call = known.call_id().to_owned();
         // A call that was asked about anew waits for the newer question.
         let waits =
             |pending: &&mut super::PendingCall| pending.call.id == call && pending.phase == CallPhase::AwaitingApproval;

@@ -46,13 +46,14 @@ impl Session {
         let words = if run.about.agent == MEMORY_ANALYSIS_AGENT {
             analysis_to_json(&memory.analyze(&memory_query(run), today(turn)))
         } else {
-            let before = self.notices.last();
+            let before = self.notices.last_number();
             if let Err(CommandError(why)) = self.consolidate(turn, volume, &memory) {
                 let words = format!("Memory could not be consolidated: {why}.");
                 return self.fail_run(turn, id, words, RunEnding::Failed);
             }
-            let done = |notice: &Notice| matches!(notice, Notice::Consolidated { .. }).then(|| notice.words());
-            let done: Vec<String> = self.notices.after(before).filter_map(|noticed| done(&noticed.notice)).collect();
+            let done = |notice: &Notice| matches!(notice, Notice::Consolidated { .. }).then(|| notice.describe());
+            let done: Vec<String> =
+                self.notices.notices_after(before).filter_map(|noticed| done(&noticed.notice)).collect();
             if done.is_empty() { "Nothing is remembered yet.".to_owned() } else { done.join("\n") }
         };
         let Some(run) = self.agents.runs.get(&id) else { return };

@@ -171,7 +171,7 @@ impl Session {
         self.agents.revision += 1;
         let request = ModelRequest { endpoint: choice.endpoint, system, messages, tools, max_tokens, temperature };
         turn.effects.push(Effect::CallModel { call, request: Box::new(request) });
-        self.wake_at(turn, turn.now.plus(MODEL_SILENCE_TIMEOUT_MS));
+        self.wake_at(turn, turn.now.plus_ms(MODEL_SILENCE_TIMEOUT_MS));
         self.notify_low_budgets(turn, id, more);
     }
 
@@ -272,7 +272,7 @@ impl Session {
                 if let (None, Some(price)) = (answer.spent.cost, known) {
                     answer.spent.cost = Some(price.of(answer.spent.input_tokens, answer.spent.output_tokens));
                 }
-                let took = u64::try_from(turn.now.since(live.since)).unwrap_or(0);
+                let took = u64::try_from(turn.now.ms_since(live.since)).unwrap_or(0);
                 if let Some(provider) = live.route.split('/').next() {
                     self.agents.latencies.record_latency(provider, took);
                 }
@@ -302,7 +302,7 @@ impl Session {
         );
         let mut thinking = new_step(turn, run.last_step(), StepKind::Thinking { content, is_streaming: None });
         thinking.timestamp = live.since.0;
-        thinking.duration = u64::try_from(turn.now.since(live.since)).ok();
+        thinking.duration = u64::try_from(turn.now.ms_since(live.since)).ok();
         (thinking.spent, thinking.route) = (Some(answer.spent), Some(live.route));
         let message = SessionMessage {
             parents: vec![run.about.head],
@@ -357,7 +357,7 @@ impl Session {
             }
         }
         let asked = tool_call_parser::assign_call_ids(asked, &mut run.used_call_ids);
-        let took = u64::try_from(turn.now.since(live.since)).ok();
+        let took = u64::try_from(turn.now.ms_since(live.since)).ok();
         let done = asked.is_empty() && unreadable.is_empty();
         let mut remark = None;
         if done {
@@ -479,7 +479,7 @@ impl Session {
         let mut record = RunRecord::default();
         let kind = StepKind::Error { message: failure.why.clone(), recoverable: true };
         let mut made = new_step(turn, run.last_step(), kind);
-        made.duration = u64::try_from(turn.now.since(live.since)).ok();
+        made.duration = u64::try_from(turn.now.ms_since(live.since)).ok();
         made.route = Some(live.route);
         record.steps.push(made);
         if elsewhere && run.failed_providers.iter().all(|(name, _)| *name != provider) {
@@ -559,7 +559,7 @@ fn is_looping(run: &AgentRun) -> bool {
 fn transcript(messages: &[SessionMessage]) -> String {
     let mut text = String::new();
     for message in messages {
-        let role = message.role.word();
+        let role = message.role.as_str();
         let source = message.tool_name.as_ref().map_or_else(|| role.to_owned(), |tool| format!("{role} {tool}"));
         text.push_str(&format!("\n{}", prompt_quote::quote_block(&source, &message.content)));
         for call in &message.tool_calls {

@@ -47,7 +47,7 @@ fn describe_call(tool: &ToolSpec, arguments: &Map<String, Value>) -> String {
         }
         view_actions::NOTE_COMMAND_TOOL => {
             let id = string_argument(arguments, "name");
-            let title = crate::commands::command(id).map_or(id, |command| command.title);
+            let title = crate::commands::find_command(id).map_or(id, |command| command.title);
             format!("{title} in {}", string_argument(arguments, "path"))
         }
         _ if subject.is_empty() => format!("Use {}", tool.title()),
@@ -62,8 +62,8 @@ fn cells_to_run(note: &Note, tool: &str, arguments: &Map<String, Value>) -> Vec<
         return match string_argument(arguments, "name") {
             "note.run_all" | "note.run_clean" => all,
             "note.run_stale" => {
-                let stale: Vec<BlockId> = note.cells().filter(|cell| note.staleness(*cell).is_some()).collect();
-                note.planned(&stale)
+                let stale: Vec<BlockId> = note.cells().filter(|cell| note.stale_reason(*cell).is_some()).collect();
+                note.plan_cells(&stale)
             }
             _ => Vec::new(), // it runs nothing
         };
@@ -76,8 +76,9 @@ fn cells_to_run(note: &Note, tool: &str, arguments: &Map<String, Value>) -> Vec<
 /// The code of these cells.
 fn cell_code_pieces(note: &Note, cells: &[BlockId]) -> Vec<CodePiece> {
     let place = |cell: &BlockId| note.cells().position(|other| other == *cell).map_or(0, |at| at + 1);
-    let piece =
-        |cell: &BlockId| Some(CodePiece { title: format!("Cell {}", place(cell)), text: note.code(*cell)?.to_owned() });
+    let piece = |cell: &BlockId| {
+        Some(CodePiece { title: format!("Cell {}", place(cell)), text: note.cell_code(*cell)?.to_owned() })
+    };
     cells.iter().filter_map(piece).collect()
 }
 
@@ -124,7 +125,7 @@ impl Session {
     ) {
         let Some(run) = self.agents.runs.get(&id) else { return };
         // Where some are under way already, only those that came since are decided of.
-        let judged: BTreeSet<&str> = run.approvals.iter().map(RunApproval::call).collect();
+        let judged: BTreeSet<&str> = run.approvals.iter().map(RunApproval::call_id).collect();
         let new =
             |pending: &&PendingCall| pending.phase == CallPhase::Ready && !judged.contains(pending.call.id.as_str());
         let new: Vec<ToolCall> = run.calls.iter().filter(new).map(|pending| pending.call.clone()).collect();
@@ -186,7 +187,7 @@ impl Session {
         let Some(run) = self.agents.runs.get(&id).filter(|run| run.about.ending.is_none()) else { return };
         let Some(pending) = run.calls.iter().find(|pending| pending.call.id == call) else { return };
         let (name, arguments) = (pending.call.name.clone(), pending.call.arguments.clone());
-        let count = run.approvals.iter().filter(|approval| approval.call() == call).count();
+        let count = run.approvals.iter().filter(|approval| approval.call_id() == call).count();
         let mut record = RunRecord::default();
         let tool = tools.iter().find(|tool| tool.name == name);
         let known = tool.map(|tool| self.look_up_facts(id, tool, &arguments));
@@ -240,7 +241,7 @@ impl Session {
             RunOrigin::User | RunOrigin::Agent { .. } => i64::try_from(policy.timeout).unwrap_or(300) * 1_000,
         };
         let replayed = run.run_memory.replay.is_some();
-        let count = run.approvals.iter().filter(|approval| approval.call() == call).count();
+        let count = run.approvals.iter().filter(|approval| approval.call_id() == call).count();
         let Some(pending) = run.calls.iter_mut().find(|pending| pending.call.id == call) else { return };
         let arguments = pending.call.arguments.clone();
         let asks = tool.name == "ask_user";
@@ -313,7 +314,7 @@ impl Session {
     pub(super) fn changed_since_approval(&self, id: DocId, call: &str) -> Option<String> {
         let run = self.agents.runs.get(&id)?;
         let pending = run.calls.iter().find(|pending| pending.call.id == call)?;
-        let approval = run.approvals.iter().rev().find(|approval| approval.call() == call)?;
+        let approval = run.approvals.iter().rev().find(|approval| approval.call_id() == call)?;
         let tools = self.all_tools();
         let tool = tools.iter().find(|tool| tool.name == pending.call.name)?;
         if approval.definition != tool.definition_hash() {
@@ -336,7 +337,8 @@ impl Session {
         let arguments = pending.call.arguments.clone();
         let Some(note) = self.notes.get_mut(&note) else { return };
         let cells = cells_to_run(note, &name, &arguments);
-        let hash = |note: &Note, cell: BlockId| note.code(cell).map(|code| BlobHash::of(code.as_bytes()).to_string());
+        let hash =
+            |note: &Note, cell: BlockId| note.cell_code(cell).map(|code| BlobHash::of(code.as_bytes()).to_string());
         for cell in cells {
             if let Some(hash) = hash(note, cell).filter(|hash| allowed.contains(hash)) {
                 note.bound.insert(cell, hash);

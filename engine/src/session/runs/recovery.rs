@@ -136,7 +136,7 @@ fn restore_open_calls(run: &mut AgentRun) -> Vec<String> {
             continue;
         }
         // The last one counts: a call may have been asked about again.
-        let approval = run.approvals.iter().rev().find(|approval| approval.call() == tool_call_id);
+        let approval = run.approvals.iter().rev().find(|approval| approval.call_id() == tool_call_id);
         let waits = approval.is_some_and(|approval| approval.decision.is_none());
         let arguments = approval.map_or_else(|| params.clone(), |approval| approval.arguments.clone());
         let call = ToolCall { id: tool_call_id.clone(), name: tool_name.clone(), arguments };

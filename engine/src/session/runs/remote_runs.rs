@@ -8,10 +8,10 @@ use crate::effect::Effect;
 use crate::session::{ApplyContext, CommandError, Session};
 use std::collections::{BTreeMap, BTreeSet};
 use store::disk::RowWrite;
-use store::{AgentState, DocId, MessageTree, RunAbout, RunDevice, RunDoc, SessionAbout, VolumeKept};
+use store::{AgentState, DocId, ListedDocumentKind, MessageTree, RunAbout, RunDevice, RunDoc, SessionAbout};
 
 /// A line of a volume's list: what it is, its name, the heads of what was deleted.
-type VolumeListEntry = (VolumeKept, DocId, Option<String>);
+type VolumeListEntry = (ListedDocumentKind, DocId, Option<String>);
 /// Changes that came, each with the number under which its fate is told.
 type EarlyChanges = Vec<(u64, Vec<u8>)>;
 
@@ -21,7 +21,7 @@ pub(super) struct RemoteRuns {
     /// What the lists of volumes do not say yet.
     unlisted: Vec<(DocId, VolumeListEntry)>,
     /// What they name, and is not here yet: its volume, and what it is.
-    expected: BTreeMap<DocId, (DocId, VolumeKept)>,
+    expected: BTreeMap<DocId, (DocId, ListedDocumentKind)>,
     /// Changes of documents that are being read.
     pub(super) early_changes: BTreeMap<DocId, EarlyChanges>,
     /// Documents that are read for such changes only, and let go again.
@@ -68,12 +68,18 @@ impl Session {
             agents.session_summaries.iter().filter(|(_, line)| line.volume == Some(volume)).map(|(id, _)| *id);
         let runs = agents.run_summaries.iter().filter(|(_, line)| line.volume == volume).map(|(id, _)| *id);
         let expected = agents.remote_runs.expected.iter().filter(|(_, (of, _))| *of == volume).map(|(id, _)| *id);
-        sessions.chain(runs).chain(expected).chain([volume.tools()]).collect()
+        sessions.chain(runs).chain(expected).chain([volume.tools_id()]).collect()
     }
 
     /// A session or a run is new, or was deleted with these heads: its volume's document is to say so, where it is
     /// shared.
-    pub(super) fn queue_volume_listing(&mut self, volume: DocId, kind: VolumeKept, id: DocId, gone: Option<String>) {
+    pub(super) fn queue_volume_listing(
+        &mut self,
+        volume: DocId,
+        kind: ListedDocumentKind,
+        id: DocId,
+        gone: Option<String>,
+    ) {
         if self.sync.is_shared(volume) {
             self.agents.remote_runs.unlisted.push((volume, (kind, id, gone)));
             self.sync.mark_stale();
@@ -84,12 +90,13 @@ impl Session {
     /// lists and is not here is asked for.
     pub(in crate::session) fn on_volume_list_loaded(&mut self, turn: &mut ApplyContext<'_>, volume: DocId) {
         let Some(doc) = self.volumes.get(&volume).and_then(|volume| volume.doc.as_ref()) else { return };
-        let listed = doc.kept();
-        let known: BTreeSet<(VolumeKept, DocId)> = listed.iter().map(|(kind, id, _)| (*kind, *id)).collect();
+        let listed = doc.listed_documents();
+        let known: BTreeSet<(ListedDocumentKind, DocId)> = listed.iter().map(|(kind, id, _)| (*kind, *id)).collect();
         let sessions = self.agents.session_summaries.iter().filter(|(_, line)| line.volume == Some(volume));
-        let sessions = sessions.map(|(id, _)| (VolumeKept::Session, *id));
+        let sessions = sessions.map(|(id, _)| (ListedDocumentKind::Session, *id));
         let runs = self.agents.run_summaries.iter().filter(|(_, line)| line.volume == volume);
-        let new: Vec<(VolumeKept, DocId)> = sessions.chain(runs.map(|(id, _)| (VolumeKept::Run, *id))).collect();
+        let new: Vec<(ListedDocumentKind, DocId)> =
+            sessions.chain(runs.map(|(id, _)| (ListedDocumentKind::Run, *id))).collect();
         for (kind, id) in new.into_iter().filter(|one| !known.contains(one)) {
             self.queue_volume_listing(volume, kind, id, None);
         }
@@ -107,8 +114,8 @@ impl Session {
         (kind, id, gone): VolumeListEntry,
     ) {
         let here = match kind {
-            VolumeKept::Session => self.agents.session_summaries.contains_key(&id),
-            VolumeKept::Run => self.agents.run_summaries.contains_key(&id),
+            ListedDocumentKind::Session => self.agents.session_summaries.contains_key(&id),
+            ListedDocumentKind::Run => self.agents.run_summaries.contains_key(&id),
         };
         match gone {
             None if !here && !self.is_id_taken(id) => {
@@ -121,13 +128,13 @@ impl Session {
                     self.sync.mark_stale();
                 }
                 let line = self.agents.session_summaries.get(&id).filter(|line| line.volume == Some(volume));
-                let Some(line) = line.filter(|_| kind == VolumeKept::Session).cloned() else { return };
+                let Some(line) = line.filter(|_| kind == ListedDocumentKind::Session).cloned() else { return };
                 if line.heads == heads && self.delete_session(turn, id, false).is_ok() {
                     self.sync.log_line(turn.now, format!("the session “{}” was deleted on another device", line.title));
                 } else {
                     let why = "was deleted on another device and went on on this one: it stays";
                     self.sync.log_line(turn.now, format!("the session “{}” {why}", line.title));
-                    self.queue_volume_listing(volume, VolumeKept::Session, id, None);
+                    self.queue_volume_listing(volume, ListedDocumentKind::Session, id, None);
                 }
             }
         }
@@ -136,12 +143,12 @@ impl Session {
     /// Whether a name belongs to something else already: then no volume's list can make it a session or a run.
     fn is_id_taken(&self, id: DocId) -> bool {
         id == self.workspace
-            || id == self.workspace.registry()
+            || id == self.workspace.registry_id()
             || self.volumes.contains_key(&id)
             || self.file_locations.contains_key(&id)
             || self.trash.contains_key(&id)
             || self.is_agent_doc(id)
-            || self.volumes.keys().any(|volume| volume.tools() == id)
+            || self.volumes.keys().any(|volume| volume.tools_id() == id)
     }
 
     /// Whether it is a session or a run of this device.
@@ -172,7 +179,7 @@ impl Session {
                 }
                 continue;
             };
-            match doc.list(&lines, turn.now.seconds()) {
+            match doc.list_documents(&lines, turn.now.as_seconds()) {
                 Ok(bytes) => self.append_writes(turn, vec![RowWrite::Chunk { doc: id, bytes }], None),
                 Err(error) => volume.trouble = Some(error.to_string()),
             }
@@ -190,24 +197,26 @@ impl Session {
         let agents = &mut self.agents;
         let expected = agents.remote_runs.expected.get(&id).map(|(_, kind)| *kind);
         let kind = match (agents.session_summaries.contains_key(&id), agents.run_summaries.contains_key(&id)) {
-            (true, _) => Some(VolumeKept::Session),
-            (_, true) => Some(VolumeKept::Run),
+            (true, _) => Some(ListedDocumentKind::Session),
+            (_, true) => Some(ListedDocumentKind::Run),
             (false, false) => expected,
         };
         let Some(kind) = kind else { return self.tools_received(turn, id, ticket, bytes) };
         match kind {
-            VolumeKept::Session if agents.sessions.contains_key(&id) => {
+            ListedDocumentKind::Session if agents.sessions.contains_key(&id) => {
                 return Some(self.merge_remote_session(turn, id, bytes));
             }
-            VolumeKept::Run if agents.runs.contains_key(&id) => return Some(self.merge_remote_run(turn, id, bytes)),
-            VolumeKept::Session | VolumeKept::Run => {}
+            ListedDocumentKind::Run if agents.runs.contains_key(&id) => {
+                return Some(self.merge_remote_run(turn, id, bytes));
+            }
+            ListedDocumentKind::Session | ListedDocumentKind::Run => {}
         }
         agents.remote_runs.early_changes.entry(id).or_default().push((ticket, bytes.to_vec()));
         if agents.loading.insert(id) {
             agents.remote_runs.temporary_docs.insert(id);
             turn.effects.push(match kind {
-                VolumeKept::Session => Effect::LoadSession { session: id },
-                VolumeKept::Run => Effect::LoadRun { run: id },
+                ListedDocumentKind::Session => Effect::LoadSession { session: id },
+                ListedDocumentKind::Run => Effect::LoadRun { run: id },
             });
         }
         Some(Ok(()))
@@ -278,7 +287,8 @@ impl Session {
         }
         session.tree = MessageTree::new(session.doc.messages());
         // Who looks at a branch that went on goes along; who looks at another one stays there.
-        let goes_on = |session: &AgentSession, head| session.tree.branch(head).iter().any(|one| Some(one.id) == ours);
+        let goes_on =
+            |session: &AgentSession, head| session.tree.branch_to(head).iter().any(|one| Some(one.id) == ours);
         let follows = theirs.head.is_some_and(|head| ours.is_none() || goes_on(session, head));
         let volume = if expected.is_some() { theirs.volume } else { session.about.volume };
         session.about = SessionAbout { head: if follows { theirs.head } else { ours }, volume, ..theirs };

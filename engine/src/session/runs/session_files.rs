@@ -70,7 +70,7 @@ struct PreservedRun {
 }
 
 fn message_to_json(message: &SessionMessage) -> Value {
-    json!({"role": message.role.word(), "content": message.content, "tracebook": message})
+    json!({"role": message.role.as_str(), "content": message.content, "tracebook": message})
 }
 
 fn into_object(value: Value) -> Map<String, Value> {
@@ -100,7 +100,7 @@ fn build_session_json(imported: Option<&str>, branch: &[&SessionMessage], file_u
         None => message_to_json(message),
         Some(more) => {
             let mut one = more.clone();
-            one.insert("role".to_owned(), Value::from(message.role.word()));
+            one.insert("role".to_owned(), Value::from(message.role.as_str()));
             one.insert("content".to_owned(), Value::from(message.content.as_str()));
             Value::Object(one)
         }

@@ -8,7 +8,7 @@ use agent::{model_context, prompt_quote};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use store::disk::RowWrite;
-use store::{DocId, MessageId, MessageRole, MessageTree, SessionAbout, SessionDoc, SessionMessage, VolumeKept};
+use store::{DocId, ListedDocumentKind, MessageId, MessageRole, MessageTree, SessionAbout, SessionDoc, SessionMessage};
 
 /// A title has at most so many letters.
 const MAX_SESSION_TITLE_CHARS: usize = 80;
@@ -63,12 +63,15 @@ impl AgentSession {
 
     /// The end of the branch that is looked at.
     pub fn head(&self) -> Option<MessageId> {
-        self.about.head.filter(|head| self.tree.get(*head).is_some()).or_else(|| self.tree.leaves().first().copied())
+        self.about
+            .head
+            .filter(|head| self.tree.get(*head).is_some())
+            .or_else(|| self.tree.branch_ends().first().copied())
     }
 
     /// The branch that is looked at.
     pub fn branch(&self) -> Vec<&SessionMessage> {
-        self.head().map(|head| self.tree.branch(head)).unwrap_or_default()
+        self.head().map(|head| self.tree.branch_to(head)).unwrap_or_default()
     }
 
     /// The context: what a model reads of the branch that is looked at.
@@ -81,9 +84,9 @@ impl AgentSession {
             title: self.about.title.clone(),
             volume: self.about.volume,
             note: self.about.note,
-            updated: self.tree.all().map(|message| message.timestamp).max().unwrap_or(0),
+            updated: self.tree.messages().map(|message| message.timestamp).max().unwrap_or(0),
             messages: self.tree.len(),
-            branches: self.tree.leaves().len(),
+            branches: self.tree.branch_ends().len(),
             closed: self.about.closed,
             heads: self.doc.heads(),
         }
@@ -191,7 +194,7 @@ impl Session {
         session.revision += 1;
         self.agents.revision += 1;
         let said: Vec<&SessionMessage> = messages.iter().collect();
-        let bytes = match session.doc.commit(&said, &session.about, turn.now.seconds()) {
+        let bytes = match session.doc.commit(&said, &session.about, turn.now.as_seconds()) {
             Ok(bytes) => bytes,
             Err(error) => {
                 self.problems.push(error.to_string());
@@ -203,7 +206,7 @@ impl Session {
         let line = session.summary();
         let value = serde_json::to_vec(&line).ok();
         if let Some(volume) = line.volume.filter(|_| fresh) {
-            self.queue_volume_listing(volume, VolumeKept::Session, id, None);
+            self.queue_volume_listing(volume, ListedDocumentKind::Session, id, None);
         }
         self.agents.session_summaries.insert(id, line);
         vec![RowWrite::Chunk { doc: id, bytes }, RowWrite::Meta { key: format!("{SESSION_KEY_PREFIX}{id}"), value }]
@@ -265,7 +268,7 @@ impl Session {
             return Err(CommandError("there is a session of that name already".to_owned()));
         }
         let session = self.loaded_session(id)?;
-        let said: Vec<SessionMessage> = session.tree.branch(at).into_iter().cloned().collect();
+        let said: Vec<SessionMessage> = session.tree.branch_to(at).into_iter().cloned().collect();
         if said.is_empty() {
             return Err(CommandError(format!("there is no message {at} in the session")));
         }
@@ -319,9 +322,9 @@ impl Session {
         let (Some(_), Some(_)) = (session.tree.get(from), session.tree.get(into)) else {
             return Err(CommandError("there is no such message in the session".to_owned()));
         };
-        let fork = session.tree.fork(from, into);
+        let fork = session.tree.last_shared_message(from, into);
         let own =
-            session.tree.branch(from).into_iter().skip_while(|message| fork.is_some_and(|fork| message.id != fork));
+            session.tree.branch_to(from).into_iter().skip_while(|message| fork.is_some_and(|fork| message.id != fork));
         let own: Vec<&SessionMessage> = own.skip(usize::from(fork.is_some())).collect();
         let answer =
             own.iter().rev().find(|message| message.role == MessageRole::Assistant && !message.content.is_empty());
@@ -371,15 +374,16 @@ impl Session {
         if let Some(line) = self.agents.session_summaries.get(&id).cloned()
             && let Some(volume) = line.volume.filter(|_| told)
         {
-            self.queue_volume_listing(volume, VolumeKept::Session, id, Some(line.heads));
-            runs.keys().for_each(|run| self.queue_volume_listing(volume, VolumeKept::Run, *run, Some(String::new())));
+            self.queue_volume_listing(volume, ListedDocumentKind::Session, id, Some(line.heads));
+            runs.keys()
+                .for_each(|run| self.queue_volume_listing(volume, ListedDocumentKind::Run, *run, Some(String::new())));
         }
         let mut writes = vec![
-            RowWrite::Forget { doc: id },
+            RowWrite::DeleteDocument { doc: id },
             RowWrite::Meta { key: format!("{SESSION_KEY_PREFIX}{id}"), value: None },
         ];
         for run in runs.keys() {
-            writes.push(RowWrite::Forget { doc: *run });
+            writes.push(RowWrite::DeleteDocument { doc: *run });
             writes.push(RowWrite::Meta { key: format!("{RUN_KEY_PREFIX}{run}"), value: None });
             self.agents.run_summaries.remove(run);
             self.agents.runs.remove(run);

@@ -142,7 +142,7 @@ impl Session {
                 }
                 match self.find_file(volume, &path).filter(|note| self.is_note(*note)) {
                     Some(note) => return self.begin_tool_note_job(turn, chore(note, ToolNoteJobKind::Write(text))),
-                    None if FileKind::of(&path).is_text() => {
+                    None if FileKind::from_path(&path).is_text() => {
                         return Some(self.create_note_for_call(turn, id, call, volume, &path, &text));
                     }
                     None => ToolJob::Replace { root, path, text, expected: None },
@@ -237,13 +237,13 @@ impl Session {
                 let title = string_argument(arguments, "title").replace(['\n', '`'], " ");
                 let json = serde_json::to_string_pretty(&serde_json::json!({"title": title, "view": view}));
                 let json = json.unwrap_or_default();
-                if let Err(why) = crate::view::AgentView::read(&json) {
+                if let Err(why) = crate::generated_view::AgentView::parse(&json) {
                     return Some(failed_outcome(format!(
                         "The view does not hold: {why}. {}",
                         agent::tool_catalog::VIEW_GUIDE
                     )));
                 }
-                let text = format!("\n```{}\n{json}\n```\n", crate::view::LANGUAGE);
+                let text = format!("\n```{}\n{json}\n```\n", crate::generated_view::VIEW_LANGUAGE);
                 return self.begin_tool_note_job(turn, chore(note, ToolNoteJobKind::Append(text)));
             }
             _ if self.approved_tool(tool).is_some() => {
@@ -311,7 +311,7 @@ impl Session {
         }
         self.end_burst(turn, note);
         self.record_note_change(turn, id, call, note, ChangeKind::Created { text: text.to_owned() });
-        successful_outcome(format!("Created {path}.\n{}", text::compare::unified(path, None, Some(text))))
+        successful_outcome(format!("Created {path}.\n{}", text::diff::unified_diff(path, None, Some(text))))
     }
 
     /// A tool of the model's own: it waits for the user.
@@ -417,7 +417,7 @@ impl Session {
             whole: outcome.whole.clone(),
         };
         let mut made = new_step(turn, vec![parent], kind);
-        made.duration = since.map(|since| u64::try_from(turn.now.since(since)).unwrap_or(0));
+        made.duration = since.map(|since| u64::try_from(turn.now.ms_since(since)).unwrap_or(0));
         record.steps.push(made);
         let head = record.messages.last().map_or(run.about.head, |message| message.id);
         let content = if outcome.success { text } else { format!("Error: {text}") };

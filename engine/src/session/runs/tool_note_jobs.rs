@@ -8,8 +8,8 @@ use crate::session::{ApplyContext, CommandError, Session};
 use crate::undo::UndoChange as Undoable;
 use agent::tool_job::ToolOutcome;
 use store::{ChangeKind, DocId, ExecutionId, ExecutionStatus, RunChange, RunOrigin, TextHunk};
-use text::printed;
-use text::splice::{self, TextEdit};
+use text::ansi;
+use text::text_edit::{self, TextEdit};
 
 /// Bytes before a change by which its place is found again.
 const HUNK_CONTEXT_BYTES: usize = 40;
@@ -188,13 +188,14 @@ impl Session {
                     return Some(failed_outcome(why));
                 }
                 self.unbind_cells(*id);
-                let execution = self.notes.get(id).and_then(|note| note.execution(cell)).map(|execution| execution.id);
+                let execution =
+                    self.notes.get(id).and_then(|note| note.latest_execution(cell)).map(|execution| execution.id);
                 *what = ToolNoteJobKind::RunCell { number, execution };
                 None
             }
             ToolNoteJobKind::RunCell { number, execution: Some(execution) } => {
                 let cell = note.cells().nth(number.saturating_sub(1))?;
-                let Some(known) = note.execution(cell).filter(|known| known.id == execution) else {
+                let Some(known) = note.latest_execution(cell).filter(|known| known.id == execution) else {
                     return Some(failed_outcome("the cell was changed or run again meanwhile"));
                 };
                 if !known.status.is_final() {
@@ -205,7 +206,7 @@ impl Session {
                         "the cell was stopped before it ran, or was changed after it was allowed",
                     ));
                 }
-                let words = printed::outputs(&known.outputs);
+                let words = ansi::outputs_text(&known.outputs);
                 let words = if words.is_empty() { "The cell printed nothing.".to_owned() } else { words };
                 Some(ToolOutcome { success: known.status == ExecutionStatus::Ok, ..successful_outcome(words) })
             }
@@ -213,10 +214,13 @@ impl Session {
                 if matches!(note.kernel, KernelPhase::Busy(_)) || !note.queue.is_empty() {
                     return None;
                 }
-                let ran: Vec<ExecutionStatus> =
-                    note.cells().filter_map(|cell| note.execution(cell)).map(|execution| execution.status).collect();
+                let ran: Vec<ExecutionStatus> = note
+                    .cells()
+                    .filter_map(|cell| note.latest_execution(cell))
+                    .map(|execution| execution.status)
+                    .collect();
                 let good = ran.iter().filter(|status| **status == ExecutionStatus::Ok).count();
-                let title = crate::commands::command(&name).map_or(name.as_str(), |command| command.title);
+                let title = crate::commands::find_command(&name).map_or(name.as_str(), |command| command.title);
                 let words = format!("{title}: {good} of {} cells ran well.", ran.len());
                 Some(ToolOutcome { success: good == ran.len(), ..successful_outcome(words) })
             }
@@ -233,7 +237,7 @@ impl Session {
                     *begun = true; // nobody looks at the note: what comes of it is waited for
                     return None;
                 }
-                let title = crate::commands::command(&name).map_or(name.as_str(), |command| command.title);
+                let title = crate::commands::find_command(&name).map_or(name.as_str(), |command| command.title);
                 Some(asked.map_or_else(
                     |CommandError(why)| failed_outcome(why),
                     |()| successful_outcome(format!("{title}: begun.")),
@@ -253,7 +257,7 @@ impl Session {
         old: &str,
         new: &str,
     ) -> ToolOutcome {
-        let splices = splice::difference(old, new);
+        let splices = text_edit::compute_edits(old, new);
         if splices.is_empty() {
             return successful_outcome("Nothing had to be changed: the text is there already.");
         }
@@ -275,7 +279,7 @@ impl Session {
         }
         self.end_burst(turn, id);
         self.record_note_change(turn, run, call, id, ChangeKind::Edited { hunks });
-        successful_outcome(format!("Changed {path}.\n{}", text::compare::unified(&path, Some(old), Some(new))))
+        successful_outcome(format!("Changed {path}.\n{}", text::diff::unified_diff(&path, Some(old), Some(new))))
     }
 
     /// Remembers what a call changed.

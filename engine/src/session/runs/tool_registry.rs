@@ -79,22 +79,22 @@ impl Session {
 
     /// Those that may be used, as models see them.
     pub(super) fn approved_tools(&self) -> impl Iterator<Item = ToolSpec> {
-        self.user_tools().unwrap_or_default().iter().filter_map(|tool| tool.usable().map(user_tool_spec))
+        self.user_tools().unwrap_or_default().iter().filter_map(|tool| tool.usable_version().map(user_tool_spec))
     }
 
     /// Whether a tool of the user's own, approved or not, has this name.
     pub(super) fn is_own_tool(&self, name: &str) -> bool {
         let known = self.user_tools().unwrap_or_default();
-        known.iter().any(|known| known.newest().is_some_and(|newest| newest.name == name))
+        known.iter().any(|known| known.newest_version().is_some_and(|newest| newest.name == name))
     }
 
     pub(super) fn approved_tool(&self, name: &str) -> Option<&UserTool> {
-        self.user_tools()?.iter().filter_map(RegisteredTool::usable).find(|tool| tool.name == name)
+        self.user_tools()?.iter().filter_map(RegisteredTool::usable_version).find(|tool| tool.name == name)
     }
 
     /// The registry of this workspace.
     fn registry_id(&self) -> DocId {
-        self.workspace.registry()
+        self.workspace.registry_id()
     }
 
     pub(super) fn read_registry(&mut self, turn: &mut ApplyContext<'_>) {
@@ -157,7 +157,8 @@ impl Session {
         let Some(registry) = &mut self.agents.registry else {
             return Err(CommandError("the tools are still being read; try again in a moment".to_owned()));
         };
-        let bytes = registry.doc.commit(writes, turn.now.seconds()).map_err(|error| CommandError(error.to_string()))?;
+        let bytes =
+            registry.doc.commit(writes, turn.now.as_seconds()).map_err(|error| CommandError(error.to_string()))?;
         let bytes = if std::mem::take(&mut registry.fresh) { registry.doc.save() } else { bytes };
         registry.tools = registry.doc.tools();
         self.agents.revision += 1;
@@ -180,8 +181,8 @@ impl Session {
         if known.len() >= MAX_USER_TOOLS {
             return Err(CommandError(format!("there are {MAX_USER_TOOLS} tools already; remove some")));
         }
-        let versions = known.iter().find(|known| known.newest().is_some_and(|newest| newest.name == tool.name));
-        tool.version = versions.and_then(RegisteredTool::newest).map_or(1, |newest| newest.version + 1);
+        let versions = known.iter().find(|known| known.newest_version().is_some_and(|newest| newest.name == tool.name));
+        tool.version = versions.and_then(RegisteredTool::newest_version).map_or(1, |newest| newest.version + 1);
         tool.created = turn.now.0;
         self.write_registry(turn, &[RegistryWrite::Version(tool)])
     }
@@ -194,7 +195,7 @@ impl Session {
         version: Option<u64>,
     ) -> Result<(), CommandError> {
         let known = self.user_tools().unwrap_or_default();
-        let tool = known.iter().find(|known| known.newest().is_some_and(|newest| newest.name == name));
+        let tool = known.iter().find(|known| known.newest_version().is_some_and(|newest| newest.name == name));
         let Some(tool) = tool else { return Err(CommandError(format!("there is no tool {name} of yours"))) };
         if let Some(version) = version.filter(|version| tool.versions.iter().all(|one| one.version != *version)) {
             return Err(CommandError(format!("{name} has no version {version}")));
@@ -204,7 +205,7 @@ impl Session {
 
     pub(crate) fn remove_tool(&mut self, turn: &mut ApplyContext<'_>, name: String) -> Result<(), CommandError> {
         let known = self.user_tools().unwrap_or_default();
-        if !known.iter().any(|known| known.newest().is_some_and(|newest| newest.name == name)) {
+        if !known.iter().any(|known| known.newest_version().is_some_and(|newest| newest.name == name)) {
             return Err(CommandError(format!("there is no tool {name} of yours")));
         }
         self.refuse_tool(turn, &name);

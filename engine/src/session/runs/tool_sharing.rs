@@ -31,7 +31,7 @@ fn contains_tool(tools: &[RegisteredTool], tool: &UserTool) -> bool {
 impl Session {
     /// The shared volume whose tools these are.
     fn shared_tools_volume(&self, id: DocId) -> Option<DocId> {
-        self.volumes.keys().copied().find(|volume| self.sync.is_shared(*volume) && volume.tools() == id)
+        self.volumes.keys().copied().find(|volume| self.sync.is_shared(*volume) && volume.tools_id() == id)
     }
 
     /// The user's tools have become others.
@@ -63,12 +63,12 @@ impl Session {
         }
         self.read_registry(turn);
         let mut ready = self.user_tools().is_some();
-        if !ready && self.agents.read_errors.contains_key(&self.workspace.registry()) {
+        if !ready && self.agents.read_errors.contains_key(&self.workspace.registry_id()) {
             self.agents.remote_runs.is_tool_sharing_due = false; // they cannot be read
             return;
         }
         for volume in &shared {
-            let (id, elsewhere) = (volume.tools(), &self.agents.remote_runs);
+            let (id, elsewhere) = (volume.tools_id(), &self.agents.remote_runs);
             if elsewhere.shared_tools.contains_key(volume) || self.agents.read_errors.contains_key(&id) {
                 continue;
             }
@@ -88,16 +88,16 @@ impl Session {
         let Some(shelf) = self.agents.remote_runs.shared_tools.get_mut(&volume) else { return };
         let there = shelf.doc.tools();
         let mut writes = Vec::new();
-        for tool in own.iter().filter_map(RegisteredTool::usable).filter(|tool| !contains_tool(&there, tool)) {
-            let known = there.iter().find_map(|known| known.newest().filter(|newest| newest.name == tool.name));
+        for tool in own.iter().filter_map(RegisteredTool::usable_version).filter(|tool| !contains_tool(&there, tool)) {
+            let known = there.iter().find_map(|known| known.newest_version().filter(|newest| newest.name == tool.name));
             let version = known.map_or(1, |newest| newest.version.saturating_add(1));
             writes.push(RegistryWrite::Version(UserTool { version, ..tool.clone() }));
         }
         if !writes.is_empty() {
-            match shelf.doc.commit(&writes, turn.now.seconds()) {
+            match shelf.doc.commit(&writes, turn.now.as_seconds()) {
                 Ok(bytes) => {
                     let bytes = if std::mem::take(&mut shelf.fresh) { shelf.doc.save() } else { bytes };
-                    self.append_writes(turn, vec![RowWrite::Chunk { doc: volume.tools(), bytes }], None);
+                    self.append_writes(turn, vec![RowWrite::Chunk { doc: volume.tools_id(), bytes }], None);
                 }
                 Err(error) => self.problems.push(error.to_string()),
             }

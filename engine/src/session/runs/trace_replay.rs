@@ -377,7 +377,7 @@ impl Session {
             ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::Assistant, text.clone(), turn.now.0)
         };
         let made = new_step(turn, run.last_step(), StepKind::FinalAnswer { content: text });
-        let took = turn.now.since(replay.since);
+        let took = turn.now.ms_since(replay.since);
         if let Some(run) = self.agents.runs.get_mut(&id) {
             // What was replayed is not learned again.
             run.run_memory.recall.mode = ReplayMode::Follower;
@@ -538,7 +538,7 @@ impl Session {
         for call in memory::trace_extraction::completed_calls(&run.steps, &run.approvals, &run.changes) {
             // Of other files the watcher tells later; only what is sure is made a condition.
             if let Some(path) = call.arguments.get("path").and_then(Value::as_str)
-                && (FileKind::of(path).is_text() || !call.created)
+                && (FileKind::from_path(path).is_text() || !call.created)
                 && self.is_there(run.about.volume, path)
             {
                 there.insert(path.to_owned());

@@ -2,9 +2,9 @@
 //! is a run of its own that asks the policy and calls no model.
 
 use super::{CallPhase, PendingCall, RunRecord, RunRequest, new_step};
+use crate::generated_view::{self, AgentView, ButtonAction};
 use crate::note::NotePhase;
 use crate::session::{ApplyContext, CommandError, Session};
-use crate::view::{self, AgentView, ButtonAction};
 use agent::policy::CallFacts;
 use agent::tool_spec::ToolSpec;
 use agent::{agent_definition, tool_call_parser, tool_catalog};
@@ -27,7 +27,7 @@ fn button_session_id(note: DocId) -> DocId {
 fn note_command_tool() -> Option<ToolSpec> {
     let cell = tool_catalog::built_in().into_iter().find(|tool| tool.name == "run_cell")?;
     let parameters = json!({"type": "object", "additionalProperties": false, "required": ["path", "name"],
-        "properties": {"path": {"type": "string"}, "name": {"enum": view::BUTTON_COMMANDS}}});
+        "properties": {"path": {"type": "string"}, "name": {"enum": generated_view::BUTTON_COMMANDS}}});
     Some(ToolSpec {
         name: NOTE_COMMAND_TOOL.to_owned(),
         description: "A command of the window on the cells of a note.".to_owned(),
@@ -61,9 +61,9 @@ impl Session {
         }
         if shown {
             let text = note.text();
-            let source =
-                view::find(&text, name).ok_or_else(|| CommandError("there is no such view any more".to_owned()))?;
-            AgentView::read(source).map_err(|why| CommandError(format!("the view cannot be drawn: {why}")))?;
+            let source = generated_view::find_view(&text, name)
+                .ok_or_else(|| CommandError("there is no such view any more".to_owned()))?;
+            AgentView::parse(source).map_err(|why| CommandError(format!("the view cannot be drawn: {why}")))?;
         }
         note.views.insert(name, shown);
         self.create_note_document(turn, id);
@@ -75,16 +75,16 @@ impl Session {
     pub(in crate::session) fn save_view_decisions(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(note) = self.notes.get_mut(&id).filter(|note| !note.views.is_empty()) else { return };
         let Some(doc) = &mut note.outputs else { return };
-        let time = turn.now.seconds();
+        let time = turn.now.as_seconds();
         let mut writes = Vec::new();
         for (name, shown) in std::mem::take(&mut note.views) {
-            match doc.keep_shown(name, shown, time) {
-                Ok(bytes) => writes.push(RowWrite::Chunk { doc: id.outputs(), bytes }),
+            match doc.set_view_shown(name, shown, time) {
+                Ok(bytes) => writes.push(RowWrite::Chunk { doc: id.outputs_id(), bytes }),
                 Err(error) => note.problems.push(error.to_string()),
             }
         }
         if std::mem::take(&mut note.outputs_new) {
-            writes = vec![RowWrite::Chunk { doc: id.outputs(), bytes: doc.save() }];
+            writes = vec![RowWrite::Chunk { doc: id.outputs_id(), bytes: doc.save() }];
         }
         self.append_writes(turn, writes, None);
     }
@@ -101,15 +101,15 @@ impl Session {
         let Some(note) = self.notes.get(&id).filter(|note| note.phase == NotePhase::Ready) else {
             return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
         };
-        if !note.shows(name) {
+        if !note.shows_view(name) {
             return Err(CommandError(
                 "the view is not rendered; press \u{201c}Render preview\u{201d} first".to_owned(),
             ));
         }
         let text = note.text();
-        let source =
-            view::find(&text, name).ok_or_else(|| CommandError("there is no such view any more".to_owned()))?;
-        let read = AgentView::read(source).map_err(|why| CommandError(format!("the view cannot be read: {why}")))?;
+        let source = generated_view::find_view(&text, name)
+            .ok_or_else(|| CommandError("there is no such view any more".to_owned()))?;
+        let read = AgentView::parse(source).map_err(|why| CommandError(format!("the view cannot be read: {why}")))?;
         let buttons = read.buttons();
         let Some((label, action)) = buttons.get(button) else {
             return Err(CommandError("the view has no such button".to_owned()));

@@ -53,7 +53,7 @@ impl Session {
     /// Has the watchdog look at a call once it has had its time.
     pub(super) fn watch_call(&mut self, turn: &mut ApplyContext<'_>, call: &ToolCall) {
         if let Some(patience) = self.call_timeout_ms(call) {
-            self.wake_at(turn, turn.now.plus(patience));
+            self.wake_at(turn, turn.now.plus_ms(patience));
         }
     }
 
@@ -64,18 +64,19 @@ impl Session {
         let mut tools: Vec<(DocId, String, String)> = Vec::new();
         for run in self.agents.runs.values().filter(|run| run.about.ending.is_none()) {
             if let Some(live) = &run.live {
-                let until = live.heard.plus(MODEL_SILENCE_TIMEOUT_MS).min(live.since.plus(MODEL_ANSWER_TIMEOUT_MS));
+                let until =
+                    live.heard.plus_ms(MODEL_SILENCE_TIMEOUT_MS).min(live.since.plus_ms(MODEL_ANSWER_TIMEOUT_MS));
                 if turn.now < until {
                     next = Some(next.map_or(until, |next| next.min(until)));
                 } else {
-                    let minutes = turn.now.since(live.since) / 60_000;
+                    let minutes = turn.now.ms_since(live.since) / 60_000;
                     models.push((run.id, format!("{} did not come to an end in {minutes} min", live.route)));
                 }
             }
             for pending in &run.calls {
                 let CallPhase::Running { since } = pending.phase else { continue };
                 let Some(patience) = self.call_timeout_ms(&pending.call) else { continue };
-                let until = since.plus(patience);
+                let until = since.plus_ms(patience);
                 if turn.now < until {
                     next = Some(next.map_or(until, |next| next.min(until)));
                 } else {

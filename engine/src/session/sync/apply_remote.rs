@@ -34,7 +34,7 @@ impl Session {
         let counts = |note: &&Note| {
             let is_written = self.volumes.get(&note.volume).is_some_and(|volume| volume.root.is_some());
             let stuck = matches!(note.phase, NotePhase::Failed(_)) || note.file.trouble.is_some() || !is_written;
-            !note.shown && note.holds == 0 && !stuck && note.read_only().is_none() && !note.is_at_rest()
+            !note.shown && note.holds == 0 && !stuck && note.read_only().is_none() && !note.is_idle()
         };
         MAX_ARRIVING_NOTES.saturating_sub(self.notes.values().filter(counts).count() + self.sync.arrived_notes.len())
     }
@@ -94,7 +94,7 @@ impl Session {
             self.sync.early_volume_changes.push((id, ticket, parcel));
             return Ok(());
         };
-        let changed = doc.take(id, &mut parcel).map_err(|error| error.to_string())?;
+        let changed = doc.merge_parcel(id, &mut parcel).map_err(|error| error.to_string())?;
         let new = std::mem::take(&mut volume.doc_new);
         let mut writes = vec![RowWrite::Chunk { doc: id, bytes: parcel.bytes }];
         if new {
@@ -116,7 +116,7 @@ impl Session {
         for (file, entry) in changed.files {
             self.on_remote_file(turn, id, file, entry);
         }
-        for line in changed.kept {
+        for line in changed.listed {
             self.on_volume_list_entry(turn, id, line);
         }
         self.sync.mark_stale();
@@ -169,9 +169,9 @@ impl Session {
         if let Some(note) = self.notes.get_mut(&id)
             && let Some(outputs) = &mut note.outputs
         {
-            outputs.merge(id.outputs(), &bytes).map_err(|error| error.to_string())?;
+            outputs.merge(id.outputs_id(), &bytes).map_err(|error| error.to_string())?;
             note.outputs_new = false;
-            for execution in outputs.latest() {
+            for execution in outputs.latest_executions() {
                 let known = note.executions.get(&execution.cell);
                 // What runs here, and what is on its way to the disk, is newer.
                 let ours = note.unsaved_outputs.contains(&execution.cell)
@@ -185,7 +185,7 @@ impl Session {
             note.outputs_changed += 1;
             note.cells_revision += 1;
         }
-        self.append_writes(turn, vec![RowWrite::Chunk { doc: id.outputs(), bytes }], None);
+        self.append_writes(turn, vec![RowWrite::Chunk { doc: id.outputs_id(), bytes }], None);
         Ok(())
     }
 }

@@ -171,7 +171,7 @@ impl Session {
         for (file, entry) in files {
             let theirs = entry.filter(|entry| entry.kind == FileKind::Attachment);
             let theirs = theirs.map(|entry| {
-                let (path, bytes, rivals) = (entry.path.clone(), doc.bytes(*file), doc.rivals(*file));
+                let (path, bytes, rivals) = (entry.path.clone(), doc.attachment_bytes(*file), doc.rival_hashes(*file));
                 RemoteFile { path, bytes, rivals }
             });
             if theirs.is_some() || known.is_some_and(|known| known.contains_key(file)) {
@@ -191,7 +191,7 @@ impl Session {
             return;
         }
         let due = self.sync.attachments.last_reported;
-        let due = due.map(|(at, count)| at.plus((50 + count / MAX_REPORTED_FILES_PER_MS).min(1_000) as i64));
+        let due = due.map(|(at, count)| at.plus_ms((50 + count / MAX_REPORTED_FILES_PER_MS).min(1_000) as i64));
         if let Some(due) = due.filter(|due| turn.now < *due) {
             return self.wake_at(turn, due);
         }
@@ -347,7 +347,7 @@ impl Session {
         if let Some(volume) = self.volumes.get(&id) {
             let cells = volume.files.values().filter(|row| row.kind.is_text() && row.cells > 0);
             let outputs = cells.map(|row| {
-                let outputs = self.sync.outputs.get(&row.id).copied().unwrap_or_else(|| row.id.outputs());
+                let outputs = self.sync.outputs.get(&row.id).copied().unwrap_or_else(|| row.id.outputs_id());
                 (outputs, self.notes.contains_key(&row.id))
             });
             belongings.outputs = outputs.collect();
@@ -369,7 +369,8 @@ impl Session {
 
     /// Whether an attachment of another device may have this name here.
     fn is_valid_attachment_path(&mut self, turn: &mut ApplyContext<'_>, file: DocId, path: &str) -> bool {
-        let sound = normalize_volume_path(path).is_ok_and(|sound| sound == path) && !FileKind::of(path).is_text();
+        let sound =
+            normalize_volume_path(path).is_ok_and(|sound| sound == path) && !FileKind::from_path(path).is_text();
         if sound && is_hidden(path) {
             return false; // what is hidden is a program's own, and stays where it is
         }
@@ -387,7 +388,7 @@ impl Session {
         }
         let Some(volume) = self.volumes.get_mut(&id) else { return };
         let Some(doc) = volume.doc.as_mut().filter(|_| !volume.doc_new) else { return };
-        match doc.keep_bytes(says, turn.now.seconds()) {
+        match doc.set_attachment_bytes(says, turn.now.as_seconds()) {
             Ok(bytes) => {
                 self.append_writes(turn, vec![RowWrite::Chunk { doc: id, bytes }], None);
                 for (file, bytes) in says {
@@ -464,7 +465,7 @@ impl Session {
         };
         volume.files.insert(path.clone(), row.clone());
         volume.revision += 1;
-        volume.links.enter(file, &path);
+        volume.links.set_path(file, &path);
         let renamed = self.sync.attachment_at(volume_id, &path) != Some(file);
         if renamed {
             let entry = FileEntry { path: path.clone(), kind: FileKind::Attachment };

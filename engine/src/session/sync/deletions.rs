@@ -78,7 +78,7 @@ impl Session {
             Some((id, volume.doc.as_ref()?, volume.files.get(path)?))
         });
         let Some((volume, doc, row)) = place else { return DeletionDecision::Cancelled };
-        if doc.entry(file).is_some() {
+        if doc.file_entry(file).is_some() {
             return DeletionDecision::Cancelled;
         }
         let last = doc.last_heads(file);
@@ -93,7 +93,7 @@ impl Session {
                 DeletionDecision::Undecided
             };
         };
-        let busy = note.is_loading() || note.file.unmerged.is_some() || !note.remote.is_empty();
+        let busy = note.is_document_loading() || note.file.unmerged.is_some() || !note.remote.is_empty();
         match (&note.phase, &note.doc) {
             (NotePhase::Reading, _) => DeletionDecision::Undecided,
             // What it holds is not known.
@@ -111,7 +111,7 @@ impl Session {
                 let theirs = parse_heads(last.as_deref().unwrap_or_default());
                 if is_last(&heads) || doc.is_untouched() {
                     DeletionDecision::Delete
-                } else if theirs.iter().all(|head| doc.knows(head)) {
+                } else if theirs.iter().all(|head| doc.contains_change(head)) {
                     DeletionDecision::Keep
                 } else if self.may_receive_more(volume, file) {
                     DeletionDecision::Undecided

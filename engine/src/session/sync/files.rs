@@ -37,7 +37,7 @@ impl Session {
             return;
         }
         let sound = normalize_volume_path(&entry.path).is_ok_and(|path| path == entry.path)
-            && FileKind::of(&entry.path) == entry.kind;
+            && FileKind::from_path(&entry.path) == entry.kind;
         if !sound {
             let path: String = entry.path.chars().take(200).collect();
             self.sync.log_line(turn.now, format!("a file name from another device is refused: {path:?}"));
@@ -57,7 +57,7 @@ impl Session {
     /// Whether a name belongs to something here that is no file: no volume can have it for one.
     fn is_non_file_id(&self, id: DocId) -> bool {
         id == self.workspace
-            || id == self.workspace.registry()
+            || id == self.workspace.registry_id()
             || self.volumes.contains_key(&id)
             || self.is_agent_doc(id)
     }
@@ -68,7 +68,7 @@ impl Session {
         let known = self.volumes.get(&volume)?;
         // What is still to be said here is newer.
         let ours = known.doc_pending.iter().any(|(pending, _)| *pending == file);
-        let entry = known.doc.as_ref().filter(|_| !ours)?.entry(file);
+        let entry = known.doc.as_ref().filter(|_| !ours)?.file_entry(file);
         Some((volume, path.to_owned(), entry))
     }
 
@@ -111,7 +111,7 @@ impl Session {
         if !goes_on {
             self.sync.retry_counts.remove(&file);
         }
-        let later = turn.now.plus(FILE_RETRY_INTERVAL_MS);
+        let later = turn.now.plus_ms(FILE_RETRY_INTERVAL_MS);
         self.sync.retry_at = Some(later);
         self.wake_at(turn, later);
         goes_on
@@ -125,13 +125,13 @@ impl Session {
         why: &str,
     ) {
         self.sync.log_line(turn.now, format!("what another device did to files could not be done here: {why}"));
-        let later = turn.now.plus(FILE_RETRY_INTERVAL_MS);
+        let later = turn.now.plus_ms(FILE_RETRY_INTERVAL_MS);
         self.sync.retry_at = Some(later);
         self.wake_at(turn, later);
         if let Some(volume) = volume {
             self.reconcile_files(turn, volume);
             let known = self.volumes.get(&volume).and_then(|volume| volume.doc.as_ref());
-            let back = |file: &&DocId| known.is_some_and(|doc| doc.entry(**file).is_some());
+            let back = |file: &&DocId| known.is_some_and(|doc| doc.file_entry(**file).is_some());
             let back: Vec<DocId> = self.trash.keys().filter(back).copied().collect();
             self.sync.restored.extend(back);
         }
@@ -141,7 +141,7 @@ impl Session {
     pub(in crate::session) fn recheck_remote_state(&mut self, volume: DocId, file: DocId) {
         let Some(doc) = self.volumes.get(&volume).and_then(|volume| volume.doc.as_ref()) else { return };
         let here = self.locate_file(file).map(|(_, path)| path.to_owned());
-        match (doc.entry(file), here) {
+        match (doc.file_entry(file), here) {
             (Some(_), None) if self.trash.contains_key(&file) => _ = self.sync.restored.insert(file),
             (Some(entry), None) if entry.kind.is_text() => _ = self.sync.expected_notes.insert(file, (volume, entry)),
             (Some(entry), Some(path)) if entry.path != path => _ = self.sync.renames.insert(file),
@@ -153,7 +153,7 @@ impl Session {
     fn apply_remote_restore(&mut self, turn: &mut ApplyContext<'_>, file: DocId) {
         let to = self.trash.get(&file).and_then(|trashed| {
             let volume = self.volumes.get(&trashed.row.volume)?;
-            volume.doc.as_ref()?.entry(file).map(|entry| entry.path)
+            volume.doc.as_ref()?.file_entry(file).map(|entry| entry.path)
         });
         let Some(to) = to else { return };
         match self.restore_for_remote(turn, file, &to) {
@@ -189,7 +189,7 @@ impl Session {
         if moved == file && to == from {
             // It lies beside the other already, as nobody but this device may know.
             if let Some(known) = self.volumes.get_mut(&volume) {
-                known.doc_pending.push_back((file, Some(FileEntry { kind: FileKind::of(&to), path: to })));
+                known.doc_pending.push_back((file, Some(FileEntry { kind: FileKind::from_path(&to), path: to })));
             }
             return self.write_volume_doc(turn, volume);
         }
@@ -223,7 +223,7 @@ impl Session {
         self.sync.renames.remove(&row.id);
         let Some(volume) = self.volumes.get_mut(&row.volume) else { return true };
         volume.remove_file(row.id);
-        if let Some(entry) = volume.doc.as_ref().and_then(|doc| doc.entry(row.id)) {
+        if let Some(entry) = volume.doc.as_ref().and_then(|doc| doc.file_entry(row.id)) {
             self.sync.expected_notes.insert(row.id, (row.volume, entry));
         }
         self.sync.mark_stale();
@@ -297,7 +297,7 @@ impl Session {
         }
         if !waits.is_empty() {
             self.sync.arrived_notes = waits;
-            self.wake_at(turn, turn.now.plus(50));
+            self.wake_at(turn, turn.now.plus_ms(50));
         }
     }
 
@@ -328,7 +328,7 @@ impl Session {
         };
         volume.files.insert(path.clone(), row.clone());
         volume.revision += 1;
-        volume.links.enter(file, &path);
+        volume.links.set_path(file, &path);
         if renamed {
             volume.doc_pending.push_back((file, Some(FileEntry { path: path.clone(), kind })));
         }
@@ -350,14 +350,14 @@ impl Session {
         volume: DocId,
         whole: Option<&ChangeParcel>,
     ) {
-        let kind = self.locate_file(file).map_or(FileKind::Note, |(_, path)| FileKind::of(path));
+        let kind = self.locate_file(file).map_or(FileKind::Note, |(_, path)| FileKind::from_path(path));
         let mut note = Note::new(file, volume, kind);
         note.phase = NotePhase::Ready;
         note.file.base = Some(Arc::from(""));
         // Its file is made with its text: that it is ahead is not said before, or a crash would leave an empty file.
         note.adopted = true;
-        let begun = whole.and_then(|parcel| NoteDoc::before(file, parcel, self.actor.clone()).ok()?);
-        let outputs = || OutputsDoc::load(file.outputs(), &[], self.actor.clone()).ok();
+        let begun = whole.and_then(|parcel| NoteDoc::empty_before_merge(file, parcel, self.actor.clone()).ok()?);
+        let outputs = || OutputsDoc::load(file.outputs_id(), &[], self.actor.clone()).ok();
         if let Some((doc, outputs)) = begun.and_then(|doc| Some((doc, outputs()?.doc))) {
             note.doc = DocPhase::Loaded(Box::new(doc));
             (note.outputs, note.outputs_new) = (Some(Box::new(outputs)), true);

@@ -86,7 +86,7 @@ impl SyncState {
     /// Enters something into the report.
     pub(in crate::session) fn add_merge_record(&mut self, now: UnixMillis, note: DocId, path: String, what: MergeKind) {
         let mut entry = MergeRecord { from: now, to: now, note, path, what };
-        let recent = |one: &MergeRecord| one.note == note && now.since(one.to) <= MERGE_WINDOW_MS;
+        let recent = |one: &MergeRecord| one.note == note && now.ms_since(one.to) <= MERGE_WINDOW_MS;
         if let MergeKind::Text { before, after, met } = &entry.what
             && let Some(at) = self.merges.iter().rposition(recent)
             && let Some(MergeRecord {
@@ -103,7 +103,7 @@ impl SyncState {
             self.merges.pop_front();
         }
         self.merges.push_back(entry);
-        self.log_due.get_or_insert(now.plus(super::SYNC_LOG_SAVE_INTERVAL_MS));
+        self.log_due.get_or_insert(now.plus_ms(super::SYNC_LOG_SAVE_INTERVAL_MS));
         self.revision += 1;
     }
 

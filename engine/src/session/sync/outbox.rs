@@ -70,7 +70,7 @@ impl Session {
         }
         let count: usize = self.sync.outboxes.values().map(|outbox| outbox.waits.len()).sum();
         if new && count > MAX_IMMEDIATE_OUTBOX_WRITES {
-            self.sync.outbox_due.get_or_insert(now.plus(OUTBOX_SAVE_INTERVAL_MS));
+            self.sync.outbox_due.get_or_insert(now.plus_ms(OUTBOX_SAVE_INTERVAL_MS));
             return None;
         }
         new.then(|| self.sync.outbox_write())
@@ -100,7 +100,7 @@ impl Session {
                 self.wake_at(turn, due);
             }
         }
-        let due = self.sync.changed.map_or(turn.now, |at| at.plus(OUTBOX_QUIET_MS));
+        let due = self.sync.changed.map_or(turn.now, |at| at.plus_ms(OUTBOX_QUIET_MS));
         let mut new = false;
         for hub in &self.sync.shares.hubs {
             let volumes: BTreeSet<DocId> = hub.volumes.difference(&hub.coming).copied().collect();

@@ -161,7 +161,7 @@ impl Session {
         if !people.is_empty() {
             presence.peers.insert(doc, people);
         }
-        self.sync.log_due.get_or_insert(turn.now.plus(super::SYNC_LOG_SAVE_INTERVAL_MS));
+        self.sync.log_due.get_or_insert(turn.now.plus_ms(super::SYNC_LOG_SAVE_INTERVAL_MS));
         self.sync.revision += 1;
     }
 
@@ -226,7 +226,7 @@ impl RemotePeer {
     /// Finds where their carets are in the note as it is now.
     fn place_carets(&mut self, note: &Note) {
         let at = |(block, at): (BlockId, usize)| {
-            let (start, text) = (note.start(block)?, &note.blocks.iter().find(|known| known.id == block)?.text);
+            let (start, text) = (note.block_start(block)?, &note.blocks.iter().find(|known| known.id == block)?.text);
             let mut at = at.min(text.len());
             while !text.is_char_boundary(at) {
                 at -= 1;

@@ -177,7 +177,7 @@ impl Session {
             spread.behind = placed.iter().filter(of).count();
             if !others.is_empty() {
                 // The name of outputs does not tell whose they are; their note's name tells theirs.
-                let outputs = texts().filter(|row| row.cells > 0).map(|row| row.id.outputs());
+                let outputs = texts().filter(|row| row.cells > 0).map(|row| row.id.outputs_id());
                 spread.behind += outputs.filter(|outputs| others.binary_search(outputs).is_ok()).count();
             }
             spread.behind += self.count_waiting(volume, waits.difference(&behind));

@@ -103,7 +103,7 @@ impl CalloutHead<'_> {
 }
 
 /// The target of a link in double brackets: the note, and behind `#` the heading or `^block` in it.
-pub fn wiki_target(target: &str) -> (&str, Option<&str>) {
+pub fn split_wiki_target(target: &str) -> (&str, Option<&str>) {
     match target.split_once('#') {
         Some((note, part)) => (note.trim(), Some(part.trim())),
         None => (target.trim(), None),
@@ -114,19 +114,19 @@ pub fn wiki_target(target: &str) -> (&str, Option<&str>) {
 const MAX_BARE_LINK_BYTES: usize = 8_192;
 
 /// The options under which notes are read: those of the cut, and what shows inside a line.
-pub fn options() -> Options {
-    super::options() | Options::ENABLE_WIKILINKS | Options::ENABLE_MATH
+pub fn dialect_options() -> Options {
+    super::parser_options() | Options::ENABLE_WIKILINKS | Options::ENABLE_MATH
 }
 
-/// Reads a text. `options` is [`options`], or less of it. Ranges are bytes of `text`.
-pub fn tokens(text: &str, options: Options) -> Vec<(DialectToken<'_>, Range<usize>)> {
-    let marks = marks(text, options);
-    let found = comments(text, &marks);
-    read(text, marks, &found)
+/// Reads a text. `options` is [`options`], or less of it. Ranges are bytes of `push_text`.
+pub fn tokenize(text: &str, options: Options) -> Vec<(DialectToken<'_>, Range<usize>)> {
+    let marks = parse_events(text, options);
+    let found = comment_ranges(text, &marks);
+    tokenize_events(text, marks, &found)
 }
 
 /// What Markdown makes of a text; what it does not read is one paragraph of words.
-fn marks(text: &str, options: Options) -> Vec<(Event<'_>, Range<usize>)> {
+fn parse_events(text: &str, options: Options) -> Vec<(Event<'_>, Range<usize>)> {
     let plain = |_| {
         let all = 0..text.len();
         let words = (Event::Text(CowStr::from(text)), all.clone());
@@ -136,19 +136,19 @@ fn marks(text: &str, options: Options) -> Vec<(Event<'_>, Range<usize>)> {
 }
 
 /// The same for a part of a note of which it is known what lies in comments: these ranges.
-pub fn tokens_without<'a>(
+pub fn tokenize_without<'a>(
     text: &'a str,
     options: Options,
     hidden: &[Range<usize>],
 ) -> Vec<(DialectToken<'a>, Range<usize>)> {
-    read(text, marks(text, options), hidden)
+    tokenize_events(text, parse_events(text, options), hidden)
 }
 
 /// A line of a note as plain words: without the marks of Markdown, links by what they are called.
-pub fn words(line: &str) -> String {
+pub fn plain_text(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
-    let options = options() - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
-    for (token, range) in tokens(line, options) {
+    let options = dialect_options() - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
+    for (token, range) in tokenize(line, options) {
         match token {
             DialectToken::Mark(
                 Event::Text(words)
@@ -171,33 +171,33 @@ pub fn words(line: &str) -> String {
     if out.trim().is_empty() { line.trim().to_owned() } else { out.trim().to_owned() }
 }
 
-fn read<'a>(
+fn tokenize_events<'a>(
     text: &'a str,
     marks: Vec<(Event<'a>, Range<usize>)>,
     hidden: &[Range<usize>],
 ) -> Vec<(DialectToken<'a>, Range<usize>)> {
-    let marks = joined(text, without(text, marks, hidden));
+    let marks = join_text_events(text, without_hidden(text, marks, hidden));
     let mut reading = DialectReader { text, out: Vec::with_capacity(marks.len()), links: 0, titles: VecDeque::new() };
-    let lit = highlights(text, &marks);
+    let lit = highlight_marks(text, &marks);
     for index in 0..marks.len() {
-        reading.take(&marks, index, &lit);
+        reading.read_event(&marks, index, &lit);
     }
     reading.out
 }
 
 /// The ranges between `%%` and `%%`, these included, outside code and formulas.
-fn comments(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<Range<usize>> {
-    let found = percents(text, marks);
+fn comment_ranges(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<Range<usize>> {
+    let found = percent_marks(text, marks);
     found.chunks_exact(2).map(|pair| pair[0]..pair[1] + 2).collect()
 }
 
 /// Where a text has `%%`, outside code and formulas: what begins a comment or ends one, by turns. `options`: as for
-/// [`tokens`].
+/// [`tokenize`].
 pub fn comment_marks(text: &str, options: Options) -> Vec<usize> {
-    percents(text, &marks(text, options))
+    percent_marks(text, &parse_events(text, options))
 }
 
-fn percents(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<usize> {
+fn percent_marks(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<usize> {
     if !text.contains("%%") {
         return Vec::new();
     }
@@ -222,7 +222,7 @@ fn percents(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<usize> {
 }
 
 /// Leaves out what lies in the hidden ranges.
-fn without<'a>(
+fn without_hidden<'a>(
     text: &'a str,
     marks: Vec<(Event<'a>, Range<usize>)>,
     hidden: &[Range<usize>],
@@ -274,7 +274,7 @@ fn without<'a>(
 
 /// Joins neighbouring text that stands in the source as it is read; a dollar sign that only looked like a formula is
 /// text again.
-fn joined<'a>(text: &'a str, marks: Vec<(Event<'a>, Range<usize>)>) -> Vec<(Event<'a>, Range<usize>)> {
+fn join_text_events<'a>(text: &'a str, marks: Vec<(Event<'a>, Range<usize>)>) -> Vec<(Event<'a>, Range<usize>)> {
     let mut out: Vec<(Event<'a>, Range<usize>)> = Vec::with_capacity(marks.len());
     for (event, range) in marks {
         let event = match event {
@@ -300,7 +300,7 @@ fn joined<'a>(text: &'a str, marks: Vec<(Event<'a>, Range<usize>)>) -> Vec<(Even
 }
 
 /// The places of `==` that begin (`true`) or end a highlight, in order. Both ends lie in the same running text.
-fn highlights(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<(usize, bool)> {
+fn highlight_marks(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<(usize, bool)> {
     if !text.contains("==") {
         return Vec::new();
     }
@@ -360,12 +360,12 @@ struct CalloutHeading {
 }
 
 impl<'a> DialectReader<'a> {
-    fn take(&mut self, marks: &[(Event<'a>, Range<usize>)], index: usize, lit: &[(usize, bool)]) {
+    fn read_event(&mut self, marks: &[(Event<'a>, Range<usize>)], index: usize, lit: &[(usize, bool)]) {
         let (event, range) = &marks[index];
         match event {
             Event::Start(Tag::BlockQuote(_)) => {
                 let head = match marks.get(index + 1) {
-                    Some((Event::Start(Tag::Paragraph), paragraph)) => callout(self.text, paragraph.start),
+                    Some((Event::Start(Tag::Paragraph), paragraph)) => parse_callout(self.text, paragraph.start),
                     _ => None,
                 };
                 if let Some((callout, from, end)) = head {
@@ -385,13 +385,13 @@ impl<'a> DialectReader<'a> {
                     }
                     _ => false,
                 });
-                if first && let Some((state, length)) = state(words) {
+                if first && let Some((state, length)) = task_state(words) {
                     self.out.push((DialectToken::State(state), range.start..range.start + 3));
-                    self.words(range.start + length..range.end, next, lit);
+                    self.read_running_text(range.start + length..range.end, next, lit);
                     return;
                 }
                 let from = self.titles.back().map_or(range.start, |title| title.from.clamp(range.start, range.end));
-                self.words(from..range.end, next, lit);
+                self.read_running_text(from..range.end, next, lit);
                 return;
             }
             _ => {}
@@ -417,16 +417,16 @@ impl<'a> DialectReader<'a> {
         self.out.push((DialectToken::Mark(event.clone()), range.clone()));
     }
 
-    fn text(&mut self, range: Range<usize>) {
+    fn push_text(&mut self, range: Range<usize>) {
         if !range.is_empty() {
             self.out.push((DialectToken::Mark(Event::Text(CowStr::from(&self.text[range.clone()]))), range));
         }
     }
 
     /// Running text that stands in the source as it is read.
-    fn words(&mut self, range: Range<usize>, next: Option<&Event<'_>>, lit: &[(usize, bool)]) {
+    fn read_running_text(&mut self, range: Range<usize>, next: Option<&Event<'_>>, lit: &[(usize, bool)]) {
         let mut end = range.end;
-        let anchor = anchor(self.text, range.clone(), next);
+        let anchor = block_anchor(self.text, range.clone(), next);
         if let Some(name) = &anchor {
             end = range.start + self.text[range.start..name.start - 1].trim_end_matches([' ', '\t']).len();
         }
@@ -439,7 +439,7 @@ impl<'a> DialectReader<'a> {
                 continue;
             }
             if let Ok(place) = lit.binary_search_by_key(&at, |(place, _)| *place) {
-                self.text(from..at);
+                self.push_text(from..at);
                 self.out.push((DialectToken::Highlight(lit[place].1), at..at + 2));
                 at += 2;
                 from = at;
@@ -447,24 +447,24 @@ impl<'a> DialectReader<'a> {
             }
             if self.links == 0
                 && self.text.as_bytes()[at] == b'#'
-                && let Some(length) = label(self.text, at)
+                && let Some(length) = tag_length(self.text, at)
                 && at + 1 + length <= end
             {
-                self.text(from..at);
+                self.push_text(from..at);
                 at += 1 + length;
                 self.out.push((DialectToken::Label(&self.text[at - length..at]), at - length - 1..at));
                 from = at;
                 continue;
             }
             if self.links == 0
-                && let Some((length, target)) = bare_link(self.text, at, end)
+                && let Some((length, target)) = bare_link_at(self.text, at, end)
             {
-                self.text(from..at);
+                self.push_text(from..at);
                 let link_type = LinkType::Autolink;
                 let (title, id) = (CowStr::Borrowed(""), CowStr::Borrowed(""));
                 let tag = Tag::Link { link_type, dest_url: CowStr::from(target), title, id };
                 self.out.push((DialectToken::Mark(Event::Start(tag)), at..at + length));
-                self.text(at..at + length);
+                self.push_text(at..at + length);
                 self.out.push((DialectToken::Mark(Event::End(TagEnd::Link)), at..at + length));
                 at += length;
                 from = at;
@@ -475,7 +475,7 @@ impl<'a> DialectReader<'a> {
                 at += 1;
             }
         }
-        self.text(from..end);
+        self.push_text(from..end);
         if let Some(name) = anchor {
             self.out.push((DialectToken::Anchor(&self.text[name.clone()]), name));
         }
@@ -483,14 +483,14 @@ impl<'a> DialectReader<'a> {
 }
 
 /// The state of a task, `[/] `, with which an item begins, and how many bytes it takes.
-fn state(words: &str) -> Option<(char, usize)> {
+fn task_state(words: &str) -> Option<(char, usize)> {
     let rest = words.strip_prefix('[')?;
     let state = rest.chars().next().filter(|state| matches!(state, '/' | '-' | '>' | '<' | '!' | '?' | '*'))?;
     rest[1..].starts_with("] ").then_some((state, 4))
 }
 
 /// A link that stands there without brackets, as GitHub reads it: its length and where it leads.
-fn bare_link(text: &str, at: usize, end: usize) -> Option<(usize, String)> {
+fn bare_link_at(text: &str, at: usize, end: usize) -> Option<(usize, String)> {
     let first = text.as_bytes()[at].to_ascii_lowercase();
     let before = text[..at].chars().next_back();
     let fresh = before.is_none_or(|before| before.is_whitespace() || matches!(before, '*' | '_' | '~' | '('));
@@ -502,7 +502,7 @@ fn bare_link(text: &str, at: usize, end: usize) -> Option<(usize, String)> {
             let head = &rest[..rest.floor_char_boundary(MAX_BARE_LINK_BYTES)];
             let ends = head.find(|c: char| c.is_whitespace() || c == '<');
             let length = ends.or((head.len() == rest.len()).then_some(rest.len()))?;
-            let length = trimmed(&rest[..length]);
+            let length = trimmed_link_length(&rest[..length]);
             let host = rest[skip..length.max(skip)].split(['/', '?', '#']).next().unwrap_or("");
             let mut parts = host.rsplit('.');
             let last_two = parts.by_ref().take(2).all(|part| !part.is_empty() && !part.contains('_'));
@@ -531,7 +531,7 @@ fn bare_link(text: &str, at: usize, end: usize) -> Option<(usize, String)> {
 }
 
 /// How much of a link is left without the punctuation that belongs to the sentence around it.
-fn trimmed(link: &str) -> usize {
+fn trimmed_link_length(link: &str) -> usize {
     let mut link = link;
     // Closing brackets without an opening one.
     let mut spare = link.matches(')').count().saturating_sub(link.matches('(').count());
@@ -558,7 +558,7 @@ fn trimmed(link: &str) -> usize {
 }
 
 /// How long the tag is whose `#` stands there, in bytes behind the `#`.
-pub fn label(text: &str, at: usize) -> Option<usize> {
+pub fn tag_length(text: &str, at: usize) -> Option<usize> {
     let before = text[..at].chars().next_back();
     if before.is_some_and(|before| !before.is_whitespace() && !matches!(before, '(' | '[' | '{' | ',' | ';' | '"')) {
         return None;
@@ -571,7 +571,7 @@ pub fn label(text: &str, at: usize) -> Option<usize> {
 }
 
 /// The name of a block at the very end of it: ` ^name`.
-fn anchor(text: &str, range: Range<usize>, next: Option<&Event<'_>>) -> Option<Range<usize>> {
+fn block_anchor(text: &str, range: Range<usize>, next: Option<&Event<'_>>) -> Option<Range<usize>> {
     let ends = match next {
         None => true,
         Some(Event::End(
@@ -593,7 +593,7 @@ fn anchor(text: &str, range: Range<usize>, next: Option<&Event<'_>>) -> Option<R
 
 /// The head of a callout whose first line begins there: what it is, where the words of its title begin, and where
 /// its line ends.
-pub fn callout(text: &str, at: usize) -> Option<(CalloutHead<'_>, usize, usize)> {
+pub fn parse_callout(text: &str, at: usize) -> Option<(CalloutHead<'_>, usize, usize)> {
     let line = text[at..].lines().next().unwrap_or("");
     let rest = line.strip_prefix("[!")?;
     let (word, rest) = rest.split_once(']')?;
@@ -620,7 +620,7 @@ mod tests {
     fn show(text: &str) -> String {
         let mut out = String::new();
         let mut last = 0;
-        for (token, range) in tokens(text, options()) {
+        for (token, range) in tokenize(text, dialect_options()) {
             assert!(text.get(range.clone()).is_some(), "{text:?}: {range:?}");
             match token {
                 DialectToken::Mark(Event::Text(words)) => {
@@ -681,11 +681,14 @@ mod tests {
     #[test]
     fn lines_are_plain_words() {
         assert_eq!(
-            words("**Buy** [[Bread|rye bread]] at [the shop](x) `now`, ~~or~~ ==not== #food/a"),
+            plain_text("**Buy** [[Bread|rye bread]] at [the shop](x) `now`, ~~or~~ ==not== #food/a"),
             "Buy rye bread at the shop now, or not #food/a"
         );
-        assert_eq!(words("see [[Other#Part]] %%not this%% $x_1$ ^id"), "see Other#Part  x_1");
-        assert_eq!((words("**"), words(" a < b "), words("1. x")), ("**".into(), "a < b".into(), "x".into()));
+        assert_eq!(plain_text("see [[Other#Part]] %%not this%% $x_1$ ^id"), "see Other#Part  x_1");
+        assert_eq!(
+            (plain_text("**"), plain_text(" a < b "), plain_text("1. x")),
+            ("**".into(), "a < b".into(), "x".into())
+        );
     }
 
     #[test]

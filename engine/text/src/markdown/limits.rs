@@ -5,7 +5,7 @@ use pulldown_cmark::{Options, Parser};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Quotes and lists nest at most so deep. Each line of a note costs as many steps as there are of them around it.
-const MAX_DEPTH: usize = 100;
+const MAX_CONTAINER_DEPTH: usize = 100;
 
 /// Parses a text and has `read` take what it holds.
 ///
@@ -14,7 +14,7 @@ const MAX_DEPTH: usize = 100;
 pub fn parse<'a, R>(text: &'a str, options: Options, read: impl FnOnce(Parser<'a>) -> R) -> Result<R, String> {
     let has_front = options.contains(Options::ENABLE_YAML_STYLE_METADATA_BLOCKS);
     // What is read as YAML has limits of its own.
-    let front = crate::outline::front_matter(text).filter(|_| has_front);
+    let front = crate::outline::front_matter_range(text).filter(|_| has_front);
     check_from(text, front.map_or(0, |front| front.end))?;
     catch_unwind(AssertUnwindSafe(|| read(Parser::new_ext(text, options))))
         .map_err(|_| "the Markdown reader fails on it".to_owned())
@@ -42,13 +42,15 @@ fn check_from(text: &str, from: usize) -> Result<(), String> {
             for blank in rest[..rest.len() - body.len()].bytes() {
                 column = if blank == b'\t' { (column / 4 + 1) * 4 } else { column + 1 };
             }
-            let Some(length) = mark(body) else { break };
+            let Some(length) = marker_length(body) else { break };
             while open.last().is_some_and(|last| *last >= column) {
                 open.pop();
             }
             open.push(column);
-            if open.len() > MAX_DEPTH {
-                return Err(format!("its quotes and lists nest more than {MAX_DEPTH} levels deep, line {number}"));
+            if open.len() > MAX_CONTAINER_DEPTH {
+                return Err(format!(
+                    "its quotes and lists nest more than {MAX_CONTAINER_DEPTH} levels deep, line {number}"
+                ));
             }
             column += length;
             rest = &body[length..];
@@ -58,7 +60,7 @@ fn check_from(text: &str, from: usize) -> Result<(), String> {
 }
 
 /// How long the mark of a quote, an item or a footnote is with which a text begins.
-fn mark(text: &str) -> Option<usize> {
+fn marker_length(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let ends = |at: usize| bytes.get(at).is_none_or(|next| matches!(next, b' ' | b'\t'));
     match bytes.first()? {
@@ -80,13 +82,13 @@ mod tests {
     #[test]
     fn depth_is_limited() {
         for mark in ["> ", ">", "- ", "* ", "1. ", "12) ", "+\t", "> - ", "[^a]: ", ">1. "] {
-            assert!(check(&mark.repeat(MAX_DEPTH + 1)).is_err(), "{mark}");
+            assert!(check(&mark.repeat(MAX_CONTAINER_DEPTH + 1)).is_err(), "{mark}");
             assert!(check(&format!("a\n\n{}x\n", mark.repeat(45))).is_ok(), "{mark}");
         }
         let list = |depth: usize| (0..depth).map(|depth| format!("{}- a\n", "  ".repeat(depth))).collect::<String>();
-        assert!(check(&list(MAX_DEPTH)).is_ok());
+        assert!(check(&list(MAX_CONTAINER_DEPTH)).is_ok());
         assert_eq!(
-            check(&list(MAX_DEPTH + 1)),
+            check(&list(MAX_CONTAINER_DEPTH + 1)),
             Err("its quotes and lists nest more than 100 levels deep, line 101".to_owned())
         );
         // The same column again is no level more.

@@ -2,11 +2,11 @@
 
 mod code;
 
-use super::text::{InlinePicture, ParagraphItem, PictureShape, WordStyle};
-use super::{PdfRequest, look};
+use super::text_layout::{InlinePicture, ParagraphItem, PictureShape, WordStyle};
+use super::{PdfRequest, metrics};
 use crate::failure::{DrawFailure, EmbedStack};
 use crate::formula::FORMULA_PADDING_EM;
-use crate::html::{PageContext, cell_at, slug};
+use crate::html::{PageContext, cell_at, heading_slug};
 use crate::tints::{Rgb, ThemeTints};
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, LinkType, Tag, TagEnd};
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use text::properties::PropertyKind;
 /// Embeds inside embeds are followed this far.
 const MAX_PDF_EMBED_DEPTH: u8 = 3;
 /// Lists, quotes and the like inside each other: what is deeper stands where this depth stands.
-const NESTED: usize = 12;
+const MAX_BLOCK_NESTING: usize = 12;
 
 /// What stands in front of an item of a list.
 pub(super) enum ListBullet {
@@ -84,25 +84,26 @@ pub(super) struct BlockReader<'a> {
 }
 
 /// A note as its source, with the reason in front; cut where it is longer than `most`.
-pub(super) fn source(reading: &BlockReader<'_>, text: &str, why: &str, most: usize) -> Vec<PdfBlock> {
+pub(super) fn source_blocks(reading: &BlockReader<'_>, text: &str, why: &str, most: usize) -> Vec<PdfBlock> {
     let tints = reading.tints;
     let shown = &text[..text.floor_char_boundary(most)];
     let mut reason = why.to_owned();
     if shown.len() < text.len() {
         reason.push_str(&format!(" This is the first part of {} bytes.", text.len()));
     }
-    let style = WordStyle { colour: tints.ink, ..look::code() };
+    let style = WordStyle { colour: tints.ink, ..metrics::code_style() };
     let line = |line: &str| match line.is_empty() {
         true => Vec::new(),
         false => vec![ParagraphItem::Text(line.to_owned(), style)],
     };
     let lines = shown.lines().map(line).collect();
-    let reason = PdfBlock::Text(vec![ParagraphItem::Text(reason, WordStyle { colour: tints.warn, ..look::body() })]);
+    let reason =
+        PdfBlock::Text(vec![ParagraphItem::Text(reason, WordStyle { colour: tints.warn, ..metrics::body_style() })]);
     vec![reason, PdfBlock::Code { lines, ground: true }]
 }
 
-/// Reads a note. `own` is what its places begin with.
-pub(super) fn read(
+/// Reads a note. `note_path` is what its places begin with.
+pub(super) fn read_note(
     reading: &mut BlockReader<'_>,
     text: &str,
     runs: &[Option<Execution>],
@@ -111,7 +112,7 @@ pub(super) fn read(
     depth: u8,
 ) -> Vec<PdfBlock> {
     let mut walk = PdfWalker::new(reading, runs, around, own, depth);
-    walk.cells = text::markdown::cells(text);
+    walk.cells = text::markdown::cell_ranges(text);
     if let (Some(Ok(properties)), 0) = (text::properties::read(text), depth) {
         let rows: Vec<Vec<Vec<ParagraphItem>>> = properties
             .iter()
@@ -125,8 +126,9 @@ pub(super) fn read(
                     })
                     .collect();
                 let (ink, muted) = (walk.reading.tints.ink, walk.reading.tints.muted);
-                let cell =
-                    |text: String, colour: Rgb| vec![ParagraphItem::Text(text, WordStyle { colour, ..look::small() })];
+                let cell = |text: String, colour: Rgb| {
+                    vec![ParagraphItem::Text(text, WordStyle { colour, ..metrics::small_style() })]
+                };
                 vec![cell(property.key.clone(), muted), cell(words.join(", "), ink)]
             })
             .collect();
@@ -134,11 +136,11 @@ pub(super) fn read(
             let columns = vec![Alignment::None; 2];
             // A table without a head: its first row is empty.
             let rows = std::iter::once(Vec::new()).chain(rows).collect();
-            walk.push(PdfBlock::Table { columns, rows });
+            walk.push_block(PdfBlock::Table { columns, rows });
         }
     }
-    for (token, range) in dialect::tokens(text, dialect::options()) {
-        walk.token(token, &range);
+    for (token, range) in dialect::tokenize(text, dialect::dialect_options()) {
+        walk.handle_token(token, &range);
     }
     walk.finish()
 }
@@ -165,17 +167,17 @@ struct PdfWalker<'a, 'b> {
     reading: &'a mut BlockReader<'b>,
     runs: &'a [Option<Execution>],
     around: &'a dyn PageContext,
-    own: &'a str,
+    note_path: &'a str,
     depth: u8,
     cells: Vec<Range<usize>>,
     /// What is written, and below it what waits.
-    outs: Vec<Vec<PdfBlock>>,
+    block_stack: Vec<Vec<PdfBlock>>,
     frames: Vec<BlockFrame>,
     items: Vec<ParagraphItem>,
     strong: u32,
     emphasis: u32,
     strike: u32,
-    lit: bool,
+    is_highlighted: bool,
     heading: Option<u8>,
     /// Whether the paragraph that comes next is the title of a callout.
     title: bool,
@@ -206,16 +208,16 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
             reading,
             runs,
             around,
-            own,
+            note_path: own,
             depth,
             cells: Vec::new(),
-            outs: vec![Vec::new()],
+            block_stack: vec![Vec::new()],
             frames: Vec::new(),
             items: Vec::new(),
             strong: 0,
             emphasis: 0,
             strike: 0,
-            lit: false,
+            is_highlighted: false,
             heading: None,
             title: false,
             link: Vec::new(),
@@ -231,20 +233,20 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
         }
     }
 
-    fn push(&mut self, block: PdfBlock) {
-        match self.outs.last_mut() {
+    fn push_block(&mut self, block: PdfBlock) {
+        match self.block_stack.last_mut() {
             Some(out) => out.push(block),
-            None => self.outs.push(vec![block]),
+            None => self.block_stack.push(vec![block]),
         }
     }
 
-    fn style(&self, code: bool) -> WordStyle {
+    fn current_style(&self, code: bool) -> WordStyle {
         let tints = self.reading.tints;
         let head = self.table.as_ref().is_some_and(|(_, rows)| rows.len() == 1);
         let base = match self.heading {
-            Some(level) => look::heading(level).0,
-            None if self.table.is_some() => look::small(),
-            None => look::body(),
+            Some(level) => metrics::heading_style(level).0,
+            None if self.table.is_some() => metrics::small_style(),
+            None => metrics::body_style(),
         };
         let bold = self.heading.is_some() || head || self.title;
         let weight = match (self.strong > 0, bold) {
@@ -262,7 +264,7 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
             (None, _) if self.strike > 0 => tints.muted,
             (None, _) => tints.ink,
         };
-        let ground = if self.lit {
+        let ground = if self.is_highlighted {
             Some(tints.lit)
         } else if code {
             Some(tints.sunken)
@@ -271,20 +273,20 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
         };
         if code {
             let weight = if weight > 400 { 700 } else { 400 };
-            let size = base.size * look::CODE_SIZE;
+            let size = base.size * metrics::CODE_SIZE_RATIO;
             let italic = italic && weight == 400;
             return WordStyle { code, weight, italic, size, colour, ground, strike: self.strike > 0, rise: 0.0, link };
         }
         WordStyle { weight, italic, colour, ground, strike: self.strike > 0, link, ..base }
     }
 
-    fn words(&mut self, text: &str) {
-        let style = self.style(false);
+    fn push_words(&mut self, text: &str) {
+        let style = self.current_style(false);
         self.items.push(ParagraphItem::Text(text.to_owned(), style));
     }
 
     /// Ends the words under way: they become a paragraph.
-    fn flush(&mut self) {
+    fn end_paragraph(&mut self) {
         let items = std::mem::take(&mut self.items);
         if items.is_empty() {
             return;
@@ -295,61 +297,61 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
             }
             return;
         }
-        self.push(PdfBlock::Text(items));
+        self.push_block(PdfBlock::Text(items));
     }
 
-    fn token(&mut self, token: DialectToken<'_>, range: &Range<usize>) {
+    fn handle_token(&mut self, token: DialectToken<'_>, range: &Range<usize>) {
         match token {
-            DialectToken::Mark(event) => self.event(event, range),
-            DialectToken::Highlight(on) => self.lit = on,
+            DialectToken::Mark(event) => self.handle_event(event, range),
+            DialectToken::Highlight(on) => self.is_highlighted = on,
             DialectToken::Label(name) => {
-                let style = WordStyle { colour: self.reading.tints.accent, ..self.style(false) };
+                let style = WordStyle { colour: self.reading.tints.accent, ..self.current_style(false) };
                 self.items.push(ParagraphItem::Text(format!("#{name}"), style));
             }
-            DialectToken::Anchor(name) => self.push(PdfBlock::Place(format!("{}#^{name}", self.own))),
-            DialectToken::State(state) => self.task(false, Some(state)),
+            DialectToken::Anchor(name) => self.push_block(PdfBlock::Place(format!("{}#^{name}", self.note_path))),
+            DialectToken::State(state) => self.set_task(false, Some(state)),
             DialectToken::Callout(callout) => {
-                self.flush();
-                let colour = tint(callout.kind, self.reading.tints);
+                self.end_paragraph();
+                let colour = callout_tint(callout.kind, self.reading.tints);
                 let default = callout.default_title();
-                self.open(BlockFrame::Callout { colour, title: Vec::new(), default });
+                self.open_frame(BlockFrame::Callout { colour, title: Vec::new(), default });
                 self.title = matches!(self.frames.last(), Some(BlockFrame::Callout { .. }));
             }
         }
     }
 
-    fn task(&mut self, done: bool, state: Option<char>) {
+    fn set_task(&mut self, done: bool, state: Option<char>) {
         if let Some(BlockFrame::Item(bullet)) = self.frames.last_mut() {
             *bullet = ListBullet::Task { done, state };
         }
     }
 
-    fn open(&mut self, frame: BlockFrame) {
-        if self.frames.len() >= NESTED {
+    fn open_frame(&mut self, frame: BlockFrame) {
+        if self.frames.len() >= MAX_BLOCK_NESTING {
             self.frames.push(BlockFrame::Flat);
         } else {
             self.frames.push(frame);
-            self.outs.push(Vec::new());
+            self.block_stack.push(Vec::new());
         }
     }
 
-    fn close(&mut self) {
-        self.flush();
+    fn close_frame(&mut self) {
+        self.end_paragraph();
         let Some(frame) = self.frames.pop() else { return };
         if matches!(frame, BlockFrame::Flat) {
             return;
         }
-        let body = self.outs.pop().unwrap_or_default();
+        let body = self.block_stack.pop().unwrap_or_default();
         match frame {
-            BlockFrame::List { items, next } => self.push(PdfBlock::List { items, numbered: next.is_some() }),
+            BlockFrame::List { items, next } => self.push_block(PdfBlock::List { items, numbered: next.is_some() }),
             BlockFrame::Item(bullet) => match self.frames.last_mut() {
                 Some(BlockFrame::List { items, .. }) => items.push((bullet, body)),
-                _ => body.into_iter().for_each(|block| self.push(block)),
+                _ => body.into_iter().for_each(|block| self.push_block(block)),
             },
-            BlockFrame::Quote => self.push(PdfBlock::Quote(body)),
+            BlockFrame::Quote => self.push_block(PdfBlock::Quote(body)),
             BlockFrame::Callout { colour, mut title, default } => {
                 if title.is_empty() {
-                    title.push(ParagraphItem::Text(default, WordStyle { weight: 600, ..look::body() }));
+                    title.push(ParagraphItem::Text(default, WordStyle { weight: 600, ..metrics::body_style() }));
                 }
                 for item in &mut title {
                     if let ParagraphItem::Text(_, style) = item
@@ -358,14 +360,14 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
                         style.colour = colour;
                     }
                 }
-                self.push(PdfBlock::Callout { colour, title, body });
+                self.push_block(PdfBlock::Callout { colour, title, body });
             }
             BlockFrame::Note(name) => _ = self.notes.entry(name).or_insert(body),
             BlockFrame::Flat => {}
         }
     }
 
-    fn event(&mut self, event: Event<'_>, range: &Range<usize>) {
+    fn handle_event(&mut self, event: Event<'_>, range: &Range<usize>) {
         if let (Some((code, ..)), Event::Text(text)) = (&mut self.code, &event) {
             code.push_str(text);
             return;
@@ -376,11 +378,11 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
         }
         match event {
             Event::Text(_) if self.meta => {}
-            Event::Start(tag) => self.start(tag, range),
-            Event::End(tag) => self.end(tag),
-            Event::Text(text) => self.words(&text),
+            Event::Start(tag) => self.start_tag(tag, range),
+            Event::End(tag) => self.end_tag(tag),
+            Event::Text(text) => self.push_words(&text),
             Event::Code(code) => {
-                let style = self.style(true);
+                let style = self.current_style(true);
                 self.items.push(ParagraphItem::Text(code.into_string(), style));
             }
             // What it would do on a page of the web it does not do here; what stands between it is shown.
@@ -392,37 +394,38 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
             Event::Html(html) => {
                 let text = html.trim();
                 if !text.is_empty() && !text.starts_with("<!--") {
-                    let style = WordStyle { ground: None, colour: self.reading.tints.muted, ..self.style(true) };
+                    let style =
+                        WordStyle { ground: None, colour: self.reading.tints.muted, ..self.current_style(true) };
                     self.items.push(ParagraphItem::Text(html.trim_end().to_owned(), style));
                     self.items.push(ParagraphItem::Break);
                 }
             }
-            Event::SoftBreak => self.words(" "),
+            Event::SoftBreak => self.push_words(" "),
             Event::HardBreak => self.items.push(ParagraphItem::Break),
             Event::Rule => {
-                self.flush();
-                self.push(PdfBlock::Rule);
+                self.end_paragraph();
+                self.push_block(PdfBlock::Rule);
             }
-            Event::InlineMath(source) => self.math(&source, false),
-            Event::DisplayMath(source) => self.math(&source, true),
-            Event::TaskListMarker(done) => self.task(done, None),
-            Event::FootnoteReference(name) => self.reference(&name),
+            Event::InlineMath(source) => self.push_math(&source, false),
+            Event::DisplayMath(source) => self.push_math(&source, true),
+            Event::TaskListMarker(done) => self.set_task(done, None),
+            Event::FootnoteReference(name) => self.push_footnote_reference(&name),
         }
     }
 
-    fn math(&mut self, source: &str, display: bool) {
-        let style = self.style(false);
-        let em = style.size * look::LETTERS;
-        let set = self.around.formula(source, display).and_then(|formula| {
-            let drawing = formula.drawing(style.colour, self.reading.asked.fonts)?;
+    fn push_math(&mut self, source: &str, display: bool) {
+        let style = self.current_style(false);
+        let em = style.size * metrics::FORMULA_SIZE_RATIO;
+        let set = self.around.typeset_formula(source, display).and_then(|formula| {
+            let drawing = formula.to_drawing(style.colour, self.reading.asked.fonts)?;
             Ok((formula, drawing))
         });
         let (formula, drawing) = match set {
             Ok(set) => set,
             Err(failure) => {
-                let style = self.style(true);
+                let style = self.current_style(true);
                 self.items.push(ParagraphItem::Text(source.trim().to_owned(), style));
-                self.reason(&failure);
+                self.push_failure(&failure);
                 return;
             }
         };
@@ -436,22 +439,22 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
             formula: true,
         };
         if display && self.table.is_none() && !self.title && self.heading.is_none() {
-            self.flush();
-            self.push(PdfBlock::Picture(object));
+            self.end_paragraph();
+            self.push_block(PdfBlock::Picture(object));
         } else {
             self.items.push(ParagraphItem::Object(object));
         }
     }
 
     /// Why something is not drawn, where the page must say it.
-    fn reason(&mut self, failure: &DrawFailure) {
-        if let Some(why) = failure.limit() {
-            let style = WordStyle { colour: self.reading.tints.warn, ..look::small() };
+    fn push_failure(&mut self, failure: &DrawFailure) {
+        if let Some(why) = failure.limit_message() {
+            let style = WordStyle { colour: self.reading.tints.warn, ..metrics::small_style() };
             self.items.push(ParagraphItem::Text(format!(" Not drawn. {why} "), style));
         }
     }
 
-    fn reference(&mut self, name: &str) {
+    fn push_footnote_reference(&mut self, name: &str) {
         let at = match self.places.get(name) {
             Some(at) => *at,
             None => {
@@ -460,8 +463,9 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
                 self.order.len() - 1
             }
         };
-        let link = self.target(LinkTarget::Place(format!("{}#note {}", self.own, self.first_note + at + 1)));
-        let base = self.style(false);
+        let link =
+            self.add_link_target(LinkTarget::Place(format!("{}#note {}", self.note_path, self.first_note + at + 1)));
+        let base = self.current_style(false);
         let style = WordStyle {
             size: base.size * 0.68,
             rise: base.size * 0.36,
@@ -472,24 +476,24 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
         self.items.push(ParagraphItem::Text((at + 1).to_string(), style));
     }
 
-    fn target(&mut self, target: LinkTarget) -> usize {
+    fn add_link_target(&mut self, target: LinkTarget) -> usize {
         self.reading.links.push(target);
         self.reading.links.len() - 1
     }
 
-    fn start(&mut self, tag: Tag<'_>, range: &Range<usize>) {
+    fn start_tag(&mut self, tag: Tag<'_>, range: &Range<usize>) {
         match tag {
-            Tag::Paragraph | Tag::HtmlBlock => self.flush(),
+            Tag::Paragraph | Tag::HtmlBlock => self.end_paragraph(),
             Tag::Heading { level, .. } => {
-                self.flush();
+                self.end_paragraph();
                 self.heading = Some(level as u8);
             }
             Tag::BlockQuote(_) => {
-                self.flush();
-                self.open(BlockFrame::Quote);
+                self.end_paragraph();
+                self.open_frame(BlockFrame::Quote);
             }
             Tag::CodeBlock(kind) => {
-                self.flush();
+                self.end_paragraph();
                 let (info, cell) = match kind {
                     CodeBlockKind::Fenced(info) => (info.into_string(), cell_at(&self.cells, range.start)),
                     CodeBlockKind::Indented => (String::new(), None),
@@ -498,8 +502,8 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
                 self.code = Some((String::new(), word, cell));
             }
             Tag::List(number) => {
-                self.flush();
-                self.open(BlockFrame::List { items: Vec::new(), next: number });
+                self.end_paragraph();
+                self.open_frame(BlockFrame::List { items: Vec::new(), next: number });
             }
             Tag::Item => {
                 let bullet = match self.frames.last_mut() {
@@ -509,14 +513,14 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
                     }
                     _ => ListBullet::Dot,
                 };
-                self.open(BlockFrame::Item(bullet));
+                self.open_frame(BlockFrame::Item(bullet));
             }
             Tag::FootnoteDefinition(name) => {
-                self.flush();
-                self.open(BlockFrame::Note(name.into_string()));
+                self.end_paragraph();
+                self.open_frame(BlockFrame::Note(name.into_string()));
             }
             Tag::Table(columns) => {
-                self.flush();
+                self.end_paragraph();
                 self.table = Some((columns, Vec::new()));
             }
             Tag::TableHead | Tag::TableRow => {
@@ -530,7 +534,7 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
             Tag::Strikethrough => self.strike += 1,
             Tag::Link { link_type, dest_url, .. } => {
                 let target = self.link_target(link_type, &dest_url);
-                let link = target.map(|target| self.target(target));
+                let link = target.map(|target| self.add_link_target(target));
                 self.link.push(link);
             }
             Tag::Image { link_type, dest_url, .. } => {
@@ -549,22 +553,22 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
     fn link_target(&self, link_type: LinkType, target: &str) -> Option<LinkTarget> {
         match link_type {
             LinkType::Email => Some(LinkTarget::Url(format!("mailto:{target}"))),
-            LinkType::WikiLink { .. } => self.inside(target),
+            LinkType::WikiLink { .. } => self.resolve_note_link(target),
             _ => match target.split_once(':') {
                 Some((scheme, _)) if scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) => {
                     let known = ["http", "https", "mailto"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
                     known.then(|| LinkTarget::Url(target.to_owned()))
                 }
-                _ => self.inside(target),
+                _ => self.resolve_note_link(target),
             },
         }
     }
 
     /// Where a link to a note of the volume leads.
-    fn inside(&self, target: &str) -> Option<LinkTarget> {
-        let (note, part) = dialect::wiki_target(target);
-        let part = part.map(|part| if part.starts_with('^') { part.to_owned() } else { slug(part) });
-        let base = if note.is_empty() { format!("#{}", self.own) } else { self.around.link(note)? };
+    fn resolve_note_link(&self, target: &str) -> Option<LinkTarget> {
+        let (note, part) = dialect::split_wiki_target(target);
+        let part = part.map(|part| if part.starts_with('^') { part.to_owned() } else { heading_slug(part) });
+        let base = if note.is_empty() { format!("#{}", self.note_path) } else { self.around.resolve_link(note)? };
         let whole = part.map_or(base.clone(), |part| format!("{base}#{part}"));
         Some(match whole.strip_prefix('#') {
             Some(place) => LinkTarget::Place(place.to_owned()),
@@ -572,32 +576,32 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
         })
     }
 
-    fn end(&mut self, tag: TagEnd) {
+    fn end_tag(&mut self, tag: TagEnd) {
         match tag {
             TagEnd::Paragraph | TagEnd::HtmlBlock => {
-                self.flush();
+                self.end_paragraph();
                 self.title = false;
             }
             TagEnd::Heading(_) => {
                 let items = std::mem::take(&mut self.items);
                 let Some(level) = self.heading.take() else { return };
-                let words: String = items.iter().map(spoken).collect();
-                let slug = slug(&words);
+                let words: String = items.iter().map(item_text).collect();
+                let slug = heading_slug(&words);
                 let times = self.slugs.entry(slug.clone()).or_insert(0);
                 *times += 1;
                 let slug = if *times == 1 { slug } else { format!("{slug}-{}", *times - 1) };
-                let place = format!("{}#{slug}", self.own);
-                self.push(PdfBlock::Heading { level, items, words, place });
+                let place = format!("{}#{slug}", self.note_path);
+                self.push_block(PdfBlock::Heading { level, items, words, place });
             }
             TagEnd::BlockQuote(_) => {
-                self.close();
+                self.close_frame();
                 self.title = false;
             }
-            TagEnd::List(_) | TagEnd::Item | TagEnd::FootnoteDefinition => self.close(),
-            TagEnd::CodeBlock => self.code_block(),
+            TagEnd::List(_) | TagEnd::Item | TagEnd::FootnoteDefinition => self.close_frame(),
+            TagEnd::CodeBlock => self.end_code_block(),
             TagEnd::Table => {
                 if let Some((columns, rows)) = self.table.take() {
-                    self.push(PdfBlock::Table { columns, rows });
+                    self.push_block(PdfBlock::Table { columns, rows });
                 }
             }
             TagEnd::TableCell => {
@@ -627,60 +631,60 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
         let width = alt.split('x').next().and_then(|width| width.trim().parse::<f32>().ok()).filter(|_| wiki);
         let words = if width.is_some() || (wiki && alt == target) { String::new() } else { alt };
         let alone = self.table.is_none() && !self.title && self.heading.is_none();
-        let shown = alone.then(|| self.around.picture(&target)).flatten();
-        let shown = shown.map_or(Ok(None), |bytes| picture(bytes, self.around));
+        let shown = alone.then(|| self.around.read_picture(&target)).flatten();
+        let shown = shown.map_or(Ok(None), |bytes| decode_picture(bytes, self.around));
         if let Err(failure) = &shown {
-            self.reason(failure);
+            self.push_failure(failure);
         }
         if let Ok(Some(mut object)) = shown {
             object.alt = if words.is_empty() { target } else { words };
             // Files count in pixels of a screen, of which four thirds are a point.
             let scale = width.map_or(0.75, |width| width.clamp(8.0, 4_000.0) * 0.75 / object.width.max(1.0));
             (object.width, object.height) = (object.width * scale, object.height * scale);
-            self.flush();
-            self.push(PdfBlock::Picture(object));
+            self.end_paragraph();
+            self.push_block(PdfBlock::Picture(object));
             return;
         }
         if wiki && self.depth < MAX_PDF_EMBED_DEPTH && alone {
-            let (note, part) = dialect::wiki_target(&target);
-            let embedded = self.around.note(note).map(|path| {
-                self.reading.embeds.begin(&path, part)?;
-                let text = self.around.text(&path).unwrap_or_default();
-                let text = part.map_or(text.as_str(), |part| text::markdown::part(&text, part).unwrap_or(""));
-                let own = format!("{} in", self.own);
-                let counted = self.reading.embeds.count(text.len());
-                let body = counted.map(|()| read(self.reading, text, &[], self.around, &own, self.depth + 1));
-                self.reading.embeds.end();
+            let (note, part) = dialect::split_wiki_target(&target);
+            let embedded = self.around.resolve_embed(note).map(|path| {
+                self.reading.embeds.push_note(&path, part)?;
+                let text = self.around.note_text(&path).unwrap_or_default();
+                let text = part.map_or(text.as_str(), |part| text::markdown::linked_part(&text, part).unwrap_or(""));
+                let own = format!("{} in", self.note_path);
+                let counted = self.reading.embeds.count_bytes(text.len());
+                let body = counted.map(|()| read_note(self.reading, text, &[], self.around, &own, self.depth + 1));
+                self.reading.embeds.pop_note();
                 body
             });
             match embedded {
                 Some(Ok(body)) => {
-                    self.flush();
-                    self.push(PdfBlock::Card(body));
+                    self.end_paragraph();
+                    self.push_block(PdfBlock::Card(body));
                     return;
                 }
-                Some(Err(failure)) => self.reason(&failure),
+                Some(Err(failure)) => self.push_failure(&failure),
                 None => {}
             }
         }
         let words = if words.is_empty() { target.clone() } else { words };
         let remote = target.starts_with("http://") || target.starts_with("https://");
-        let leads = if remote { Some(LinkTarget::Url(target)) } else { self.inside(&target) };
-        let link = leads.map(|target| self.target(target));
+        let leads = if remote { Some(LinkTarget::Url(target)) } else { self.resolve_note_link(&target) };
+        let link = leads.map(|target| self.add_link_target(target));
         self.link.push(link);
-        self.words(&words);
+        self.push_words(&words);
         self.link.pop();
     }
 
     fn finish(mut self) -> Vec<PdfBlock> {
         while !self.frames.is_empty() {
-            self.close();
+            self.close_frame();
         }
-        self.flush();
-        let mut out = self.outs.into_iter().next().unwrap_or_default();
+        self.end_paragraph();
+        let mut out = self.block_stack.into_iter().next().unwrap_or_default();
         let mut notes = Vec::new();
         for (at, name) in self.order.iter().enumerate() {
-            let place = PdfBlock::Place(format!("{}#note {}", self.own, self.first_note + at + 1));
+            let place = PdfBlock::Place(format!("{}#note {}", self.note_path, self.first_note + at + 1));
             let body = self.notes.remove(name).unwrap_or_default();
             notes.push((at + 1, std::iter::once(place).chain(body).collect()));
         }
@@ -693,7 +697,7 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
 }
 
 /// A piece of a line in words.
-fn spoken(item: &ParagraphItem) -> String {
+fn item_text(item: &ParagraphItem) -> String {
     match item {
         ParagraphItem::Text(text, _) => text.clone(),
         ParagraphItem::Object(object) => object.alt.clone(),
@@ -703,9 +707,9 @@ fn spoken(item: &ParagraphItem) -> String {
 
 /// A picture of a file, at one point for each of its own.
 #[allow(clippy::cast_precision_loss, reason = "a picture's side is small")]
-fn picture(bytes: Vec<u8>, around: &dyn PageContext) -> Result<Option<InlinePicture>, DrawFailure> {
+fn decode_picture(bytes: Vec<u8>, around: &dyn PageContext) -> Result<Option<InlinePicture>, DrawFailure> {
     let (shape, width, height) = if bytes.starts_with(b"<") || bytes.starts_with(b"\xef\xbb\xbf<") {
-        match around.svg(bytes) {
+        match around.read_svg(bytes) {
             Ok(drawing) => {
                 let (width, height) = (drawing.width, drawing.height);
                 (PictureShape::Drawing(drawing), width, height)
@@ -714,12 +718,12 @@ fn picture(bytes: Vec<u8>, around: &dyn PageContext) -> Result<Option<InlinePict
             Err(limit) => return Err(limit),
         }
     } else {
-        match around.image(&bytes) {
+        match around.check_image(&bytes) {
             Ok(()) => {}
             Err(DrawFailure::Wrong(_)) => return Ok(None),
             Err(limit) => return Err(limit),
         }
-        let Some(image) = super::image(&bytes) else { return Ok(None) };
+        let Some(image) = super::decode_image(&bytes) else { return Ok(None) };
         let (width, height) = image.size();
         (PictureShape::Image(image), width as f32, height as f32)
     };
@@ -727,7 +731,7 @@ fn picture(bytes: Vec<u8>, around: &dyn PageContext) -> Result<Option<InlinePict
     Ok(Some(InlinePicture { shape, width, height, depth: 0.0, pad: 0.0, alt: String::new(), formula: false }))
 }
 
-fn tint(kind: CalloutKind, tints: &ThemeTints) -> Rgb {
+fn callout_tint(kind: CalloutKind, tints: &ThemeTints) -> Rgb {
     match kind {
         CalloutKind::Note => tints.accent,
         CalloutKind::Abstract | CalloutKind::Info | CalloutKind::Todo | CalloutKind::Tip => tints.tool,

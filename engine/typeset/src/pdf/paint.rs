@@ -1,9 +1,9 @@
 //! Pages as a PDF: words, strokes and pictures, and beside them the structure, the links and the outline.
 
 use super::blocks::LinkTarget;
-use super::flow::{LaidPages, PlacedStrip, StripMark, StructureNode, TextRole};
-use super::text::{InlinePicture, LinePiece, ParagraphItem, PictureShape, PieceKind, WordStyle};
-use super::{PdfDocument, PdfRequest, STOPPED, look, point};
+use super::page_flow::{LaidPages, PlacedStrip, StripMark, StructureNode, TextRole};
+use super::text_layout::{InlinePicture, LinePiece, ParagraphItem, PictureShape, PieceKind, WordStyle};
+use super::{PdfDocument, PdfRequest, STOPPED_MESSAGE, metrics, to_point};
 use crate::tints::{Rgb, ThemeTints};
 use krilla::Document;
 use krilla::action::{Action, LinkAction};
@@ -40,22 +40,22 @@ struct PageLink {
     leaf: (usize, usize),
 }
 
-pub(super) fn paint(
+pub(super) fn paint_pages(
     asked: &PdfRequest<'_>,
     tints: &ThemeTints,
     mut pages: LaidPages<'_>,
     links: &[LinkTarget],
     go_on: &mut dyn FnMut(f32) -> bool,
 ) -> Result<PdfDocument, String> {
-    let mut document = Document::new_with(super::settings());
-    let places = places(&pages);
+    let mut document = Document::new_with(super::serialize_settings());
+    let places = link_places(&pages);
     let count = pages.pages.len();
     let mut leaves: Vec<Vec<StructureLeaf>> = pages.nodes.iter().map(|_| Vec::new()).collect();
     let all = std::mem::take(&mut pages.pages);
     for (number, (laid, title)) in all.iter().enumerate() {
         #[allow(clippy::cast_precision_loss, reason = "a share")]
         if !go_on(number as f32 / count.max(1) as f32) {
-            return Err(STOPPED.to_owned());
+            return Err(STOPPED_MESSAGE.to_owned());
         }
         let settings = PageSettings::from_wh(pages.size.0, pages.size.1).ok_or("The paper has no size.")?;
         let mut page = document.start_page_with(settings);
@@ -63,26 +63,26 @@ pub(super) fn paint(
         let mut surface = page.surface();
         for laid in laid {
             let mut brush = PdfBrush { surface: &mut surface, tints, pages: &pages, leaves: &mut leaves };
-            brush.strip(laid, links, &places, &mut found);
+            brush.paint_strip(laid, links, &places, &mut found);
         }
-        footer(&mut surface, tints, &mut pages, title, number + 1, count);
+        paint_footer(&mut surface, tints, &mut pages, title, number + 1, count);
         surface.finish();
-        annotate(&mut page, found, &mut leaves);
+        add_link_annotations(&mut page, found, &mut leaves);
         page.finish();
     }
-    document.set_outline(outline(&all));
-    document.set_tag_tree(tree(&pages.nodes, leaves));
+    document.set_outline(build_outline(&all));
+    document.set_tag_tree(build_tag_tree(&pages.nodes, leaves));
     let metadata = Metadata::new().title(asked.title.to_owned()).creator("Tracebook".to_owned());
     document.set_metadata(metadata);
     if !go_on(1.0) {
-        return Err(STOPPED.to_owned());
+        return Err(STOPPED_MESSAGE.to_owned());
     }
     let bytes = document.finish().map_err(|error| format!("The document cannot be written ({error:?})."))?;
     Ok(PdfDocument { bytes, pages: count, missing: pages.letters.missing.iter().copied().collect() })
 }
 
 /// Where the places are that links lead to: the page and how far down.
-fn places(pages: &LaidPages<'_>) -> HashMap<String, (usize, f32)> {
+fn link_places(pages: &LaidPages<'_>) -> HashMap<String, (usize, f32)> {
     let mut places = HashMap::new();
     for (page, (laid, _)) in pages.pages.iter().enumerate() {
         for laid in laid {
@@ -94,17 +94,17 @@ fn places(pages: &LaidPages<'_>) -> HashMap<String, (usize, f32)> {
     places
 }
 
-fn fill(colour: Rgb) -> Fill {
+fn solid_fill(colour: Rgb) -> Fill {
     let [red, green, blue] = colour;
     Fill { paint: rgb::Color::new(red, green, blue).into(), opacity: NormalizedF32::ONE, rule: Default::default() }
 }
 
-fn rect(surface: &mut Surface<'_>, x: f32, y: f32, width: f32, height: f32, colour: Rgb) {
+fn fill_rect(surface: &mut Surface<'_>, x: f32, y: f32, width: f32, height: f32, colour: Rgb) {
     let Some(rect) = Rect::from_xywh(x, y, width, height) else { return };
     let mut path = PathBuilder::new();
     path.push_rect(rect);
     if let Some(path) = path.finish() {
-        surface.set_fill(Some(fill(colour)));
+        surface.set_fill(Some(solid_fill(colour)));
         surface.draw_path(&path);
     }
 }
@@ -117,16 +117,16 @@ struct PdfBrush<'a, 'b, 'c> {
 }
 
 impl PdfBrush<'_, '_, '_> {
-    fn strip(
+    fn paint_strip(
         &mut self,
         laid: &PlacedStrip,
         links: &[LinkTarget],
         places: &HashMap<String, (usize, f32)>,
         found: &mut Vec<PageLink>,
     ) {
-        self.grounds(laid);
+        self.paint_grounds(laid);
         let aside = ContentTag::Artifact(Artifact::with_kind(ArtifactType::Layout));
-        if laid.again {
+        if laid.is_repeated {
             // The head of a table was heard where it stood first.
             self.surface.start_tagged(aside);
         }
@@ -134,14 +134,14 @@ impl PdfBrush<'_, '_, '_> {
             match mark {
                 StripMark::Fill { .. } => {}
                 StripMark::Piece { x, y, piece, tag } => {
-                    let (x, y) = (look::SIDE + x, laid.y + y);
+                    let (x, y) = (metrics::SIDE_MARGIN_PT + x, laid.y + y);
                     let link = match &piece.what {
                         PieceKind::Run { style, .. } => style.link,
                         PieceKind::Object(_) => None,
                     };
-                    let goal = link.and_then(|link| goal(links.get(link)?, places));
-                    if laid.again {
-                        self.piece(x, y, piece);
+                    let goal = link.and_then(|link| link_goal(links.get(link)?, places));
+                    if laid.is_repeated {
+                        self.paint_piece(x, y, piece);
                         continue;
                     }
                     let content = match &piece.what {
@@ -149,7 +149,7 @@ impl PdfBrush<'_, '_, '_> {
                         PieceKind::Object(_) => ContentTag::Other,
                     };
                     let id = self.surface.start_tagged(content);
-                    self.piece(x, y, piece);
+                    self.paint_piece(x, y, piece);
                     self.surface.end_tagged();
                     let leaf = match (&piece.what, &goal) {
                         (PieceKind::Object(object), _) if object.formula => {
@@ -168,8 +168,8 @@ impl PdfBrush<'_, '_, '_> {
                     }
                 }
                 StripMark::Picture { x, y, object, tag } => {
-                    let id = (!laid.again).then(|| self.surface.start_tagged(ContentTag::Other));
-                    self.object(look::SIDE + x, laid.y + y, object);
+                    let id = (!laid.is_repeated).then(|| self.surface.start_tagged(ContentTag::Other));
+                    self.paint_picture(metrics::SIDE_MARGIN_PT + x, laid.y + y, object);
                     if let Some(id) = id {
                         self.surface.end_tagged();
                         self.leaves[*tag].push(StructureLeaf::Words(id));
@@ -184,85 +184,91 @@ impl PdfBrush<'_, '_, '_> {
                     };
                     let span = SpanTag::empty().with_actual_text(Some(words));
                     let id = self.surface.start_tagged(ContentTag::Span(span));
-                    self.task(look::SIDE + x, laid.y + y, *done, *state);
+                    self.paint_task(metrics::SIDE_MARGIN_PT + x, laid.y + y, *done, *state);
                     self.surface.end_tagged();
                     self.leaves[*tag].push(StructureLeaf::Words(id));
                 }
             }
         }
-        if laid.again {
+        if laid.is_repeated {
             self.surface.end_tagged();
         }
-        self.strikes(laid);
+        self.paint_strikes(laid);
     }
 
     /// What stands behind the words.
-    fn grounds(&mut self, laid: &PlacedStrip) {
+    fn paint_grounds(&mut self, laid: &PlacedStrip) {
         let mut fills: Vec<(f32, f32, f32, f32, Rgb)> = Vec::new();
         let bottom = laid.y + laid.strip.height;
         for (ground, top) in laid.strip.grounds.iter().zip(&laid.ground) {
             // A hair more, so that no seam shows between two strips.
-            fills.push((look::SIDE + ground.x, *top - 0.15, ground.width, bottom - top + 0.3, ground.colour));
+            fills.push((
+                metrics::SIDE_MARGIN_PT + ground.x,
+                *top - 0.15,
+                ground.width,
+                bottom - top + 0.3,
+                ground.colour,
+            ));
         }
         for mark in &laid.strip.marks {
             match mark {
                 StripMark::Fill { x, y, width, height, colour } => {
-                    fills.push((look::SIDE + x, laid.y + y, *width, *height, *colour));
+                    fills.push((metrics::SIDE_MARGIN_PT + x, laid.y + y, *width, *height, *colour));
                 }
                 StripMark::Piece {
                     x, y, piece: LinePiece { width, what: PieceKind::Run { style, .. }, .. }, ..
                 } => {
                     if let Some(ground) = style.ground {
-                        let (x, y) = (look::SIDE + x, laid.y + y);
+                        let (x, y) = (metrics::SIDE_MARGIN_PT + x, laid.y + y);
                         fills.push((x - 1.5, y - style.size * 0.98, width + 3.0, style.size * 1.3, ground));
                     }
                 }
                 StripMark::Piece { .. } | StripMark::Picture { .. } | StripMark::Task { .. } => {}
             }
         }
-        self.artifacts(fills);
+        self.paint_artifacts(fills);
     }
 
     /// What goes through words.
-    fn strikes(&mut self, laid: &PlacedStrip) {
+    fn paint_strikes(&mut self, laid: &PlacedStrip) {
         let strikes = laid.strip.marks.iter().filter_map(|mark| match mark {
             StripMark::Piece { x, y, piece: LinePiece { width, what: PieceKind::Run { style, .. }, .. }, .. }
                 if style.strike =>
             {
                 let y = laid.y + y - style.size * 0.3;
-                Some((look::SIDE + x, y, *width, 0.6, self.tints.muted))
+                Some((metrics::SIDE_MARGIN_PT + x, y, *width, 0.6, self.tints.muted))
             }
             _ => None,
         });
         let strikes = strikes.collect();
-        self.artifacts(strikes);
+        self.paint_artifacts(strikes);
     }
 
-    fn artifacts(&mut self, fills: Vec<(f32, f32, f32, f32, Rgb)>) {
+    fn paint_artifacts(&mut self, fills: Vec<(f32, f32, f32, f32, Rgb)>) {
         if fills.is_empty() {
             return;
         }
         self.surface.start_tagged(ContentTag::Artifact(Artifact::with_kind(ArtifactType::Layout)));
         for (x, y, width, height, colour) in fills {
-            rect(self.surface, x, y, width, height, colour);
+            fill_rect(self.surface, x, y, width, height, colour);
         }
         self.surface.end_tagged();
     }
 
-    fn piece(&mut self, x: f32, y: f32, piece: &LinePiece) {
+    fn paint_piece(&mut self, x: f32, y: f32, piece: &LinePiece) {
         match &piece.what {
-            PieceKind::Object(object) => self.object(x, y - object.height, object),
+            PieceKind::Object(object) => self.paint_picture(x, y - object.height, object),
             PieceKind::Run { face, glyphs, text, style } => {
                 let Some(face) = self.pages.letters.faces.get(*face) else { return };
-                self.surface.set_fill(Some(fill(style.colour)));
-                let at = point(x, y - style.rise);
+                self.surface.set_fill(Some(solid_fill(style.colour)));
+                let at = to_point(x, y - style.rise);
                 self.surface.draw_glyphs(at, glyphs, face.font.clone(), text, style.size, false);
             }
         }
     }
 
     /// A picture, with the left top of what it is without its margin at a place.
-    fn object(&mut self, x: f32, y: f32, object: &InlinePicture) {
+    fn paint_picture(&mut self, x: f32, y: f32, object: &InlinePicture) {
         let pad = object.pad;
         let (width, height) = (object.width + 2.0 * pad, object.height + object.depth + 2.0 * pad);
         let Some(size) = Size::from_wh(width, height) else { return };
@@ -276,14 +282,14 @@ impl PdfBrush<'_, '_, '_> {
         self.surface.pop();
     }
 
-    fn task(&mut self, x: f32, y: f32, done: bool, state: Option<char>) {
-        const SIDE: f32 = 8.6;
+    fn paint_task(&mut self, x: f32, y: f32, done: bool, state: Option<char>) {
+        const TASK_BOX_PT: f32 = 8.6;
         let stroke = |colour: Rgb, width: f32| {
             let [red, green, blue] = colour;
             Stroke { paint: rgb::Color::new(red, green, blue).into(), width, ..Stroke::default() }
         };
         if done {
-            rect(self.surface, x, y, SIDE, SIDE, self.tints.accent);
+            fill_rect(self.surface, x, y, TASK_BOX_PT, TASK_BOX_PT, self.tints.accent);
             let mut path = PathBuilder::new();
             path.move_to(x + 1.9, y + 4.5);
             path.line_to(x + 3.7, y + 6.3);
@@ -297,7 +303,7 @@ impl PdfBrush<'_, '_, '_> {
             return;
         }
         let mut path = PathBuilder::new();
-        if let Some(rect) = Rect::from_xywh(x + 0.4, y + 0.4, SIDE - 0.8, SIDE - 0.8) {
+        if let Some(rect) = Rect::from_xywh(x + 0.4, y + 0.4, TASK_BOX_PT - 0.8, TASK_BOX_PT - 0.8) {
             path.push_rect(rect);
         }
         if let Some(path) = path.finish() {
@@ -307,27 +313,31 @@ impl PdfBrush<'_, '_, '_> {
             self.surface.set_stroke(None);
         }
         match state {
-            Some('/') => rect(self.surface, x + 2.0, y + 2.0, SIDE / 2.0 - 2.0, SIDE - 4.0, self.tints.accent),
-            Some(_) => rect(self.surface, x + 2.2, y + SIDE / 2.0 - 0.5, SIDE - 4.4, 1.0, self.tints.muted),
+            Some('/') => {
+                fill_rect(self.surface, x + 2.0, y + 2.0, TASK_BOX_PT / 2.0 - 2.0, TASK_BOX_PT - 4.0, self.tints.accent)
+            }
+            Some(_) => {
+                fill_rect(self.surface, x + 2.2, y + TASK_BOX_PT / 2.0 - 0.5, TASK_BOX_PT - 4.4, 1.0, self.tints.muted)
+            }
             None => {}
         }
     }
 }
 
-fn goal(target: &LinkTarget, places: &HashMap<String, (usize, f32)>) -> Option<Goal> {
+fn link_goal(target: &LinkTarget, places: &HashMap<String, (usize, f32)>) -> Option<Goal> {
     match target {
         LinkTarget::Url(url) => Some(Goal::Action(Action::Link(LinkAction::new(url.clone())))),
         LinkTarget::Place(place) => {
             // A heading that is gone: the note is there.
             let note = || places.get(place.split('#').next()?);
             let (page, y) = places.get(place).or_else(note)?;
-            let at = XyzDestination::new(*page, point(0.0, (y - 12.0).max(0.0)));
+            let at = XyzDestination::new(*page, to_point(0.0, (y - 12.0).max(0.0)));
             Some(Goal::Destination(at.into()))
         }
     }
 }
 
-fn annotate(page: &mut Page<'_>, found: Vec<PageLink>, leaves: &mut [Vec<StructureLeaf>]) {
+fn add_link_annotations(page: &mut Page<'_>, found: Vec<PageLink>, leaves: &mut [Vec<StructureLeaf>]) {
     for PageLink { rect, goal, words, leaf: (node, at) } in found {
         let id = page.add_tagged_annotation(Annotation::new_link(LinkAnnotation::new(rect, goal), Some(words)));
         if let Some(StructureLeaf::Link(_, own)) = leaves.get_mut(node).and_then(|leaves| leaves.get_mut(at)) {
@@ -337,7 +347,7 @@ fn annotate(page: &mut Page<'_>, found: Vec<PageLink>, leaves: &mut [Vec<Structu
 }
 
 #[allow(clippy::too_many_arguments, reason = "what stands at the foot of a page")]
-fn footer(
+fn paint_footer(
     surface: &mut Surface<'_>,
     tints: &ThemeTints,
     pages: &mut LaidPages<'_>,
@@ -345,21 +355,21 @@ fn footer(
     number: usize,
     count: usize,
 ) {
-    let style = WordStyle { colour: tints.muted, size: 8.0, ..look::small() };
-    let width = pages.size.0 - 2.0 * look::SIDE;
-    let y = pages.size.1 - look::BELOW + 36.0;
+    let style = WordStyle { colour: tints.muted, size: 8.0, ..metrics::small_style() };
+    let width = pages.size.0 - 2.0 * metrics::SIDE_MARGIN_PT;
+    let y = pages.size.1 - metrics::BOTTOM_MARGIN_PT + 36.0;
     surface.start_tagged(ContentTag::Artifact(Artifact::with_kind(ArtifactType::PageNumber)));
     let words = [(title.to_owned(), false), (format!("{number} / {count}"), true)];
     for (text, right) in words {
-        let lines = pages.letters.lines(&[ParagraphItem::Text(text, style)], width * 0.75, 10.0);
+        let lines = pages.letters.break_lines(&[ParagraphItem::Text(text, style)], width * 0.75, 10.0);
         let Some(line) = lines.into_iter().next() else { continue };
-        let x = look::SIDE + if right { width - line.width } else { 0.0 };
+        let x = metrics::SIDE_MARGIN_PT + if right { width - line.width } else { 0.0 };
         for piece in &line.pieces {
             if let PieceKind::Run { face, glyphs, text, style } = &piece.what
                 && let Some(face) = pages.letters.faces.get(*face)
             {
-                surface.set_fill(Some(fill(style.colour)));
-                surface.draw_glyphs(point(x + piece.x, y), glyphs, face.font.clone(), text, style.size, false);
+                surface.set_fill(Some(solid_fill(style.colour)));
+                surface.draw_glyphs(to_point(x + piece.x, y), glyphs, face.font.clone(), text, style.size, false);
             }
         }
     }
@@ -367,7 +377,7 @@ fn footer(
 }
 
 /// The outline that a reader shows beside the pages.
-fn outline(pages: &[(Vec<PlacedStrip>, String)]) -> Outline {
+fn build_outline(pages: &[(Vec<PlacedStrip>, String)]) -> Outline {
     let mut outline = Outline::new();
     let mut open: Vec<(u8, OutlineNode)> = Vec::new();
     let mut close = |open: &mut Vec<(u8, OutlineNode)>, level: u8| {
@@ -380,13 +390,13 @@ fn outline(pages: &[(Vec<PlacedStrip>, String)]) -> Outline {
         }
     };
     for (page, (laid, _)) in pages.iter().enumerate() {
-        for laid in laid.iter().filter(|laid| !laid.again) {
+        for laid in laid.iter().filter(|laid| !laid.is_repeated) {
             let Some((level, words)) = &laid.strip.outline else { continue };
             if words.trim().is_empty() {
                 continue;
             }
             close(&mut open, *level);
-            let at = XyzDestination::new(page, point(0.0, (laid.y - 12.0).max(0.0)));
+            let at = XyzDestination::new(page, to_point(0.0, (laid.y - 12.0).max(0.0)));
             open.push((*level, OutlineNode::new(words.trim().to_owned(), at)));
         }
     }
@@ -394,20 +404,20 @@ fn outline(pages: &[(Vec<PlacedStrip>, String)]) -> Outline {
     outline
 }
 
-fn tree(nodes: &[StructureNode], leaves: Vec<Vec<StructureLeaf>>) -> TagTree {
+fn build_tag_tree(nodes: &[StructureNode], leaves: Vec<Vec<StructureLeaf>>) -> TagTree {
     let mut leaves: Vec<Option<Vec<StructureLeaf>>> = leaves.into_iter().map(Some).collect();
     let mut tree = TagTree::new();
     for part in nodes.first().map(|root| root.parts.clone()).unwrap_or_default() {
-        if let Some(group) = group(part, nodes, &mut leaves) {
+        if let Some(group) = build_tag_group(part, nodes, &mut leaves) {
             tree.push(group);
         }
     }
     tree
 }
 
-fn group(at: usize, nodes: &[StructureNode], leaves: &mut [Option<Vec<StructureLeaf>>]) -> Option<TagGroup> {
+fn build_tag_group(at: usize, nodes: &[StructureNode], leaves: &mut [Option<Vec<StructureLeaf>>]) -> Option<TagGroup> {
     let node = nodes.get(at)?;
-    let mut group = match &node.is {
+    let mut group = match &node.role {
         TextRole::Root | TextRole::Aside => TagGroup::new(Tag::Div),
         TextRole::Heading(level, words) => {
             TagGroup::new(Tag::Hn(NonZeroU16::new(u16::from(*level))?, Some(words.clone()).filter(|w| !w.is_empty())))
@@ -451,7 +461,7 @@ fn group(at: usize, nodes: &[StructureNode], leaves: &mut [Option<Vec<StructureL
         }
     }
     for part in &node.parts {
-        if let Some(inner) = self::group(*part, nodes, leaves) {
+        if let Some(inner) = self::build_tag_group(*part, nodes, leaves) {
             group.push(inner);
         }
     }

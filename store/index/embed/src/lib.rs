@@ -30,12 +30,12 @@ pub trait SentenceEmbedder: Send + Sync {
 
     /// The cosine that it has for texts that have nothing to do with each other, 0 to 1: some models find all texts
     /// near.
-    fn unrelated(&self) -> f32 {
+    fn unrelated_cosine(&self) -> f32 {
         0.0
     }
 
     /// How many texts are best given to it together; at least 1.
-    fn together(&self) -> usize {
+    fn batch_size(&self) -> usize {
         1
     }
 
@@ -49,7 +49,7 @@ pub trait SentenceEmbedder: Send + Sync {
 }
 
 /// Sentences that have nothing to do with each other.
-const UNRELATED: [&str; 6] = [
+const UNRELATED_TEXTS: [&str; 6] = [
     "The bakery on the corner sells rye bread and poppy seed rolls.",
     "Boundary layer transition was measured on a heated flat plate.",
     "def parse(line): return [int(field) for field in line.split(',')]",
@@ -62,8 +62,8 @@ const UNRELATED: [&str; 6] = [
 ///
 /// # Errors
 /// As for [`SentenceEmbedder::embed`].
-pub fn measure_unrelated(model: &dyn SentenceEmbedder) -> Result<f32, String> {
-    let vectors = model.embed_all(&UNRELATED)?;
+pub fn measure_unrelated_cosine(model: &dyn SentenceEmbedder) -> Result<f32, String> {
+    let vectors = model.embed_all(&UNRELATED_TEXTS)?;
     let pairs = (0..vectors.len()).flat_map(|a| (0..a).map(move |b| (a, b)));
     let cosines = pairs.map(|(a, b)| vectors[a].iter().zip(&vectors[b]).map(|(a, b)| a * b).sum::<f32>());
     let (count, sum) = cosines.fold((0_u16, 0.0), |(count, sum), cosine| (count + 1, sum + cosine));
@@ -71,17 +71,17 @@ pub fn measure_unrelated(model: &dyn SentenceEmbedder) -> Result<f32, String> {
 }
 
 /// Brings a vector to the length 1.
-pub fn to_unit(vector: &mut [f32]) {
+pub fn normalize(vector: &mut [f32]) {
     let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
     vector.iter_mut().for_each(|value| *value /= length);
 }
 
-static MODEL: &[u8] = include_bytes!("../../../../assets/embedding/minilm-l6-v2-dyn7.onnx");
-static VOCABULARY: &str = include_str!("../../../../assets/embedding/vocab.txt");
+static MINILM_MODEL: &[u8] = include_bytes!("../../../../assets/embedding/minilm-l6-v2-dyn7.onnx");
+static MINILM_VOCABULARY: &str = include_str!("../../../../assets/embedding/vocab.txt");
 /// The whole words that the model knows, the most used first: what texts to measure with are made of.
-pub fn vocabulary() -> Vec<&'static str> {
+pub fn vocabulary_words() -> Vec<&'static str> {
     let whole = |word: &&str| word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_lowercase());
-    VOCABULARY.lines().filter(whole).collect()
+    MINILM_VOCABULARY.lines().filter(whole).collect()
 }
 
 /// The length of its vectors.
@@ -118,7 +118,7 @@ impl MiniLm {
         let say = |why: String| format!("the embedded sentence model cannot be loaded ({why})");
         let mut options = ModelOptions::with_all_ops();
         options.prepack_weights(true);
-        let model = options.load_static_slice(MODEL).map_err(|error| say(error.to_string()))?;
+        let model = options.load_static_slice(MINILM_MODEL).map_err(|error| say(error.to_string()))?;
         let input = |id: &NodeId| {
             let name = model.node_info(*id).and_then(|node| node.name().map(ToOwned::to_owned)).unwrap_or_default();
             match name.as_str() {
@@ -130,11 +130,11 @@ impl MiniLm {
         };
         let inputs = model.input_ids().iter().map(input).collect::<Result<_, _>>()?;
         let output = *model.output_ids().first().ok_or_else(|| say("it has no output".to_owned()))?;
-        let words = WordPiece::new(VOCABULARY).ok_or_else(|| say("its vocabulary is damaged".to_owned()))?;
+        let words = WordPiece::new(MINILM_VOCABULARY).ok_or_else(|| say("its vocabulary is damaged".to_owned()))?;
         Ok(MiniLm { model, inputs, output, words, texts: OnceLock::new(), questions: OnceLock::new() })
     }
 
-    fn run(&self, text: &str, thread: &OnceLock<Arc<ThreadPool>>) -> Result<Vec<f32>, String> {
+    fn run_model(&self, text: &str, thread: &OnceLock<Arc<ThreadPool>>) -> Result<Vec<f32>, String> {
         // One text at a time: its quantisation depends on what else is in the batch.
         let ids = self.words.encode(text, MAX_INPUT_TOKENS);
         let length = ids.len();
@@ -160,7 +160,7 @@ impl MiniLm {
         for row in hidden.chunks_exact(VECTOR_DIMENSIONS) {
             mean.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
         }
-        to_unit(&mut mean);
+        normalize(&mut mean);
         Ok(mean)
     }
 }
@@ -175,11 +175,11 @@ impl SentenceEmbedder for MiniLm {
     }
 
     fn embed(&self, text: &str) -> Result<Vec<f32>, String> {
-        self.run(text, &self.texts)
+        self.run_model(text, &self.texts)
     }
 
     fn embed_question(&self, text: &str) -> Result<Vec<f32>, String> {
-        self.run(text, &self.questions)
+        self.run_model(text, &self.questions)
     }
 }
 
@@ -213,7 +213,7 @@ mod tests {
         assert!(model.texts.get().is_none() && model.questions.get().is_none(), "no thread before it is needed");
         model.embed_question("who?").expect("embedded");
         assert!(model.texts.get().is_none(), "a question needs no thread for texts");
-        let text = vocabulary()[..MAX_INPUT_TOKENS].join(" ");
+        let text = vocabulary_words()[..MAX_INPUT_TOKENS].join(" ");
         let (done, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let count = || done.load(Ordering::SeqCst);
         let (asked, meanwhile) = std::thread::scope(|scope| {

@@ -6,7 +6,7 @@ use unicode_general_category::{GeneralCategory as Category, get_general_category
 use unicode_normalization::UnicodeNormalization;
 
 /// A word longer than this is unknown.
-const LONGEST_WORD: usize = 100;
+const MAX_WORDPIECE_CHARS: usize = 100;
 
 pub(crate) struct WordPiece {
     vocabulary: HashMap<&'static str, i32>,
@@ -69,27 +69,27 @@ impl WordPiece {
                 break;
             }
             if c.is_whitespace() {
-                self.pieces(&mut word, &mut ids);
+                self.push_pieces(&mut word, &mut ids);
             } else if is_punctuation(c) {
-                self.pieces(&mut word, &mut ids);
+                self.push_pieces(&mut word, &mut ids);
                 word.push(c);
-                self.pieces(&mut word, &mut ids);
-            } else if word.len() <= 4 * LONGEST_WORD {
+                self.push_pieces(&mut word, &mut ids);
+            } else if word.len() <= 4 * MAX_WORDPIECE_CHARS {
                 word.push(c);
             }
         }
-        self.pieces(&mut word, &mut ids);
+        self.push_pieces(&mut word, &mut ids);
         ids.truncate(longest - 1);
         ids.push(self.end);
         ids
     }
 
-    fn pieces(&self, word: &mut String, ids: &mut Vec<i32>) {
+    fn push_pieces(&self, word: &mut String, ids: &mut Vec<i32>) {
         let text = std::mem::take(word);
         if text.is_empty() {
             return;
         }
-        if text.chars().count() > LONGEST_WORD {
+        if text.chars().count() > MAX_WORDPIECE_CHARS {
             ids.push(self.unknown);
             return;
         }

@@ -1,9 +1,9 @@
 //! What is wanted of others: who is asked for it, a few pieces at a time, and what becomes of what comes.
 
-use super::word::{BlobMessage, BlobRefusal};
+use super::codec::{BlobMessage, BlobRefusal};
 use super::{
-    ANSWER_TIMEOUT_MS, BLOB_WRITE_RETRY_MS, BlobCommand, BlobExtent, BlobOrigin, BlobTransfers, CheckOutcome, LATE,
-    PIECE, PeerRights, SOON, TransferPhase, VolumeBlob, WantedBlob, piece,
+    ANSWER_TIMEOUT_MS, BLOB_WRITE_RETRY_MS, BlobCommand, BlobExtent, BlobOrigin, BlobTransfers, CheckOutcome,
+    FAST_PIECE_MS, PIECE_BYTES, PeerRights, SLOW_PIECE_MS, TransferPhase, VolumeBlob, WantedBlob, piece_len,
 };
 use crate::id::{BlobHash, DocId};
 use crate::sync::peers::{DocumentAccess, LinkId};
@@ -14,10 +14,10 @@ impl BlobTransfers {
     /// This is wanted from whoever has it. `size`: how many bytes it has, if that is known. `urgent`: somebody looks at
     /// where it belongs.
     pub fn want(&mut self, item: VolumeBlob, size: Option<u64>, urgent: bool, may: PeerRights<'_>) {
-        if size.is_some_and(|size| size > self.limits.largest) || self.wishes.len() >= self.limits.items {
+        if size.is_some_and(|size| size > self.limits.max_blob_bytes) || self.wanted.len() >= self.limits.max_blobs {
             return;
         }
-        let known = self.wishes.get_mut(&item);
+        let known = self.wanted.get_mut(&item);
         if known.as_ref().is_some_and(|wish| wish.urgent || !urgent) {
             return; // those that may have it are to be asked already
         }
@@ -25,15 +25,16 @@ impl BlobTransfers {
             Some(wish) => wish.urgent = true,
             None => {
                 let (phase, origin) = (TransferPhase::New, BlobOrigin::Nobody);
-                self.wishes.insert(item, WantedBlob { size, urgent, phase, got: 0, next: 0, source: None, origin });
+                self.wanted
+                    .insert(item, WantedBlob { size, urgent, phase, received: 0, requested: 0, source: None, origin });
             }
         }
-        self.ask_around(item, may);
+        self.request_from_all(item, may);
     }
 
     /// It is not wanted any more.
-    pub fn unwant(&mut self, item: VolumeBlob) {
-        if let Some(wish) = self.wishes.remove(&item)
+    pub fn cancel_want(&mut self, item: VolumeBlob) {
+        if let Some(wish) = self.wanted.remove(&item)
             && let Some(side) = wish.source.and_then(|link| self.links.get_mut(&link))
         {
             side.active.remove(&item);
@@ -41,46 +42,47 @@ impl BlobTransfers {
     }
 
     /// How many are wanted of these volumes, and how many of them a peer of these connections may still give.
-    pub fn coming(&self, volumes: &BTreeSet<DocId>, links: &[LinkId]) -> (usize, usize) {
-        let wanted = || self.wishes.keys().filter(|item| volumes.contains(&item.volume));
-        let sides = || links.iter().filter_map(|link| self.links.get(link)).filter(|side| !side.deaf);
-        let may_come =
-            |item: &&VolumeBlob| sides().any(|side| !side.lacks.contains(item) && !self.is_bad(&side.peer, item));
+    pub fn wanted_counts(&self, volumes: &BTreeSet<DocId>, links: &[LinkId]) -> (usize, usize) {
+        let wanted = || self.wanted.keys().filter(|item| volumes.contains(&item.volume));
+        let sides = || links.iter().filter_map(|link| self.links.get(link)).filter(|side| !side.is_banned);
+        let may_come = |item: &&VolumeBlob| {
+            sides().any(|side| !side.lacks.contains(item) && !self.is_bad_source(&side.peer, item))
+        };
         (wanted().count(), wanted().filter(may_come).count())
     }
 
-    pub(super) fn is_bad(&self, peer: &PeerId, item: &VolumeBlob) -> bool {
-        self.bad.get(peer).is_some_and(|bad| bad.contains(item))
+    pub(super) fn is_bad_source(&self, peer: &PeerId, item: &VolumeBlob) -> bool {
+        self.bad_sources.get(peer).is_some_and(|bad| bad.contains(item))
     }
 
     /// A peer has these.
-    pub(super) fn offered(&mut self, link: LinkId, volume: DocId, blobs: &[(BlobHash, u64)], may: PeerRights<'_>) {
+    pub(super) fn on_offer(&mut self, link: LinkId, volume: DocId, blobs: &[(BlobHash, u64)], may: PeerRights<'_>) {
         let access = may(link, volume);
         if access == DocumentAccess::None {
-            return self.say(link, "it speaks of pictures of a volume that is not shared with it");
+            return self.log_once(link, "it speaks of pictures of a volume that is not shared with it");
         }
         for (hash, size) in blobs {
             let item = VolumeBlob { volume, hash: *hash };
-            if self.keeps {
+            if self.is_keeper {
                 let waiting = self.offers.entry(item).or_default();
                 if waiting.is_empty() {
-                    self.deeds.push_back(BlobCommand::Look { item });
+                    self.commands.push_back(BlobCommand::Probe { item });
                 }
                 waiting.insert(link, *size);
                 continue;
             }
             let Some(side) = self.links.get_mut(&link) else { return };
             side.offered.remove(&item);
-            side.offer.remove(&item);
+            side.to_offer.remove(&item);
             side.lacks.remove(&item);
-            if self.wishes.contains_key(&item) {
-                self.ask_of(link, item);
+            if self.wanted.contains_key(&item) {
+                self.request_from(link, item);
             }
         }
     }
 
     /// A piece has come.
-    pub(super) fn came(
+    pub(super) fn on_piece(
         &mut self,
         link: LinkId,
         (item, offset, size): (VolumeBlob, u64, u64),
@@ -89,63 +91,59 @@ impl BlobTransfers {
         may: PeerRights<'_>,
     ) {
         let Some(side) = self.links.get_mut(&link) else { return };
-        let Some(asked) = side.under_way.remove(&(item, offset)) else {
-            return self.turn_deaf(
-                link,
-                "it sends pictures that nobody asked for; they are not exchanged with it",
-                may,
-            );
+        let Some(asked) = side.in_flight.remove(&(item, offset)) else {
+            return self.ban_peer(link, "it sends pictures that nobody asked for; they are not exchanged with it", may);
         };
         side.window = match now - asked {
-            ..SOON => (side.window + 1).min(self.limits.pieces),
-            LATE.. => (side.window / 2).max(1),
+            ..FAST_PIECE_MS => (side.window + 1).min(self.limits.max_pieces),
+            SLOW_PIECE_MS.. => (side.window / 2).max(1),
             _ => side.window,
         };
-        let Some(wish) = self.wishes.get_mut(&item) else { return };
+        let Some(wish) = self.wanted.get_mut(&item) else { return };
         if wish.source != Some(link) || wish.phase != TransferPhase::Open {
             return; // it was let go meanwhile
         }
-        let fits = wish.size.is_none_or(|known| known == size) && size <= self.limits.largest;
-        if !fits || offset != wish.got || bytes.len() as u64 != piece(size, offset) {
-            self.say(link, "it has something else under the name of a picture; it is not asked for it again");
-            return self.blame(link, item, may);
+        let fits = wish.size.is_none_or(|known| known == size) && size <= self.limits.max_blob_bytes;
+        if !fits || offset != wish.received || bytes.len() as u64 != piece_len(size, offset) {
+            self.log_once(link, "it has something else under the name of a picture; it is not asked for it again");
+            return self.mark_bad_source(link, item, may);
         }
         wish.size = Some(size);
-        wish.got += bytes.len() as u64;
+        wish.received += bytes.len() as u64;
         wish.origin = match wish.origin {
             BlobOrigin::Nobody => BlobOrigin::One(link),
             BlobOrigin::One(one) if one == link => BlobOrigin::One(one),
             BlobOrigin::One(_) | BlobOrigin::Several => BlobOrigin::Several,
         };
-        self.deeds.push_back(BlobCommand::Write { item, offset, bytes: bytes.to_vec(), link });
-        if wish.got == size {
+        self.commands.push_back(BlobCommand::Write { item, offset, bytes: bytes.to_vec(), link });
+        if wish.received == size {
             wish.phase = TransferPhase::Checking;
-            self.deeds.push_back(BlobCommand::Check { item });
+            self.commands.push_back(BlobCommand::Check { item });
         }
-        if let Some(side) = self.links.get_mut(&link).filter(|_| self.keeps) {
-            side.room = side.room.saturating_sub(bytes.len() as u64);
+        if let Some(side) = self.links.get_mut(&link).filter(|_| self.is_keeper) {
+            side.quota_bytes = side.quota_bytes.saturating_sub(bytes.len() as u64);
         }
     }
 
-    /// The answer to [`BlobCommand::Look`].
-    pub fn looked(&mut self, item: VolumeBlob, found: BlobExtent, may: PeerRights<'_>) {
+    /// The answer to [`BlobCommand::Probe`].
+    pub fn on_probed(&mut self, item: VolumeBlob, found: BlobExtent, may: PeerRights<'_>) {
         for (link, size) in self.offers.remove(&item).unwrap_or_default() {
             self.answer_offer(link, item, size, found, may);
         }
         if let BlobExtent::Whole(size) = found {
-            self.tell_of(item, size); // it could not be read before
+            self.announce_to_waiting(item, size); // it could not be read before
         }
-        let Some(wish) = self.wishes.get_mut(&item).filter(|wish| wish.phase == TransferPhase::Looking) else { return };
+        let Some(wish) = self.wanted.get_mut(&item).filter(|wish| wish.phase == TransferPhase::Looking) else { return };
         match found {
             BlobExtent::Whole(size) => {
                 wish.size = Some(size);
-                self.done(item, may);
+                self.finish_blob(item, may);
             }
             BlobExtent::Part(bytes) => {
                 // Where a piece begins; the last one comes again, as what is whole was checked.
                 let most = wish.size.unwrap_or(bytes).saturating_sub(1);
-                let bytes = bytes.min(most) / PIECE * PIECE;
-                (wish.got, wish.next, wish.phase) = (bytes, bytes, TransferPhase::Open);
+                let bytes = bytes.min(most) / PIECE_BYTES * PIECE_BYTES;
+                (wish.received, wish.requested, wish.phase) = (bytes, bytes, TransferPhase::Open);
                 wish.origin = if bytes == 0 { BlobOrigin::Nobody } else { BlobOrigin::Several };
             }
         }
@@ -161,259 +159,263 @@ impl BlobTransfers {
         may: PeerRights<'_>,
     ) {
         if matches!(found, BlobExtent::Whole(_)) {
-            return self.word(link, &BlobMessage::Have(item.volume, vec![(item.hash, size)]));
+            return self.send_message(link, &BlobMessage::Have(item.volume, vec![(item.hash, size)]));
         }
         let promised: u64 = {
             let of = |wish: &&WantedBlob| wish.source == Some(link);
-            self.wishes.values().filter(of).map(|wish| wish.size.unwrap_or(0).saturating_sub(wish.got)).sum()
+            self.wanted.values().filter(of).map(|wish| wish.size.unwrap_or(0).saturating_sub(wish.received)).sum()
         };
         let Some(side) = self.links.get_mut(&link) else { return };
         let why = if may(link, item.volume) != DocumentAccess::Write {
-            Some(BlobRefusal::Right)
-        } else if size > self.limits.largest {
-            Some(BlobRefusal::Large)
-        } else if side.gives.len() >= self.limits.items || size > side.room.saturating_sub(promised) {
-            Some(BlobRefusal::Room)
+            Some(BlobRefusal::ReadOnly)
+        } else if size > self.limits.max_blob_bytes {
+            Some(BlobRefusal::TooLarge)
+        } else if side.offers.len() >= self.limits.max_blobs || size > side.quota_bytes.saturating_sub(promised) {
+            Some(BlobRefusal::NoRoom)
         } else {
             None
         };
         if let Some(why) = why {
-            self.say(
+            self.log_once(
                 link,
                 match why {
-                    BlobRefusal::Right => "it brings pictures to a volume that it may only read: they are not taken",
-                    BlobRefusal::Room => "it brings a picture for which no room is left: it is not taken",
-                    BlobRefusal::Large => "it brings a file that is too large: it is not taken",
+                    BlobRefusal::ReadOnly => "it brings pictures to a volume that it may only read: they are not taken",
+                    BlobRefusal::NoRoom => "it brings a picture for which no room is left: it is not taken",
+                    BlobRefusal::TooLarge => "it brings a file that is too large: it is not taken",
                 },
             );
-            return self.word(link, &BlobMessage::Refuse(item, why));
+            return self.send_message(link, &BlobMessage::Refuse(item, why));
         }
-        side.gives.insert(item);
+        side.offers.insert(item);
         side.lacks.remove(&item); // it may have it again
         self.want(item, Some(size), false, may);
-        self.ask_of(link, item);
+        self.request_from(link, item);
     }
 
-    /// [`BlobCommand::Write`], [`BlobCommand::Look`] or, where it is here all the same, [`BlobCommand::Read`] failed: tried again later.
-    pub fn failed(&mut self, item: VolumeBlob, now: i64, may: PeerRights<'_>) {
-        self.pause(item, now, may);
+    /// [`BlobCommand::Write`], [`BlobCommand::Probe`] or, where it is here all the same, [`BlobCommand::Read`] failed: tried again later.
+    pub fn on_failed(&mut self, item: VolumeBlob, now: i64, may: PeerRights<'_>) {
+        self.pause_blob(item, now, may);
     }
 
     /// The answer to [`BlobCommand::Check`].
-    pub fn checked(&mut self, item: VolumeBlob, checked: &CheckOutcome, now: i64, may: PeerRights<'_>) {
-        let Some(wish) = self.wishes.get_mut(&item).filter(|wish| wish.phase == TransferPhase::Checking) else {
+    pub fn on_checked(&mut self, item: VolumeBlob, checked: &CheckOutcome, now: i64, may: PeerRights<'_>) {
+        let Some(wish) = self.wanted.get_mut(&item).filter(|wish| wish.phase == TransferPhase::Checking) else {
             return;
         };
         match checked {
-            CheckOutcome::Good => self.done(item, may),
-            CheckOutcome::Failed(_) => self.pause(item, now, may),
+            CheckOutcome::Good => self.finish_blob(item, may),
+            CheckOutcome::Failed(_) => self.pause_blob(item, now, may),
             CheckOutcome::Bad => {
                 let (origin, source) = (wish.origin, wish.source);
-                (wish.got, wish.next, wish.phase, wish.origin) = (0, 0, TransferPhase::Open, BlobOrigin::Nobody);
+                (wish.received, wish.requested, wish.phase, wish.origin) =
+                    (0, 0, TransferPhase::Open, BlobOrigin::Nobody);
                 match (origin, source) {
                     (BlobOrigin::One(link), _) if self.links.contains_key(&link) => {
-                        self.say(link, "it sent something else under the name of a picture; it is not asked again");
-                        self.blame(link, item, may);
+                        self.log_once(
+                            link,
+                            "it sent something else under the name of a picture; it is not asked again",
+                        );
+                        self.mark_bad_source(link, item, may);
                     }
                     // Nobody knows whose bytes were wrong: once more from the beginning, from one alone.
-                    (_, Some(link)) => self.let_go(item, link, may),
-                    (_, None) => self.ask_around(item, may),
+                    (_, Some(link)) => self.drop_source(item, link, may),
+                    (_, None) => self.request_from_all(item, may),
                 }
             }
         }
     }
 
-    pub(super) fn give_up_late(&mut self, link: LinkId, now: i64, may: PeerRights<'_>) {
+    pub(super) fn give_up_overdue(&mut self, link: LinkId, now: i64, may: PeerRights<'_>) {
         let Some(side) = self.links.get_mut(&link) else { return };
         let late: BTreeSet<VolumeBlob> = side
-            .under_way
+            .in_flight
             .iter()
             .filter(|(_, at)| now - **at > ANSWER_TIMEOUT_MS)
             .map(|((item, _), _)| *item)
             .collect();
         for item in late {
             if let Some(side) = self.links.get_mut(&link) {
-                side.under_way.retain(|(of, _), _| *of != item);
+                side.in_flight.retain(|(of, _), _| *of != item);
                 side.lacks.insert(item);
             }
-            self.let_go(item, link, may);
+            self.drop_source(item, link, may);
         }
     }
 
-    pub(super) fn ask(&mut self, link: LinkId, now: i64, may: PeerRights<'_>) {
+    pub(super) fn request_pieces(&mut self, link: LinkId, now: i64, may: PeerRights<'_>) {
         loop {
-            let Some(side) = self.links.get_mut(&link).filter(|side| side.under_way.len() < side.window) else {
+            let Some(side) = self.links.get_mut(&link).filter(|side| side.in_flight.len() < side.window) else {
                 return;
             };
             let more = side.active.iter().copied().find(|item| {
-                let wish = self.wishes.get(item);
+                let wish = self.wanted.get(item);
                 wish.is_some_and(|wish| {
                     wish.phase == TransferPhase::Open
                         && match wish.size {
-                            Some(0) => wish.next == 0,
-                            Some(size) => wish.next < size,
+                            Some(0) => wish.requested == 0,
+                            Some(size) => wish.requested < size,
                             // The first piece says how many more there are.
-                            None => wish.next == wish.got,
+                            None => wish.requested == wish.received,
                         }
                 })
             });
             if let Some(item) = more {
-                let Some(wish) = self.wishes.get_mut(&item) else { return };
-                let offset = wish.next;
-                wish.next = offset + piece(wish.size.unwrap_or(u64::MAX), offset).max(1);
-                side.under_way.insert((item, offset), now);
-                self.word(link, &BlobMessage::Want(item, offset));
+                let Some(wish) = self.wanted.get_mut(&item) else { return };
+                let offset = wish.requested;
+                wish.requested = offset + piece_len(wish.size.unwrap_or(u64::MAX), offset).max(1);
+                side.in_flight.insert((item, offset), now);
+                self.send_message(link, &BlobMessage::Want(item, offset));
                 continue;
             }
-            if side.active.len() >= self.limits.active {
+            if side.active.len() >= self.limits.max_active {
                 return;
             }
-            let Some((_, item)) = side.ask.pop_first() else { return };
-            let Some(wish) = self.wishes.get_mut(&item) else { continue };
+            let Some((_, item)) = side.to_request.pop_first() else { return };
+            let Some(wish) = self.wanted.get_mut(&item) else { continue };
             let takes = matches!(wish.phase, TransferPhase::New | TransferPhase::Open);
             if !takes || wish.source.is_some() || may(link, item.volume) == DocumentAccess::None {
                 continue;
             }
             wish.source = Some(link);
             side.active.insert(item);
-            wish.next = wish.got;
+            wish.requested = wish.received;
             if wish.phase == TransferPhase::New {
                 wish.phase = TransferPhase::Looking;
-                self.deeds.push_back(BlobCommand::Look { item });
+                self.commands.push_back(BlobCommand::Probe { item });
             }
         }
     }
 
     /// It is here by now, whole and checked, though not by way of this: another program over the same store took it.
-    pub fn brought(&mut self, item: VolumeBlob, size: u64, may: PeerRights<'_>) {
-        if self.wishes.contains_key(&item) {
-            self.done(item, may);
+    pub fn on_stored_elsewhere(&mut self, item: VolumeBlob, size: u64, may: PeerRights<'_>) {
+        if self.wanted.contains_key(&item) {
+            self.finish_blob(item, may);
         }
-        self.tell_of(item, size);
+        self.announce_to_waiting(item, size);
     }
 
     /// It is here and was checked.
-    pub(super) fn done(&mut self, item: VolumeBlob, may: PeerRights<'_>) {
-        let Some(wish) = self.wishes.remove(&item) else { return };
+    pub(super) fn finish_blob(&mut self, item: VolumeBlob, may: PeerRights<'_>) {
+        let Some(wish) = self.wanted.remove(&item) else { return };
         for side in self.links.values_mut() {
             side.active.remove(&item);
             side.lacks.remove(&item);
         }
         let size = wish.size.unwrap_or_default(); // known by now
-        self.deeds.push_back(BlobCommand::Came { item, size });
-        if !self.keeps {
-            self.hold(item, size, may);
+        self.commands.push_back(BlobCommand::Arrived { item, size });
+        if !self.is_keeper {
+            self.add_held(item, size, may);
             // Whoever gave it has it.
             if let Some(side) = wish.source.and_then(|link| self.links.get_mut(&link)) {
-                side.offer.remove(&item);
+                side.to_offer.remove(&item);
             }
             return;
         }
         let gave: Vec<LinkId> =
-            self.links.iter().filter(|(_, side)| side.gives.contains(&item)).map(|(at, _)| *at).collect();
+            self.links.iter().filter(|(_, side)| side.offers.contains(&item)).map(|(at, _)| *at).collect();
         for link in gave {
             if let Some(side) = self.links.get_mut(&link) {
-                side.gives.remove(&item);
+                side.offers.remove(&item);
             }
-            self.word(link, &BlobMessage::Have(item.volume, vec![(item.hash, size)]));
+            self.send_message(link, &BlobMessage::Have(item.volume, vec![(item.hash, size)]));
         }
-        self.tell_of(item, size);
+        self.announce_to_waiting(item, size);
     }
 
     /// Not from this peer: others are asked, if there are any.
-    pub(super) fn let_go(&mut self, item: VolumeBlob, link: LinkId, may: PeerRights<'_>) {
+    pub(super) fn drop_source(&mut self, item: VolumeBlob, link: LinkId, may: PeerRights<'_>) {
         if let Some(side) = self.links.get_mut(&link) {
             side.active.remove(&item);
             if side.lacks.contains(&item) {
-                side.gives.remove(&item);
+                side.offers.remove(&item);
             }
         }
-        let Some(wish) = self.wishes.get_mut(&item) else { return };
+        let Some(wish) = self.wanted.get_mut(&item) else { return };
         if wish.source == Some(link) {
             wish.source = None;
-            wish.next = wish.got;
+            wish.requested = wish.received;
             if wish.phase == TransferPhase::Looking {
                 wish.phase = TransferPhase::New;
             }
         }
-        let unwanted = self.keeps
+        let unwanted = self.is_keeper
             && wish.source.is_none()
             && wish.phase != TransferPhase::Checking
-            && !self.links.values().any(|side| side.gives.contains(&item));
+            && !self.links.values().any(|side| side.offers.contains(&item));
         if unwanted {
-            self.wishes.remove(&item); // what has come of it stays, should somebody bring the rest
+            self.wanted.remove(&item); // what has come of it stays, should somebody bring the rest
             return;
         }
-        self.ask_around(item, may);
+        self.request_from_all(item, may);
     }
 
     /// This peer sent something else: it is not asked for it again.
-    pub(super) fn blame(&mut self, link: LinkId, item: VolumeBlob, may: PeerRights<'_>) {
+    pub(super) fn mark_bad_source(&mut self, link: LinkId, item: VolumeBlob, may: PeerRights<'_>) {
         if let Some(side) = self.links.get_mut(&link) {
-            if self.bad.len() >= self.limits.items {
-                self.bad.clear(); // at worst somebody is asked once more
+            if self.bad_sources.len() >= self.limits.max_blobs {
+                self.bad_sources.clear(); // at worst somebody is asked once more
             }
-            let bad = self.bad.entry(side.peer.clone()).or_default();
-            if bad.len() < self.limits.items {
+            let bad = self.bad_sources.entry(side.peer.clone()).or_default();
+            if bad.len() < self.limits.max_blobs {
                 bad.insert(item);
             }
             side.lacks.insert(item);
         }
-        self.let_go(item, link, may);
+        self.drop_source(item, link, may);
     }
 
-    pub(super) fn pause(&mut self, item: VolumeBlob, now: i64, may: PeerRights<'_>) {
-        if self.is_awaited(item) || self.wishes.contains_key(&item) {
+    pub(super) fn pause_blob(&mut self, item: VolumeBlob, now: i64, may: PeerRights<'_>) {
+        if self.is_awaited(item) || self.wanted.contains_key(&item) {
             self.paused.insert(item, now + BLOB_WRITE_RETRY_MS);
         }
-        let Some(wish) = self.wishes.get_mut(&item) else { return };
+        let Some(wish) = self.wanted.get_mut(&item) else { return };
         wish.phase = TransferPhase::Paused;
         if let Some(link) = wish.source {
-            self.let_go(item, link, may);
+            self.drop_source(item, link, may);
         }
     }
 
     /// Whether peers offer it and hear nothing, or were told that it is not here.
     fn is_awaited(&self, item: VolumeBlob) -> bool {
         self.offers.get(&item).is_some_and(|links| !links.is_empty())
-            || self.links.values().any(|side| side.waits.contains(&item))
+            || self.links.values().any(|side| side.unmet_requests.contains(&item))
     }
 
     /// What was paused is tried again.
-    pub(super) fn go_on(&mut self, now: i64, may: PeerRights<'_>) {
+    pub(super) fn resume_paused(&mut self, now: i64, may: PeerRights<'_>) {
         let due: Vec<VolumeBlob> = self.paused.iter().filter(|(_, at)| **at <= now).map(|(item, _)| *item).collect();
         for item in due {
             self.paused.remove(&item);
-            if let Some(wish) = self.wishes.get_mut(&item).filter(|wish| wish.phase == TransferPhase::Paused) {
+            if let Some(wish) = self.wanted.get_mut(&item).filter(|wish| wish.phase == TransferPhase::Paused) {
                 wish.phase = TransferPhase::New;
             }
             if self.is_awaited(item) {
-                self.deeds.push_back(BlobCommand::Look { item });
+                self.commands.push_back(BlobCommand::Probe { item });
             }
-            self.ask_around(item, may);
+            self.request_from_all(item, may);
         }
     }
 
-    pub(super) fn ask_around(&mut self, item: VolumeBlob, may: PeerRights<'_>) {
+    pub(super) fn request_from_all(&mut self, item: VolumeBlob, may: PeerRights<'_>) {
         let links: Vec<LinkId> = self.links.keys().copied().collect();
         for link in links {
             if may(link, item.volume) != DocumentAccess::None {
-                self.ask_of(link, item);
+                self.request_from(link, item);
             }
         }
     }
 
     /// This peer may be asked for it.
-    pub(super) fn ask_of(&mut self, link: LinkId, item: VolumeBlob) {
+    pub(super) fn request_from(&mut self, link: LinkId, item: VolumeBlob) {
         let Some(side) = self.links.get_mut(&link) else { return };
-        let gives = !self.keeps || side.gives.contains(&item);
-        if side.deaf || !gives || side.lacks.contains(&item) {
+        let gives = !self.is_keeper || side.offers.contains(&item);
+        if side.is_banned || !gives || side.lacks.contains(&item) {
             return;
         }
-        if self.bad.get(&side.peer).is_some_and(|bad| bad.contains(&item)) {
+        if self.bad_sources.get(&side.peer).is_some_and(|bad| bad.contains(&item)) {
             return;
         }
-        let Some(wish) = self.wishes.get(&item) else { return };
-        side.ask.insert((!wish.urgent, item));
+        let Some(wish) = self.wanted.get(&item) else { return };
+        side.to_request.insert((!wish.urgent, item));
     }
 }

@@ -1,139 +1,139 @@
 //! What is here, for others: offered to those that keep it, and given piece by piece to those that ask.
 
-use super::word::{BlobMessage, MAX_NAMED_BLOBS};
+use super::codec::{BlobMessage, MAX_NAMED_BLOBS};
 use super::{BlobCommand, BlobTransfers, PeerRights, VolumeBlob};
 use crate::sync::peers::{DocumentAccess, LinkId};
 
 impl BlobTransfers {
     /// This is here, and goes along with its volume.
-    pub fn hold(&mut self, item: VolumeBlob, size: u64, may: PeerRights<'_>) {
+    pub fn add_held(&mut self, item: VolumeBlob, size: u64, may: PeerRights<'_>) {
         if self.held.insert(item, size).is_some() {
             return;
         }
-        self.unwant(item);
-        self.tell_of(item, size);
+        self.cancel_want(item);
+        self.announce_to_waiting(item, size);
         for (link, side) in self.links.iter_mut().filter(|(_, side)| side.keeper) {
             if may(*link, item.volume) != DocumentAccess::None {
-                side.offer.insert(item);
+                side.to_offer.insert(item);
             }
         }
     }
 
     /// It is not here any more.
-    pub fn release(&mut self, item: VolumeBlob) {
+    pub fn remove_held(&mut self, item: VolumeBlob) {
         self.held.remove(&item);
         for side in self.links.values_mut() {
-            side.offer.remove(&item);
+            side.to_offer.remove(&item);
             side.offered.remove(&item);
         }
     }
 
     /// How many this peer is still to be brought, and how many it has refused.
-    pub fn going(&self, link: LinkId) -> (usize, usize) {
-        self.links.get(&link).map_or((0, 0), |side| (side.offer.len() + side.offered.len(), side.refused))
+    pub fn offer_counts(&self, link: LinkId) -> (usize, usize) {
+        self.links.get(&link).map_or((0, 0), |side| (side.to_offer.len() + side.offered.len(), side.refused))
     }
 
     /// Whether peers wait for pieces.
-    pub fn is_asked(&self) -> bool {
-        self.links.values().any(|side| !side.asked.is_empty() && !side.reading)
+    pub fn has_requests(&self) -> bool {
+        self.links.values().any(|side| !side.requests.is_empty() && !side.is_reading)
     }
 
     /// A peer wants a piece. Whether it gets it is found out when it is its turn.
-    pub(super) fn wanted(&mut self, link: LinkId, item: VolumeBlob, offset: u64, may: PeerRights<'_>) {
+    pub(super) fn on_request(&mut self, link: LinkId, item: VolumeBlob, offset: u64, may: PeerRights<'_>) {
         if may(link, item.volume) == DocumentAccess::None {
-            self.say(link, "it asks for a picture that is not shared with it");
+            self.log_once(link, "it asks for a picture that is not shared with it");
         }
         let Some(side) = self.links.get_mut(&link) else { return };
-        if side.asked.len() >= 2 * self.limits.pieces {
-            return self.turn_deaf(link, "it asks for too many pieces of pictures at once; they go no more", may);
+        if side.requests.len() >= 2 * self.limits.max_pieces {
+            return self.ban_peer(link, "it asks for too many pieces of pictures at once; they go no more", may);
         }
-        side.asked.push_back((item, offset));
+        side.requests.push_back((item, offset));
     }
 
     /// The answer to [`BlobCommand::Read`]: how large the blob is and the piece; `None`: it is not here.
-    pub fn read(&mut self, link: LinkId, item: VolumeBlob, offset: u64, found: Option<(u64, Vec<u8>)>) {
+    pub fn on_read(&mut self, link: LinkId, item: VolumeBlob, offset: u64, found: Option<(u64, Vec<u8>)>) {
         let Some(side) = self.links.get_mut(&link) else { return };
-        side.reading = false;
+        side.is_reading = false;
         match found {
-            Some((size, bytes)) => self.word(link, &BlobMessage::Piece(item, offset, size, &bytes)),
+            Some((size, bytes)) => self.send_message(link, &BlobMessage::Piece(item, offset, size, &bytes)),
             None => {
                 // It lies elsewhere by now: whoever knows where says that it is here once more, and it is offered anew.
-                self.release(item);
-                self.lack(link, item);
+                self.remove_held(item);
+                self.send_lack(link, item);
             }
         }
     }
 
     /// Answers one piece at a time.
-    pub(super) fn serve(&mut self, link: LinkId, may: PeerRights<'_>, is_idle: bool) {
-        while let Some(side) = self.links.get_mut(&link).filter(|side| is_idle && !side.reading) {
-            let Some((item, offset)) = side.asked.pop_front() else { return };
-            if may(link, item.volume) == DocumentAccess::None || (!self.keeps && !self.held.contains_key(&item)) {
-                self.lack(link, item);
+    pub(super) fn serve_requests(&mut self, link: LinkId, may: PeerRights<'_>, is_idle: bool) {
+        while let Some(side) = self.links.get_mut(&link).filter(|side| is_idle && !side.is_reading) {
+            let Some((item, offset)) = side.requests.pop_front() else { return };
+            if may(link, item.volume) == DocumentAccess::None || (!self.is_keeper && !self.held.contains_key(&item)) {
+                self.send_lack(link, item);
                 continue;
             }
-            side.reading = true;
-            self.deeds.push_back(BlobCommand::Read { link, item, offset });
+            side.is_reading = true;
+            self.commands.push_back(BlobCommand::Read { link, item, offset });
         }
     }
 
     /// It was here, whole, and is lost: all that may have it hear that, as whoever has it brings it again.
-    pub fn lost(&mut self, item: VolumeBlob, may: PeerRights<'_>) {
+    pub fn announce_loss(&mut self, item: VolumeBlob, may: PeerRights<'_>) {
         let links: Vec<LinkId> =
             self.links.keys().copied().filter(|link| may(*link, item.volume) != DocumentAccess::None).collect();
-        links.into_iter().for_each(|link| self.word(link, &BlobMessage::Lack(item)));
+        links.into_iter().for_each(|link| self.send_message(link, &BlobMessage::Lack(item)));
     }
 
     /// A peer does not have it. One that keeps what it is brought is brought it: it may have had it before.
-    pub(super) fn lacked(&mut self, link: LinkId, item: VolumeBlob, may: PeerRights<'_>) {
+    pub(super) fn on_lack(&mut self, link: LinkId, item: VolumeBlob, may: PeerRights<'_>) {
         let Some(side) = self.links.get_mut(&link) else { return };
         let goes = side.keeper && self.held.contains_key(&item) && may(link, item.volume) != DocumentAccess::None;
         if goes && !side.offered.contains(&item) {
-            side.offer.insert(item);
+            side.to_offer.insert(item);
         }
     }
 
-    pub(super) fn lack(&mut self, link: LinkId, item: VolumeBlob) {
+    pub(super) fn send_lack(&mut self, link: LinkId, item: VolumeBlob) {
         if let Some(side) = self.links.get_mut(&link) {
             // It waits for no piece of it from now on: one that came all the same would be one too many.
-            side.asked.retain(|(of, _)| *of != item);
-            if side.waits.len() < self.limits.items {
-                side.waits.insert(item);
+            side.requests.retain(|(of, _)| *of != item);
+            if side.unmet_requests.len() < self.limits.max_blobs {
+                side.unmet_requests.insert(item);
             }
         }
-        self.word(link, &BlobMessage::Lack(item));
+        self.send_message(link, &BlobMessage::Lack(item));
     }
 
     /// Names what is here to a peer that keeps it, a part at a time.
-    pub(super) fn offer(&mut self, link: LinkId) {
+    pub(super) fn send_offers(&mut self, link: LinkId) {
         while let Some(side) = self.links.get_mut(&link).filter(|side| side.offered.len() < MAX_NAMED_BLOBS) {
-            let Some(first) = side.offer.first().copied() else { return };
+            let Some(first) = side.to_offer.first().copied() else { return };
             let count = MAX_NAMED_BLOBS - side.offered.len();
-            let next = side.offer.iter().take_while(|item| item.volume == first.volume).take(count);
+            let next = side.to_offer.iter().take_while(|item| item.volume == first.volume).take(count);
             let next: Vec<VolumeBlob> = next.copied().collect();
             let mut named = Vec::new();
             for item in next {
-                side.offer.remove(&item);
+                side.to_offer.remove(&item);
                 if let Some(size) = self.held.get(&item) {
                     side.offered.insert(item);
                     named.push((item.hash, *size));
                 }
             }
             if !named.is_empty() {
-                self.word(link, &BlobMessage::Have(first.volume, named));
+                self.send_message(link, &BlobMessage::Have(first.volume, named));
             }
         }
     }
 
     /// Those hear of it who asked for it when it was not here.
-    pub(super) fn tell_of(&mut self, item: VolumeBlob, size: u64) {
+    pub(super) fn announce_to_waiting(&mut self, item: VolumeBlob, size: u64) {
         let waits: Vec<LinkId> =
-            self.links.iter().filter(|(_, side)| side.waits.contains(&item)).map(|(at, _)| *at).collect();
+            self.links.iter().filter(|(_, side)| side.unmet_requests.contains(&item)).map(|(at, _)| *at).collect();
         for link in waits {
             if let Some(side) = self.links.get_mut(&link) {
-                side.waits.remove(&item);
+                side.unmet_requests.remove(&item);
             }
-            self.word(link, &BlobMessage::Have(item.volume, vec![(item.hash, size)]));
+            self.send_message(link, &BlobMessage::Have(item.volume, vec![(item.hash, size)]));
         }
     }
 }

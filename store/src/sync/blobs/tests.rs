@@ -57,7 +57,7 @@ impl Peer {
         for bytes in all {
             peer.whole.insert(item(bytes), bytes.to_vec());
             if !keeps {
-                peer.blobs.hold(item(bytes), bytes.len() as u64, &writes);
+                peer.blobs.add_held(item(bytes), bytes.len() as u64, &writes);
             }
         }
         peer
@@ -73,33 +73,33 @@ impl Peer {
         let access = self.may;
         let may = move |_: LinkId, _: DocId| access;
         loop {
-            self.blobs.step(now, &may, &|_| true);
-            let deeds = self.blobs.take();
+            self.blobs.advance(now, &may, &|_| true);
+            let deeds = self.blobs.take_commands();
             if deeds.is_empty() {
                 return out;
             }
             for deed in deeds {
                 match deed {
                     BlobCommand::Send { link, data } => out.push((link, data)),
-                    BlobCommand::Look { item } => {
+                    BlobCommand::Probe { item } => {
                         let part = self.parts.get(&item).map_or(0, |part| part.len() as u64);
                         let whole = self.whole.get(&item).map(|all| BlobExtent::Whole(all.len() as u64));
                         let found = whole.unwrap_or(BlobExtent::Part(part));
-                        self.blobs.looked(item, found, &may);
+                        self.blobs.on_probed(item, found, &may);
                     }
                     BlobCommand::Read { link, item, offset } => {
                         let found = self.whole.get(&item).map(|all| {
                             let at = offset as usize;
-                            let mut piece = all[at..(at + PIECE as usize).min(all.len())].to_vec();
+                            let mut piece = all[at..(at + PIECE_BYTES as usize).min(all.len())].to_vec();
                             if self.lies {
                                 piece[0] ^= 1;
                             }
                             (all.len() as u64, piece)
                         });
                         self.sent += found.as_ref().map_or(0, |(_, piece)| piece.len());
-                        self.blobs.read(link, item, offset, found);
+                        self.blobs.on_read(link, item, offset, found);
                     }
-                    BlobCommand::Write { item, .. } if self.full => self.blobs.failed(item, now, &may),
+                    BlobCommand::Write { item, .. } if self.full => self.blobs.on_failed(item, now, &may),
                     BlobCommand::Write { item, offset, bytes, .. } => {
                         let part = self.parts.entry(item).or_default();
                         assert!(part.len() as u64 >= offset, "nothing is left out");
@@ -113,10 +113,10 @@ impl Peer {
                             self.whole.insert(item, part);
                         }
                         let checked = if good { CheckOutcome::Good } else { CheckOutcome::Bad };
-                        self.blobs.checked(item, &checked, now, &may);
+                        self.blobs.on_checked(item, &checked, now, &may);
                     }
-                    BlobCommand::Came { item, .. } => self.came.push(item),
-                    BlobCommand::Say { words, .. } | BlobCommand::Refused { words, .. } => self.said.push(words),
+                    BlobCommand::Arrived { item, .. } => self.came.push(item),
+                    BlobCommand::Log { words, .. } | BlobCommand::Refused { words, .. } => self.said.push(words),
                 }
             }
         }
@@ -125,8 +125,8 @@ impl Peer {
 
 fn connect(one: &mut Peer, two: &mut Peer, link: LinkId) {
     let access = two.may;
-    one.blobs.connect(link, PeerId("two".to_owned()), two.blobs.keeps, &writes);
-    two.blobs.connect(link, PeerId("one".to_owned()), one.blobs.keeps, &move |_, _| access);
+    one.blobs.connect(link, PeerId("two".to_owned()), two.blobs.is_keeper, &writes);
+    two.blobs.connect(link, PeerId("one".to_owned()), one.blobs.is_keeper, &move |_, _| access);
 }
 
 /// They talk until nothing is said any more, or `most` messages went.
@@ -156,7 +156,7 @@ const ALL: usize = usize::MAX;
 
 #[test]
 fn what_is_wanted_comes_and_nothing_else() {
-    let sizes = [0, 1, PIECE as usize - 1, PIECE as usize, PIECE as usize + 1, 3_000_000];
+    let sizes = [0, 1, PIECE_BYTES as usize - 1, PIECE_BYTES as usize, PIECE_BYTES as usize + 1, 3_000_000];
     let all: Vec<Vec<u8>> = sizes.iter().enumerate().map(|(seed, size)| bytes(seed as u8, *size)).collect();
     let other = bytes(99, 1_000);
     let slices: Vec<&[u8]> = all.iter().map(Vec::as_slice).chain([other.as_slice()]).collect();
@@ -168,7 +168,7 @@ fn what_is_wanted_comes_and_nothing_else() {
         assert_eq!(one.whole.get(&item(bytes)), Some(bytes));
     }
     assert!(!one.whole.contains_key(&item(&other)));
-    assert_eq!((one.came.len(), one.blobs.coming(&BTreeSet::from([V]), &[LINE])), (all.len(), (0, 0)));
+    assert_eq!((one.came.len(), one.blobs.wanted_counts(&BTreeSet::from([V]), &[LINE])), (all.len(), (0, 0)));
     assert_eq!(two.sent, sizes.iter().sum::<usize>(), "nothing goes twice");
 }
 
@@ -177,19 +177,19 @@ fn whoever_keeps_is_brought_what_it_lacks_and_says_so() {
     let (known, new) = (bytes(1, 100_000), bytes(2, 300_000));
     let (mut device, mut hub) = (Peer::with(false, &[&known, &new]), Peer::with(true, &[&known]));
     connect(&mut device, &mut hub, LINE);
-    assert_eq!(device.blobs.going(LINE), (2, 0));
+    assert_eq!(device.blobs.offer_counts(LINE), (2, 0));
     talk(&mut device, &mut hub, ALL);
     assert_eq!(hub.whole.get(&item(&new)), Some(&new));
-    assert_eq!((device.sent, device.blobs.going(LINE)), (new.len(), (0, 0)));
+    assert_eq!((device.sent, device.blobs.offer_counts(LINE)), (new.len(), (0, 0)));
     // Another one gets it from there, and is told when something comes that was not there.
     let later = bytes(3, 70_000);
     let mut other = Peer::new(false);
     [&known, &new, &later].into_iter().for_each(|bytes| other.want(bytes));
     connect(&mut other, &mut hub, 2);
     talk(&mut other, &mut hub, ALL);
-    assert_eq!((other.came.len(), other.blobs.coming(&BTreeSet::from([V]), &[2])), (2, (1, 0)));
+    assert_eq!((other.came.len(), other.blobs.wanted_counts(&BTreeSet::from([V]), &[2])), (2, (1, 0)));
     device.whole.insert(item(&later), later.clone());
-    device.blobs.hold(item(&later), later.len() as u64, &writes);
+    device.blobs.add_held(item(&later), later.len() as u64, &writes);
     let mut waiting: Vec<(LinkId, Vec<u8>)> = Vec::new();
     loop {
         let mut quiet = true;
@@ -212,12 +212,12 @@ fn whoever_keeps_is_brought_what_it_lacks_and_says_so() {
 
 #[test]
 fn a_cut_and_a_restart_go_on_where_they_were() {
-    let large = bytes(7, 40 * PIECE as usize + 5);
+    let large = bytes(7, 40 * PIECE_BYTES as usize + 5);
     let (mut one, mut two) = (Peer::new(false), Peer::with(false, &[&large]));
     one.want(&large);
     connect(&mut one, &mut two, LINE);
     talk(&mut one, &mut two, 60);
-    assert!(one.came.is_empty() && one.parts[&item(&large)].len() > 10 * PIECE as usize);
+    assert!(one.came.is_empty() && one.parts[&item(&large)].len() > 10 * PIECE_BYTES as usize);
     one.blobs.disconnect(LINE, &writes);
     two.blobs.disconnect(LINE, &writes);
     connect(&mut one, &mut two, 2);
@@ -231,7 +231,7 @@ fn a_cut_and_a_restart_go_on_where_they_were() {
     connect(&mut again, &mut two, 3);
     talk(&mut again, &mut two, ALL);
     assert_eq!(again.whole.get(&item(&large)), Some(&large));
-    assert_eq!(two.sent - before, large.len() - had / PIECE as usize * PIECE as usize);
+    assert_eq!(two.sent - before, large.len() - had / PIECE_BYTES as usize * PIECE_BYTES as usize);
 }
 
 #[test]
@@ -244,12 +244,12 @@ fn wrong_bytes_are_refused_and_their_sender_is_not_asked_again() {
     talk(&mut one, &mut liar, ALL);
     assert!(one.whole.is_empty() && one.parts.is_empty());
     assert_eq!(one.said, ["it sent something else under the name of a picture; it is not asked again"]);
-    assert_eq!((liar.sent, one.blobs.coming(&BTreeSet::from([V]), &[LINE])), (right.len(), (1, 0)));
+    assert_eq!((liar.sent, one.blobs.wanted_counts(&BTreeSet::from([V]), &[LINE])), (right.len(), (1, 0)));
     // Also not when it comes back, or says that it has it.
     one.blobs.disconnect(LINE, &writes);
     liar.blobs.disconnect(LINE, &writes);
     connect(&mut one, &mut liar, 2);
-    one.blobs.receive(2, &BlobMessage::Have(V, vec![(item(&right).hash, 200_000)]).write(), 0, &writes);
+    one.blobs.receive(2, &BlobMessage::Have(V, vec![(item(&right).hash, 200_000)]).encode(), 0, &writes);
     talk(&mut one, &mut liar, ALL);
     assert_eq!(liar.sent, right.len());
     // Another peer has it right.
@@ -262,9 +262,9 @@ fn wrong_bytes_are_refused_and_their_sender_is_not_asked_again() {
 
 #[test]
 fn what_was_resumed_and_is_wrong_is_fetched_anew_before_anybody_is_blamed() {
-    let right = bytes(5, 5 * PIECE as usize);
+    let right = bytes(5, 5 * PIECE_BYTES as usize);
     let (mut one, mut two) = (Peer::new(false), Peer::with(false, &[&right]));
-    one.parts.insert(item(&right), vec![0; 2 * PIECE as usize]); // as a power cut leaves it
+    one.parts.insert(item(&right), vec![0; 2 * PIECE_BYTES as usize]); // as a power cut leaves it
     one.want(&right);
     connect(&mut one, &mut two, LINE);
     talk(&mut one, &mut two, ALL);
@@ -281,7 +281,7 @@ fn readers_bring_nothing_and_strangers_get_nothing() {
     talk(&mut device, &mut hub, ALL);
     assert!(device.whole.contains_key(&item(&theirs)) && !hub.whole.contains_key(&item(&ours)));
     assert_eq!(hub.said, ["it brings pictures to a volume that it may only read: they are not taken"]);
-    assert_eq!((device.blobs.going(LINE), device.said.len()), ((0, 1), 1));
+    assert_eq!((device.blobs.offer_counts(LINE), device.said.len()), ((0, 1), 1));
     let (mut stranger, mut hub) = (Peer::new(false), Peer::with(true, &[&theirs]));
     hub.may = DocumentAccess::None;
     stranger.want(&theirs);
@@ -303,14 +303,14 @@ fn without_room_nothing_is_taken() {
     let (small, large) = (bytes(1, 10_000), bytes(2, 100_000));
     let (mut device, mut hub) = (Peer::with(false, &[&small, &large]), Peer::new(true));
     connect(&mut device, &mut hub, LINE);
-    hub.blobs.room(LINE, 50_000);
+    hub.blobs.set_quota(LINE, 50_000);
     talk(&mut device, &mut hub, ALL);
     assert!(hub.whole.contains_key(&item(&small)) && !hub.whole.contains_key(&item(&large)));
     assert_eq!(hub.said, ["it brings a picture for which no room is left: it is not taken"]);
     assert_eq!(device.said, ["pictures and large outputs of this device are not taken: no room is left"]);
     // What is larger than all measure is not even wanted.
     device.blobs.want(VolumeBlob { volume: V, hash: BlobHash([9; 32]) }, Some(u64::MAX), true, &writes);
-    assert_eq!(device.blobs.items().1.count(), 0);
+    assert_eq!(device.blobs.held_and_wanted().1.count(), 0);
 }
 
 #[test]
@@ -350,7 +350,7 @@ fn whoever_does_not_answer_is_not_waited_for() {
 
 #[test]
 fn few_pieces_are_under_way_and_fewer_on_a_slow_line() {
-    let large = bytes(1, 100 * PIECE as usize);
+    let large = bytes(1, 100 * PIECE_BYTES as usize);
     let mut one = Peer::new(false);
     one.want(&large);
     one.blobs.connect(LINE, PeerId("two".to_owned()), false, &writes);
@@ -359,9 +359,10 @@ fn few_pieces_are_under_way_and_fewer_on_a_slow_line() {
     let mut under_way = one.perform(now).len();
     for round in 0..60 {
         now += if round < 30 { 10 } else { 2_000 };
-        let at = asked as usize * PIECE as usize;
+        let at = asked as usize * PIECE_BYTES as usize;
         let piece =
-            BlobMessage::Piece(item(&large), at as u64, large.len() as u64, &large[at..at + PIECE as usize]).write();
+            BlobMessage::Piece(item(&large), at as u64, large.len() as u64, &large[at..at + PIECE_BYTES as usize])
+                .encode();
         one.blobs.receive(LINE, &piece, now, &writes);
         asked += 1;
         under_way = under_way - 1 + one.perform(now).len();
@@ -379,10 +380,10 @@ fn what_cannot_be_read_now_is_told_of_once_it_can_be() {
     for (link, data) in device.perform(0) {
         hub.blobs.receive(link, &data, 0, &writes);
     }
-    hub.blobs.step(0, &writes, &|_| true);
-    assert_eq!(hub.blobs.take(), [BlobCommand::Read { link: LINE, item: item(&all), offset: 0 }]);
-    hub.blobs.read(LINE, item(&all), 0, None);
-    hub.blobs.failed(item(&all), 0, &writes);
+    hub.blobs.advance(0, &writes, &|_| true);
+    assert_eq!(hub.blobs.take_commands(), [BlobCommand::Read { link: LINE, item: item(&all), offset: 0 }]);
+    hub.blobs.on_read(LINE, item(&all), 0, None);
+    hub.blobs.on_failed(item(&all), 0, &writes);
     for (link, data) in hub.perform(1) {
         device.blobs.receive(link, &data, 0, &writes);
     }
@@ -396,7 +397,7 @@ fn what_cannot_be_read_now_is_told_of_once_it_can_be() {
 
 #[test]
 fn what_is_wanted_by_its_hash_alone_comes_too() {
-    let sizes = [0, 1, PIECE as usize, PIECE as usize + 1, 3_000_000];
+    let sizes = [0, 1, PIECE_BYTES as usize, PIECE_BYTES as usize + 1, 3_000_000];
     let all: Vec<Vec<u8>> = sizes.iter().enumerate().map(|(seed, size)| bytes(50 + seed as u8, *size)).collect();
     let slices: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
     let (mut one, mut two) = (Peer::new(false), Peer::with(false, &slices));
@@ -411,10 +412,10 @@ fn what_is_wanted_by_its_hash_alone_comes_too() {
     for bytes in &all {
         assert_eq!(one.whole.get(&item(bytes)), Some(bytes));
     }
-    assert_eq!(one.blobs.coming(&BTreeSet::from([V]), &[2]), (0, 0));
+    assert_eq!(one.blobs.wanted_counts(&BTreeSet::from([V]), &[2]), (0, 0));
     // What is too large is not taken, however it is asked for.
     let mut small = Peer::new(false);
-    small.blobs = BlobTransfers::new(false, BlobLimits { largest: 1_000_000, ..BlobLimits::default() });
+    small.blobs = BlobTransfers::new(false, BlobLimits { max_blob_bytes: 1_000_000, ..BlobLimits::default() });
     small.blobs.want(item(&all[4]), None, false, &writes);
     connect(&mut small, &mut two, 3);
     talk(&mut small, &mut two, ALL);
@@ -431,7 +432,7 @@ fn what_another_program_over_the_same_store_took_is_told_of() {
     talk(&mut device, &mut hub, usize::MAX);
     assert!(device.came.is_empty(), "it is not here");
     hub.whole.insert(item(&all), all.clone());
-    hub.blobs.brought(item(&all), size, &writes);
+    hub.blobs.on_stored_elsewhere(item(&all), size, &writes);
     talk(&mut device, &mut hub, usize::MAX);
     assert_eq!(device.came, [item(&all)]);
     // Whoever is bringing it hears that it is there, and brings no more.
@@ -439,9 +440,9 @@ fn what_another_program_over_the_same_store_took_is_told_of() {
     connect(&mut device, &mut hub, LINE);
     talk(&mut device, &mut hub, 5);
     hub.whole.insert(item(&all), all.clone());
-    hub.blobs.brought(item(&all), size, &writes);
+    hub.blobs.on_stored_elsewhere(item(&all), size, &writes);
     talk(&mut device, &mut hub, usize::MAX);
-    assert!(device.sent < all.len() && device.blobs.going(LINE) == (0, 0), "{} bytes", device.sent);
+    assert!(device.sent < all.len() && device.blobs.offer_counts(LINE) == (0, 0), "{} bytes", device.sent);
     assert_eq!(hub.said, [""; 0]);
 }
 
@@ -454,9 +455,9 @@ fn what_a_keeper_has_lost_is_brought_again_by_whoever_is_there_and_has_it() {
     assert_eq!((hub.came.len(), device.sent), (1, all.len()));
     hub.whole.clear();
     // Whom it does not concern does not even hear of it.
-    hub.blobs.lost(item(&all), &|_, _| DocumentAccess::None);
+    hub.blobs.announce_loss(item(&all), &|_, _| DocumentAccess::None);
     assert!(hub.perform(0).is_empty());
-    hub.blobs.lost(item(&all), &writes);
+    hub.blobs.announce_loss(item(&all), &writes);
     talk(&mut device, &mut hub, ALL);
     assert_eq!((hub.whole.get(&item(&all)), device.sent), (Some(&all), 2 * all.len()));
     // A peer is told nothing of what is not shared with it; one that keeps nothing is brought nothing.
@@ -464,7 +465,7 @@ fn what_a_keeper_has_lost_is_brought_again_by_whoever_is_there_and_has_it() {
         let mut device = Peer::with(false, &[&all]);
         device.may = access;
         device.blobs.connect(LINE, PeerId("two".to_owned()), keeps, &|_, _| DocumentAccess::None);
-        device.blobs.receive(LINE, &BlobMessage::Lack(item(&all)).write(), 0, &move |_, _| access);
+        device.blobs.receive(LINE, &BlobMessage::Lack(item(&all)).encode(), 0, &move |_, _| access);
         assert!(device.perform(0).is_empty());
     }
 }
@@ -477,9 +478,9 @@ fn what_cannot_be_looked_for_now_is_looked_for_later() {
     let offers = device.perform(0);
     assert_eq!(offers.len(), 1);
     hub.blobs.receive(LINE, &offers[0].1, 0, &writes);
-    let looks = hub.blobs.take();
-    assert_eq!(looks, [BlobCommand::Look { item: item(&all) }]);
-    hub.blobs.failed(item(&all), 0, &writes);
+    let looks = hub.blobs.take_commands();
+    assert_eq!(looks, [BlobCommand::Probe { item: item(&all) }]);
+    hub.blobs.on_failed(item(&all), 0, &writes);
     assert!(hub.blobs.is_busy() && hub.perform(BLOB_WRITE_RETRY_MS - 1).is_empty(), "not at once");
     for (link, data) in hub.perform(BLOB_WRITE_RETRY_MS) {
         device.blobs.receive(link, &data, 0, &writes);

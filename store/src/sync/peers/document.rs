@@ -1,9 +1,9 @@
 //! The documents in memory: read when they are needed, changed by peers and by what is durable, let go when they rest.
 
-use super::{DiskTicket, DocumentSyncState, LinkId, PeersOutput, SyncPeers, guarded};
+use super::{DiskTicket, DocumentSyncState, LinkId, PeersOutput, SyncPeers, catch_panic};
 use crate::document::ChangeParcel;
 use crate::id::DocId;
-use crate::schema::ENCODING;
+use crate::schema::TEXT_ENCODING;
 use crate::sync::inflate;
 use automerge::sync::{self, Capability, ChunkList, Have, MessageFlags, MessageVersion, SyncDoc};
 use automerge::{Automerge, ChangeHash, LoadOptions, ReadDoc};
@@ -15,12 +15,12 @@ enum DocumentForm {
     /// nothing of it is sent these bytes: to read a document and to write it anew is nearly all of a first sync.
     Whole(Vec<u8>, Vec<ChangeHash>),
     /// Read.
-    Read(Box<Automerge>),
+    Loaded(Box<Automerge>),
 }
 
-fn read(bytes: &[u8]) -> Result<Automerge, String> {
-    let options = LoadOptions::new().text_encoding(ENCODING);
-    guarded(|| Automerge::load_with_options(bytes, options))?.map_err(|error| error.to_string())
+fn load_automerge(bytes: &[u8]) -> Result<Automerge, String> {
+    let options = LoadOptions::new().text_encoding(TEXT_ENCODING);
+    catch_panic(|| Automerge::load_with_options(bytes, options))?.map_err(|error| error.to_string())
 }
 
 /// A document in memory. It is never written to here.
@@ -33,54 +33,54 @@ pub(super) struct SyncDocument {
     /// Messages that wait: from whom, what, how many bytes.
     pub(super) queue: VecDeque<(LinkId, sync::Message, usize)>,
     /// Changes that became durable while it was being read.
-    late: Vec<Vec<u8>>,
-    touched: u64,
+    late_changes: Vec<Vec<u8>>,
+    last_touch: u64,
 }
 
 impl SyncDocument {
     fn new() -> SyncDocument {
         SyncDocument {
-            form: DocumentForm::Read(Box::new(Automerge::new_with_encoding(ENCODING))),
+            form: DocumentForm::Loaded(Box::new(Automerge::new_with_encoding(TEXT_ENCODING))),
             loading: true,
             ticket: None,
             queue: VecDeque::new(),
-            late: Vec::new(),
-            touched: 0,
+            late_changes: Vec::new(),
+            last_touch: 0,
         }
     }
 
     /// Whether all of it is on disk.
-    pub(super) fn may_be_told(&self) -> bool {
+    pub(super) fn is_durable(&self) -> bool {
         !self.loading && self.ticket.is_none()
     }
 
-    fn is_resting(&self) -> bool {
-        self.may_be_told() && self.queue.is_empty()
+    fn is_idle(&self) -> bool {
+        self.is_durable() && self.queue.is_empty()
     }
 
     /// Whether it rests as it was on disk.
-    pub(super) fn is_unread(&self) -> bool {
-        self.is_whole() && self.is_resting()
+    pub(super) fn is_idle_whole(&self) -> bool {
+        self.is_whole() && self.is_idle()
     }
 
     /// Whether it holds changes that wait for others: of these neither the disk nor the heads know.
-    fn has_early(&self) -> bool {
-        matches!(&self.form, DocumentForm::Read(doc) if !doc.get_missing_deps(&[]).is_empty())
+    fn has_early_changes(&self) -> bool {
+        matches!(&self.form, DocumentForm::Loaded(doc) if !doc.get_missing_deps(&[]).is_empty())
     }
 
     pub(super) fn heads(&self) -> Vec<ChangeHash> {
         match &self.form {
             DocumentForm::Whole(_, heads) => heads.clone(),
-            DocumentForm::Read(doc) => doc.get_heads(),
+            DocumentForm::Loaded(doc) => doc.get_heads(),
         }
     }
 
-    fn read(&mut self) -> Result<&mut Automerge, String> {
+    fn load(&mut self) -> Result<&mut Automerge, String> {
         if let DocumentForm::Whole(bytes, _) = &self.form {
-            self.form = DocumentForm::Read(Box::new(read(bytes)?));
+            self.form = DocumentForm::Loaded(Box::new(load_automerge(bytes)?));
         }
         match &mut self.form {
-            DocumentForm::Read(doc) => Ok(doc),
+            DocumentForm::Loaded(doc) => Ok(doc),
             DocumentForm::Whole(..) => Err("it is not read".to_owned()),
         }
     }
@@ -89,11 +89,15 @@ impl SyncDocument {
     ///
     /// # Errors
     /// The outer one: the document cannot be read; the inner ones: what came cannot be.
-    fn take(&mut self, state: &mut sync::State, message: sync::Message) -> Result<Result<(), MessageRefusal>, String> {
-        let mut nothing = Automerge::new_with_encoding(ENCODING);
+    fn apply_message(
+        &mut self,
+        state: &mut sync::State,
+        message: sync::Message,
+    ) -> Result<Result<(), MessageRefusal>, String> {
+        let mut nothing = Automerge::new_with_encoding(TEXT_ENCODING);
         let asks = message.heads.is_empty() && message.changes.is_empty();
-        let doc = if asks && self.is_whole() { &mut nothing } else { self.read()? };
-        Ok(match guarded(|| doc.receive_sync_message(state, message)) {
+        let doc = if asks && self.is_whole() { &mut nothing } else { self.load()? };
+        Ok(match catch_panic(|| doc.receive_sync_message(state, message)) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(MessageRefusal::Refused(error.to_string())),
             Err(why) => Err(MessageRefusal::Broken(why)),
@@ -108,7 +112,7 @@ impl SyncDocument {
     ///
     /// # Errors
     /// The document cannot be read, or not written.
-    pub(super) fn say(&mut self, state: &mut sync::State) -> Result<Option<sync::Message>, String> {
+    pub(super) fn next_message(&mut self, state: &mut sync::State) -> Result<Option<sync::Message>, String> {
         if let DocumentForm::Whole(bytes, heads) = &self.form {
             let has = |known: &[ChangeHash]| state.their_heads.as_deref() == Some(known);
             let wants = state.their_need.as_ref().is_none_or(|need| !need.is_empty());
@@ -119,21 +123,21 @@ impl SyncDocument {
             let new = state.their_capabilities.as_ref().is_some_and(|all| all.contains(&Capability::MessageV2));
             if has(&[]) && !wants && plain && new && state.last_sent_heads.is_empty() {
                 // As automerge has it, which would say the same of a document that is read.
-                return Ok(Some(said(state, heads, ChunkList::from(bytes.clone()))));
+                return Ok(Some(message_with_changes(state, heads, ChunkList::from(bytes.clone()))));
             }
             // Who has sent all of it is told that it is here: as automerge has it, too.
             let sent_it = matches!(state.their_have.as_deref(), Some([have]) if have.last_sync == *heads);
             if has(heads) && sent_it && state.shared_heads == *heads && !wants && plain && new {
-                return Ok(Some(said(state, heads, ChunkList::empty())));
+                return Ok(Some(message_with_changes(state, heads, ChunkList::empty())));
             }
         }
-        let doc = self.read()?;
-        guarded(|| doc.generate_sync_message(state))
+        let doc = self.load()?;
+        catch_panic(|| doc.generate_sync_message(state))
     }
 }
 
 /// The message to a peer that has these heads once it has taken the changes, and says what it has beyond them.
-fn said(state: &mut sync::State, heads: &[ChangeHash], changes: ChunkList) -> sync::Message {
+fn message_with_changes(state: &mut sync::State, heads: &[ChangeHash], changes: ChunkList) -> sync::Message {
     (state.have_responded, state.in_flight) = (true, true);
     state.last_sent_heads = heads.to_vec();
     let mut flags = MessageFlags::new();
@@ -165,113 +169,113 @@ struct WholeDocument {
 }
 
 /// What a message brings, if that is a whole document.
-fn all_of_it(from: LinkId, message: &sync::Message) -> Option<WholeDocument> {
+fn whole_document(from: LinkId, message: &sync::Message) -> Option<WholeDocument> {
     let mut chunks = message.changes.iter();
     let (chunk, None) = (chunks.next()?, chunks.next()) else { return None };
-    Some(WholeDocument { from, bytes: chunk.to_vec(), heads: inflate::whole(chunk)? })
+    Some(WholeDocument { from, bytes: chunk.to_vec(), heads: inflate::whole_document_heads(chunk)? })
 }
 
 impl SyncPeers {
     /// The document, which is read if it is not here.
-    pub(super) fn document(&mut self, doc: DocId) -> &mut SyncDocument {
-        self.touches += 1;
-        let touched = self.touches;
+    pub(super) fn ensure_document(&mut self, doc: DocId) -> &mut SyncDocument {
+        self.touch_counter += 1;
+        let touched = self.touch_counter;
         let outputs = &mut self.outputs;
         let document = self.docs.entry(doc).or_insert_with(|| {
             outputs.push_back(PeersOutput::Load { doc });
             Box::new(SyncDocument::new())
         });
-        document.touched = touched;
+        document.last_touch = touched;
         document
     }
 
     /// Something is to be said about this document, as soon as that can be.
-    pub(super) fn need(&mut self, doc: DocId) {
-        if self.document(doc).may_be_told() {
-            self.tell(doc);
+    pub(super) fn send_when_durable(&mut self, doc: DocId) {
+        if self.ensure_document(doc).is_durable() {
+            self.send_updates(doc);
         }
     }
 
     /// The answer to [`PeersOutput::Load`]: the document's chunks, none when there is no such document; or why it cannot be
     /// read, and then it is not synced until somebody connects anew.
-    pub fn loaded(&mut self, doc: DocId, chunks: Result<Vec<Vec<u8>>, String>) {
+    pub fn on_loaded(&mut self, doc: DocId, chunks: Result<Vec<Vec<u8>>, String>) {
         let Some(document) = self.docs.get_mut(&doc).filter(|document| document.loading) else { return };
-        let late = std::mem::take(&mut document.late);
+        let late = std::mem::take(&mut document.late_changes);
         let form = chunks.and_then(|mut chunks| {
             if let [chunk] = chunks.as_mut_slice()
-                && let Some(heads) = inflate::whole(chunk).filter(|heads| !heads.is_empty())
+                && let Some(heads) = inflate::whole_document_heads(chunk).filter(|heads| !heads.is_empty())
             {
                 return Ok(DocumentForm::Whole(std::mem::take(chunk), heads));
             }
             let doc = match chunks.is_empty() {
-                true => Automerge::new_with_encoding(ENCODING),
-                false => read(&chunks.concat())?,
+                true => Automerge::new_with_encoding(TEXT_ENCODING),
+                false => load_automerge(&chunks.concat())?,
             };
-            Ok(DocumentForm::Read(Box::new(doc)))
+            Ok(DocumentForm::Loaded(Box::new(doc)))
         });
         match form {
             Ok(form) => {
                 (document.form, document.loading) = (form, false);
                 for bytes in late {
-                    self.changed(doc, &bytes);
+                    self.on_changed(doc, &bytes);
                 }
-                self.note_print(doc);
-                self.step(doc);
+                self.update_heads_hash(doc);
+                self.process_queue(doc);
             }
-            Err(why) => self.give_up(doc, &why),
+            Err(why) => self.stop_syncing(doc, &why),
         }
     }
 
     /// Changes of ours are on disk (or somebody else's, by another way). All that is durable has to be told of, in any
     /// order; what is known already does no harm.
-    pub fn changed(&mut self, doc: DocId, bytes: &[u8]) {
-        let is_followed_anew = self.draw_in(doc);
+    pub fn on_changed(&mut self, doc: DocId, bytes: &[u8]) {
+        let is_followed_anew = self.follow_changed(doc);
         let Some(document) = self.docs.get_mut(&doc) else {
-            self.forget_print(doc);
+            self.invalidate_heads_hash(doc);
             if self.followers.contains_key(&doc) {
-                self.document(doc); // read, with these changes in it
+                self.ensure_document(doc); // read, with these changes in it
             }
             return;
         };
         if document.loading {
-            document.late.push(bytes.to_vec());
+            document.late_changes.push(bytes.to_vec());
             return;
         }
-        let read = match document.read() {
+        let read = match document.load() {
             Ok(read) => read,
-            Err(why) => return self.give_up(doc, &why),
+            Err(why) => return self.stop_syncing(doc, &why),
         };
         let before = read.get_heads();
-        match guarded(|| read.load_incremental(bytes)) {
+        match catch_panic(|| read.load_incremental(bytes)) {
             // It says how many operations came, and what only deletes adds none.
             // To compare a volume, the change may have been read from disk before this call. Peers that follow the
             // document only from this call on have not been sent it yet.
             Ok(Ok(_)) if read.get_heads() == before && !is_followed_anew => {}
             Ok(Ok(_)) => {
-                self.note_print(doc);
-                self.step(doc);
+                self.update_heads_hash(doc);
+                self.process_queue(doc);
             }
-            Ok(Err(_)) | Err(_) => self.again(doc),
+            Ok(Err(_)) | Err(_) => self.reload_document(doc),
         }
     }
 
     /// What [`PeersOutput::Store`] asked for is on disk. `false`: that was forgotten meanwhile, as the document was read
-    /// again; then [`SyncPeers::changed`] is to be told of it, as of what others write.
-    pub fn stored(&mut self, ticket: DiskTicket) -> bool {
+    /// again; then [`SyncPeers::on_changed`] is to be told of it, as of what others write.
+    pub fn on_stored(&mut self, ticket: DiskTicket) -> bool {
         let Some(doc) = self.tickets.remove(&ticket) else { return false };
         if let Some(document) = self.docs.get_mut(&doc).filter(|document| document.ticket == Some(ticket)) {
             document.ticket = None;
-            self.note_print(doc);
-            self.draw_in(doc);
-            self.tell(doc);
-            self.step(doc);
+            self.update_heads_hash(doc);
+            self.follow_changed(doc);
+            self.send_updates(doc);
+            self.process_queue(doc);
         }
         true
     }
 
     /// Nobody syncs the document any more. What of it was on its way to the disk may never come there, as it belongs to
     /// nothing that is shared; should the document be shared again, it is read.
-    pub(super) fn let_go(&mut self, doc: DocId) {
+    pub(super) fn release_document(&mut self, doc: DocId) {
         if !self.followers.contains_key(&doc)
             && let Some(ticket) = self.docs.get(&doc).and_then(|document| document.ticket)
         {
@@ -282,14 +286,14 @@ impl SyncPeers {
 
     /// What [`PeersOutput::Store`] asked for will not be on disk. The document is not synced any more until somebody
     /// connects anew; on disk it is as it was.
-    pub fn refused(&mut self, ticket: DiskTicket, why: &str) {
+    pub fn on_refused(&mut self, ticket: DiskTicket, why: &str) {
         if let Some(doc) = self.tickets.remove(&ticket) {
-            self.give_up(doc, why);
+            self.stop_syncing(doc, why);
         }
     }
 
     /// The document is not on disk any more: it was deleted for good. Whoever wants it again follows it again.
-    pub fn forget(&mut self, doc: DocId) {
+    pub fn forget_document(&mut self, doc: DocId) {
         if let Some(ticket) = self.docs.remove(&doc).and_then(|document| document.ticket) {
             self.tickets.remove(&ticket);
         }
@@ -298,12 +302,12 @@ impl SyncPeers {
                 peer.docs.remove(&doc);
             }
         }
-        self.drop_print(doc);
+        self.remove_heads_hash(doc);
     }
 
-    pub(super) fn give_up(&mut self, doc: DocId, why: &str) {
+    pub(super) fn stop_syncing(&mut self, doc: DocId, why: &str) {
         self.docs.remove(&doc);
-        self.forget_print(doc);
+        self.invalidate_heads_hash(doc);
         for link in self.followers.remove(&doc).into_iter().flatten() {
             if let Some(peer) = self.links.get_mut(&link) {
                 peer.docs.remove(&doc);
@@ -313,18 +317,18 @@ impl SyncPeers {
     }
 
     /// Reads the document again: what is in memory is not to be trusted.
-    fn again(&mut self, doc: DocId) {
+    fn reload_document(&mut self, doc: DocId) {
         let Some(old) = self.docs.remove(&doc) else { return };
         if let Some(ticket) = old.ticket {
             self.tickets.remove(&ticket);
         }
-        self.forget_print(doc);
-        self.ask_anew(doc);
-        self.document(doc).queue = old.queue;
+        self.invalidate_heads_hash(doc);
+        self.reset_sync_states(doc);
+        self.ensure_document(doc).queue = old.queue;
     }
 
     /// What came of this document and was not on disk is gone: its peers are to forget that they have sent it.
-    fn ask_anew(&mut self, doc: DocId) {
+    fn reset_sync_states(&mut self, doc: DocId) {
         for link in self.followers.get(&doc).into_iter().flatten() {
             let between = self.links.get_mut(link).and_then(|peer| peer.docs.get_mut(&doc));
             if let Some(DocumentSyncState { state, .. }) = between {
@@ -334,24 +338,24 @@ impl SyncPeers {
     }
 
     /// Takes what waits for this document, unless something of it is on its way to the disk; else tells what is new.
-    pub(super) fn step(&mut self, doc: DocId) {
-        let Some(document) = self.docs.get(&doc).filter(|document| document.may_be_told()) else { return };
+    pub(super) fn process_queue(&mut self, doc: DocId) {
+        let Some(document) = self.docs.get(&doc).filter(|document| document.is_durable()) else { return };
         let before = document.heads();
         let mut taken: Vec<LinkId> = Vec::new();
         let mut whole = None;
         while let Some(document) = self.docs.get_mut(&doc) {
             let Some((link, message, size)) = document.queue.pop_front() else { break };
             let Some(peer) = self.links.get_mut(&link) else { continue };
-            peer.waiting = peer.waiting.saturating_sub(size);
+            peer.waiting_bytes = peer.waiting_bytes.saturating_sub(size);
             let Some(between) = peer.docs.get_mut(&doc) else { continue };
             taken.push(link);
             let sent = between.state.last_sent_heads.clone();
             if before.is_empty() && whole.is_none() {
-                whole = all_of_it(link, &message);
+                whole = whole_document(link, &message);
             }
-            let received = match document.take(&mut between.state, message) {
+            let received = match document.apply_message(&mut between.state, message) {
                 Ok(received) => received,
-                Err(why) => return self.give_up(doc, &why),
+                Err(why) => return self.stop_syncing(doc, &why),
             };
             // A message behind one that brought changes, with our heads and nothing new, makes automerge take those
             // heads for said. They are not, before they are on disk; unsaid, the peer would never hear that we have
@@ -362,31 +366,39 @@ impl SyncPeers {
             }
             match received {
                 Ok(()) => {}
-                Err(MessageRefusal::Refused(why)) => self.fail(link, &format!("changes that cannot be taken: {why}")),
+                Err(MessageRefusal::Refused(why)) => {
+                    self.fail_link(link, &format!("changes that cannot be taken: {why}"))
+                }
                 Err(MessageRefusal::Broken(why)) => {
-                    self.fail(link, &why);
+                    self.fail_link(link, &why);
                     // What the others sent is not to be trusted in this document any more; they send it again.
                     for link in taken.into_iter().filter(|other| *other != link) {
-                        self.close(link, "a document is read again, since what another sent broke it");
+                        self.close_link(link, "a document is read again, since what another sent broke it");
                     }
-                    return self.again(doc);
+                    return self.reload_document(doc);
                 }
             }
         }
-        self.settle(doc, &before, taken.last().copied(), whole);
+        self.store_received(doc, &before, taken.last().copied(), whole);
     }
 
     /// What came into the document since `before` goes to the disk; if nothing did, there may be an answer to give.
-    /// `whole`: bytes that are all of it if they have its heads. They are kept as they came, and what was read of them
+    /// `whole_document_heads`: bytes that are all of it if they have its heads. They are kept as they came, and what was read of them
     /// goes along.
-    fn settle(&mut self, doc: DocId, before: &[ChangeHash], last: Option<LinkId>, whole: Option<WholeDocument>) {
+    fn store_received(
+        &mut self,
+        doc: DocId,
+        before: &[ChangeHash],
+        last: Option<LinkId>,
+        whole: Option<WholeDocument>,
+    ) {
         let Some(document) = self.docs.get_mut(&doc) else { return };
         let heads = document.heads();
         let (Some(link), false) = (last, heads == before) else {
-            return self.tell(doc);
+            return self.send_updates(doc);
         };
         // What came early, and waits in what was read, is nowhere else.
-        let written = match whole.filter(|whole| whole.heads == heads && !document.has_early()) {
+        let written = match whole.filter(|whole| whole.heads == heads && !document.has_early_changes()) {
             Some(whole) => {
                 let between = self.links.get_mut(&whole.from).and_then(|peer| peer.docs.get_mut(&doc));
                 if let Some(between) = between.filter(|between| between.state.their_heads.as_ref() == Some(&heads)) {
@@ -394,12 +406,12 @@ impl SyncPeers {
                     between.state.their_have = Some(vec![Have { last_sync: heads.clone(), ..Have::default() }]);
                 }
                 let form = std::mem::replace(&mut document.form, DocumentForm::Whole(whole.bytes.clone(), heads));
-                let read = if let DocumentForm::Read(read) = form { Some(read) } else { None };
-                Ok(ChangeParcel { bytes: whole.bytes, read })
+                let read = if let DocumentForm::Loaded(read) = form { Some(read) } else { None };
+                Ok(ChangeParcel { bytes: whole.bytes, loaded: read })
             }
-            None => document.read().and_then(|doc| guarded(|| doc.save_after(before))).map(ChangeParcel::from),
+            None => document.load().and_then(|doc| catch_panic(|| doc.save_after(before))).map(ChangeParcel::from),
         };
-        let Ok(parcel) = written else { return self.again(doc) };
+        let Ok(parcel) = written else { return self.reload_document(doc) };
         self.last_ticket += 1;
         let ticket = self.last_ticket;
         document.ticket = Some(ticket);
@@ -408,19 +420,20 @@ impl SyncPeers {
     }
 
     /// Lets documents go that nothing is under way for, those first that were needed least lately.
-    pub(super) fn rest(&mut self) {
-        if self.docs.len() <= self.rest_at {
+    pub(super) fn evict_idle_documents(&mut self) {
+        if self.docs.len() <= self.evict_at {
             return;
         }
-        let resting = self.docs.iter().filter(|(_, document)| document.is_resting());
-        let mut resting: Vec<(u64, DocId)> = resting.map(|(doc, document)| (document.touched, *doc)).collect();
+        let resting = self.docs.iter().filter(|(_, document)| document.is_idle());
+        let mut resting: Vec<(u64, DocId)> = resting.map(|(doc, document)| (document.last_touch, *doc)).collect();
         resting.sort_unstable();
-        for (_, doc) in resting.iter().take(resting.len().saturating_sub(self.limits.resting)) {
-            if self.docs.remove(doc).is_some_and(|document| document.has_early()) {
-                self.ask_anew(*doc);
+        for (_, doc) in resting.iter().take(resting.len().saturating_sub(self.limits.max_resting_documents)) {
+            if self.docs.remove(doc).is_some_and(|document| document.has_early_changes()) {
+                self.reset_sync_states(*doc);
             }
         }
         // What could not go now is not looked at again with each call.
-        self.rest_at = (self.docs.len() + self.limits.resting).max(self.limits.resting * 2);
+        self.evict_at =
+            (self.docs.len() + self.limits.max_resting_documents).max(self.limits.max_resting_documents * 2);
     }
 }

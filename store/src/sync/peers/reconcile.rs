@@ -24,9 +24,9 @@ pub(super) const RECONCILE_TOPIC: &str = "reconcile";
 /// A message of this kind is about as long, in bytes, and one of twice the length is refused.
 const TARGET_MESSAGE_BYTES: usize = 60_000;
 /// So many messages may be needed for one volume; more are refused.
-const ROUNDS: u32 = 2_000;
+const MAX_ROUNDS_PER_VOLUME: u32 = 2_000;
 /// One connection may begin so often.
-const BEGINS: u32 = 10_000;
+const MAX_COMPARISONS_PER_LINK: u32 = 10_000;
 /// Documents that are read at the same time to find out their heads.
 const MAX_CONCURRENT_READS: usize = 64;
 /// Of fewer documents each is asked for: so is a volume that nothing is known of yet. A device that has none of very
@@ -43,25 +43,25 @@ enum ReconcileOpcode {
     /// The answer to either.
     Answer = 2,
     /// The other side does not do this, for this volume.
-    Never = 3,
+    NotShared = 3,
     /// Who dialed knows all.
     Done = 4,
     /// And before that asks which documents these are that it has not, or not like that.
-    Which = 5,
+    QueryIds = 5,
     /// The answer to that.
-    These = 6,
+    ReplyIds = 6,
 }
 
 impl ReconcileOpcode {
-    fn read(byte: u8) -> Option<ReconcileOpcode> {
+    fn from_byte(byte: u8) -> Option<ReconcileOpcode> {
         let all = [
             ReconcileOpcode::Begin,
             ReconcileOpcode::Next,
             ReconcileOpcode::Answer,
-            ReconcileOpcode::Never,
+            ReconcileOpcode::NotShared,
             ReconcileOpcode::Done,
-            ReconcileOpcode::Which,
-            ReconcileOpcode::These,
+            ReconcileOpcode::QueryIds,
+            ReconcileOpcode::ReplyIds,
         ];
         all.into_iter().find(|word| *word as u8 == byte)
     }
@@ -85,15 +85,15 @@ pub(super) struct VolumeComparison {
     missing: Vec<DocId>,
     table: Option<VolumeTable>,
     /// What the other side began with, until the table is made.
-    begun: Option<Vec<u8>>,
+    first_frame: Option<Vec<u8>>,
     /// What was found to differ so far; on the side that began.
-    differ: BTreeSet<DocId>,
+    differing: BTreeSet<DocId>,
     /// What the other side has and this one not, or not like that; on the side that began.
-    lacks: Vec<Id>,
+    missing_ids: Vec<Id>,
     /// So many questions which documents those are wait for an answer.
-    asked: usize,
+    open_queries: usize,
     /// Those documents; on the side that listens those that it was asked for.
-    named: BTreeSet<DocId>,
+    named_docs: BTreeSet<DocId>,
     rounds: u32,
     /// Which comparison of this connection it is: answers to one that was begun anew are too late.
     number: [u8; 4],
@@ -105,11 +105,11 @@ impl VolumeComparison {
             docs: VolumeDocs::default(),
             missing: Vec::new(),
             table: None,
-            begun,
-            differ: BTreeSet::new(),
-            lacks: Vec::new(),
-            asked: 0,
-            named: BTreeSet::new(),
+            first_frame: begun,
+            differing: BTreeSet::new(),
+            missing_ids: Vec::new(),
+            open_queries: 0,
+            named_docs: BTreeSet::new(),
             rounds: 0,
             number,
         }
@@ -121,23 +121,23 @@ impl VolumeComparison {
 pub(super) struct PeerVolumes {
     /// Documents that are followed as soon as they change, by volume.
     quiet: BTreeMap<DocId, VolumeDocs>,
-    talks: BTreeMap<DocId, VolumeComparison>,
-    begins: u32,
+    comparisons: BTreeMap<DocId, VolumeComparison>,
+    comparisons_begun: u32,
     /// Volumes that are to be compared once the peer has greeted.
-    pub(super) wanted: Vec<(DocId, VolumeDocs)>,
+    pub(super) pending: Vec<(DocId, VolumeDocs)>,
 }
 
 /// What is known of the heads of documents that are on disk.
 #[derive(Default)]
 pub(super) struct HeadsHashes {
     /// `None`: it is there, and nobody has looked.
-    known: HashMap<DocId, Option<HeadsHash>>,
+    by_doc: HashMap<DocId, Option<HeadsHash>>,
     /// Documents that are being read for it.
     reading: BTreeSet<DocId>,
 }
 
 /// What these heads of a document come to; `None`: there are none.
-fn print_of(doc: DocId, heads: &[automerge::ChangeHash]) -> Option<HeadsHash> {
+fn hash_heads(doc: DocId, heads: &[automerge::ChangeHash]) -> Option<HeadsHash> {
     if heads.is_empty() {
         return None;
     }
@@ -151,74 +151,74 @@ fn print_of(doc: DocId, heads: &[automerge::ChangeHash]) -> Option<HeadsHash> {
 
 impl HeadsHashes {
     /// Whether these are the heads of what is on disk, as far as is known.
-    pub(super) fn says(&self, doc: DocId, heads: &[automerge::ChangeHash]) -> bool {
-        let known = self.known.get(&doc).copied().flatten();
-        known.is_some() && known == print_of(doc, heads)
+    pub(super) fn matches(&self, doc: DocId, heads: &[automerge::ChangeHash]) -> bool {
+        let known = self.by_doc.get(&doc).copied().flatten();
+        known.is_some() && known == hash_heads(doc, heads)
     }
 }
 
-fn words<T>(done: Result<T, negentropy::Error>) -> Result<T, String> {
+fn comparison_error<T>(done: Result<T, negentropy::Error>) -> Result<T, String> {
     done.map_err(|error| format!("a comparison that cannot be read: {error}"))
 }
 
 impl SyncPeers {
     /// A document is on disk, and what its heads come to, if the caller knows. For all documents, before the first
     /// connection; later the state keeps itself.
-    pub fn recall(&mut self, doc: DocId, print: Option<HeadsHash>) {
-        self.prints.known.insert(doc, print);
+    pub fn set_heads_hash(&mut self, doc: DocId, print: Option<HeadsHash>) {
+        self.prints.by_doc.insert(doc, print);
     }
 
     /// What is known of all documents on disk, to be kept for the next start.
-    pub fn prints(&self) -> impl Iterator<Item = (DocId, HeadsHash)> {
-        self.prints.known.iter().filter_map(|(doc, print)| Some((*doc, (*print)?)))
+    pub fn heads_hashes(&self) -> impl Iterator<Item = (DocId, HeadsHash)> {
+        self.prints.by_doc.iter().filter_map(|(doc, print)| Some((*doc, (*print)?)))
     }
 
     /// The document is on disk as it is in memory: what its heads come to.
-    pub(super) fn note_print(&mut self, doc: DocId) {
-        let Some(document) = self.docs.get(&doc).filter(|document| document.may_be_told()) else { return };
-        match print_of(doc, &document.heads()) {
-            Some(print) => _ = self.prints.known.insert(doc, Some(print)),
-            None => _ = self.prints.known.remove(&doc),
+    pub(super) fn update_heads_hash(&mut self, doc: DocId) {
+        let Some(document) = self.docs.get(&doc).filter(|document| document.is_durable()) else { return };
+        match hash_heads(doc, &document.heads()) {
+            Some(print) => _ = self.prints.by_doc.insert(doc, Some(print)),
+            None => _ = self.prints.by_doc.remove(&doc),
         }
-        self.read_on(doc);
+        self.on_heads_read(doc);
     }
 
     /// The document on disk is another than was known.
-    pub(super) fn forget_print(&mut self, doc: DocId) {
-        self.prints.known.insert(doc, None);
-        self.read_on(doc);
+    pub(super) fn invalidate_heads_hash(&mut self, doc: DocId) {
+        self.prints.by_doc.insert(doc, None);
+        self.on_heads_read(doc);
     }
 
     /// The document is not on disk any more.
-    pub(super) fn drop_print(&mut self, doc: DocId) {
-        self.prints.known.remove(&doc);
-        self.read_on(doc);
+    pub(super) fn remove_heads_hash(&mut self, doc: DocId) {
+        self.prints.by_doc.remove(&doc);
+        self.on_heads_read(doc);
     }
 
     /// Whether both ends of a connection do this.
-    fn compares(&self, link: LinkId) -> bool {
-        let ours = self.metadata.tracebook.is_some_and(|version| version >= wire::EXTENSIONS);
+    fn can_compare(&self, link: LinkId) -> bool {
+        let ours = self.metadata.tracebook.is_some_and(|version| version >= wire::EXTENSIONS_VERSION);
         let theirs = self.links.get(&link).and_then(|peer| peer.metadata.tracebook);
-        ours && theirs.is_some_and(|version| version >= wire::EXTENSIONS)
+        ours && theirs.is_some_and(|version| version >= wire::EXTENSIONS_VERSION)
     }
 
     /// Syncs all these documents with a peer: all documents of this volume, and its own. May be called again when
     /// there are others.
-    pub fn follow_all(&mut self, link: LinkId, scope: DocId, docs: VolumeDocs) {
+    pub fn follow_volume(&mut self, link: LinkId, scope: DocId, docs: VolumeDocs) {
         let Some(peer) = self.links.get_mut(&link) else { return };
         if peer.id.is_none() {
-            peer.scopes.wanted.retain(|(known, _)| *known != scope);
-            peer.scopes.wanted.push((scope, docs));
+            peer.scopes.pending.retain(|(known, _)| *known != scope);
+            peer.scopes.pending.push((scope, docs));
             return;
         }
         let dialed = peer.dialed;
-        if !self.compares(link) {
+        if !self.can_compare(link) {
             docs.iter().for_each(|doc| self.follow(link, *doc));
             return;
         }
         // Of very many files the list alone takes a second to read, on both sides. Where it is known what it comes to,
         // it is compared as all others are, and read if it differs.
-        let is_known = docs.contains(&scope) && matches!(self.prints.known.get(&scope), Some(Some(_)));
+        let is_known = docs.contains(&scope) && matches!(self.prints.by_doc.get(&scope), Some(Some(_)));
         if !is_known {
             self.follow(link, scope);
         }
@@ -229,73 +229,82 @@ impl SyncPeers {
         let Some(peer) = self.links.get_mut(&link) else { return };
         peer.scopes.quiet.insert(scope, docs.clone());
         if dialed {
-            peer.scopes.begins += 1;
-            let number = peer.scopes.begins.to_le_bytes();
-            self.begin(link, scope, docs, number, None);
+            peer.scopes.comparisons_begun += 1;
+            let number = peer.scopes.comparisons_begun.to_le_bytes();
+            self.begin_comparison(link, scope, docs, number, None);
             return;
         }
-        let absent: Vec<DocId> = docs.iter().copied().filter(|doc| !self.prints.known.contains_key(doc)).collect();
+        let absent: Vec<DocId> = docs.iter().copied().filter(|doc| !self.prints.by_doc.contains_key(doc)).collect();
         absent.into_iter().for_each(|doc| self.follow(link, doc));
     }
 
-    fn begin(&mut self, link: LinkId, scope: DocId, docs: VolumeDocs, number: [u8; 4], begun: Option<Vec<u8>>) {
-        let missing = docs.iter().copied().filter(|doc| self.prints.known.get(doc) == Some(&None)).collect();
+    fn begin_comparison(
+        &mut self,
+        link: LinkId,
+        scope: DocId,
+        docs: VolumeDocs,
+        number: [u8; 4],
+        begun: Option<Vec<u8>>,
+    ) {
+        let missing = docs.iter().copied().filter(|doc| self.prints.by_doc.get(doc) == Some(&None)).collect();
         let Some(peer) = self.links.get_mut(&link) else { return };
-        peer.scopes.talks.insert(scope, VolumeComparison { docs, missing, ..VolumeComparison::new(begun, number) });
-        self.look(link, scope);
+        peer.scopes
+            .comparisons
+            .insert(scope, VolumeComparison { docs, missing, ..VolumeComparison::new(begun, number) });
+        self.advance_comparison(link, scope);
     }
 
     /// Goes on with a comparison whose table is not made yet: reads what is missing, or makes it.
-    fn look(&mut self, link: LinkId, scope: DocId) {
+    fn advance_comparison(&mut self, link: LinkId, scope: DocId) {
         let Some(peer) = self.links.get_mut(&link) else { return };
-        let Some(talk) = peer.scopes.talks.get_mut(&scope).filter(|talk| talk.table.is_none()) else { return };
+        let Some(talk) = peer.scopes.comparisons.get_mut(&scope).filter(|talk| talk.table.is_none()) else { return };
         let mut next = Vec::new();
         while self.prints.reading.len() < MAX_CONCURRENT_READS
             && let Some(doc) = talk.missing.pop()
         {
-            if self.prints.known.get(&doc) != Some(&None) {
+            if self.prints.by_doc.get(&doc) != Some(&None) {
                 continue;
             }
-            match self.docs.get(&doc).filter(|document| document.may_be_told()) {
-                Some(document) => match print_of(doc, &document.heads()) {
-                    Some(print) => _ = self.prints.known.insert(doc, Some(print)),
-                    None => _ = self.prints.known.remove(&doc),
+            match self.docs.get(&doc).filter(|document| document.is_durable()) {
+                Some(document) => match hash_heads(doc, &document.heads()) {
+                    Some(print) => _ = self.prints.by_doc.insert(doc, Some(print)),
+                    None => _ = self.prints.by_doc.remove(&doc),
                 },
                 None if self.prints.reading.insert(doc) => next.push(doc),
                 None => {}
             }
         }
-        next.into_iter().for_each(|doc| _ = self.document(doc));
+        next.into_iter().for_each(|doc| _ = self.ensure_document(doc));
         let Some(peer) = self.links.get(&link) else { return };
-        let Some(talk) = peer.scopes.talks.get(&scope) else { return };
+        let Some(talk) = peer.scopes.comparisons.get(&scope) else { return };
         if talk.missing.is_empty() && self.prints.reading.is_empty() && talk.table.is_none() {
-            self.make_table(link, scope);
+            self.build_table(link, scope);
         }
     }
 
     /// A document that was perhaps being read for its heads is there, or cannot be read.
-    pub(super) fn read_on(&mut self, doc: DocId) {
+    pub(super) fn on_heads_read(&mut self, doc: DocId) {
         if !self.prints.reading.remove(&doc) {
             return;
         }
         let waits = |(link, peer): (&LinkId, &super::SyncPeer)| {
-            let talks = peer.scopes.talks.iter().filter(|(_, talk)| talk.table.is_none());
+            let talks = peer.scopes.comparisons.iter().filter(|(_, talk)| talk.table.is_none());
             talks.map(|(scope, _)| (*link, *scope)).collect::<Vec<_>>()
         };
         let waiting: Vec<(LinkId, DocId)> = self.links.iter().flat_map(waits).collect();
         for (link, scope) in waiting {
-            self.look(link, scope);
+            self.advance_comparison(link, scope);
         }
     }
 
-    fn make_table(&mut self, link: LinkId, scope: DocId) {
+    fn build_table(&mut self, link: LinkId, scope: DocId) {
         let Some(peer) = self.links.get_mut(&link) else { return };
-        let Some(talk) = peer.scopes.talks.get_mut(&scope) else { return };
+        let Some(talk) = peer.scopes.comparisons.get_mut(&scope) else { return };
         let mut storage = NegentropyStorageVector::with_capacity(talk.docs.len());
         let mut docs = HashMap::new();
         let (initiates, number) = (peer.dialed, talk.number);
         for doc in talk.docs.iter() {
-            let Some(Some(print)) = self.prints.known.get(doc) else { continue };
+            let Some(Some(print)) = self.prints.by_doc.get(doc) else { continue };
             if (peer.share)(*doc) == DocumentAccess::None || storage.insert(0, Id::from_byte_array(*print)).is_err() {
                 continue;
             }
@@ -310,210 +319,215 @@ impl SyncPeers {
                 Negentropy::borrowed(&table.storage, TARGET_MESSAGE_BYTES as u64).and_then(|mut side| side.initiate());
             talk.table = Some(table);
             match first {
-                Ok(bytes) => self.compare(link, scope, ReconcileOpcode::Begin, number, &bytes),
-                Err(_) => self.differs(link, scope, false),
+                Ok(bytes) => self.send_comparison(link, scope, ReconcileOpcode::Begin, number, &bytes),
+                Err(_) => self.follow_differences(link, scope, false),
             }
             return;
         }
         talk.table = Some(table);
-        if let Some(bytes) = talk.begun.take() {
-            self.answer(link, scope, &bytes);
+        if let Some(bytes) = talk.first_frame.take() {
+            self.send_answer(link, scope, &bytes);
         }
     }
 
-    fn compare(&mut self, link: LinkId, scope: DocId, word: ReconcileOpcode, number: [u8; 4], bytes: &[u8]) {
+    fn send_comparison(&mut self, link: LinkId, scope: DocId, word: ReconcileOpcode, number: [u8; 4], bytes: &[u8]) {
         let mut data = vec![word as u8];
         data.extend(number);
         data.extend(scope.0);
         data.extend(bytes);
-        self.extend(link, RECONCILE_TOPIC, data);
+        self.send_extension(link, RECONCILE_TOPIC, data);
     }
 
     /// A message of this kind has come.
-    pub(super) fn compared(&mut self, link: LinkId, data: &[u8]) {
-        if !self.compares(link) || data.len() > 2 * TARGET_MESSAGE_BYTES {
-            return self.fail(link, "it compares what nobody asked it to compare");
+    pub(super) fn on_comparison(&mut self, link: LinkId, data: &[u8]) {
+        if !self.can_compare(link) || data.len() > 2 * TARGET_MESSAGE_BYTES {
+            return self.fail_link(link, "it compares what nobody asked it to compare");
         }
         let read = data.split_at_checked(21).and_then(|(head, bytes)| {
             let (word, head) = head.split_first()?;
             let (number, scope) = head.split_first_chunk::<4>()?;
-            Some((ReconcileOpcode::read(*word)?, *number, DocId(scope.try_into().ok()?), bytes))
+            Some((ReconcileOpcode::from_byte(*word)?, *number, DocId(scope.try_into().ok()?), bytes))
         });
         let Some((word, number, scope, bytes)) = read else {
-            return self.fail(link, "it compares in words that nobody knows");
+            return self.fail_link(link, "it compares in words that nobody knows");
         };
         let Some(peer) = self.links.get_mut(&link) else { return };
         let turn = match word {
-            ReconcileOpcode::Begin | ReconcileOpcode::Next | ReconcileOpcode::Done | ReconcileOpcode::Which => {
+            ReconcileOpcode::Begin | ReconcileOpcode::Next | ReconcileOpcode::Done | ReconcileOpcode::QueryIds => {
                 !peer.dialed
             }
-            ReconcileOpcode::Answer | ReconcileOpcode::Never | ReconcileOpcode::These => peer.dialed,
+            ReconcileOpcode::Answer | ReconcileOpcode::NotShared | ReconcileOpcode::ReplyIds => peer.dialed,
         };
         if !turn {
-            return self.fail(link, "it compares out of turn");
+            return self.fail_link(link, "it compares out of turn");
         }
         match word {
             ReconcileOpcode::Begin => {
-                peer.scopes.begins += 1;
-                if peer.scopes.begins > BEGINS {
-                    return self.fail(link, "it begins to compare again and again");
+                peer.scopes.comparisons_begun += 1;
+                if peer.scopes.comparisons_begun > MAX_COMPARISONS_PER_LINK {
+                    return self.fail_link(link, "it begins to compare again and again");
                 }
                 if (peer.share)(scope) == DocumentAccess::None {
-                    return self.compare(link, scope, ReconcileOpcode::Never, number, &[]);
+                    return self.send_comparison(link, scope, ReconcileOpcode::NotShared, number, &[]);
                 }
                 // What was under way is begun anew.
-                peer.scopes.talks.insert(scope, VolumeComparison::new(Some(bytes.to_vec()), number));
-                self.outputs.push_back(PeersOutput::Scope { link, scope });
+                peer.scopes.comparisons.insert(scope, VolumeComparison::new(Some(bytes.to_vec()), number));
+                self.outputs.push_back(PeersOutput::NeedVolumeDocs { link, scope });
             }
-            ReconcileOpcode::Next => self.answer(link, scope, bytes),
-            ReconcileOpcode::Done => self.asked_all(link, scope),
-            ReconcileOpcode::Which => self.which(link, scope, bytes),
-            ReconcileOpcode::Never | ReconcileOpcode::Answer | ReconcileOpcode::These
-                if peer.scopes.talks.get(&scope).is_none_or(|talk| talk.number != number) => {}
-            ReconcileOpcode::Never => self.differs(link, scope, false),
-            ReconcileOpcode::Answer => self.answered(link, scope, bytes),
-            ReconcileOpcode::These => self.these(link, scope, bytes),
+            ReconcileOpcode::Next => self.send_answer(link, scope, bytes),
+            ReconcileOpcode::Done => self.on_done(link, scope),
+            ReconcileOpcode::QueryIds => self.on_id_query(link, scope, bytes),
+            ReconcileOpcode::NotShared | ReconcileOpcode::Answer | ReconcileOpcode::ReplyIds
+                if peer.scopes.comparisons.get(&scope).is_none_or(|talk| talk.number != number) => {}
+            ReconcileOpcode::NotShared => self.follow_differences(link, scope, false),
+            ReconcileOpcode::Answer => self.on_answer(link, scope, bytes),
+            ReconcileOpcode::ReplyIds => self.on_id_reply(link, scope, bytes),
         }
     }
 
-    /// The answer to [`PeersOutput::Scope`]: the documents of the volume as they are here; none when it is not shared.
-    pub fn scoped(&mut self, link: LinkId, scope: DocId, docs: VolumeDocs) {
+    /// The answer to [`PeersOutput::NeedVolumeDocs`]: the documents of the volume as they are here; none when it is not shared.
+    pub fn on_volume_docs(&mut self, link: LinkId, scope: DocId, docs: VolumeDocs) {
         let Some(peer) = self.links.get_mut(&link) else { return };
-        let Some(talk) = peer.scopes.talks.remove(&scope).filter(|talk| talk.table.is_none()) else { return };
-        let Some(begun) = talk.begun else { return };
+        let Some(talk) = peer.scopes.comparisons.remove(&scope).filter(|talk| talk.table.is_none()) else { return };
+        let Some(begun) = talk.first_frame else { return };
         if docs.is_empty() {
-            return self.compare(link, scope, ReconcileOpcode::Never, talk.number, &[]);
+            return self.send_comparison(link, scope, ReconcileOpcode::NotShared, talk.number, &[]);
         }
         peer.scopes.quiet.insert(scope, docs.clone());
-        self.begin(link, scope, docs, talk.number, Some(begun));
+        self.begin_comparison(link, scope, docs, talk.number, Some(begun));
     }
 
-    fn answer(&mut self, link: LinkId, scope: DocId, bytes: &[u8]) {
+    fn send_answer(&mut self, link: LinkId, scope: DocId, bytes: &[u8]) {
         let Some(peer) = self.links.get_mut(&link) else { return };
-        let talk = peer.scopes.talks.get_mut(&scope);
+        let talk = peer.scopes.comparisons.get_mut(&scope);
         let Some((rounds, number, table)) =
             talk.and_then(|talk| Some((&mut talk.rounds, talk.number, talk.table.as_ref()?)))
         else {
-            return self.fail(link, "it goes on comparing what it did not begin");
+            return self.fail_link(link, "it goes on comparing what it did not begin");
         };
         *rounds += 1;
-        if *rounds > ROUNDS {
-            return self.fail(link, "it compares without end");
+        if *rounds > MAX_ROUNDS_PER_VOLUME {
+            return self.fail_link(link, "it compares without end");
         }
-        let made = super::guarded(|| {
+        let made = super::catch_panic(|| {
             let mut side = Negentropy::borrowed(&table.storage, TARGET_MESSAGE_BYTES as u64)?;
             side.reconcile(bytes)
         });
-        match made.and_then(words) {
-            Ok(bytes) => self.compare(link, scope, ReconcileOpcode::Answer, number, &bytes),
-            Err(why) => self.fail(link, &why),
+        match made.and_then(comparison_error) {
+            Ok(bytes) => self.send_comparison(link, scope, ReconcileOpcode::Answer, number, &bytes),
+            Err(why) => self.fail_link(link, &why),
         }
     }
 
-    fn answered(&mut self, link: LinkId, scope: DocId, bytes: &[u8]) {
+    fn on_answer(&mut self, link: LinkId, scope: DocId, bytes: &[u8]) {
         let Some(peer) = self.links.get_mut(&link) else { return };
-        let Some(talk) = peer.scopes.talks.get_mut(&scope) else { return };
+        let Some(talk) = peer.scopes.comparisons.get_mut(&scope) else { return };
         let (Some(table), number) = (talk.table.as_ref(), talk.number) else { return };
         talk.rounds += 1;
-        if talk.rounds > ROUNDS {
-            return self.fail(link, "it compares without end");
+        if talk.rounds > MAX_ROUNDS_PER_VOLUME {
+            return self.fail_link(link, "it compares without end");
         }
         let (mut have, mut need) = (Vec::new(), Vec::new());
-        let next = super::guarded(|| {
+        let next = super::catch_panic(|| {
             let mut side = Negentropy::borrowed(&table.storage, TARGET_MESSAGE_BYTES as u64)?;
             side.set_initiator();
             side.reconcile_with_ids(bytes, &mut have, &mut need)
         });
-        match next.and_then(words) {
+        match next.and_then(comparison_error) {
             Ok(next) => {
-                talk.differ.extend(have.iter().filter_map(|id| table.docs.get(id.as_bytes())));
-                talk.lacks.extend(need);
-                if talk.lacks.len() > self.limits.documents {
-                    return self.fail(link, "it has more documents than a connection may be about");
+                talk.differing.extend(have.iter().filter_map(|id| table.docs.get(id.as_bytes())));
+                talk.missing_ids.extend(need);
+                if talk.missing_ids.len() > self.limits.max_documents {
+                    return self.fail_link(link, "it has more documents than a connection may be about");
                 }
                 match next {
-                    Some(bytes) => self.compare(link, scope, ReconcileOpcode::Next, number, &bytes),
-                    None => self.ask_which(link, scope),
+                    Some(bytes) => self.send_comparison(link, scope, ReconcileOpcode::Next, number, &bytes),
+                    None => self.send_id_queries(link, scope),
                 }
             }
-            Err(why) => self.fail(link, &why),
+            Err(why) => self.fail_link(link, &why),
         }
     }
 
     /// Asks which documents those are that only the other side has, or has otherwise.
-    fn ask_which(&mut self, link: LinkId, scope: DocId) {
-        let talk = self.links.get_mut(&link).and_then(|peer| peer.scopes.talks.get_mut(&scope));
+    fn send_id_queries(&mut self, link: LinkId, scope: DocId) {
+        let talk = self.links.get_mut(&link).and_then(|peer| peer.scopes.comparisons.get_mut(&scope));
         let Some(talk) = talk else { return };
         let join = |prints: &[Id]| prints.iter().flat_map(|print| *print.as_bytes()).collect();
-        let asks: Vec<Vec<u8>> = talk.lacks.chunks(TARGET_MESSAGE_BYTES / size_of::<HeadsHash>()).map(join).collect();
-        (talk.asked, talk.lacks) = (asks.len(), Vec::new());
+        let asks: Vec<Vec<u8>> =
+            talk.missing_ids.chunks(TARGET_MESSAGE_BYTES / size_of::<HeadsHash>()).map(join).collect();
+        (talk.open_queries, talk.missing_ids) = (asks.len(), Vec::new());
         let number = talk.number;
         if asks.is_empty() {
-            return self.done(link, scope);
+            return self.send_done(link, scope);
         }
-        asks.iter().for_each(|prints| self.compare(link, scope, ReconcileOpcode::Which, number, prints));
+        asks.iter().for_each(|prints| self.send_comparison(link, scope, ReconcileOpcode::QueryIds, number, prints));
     }
 
-    fn which(&mut self, link: LinkId, scope: DocId, bytes: &[u8]) {
-        let talk = self.links.get_mut(&link).and_then(|peer| peer.scopes.talks.get_mut(&scope));
-        let Some(VolumeComparison { rounds, named, number, table: Some(table), .. }) = talk else {
-            return self.fail(link, "it goes on comparing what it did not begin");
+    fn on_id_query(&mut self, link: LinkId, scope: DocId, bytes: &[u8]) {
+        let talk = self.links.get_mut(&link).and_then(|peer| peer.scopes.comparisons.get_mut(&scope));
+        let Some(VolumeComparison { rounds, named_docs: named, number, table: Some(table), .. }) = talk else {
+            return self.fail_link(link, "it goes on comparing what it did not begin");
         };
         *rounds += 1;
         let (prints, rest) = bytes.as_chunks::<{ size_of::<HeadsHash>() }>();
-        if *rounds > ROUNDS || !rest.is_empty() {
-            return self.fail(link, "it asks for documents in words that nobody knows");
+        if *rounds > MAX_ROUNDS_PER_VOLUME || !rest.is_empty() {
+            return self.fail_link(link, "it asks for documents in words that nobody knows");
         }
         let these: Vec<DocId> = prints.iter().filter_map(|print| table.docs.get(print)).copied().collect();
         named.extend(&these);
         let (number, these): (_, Vec<u8>) = (*number, these.into_iter().flat_map(|doc| doc.0).collect());
-        self.compare(link, scope, ReconcileOpcode::These, number, &these);
+        self.send_comparison(link, scope, ReconcileOpcode::ReplyIds, number, &these);
     }
 
     /// Who dialed has asked for all that only this side has, or has otherwise: the rest of what it had is the same.
-    fn asked_all(&mut self, link: LinkId, scope: DocId) {
+    fn on_done(&mut self, link: LinkId, scope: DocId) {
         let Some(peer) = self.links.get_mut(&link) else { return };
-        let Some(VolumeComparison { table: Some(table), named, .. }) = peer.scopes.talks.remove(&scope) else { return };
+        let Some(VolumeComparison { table: Some(table), named_docs: named, .. }) =
+            peer.scopes.comparisons.remove(&scope)
+        else {
+            return;
+        };
         let same = table.docs.into_values().filter(|doc| !named.contains(doc) && !peer.docs.contains_key(doc));
         self.outputs.push_back(PeersOutput::Agreed { link, docs: same.collect() });
     }
 
-    fn these(&mut self, link: LinkId, scope: DocId, bytes: &[u8]) {
-        let talk = self.links.get_mut(&link).and_then(|peer| peer.scopes.talks.get_mut(&scope));
+    fn on_id_reply(&mut self, link: LinkId, scope: DocId, bytes: &[u8]) {
+        let talk = self.links.get_mut(&link).and_then(|peer| peer.scopes.comparisons.get_mut(&scope));
         let Some(talk) = talk else { return };
         let (docs, rest) = bytes.as_chunks::<16>();
-        let Some(left) = talk.asked.checked_sub(1).filter(|_| rest.is_empty()) else {
-            return self.fail(link, "it names documents that nobody asked for");
+        let Some(left) = talk.open_queries.checked_sub(1).filter(|_| rest.is_empty()) else {
+            return self.fail_link(link, "it names documents that nobody asked for");
         };
-        talk.asked = left;
+        talk.open_queries = left;
         let docs = docs.iter().map(|doc| DocId(*doc)).filter(|doc| talk.docs.contains(doc));
-        talk.named.extend(docs);
+        talk.named_docs.extend(docs);
         if left == 0 {
-            self.done(link, scope);
+            self.send_done(link, scope);
         }
     }
 
     /// Who dialed knows all.
-    fn done(&mut self, link: LinkId, scope: DocId) {
-        let talk = self.links.get(&link).and_then(|peer| peer.scopes.talks.get(&scope));
+    fn send_done(&mut self, link: LinkId, scope: DocId) {
+        let talk = self.links.get(&link).and_then(|peer| peer.scopes.comparisons.get(&scope));
         let Some(number) = talk.map(|talk| talk.number) else { return };
-        self.compare(link, scope, ReconcileOpcode::Done, number, &[]);
-        self.differs(link, scope, true);
+        self.send_comparison(link, scope, ReconcileOpcode::Done, number, &[]);
+        self.follow_differences(link, scope, true);
     }
 
-    /// What differs is known (or, not `compared`, that nothing is known): it is followed, the rest is not.
-    fn differs(&mut self, link: LinkId, scope: DocId, compared: bool) {
+    /// What differs is known (or, not `on_comparison`, that nothing is known): it is followed, the rest is not.
+    fn follow_differences(&mut self, link: LinkId, scope: DocId, compared: bool) {
         let Some(peer) = self.links.get_mut(&link) else { return };
-        let Some(talk) = peer.scopes.talks.remove(&scope) else { return };
+        let Some(talk) = peer.scopes.comparisons.remove(&scope) else { return };
         let table = talk.table.unwrap_or_else(|| VolumeTable { storage: Default::default(), docs: HashMap::new() });
         let compared_docs: HashSet<DocId> = table.docs.into_values().collect();
-        let is_same = |doc: &DocId| compared && compared_docs.contains(doc) && !talk.differ.contains(doc);
+        let is_same = |doc: &DocId| compared && compared_docs.contains(doc) && !talk.differing.contains(doc);
         let (mut same, other): (Vec<DocId>, Vec<DocId>) =
             talk.docs.iter().copied().filter(|doc| !peer.docs.contains_key(doc)).partition(is_same);
         // Both know the note, so either side will say it when its outputs come to be.
-        let outputs: HashSet<DocId> = same.iter().map(|note| note.outputs()).collect();
+        let outputs: HashSet<DocId> = same.iter().map(|note| note.outputs_id()).collect();
         let is_nowhere =
-            |doc: &DocId| outputs.contains(doc) && !compared_docs.contains(doc) && !talk.named.contains(doc);
+            |doc: &DocId| outputs.contains(doc) && !compared_docs.contains(doc) && !talk.named_docs.contains(doc);
         let (nowhere, other): (Vec<DocId>, Vec<DocId>) = other.into_iter().partition(is_nowhere);
         same.extend(nowhere);
         self.outputs.push_back(PeersOutput::Agreed { link, docs: same });
@@ -522,11 +536,11 @@ impl SyncPeers {
 
     /// A document has changed: those who compared it, and do not follow it yet, follow it from now on. Returns
     /// whether there are any.
-    pub(super) fn draw_in(&mut self, doc: DocId) -> bool {
+    pub(super) fn follow_changed(&mut self, doc: DocId) -> bool {
         let mut any = false;
-        for link in self.quiet(doc) {
-            if self.between(link, doc) {
-                self.outputs.push_back(PeersOutput::Step { link, doc, same: false });
+        for link in self.quiet_links(doc) {
+            if self.ensure_sync_state(link, doc) {
+                self.outputs.push_back(PeersOutput::SyncChanged { link, doc, same: false });
                 any = true;
             }
         }
@@ -534,7 +548,7 @@ impl SyncPeers {
     }
 
     /// Those who compared a document and do not follow it: nothing is said of it to them but what all hear.
-    pub(super) fn quiet(&self, doc: DocId) -> Vec<LinkId> {
+    pub(super) fn quiet_links(&self, doc: DocId) -> Vec<LinkId> {
         let quiet = |peer: &super::SyncPeer| {
             peer.id.is_some()
                 && !peer.docs.contains_key(&doc)
@@ -555,7 +569,7 @@ mod tests {
     const VOLUME: DocId = DocId([255; 16]);
 
     fn peers(name: &str) -> SyncPeers {
-        let metadata = PeerMetadata { tracebook: Some(wire::EXTENSIONS), ..PeerMetadata::default() };
+        let metadata = PeerMetadata { tracebook: Some(wire::EXTENSIONS_VERSION), ..PeerMetadata::default() };
         SyncPeers::new(PeerId(name.to_owned()), metadata, SyncLimits::default())
     }
 
@@ -584,13 +598,13 @@ mod tests {
     ) -> (usize, BTreeSet<DocId>, [BTreeSet<DocId>; 2]) {
         one.connect(1, true, None, Box::new(|_| DocumentAccess::Write));
         two.connect(1, false, None, Box::new(|_| DocumentAccess::Write));
-        one.follow_all(1, VOLUME, docs.clone());
+        one.follow_volume(1, VOLUME, docs.clone());
         let (mut bytes_said, mut read, mut same) = (0, BTreeSet::new(), [BTreeSet::new(), BTreeSet::new()]);
         loop {
             let mut quiet = true;
             for back in [false, true] {
                 let (from, to) = if back { (&mut *two, &mut *one) } else { (&mut *one, &mut *two) };
-                for output in from.take() {
+                for output in from.take_outputs() {
                     quiet = false;
                     match output {
                         PeersOutput::Send { bytes, .. } => {
@@ -598,7 +612,7 @@ mod tests {
                             to.receive(1, &bytes);
                         }
                         PeersOutput::Load { doc } if !back => _ = read.insert(doc),
-                        PeersOutput::Scope { link, scope } => from.scoped(link, scope, docs.clone()),
+                        PeersOutput::NeedVolumeDocs { link, scope } => from.on_volume_docs(link, scope, docs.clone()),
                         PeersOutput::Agreed { docs, .. } => same[usize::from(back)].extend(docs),
                         PeersOutput::Close { why, .. } => panic!("{why}"),
                         _ => {}
@@ -616,8 +630,8 @@ mod tests {
         let (mut one, mut two) = (peers("one"), peers("two"));
         let changed: BTreeSet<u32> = (0..10).map(|at| at * 4_999 + 7).collect();
         for number in 0..50_000 {
-            one.recall(doc(number), Some(print(number, u8::from(changed.contains(&number)))));
-            two.recall(doc(number), Some(print(number, 0)));
+            one.set_heads_hash(doc(number), Some(print(number, u8::from(changed.contains(&number)))));
+            two.set_heads_hash(doc(number), Some(print(number, 0)));
         }
         let docs: VolumeDocs = Arc::new((0..50_000).map(doc).chain([VOLUME]).collect());
         let (bytes, read, same) = talk(&mut one, &mut two, &docs);
@@ -626,8 +640,12 @@ mod tests {
         assert_eq!(same, 50_000 - changed.len());
         assert!(bytes < 30_000, "{bytes} bytes");
         // What changes later is spoken about by itself.
-        two.changed(doc(3), b"");
-        assert!(two.take().iter().any(|output| matches!(output, PeersOutput::Load { doc: read } if *read == doc(3))));
+        two.on_changed(doc(3), b"");
+        assert!(
+            two.take_outputs()
+                .iter()
+                .any(|output| matches!(output, PeersOutput::Load { doc: read } if *read == doc(3)))
+        );
     }
 
     /// The disk has a change before it is told of: it is read while two compare, and told of before they are done.
@@ -640,33 +658,35 @@ mod tests {
             let mut disks = [vec![old.clone(), change.clone()], vec![old]];
             let (mut one, mut two) = (peers("one"), peers("two"));
             for side in [&mut one, &mut two] {
-                (0..10).for_each(|number| side.recall(doc(number), (number != 3).then(|| print(number, 0))));
+                (0..10).for_each(|number| side.set_heads_hash(doc(number), (number != 3).then(|| print(number, 0))));
             }
             let docs: VolumeDocs = Arc::new((0..10).map(doc).collect());
             one.connect(1, true, None, Box::new(|_| DocumentAccess::Write));
             two.connect(1, false, None, Box::new(|_| DocumentAccess::Write));
-            one.follow_all(1, VOLUME, docs.clone());
+            one.follow_volume(1, VOLUME, docs.clone());
             let (mut told, mut quiet) = (!before_the_end, false);
             while !std::mem::replace(&mut quiet, true) {
                 for at in [0, 1] {
                     let (from, to) = if at == 0 { (&mut one, &mut two) } else { (&mut two, &mut one) };
-                    for output in from.take() {
+                    for output in from.take_outputs() {
                         quiet = false;
                         match output {
                             PeersOutput::Send { bytes, .. } => to.receive(1, &bytes),
                             PeersOutput::Load { doc: read } => {
                                 let chunks = if read == doc(3) { disks[at].clone() } else { Vec::new() };
-                                from.loaded(read, Ok(chunks));
+                                from.on_loaded(read, Ok(chunks));
                                 if at == 0 && read == doc(3) && !std::mem::replace(&mut told, true) {
-                                    from.changed(read, &change);
+                                    from.on_changed(read, &change);
                                 }
                             }
                             PeersOutput::Store { doc: of, ticket, parcel, .. } => {
                                 assert_eq!(of, doc(3));
                                 disks[at].push(parcel.bytes);
-                                from.stored(ticket);
+                                from.on_stored(ticket);
                             }
-                            PeersOutput::Scope { link, scope } => from.scoped(link, scope, docs.clone()),
+                            PeersOutput::NeedVolumeDocs { link, scope } => {
+                                from.on_volume_docs(link, scope, docs.clone())
+                            }
                             PeersOutput::Close { why, .. } | PeersOutput::Refused { why, .. } => panic!("{why}"),
                             _ => {}
                         }
@@ -675,7 +695,7 @@ mod tests {
             }
             let other = crate::PlainText::load(&disks[1], automerge::ActorId::from([2; 16])).expect("it loads");
             assert_eq!(other.text().expect("text"), "old and new", "told of before the end: {before_the_end}");
-            assert_eq!((one.in_step(1, doc(3)), two.in_step(1, doc(3))), (Some(true), Some(true)));
+            assert_eq!((one.is_in_sync(1, doc(3)), two.is_in_sync(1, doc(3))), (Some(true), Some(true)));
         }
     }
 
@@ -685,10 +705,10 @@ mod tests {
         for number in 0..100 {
             // One has changed, some are only here, some only there.
             if number != 50 && number != 51 {
-                one.recall(doc(number), Some(print(number, u8::from(number == 5))));
+                one.set_heads_hash(doc(number), Some(print(number, u8::from(number == 5))));
             }
             if number != 60 {
-                two.recall(doc(number), Some(print(number, 0)));
+                two.set_heads_hash(doc(number), Some(print(number, 0)));
             }
         }
         let docs: VolumeDocs = Arc::new((0..100).map(doc).chain([VOLUME]).collect());
@@ -698,8 +718,8 @@ mod tests {
         // When nothing differs, nothing is asked for, and that says it.
         let (mut one, mut two) = (peers("one"), peers("two"));
         for number in 0..100 {
-            one.recall(doc(number), Some(print(number, 0)));
-            two.recall(doc(number), Some(print(number, 0)));
+            one.set_heads_hash(doc(number), Some(print(number, 0)));
+            two.set_heads_hash(doc(number), Some(print(number, 0)));
         }
         assert_eq!(talk_both(&mut one, &mut two, &docs).2[1], (0..100).map(doc).collect());
     }
@@ -711,19 +731,19 @@ mod tests {
         for (other, expected) in [(0, 0), (1, 1)] {
             let (mut one, mut two) = (peers("one"), peers("two"));
             for number in 0..50 {
-                one.recall(doc(number), Some(print(number, 0)));
-                two.recall(doc(number), Some(print(number, 0)));
+                one.set_heads_hash(doc(number), Some(print(number, 0)));
+                two.set_heads_hash(doc(number), Some(print(number, 0)));
             }
-            one.recall(VOLUME, Some(print(99, 0)));
-            two.recall(VOLUME, Some(print(99, other)));
+            one.set_heads_hash(VOLUME, Some(print(99, 0)));
+            two.set_heads_hash(VOLUME, Some(print(99, other)));
             let (_, read, same) = talk(&mut one, &mut two, &docs);
             assert_eq!((read.len(), same), (expected, 51 - expected));
             assert_eq!((one.docs.len(), two.docs.len()), (expected, 0), "neither side has it in memory");
             if expected == 0 {
                 // Whoever changes it speaks of it.
-                one.changed(VOLUME, b"");
-                two.changed(VOLUME, b"");
-                assert!(one.take().iter().any(loads) && two.take().iter().any(loads));
+                one.on_changed(VOLUME, b"");
+                two.on_changed(VOLUME, b"");
+                assert!(one.take_outputs().iter().any(loads) && two.take_outputs().iter().any(loads));
             }
         }
     }
@@ -733,31 +753,31 @@ mod tests {
         let (mut one, mut two) = (peers("one"), peers("two"));
         for number in 0..100 {
             // One note has changed, one is only there, and of one other the outputs.
-            one.recall(doc(number), Some(print(number, u8::from(number == 5))));
-            two.recall(doc(number), Some(print(number, 0)));
+            one.set_heads_hash(doc(number), Some(print(number, u8::from(number == 5))));
+            two.set_heads_hash(doc(number), Some(print(number, 0)));
         }
-        two.recall(doc(100), Some(print(100, 0)));
-        two.recall(doc(7).outputs(), Some(print(7, 9)));
+        two.set_heads_hash(doc(100), Some(print(100, 0)));
+        two.set_heads_hash(doc(7).outputs_id(), Some(print(7, 9)));
         let notes: BTreeSet<DocId> = (0..101).map(doc).collect();
-        let outputs = (0..20).chain([100]).map(|number| doc(number).outputs());
+        let outputs = (0..20).chain([100]).map(|number| doc(number).outputs_id());
         let docs: VolumeDocs = Arc::new(notes.iter().copied().chain(outputs).chain([VOLUME]).collect());
         let (bytes, read, same) = talk(&mut one, &mut two, &docs);
-        let changed = [5, 100].map(|number| [doc(number), doc(number).outputs()]).concat();
-        assert_eq!(read, changed.into_iter().chain([VOLUME, doc(7).outputs()]).collect());
+        let changed = [5, 100].map(|number| [doc(number), doc(number).outputs_id()]).concat();
+        assert_eq!(read, changed.into_iter().chain([VOLUME, doc(7).outputs_id()]).collect());
         assert_eq!(same, (101 - 2) + (21 - 3), "whose note is the same, and whose outputs are nowhere");
         assert!(bytes < 5_000, "{bytes} bytes");
         // Once they come to be, on either side, they are said.
-        two.changed(doc(8).outputs(), b"");
+        two.on_changed(doc(8).outputs_id(), b"");
         assert!(
-            two.take()
+            two.take_outputs()
                 .iter()
-                .any(|output| matches!(output, PeersOutput::Load { doc: read } if *read == doc(8).outputs()))
+                .any(|output| matches!(output, PeersOutput::Load { doc: read } if *read == doc(8).outputs_id()))
         );
-        one.changed(doc(9).outputs(), b"");
+        one.on_changed(doc(9).outputs_id(), b"");
         assert!(
-            one.take()
+            one.take_outputs()
                 .iter()
-                .any(|output| matches!(output, PeersOutput::Load { doc: read } if *read == doc(9).outputs()))
+                .any(|output| matches!(output, PeersOutput::Load { doc: read } if *read == doc(9).outputs_id()))
         );
     }
 
@@ -765,7 +785,7 @@ mod tests {
     fn whoever_does_not_say_that_it_knows_this_is_never_sent_it() {
         let mut one = peers("one");
         let mut other = SyncPeers::new(PeerId("other".to_owned()), PeerMetadata::default(), SyncLimits::default());
-        (0..100).for_each(|number| one.recall(doc(number), Some(print(number, 0))));
+        (0..100).for_each(|number| one.set_heads_hash(doc(number), Some(print(number, 0))));
         let docs: VolumeDocs = Arc::new((0..100).map(doc).collect());
         let (_, read, same) = talk(&mut one, &mut other, &docs);
         assert_eq!((read.len(), same), (100, 0), "each is asked for as ever");
@@ -780,7 +800,7 @@ mod tests {
             far in any::<bool>(),
         ) {
             let mut one = peers("one");
-            (0..100).for_each(|number| one.recall(doc(number), Some(print(number, 0))));
+            (0..100).for_each(|number| one.set_heads_hash(doc(number), Some(print(number, 0))));
             let docs: VolumeDocs = Arc::new((0..100).map(doc).collect());
             let id = |name: &str| PeerId(name.to_owned());
             for (link, name) in [(1, "hostile"), (2, "friend")] {
@@ -799,17 +819,17 @@ mod tests {
                 let message = WireMessage::Extension {
                     sender: id("hostile"), target: id("one"), topic: RECONCILE_TOPIC.to_owned(), data };
                 one.receive(1, &wire::encode(&message));
-                for output in one.take() {
+                for output in one.take_outputs() {
                     match output {
-                        PeersOutput::Scope { link, scope } => one.scoped(link, scope, docs.clone()),
+                        PeersOutput::NeedVolumeDocs { link, scope } => one.on_volume_docs(link, scope, docs.clone()),
                         PeersOutput::Close { link, .. } => prop_assert_eq!(link, 1),
                         _ => {}
                     }
                 }
             }
-            prop_assert!(one.who(2).is_some(), "the friend is still there");
+            prop_assert!(one.peer_id(2).is_some(), "the friend is still there");
             if far {
-                prop_assert!(one.who(1).is_none(), "who does not know this and says it is let go");
+                prop_assert!(one.peer_id(1).is_none(), "who does not know this and says it is let go");
             }
         }
     }
@@ -818,7 +838,7 @@ mod tests {
     fn what_is_too_long_is_refused() {
         let mut one = peers("one");
         one.connect(1, false, None, Box::new(|_| DocumentAccess::Write));
-        let metadata = PeerMetadata { tracebook: Some(wire::EXTENSIONS), ..PeerMetadata::default() };
+        let metadata = PeerMetadata { tracebook: Some(wire::EXTENSIONS_VERSION), ..PeerMetadata::default() };
         let (sender, versions) = (PeerId("hostile".to_owned()), vec![wire::PROTOCOL_VERSION.to_owned()]);
         one.receive(1, &wire::encode(&WireMessage::Join { sender: sender.clone(), versions, metadata }));
         let data = vec![0; 2 * TARGET_MESSAGE_BYTES + 1];
@@ -827,6 +847,6 @@ mod tests {
             1,
             &wire::encode(&WireMessage::Extension { sender, target, topic: RECONCILE_TOPIC.to_owned(), data }),
         );
-        assert!(one.take().iter().any(|output| matches!(output, PeersOutput::Close { link: 1, .. })));
+        assert!(one.take_outputs().iter().any(|output| matches!(output, PeersOutput::Close { link: 1, .. })));
     }
 }

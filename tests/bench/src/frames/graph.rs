@@ -1,47 +1,50 @@
 //! The graph of very many notes: what its frames cost while it is being laid out, moved and zoomed.
 
-use super::super::report::{Goal, Report};
-use super::super::{ms, prose, staged};
-use super::FRAMES;
+use super::super::report::{BenchReport, FigureGoal};
+use super::super::{open_headless_window, text_fixtures, to_ms};
+use super::NOTE_FRAMES;
 use eframe::egui::vec2;
 use host::measure::ScratchFolder;
 use std::time::{Duration, Instant};
 
 /// What one frame may cost.
-const GOAL: Goal = Goal::Under(8.0);
+const GRAPH_FRAME_GOAL: FigureGoal = FigureGoal::Under(8.0);
 /// The layout is looked at for so long at most.
-const LONGEST: Duration = Duration::from_secs(120);
+const GRAPH_LAYOUT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Frames of the graph of so many notes.
-pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
+pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), String> {
     let scratch = ScratchFolder::new("graph")?;
     for number in 0..count {
-        scratch.write(&format!("N/{}", prose::path(number)), prose::linked(number, count).as_bytes())?;
+        scratch.write(
+            &format!("N/{}", text_fixtures::linked_note_path(number)),
+            text_fixtures::linked_note(number, count).as_bytes(),
+        )?;
     }
     scratch.settle();
-    let mut stage = staged(&scratch)?;
+    let mut stage = open_headless_window(&scratch)?;
     let name = format!("graph of {count} notes");
-    stage.ask("view.graph");
+    stage.request_command("view.graph");
     let (begun, mut settling) = (Instant::now(), Vec::new());
-    settling.push(ms(stage.frame(Vec::new()).cpu));
-    while begun.elapsed() < LONGEST && stage.wait(Duration::from_secs(1)) {
-        settling.push(ms(stage.frame(Vec::new()).cpu));
+    settling.push(to_ms(stage.draw_frame(Vec::new()).cpu));
+    while begun.elapsed() < GRAPH_LAYOUT_TIMEOUT && stage.wait_for_repaint(Duration::from_secs(1)) {
+        settling.push(to_ms(stage.draw_frame(Vec::new()).cpu));
     }
-    report.figure(format!("{name}, laid out"), begun.elapsed().as_secs_f64() - 1.0, "s", Goal::None);
-    report.figure(format!("{name}, frames meanwhile"), settling.len() as f64, "", Goal::None);
-    report.spread(&format!("{name}, while it is laid out, CPU"), &mut settling, "ms", GOAL);
-    let mut pan: Vec<f64> = Vec::with_capacity(FRAMES);
-    stage.grab(true);
-    for step in 0..FRAMES {
+    report.add_figure(format!("{name}, laid out"), begun.elapsed().as_secs_f64() - 1.0, "s", FigureGoal::None);
+    report.add_figure(format!("{name}, frames meanwhile"), settling.len() as f64, "", FigureGoal::None);
+    report.add_percentiles(&format!("{name}, while it is laid out, CPU"), &mut settling, "ms", GRAPH_FRAME_GOAL);
+    let mut pan: Vec<f64> = Vec::with_capacity(NOTE_FRAMES);
+    stage.press_pointer(true);
+    for step in 0..NOTE_FRAMES {
         // There and back.
         let by = if step % 100 < 50 { vec2(3.0, 2.0) } else { vec2(-3.0, -2.0) };
-        pan.push(ms(stage.pull(by).cpu));
+        pan.push(to_ms(stage.drag_pointer(by).cpu));
     }
-    stage.grab(false);
-    report.spread(&format!("{name}, pan, CPU"), &mut pan, "ms", GOAL);
+    stage.press_pointer(false);
+    report.add_percentiles(&format!("{name}, pan, CPU"), &mut pan, "ms", GRAPH_FRAME_GOAL);
     let zoom = |step: usize| if step % 100 < 60 { -12.0 } else { 12.0 };
-    let mut zoom: Vec<f64> = (0..FRAMES).map(|step| ms(stage.wheel(zoom(step)))).collect();
-    report.spread(&format!("{name}, zoom, CPU"), &mut zoom, "ms", GOAL);
+    let mut zoom: Vec<f64> = (0..NOTE_FRAMES).map(|step| to_ms(stage.turn_wheel(zoom(step)))).collect();
+    report.add_percentiles(&format!("{name}, zoom, CPU"), &mut zoom, "ms", GRAPH_FRAME_GOAL);
     stage.close();
     Ok(())
 }

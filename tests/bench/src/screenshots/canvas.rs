@@ -7,17 +7,17 @@ use egui::{Color32, ColorImage, Rect, TextureId, TexturesDelta};
 use std::collections::HashMap;
 
 /// Corners are kept to this part of a pixel, so that two triangles that share an edge share no pixel.
-const PARTS: f32 = 256.0;
+const SUBPIXELS_PER_PIXEL: f32 = 256.0;
 
 /// The textures that the window gave so far.
 #[derive(Default)]
-pub(crate) struct Canvas {
+pub(crate) struct SoftwareCanvas {
     textures: HashMap<TextureId, ColorImage>,
 }
 
-impl Canvas {
+impl SoftwareCanvas {
     /// Takes over new textures and parts of old ones.
-    pub(crate) fn take(&mut self, delta: &TexturesDelta) {
+    pub(crate) fn update_textures(&mut self, delta: &TexturesDelta) {
         for (id, change) in delta.set.iter().flat_map(|(id, changes)| changes.iter().map(move |change| (id, change))) {
             let ImageData::Color(image) = &change.image;
             let Some([left, top]) = change.pos else {
@@ -49,11 +49,11 @@ impl Canvas {
         for ClippedPrimitive { clip_rect, primitive } in primitives {
             let Primitive::Mesh(mesh) = primitive else { continue };
             let Some(texture) = self.textures.get(&mesh.texture_id) else { continue };
-            let clip = Clip::of(*clip_rect, scale, size);
+            let clip = ClipRect::of(*clip_rect, scale, size);
             for corners in mesh.indices.chunks_exact(3) {
                 let vertex = |at: usize| mesh.vertices.get(corners[at] as usize).copied();
                 if let (Some(a), Some(b), Some(c)) = (vertex(0), vertex(1), vertex(2)) {
-                    triangle(&mut picture, &clip, texture, scale, [a, b, c]);
+                    fill_triangle(&mut picture, &clip, texture, scale, [a, b, c]);
                 }
             }
         }
@@ -62,18 +62,18 @@ impl Canvas {
 }
 
 /// Pixels that may be painted.
-struct Clip {
+struct ClipRect {
     left: i64,
     top: i64,
     right: i64,
     bottom: i64,
 }
 
-impl Clip {
+impl ClipRect {
     #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "pixels of a window")]
-    fn of(rect: Rect, scale: f32, size: [usize; 2]) -> Clip {
+    fn of(rect: Rect, scale: f32, size: [usize; 2]) -> ClipRect {
         let pixel = |at: f32, most: usize| ((at * scale).round() as i64).clamp(0, most as i64);
-        Clip {
+        ClipRect {
             left: pixel(rect.left(), size[0]),
             top: pixel(rect.top(), size[1]),
             right: pixel(rect.right(), size[0]),
@@ -83,7 +83,7 @@ impl Clip {
 }
 
 /// One side of a triangle: positive on its inner side, and counted where a pixel lies on it.
-struct Side {
+struct TriangleEdge {
     value: i64,
     by_x: i64,
     by_y: i64,
@@ -91,12 +91,12 @@ struct Side {
     least: i64,
 }
 
-impl Side {
-    fn of(from: (i64, i64), to: (i64, i64), at: (i64, i64)) -> Side {
+impl TriangleEdge {
+    fn of(from: (i64, i64), to: (i64, i64), at: (i64, i64)) -> TriangleEdge {
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);
         let value = dx * (at.1 - from.1) - dy * (at.0 - from.0);
         let least = i64::from(!(dy < 0 || (dy == 0 && dx > 0)));
-        Side { value, by_x: -dy * PARTS as i64, by_y: dx * PARTS as i64, least }
+        TriangleEdge { value, by_x: -dy * SUBPIXELS_PER_PIXEL as i64, by_y: dx * SUBPIXELS_PER_PIXEL as i64, least }
     }
 }
 
@@ -106,9 +106,18 @@ impl Side {
     clippy::cast_sign_loss,
     reason = "pixels and their parts"
 )]
-fn triangle(picture: &mut ColorImage, clip: &Clip, texture: &ColorImage, scale: f32, mut corners: [Vertex; 3]) {
+fn fill_triangle(
+    picture: &mut ColorImage,
+    clip: &ClipRect,
+    texture: &ColorImage,
+    scale: f32,
+    mut corners: [Vertex; 3],
+) {
     let fixed = |vertex: &Vertex| {
-        ((vertex.pos.x * scale * PARTS).round() as i64, (vertex.pos.y * scale * PARTS).round() as i64)
+        (
+            (vertex.pos.x * scale * SUBPIXELS_PER_PIXEL).round() as i64,
+            (vertex.pos.y * scale * SUBPIXELS_PER_PIXEL).round() as i64,
+        )
     };
     let [mut a, mut b, c] = [fixed(&corners[0]), fixed(&corners[1]), fixed(&corners[2])];
     let mut area = (b.0 - a.0) * (c.1 - a.1) - (b.1 - a.1) * (c.0 - a.0);
@@ -119,7 +128,7 @@ fn triangle(picture: &mut ColorImage, clip: &Clip, texture: &ColorImage, scale: 
         (area, a, b) = (-area, b, a);
         corners.swap(0, 1);
     }
-    let parts = PARTS as i64;
+    let parts = SUBPIXELS_PER_PIXEL as i64;
     let (least, most) = (|x: i64, y: i64, z: i64| x.min(y).min(z), |x: i64, y: i64, z: i64| x.max(y).max(z));
     let left = (least(a.0, b.0, c.0) / parts).max(clip.left);
     let top = (least(a.1, b.1, c.1) / parts).max(clip.top);
@@ -130,18 +139,19 @@ fn triangle(picture: &mut ColorImage, clip: &Clip, texture: &ColorImage, scale: 
     }
     let centre = (left * parts + parts / 2, top * parts + parts / 2);
     // Each side is opposite to the corner whose share it measures.
-    let mut sides = [Side::of(b, c, centre), Side::of(c, a, centre), Side::of(a, b, centre)];
+    let mut sides = [TriangleEdge::of(b, c, centre), TriangleEdge::of(c, a, centre), TriangleEdge::of(a, b, centre)];
     let whole = 1.0 / area as f32;
     let plain = corners.iter().all(|corner| corner.uv == corners[0].uv && corner.color == corners[0].color);
-    let flat = plain.then(|| shade(texture, &corners, [1.0, 0.0, 0.0]));
+    let flat = plain.then(|| interpolate_color(texture, &corners, [1.0, 0.0, 0.0]));
     let width = picture.size[0];
     for y in top..bottom {
         let mut at = sides.each_ref().map(|side| side.value);
         for x in left..right {
             if at.iter().zip(&sides).all(|(value, side)| *value >= side.least) {
-                let colour = flat.unwrap_or_else(|| shade(texture, &corners, at.map(|value| value as f32 * whole)));
+                let colour =
+                    flat.unwrap_or_else(|| interpolate_color(texture, &corners, at.map(|value| value as f32 * whole)));
                 let pixel = &mut picture.pixels[y as usize * width + x as usize];
-                *pixel = over(colour, *pixel);
+                *pixel = blend_over(colour, *pixel);
             }
             at.iter_mut().zip(&sides).for_each(|(value, side)| *value += side.by_x);
         }
@@ -150,10 +160,10 @@ fn triangle(picture: &mut ColorImage, clip: &Clip, texture: &ColorImage, scale: 
 }
 
 /// The colour at a place in a triangle, given by the share of each corner.
-fn shade(texture: &ColorImage, corners: &[Vertex; 3], shares: [f32; 3]) -> [f32; 4] {
+fn interpolate_color(texture: &ColorImage, corners: &[Vertex; 3], shares: [f32; 3]) -> [f32; 4] {
     let mix =
         |of: fn(&Vertex) -> f32| corners.iter().zip(shares).map(|(corner, share)| of(corner) * share).sum::<f32>();
-    let texel = texel(texture, mix(|corner| corner.uv.x), mix(|corner| corner.uv.y));
+    let texel = sample_texture(texture, mix(|corner| corner.uv.x), mix(|corner| corner.uv.y));
     let own = [
         mix(|corner| f32::from(corner.color.r())),
         mix(|corner| f32::from(corner.color.g())),
@@ -170,7 +180,7 @@ fn shade(texture: &ColorImage, corners: &[Vertex; 3], shares: [f32; 3]) -> [f32;
     clippy::cast_sign_loss,
     reason = "pixels of a texture"
 )]
-fn texel(texture: &ColorImage, u: f32, v: f32) -> [f32; 4] {
+fn sample_texture(texture: &ColorImage, u: f32, v: f32) -> [f32; 4] {
     let [width, height] = texture.size;
     let (x, y) = ((u * width as f32 - 0.5).max(0.0), (v * height as f32 - 0.5).max(0.0));
     let (left, top) = (x as usize, y as usize);
@@ -188,7 +198,7 @@ fn texel(texture: &ColorImage, u: f32, v: f32) -> [f32; 4] {
 
 /// A colour over another; both are multiplied by their opacity already.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a channel of a colour")]
-fn over(colour: [f32; 4], ground: Color32) -> Color32 {
+fn blend_over(colour: [f32; 4], ground: Color32) -> Color32 {
     let rest = 1.0 - colour[3] / 255.0;
     let ground = ground.to_array();
     let [r, g, b, a]: [u8; 4] = std::array::from_fn(|channel| {
@@ -199,7 +209,7 @@ fn over(colour: [f32; 4], ground: Color32) -> Color32 {
 
 /// A picture at a whole fraction of its size, each pixel the mean of those that it stands for.
 #[allow(clippy::cast_possible_truncation, reason = "a mean of bytes is a byte")]
-pub(crate) fn smaller(picture: &ColorImage, by: usize) -> ColorImage {
+pub(crate) fn downscale(picture: &ColorImage, by: usize) -> ColorImage {
     let size = [picture.size[0] / by, picture.size[1] / by];
     let mut small = ColorImage::filled(size, Color32::WHITE);
     for y in 0..size[1] {
@@ -219,7 +229,7 @@ pub(crate) fn smaller(picture: &ColorImage, by: usize) -> ColorImage {
 }
 
 /// Puts a picture into another.
-pub(crate) fn put(small: &ColorImage, into: &mut ColorImage, [left, top]: [usize; 2]) {
+pub(crate) fn paste(small: &ColorImage, into: &mut ColorImage, [left, top]: [usize; 2]) {
     for (row, line) in small.pixels.chunks(small.size[0]).enumerate() {
         let at = (top + row) * into.size[0] + left;
         if let Some(place) = into.pixels.get_mut(at..at + line.len()) {
@@ -232,7 +242,7 @@ pub(crate) fn put(small: &ColorImage, into: &mut ColorImage, [left, top]: [usize
 ///
 /// # Errors
 /// A sentence.
-pub(crate) fn png(picture: &ColorImage) -> Result<Vec<u8>, String> {
+pub(crate) fn encode_png(picture: &ColorImage) -> Result<Vec<u8>, String> {
     let fail = |error: png::EncodingError| format!("the picture cannot be packed ({error})");
     let side = |at: usize| u32::try_from(picture.size[at]).unwrap_or(u32::MAX);
     let mut bytes = Vec::new();
@@ -254,7 +264,7 @@ mod tests {
 
     #[test]
     fn two_triangles_share_an_edge_and_no_pixel() {
-        let mut canvas = Canvas::default();
+        let mut canvas = SoftwareCanvas::default();
         canvas.textures.insert(TextureId::default(), ColorImage::filled([1, 1], Color32::WHITE));
         let half = Color32::from_rgba_premultiplied(0, 0, 0, 128);
         let mut mesh = Mesh::default();
@@ -276,7 +286,7 @@ mod tests {
         let mut picture = ColorImage::filled([4, 2], Color32::BLACK);
         picture.pixels[0] = Color32::WHITE;
         picture.pixels[1] = Color32::WHITE;
-        let small = smaller(&picture, 2);
+        let small = downscale(&picture, 2);
         assert_eq!((small.size, small.pixels), ([2, 1], vec![Color32::from_rgb(127, 127, 127), Color32::BLACK]));
     }
 }

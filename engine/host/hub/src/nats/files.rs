@@ -16,7 +16,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use store::disk::BlobHasher;
-use store::sync::blobs::{BlobExtent, PIECE, VolumeBlob};
+use store::sync::blobs::{BlobExtent, PIECE_BYTES, VolumeBlob};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
@@ -93,7 +93,7 @@ impl PiecePlaces {
         let size: u64 = message.headers.get(SIZE)?.as_str().parse().ok()?;
         let (sequences, odd) = message.payload.as_chunks::<8>();
         let sequences: Vec<u64> = sequences.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
-        let count = size.div_ceil(PIECE).max(1);
+        let count = size.div_ceil(PIECE_BYTES).max(1);
         (odd.is_empty() && sequences.len() as u64 == count).then_some(PiecePlaces { size, sequences })
     }
 
@@ -118,7 +118,7 @@ impl SeenPieces {
         let number = message.headers.as_ref().and_then(number);
         self.own &= from(message) == Some(me);
         let PiecePlaces { size, sequences } = &mut self.places;
-        self.sound &= number == Some(sequences.len() as u64) && *size == sequences.len() as u64 * PIECE;
+        self.sound &= number == Some(sequences.len() as u64) && *size == sequences.len() as u64 * PIECE_BYTES;
         self.last = sequence;
         if self.sound {
             self.hasher.update(&message.payload);
@@ -255,7 +255,7 @@ impl PieceStream {
     async fn end(&self, subject: &str) -> Result<(FileEnd, u64), String> {
         let Some(last) = self.last(subject).await? else { return Ok((FileEnd::default(), 0)) };
         let number = number(&last.headers).ok_or("there is something at NATS that is no piece of a file")?;
-        let bytes = number * PIECE + last.payload.len() as u64;
+        let bytes = number * PIECE_BYTES + last.payload.len() as u64;
         Ok((FileEnd { pieces: number + 1, last: last.sequence }, bytes))
     }
 
@@ -480,10 +480,10 @@ impl HubFiles for NatsFiles {
 
     fn read(&self, item: VolumeBlob, offset: u64) -> Result<Option<(u64, Vec<u8>)>, String> {
         let Some(places) = self.places(item)? else { return Ok(None) };
-        let at = usize::try_from(offset / PIECE).ok().and_then(|at| places.sequences.get(at));
+        let at = usize::try_from(offset / PIECE_BYTES).ok().and_then(|at| places.sequences.get(at));
         let Some(sequence) = at else { return Ok(Some((places.size, Vec::new()))) };
         if let Some(piece) = self.wait(self.pieces.piece(&subject(PIECES, item), *sequence))? {
-            let from = usize::try_from(offset % PIECE).unwrap_or(usize::MAX).min(piece.len());
+            let from = usize::try_from(offset % PIECE_BYTES).unwrap_or(usize::MAX).min(piece.len());
             return Ok(Some((places.size, piece[from..].to_vec())));
         }
         lock(&self.known).forget(item);
@@ -495,7 +495,7 @@ impl HubFiles for NatsFiles {
     }
 
     fn write(&self, item: VolumeBlob, offset: u64, bytes: Vec<u8>) -> Result<(), String> {
-        if !offset.is_multiple_of(PIECE) || bytes.len() as u64 > PIECE {
+        if !offset.is_multiple_of(PIECE_BYTES) || bytes.len() as u64 > PIECE_BYTES {
             return Err("a piece does not begin where pieces begin".to_owned());
         }
         let end = {
@@ -505,7 +505,7 @@ impl HubFiles for NatsFiles {
             }
             state.ends.remove(&item)
         };
-        let put = self.wait(self.pieces.put(item, offset / PIECE, &bytes, end));
+        let put = self.wait(self.pieces.put(item, offset / PIECE_BYTES, &bytes, end));
         let mut state = lock(&self.state);
         if state.ends.len() >= MAX_KNOWN_ENDS {
             state.ends.clear();

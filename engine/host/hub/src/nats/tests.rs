@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use store::sync::blobs::{BlobExtent, PIECE, VolumeBlob};
+use store::sync::blobs::{BlobExtent, PIECE_BYTES, VolumeBlob};
 use store::{BlobHash, DocId};
 use tokio::runtime::Runtime;
 
@@ -79,7 +79,7 @@ impl Replica {
 
     /// Takes a piece if there is more to be taken; whether it went well.
     fn take(&self, item: VolumeBlob, bytes: &[u8], at: &mut u64) -> bool {
-        let piece = &bytes[*at as usize..bytes.len().min((*at + PIECE) as usize)];
+        let piece = &bytes[*at as usize..bytes.len().min((*at + PIECE_BYTES) as usize)];
         let taken = self.files.write(item, *at, piece.to_vec());
         *at += piece.len() as u64;
         taken.is_ok()
@@ -98,7 +98,7 @@ impl Replica {
     fn begin(&self, item: VolumeBlob) -> Option<u64> {
         match self.files.look(item).expect("looked") {
             BlobExtent::Whole(_) => None,
-            BlobExtent::Part(bytes) => Some(bytes.saturating_sub(1) / PIECE * PIECE),
+            BlobExtent::Part(bytes) => Some(bytes.saturating_sub(1) / PIECE_BYTES * PIECE_BYTES),
         }
     }
 
@@ -174,7 +174,7 @@ fn runtime() -> Runtime {
 }
 
 fn file(seed: u64, pieces: usize) -> (VolumeBlob, Vec<u8>) {
-    let mut bytes = vec![0; pieces * PIECE as usize - 1_000];
+    let mut bytes = vec![0; pieces * PIECE_BYTES as usize - 1_000];
     blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
     (VolumeBlob { volume: DocId([9; 16]), hash: BlobHash::of(&bytes) }, bytes)
 }
@@ -190,7 +190,7 @@ fn what_nobody_finished_is_served_to_nobody_and_goes_at_some_time() {
     assert!(one.take(cut, &half, &mut at) && one.take(cut, &half, &mut at));
     for replica in [&one, &two] {
         assert_eq!(replica.read(cut), Ok(None));
-        assert_eq!(replica.files.look(cut), Ok(BlobExtent::Part(2 * PIECE)));
+        assert_eq!(replica.files.look(cut), Ok(BlobExtent::Part(2 * PIECE_BYTES)));
     }
     // It is not old: it stays.
     let pieces = |item: VolumeBlob| one.messages(&runtime, &item.hash.to_string()).len();
@@ -292,6 +292,6 @@ fn two_replicas_take_the_same_file_in_any_order_and_one_whole_file_is_there() {
             assert_eq!(replica.read(item), Ok(Some(bytes.clone())), "seed {seed}");
         }
         let count = |begin: &str| both[0].messages(&runtime, &format!("{begin}.{}.{}", item.volume, item.hash)).len();
-        assert_eq!((count("file"), count("whole")), (bytes.len().div_ceil(PIECE as usize), 1), "seed {seed}");
+        assert_eq!((count("file"), count("whole")), (bytes.len().div_ceil(PIECE_BYTES as usize), 1), "seed {seed}");
     }
 }

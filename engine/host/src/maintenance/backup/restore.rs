@@ -16,8 +16,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use store::DocId;
 use store::disk::{
-    BLOBS, DATABASE_FILE, Disk, DiskError, MARKER, MOUNTS, RowWrite, SqliteDisk, VolumeMount, create_folder,
-    sync_folder, write_marker,
+    BLOBS_FOLDER, DATABASE_FILE, Disk, DiskError, MARKER_FILE, MOUNTS_META_KEY, RowWrite, SqliteDisk, VolumeMount,
+    create_folder, sync_folder, write_marker,
 };
 
 /// Where a restore keeps what it is about until it is done.
@@ -67,12 +67,12 @@ pub fn restore(
     let source = ConfinedFolder::chosen(src).map_err(refused)?;
     verify(&source, &manifest, &mut job)?;
     let part = dir.join(PART);
-    let holds = [DATABASE_FILE, MARKER, BLOBS, BACKUP_VOLUMES_FOLDER, store::disk::DAMAGED];
+    let holds = [DATABASE_FILE, MARKER_FILE, BLOBS_FOLDER, BACKUP_VOLUMES_FOLDER, store::disk::DAMAGED_FOLDER];
     if !part.exists() && holds.iter().any(|name| dir.join(name).exists()) {
         return Err(BackupError::Refused(format!("there is a workspace already: {}", dir.display())));
     }
-    create_folder(&part).map_err(|error| DiskError::io("making", &part, &error))?;
-    let dir = std::fs::canonicalize(dir).map_err(|error| DiskError::io("opening", dir, &error))?;
+    create_folder(&part).map_err(|error| DiskError::from_io("making", &part, &error))?;
+    let dir = std::fs::canonicalize(dir).map_err(|error| DiskError::from_io("opening", dir, &error))?;
     let part = dir.join(PART);
 
     let places = places(&manifest, &dir, &part, trust)?;
@@ -81,7 +81,7 @@ pub fn restore(
     for entry in &manifest.files {
         let Some((root, inside)) = place(&entry.path, &dir, &places, trust) else { continue };
         let to = root.join(&inside);
-        create_folder(&root).map_err(|error| DiskError::io("writing", &root, &error))?;
+        create_folder(&root).map_err(|error| DiskError::from_io("writing", &root, &error))?;
         // Whatever the backup has put there before, such as a link: nothing leads out of it.
         let held = ConfinedFolder::chosen(&root).map_err(refused)?;
         match &entry.kind {
@@ -98,7 +98,7 @@ pub fn restore(
             }
             BackupEntryKind::Link { to: target } => {
                 let (folder, own) = held.above(&inside, true).map_err(refused)?;
-                link(target, &folder.join(&own)).map_err(|error| DiskError::io("writing", &to, &error))?;
+                link(target, &folder.join(&own)).map_err(|error| DiskError::from_io("writing", &to, &error))?;
                 if held.file(&inside).is_err_and(|refused| refused.is_outside()) {
                     problems.push(format!("it is a symlink that leads out of its volume: {}", to.display()));
                 }
@@ -125,7 +125,7 @@ pub fn restore(
     sync_all_below(&dir)?;
     let database = dir.join(DATABASE_FILE);
     let moved = std::fs::rename(part.join(DATABASE_FILE), &database).and_then(|()| sync_folder(&dir));
-    moved.map_err(|error| DiskError::io("writing", &database, &error))?;
+    moved.map_err(|error| DiskError::from_io("writing", &database, &error))?;
     write_marker(&dir, &volumes)?;
     // It is whole now; what is left of this folder is in nobody's way.
     let _ = std::fs::remove_dir_all(&part);
@@ -144,7 +144,7 @@ fn read_manifest(src: &Path) -> Result<BackupManifest, BackupError> {
             let why = "it is no finished backup (there is no manifest.json)";
             return Err(BackupError::Refused(format!("{why}: {}", src.display())));
         }
-        Err(error) => return Err(DiskError::io("reading", &path, &error).into()),
+        Err(error) => return Err(DiskError::from_io("reading", &path, &error).into()),
     };
     let damaged = |why: String| BackupError::Refused(format!("the backup is damaged ({why}): {}", path.display()));
     let manifest: serde_json::Value = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
@@ -236,7 +236,7 @@ fn places(
         std::fs::rename(&new, &decided)?;
         sync_folder(part)
     });
-    written.map_err(|error| DiskError::io("writing", &decided, &error))?;
+    written.map_err(|error| DiskError::from_io("writing", &decided, &error))?;
     Ok(mounts.into_iter().map(|mount| (mount.id, mount.path)).collect())
 }
 
@@ -247,7 +247,7 @@ fn place(path: &Path, dir: &Path, places: &BTreeMap<DocId, PathBuf>, trust: Back
         let name = if trust == BackupTrust::Own { configuration::CONFIG_FILE } else { ASIDE };
         return Some((dir.to_owned(), PathBuf::from(name)));
     }
-    if path.starts_with(BLOBS) || path.starts_with(TRASH_FOLDER) {
+    if path.starts_with(BLOBS_FOLDER) || path.starts_with(TRASH_FOLDER) {
         return Some((dir.to_owned(), path.to_owned()));
     }
     let inside = path.strip_prefix(BACKUP_VOLUMES_FOLDER).ok()?;
@@ -263,7 +263,7 @@ fn put(
     to: &Path,
     hash: store::BlobHash,
 ) -> Result<(), BackupError> {
-    let fail = |error: io::Error| DiskError::io("writing", to, &error);
+    let fail = |error: io::Error| DiskError::from_io("writing", to, &error);
     let place = folder.join(name);
     if folder.has(name) {
         return match job.read(&place, to, |_| Ok(()))? {
@@ -318,7 +318,7 @@ fn database(
     let (from, name) = source.above(DATABASE_FILE, false).map_err(refused)?;
     let own = ConfinedFolder::chosen(part).map_err(refused)?;
     put(job, &from.join(&name), (&own, OsStr::new(DATABASE_FILE)), &path, *hash)?;
-    let fail = |error: io::Error| DiskError::io("writing", &path, &error);
+    let fail = |error: io::Error| DiskError::from_io("writing", &path, &error);
     let mut mode = std::fs::metadata(&path).map_err(fail)?.permissions();
     if mode.readonly() {
         // A backup may be kept write-protected.
@@ -331,7 +331,7 @@ fn database(
     let mounts: BTreeMap<DocId, &PathBuf> = volumes.iter().map(|mount| (mount.id, &mount.path)).collect();
     let value = serde_json::to_vec(&mounts).map_err(|error| fail(io::Error::other(error)))?;
     let mut disk = SqliteDisk::open(part, false)?;
-    let mut writes = vec![RowWrite::Meta { key: MOUNTS.to_owned(), value: Some(value) }];
+    let mut writes = vec![RowWrite::Meta { key: MOUNTS_META_KEY.to_owned(), value: Some(value) }];
     if trust == BackupTrust::Foreign {
         writes.extend(forgotten(&disk)?);
     }
@@ -346,9 +346,9 @@ fn database(
 /// What takes back all that a workspace allows: what agents do unasked, what begins by itself, which kernels run, what
 /// cells reach.
 fn forgotten(disk: &SqliteDisk) -> Result<Vec<RowWrite>, DiskError> {
-    let reader = disk.reader()?;
+    let reader = disk.open_reader()?;
     let mut writes = vec![RowWrite::Meta { key: POLICY_RULES_KEY.to_owned(), value: None }];
-    let schedules = reader.metas(SCHEDULE_KEY_PREFIX)?;
+    let schedules = reader.metas_with_prefix(SCHEDULE_KEY_PREFIX)?;
     writes.extend(schedules.into_iter().map(|(key, _)| RowWrite::Meta { key, value: None }));
     let settings = reader.meta(SETTINGS)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     if let Some(serde_json::Value::Object(mut settings)) = settings {

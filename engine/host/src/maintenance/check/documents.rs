@@ -41,37 +41,37 @@ fn read(reader: &dyn DiskReader, id: DocId, actor: &ActorId) -> Result<ReadChunk
         return Ok(ReadChunks { document: Err(StoreError::Damaged { doc: id, why }), bad, all });
     }
     let mut take = |unread: Vec<usize>| bad.extend(unread.into_iter().map(|at| seqs[at]));
-    let document = match NoteDoc::load(id, &bytes, actor.clone()) {
-        Ok(LoadedDocument { doc, bad }) => {
-            take(bad);
-            Ok(CheckedDocument::Note(doc))
-        }
-        Err(StoreError::Kind { found, wanted, doc }) => {
-            let actor = actor.clone();
-            match found.as_str() {
-                "outputs" => OutputsDoc::load(id, &bytes, actor)
-                    .map(|LoadedDocument { doc, bad }| (CheckedDocument::Outputs(doc), bad)),
-                "session" => SessionDoc::load(id, &bytes, actor)
-                    .map(|LoadedDocument { doc, bad }| (CheckedDocument::Session(doc), bad)),
-                "run" => {
-                    RunDoc::load(id, &bytes, actor).map(|LoadedDocument { doc, bad }| (CheckedDocument::Run(doc), bad))
-                }
-                "registry" => {
-                    RegistryDoc::load(id, &bytes, actor).map(|loaded| (CheckedDocument::Registry, loaded.bad))
-                }
-                "volume" => VolumeDoc::load(id, &bytes, actor).map(|loaded| (CheckedDocument::Volume, loaded.bad)),
-                "workspace" => {
-                    WorkspaceDoc::load(id, &bytes, actor).map(|loaded| (CheckedDocument::Workspace, loaded.bad))
-                }
-                _ => Err(StoreError::Kind { found, wanted, doc }),
+    let document =
+        match NoteDoc::load(id, &bytes, actor.clone()) {
+            Ok(LoadedDocument { doc, bad_chunks: bad }) => {
+                take(bad);
+                Ok(CheckedDocument::Note(doc))
             }
-            .map(|(document, unread)| {
-                take(unread);
-                document
-            })
-        }
-        Err(error) => Err(error),
-    };
+            Err(StoreError::Kind { found, wanted, doc }) => {
+                let actor = actor.clone();
+                match found.as_str() {
+                    "outputs" => OutputsDoc::load(id, &bytes, actor)
+                        .map(|LoadedDocument { doc, bad_chunks: bad }| (CheckedDocument::Outputs(doc), bad)),
+                    "session" => SessionDoc::load(id, &bytes, actor)
+                        .map(|LoadedDocument { doc, bad_chunks: bad }| (CheckedDocument::Session(doc), bad)),
+                    "run" => RunDoc::load(id, &bytes, actor)
+                        .map(|LoadedDocument { doc, bad_chunks: bad }| (CheckedDocument::Run(doc), bad)),
+                    "registry" => RegistryDoc::load(id, &bytes, actor)
+                        .map(|loaded| (CheckedDocument::Registry, loaded.bad_chunks)),
+                    "volume" => {
+                        VolumeDoc::load(id, &bytes, actor).map(|loaded| (CheckedDocument::Volume, loaded.bad_chunks))
+                    }
+                    "workspace" => WorkspaceDoc::load(id, &bytes, actor)
+                        .map(|loaded| (CheckedDocument::Workspace, loaded.bad_chunks)),
+                    _ => Err(StoreError::Kind { found, wanted, doc }),
+                }
+                .map(|(document, unread)| {
+                    take(unread);
+                    document
+                })
+            }
+            Err(error) => Err(error),
+        };
     Ok(ReadChunks { document, bad, all })
 }
 
@@ -79,7 +79,7 @@ fn read(reader: &dyn DiskReader, id: DocId, actor: &ActorId) -> Result<ReadChunk
 pub(super) fn workspaces(reader: &dyn DiskReader) -> Result<Vec<DocId>, DiskError> {
     let actor = ActorId::from([0; 16]);
     let mut found = Vec::new();
-    for id in reader.docs()? {
+    for id in reader.document_ids()? {
         if let Ok(CheckedDocument::Workspace) = read(reader, id, &actor)?.document {
             found.push(id);
         }
@@ -111,8 +111,8 @@ impl WorkspaceCheck<'_> {
         inspected: &InspectionReport,
         marker: &[VolumeMount],
     ) -> Result<(), DiskError> {
-        let docs: BTreeSet<DocId> = reader.docs()?.into_iter().collect();
-        let ahead: BTreeSet<DocId> = reader.unfinished()?.into_iter().collect();
+        let docs: BTreeSet<DocId> = reader.document_ids()?.into_iter().collect();
+        let ahead: BTreeSet<DocId> = reader.unfinished_notes()?.into_iter().collect();
         // Rows of a note without a document are looked at only where one of them is damaged.
         let named = inspected.rows.iter().filter(|row| ["blocks", "chunks", "journal"].contains(&row.table.as_str()));
         let named = named.flat_map(|row| row.key.split(' ')).filter_map(|word| word.parse::<DocId>().ok());
@@ -125,12 +125,12 @@ impl WorkspaceCheck<'_> {
         let volumes: BTreeSet<DocId> = reader.mounts().iter().chain(marker).map(|mount| mount.id).collect();
         let mut files = BTreeMap::new();
         for volume in &volumes {
-            files.extend(reader.files(*volume)?.into_iter().map(|file| (file.id, file)));
+            files.extend(reader.file_rows(*volume)?.into_iter().map(|file| (file.id, file)));
         }
         if let Some(disk) = &mut self.disk {
             // They give way to what the documents say; their bytes are kept.
             let blocks: Vec<_> = inspected.rows.iter().filter(|row| row.table == "blocks").cloned().collect();
-            disk.set_aside_rows(&blocks, self.now)?;
+            disk.quarantine_rows(&blocks, self.now)?;
         }
         self.report.documents = docs.len();
         let mut known = KnownDocuments { files, ahead, holes: BTreeSet::new() };
@@ -217,8 +217,8 @@ impl WorkspaceCheck<'_> {
                 writes.extend(more);
             }
             CheckedDocument::Outputs(outputs) => {
-                self.named.extend(outputs.notebook().map(|notebook| (notebook.blob, id)));
-                let outputs = outputs.latest().into_iter().flat_map(|execution| execution.outputs);
+                self.named.extend(outputs.notebook_blob().map(|notebook| (notebook.blob, id)));
+                let outputs = outputs.latest_executions().into_iter().flat_map(|execution| execution.outputs);
                 self.named.extend(outputs.filter_map(|output| Some((output.whole?.blob, id))));
             }
             CheckedDocument::Session(session) => {
@@ -290,7 +290,7 @@ impl WorkspaceCheck<'_> {
 
     /// Whether a salvage may have lost rows without a trace.
     fn lossy(&self) -> bool {
-        self.salvaged.as_ref().is_some_and(SalvageReport::lossy)
+        self.salvaged.as_ref().is_some_and(SalvageReport::is_lossy)
     }
 
     /// Where something of a note was lost, its text may be older than its file. Unless it is ahead of the file, the
@@ -335,7 +335,7 @@ impl WorkspaceCheck<'_> {
             let what = format!("{} blocks are missing", missing.len() - damaged);
             self.mendable(FindingSeverity::Damage, place, what, "taken from the document");
         }
-        let difference = note.difference(&target);
+        let difference = note.diff_blocks(&target);
         if !difference.is_empty() || !missing.is_empty() || !rows.bad.is_empty() {
             self.mended.insert(id);
         }
@@ -372,9 +372,9 @@ impl WorkspaceCheck<'_> {
         mut blocks: Vec<Block>,
         place: &str,
     ) -> Result<(), DiskError> {
-        let mut broken = reader.journal_broken(id)?;
+        let mut broken = reader.first_broken_record(id)?;
         let mut why = "it, or a record before it, cannot be read".to_owned();
-        for (seq, bytes) in reader.journal(id)? {
+        for (seq, bytes) in reader.journal_records(id)? {
             let replayed = JournalRecord::decode(seq, id, &bytes).and_then(|record| {
                 let mut next = blocks.clone();
                 record.ops.iter().try_for_each(|op| apply_op(&mut next, op)).map(|()| next)
@@ -390,7 +390,7 @@ impl WorkspaceCheck<'_> {
         if let Some(from) = broken {
             let what = format!("its last edits, from number {from} on, cannot be made again ({why})");
             self.mendable(FindingSeverity::Damage, place, what, "set aside");
-            self.commit(&[RowWrite::SetAsideJournal { note: id, from, why, at: self.now }])?;
+            self.commit(&[RowWrite::QuarantineJournal { note: id, from, why, at: self.now }])?;
         }
         Ok(())
     }
@@ -462,7 +462,7 @@ impl WorkspaceCheck<'_> {
 }
 
 fn set_aside(doc: DocId, chunks: &[i64], why: &str, at: i64) -> Vec<RowWrite> {
-    chunks.iter().map(|seq| RowWrite::SetAside { doc, seq: *seq, why: why.to_owned(), at }).collect()
+    chunks.iter().map(|seq| RowWrite::QuarantineChunk { doc, seq: *seq, why: why.to_owned(), at }).collect()
 }
 
 /// Those of a document's chunks that are as they were written.

@@ -1,0 +1,215 @@
+//! `cmd_mv`, `cmd_rm`, `cmd_trash`, `restore-note`, `cmd_undo`, `cmd_follow`: files moved, deleted and taken back, and links that follow.
+
+use super::parse::required_arg;
+use super::{CliError, CommandContext, EXIT_DONE, resolve};
+use clap::ArgMatches;
+use engine::{Command, Session};
+use std::time::Duration;
+use store::DocId;
+use text::untrusted_text;
+
+/// How long a move and the links that it changes may take.
+const MOVE_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Waits until every note's links are known.
+pub(super) fn wait_for_links(scene: &CommandContext<'_>) -> Result<(), CliError> {
+    resolve::wait_for_volumes(scene, true)?;
+    let look = |session: &Session| session.is_indexed().then_some(());
+    match scene.handle.wait(Some(MOVE_TIMEOUT), look)? {
+        Some(()) => Ok(()),
+        None => Err(CliError::workspace("the notes could not be read in ten minutes")),
+    }
+}
+
+/// Performs a command that moves files, and waits until all of it is done and saved.
+fn perform_move(scene: &mut CommandContext<'_>, command: Command) -> Result<(), CliError> {
+    let before = scene.handle.read(|session| session.problems().len())?;
+    scene.handle.command(command)?;
+    let look = move |session: &Session| {
+        session.pending_move().is_none().then(|| session.problems().get(before..).unwrap_or_default().join("; "))
+    };
+    match scene.handle.wait_on_disk(Some(MOVE_TIMEOUT), look)? {
+        Some(problems) if problems.is_empty() => Ok(export::open_note::wait_until_saved(scene.handle)?),
+        Some(problems) => Err(CliError::workspace(problems)),
+        None => Err(CliError::workspace("the move takes longer than ten minutes; it goes on at the next start")),
+    }
+}
+
+pub(super) fn cmd_mv(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+    let (word, to) = (required_arg(args, "NOTE")?.to_owned(), required_arg(args, "PATH")?.to_owned());
+    wait_for_links(scene)?;
+    let moves = match resolve::resolve_note(scene, &word) {
+        Ok(note) => scene.handle.read(move |session| resolve_new_path(session, note, &to).into_iter().collect())?,
+        Err(refusal) => {
+            let moves = scene.handle.read(move |session| plan_folder_move(session, &word, &to))?;
+            if moves.is_empty() {
+                return Err(refusal);
+            }
+            moves
+        }
+    };
+    let ids: Vec<DocId> = moves.iter().map(|(file, _)| *file).collect();
+    let was = note_paths(scene, ids.clone())?;
+    perform_move(scene, Command::MoveFiles { moves })?;
+    let now = note_paths(scene, ids)?;
+    for (was, now) in was.into_iter().zip(now) {
+        if scene.json {
+            writeln!(scene.out, "{}", serde_json::json!({"from": was, "to": now}))?;
+        } else {
+            writeln!(scene.out, "{} -> {}", untrusted_text::escape_line(&was), untrusted_text::escape_line(&now))?;
+        }
+    }
+    Ok(EXIT_DONE)
+}
+
+/// A note's new path: a folder, said by a `/` at its end or known to be one, keeps the note's name.
+fn resolve_new_path(session: &Session, note: DocId, to: &str) -> Option<(DocId, String)> {
+    let (volume, path) = session.locate_file(note)?;
+    let folder = to.trim_end_matches('/');
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let below = format!("{folder}/");
+    let known = session.volume(volume)?.files.range(below.clone()..).next();
+    let is_folder = to.ends_with('/') || folder == "." || known.is_some_and(|(path, _)| path.starts_with(&below));
+    let to = match is_folder {
+        true if folder == "." || folder.is_empty() => name.to_owned(),
+        true => format!("{folder}/{name}"),
+        false => to.to_owned(),
+    };
+    Some((note, to))
+}
+
+/// All files of a folder and where they go.
+fn plan_folder_move(session: &Session, from: &str, to: &str) -> Vec<(DocId, String)> {
+    let (from, to) = (format!("{}/", from.trim_end_matches('/')), to.trim_end_matches('/'));
+    let files = session.volumes().map(|volume| {
+        let files = volume.files.iter().filter_map(|(path, row)| Some((row.id, path.strip_prefix(&from)?)));
+        files.map(|(id, rest)| (id, format!("{to}/{rest}"))).collect::<Vec<_>>()
+    });
+    files.into_iter().find(|files| !files.is_empty()).unwrap_or_default()
+}
+
+fn note_paths(scene: &CommandContext<'_>, ids: Vec<DocId>) -> Result<Vec<String>, CliError> {
+    let path = |session: &Session, id| session.locate_file(id).map_or_else(String::new, |(_, path)| path.to_owned());
+    Ok(scene.handle.read(move |session| ids.into_iter().map(|id| path(session, id)).collect())?)
+}
+
+pub(super) fn cmd_rm(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+    let note = resolve::resolve_note(scene, required_arg(args, "NOTE")?)?;
+    resolve::wait_for_volumes(scene, true)?;
+    let path = note_paths(scene, vec![note])?.remove(0);
+    perform_move(scene, Command::DeleteFiles { files: vec![note] })?;
+    if scene.json {
+        writeln!(scene.out, "{}", serde_json::json!({"path": path, "id": note}))?;
+    } else {
+        let path = untrusted_text::escape_line(&path);
+        writeln!(scene.out, "{path} is in the trash; `tracebook restore-note` brings it back")?;
+    }
+    Ok(EXIT_DONE)
+}
+
+/// Takes back what was moved or deleted last.
+pub(super) fn cmd_undo(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
+    wait_for_links(scene)?;
+    perform_move(scene, Command::UndoMove)?;
+    writeln!(scene.out, "taken back")?;
+    Ok(EXIT_DONE)
+}
+
+/// Lets links follow files that other programs renamed.
+pub(super) fn cmd_follow(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
+    wait_for_links(scene)?;
+    let notes = scene.handle.read(Session::count_outdated_link_notes)?;
+    perform_move(scene, Command::FollowRenamed)?;
+    writeln!(scene.out, "links follow in {notes} {}", if notes == 1 { "note" } else { "notes" })?;
+    Ok(EXIT_DONE)
+}
+
+/// What lies in the trash: id, volume, path and time of deletion, the newest first.
+fn list_trash(scene: &CommandContext<'_>) -> Result<Vec<(DocId, String, String, i64)>, CliError> {
+    resolve::wait_for_volumes(scene, false)?;
+    let read = |session: &Session| {
+        let name = |volume| session.volume(volume).map_or_else(String::new, |volume| volume.name.clone());
+        let row = |(id, trashed): (DocId, &engine::TrashedFile)| {
+            (id, name(trashed.row.volume), trashed.row.path.clone(), trashed.at)
+        };
+        let mut rows: Vec<_> = session.trash().map(row).collect();
+        rows.sort_by_key(|(_, _, path, at)| (-at, path.clone()));
+        rows
+    };
+    Ok(scene.handle.read(read)?)
+}
+
+/// Which file of the trash a word means; of several of one name, the one that was deleted last.
+fn find_in_trash(all: &[(DocId, String, String, i64)], word: &str) -> Result<DocId, CliError> {
+    let short = |path: &str| path.rsplit('/').next().unwrap_or(path).trim_end_matches(".md").to_owned();
+    let fits = |(id, volume, path, _): &&(DocId, String, String, i64)| {
+        id.to_string() == word || path == word || format!("{volume}:{path}") == word || short(path) == short(word)
+    };
+    let found = all.iter().find(fits).map(|(file, ..)| *file);
+    found.ok_or_else(|| CliError::usage(format!("there is no “{word}” in the trash; `tracebook trash` lists what is")))
+}
+
+/// Deletes files of the trash for good, and waits until they are gone.
+fn delete_from_trash(scene: &mut CommandContext<'_>, files: Vec<DocId>) -> Result<(), CliError> {
+    let before = scene.handle.read(|session| session.problems().len())?;
+    let count = files.len();
+    scene.handle.command(Command::Discard { files })?;
+    let look = move |session: &Session| {
+        (!session.is_deleting_trash()).then(|| session.problems().get(before..).unwrap_or_default().join("; "))
+    };
+    match scene.handle.wait_on_disk(Some(MOVE_TIMEOUT), look)? {
+        Some(problems) if problems.is_empty() => {}
+        Some(problems) => return Err(CliError::workspace(problems)),
+        None => return Err(CliError::workspace("the files could not be deleted in ten minutes")),
+    }
+    export::open_note::wait_until_saved(scene.handle)?;
+    if scene.json {
+        writeln!(scene.out, "{}", serde_json::json!({"deleted": count}))?;
+    } else {
+        writeln!(scene.out, "deleted for good: {count}")?;
+    }
+    Ok(())
+}
+
+pub(super) fn cmd_trash(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+    if let Some(word) = args.get_one::<String>("delete") {
+        let file = find_in_trash(&list_trash(scene)?, word)?;
+        delete_from_trash(scene, vec![file])?;
+        return Ok(EXIT_DONE);
+    }
+    if args.get_flag("empty") {
+        let files = list_trash(scene)?.into_iter().map(|(file, ..)| file).collect();
+        delete_from_trash(scene, files)?;
+        return Ok(EXIT_DONE);
+    }
+    for (id, volume, path, at) in list_trash(scene)? {
+        let when = jiff::Timestamp::from_millisecond(at).map(|at| at.to_string()).unwrap_or_default();
+        if scene.json {
+            let row = serde_json::json!({"id": id, "volume": volume, "path": path, "deleted": when});
+            writeln!(scene.out, "{row}")?;
+        } else {
+            writeln!(
+                scene.out,
+                "{when}  {}:{}",
+                untrusted_text::escape_line(&volume),
+                untrusted_text::escape_line(&path)
+            )?;
+        }
+    }
+    Ok(EXIT_DONE)
+}
+
+pub(super) fn cmd_restore_note(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+    let word = required_arg(args, "NOTE")?;
+    let file = find_in_trash(&list_trash(scene)?, word)?;
+    let path = args.get_one::<String>("PATH").cloned();
+    resolve::wait_for_volumes(scene, true)?;
+    perform_move(scene, Command::RestoreFile { file, path })?;
+    let path = note_paths(scene, vec![file])?.remove(0);
+    if scene.json {
+        writeln!(scene.out, "{}", serde_json::json!({"path": path, "id": file}))?;
+    } else {
+        writeln!(scene.out, "{}", untrusted_text::escape_line(&path))?;
+    }
+    Ok(EXIT_DONE)
+}

@@ -1,0 +1,201 @@
+//! `cmd_init`, `fsck`, `cmd_backup`, `cmd_restore`, `cmd_doctor`: what concerns the workspace as a whole.
+
+use super::parse::required_arg;
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, EXIT_WORKSPACE, program_path, sample_workspace};
+use clap::ArgMatches;
+use engine::{Command, Session};
+use host::maintenance::backup::{BackupError, BackupProgress, BackupTrust};
+use host::maintenance::check::{CheckReport, FindingSeverity};
+use host::{OpenError, WorkspaceLock, WorkspaceOptions, fs::copy};
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use store::disk::DiskError;
+
+pub(super) fn cmd_init(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+    if host::workspace_exists(folder) {
+        return Err(CliError::usage(format!("there is a workspace already: {}", folder.display())));
+    }
+    let driver = host::open(folder, WorkspaceOptions { program: program_path()?, create: true })?;
+    let place = driver.folder().to_owned();
+    let sample = if args.get_flag("sample") {
+        let handle = driver.handle();
+        let session = std::thread::spawn(move || driver.run());
+        let made = sample_workspace::make_sample(&handle, &place);
+        handle.close();
+        let closed = session.join().unwrap_or_else(|_| Err("the session failed".to_owned()));
+        made.and(closed)
+    } else {
+        driver.close()
+    };
+    sample.map_err(CliError::workspace)?;
+    if json {
+        writeln!(out, "{}", serde_json::json!({"workspace": place}))?;
+    } else {
+        writeln!(out, "made a workspace: {}", place.display())?;
+    }
+    Ok(EXIT_DONE)
+}
+
+pub(super) fn cmd_doctor(folder: &Path, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+    let mut offers = host::offers(&program_path()?);
+    let there = host::workspace_exists(folder);
+    let note = match (there, host::owner_socket(folder)) {
+        (false, _) => "there is no workspace here yet; the window or `tracebook init` makes one".to_owned(),
+        (true, Ok(None)) => "it can be opened".to_owned(),
+        (true, Ok(Some(_)) | Err(OpenError::Owned { .. })) => "it is open in another Tracebook".to_owned(),
+        (true, Err(error)) => error.to_string(),
+    };
+    offers.push(host::MachineCapability { area: "workspace", name: folder.display().to_string(), there, note });
+    if json {
+        writeln!(out, "{}", serde_json::to_string(&offers).unwrap_or_default())?;
+        return Ok(EXIT_DONE);
+    }
+    for offer in offers {
+        let mark = if offer.there { "yes" } else { "no " };
+        writeln!(out, "{mark}  {:<13} {}: {}", offer.area, offer.name, offer.note)?;
+    }
+    Ok(EXIT_DONE)
+}
+
+/// Checks a workspace that nobody has open. `None`: somebody has.
+pub(super) fn check_closed_workspace(
+    folder: &Path,
+    args: &ArgMatches,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<Option<u8>, CliError> {
+    if !folder.is_dir() {
+        return Err(CliError::usage(format!("there is no workspace: {}", folder.display())));
+    }
+    let _owned = match WorkspaceLock::take(folder) {
+        Ok(owned) => Some(owned),
+        Err(OpenError::Owned { .. }) => return Ok(None),
+        // Looking needs no lock where nobody can write.
+        Err(OpenError::Disk(DiskError::ReadOnly { .. })) if args.get_flag("check") => None,
+        Err(error) => return Err(error.into()),
+    };
+    let report = host::maintenance::check::check(folder, !args.get_flag("check"), host::clock());
+    print_report(&report, json, out).map(Some)
+}
+
+/// Checks a workspace that this process has open: looks only, since a repair needs it for itself.
+pub(super) fn check_open_workspace(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
+    scene.handle.command(Command::Save)?;
+    scene.handle.wait(Some(Duration::from_secs(10)), |session: &Session| session.is_saved().then_some(()))?;
+    let report = host::maintenance::check::check(scene.handle.workspace_folder(), false, host::clock());
+    if report.damaged() {
+        writeln!(scene.errors, "tracebook: close the window and run `tracebook fsck` again to repair")?;
+    }
+    print_report(&report, scene.json, scene.out)
+}
+
+fn print_report(report: &CheckReport, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+    if json {
+        writeln!(out, "{}", serde_json::to_string(report).unwrap_or_default())?;
+    } else {
+        for finding in &report.findings {
+            let mark = match finding.severity {
+                _ if finding.repaired => "mended ",
+                FindingSeverity::Note => "note   ",
+                FindingSeverity::Warning => "warning",
+                FindingSeverity::Damage => "DAMAGE ",
+            };
+            writeln!(out, "{mark}  {}: {}\n         {}", finding.place, finding.what, finding.advice)?;
+        }
+        let (documents, blobs) = (report.documents, report.blobs);
+        let verdict = match (report.damaged(), report.repaired()) {
+            (true, _) => "some damage could not be mended; nothing was deleted".to_owned(),
+            (false, 0) => "everything is in order".to_owned(),
+            (false, mended) => format!("{mended} findings were mended"),
+        };
+        writeln!(out, "{documents} documents and {blobs} blobs checked: {verdict}")?;
+    }
+    Ok(match (report.damaged(), report.repaired()) {
+        (true, _) => EXIT_WORKSPACE,
+        (false, 0) => EXIT_DONE,
+        (false, _) => EXIT_FAILED,
+    })
+}
+
+pub(super) fn cmd_backup(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+    let dest = scene.folder.join(required_arg(args, "DEST")?);
+    // What is typed goes to the disk first; what is typed meanwhile is the next backup's.
+    scene.handle.command(Command::Save)?;
+    scene.handle.wait(Some(Duration::from_secs(10)), |session: &Session| session.is_saved().then_some(()))?;
+    let mut progress = progress_printer(&mut *scene.errors);
+    // A command is cancelled by ending it: what was written of the backup has no manifest and is refused.
+    let cancel = AtomicBool::new(false);
+    let folder = scene.handle.workspace_folder();
+    let made = host::maintenance::backup::backup(folder, &dest, host::clock(), &mut progress, &cancel);
+    drop(progress);
+    let summary = made.map_err(backup_error)?;
+    for problem in &summary.problems {
+        writeln!(scene.errors, "tracebook: {problem}")?;
+    }
+    if scene.json {
+        writeln!(scene.out, "{}", serde_json::to_string(&summary).unwrap_or_default())?;
+    } else {
+        writeln!(scene.out, "backed up {} files to {}", summary.files, dest.display())?;
+    }
+    Ok(EXIT_DONE)
+}
+
+/// Says how far a long copy has got, at every tenth; a short one says nothing.
+fn progress_printer(errors: &mut dyn Write) -> impl FnMut(BackupProgress) {
+    let mut told = 0;
+    move |at: BackupProgress| {
+        let tenth = at.done.saturating_mul(10) / at.total.max(1);
+        if tenth > told && at.total > 64 << 20 {
+            told = tenth;
+            let _ = writeln!(errors, "{} %", tenth * 10);
+        }
+    }
+}
+
+fn backup_error(error: BackupError) -> CliError {
+    match error {
+        BackupError::Refused(why) => CliError::usage(why),
+        other => CliError::workspace(other.to_string()),
+    }
+}
+
+pub(super) fn cmd_restore(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let source = copy::absolute(&here, required_arg(args, "BACKUP")?);
+    let mut errors = std::io::stderr();
+    let trust = if args.get_flag("trusted") { BackupTrust::Own } else { BackupTrust::Foreign };
+    let restored = host::maintenance::backup::restore(
+        &source,
+        folder,
+        trust,
+        &mut progress_printer(&mut errors),
+        &AtomicBool::new(false),
+    );
+    let summary = restored.map_err(backup_error)?;
+    for problem in &summary.problems {
+        eprintln!("tracebook: {}", text::untrusted_text::escape_line(problem));
+    }
+    if json {
+        writeln!(out, "{}", serde_json::to_string(&summary).unwrap_or_default())?;
+    } else {
+        writeln!(out, "restored {} files to {}", summary.files, folder.display())?;
+        if trust == BackupTrust::Foreign {
+            writeln!(
+                out,
+                "Its volumes lie in that folder. Nothing is allowed yet to agents, cells and kernels. If the backup is \
+                 your own, `restore --trusted` keeps what you had allowed and puts volumes back to where they were."
+            )?;
+        }
+    }
+    Ok(EXIT_DONE)
+}
+
+/// Seconds since 1970 as a date for people, in UTC.
+pub(super) fn format_date(seconds: i64) -> String {
+    match jiff::Timestamp::from_second(seconds) {
+        Ok(time) if seconds != 0 => time.to_string(),
+        _ => "-".to_owned(), // frozen and imported changes carry no time
+    }
+}

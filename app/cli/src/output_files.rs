@@ -1,0 +1,95 @@
+//! Outputs as files: figures are drawn, what is a picture already is unpacked; tables, pages and JSON are as they are.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use export::render_jobs;
+use serde_json::{Map, Value};
+use store::{BlobHash, CellOutput, OutputBody};
+
+/// Pixels to a point, as screens have them now.
+const FIGURE_PIXELS_PER_POINT: f64 = 2.0;
+
+/// A figure among an output's forms, as JSON.
+fn figure_json(data: &Map<String, Value>) -> Option<String> {
+    let value = data.get(plot::FIGURE_MIME)?;
+    Some(value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned))
+}
+
+/// The pictures of an output: the ending of each one's name, and its bytes.
+pub(super) fn output_pictures(body: &OutputBody) -> Vec<(&'static str, Vec<u8>)> {
+    let (OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. }) = body else {
+        return Vec::new();
+    };
+    if let Some(json) = figure_json(data) {
+        let (png, svg) = render_jobs::render_figure(&json, FIGURE_PIXELS_PER_POINT);
+        let png = png.map(|bytes| ("png", bytes));
+        let svg = svg.map(|text| ("svg", text.into_bytes()));
+        let drawn: Vec<_> = png.into_iter().chain(svg).collect();
+        if !drawn.is_empty() {
+            return drawn;
+        }
+    }
+    let text = |mime: &str| data.get(mime).map(typeset::ansi::multiline_text);
+    let packed = |mime: &str| {
+        let plain: String = text(mime)?.chars().filter(|letter| !letter.is_whitespace()).collect();
+        BASE64_STANDARD.decode(plain).ok()
+    };
+    let png = packed("image/png").map(|bytes| ("png", bytes));
+    let jpeg = packed("image/jpeg").map(|bytes| ("jpg", bytes));
+    let svg = text("image/svg+xml").map(|text| ("svg", text.into_bytes()));
+    png.into_iter().chain(jpeg).chain(svg).collect()
+}
+
+/// The files of an output: its pictures, or a table, a page, JSON. `blob` reads what is kept outside of the note.
+pub(super) fn output_files(
+    output: &CellOutput,
+    blob: impl Fn(BlobHash) -> Result<Vec<u8>, String>,
+) -> Result<Vec<(&'static str, Vec<u8>)>, String> {
+    let pictures = output_pictures(&output.body);
+    if !pictures.is_empty() {
+        return Ok(pictures);
+    }
+    let (OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. }) = &output.body else {
+        return Ok(Vec::new());
+    };
+    let kinds = [
+        (typeset::ansi::CSV_MIME, "csv"),
+        ("text/html", "html"),
+        ("image/svg+xml", "svg"),
+        ("image/png", "png"),
+        ("image/jpeg", "jpg"),
+        ("application/json", "json"),
+    ];
+    for (mime, ending) in kinds {
+        let bytes = match (data.get(mime), &output.whole) {
+            (Some(Value::String(text)), _) => text.clone().into_bytes(),
+            (Some(value), _) => value.to_string().into_bytes(),
+            (None, Some(whole)) if whole.mime == mime => blob(whole.blob)?,
+            (None, _) => continue,
+        };
+        if matches!(ending, "png" | "jpg") {
+            let plain: Vec<u8> = bytes.into_iter().filter(|byte| !byte.is_ascii_whitespace()).collect();
+            return Ok(BASE64_STANDARD.decode(plain).map(|bytes| (ending, bytes)).into_iter().collect());
+        }
+        return Ok(vec![(ending, bytes)]);
+    }
+    Ok(Vec::new())
+}
+
+/// Gives each figure among outputs pictures beside it, for programs that do not know our figures.
+pub(super) fn draw_figures(outputs: &mut [CellOutput]) {
+    for output in outputs {
+        let (OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. }) = &mut output.body else {
+            continue;
+        };
+        let (png, svg) = (data.contains_key("image/png"), data.contains_key("image/svg+xml"));
+        let Some(json) = figure_json(data).filter(|_| !png || !svg) else { continue };
+        let drawn = render_jobs::render_figure(&json, FIGURE_PIXELS_PER_POINT);
+        if let Some(bytes) = drawn.0.filter(|_| !png) {
+            data.insert("image/png".to_owned(), BASE64_STANDARD.encode(bytes).into());
+        }
+        if let Some(text) = drawn.1.filter(|_| !svg) {
+            data.insert("image/svg+xml".to_owned(), text.into());
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Which note or volume a word means.
+
+use super::{CliError, CommandContext};
+use engine::{Session, Volume};
+use std::time::Duration;
+use store::{DocId, FileKind};
+
+/// What a word can mean.
+pub(super) enum ResolvedName {
+    Note(DocId),
+    Volume(DocId),
+}
+
+/// How long files may take to be known before that is said to be odd.
+const SCAN_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Waits until every volume's files are known, and with `scanned` until each was looked through once.
+pub(super) fn wait_for_volumes(scene: &CommandContext<'_>, scanned: bool) -> Result<(), CliError> {
+    let ready = move |volume: &Volume| volume.known && (!scanned || volume.scans > 0 || volume.root.is_none());
+    let look = move |session: &Session| (session.is_open() && session.volumes().all(ready)).then_some(());
+    match scene.handle.wait(Some(SCAN_TIMEOUT), look)? {
+        Some(()) => Ok(()),
+        None => Err(CliError::workspace("the volumes' files could not be read in ten minutes")),
+    }
+}
+
+/// The note that a word means: what is known first, and after a look at the files what is new.
+pub(super) fn resolve_note(scene: &CommandContext<'_>, word: &str) -> Result<DocId, CliError> {
+    match resolve_note_or_volume(scene, word)? {
+        ResolvedName::Note(note) => Ok(note),
+        ResolvedName::Volume(_) => Err(CliError::usage(format!("it is a volume, not a note: {word}"))),
+    }
+}
+
+/// The note or volume that a word means.
+pub(super) fn resolve_note_or_volume(scene: &CommandContext<'_>, word: &str) -> Result<ResolvedName, CliError> {
+    wait_for_volumes(scene, false)?;
+    let wanted = word.to_owned();
+    let folder = scene.folder.to_owned();
+    let find = move |session: &Session| find_in_session(session, &wanted, &folder);
+    match scene.handle.read(find.clone())? {
+        Err(_) => {
+            wait_for_volumes(scene, true)?;
+            scene.handle.read(find)?
+        }
+        found => found,
+    }
+}
+
+/// Whether a file of that path in that volume is meant.
+type NameMatch<'a> = &'a dyn Fn(&Volume, &str) -> bool;
+
+fn find_in_session(session: &Session, word: &str, folder: &std::path::Path) -> Result<ResolvedName, CliError> {
+    let files = || session.volumes().flat_map(|volume| volume.files.values().map(move |row| (volume, row)));
+    let notes = |fits: NameMatch<'_>| -> Vec<(String, DocId)> {
+        files()
+            .filter(|(volume, row)| matches!(row.kind, FileKind::Note | FileKind::Script) && fits(volume, &row.path))
+            .map(|(volume, row)| (format!("{}:{}", volume.name, row.path), row.id))
+            .collect()
+    };
+    let absolute = folder.join(word);
+    // From the most exact meaning to the loosest; the first that fits counts.
+    let meanings: [NameMatch<'_>; 5] = [
+        &|_, path| path == word,
+        &|volume, path| word.strip_prefix(&volume.name).and_then(|rest| rest.strip_prefix(':')) == Some(path),
+        &|volume, path| volume.root.as_ref().is_some_and(|root| root.join(path) == absolute),
+        &|_, path| path.strip_suffix(".md") == Some(word),
+        &|_, path| {
+            let path = path.strip_suffix(".md").unwrap_or(path).to_lowercase();
+            let word = word.strip_suffix(".md").unwrap_or(word).to_lowercase();
+            path == word || path.ends_with(&format!("/{word}"))
+        },
+    ];
+    for (looseness, meaning) in meanings.into_iter().enumerate() {
+        let mut found = notes(meaning);
+        found.sort();
+        match found.as_slice() {
+            [] => {}
+            [(_, id)] => return Ok(ResolvedName::Note(*id)),
+            many => {
+                let names: Vec<&str> = many.iter().take(5).map(|(name, _)| name.as_str()).collect();
+                return Err(CliError::usage(format!("“{word}” fits several notes, name one: {}", names.join(", "))));
+            }
+        }
+        if looseness == 0
+            && let Some(volume) = session.volumes().find(|volume| volume.name == word)
+        {
+            return Ok(ResolvedName::Volume(volume.id));
+        }
+    }
+    if let Some((volume, row)) = files().find(|(_, row)| row.path == word) {
+        let why = volume.demoted.iter().find(|other| other.path == row.path);
+        let why = why.map_or("it is an attachment, not a note", |other| other.why.as_str());
+        return Err(CliError::usage(format!("{why}: {word}")));
+    }
+    Err(CliError::usage(format!("there is no note “{word}”; `tracebook ls` lists them")))
+}
+
+/// The volume of that name, or the first one.
+pub(super) fn resolve_volume(scene: &CommandContext<'_>, name: Option<&str>) -> Result<Option<DocId>, CliError> {
+    wait_for_volumes(scene, false)?;
+    let wanted = name.map(ToOwned::to_owned);
+    let find = move |session: &Session| match wanted {
+        Some(name) => match session.volumes().find(|volume| volume.name == name || volume.id.to_string() == name) {
+            Some(volume) => Ok(Some(volume.id)),
+            None => {
+                let mut names: Vec<&str> = session.volumes().map(|volume| volume.name.as_str()).collect();
+                names.sort_unstable();
+                Err(CliError::usage(format!("there is no volume “{name}”; there are: {}", names.join(", "))))
+            }
+        },
+        None => {
+            let mut volumes: Vec<&Volume> = session.volumes().filter(|volume| volume.root.is_some()).collect();
+            volumes.sort_by_key(|volume| &volume.name);
+            Ok(volumes.first().map(|volume| volume.id))
+        }
+    };
+    scene.handle.read(find)?
+}

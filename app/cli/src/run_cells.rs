@@ -1,0 +1,328 @@
+//! `cmd_run`: cells without a window, their outputs kept in the note as the window would.
+
+use super::parse::{number_option, required_arg};
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, output_files, resolve};
+use clap::ArgMatches;
+use engine::{Command, END_OF_INPUT, Note, Session};
+use std::io::{Read, Write};
+use std::time::Duration;
+use store::{BlockId, CellOutput, DocId, ExecutionStatus, OutputBody};
+use typeset::ansi::PROGRESS_MIME_TYPE;
+
+/// A longer line of input is cut into several.
+const MAX_INPUT_LINE_BYTES: usize = 1 << 20;
+
+/// What is new of an execution since the last look.
+enum ExecutionNews {
+    Text { name: String, text: String },
+    Whole(OutputBody),
+    Asks { prompt: String, password: bool },
+    End { status: ExecutionStatus, outputs: Vec<CellOutput> },
+}
+
+pub(super) fn cmd_run(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+    let note = resolve::resolve_note(scene, required_arg(args, "NOTE")?)?;
+    let only = number_option(args, "cell")?;
+    let timeout = number_option(args, "timeout")?;
+    let (stale, clean) = (args.get_flag("stale"), args.get_flag("clean"));
+    if u8::from(stale) + u8::from(clean) + u8::from(only.is_some()) > 1 {
+        return Err(CliError::usage("choose one of --cell, --stale and --clean"));
+    }
+    let _held = export::open_note::hold_note(scene.handle, note)?;
+    if let Some(kernel) = args.get_one::<String>("kernel").cloned() {
+        super::kernels::find_kernels(scene, note)?;
+        scene.handle.command(Command::UseKernel { note, kernel: Some(kernel), keep: false, seen: None })?;
+    }
+    let cells: Vec<BlockId> =
+        scene.handle.read(move |session| session.note(note).map(|note| note.cells().collect()))?.unwrap_or_default();
+    let mut chosen: Vec<(usize, BlockId)> = cells.into_iter().enumerate().map(|(at, cell)| (at + 1, cell)).collect();
+    if let Some(only) = only {
+        let count = chosen.len();
+        chosen.retain(|(number, _)| *number as u64 == only);
+        if chosen.is_empty() {
+            return Err(CliError::usage(format!("there is no cell {only}; the note has {count}")));
+        }
+    }
+    if only.is_none() {
+        // A note may hold cells of several languages; its kernel runs one.
+        let here = runnable_cells(scene, note)?;
+        if chosen.iter().any(|(_, cell)| here.contains(cell)) {
+            chosen.retain(|(_, cell)| here.contains(cell));
+        }
+    }
+    let mut code = EXIT_DONE;
+    if stale || clean || (only.is_some() && timeout.is_none()) {
+        code = run_planned_cells(scene, note, chosen, stale, clean)?;
+    } else {
+        for (number, cell) in chosen {
+            scene.handle.command(match timeout {
+                Some(seconds) => Command::RunWithin { note, cell, seconds },
+                None => Command::RunCells { note, cells: vec![cell] },
+            })?;
+            if follow_cell(scene, note, cell, number)? != ExecutionStatus::Ok {
+                code = EXIT_FAILED;
+                break;
+            }
+        }
+    }
+    // The outputs are part of what the command is for: it ends once they are on disk.
+    let saved = |session: &Session| session.is_saved().then_some(());
+    if scene.handle.wait(Some(Duration::from_secs(10)), saved)?.is_none() {
+        let why = scene.handle.read(|session| session.saving().trouble.clone())?;
+        let why = why.unwrap_or_else(|| "it takes too long".to_owned());
+        return Err(CliError::workspace(format!("the cells have run, and what they printed is not on disk: {why}")));
+    }
+    Ok(code)
+}
+
+/// The cells that the note's kernel can run.
+fn runnable_cells(scene: &CommandContext<'_>, note: DocId) -> Result<Vec<BlockId>, CliError> {
+    let look = move |session: &Session| {
+        let named = session.note(note).is_some_and(|note| note.kernel_name().is_some());
+        (named, session.kernel_searches())
+    };
+    let (named, before) = scene.handle.read(look)?;
+    if named {
+        scene.handle.command(Command::FindKernels { note })?;
+        let found = move |session: &Session| (session.kernel_searches() > before).then_some(());
+        scene.handle.wait(Some(Duration::from_secs(30)), found)?;
+    }
+    let cells = move |session: &Session| {
+        let note = session.note(note)?;
+        Some(note.cells().filter(|cell| session.other_language_reason(note, *cell).is_none()).collect())
+    };
+    Ok(scene.handle.read(cells)?.unwrap_or_default())
+}
+
+/// Runs what the session finds is to be run, and prints it in its order.
+fn run_planned_cells(
+    scene: &mut CommandContext<'_>,
+    note: DocId,
+    chosen: Vec<(usize, BlockId)>,
+    stale: bool,
+    clean: bool,
+) -> Result<u8, CliError> {
+    // What is stale says the note's outputs.
+    export::open_note::read_loaded_note(scene.handle, note, |_| ())?;
+    let verdicts =
+        move |session: &Session| session.note(note).and_then(Note::clean_run_report).map_or(0, |(count, _)| count);
+    let before = scene.handle.read(verdicts)?;
+    if stale && scene.handle.read(move |session| session.note(note).is_some_and(has_no_stale_cells))? {
+        if !scene.json {
+            writeln!(scene.out, "nothing is stale")?;
+        }
+        return Ok(EXIT_DONE);
+    }
+    scene.handle.command(match chosen.as_slice() {
+        _ if stale => Command::RunStale { note },
+        _ if clean => Command::RunClean { note },
+        [(_, cell)] => Command::Run { note, cell: *cell },
+        _ => return Err(CliError::usage("name one cell")),
+    })?;
+    let begun = move |session: &Session| {
+        let open = session.note(note)?;
+        let cells: Vec<BlockId> = open.cells().collect();
+        let place = |cell: &BlockId| cells.iter().position(|other| other == cell).unwrap_or(0) + 1;
+        let pending = open.pending_cells();
+        (!open.is_restarting()).then(|| pending.iter().map(|cell| (place(cell), *cell)).collect::<Vec<_>>())
+    };
+    let pending = scene.handle.wait(None, begun)?.unwrap_or_default();
+    let mut code = EXIT_DONE;
+    for (number, cell) in pending {
+        if follow_cell(scene, note, cell, number)? != ExecutionStatus::Ok {
+            code = EXIT_FAILED;
+            break;
+        }
+    }
+    if clean {
+        let look = move |session: &Session| {
+            let open = session.note(note)?;
+            let (count, verdict) = open.clean_run_report()?;
+            let numbers = open.cells().enumerate().filter(|(_, cell)| verdict.different.contains(cell));
+            let different: Vec<usize> = numbers.map(|(at, _)| at + 1).collect();
+            (count > before).then(|| (verdict.clone(), different, open.clean_run_summary().unwrap_or_default()))
+        };
+        let Some((verdict, different, words)) = scene.handle.wait(None, look)? else { return Ok(code) };
+        if scene.json {
+            let (same, new, left) = (verdict.same, verdict.new, verdict.not_run);
+            let clean = serde_json::json!({"same": same, "different": different, "new": new, "left": left});
+            writeln!(scene.out, "{}", serde_json::json!({"clean": clean}))?;
+        } else {
+            writeln!(scene.out, "{words}")?;
+        }
+        if !different.is_empty() {
+            code = EXIT_FAILED;
+        }
+    }
+    Ok(code)
+}
+
+fn has_no_stale_cells(note: &Note) -> bool {
+    note.cells().all(|cell| note.stale_reason(cell).is_none())
+}
+
+/// Prints a cell's outputs as they come, until it ends.
+fn follow_cell(
+    scene: &mut CommandContext<'_>,
+    note: DocId,
+    cell: BlockId,
+    number: usize,
+) -> Result<ExecutionStatus, CliError> {
+    let mut seen = (0, 0);
+    let live = !scene.json;
+    // What the kernel will print of a question that stands in the terminal already.
+    let mut echo = String::new();
+    loop {
+        let look = move |session: &Session| next_execution_news(session.note(note)?, cell, seen, live);
+        match scene.handle.wait(None, look)? {
+            None => {} // only a wait with an end comes back with nothing
+            Some((now, ExecutionNews::Text { name, text })) => {
+                seen = now;
+                let text = text.strip_prefix(std::mem::take(&mut echo).as_str()).unwrap_or(&text).to_owned();
+                let to: &mut dyn Write = if name == "stderr" { scene.errors } else { scene.out };
+                to.write_all(text.as_bytes())?;
+                to.flush()?;
+            }
+            Some((now, ExecutionNews::Whole(body))) => {
+                seen = now;
+                // A bar that goes on is nothing for a terminal that is written once.
+                if !matches!(&body, OutputBody::DisplayData { data, .. } if data.contains_key(PROGRESS_MIME_TYPE)) {
+                    print_output(scene.out, &body)?;
+                }
+            }
+            Some((now, ExecutionNews::Asks { prompt, password })) => {
+                seen = now;
+                echo = answer_stdin_request(scene, note, &prompt, password)?;
+            }
+            Some((_, ExecutionNews::End { status, mut outputs })) => {
+                if scene.json {
+                    // A figure with much data stays a blob; its pictures are drawn of it all the same.
+                    let blobs: Vec<bool> = outputs.iter().map(|output| output.whole.is_some()).collect();
+                    export::restore_figure_blobs(scene.handle, &mut outputs);
+                    output_files::draw_figures(&mut outputs);
+                    for (output, blob) in outputs.into_iter().zip(blobs) {
+                        let mut value = serde_json::to_value(&output).unwrap_or_default();
+                        let data = value.get_mut("data").and_then(serde_json::Value::as_object_mut);
+                        if let Some(data) = data.filter(|_| blob) {
+                            data.remove(plot::FIGURE_MIME);
+                        }
+                        value["cell"] = number.into();
+                        writeln!(scene.out, "{value}")?;
+                    }
+                } else {
+                    print_stream_tails(scene, &outputs)?;
+                }
+                return Ok(status);
+            }
+        }
+    }
+}
+
+/// Asks the user what a cell asks. Gives what the kernel is going to print of it.
+fn answer_stdin_request(
+    scene: &mut CommandContext<'_>,
+    note: DocId,
+    prompt: &str,
+    password: bool,
+) -> Result<String, CliError> {
+    // With `--json`, standard output is for programs.
+    let to: &mut dyn Write = if scene.json { scene.errors } else { scene.out };
+    to.write_all(prompt.as_bytes())?;
+    to.flush()?;
+    let hidden = password && scene.own;
+    let line = if hidden { host::terminal::unseen(|| read_line(scene.input)) } else { read_line(scene.input) }?;
+    let Some(text) = line else {
+        // As Python has it: `EOFError`, which the cell may have an answer to.
+        scene.handle.command(Command::Answer { note, text: END_OF_INPUT.to_owned() })?;
+        return Ok(prompt.to_owned());
+    };
+    let shown = if password { "········" } else { text.as_str() };
+    let echo = format!("{prompt}{shown}\n");
+    scene.handle.command(Command::Answer { note, text })?;
+    Ok(echo)
+}
+
+/// A line of input, without its end; `None` at the end of it all.
+pub(super) fn read_line(input: &mut dyn Read) -> std::io::Result<Option<String>> {
+    let (mut bytes, mut byte) = (Vec::new(), [0]);
+    while bytes.len() < MAX_INPUT_LINE_BYTES {
+        match input.read(&mut byte)? {
+            0 if bytes.is_empty() => return Ok(None),
+            0 => break,
+            _ if byte[0] == b'\n' => break,
+            _ => bytes.push(byte[0]),
+        }
+    }
+    Ok(Some(String::from_utf8_lossy(&bytes).trim_end_matches('\r').to_owned()))
+}
+
+/// Prints what streams held behind the part that the note keeps.
+fn print_stream_tails(scene: &mut CommandContext<'_>, outputs: &[CellOutput]) -> Result<(), CliError> {
+    for output in outputs {
+        if let (OutputBody::Stream { name, text }, Some(whole)) = (&output.body, &output.whole) {
+            let all = scene.handle.blob(whole.blob).map_err(CliError::workspace)?;
+            let to: &mut dyn Write = if name == "stderr" { scene.errors } else { scene.out };
+            to.write_all(all.get(text.len()..).unwrap_or_default())?;
+        }
+    }
+    Ok(())
+}
+
+/// What lies behind `seen` (outputs printed whole, bytes of the next one).
+fn next_execution_news(
+    note: &Note,
+    cell: BlockId,
+    seen: (usize, usize),
+    live: bool,
+) -> Option<((usize, usize), ExecutionNews)> {
+    let execution = note.latest_execution(cell)?;
+    // A cell may take back what it has shown.
+    let seen = if execution.outputs.len() < seen.0 { (0, 0) } else { seen };
+    if live && let Some(output) = execution.outputs.get(seen.0) {
+        match &output.body {
+            OutputBody::Stream { name, text } => {
+                if let Some(text) = text.get(seen.1..).filter(|text| !text.is_empty()) {
+                    let now = (seen.0, seen.1 + text.len());
+                    return Some((now, ExecutionNews::Text { name: name.clone(), text: text.to_owned() }));
+                }
+                // The stream stands still; what follows it, if anything, is next.
+                if execution.outputs.len() > seen.0 + 1 {
+                    return next_execution_news(note, cell, (seen.0 + 1, 0), live);
+                }
+            }
+            body => return Some(((seen.0 + 1, 0), ExecutionNews::Whole(body.clone()))),
+        }
+    }
+    if let Some(question) = note.stdin_request().filter(|question| question.execution == execution.id) {
+        return Some((seen, ExecutionNews::Asks { prompt: question.prompt.clone(), password: question.password }));
+    }
+    let end = ExecutionNews::End { status: execution.status, outputs: execution.outputs.clone() };
+    execution.status.is_final().then_some((seen, end))
+}
+
+/// Prints an output for people.
+pub(super) fn print_output(out: &mut dyn Write, body: &OutputBody) -> std::io::Result<()> {
+    match body {
+        OutputBody::Stream { text, .. } => {
+            out.write_all(text.as_bytes())?;
+            if !text.ends_with('\n') {
+                writeln!(out)?;
+            }
+        }
+        OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => {
+            match data.get("text/plain").and_then(|text| text.as_str()) {
+                Some(text) => writeln!(out, "{text}")?,
+                None => {
+                    let kinds: Vec<&str> = data.keys().map(String::as_str).collect();
+                    writeln!(out, "({})", kinds.join(", "))?;
+                }
+            }
+        }
+        OutputBody::Error { traceback, .. } => {
+            for line in traceback {
+                writeln!(out, "{}", typeset::ansi::strip_codes(line).trim_end_matches('\n'))?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! What people read in a terminal: a writer that lets no control character of others' text through.
+
+use std::io::Write;
+use text::untrusted_text::{self, EscapeForm};
+
+/// The longest sequence that is waited for when its end has not come.
+const MAX_PENDING_SEQUENCE_BYTES: usize = 64;
+/// Commands whose output is data when another program reads it: then it is byte for byte what was stored or printed.
+const DATA_COMMANDS: [&str; 7] = ["cat", "export", "run", "outputs", "history", "completions", "man"];
+
+/// What is done with what is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ScreenForm {
+    /// Nothing.
+    Exact,
+    /// Control characters become visible.
+    Text,
+    /// They do, but for colours.
+    Colours,
+    /// They become escapes of JSON, which mean the same.
+    Json,
+}
+
+impl ScreenForm {
+    /// What fits a command's output. `terminal`: a person reads it as it comes.
+    pub(super) fn for_command(name: &str, args: &clap::ArgMatches, json: bool, terminal: bool) -> ScreenForm {
+        let flag = |id: &str| {
+            let there = args.ids().any(|known| known.as_str() == id);
+            there && matches!(args.try_get_one::<bool>(id), Ok(Some(true)))
+        };
+        let whole = name == "steps" && flag("whole");
+        match name {
+            _ if json || (flag("export") && name != "traces") => ScreenForm::Json,
+            "run" | "outputs" if terminal => ScreenForm::Colours,
+            _ if !terminal && (DATA_COMMANDS.contains(&name) || whole || flag("export")) => ScreenForm::Exact,
+            _ => ScreenForm::Text,
+        }
+    }
+}
+
+/// A writer for people.
+pub(super) struct TerminalWriter<'a> {
+    to: &'a mut dyn Write,
+    form: ScreenForm,
+    /// The beginning of a letter, or of a colour, whose rest has not come yet.
+    held: Vec<u8>,
+}
+
+impl<'a> TerminalWriter<'a> {
+    pub(super) fn new(to: &'a mut dyn Write, form: ScreenForm) -> TerminalWriter<'a> {
+        TerminalWriter { to, form, held: Vec::new() }
+    }
+
+    fn write_escaped(&mut self, text: &str) -> std::io::Result<()> {
+        match self.form {
+            ScreenForm::Exact => self.to.write_all(text.as_bytes()),
+            ScreenForm::Text => self.to.write_all(untrusted_text::escape_as(text, EscapeForm::Visible).as_bytes()),
+            ScreenForm::Json => self.to.write_all(untrusted_text::escape_as(text, EscapeForm::Json).as_bytes()),
+            ScreenForm::Colours => {
+                // A bar that is written over itself becomes lines.
+                let text = text.replace("\r\n", "\n").replace('\r', "\n");
+                self.to.write_all(untrusted_text::escape_terminal(&text).as_bytes())
+            }
+        }
+    }
+
+    /// Writes what is held back, however it ends.
+    fn finish(&mut self) -> std::io::Result<()> {
+        let rest = std::mem::take(&mut self.held);
+        if rest.is_empty() { Ok(()) } else { self.write_escaped(&String::from_utf8_lossy(&rest)) }
+    }
+}
+
+/// Where a text ends whose rest may still come: inside of a letter, or of a colour.
+fn complete_prefix_length(bytes: &[u8], form: ScreenForm) -> usize {
+    let letters = match std::str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
+        // What is no text is replaced; only the very end may still become a letter.
+        Err(_) => {
+            let from = bytes.len().saturating_sub(3);
+            let begins = |at: &usize| bytes[*at] >= 0xc0 && std::str::from_utf8(&bytes[*at..]).is_err();
+            (from..bytes.len()).find(begins).unwrap_or(bytes.len())
+        }
+        Ok(_) => bytes.len(),
+    };
+    let open = bytes[..letters].iter().rposition(|byte| *byte == 0x1b).filter(|at| {
+        let behind = &bytes[at + 1..letters];
+        let number = |byte: &u8| byte.is_ascii_digit() || *byte == b';';
+        form == ScreenForm::Colours
+            && behind.len() < MAX_PENDING_SEQUENCE_BYTES
+            && (behind.is_empty() || (behind[0] == b'[' && behind[1..].iter().all(number)))
+    });
+    open.unwrap_or(letters)
+}
+
+impl Write for TerminalWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.form == ScreenForm::Exact {
+            return self.to.write(bytes);
+        }
+        self.held.extend_from_slice(bytes);
+        let end = complete_prefix_length(&self.held, self.form);
+        let rest = self.held.split_off(end);
+        let now = std::mem::replace(&mut self.held, rest);
+        self.write_escaped(&String::from_utf8_lossy(&now))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.to.flush()
+    }
+}
+
+impl Drop for TerminalWriter<'_> {
+    fn drop(&mut self) {
+        let _ = self.finish().and_then(|()| self.to.flush()); // nobody reads it any more where that fails
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(form: ScreenForm, pieces: &[&[u8]]) -> String {
+        let mut to = Vec::new();
+        let mut screen = TerminalWriter::new(&mut to, form);
+        for piece in pieces {
+            screen.write_all(piece).expect("written");
+        }
+        drop(screen);
+        String::from_utf8(to).expect("text")
+    }
+
+    #[test]
+    fn nothing_is_let_through_however_it_is_cut() {
+        let text = "a\u{1b}[2Jb\u{9b}c\u{202e}d\r\u{1b}[31me — ü\u{1b}";
+        let safe = "a␛[2Jb\\u{9b}c\\u{202e}d␍␛[31me — ü␛";
+        for cut in 0..=text.len() {
+            let (one, two) = text.as_bytes().split_at(cut);
+            assert_eq!(written(ScreenForm::Text, &[one, two]), safe, "{cut}");
+            assert_eq!(written(ScreenForm::Exact, &[one, two]), text, "{cut}");
+            let coloured = written(ScreenForm::Colours, &[one, two]);
+            assert!(coloured.contains("\u{1b}[31m") && !coloured.contains("\u{1b}[2J"), "{coloured:?}");
+            assert!(!coloured.contains('\r') && coloured.ends_with('␛'), "{coloured:?}");
+        }
+        assert_eq!(written(ScreenForm::Text, &[b"a\xff\x1bb", b"\xe2\x80"]), "a\u{fffd}␛b\u{fffd}");
+        let json = serde_json::to_string("\u{202e}\u{9b}\u{1b}").expect("written");
+        let safe = written(ScreenForm::Json, &[json.as_bytes()]);
+        assert_eq!(safe, "\"\\u202e\\u009b\\u001b\"");
+    }
+}

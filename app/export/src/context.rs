@@ -1,0 +1,261 @@
+//! What stands around a note that is exported: the files of its volume, and what draws.
+
+use crate::error::ExportError;
+use crate::render_jobs::{LayoutQuestion, LayoutReply};
+use collection as base;
+use collection::{Collection, EmbeddedCollection, MirroredFile, VolumeMirror};
+use engine::Session;
+use host::Handle;
+use host::clock;
+use host::fs::confined::ConfinedPath;
+use pulldown_cmark::{Event, Tag};
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use store::{DocId, FileKind};
+use text::links::VolumeLinks;
+use text::markdown::dialect::{self, DialectToken};
+use text::outline::{self, Outline};
+
+/// A larger picture is named, not shown.
+const MAX_PICTURE_BYTES: u64 = 32 << 20;
+/// Texts of notes that are shown inside others are kept up to so many bytes.
+const MAX_CACHED_NOTE_BYTES: usize = 32 << 20;
+/// A collection waits this long until all notes were looked at.
+const NOTES_INDEXED_TIMEOUT: Duration = Duration::from_secs(600);
+/// Files that are looked at before the window may draw again.
+const FILES_PER_YIELD: usize = 500;
+
+/// A volume's files as exports see them.
+pub(super) struct ExportFiles {
+    pub(super) root: PathBuf,
+    kinds: BTreeMap<String, (DocId, FileKind)>,
+    /// Where their links lead. What has not been looked through yet is added when it is exported.
+    links: RefCell<VolumeLinks>,
+    /// Whether the other notes are exported, too.
+    all: bool,
+    handle: Handle,
+    volume: DocId,
+    /// Texts of notes that are shown inside others, by their paths.
+    embedded: RefCell<HashMap<String, Rc<str>>>,
+    /// What collections are worked out over, once there is one.
+    mirror: OnceCell<Result<VolumeMirror, String>>,
+}
+
+impl ExportFiles {
+    pub(super) fn load(handle: &Handle, volume: DocId, all: bool) -> Result<ExportFiles, ExportError> {
+        let read = move |session: &Session| {
+            let volume = session.volume(volume)?;
+            let rows = volume.files.values();
+            let rows = rows.map(|row| (row.path.clone(), row.id, row.kind, volume.links.outline(row.id).cloned()));
+            Some((volume.root.clone()?, rows.collect::<Vec<_>>()))
+        };
+        let (root, rows) =
+            handle.read(read)?.ok_or_else(|| ExportError::usage("the volume has no folder on this device"))?;
+        let (mut kinds, mut links) = (BTreeMap::new(), VolumeLinks::default());
+        for (path, id, kind, outline) in rows {
+            links.set_path(id, &path);
+            outline.into_iter().for_each(|outline| links.set_outline(id, outline));
+            kinds.insert(path, (id, kind));
+        }
+        let links = RefCell::new(links);
+        Ok(ExportFiles {
+            root,
+            kinds,
+            links,
+            all,
+            handle: handle.clone(),
+            volume,
+            embedded: RefCell::default(),
+            mirror: OnceCell::new(),
+        })
+    }
+
+    fn file_kind(&self, path: &str) -> Option<FileKind> {
+        self.kinds.get(path).map(|(_, kind)| *kind)
+    }
+
+    /// The text of a note with a table in place of each collection in it.
+    pub(super) fn replace_collections(&self, own: &str, text: &str) -> String {
+        let text = &engine::generated_view::text_with_views(text);
+        if let Some((id, _)) = self.kinds.get(own) {
+            self.links.borrow_mut().set_outline(*id, Arc::new(Outline::of(text)));
+        }
+        base::replace_embeds(text, |embed| match self.collection_table(own, embed) {
+            // What is found changes: the question stays as it is written.
+            _ if matches!(embed, EmbeddedCollection::Search { .. }) => None,
+            Ok(table) => Some(table),
+            Err(why) => Some(format!("*This collection is not shown: {}.*", why.trim_end_matches('.'))),
+        })
+    }
+
+    fn collection_table(&self, own: &str, embed: EmbeddedCollection<'_>) -> Result<String, String> {
+        let (text, view) = match embed {
+            EmbeddedCollection::Text { text, .. } => (text.to_owned(), None),
+            EmbeddedCollection::Search { .. } => return Err("a search shows its hits in the window alone".to_owned()),
+            EmbeddedCollection::File { target, view } => {
+                let path = self.resolve_target(own, target).ok_or_else(|| format!("there is no {target}"))?;
+                (ConfinedPath::new(&self.root, &path).read_text(MAX_PICTURE_BYTES)?, view)
+            }
+        };
+        let source = self.mirror.get_or_init(|| self.mirror_volume()).as_ref().map_err(String::clone)?.source();
+        let this = source.files.get(own).map(|row| row.id);
+        let work = || -> Result<String, String> {
+            let base = Collection::parse(&text)?;
+            let view = base.view_index(view).ok_or_else(|| format!("it has no view “{}”", view.unwrap_or_default()))?;
+            Ok(base.evaluate_view(source, view, this, clock::local_now()).to_markdown())
+        };
+        let made = std::thread::scope(|scope| {
+            let thread =
+                std::thread::Builder::new().stack_size(base::EVAL_STACK_BYTES).spawn_scoped(scope, work).ok()?;
+            thread.join().ok()
+        });
+        made.unwrap_or_else(|| Err("it could not be worked out".to_owned()))
+    }
+
+    fn mirror_volume(&self) -> Result<VolumeMirror, String> {
+        let (gone, volume) = (|gone: host::OwnerGone| gone.to_string(), self.volume);
+        let look = move |session: &Session| session.volume(volume).is_none_or(engine::Volume::is_indexed).then_some(());
+        let indexed = self.handle.wait(Some(NOTES_INDEXED_TIMEOUT), look).map_err(gone)?;
+        indexed.ok_or("the notes could not be read in ten minutes")?;
+        let (mut mirror, mut from): (VolumeMirror, Option<String>) = Default::default();
+        loop {
+            let begin = from.clone();
+            let read = move |session: &Session| -> Vec<(String, MirroredFile)> {
+                let Some(volume) = session.volume(volume) else { return Vec::new() };
+                let begin = begin.map_or(Bound::Unbounded, Bound::Excluded);
+                let rows = volume.files.range((begin, Bound::Unbounded)).take(FILES_PER_YIELD);
+                rows.map(|(path, row)| (path.clone(), VolumeMirror::read_file_state(volume.into(), row.id))).collect()
+            };
+            let told = self.handle.read(read).map_err(gone)?;
+            let Some((last, _)) = told.last() else { return Ok(mirror) };
+            from = Some(last.clone());
+            told.into_iter().for_each(|(_, file)| mirror.apply(file));
+        }
+    }
+
+    fn resolve_target(&self, own: &str, target: &str) -> Option<String> {
+        if target.is_empty() {
+            return None;
+        }
+        // A page that is no note, such as the list of all pages, stands at the top.
+        let own = self.kinds.get(own).map_or(DocId([0; 16]), |(id, _)| *id);
+        let links = self.links.borrow();
+        links.path(links.resolve_rendered_link(own, target)?).map(str::to_owned)
+    }
+
+    /// The text of a note that is shown inside others, which may be many times.
+    fn embedded_note_text(&self, path: &str) -> Option<Rc<str>> {
+        if let Some(known) = self.embedded.borrow().get(path) {
+            return Some(known.clone());
+        }
+        (self.file_kind(path) == Some(FileKind::Note)).then_some(())?;
+        let text = String::from_utf8(ConfinedPath::new(&self.root, path).read(MAX_PICTURE_BYTES)?).ok()?;
+        let text: Rc<str> = Rc::from(self.replace_collections(path, &text));
+        let mut embedded = self.embedded.borrow_mut();
+        if embedded.values().map(|text| text.len()).sum::<usize>() + text.len() > MAX_CACHED_NOTE_BYTES {
+            embedded.clear();
+        }
+        embedded.insert(path.to_owned(), text.clone());
+        Some(text)
+    }
+
+    /// The files that a note shows or links to and that are no notes.
+    pub(super) fn attachment_paths(&self, own: &str, text: &str) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        for (token, _) in dialect::tokenize(text, dialect::dialect_options()) {
+            let DialectToken::Mark(Event::Start(Tag::Image { dest_url, .. } | Tag::Link { dest_url, .. })) = token
+            else {
+                continue;
+            };
+            let (target, _) = dialect::split_wiki_target(&dest_url);
+            if let Some(path) = self.resolve_target(own, target)
+                && self.file_kind(&path) == Some(FileKind::Attachment)
+            {
+                found.insert(path);
+            }
+        }
+        found
+    }
+}
+
+/// What stands around one note: it answers what a process asks that lays the note out.
+pub(super) struct NoteContext<'a> {
+    pub(super) files: &'a ExportFiles,
+    pub(super) own: &'a str,
+    /// Attachments that pages link to.
+    pub(super) linked: &'a RefCell<BTreeSet<String>>,
+    /// Whether it is part of one document, in which links lead to places.
+    pub(super) document: bool,
+}
+
+impl NoteContext<'_> {
+    /// Answers a question about the files around the note.
+    pub(super) fn answer_question(&self, question: &LayoutQuestion) -> (LayoutReply, Vec<u8>) {
+        let text = |text: Option<String>| text.map_or(LayoutReply::Nothing, LayoutReply::Text);
+        match question {
+            LayoutQuestion::Picture(_, target) => match self.read_picture(target) {
+                Some(bytes) => (LayoutReply::Bytes, bytes),
+                None => (LayoutReply::Nothing, Vec::new()),
+            },
+            LayoutQuestion::Link(_, target) => (text(self.page_link(target)), Vec::new()),
+            LayoutQuestion::Note(_, target) => (text(self.read_note(target)), Vec::new()),
+            LayoutQuestion::Text(_, path) => match self.files.embedded_note_text(path) {
+                Some(text) => (LayoutReply::Bytes, text.as_bytes().to_vec()),
+                None => (LayoutReply::Nothing, Vec::new()),
+            },
+            LayoutQuestion::Ready
+            | LayoutQuestion::Next
+            | LayoutQuestion::GoOn(_)
+            | LayoutQuestion::Diagram(..)
+            | LayoutQuestion::Figure(_)
+            | LayoutQuestion::Svg(_)
+            | LayoutQuestion::Image(_)
+            | LayoutQuestion::Formula { .. }
+            | LayoutQuestion::Mathml { .. } => (LayoutReply::Nothing, Vec::new()),
+        }
+    }
+
+    fn read_picture(&self, target: &str) -> Option<Vec<u8>> {
+        let path = self.files.resolve_target(self.own, target)?;
+        (self.files.file_kind(&path) == Some(FileKind::Attachment))
+            .then(|| ConfinedPath::new(&self.files.root, &path).read(MAX_PICTURE_BYTES))
+            .flatten()
+    }
+
+    fn page_link(&self, target: &str) -> Option<String> {
+        let path = self.files.resolve_target(self.own, target).filter(|_| self.files.all)?;
+        let note = self.files.file_kind(&path) == Some(FileKind::Note);
+        if self.document {
+            return note.then(|| format!("#{path}"));
+        }
+        let to = if note {
+            page_path(&path)
+        } else {
+            self.linked.borrow_mut().insert(path.clone());
+            path
+        };
+        let up = "../".repeat(self.own.matches('/').count());
+        Some(format!("{up}{}", outline::percent_encode_path(&to)))
+    }
+
+    fn read_note(&self, target: &str) -> Option<String> {
+        let path = self.files.resolve_target(self.own, target)?;
+        (self.files.file_kind(&path) == Some(FileKind::Note)).then_some(path)
+    }
+}
+
+/// The path of the page of a note.
+pub(super) fn page_path(path: &str) -> String {
+    format!("{}.html", path.strip_suffix(".md").unwrap_or(path))
+}
+
+/// The title of a note, by its path.
+pub(super) fn note_title(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.strip_suffix(".md").unwrap_or(name)
+}

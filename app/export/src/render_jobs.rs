@@ -1,0 +1,418 @@
+//! Drawings that take their time, each with a limit: diagrams, SVG, formulas and pictures as pixels, the colours of
+//! code, whole notes as pages. Each is made in another process that has so much time and memory and is killed beyond
+//! it, so that what a note holds can neither hang nor end the program, nor fill the machine. Never called on the thread
+//! that draws.
+
+mod job;
+mod worker;
+
+pub(crate) use job::{LayoutNote, LayoutQuestion, LayoutReply};
+
+use host::renderer::{self, RenderAnswer, RenderBudget, RenderMessage, RenderQueue};
+use job::{DrawingJob, JobOutput};
+use std::ops::Range;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use typeset::drawing::DrawingPixels;
+use typeset::failure::DrawFailure;
+use typeset::formula::{self, SetFormula};
+use typeset::highlight::CodeHue;
+use typeset::pdf::PaperSize;
+use typeset::tints::{Rgb, ThemeTints};
+
+/// A build without optimisation takes so many times as long.
+const DEBUG_BUILD_FACTOR: u32 = if cfg!(debug_assertions) { 5 } else { 1 };
+/// What one formula, diagram or picture may use.
+const DRAWING_BUDGET: RenderBudget =
+    RenderBudget { time: Duration::from_secs(2).saturating_mul(DEBUG_BUILD_FACTOR), memory: 256 << 20 };
+/// What all drawings of one note that is laid out may take together.
+const MAX_NOTE_DRAWINGS_TIME: Duration = Duration::from_secs(20).saturating_mul(DEBUG_BUILD_FACTOR);
+/// What a note of little text may use to be laid out.
+const MIN_NOTE_BUDGET: RenderBudget =
+    RenderBudget { time: Duration::from_secs(2).saturating_mul(DEBUG_BUILD_FACTOR), memory: 256 << 20 };
+/// What each byte of its text and outputs adds to that.
+const NOTE_TIME_PER_BYTE: Duration = Duration::from_nanos(6_000).saturating_mul(DEBUG_BUILD_FACTOR);
+const NOTE_MEMORY_PER_BYTE: u64 = 400;
+/// No note may use more, however long it is.
+const MAX_NOTE_BUDGET: RenderBudget =
+    RenderBudget { time: Duration::from_secs(60).saturating_mul(DEBUG_BUILD_FACTOR), memory: 2 << 30 };
+/// No document of many notes may use more memory.
+const MAX_DOCUMENT_MEMORY: u64 = 4 << 30;
+
+/// Why a whole note or document was not laid out.
+pub(crate) use host::renderer::RenderFailure as Unfinished;
+
+/// The whole process that draws.
+pub fn serve_jobs() -> ExitCode {
+    renderer::serve(|job, asker| worker::perform_job(job, Some(asker)))
+}
+
+/// A limit, as a sentence that a page says.
+pub(crate) fn limit_message(why: &Unfinished) -> String {
+    let why = why.to_string();
+    let mut letters = why.chars();
+    let first = letters.next().map(|first| first.to_uppercase().collect::<String>()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}
+
+/// Has a single drawing made.
+fn run_drawing_job(job: &DrawingJob, body: Vec<u8>) -> Result<(JobOutput, Vec<u8>), DrawFailure> {
+    let message = worker::encode_message(job, body);
+    // There is no program to start where the units of this crate are tested.
+    let done = if cfg!(test) {
+        worker::perform_job(message, None)
+    } else {
+        let mut answer = |question: RenderMessage| {
+            let ready = matches!(serde_json::from_slice(&question.head), Ok(LayoutQuestion::Ready));
+            let renew = ready.then_some(DRAWING_BUDGET.time);
+            Some(RenderAnswer {
+                message: worker::encode_message(&LayoutReply::Nothing, Vec::new()),
+                renew,
+                ..RenderAnswer::default()
+            })
+        };
+        renderer::perform(RenderQueue::Drawing, &message, DRAWING_BUDGET, &mut answer)
+            .map_err(|failure| DrawFailure::Limit(limit_message(&failure)))?
+    };
+    decode_output(done)
+}
+
+fn decode_output(done: RenderMessage) -> Result<(JobOutput, Vec<u8>), DrawFailure> {
+    match serde_json::from_slice(&done.head) {
+        Ok(JobOutput::Failed(failure)) => Err(failure),
+        Ok(made) => Ok((made, done.body)),
+        Err(_) => Err(protocol_failure()),
+    }
+}
+
+fn protocol_failure() -> DrawFailure {
+    DrawFailure::Limit("The process that draws answered something else.".to_owned())
+}
+
+fn output_text((made, body): (JobOutput, Vec<u8>)) -> Result<String, DrawFailure> {
+    match made {
+        JobOutput::Text => String::from_utf8(body).map_err(|_| protocol_failure()),
+        _ => Err(protocol_failure()),
+    }
+}
+
+/// Pixels, and how large they would like to be, in points.
+pub struct DrawnPixels {
+    pub raster: DrawingPixels,
+    pub size: [f32; 2],
+    /// Whether the colours are multiplied by their opacity.
+    pub multiplied: bool,
+}
+
+fn output_pixels((made, bytes): (JobOutput, Vec<u8>)) -> Result<DrawnPixels, DrawFailure> {
+    match made {
+        JobOutput::Pixels { width, height, size, multiplied }
+            if bytes.len() as u64 == u64::from(width) * u64::from(height) * 4 =>
+        {
+            Ok(DrawnPixels { raster: DrawingPixels { width, height, bytes }, size, multiplied })
+        }
+        _ => Err(protocol_failure()),
+    }
+}
+
+/// A formula, set.
+///
+/// # Errors
+/// Why it is not.
+pub fn typeset_formula(source: &str, display: bool) -> Result<SetFormula, DrawFailure> {
+    if formula::is_short(source) {
+        return SetFormula::new(source, display);
+    }
+    match run_drawing_job(&DrawingJob::Formula { source: source.to_owned(), display }, Vec::new())? {
+        (JobOutput::Formula(formula), _) => Ok(formula),
+        _ => Err(protocol_failure()),
+    }
+}
+
+/// A formula as pixels, so many across.
+///
+/// # Errors
+/// Why it is not drawn.
+pub fn rasterize_formula(formula: &SetFormula, ink: Rgb, width: f32) -> Result<DrawnPixels, DrawFailure> {
+    output_pixels(run_drawing_job(&DrawingJob::FormulaPixels { formula: formula.clone(), ink, width }, Vec::new())?)
+}
+
+/// A mermaid diagram in the colours of a theme, so many pixels to a point.
+///
+/// # Errors
+/// Why it is not drawn.
+pub fn rasterize_diagram(source: &str, tints: ThemeTints, scale: f32) -> Result<DrawnPixels, DrawFailure> {
+    output_pixels(run_drawing_job(&DrawingJob::DiagramPixels { source: source.to_owned(), tints, scale }, Vec::new())?)
+}
+
+/// An SVG that nobody vouches for, as pixels; no side has more than `side`.
+///
+/// # Errors
+/// Why it is not shown.
+pub fn rasterize_svg(bytes: Vec<u8>, scale: f32, side: u32) -> Result<DrawnPixels, DrawFailure> {
+    output_pixels(run_drawing_job(&DrawingJob::SvgPixels { scale, side }, bytes)?)
+}
+
+/// A picture of pixels, unpacked; no side has more than `side`.
+///
+/// # Errors
+/// Why it is not shown.
+pub fn decode_bitmap(bytes: Vec<u8>, side: u32) -> Result<DrawnPixels, DrawFailure> {
+    output_pixels(run_drawing_job(&DrawingJob::Bitmap { side }, bytes)?)
+}
+
+/// What stands out in a piece of code; nothing where that takes too long.
+pub fn highlight_code(code: &str, language: &str) -> Option<Vec<(Range<usize>, CodeHue)>> {
+    match run_drawing_job(&DrawingJob::Colours { code: code.to_owned(), language: language.to_owned() }, Vec::new()) {
+        // Ranges that fit no letter would be no use to who cuts the code by them.
+        Ok((JobOutput::Colours(Some(hues)), _)) => {
+            hues.iter().all(|(range, _)| code.get(range.clone()).is_some()).then_some(hues)
+        }
+        Ok(_) | Err(_) => None,
+    }
+}
+
+/// HTML as Markdown; nothing where it says no more than its words, or takes too long.
+pub fn html_to_markdown(html: &str) -> Option<String> {
+    output_text(run_drawing_job(&DrawingJob::Html, html.as_bytes().to_vec()).ok()?).ok()
+}
+
+/// A figure that a cell made: as PNG, so many pixels to a point, and as SVG.
+pub fn render_figure(json: &str, scale: f64) -> (Option<Vec<u8>>, Option<String>) {
+    let png = match run_drawing_job(&DrawingJob::FigurePixels { scale }, json.as_bytes().to_vec()) {
+        Ok((JobOutput::Text, png)) => Some(png),
+        Ok(_) | Err(_) => None,
+    };
+    let svg = run_drawing_job(&DrawingJob::Figure { document: false }, json.as_bytes().to_vec());
+    (png, svg.ok().and_then(|made| output_text(made).ok()))
+}
+
+/// What a note of so many bytes may use.
+fn note_budget(bytes: usize) -> RenderBudget {
+    let time = MIN_NOTE_BUDGET.time + NOTE_TIME_PER_BYTE.saturating_mul(u32::try_from(bytes).unwrap_or(u32::MAX));
+    let memory = MIN_NOTE_BUDGET.memory.saturating_add(NOTE_MEMORY_PER_BYTE.saturating_mul(bytes as u64));
+    RenderBudget { time: time.min(MAX_NOTE_BUDGET.time), memory: memory.min(MAX_NOTE_BUDGET.memory) }
+}
+
+/// Answers what notes ask that are laid out: files, links and other notes, one note of a document after another.
+/// `None` stops it all.
+pub(crate) type LayoutContext<'a> = dyn FnMut(LayoutQuestion) -> Option<(LayoutReply, Vec<u8>)> + 'a;
+
+/// A note as a page for a browser. `highlight_code`: those that drawings follow; `alone`: nothing stands around it.
+///
+/// # Errors
+/// Why it is not laid out.
+pub(crate) fn render_page(
+    note: LayoutNote,
+    theme: &PageTheme<'_>,
+    alone: bool,
+    near: &mut LayoutContext<'_>,
+) -> Result<String, Unfinished> {
+    let bytes = note_bytes(&note);
+    let (light, dark) = (theme.light.to_owned(), theme.dark.to_owned());
+    let job = DrawingJob::Page { note, light, dark, colours: theme.drawn.css_variables(), alone };
+    let made = lay_out(&job, note_budget(bytes), theme.drawn, false, near)?;
+    output_text(made).map_err(|failure| Unfinished::Ended(failure.message().to_owned()))
+}
+
+/// The colours of a page.
+pub(crate) struct PageTheme<'a> {
+    /// As CSS.
+    pub(crate) light: &'a str,
+    /// As CSS.
+    pub(crate) dark: &'a str,
+    /// Those in which drawings are made.
+    pub(crate) drawn: ThemeTints,
+}
+
+/// Notes as one PDF, and the letters that no font has. `near` is asked for the notes.
+///
+/// # Errors
+/// Why it is not made.
+pub(crate) fn render_pdf(
+    title: &str,
+    paper: PaperSize,
+    tints: ThemeTints,
+    near: &mut LayoutContext<'_>,
+) -> Result<(Vec<u8>, Vec<char>), Unfinished> {
+    let job = DrawingJob::Document { title: title.to_owned(), paper, tints };
+    match lay_out(&job, MIN_NOTE_BUDGET, tints, true, near)? {
+        (JobOutput::Document { missing }, bytes) => Ok((bytes, missing)),
+        _ => Err(Unfinished::Ended("it made something else".to_owned())),
+    }
+}
+
+/// How long a note is as far as its budget goes, in bytes.
+fn note_bytes(note: &LayoutNote) -> usize {
+    note.text.len() + serde_json::to_vec(&note.outputs).map_or(0, |json| json.len())
+}
+
+fn lay_out(
+    job: &DrawingJob,
+    budget: RenderBudget,
+    tints: ThemeTints,
+    document: bool,
+    near: &mut LayoutContext<'_>,
+) -> Result<(JobOutput, Vec<u8>), Unfinished> {
+    let message = worker::encode_message(job, Vec::new());
+    let mut desk = LayoutProgress {
+        tints,
+        document,
+        budget,
+        given: budget.memory,
+        drawing: Duration::ZERO,
+        notes: Duration::ZERO,
+    };
+    let mut answer = |question: RenderMessage| {
+        let RenderMessage { head, body } = question;
+        let question = serde_json::from_slice(&head).ok()?;
+        desk.answer_question(question, body, near)
+    };
+    let done = renderer::perform(RenderQueue::Note, &message, budget, &mut answer)?;
+    decode_output(done).map_err(|failure| Unfinished::Ended(failure.message().to_owned()))
+}
+
+/// What is known of notes that are being laid out.
+struct LayoutProgress {
+    tints: ThemeTints,
+    document: bool,
+    budget: RenderBudget,
+    /// Memory that was allowed so far.
+    given: u64,
+    /// What the drawings of the note have taken.
+    drawing: Duration,
+    /// What all notes so far may take.
+    notes: Duration,
+}
+
+impl LayoutProgress {
+    fn answer_question(
+        &mut self,
+        question: LayoutQuestion,
+        body: Vec<u8>,
+        near: &mut LayoutContext<'_>,
+    ) -> Option<RenderAnswer> {
+        let plain = |reply: &LayoutReply, body: Vec<u8>| RenderAnswer {
+            message: worker::encode_message(reply, body),
+            ..RenderAnswer::default()
+        };
+        Some(match question {
+            LayoutQuestion::Ready => {
+                RenderAnswer { renew: Some(self.budget.time), ..plain(&LayoutReply::Nothing, Vec::new()) }
+            }
+            LayoutQuestion::Next => {
+                let (reply, body) = near(LayoutQuestion::Next)?;
+                self.drawing = Duration::ZERO;
+                let (renew, memory) = match &reply {
+                    LayoutReply::Note(laid) => {
+                        let budget = note_budget(note_bytes(laid));
+                        self.notes += budget.time;
+                        (budget.time, budget.memory - MIN_NOTE_BUDGET.memory)
+                    }
+                    // All were read: what comes is put on pages together.
+                    _ => (self.notes.max(MIN_NOTE_BUDGET.time), 0),
+                };
+                RenderAnswer { renew: Some(renew), memory: self.grant_memory(memory), ..plain(&reply, body) }
+            }
+            LayoutQuestion::Picture(note, target) => {
+                let (reply, body) = near(LayoutQuestion::Picture(note, target))?;
+                // A page holds it in letters, a document unpacked: that is counted when it was tried.
+                let memory = self.grant_memory(8 * body.len() as u64);
+                let time = Duration::from_nanos(50 * body.len() as u64).saturating_mul(DEBUG_BUILD_FACTOR);
+                RenderAnswer { memory, time, ..plain(&reply, body) }
+            }
+            LayoutQuestion::Diagram(_, source) => {
+                let job = DrawingJob::Diagram { source, tints: self.tints, document: self.document };
+                self.render_drawing(&job, Vec::new())
+            }
+            LayoutQuestion::Figure(_) => self.render_drawing(&DrawingJob::Figure { document: self.document }, body),
+            LayoutQuestion::Svg(_) => self.render_drawing(&DrawingJob::Svg { document: self.document }, body),
+            LayoutQuestion::Image(_) => self.render_drawing(&DrawingJob::Image, body),
+            LayoutQuestion::Formula { source, display } => {
+                self.render_drawing(&DrawingJob::Formula { source, display }, Vec::new())
+            }
+            LayoutQuestion::Mathml { source, display } => {
+                self.render_drawing(&DrawingJob::Mathml { source, display }, Vec::new())
+            }
+            LayoutQuestion::GoOn(_)
+            | LayoutQuestion::Link(..)
+            | LayoutQuestion::Note(..)
+            | LayoutQuestion::Text(..) => {
+                let (reply, body) = near(question)?;
+                plain(&reply, body)
+            }
+        })
+    }
+
+    /// More memory, as long as all of it is not too much.
+    fn grant_memory(&mut self, memory: u64) -> u64 {
+        let most = if self.document { MAX_DOCUMENT_MEMORY } else { MAX_NOTE_BUDGET.memory };
+        let memory = memory.min(most.saturating_sub(self.given));
+        self.given += memory;
+        memory
+    }
+
+    /// Has something drawn, or tried, by a process of its own: the note may not take its time.
+    fn render_drawing(&mut self, job: &DrawingJob, body: Vec<u8>) -> RenderAnswer {
+        let begun = Instant::now();
+        let done = if self.drawing >= MAX_NOTE_DRAWINGS_TIME {
+            let most = MAX_NOTE_DRAWINGS_TIME.as_secs();
+            Err(DrawFailure::Limit(format!("The drawings of this note take longer than {most} s altogether.")))
+        } else {
+            run_drawing_job(job, body)
+        };
+        let took = begun.elapsed();
+        self.drawing += took;
+        let mut memory = 0;
+        let (reply, body) = match done {
+            Ok((JobOutput::Fits { bytes }, _)) => {
+                memory = self.grant_memory(bytes.saturating_mul(3));
+                (LayoutReply::Nothing, Vec::new())
+            }
+            Ok((JobOutput::Text, mathml)) if matches!(job, DrawingJob::Mathml { .. }) => {
+                match String::from_utf8(mathml) {
+                    Ok(mathml) => (LayoutReply::Text(mathml), Vec::new()),
+                    Err(_) => (LayoutReply::Failed(protocol_failure()), Vec::new()),
+                }
+            }
+            Ok((JobOutput::Text, svg)) => (LayoutReply::Bytes, svg),
+            Ok((JobOutput::Formula(formula), _)) => (LayoutReply::Formula(formula), Vec::new()),
+            Ok(_) => (LayoutReply::Nothing, Vec::new()),
+            Err(failure) => (LayoutReply::Failed(failure), Vec::new()),
+        };
+        // What could be drawn once is drawn again in its place, which may take as long.
+        RenderAnswer {
+            message: worker::encode_message(&reply, body),
+            time: took.min(DRAWING_BUDGET.time).saturating_mul(2),
+            memory,
+            is_free: true,
+            renew: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drawings_are_made_and_refused_in_words() {
+        let drawn = rasterize_diagram("flowchart LR\n A-->B", typeset::tints::LIGHT_TINTS, 2.0).expect("a drawing");
+        assert!(drawn.multiplied && drawn.raster.width as f32 >= drawn.size[0] * 1.9);
+        let why = |drawn: Result<DrawnPixels, DrawFailure>| drawn.err().expect("refused").message().to_owned();
+        assert!(why(rasterize_diagram("nonsense", typeset::tints::LIGHT_TINTS, 1.0)).ends_with('.'));
+        assert!(why(rasterize_svg(b"<svg".to_vec(), 1.0, 100)).ends_with('.'));
+        assert!(rasterize_svg(vec![0xff], 1.0, 100).is_err() && decode_bitmap(vec![1, 2, 3], 100).is_err());
+        assert!(typeset_formula(&format!("\\def\\a{{x}}{}", "\\a ".repeat(20)), true).is_ok());
+        assert_eq!(highlight_code("let x = 1;", "rust").map(|hues| hues.len()), Some(2));
+        assert_eq!(limit_message(&Unfinished::Memory(256 << 20)), "It needs more than 256 MB of memory.");
+    }
+
+    #[test]
+    fn a_longer_note_may_use_more_and_none_may_use_all() {
+        assert_eq!(note_budget(0), MIN_NOTE_BUDGET);
+        let long = note_budget(1_000_000);
+        assert!(long.time > MIN_NOTE_BUDGET.time && long.memory > MIN_NOTE_BUDGET.memory);
+        assert_eq!(note_budget(usize::MAX), MAX_NOTE_BUDGET);
+    }
+}

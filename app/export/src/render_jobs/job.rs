@@ -1,0 +1,129 @@
+//! What is asked of a process that draws, and what it answers: the heads of the messages, as JSON.
+
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use store::Execution;
+use typeset::failure::DrawFailure;
+use typeset::formula::SetFormula;
+use typeset::highlight::CodeHue;
+use typeset::pdf::PaperSize;
+use typeset::tints::{Rgb, ThemeTints};
+
+/// Something to draw or to lay out.
+#[derive(Serialize, Deserialize)]
+pub(super) enum DrawingJob {
+    /// A formula, set.
+    Formula { source: String, display: bool },
+    /// A formula that was set, as pixels: so many across.
+    FormulaPixels { formula: SetFormula, ink: Rgb, width: f32 },
+    /// A formula as MathML.
+    Mathml { source: String, display: bool },
+    /// A mermaid diagram as SVG. `document`: it must stand in a PDF.
+    Diagram { source: String, tints: ThemeTints, document: bool },
+    /// The same as pixels.
+    DiagramPixels { source: String, tints: ThemeTints, scale: f32 },
+    /// Tries whether the SVG in the body can be read.
+    Svg { document: bool },
+    /// The SVG in the body as pixels.
+    SvgPixels { scale: f32, side: u32 },
+    /// The picture of pixels in the body, unpacked, with no side longer than this.
+    Bitmap { side: u32 },
+    /// Tries whether the picture of pixels in the body can stand in a PDF.
+    Image,
+    /// The figure in the body, as SVG.
+    Figure { document: bool },
+    /// The figure in the body, as PNG.
+    FigurePixels { scale: f64 },
+    /// The colours of code.
+    Colours { code: String, language: String },
+    /// The HTML in the body, as Markdown.
+    Html,
+    /// A note as a page for a browser. `alone`: nothing stands around it.
+    Page { note: LayoutNote, light: String, dark: String, colours: String, alone: bool },
+    /// Notes as one PDF; they are asked for one by one.
+    Document { title: String, paper: PaperSize, tints: ThemeTints },
+}
+
+/// A note that is laid out.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct LayoutNote {
+    pub(crate) title: String,
+    /// Its path.
+    pub(crate) path: String,
+    pub(crate) text: String,
+    pub(crate) outputs: Vec<Option<Execution>>,
+    /// Why its source is shown in place of what it says, if it is.
+    pub(crate) plain: Option<String>,
+}
+
+/// What came of a job.
+#[derive(Serialize, Deserialize)]
+pub(super) enum JobOutput {
+    Formula(SetFormula),
+    /// A text: in the body.
+    Text,
+    /// Pixels in the body, four bytes each, their colours multiplied by their opacity or not, and the size in points.
+    Pixels {
+        width: u32,
+        height: u32,
+        size: [f32; 2],
+        multiplied: bool,
+    },
+    /// It can be done; so many bytes come of it.
+    Fits {
+        bytes: u64,
+    },
+    Colours(Option<Vec<(Range<usize>, CodeHue)>>),
+    /// A document: in the body.
+    Document {
+        missing: Vec<char>,
+    },
+    /// Nothing, since what was given is not of that kind.
+    Nothing,
+    Failed(DrawFailure),
+}
+
+/// What a process asks that lays out notes. `usize` says which note.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum LayoutQuestion {
+    /// It has read its fonts: its time begins now.
+    Ready,
+    /// The next note of a document.
+    Next,
+    /// Whether to go on; what part is done.
+    GoOn(f32),
+    /// The bytes of a file.
+    Picture(usize, String),
+    /// Where a link leads.
+    Link(usize, String),
+    /// The path of a note that is shown inside.
+    Note(usize, String),
+    /// The text of the note of a path.
+    Text(usize, String),
+    /// A diagram.
+    Diagram(usize, String),
+    /// The figure in the body.
+    Figure(usize),
+    /// The SVG in the body.
+    Svg(usize),
+    /// The picture of pixels in the body.
+    Image(usize),
+    /// A formula, set.
+    Formula { source: String, display: bool },
+    /// A formula as MathML.
+    Mathml { source: String, display: bool },
+}
+
+/// The answer to a question.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum LayoutReply {
+    /// There is no such thing, or nothing to be said.
+    Nothing,
+    /// A path, an address, MathML.
+    Text(String),
+    /// Bytes, a text or SVG: in the body.
+    Bytes,
+    Note(LayoutNote),
+    Formula(SetFormula),
+    Failed(DrawFailure),
+}

@@ -1,0 +1,418 @@
+//! Generated views: what an agent proposes for a note as a tree of a few controls, in a fenced block whose language
+//! is `parse_view`. It holds no code: it names properties of the note and variables of its cells, and what a button asks for.
+//! It is read here strictly, and drawn only once the user has said so.
+
+mod data;
+mod read;
+
+pub use data::{PlotCurves, ViewValues, WordGrid, property_value, to_curves, to_grid, value_text};
+
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use store::BlobHash;
+use text::markdown;
+
+/// The language of the block.
+pub const VIEW_LANGUAGE: &str = "view";
+/// A longer block is refused, in bytes.
+pub const MAX_VIEW_BYTES: usize = 16 << 10;
+/// More nodes, or nodes inside more others, are refused.
+pub const MAX_VIEW_NODES: usize = 200;
+/// See [`MAX_VIEW_NODES`].
+pub const MAX_VIEW_DEPTH: usize = 8;
+/// What a button may ask of the window's own commands: those that concern the cells of the note.
+pub const BUTTON_COMMANDS: [&str; 4] = ["note.run_all", "note.run_stale", "note.run_clean", "kernel.restart"];
+
+/// A view.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentView {
+    /// Its title; may be empty.
+    pub title: String,
+    /// The tree.
+    pub root: ViewNode,
+}
+
+/// A control.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ViewNode {
+    /// Nodes below each other.
+    Column(Vec<ViewNode>),
+    /// Nodes beside each other.
+    Row(Vec<ViewNode>),
+    /// Words, in which values stand.
+    Text {
+        /// The pieces in their order.
+        pieces: Vec<TextSegment>,
+        /// How they look.
+        look: TextLook,
+    },
+    /// A table.
+    Table {
+        /// Its rows.
+        rows: ValueSource,
+        /// Which columns, in which order; all where none is named.
+        columns: Vec<String>,
+    },
+    /// A plot.
+    Plot {
+        /// How its numbers are drawn.
+        kind: PlotKind,
+        /// Along x; counted from 1 where nothing is said.
+        x: Option<ValueSource>,
+        /// Along y.
+        y: ValueSource,
+        /// Above it.
+        title: String,
+    },
+    /// Fields that are set together.
+    Form {
+        /// Above it.
+        title: String,
+        /// They.
+        fields: Vec<FormField>,
+    },
+    /// A number of a property, moved.
+    Slider {
+        /// The property.
+        property: String,
+        /// What stands beside it.
+        label: String,
+        /// The least.
+        from: f64,
+        /// The most.
+        to: f64,
+        /// From one value to the next.
+        step: f64,
+    },
+    /// Something to press.
+    Button {
+        /// What it says.
+        label: String,
+        /// What it asks for.
+        action: ButtonAction,
+    },
+}
+
+/// A part of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TextSegment {
+    /// As it stands.
+    Words(String),
+    /// A value.
+    Bound(ValueName),
+}
+
+/// A value by its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ValueName {
+    /// A property of the note.
+    Property(String),
+    /// A variable of its cells.
+    Variable(String),
+}
+
+/// Where values come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ValueSource {
+    /// By a name.
+    Bound(ValueName),
+    /// As they stand in the view.
+    Values(Value),
+}
+
+/// How a text looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TextLook {
+    /// Large.
+    Heading,
+    /// As the note's text.
+    #[default]
+    Body,
+    /// Small and muted.
+    Caption,
+}
+
+/// How numbers are drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PlotKind {
+    /// As a line.
+    #[default]
+    Line,
+    /// As bars.
+    Bar,
+    /// As points.
+    Points,
+}
+
+/// A field of a form: a property that is set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FormField {
+    /// The property.
+    pub property: String,
+    /// What stands beside it.
+    pub label: String,
+    /// How it is set.
+    pub input: FieldInput,
+}
+
+/// How a field is set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FieldInput {
+    /// Words.
+    Text,
+    /// A number.
+    Number,
+    /// Yes or no.
+    Check,
+    /// One of these.
+    Choice(Vec<String>),
+}
+
+/// What a button asks for. The policy decides of it as of what an agent asks.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ButtonAction {
+    /// A tool.
+    Tool {
+        /// Its name.
+        name: String,
+        /// What it is given.
+        arguments: Map<String, Value>,
+    },
+    /// One of [`BUTTON_COMMANDS`].
+    Command(String),
+}
+
+/// The view that a piece of Markdown holds, if it is a block of that language: its source.
+pub fn view_source(piece: &str) -> Option<&str> {
+    let piece = piece.trim_end();
+    if !piece.trim_start_matches(' ').starts_with(['`', '~']) {
+        return None;
+    }
+    let (info, code) = markdown::parse_fenced_block(piece)?;
+    info.eq_ignore_ascii_case(VIEW_LANGUAGE).then(|| &piece[code])
+}
+
+/// What the user's word holds for: this very source. Another one asks again.
+pub fn source_hash(source: &str) -> BlobHash {
+    BlobHash::of(source.trim().as_bytes())
+}
+
+/// The source of the view of this name in a note.
+pub fn find_view(text: &str, wanted: BlobHash) -> Option<&str> {
+    let mut sources = markdown::top_level_pieces(text).into_iter().filter_map(|(range, _)| view_source(&text[range]));
+    sources.find(|source| source_hash(source) == wanted)
+}
+
+/// A note's text with each view as what it says: words, tables, and what its controls are set to.
+pub fn text_with_views(text: &str) -> String {
+    if !text.contains(VIEW_LANGUAGE) {
+        return text.to_owned();
+    }
+    let values = ViewValues { properties: data::note_properties(text), ..ViewValues::default() };
+    let (mut out, mut at) = (String::with_capacity(text.len()), 0);
+    for (range, _) in markdown::top_level_pieces(text) {
+        let Some(source) = view_source(&text[range.clone()]) else { continue };
+        out.push_str(&text[at..range.start]);
+        let said = match AgentView::parse(source) {
+            Ok(view) => view.to_markdown(&values),
+            Err(why) => format!("*This view is not shown: {why}.*"),
+        };
+        out.push_str(said.trim_end());
+        at = range.start + text[range].trim_end().len();
+    }
+    out.push_str(&text[at..]);
+    out
+}
+
+impl AgentView {
+    /// Reads a view from the block's source.
+    ///
+    /// # Errors
+    /// A sentence: where it does not hold, and why.
+    pub fn parse(source: &str) -> Result<AgentView, String> {
+        read::parse_view(source)
+    }
+
+    /// All nodes, those that hold others before what they hold.
+    pub fn all_nodes(&self) -> Vec<&ViewNode> {
+        let mut all = Vec::new();
+        let mut waiting = vec![&self.root];
+        while let Some(node) = waiting.pop() {
+            all.push(node);
+            if let ViewNode::Column(children) | ViewNode::Row(children) = node {
+                waiting.extend(children.iter().rev());
+            }
+        }
+        all
+    }
+
+    /// Its buttons in their order.
+    pub fn buttons<'a>(&'a self) -> Vec<(&'a str, &'a ButtonAction)> {
+        let button = |node: &'a ViewNode| match node {
+            ViewNode::Button { label, action } => Some((label.as_str(), action)),
+            _ => None,
+        };
+        self.all_nodes().into_iter().filter_map(button).collect()
+    }
+
+    /// The values that it shows, each once.
+    pub fn bound_names(&self) -> BTreeSet<&ValueName> {
+        let mut found = BTreeSet::new();
+        for node in self.all_nodes() {
+            match node {
+                ViewNode::Text { pieces, .. } => {
+                    found.extend(pieces.iter().filter_map(|piece| match piece {
+                        TextSegment::Bound(name) => Some(name),
+                        TextSegment::Words(_) => None,
+                    }));
+                }
+                ViewNode::Table { rows, .. } => found.extend(rows.bound_name()),
+                ViewNode::Plot { x, y, .. } => {
+                    found.extend(y.bound_name().into_iter().chain(x.iter().filter_map(ValueSource::bound_name)))
+                }
+                ViewNode::Column(_)
+                | ViewNode::Row(_)
+                | ViewNode::Form { .. }
+                | ViewNode::Slider { .. }
+                | ViewNode::Button { .. } => {}
+            }
+        }
+        found
+    }
+
+    /// The variables that it shows.
+    pub fn variable_names(&self) -> Vec<String> {
+        let variable = |name: &&ValueName| match name {
+            ValueName::Variable(name) => Some(name.clone()),
+            ValueName::Property(_) => None,
+        };
+        self.bound_names().iter().filter_map(variable).collect()
+    }
+
+    /// What it shows and does, in a sentence for the user who decides whether it is drawn.
+    pub fn summary(&self) -> String {
+        let count = |word: &str, of: fn(&ViewNode) -> bool| {
+            let count = self.all_nodes().into_iter().filter(|node| of(node)).count();
+            match count {
+                0 => None,
+                1 => Some(format!("1 {word}")),
+                many => Some(format!("{many} {word}s")),
+            }
+        };
+        let parts = [
+            count("text", |node| matches!(node, ViewNode::Text { .. })),
+            count("table", |node| matches!(node, ViewNode::Table { .. })),
+            count("plot", |node| matches!(node, ViewNode::Plot { .. })),
+            count("form", |node| matches!(node, ViewNode::Form { .. })),
+            count("slider", |node| matches!(node, ViewNode::Slider { .. })),
+            count("button", |node| matches!(node, ViewNode::Button { .. })),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        let mut said =
+            format!("It has {}.", if parts.is_empty() { "nothing to show".to_owned() } else { parts.join(", ") });
+        let mut sets: Vec<&str> = Vec::new();
+        for node in self.all_nodes() {
+            match node {
+                ViewNode::Slider { property, .. } => sets.push(property),
+                ViewNode::Form { fields, .. } => sets.extend(fields.iter().map(|field| field.property.as_str())),
+                _ => {}
+            }
+        }
+        sets.sort_unstable();
+        sets.dedup();
+        if !sets.is_empty() {
+            said.push_str(&format!(" It sets the properties {}.", sets.join(", ")));
+        }
+        for (label, action) in self.buttons() {
+            said.push_str(&format!(" \u{201c}{label}\u{201d} asks for {}.", action.describe()));
+        }
+        said
+    }
+
+    /// The same as Markdown: what it says, and what its controls are set to.
+    pub fn to_markdown(&self, values: &ViewValues) -> String {
+        let mut out = String::new();
+        if !self.title.is_empty() {
+            out.push_str(&format!("**{}**\n\n", data::escape_markdown(&self.title)));
+        }
+        for node in self.all_nodes() {
+            let said = match node {
+                ViewNode::Column(_) | ViewNode::Row(_) | ViewNode::Button { .. } => continue,
+                ViewNode::Text { pieces, look } => {
+                    let text = data::escape_markdown(&values.fill_text(pieces));
+                    if *look == TextLook::Heading { format!("**{text}**") } else { text }
+                }
+                ViewNode::Table { rows, columns } => match values.source_value(rows) {
+                    Some(value) => to_grid(value, columns).to_markdown(),
+                    None => rows.placeholder(),
+                },
+                ViewNode::Plot { y, x, title, .. } => {
+                    let said = match values.source_value(y) {
+                        Some(y) => to_curves(x.as_ref().and_then(|x| values.source_value(x)), y).to_markdown(),
+                        None => y.placeholder(),
+                    };
+                    if title.is_empty() { said } else { format!("*{}*\n\n{said}", data::escape_markdown(title)) }
+                }
+                ViewNode::Form { fields, title } => {
+                    let line = |field: &FormField| {
+                        format!("- {}: {}", data::escape_markdown(&field.label), values.property_text(&field.property))
+                    };
+                    let lines: Vec<String> = fields.iter().map(line).collect();
+                    let lead = if title.is_empty() {
+                        String::new()
+                    } else {
+                        format!("*{}*\n\n", data::escape_markdown(title))
+                    };
+                    format!("{lead}{}", lines.join("\n"))
+                }
+                ViewNode::Slider { property, label, .. } => {
+                    format!("{}: {}", data::escape_markdown(label), values.property_text(property))
+                }
+            };
+            out.push_str(said.trim_end());
+            out.push_str("\n\n");
+        }
+        out
+    }
+}
+
+impl ButtonAction {
+    /// What is asked for, in words.
+    pub fn describe(&self) -> String {
+        match self {
+            ButtonAction::Command(id) => {
+                let title = crate::commands::find_command(id).map_or(id.as_str(), |command| command.title);
+                format!("the command \u{201c}{title}\u{201d}")
+            }
+            ButtonAction::Tool { name, arguments } => match agent::policy::main_argument(arguments) {
+                "" => format!("the tool {name}"),
+                subject => format!("the tool {name}: {}", subject.lines().next().unwrap_or_default()),
+            },
+        }
+    }
+}
+
+impl ValueSource {
+    /// Its name, if it has one.
+    pub fn bound_name(&self) -> Option<&ValueName> {
+        match self {
+            ValueSource::Bound(name) => Some(name),
+            ValueSource::Values(_) => None,
+        }
+    }
+
+    fn placeholder(&self) -> String {
+        match self {
+            ValueSource::Bound(ValueName::Property(name)) => {
+                format!("*The note has no property {}.*", data::escape_markdown(name))
+            }
+            ValueSource::Bound(ValueName::Variable(name)) => {
+                format!("*Here stands the variable {}.*", data::escape_markdown(name))
+            }
+            ValueSource::Values(_) => String::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,325 @@
+//! Which results of a note still count: what each cell saw when it ran, against what it would see now.
+
+use crate::note::{Note, code_hash};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use store::{BlockId, Execution, ExecutionId, ExecutionStatus};
+use text::dataflow::CellFlow;
+use text::markdown;
+use text::properties;
+use text::python_scope::CellNames;
+
+/// What happens to the cells that depend on one that runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Reactivity {
+    /// Nothing; only a change of a cell's own code is told.
+    Manual,
+    /// They are marked as stale.
+    #[default]
+    Marks,
+    /// They run, too, and before them what they need.
+    Automatic,
+}
+
+impl Reactivity {
+    /// The property of a note that says it.
+    pub const REACTIVITY_PROPERTY: &'static str = "cells";
+
+    /// The word behind the property.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Reactivity::Manual => "manual",
+            Reactivity::Marks => "stale marks",
+            Reactivity::Automatic => "automatic",
+        }
+    }
+
+    /// As the beginning of a note states it.
+    pub(crate) fn from_note_text(text: &str) -> Reactivity {
+        if !text.starts_with("---") {
+            return Reactivity::default();
+        }
+        let Some(Ok(properties)) = properties::read(text) else { return Reactivity::default() };
+        let stated = properties.iter().find(|property| property.key == Reactivity::REACTIVITY_PROPERTY);
+        match stated.and_then(|property| property.values.first()).map(|(word, _)| word.as_str()) {
+            Some("manual") => Reactivity::Manual,
+            Some("automatic") => Reactivity::Automatic,
+            _ => Reactivity::Marks,
+        }
+    }
+}
+
+/// Why a cell's result no longer counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StaleReason {
+    /// Its code has changed since it ran.
+    Code,
+    /// A cell that this name comes from has changed, run anew or failed since.
+    Input(String),
+    /// This name came from a cell below.
+    Below(String),
+}
+
+impl StaleReason {
+    /// For the user: a few words.
+    pub fn describe(&self) -> String {
+        match self {
+            StaleReason::Code => "changed since".to_owned(),
+            StaleReason::Input(name) if name == text::dataflow::ANY_NAME => "what it uses has changed".to_owned(),
+            StaleReason::Input(name) => format!("{name} has changed"),
+            StaleReason::Below(name) => format!("{name} came from below"),
+        }
+    }
+}
+
+/// What the kernel holds under a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HeldName {
+    /// The executions that bound it: the last one, then, where that did so only perhaps, those before it.
+    pub(crate) by: Vec<ExecutionId>,
+    /// The cell of the last one.
+    pub(crate) cell: BlockId,
+}
+
+/// The cells of a note and what is known of their results.
+#[derive(Debug, Default)]
+pub(crate) struct CellStaleness {
+    pub(crate) cells: Vec<BlockId>,
+    pub(crate) names: Vec<Arc<CellNames>>,
+    pub(crate) flow: Arc<CellFlow>,
+    pub(crate) stale: BTreeMap<BlockId, StaleReason>,
+    /// Cells whose last run still counts and ended well.
+    pub(crate) good: BTreeSet<usize>,
+}
+
+/// What was worked out last, and for which state.
+#[derive(Debug, Default)]
+pub(crate) struct KeptStaleness(RefCell<Option<(StalenessState, Arc<CellStaleness>)>>);
+
+/// Which state of a note something was worked out for: how often its cells, and how often their runs, had changed.
+type StalenessState = (u64, u64);
+
+impl Note {
+    /// What happens to cells that depend on one that runs.
+    pub fn reactivity(&self) -> Reactivity {
+        self.reactivity
+    }
+
+    /// Why a cell's result no longer counts, if so.
+    pub fn stale_reason(&self, cell: BlockId) -> Option<StaleReason> {
+        self.executions.get(&cell)?;
+        self.cell_staleness().stale.get(&cell).cloned()
+    }
+
+    /// The names of a cell.
+    pub fn cell_names(&self, cell: BlockId) -> Option<Arc<CellNames>> {
+        let fresh = self.cell_staleness();
+        let at = fresh.cells.iter().position(|other| *other == cell)?;
+        Some(fresh.names[at].clone())
+    }
+
+    /// The names of all its cells, in their order.
+    pub fn all_cell_names(&self) -> Vec<Arc<CellNames>> {
+        self.cell_staleness().names.clone()
+    }
+
+    /// How values flow between its cells, in their order.
+    pub fn cell_flow(&self) -> CellFlow {
+        CellFlow::clone(&self.cell_staleness().flow)
+    }
+
+    /// What a reader of a cell may want to know of its names: which are bound in other cells, too, and which are used
+    /// here and bound only below. Sentences for the user.
+    pub fn name_remarks(&self, cell: BlockId) -> Vec<String> {
+        let fresh = self.cell_staleness();
+        let Some(at) = fresh.cells.iter().position(|other| *other == cell) else { return Vec::new() };
+        let mut said = Vec::new();
+        for name in &fresh.names[at].defines {
+            let others: Vec<String> = (0..fresh.cells.len())
+                .filter(|other| *other != at && fresh.names[*other].defines.contains(name))
+                .map(|other| (other + 1).to_string())
+                .collect();
+            if !others.is_empty() {
+                let cells = if others.len() == 1 { "cell" } else { "cells" };
+                said.push(format!("{name} is bound in {cells} {}, too", others.join(", ")));
+            }
+        }
+        if self.is_declared_pure(cell) && self.pure_names(cell).is_none() {
+            said.push("its result is not kept: what it uses or binds cannot be known".to_owned());
+        }
+        for name in fresh.flow.names_from_below(at, &fresh.names[at]) {
+            let writes = |other: &usize| fresh.flow.nodes[*other].writes.contains_key(&name);
+            if let Some(below) = (at + 1..fresh.cells.len()).find(writes) {
+                said.push(format!("{name} is bound only below, in cell {}", below + 1));
+            }
+        }
+        said
+    }
+
+    fn is_declared_pure(&self, cell: BlockId) -> bool {
+        self.kind == store::FileKind::Note && self.block(cell).is_some_and(|block| markdown::is_pure_cell(&block.text))
+    }
+
+    /// Of a cell that says that it is pure: the names that it is made of, and those that it binds. `None`: it does not,
+    /// or they cannot be known.
+    pub(crate) fn pure_names(&self, cell: BlockId) -> Option<(Vec<String>, Vec<String>)> {
+        let block = self.block(cell).filter(|_| self.is_declared_pure(cell))?;
+        let fresh = self.cell_staleness();
+        let at = fresh.cells.iter().position(|other| *other == block.id)?;
+        let names = &fresh.names[at];
+        if names.uses_any || names.defines_any {
+            return None;
+        }
+        let node = &fresh.flow.nodes[at];
+        let uses = node.uses.keys().filter(|name| *name != text::dataflow::ANY_NAME).cloned().collect();
+        Some((uses, node.writes.keys().cloned().collect()))
+    }
+
+    pub(crate) fn cell_staleness(&self) -> Arc<CellStaleness> {
+        let key = (self.cells_revision, self.runs);
+        if let Some((of, fresh)) = &*self.kept_fresh.0.borrow()
+            && *of == key
+        {
+            return fresh.clone();
+        }
+        let before = self.kept_fresh.0.borrow_mut().take();
+        let fresh = Arc::new(self.compute_staleness(before.map(|(_, fresh)| fresh).as_deref()));
+        *self.kept_fresh.0.borrow_mut() = Some((key, fresh.clone()));
+        fresh
+    }
+
+    /// `before`: what was worked out last, of which what is the same is kept.
+    fn compute_staleness(&self, before: Option<&CellStaleness>) -> CellStaleness {
+        let cells: Vec<BlockId> = self.cells().collect();
+        let names: Vec<Arc<CellNames>> = cells.iter().map(|cell| self.parse_names(*cell)).collect();
+        let flow = match before {
+            // Most keys change the names of no cell.
+            Some(before) if before.names == names => before.flow.clone(),
+            Some(before) => Arc::new(before.flow.update(&before.names, &names)),
+            None => Arc::new(CellFlow::of(&names)),
+        };
+        let mut fresh = CellStaleness { flow, ..CellStaleness::default() };
+        for (at, cell) in cells.iter().enumerate() {
+            let Some(run) = self.executions.get(cell) else { continue };
+            let hash = || self.cell_code(*cell).map(code_hash).unwrap_or_default();
+            let same = match self.meta.get(cell) {
+                Some(meta) => *meta.code.get_or_init(hash) == run.code,
+                None => hash() == run.code,
+            };
+            let why = if !same {
+                Some(StaleReason::Code)
+            } else if self.reactivity == Reactivity::Manual {
+                None
+            } else {
+                self.find_stale_reason(&cells, &fresh, at, run)
+            };
+            match why {
+                Some(why) if run.status.is_final() => _ = fresh.stale.insert(*cell, why),
+                None if run.status == ExecutionStatus::Ok => _ = fresh.good.insert(at),
+                Some(_) | None => {}
+            }
+        }
+        CellStaleness { cells, names, ..fresh }
+    }
+
+    /// What a cell would see otherwise than it did.
+    fn find_stale_reason(
+        &self,
+        cells: &[BlockId],
+        fresh: &CellStaleness,
+        at: usize,
+        run: &Execution,
+    ) -> Option<StaleReason> {
+        for (name, from) in &fresh.flow.nodes[at].uses {
+            let input = || Some(StaleReason::Input(name.clone()));
+            if from.iter().any(|source| !fresh.good.contains(source)) {
+                return input();
+            }
+            let mut sources = from.iter().filter_map(|source| self.executions.get(&cells[*source]));
+            match &run.inputs {
+                Some(inputs) => match inputs.get(name) {
+                    Some(_) if from.is_empty() => return Some(StaleReason::Below(name.clone())),
+                    Some(seen) if sources.map(|source| source.id).eq(seen.iter().copied()) => {}
+                    None if from.is_empty() => {}
+                    Some(_) | None => return input(),
+                },
+                // It ran before this was kept: the times must do.
+                None => {
+                    if sources.any(|source| source.started > run.started) {
+                        return input();
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn parse_names(&self, cell: BlockId) -> Arc<CellNames> {
+        let read = || {
+            // What other languages bind is their kernel's affair.
+            let python = self.cell_language(cell).is_none_or(|language| language == "python");
+            Arc::new(if python {
+                CellNames::of(self.cell_code(cell).unwrap_or_default())
+            } else {
+                CellNames::default()
+            })
+        };
+        self.meta.get(&cell).map_or_else(read, |meta| meta.names.get_or_init(read).clone())
+    }
+
+    /// What the kernel would give a cell now, by the names that it uses.
+    pub(crate) fn cell_inputs(&self, fresh: &CellStaleness, at: usize) -> BTreeMap<String, Vec<ExecutionId>> {
+        let uses = fresh.flow.nodes[at].uses.keys();
+        uses.filter_map(|name| Some((name.clone(), self.held.get(name)?.by.clone()))).collect()
+    }
+
+    /// The cells that are to run when these are asked for, in the note's order.
+    pub(crate) fn plan_cells(&self, asked: &[BlockId]) -> Vec<BlockId> {
+        let fresh = self.cell_staleness();
+        let place = |cell: &BlockId| fresh.cells.iter().position(|other| other == cell);
+        let mut at: Vec<usize> = asked.iter().filter_map(place).collect();
+        let good = |cell: usize| fresh.good.contains(&cell);
+        let held = |name: &str, from: &[usize]| {
+            let ids: Option<Vec<ExecutionId>> =
+                from.iter().map(|cell| self.executions.get(&fresh.cells[*cell]).map(|run| run.id)).collect();
+            self.held.get(name).map(|held| held.by.as_slice()).unwrap_or_default() == ids.unwrap_or_default()
+        };
+        let ran = |cell: usize| self.executions.contains_key(&fresh.cells[cell]);
+        // What is stale already comes along, where nothing must run for it that somebody may still be writing.
+        let open = |cell: &usize| {
+            let run = self.executions.contains_key(&fresh.cells[*cell]);
+            !run || fresh.stale.get(&fresh.cells[*cell]) == Some(&StaleReason::Code)
+        };
+        for cell in fresh.stale.keys().filter_map(place).collect::<Vec<_>>() {
+            let needs = fresh.flow.plan_run(&[cell], &good, &held, &ran);
+            if needs.iter().all(|other| at.contains(other) || !open(other)) {
+                at.push(cell);
+            }
+        }
+        let plan = fresh.flow.plan_run(&at, &good, &held, &ran);
+        plan.into_iter().map(|cell| fresh.cells[cell]).collect()
+    }
+
+    /// Names that the kernel holds and a cell must not see: of cells that are gone, of code that no longer binds them,
+    /// and where a note runs by itself those that only a cell below binds.
+    pub(crate) fn outdated_names(&self, fresh: &CellStaleness, at: usize) -> Vec<String> {
+        let strict = self.reactivity == Reactivity::Automatic;
+        let cell = fresh.cells[at];
+        let gone = |(name, held): &(&String, &HeldName)| {
+            let writer = fresh.cells.iter().position(|other| *other == held.cell);
+            let still = |at: usize| fresh.flow.nodes[at].writes.contains_key(*name);
+            let lost = match writer {
+                None => true,
+                Some(writer) => held.cell == cell && !still(writer),
+            };
+            let elsewhere = || (0..fresh.cells.len()).any(still);
+            let below = || {
+                let uses = fresh.flow.nodes[at].uses.get(*name);
+                uses.is_some_and(Vec::is_empty)
+            };
+            name.as_str() != text::dataflow::ANY_NAME && ((lost && (strict || !elsewhere())) || (strict && below()))
+        };
+        self.held.iter().filter(gone).map(|(name, _)| name.clone()).collect()
+    }
+}

@@ -1,0 +1,290 @@
+//! The one way in which YAML is read: depth, size, values and aliases are limited before anything is built of it.
+
+use saphyr::{LoadableYamlNode, MarkedYaml, Scalar, Yaml};
+use saphyr_parser::{Event, Parser, Span};
+use serde::de::{DeserializeOwned, Error};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Lists and mappings stand at most so deep inside one another.
+pub const MAX_YAML_DEPTH: usize = 64;
+/// Longer YAML is not read.
+pub const MAX_YAML_BYTES: usize = 8 << 20;
+/// YAML holds at most so many values, lists and mappings.
+const MAX_YAML_VALUES: usize = 250_000;
+/// Aliases (`*name`) stand for at most so many values in all.
+const MAX_ALIASED_VALUES: usize = 20_000;
+/// Aliases stand for at most so many bytes of text in all.
+const MAX_ALIASED_BYTES: usize = 4 << 20;
+/// A name of a mapping that is itself a list or a mapping has at most so many values: `{{title}}` of a template is one.
+const MAX_KEY_VALUES: usize = 8;
+
+/// The first document of a text as JSON; `null` where there is none.
+///
+/// # Errors
+/// A clause that says why it cannot be read, for a sentence that names what it is.
+pub fn parse_value(text: &str) -> Result<Value, String> {
+    let documents: Vec<Yaml<'_>> = load_documents(text)?;
+    Ok(documents.first().map_or(Value::Null, to_json))
+}
+
+/// The documents of a text with the places of their values.
+///
+/// # Errors
+/// As [`parse_value`].
+pub(crate) fn parse_marked(text: &str) -> Result<Vec<MarkedYaml<'_>>, String> {
+    load_documents(text)
+}
+
+/// The first document of a text as a type.
+///
+/// # Errors
+/// What does not fit the type, or a limit that the text exceeds.
+pub fn parse_typed<T: DeserializeOwned>(text: &str) -> Result<T, serde_saphyr::Error> {
+    parse_typed_with(text, serde_saphyr::Options::default())
+}
+
+/// The same, read by these rules.
+///
+/// # Errors
+/// As [`parse_typed`].
+pub fn parse_typed_with<T: DeserializeOwned>(
+    text: &str,
+    options: serde_saphyr::Options,
+) -> Result<T, serde_saphyr::Error> {
+    check_limits(text).map_err(serde_saphyr::Error::custom)?;
+    catch_panic(|| serde_saphyr::from_str_with_options(text, options)).map_err(serde_saphyr::Error::custom)?
+}
+
+fn load_documents<'a, Node: LoadableYamlNode<'a>>(text: &'a str) -> Result<Vec<Node>, String> {
+    check_limits(text)?;
+    catch_panic(|| Node::load_from_str(text))?.map_err(|error| error.to_string())
+}
+
+/// A parser that panics fails on this text alone.
+fn catch_panic<R>(read: impl FnOnce() -> R) -> Result<R, String> {
+    catch_unwind(AssertUnwindSafe(read)).map_err(|_| "the YAML reader fails on it".to_owned())
+}
+
+/// Whether a text keeps to the limits. Looks at it event by event and builds nothing. What is no YAML passes: whoever
+/// builds it says so.
+fn check_limits(text: &str) -> Result<(), String> {
+    if text.len() > MAX_YAML_BYTES {
+        return Err(format!("it is longer than {} MB", MAX_YAML_BYTES >> 20));
+    }
+    catch_panic(|| {
+        let mut parser = Parser::new_from_iter(text.chars());
+        let mut limits = YamlLimits::default();
+        while let Some(Ok((event, span))) = parser.next_event() {
+            limits.visit_event(&event, span)?;
+        }
+        Ok(())
+    })?
+}
+
+/// A list or mapping that is open.
+struct OpenNode {
+    anchor: usize,
+    /// Whether its next value is a name.
+    key_next: Option<bool>,
+    /// Whether it is a name itself, or part of one.
+    in_key: bool,
+    size: ValueSize,
+}
+
+/// How much a value holds, itself included.
+#[derive(Clone, Copy, Default)]
+struct ValueSize {
+    values: usize,
+    bytes: usize,
+    depth: usize,
+}
+
+#[derive(Default)]
+struct YamlLimits {
+    open: Vec<OpenNode>,
+    anchors: HashMap<usize, ValueSize>,
+    values: usize,
+    aliased: ValueSize,
+}
+
+impl YamlLimits {
+    fn visit_event(&mut self, event: &Event<'_>, span: Span) -> Result<(), String> {
+        let line = span.start.line();
+        match event {
+            Event::Scalar(text, _, anchor, _) => {
+                self.values += 1;
+                self.close_value(*anchor, ValueSize { values: 1, bytes: text.len(), depth: 0 }, line)?;
+            }
+            Event::Alias(id) => {
+                // One that stands inside its own anchor means nothing.
+                let size = self.anchors.get(id).copied().unwrap_or(ValueSize { values: 1, bytes: 0, depth: 0 });
+                self.values += 1;
+                self.aliased.values += size.values;
+                self.aliased.bytes += size.bytes;
+                if self.aliased.values > MAX_ALIASED_VALUES || self.aliased.bytes > MAX_ALIASED_BYTES {
+                    return Err(format!("its aliases (*name) stand for too many values, line {line}"));
+                }
+                self.close_value(0, size, line)?;
+            }
+            Event::SequenceStart(anchor, _) => self.open_node(*anchor, None, line)?,
+            Event::MappingStart(anchor, _) => self.open_node(*anchor, Some(true), line)?,
+            Event::SequenceEnd | Event::MappingEnd => {
+                if let Some(ended) = self.open.pop() {
+                    self.close_value(ended.anchor, ValueSize { depth: ended.size.depth + 1, ..ended.size }, line)?;
+                }
+            }
+            Event::DocumentStart(_) => self.anchors.clear(),
+            Event::DocumentEnd | Event::Nothing | Event::StreamStart | Event::StreamEnd => {}
+        }
+        if self.values > MAX_YAML_VALUES {
+            return Err(format!("it holds more than {MAX_YAML_VALUES} values"));
+        }
+        Ok(())
+    }
+
+    fn open_node(&mut self, anchor: usize, key_next: Option<bool>, line: usize) -> Result<(), String> {
+        self.values += 1;
+        if self.open.len() >= MAX_YAML_DEPTH {
+            return Err(too_deep(line));
+        }
+        let is_key = self.open.last().is_some_and(|open| open.key_next == Some(true));
+        let in_key = self.open.last().is_some_and(|open| open.in_key);
+        if is_key && in_key {
+            return Err(complex_key(line));
+        }
+        self.open.push(OpenNode {
+            anchor,
+            key_next,
+            in_key: is_key || in_key,
+            size: ValueSize { values: 1, bytes: 0, depth: 0 },
+        });
+        Ok(())
+    }
+
+    /// A value is whole: it belongs to what is open around it.
+    fn close_value(&mut self, anchor: usize, size: ValueSize, line: usize) -> Result<(), String> {
+        if anchor > 0 {
+            self.anchors.insert(anchor, size);
+        }
+        if self.open.len() + size.depth > MAX_YAML_DEPTH {
+            return Err(too_deep(line));
+        }
+        let Some(open) = self.open.last_mut() else { return Ok(()) };
+        open.size.values += size.values;
+        open.size.bytes += size.bytes;
+        open.size.depth = open.size.depth.max(size.depth);
+        if let Some(key_next) = &mut open.key_next {
+            let complex = size.depth > 1 || (size.depth == 1 && size.values > MAX_KEY_VALUES);
+            if *key_next && complex {
+                return Err(complex_key(line));
+            }
+            *key_next = !*key_next;
+        }
+        Ok(())
+    }
+}
+
+fn too_deep(line: usize) -> String {
+    format!("it nests more than {MAX_YAML_DEPTH} levels deep, line {line}")
+}
+
+fn complex_key(line: usize) -> String {
+    format!("a name on line {line} is itself a list or a mapping; put it in quotes")
+}
+
+fn to_json(yaml: &Yaml<'_>) -> Value {
+    match yaml {
+        Yaml::Value(Scalar::Null) | Yaml::BadValue | Yaml::Alias(_) => Value::Null,
+        Yaml::Value(Scalar::Boolean(value)) => Value::from(*value),
+        Yaml::Value(Scalar::Integer(value)) => Value::from(*value),
+        Yaml::Value(Scalar::FloatingPoint(value)) => Value::from(value.into_inner()),
+        Yaml::Value(Scalar::String(value)) => Value::from(value.as_ref()),
+        Yaml::Representation(value, _, _) => Value::from(value.as_ref()),
+        Yaml::Tagged(_, inner) => to_json(inner),
+        Yaml::Sequence(items) => items.iter().map(to_json).collect(),
+        Yaml::Mapping(entries) => {
+            let entry =
+                |(key, value): (&Yaml<'_>, &Yaml<'_>)| (crate::outline::plain_value(&to_json(key)), to_json(value));
+            Value::Object(entries.iter().map(entry).collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::time::{Duration, Instant};
+
+    /// Reads a text through each door; all agree on whether a limit refuses it.
+    #[track_caller]
+    fn read(text: &str) -> Result<Value, String> {
+        let begun = Instant::now();
+        let read = parse_value(text);
+        let marked = parse_marked(text).map(drop);
+        let typed = parse_typed::<Value>(text).map(drop).map_err(|error| error.to_string());
+        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}: {:.60}", begun.elapsed(), text);
+        if let Err(why) = check_limits(text) {
+            assert_eq!((read.clone().map(drop), marked), (Err(why.clone()), Err(why.clone())));
+            assert!(typed.is_err_and(|error| error.contains(&why)), "{text:.60}");
+        }
+        read
+    }
+
+    #[test]
+    fn depth_is_limited() {
+        for open in ["? ", "- ", "[", "{a: ", "- ? ", "? - ", "[{a: ", "!t [", "&a [", "- - ? "] {
+            // As deep as the limit allows, or beyond it: in time either way.
+            let _ = read(&format!("{}x\n", open.repeat(28)));
+            for times in [100, 2_000, 100_000] {
+                let text = format!("{}x\n", open.repeat(times));
+                assert!(read(&text).is_err(), "{text:.60}");
+                assert!(read(&format!("a: 1\nb:\n  {text}")).is_err(), "{text:.60}");
+            }
+        }
+        assert!(read(&format!("a:\n{}x\n", "- ".repeat(10_000))).is_err());
+        let nested: String = (0..200).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
+        assert!(read(&nested).expect_err("too deep").contains("64 levels"));
+        assert!(read(&format!("{}x{}", "[".repeat(64), "]".repeat(64))).is_ok());
+        assert!(read(&format!("{}x{}", "[".repeat(65), "]".repeat(65))).is_err());
+    }
+
+    #[test]
+    fn names_are_simple() {
+        for text in ["? [[a]]\n: b\n", "? {a: {b: c}}\n: d\n", "? - ? x\n", "? {? {a} : b}\n: c\n"] {
+            assert!(read(text).is_err_and(|why| why.contains("put it in quotes")), "{text}");
+        }
+        assert!(read(&format!("x: &a [{}]\n*a : b\n", "1,".repeat(20))).is_err());
+        // What a template writes.
+        assert_eq!(read("title: {{title}}\ntags: [a]\n").expect("read")["tags"], json!(["a"]));
+    }
+
+    #[test]
+    fn aliases_are_counted() {
+        let mut laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..12 {
+            let refs = vec![format!("*a{}", level - 1); 9].join(", ");
+            laughs.push_str(&format!("a{level}: &a{level} [{refs}]\n"));
+        }
+        assert!(read(&laughs).is_err_and(|why| why.contains("aliases")));
+        // Each alias one level deeper.
+        let mut deep = "a0: &a0 [x]\n".to_owned();
+        for level in 1..100 {
+            deep.push_str(&format!("a{level}: &a{level} [*a{}]\n", level - 1));
+        }
+        assert!(read(&deep).is_err_and(|why| why.contains("64 levels")));
+        let wide = format!("a: &a \"{}\"\nb: [{}]\n", "x".repeat(60_000), "*a, ".repeat(1_000));
+        assert!(read(&wide).is_err_and(|why| why.contains("aliases")));
+        assert_eq!(read("a: &a [1]\nb: *a\n").expect("read"), json!({"a": [1], "b": [1]}));
+        let _ = read("a: &a [*a]\n");
+        let _ = read("<<: &a {<<: *a}\n");
+    }
+
+    #[test]
+    fn size_is_limited() {
+        assert!(read(&"a".repeat(MAX_YAML_BYTES + 1)).is_err());
+        assert!(read(&format!("[{}]", "1,".repeat(MAX_YAML_VALUES + 1))).is_err_and(|why| why.contains("values")));
+    }
+}

@@ -1,0 +1,394 @@
+//! HTML from a clipboard, as Markdown: what browsers, Google Docs, Word and others put there. It is not trusted:
+//! scripts, forms and foreign schemes are left out, and what is too large or too deep is left to plain text.
+
+use htmd::options::{BrStyle, BulletListMarker, Options};
+use htmd::{Element, HtmlToMarkdown, element_handler::Handlers};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Longer HTML is pasted as plain text, in bytes.
+const MAX_PASTED_BYTES: usize = 2 << 20;
+/// Deeper HTML is pasted as plain text: what reads it calls itself for each level.
+const MAX_PASTED_DEPTH: usize = 150;
+/// Elements times depth: some HTML makes a reader repeat what is open for each that is not closed.
+const MAX_PASTED_WORK: usize = 4_000_000;
+
+/// Elements of which nothing is taken over.
+const DROPPED_ELEMENTS: &[&str] = &[
+    "script", "style", "title", "meta", "link", "noscript", "template", "iframe", "object", "embed", "svg", "canvas",
+    "form", "input", "select", "button", "textarea", "audio", "video", "head", "xml",
+];
+/// Elements that say more than plain text does.
+const MEANINGFUL_ELEMENTS: &[&str] = &[
+    "a",
+    "b",
+    "strong",
+    "i",
+    "em",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "ul",
+    "ol",
+    "li",
+    "table",
+    "pre",
+    "code",
+    "blockquote",
+    "img",
+    "hr",
+    "del",
+    "s",
+    "strike",
+    "mark",
+    "sup",
+    "sub",
+];
+
+/// The Markdown of a piece of HTML; `None` where plain text says as much, or the HTML is too large to be read at once.
+/// Takes up to a second for large pieces.
+pub fn html_to_markdown(html: &str) -> Option<String> {
+    if html.len() > MAX_PASTED_BYTES {
+        return None;
+    }
+    let html = copied_fragment(html);
+    let (depth, tags, says) = measure_html(html);
+    if depth > MAX_PASTED_DEPTH || depth.saturating_mul(tags) > MAX_PASTED_WORK || !says || is_code(html) {
+        return None;
+    }
+    let made = catch_unwind(AssertUnwindSafe(|| markdown_converter().convert(html).ok())).ok()??;
+    let text = tidy_markdown(&made);
+    (!text.is_empty()).then_some(text)
+}
+
+/// What was copied, without what programs put around it.
+fn copied_fragment(html: &str) -> &str {
+    let start = html.find("<!--StartFragment").and_then(|at| html[at..].find("-->").map(|end| at + end + 3));
+    let html = start.map_or(html, |start| &html[start..]);
+    let html = html.find("<!--EndFragment").map_or(html, |end| &html[..end]);
+    // Windows puts lines like `Version:0.9` in front.
+    if html.starts_with("Version:") { html.find('<').map_or("", |at| &html[at..]) } else { html }
+}
+
+/// How deep elements stand inside each other at most, how many there are, and whether any says more than its text.
+fn measure_html(html: &str) -> (usize, usize, bool) {
+    // They end where the next begins.
+    const UNCLOSED_ELEMENTS: &[&str] =
+        &["p", "li", "td", "th", "tr", "dt", "dd", "option", "br", "hr", "img", "meta", "link", "input", "col"];
+    let (mut depth, mut most, mut tags, mut says) = (0_usize, 0, 0, false);
+    for part in html.split('<').skip(1) {
+        let (closes, part) = part.strip_prefix('/').map_or((false, part), |part| (true, part));
+        let end = part.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(part.len());
+        let name = part[..end].to_ascii_lowercase();
+        if name.is_empty() {
+            continue;
+        }
+        tags += 1;
+        says |= MEANINGFUL_ELEMENTS.contains(&name.as_str()) || (name == "span" && has_style_marks(part).is_some());
+        if UNCLOSED_ELEMENTS.contains(&name.as_str()) {
+            continue;
+        }
+        depth = if closes { depth.saturating_sub(1) } else { depth + 1 };
+        most = most.max(depth);
+    }
+    (most, tags, says)
+}
+
+/// Whether it is code that an editor coloured: its plain text is better.
+fn is_code(html: &str) -> bool {
+    let head = &html[..html.floor_char_boundary(600)].to_ascii_lowercase();
+    head.contains("white-space: pre") && head.contains("monospace") && !head.contains("<pre") && !head.contains("<code")
+}
+
+fn markdown_converter() -> HtmlToMarkdown {
+    let options = Options {
+        br_style: BrStyle::Backslash,
+        bullet_list_marker: BulletListMarker::Dash,
+        ul_bullet_spacing: 1,
+        ol_number_spacing: 1,
+        ..Options::default()
+    };
+    HtmlToMarkdown::builder()
+        .options(options)
+        .skip_tags(DROPPED_ELEMENTS.to_vec())
+        .add_handler(vec!["b", "strong"], |handlers: &dyn Handlers, element: Element| {
+            // Google Docs puts everything into a `<b>` that is not bold.
+            let plain = attribute(&element, "style").is_some_and(|style| bold_style(&style) == Some(false));
+            let inner = handlers.walk_children(element.node).content;
+            Some(if plain { inner } else { surround_words(&inner, "**") }.into())
+        })
+        .add_handler(vec!["span"], |handlers: &dyn Handlers, element: Element| {
+            let inner = handlers.walk_children(element.node).content;
+            let style = attribute(&element, "style").unwrap_or_default();
+            let mut text = inner;
+            for mark in style_marks(&style) {
+                text = surround_words(&text, mark);
+            }
+            Some(text.into())
+        })
+        .add_handler(vec!["del", "s", "strike"], |handlers: &dyn Handlers, element: Element| {
+            Some(surround_words(&handlers.walk_children(element.node).content, "~~").into())
+        })
+        .add_handler(vec!["hr"], |_: &dyn Handlers, _: Element| Some("\n\n---\n\n".into()))
+        .add_handler(vec!["mark"], |handlers: &dyn Handlers, element: Element| {
+            Some(surround_words(&handlers.walk_children(element.node).content, "==").into())
+        })
+        .add_handler(vec!["a"], |handlers: &dyn Handlers, element: Element| {
+            let inner = handlers.walk_children(element.node).content;
+            let words = inner.split_whitespace().collect::<Vec<_>>().join(" ");
+            let target = attribute(&element, "href").filter(|target| is_kept_link(target));
+            Some(match target {
+                Some(target) if !words.is_empty() => format!("[{words}]({})", escape_url(&target)).into(),
+                _ => inner.into(),
+            })
+        })
+        .add_handler(vec!["img"], |_: &dyn Handlers, element: Element| {
+            let target =
+                attribute(&element, "src").filter(|target| is_kept_link(target) && !target.starts_with("mailto"));
+            let alt = attribute(&element, "alt").unwrap_or_default().replace(['[', ']', '\n'], " ");
+            let alt = alt.split_whitespace().collect::<Vec<_>>().join(" ");
+            Some(match target {
+                Some(target) => format!("![{alt}]({})", escape_url(&target)).into(),
+                None => alt.into(),
+            })
+        })
+        .add_handler(vec!["p"], |handlers: &dyn Handlers, element: Element| {
+            let inner = handlers.walk_children(element.node).content;
+            let words = inner.trim();
+            // Word's lists are paragraphs with a sign in front.
+            if attribute(&element, "class").is_some_and(|class| class.contains("MsoList")) {
+                return Some(word_list_item(words).into());
+            }
+            Some(if words.is_empty() { String::new() } else { format!("\n\n{words}\n\n") }.into())
+        })
+        .build()
+}
+
+fn attribute(element: &Element<'_>, name: &str) -> Option<String> {
+    element.attrs.iter().find(|attribute| &*attribute.name.local == name).map(|attribute| attribute.value.to_string())
+}
+
+/// Whether a style makes letters bold (`true`) or not (`false`).
+fn bold_style(style: &str) -> Option<bool> {
+    let value = style_value(style, "font-weight")?;
+    match value.as_str() {
+        "bold" | "bolder" => Some(true),
+        "normal" | "lighter" => Some(false),
+        number => number.parse::<u32>().ok().map(|number| number >= 600),
+    }
+}
+
+/// A value of a style, in small letters.
+fn style_value(style: &str, name: &str) -> Option<String> {
+    let mut parts = style.split(';').filter_map(|part| part.split_once(':'));
+    parts.find(|(key, _)| key.trim().eq_ignore_ascii_case(name)).map(|(_, value)| value.trim().to_ascii_lowercase())
+}
+
+/// The marks that a style stands for.
+fn style_marks(style: &str) -> Vec<&'static str> {
+    let mut marks = Vec::new();
+    if style_value(style, "text-decoration")
+        .or_else(|| style_value(style, "text-decoration-line"))
+        .is_some_and(|v| v.contains("line-through"))
+    {
+        marks.push("~~");
+    }
+    if style_value(style, "font-style").is_some_and(|style| style == "italic") {
+        marks.push("*");
+    }
+    if bold_style(style) == Some(true) {
+        marks.push("**");
+    }
+    marks
+}
+
+/// The style of a tag, where it stands for marks.
+fn has_style_marks(tag: &str) -> Option<()> {
+    let tag = tag.split('>').next()?;
+    let style = tag.split("style=").nth(1)?;
+    let quote = style.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
+    let style = style[1..].split(quote).next()?;
+    (!style_marks(style).is_empty()).then_some(())
+}
+
+/// Marks around words, not around the spaces at their ends.
+fn surround_words(text: &str, mark: &str) -> String {
+    let words = text.trim();
+    if words.is_empty() || words.contains("\n\n") {
+        return text.to_owned();
+    }
+    let start = &text[..text.len() - text.trim_start().len()];
+    let end = &text[text.trim_end().len()..];
+    format!("{start}{mark}{words}{mark}{end}")
+}
+
+/// Whether a link may be kept: it leads into the web or to an address.
+fn is_kept_link(target: &str) -> bool {
+    let target = target.trim().to_ascii_lowercase();
+    ["http://", "https://", "mailto:"].iter().any(|scheme| target.starts_with(scheme))
+}
+
+fn escape_url(target: &str) -> String {
+    let target = target.trim();
+    let mut out = String::with_capacity(target.len());
+    for letter in target.chars() {
+        match letter {
+            ' ' | '\n' | '\t' | '\r' => out.push_str("%20"),
+            '(' => out.push_str("%28"),
+            ')' => out.push_str("%29"),
+            '<' => out.push_str("%3C"),
+            '>' => out.push_str("%3E"),
+            letter if letter.is_control() => {}
+            letter => out.push(letter),
+        }
+    }
+    out
+}
+
+/// An item of one of Word's lists.
+fn word_list_item(words: &str) -> String {
+    let signs = ['·', '•', '§', '\u{f0b7}', '\u{a7}'];
+    let plain = words.trim_start_matches('\\');
+    if let Some(rest) = plain.strip_prefix(signs).or_else(|| plain.strip_prefix("o\u{a0}")) {
+        return format!("\n- {}\n", rest.trim_matches(|c: char| c.is_whitespace() || c == '\u{a0}'));
+    }
+    let digits = plain.bytes().take_while(u8::is_ascii_digit).count();
+    let rest = plain[digits..].trim_start_matches('\\');
+    match rest.strip_prefix(['.', ')']) {
+        Some(rest) if digits > 0 => {
+            format!("\n{}. {}\n", &plain[..digits], rest.trim_matches(|c: char| c.is_whitespace() || c == '\u{a0}'))
+        }
+        _ => format!("\n\n{words}\n\n"),
+    }
+}
+
+/// Markdown as one would write it: no more than one empty line, no spaces at the ends of lines.
+fn tidy_markdown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let (mut blank, mut fence) = (0, false);
+    for line in text.replace('\u{a0}', " ").lines() {
+        let line = line.trim_end();
+        if line.trim_start().starts_with("```") {
+            fence = !fence;
+        }
+        if line.is_empty() && !fence {
+            blank += 1;
+            continue;
+        }
+        if !out.is_empty() {
+            out.push_str(if blank > 0 { "\n\n" } else { "\n" });
+        }
+        blank = 0;
+        out.push_str(line);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(html: &str, markdown: &str) {
+        assert_eq!(html_to_markdown(html).as_deref(), Some(markdown), "{html}");
+    }
+
+    #[test]
+    fn what_browsers_copy() {
+        check(
+            "<meta charset='utf-8'><h2>Rain</h2><p>It <strong>falls</strong> on <a \
+             href=\"https://example.org/a b\">the roof</a>.</p><ul><li>one</li><li>two<ul><li>inside</li>\
+             </ul></li></ul><ol><li>first</li><li>second</li></ol>",
+            "## Rain\n\nIt **falls** on [the roof](https://example.org/a%20b).\n\n- one\n- two\n  - \
+             inside\n\n1. first\n2. second",
+        );
+        check(
+            "<html><body>\n<!--StartFragment--><table><thead><tr><th>Month</th><th>Rain</th></tr></thead><tbody><tr>\
+             <td>May</td><td>42</td></tr></tbody></table><!--EndFragment-->\n</body></html>",
+            "| Month | Rain |\n| ----- | ---- |\n| May   | 42   |",
+        );
+        check(
+            "<pre><code class=\"language-rust\">fn main() {\n    x();\n}</code></pre>",
+            "```rust\nfn main() {\n    x();\n}\n```",
+        );
+        check("<blockquote><p>a <em>b</em> <code>c</code></p></blockquote>", "> a *b* `c`");
+        check(
+            "<p>a <img src=\"https://example.org/x.png\" alt=\"A [cat]\"> b</p>",
+            "a ![A cat](https://example.org/x.png) b",
+        );
+        check("<p>a<br>b <del>c</del> <mark>d</mark></p><hr><p>e</p>", "a\\\nb ~~c~~ ==d==\n\n---\n\ne");
+    }
+
+    #[test]
+    fn what_google_docs_copies() {
+        check(
+            "<meta charset='utf-8'><meta charset=\"utf-8\"><b style=\"font-weight:normal;\" \
+             id=\"docs-internal-guid-1\"><p dir=\"ltr\"><span style=\"font-size:11pt;font-weight:400;\">Plain, \
+             </span><span style=\"font-weight:700;\">bold</span><span style=\"font-style:italic;\"> and \
+             italic</span></p><ul><li dir=\"ltr\"><p dir=\"ltr\"><span \
+             style=\"font-weight:400\">item</span></p></li></ul></b>",
+            "Plain, **bold** *and italic*\n\n- item",
+        );
+    }
+
+    #[test]
+    fn what_word_copies() {
+        check(
+            "Version:0.9\r\nStartHTML:1\r\n<html xmlns:o=\"urn:x\"><body><!--StartFragment--><p class=MsoNormal>Some \
+             <b>bold</b> words.<o:p></o:p></p><p class=MsoListParagraphCxSpFirst><![if !supportLists]><span>·<span>\
+             &nbsp;&nbsp; </span></span><![endif]>one</p><p class=MsoListParagraphCxSpLast><span>·<span>&nbsp; </span>\
+             </span>two</p><!--EndFragment--></body></html>",
+            "Some **bold** words.\n\n- one\n\n- two",
+        );
+    }
+
+    #[test]
+    fn nothing_that_acts_comes_through() {
+        let evil = "<h1>A</h1><script>alert(1)</script><style>x</style><a href=\"javascript:alert(1)\">b</a><img \
+                    src=\"data:image/png;base64,AAAA\" alt=\"c\"><img src=x onerror=alert(1)><iframe \
+                    src=\"https://evil\"></iframe><form><input value=d></form><a href=\" JavaScript:x\">e</a>";
+        let text = html_to_markdown(evil).expect("some text");
+        for part in ["alert", "javascript", "JavaScript", "data:", "evil", "onerror", "<"] {
+            assert!(!text.contains(part), "{part}: {text}");
+        }
+        assert!(text.contains("# A") && text.contains('b') && text.contains('c'), "{text}");
+    }
+
+    #[test]
+    fn plain_text_is_left_alone() {
+        assert_eq!(html_to_markdown("<meta charset='utf-8'><span>words</span>"), None);
+        assert_eq!(html_to_markdown("words"), None);
+        assert_eq!(html_to_markdown(""), None);
+        let code = "<meta charset='utf-8'><div style=\"font-family: 'Fira Code', monospace;white-space: pre;\">\
+                    <div><span style=\"font-weight: bold\">fn</span> x()</div></div>";
+        assert_eq!(html_to_markdown(code), None, "code of an editor");
+    }
+
+    #[test]
+    fn hostile_html_is_refused_or_done_quickly() {
+        let start = std::time::Instant::now();
+        for deep in
+            ["<div>", "<b>", "<ul><li>", "<blockquote>", "<table><tr><td>", "<font color=1>", "<a href=x>", "<span>"]
+        {
+            assert_eq!(html_to_markdown(&format!("<b>x</b>{}", deep.repeat(100_000))), None, "{deep}");
+            let _ = html_to_markdown(&format!("<b>x</b>{}", deep.repeat(60)));
+        }
+        assert_eq!(html_to_markdown(&"<p><b>x</b></p>".repeat(1_000_000)), None, "15 MB");
+        let _ = html_to_markdown(&"<b a=1><p>".repeat(140));
+        let parts = [
+            "<p>", "<b>", "</b>", "</p>", "<ul>", "<li>", "</ul>", "x", "é", "&amp;", "&#0;", "<!--", "-->", "<table>",
+            "<td>", "\"", "<a href=", ">",
+        ];
+        let mut seed = 9_u64;
+        for _ in 0..1_000 {
+            let mut html = String::from("<b>");
+            for _ in 0..20 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                html.push_str(parts[(seed >> 40) as usize % parts.len()]);
+            }
+            let _ = html_to_markdown(&html);
+        }
+        assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+    }
+}

@@ -1,0 +1,96 @@
+//! HTML that stands in a note. A few elements without attributes mean what they say; all else is shown as text.
+
+use super::escape_html;
+
+/// Elements that change how words look and nothing else.
+const ALLOWED_ELEMENTS: &[&str] = &[
+    "abbr", "b", "br", "cite", "code", "del", "em", "i", "ins", "kbd", "mark", "q", "s", "samp", "small", "strong",
+    "sub", "sup", "u", "var", "wbr",
+];
+/// Those that have no end.
+const VOID_ELEMENTS: &[&str] = &["br", "wbr"];
+
+/// Elements of raw HTML that are open.
+#[derive(Default)]
+pub(super) struct RawHtml {
+    open: Vec<&'static str>,
+    /// How many of each are.
+    counts: std::collections::HashMap<&'static str, usize>,
+}
+
+impl RawHtml {
+    /// A piece of HTML as it may be written.
+    pub(super) fn sanitize(&mut self, html: &str) -> String {
+        let mut out = String::new();
+        let mut rest = html;
+        while let Some(start) = rest.find('<') {
+            out.push_str(&escape_text(&rest[..start]));
+            rest = &rest[start..];
+            if let Some(comment) = rest.strip_prefix("<!--") {
+                rest = comment.find("-->").map_or("", |end| &comment[end + 3..]);
+                continue;
+            }
+            let Some(end) = rest.find('>') else { break };
+            match self.sanitize_element(&rest[1..end]) {
+                Some(element) => out.push_str(&element),
+                None => out.push_str(&escape_html(&rest[..=end])),
+            }
+            rest = &rest[end + 1..];
+        }
+        out.push_str(&escape_text(rest));
+        out
+    }
+
+    fn sanitize_element(&mut self, inner: &str) -> Option<String> {
+        let (closing, name) = inner.strip_prefix('/').map_or((false, inner), |name| (true, name));
+        let name = name.trim().trim_end_matches('/').trim_end().to_ascii_lowercase();
+        let known = ALLOWED_ELEMENTS.iter().find(|known| **known == name)?;
+        if VOID_ELEMENTS.contains(known) {
+            return Some(if closing { String::new() } else { format!("<{known}>") });
+        }
+        if !closing {
+            self.open.push(known);
+            *self.counts.entry(known).or_insert(0) += 1;
+            return Some(format!("<{known}>"));
+        }
+        // An end closes what was opened inside it, too; one that closes nothing is nothing.
+        // Whether there is such a one is known without a search: ends that close nothing may be many.
+        self.counts.get(known).filter(|count| **count > 0)?;
+        let at = self.open.iter().rposition(|open| open == known)?;
+        for open in &self.open[at..] {
+            self.counts.entry(open).and_modify(|count| *count = count.saturating_sub(1));
+        }
+        Some(self.open.drain(at..).rev().map(|open| format!("</{open}>")).collect())
+    }
+
+    /// Whether something is open.
+    pub(super) fn close_all(&mut self) -> String {
+        self.counts.clear();
+        self.open.drain(..).rev().map(|open| format!("</{open}>")).collect()
+    }
+}
+
+/// Text of HTML: its entities are those of the note, but no element may come of it.
+fn escape_text(text: &str) -> String {
+    text.replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RawHtml;
+
+    #[test]
+    fn harmless_elements_pass_and_others_are_text() {
+        let write = |html: &str| {
+            let mut raw = RawHtml::default();
+            let out = raw.sanitize(html);
+            out + &raw.close_all()
+        };
+        assert_eq!(write("<kbd>a</kbd><BR/>&amp;"), "<kbd>a</kbd><br>&amp;");
+        assert_eq!(write("<b onclick=x>a"), "&lt;b onclick=x&gt;a");
+        assert_eq!(write("<script>a</script>"), "&lt;script&gt;a&lt;/script&gt;");
+        assert_eq!(write("<u>a<b>c</u>"), "<u>a<b>c</b></u>");
+        assert_eq!(write("<!-- <b> -->x<!-- y"), "x");
+        assert_eq!(write("a <img src=x onerror=y"), "a &lt;img src=x onerror=y");
+    }
+}

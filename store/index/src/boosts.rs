@@ -1,0 +1,101 @@
+//! Small shares of a score that have nothing to do with the question: what was changed lately, what other notes link
+//! to, what the user starred. They decide between hits that fit about equally well, and no more.
+
+use crate::fulltext::FullTextIndex;
+use crate::ranking::{ScorePart, SearchRequest};
+use crate::{IndexError, link_name};
+use std::collections::HashMap;
+use store::DocId;
+use tantivy::columnar::StrColumn;
+use tantivy::{DocAddress, Searcher, Term};
+
+/// This many of the best passages are lifted: it only moves what is near to each other.
+const MAX_BOOSTED_PASSAGES: usize = 50;
+/// After this many milliseconds a change counts half.
+const RECENCY_HALF_LIFE_MS: f32 = 30.0 * 86_400_000.0;
+/// This many links count in full.
+const FULL_LINK_COUNT: f32 = 32.0;
+/// What is less need not be told.
+const MIN_REPORTED_BOOST: f32 = 0.001;
+
+/// What lifted each passage.
+pub(crate) type ScoreBoosts = HashMap<DocAddress, Vec<ScorePart>>;
+
+impl FullTextIndex {
+    /// Lifts the best passages and puts them in order.
+    pub(crate) fn apply_boosts(
+        &self,
+        searcher: &Searcher,
+        ask: &SearchRequest,
+        ranked: &mut [(f32, DocAddress)],
+    ) -> Result<ScoreBoosts, IndexError> {
+        let mut columns = Vec::new();
+        for segment in searcher.segment_readers() {
+            let fast = segment.fast_fields();
+            columns.push((fast.str("note")?, fast.str("path")?, fast.i64("modified")?));
+        }
+        let mut known: HashMap<(u32, u64), Vec<ScorePart>> = HashMap::new();
+        let mut lifts = ScoreBoosts::new();
+        let count = ranked.len().min(MAX_BOOSTED_PASSAGES);
+        let best = &mut ranked[..count];
+        for (score, address) in best.iter_mut() {
+            let Some((Some(notes), Some(paths), modified)) = columns.get(address.segment_ord as usize) else {
+                continue;
+            };
+            let Some(number) = notes.term_ords(address.doc_id).next() else { continue };
+            let parts = match known.get(&(address.segment_ord, number)) {
+                Some(parts) => parts.clone(),
+                None => {
+                    let changed = modified.first(address.doc_id).unwrap_or(0);
+                    let note = column_text(notes, Some(number))?;
+                    let path = column_text(paths, paths.term_ords(address.doc_id).next())?;
+                    let parts = self.boost_parts(searcher, ask, &note, &path, changed)?;
+                    known.insert((address.segment_ord, number), parts.clone());
+                    parts
+                }
+            };
+            *score += parts.iter().map(|part| part.value).sum::<f32>();
+            if !parts.is_empty() {
+                lifts.insert(*address, parts);
+            }
+        }
+        best.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        Ok(lifts)
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "days and links")]
+    fn boost_parts(
+        &self,
+        searcher: &Searcher,
+        ask: &SearchRequest,
+        note: &str,
+        path: &str,
+        changed: i64,
+    ) -> Result<Vec<ScorePart>, IndexError> {
+        let mut parts = Vec::new();
+        let mut part = |name: &str, value: f32| {
+            if value >= MIN_REPORTED_BOOST {
+                parts.push(ScorePart { name: name.to_owned(), value });
+            }
+        };
+        if ask.now > 0 {
+            let age = ask.now.saturating_sub(changed).max(0) as f32;
+            part("changed lately", ask.tuning.recency_boost * 0.5_f32.powf(age / RECENCY_HALF_LIFE_MS));
+        }
+        let link = Term::from_field_text(self.fields.marks, &format!("link:{}", link_name(path)));
+        let links = searcher.doc_freq(&link)? as f32;
+        part("links to it", ask.tuning.link_boost * ((1.0 + links).log2() / (1.0 + FULL_LINK_COUNT).log2()).min(1.0));
+        if !ask.starred.is_empty() && note.parse::<DocId>().is_ok_and(|note| ask.starred.contains(&note)) {
+            part("starred", ask.tuning.star_boost);
+        }
+        Ok(parts)
+    }
+}
+
+fn column_text(column: &StrColumn, number: Option<u64>) -> Result<String, IndexError> {
+    let mut text = String::new();
+    if let Some(number) = number {
+        column.ord_to_str(number, &mut text)?;
+    }
+    Ok(text)
+}

@@ -1,0 +1,608 @@
+//! The full-text index on disk: what stands in it, and how it is kept.
+
+use crate::analyzer::WordAnalyzer;
+use crate::vectors::VectorTable;
+use crate::{IndexError, IndexedPassage, NoteText};
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use store::DocId;
+use tantivy::index::SegmentId;
+use tantivy::schema::{
+    FAST, Field, INDEXED, IndexRecordOption, STORED, STRING, Schema, TextFieldIndexing, TextOptions, Value,
+};
+use tantivy::{DocAddress, IndexReader, IndexWriter, ReloadPolicy, Searcher, SegmentReader, TantivyDocument, Term};
+
+/// Part of the folder's name: an index of another form is made anew.
+const INDEX_FORMAT: &str = "words-3";
+/// Memory in which the writer gathers what is to be written.
+const WRITER_MEMORY_BYTES: usize = 32 << 20;
+/// The sentence model reads some 250 words and knows best what a few sentences mean: a longer passage is embedded in
+/// windows of this many bytes.
+const PASSAGE_WINDOW_BYTES: usize = 1_000;
+/// A window begins this many bytes before the end of the one before, so that no sentence is cut in both.
+const WINDOW_OVERLAP_BYTES: usize = 200;
+/// Of a passage at most this many windows are embedded; words find the rest.
+const MAX_WINDOWS_PER_PASSAGE: usize = 64;
+/// Stands in the folder while nobody has it open and all is well.
+const CLEAN_MARKER_FILE: &str = "clean";
+
+/// The fields of a passage in the index.
+#[derive(Clone, Copy)]
+pub(crate) struct IndexFields {
+    pub(crate) note: Field,
+    pub(crate) key: Field,
+    pub(crate) place: Field,
+    pub(crate) volume: Field,
+    pub(crate) path: Field,
+    pub(crate) name: Field,
+    pub(crate) heading: Field,
+    pub(crate) text: Field,
+    /// The words of the title.
+    pub(crate) title: Field,
+    /// The words of the text.
+    pub(crate) words: Field,
+    /// The stems of title, headings and text.
+    pub(crate) stems: Field,
+    /// Tags, kind, language, todos, names of notes that are linked to: one exact word each.
+    pub(crate) marks: Field,
+    pub(crate) kind: Field,
+    pub(crate) modified: Field,
+    /// The hashes of the texts that are embedded for it, in order.
+    pub(crate) meaning: Field,
+}
+
+fn build_schema() -> (Schema, IndexFields) {
+    let mut schema = Schema::builder();
+    let analyzed = |name: &str, positions: bool| {
+        let option = if positions { IndexRecordOption::WithFreqsAndPositions } else { IndexRecordOption::WithFreqs };
+        TextOptions::default()
+            .set_indexing_options(TextFieldIndexing::default().set_tokenizer(name).set_index_option(option))
+    };
+    let fields = IndexFields {
+        note: schema.add_text_field("note", STRING | FAST),
+        key: schema.add_u64_field("key", FAST),
+        place: schema.add_text_field("place", STORED),
+        volume: schema.add_text_field("volume", STORED),
+        path: schema.add_text_field("path", STORED | FAST),
+        name: schema.add_text_field("name", STORED),
+        heading: schema.add_text_field("heading", STORED),
+        text: schema.add_text_field("text", STORED),
+        title: schema.add_text_field("title", analyzed("words", true)),
+        words: schema.add_text_field("words", analyzed("words", true)),
+        stems: schema.add_text_field("stems", analyzed("stems", false)),
+        marks: schema.add_text_field("marks", STRING),
+        kind: schema.add_u64_field("kind", FAST | STORED),
+        modified: schema.add_i64_field("modified", FAST | INDEXED),
+        meaning: schema.add_u64_field("meaning", FAST),
+    };
+    (schema.build(), fields)
+}
+
+/// How much is in the index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexCounts {
+    /// Notes.
+    pub notes: usize,
+    /// Passages.
+    pub passages: u64,
+    /// Bytes on disk.
+    pub bytes: u64,
+    /// Passages, or windows of long ones, that are to be found by meaning.
+    pub meanings: usize,
+    /// And of these, how many can be already.
+    pub embedded: usize,
+}
+
+/// The index of a workspace. One process has it open at a time.
+pub struct FullTextIndex {
+    folder: PathBuf,
+    pub(crate) fields: IndexFields,
+    index: tantivy::Index,
+    reader: IndexReader,
+    writer: Mutex<IndexWriter>,
+    /// Those that answer.
+    vectors: RwLock<VectorTable>,
+    /// Those of another model, which take their place once they are whole.
+    growing: RwLock<Option<VectorTable>>,
+    /// For each part of the index, where the vectors of its passages are, and of which set of vectors that holds.
+    places: Mutex<HashMap<SegmentId, (u64, SegmentPassages)>>,
+    unclean: bool,
+}
+
+/// Of a part of the index, in the order of its passages.
+pub(crate) type SegmentPassages = Arc<Vec<PassagePlace>>;
+
+/// A passage of a part of the index, and where one of its vectors is.
+#[derive(Clone, Copy)]
+pub(crate) struct PassagePlace {
+    pub(crate) doc: u32,
+    pub(crate) slot: usize,
+}
+
+impl FullTextIndex {
+    /// Opens the index in this folder, or makes a new one. The vectors of which there are most answer; `model` is the
+    /// one that is wanted, see [`FullTextIndex::grow_vectors`].
+    ///
+    /// # Errors
+    /// It is damaged, or the disk refuses; see [`FullTextIndex::remove_files`].
+    pub fn open(folder: &Path, model: &str) -> Result<FullTextIndex, IndexError> {
+        let words = folder.join(INDEX_FORMAT);
+        let make = |error: std::io::Error| IndexError::disk("cannot be made", &error);
+        std::fs::create_dir_all(&words).map_err(make)?;
+        // What an older program left is of no use to this one; what cannot be removed only takes room.
+        for other in std::fs::read_dir(folder).map_err(make)?.flatten() {
+            if other.path() != words && other.file_name().to_string_lossy().starts_with("words-") {
+                let _ = std::fs::remove_dir_all(other.path());
+            }
+        }
+        let marker = folder.join(CLEAN_MARKER_FILE);
+        let fresh = std::fs::read_dir(&words).map_err(make)?.next().is_none();
+        let unclean = !fresh && std::fs::remove_file(&marker).is_err();
+        let (schema, fields) = build_schema();
+        let place = tantivy::directory::MmapDirectory::open(&words)
+            .map_err(|error| IndexError::new("cannot be opened", error))?;
+        let index = tantivy::Index::open_or_create(place, schema)?;
+        for (name, stems) in [("words", false), ("stems", true)] {
+            index.tokenizers().register(name, WordAnalyzer { stems });
+        }
+        let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
+        let writer = index.writer_with_num_threads(1, WRITER_MEMORY_BYTES)?;
+        let records = |kept: &&(String, usize, u64)| (kept.2 / (kept.1 as u64 + 1), kept.0 == model);
+        let vectors = match VectorTable::stored_models(folder).iter().filter(|kept| kept.2 > 0).max_by_key(records) {
+            Some((model, dimensions, _)) => VectorTable::open(folder, model, *dimensions)?,
+            None => VectorTable::empty(folder, model),
+        };
+        Ok(FullTextIndex {
+            folder: folder.to_owned(),
+            fields,
+            index,
+            reader,
+            writer: Mutex::new(writer),
+            vectors: RwLock::new(vectors),
+            growing: RwLock::new(None),
+            places: Mutex::default(),
+            unclean,
+        })
+    }
+
+    /// Throws the words of an index that cannot be opened away. Vectors stay: they carry their own sums.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn remove_files(folder: &Path) -> Result<(), IndexError> {
+        match std::fs::remove_dir_all(folder.join(INDEX_FORMAT)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(IndexError::disk("cannot be removed", &error))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Whether it was not closed properly the last time, so that it is worth a [`FullTextIndex::verify`].
+    pub fn is_unclean(&self) -> bool {
+        self.unclean
+    }
+
+    /// Whether its files are still there.
+    pub fn files_exist(&self) -> bool {
+        self.folder.join(INDEX_FORMAT).join("meta.json").exists()
+    }
+
+    /// Says on disk that all is well. Call it last.
+    pub fn mark_clean(&self) {
+        // Without the mark the next start looks at every byte, and that is all.
+        let _ = std::fs::write(self.folder.join(CLEAN_MARKER_FILE), b"");
+    }
+
+    fn lock_writer(&self) -> MutexGuard<'_, IndexWriter> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn lock_vectors(&self) -> RwLockReadGuard<'_, VectorTable> {
+        self.vectors.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where the vectors of a part's passages are, in the order of the passages. Looked up once for each part and set
+    /// of vectors: a question goes through all of them.
+    pub(crate) fn segment_passages(
+        &self,
+        part: &SegmentReader,
+        vectors: &VectorTable,
+    ) -> Result<SegmentPassages, IndexError> {
+        let mut known = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let (id, stamp) = (part.segment_id(), vectors.stamp());
+        if let Some((_, places)) = known.get(&id).filter(|(of, _)| *of == stamp) {
+            return Ok(places.clone());
+        }
+        let column = part.fast_fields().u64("meaning")?;
+        let slots = |doc| column.values_for_doc(doc).filter_map(|hash| vectors.slot(hash));
+        let places = (0..part.max_doc())
+            .flat_map(|doc| slots(doc).map(move |slot| PassagePlace { doc, slot }).collect::<Vec<_>>());
+        let places: SegmentPassages = Arc::new(places.collect());
+        let there: HashSet<SegmentId> =
+            self.searcher().segment_readers().iter().map(SegmentReader::segment_id).collect();
+        known.retain(|id, _| there.contains(id));
+        known.insert(id, (stamp, places.clone()));
+        Ok(places)
+    }
+
+    pub(crate) fn searcher(&self) -> Searcher {
+        self.reader.searcher()
+    }
+
+    /// The notes that are in the index, and the key of the state in which each is.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn indexed_notes(&self) -> Result<HashMap<DocId, u64>, IndexError> {
+        let mut known = HashMap::new();
+        for segment in self.searcher().segment_readers() {
+            let Some(notes) = segment.fast_fields().str("note")? else { continue };
+            let keys = segment.fast_fields().u64("key")?;
+            let mut seen: HashMap<u64, u64> = HashMap::new();
+            for doc in segment.doc_ids_alive() {
+                if let (Some(note), Some(key)) = (notes.term_ords(doc).next(), keys.first(doc)) {
+                    seen.insert(note, key);
+                }
+            }
+            for (note, key) in seen {
+                let mut name = String::new();
+                notes.ord_to_str(note, &mut name)?;
+                if let Ok(note) = name.parse() {
+                    known.insert(note, key);
+                }
+            }
+        }
+        Ok(known)
+    }
+
+    /// Puts a note in, in the place of what was there of it. Seen by searches after [`FullTextIndex::commit`].
+    ///
+    /// # Errors
+    /// The writer has failed.
+    pub fn put_note(&self, note: &NoteText) -> Result<(), IndexError> {
+        let writer = self.lock_writer();
+        let id = note.note.to_string();
+        writer.delete_term(Term::from_field_text(self.fields.note, &id));
+        for passage in &note.passages {
+            writer.add_document(self.build_document(note, &id, passage))?;
+        }
+        Ok(())
+    }
+
+    fn build_document(&self, note: &NoteText, id: &str, passage: &IndexedPassage) -> TantivyDocument {
+        let fields = &self.fields;
+        let mut doc = TantivyDocument::default();
+        doc.add_text(fields.note, id);
+        doc.add_u64(fields.key, note.key);
+        doc.add_text(fields.place, &passage.place);
+        doc.add_text(fields.volume, &note.volume);
+        doc.add_text(fields.path, &note.path);
+        doc.add_text(fields.name, &note.title);
+        doc.add_text(fields.heading, &passage.heading);
+        doc.add_text(fields.text, &passage.text);
+        let file = note.path.rsplit('/').next().unwrap_or(&note.path);
+        let file = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
+        doc.add_text(fields.title, &note.title);
+        if file != note.title {
+            doc.add_text(fields.title, file);
+        }
+        doc.add_text(fields.words, &passage.text);
+        doc.add_text(fields.stems, passage_context(&note.title, &passage.heading, &passage.text));
+        let mark = |doc: &mut TantivyDocument, name: &str, value: &str| {
+            doc.add_text(fields.marks, format!("{name}:{}", value.to_lowercase()));
+        };
+        mark(&mut doc, "in", passage.kind.name());
+        if !passage.lang.is_empty() {
+            mark(&mut doc, "lang", &passage.lang);
+        }
+        if passage.todo {
+            mark(&mut doc, "is", "todo");
+        }
+        if passage.done {
+            mark(&mut doc, "is", "done");
+        }
+        for tag in &note.tags {
+            // A tag `a/b` is one of `a`, too.
+            let ends = tag.match_indices('/').map(|(at, _)| at).chain([tag.len()]);
+            ends.for_each(|end| mark(&mut doc, "tag", &tag[..end]));
+        }
+        for name in &passage.links {
+            mark(&mut doc, "link", name);
+        }
+        doc.add_u64(fields.kind, passage.kind.to_index_number());
+        doc.add_i64(fields.modified, note.modified);
+        for window in embedded_texts(passage.kind, &note.title, &passage.heading, &passage.text) {
+            doc.add_u64(fields.meaning, text_hash(&window));
+        }
+        doc
+    }
+
+    /// Takes a note out. Seen by searches after [`FullTextIndex::commit`].
+    pub fn remove_note(&self, note: DocId) {
+        self.lock_writer().delete_term(Term::from_field_text(self.fields.note, &note.to_string()));
+    }
+
+    /// Makes what was put in and taken out durable, and shows it to searches.
+    ///
+    /// # Errors
+    /// The disk refuses; what was put in since the last commit is to be put in again then.
+    pub fn commit(&self) -> Result<(), IndexError> {
+        let mut writer = self.lock_writer();
+        if let Err(error) = writer.commit() {
+            let _ = writer.rollback();
+            return Err(error.into());
+        }
+        drop(writer);
+        self.reader.reload()?;
+        Ok(())
+    }
+
+    /// Looks at every byte of the index. What is found wrong, in words.
+    ///
+    /// # Errors
+    /// It cannot be read at all.
+    pub fn verify(&self) -> Result<Vec<String>, IndexError> {
+        let damaged = self.index.validate_checksum()?;
+        Ok(damaged.into_iter().map(|path| format!("a part is damaged: {}", path.display())).collect())
+    }
+
+    /// The model whose vectors answer.
+    pub fn answering_model(&self) -> String {
+        self.lock_vectors().model().to_owned()
+    }
+
+    /// How long its vectors are; 0 while nothing is known of them.
+    pub fn dimensions(&self) -> usize {
+        self.lock_vectors().dimensions()
+    }
+
+    /// From now on, vectors of this model are kept. Where those of another answer, they go on until these are whole,
+    /// see [`FullTextIndex::activate_grown_vectors`]. Vectors of third models go.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn grow_vectors(&self, model: &str, dimensions: usize) -> Result<(), IndexError> {
+        let mut vectors = self.vectors.write().unwrap_or_else(PoisonError::into_inner);
+        let mut growing = self.growing.write().unwrap_or_else(PoisonError::into_inner);
+        let same = |vectors: &VectorTable| vectors.model() == model && vectors.dimensions() == dimensions;
+        if same(&vectors) {
+            *growing = None;
+        } else if vectors.len() == 0 {
+            *vectors = VectorTable::open(&self.folder, model, dimensions)?;
+            *growing = None;
+        } else if !growing.as_ref().is_some_and(same) {
+            *growing = Some(VectorTable::open(&self.folder, model, dimensions)?);
+        }
+        let needed = |kept: &(String, usize, u64)| {
+            [Some(&*vectors), growing.as_ref()]
+                .into_iter()
+                .flatten()
+                .any(|own| (own.model(), own.dimensions()) == (&kept.0, kept.1))
+        };
+        for (model, dimensions, _) in VectorTable::stored_models(&self.folder).into_iter().filter(|kept| !needed(kept))
+        {
+            VectorTable::remove(&self.folder, &model, dimensions);
+        }
+        Ok(())
+    }
+
+    /// The vectors that were grown are whole: they answer from now on, and the others go.
+    pub fn activate_grown_vectors(&self) {
+        let mut vectors = self.vectors.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(grown) = self.growing.write().unwrap_or_else(PoisonError::into_inner).take() {
+            let old = std::mem::replace(&mut *vectors, grown);
+            VectorTable::remove(&self.folder, old.model(), old.dimensions());
+        }
+    }
+
+    /// Drops vectors of texts that are nowhere any more, if they are the most.
+    ///
+    /// # Errors
+    /// The disk refuses; the old ones are still there then.
+    pub fn compact_vectors(&self) -> Result<bool, IndexError> {
+        let mut alive = HashSet::new();
+        for segment in self.searcher().segment_readers() {
+            let column = segment.fast_fields().u64("meaning")?;
+            alive.extend(segment.doc_ids_alive().flat_map(|doc| column.values_for_doc(doc).collect::<Vec<_>>()));
+        }
+        if !self.lock_vectors().is_mostly_dead(&alive) {
+            return Ok(false);
+        }
+        self.vectors.write().unwrap_or_else(PoisonError::into_inner).compact(&self.folder, &alive)?;
+        Ok(true)
+    }
+
+    /// How much is in it.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn counts(&self) -> Result<IndexCounts, IndexError> {
+        let searcher = self.searcher();
+        let notes = self.indexed_notes()?.len();
+        let (mut meanings, mut embedded) = (0, 0);
+        let vectors = self.lock_vectors();
+        for segment in searcher.segment_readers() {
+            let column = segment.fast_fields().u64("meaning")?;
+            for hash in segment.doc_ids_alive().flat_map(|doc| column.values_for_doc(doc)) {
+                meanings += 1;
+                embedded += usize::from(vectors.slot(hash).is_some());
+            }
+        }
+        let files = [self.folder.clone(), self.folder.join(INDEX_FORMAT)];
+        let entries = files.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+        let bytes = entries.filter_map(|entry| entry.metadata().ok()).filter(|meta| meta.is_file());
+        let bytes = bytes.map(|meta| meta.len()).sum();
+        Ok(IndexCounts { notes, passages: searcher.num_docs(), bytes, meanings, embedded })
+    }
+
+    /// The passages that have no vector yet.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn missing_vectors(&self) -> Result<MissingVectors, IndexError> {
+        let searcher = self.searcher();
+        let mut docs = Vec::new();
+        let (answering, growing) = (self.lock_vectors(), self.growing.read().unwrap_or_else(PoisonError::into_inner));
+        let vectors = growing.as_ref().unwrap_or(&answering);
+        let mut seen = HashSet::new();
+        for (segment, number) in searcher.segment_readers().iter().zip(0..) {
+            let column = segment.fast_fields().u64("meaning")?;
+            for doc in segment.doc_ids_alive() {
+                for (hash, window) in column.values_for_doc(doc).zip(0_usize..) {
+                    if vectors.slot(hash).is_none() && seen.insert(hash) {
+                        docs.push((DocAddress::new(number, doc), window, hash));
+                    }
+                }
+            }
+        }
+        drop((answering, growing));
+        Ok(MissingVectors { searcher, docs, fields: self.fields })
+    }
+
+    /// Keeps the vectors of texts by their hashes.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn store_vectors(&self, all: &[(u64, Vec<f32>)]) -> Result<(), IndexError> {
+        if let Some(growing) = &mut *self.growing.write().unwrap_or_else(PoisonError::into_inner) {
+            return growing.append(all);
+        }
+        self.vectors.write().unwrap_or_else(PoisonError::into_inner).append(all)
+    }
+
+    /// How many texts have a vector.
+    pub fn vector_count(&self) -> usize {
+        self.lock_vectors().len()
+    }
+}
+
+/// Passages that wait for their vectors.
+pub struct MissingVectors {
+    searcher: Searcher,
+    /// The passage, the window in it, the hash of the window's text.
+    docs: Vec<(DocAddress, usize, u64)>,
+    fields: IndexFields,
+}
+
+impl MissingVectors {
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.docs.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.docs.is_empty()
+    }
+
+    /// The next one: the hash of its text, and the text.
+    ///
+    /// # Errors
+    /// The index is damaged.
+    pub fn pop(&mut self) -> Result<Option<(u64, String)>, IndexError> {
+        while let Some((address, window, wanted)) = self.docs.pop() {
+            let doc: TantivyDocument = self.searcher.doc(address)?;
+            let text = |field| stored_text(&doc, field);
+            let kind = doc.get_first(self.fields.kind).and_then(|kind| kind.as_u64()).unwrap_or(0);
+            let kind = crate::PassageKind::from_index_number(kind);
+            let (title, heading, text) = (text(self.fields.name), text(self.fields.heading), text(self.fields.text));
+            let text = embedded_texts(kind, &title, &heading, &text).into_iter().nth(window);
+            if let Some(text) = text.filter(|text| text_hash(text) == wanted) {
+                return Ok(Some((wanted, text)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A stored field.
+pub(crate) fn stored_text(doc: &TantivyDocument, field: Field) -> String {
+    doc.get_first(field).and_then(|value| value.as_str()).unwrap_or_default().to_owned()
+}
+
+/// A passage with what it stands under, which its own words may not say again.
+fn passage_context(title: &str, heading: &str, text: &str) -> String {
+    let begins = &text[..text.floor_char_boundary(400)];
+    let mut out = String::new();
+    for above in [title, heading] {
+        if !above.is_empty() && !begins.contains(above) && !out.contains(above) {
+            out.push_str(above);
+            out.push('\n');
+        }
+    }
+    out.push_str(text);
+    out
+}
+
+/// The texts that are embedded for a passage.
+fn embedded_texts(kind: crate::PassageKind, title: &str, heading: &str, text: &str) -> Vec<String> {
+    embedding_windows(kind, text).into_iter().map(|window| passage_context(title, heading, &text[window])).collect()
+}
+
+/// The parts of a passage that are embedded, each by itself.
+pub(crate) fn embedding_windows(kind: crate::PassageKind, text: &str) -> Vec<Range<usize>> {
+    // What a program printed is found by its words; numbers and logs mean nothing to a sentence model.
+    if kind == crate::PassageKind::Output || !text.chars().any(char::is_alphabetic) {
+        return Vec::new();
+    }
+    let mut all = Vec::new();
+    let mut from = 0;
+    while all.len() < MAX_WINDOWS_PER_PASSAGE {
+        let mut end = text.floor_char_boundary(from + PASSAGE_WINDOW_BYTES);
+        // What is a little longer is not worth a second one.
+        if text.len() - from <= PASSAGE_WINDOW_BYTES + WINDOW_OVERLAP_BYTES {
+            end = text.len();
+        } else if let Some(space) =
+            text[from..end].rfind(char::is_whitespace).filter(|space| *space > PASSAGE_WINDOW_BYTES / 2)
+        {
+            end = from + space;
+        }
+        all.push(from..end);
+        if end == text.len() {
+            break;
+        }
+        let back = text.floor_char_boundary(end - WINDOW_OVERLAP_BYTES);
+        from = text[back..end].find(char::is_whitespace).map_or(back, |space| back + space).max(from + 1);
+        from = text.ceil_char_boundary(from);
+    }
+    all
+}
+
+/// What a text that is embedded is known by.
+fn text_hash(text: &str) -> u64 {
+    let hash = blake3::hash(text.as_bytes());
+    u64::from_le_bytes(hash.as_bytes()[..8].try_into().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn windows_hold_every_word(text in "(\\PC{0,300} ?){0,12}") {
+            let windows = embedded_texts(crate::PassageKind::Prose, "Title", "Heading", &text);
+            let said = windows.join(" ");
+            if !windows.is_empty() && windows.len() < MAX_WINDOWS_PER_PASSAGE {
+                for word in text.split_whitespace().filter(|word| word.len() < WINDOW_OVERLAP_BYTES / 2) {
+                    prop_assert!(said.contains(word), "{word}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_short_passage_is_one_window() {
+        assert_eq!(embedded_texts(crate::PassageKind::Prose, "T", "H", "some words").len(), 1);
+        assert_eq!(embedded_texts(crate::PassageKind::Output, "T", "H", "some words").len(), 0);
+        assert_eq!(embedded_texts(crate::PassageKind::Prose, "T", "H", &"word ".repeat(1_000)).len(), 6);
+        assert_eq!(
+            embedded_texts(crate::PassageKind::Prose, "T", "H", &"word ".repeat(1_000_000)).len(),
+            MAX_WINDOWS_PER_PASSAGE
+        );
+    }
+}

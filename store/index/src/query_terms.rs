@@ -1,0 +1,218 @@
+//! The words of a query: what completes or mends them, and what each gives to the scores of passages (BM25).
+
+use crate::IndexError;
+use crate::analyzer::{self, english_stemmer, stem_word};
+use crate::filter::{self, AdmittedPassages};
+use crate::fulltext::FullTextIndex;
+use crate::rank_fusion::PassageScores;
+use crate::ranking::RankingWeights;
+use std::collections::{HashMap, HashSet};
+use tantivy::postings::Postings;
+use tantivy::query::FuzzyTermQuery;
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocAddress, DocSet, Searcher, TERMINATED, Term};
+
+/// A word in no more notes than this is a rare one.
+const MAX_RARE_WORD_NOTES: u64 = 3;
+/// At most this many words are taken for what was mistyped.
+const MAX_TYPO_WORDS: usize = 6;
+
+/// A rare word of the query, and the passages that have it.
+pub(crate) type RareWord = (String, HashSet<DocAddress>);
+
+/// A word of the query, and what counts as it.
+pub(crate) struct QueryWord {
+    pub(crate) typed: String,
+    /// The stem, looked up among stems.
+    pub(crate) stem: String,
+    /// Exact words: itself, or what completes or mends it.
+    pub(crate) words: Vec<String>,
+    /// Whether `split_words` complete it.
+    is_prefix: bool,
+    /// Whether `split_words` are other words, as nothing has it.
+    pub(crate) typo: bool,
+}
+
+impl FullTextIndex {
+    /// The words of a query, with what completes or mends them.
+    pub(crate) fn query_words(
+        &self,
+        searcher: &Searcher,
+        words: &[(String, bool)],
+    ) -> Result<Vec<QueryWord>, IndexError> {
+        let stemmer = english_stemmer();
+        let mut all: Vec<QueryWord> = Vec::new();
+        for (text, prefix) in words {
+            let parts = analyzer::split_words(text);
+            for (place, word) in parts.iter().enumerate() {
+                let stem = stem_word(&stemmer, &word.text);
+                let mut wanted = QueryWord {
+                    typed: word.text.clone(),
+                    words: vec![word.text.clone()],
+                    stem,
+                    is_prefix: false,
+                    typo: false,
+                };
+                if *prefix && place + 1 == parts.len() {
+                    wanted.words.extend(self.prefix_completions(searcher, &word.text)?);
+                    wanted.is_prefix = true;
+                }
+                let there = |word: &str, field| searcher.doc_freq(&Term::from_field_text(field, word));
+                let known = there(&wanted.stem, self.fields.stems)? > 0
+                    || there(&wanted.typed, self.fields.title)? > 0
+                    || wanted.words.len() > 1;
+                // Parts of an identifier are not mended beside it.
+                if !known && !word.whole {
+                    wanted.words = self.typo_corrections(searcher, &word.text)?;
+                    wanted.typo = !wanted.words.is_empty();
+                }
+                if all.iter().all(|other| other.typed != wanted.typed) {
+                    all.push(wanted);
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    fn prefix_completions(&self, searcher: &Searcher, start: &str) -> Result<Vec<String>, IndexError> {
+        let mut found: Vec<String> = Vec::new();
+        if start.chars().count() < 2 {
+            return Ok(found);
+        }
+        for segment in searcher.segment_readers() {
+            found.extend(filter::words_with_prefix(segment, self.fields.words, start)?.into_iter().take(32));
+        }
+        found.sort();
+        found.dedup();
+        found.retain(|word| word != start);
+        found.truncate(64);
+        Ok(found)
+    }
+
+    /// The most used words that differ from a word in one letter, or in two where it is long.
+    fn typo_corrections(&self, searcher: &Searcher, word: &str) -> Result<Vec<String>, IndexError> {
+        let letters = word.chars().count();
+        if letters < 4 || word.chars().any(|c| c.is_ascii_digit()) {
+            return Ok(Vec::new());
+        }
+        for distance in 1..=(if letters >= 8 { 2 } else { 1 }) {
+            let term = Term::from_field_text(self.fields.words, word);
+            let automaton = FuzzyTermQuery::new(term, distance, true);
+            let mut found: HashMap<String, u32> = HashMap::new();
+            for segment in searcher.segment_readers() {
+                let index = segment.inverted_index(self.fields.words)?;
+                let mut words = index.terms().search(automaton.automaton()?).into_stream()?;
+                while words.advance() {
+                    if let Ok(word) = std::str::from_utf8(words.key()) {
+                        *found.entry(word.to_owned()).or_default() += words.value().doc_freq;
+                    }
+                }
+            }
+            if !found.is_empty() {
+                let mut found: Vec<(String, u32)> = found.into_iter().collect();
+                found.sort_by(|(a, left), (b, right)| right.cmp(left).then(a.cmp(b)));
+                return Ok(found.into_iter().take(MAX_TYPO_WORDS).map(|(word, _)| word).collect());
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Adds what a word gives to the scores of the passages that have it.
+    pub(crate) fn add_word_scores(
+        &self,
+        searcher: &Searcher,
+        word: &QueryWord,
+        tuning: &RankingWeights,
+        admitted: Option<&AdmittedPassages>,
+        scores: &mut PassageScores,
+        rare: &mut Vec<RareWord>,
+    ) -> Result<(), IndexError> {
+        let fields = &self.fields;
+        let total: u64 = searcher.segment_readers().iter().map(|segment| u64::from(segment.max_doc())).sum();
+        let frequency = |field: Field, words: &[String]| -> Result<u64, IndexError> {
+            let mut sum = 0;
+            for word in words {
+                sum += searcher.doc_freq(&Term::from_field_text(field, word))?;
+            }
+            Ok(sum.min(total))
+        };
+        let stems = [word.stem.clone()];
+        let stem_count = frequency(fields.stems, &stems)?;
+        let word_count = frequency(fields.words, &word.words)?;
+        if !word.typo && !word.is_prefix && (1..=MAX_RARE_WORD_NOTES).contains(&word_count) {
+            rare.push((word.typed.clone(), HashSet::new()));
+        }
+        let mut rare = rare.last_mut().filter(|(rare, _)| *rare == word.typed);
+        let strength = if word.typo { 0.7 } else { 1.0 };
+        // What is mended or completed counts as the stem itself would.
+        let exact = if word.typo || (word.is_prefix && stem_count == 0) { 1.0 } else { tuning.exact };
+        let rows: [(Field, &[String], f32, u64); 3] = [
+            (fields.stems, if word.typo { &[] } else { &stems }, 1.0, stem_count),
+            (fields.words, &word.words, if word.is_prefix { exact.max(0.6) } else { exact }, word_count),
+            (fields.title, &word.words, tuning.title, stem_count.max(word_count)),
+        ];
+        for (field, terms, weight, count) in rows {
+            if weight == 0.0 || terms.is_empty() || count == 0 {
+                continue;
+            }
+            let weight = weight * strength * idf(count, total) * (tuning.k1 + 1.0);
+            let tokens: u64 = {
+                let mut sum = 0;
+                for segment in searcher.segment_readers() {
+                    sum += segment.inverted_index(field)?.total_num_tokens();
+                }
+                sum
+            };
+            let average = (tokens as f32 / total.max(1) as f32).max(1.0);
+            for (segment, number) in searcher.segment_readers().iter().zip(0_u32..) {
+                let index = segment.inverted_index(field)?;
+                let lengths = segment.get_fieldnorms_reader(field)?;
+                let place = number as usize;
+                let admitted = admitted.and_then(|admitted| admitted.get(place));
+                for term in terms {
+                    let term = Term::from_field_text(field, term);
+                    let Some(mut postings) = index.read_postings(&term, IndexRecordOption::WithFreqs)? else {
+                        continue;
+                    };
+                    let mut doc = postings.doc();
+                    while doc != TERMINATED {
+                        let at = doc as usize;
+                        let allowed = match admitted {
+                            Some(admitted) => admitted[at],
+                            None => !segment.is_deleted(doc),
+                        };
+                        if allowed {
+                            let often = postings.term_freq() as f32;
+                            let length = lengths.fieldnorm(doc) as f32 / average;
+                            let norm = tuning.k1 * (1.0 - tuning.b + tuning.b * length);
+                            scores.0[place][at] += weight * often / (often + norm);
+                            if field == fields.words
+                                && let Some((_, holders)) = &mut rare
+                            {
+                                holders.insert(DocAddress::new(number, doc));
+                            }
+                        }
+                        doc = postings.advance();
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn idf(count: u64, total: u64) -> f32 {
+    let (count, total) = (count as f32, total as f32);
+    (1.0 + (total - count + 0.5) / (count + 0.5)).ln()
+}
+
+pub(crate) fn matched_terms(wanted: &[QueryWord]) -> HashSet<String> {
+    let mut terms = HashSet::new();
+    for word in wanted {
+        if !word.typo {
+            terms.insert(word.stem.clone());
+        }
+        terms.extend(word.words.iter().cloned());
+    }
+    terms
+}

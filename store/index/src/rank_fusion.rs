@@ -1,0 +1,160 @@
+//! Two orders made one: scores by words and scores by meaning, each brought to the same scale, and their sum.
+
+use crate::query::ParsedQuery;
+use crate::query_terms::RareWord;
+use crate::ranking::{SearchMode, SearchRequest};
+use std::collections::{HashMap, HashSet};
+use tantivy::{DocAddress, Searcher};
+
+/// Scores are brought to 0 to 1 between the best and the one in this place, whatever number was asked for.
+pub(crate) const NORMALIZATION_RANK: usize = 100;
+/// What has a rare word of the query stays among so many.
+const MAX_RARE_WORD_RANK: usize = 3;
+
+/// Scores of all passages, a list for each segment.
+pub(crate) struct PassageScores(pub(crate) Vec<Vec<f32>>);
+
+impl PassageScores {
+    pub(crate) fn new(searcher: &Searcher) -> PassageScores {
+        PassageScores(searcher.segment_readers().iter().map(|segment| vec![0.0; segment.max_doc() as usize]).collect())
+    }
+
+    pub(crate) fn score(&self, address: DocAddress) -> f32 {
+        self.0
+            .get(address.segment_ord as usize)
+            .and_then(|all| all.get(address.doc_id as usize))
+            .copied()
+            .unwrap_or(0.0)
+    }
+
+    /// The best `count`, best first; equal ones in the order of the index.
+    pub(crate) fn best_scores(&self, count: usize) -> Vec<(f32, DocAddress)> {
+        let mut all: Vec<(f32, DocAddress)> = Vec::new();
+        let mut floor = 0.0;
+        for (scores, segment) in self.0.iter().zip(0..) {
+            for (score, doc) in scores.iter().zip(0..).filter(|(score, _)| **score > 0.0) {
+                if *score >= floor {
+                    all.push((*score, DocAddress::new(segment, doc)));
+                }
+                if all.len() >= 4 * count + 64 {
+                    truncate_ranked(&mut all, count);
+                    floor = all.last().map_or(0.0, |(score, _)| *score);
+                }
+            }
+        }
+        truncate_ranked(&mut all, count);
+        all
+    }
+}
+
+pub(crate) fn truncate_ranked(all: &mut Vec<(f32, DocAddress)>, count: usize) {
+    all.sort_by(|(a, left), (b, right)| b.total_cmp(a).then(left.cmp(right)));
+    all.truncate(count);
+}
+
+/// How near passages are in meaning.
+#[derive(Default)]
+pub(crate) struct MeaningScores {
+    /// The nearest, best first.
+    pub(crate) nearest: Vec<(f32, DocAddress)>,
+    /// The cosine of each that was compared.
+    pub(crate) cosines: HashMap<DocAddress, f32>,
+}
+
+impl MeaningScores {
+    /// Those that are nearest, and no more than so many.
+    pub(crate) fn keep_nearest(mut self, count: usize) -> MeaningScores {
+        self.nearest.truncate(count);
+        self
+    }
+
+    /// Cosines as they would be if those of unrelated texts were 0.
+    pub(crate) fn rescale_cosines(mut self, unrelated: f32) -> MeaningScores {
+        if unrelated > 0.0 && unrelated < 1.0 {
+            let nearest = self.nearest.iter_mut().map(|(near, _)| near);
+            nearest.chain(self.cosines.values_mut()).for_each(|near| *near = (*near - unrelated) / (1.0 - unrelated));
+        }
+        self
+    }
+}
+
+/// The score to which 1 belongs, and that to which 0 does: of the best, and of the one at the end of the pool.
+fn score_span(best: &[(f32, DocAddress)], none: f32) -> (f32, f32) {
+    let high = best.first().map_or(1.0, |(score, _)| *score);
+    let low = best.get(NORMALIZATION_RANK - 1).map_or(none, |(score, _)| *score).min(high);
+    (high.max(low + 1e-6), low)
+}
+
+/// One order of two: a convex sum of both scores, each brought to 0 to 1 (Bruch, Gai and Ingber, 2023).
+pub(crate) fn fuse_scores(
+    ask: &SearchRequest,
+    scores: &PassageScores,
+    by_words: &[(f32, DocAddress)],
+    meanings: &MeaningScores,
+) -> Vec<(f32, DocAddress)> {
+    let tuning = &ask.tuning;
+    if ask.mode == SearchMode::Meaning {
+        return meanings.nearest.clone();
+    }
+    if meanings.cosines.is_empty() {
+        let most = by_words.first().map_or(1.0, |(score, _)| *score).max(f32::MIN_POSITIVE);
+        return by_words.iter().map(|(score, address)| (score / most, *address)).collect();
+    }
+    let (most, least) = score_span(by_words, 0.0);
+    let last = meanings.nearest.last().map_or(0.0, |(near, _)| *near);
+    let (nearest, farthest) = score_span(&meanings.nearest, last);
+    let mut candidates: Vec<DocAddress> = by_words.iter().map(|(_, address)| *address).collect();
+    let seen: HashSet<DocAddress> = candidates.iter().copied().collect();
+    // A word alone is near to much.
+    let alone = !ParsedQuery::parse(&ask.text).meaning_text().trim().contains(char::is_whitespace);
+    let floor = if alone { tuning.min_cosine + 0.1 } else { tuning.min_cosine };
+    let others = meanings.nearest.iter().filter(|(near, address)| *near >= floor && !seen.contains(address));
+    candidates.extend(others.map(|(_, address)| *address));
+    let mut fused: Vec<(f32, DocAddress)> = candidates
+        .into_iter()
+        .map(|address| {
+            // What lies below the pool stays in order: a hundredth of the scale is left for it.
+            let scaled = |value: f32, high: f32, low: f32| ((value - low) / (high - low)).max(0.0);
+            let words = scaled(scores.score(address), most, least) + 0.01 * scores.score(address) / most;
+            // What has no vector (yet) is known by its words alone.
+            let near = |near: &f32| scaled(*near, nearest, farthest) + 0.01 * near;
+            let meaning = meanings.cosines.get(&address).map_or(words, near);
+            (tuning.words * words + (1.0 - tuning.words) * meaning, address)
+        })
+        .collect();
+    let all = fused.len();
+    truncate_ranked(&mut fused, all);
+    fused
+}
+
+/// Who asks for a rare word means it: the best passage that has it stays among the first three.
+pub(crate) fn promote_rare(ranked: &mut Vec<(f32, DocAddress)>, rare: &[RareWord]) {
+    let holds = |address: &DocAddress| rare.iter().any(|(_, holders)| holders.contains(address));
+    for (_, holders) in rare {
+        let place = ranked.iter().position(|(_, address)| holders.contains(address));
+        let Some(place) = place.filter(|place| *place >= MAX_RARE_WORD_RANK) else { continue };
+        // The last of the first that has no such word gives way.
+        let Some(slot) = (0..MAX_RARE_WORD_RANK).rev().find(|slot| !holds(&ranked[*slot].1)) else { return };
+        let (_, address) = ranked.remove(place);
+        let (score, other) = ranked[slot];
+        ranked[slot].1 = address;
+        ranked.insert(MAX_RARE_WORD_RANK, (score.min(ranked[MAX_RARE_WORD_RANK - 1].0), other));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rare_word_stays_in_sight() {
+        let address = |doc: u32| DocAddress::new(0, doc);
+        let mut ranked: Vec<(f32, DocAddress)> =
+            (0_u8..8).map(|n| (1.0 - f32::from(n) / 10.0, address(n.into()))).collect();
+        let rare = [5, 6].map(|doc| (doc.to_string(), HashSet::from([address(doc), address(7)])));
+        promote_rare(&mut ranked, &rare);
+        let order: Vec<u32> = ranked.iter().map(|(_, address)| address.doc_id).collect();
+        assert_eq!(order, [0, 6, 5, 1, 2, 3, 4, 7]);
+        assert!(ranked.is_sorted_by(|(a, _), (b, _)| a >= b), "{ranked:?}");
+    }
+}

@@ -1,0 +1,643 @@
+//! Ranking: BM25 over words and stems, cosine over vectors, and both made one order, with the reasons.
+
+use crate::analyzer::{self, english_stemmer, stem_word};
+use crate::boosts::ScoreBoosts;
+use crate::filter::{self, AdmittedPassages};
+use crate::fulltext::{FullTextIndex, embedding_windows, stored_text};
+use crate::highlights::{excerpt, highlight_ranges};
+use crate::query::ParsedQuery;
+use crate::query_terms::{QueryWord, RareWord, idf, matched_terms};
+use crate::rank_fusion::{MeaningScores, NORMALIZATION_RANK, PassageScores, fuse_scores, promote_rare};
+use crate::relevance::{self, RelevanceFit};
+use crate::vector_search::VectorField;
+use crate::{IndexError, PassageKind};
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+use store::DocId;
+use tantivy::schema::Value;
+use tantivy::{DocAddress, Searcher, TantivyDocument, Term};
+
+/// Passages that are looked at for a list of notes: this many for each note asked for.
+pub(crate) const PASSAGES_PER_NOTE: usize = 8;
+/// The best passages of the first round, whose meanings join that of the question in the second.
+const FEEDBACK_PASSAGES: usize = 3;
+/// The second round of a search looks at this many of the nearest passages of the first.
+const SECOND_ROUND_PASSAGES: usize = 1_000;
+/// A question has an answer where a hit is this near in meaning, or has this share of the weight of its words.
+const MIN_ANSWER_COSINE: f32 = 0.35;
+const MIN_ANSWER_WORD_SHARE: f32 = 0.6;
+
+/// By what to search.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SearchMode {
+    /// Words and meaning, as far as there are vectors.
+    #[default]
+    Both,
+    /// Words alone.
+    Words,
+    /// Meaning alone.
+    Meaning,
+}
+
+/// The numbers of the ranking, chosen by measuring (BENCHMARKS.md).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RankingWeights {
+    /// How soon a repeated word counts no more.
+    pub k1: f32,
+    /// How much a long passage is held against it.
+    pub b: f32,
+    /// What the exact word adds to its stem.
+    pub exact: f32,
+    /// What a word in the title adds.
+    pub title: f32,
+    /// The share of words against meaning.
+    pub words: f32,
+    /// The share of the best passages' meaning in that of the question, 0 to 1: pseudo-relevance feedback after
+    /// Rocchio (1971). None while the last word is being typed.
+    pub feedback: f32,
+    /// Below this cosine a passage without any of the words does not fit.
+    pub min_cosine: f32,
+    /// What a change of just now adds to a score, half of it after a month.
+    pub recency_boost: f32,
+    /// What many links to a note add.
+    pub link_boost: f32,
+    /// What a star adds.
+    pub star_boost: f32,
+    /// Up to so many vectors all are compared with a question's; of more, only the nearest by their signs are.
+    pub exact_limit: usize,
+    /// So many of them.
+    pub sieve_size: usize,
+}
+
+impl Default for RankingWeights {
+    fn default() -> Self {
+        RankingWeights {
+            k1: 1.5,
+            b: 0.75,
+            exact: 0.1,
+            title: 0.3,
+            words: 0.4,
+            feedback: 0.5,
+            min_cosine: 0.35,
+            recency_boost: 0.02,
+            link_boost: 0.02,
+            star_boost: 0.03,
+            exact_limit: 50_000,
+            sieve_size: 4_000,
+        }
+    }
+}
+
+/// A question.
+#[derive(Clone, Debug, Default)]
+pub struct SearchRequest {
+    /// What was typed.
+    pub text: String,
+    /// How many notes to answer with.
+    pub limit: usize,
+    /// Whether the last word may not be whole yet.
+    pub typing: bool,
+    /// By what to search.
+    pub mode: SearchMode,
+    /// The vector of [`ParsedQuery::describe`], by the model of [`FullTextIndex::answering`].
+    pub vector: Option<Vec<f32>>,
+    /// The cosine that this model has for texts that have nothing to do with each other, 0 to 1. All cosines are told
+    /// as if it were 0.
+    pub unrelated: f32,
+    /// What time it is, milliseconds since 1970; 0: what was changed lately is not lifted.
+    pub now: i64,
+    /// The notes that the user starred.
+    pub starred: Arc<HashSet<DocId>>,
+    /// Whether each passage is a hit of its own, and not each note by its best one.
+    pub per_passage: bool,
+    /// The numbers of the ranking.
+    pub tuning: RankingWeights,
+}
+
+/// One share of a score.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScorePart {
+    /// Of what.
+    pub name: String,
+    /// How much.
+    pub value: f32,
+}
+
+/// Why a hit is one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HitReason {
+    /// The words of the query that stand in it or its title, as they stand there.
+    pub words: Vec<String>,
+    /// Words that were taken for mistyped ones: what was asked, what is there.
+    pub typos: Vec<(String, String)>,
+    /// The cosine, if it was compared by meaning.
+    pub meaning: Option<f32>,
+    /// The part of its text that is nearest in meaning, where it is a long one.
+    pub nearest: Option<Range<usize>>,
+    /// Whether it was put up because it has a rare word of the query.
+    pub rare: bool,
+    /// The parts of the score.
+    pub parts: Vec<ScorePart>,
+}
+
+impl HitReason {
+    /// The reasons in words.
+    pub fn describe(&self) -> String {
+        let mut said = Vec::new();
+        if !self.words.is_empty() {
+            said.push(format!("has {}", self.words.join(", ")));
+        }
+        for (asked, there) in &self.typos {
+            said.push(format!("“{asked}” taken for {there}"));
+        }
+        if let Some(near) = self.meaning.filter(|near| *near >= 0.2) {
+            said.push(format!("{} in meaning ({near:.2})", if near >= 0.5 { "close" } else { "related" }));
+        }
+        if said.is_empty() {
+            said.push("fits the filters".to_owned());
+        }
+        said.join("; ")
+    }
+}
+
+/// A note that fits, by its best passage.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NoteHit {
+    /// The note.
+    pub note: DocId,
+    /// The name of its volume.
+    pub volume: String,
+    /// Its path inside.
+    pub path: String,
+    /// Its title.
+    pub title: String,
+    /// The headings above the passage.
+    pub heading: String,
+    /// Where in the note: `block`, or `cell/output/2`.
+    pub place: String,
+    /// What the passage is.
+    pub kind: PassageKind,
+    /// When its note was changed, milliseconds since 1970.
+    pub modified: i64,
+    /// The passage.
+    pub text: String,
+    /// Its score, 0 to about 1.
+    pub score: f32,
+    /// Why it is a hit.
+    pub why: HitReason,
+    /// Other passages of the note that fit.
+    pub more: usize,
+}
+
+impl NoteHit {
+    /// Where it is, as a link names it: `path#place`.
+    pub fn link_address(&self) -> String {
+        if self.place.is_empty() { self.path.clone() } else { format!("{}#{}", self.path, self.place) }
+    }
+
+    /// About `length` bytes of the passage in one line, around the words that were found, or else where it is nearest
+    /// in meaning; and where in it the words stand.
+    pub fn excerpt(&self, terms: &HashSet<String>, length: usize) -> (String, Vec<Range<usize>>) {
+        let found = highlight_ranges(&self.text, terms);
+        match &self.why.nearest {
+            Some(nearest) if found.is_empty() => {
+                let (text, _) = excerpt(&self.text[nearest.start..], &[], length);
+                (if nearest.start > 0 { format!("… {text}") } else { text }, Vec::new())
+            }
+            Some(_) | None => excerpt(&self.text, &found, length),
+        }
+    }
+}
+
+/// The hits of a question.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SearchAnswer {
+    /// The hits, best first, one for each note.
+    pub hits: Vec<NoteHit>,
+    /// The words, stems and completions that count as found, for marking.
+    pub terms: HashSet<String>,
+    /// Whether meaning was compared.
+    pub by_meaning: bool,
+    /// How well the best of them fit.
+    pub fit: RelevanceFit,
+}
+
+impl SearchAnswer {
+    /// Whether anything fits. Where nothing does, the hits are only what is nearest. The two numbers were chosen on one
+    /// half of the queries of two collections, asked there and in the other one (BENCHMARKS.md).
+    pub fn has_match(&self) -> bool {
+        let near = self.fit.meaning.is_none_or(|near| near >= MIN_ANSWER_COSINE);
+        !self.hits.is_empty() && (near || self.fit.words >= MIN_ANSWER_WORD_SHARE)
+    }
+
+    /// Orders the first hits by how well a reranker found that they answer, 0 to 1. What holds a rare word of the query
+    /// stays in the first three.
+    pub fn apply_rerank(&mut self, scores: &[f32]) {
+        let first = self.hits.len().min(scores.len());
+        for (hit, score) in self.hits.iter_mut().zip(scores) {
+            hit.score = *score;
+            hit.why.parts.push(ScorePart { name: "read once more".to_owned(), value: *score });
+        }
+        self.hits[..first].sort_by(|a, b| b.score.total_cmp(&a.score));
+        if let Some(place) = self.hits[..first].iter().position(|hit| hit.why.rare).filter(|place| *place > 2) {
+            let hit = self.hits.remove(place);
+            self.hits.insert(2, hit);
+        }
+    }
+}
+
+impl FullTextIndex {
+    /// Finds what fits.
+    ///
+    /// # Errors
+    /// The index is damaged.
+    pub fn search(&self, ask: &SearchRequest) -> Result<SearchAnswer, IndexError> {
+        let searcher = self.searcher();
+        let query = ParsedQuery::parse(&ask.text);
+        let admitted = filter::admitted_passages(&searcher, &self.fields, &query)?;
+        let mut words = query.ranking_words();
+        if ask.typing
+            && ask.text.ends_with(|last: char| last.is_alphanumeric() || last == '_')
+            && let Some((_, prefix)) = words.last_mut()
+        {
+            *prefix = true;
+        }
+        let count = (ask.limit.max(1) * PASSAGES_PER_NOTE).max(2 * NORMALIZATION_RANK);
+        if words.is_empty() {
+            return self.newest_notes(&searcher, admitted.as_ref(), ask.limit);
+        }
+        let wanted = self.query_words(&searcher, &words)?;
+        let mut scores = PassageScores::new(&searcher);
+        let mut rare = Vec::new();
+        if ask.mode != SearchMode::Meaning {
+            for word in &wanted {
+                self.add_word_scores(&searcher, word, &ask.tuning, admitted.as_ref(), &mut scores, &mut rare)?;
+            }
+        }
+        let by_words = scores.best_scores(count);
+        let fits = |vector: &&[f32]| ask.mode != SearchMode::Words && vector.len() == self.dimensions();
+        let vector = ask.vector.as_deref().filter(fits);
+        let field = vector.map(|_| self.vector_field(&searcher)).transpose()?;
+        let compared = vector.zip(field.as_ref());
+        let mut meanings = MeaningScores::default();
+        let order = |meanings: &MeaningScores| {
+            let mut ranked = fuse_scores(ask, &scores, &by_words, meanings);
+            if ask.mode == SearchMode::Both {
+                promote_rare(&mut ranked, &rare);
+            }
+            ranked
+        };
+        let mut ranked = order(&meanings);
+        if let Some((vector, field)) = compared {
+            let again = ask.mode == SearchMode::Both && !ask.typing && ask.tuning.feedback > 0.0;
+            let wide = (if again { count.max(SECOND_ROUND_PASSAGES) } else { count }, &ask.tuning);
+            let wide = self.meaning_scores(&searcher, field, vector, admitted.as_ref(), &by_words, wide);
+            let pool: Vec<DocAddress> = wide.cosines.keys().copied().collect();
+            meanings = wide.keep_nearest(count).rescale_cosines(ask.unrelated);
+            ranked = order(&meanings);
+            let best: Vec<DocAddress> = ranked.iter().take(FEEDBACK_PASSAGES).map(|(_, address)| *address).collect();
+            if again && let Some(vector) = field.move_towards(vector, &best, ask.tuning.feedback) {
+                // What is nearest to the moved vector was near to the first one: all are not gone through again.
+                ranked = order(&field.score_among(&vector, &pool).keep_nearest(count).rescale_cosines(ask.unrelated));
+            }
+        }
+        let lifts = self.apply_boosts(&searcher, ask, &mut ranked)?;
+        if ask.mode == SearchMode::Both {
+            promote_rare(&mut ranked, &rare);
+        }
+        let grounds = HitGrounds {
+            per_passage: ask.per_passage,
+            cosines: Some(&meanings.cosines),
+            scores: Some(&scores),
+            wanted: &wanted,
+            rare: &rare,
+            boosts: Some(&lifts),
+            compared,
+        };
+        let hits = self.build_hits(&searcher, &ranked, &grounds, ask.limit)?;
+        let fit = self.measure_fit(&searcher, &wanted, &hits)?;
+        Ok(SearchAnswer { hits, terms: matched_terms(&wanted), by_meaning: !meanings.cosines.is_empty(), fit })
+    }
+
+    fn measure_fit(
+        &self,
+        searcher: &Searcher,
+        wanted: &[QueryWord],
+        hits: &[NoteHit],
+    ) -> Result<RelevanceFit, IndexError> {
+        let total: u64 = searcher.segment_readers().iter().map(|segment| u64::from(segment.max_doc())).sum();
+        let mut weighed = Vec::new();
+        for word in wanted {
+            let mut count = searcher.doc_freq(&Term::from_field_text(self.fields.stems, &word.stem))?;
+            if word.typo || count == 0 {
+                for exact in &word.words {
+                    count += searcher.doc_freq(&Term::from_field_text(self.fields.words, exact))?;
+                }
+            }
+            weighed.push((word, idf(count.min(total), total)));
+        }
+        Ok(relevance::relevance_fit(&weighed, hits))
+    }
+
+    /// Without words: what was changed last of all that is admitted.
+    fn newest_notes(
+        &self,
+        searcher: &Searcher,
+        admitted: Option<&AdmittedPassages>,
+        limit: usize,
+    ) -> Result<SearchAnswer, IndexError> {
+        let Some(admitted) = admitted else { return Ok(SearchAnswer::default()) };
+        let mut all: Vec<(i64, DocAddress)> = Vec::new();
+        for ((segment, admitted), number) in searcher.segment_readers().iter().zip(admitted).zip(0..) {
+            let modified = segment.fast_fields().i64("modified")?;
+            for (_, doc) in admitted.iter().zip(0..).filter(|(admitted, _)| **admitted) {
+                all.push((modified.first(doc).unwrap_or(0), DocAddress::new(number, doc)));
+            }
+        }
+        all.sort_by(|(a, left), (b, right)| b.cmp(a).then(left.cmp(right)));
+        let ranked: Vec<(f32, DocAddress)> = all.into_iter().map(|(_, address)| (1.0, address)).collect();
+        let hits = self.build_hits(searcher, &ranked, &HitGrounds::default(), limit)?;
+        Ok(SearchAnswer { hits, ..SearchAnswer::default() })
+    }
+
+    /// Ranked passages as notes with reasons.
+    pub(crate) fn build_hits(
+        &self,
+        searcher: &Searcher,
+        ranked: &[(f32, DocAddress)],
+        grounds: &HitGrounds<'_>,
+        limit: usize,
+    ) -> Result<Vec<NoteHit>, IndexError> {
+        let mut hits: Vec<NoteHit> = Vec::new();
+        let mut places: HashMap<(String, u64), usize> = HashMap::new();
+        let mut known: HashMap<(u32, u64), usize> = HashMap::new();
+        let columns: Vec<_> = searcher
+            .segment_readers()
+            .iter()
+            .map(|segment| segment.fast_fields().str("note"))
+            .collect::<Result<_, _>>()?;
+        let modified: Vec<_> = searcher
+            .segment_readers()
+            .iter()
+            .map(|segment| segment.fast_fields().i64("modified"))
+            .collect::<Result<_, _>>()?;
+        for (score, address) in ranked {
+            let Some(notes) = columns.get(address.segment_ord as usize).and_then(Option::as_ref) else { continue };
+            let Some(number) = notes.term_ords(address.doc_id).next() else { continue };
+            if let Some(place) = known.get(&(address.segment_ord, number)).filter(|_| !grounds.per_passage) {
+                hits[*place].more += 1;
+                continue;
+            }
+            let mut note = String::new();
+            notes.ord_to_str(number, &mut note)?;
+            // A note may lie in two segments.
+            if let Some(place) = places.get(&(note.clone(), 0)).filter(|_| !grounds.per_passage) {
+                known.insert((address.segment_ord, number), *place);
+                hits[*place].more += 1;
+                continue;
+            }
+            if hits.len() >= limit {
+                continue;
+            }
+            let doc: TantivyDocument = searcher.doc(*address)?;
+            let Ok(id) = note.parse() else { continue };
+            let fields = &self.fields;
+            let (title, text) = (stored_text(&doc, fields.name), stored_text(&doc, fields.text));
+            let kind =
+                PassageKind::from_index_number(doc.get_first(fields.kind).and_then(|kind| kind.as_u64()).unwrap_or(0));
+            let why = grounds.explain_hit(kind, &title, &text, *address);
+            places.insert((note, 0), hits.len());
+            known.insert((address.segment_ord, number), hits.len());
+            hits.push(NoteHit {
+                note: id,
+                volume: stored_text(&doc, fields.volume),
+                path: stored_text(&doc, fields.path),
+                title,
+                heading: stored_text(&doc, fields.heading),
+                place: stored_text(&doc, fields.place),
+                kind,
+                modified: modified
+                    .get(address.segment_ord as usize)
+                    .and_then(|all| all.first(address.doc_id))
+                    .unwrap_or(0),
+                text,
+                score: *score,
+                why,
+                more: 0,
+            });
+        }
+        Ok(hits)
+    }
+}
+
+/// All that a search knows of why something is a hit.
+#[derive(Default)]
+pub(crate) struct HitGrounds<'a> {
+    /// Whether each passage is a hit of its own.
+    pub(crate) per_passage: bool,
+    pub(crate) cosines: Option<&'a HashMap<DocAddress, f32>>,
+    pub(crate) scores: Option<&'a PassageScores>,
+    pub(crate) wanted: &'a [QueryWord],
+    pub(crate) rare: &'a [RareWord],
+    pub(crate) boosts: Option<&'a ScoreBoosts>,
+    /// What was compared with which vectors.
+    pub(crate) compared: Option<(&'a [f32], &'a VectorField<'a>)>,
+}
+
+impl HitGrounds<'_> {
+    fn explain_hit(&self, kind: PassageKind, title: &str, text: &str, address: DocAddress) -> HitReason {
+        let meaning = self.cosines.and_then(|cosines| cosines.get(&address).copied());
+        let mut why = HitReason { meaning, ..HitReason::default() };
+        if !self.wanted.is_empty() {
+            let stemmer = english_stemmer();
+            let there: Vec<(String, String)> = analyzer::split_words_and_characters(title)
+                .into_iter()
+                .chain(analyzer::split_words_and_characters(text))
+                .map(|word| (stem_word(&stemmer, &word.text), word.text))
+                .collect();
+            for word in self.wanted {
+                let found = there.iter().find(|(_, exact)| *exact == word.typed).or_else(|| {
+                    there.iter().find(|(stem, exact)| (!word.typo && *stem == word.stem) || word.words.contains(exact))
+                });
+                match found {
+                    Some((_, exact)) if word.typo => why.typos.push((word.typed.clone(), exact.clone())),
+                    Some((_, exact)) if !why.words.contains(exact) => why.words.push(exact.clone()),
+                    Some(_) | None => {}
+                }
+            }
+        }
+        why.rare = self.rare.iter().any(|(_, holders)| holders.contains(&address));
+        let score = self.scores.map_or(0.0, |scores| scores.score(address));
+        if score > 0.0 {
+            why.parts.push(ScorePart { name: "words".to_owned(), value: score });
+        }
+        why.parts.extend(meaning.map(|value| ScorePart { name: "meaning".to_owned(), value }));
+        why.parts.extend(self.boosts.and_then(|lifts| lifts.get(&address)).into_iter().flatten().cloned());
+        if let Some((vector, field)) = self.compared {
+            let parts = embedding_windows(kind, text);
+            let nearest = field.nearest_part(address, vector, parts.len()).filter(|_| parts.len() > 1);
+            why.nearest = nearest.and_then(|part| parts.into_iter().nth(part));
+        }
+        why
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{IndexedPassage, NoteText, PassageKind};
+
+    fn note(id: u8, text: &str) -> NoteText {
+        let passage = IndexedPassage {
+            place: "0".to_owned(),
+            kind: PassageKind::Prose,
+            text: text.to_owned(),
+            ..IndexedPassage::new(PassageKind::Prose)
+        };
+        NoteText {
+            note: DocId([id; 16]),
+            volume: "V".to_owned(),
+            path: format!("{id}.md"),
+            title: format!("Note {id}"),
+            tags: Vec::new(),
+            modified: 0,
+            key: u64::from(id),
+            passages: vec![passage],
+        }
+    }
+
+    #[test]
+    fn what_the_best_passage_means_finds_what_the_question_alone_does_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let index = FullTextIndex::open(folder.path(), "m").expect("an index");
+        index.grow_vectors("m", 3).expect("vectors");
+        let vector = |text: &str| match text {
+            text if text.contains("lantern") => vec![0.6, 0.8, 0.0],
+            text if text.contains("beacon") => vec![0.1, 0.99, 0.0],
+            _ => vec![0.0, 0.0, 1.0],
+        };
+        for (id, text) in [(1, "the lantern glows"), (2, "a beacon at sea"), (3, "soup of leeks")] {
+            index.put_note(&note(id, text)).expect("kept");
+        }
+        index.commit().expect("committed");
+        let mut missing = index.missing_vectors().expect("readable");
+        while let Some((hash, text)) = missing.pop().expect("readable") {
+            index.store_vectors(&[(hash, vector(&text))]).expect("kept");
+        }
+        let found = |tuning: RankingWeights, typing: bool| -> Vec<u8> {
+            let vector = Some(vec![1.0, 0.0, 0.0]);
+            let ask = SearchRequest {
+                text: "lantern".to_owned(),
+                limit: 10,
+                typing,
+                vector,
+                tuning,
+                ..SearchRequest::default()
+            };
+            index.search(&ask).expect("an answer").hits.iter().map(|hit| hit.note.0[0]).collect()
+        };
+        let alone = RankingWeights { feedback: 0.0, ..RankingWeights::default() };
+        assert_eq!(found(alone, false), [1], "the question alone is near to nothing else");
+        assert_eq!(found(RankingWeights::default(), false), [1, 2], "what is near to the best passage is found, too");
+        assert_eq!(found(RankingWeights::default(), true), [1], "not while the word is being typed");
+    }
+
+    #[test]
+    fn what_is_new_linked_or_starred_comes_first_among_equals() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let index = FullTextIndex::open(folder.path(), "m").expect("an index");
+        let day = 86_400_000;
+        let links = IndexedPassage {
+            links: vec!["4".to_owned()],
+            text: "see four".to_owned(),
+            ..IndexedPassage::new(PassageKind::Prose)
+        };
+        for (id, days) in [(1, 0), (2, 400), (3, 400), (4, 400), (5, 0)] {
+            let text = if id == 5 { "the lantern and the lantern" } else { "a lantern, glass and brass, on a hook" };
+            let mut note = NoteText { modified: (1_000 - days) * day, ..note(id, text) };
+            note.passages.extend((id == 3).then(|| links.clone()));
+            index.put_note(&note).expect("kept");
+        }
+        index.commit().expect("committed");
+        let found = |starred: &[u8], tuning: RankingWeights| {
+            let starred = Arc::new(starred.iter().map(|id| DocId([*id; 16])).collect());
+            let ask = SearchRequest {
+                text: "lantern".to_owned(),
+                limit: 9,
+                now: 1_000 * day,
+                starred,
+                tuning,
+                ..SearchRequest::default()
+            };
+            index.search(&ask).expect("an answer").hits
+        };
+        let order = |hits: &[NoteHit]| hits.iter().map(|hit| hit.note.0[0]).collect::<Vec<_>>();
+        let plain =
+            RankingWeights { recency_boost: 0.0, link_boost: 0.0, star_boost: 0.0, ..RankingWeights::default() };
+        assert_eq!(order(&found(&[2], plain)), [5, 1, 2, 3, 4], "equal ones in the order in which they came");
+        let hits = found(&[2], RankingWeights::default());
+        assert_eq!(order(&hits), [5, 2, 1, 4, 3], "a star, a change of today, a link");
+        let parts = |hit: &NoteHit| hit.why.parts.iter().map(|part| part.name.clone()).collect::<Vec<_>>();
+        assert_eq!(parts(&hits[1]), ["words", "starred"]);
+        assert_eq!(parts(&hits[2]), ["words", "changed lately"]);
+        assert_eq!(parts(&hits[3]), ["words", "links to it"]);
+        assert_eq!(parts(&hits[4]), ["words"]);
+        let better = |hits: &[NoteHit]| hits[0].score - hits[1].score;
+        assert!(better(&found(&[], plain)) > 0.08, "what fits much better");
+        assert_eq!(
+            order(&found(&[4], RankingWeights { recency_boost: 0.0, ..RankingWeights::default() }))[0],
+            5,
+            "stays first"
+        );
+    }
+
+    #[test]
+    fn each_passage_may_be_a_hit() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let index = FullTextIndex::open(folder.path(), "m").expect("an index");
+        let mut both = note(1, "a lantern");
+        both.passages.push(IndexedPassage {
+            place: "1".to_owned(),
+            text: "two lanterns".to_owned(),
+            ..both.passages[0].clone()
+        });
+        index.put_note(&both).expect("kept");
+        index.commit().expect("committed");
+        let found = |each: bool| {
+            let ask =
+                SearchRequest { text: "lantern".to_owned(), limit: 9, per_passage: each, ..SearchRequest::default() };
+            index.search(&ask).expect("an answer").hits
+        };
+        assert_eq!((found(false).len(), found(false)[0].more), (1, 1));
+        let places: Vec<String> = found(true).into_iter().map(|hit| hit.place).collect();
+        assert_eq!(places, ["0", "1"]);
+    }
+
+    fn hit(title: &str, rare: bool) -> NoteHit {
+        NoteHit {
+            note: DocId([0; 16]),
+            volume: String::new(),
+            path: String::new(),
+            title: title.to_owned(),
+            heading: String::new(),
+            place: String::new(),
+            kind: PassageKind::Prose,
+            modified: 0,
+            text: String::new(),
+            score: 1.0,
+            why: HitReason { rare, ..HitReason::default() },
+            more: 0,
+        }
+    }
+
+    #[test]
+    fn hits_read_again_are_in_that_order_and_a_rare_word_stays_in_sight() {
+        let hits = ["a", "b", "c", "rare", "late"].map(|title| hit(title, title == "rare")).to_vec();
+        let mut answer = SearchAnswer { hits, ..SearchAnswer::default() };
+        answer.apply_rerank(&[0.1, 0.9, 0.5, 0.05]);
+        let order: Vec<&str> = answer.hits.iter().map(|hit| hit.title.as_str()).collect();
+        assert_eq!(order, ["b", "c", "rare", "a", "late"]);
+        assert!(answer.hits[0].score > 0.8 && answer.hits[0].why.parts[0].name == "read once more");
+    }
+}

@@ -1,0 +1,49 @@
+//! Whether anything fits at all: the best hits of a question that has no answer here are near to nothing.
+
+use crate::analyzer::{self, english_stemmer, stem_word};
+use crate::query_terms::QueryWord;
+use crate::ranking::NoteHit;
+use std::collections::HashSet;
+
+/// This many of the best hits are looked at.
+const MAX_FIT_HITS: usize = 5;
+
+/// How well the best hits fit a question.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RelevanceFit {
+    /// The nearest of them in meaning, as a cosine; `None` where none was compared.
+    pub meaning: Option<f32>,
+    /// Of the weight of all words asked for, the share that one of them has, 0 to 1. A rare word weighs more.
+    pub words: f32,
+}
+
+impl Default for RelevanceFit {
+    /// That of a question without words: what the filters let through fits.
+    fn default() -> Self {
+        RelevanceFit { meaning: None, words: 1.0 }
+    }
+}
+
+/// The hits' fit; each word comes with its weight.
+pub(crate) fn relevance_fit(wanted: &[(&QueryWord, f32)], hits: &[NoteHit]) -> RelevanceFit {
+    let all: f32 = wanted.iter().map(|(_, weight)| weight).sum();
+    let stemmer = english_stemmer();
+    let share = |hit: &NoteHit| {
+        let (mut exact, mut stems) = (HashSet::new(), HashSet::new());
+        for text in [&hit.title, &hit.heading, &hit.text] {
+            for word in analyzer::split_words_and_characters(text) {
+                stems.insert(stem_word(&stemmer, &word.text));
+                exact.insert(word.text);
+            }
+        }
+        let has = |word: &QueryWord| {
+            (!word.typo && stems.contains(&word.stem)) || word.words.iter().any(|w| exact.contains(w))
+        };
+        wanted.iter().filter(|(word, _)| has(word)).map(|(_, weight)| weight).sum::<f32>() / all.max(f32::MIN_POSITIVE)
+    };
+    let best = &hits[..hits.len().min(MAX_FIT_HITS)];
+    RelevanceFit {
+        meaning: best.iter().filter_map(|hit| hit.why.meaning).reduce(f32::max),
+        words: if wanted.is_empty() { 1.0 } else { best.iter().map(share).fold(0.0, f32::max) },
+    }
+}

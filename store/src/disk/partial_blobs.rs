@@ -1,0 +1,144 @@
+//! Blobs that are still coming from another device: the beginning of each in a file of its own. Becomes a blob only
+//! once its hash is right; what a crash left of it is gone on from.
+
+use super::{BlobHasher, BlobStore, DiskError, durable};
+use crate::id::BlobHash;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// Bytes that are hashed at once.
+const PARTIAL_HASH_BLOCK_BYTES: usize = 256 << 10;
+
+/// The beginnings of blobs, in a folder.
+#[derive(Clone, Debug)]
+pub struct PartialBlobs {
+    folder: PathBuf,
+}
+
+impl PartialBlobs {
+    /// Those in this folder. Nothing is made before the first [`PartialBlobs::write_at`].
+    pub fn new(folder: PathBuf) -> PartialBlobs {
+        PartialBlobs { folder }
+    }
+
+    fn partial_path(&self, hash: BlobHash) -> PathBuf {
+        self.folder.join(format!("{hash}.part"))
+    }
+
+    /// How many bytes of it are here.
+    pub fn received_len(&self, hash: BlobHash) -> u64 {
+        std::fs::metadata(self.partial_path(hash)).map_or(0, |file| file.len())
+    }
+
+    /// Puts bytes at this place, behind what has come before; what lies beyond goes.
+    ///
+    /// # Errors
+    /// Less than that has come, or the system's.
+    pub fn write_at(&self, hash: BlobHash, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
+        let path = self.partial_path(hash);
+        let write = || {
+            durable::create_folder(&self.folder)?;
+            let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(&path)?;
+            if file.metadata()?.len() < offset {
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "its beginning is gone"));
+            }
+            file.set_len(offset)?;
+            file.seek(SeekFrom::Start(offset))?;
+            file.write_all(bytes)
+        };
+        write().map_err(|error| DiskError::from_io("storing what comes from another device", &path, &error))
+    }
+
+    /// All of it has come: if it is what its name says, it becomes a blob, durably; if not, it goes. Says which.
+    ///
+    /// # Errors
+    /// The system's; what has come is still there then.
+    pub fn finish_blob(&self, hash: BlobHash, blobs: &BlobStore) -> Result<bool, DiskError> {
+        let path = self.partial_path(hash);
+        let fail = |error: io::Error| DiskError::from_io("checking what came from another device", &path, &error);
+        let mut file = File::options().read(true).write(true).open(&path).map_err(fail)?;
+        let (mut hasher, mut block) = (BlobHasher::default(), vec![0; PARTIAL_HASH_BLOCK_BYTES]);
+        loop {
+            match file.read(&mut block).map_err(fail)? {
+                0 => break,
+                count => hasher.update(&block[..count]),
+            }
+        }
+        if hasher.finish() != hash {
+            std::fs::remove_file(&path).map_err(fail)?;
+            return Ok(false);
+        }
+        file.sync_all().map_err(fail)?;
+        let to = blobs.blob_path(hash);
+        let folder = to.parent().unwrap_or(&self.folder);
+        durable::create_folder(folder).and_then(|()| std::fs::rename(&path, &to)).map_err(fail)?;
+        durable::sync_folder(folder).map_err(fail)?;
+        Ok(true)
+    }
+
+    /// Removes what is too old: nobody has gone on with it.
+    pub fn remove_stale(&self, is_old: impl Fn(&Metadata) -> bool) {
+        for entry in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let is_part = entry.path().extension().is_some_and(|ending| ending == "part");
+            if is_part && entry.metadata().is_ok_and(|file| is_old(&file)) {
+                let _ = std::fs::remove_file(entry.path()); // at worst it stays
+            }
+        }
+    }
+}
+
+/// Reads a piece of a file: how large the file is, and at most `length` bytes from `offset` on.
+///
+/// # Errors
+/// The system's.
+pub fn read_file_piece(path: &Path, offset: u64, length: u64) -> io::Result<(u64, Vec<u8>)> {
+    let mut file = File::open(path)?;
+    let size = file.metadata()?.len();
+    file.seek(SeekFrom::Start(offset))?;
+    let mut bytes = Vec::new();
+    file.take(length).read_to_end(&mut bytes)?;
+    Ok((size, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_become_a_blob_when_they_are_right() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (coming, blobs) = (PartialBlobs::new(dir.path().join("coming")), BlobStore::new(dir.path()));
+        let bytes: Vec<u8> = (0..700_000_u32).map(|at| (at % 251) as u8).collect();
+        let hash = BlobHash::of(&bytes);
+        assert_eq!(coming.received_len(hash), 0);
+        coming.write_at(hash, 0, &bytes[..300_000]).expect("written");
+        coming.write_at(hash, 200_000, &bytes[200_000..500_000]).expect("written over");
+        assert_eq!(coming.received_len(hash), 500_000);
+        assert!(coming.write_at(hash, 500_001, b"x").is_err(), "something would be left out");
+        coming.write_at(hash, 500_000, &bytes[500_000..]).expect("written");
+        assert!(!blobs.has(hash));
+        assert!(coming.finish_blob(hash, &blobs).expect("checked"));
+        assert_eq!((blobs.read(hash).expect("read"), coming.received_len(hash)), (bytes.clone(), 0));
+        let (size, piece) = read_file_piece(&blobs.blob_path(hash), 699_000, 65_536).expect("read");
+        assert_eq!((size, piece.as_slice()), (700_000, &bytes[699_000..]));
+        blobs.remove(hash).expect("removed");
+        blobs.remove(hash).expect("removed before");
+        assert!(!blobs.has(hash));
+    }
+
+    #[test]
+    fn what_is_wrong_goes() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (coming, blobs) = (PartialBlobs::new(dir.path().to_owned()), BlobStore::new(dir.path()));
+        let hash = BlobHash::of(b"right");
+        coming.write_at(hash, 0, b"wrong").expect("written");
+        assert!(!coming.finish_blob(hash, &blobs).expect("checked"));
+        assert_eq!((blobs.has(hash), coming.received_len(hash)), (false, 0));
+        coming.write_at(hash, 0, b"ri").expect("written");
+        coming.remove_stale(|file| file.len() > 2);
+        assert_eq!(coming.received_len(hash), 2);
+        coming.remove_stale(|file| file.len() == 2);
+        assert_eq!(coming.received_len(hash), 0);
+    }
+}

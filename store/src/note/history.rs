@@ -1,0 +1,208 @@
+//! A note's past: its changes as moments in time, the text as it was at one of them, and which of them brought each
+//! stretch of a text. Nothing of it is kept; it is read off the document when somebody asks.
+
+use super::{Block, NoteDoc, sort_blocks};
+use crate::error::StoreError;
+use crate::id::BlockId;
+use crate::keys;
+use automerge::{ActorId, ChangeHash, ObjId, ReadDoc, ScalarValueRef, ValueRef};
+use std::collections::HashMap;
+
+/// One change of a note.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoteChange {
+    /// Who wrote it: its place in [`NotePast::actors`].
+    pub actor: usize,
+    /// Seconds since 1970, by the writer's clock; 0 for the first change and for what a file held when it was found.
+    pub time: i64,
+    /// How many operations it holds: about one for each character that came or went.
+    pub operations: u64,
+    /// What it was made for, such as `import`, if it says so.
+    pub message: Option<String>,
+    /// Its hash.
+    pub hash: ChangeHash,
+    first_op: u64,
+    parents: Vec<u32>,
+}
+
+/// All changes of a note, each behind those that it stands on and otherwise by time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NotePast {
+    /// The changes, oldest first.
+    pub moments: Vec<NoteChange>,
+    /// Who wrote them.
+    pub actors: Vec<ActorId>,
+}
+
+/// A stretch of text that came by one change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AuthoredPassage {
+    /// Bytes.
+    pub length: usize,
+    /// Its place in [`NotePast::moments`]; `None` where the document does not tell.
+    pub moment: Option<usize>,
+}
+
+impl NotePast {
+    /// The heads of the note as it was once the first `count` changes had been made, and none after.
+    pub fn heads_after(&self, count: usize) -> Vec<ChangeHash> {
+        let shown = &self.moments[..count.min(self.moments.len())];
+        let mut last = vec![true; shown.len()];
+        for parent in shown.iter().flat_map(|moment| &moment.parents) {
+            if let Some(is) = last.get_mut(*parent as usize) {
+                *is = false;
+            }
+        }
+        let mut heads: Vec<ChangeHash> =
+            shown.iter().zip(last).filter(|(_, is)| *is).map(|(moment, _)| moment.hash).collect();
+        heads.sort_unstable();
+        heads
+    }
+}
+
+impl NoteDoc {
+    /// All changes. Costs about a microsecond for each; no text is made.
+    pub fn read_past(&self) -> NotePast {
+        let changes = self.doc.get_changes_meta(&[]);
+        let places: HashMap<ChangeHash, usize> =
+            changes.iter().enumerate().map(|(place, change)| (change.hash, place)).collect();
+        // The document lists a change behind its parents. A parent whose clock ran ahead takes its children along.
+        let mut order: Vec<(i64, usize)> = Vec::with_capacity(changes.len());
+        for (place, change) in changes.iter().enumerate() {
+            let known = change.deps.iter().filter_map(|parent| order.get(*places.get(parent)?));
+            let time = known.map(|(time, _)| *time).max().unwrap_or(i64::MIN).max(change.timestamp);
+            order.push((time, place));
+        }
+        order.sort_unstable();
+        let mut now = vec![0_u32; order.len()];
+        for (new, (_, old)) in order.iter().enumerate() {
+            now[*old] = u32::try_from(new).unwrap_or(u32::MAX);
+        }
+        let mut past = NotePast::default();
+        let mut actors: HashMap<&ActorId, usize> = HashMap::new();
+        for (_, place) in &order {
+            let change = &changes[*place];
+            let actor = *actors.entry(&*change.actor).or_insert_with(|| {
+                past.actors.push(change.actor.clone().into_owned());
+                past.actors.len() - 1
+            });
+            past.moments.push(NoteChange {
+                actor,
+                time: change.timestamp,
+                operations: (change.max_op + 1).saturating_sub(change.start_op),
+                message: change.message.as_ref().map(|message| message.to_string()),
+                hash: change.hash,
+                first_op: change.start_op,
+                parents: change.deps.iter().filter_map(|parent| places.get(parent).map(|place| now[*place])).collect(),
+            });
+        }
+        past
+    }
+
+    /// The note's whole text as it was at `heads_after`.
+    ///
+    /// # Errors
+    /// automerge's, when `heads_after` are not part of this history.
+    pub fn text_at(&self, heads: &[ChangeHash]) -> Result<String, StoreError> {
+        Ok(self.blocks_at(heads)?.into_iter().map(|(block, _)| block.text).collect())
+    }
+
+    /// Which change brought each stretch of the text at `heads_after`; their lengths are those of [`NoteDoc::text_at`].
+    ///
+    /// # Errors
+    /// automerge's, when `heads_after` are not part of this history.
+    pub fn authored_passages(&self, past: &NotePast, heads: &[ChangeHash]) -> Result<Vec<AuthoredPassage>, StoreError> {
+        let actors: HashMap<&ActorId, usize> = past.actors.iter().enumerate().map(|(at, actor)| (actor, at)).collect();
+        let mut begins: Vec<Vec<(u64, usize)>> = vec![Vec::new(); past.actors.len()];
+        for (at, moment) in past.moments.iter().enumerate() {
+            if let Some(begins) = begins.get_mut(moment.actor) {
+                begins.push((moment.first_op, at));
+            }
+        }
+        begins.iter_mut().for_each(|begins| begins.sort_unstable());
+        let moment = |id: &ObjId| {
+            let ObjId::Id(counter, actor, _) = id else { return None };
+            let begins = begins.get(*actors.get(actor)?)?;
+            let behind = begins.partition_point(|(first, _)| first <= counter);
+            begins.get(behind.checked_sub(1)?).map(|(_, at)| *at)
+        };
+        let mut passages: Vec<AuthoredPassage> = Vec::new();
+        let mut add = |length: usize, moment: Option<usize>| match passages.last_mut() {
+            Some(last) if last.moment == moment => last.length += length,
+            _ => passages.push(AuthoredPassage { length, moment }),
+        };
+        for (block, text) in self.blocks_at(heads)? {
+            let letters = self.doc.list_range_at(&text, .., heads).map(|item| {
+                let length = match &item.value {
+                    ValueRef::Scalar(ScalarValueRef::Str(letters)) => letters.len(),
+                    ValueRef::Scalar(_) | ValueRef::Object(_) => '\u{fffc}'.len_utf8(),
+                };
+                (length, moment(&item.id()))
+            });
+            let found: Vec<(usize, Option<usize>)> = letters.collect();
+            if found.iter().map(|(length, _)| length).sum::<usize>() == block.text.len() {
+                found.into_iter().for_each(|(length, moment)| add(length, moment));
+            } else {
+                add(block.text.len(), None);
+            }
+        }
+        Ok(passages)
+    }
+
+    /// The blocks as they were, with the objects of their texts.
+    fn blocks_at(&self, heads: &[ChangeHash]) -> Result<Vec<(Block, ObjId)>, StoreError> {
+        let mut objects: HashMap<BlockId, ObjId> = HashMap::new();
+        let mut found = Vec::new();
+        for key in self.doc.keys_at(&self.blocks, heads) {
+            let (Ok(id), Some((_, block))) = (key.parse(), self.doc.get_at(&self.blocks, key.as_str(), heads)?) else {
+                continue;
+            };
+            let pos = self.doc.get_at(&block, keys::POS, heads)?;
+            let pos = pos.and_then(|(pos, _)| pos.as_str().map(str::to_owned)).unwrap_or_default();
+            if let Some((_, text)) = self.doc.get_at(&block, keys::TEXT, heads)? {
+                found.push(Block { id, pos, text: self.doc.text_at(&text, heads)? });
+                objects.insert(id, text);
+            }
+        }
+        sort_blocks(&mut found);
+        Ok(found.into_iter().filter_map(|block| objects.remove(&block.id).map(|text| (block, text))).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DocId, NoteOp};
+
+    fn note(actor: u8) -> NoteDoc {
+        NoteDoc::load(DocId([1; 16]), &[], ActorId::from([actor; 16])).expect("a note").doc
+    }
+
+    fn splice(block: BlockId, at: usize, delete: usize, insert: &str) -> NoteOp {
+        NoteOp::Splice { block, at, delete, insert: insert.to_owned() }
+    }
+
+    #[test]
+    fn two_who_wrote_at_the_same_time_are_told_apart() {
+        let block = BlockId(7);
+        let mut here = note(1);
+        let insert = NoteOp::Insert { block, pos: "a".to_owned(), text: "one two\n".to_owned() };
+        here.commit(&[insert], 100, None).expect("a change");
+        let mut there = NoteDoc::load(DocId([1; 16]), &[here.save()], ActorId::from([2; 16])).expect("a note").doc;
+        let before = there.heads();
+        there.commit(&[splice(block, 4, 3, "zw\u{f6}lf")], 50, Some("outside")).expect("a change");
+        here.commit(&[splice(block, 0, 0, "> ")], 200, None).expect("a change");
+        here.merge(&there.save_since(&before)).expect("merged");
+        let past = here.read_past();
+        let times: Vec<i64> = past.moments.iter().map(|moment| moment.time).collect();
+        assert_eq!(times, [0, 100, 50, 200], "behind what it stands on");
+        assert_eq!(past.moments[2].message.as_deref(), Some("outside"));
+        let text = |count| here.text_at(&past.heads_after(count)).expect("a text");
+        assert_eq!([text(1), text(2), text(3)], ["", "one two\n", "one zw\u{f6}lf\n"]);
+        assert_eq!(text(4), "> one zw\u{f6}lf\n");
+        assert_eq!(past.heads_after(4), here.heads());
+        let passages = here.authored_passages(&past, &past.heads_after(4)).expect("passages");
+        let seen: Vec<(usize, Option<usize>)> = passages.iter().map(|one| (one.length, one.moment)).collect();
+        assert_eq!(seen, [(2, Some(3)), (4, Some(1)), (6, Some(2)), (1, Some(1))]);
+    }
+}

@@ -1,0 +1,118 @@
+//! What peers say of blobs, as bytes: a byte for what it is, the volume, the hash, and what belongs to it. Every length
+//! is checked before it is believed.
+
+use super::{PIECE_BYTES, VolumeBlob};
+use crate::id::{BlobHash, DocId};
+
+/// One message names at most so many blobs.
+pub(super) const MAX_NAMED_BLOBS: usize = 256;
+
+/// Why a peer does not take what it was offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BlobRefusal {
+    NoRoom = 0,
+    ReadOnly = 1,
+    TooLarge = 2,
+}
+
+impl BlobRefusal {
+    pub(super) fn reason(self) -> &'static str {
+        match self {
+            BlobRefusal::NoRoom => "pictures and large outputs of this device are not taken: no room is left",
+            BlobRefusal::ReadOnly => "pictures and large outputs of this device are not taken: it may only read",
+            BlobRefusal::TooLarge => "a file of this device is not taken: it is too large",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum BlobMessage<'a> {
+    /// The sender has these of a volume, and gives them.
+    Have(DocId, Vec<(BlobHash, u64)>),
+    /// It wants a piece.
+    Want(VolumeBlob, u64),
+    /// A piece: where, how large the whole is.
+    Piece(VolumeBlob, u64, u64, &'a [u8]),
+    /// It does not have it, or does not give it.
+    Lack(VolumeBlob),
+    /// It does not take what it was offered.
+    Refuse(VolumeBlob, BlobRefusal),
+}
+
+impl<'a> BlobMessage<'a> {
+    pub(super) fn decode(data: &'a [u8]) -> Option<BlobMessage<'a>> {
+        let (kind, rest) = data.split_first()?;
+        let (volume, rest) = rest.split_first_chunk::<16>()?;
+        let volume = DocId(*volume);
+        if *kind == 0 {
+            let (blobs, odd) = rest.as_chunks::<40>();
+            if !odd.is_empty() || blobs.is_empty() || blobs.len() > MAX_NAMED_BLOBS {
+                return None;
+            }
+            let blob = |bytes: &[u8; 40]| {
+                let (hash, size) = bytes.split_first_chunk::<32>()?;
+                Some((BlobHash(*hash), u64::from_le_bytes(size.try_into().ok()?)))
+            };
+            return Some(BlobMessage::Have(volume, blobs.iter().map(blob).collect::<Option<_>>()?));
+        }
+        let (hash, rest) = rest.split_first_chunk::<32>()?;
+        let item = VolumeBlob { volume, hash: BlobHash(*hash) };
+        Some(match (kind, rest) {
+            (1, rest) => BlobMessage::Want(item, u64::from_le_bytes(rest.try_into().ok()?)),
+            (2, rest) => {
+                let (offset, rest) = rest.split_first_chunk::<8>()?;
+                let (size, bytes) = rest.split_first_chunk::<8>()?;
+                if bytes.len() as u64 > PIECE_BYTES {
+                    return None;
+                }
+                BlobMessage::Piece(item, u64::from_le_bytes(*offset), u64::from_le_bytes(*size), bytes)
+            }
+            (3, []) => BlobMessage::Lack(item),
+            (4, [why]) => {
+                let why = [BlobRefusal::NoRoom, BlobRefusal::ReadOnly, BlobRefusal::TooLarge]
+                    .into_iter()
+                    .find(|one| *one as u8 == *why)?;
+                BlobMessage::Refuse(item, why)
+            }
+            _ => return None,
+        })
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let begin = |kind: u8, item: &VolumeBlob| {
+            let mut data = vec![kind];
+            data.extend(item.volume.0);
+            data.extend(item.hash.0);
+            data
+        };
+        match self {
+            BlobMessage::Have(volume, blobs) => {
+                let mut data = vec![0];
+                data.extend(volume.0);
+                for (hash, size) in blobs {
+                    data.extend(hash.0);
+                    data.extend(size.to_le_bytes());
+                }
+                data
+            }
+            BlobMessage::Want(item, offset) => {
+                let mut data = begin(1, item);
+                data.extend(offset.to_le_bytes());
+                data
+            }
+            BlobMessage::Piece(item, offset, size, bytes) => {
+                let mut data = begin(2, item);
+                data.extend(offset.to_le_bytes());
+                data.extend(size.to_le_bytes());
+                data.extend(*bytes);
+                data
+            }
+            BlobMessage::Lack(item) => begin(3, item),
+            BlobMessage::Refuse(item, why) => {
+                let mut data = begin(4, item);
+                data.push(*why as u8);
+                data
+            }
+        }
+    }
+}
