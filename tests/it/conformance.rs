@@ -5,7 +5,7 @@ use pulldown_cmark::{CowStr, Event};
 use std::collections::BTreeMap;
 use text::markdown::dialect::{self, DialectToken};
 
-/// Examples that pass, of 652 and of 673. What is missing is named in ARCHITECTURE.md, "Markdown".
+/// Examples that pass, of 652 and of 673. What is missing is named in docs/markdown.md.
 const COMMONMARK: usize = 645;
 const GFM: usize = 663;
 
