@@ -12,6 +12,8 @@ pub(super) struct Package {
     pub(super) licence: Option<String>,
     /// `None` for a crate of this workspace.
     pub(super) source: Option<String>,
+    /// Its manifest, on this machine.
+    manifest: String,
     /// The ids of what it uses, but not what its own tests use.
     uses: Vec<String>,
 }
@@ -40,6 +42,7 @@ impl Graph {
                 version: text(&package["version"]).expect("a version"),
                 licence: text(&package["license"]),
                 source: text(&package["source"]),
+                manifest: text(&package["manifest_path"]).expect("a manifest").replace('\\', "/"),
                 uses: Vec::new(),
             };
             packages.insert(id, package);
@@ -64,6 +67,17 @@ impl Graph {
     /// The crates of this workspace, by name.
     pub(super) fn members(&self) -> BTreeSet<&str> {
         self.packages().filter(|package| package.source.is_none()).map(|package| package.name.as_str()).collect()
+    }
+
+    /// The crates of this workspace and the folder of each, from the checkout, ending in `/`.
+    pub(super) fn folders(&self) -> Vec<(&str, String)> {
+        let root = super::source::root().to_string_lossy().replace('\\', "/");
+        let ours = self.packages().filter(|package| package.source.is_none());
+        ours.map(|package| {
+            let below = package.manifest.strip_prefix(&root).expect("a crate lies in the checkout");
+            (package.name.as_str(), below.trim_start_matches('/').trim_end_matches("Cargo.toml").to_owned())
+        })
+        .collect()
     }
 
     /// The names of what a crate of this workspace uses by its own manifest.

@@ -29,6 +29,15 @@ impl Source {
         Self { path, text, code, shipped }
     }
 
+    /// How many lines it has without its unit tests.
+    pub(super) fn shipped_lines(&self) -> usize {
+        if self.shipped.trim().is_empty() {
+            return 0;
+        }
+        let tests: usize = test_spans(&self.code).into_iter().map(|span| self.code[span].lines().count()).sum();
+        self.text.lines().count().saturating_sub(tests)
+    }
+
     /// The lines (from 1) on which the shipped code names one of `words`, itself or through a `use` tree, and which.
     pub(super) fn names<'w>(&self, words: &[&'w str]) -> Vec<(usize, &'w str)> {
         let mut found = Vec::new();
@@ -135,7 +144,7 @@ fn is_ident(byte: u8) -> bool {
 }
 
 /// Where `word` starts in `text`, standing alone.
-fn word_starts(text: &str, word: &str) -> Vec<usize> {
+pub(super) fn word_starts(text: &str, word: &str) -> Vec<usize> {
     let alone = |at: usize| {
         let before = at.checked_sub(1).map(|at| text.as_bytes()[at]);
         let after = text.as_bytes().get(at + word.len());
@@ -259,7 +268,7 @@ fn arm_end(code: &[u8], mut at: usize, end: usize) -> usize {
 }
 
 /// Every path that the `use` declarations name, with its line.
-fn uses(code: &str) -> Vec<(usize, String)> {
+pub(super) fn uses(code: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for start in word_starts(code, "use") {
         let rest = &code[start + 3..];
@@ -292,14 +301,26 @@ fn flatten(before: &str, tree: &str, paths: &mut Vec<String>) {
     }
 }
 
-/// Blanks what stands under `#[cfg(test)]`.
-fn without_tests(code: &str) -> String {
-    let mut bytes = code.as_bytes().to_vec();
+/// What stands under `#[cfg(test)]`, attribute and item.
+fn test_spans(code: &str) -> Vec<std::ops::Range<usize>> {
+    let bytes = code.as_bytes();
+    let mut found: Vec<std::ops::Range<usize>> = Vec::new();
     for (start, attribute) in code.match_indices("#[cfg(test)]") {
         let item = start + attribute.len();
         let Some(stop) = (item..bytes.len()).find(|at| matches!(bytes[*at], b'{' | b';')) else { continue };
-        let end = if bytes[stop] == b'{' { closing(&bytes, stop).unwrap_or(bytes.len() - 1) } else { stop };
-        blank(&mut bytes[start..=end]);
+        let end = if bytes[stop] == b'{' { closing(bytes, stop).unwrap_or(bytes.len() - 1) } else { stop };
+        if found.last().is_none_or(|last| last.end <= start) {
+            found.push(start..end + 1);
+        }
+    }
+    found
+}
+
+/// Blanks what stands under `#[cfg(test)]`.
+fn without_tests(code: &str) -> String {
+    let mut bytes = code.as_bytes().to_vec();
+    for span in test_spans(code) {
+        blank(&mut bytes[span]);
     }
     String::from_utf8(bytes).expect("blanks are text")
 }
@@ -396,6 +417,7 @@ fn use_trees_are_flattened_and_unit_tests_left_out() {
         "use std::{fs::{self, File}, io};\n#[cfg(test)]\nmod tests { use std::net::TcpStream; }\nfn std_fs() {}\n";
     let source = Source::new("x.rs".into(), text.into());
     assert_eq!(source.names(&["std::fs", "std::net"]), [(1, "std::fs")]);
+    assert_eq!(source.shipped_lines(), 2, "the two lines under `#[cfg(test)]` are not counted");
     let source = Source::new("store/src/disk.rs".into(), "mod a;\n#[cfg(test)]\nmod suite;\n".into());
     assert_eq!(source.test_modules(), ["store/src/disk/suite.rs"]);
 }

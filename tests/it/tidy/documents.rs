@@ -1,0 +1,68 @@
+//! Reads ARCHITECTURE.md and CONTRIBUTING.md for tidy: which crates they describe and which files they name.
+
+use std::collections::BTreeMap;
+
+/// What is wrong with the crates under `## Crates`: each stands there once, as a paragraph that starts with its folder,
+/// `` - **`app/cli`** ``, and that has a sentence that starts with "Invariant:".
+pub(super) fn crates_without_invariant(text: &str, folders: &[(&str, String)]) -> Vec<String> {
+    let section = text.split_once("\n## Crates\n").map_or("", |(_, rest)| rest);
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let mut described: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for paragraph in section.split("\n- **`").skip(1) {
+        let (folder, body) = paragraph.split_once("`**").unwrap_or((paragraph, ""));
+        described.entry(folder).or_default().push(body.split("\n\n").next().unwrap_or_default());
+    }
+    let mut found = Vec::new();
+    for (name, folder) in folders {
+        let folder = folder.trim_end_matches('/');
+        match described.remove(folder).unwrap_or_default().as_slice() {
+            [] => found.push(format!("{name}: no paragraph \"- **`{folder}`** …\" under \"## Crates\"")),
+            [body] => {
+                let invariant = body.split("Invariant: ").nth(1).unwrap_or_default();
+                if invariant.split_whitespace().count() < 4 || !invariant.trim_end().ends_with('.') {
+                    found.push(format!("{name}: say what always holds, in a sentence \"Invariant: ….\""));
+                }
+            }
+            [_, _, ..] => found.push(format!("{name}: is described twice")),
+        }
+    }
+    found.extend(described.keys().map(|folder| format!("{folder}: is no crate of the workspace")));
+    found
+}
+
+/// The files and folders that a document names in backticks, and the line of each: what has a `/` and no sign that it
+/// is a pattern, an address or an example.
+pub(super) fn paths(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (line, number) in text.lines().zip(1..) {
+        for quoted in line.split('`').skip(1).step_by(2) {
+            let is_path = quoted.contains('/') && !quoted.contains("://") && !quoted.starts_with(['/', '.', '~']);
+            let plain = quoted.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte));
+            if plain && is_path {
+                found.push((number, quoted.to_owned()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_crate_without_a_paragraph_or_an_invariant_is_found() {
+    let folders = [("cli", "app/cli/".to_owned()), ("ui", "app/ui/".to_owned()), ("text", "engine/text/".to_owned())];
+    let text = "# A\n## Crates\n\n- **`app/cli`** is the command line. Invariant: it never\n  reaches egui.\n\
+                - **`app/ui`** draws.\n- **`app/gone`** was. Invariant: it is gone by now.\n\n## Walks\n";
+    let found = crates_without_invariant(text, &folders);
+    assert_eq!(found.len(), 3, "{found:?}");
+    for (found, start) in found.iter().zip(["ui: say what always holds", "text: no paragraph", "app/gone: is no crate"])
+    {
+        assert!(found.starts_with(start), "{found}");
+    }
+    let twice = "\n## Crates\n\n- **`app/cli`** a. Invariant: it is a b.\n- **`app/cli`** a.\n";
+    assert_eq!(crates_without_invariant(twice, &folders[..1]), ["cli: is described twice"]);
+}
+
+#[test]
+fn named_files_are_found_and_examples_left_out() {
+    let text = "See `app/src/main.rs`, `cargo test`, `https://a.b/c`,\n`docs/decisions/NNNN-….md` and `engine/text`.";
+    assert_eq!(paths(text), [(1, "app/src/main.rs".to_owned()), (2, "engine/text".to_owned())]);
+}
