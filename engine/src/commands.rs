@@ -3,15 +3,19 @@
 //! An entry says what a command is called and where it can be reached, never what it does: that is the session's
 //! ([`crate::Command`]) or, for what only concerns the view, the window's.
 
+mod command_id;
+mod notes;
+mod sharing;
 mod work;
 
-mod sharing;
+pub use command_id::UnknownCommand;
+use command_id::{command_info, command_table, command_text};
 
 /// A command as people meet it.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandInfo {
-    /// Its stable name: `area.verb`.
-    pub id: &'static str,
+    /// Which command it is.
+    pub id: CommandId,
     /// What menu and palette show.
     pub title: &'static str,
     /// What it does, in one sentence.
@@ -66,7 +70,7 @@ const fn command_argument(name: &'static str, form: ArgumentForm, help: &'static
 }
 
 const fn window_command(
-    id: &'static str,
+    id: CommandId,
     title: &'static str,
     keys: &'static [&'static str],
     help: &'static str,
@@ -75,7 +79,7 @@ const fn window_command(
 }
 
 const fn command_line_form(
-    id: &'static str,
+    id: CommandId,
     title: &'static str,
     name: &'static str,
     args: &'static [CommandArgument],
@@ -90,48 +94,20 @@ const NOTE_ARGUMENT: CommandArgument = command_argument(
     "the note: its path as `ls` shows it, VOLUME:PATH, or the end of a path that fits one note",
 );
 
-/// All commands.
-pub const COMMANDS: &[CommandInfo] = &{
-    let mut all = [DEVICE_COMMANDS[0]; DEVICE_COMMANDS.len() + sharing::SHARING_COMMANDS.len()];
-    let mut at = 0;
-    while at < all.len() {
-        all[at] = if at < DEVICE_COMMANDS.len() {
-            DEVICE_COMMANDS[at]
-        } else {
-            sharing::SHARING_COMMANDS[at - DEVICE_COMMANDS.len()]
-        };
-        at += 1;
-    }
-    all
-};
-
-/// Those that concern this device alone.
-const DEVICE_COMMANDS: &[CommandInfo] = &[
-    window_command("palette.open", "Command palette", &["Ctrl+Shift+P"], "Find a command by name and run it."),
-    window_command("switcher.open", "Go to note", &["Ctrl+P"], "Find a note by name and open it."),
-    CommandInfo {
+command_table! {
+    // Those that concern this device alone.
+    PaletteOpen = window_command("palette.open", "Command palette", &["Ctrl+Shift+P"], "Find a command by name and run it."),
+    SwitcherOpen = window_command("switcher.open", "Go to note", &["Ctrl+P"], "Find a note by name and open it."),
+    SearchOpen = CommandInfo {
         id: "search.open",
         title: "Search everything",
         help: "Find notes, code and outputs by words and by meaning. Fields narrow it: tag: path: title: in:code lang: \
                before: after: is:todo; “phrases”, -not and OR work.",
         keys: &["Ctrl+Shift+F"],
         window: true,
-        line: Some(CommandLineForm {
-            name: "search",
-            args: &[
-                command_argument(
-                    "QUERY",
-                    ArgumentForm::Needed,
-                    "words, \"phrases\", -not, OR, tag: path: title: in:code|output|prose|run|memory lang: before: \
-                     after: is:todo|done, begin*",
-                ),
-                command_argument("limit", ArgumentForm::Value, "at most this many notes; 10 when left out"),
-                command_argument("explain", ArgumentForm::Flag, "with the parts of each score"),
-                command_argument("nearest", ArgumentForm::Flag, "also what is nearest where nothing fits"),
-            ],
-        }),
+        line: Some(CommandLineForm { name: "search", args: notes::SEARCH }),
     },
-    CommandInfo {
+    NoteNew = CommandInfo {
         id: "note.new",
         title: "New note",
         help: "Make a new note.",
@@ -140,49 +116,39 @@ const DEVICE_COMMANDS: &[CommandInfo] = &[
         line: Some(CommandLineForm {
             name: "new",
             args: &[
-                command_argument(
-                    "PATH",
-                    ArgumentForm::Needed,
-                    "where, inside the volume; `.md` is added when it has no ending",
-                ),
+                command_argument("PATH", ArgumentForm::Needed, "where, inside the volume; `.md` is added when it has no ending"),
                 command_argument("volume", ArgumentForm::Value, "the volume (its name); the first one when left out"),
                 command_argument("text", ArgumentForm::Value, "the first text; `-` reads it from standard input"),
             ],
         }),
     },
-    CommandInfo {
+    FolderOpen = CommandInfo {
         id: "folder.open",
         title: "Open folder as volume",
         help: "Make a volume of a folder of Markdown. Nothing in it is rewritten by opening.",
         keys: &["Ctrl+O"],
         window: true,
-        line: Some(CommandLineForm {
-            name: "open",
-            args: &[command_argument("FOLDER", ArgumentForm::Needed, "the folder")],
-        }),
+        line: Some(CommandLineForm { name: "open", args: &[command_argument("FOLDER", ArgumentForm::Needed, "the folder")] }),
     },
-    window_command("folder.rescan", "Look at all files again", &["F5"], "Scan the folders of all volumes for changes."),
-    window_command(
+    FolderRescan =
+        window_command("folder.rescan", "Look at all files again", &["F5"], "Scan the folders of all volumes for changes."),
+    VolumeClose = window_command(
         "volume.close",
         "Close volume",
         &[],
         "Take the volume of the open note out of the workspace. Its files stay.",
     ),
-    window_command(
+    NoteRename = window_command(
         "note.rename",
         "Rename or move note",
         &["F2"],
         "Give the open note another path; every link to it is written anew.",
     ),
-    window_command("view.trash", "Trash", &[], "Show what was deleted, to restore it or to delete it for good."),
-    window_command(
-        "trash.empty",
-        "Empty the trash",
-        &[],
-        "Delete for good all that lies in the trash, with its history.",
-    ),
-    window_command("note.delete", "Delete note", &[], "Put the open note into the workspace's trash."),
-    CommandInfo {
+    ViewTrash = window_command("view.trash", "Trash", &[], "Show what was deleted, to restore it or to delete it for good."),
+    TrashEmpty =
+        window_command("trash.empty", "Empty the trash", &[], "Delete for good all that lies in the trash, with its history."),
+    NoteDelete = window_command("note.delete", "Delete note", &[], "Put the open note into the workspace's trash."),
+    FilesUndo = CommandInfo {
         id: "files.undo",
         title: "Undo rename, move or deletion",
         help: "Take back the last rename, move or deletion, with the links that followed it.",
@@ -190,7 +156,7 @@ const DEVICE_COMMANDS: &[CommandInfo] = &[
         window: true,
         line: Some(CommandLineForm { name: "undo", args: &[] }),
     },
-    CommandInfo {
+    FilesFollow = CommandInfo {
         id: "files.follow",
         title: "Update links to renamed files",
         help: "Write the links anew that lead to files which another program renamed.",
@@ -198,283 +164,213 @@ const DEVICE_COMMANDS: &[CommandInfo] = &[
         window: true,
         line: Some(CommandLineForm { name: "follow", args: &[] }),
     },
-    window_command(
-        "view.links",
-        "Show links",
-        &["Ctrl+Shift+K"],
+    ViewLinks = window_command(
+        "view.links", "Show links", &["Ctrl+Shift+K"],
         "Show which notes link to the open one, and where it links.",
     ),
-    window_command("view.broken", "Show broken links", &[], "List all links that lead nowhere."),
-    window_command("view.graph", "Graph of all notes", &["Ctrl+Shift+G"], "Show all notes and their links as a graph."),
-    window_command("view.local_graph", "Graph around this note", &[], "Show the notes around the open one as a graph."),
-    window_command("view.agenda", "Agenda", &["Ctrl+Shift+A"], "Show the tasks of all notes by their day."),
-    window_command(
-        "note.save",
-        "Save now",
-        &["Ctrl+S"],
+    ViewBroken = window_command("view.broken", "Show broken links", &[], "List all links that lead nowhere."),
+    ViewGraph =
+        window_command("view.graph", "Graph of all notes", &["Ctrl+Shift+G"], "Show all notes and their links as a graph."),
+    ViewLocalGraph =
+        window_command("view.local_graph", "Graph around this note", &[], "Show the notes around the open one as a graph."),
+    ViewAgenda = window_command("view.agenda", "Agenda", &["Ctrl+Shift+A"], "Show the tasks of all notes by their day."),
+    NoteSave = window_command(
+        "note.save", "Save now", &["Ctrl+S"],
         "Write everything to disk and file now. It happens by itself, too.",
     ),
-    window_command("note.undo", "Undo", &["Ctrl+Z"], "Take back the last edit of the open note."),
-    window_command("note.redo", "Redo", &["Ctrl+Shift+Z", "Ctrl+Y"], "Make the last edit that was taken back again."),
-    window_command(
+    NoteUndo = window_command("note.undo", "Undo", &["Ctrl+Z"], "Take back the last edit of the open note."),
+    NoteRedo =
+        window_command("note.redo", "Redo", &["Ctrl+Shift+Z", "Ctrl+Y"], "Make the last edit that was taken back again."),
+    CollectionNextView = window_command(
         "collection.next_view",
         "Next view of the collection",
         &["Alt+PageDown"],
         "Show the next view of the collection that is shown, or that is in the note.",
     ),
-    window_command(
-        "collection.previous_view",
-        "Previous view of the collection",
-        &["Alt+PageUp"],
-        "Show the view before.",
-    ),
-    window_command(
-        "collection.new",
-        "New collection",
-        &[],
+    CollectionPreviousView =
+        window_command("collection.previous_view", "Previous view of the collection", &["Alt+PageUp"], "Show the view before."),
+    CollectionNew = window_command(
+        "collection.new", "New collection", &[],
         "Make a table of the notes in this folder, by their properties.",
     ),
-    window_command(
+    FigureCloser = window_command(
         "figure.closer",
         "Look closer at the figure",
         &["Alt+Plus"],
         "Zoom into the figure that has the keyboard, or the first in sight. The wheel does it under the pointer.",
     ),
-    window_command("figure.farther", "Look from farther at the figure", &["Alt+Minus"], "Zoom out of the figure."),
-    window_command(
-        "figure.reset",
-        "Reset the figure",
-        &["Alt+0"],
+    FigureFarther =
+        window_command("figure.farther", "Look from farther at the figure", &["Alt+Minus"], "Zoom out of the figure."),
+    FigureReset = window_command(
+        "figure.reset", "Reset the figure", &["Alt+0"],
         "Show the figure as it was drawn, all of its series again.",
     ),
-    window_command("note.close", "Close tab", &["Ctrl+W"], "Close the tab of the open note."),
-    window_command(
-        "note.today",
-        "Today's note",
-        &["Ctrl+Shift+D"],
-        "Open today's note; make it where there is none yet.",
-    ),
-    window_command("note.duplicate", "Copy note", &[], "Make a copy of the open note beside it."),
-    window_command("note.star", "Star or unstar note", &[], "List the open note above the tree, or no longer."),
-    window_command(
+    NoteClose = window_command("note.close", "Close tab", &["Ctrl+W"], "Close the tab of the open note."),
+    NoteToday =
+        window_command("note.today", "Today's note", &["Ctrl+Shift+D"], "Open today's note; make it where there is none yet."),
+    NoteDuplicate = window_command("note.duplicate", "Copy note", &[], "Make a copy of the open note beside it."),
+    NoteStar = window_command("note.star", "Star or unstar note", &[], "List the open note above the tree, or no longer."),
+    TemplateInsert = window_command(
         "template.insert",
         "Insert template",
         &[],
         "Put a template, a note of the templates' folder, into the note.",
     ),
-    window_command("tab.new", "New tab", &["Ctrl+T"], "Open a tab and choose a note for it."),
-    window_command("tab.reopen", "Reopen closed tab", &["Ctrl+Shift+T"], "Open the tab again that was closed last."),
-    window_command("tab.next", "Next tab", &["Ctrl+Tab"], "Go to the next tab, over all panes."),
-    window_command("tab.previous", "Previous tab", &["Ctrl+Shift+Tab"], "Go to the tab before, over all panes."),
-    window_command(
-        "pane.split_right",
-        "Split right",
-        &["Ctrl+Backslash"],
-        "Show the open note once more, at the right.",
-    ),
-    window_command("pane.split_down", "Split down", &["Ctrl+Shift+Backslash"], "Show the open note once more, below."),
-    window_command("find.open", "Find in note", &["Ctrl+F"], "Find words or a pattern in the open note."),
-    window_command(
+    TabNew = window_command("tab.new", "New tab", &["Ctrl+T"], "Open a tab and choose a note for it."),
+    TabReopen =
+        window_command("tab.reopen", "Reopen closed tab", &["Ctrl+Shift+T"], "Open the tab again that was closed last."),
+    TabNext = window_command("tab.next", "Next tab", &["Ctrl+Tab"], "Go to the next tab, over all panes."),
+    TabPrevious = window_command("tab.previous", "Previous tab", &["Ctrl+Shift+Tab"], "Go to the tab before, over all panes."),
+    PaneSplitRight =
+        window_command("pane.split_right", "Split right", &["Ctrl+Backslash"], "Show the open note once more, at the right."),
+    PaneSplitDown =
+        window_command("pane.split_down", "Split down", &["Ctrl+Shift+Backslash"], "Show the open note once more, below."),
+    FindOpen = window_command("find.open", "Find in note", &["Ctrl+F"], "Find words or a pattern in the open note."),
+    FindReplace = window_command(
         "find.replace",
         "Find and replace",
         &["Ctrl+H"],
         "Find words in the open note and put others in their place.",
     ),
-    window_command("find.next", "Next match", &["F3"], "Go to the next place that was found."),
-    window_command("find.previous", "Previous match", &["Shift+F3"], "Go to the place before that was found."),
-    window_command(
+    FindNext = window_command("find.next", "Next match", &["F3"], "Go to the next place that was found."),
+    FindPrevious = window_command("find.previous", "Previous match", &["Shift+F3"], "Go to the place before that was found."),
+    FoldHere = window_command(
         "fold.here",
         "Fold or unfold",
         &["Ctrl+Alt+F"],
         "Fold what is below the heading at the caret away, or show it.",
     ),
-    window_command("fold.all", "Fold all headings", &[], "Fold what is below every heading away."),
-    window_command("fold.none", "Unfold all headings", &[], "Show all that is folded away."),
-    window_command(
+    FoldAll = window_command("fold.all", "Fold all headings", &[], "Fold what is below every heading away."),
+    FoldNone = window_command("fold.none", "Unfold all headings", &[], "Show all that is folded away."),
+    SelectNext = window_command(
         "select.next",
         "Select next occurrence",
         &["Ctrl+D"],
         "Select the word, then each time its next occurrence, too.",
     ),
-    window_command(
+    SelectAll = window_command(
         "select.all",
         "Select all occurrences",
         &["Ctrl+Alt+D"],
         "Select all occurrences of the selection or the word.",
     ),
-    window_command(
-        "row.up",
-        "Move up",
-        &["Alt+ArrowUp"],
-        "Swap the paragraph or item at the caret with the one above.",
-    ),
-    window_command(
-        "row.down",
-        "Move down",
-        &["Alt+ArrowDown"],
+    RowUp =
+        window_command("row.up", "Move up", &["Alt+ArrowUp"], "Swap the paragraph or item at the caret with the one above."),
+    RowDown = window_command(
+        "row.down", "Move down", &["Alt+ArrowDown"],
         "Swap the paragraph or item at the caret with the one below.",
     ),
-    window_command(
+    RowDuplicate = window_command(
         "row.duplicate",
         "Duplicate",
         &["Alt+Shift+ArrowDown"],
         "Write the paragraph or item at the caret once more.",
     ),
-    window_command(
+    TextBold = window_command(
         "text.bold",
         "Bold",
         &["Ctrl+Alt+B"],
         "Make the selection or the word bold; with a selection Ctrl+B does it, too.",
     ),
-    window_command("text.italic", "Italic", &["Ctrl+I"], "Make the selection or the word at the caret italic."),
-    window_command("text.code", "Code", &["Ctrl+E"], "Set the selection or the word at the caret as code."),
-    window_command("text.strike", "Strike through", &[], "Strike the selection or the word at the caret through."),
-    window_command("text.link", "Link", &["Ctrl+K"], "Make a link of the selection."),
-    window_command("text.paste_plain", "Paste as plain text", &["Ctrl+Shift+V"], "Paste words without their form."),
-    window_command("text.task", "Task", &["Ctrl+L"], "Tick the task at the caret, or make a task of its line."),
-    CommandInfo {
+    TextItalic = window_command("text.italic", "Italic", &["Ctrl+I"], "Make the selection or the word at the caret italic."),
+    TextCode = window_command("text.code", "Code", &["Ctrl+E"], "Set the selection or the word at the caret as code."),
+    TextStrike = window_command("text.strike", "Strike through", &[], "Strike the selection or the word at the caret through."),
+    TextLink = window_command("text.link", "Link", &["Ctrl+K"], "Make a link of the selection."),
+    TextPastePlain =
+        window_command("text.paste_plain", "Paste as plain text", &["Ctrl+Shift+V"], "Paste words without their form."),
+    TextTask = window_command("text.task", "Task", &["Ctrl+L"], "Tick the task at the caret, or make a task of its line."),
+    CellRun = CommandInfo {
         id: "cell.run",
         title: "Run cell",
         help: "Run the cell under the caret.",
         keys: &["Shift+Enter", "Ctrl+Enter"],
         window: true,
-        line: Some(CommandLineForm {
-            name: "run",
-            args: &[
-                NOTE_ARGUMENT,
-                command_argument(
-                    "cell",
-                    ArgumentForm::Value,
-                    "only this cell, counted from 1; all in order when left out",
-                ),
-                command_argument(
-                    "timeout",
-                    ArgumentForm::Value,
-                    "stop a cell after this many seconds (30, or what the cell's first line says); 0: never",
-                ),
-                command_argument(
-                    "kernel",
-                    ArgumentForm::Value,
-                    "run in this kernel of yours, with your rights, outside of the sandbox",
-                ),
-                command_argument("stale", ArgumentForm::Flag, "only what is stale, and what that needs"),
-                command_argument(
-                    "clean",
-                    ArgumentForm::Flag,
-                    "in a fresh kernel, and say whether the results are the same",
-                ),
-            ],
-        }),
+        line: Some(CommandLineForm { name: "run", args: notes::RUN }),
     },
-    window_command(
+    NoteRunAll = window_command(
         "note.run_all",
         "Run all cells",
         &["Ctrl+Shift+Enter"],
         "Run all cells of the open note in order, up to the first error.",
     ),
-    window_command("note.run_above", "Run cells above", &[], "Run all cells above the caret in order."),
-    window_command(
-        "note.run_below",
-        "Run this cell and below",
-        &[],
+    NoteRunAbove = window_command("note.run_above", "Run cells above", &[], "Run all cells above the caret in order."),
+    NoteRunBelow = window_command(
+        "note.run_below", "Run this cell and below", &[],
         "Run the cell at the caret and all below it in order.",
     ),
-    window_command(
+    CellRunInsert = window_command(
         "cell.run_insert",
         "Run cell and begin another",
         &["Alt+Enter"],
         "Run the cell under the caret and begin a new one below it.",
     ),
-    window_command(
-        "cell.above",
-        "New cell above",
-        &[],
-        "Begin a Python cell above the cell or paragraph at the caret.",
-    ),
-    window_command(
-        "cell.below",
-        "New cell below",
-        &[],
-        "Begin a Python cell below the cell or paragraph at the caret.",
-    ),
-    window_command("cell.delete", "Delete cell", &[], "Delete the cell at the caret, with what it printed."),
-    window_command("cell.cut", "Cut cell", &[], "Delete the cell at the caret and keep it for pasting."),
-    window_command("cell.copy", "Copy cell", &[], "Copy the cell at the caret with its fences."),
-    window_command("cell.paste", "Paste cell below", &[], "Put the cell that was cut or copied below the caret."),
-    window_command("cell.prose", "Cell to prose", &[], "Take the fences of the cell at the caret away."),
-    window_command("cell.code", "Paragraph to cell", &[], "Make a Python cell of the paragraph at the caret."),
-    window_command("cell.merge", "Merge with cell below", &[], "Make one cell of the one at the caret and the next."),
-    window_command(
-        "cell.split",
-        "Split cell",
-        &["Ctrl+Shift+Minus"],
-        "Make two cells of the one at the caret, cut there.",
-    ),
-    window_command(
-        "cell.fold",
-        "Fold or show output",
-        &[],
-        "Fold what the cell at the caret printed away, or show it.",
-    ),
-    window_command(
+    CellAbove =
+        window_command("cell.above", "New cell above", &[], "Begin a Python cell above the cell or paragraph at the caret."),
+    CellBelow =
+        window_command("cell.below", "New cell below", &[], "Begin a Python cell below the cell or paragraph at the caret."),
+    CellDelete = window_command("cell.delete", "Delete cell", &[], "Delete the cell at the caret, with what it printed."),
+    CellCut = window_command("cell.cut", "Cut cell", &[], "Delete the cell at the caret and keep it for pasting."),
+    CellCopy = window_command("cell.copy", "Copy cell", &[], "Copy the cell at the caret with its fences."),
+    CellPaste = window_command("cell.paste", "Paste cell below", &[], "Put the cell that was cut or copied below the caret."),
+    CellProse = window_command("cell.prose", "Cell to prose", &[], "Take the fences of the cell at the caret away."),
+    CellCode = window_command("cell.code", "Paragraph to cell", &[], "Make a Python cell of the paragraph at the caret."),
+    CellMerge =
+        window_command("cell.merge", "Merge with cell below", &[], "Make one cell of the one at the caret and the next."),
+    CellSplit =
+        window_command("cell.split", "Split cell", &["Ctrl+Shift+Minus"], "Make two cells of the one at the caret, cut there."),
+    CellFold =
+        window_command("cell.fold", "Fold or show output", &[], "Fold what the cell at the caret printed away, or show it."),
+    CellSave = window_command(
         "cell.save",
         "Save output as",
         &[],
         "Save what the cell at the caret showed as a file: a picture, a table, its text.",
     ),
-    window_command(
+    NoteRunStale = window_command(
         "note.run_stale",
         "Run what is stale",
         &[],
         "Run the cells whose results no longer count, and what they need.",
     ),
-    window_command(
+    NoteRunClean = window_command(
         "note.run_clean",
         "Run clean",
         &[],
         "Run all cells in a fresh kernel, and say whether the results are the same as before.",
     ),
-    window_command("cells.manual", "Cells: run by hand", &[], "Running a cell of this note concerns no other cell."),
-    window_command(
-        "cells.marks",
-        "Cells: mark what is stale",
-        &[],
+    CellsManual =
+        window_command("cells.manual", "Cells: run by hand", &[], "Running a cell of this note concerns no other cell."),
+    CellsMarks = window_command(
+        "cells.marks", "Cells: mark what is stale", &[],
         "Running a cell of this note marks what depends on it.",
     ),
-    window_command(
+    CellsAutomatic = window_command(
         "cells.automatic",
         "Cells: run what depends on it",
         &[],
         "Running a cell of this note runs what depends on it, and what it needs.",
     ),
-    command_line_form(
+    NoteCells = command_line_form(
         "note.cells",
         "How cells depend on each other",
         "cells",
-        &[
-            NOTE_ARGUMENT,
-            command_argument(
-                "mode",
-                ArgumentForm::Value,
-                "what a run does to the cells that depend on it: manual, stale or automatic",
-            ),
-        ],
+        &[NOTE_ARGUMENT, command_argument("mode", ArgumentForm::Value, "what a run does to the cells that depend on it: manual, stale or automatic")],
         "List a note's cells with the names that they bind and use, and say which results no longer count.",
     ),
-    window_command(
+    CellStop = window_command(
         "cell.stop",
         "Stop what runs",
         &["Ctrl+."],
         "Interrupt the note's kernel; if it does not react within a second, end it. A Jupyter kernel has five, or \
          until the second time.",
     ),
-    window_command(
+    KernelRestart = window_command(
         "kernel.restart",
         "Restart kernel",
         &[],
         "End the note's kernel; variables are gone, text and outputs stay.",
     ),
-    CommandInfo {
+    KernelChoose = CommandInfo {
         id: "kernel.choose",
         title: "Choose kernel",
         help: "Choose what runs the note's cells: the built-in Python, or a Jupyter kernel of yours, with your \
@@ -486,15 +382,11 @@ const DEVICE_COMMANDS: &[CommandInfo] = &[
             args: &[
                 NOTE_ARGUMENT,
                 command_argument("use", ArgumentForm::Value, "the kernel from now on; `embedded`: the built-in one"),
-                command_argument(
-                    "allow",
-                    ArgumentForm::Value,
-                    "the print of a kernel that others can change, as it was shown: run it",
-                ),
+                command_argument("allow", ArgumentForm::Value, "the print of a kernel that others can change, as it was shown: run it"),
             ],
         }),
     },
-    CommandInfo {
+    KernelGrant = CommandInfo {
         id: "kernel.grant",
         title: "What this note’s cells may reach…",
         help: "Grant the note's cells, on this device, folders beyond their own or the network; or take it back.",
@@ -511,104 +403,82 @@ const DEVICE_COMMANDS: &[CommandInfo] = &[
             ],
         }),
     },
-    window_command(
-        "export.html",
-        "Export to HTML…",
-        &[],
-        "Write the open note, or its volume, as pages for a browser.",
-    ),
-    window_command("export.pdf", "Export to PDF…", &[], "Write the open note, or its volume, as a document."),
-    window_command(
+    ExportHtml =
+        window_command("export.html", "Export to HTML…", &[], "Write the open note, or its volume, as pages for a browser."),
+    ExportPdf = window_command("export.pdf", "Export to PDF…", &[], "Write the open note, or its volume, as a document."),
+    ExportFolder = window_command(
         "export.folder",
         "Export to Markdown folder…",
         &[],
         "Write the open note with the files that it shows, or its volume, into a new folder.",
     ),
-    window_command("export.open", "Open the last export", &[], "Show what was exported last in the program for it."),
-    window_command("view.left", "Show or hide the tree", &["Ctrl+B"], "Fold or unfold the panel at the left."),
-    window_command(
+    ExportOpen =
+        window_command("export.open", "Open the last export", &[], "Show what was exported last in the program for it."),
+    ViewLeft = window_command("view.left", "Show or hide the tree", &["Ctrl+B"], "Fold or unfold the panel at the left."),
+    ViewRight = window_command(
         "view.right",
         "Show or hide the panel at the right",
         &["Ctrl+Shift+B"],
         "Fold or unfold the panel at the right.",
     ),
-    window_command(
+    ViewVariables = window_command(
         "view.variables",
         "Show or hide variables",
         &[],
         "List the variables of the note's kernel in the panel at the right.",
     ),
-    window_command(
+    ViewTheme = window_command(
         "view.theme",
         "Light or dark",
         &["Ctrl+Shift+L"],
         "Go from the system's colours to light, to dark, and back.",
     ),
-    window_command(
+    ViewSpelling = window_command(
         "view.spelling",
         "Check spelling, or not",
         &[],
         "Mark words that the system's dictionary does not have (Hunspell; the system's language).",
     ),
-    window_command(
+    ScriptRuns = window_command(
         "script.runs",
         "Run scripts while I type, or not",
         &[],
         "Run a .py file half a second after the last key, or only when that is asked for.",
     ),
-    window_command(
+    TextSpelling = window_command(
         "text.spelling",
         "Correct spelling",
         &["F7"],
         "Show words that may have been meant by the one at the caret.",
     ),
-    window_command("view.larger", "Larger", &["Ctrl+Plus"], "Scale everything up."),
-    window_command("view.smaller", "Smaller", &["Ctrl+Minus"], "Scale everything down."),
-    window_command("view.reset", "Normal size", &["Ctrl+0"], "Scale everything to 100 %."),
-    window_command("view.contrast", "More or less contrast", &[], "Make all colours stand out more, or as before."),
-    window_command("app.keys", "Keys and commands", &["F1"], "List all commands with their keys, and change these."),
-    window_command("app.settings", "Settings", &["Ctrl+,"], "Set the look, the keys and the rest."),
-    window_command("app.quit", "Quit", &["Ctrl+Q"], "Save and close the window."),
-    command_line_form(
+    ViewLarger = window_command("view.larger", "Larger", &["Ctrl+Plus"], "Scale everything up."),
+    ViewSmaller = window_command("view.smaller", "Smaller", &["Ctrl+Minus"], "Scale everything down."),
+    ViewReset = window_command("view.reset", "Normal size", &["Ctrl+0"], "Scale everything to 100 %."),
+    ViewContrast =
+        window_command("view.contrast", "More or less contrast", &[], "Make all colours stand out more, or as before."),
+    AppKeys = window_command("app.keys", "Keys and commands", &["F1"], "List all commands with their keys, and change these."),
+    AppSettings = window_command("app.settings", "Settings", &["Ctrl+,"], "Set the look, the keys and the rest."),
+    AppQuit = window_command("app.quit", "Quit", &["Ctrl+Q"], "Save and close the window."),
+    AgentAsk = command_line_form(
         "agent.ask",
         "Ask an agent",
         "ask",
         &[
             command_argument("TEXT", ArgumentForm::Needed, "what is to be done; `-`: as standard input says"),
-            command_argument(
-                "project",
-                ArgumentForm::Value,
-                "the volume in which it works; the one around this folder when left out",
-            ),
+            command_argument("project", ArgumentForm::Value, "the volume in which it works; the one around this folder when left out"),
             command_argument("note", ArgumentForm::Value, "the note that it is about"),
-            command_argument(
-                "session",
-                ArgumentForm::Value,
-                "the session that it goes on with; a new one when left out",
-            ),
-            command_argument(
-                "from",
-                ArgumentForm::Value,
-                "the message from which it branches off; begin: a first message of its own",
-            ),
+            command_argument("session", ArgumentForm::Value, "the session that it goes on with; a new one when left out"),
+            command_argument("from", ArgumentForm::Value, "the message from which it branches off; begin: a first message of its own"),
             command_argument("agent", ArgumentForm::Value, "which agent"),
-            command_argument(
-                "approve",
-                ArgumentForm::Values,
-                "what it may do without asking, as in \"shell: cargo test *\"",
-            ),
+            command_argument("approve", ArgumentForm::Values, "what it may do without asking, as in \"shell: cargo test *\""),
             command_argument("budget", ArgumentForm::Value, "at most so many US dollars"),
-            command_argument(
-                "mode",
-                ArgumentForm::Value,
-                "auto, learner (a model), or follower (a trace that fits, without a model)",
-            ),
+            command_argument("mode", ArgumentForm::Value, "auto, learner (a model), or follower (a trace that fits, without a model)"),
             command_argument("without", ArgumentForm::Values, "a trace or an experience that it may not use"),
             command_argument("no-wait", ArgumentForm::Flag, "end when something waits for a decision"),
         ],
         "Have an agent work in a project; print its steps as they happen. It asks before it does what carries risk.",
     ),
-    command_line_form(
+    AgentRuns = command_line_form(
         "agent.runs",
         "List runs",
         "runs",
@@ -624,44 +494,28 @@ const DEVICE_COMMANDS: &[CommandInfo] = &[
             command_argument("change", ArgumentForm::Value, "with --undo and --redo: only this change"),
             command_argument("hunk", ArgumentForm::Value, "and only this part of it"),
             command_argument("export", ArgumentForm::Flag, "print it as execution-state.json"),
-            command_argument(
-                "import",
-                ArgumentForm::Value,
-                "read an execution-state.json into the session named in place of the run",
-            ),
+            command_argument("import", ArgumentForm::Value, "read an execution-state.json into the session named in place of the run"),
         ],
         "List what agents did; of one, what was asked and changed.",
     ),
-    command_line_form(
+    AgentBudget = command_line_form(
         "agent.budget",
         "Show the budget",
         "budget",
         &[
             command_argument("log", ArgumentForm::Flag, "also what each of the last runs has spent"),
-            command_argument(
-                "by",
-                ArgumentForm::Value,
-                "what was spent of each task, session, project or month, and what is left of it",
-            ),
+            command_argument("by", ArgumentForm::Value, "what was spent of each task, session, project or month, and what is left of it"),
         ],
         "Show what runs have spent this month, in all and by project, and what is left; --by task, session, project or \
          month.",
     ),
-    command_line_form(
+    MemoryList = command_line_form(
         "memory.list",
         "List memory",
         "memory",
         &[
-            command_argument(
-                "ACTION",
-                ArgumentForm::Optional,
-                "list, show, log, bearing, analyze, add, consolidate or forget",
-            ),
-            command_argument(
-                "TEXT",
-                ArgumentForm::Optional,
-                "an experience's id; a goal; a question; what was learned",
-            ),
+            command_argument("ACTION", ArgumentForm::Optional, "list, show, log, bearing, analyze, add, consolidate or forget"),
+            command_argument("TEXT", ArgumentForm::Optional, "an experience's id; a goal; a question; what was learned"),
             command_argument("project", ArgumentForm::Value, "only that of this volume"),
             command_argument("outcome", ArgumentForm::Value, "success, failure or success_with_recovery"),
             command_argument(
@@ -672,15 +526,11 @@ const DEVICE_COMMANDS: &[CommandInfo] = &[
             command_argument("about", ArgumentForm::Value, "with analyze: words that the project or the goal has"),
             command_argument("goal", ArgumentForm::Value, "with add: what was wanted; with analyze: what for"),
             command_argument("source", ArgumentForm::Value, "with add: where it comes from"),
-            command_argument(
-                "expires",
-                ArgumentForm::Value,
-                "with add: the day from which on it does not count, `2027-01-31`",
-            ),
+            command_argument("expires", ArgumentForm::Value, "with add: the day from which on it does not count, `2027-01-31`"),
         ],
         "List what came of earlier work, or what was done lately; say what bears on a goal; add, consolidate, forget.",
     ),
-    command_line_form(
+    AgentTasks = command_line_form(
         "agent.tasks",
         "List tasks",
         "tasks",
@@ -688,7 +538,7 @@ const DEVICE_COMMANDS: &[CommandInfo] = &[
         "List plans and their tasks, which are notes of todos; split a goal into tasks; have agents carry them out, \
          those that need nothing of each other side by side.",
     ),
-    command_line_form(
+    AgentSchedule = command_line_form(
         "agent.schedule",
         "Schedule work",
         "schedule",
@@ -698,40 +548,28 @@ const DEVICE_COMMANDS: &[CommandInfo] = &[
          is no longer ago than --within. A time that summer time leaves out begins right after it; one that comes \
          twice begins once.",
     ),
-    command_line_form(
+    MemoryTraces = command_line_form(
         "memory.traces",
         "List traces",
         "traces",
         &[
             command_argument("ACTION", ArgumentForm::Optional, "list, show, export, import, forget or learn"),
             command_argument("NAME", ArgumentForm::Optional, "the trace; with import a file or `-`, with learn a run"),
-            command_argument(
-                "project",
-                ArgumentForm::Value,
-                "only those of this volume; with import: the volume that gets them",
-            ),
+            command_argument("project", ArgumentForm::Value, "only those of this volume; with import: the volume that gets them"),
         ],
         "List what runs have learned to do without a model; show, export, import or forget one; learn from a run.",
     ),
-    command_line_form(
+    AgentSteps = command_line_form(
         "agent.steps",
         "List a run's steps",
         "steps",
         &[
-            command_argument(
-                "RUN",
-                ArgumentForm::Needed,
-                "which, by the beginning of its id; `last`; a step of it as `3f2a90c1#…`",
-            ),
-            command_argument(
-                "whole",
-                ArgumentForm::Flag,
-                "what tools said in full, also where the run keeps only its beginning",
-            ),
+            command_argument("RUN", ArgumentForm::Needed, "which, by the beginning of its id; `last`; a step of it as `3f2a90c1#…`"),
+            command_argument("whole", ArgumentForm::Flag, "what tools said in full, also where the run keeps only its beginning"),
         ],
         "Print the steps of a run; with --json a line each.",
     ),
-    command_line_form(
+    AgentSessions = command_line_form(
         "agent.sessions",
         "List sessions",
         "sessions",
@@ -741,24 +579,16 @@ const DEVICE_COMMANDS: &[CommandInfo] = &[
             command_argument("title", ArgumentForm::Value, "give it a title"),
             command_argument("go", ArgumentForm::Value, "look at the branch that ends with this message"),
             command_argument("fork", ArgumentForm::Value, "begin a new session with what was said up to this message"),
-            command_argument(
-                "merge",
-                ArgumentForm::Value,
-                "tell the current branch what came of the one that ends with this message",
-            ),
+            command_argument("merge", ArgumentForm::Value, "tell the current branch what came of the one that ends with this message"),
             command_argument("into", ArgumentForm::Value, "with --merge: the end of the branch that is told"),
-            command_argument(
-                "compare",
-                ArgumentForm::Value,
-                "the current branch beside the one that ends with this message",
-            ),
+            command_argument("compare", ArgumentForm::Value, "the current branch beside the one that ends with this message"),
             command_argument("export", ArgumentForm::Value, "print it: md, html, or json (agent.json)"),
             command_argument("import", ArgumentForm::Value, "read an agent.json; `-`: standard input"),
             command_argument("delete", ArgumentForm::Flag, "delete it and its runs for good"),
         ],
         "List sessions; of one, what was said.",
     ),
-    command_line_form(
+    AgentApprovals = command_line_form(
         "agent.approvals",
         "List approvals",
         "approvals",
@@ -776,13 +606,15 @@ const DEVICE_COMMANDS: &[CommandInfo] = &[
         ],
         "List what agents wait for, and decide it.",
     ),
-    CommandInfo {
+    AgentTools = CommandInfo {
+        id: "agent.tools",
+        title: "List tools",
+        help: "List what agents may use, and what it risks; read and approve tools of your own.",
+        keys: &[],
         window: true,
-        ..command_line_form(
-            "agent.tools",
-            "List tools",
-            "tools",
-            &[
+        line: Some(CommandLineForm {
+            name: "tools",
+            args: &[
                 command_argument("TOOL", ArgumentForm::Optional, "one of them: its code, or its schema"),
                 command_argument("approve", ArgumentForm::Flag, "let agents use it, as it is now"),
                 command_argument("disable", ArgumentForm::Flag, "let nobody use it for now"),
@@ -790,47 +622,39 @@ const DEVICE_COMMANDS: &[CommandInfo] = &[
                 command_argument("export", ArgumentForm::Flag, "print your own tools as one JSON file"),
                 command_argument("import", ArgumentForm::Value, "read such a file; what is in it waits for --approve"),
             ],
-            "List what agents may use, and what it risks; read and approve tools of your own.",
-        )
+        }),
     },
-    command_line_form(
+    WorkspaceInit = command_line_form(
         "workspace.init",
         "Make a workspace",
         "init",
         &[command_argument("sample", ArgumentForm::Flag, "with the sample volume")],
         "Make a workspace in the folder given by --workspace.",
     ),
-    command_line_form(
+    NoteCat = command_line_form(
         "note.cat",
         "Print a note",
         "cat",
         &[NOTE_ARGUMENT],
-        "Print a note's exact bytes, or of NOTE#… the passage that \
+        "Print a note's exact bytes, or of NOTE_ARGUMENT#… the passage that \
           `search` found.",
     ),
-    command_line_form(
+    NoteEdit = command_line_form(
         "note.edit",
         "Edit a note",
         "edit",
-        &[
-            NOTE_ARGUMENT,
-            command_argument(
-                "text",
-                ArgumentForm::Flag,
-                "standard input is the note's new text; it becomes the smallest edits",
-            ),
-        ],
+        &[NOTE_ARGUMENT, command_argument("text", ArgumentForm::Flag, "standard input is the note's new text; it becomes the smallest edits")],
         "Read {\"at\":BYTE,\"delete\":N,\"insert\":\"…\"} lines from standard input and perform each; print \
          {\"seq\":N,\"durable\":true} once it is on disk.",
     ),
-    command_line_form(
+    WorkspaceList = command_line_form(
         "workspace.list",
         "List files",
         "ls",
         &[command_argument("volume", ArgumentForm::Value, "only this volume")],
         "List notes and attachments.",
     ),
-    command_line_form(
+    NoteLinks = command_line_form(
         "note.links",
         "Show links",
         "links",
@@ -840,24 +664,21 @@ const DEVICE_COMMANDS: &[CommandInfo] = &[
         ],
         "List where a note's links lead and which notes link to it.",
     ),
-    command_line_form(
+    NoteRelated = command_line_form(
         "note.related",
         "Related notes",
         "related",
         &[NOTE_ARGUMENT, command_argument("limit", ArgumentForm::Value, "how many; 10 when left out")],
         "List notes whose meaning is near to that of a note.",
     ),
-    command_line_form(
+    WorkspaceTodos = command_line_form(
         "workspace.todos",
         "List todos",
         "todos",
-        &[
-            command_argument("words", ArgumentForm::Value, "only those with these words"),
-            command_argument("all", ArgumentForm::Flag, "also those that are done"),
-        ],
+        &[command_argument("words", ArgumentForm::Value, "only those with these words"), command_argument("all", ArgumentForm::Flag, "also those that are done")],
         "List the tasks of all notes by their day.",
     ),
-    command_line_form(
+    CollectionList = command_line_form(
         "collection.list",
         "List a collection",
         "base",
@@ -867,36 +688,28 @@ const DEVICE_COMMANDS: &[CommandInfo] = &[
         ],
         "Work out a view of a collection and print it as a table.",
     ),
-    command_line_form(
+    NoteMove = command_line_form(
         "note.move",
         "Move or rename",
         "mv",
         &[
             command_argument("NOTE", ArgumentForm::Needed, "the note, or a folder"),
-            command_argument(
-                "PATH",
-                ArgumentForm::Needed,
-                "its new path inside the volume, or a folder with `/` at its end",
-            ),
+            command_argument("PATH", ArgumentForm::Needed, "its new path inside the volume, or a folder with `/` at its end"),
         ],
         "Give a note or a folder another path; every link to it is written anew.",
     ),
-    command_line_form("note.remove", "Delete a note", "rm", &[NOTE_ARGUMENT], "Put a note into the workspace's trash."),
-    command_line_form(
+    NoteRemove = command_line_form("note.remove", "Delete a note", "rm", &[NOTE_ARGUMENT], "Put a note into the workspace's trash."),
+    WorkspaceTrash = command_line_form(
         "workspace.trash",
         "List the trash",
         "trash",
         &[
-            command_argument(
-                "delete",
-                ArgumentForm::Value,
-                "delete this file of the trash for good: its old path, its name or its id",
-            ),
+            command_argument("delete", ArgumentForm::Value, "delete this file of the trash for good: its old path, its name or its id"),
             command_argument("empty", ArgumentForm::Flag, "delete for good all that lies in it"),
         ],
         "List what lies in the workspace's trash, or delete it for good, with history and outputs.",
     ),
-    command_line_form(
+    NoteRestore = command_line_form(
         "note.restore",
         "Restore a note",
         "restore-note",
@@ -906,7 +719,7 @@ const DEVICE_COMMANDS: &[CommandInfo] = &[
         ],
         "Take a note out of the trash, with its history.",
     ),
-    CommandInfo {
+    NoteHistory = CommandInfo {
         id: "note.history",
         title: "History of this note",
         help: "Show how the note was, what has changed since, and who wrote what; bring back all of it or a part.",
@@ -916,145 +729,89 @@ const DEVICE_COMMANDS: &[CommandInfo] = &[
             name: "history",
             args: &[
                 NOTE_ARGUMENT,
-                command_argument(
-                    "at",
-                    ArgumentForm::Value,
-                    "print the note as it was after this change (its number or hash)",
-                ),
-                command_argument(
-                    "diff",
-                    ArgumentForm::Flag,
-                    "print what has changed since --at; since the last version when left out",
-                ),
+                command_argument("at", ArgumentForm::Value, "print the note as it was after this change (its number or hash)"),
+                command_argument("diff", ArgumentForm::Flag, "print what has changed since --at; since the last version when left out"),
                 command_argument("blame", ArgumentForm::Flag, "print who wrote each line, and when"),
                 command_argument("restore", ArgumentForm::Value, "make the note again as it was after this change"),
             ],
         }),
     },
-    window_command(
-        "note.writers",
-        "Who wrote this",
-        &[],
+    NoteWriters = window_command(
+        "note.writers", "Who wrote this", &[],
         "Show who or what wrote each passage of the open note, and when.",
     ),
-    command_line_form(
+    FilesImport = command_line_form(
         "files.import",
         "Import files",
         "import",
         &[
-            command_argument(
-                "PATH",
-                ArgumentForm::Many,
-                "files or folders to copy into a volume; a notebook (.ipynb) becomes a note",
-            ),
-            command_argument(
-                "volume",
-                ArgumentForm::Value,
-                "the volume (its name); `Notes` in the workspace when left out",
-            ),
+            command_argument("PATH", ArgumentForm::Many, "files or folders to copy into a volume; a notebook (.ipynb) becomes a note"),
+            command_argument("volume", ArgumentForm::Value, "the volume (its name); `Notes` in the workspace when left out"),
         ],
         "Copy files into a volume, byte for byte; never overwrites. A Jupyter notebook becomes a note with its \
          outputs, and `export` makes the same notebook of it again.",
     ),
-    window_command(
+    AgentOpen = window_command(
         "agent.open",
         "Agent panel",
         &["Ctrl+Alt+I"],
         "Show the conversation with the agent beside the note, or hide it.",
     ),
-    window_command("agent.new", "New agent session", &[], "Begin a new conversation with the agent."),
-    window_command(
-        "agent.stop",
-        "Stop the agent",
-        &[],
-        "Stop the run; what came by then is kept and it can be resumed.",
-    ),
-    window_command(
-        "agent.resume",
-        "Resume the run",
-        &[],
-        "Let a run go on that was stopped, failed or came to its limit.",
-    ),
-    window_command("agent.allow", "Allow what the agent asks", &[], "Allow, once, what the agent asks first."),
-    window_command("agent.deny", "Deny what the agent asks", &[], "Deny what the agent asks first."),
-    window_command("agent.timeline", "Timeline of the run", &[], "Draw the steps of the run as a graph by time."),
-    window_command(
-        "agent.changes",
-        "Changes of the run",
-        &[],
+    AgentNew = window_command("agent.new", "New agent session", &[], "Begin a new conversation with the agent."),
+    AgentStop =
+        window_command("agent.stop", "Stop the agent", &[], "Stop the run; what came by then is kept and it can be resumed."),
+    AgentResume =
+        window_command("agent.resume", "Resume the run", &[], "Let a run go on that was stopped, failed or came to its limit."),
+    AgentAllow = window_command("agent.allow", "Allow what the agent asks", &[], "Allow, once, what the agent asks first."),
+    AgentDeny = window_command("agent.deny", "Deny what the agent asks", &[], "Deny what the agent asks first."),
+    AgentTimeline =
+        window_command("agent.timeline", "Timeline of the run", &[], "Draw the steps of the run as a graph by time."),
+    AgentChanges = window_command(
+        "agent.changes", "Changes of the run", &[],
         "Show what the run changed; take it back hunk by hunk, or all.",
     ),
-    window_command(
-        "view.memory",
-        "Memory",
-        &["Ctrl+Alt+M"],
+    ViewMemory = window_command(
+        "view.memory", "Memory", &["Ctrl+Alt+M"],
         "Browse what is remembered of earlier work; edit or forget it.",
     ),
-    window_command(
+    ViewTraces = window_command(
         "view.traces",
         "Trace library",
         &["Ctrl+Alt+R"],
         "Show what runs have learned to do again without a model, how sure that is and what it has saved.",
     ),
-    window_command(
-        "view.budget",
-        "Budget",
-        &["Ctrl+Alt+G"],
-        "Show what agents have spent and what is left of the month.",
-    ),
-    window_command(
-        "view.schedule",
-        "Schedule",
-        &["Ctrl+Alt+C"],
+    ViewBudget =
+        window_command("view.budget", "Budget", &["Ctrl+Alt+G"], "Show what agents have spent and what is left of the month."),
+    ViewSchedule = window_command(
+        "view.schedule", "Schedule", &["Ctrl+Alt+C"],
         "Have work begin by itself; pause, remove or begin it now.",
     ),
-    window_command(
+    ViewAgents = window_command(
         "view.agents",
         "Agents",
         &["Ctrl+Alt+A"],
         "Show who can be asked, what each is for, and where it comes from.",
     ),
-    window_command(
-        "view.plans",
-        "Plans",
-        &["Ctrl+Alt+P"],
-        "Show plans and their tasks; carry them out, or give them up.",
-    ),
-    window_command(
+    ViewPlans =
+        window_command("view.plans", "Plans", &["Ctrl+Alt+P"], "Show plans and their tasks; carry them out, or give them up."),
+    MemoryUndo = window_command(
         "memory.undo",
         "Bring back what was forgotten",
         &[],
         "Put back the experience, the schedule or the task that was forgotten or given up last.",
     ),
-    window_command("agent.branches", "Branches of the session", &[], "Draw the messages of the session as a tree."),
-    command_line_form(
+    AgentBranches =
+        window_command("agent.branches", "Branches of the session", &[], "Draw the messages of the session as a tree."),
+    FilesExport = command_line_form(
         "files.export",
         "Export",
         "export",
-        &[
-            command_argument("NOTE_OR_VOLUME", ArgumentForm::Needed, "what to export"),
-            command_argument(
-                "DEST",
-                ArgumentForm::Needed,
-                "a new file or folder; its ending (.html, .pdf, .ipynb, .py) says what a note becomes",
-            ),
-            command_argument(
-                "to",
-                ArgumentForm::Value,
-                "the form: html, pdf, ipynb, py or md; by the ending of DEST when left out",
-            ),
-            command_argument(
-                "html",
-                ArgumentForm::Flag,
-                "pages for a browser instead of the files themselves; the same as --to html",
-            ),
-            command_argument("paper", ArgumentForm::Value, "for pdf: a4, as without it, or letter"),
-        ],
+        notes::EXPORT,
         "Write a note, or a whole volume, to a new place: byte for byte, as pages for a browser that need nothing \
          beside them, or as one PDF; with pictures, diagrams and the outputs of cells. A note also becomes a Jupyter \
          notebook or a Python program.",
     ),
-    command_line_form(
+    NoteOutputs = command_line_form(
         "note.outputs",
         "Print outputs",
         "outputs",
@@ -1068,7 +825,7 @@ const DEVICE_COMMANDS: &[CommandInfo] = &[
         ],
         "Print the kept outputs of a note's cells, or save their pictures, tables and pages.",
     ),
-    command_line_form(
+    WorkspaceCheck = command_line_form(
         "workspace.check",
         "Check and repair",
         "fsck",
@@ -1076,27 +833,15 @@ const DEVICE_COMMANDS: &[CommandInfo] = &[
         "Check everything in the workspace and repair what can be repaired; what cannot be read is set aside, never \
          deleted.",
     ),
-    command_line_form(
+    SearchIndex = command_line_form(
         "search.index",
         "Search index",
         "index",
-        &[
-            command_argument(
-                "WHAT",
-                ArgumentForm::Needed,
-                "status, rebuild, verify, models, use, reranker, exclude, include, pause or resume",
-            ),
-            command_argument(
-                "NAME",
-                ArgumentForm::Optional,
-                "for `use`: embedded, fastembed:NAME, folder:PATH or URL#MODEL; for `reranker`: \
-                 its name, or none; for `exclude`, `include`: a folder",
-            ),
-        ],
+        notes::INDEX,
         "Say how the search index stands, make it again, or look at every byte of it; choose the sentence model that \
          finds by meaning, list those there are, pause it. The index holds nothing that is not in the notes.",
     ),
-    command_line_form(
+    SearchKept = command_line_form(
         "search.kept",
         "Kept searches",
         "searches",
@@ -1107,106 +852,61 @@ const DEVICE_COMMANDS: &[CommandInfo] = &[
         ],
         "List the searches that are kept, or keep one.",
     ),
-    command_line_form(
+    WorkspaceBackup = command_line_form(
         "workspace.backup",
         "Back up",
         "backup",
         &[command_argument("DEST", ArgumentForm::Needed, "a new folder")],
         "Make a consistent copy of everything, also while the window is open.",
     ),
-    command_line_form(
+    WorkspaceRestore = command_line_form(
         "workspace.restore",
         "Restore",
         "restore",
         &[
             command_argument("BACKUP", ArgumentForm::Needed, "a folder made by `backup`"),
-            command_argument(
-                "trusted",
-                ArgumentForm::Flag,
-                "it is your own: put volumes back to where they were, keep what you allowed",
-            ),
+            command_argument("trusted", ArgumentForm::Flag, "it is your own: put volumes back to where they were, keep what you allowed"),
         ],
         "Make a workspace (--workspace) of a backup; nothing is overwritten.",
     ),
-    command_line_form(
+    AppDoctor = command_line_form(
         "app.doctor",
         "What this machine offers",
         "doctor",
         &[],
         "Say what is there: display, sandbox, kernels, model servers.",
     ),
-    command_line_form(
+    LlmProviders = command_line_form(
         "llm.providers",
         "Language models",
         "providers",
         &[
             command_argument("WHAT", ArgumentForm::Optional, "list (when left out), test or models"),
-            command_argument(
-                "NAME",
-                ArgumentForm::Optional,
-                "a provider of config.yaml; the default one when left out",
-            ),
+            command_argument("NAME", ArgumentForm::Optional, "a provider of config.yaml; the default one when left out"),
         ],
         "List the providers of language models that config.yaml names, look whether one is there, takes its key and \
          has its model, or list its models.",
     ),
-    command_line_form(
+    LlmSecrets = command_line_form(
         "llm.secrets",
         "Keys of providers",
         "secrets",
         &[
             command_argument("WHAT", ArgumentForm::Needed, "list, set, rm or encrypt"),
-            command_argument(
-                "NAME",
-                ArgumentForm::Optional,
-                "the name, as in ${NAME} in config.yaml; a variable of that name goes first",
-            ),
+            command_argument("NAME", ArgumentForm::Optional, "the name, as in ${NAME} in config.yaml; a variable of that name goes first"),
         ],
         "Keep keys in the system's keyring or, where there is none, in an encrypted file; `set` reads the value from \
          standard input. With TRACEBOOK_PASSPHRASE the file is opened by that, else by a key file beside it; \
          `encrypt` has a file that its key file opens opened by the passphrase alone from then on.",
     ),
-    command_line_form(
+    AppBench = command_line_form(
         "app.bench",
         "Measure",
         "bench",
-        &[
-            command_argument(
-                "WHAT",
-                ArgumentForm::Needed,
-                "edit, open, import, frames, search, cells, tools, agent, hub, sync, replay, memory or retrieval",
-            ),
-            command_argument(
-                "size",
-                ArgumentForm::Value,
-                "blocks for `frames` (default 10000), clients for `hub` (1000); the same as --notes for the others",
-            ),
-            command_argument(
-                "notes",
-                ArgumentForm::Value,
-                "notes for `import` and `sync` (default 50000), `open` and `search` (default 10000); `edit` presses \
-                 its keys while so many are indexed",
-            ),
-            command_argument(
-                "corpus",
-                ArgumentForm::Value,
-                "for `retrieval`: a folder with corpus.jsonl, queries.jsonl, qrels.tsv; for `replay` and `memory`: \
-                 bfcl-eval",
-            ),
-            command_argument(
-                "foreign",
-                ArgumentForm::Value,
-                "for `retrieval`: another such folder, whose queries nothing should fit",
-            ),
-            command_argument(
-                "conversations",
-                ArgumentForm::Value,
-                "for `memory`: a JSON file of LoCoMo's form, whose evidence is searched",
-            ),
-        ],
+        work::BENCH,
         "Measure on this machine what BENCHMARKS.md holds.",
     ),
-    command_line_form(
+    AppScreenshots = command_line_form(
         "app.screenshots",
         "Pictures of the window",
         "screenshots",
@@ -1217,34 +917,59 @@ const DEVICE_COMMANDS: &[CommandInfo] = &[
         ],
         "Make pictures of the window over the sample volume, in both themes, without a display.",
     ),
-    command_line_form(
+    AppCompletions = command_line_form(
         "app.completions",
         "Shell completions",
         "completions",
         &[command_argument("SHELL", ArgumentForm::Needed, "bash, zsh, fish, elvish or powershell")],
         "Print completions for a shell.",
     ),
-    command_line_form("app.man", "Manual page", "man", &[], "Print the manual page."),
-];
-
-/// A command by its id.
-pub fn find_command(id: &str) -> Option<&'static CommandInfo> {
-    COMMANDS.iter().find(|command| command.id == id)
+    AppMan = command_line_form("app.man", "Manual page", "man", &[], "Print the manual page."),
+    // Those that concern other devices.
+    SyncStatus = CommandInfo {
+        id: "sync.status",
+        title: "Sync",
+        help: "Show what is shared with other devices over which hubs, and how far all of it has got.",
+        keys: &["Ctrl+Alt+S"],
+        window: true,
+        line: Some(CommandLineForm { name: "sync", args: sharing::SYNC }),
+    },
+    SyncMerges =
+        window_command("sync.merges", "What other devices changed", &[], "Show notes before and after edits of other devices."),
+    SyncLog = window_command("sync.log", "Log of sync", &[], "Show what sync did, in plain words, newest first."),
+    SyncPause = window_command("sync.pause", "Pause sync, or go on", &[], "Send and receive nothing for now; again: go on."),
+    SyncRetry = window_command("sync.retry", "Call hubs now", &[], "Try hubs that are not there at once, not only by and by."),
+    SyncShare =
+        window_command("sync.share", "Share this volume…", &[], "Share the open note's volume with other devices over a hub."),
+    SyncJoin =
+        window_command("sync.join", "Get a shared volume…", &[], "Get a volume that another device shares, by its address."),
+    SyncDevices = CommandInfo {
+        id: "sync.devices",
+        title: "Devices",
+        help: "List the devices that were paired, rename one, or revoke one: it is cut off within a second, and what \
+               it has received stays on it.",
+        keys: &[],
+        window: true,
+        line: Some(CommandLineForm { name: "devices", args: sharing::DEVICES }),
+    },
+    SyncPair = command_line_form(
+        "sync.pair",
+        "Pair a device",
+        "pair",
+        sharing::PAIR,
+        "Make this device acquainted with another one or with a hub, by a code of eight digits that is used once.",
+    ),
+    SyncHub = command_line_form(
+        "sync.hub",
+        "Hub",
+        "hub",
+        sharing::HUB,
+        "Run a hub: a peer that always listens and keeps what it hears, for automerge-repo's protocol over WebSocket. \
+         `invite` shows a code for one more device, `share` says who may do what with a volume.",
+    ),
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn every_name_and_key_stands_once() {
-        let ids: BTreeSet<_> = COMMANDS.iter().map(|command| command.id).collect();
-        assert_eq!(ids.len(), COMMANDS.len());
-        let keys: Vec<_> = COMMANDS.iter().flat_map(|command| command.keys).collect();
-        assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len());
-        let lines: Vec<_> = COMMANDS.iter().filter_map(|command| command.line.as_ref()).map(|line| line.name).collect();
-        assert_eq!(lines.iter().collect::<BTreeSet<_>>().len(), lines.len());
-        assert!(COMMANDS.iter().all(|command| command.window || command.line.is_some()));
-    }
+/// A command by the text of its id.
+pub fn find_command(id: &str) -> Option<&'static CommandInfo> {
+    id.parse().ok().map(CommandId::info)
 }

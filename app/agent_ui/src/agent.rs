@@ -25,6 +25,7 @@ use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Id, Key, Layout, Modifiers, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
+use engine::commands::CommandId;
 use engine::{AgentRun, AgentSession, Command, RunsState, Session};
 use std::collections::BTreeSet;
 use store::{AgentState, DocId, MessageId, MessageRole as Speaker, StepKind};
@@ -47,24 +48,6 @@ pub enum AgentCommand {
     Changes,
     Branches,
     Tools,
-}
-
-/// What a command of the table is here.
-pub fn agent_command(id: &str) -> Option<AgentCommand> {
-    let asked = match id {
-        "agent.open" => AgentCommand::Panel,
-        "agent.new" => AgentCommand::New,
-        "agent.stop" => AgentCommand::Stop,
-        "agent.resume" => AgentCommand::Resume,
-        "agent.allow" => AgentCommand::Decide { allow: true },
-        "agent.deny" => AgentCommand::Decide { allow: false },
-        "agent.timeline" => AgentCommand::Timeline,
-        "agent.changes" => AgentCommand::Changes,
-        "agent.branches" => AgentCommand::Branches,
-        "agent.tools" => AgentCommand::Tools,
-        _ => return None,
-    };
-    Some(asked)
 }
 
 /// The panel.
@@ -291,16 +274,16 @@ impl AgentPanel {
         let mut row = ui.new_child(UiBuilder::new().max_rect(inner).id_salt("agent's head").layout(right_to_left));
         row.spacing_mut().item_spacing.x = 0.0;
         if icon_button(&mut row, icons::PLUS, "New agent session", None).clicked() {
-            actions.push(PanelAction::Run("agent.new"));
+            actions.push(PanelAction::Run(CommandId::AgentNew));
         }
         if icon_button(&mut row, icons::HISTORY, "Agent sessions", None).clicked() {
             self.sessions.open = !self.sessions.open;
         }
         if conversation.is_some() && icon_button(&mut row, icons::BRANCH, "Branches of the session", None).clicked() {
-            actions.push(PanelAction::Run("agent.branches"));
+            actions.push(PanelAction::Run(CommandId::AgentBranches));
         }
         if run.is_some() && icon_button(&mut row, icons::GRAPH, "Timeline of the run", None).clicked() {
-            actions.push(PanelAction::Run("agent.timeline"));
+            actions.push(PanelAction::Run(CommandId::AgentTimeline));
         }
         let left = Rect::from_min_max(inner.min, pos2(row.min_rect().left() - space::S, inner.bottom()));
         if let Some(title) = &mut self.title {
@@ -447,7 +430,7 @@ fn low(ui: &mut Ui, text: &str, actions: &mut Vec<PanelAction>) {
     ui::widgets::paint_focus_ring(ui, &response, theme::CONTROL_CORNER);
     set_accessible_name(&response, Role::Link, text);
     if response.on_hover_text(text).clicked() {
-        actions.push(PanelAction::Run("view.budget"));
+        actions.push(PanelAction::Run(CommandId::ViewBudget));
     }
 }
 

@@ -40,20 +40,6 @@ pub enum MemoryCommand {
     Undo,
 }
 
-/// What a command of the table is here.
-pub fn memory_command(id: &str) -> Option<MemoryCommand> {
-    match id {
-        "view.memory" => Some(MemoryCommand::Experiences),
-        "view.traces" => Some(MemoryCommand::Traces),
-        "view.budget" => Some(MemoryCommand::Budget),
-        "view.schedule" => Some(MemoryCommand::Schedule),
-        "view.agents" => Some(MemoryCommand::Agents),
-        "view.plans" => Some(MemoryCommand::Plans),
-        "memory.undo" => Some(MemoryCommand::Undo),
-        _ => None,
-    }
-}
-
 /// What pages of memory ask for.
 #[derive(Debug)]
 pub enum MemoryAction {

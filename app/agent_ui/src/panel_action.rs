@@ -2,6 +2,7 @@
 
 use crate::memory::MemoryAction;
 use engine::Command;
+use engine::commands::CommandId;
 use store::{DocId, StepId};
 
 /// What a page asks for.
@@ -10,7 +11,7 @@ pub enum PanelAction {
     /// A command for the session; its rejection becomes a toast.
     Do(Command),
     /// A command of the table, by its id.
-    Run(&'static str),
+    Run(CommandId),
     /// Show this note.
     Open(DocId),
     /// Show this note from a byte on.

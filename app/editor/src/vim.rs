@@ -16,6 +16,7 @@ mod types;
 mod visual;
 
 use super::motion;
+use engine::commands::CommandId;
 pub use marks::VimMarks;
 pub use motions::BufferView;
 use motions::{CharSearch, MotionSpan, VimMotion};
@@ -461,8 +462,8 @@ impl VimMachine {
                 self.handle_scroll_key(letter, ground, at)
             }
             PendingKey::End => match letter {
-                'Z' => vec![VimAction::Run("note.save"), VimAction::Run("note.close")],
-                'Q' => vec![VimAction::Run("note.close")],
+                'Z' => vec![VimAction::Run(CommandId::NoteSave), VimAction::Run(CommandId::NoteClose)],
+                'Q' => vec![VimAction::Run(CommandId::NoteClose)],
                 _ => self.nothing(),
             },
             PendingKey::G => match letter {
@@ -495,7 +496,7 @@ impl VimMachine {
                 }
                 't' | 'T' if self.operator.is_none() => {
                     self.count = None;
-                    vec![VimAction::Run(if letter == 't' { "tab.next" } else { "tab.previous" })]
+                    vec![VimAction::Run(if letter == 't' { CommandId::TabNext } else { CommandId::TabPrevious })]
                 }
                 'u' => self.operate(VimOperator::Case(LetterCase::Lower), 'u', ground, at),
                 'U' => self.operate(VimOperator::Case(LetterCase::Upper), 'U', ground, at),

@@ -5,6 +5,7 @@ use crate::theme::{self, ThemeColors, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Area, Id, Order, Sense, vec2};
+use engine::commands::CommandId;
 
 /// How long one stays, in seconds.
 const TOAST_SECONDS: f64 = 4.0;
@@ -17,7 +18,7 @@ struct Toast {
     text: String,
     since: Option<f64>,
     /// A word to click, and the command of the table that it means.
-    offer: Option<(&'static str, &'static str)>,
+    offer: Option<(&'static str, CommandId)>,
 }
 
 impl Toast {
@@ -39,11 +40,11 @@ impl ToastStack {
     }
 
     /// Adds one with a word to click that means a command of the table.
-    pub fn show_with_action(&mut self, text: impl Into<String>, word: &'static str, command: &'static str) {
+    pub fn show_with_action(&mut self, text: impl Into<String>, word: &'static str, command: CommandId) {
         self.add(text.into(), Some((word, command)));
     }
 
-    fn add(&mut self, text: String, offer: Option<(&'static str, &'static str)>) {
+    fn add(&mut self, text: String, offer: Option<(&'static str, CommandId)>) {
         // It may quote a file's name, or what a server said.
         let text = text::untrusted_text::escape_block(&text).into_owned();
         match self.all.iter_mut().find(|old| old.text == text) {
@@ -56,7 +57,7 @@ impl ToastStack {
     }
 
     /// Draws them and lets go of the old ones. Gives the command that was chosen.
-    pub fn show(&mut self, ctx: &egui::Context, colours: &'static ThemeColors, dark: bool) -> Option<&'static str> {
+    pub fn show(&mut self, ctx: &egui::Context, colours: &'static ThemeColors, dark: bool) -> Option<CommandId> {
         if self.all.is_empty() {
             return None;
         }

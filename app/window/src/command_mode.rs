@@ -29,28 +29,6 @@ pub(super) enum CellCommand {
     Save,
 }
 
-/// What a command of the table is here.
-pub(super) fn cell_command(id: &str) -> Option<CellCommand> {
-    Some(match id {
-        "cell.above" => CellCommand::Work(CellEdit::Above),
-        "cell.below" => CellCommand::Work(CellEdit::Below),
-        "cell.delete" => CellCommand::Work(CellEdit::Delete),
-        "cell.prose" => CellCommand::Work(CellEdit::Prose),
-        "cell.code" => CellCommand::Work(CellEdit::Code),
-        "cell.merge" => CellCommand::Work(CellEdit::Merge),
-        "cell.split" => CellCommand::Work(CellEdit::Split),
-        "cell.copy" => CellCommand::Copy,
-        "cell.cut" => CellCommand::Cut,
-        "cell.paste" => CellCommand::Paste,
-        "cell.run_insert" => CellCommand::RunInsert,
-        "cell.fold" => CellCommand::Fold,
-        "cell.save" => CellCommand::Save,
-        "note.run_above" => CellCommand::RunAbove,
-        "note.run_below" => CellCommand::RunBelow,
-        _ => return None,
-    })
-}
-
 /// Jupyter in this window.
 #[derive(Default)]
 pub(super) struct CommandMode {

@@ -7,6 +7,7 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;
 use egui::{Align2, Key, Rect, Sense, Ui, pos2, vec2};
+use engine::commands::CommandId;
 use engine::{KernelSpec, Session};
 use store::DocId;
 use ui::fuzzy::{FuzzyCandidate, query_chars};
@@ -23,7 +24,7 @@ const PALETTE_ROW_HEIGHT: f32 = 40.0;
 /// What was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PaletteChoice {
-    Command(&'static str),
+    Command(CommandId),
     Note(DocId),
     /// A new note of this name.
     New(String),
@@ -73,7 +74,7 @@ pub(super) struct CommandPalette {
 
 impl CommandPalette {
     /// All commands, those used last first.
-    pub(super) fn commands(recent: &[&'static str]) -> CommandPalette {
+    pub(super) fn commands(recent: &[CommandId]) -> CommandPalette {
         let mut entries: Vec<PaletteEntry> = commands::available_commands()
             .filter(|command| !matches!(commands::window_command(command.id), Some(WindowCommand::Palette)))
             .map(|command| PaletteEntry {
@@ -100,7 +101,7 @@ impl CommandPalette {
     }
 
     /// All commands, and lines behind Vim's colon.
-    pub(super) fn lines(recent: &[&'static str], begin: &str) -> CommandPalette {
+    pub(super) fn lines(recent: &[CommandId], begin: &str) -> CommandPalette {
         let palette = CommandPalette::commands(recent);
         let hint = "w, q, a line's number, %s/old/new/g, or a part of a command";
         CommandPalette { lines: true, hint, query: begin.to_owned(), ..palette }
@@ -332,7 +333,7 @@ impl CommandPalette {
             None if line == 0 && self.line.is_some() => (self.line.clone().unwrap_or_default(), "", None, &[]),
             None => match self.offer(line) {
                 Some(PaletteChoice::Search(text)) => {
-                    (format!("Search everything for “{text}”"), "", commands::key_of("search.open"), &[])
+                    (format!("Search everything for “{text}”"), "", commands::key_of(CommandId::SearchOpen), &[])
                 }
                 Some(_) | None => (format!("New note “{}”", self.query.trim()), "", None, &[]),
             },
@@ -393,12 +394,16 @@ mod tests {
 
     #[test]
     fn commands_are_found_by_a_few_letters() {
-        let mut palette = CommandPalette::commands(&["view.theme"]);
-        assert_eq!(palette.take_choice(), Some(PaletteChoice::Command("view.theme")), "the last one used comes first");
+        let mut palette = CommandPalette::commands(&[CommandId::ViewTheme]);
+        assert_eq!(
+            palette.take_choice(),
+            Some(PaletteChoice::Command(CommandId::ViewTheme)),
+            "the last one used comes first"
+        );
         palette.query = "run all".to_owned();
-        assert_eq!(palette.take_choice(), Some(PaletteChoice::Command("note.run_all")));
+        assert_eq!(palette.take_choice(), Some(PaletteChoice::Command(CommandId::NoteRunAll)));
         palette.query = "run all.md".to_owned();
-        assert_eq!(palette.take_choice(), Some(PaletteChoice::Command("note.run_all")));
+        assert_eq!(palette.take_choice(), Some(PaletteChoice::Command(CommandId::NoteRunAll)));
         palette.query = "zzz".to_owned();
         assert_eq!(palette.take_choice(), None);
     }

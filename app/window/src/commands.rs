@@ -2,16 +2,18 @@
 //! `window.rs`; what they are called is in `engine::commands`.
 
 use super::command_mode::CellCommand;
-use super::exports::{ExportCommand, export_command};
+use super::exports::ExportCommand;
 use super::figure::FigureCommand;
 use super::format_commands::FormatCommand;
-use super::note_actions::{NoteCommand, note_command};
+use super::note_actions::NoteCommand;
 use super::pages::NavigationCommand;
-use agent_ui::agent::{AgentCommand, agent_command};
-use agent_ui::memory::{MemoryCommand, memory_command};
+use super::sync::{SyncCommand, SyncTab};
+use agent_ui::agent::AgentCommand;
+use agent_ui::memory::MemoryCommand;
+use editor::cell_edits::CellEdit;
 use eframe::egui;
 use egui::{Key, Modifiers};
-use engine::commands::{COMMANDS, CommandInfo};
+use engine::commands::{COMMANDS, CommandId, CommandInfo};
 use engine::keymap::effective_keymap;
 use engine::{Reactivity, Settings};
 use std::cell::RefCell;
@@ -98,87 +100,178 @@ pub(super) enum WindowCommand {
     Remember(MemoryCommand),
 }
 
-/// What a command of the table is here.
-pub(super) fn window_command(id: &str) -> Option<WindowCommand> {
-    let what = match id {
-        "palette.open" => WindowCommand::Palette,
-        "switcher.open" => WindowCommand::Switcher,
-        "search.open" => WindowCommand::Search,
-        "note.new" => WindowCommand::NewNote,
-        "collection.new" => WindowCommand::NewCollection,
-        "collection.next_view" => WindowCommand::TurnView { back: false },
-        "collection.previous_view" => WindowCommand::TurnView { back: true },
-        "figure.closer" => WindowCommand::Figure(FigureCommand::In),
-        "figure.farther" => WindowCommand::Figure(FigureCommand::Out),
-        "figure.reset" => WindowCommand::Figure(FigureCommand::Reset),
-        "folder.open" => WindowCommand::OpenFolder,
-        "folder.rescan" => WindowCommand::Rescan,
-        "volume.close" => WindowCommand::CloseVolume,
-        "note.save" => WindowCommand::Save,
-        "note.undo" => WindowCommand::Undo,
-        "note.redo" => WindowCommand::Redo,
-        "note.close" => WindowCommand::CloseNote,
-        "tab.new" => WindowCommand::NewTab,
-        "tab.reopen" => WindowCommand::ReopenTab,
-        "tab.next" => WindowCommand::NextTab,
-        "tab.previous" => WindowCommand::PreviousTab,
-        "pane.split_right" => WindowCommand::SplitRight,
-        "pane.split_down" => WindowCommand::SplitDown,
-        "cell.run" => WindowCommand::RunCell { on: false },
-        "note.run_all" => WindowCommand::RunAll,
-        "note.run_stale" => WindowCommand::RunStale,
-        "note.run_clean" => WindowCommand::RunClean,
-        "cells.manual" => WindowCommand::React(Reactivity::Manual),
-        "cells.marks" => WindowCommand::React(Reactivity::Marks),
-        "cells.automatic" => WindowCommand::React(Reactivity::Automatic),
-        "view.variables" => WindowCommand::Variables,
-        "kernel.choose" => WindowCommand::Kernel,
-        "kernel.grant" => WindowCommand::Grant,
-        "cell.stop" => WindowCommand::Stop,
-        "kernel.restart" => WindowCommand::Restart,
-        "view.left" => WindowCommand::Left,
-        "view.right" => WindowCommand::Right,
-        "view.theme" => WindowCommand::Theme,
-        "view.spelling" => WindowCommand::Spelling,
-        "script.runs" => WindowCommand::ScriptRuns,
-        "text.spelling" => WindowCommand::Correct,
-        "view.larger" => WindowCommand::Larger,
-        "view.smaller" => WindowCommand::Smaller,
-        "view.reset" => WindowCommand::NormalSize,
-        "app.keys" => WindowCommand::Keys,
-        "app.settings" => WindowCommand::Settings,
-        "view.contrast" => WindowCommand::Contrast,
-        "text.paste_plain" => WindowCommand::PastePlain,
-        "app.quit" => WindowCommand::Quit,
-        "find.open" => WindowCommand::Find,
-        "find.replace" => WindowCommand::Replace,
-        "find.next" => WindowCommand::NextMatch,
-        "find.previous" => WindowCommand::PreviousMatch,
-        "fold.here" => WindowCommand::Fold,
-        "fold.all" => WindowCommand::FoldAll,
-        "fold.none" => WindowCommand::UnfoldAll,
-        "select.next" => WindowCommand::SelectNext,
-        "select.all" => WindowCommand::SelectAll,
-        "row.up" => WindowCommand::Write(FormatCommand::Up),
-        "row.down" => WindowCommand::Write(FormatCommand::Down),
-        "row.duplicate" => WindowCommand::Write(FormatCommand::Duplicate),
-        "text.bold" => WindowCommand::Write(FormatCommand::Bold),
-        "text.italic" => WindowCommand::Write(FormatCommand::Italic),
-        "text.code" => WindowCommand::Write(FormatCommand::Code),
-        "text.strike" => WindowCommand::Write(FormatCommand::Strike),
-        "text.link" => WindowCommand::Write(FormatCommand::Link),
-        "text.task" => WindowCommand::Write(FormatCommand::Task),
-        _ => {
-            let file = || note_command(id).map(WindowCommand::File);
-            let cells = || super::command_mode::cell_command(id).map(WindowCommand::Cells);
-            let agent = || agent_command(id).map(WindowCommand::Agent);
-            let memory = || memory_command(id).map(WindowCommand::Remember);
-            let export = || export_command(id).map(WindowCommand::Export);
-            let go = super::pages::navigation_command(id).map(WindowCommand::Go);
-            return go.or_else(file).or_else(cells).or_else(export).or_else(agent).or_else(memory);
-        }
-    };
-    Some(what)
+/// What a command of the table is here. `None`: it stands on the command line alone.
+pub(super) fn window_command(id: CommandId) -> Option<WindowCommand> {
+    Some(match id {
+        CommandId::PaletteOpen => WindowCommand::Palette,
+        CommandId::SwitcherOpen => WindowCommand::Switcher,
+        CommandId::SearchOpen => WindowCommand::Search,
+        CommandId::NoteNew => WindowCommand::NewNote,
+        CommandId::CollectionNew => WindowCommand::NewCollection,
+        CommandId::CollectionNextView => WindowCommand::TurnView { back: false },
+        CommandId::CollectionPreviousView => WindowCommand::TurnView { back: true },
+        CommandId::FigureCloser => WindowCommand::Figure(FigureCommand::In),
+        CommandId::FigureFarther => WindowCommand::Figure(FigureCommand::Out),
+        CommandId::FigureReset => WindowCommand::Figure(FigureCommand::Reset),
+        CommandId::FolderOpen => WindowCommand::OpenFolder,
+        CommandId::FolderRescan => WindowCommand::Rescan,
+        CommandId::VolumeClose => WindowCommand::CloseVolume,
+        CommandId::NoteSave => WindowCommand::Save,
+        CommandId::NoteUndo => WindowCommand::Undo,
+        CommandId::NoteRedo => WindowCommand::Redo,
+        CommandId::NoteClose => WindowCommand::CloseNote,
+        CommandId::TabNew => WindowCommand::NewTab,
+        CommandId::TabReopen => WindowCommand::ReopenTab,
+        CommandId::TabNext => WindowCommand::NextTab,
+        CommandId::TabPrevious => WindowCommand::PreviousTab,
+        CommandId::PaneSplitRight => WindowCommand::SplitRight,
+        CommandId::PaneSplitDown => WindowCommand::SplitDown,
+        CommandId::CellRun => WindowCommand::RunCell { on: false },
+        CommandId::NoteRunAll => WindowCommand::RunAll,
+        CommandId::NoteRunStale => WindowCommand::RunStale,
+        CommandId::NoteRunClean => WindowCommand::RunClean,
+        CommandId::CellsManual => WindowCommand::React(Reactivity::Manual),
+        CommandId::CellsMarks => WindowCommand::React(Reactivity::Marks),
+        CommandId::CellsAutomatic => WindowCommand::React(Reactivity::Automatic),
+        CommandId::ViewVariables => WindowCommand::Variables,
+        CommandId::KernelChoose => WindowCommand::Kernel,
+        CommandId::KernelGrant => WindowCommand::Grant,
+        CommandId::CellStop => WindowCommand::Stop,
+        CommandId::KernelRestart => WindowCommand::Restart,
+        CommandId::ViewLeft => WindowCommand::Left,
+        CommandId::ViewRight => WindowCommand::Right,
+        CommandId::ViewTheme => WindowCommand::Theme,
+        CommandId::ViewSpelling => WindowCommand::Spelling,
+        CommandId::ScriptRuns => WindowCommand::ScriptRuns,
+        CommandId::TextSpelling => WindowCommand::Correct,
+        CommandId::ViewLarger => WindowCommand::Larger,
+        CommandId::ViewSmaller => WindowCommand::Smaller,
+        CommandId::ViewReset => WindowCommand::NormalSize,
+        CommandId::AppKeys => WindowCommand::Keys,
+        CommandId::AppSettings => WindowCommand::Settings,
+        CommandId::ViewContrast => WindowCommand::Contrast,
+        CommandId::TextPastePlain => WindowCommand::PastePlain,
+        CommandId::AppQuit => WindowCommand::Quit,
+        CommandId::FindOpen => WindowCommand::Find,
+        CommandId::FindReplace => WindowCommand::Replace,
+        CommandId::FindNext => WindowCommand::NextMatch,
+        CommandId::FindPrevious => WindowCommand::PreviousMatch,
+        CommandId::FoldHere => WindowCommand::Fold,
+        CommandId::FoldAll => WindowCommand::FoldAll,
+        CommandId::FoldNone => WindowCommand::UnfoldAll,
+        CommandId::SelectNext => WindowCommand::SelectNext,
+        CommandId::SelectAll => WindowCommand::SelectAll,
+        CommandId::RowUp => WindowCommand::Write(FormatCommand::Up),
+        CommandId::RowDown => WindowCommand::Write(FormatCommand::Down),
+        CommandId::RowDuplicate => WindowCommand::Write(FormatCommand::Duplicate),
+        CommandId::TextBold => WindowCommand::Write(FormatCommand::Bold),
+        CommandId::TextItalic => WindowCommand::Write(FormatCommand::Italic),
+        CommandId::TextCode => WindowCommand::Write(FormatCommand::Code),
+        CommandId::TextStrike => WindowCommand::Write(FormatCommand::Strike),
+        CommandId::TextLink => WindowCommand::Write(FormatCommand::Link),
+        CommandId::TextTask => WindowCommand::Write(FormatCommand::Task),
+        CommandId::NoteRename => WindowCommand::Go(NavigationCommand::Rename),
+        CommandId::NoteDelete => WindowCommand::Go(NavigationCommand::Delete),
+        CommandId::FilesUndo => WindowCommand::Go(NavigationCommand::UndoMove),
+        CommandId::FilesFollow => WindowCommand::Go(NavigationCommand::FollowRenamed),
+        CommandId::ViewLinks => WindowCommand::Go(NavigationCommand::Links),
+        CommandId::ViewBroken => WindowCommand::Go(NavigationCommand::Broken),
+        CommandId::ViewAgenda => WindowCommand::Go(NavigationCommand::Agenda),
+        CommandId::ViewGraph => WindowCommand::Go(NavigationCommand::Graph),
+        CommandId::ViewLocalGraph => WindowCommand::Go(NavigationCommand::LocalGraph),
+        CommandId::NoteHistory => WindowCommand::Go(NavigationCommand::History),
+        CommandId::NoteWriters => WindowCommand::Go(NavigationCommand::Writers),
+        CommandId::ViewTrash => WindowCommand::Go(NavigationCommand::Trash),
+        CommandId::TrashEmpty => WindowCommand::Go(NavigationCommand::EmptyTrash),
+        CommandId::SyncStatus => WindowCommand::Go(NavigationCommand::Sync(SyncCommand::Show(SyncTab::State))),
+        CommandId::SyncMerges => WindowCommand::Go(NavigationCommand::Sync(SyncCommand::Show(SyncTab::Merges))),
+        CommandId::SyncLog => WindowCommand::Go(NavigationCommand::Sync(SyncCommand::Show(SyncTab::Log))),
+        CommandId::SyncPause => WindowCommand::Go(NavigationCommand::Sync(SyncCommand::Pause)),
+        CommandId::SyncRetry => WindowCommand::Go(NavigationCommand::Sync(SyncCommand::Retry)),
+        CommandId::SyncShare => WindowCommand::Go(NavigationCommand::Sync(SyncCommand::Share)),
+        CommandId::SyncJoin => WindowCommand::Go(NavigationCommand::Sync(SyncCommand::Join)),
+        CommandId::SyncDevices => WindowCommand::Go(NavigationCommand::Sync(SyncCommand::Devices)),
+        CommandId::NoteToday => WindowCommand::File(NoteCommand::Today),
+        CommandId::TemplateInsert => WindowCommand::File(NoteCommand::Template),
+        CommandId::NoteDuplicate => WindowCommand::File(NoteCommand::Duplicate),
+        CommandId::NoteStar => WindowCommand::File(NoteCommand::Star),
+        CommandId::CellAbove => WindowCommand::Cells(CellCommand::Work(CellEdit::Above)),
+        CommandId::CellBelow => WindowCommand::Cells(CellCommand::Work(CellEdit::Below)),
+        CommandId::CellDelete => WindowCommand::Cells(CellCommand::Work(CellEdit::Delete)),
+        CommandId::CellProse => WindowCommand::Cells(CellCommand::Work(CellEdit::Prose)),
+        CommandId::CellCode => WindowCommand::Cells(CellCommand::Work(CellEdit::Code)),
+        CommandId::CellMerge => WindowCommand::Cells(CellCommand::Work(CellEdit::Merge)),
+        CommandId::CellSplit => WindowCommand::Cells(CellCommand::Work(CellEdit::Split)),
+        CommandId::CellCopy => WindowCommand::Cells(CellCommand::Copy),
+        CommandId::CellCut => WindowCommand::Cells(CellCommand::Cut),
+        CommandId::CellPaste => WindowCommand::Cells(CellCommand::Paste),
+        CommandId::CellRunInsert => WindowCommand::Cells(CellCommand::RunInsert),
+        CommandId::CellFold => WindowCommand::Cells(CellCommand::Fold),
+        CommandId::CellSave => WindowCommand::Cells(CellCommand::Save),
+        CommandId::NoteRunAbove => WindowCommand::Cells(CellCommand::RunAbove),
+        CommandId::NoteRunBelow => WindowCommand::Cells(CellCommand::RunBelow),
+        CommandId::ExportHtml => WindowCommand::Export(ExportCommand::Html),
+        CommandId::ExportPdf => WindowCommand::Export(ExportCommand::Pdf),
+        CommandId::ExportFolder => WindowCommand::Export(ExportCommand::Folder),
+        CommandId::ExportOpen => WindowCommand::Export(ExportCommand::Open),
+        CommandId::AgentOpen => WindowCommand::Agent(AgentCommand::Panel),
+        CommandId::AgentNew => WindowCommand::Agent(AgentCommand::New),
+        CommandId::AgentStop => WindowCommand::Agent(AgentCommand::Stop),
+        CommandId::AgentResume => WindowCommand::Agent(AgentCommand::Resume),
+        CommandId::AgentAllow => WindowCommand::Agent(AgentCommand::Decide { allow: true }),
+        CommandId::AgentDeny => WindowCommand::Agent(AgentCommand::Decide { allow: false }),
+        CommandId::AgentTimeline => WindowCommand::Agent(AgentCommand::Timeline),
+        CommandId::AgentChanges => WindowCommand::Agent(AgentCommand::Changes),
+        CommandId::AgentBranches => WindowCommand::Agent(AgentCommand::Branches),
+        CommandId::AgentTools => WindowCommand::Agent(AgentCommand::Tools),
+        CommandId::ViewMemory => WindowCommand::Remember(MemoryCommand::Experiences),
+        CommandId::ViewTraces => WindowCommand::Remember(MemoryCommand::Traces),
+        CommandId::ViewBudget => WindowCommand::Remember(MemoryCommand::Budget),
+        CommandId::ViewSchedule => WindowCommand::Remember(MemoryCommand::Schedule),
+        CommandId::ViewAgents => WindowCommand::Remember(MemoryCommand::Agents),
+        CommandId::ViewPlans => WindowCommand::Remember(MemoryCommand::Plans),
+        CommandId::MemoryUndo => WindowCommand::Remember(MemoryCommand::Undo),
+        CommandId::NoteCells
+        | CommandId::AgentAsk
+        | CommandId::AgentRuns
+        | CommandId::AgentBudget
+        | CommandId::MemoryList
+        | CommandId::AgentTasks
+        | CommandId::AgentSchedule
+        | CommandId::MemoryTraces
+        | CommandId::AgentSteps
+        | CommandId::AgentSessions
+        | CommandId::AgentApprovals
+        | CommandId::WorkspaceInit
+        | CommandId::NoteCat
+        | CommandId::NoteEdit
+        | CommandId::WorkspaceList
+        | CommandId::NoteLinks
+        | CommandId::NoteRelated
+        | CommandId::WorkspaceTodos
+        | CommandId::CollectionList
+        | CommandId::NoteMove
+        | CommandId::NoteRemove
+        | CommandId::WorkspaceTrash
+        | CommandId::NoteRestore
+        | CommandId::FilesImport
+        | CommandId::FilesExport
+        | CommandId::NoteOutputs
+        | CommandId::WorkspaceCheck
+        | CommandId::SearchIndex
+        | CommandId::SearchKept
+        | CommandId::WorkspaceBackup
+        | CommandId::WorkspaceRestore
+        | CommandId::AppDoctor
+        | CommandId::LlmProviders
+        | CommandId::LlmSecrets
+        | CommandId::AppBench
+        | CommandId::AppScreenshots
+        | CommandId::AppCompletions
+        | CommandId::AppMan
+        | CommandId::SyncPair
+        | CommandId::SyncHub => return None,
+    })
 }
 
 /// The commands that the window offers.
@@ -187,7 +280,7 @@ pub(super) fn available_commands() -> impl Iterator<Item = &'static CommandInfo>
 }
 
 /// The keys of commands.
-type ShortcutTexts = BTreeMap<&'static str, Vec<&'static str>>;
+type ShortcutTexts = BTreeMap<CommandId, Vec<&'static str>>;
 
 thread_local! {
     /// The keys of each command, as they are set at the moment. One thread draws.
@@ -197,12 +290,12 @@ thread_local! {
 }
 
 /// The keys of a command.
-pub(super) fn keys_of(id: &str) -> Vec<&'static str> {
-    COMMAND_KEYS.with_borrow(|keys| keys.get(id).cloned()).unwrap_or_default()
+pub(super) fn keys_of(id: CommandId) -> Vec<&'static str> {
+    COMMAND_KEYS.with_borrow(|keys| keys.get(&id).cloned()).unwrap_or_default()
 }
 
 /// The key that is shown for a command.
-pub(super) fn key_of(id: &str) -> Option<&'static str> {
+pub(super) fn key_of(id: CommandId) -> Option<&'static str> {
     keys_of(id).first().copied()
 }
 
@@ -228,7 +321,7 @@ pub(super) fn shortcuts(settings: &Settings) -> Vec<KeyShortcut> {
     COMMAND_KEYS.set(spelled);
     let mut all = Vec::new();
     for command in available_commands() {
-        for (place, keys) in map.get(command.id).into_iter().flatten().enumerate() {
+        for (place, keys) in map.get(&command.id).into_iter().flatten().enumerate() {
             if let (Some((modifiers, key)), Some(what)) = (parse(keys), window_command(command.id)) {
                 // Of the two keys that run a cell, the first moves on.
                 let what = if let WindowCommand::RunCell { .. } = what {
@@ -327,7 +420,7 @@ mod tests {
             let settings = Settings { preset, ..Settings::default() };
             let all = shortcuts(&settings);
             let map = effective_keymap(&settings);
-            for (id, key) in available_commands().flat_map(|info| map[info.id].iter().map(|key| (info.id, key))) {
+            for (id, key) in available_commands().flat_map(|info| map[&info.id].iter().map(|key| (info.id, key))) {
                 let (modifiers, code) = parse(key).unwrap_or_else(|| panic!("not a key: {key}"));
                 // As the keyboard reports it: the command key is Ctrl, too.
                 let ctrl = if modifiers.command { Modifiers::CTRL } else { Modifiers::NONE };
@@ -345,7 +438,7 @@ mod tests {
     #[test]
     fn keys_are_exact() {
         let all = shortcuts(&Settings::default());
-        assert_eq!(key_of("switcher.open"), Some("Ctrl+P"));
+        assert_eq!(key_of(CommandId::SwitcherOpen), Some("Ctrl+P"));
         let find =
             |key, modifiers| all.iter().find(|shortcut| shortcut.matches_key(key, modifiers)).map(|found| found.what);
         let ctrl = Modifiers { ctrl: true, command: true, ..Modifiers::NONE };

@@ -3,19 +3,20 @@
 use super::page::PageAction;
 use eframe::egui;
 use egui::Ui;
+use engine::commands::CommandId;
 use ui::empty_state::show_message;
 
 /// The whole of a workspace without volumes.
 pub(crate) fn no_volume(ui: &mut Ui, actions: &mut Vec<PageAction>) {
     let text = "Open a folder of Markdown, and its notes appear here.";
     if show_message(ui, text, Some("Open a folder"), "Nothing in it is changed by opening.") {
-        actions.push(PageAction::Run("folder.open"));
+        actions.push(PageAction::Run(CommandId::FolderOpen));
     }
 }
 
 /// No note chosen.
 pub(crate) fn no_note(ui: &mut Ui, actions: &mut Vec<PageAction>) {
     if show_message(ui, "Choose a note at the left, or find one by its name.", Some("Go to note"), "Ctrl+P") {
-        actions.push(PageAction::Run("switcher.open"));
+        actions.push(PageAction::Run(CommandId::SwitcherOpen));
     }
 }

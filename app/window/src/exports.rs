@@ -6,6 +6,7 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Area, Id, Order, vec2};
 use engine::Session;
+use engine::commands::CommandId;
 use export::error::ExportError;
 use export::{self, ExportFormat, ExportProgress, ExportReport, ExportScope};
 use std::path::{Path, PathBuf};
@@ -26,17 +27,6 @@ pub(super) enum ExportCommand {
     Folder,
     /// Shows what was written last.
     Open,
-}
-
-/// What a command of the table is here.
-pub(super) fn export_command(id: &str) -> Option<ExportCommand> {
-    Some(match id {
-        "export.html" => ExportCommand::Html,
-        "export.pdf" => ExportCommand::Pdf,
-        "export.folder" => ExportCommand::Folder,
-        "export.open" => ExportCommand::Open,
-        _ => return None,
-    })
 }
 
 /// An export that is asked for: a dialog's fields.
@@ -206,7 +196,7 @@ impl AppWindow {
                     ));
                 }
                 self.exports.last = Some(done.dest);
-                self.toasts.show_with_action(text, "Open", "export.open");
+                self.toasts.show_with_action(text, "Open", CommandId::ExportOpen);
             }
         }
     }

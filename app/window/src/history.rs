@@ -14,6 +14,7 @@ use authors::AuthorsView;
 use eframe::egui;
 use egui::accesskit::{Role, Toggled};
 use egui::{Align, Align2, Key, Layout, Modifiers, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
+use engine::commands::CommandId;
 use engine::{Command, Session};
 use host::Driver;
 use host::history::{ComparisonSide, HistoryAnswer, HistoryQuestion, HistoryThread, TextComparison};
@@ -432,7 +433,7 @@ impl AppWindow {
             if !self.send(Command::EditAll { note, edits }) {
                 continue;
             }
-            self.toasts.show_with_action(said, "Undo", "note.undo");
+            self.toasts.show_with_action(said, "Undo", CommandId::NoteUndo);
             if self.active_pane.note == Some(note)
                 && let Some(note) = self.driver.as_ref().and_then(|driver| driver.session().note(note))
             {

@@ -67,6 +67,7 @@ use commands::KeyShortcut;
 use dialogs::Dialog;
 use editor::note_editor::{EditContext, Editor};
 use eframe::egui;
+use engine::commands::CommandId;
 use host::Driver;
 use hover::LinkHover;
 use link_completion::LinkCompletion;
@@ -160,7 +161,7 @@ pub struct AppWindow {
     /// The menu behind a slash.
     slash: Option<slash_menu::SlashMenu>,
     /// Commands by when they were used, newest first.
-    recent: Vec<&'static str>,
+    recent: Vec<CommandId>,
     /// The last few that ran, oldest first.
     command_log: VecDeque<commands::WindowCommand>,
     /// Problems that were read and put away.
@@ -255,7 +256,7 @@ impl AppWindow {
 
     /// Performs a command of the table, by its id, as the palette does; for tests and pictures.
     pub fn perform_command(&mut self, ctx: &egui::Context, id: &str) {
-        if let Some(what) = commands::window_command(id) {
+        if let Some(what) = id.parse().ok().and_then(commands::window_command) {
             self.run_command(ctx, what);
         }
     }
@@ -265,7 +266,7 @@ impl AppWindow {
         let id = |what: commands::WindowCommand| {
             commands::available_commands().find(|info| commands::window_command(info.id) == Some(what))
         };
-        self.command_log.drain(..).filter_map(id).map(|info| info.id).collect()
+        self.command_log.drain(..).filter_map(id).map(|info| info.id.as_str()).collect()
     }
 
     /// Shows a note, as a click in the tree does; for tests.

@@ -6,6 +6,7 @@ use agent::memory::MEMORY_FOLDER;
 use agent::memory::trace::{RunTrace, TRACES_FOLDER};
 use agent_ui::memory::{ExperiencesPage, MemoryAction, MemoryCommand, file};
 use engine::Command;
+use engine::commands::CommandId;
 use store::DocId;
 
 /// So many forgotten experiences can be brought back.
@@ -51,7 +52,7 @@ impl AppWindow {
                     self.forgotten.push(one);
                     let old = self.forgotten.len().saturating_sub(MAX_FORGOTTEN);
                     self.forgotten.drain(..old);
-                    self.toasts.show_with_action(says, "Undo", "memory.undo");
+                    self.toasts.show_with_action(says, "Undo", CommandId::MemoryUndo);
                 }
             }
             MemoryAction::ShowRun(run, step) => {

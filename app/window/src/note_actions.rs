@@ -21,17 +21,6 @@ pub(super) enum NoteCommand {
     Star,
 }
 
-/// What a command of the table is here.
-pub(super) fn note_command(id: &str) -> Option<NoteCommand> {
-    Some(match id {
-        "note.today" => NoteCommand::Today,
-        "template.insert" => NoteCommand::Template,
-        "note.duplicate" => NoteCommand::Duplicate,
-        "note.star" => NoteCommand::Star,
-        _ => return None,
-    })
-}
-
 /// Something to be done with a note's text once that is read.
 pub(super) struct PendingNoteAction {
     source: DocId,

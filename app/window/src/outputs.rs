@@ -16,6 +16,7 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;
 use egui::{Color32, CursorIcon, Galley, Pos2, Rect, Sense, Stroke, TextureHandle, Ui, Vec2, vec2};
+use engine::commands::CommandId;
 use json_tree::JsonTree;
 use mime_bundle::OutputForm;
 use serde_json::Value;
@@ -530,7 +531,7 @@ pub(super) fn show(
             let rect = Rect::from_min_size(at, vec2(240.0, size::MIN_CLICK_HEIGHT));
             let text = "Choose a full Python kernel";
             if word_button(ui, rect, id, text, &format!("{text} for cell {cell}")).clicked() {
-                actions.push(PageAction::Run("kernel.choose"));
+                actions.push(PageAction::Run(CommandId::KernelChoose));
             }
         }
         OutputItem::Whole(index, bytes) => {

@@ -20,6 +20,7 @@ use editor::row_splitter::{MarkdownRow, RowKind};
 use editor::{assets, editor_keys};
 use eframe::egui;
 use egui::{Color32, Pos2, Rect, Ui};
+use engine::commands::CommandId;
 use engine::{Command, Note};
 pub(super) use pointer::is_pressed;
 use std::collections::HashMap;
@@ -49,7 +50,7 @@ pub(super) enum PageAction {
     /// A wish for the session; its rejection becomes a toast.
     Do(Command),
     /// A command of the table.
-    Run(&'static str),
+    Run(CommandId),
     /// An edit of the open note.
     Edit(NoteEdit),
     /// Show this note.

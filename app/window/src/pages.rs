@@ -13,6 +13,7 @@ use agent_ui::memory::{AgentsPage, BudgetPage, ExperiencesPage, PlansPage, Sched
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
+use engine::commands::CommandId;
 use engine::{Command, Session};
 use store::DocId;
 use ui::icons;
@@ -36,27 +37,6 @@ pub(super) enum NavigationCommand {
     Trash,
     EmptyTrash,
     Sync(sync::SyncCommand),
-}
-
-/// What a command of the table is here.
-pub(super) fn navigation_command(id: &str) -> Option<NavigationCommand> {
-    let go = match id {
-        "note.rename" => NavigationCommand::Rename,
-        "note.delete" => NavigationCommand::Delete,
-        "files.undo" => NavigationCommand::UndoMove,
-        "files.follow" => NavigationCommand::FollowRenamed,
-        "view.links" => NavigationCommand::Links,
-        "view.broken" => NavigationCommand::Broken,
-        "view.agenda" => NavigationCommand::Agenda,
-        "view.graph" => NavigationCommand::Graph,
-        "view.local_graph" => NavigationCommand::LocalGraph,
-        "note.history" => NavigationCommand::History,
-        "note.writers" => NavigationCommand::Writers,
-        "view.trash" => NavigationCommand::Trash,
-        "trash.empty" => NavigationCommand::EmptyTrash,
-        other => NavigationCommand::Sync(sync::sync_command(other)?),
-    };
-    Some(go)
 }
 
 /// A page that is no note.
@@ -192,7 +172,7 @@ impl AppWindow {
                 let notes = self.session().map_or(0, Session::count_outdated_link_notes);
                 if self.send(Command::FollowRenamed) {
                     let text = if notes == 1 { "The links in 1 note follow." } else { "The links follow." };
-                    self.toasts.show_with_action(text, "Undo", "files.undo");
+                    self.toasts.show_with_action(text, "Undo", CommandId::FilesUndo);
                 }
             }
             NavigationCommand::Links => {
@@ -224,7 +204,7 @@ impl AppWindow {
                 1 => "1 note links to the old name of a file that another program renamed.".to_owned(),
                 many => format!("{many} notes link to old names of files that another program renamed."),
             };
-            self.toasts.show_with_action(text, "Update", "files.follow");
+            self.toasts.show_with_action(text, "Update", CommandId::FilesFollow);
         }
     }
 
@@ -249,7 +229,7 @@ impl AppWindow {
                 1 => "Renamed; the links in 1 note follow.".to_owned(),
                 many => format!("Renamed; the links in {many} notes follow."),
             };
-            self.toasts.show_with_action(links, "Undo", "files.undo");
+            self.toasts.show_with_action(links, "Undo", CommandId::FilesUndo);
         }
         Ok(())
     }
@@ -261,7 +241,7 @@ impl AppWindow {
             && self.send(Command::DeleteFiles { files: vec![file] })
         {
             let name = super::tree::shown_name(name.rsplit('/').next().unwrap_or(&name)).to_owned();
-            self.toasts.show_with_action(format!("“{name}” is in the trash."), "Undo", "files.undo");
+            self.toasts.show_with_action(format!("“{name}” is in the trash."), "Undo", CommandId::FilesUndo);
             self.leave_note(file);
         }
     }

@@ -6,6 +6,7 @@ use editor::note_editor::EditContext;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Rect, ScrollArea, Sense, Stroke, Ui, vec2};
+use engine::commands::CommandId;
 use engine::{Command, KernelPhase, Note, Session};
 use std::time::Duration;
 use text::python_scope::CellNames;
@@ -112,7 +113,7 @@ pub(super) fn show_preview(
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
             let mut runs = world.session.settings().script_runs;
             if ui.checkbox(&mut runs, "Run as I type").changed() {
-                actions.push(PageAction::Run("script.runs"));
+                actions.push(PageAction::Run(CommandId::ScriptRuns));
             }
         });
     });
@@ -131,7 +132,7 @@ pub(super) fn show_preview(
             page.cells.show_question(ui, world.note, (cell, number), rect.min, width, actions);
         }
         if nothing {
-            let run = super::commands::key_of("cell.run").unwrap_or("");
+            let run = super::commands::key_of(CommandId::CellRun).unwrap_or("");
             let words = if matches!(world.note.kernel, KernelPhase::Busy(_)) {
                 "It runs.".to_owned()
             } else {

@@ -13,7 +13,7 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Modal, Modifiers, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use embeddings::EmbeddingSettings;
-use engine::commands::{CommandInfo, find_command};
+use engine::commands::{CommandId, CommandInfo};
 use engine::keymap::{KeymapPreset, effective_keymap};
 use engine::{ColorTheme, RunsState, Settings};
 use host::search::SearchService;
@@ -103,7 +103,7 @@ pub(super) enum SettingsChange {
     Searches(Vec<(String, String)>),
     Preset(KeymapPreset),
     /// The keys of a command; `None`: those of the preset again.
-    Keys(&'static str, Option<Vec<String>>),
+    Keys(CommandId, Option<Vec<String>>),
     /// All keys are those of the preset again.
     NoKeys,
 }
@@ -143,8 +143,8 @@ impl SettingsChange {
             SettingsChange::Unsearched(folders) => settings.unsearched = folders,
             SettingsChange::Searches(searches) => settings.searches = searches,
             SettingsChange::Preset(preset) => settings.preset = preset,
-            SettingsChange::Keys(id, Some(keys)) => _ = settings.keys.insert(id.to_owned(), keys),
-            SettingsChange::Keys(id, None) => _ = settings.keys.remove(id),
+            SettingsChange::Keys(id, Some(keys)) => _ = settings.keys.insert(id.to_string(), keys),
+            SettingsChange::Keys(id, None) => _ = settings.keys.remove(id.as_str()),
             SettingsChange::NoKeys => settings.keys.clear(),
         }
     }
@@ -152,7 +152,7 @@ impl SettingsChange {
 
 /// A command that waits for its key.
 struct ShortcutCapture {
-    id: &'static str,
+    id: CommandId,
     /// The key that was pressed although another command has it, and which.
     taken: Option<(String, &'static CommandInfo)>,
     /// Why the key that was pressed cannot be taken.
@@ -209,7 +209,7 @@ impl SettingsPage {
         let spelled = commands::key_text(key, modifiers);
         let map = effective_keymap(settings);
         let other = map.iter().find(|(id, keys)| **id != asking.id && keys.contains(&spelled));
-        match other.and_then(|(id, _)| find_command(id)) {
+        match other.map(|(id, _)| id.info()) {
             Some(other) => {
                 (asking.taken, asking.trouble) = (Some((spelled, other)), None);
                 None

@@ -5,6 +5,7 @@ use super::page::PageAction;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, Rect, Sense, Ui, pos2, vec2};
+use engine::commands::CommandId;
 use engine::{ColorTheme, KernelPhase, Note, NotePhase, ScanState, Session, SyncStatus};
 use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
@@ -99,18 +100,18 @@ impl StatusBar {
             ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(SLOW_EDIT_SECONDS));
         }
         let mut right = rect.right() - space::M;
-        right -= button(ui, icons::GEAR, "Settings", "app.settings", right, actions);
+        right -= button(ui, icons::GEAR, "Settings", CommandId::AppSettings, right, actions);
         let (icon, name) = match session.settings().theme {
             ColorTheme::System => (icons::CIRCLE_HALF, "Colours: as the system"),
             ColorTheme::Light => (icons::SUN, "Colours: light"),
             ColorTheme::Dark => (icons::MOON, "Colours: dark"),
         };
-        right -= button(ui, icon, name, "view.theme", right, actions) + space::S;
+        right -= button(ui, icon, name, CommandId::ViewTheme, right, actions) + space::S;
         if let Some(note) = note.filter(|note| note.phase == NotePhase::Ready) {
             let text =
                 if words == 1 { "1 word".to_owned() } else { format!("{} words", ui::text::format_thousands(words)) };
             right -= put(ui, right, &text, colours.muted) + space::L;
-            right -= word(ui, &kernel(note), "kernel.choose", right, actions) + space::L;
+            right -= word(ui, &kernel(note), CommandId::KernelChoose, right, actions) + space::L;
             let company = super::remote_cursors::show_remote_users(ui, session, note, right);
             right -= if company > 0.0 { company + space::L } else { 0.0 };
         }
@@ -199,7 +200,7 @@ fn synced(
     widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
     set_accessible_name(&response, Role::Button, &format!("Sync: {text}"));
     if response.clicked() {
-        actions.push(PageAction::Run("sync.status"));
+        actions.push(PageAction::Run(CommandId::SyncStatus));
     }
     response.on_hover_ui(|ui| {
         ui.label(standing.explanation());
@@ -245,7 +246,7 @@ fn show_pending_decisions(ui: &Ui, count: usize, right: f32, actions: &mut Vec<P
 }
 
 /// Words that are a button for a command of the table.
-fn word(ui: &Ui, text: &str, id: &'static str, right: f32, actions: &mut Vec<PageAction>) -> f32 {
+fn word(ui: &Ui, text: &str, id: CommandId, right: f32, actions: &mut Vec<PageAction>) -> f32 {
     let colours = ThemeColors::of(ui);
     let galley = ui.painter().layout_no_wrap(text.to_owned(), theme::tabular_font(12.0), colours.muted);
     let size = galley.size();
@@ -267,7 +268,7 @@ fn word(ui: &Ui, text: &str, id: &'static str, right: f32, actions: &mut Vec<Pag
 }
 
 /// A button at the right of the line for a command of the table.
-fn button(ui: &Ui, icon: &str, name: &str, id: &'static str, right: f32, actions: &mut Vec<PageAction>) -> f32 {
+fn button(ui: &Ui, icon: &str, name: &str, id: CommandId, right: f32, actions: &mut Vec<PageAction>) -> f32 {
     let colours = ThemeColors::of(ui);
     // The line is less high than a finger; the button reaches out of it.
     let rect = Rect::from_center_size(

@@ -11,6 +11,7 @@ use super::{AppWindow, WindowOverlay};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Color32, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
+use engine::commands::CommandId;
 use engine::{Command, HubConnection, Session, SyncStatus, UnixMillis};
 use merge_report::MergesReport;
 use std::path::PathBuf;
@@ -43,21 +44,6 @@ pub(super) enum SyncCommand {
     Share,
     Join,
     Devices,
-}
-
-/// What a command of the table is here.
-pub(super) fn sync_command(id: &str) -> Option<SyncCommand> {
-    Some(match id {
-        "sync.status" => SyncCommand::Show(SyncTab::State),
-        "sync.merges" => SyncCommand::Show(SyncTab::Merges),
-        "sync.log" => SyncCommand::Show(SyncTab::Log),
-        "sync.pause" => SyncCommand::Pause,
-        "sync.retry" => SyncCommand::Retry,
-        "sync.share" => SyncCommand::Share,
-        "sync.join" => SyncCommand::Join,
-        "sync.devices" => SyncCommand::Devices,
-        _ => return None,
-    })
 }
 
 /// A volume as it is listed.
@@ -154,11 +140,11 @@ impl SyncPage {
         let shared = self.standing != SyncStatus::NotShared;
         let paused = self.standing == SyncStatus::Paused;
         if shared && text_button(&mut tools, if paused { "Go on" } else { "Pause" }, paused).clicked() {
-            actions.push(PageAction::Run("sync.pause"));
+            actions.push(PageAction::Run(CommandId::SyncPause));
         }
         let away = self.hubs.iter().any(|hub| !hub.online);
         if shared && !paused && away && text_button(&mut tools, "Try now", false).clicked() {
-            actions.push(PageAction::Run("sync.retry"));
+            actions.push(PageAction::Run(CommandId::SyncRetry));
         }
         let room = tools.min_rect().left() - rect.left() - 36.0 - space::L;
         let middle = pos2(rect.left() + 12.0, rect.center().y);
@@ -213,10 +199,10 @@ impl SyncPage {
             let mut more = ui.new_child(UiBuilder::new().max_rect(rect).id_salt("more").layout(layout));
             more.spacing_mut().item_spacing.x = space::S;
             if text_button(&mut more, "Get a shared volume…", false).clicked() {
-                actions.push(PageAction::Run("sync.join"));
+                actions.push(PageAction::Run(CommandId::SyncJoin));
             }
             if text_button(&mut more, "Devices and pairing", false).clicked() {
-                actions.push(PageAction::Run("sync.devices"));
+                actions.push(PageAction::Run(CommandId::SyncDevices));
             }
             ui.add_space(space::XXL);
         });

@@ -14,6 +14,7 @@ use egui::{
 use egui_tiles::{
     Container, LinearDir, ResizeState, SimplificationOptions, TabState, Tabs, Tile, TileId, Tiles, Tree, UiResponse,
 };
+use engine::commands::CommandId;
 use engine::{Command, NotePhase, Session};
 use std::collections::{HashMap, HashSet};
 use ui::empty_state;
@@ -149,7 +150,8 @@ impl TabsContext<'_> {
         } else if (pressed && !button.hovered()) || response.clicked() {
             self.actions.push(PageAction::Here(pane));
         }
-        let button = button.on_hover_text(format!("Close tab   {}", commands::key_of("note.close").unwrap_or("")));
+        let button =
+            button.on_hover_text(format!("Close tab   {}", commands::key_of(CommandId::NoteClose).unwrap_or("")));
         if button.hovered() { response } else { response.on_hover_text(path) }
     }
 
@@ -382,8 +384,8 @@ impl egui_tiles::Behavior<PaneId> for TabsContext<'_> {
         if rect.left() <= self.area.left() + 1.0 && rect.top() <= self.area.top() + 1.0 {
             ui.add_space(space::S);
             let name = if self.left_open { "Hide the tree" } else { "Show the tree" };
-            if icon_button(ui, icons::SIDEBAR, name, commands::key_of("view.left")).clicked() {
-                self.actions.push(PageAction::Run("view.left"));
+            if icon_button(ui, icons::SIDEBAR, name, commands::key_of(CommandId::ViewLeft)).clicked() {
+                self.actions.push(PageAction::Run(CommandId::ViewLeft));
             }
         }
     }
@@ -394,16 +396,16 @@ impl egui_tiles::Behavior<PaneId> for TabsContext<'_> {
         if rect.right() >= self.area.right() - 1.0 && rect.top() <= self.area.top() + 1.0 {
             ui.add_space(space::S);
             let name = if self.right_open { "Hide the outline" } else { "Show the outline" };
-            if icon_button(ui, icons::LIST_BULLETS, name, commands::key_of("view.right")).clicked() {
-                self.actions.push(PageAction::Run("view.right"));
+            if icon_button(ui, icons::LIST_BULLETS, name, commands::key_of(CommandId::ViewRight)).clicked() {
+                self.actions.push(PageAction::Run(CommandId::ViewRight));
             }
         }
         let pane = tabs.active.and_then(|tile| tiles.get_pane(&tile));
         let note = self.here.note.filter(|_| pane == Some(&self.here.id)).and_then(|note| self.session.note(note));
         if note.is_some_and(|note| note.cells().next().is_some())
-            && icon_button(ui, icons::PLAY, "Run all cells", commands::key_of("note.run_all")).clicked()
+            && icon_button(ui, icons::PLAY, "Run all cells", commands::key_of(CommandId::NoteRunAll)).clicked()
         {
-            self.actions.push(PageAction::Run("note.run_all"));
+            self.actions.push(PageAction::Run(CommandId::NoteRunAll));
         }
     }
 

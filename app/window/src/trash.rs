@@ -7,6 +7,7 @@ use super::{AppWindow, WindowOverlay};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
+use engine::commands::CommandId;
 use engine::{Command, Session};
 use store::{DocId, FileKind};
 use ui::empty_state;
@@ -73,7 +74,7 @@ impl TrashPage {
         let margin = (ui.available_width() - width) / 2.0;
         let words = ("Filter the trash", "Filter by name or folder");
         if ui::layout::filter(ui, &mut self.query, words, "Empty the trash…") {
-            actions.push(PageAction::Run("trash.empty"));
+            actions.push(PageAction::Run(CommandId::TrashEmpty));
         }
         let wanted = self.query.trim().to_lowercase();
         let fits =

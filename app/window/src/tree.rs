@@ -7,6 +7,7 @@ use super::page::PageAction;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Ui, WidgetInfo, pos2, vec2};
+use engine::commands::CommandId;
 use engine::{Command, ScanState, Session, Settings, Volume};
 use export::ExportScope;
 use std::collections::{BTreeMap, HashSet};
@@ -174,9 +175,10 @@ impl FileTree {
         let mut child = ui
             .new_child(egui::UiBuilder::new().max_rect(buttons).layout(egui::Layout::left_to_right(egui::Align::Min)));
         child.spacing_mut().item_spacing.x = space::XS;
-        for (icon, name, id) in
-            [(icons::FOLDER_PLUS, "Open folder as volume", "folder.open"), (icons::FILE_PLUS, "New note", "note.new")]
-        {
+        for (icon, name, id) in [
+            (icons::FOLDER_PLUS, "Open folder as volume", CommandId::FolderOpen),
+            (icons::FILE_PLUS, "New note", CommandId::NoteNew),
+        ] {
             if icon_button(&mut child, icon, name, commands::key_of(id)).clicked() {
                 actions.push(PageAction::Run(id));
             }
@@ -543,7 +545,7 @@ fn menu(session: &Session, line: &TreeRow, response: &egui::Response, actions: &
                     PageAction::Tree(TreeAction::NewNote(line.volume, "New folder/".to_owned())),
                 );
                 ui.separator();
-                item(ui, "Trash", PageAction::Run("view.trash"));
+                item(ui, "Trash", PageAction::Run(CommandId::ViewTrash));
                 ui.separator();
                 exports(ui, &ExportScope::Folder(line.volume, String::new()), &mut item);
                 ui.separator();
@@ -576,7 +578,7 @@ pub(super) fn show_empty_tree(ui: &mut Ui, actions: &mut Vec<PageAction>) {
     ui.painter().text(at, Align2::LEFT_TOP, "No folder is open.", theme::small().font, colours.muted);
     let rect = Rect::from_min_size(at + vec2(0.0, 20.0), vec2(120.0, size::MIN_CLICK_HEIGHT));
     if word_button(ui, rect, ui.scope_id().with("open"), "Open a folder", "Open a folder").clicked() {
-        actions.push(PageAction::Run("folder.open"));
+        actions.push(PageAction::Run(CommandId::FolderOpen));
     }
 }
 

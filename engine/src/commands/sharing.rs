@@ -1,166 +1,104 @@
-//! The commands that concern other devices: what is shared, over which hubs, with whom.
+//! What the commands that concern other devices take on the command line.
 
-use super::{ArgumentForm, CommandInfo, CommandLineForm, command_argument, command_line_form, window_command};
+use super::{ArgumentForm, CommandArgument, command_argument};
 
-pub(super) const SHARING_COMMANDS: &[CommandInfo] = &[
-    CommandInfo {
-        id: "sync.status",
-        title: "Sync",
-        help: "Show what is shared with other devices over which hubs, and how far all of it has got.",
-        keys: &["Ctrl+Alt+S"],
-        window: true,
-        line: Some(CommandLineForm {
-            name: "sync",
-            args: &[
-                command_argument(
-                    "WHAT",
-                    ArgumentForm::Needed,
-                    "status, log, merges, share, join, leave, pause, resume, retry or now",
-                ),
-                command_argument(
-                    "NAME",
-                    ArgumentForm::Optional,
-                    "for `share` and `leave`: the volume; for `join`: a volume's address; for `status`: a note; for \
-                     `merges`: the number of one, to see the note before and after",
-                ),
-                command_argument(
-                    "PLACE",
-                    ArgumentForm::Optional,
-                    "for `share`: the hub's address (ws://host:port); for `join`: an empty folder",
-                ),
-                command_argument(
-                    "for",
-                    ArgumentForm::Value,
-                    "wait at most this many seconds for all of it (`join`, `now`); 60 when left out",
-                ),
-            ],
-        }),
-    },
-    window_command(
-        "sync.merges",
-        "What other devices changed",
-        &[],
-        "Show notes before and after edits of other devices.",
+/// `sync`.
+pub(super) const SYNC: &[CommandArgument] = &[
+    command_argument(
+        "WHAT",
+        ArgumentForm::Needed,
+        "status, log, merges, share, join, leave, pause, resume, retry or now",
     ),
-    window_command("sync.log", "Log of sync", &[], "Show what sync did, in plain words, newest first."),
-    window_command("sync.pause", "Pause sync, or go on", &[], "Send and receive nothing for now; again: go on."),
-    window_command("sync.retry", "Call hubs now", &[], "Try hubs that are not there at once, not only by and by."),
-    window_command(
-        "sync.share",
-        "Share this volume…",
-        &[],
-        "Share the open note's volume with other devices over a hub.",
+    command_argument(
+        "NAME",
+        ArgumentForm::Optional,
+        "for `share` and `leave`: the volume; for `join`: a volume's address; for `status`: a note; for \
+         `merges`: the number of one, to see the note before and after",
     ),
-    window_command(
-        "sync.join",
-        "Get a shared volume…",
-        &[],
-        "Get a volume that another device shares, by its address.",
+    command_argument(
+        "PLACE",
+        ArgumentForm::Optional,
+        "for `share`: the hub's address (ws://host:port); for `join`: an empty folder",
     ),
-    CommandInfo {
-        id: "sync.devices",
-        title: "Devices",
-        help: "List the devices that were paired, rename one, or revoke one: it is cut off within a second, and what \
-               it has received stays on it.",
-        keys: &[],
-        window: true,
-        line: Some(CommandLineForm {
-            name: "devices",
-            args: &[
-                command_argument("WHAT", ArgumentForm::Optional, "list (when left out), revoke, name or access"),
-                command_argument(
-                    "DEVICE",
-                    ArgumentForm::Optional,
-                    "a device: its name, or the beginning of its key; `this` for this one",
-                ),
-                command_argument("NAME", ArgumentForm::Optional, "the new name; for `access` none, read or write"),
-                command_argument(
-                    "hub",
-                    ArgumentForm::Value,
-                    "the list of the hub over this folder instead of this machine's own",
-                ),
-            ],
-        }),
-    },
-    command_line_form(
-        "sync.pair",
-        "Pair a device",
-        "pair",
-        &[
-            command_argument(
-                "WHERE",
-                ArgumentForm::Optional,
-                "what a QR code says, or a hub's address; without it a code is shown here",
-            ),
-            command_argument(
-                "code",
-                ArgumentForm::Value,
-                "the code that the other one shows; alone, it is looked for on the local network",
-            ),
-            command_argument("name", ArgumentForm::Value, "how this device is called; its host name when left out"),
-            command_argument(
-                "local",
-                ArgumentForm::Flag,
-                "only for devices on this machine: nothing is announced on the network",
-            ),
-        ],
-        "Make this device acquainted with another one or with a hub, by a code of eight digits that is used once.",
+    command_argument(
+        "for",
+        ArgumentForm::Value,
+        "wait at most this many seconds for all of it (`join`, `now`); 60 when left out",
     ),
-    command_line_form(
-        "sync.hub",
-        "Hub",
-        "hub",
-        &[
-            command_argument("WHAT", ArgumentForm::Optional, "run (when left out), invite or share"),
-            command_argument(
-                "VOLUME",
-                ArgumentForm::Optional,
-                "for `share`: a volume's id, or `all`; without it what is shared is listed",
-            ),
-            command_argument("ACCESS", ArgumentForm::Optional, "for `share`: none, read or write"),
-            command_argument("device", ArgumentForm::Value, "for `share`: only with this device"),
-            command_argument("folder", ArgumentForm::Value, "the hub's folder; `hub` in the workspace when left out"),
-            command_argument("listen", ArgumentForm::Value, "ADDRESS:PORT; 127.0.0.1:7600 when left out"),
-            command_argument(
-                "address",
-                ArgumentForm::Value,
-                "how devices reach it, as wss://HOST:PORT, where that is another address",
-            ),
-            command_argument("name", ArgumentForm::Value, "how the hub is called"),
-            command_argument("tls", ArgumentForm::Flag, "TLS also on this machine; anywhere else it is always on"),
-            command_argument(
-                "certificate",
-                ArgumentForm::Value,
-                "a certificate (PEM) instead of the one that the hub makes for itself",
-            ),
-            command_argument("key", ArgumentForm::Value, "its key (PEM)"),
-            command_argument(
-                "open",
-                ArgumentForm::Value,
-                "let in programs with automerge-repo that are no devices: local, or token",
-            ),
-            command_argument(
-                "store",
-                ArgumentForm::Value,
-                "sqlite (when left out), or nats://HOST:PORT, several with commas",
-            ),
-            command_argument("quota", ArgumentForm::Value, "megabytes that one device may store"),
-            command_argument("rate", ArgumentForm::Value, "messages a second from one connection; 10000 when left out"),
-            command_argument("largest", ArgumentForm::Value, "megabytes of a message at most; 64 when left out"),
-            command_argument("connections", ArgumentForm::Value, "connections at once; 10000 when left out"),
-            command_argument(
-                "pair",
-                ArgumentForm::Flag,
-                "show a code for a device at the start; the first start always does",
-            ),
-            command_argument("admin", ArgumentForm::Flag, "for `invite`: the device may change the list of devices"),
-            command_argument(
-                "access",
-                ArgumentForm::Value,
-                "for `invite`: the most that the device may do: none, read or write",
-            ),
-        ],
-        "Run a hub: a peer that always listens and keeps what it hears, for automerge-repo's protocol over WebSocket. \
-         `invite` shows a code for one more device, `share` says who may do what with a volume.",
+];
+
+/// `devices`.
+pub(super) const DEVICES: &[CommandArgument] = &[
+    command_argument("WHAT", ArgumentForm::Optional, "list (when left out), revoke, name or access"),
+    command_argument(
+        "DEVICE",
+        ArgumentForm::Optional,
+        "a device: its name, or the beginning of its key; `this` for this one",
+    ),
+    command_argument("NAME", ArgumentForm::Optional, "the new name; for `access` none, read or write"),
+    command_argument("hub", ArgumentForm::Value, "the list of the hub over this folder instead of this machine's own"),
+];
+
+/// `pair`.
+pub(super) const PAIR: &[CommandArgument] = &[
+    command_argument(
+        "WHERE",
+        ArgumentForm::Optional,
+        "what a QR code says, or a hub's address; without it a code is shown here",
+    ),
+    command_argument(
+        "code",
+        ArgumentForm::Value,
+        "the code that the other one shows; alone, it is looked for on the local network",
+    ),
+    command_argument("name", ArgumentForm::Value, "how this device is called; its host name when left out"),
+    command_argument(
+        "local",
+        ArgumentForm::Flag,
+        "only for devices on this machine: nothing is announced on the network",
+    ),
+];
+
+/// `hub`.
+pub(super) const HUB: &[CommandArgument] = &[
+    command_argument("WHAT", ArgumentForm::Optional, "run (when left out), invite or share"),
+    command_argument(
+        "VOLUME",
+        ArgumentForm::Optional,
+        "for `share`: a volume's id, or `all`; without it what is shared is listed",
+    ),
+    command_argument("ACCESS", ArgumentForm::Optional, "for `share`: none, read or write"),
+    command_argument("device", ArgumentForm::Value, "for `share`: only with this device"),
+    command_argument("folder", ArgumentForm::Value, "the hub's folder; `hub` in the workspace when left out"),
+    command_argument("listen", ArgumentForm::Value, "ADDRESS:PORT; 127.0.0.1:7600 when left out"),
+    command_argument(
+        "address",
+        ArgumentForm::Value,
+        "how devices reach it, as wss://HOST:PORT, where that is another address",
+    ),
+    command_argument("name", ArgumentForm::Value, "how the hub is called"),
+    command_argument("tls", ArgumentForm::Flag, "TLS also on this machine; anywhere else it is always on"),
+    command_argument(
+        "certificate",
+        ArgumentForm::Value,
+        "a certificate (PEM) instead of the one that the hub makes for itself",
+    ),
+    command_argument("key", ArgumentForm::Value, "its key (PEM)"),
+    command_argument(
+        "open",
+        ArgumentForm::Value,
+        "let in programs with automerge-repo that are no devices: local, or token",
+    ),
+    command_argument("store", ArgumentForm::Value, "sqlite (when left out), or nats://HOST:PORT, several with commas"),
+    command_argument("quota", ArgumentForm::Value, "megabytes that one device may store"),
+    command_argument("rate", ArgumentForm::Value, "messages a second from one connection; 10000 when left out"),
+    command_argument("largest", ArgumentForm::Value, "megabytes of a message at most; 64 when left out"),
+    command_argument("connections", ArgumentForm::Value, "connections at once; 10000 when left out"),
+    command_argument("pair", ArgumentForm::Flag, "show a code for a device at the start; the first start always does"),
+    command_argument("admin", ArgumentForm::Flag, "for `invite`: the device may change the list of devices"),
+    command_argument(
+        "access",
+        ArgumentForm::Value,
+        "for `invite`: the most that the device may do: none, read or write",
     ),
 ];

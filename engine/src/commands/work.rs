@@ -1,4 +1,4 @@
-//! What the commands for tasks and schedules take on the command line.
+//! What the commands for tasks, schedules and benchmarks take on the command line.
 
 use super::{ArgumentForm, CommandArgument, command_argument};
 
@@ -75,5 +75,41 @@ pub(super) const SCHEDULE_ARGUMENTS: &[CommandArgument] = &[
         "zone",
         ArgumentForm::Value,
         "the expression goes by the clock of this time zone, as in Europe/Berlin",
+    ),
+];
+
+/// `bench`.
+pub(super) const BENCH: &[CommandArgument] = &[
+    command_argument(
+        "WHAT",
+        ArgumentForm::Needed,
+        "edit, open, import, frames, search, cells, tools, agent, hub, sync, replay, memory or retrieval",
+    ),
+    command_argument(
+        "size",
+        ArgumentForm::Value,
+        "blocks for `frames` (default 10000), clients for `hub` (1000); the same as --notes for the others",
+    ),
+    command_argument(
+        "notes",
+        ArgumentForm::Value,
+        "notes for `import` and `sync` (default 50000), `open` and `search` (default 10000); `edit` presses \
+         its keys while so many are indexed",
+    ),
+    command_argument(
+        "corpus",
+        ArgumentForm::Value,
+        "for `retrieval`: a folder with corpus.jsonl, queries.jsonl, qrels.tsv; for `replay` and `memory`: \
+         bfcl-eval",
+    ),
+    command_argument(
+        "foreign",
+        ArgumentForm::Value,
+        "for `retrieval`: another such folder, whose queries nothing should fit",
+    ),
+    command_argument(
+        "conversations",
+        ArgumentForm::Value,
+        "for `memory`: a JSON file of LoCoMo's form, whose evidence is searched",
     ),
 ];

@@ -646,7 +646,7 @@ fn every_command_does_what_it_says() {
         quitting,
     ];
     let driven: BTreeSet<&str> = steps.into_iter().flat_map(|step| step().driven).collect();
-    let offered = COMMANDS.iter().filter(|command| command.window).map(|command| command.id);
+    let offered = COMMANDS.iter().filter(|command| command.window).map(|command| command.id.as_str());
     let missing: Vec<&str> = offered.filter(|id| !driven.contains(id)).collect();
     assert!(missing.is_empty(), "nothing here chooses {missing:?}: add a step that does and looks what came of it");
 }

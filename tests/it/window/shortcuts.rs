@@ -36,7 +36,7 @@ const COLLECTION: &str = "views:\n  - type: table\n    name: First\n  - type: ca
 fn bindings(preset: KeymapPreset) -> Vec<(&'static str, String)> {
     let map = effective_keymap(&Settings { preset, ..Settings::default() });
     let offered = COMMANDS.iter().filter(|command| command.window);
-    offered.flat_map(|command| map[command.id].iter().map(|key| (command.id, key.clone()))).collect()
+    offered.flat_map(|command| map[&command.id].iter().map(|key| (command.id.as_str(), key.clone()))).collect()
 }
 
 /// A key as keyboards send it; some send it in more than one way.

@@ -5,6 +5,7 @@ use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
+use engine::commands::CommandId;
 use engine::{AgentRun, Command, Session};
 use store::{ChangeKind, DocId, RunChange};
 use ui::empty_state;
@@ -48,7 +49,7 @@ pub(super) fn show_changes_link(ui: &mut Ui, run: &AgentRun, actions: &mut Vec<P
         format!("Review what changed in {} files", files.len())
     };
     if text_button(ui, &words, false).clicked() {
-        actions.push(PanelAction::Run("agent.changes"));
+        actions.push(PanelAction::Run(CommandId::AgentChanges));
     }
 }
 

@@ -9,6 +9,7 @@ use agent::memory::{self, ProjectMemory, RecallOptions, ReplayMode};
 use eframe::egui;
 use egui::accesskit::{Role, Toggled};
 use egui::{Align, Align2, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
+use engine::commands::CommandId;
 use engine::{AgentRun, Command, Session};
 use host::Driver;
 use host::clock;
@@ -210,7 +211,7 @@ fn line(
     set_accessible_name(&response, Role::Link, &format!("{}: {state}", one.what));
     if response.on_hover_text(state).clicked() {
         actions.push(match one.kind {
-            TRACE_KIND => PanelAction::Run("view.traces"),
+            TRACE_KIND => PanelAction::Run(CommandId::ViewTraces),
             _ => PanelAction::Memory(Box::new(MemoryAction::Show(one.name.clone()))),
         });
     }

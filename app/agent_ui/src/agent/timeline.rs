@@ -7,6 +7,7 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::epaint::Mesh;
 use egui::{Align2, Color32, EventFilter, Id, Key, Modifiers, Pos2, Rect, Sense, Shape, Stroke, Ui, Vec2, pos2, vec2};
+use engine::commands::CommandId;
 use engine::{AgentRun, RunPhase, Session};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -448,7 +449,7 @@ impl TimelinePage {
             }
             let changed = run.changes.iter().any(|change| change.step == step.id);
             if changed && text_button(ui, "What it changed", false).clicked() {
-                actions.push(PanelAction::Run("agent.changes"));
+                actions.push(PanelAction::Run(CommandId::AgentChanges));
             }
         });
         ui.add_space(space::S);

@@ -11,6 +11,7 @@ use agent::memory::{ProjectMemory, StoredTrace, task_log};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
+use engine::commands::CommandId;
 use engine::{Command, Session};
 use host::clock;
 use std::collections::BTreeSet;
@@ -264,7 +265,7 @@ impl ExperiencesPage {
         }
         let words = ("Filter memory", "Filter by what was wanted or learned");
         if ui::layout::filter(ui, &mut self.filter.query, words, "Trace library") {
-            actions.push(PanelAction::Run("view.traces"));
+            actions.push(PanelAction::Run(CommandId::ViewTraces));
         }
         self.choices(ui);
         ui.add_space(space::S);

@@ -10,6 +10,7 @@ use agent::{agent_definition, agent_registry, planner};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
+use engine::commands::CommandId;
 use engine::{Command, Session};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -167,7 +168,7 @@ impl PlansPage {
         }
         let words = ("Filter plans", "Filter by plan or task");
         if ui::layout::filter(ui, &mut self.query, words, "Agents") {
-            actions.push(PanelAction::Run("view.agents"));
+            actions.push(PanelAction::Run(CommandId::ViewAgents));
         }
         widgets::row(ui, |ui| {
             self.state = widgets::filter_chips(ui, "Tasks", &TASK_STATE_FILTERS, self.state).unwrap_or(self.state)

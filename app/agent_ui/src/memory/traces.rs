@@ -10,6 +10,7 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
 use engine::Session;
+use engine::commands::CommandId;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use store::DocId;
@@ -105,7 +106,7 @@ impl TracesPage {
         }
         let words = ("Filter traces", "Filter by goal or tool");
         if ui::layout::filter(ui, &mut self.query, words, "Memory") {
-            actions.push(PanelAction::Run("view.memory"));
+            actions.push(PanelAction::Run(CommandId::ViewMemory));
         }
         self.files(ui);
         ui.add_space(space::S);

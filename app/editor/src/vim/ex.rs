@@ -1,5 +1,6 @@
 //! Lines behind Vim's colon: `:w`, `:12`, `:%s/old/new/g`, `:g/old/d`. Reads them; `modal/lines.rs` does what they say.
 
+use engine::commands::CommandId;
 use regex_lite::{Captures, Regex, RegexBuilder};
 
 /// A line is read up to this many bytes.
@@ -9,7 +10,7 @@ const MAX_EX_COMMAND_BYTES: usize = 10_000;
 #[derive(Debug)]
 pub enum ExCommand {
     /// Commands of the table, one after the other.
-    Run(&'static [&'static str]),
+    Run(&'static [CommandId]),
     /// The caret goes to a line.
     Line(LineAddress),
     Substitute(SubstituteCommand),
@@ -66,22 +67,22 @@ enum ReplacementPart {
 }
 
 /// Lines that are commands of the table.
-const EX_COMMANDS: &[(&[&str], &[&str])] = &[
-    (&["w", "write", "wa", "up", "update"], &["note.save"]),
-    (&["q", "quit", "q!", "bd", "close", "clo"], &["note.close"]),
-    (&["wq", "x", "xit", "exit"], &["note.save", "note.close"]),
-    (&["qa", "qall", "qa!", "wqa", "xa"], &["app.quit"]),
-    (&["e", "edit", "ls", "buffers", "b", "buffer"], &["switcher.open"]),
-    (&["enew", "new"], &["note.new"]),
-    (&["vs", "vsp", "vsplit"], &["pane.split_right"]),
-    (&["sp", "split"], &["pane.split_down"]),
-    (&["tabnew", "tabe"], &["tab.new"]),
-    (&["bn", "bnext", "tabn", "tabnext"], &["tab.next"]),
-    (&["bp", "bprevious", "tabp", "tabprevious"], &["tab.previous"]),
-    (&["u", "undo"], &["note.undo"]),
-    (&["red", "redo"], &["note.redo"]),
-    (&["h", "help", "map"], &["app.keys"]),
-    (&["set"], &["app.settings"]),
+const EX_COMMANDS: &[(&[&str], &[CommandId])] = &[
+    (&["w", "write", "wa", "up", "update"], &[CommandId::NoteSave]),
+    (&["q", "quit", "q!", "bd", "close", "clo"], &[CommandId::NoteClose]),
+    (&["wq", "x", "xit", "exit"], &[CommandId::NoteSave, CommandId::NoteClose]),
+    (&["qa", "qall", "qa!", "wqa", "xa"], &[CommandId::AppQuit]),
+    (&["e", "edit", "ls", "buffers", "b", "buffer"], &[CommandId::SwitcherOpen]),
+    (&["enew", "new"], &[CommandId::NoteNew]),
+    (&["vs", "vsp", "vsplit"], &[CommandId::PaneSplitRight]),
+    (&["sp", "split"], &[CommandId::PaneSplitDown]),
+    (&["tabnew", "tabe"], &[CommandId::TabNew]),
+    (&["bn", "bnext", "tabn", "tabnext"], &[CommandId::TabNext]),
+    (&["bp", "bprevious", "tabp", "tabprevious"], &[CommandId::TabPrevious]),
+    (&["u", "undo"], &[CommandId::NoteUndo]),
+    (&["red", "redo"], &[CommandId::NoteRedo]),
+    (&["h", "help", "map"], &[CommandId::AppKeys]),
+    (&["set"], &[CommandId::AppSettings]),
 ];
 
 /// Reads a line without its colon. `None`: it is none of these; an error says what is wrong with it.
@@ -156,10 +157,7 @@ fn global(rest: &str, lines: (LineAddress, LineAddress)) -> Option<Result<Global
 pub fn describe_command(line: &str) -> Option<String> {
     Some(match read(line)? {
         Err(why) => why,
-        Ok(ExCommand::Run(ids)) => {
-            let titles = ids.iter().filter_map(|id| engine::commands::find_command(id)).map(|command| command.title);
-            titles.collect::<Vec<&str>>().join(", then: ")
-        }
+        Ok(ExCommand::Run(ids)) => ids.iter().map(|id| id.title()).collect::<Vec<&str>>().join(", then: "),
         Ok(ExCommand::Line(LineAddress::Number(number))) => format!("Go to line {number}"),
         Ok(ExCommand::Line(LineAddress::Last(0))) => "Go to the last line".to_owned(),
         Ok(ExCommand::Line(_)) => "Go to that line".to_owned(),
@@ -398,8 +396,8 @@ mod tests {
 
     #[test]
     fn lines_are_read_as_vim_reads_them() {
-        assert!(matches!(read("w"), Some(Ok(ExCommand::Run(["note.save"])))));
-        assert!(matches!(read(":wq"), Some(Ok(ExCommand::Run(["note.save", "note.close"])))));
+        assert!(matches!(read("w"), Some(Ok(ExCommand::Run([CommandId::NoteSave])))));
+        assert!(matches!(read(":wq"), Some(Ok(ExCommand::Run([CommandId::NoteSave, CommandId::NoteClose])))));
         assert!(matches!(read("12"), Some(Ok(ExCommand::Line(LineAddress::Number(12))))));
         assert!(matches!(read("$-2"), Some(Ok(ExCommand::Line(LineAddress::Last(-2))))));
         assert!(matches!(read(".+"), Some(Ok(ExCommand::Line(LineAddress::Here(1))))));

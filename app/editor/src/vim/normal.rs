@@ -4,6 +4,7 @@ use super::motions::{BufferView, MotionSpan, VimMotion};
 use super::operators::{LetterCase, VimOperator, change_case};
 use super::{PendingKey, VimAction, VimMachine, VimMode, VimStroke, is_digit};
 use crate::motion;
+use engine::commands::CommandId;
 use std::ops::Range;
 
 impl VimMachine {
@@ -104,9 +105,9 @@ impl VimMachine {
             't' | '\n' => 0.0,
             'z' | '.' => 0.5,
             'b' | '-' => 1.0,
-            'a' | 'o' | 'c' => return vec![VimAction::Run("fold.here")],
-            'M' => return vec![VimAction::Run("fold.all")],
-            'R' => return vec![VimAction::Run("fold.none")],
+            'a' | 'o' | 'c' => return vec![VimAction::Run(CommandId::FoldHere)],
+            'M' => return vec![VimAction::Run(CommandId::FoldAll)],
+            'R' => return vec![VimAction::Run(CommandId::FoldNone)],
             _ => return self.nothing(),
         };
         if !matches!(letter, '\n' | '.' | '-') {

@@ -2,6 +2,7 @@
 
 use eframe::egui;
 use egui::{Key, Modifiers};
+use engine::commands::CommandId;
 use std::ops::Range;
 
 /// What typing means now.
@@ -156,5 +157,5 @@ pub enum VimAction {
     },
     ExAgain,
     /// A command of the table.
-    Run(&'static str),
+    Run(CommandId),
 }

@@ -8,7 +8,7 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::Settings;
-use engine::commands::{CommandInfo, find_command};
+use engine::commands::{CommandId, CommandInfo};
 use engine::keymap::{KeymapPreset, effective_keymap, overridden_keys};
 use ui::icons;
 use ui::theme::{self, ThemeColors, space};
@@ -46,15 +46,15 @@ impl SettingsPage {
             conflicts(ui, &words);
         }
         let found = |command: &&CommandInfo| {
-            let keys = map.get(command.id).map(|keys| keys.join(" ").to_lowercase()).unwrap_or_default();
+            let keys = map.get(&command.id).map(|keys| keys.join(" ").to_lowercase()).unwrap_or_default();
             command.title.to_lowercase().contains(&wanted) || keys.contains(&wanted)
         };
         egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
             ui.spacing_mut().item_spacing.y = 0.0;
             for info in commands::available_commands().filter(found) {
-                let keys = map.get(info.id).map_or(&[][..], Vec::as_slice);
+                let keys = map.get(&info.id).map_or(&[][..], Vec::as_slice);
                 let lost = lost.iter().find(|(id, ..)| *id == info.id).map(|(_, key, other)| (key.as_str(), *other));
-                self.command(ui, info, keys, (settings.keys.contains_key(info.id), lost), changes);
+                self.command(ui, info, keys, (settings.keys.contains_key(info.id.as_str()), lost), changes);
             }
         });
     }
@@ -70,13 +70,13 @@ impl SettingsPage {
         let map = effective_keymap(settings);
         let lost = overridden_keys(settings);
         let fits = |info: &&CommandInfo| {
-            let keys = map.get(info.id).is_some_and(|keys| keys.join(" ").to_lowercase().contains(wanted));
+            let keys = map.get(&info.id).is_some_and(|keys| keys.join(" ").to_lowercase().contains(wanted));
             keys || info.title.to_lowercase().contains(wanted)
         };
         for info in commands::available_commands().filter(fits) {
-            let keys = map.get(info.id).map_or(&[][..], Vec::as_slice);
+            let keys = map.get(&info.id).map_or(&[][..], Vec::as_slice);
             let lost = lost.iter().find(|(id, ..)| *id == info.id).map(|(_, key, other)| (key.as_str(), *other));
-            self.command(ui, info, keys, (settings.keys.contains_key(info.id), lost), changes);
+            self.command(ui, info, keys, (settings.keys.contains_key(info.id.as_str()), lost), changes);
         }
     }
 
@@ -86,7 +86,7 @@ impl SettingsPage {
         ui: &mut Ui,
         info: &'static CommandInfo,
         keys: &[String],
-        (own, lost): (bool, Option<(&str, &'static str)>),
+        (own, lost): (bool, Option<(&str, CommandId)>),
         changes: &mut Vec<SettingsChange>,
     ) {
         let colours = ThemeColors::of(ui);
@@ -139,7 +139,7 @@ impl SettingsPage {
         }
         let mut right = ui.cursor().right() - space::S;
         if let Some((key, other)) = lost {
-            let other = find_command(other).map_or(other, |other| other.title);
+            let other = other.title();
             let words = format!("{key} means “{other}” now");
             let galley = ui.painter().layout_no_wrap(words.clone(), theme::caption().font, colours.warn);
             let at = pos2(right - galley.size().x, rect.center().y - galley.size().y / 2.0);

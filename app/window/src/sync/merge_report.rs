@@ -7,6 +7,7 @@ use super::super::tree;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, EventFilter, Key, Layout, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
+use engine::commands::CommandId;
 use engine::{MergeKind, MergeRecord, Session};
 use host::Driver;
 use host::history::TextComparison;
@@ -143,7 +144,7 @@ impl MergesReport {
             actions.push(PageAction::Open(*other));
         }
         if matches!(entry.what, MergeKind::Deleted) && text_button(&mut tools, "Trash", false).clicked() {
-            actions.push(PageAction::Run("view.trash"));
+            actions.push(PageAction::Run(CommandId::ViewTrash));
         }
         if self.sides.changes() > 1 {
             if icon_button(&mut tools, icons::CARET_DOWN, "Next change", Some("Alt+ArrowDown")).clicked() {

@@ -54,7 +54,7 @@ impl AppWindow {
         match read {
             Err(why) => self.toasts.show_message(why),
             Ok(ExCommand::Run(ids)) => {
-                for what in ids.iter().filter_map(|id| commands::window_command(id)) {
+                for what in ids.iter().filter_map(|id| commands::window_command(*id)) {
                     self.run_command(ctx, what);
                 }
             }

@@ -1,0 +1,70 @@
+//! What the commands for notes and the search take on the command line.
+
+use super::{ArgumentForm, CommandArgument, NOTE_ARGUMENT, command_argument};
+
+/// `search`.
+pub(super) const SEARCH: &[CommandArgument] = &[
+    command_argument(
+        "QUERY",
+        ArgumentForm::Needed,
+        "words, \"phrases\", -not, OR, tag: path: title: in:code|output|prose|run|memory lang: before: \
+         after: is:todo|done, begin*",
+    ),
+    command_argument("limit", ArgumentForm::Value, "at most this many notes; 10 when left out"),
+    command_argument("explain", ArgumentForm::Flag, "with the parts of each score"),
+    command_argument("nearest", ArgumentForm::Flag, "also what is nearest where nothing fits"),
+];
+
+/// `run`.
+pub(super) const RUN: &[CommandArgument] = &[
+    NOTE_ARGUMENT,
+    command_argument("cell", ArgumentForm::Value, "only this cell, counted from 1; all in order when left out"),
+    command_argument(
+        "timeout",
+        ArgumentForm::Value,
+        "stop a cell after this many seconds (30, or what the cell's first line says); 0: never",
+    ),
+    command_argument(
+        "kernel",
+        ArgumentForm::Value,
+        "run in this kernel of yours, with your rights, outside of the sandbox",
+    ),
+    command_argument("stale", ArgumentForm::Flag, "only what is stale, and what that needs"),
+    command_argument("clean", ArgumentForm::Flag, "in a fresh kernel, and say whether the results are the same"),
+];
+
+/// `export`.
+pub(super) const EXPORT: &[CommandArgument] = &[
+    command_argument("NOTE_OR_VOLUME", ArgumentForm::Needed, "what to export"),
+    command_argument(
+        "DEST",
+        ArgumentForm::Needed,
+        "a new file or folder; its ending (.html, .pdf, .ipynb, .py) says what a note becomes",
+    ),
+    command_argument(
+        "to",
+        ArgumentForm::Value,
+        "the form: html, pdf, ipynb, py or md; by the ending of DEST when left out",
+    ),
+    command_argument(
+        "html",
+        ArgumentForm::Flag,
+        "pages for a browser instead of the files themselves; the same as --to html",
+    ),
+    command_argument("paper", ArgumentForm::Value, "for pdf: a4, as without it, or letter"),
+];
+
+/// `index`.
+pub(super) const INDEX: &[CommandArgument] = &[
+    command_argument(
+        "WHAT",
+        ArgumentForm::Needed,
+        "status, rebuild, verify, models, use, reranker, exclude, include, pause or resume",
+    ),
+    command_argument(
+        "NAME",
+        ArgumentForm::Optional,
+        "for `use`: embedded, fastembed:NAME, folder:PATH or URL#MODEL; for `reranker`: \
+         its name, or none; for `exclude`, `include`: a folder",
+    ),
+];
