@@ -47,6 +47,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
             "agent",
             "collection",
             "engine",
+            "hub",
             "index",
             "mcp",
             "models",
