@@ -94,9 +94,10 @@ const NOTE_ARGUMENT: CommandArgument = command_argument(
     "the note: its path as `ls` shows it, VOLUME:PATH, or the end of a path that fits one note",
 );
 
-command_table! {
+command_table!(
     // Those that concern this device alone.
-    PaletteOpen = window_command("palette.open", "Command palette", &["Ctrl+Shift+P"], "Find a command by name and run it."),
+    PaletteOpen =
+        window_command("palette.open", "Command palette", &["Ctrl+Shift+P"], "Find a command by name and run it."),
     SwitcherOpen = window_command("switcher.open", "Go to note", &["Ctrl+P"], "Find a note by name and open it."),
     SearchOpen = CommandInfo {
         id: "search.open",
@@ -116,7 +117,11 @@ command_table! {
         line: Some(CommandLineForm {
             name: "new",
             args: &[
-                command_argument("PATH", ArgumentForm::Needed, "where, inside the volume; `.md` is added when it has no ending"),
+                command_argument(
+                    "PATH",
+                    ArgumentForm::Needed,
+                    "where, inside the volume; `.md` is added when it has no ending"
+                ),
                 command_argument("volume", ArgumentForm::Value, "the volume (its name); the first one when left out"),
                 command_argument("text", ArgumentForm::Value, "the first text; `-` reads it from standard input"),
             ],
@@ -128,10 +133,17 @@ command_table! {
         help: "Make a volume of a folder of Markdown. Nothing in it is rewritten by opening.",
         keys: &["Ctrl+O"],
         window: true,
-        line: Some(CommandLineForm { name: "open", args: &[command_argument("FOLDER", ArgumentForm::Needed, "the folder")] }),
+        line: Some(CommandLineForm {
+            name: "open",
+            args: &[command_argument("FOLDER", ArgumentForm::Needed, "the folder")]
+        }),
     },
-    FolderRescan =
-        window_command("folder.rescan", "Look at all files again", &["F5"], "Scan the folders of all volumes for changes."),
+    FolderRescan = window_command(
+        "folder.rescan",
+        "Look at all files again",
+        &["F5"],
+        "Scan the folders of all volumes for changes."
+    ),
     VolumeClose = window_command(
         "volume.close",
         "Close volume",
@@ -144,9 +156,14 @@ command_table! {
         &["F2"],
         "Give the open note another path; every link to it is written anew.",
     ),
-    ViewTrash = window_command("view.trash", "Trash", &[], "Show what was deleted, to restore it or to delete it for good."),
-    TrashEmpty =
-        window_command("trash.empty", "Empty the trash", &[], "Delete for good all that lies in the trash, with its history."),
+    ViewTrash =
+        window_command("view.trash", "Trash", &[], "Show what was deleted, to restore it or to delete it for good."),
+    TrashEmpty = window_command(
+        "trash.empty",
+        "Empty the trash",
+        &[],
+        "Delete for good all that lies in the trash, with its history."
+    ),
     NoteDelete = window_command("note.delete", "Delete note", &[], "Put the open note into the workspace's trash."),
     FilesUndo = CommandInfo {
         id: "files.undo",
@@ -165,32 +182,55 @@ command_table! {
         line: Some(CommandLineForm { name: "follow", args: &[] }),
     },
     ViewLinks = window_command(
-        "view.links", "Show links", &["Ctrl+Shift+K"],
+        "view.links",
+        "Show links",
+        &["Ctrl+Shift+K"],
         "Show which notes link to the open one, and where it links.",
     ),
     ViewBroken = window_command("view.broken", "Show broken links", &[], "List all links that lead nowhere."),
-    ViewGraph =
-        window_command("view.graph", "Graph of all notes", &["Ctrl+Shift+G"], "Show all notes and their links as a graph."),
-    ViewLocalGraph =
-        window_command("view.local_graph", "Graph around this note", &[], "Show the notes around the open one as a graph."),
-    ViewAgenda = window_command("view.agenda", "Agenda", &["Ctrl+Shift+A"], "Show the tasks of all notes by their day."),
+    ViewGraph = window_command(
+        "view.graph",
+        "Graph of all notes",
+        &["Ctrl+Shift+G"],
+        "Show all notes and their links as a graph."
+    ),
+    ViewLocalGraph = window_command(
+        "view.local_graph",
+        "Graph around this note",
+        &[],
+        "Show the notes around the open one as a graph."
+    ),
+    ViewAgenda =
+        window_command("view.agenda", "Agenda", &["Ctrl+Shift+A"], "Show the tasks of all notes by their day."),
     NoteSave = window_command(
-        "note.save", "Save now", &["Ctrl+S"],
+        "note.save",
+        "Save now",
+        &["Ctrl+S"],
         "Write everything to disk and file now. It happens by itself, too.",
     ),
     NoteUndo = window_command("note.undo", "Undo", &["Ctrl+Z"], "Take back the last edit of the open note."),
-    NoteRedo =
-        window_command("note.redo", "Redo", &["Ctrl+Shift+Z", "Ctrl+Y"], "Make the last edit that was taken back again."),
+    NoteRedo = window_command(
+        "note.redo",
+        "Redo",
+        &["Ctrl+Shift+Z", "Ctrl+Y"],
+        "Make the last edit that was taken back again."
+    ),
     CollectionNextView = window_command(
         "collection.next_view",
         "Next view of the collection",
         &["Alt+PageDown"],
         "Show the next view of the collection that is shown, or that is in the note.",
     ),
-    CollectionPreviousView =
-        window_command("collection.previous_view", "Previous view of the collection", &["Alt+PageUp"], "Show the view before."),
+    CollectionPreviousView = window_command(
+        "collection.previous_view",
+        "Previous view of the collection",
+        &["Alt+PageUp"],
+        "Show the view before."
+    ),
     CollectionNew = window_command(
-        "collection.new", "New collection", &[],
+        "collection.new",
+        "New collection",
+        &[],
         "Make a table of the notes in this folder, by their properties.",
     ),
     FigureCloser = window_command(
@@ -202,14 +242,21 @@ command_table! {
     FigureFarther =
         window_command("figure.farther", "Look from farther at the figure", &["Alt+Minus"], "Zoom out of the figure."),
     FigureReset = window_command(
-        "figure.reset", "Reset the figure", &["Alt+0"],
+        "figure.reset",
+        "Reset the figure",
+        &["Alt+0"],
         "Show the figure as it was drawn, all of its series again.",
     ),
     NoteClose = window_command("note.close", "Close tab", &["Ctrl+W"], "Close the tab of the open note."),
-    NoteToday =
-        window_command("note.today", "Today's note", &["Ctrl+Shift+D"], "Open today's note; make it where there is none yet."),
+    NoteToday = window_command(
+        "note.today",
+        "Today's note",
+        &["Ctrl+Shift+D"],
+        "Open today's note; make it where there is none yet."
+    ),
     NoteDuplicate = window_command("note.duplicate", "Copy note", &[], "Make a copy of the open note beside it."),
-    NoteStar = window_command("note.star", "Star or unstar note", &[], "List the open note above the tree, or no longer."),
+    NoteStar =
+        window_command("note.star", "Star or unstar note", &[], "List the open note above the tree, or no longer."),
     TemplateInsert = window_command(
         "template.insert",
         "Insert template",
@@ -217,14 +264,27 @@ command_table! {
         "Put a template, a note of the templates' folder, into the note.",
     ),
     TabNew = window_command("tab.new", "New tab", &["Ctrl+T"], "Open a tab and choose a note for it."),
-    TabReopen =
-        window_command("tab.reopen", "Reopen closed tab", &["Ctrl+Shift+T"], "Open the tab again that was closed last."),
+    TabReopen = window_command(
+        "tab.reopen",
+        "Reopen closed tab",
+        &["Ctrl+Shift+T"],
+        "Open the tab again that was closed last."
+    ),
     TabNext = window_command("tab.next", "Next tab", &["Ctrl+Tab"], "Go to the next tab, over all panes."),
-    TabPrevious = window_command("tab.previous", "Previous tab", &["Ctrl+Shift+Tab"], "Go to the tab before, over all panes."),
-    PaneSplitRight =
-        window_command("pane.split_right", "Split right", &["Ctrl+Backslash"], "Show the open note once more, at the right."),
-    PaneSplitDown =
-        window_command("pane.split_down", "Split down", &["Ctrl+Shift+Backslash"], "Show the open note once more, below."),
+    TabPrevious =
+        window_command("tab.previous", "Previous tab", &["Ctrl+Shift+Tab"], "Go to the tab before, over all panes."),
+    PaneSplitRight = window_command(
+        "pane.split_right",
+        "Split right",
+        &["Ctrl+Backslash"],
+        "Show the open note once more, at the right."
+    ),
+    PaneSplitDown = window_command(
+        "pane.split_down",
+        "Split down",
+        &["Ctrl+Shift+Backslash"],
+        "Show the open note once more, below."
+    ),
     FindOpen = window_command("find.open", "Find in note", &["Ctrl+F"], "Find words or a pattern in the open note."),
     FindReplace = window_command(
         "find.replace",
@@ -233,7 +293,8 @@ command_table! {
         "Find words in the open note and put others in their place.",
     ),
     FindNext = window_command("find.next", "Next match", &["F3"], "Go to the next place that was found."),
-    FindPrevious = window_command("find.previous", "Previous match", &["Shift+F3"], "Go to the place before that was found."),
+    FindPrevious =
+        window_command("find.previous", "Previous match", &["Shift+F3"], "Go to the place before that was found."),
     FoldHere = window_command(
         "fold.here",
         "Fold or unfold",
@@ -254,10 +315,16 @@ command_table! {
         &["Ctrl+Alt+D"],
         "Select all occurrences of the selection or the word.",
     ),
-    RowUp =
-        window_command("row.up", "Move up", &["Alt+ArrowUp"], "Swap the paragraph or item at the caret with the one above."),
+    RowUp = window_command(
+        "row.up",
+        "Move up",
+        &["Alt+ArrowUp"],
+        "Swap the paragraph or item at the caret with the one above."
+    ),
     RowDown = window_command(
-        "row.down", "Move down", &["Alt+ArrowDown"],
+        "row.down",
+        "Move down",
+        &["Alt+ArrowDown"],
         "Swap the paragraph or item at the caret with the one below.",
     ),
     RowDuplicate = window_command(
@@ -272,13 +339,16 @@ command_table! {
         &["Ctrl+Alt+B"],
         "Make the selection or the word bold; with a selection Ctrl+B does it, too.",
     ),
-    TextItalic = window_command("text.italic", "Italic", &["Ctrl+I"], "Make the selection or the word at the caret italic."),
+    TextItalic =
+        window_command("text.italic", "Italic", &["Ctrl+I"], "Make the selection or the word at the caret italic."),
     TextCode = window_command("text.code", "Code", &["Ctrl+E"], "Set the selection or the word at the caret as code."),
-    TextStrike = window_command("text.strike", "Strike through", &[], "Strike the selection or the word at the caret through."),
+    TextStrike =
+        window_command("text.strike", "Strike through", &[], "Strike the selection or the word at the caret through."),
     TextLink = window_command("text.link", "Link", &["Ctrl+K"], "Make a link of the selection."),
     TextPastePlain =
         window_command("text.paste_plain", "Paste as plain text", &["Ctrl+Shift+V"], "Paste words without their form."),
-    TextTask = window_command("text.task", "Task", &["Ctrl+L"], "Tick the task at the caret, or make a task of its line."),
+    TextTask =
+        window_command("text.task", "Task", &["Ctrl+L"], "Tick the task at the caret, or make a task of its line."),
     CellRun = CommandInfo {
         id: "cell.run",
         title: "Run cell",
@@ -295,7 +365,9 @@ command_table! {
     ),
     NoteRunAbove = window_command("note.run_above", "Run cells above", &[], "Run all cells above the caret in order."),
     NoteRunBelow = window_command(
-        "note.run_below", "Run this cell and below", &[],
+        "note.run_below",
+        "Run this cell and below",
+        &[],
         "Run the cell at the caret and all below it in order.",
     ),
     CellRunInsert = window_command(
@@ -304,22 +376,45 @@ command_table! {
         &["Alt+Enter"],
         "Run the cell under the caret and begin a new one below it.",
     ),
-    CellAbove =
-        window_command("cell.above", "New cell above", &[], "Begin a Python cell above the cell or paragraph at the caret."),
-    CellBelow =
-        window_command("cell.below", "New cell below", &[], "Begin a Python cell below the cell or paragraph at the caret."),
-    CellDelete = window_command("cell.delete", "Delete cell", &[], "Delete the cell at the caret, with what it printed."),
+    CellAbove = window_command(
+        "cell.above",
+        "New cell above",
+        &[],
+        "Begin a Python cell above the cell or paragraph at the caret."
+    ),
+    CellBelow = window_command(
+        "cell.below",
+        "New cell below",
+        &[],
+        "Begin a Python cell below the cell or paragraph at the caret."
+    ),
+    CellDelete =
+        window_command("cell.delete", "Delete cell", &[], "Delete the cell at the caret, with what it printed."),
     CellCut = window_command("cell.cut", "Cut cell", &[], "Delete the cell at the caret and keep it for pasting."),
     CellCopy = window_command("cell.copy", "Copy cell", &[], "Copy the cell at the caret with its fences."),
-    CellPaste = window_command("cell.paste", "Paste cell below", &[], "Put the cell that was cut or copied below the caret."),
+    CellPaste =
+        window_command("cell.paste", "Paste cell below", &[], "Put the cell that was cut or copied below the caret."),
     CellProse = window_command("cell.prose", "Cell to prose", &[], "Take the fences of the cell at the caret away."),
-    CellCode = window_command("cell.code", "Paragraph to cell", &[], "Make a Python cell of the paragraph at the caret."),
-    CellMerge =
-        window_command("cell.merge", "Merge with cell below", &[], "Make one cell of the one at the caret and the next."),
-    CellSplit =
-        window_command("cell.split", "Split cell", &["Ctrl+Shift+Minus"], "Make two cells of the one at the caret, cut there."),
-    CellFold =
-        window_command("cell.fold", "Fold or show output", &[], "Fold what the cell at the caret printed away, or show it."),
+    CellCode =
+        window_command("cell.code", "Paragraph to cell", &[], "Make a Python cell of the paragraph at the caret."),
+    CellMerge = window_command(
+        "cell.merge",
+        "Merge with cell below",
+        &[],
+        "Make one cell of the one at the caret and the next."
+    ),
+    CellSplit = window_command(
+        "cell.split",
+        "Split cell",
+        &["Ctrl+Shift+Minus"],
+        "Make two cells of the one at the caret, cut there."
+    ),
+    CellFold = window_command(
+        "cell.fold",
+        "Fold or show output",
+        &[],
+        "Fold what the cell at the caret printed away, or show it."
+    ),
     CellSave = window_command(
         "cell.save",
         "Save output as",
@@ -338,10 +433,16 @@ command_table! {
         &[],
         "Run all cells in a fresh kernel, and say whether the results are the same as before.",
     ),
-    CellsManual =
-        window_command("cells.manual", "Cells: run by hand", &[], "Running a cell of this note concerns no other cell."),
+    CellsManual = window_command(
+        "cells.manual",
+        "Cells: run by hand",
+        &[],
+        "Running a cell of this note concerns no other cell."
+    ),
     CellsMarks = window_command(
-        "cells.marks", "Cells: mark what is stale", &[],
+        "cells.marks",
+        "Cells: mark what is stale",
+        &[],
         "Running a cell of this note marks what depends on it.",
     ),
     CellsAutomatic = window_command(
@@ -354,7 +455,14 @@ command_table! {
         "note.cells",
         "How cells depend on each other",
         "cells",
-        &[NOTE_ARGUMENT, command_argument("mode", ArgumentForm::Value, "what a run does to the cells that depend on it: manual, stale or automatic")],
+        &[
+            NOTE_ARGUMENT,
+            command_argument(
+                "mode",
+                ArgumentForm::Value,
+                "what a run does to the cells that depend on it: manual, stale or automatic"
+            )
+        ],
         "List a note's cells with the names that they bind and use, and say which results no longer count.",
     ),
     CellStop = window_command(
@@ -382,7 +490,11 @@ command_table! {
             args: &[
                 NOTE_ARGUMENT,
                 command_argument("use", ArgumentForm::Value, "the kernel from now on; `embedded`: the built-in one"),
-                command_argument("allow", ArgumentForm::Value, "the print of a kernel that others can change, as it was shown: run it"),
+                command_argument(
+                    "allow",
+                    ArgumentForm::Value,
+                    "the print of a kernel that others can change, as it was shown: run it"
+                ),
             ],
         }),
     },
@@ -403,18 +515,28 @@ command_table! {
             ],
         }),
     },
-    ExportHtml =
-        window_command("export.html", "Export to HTML…", &[], "Write the open note, or its volume, as pages for a browser."),
-    ExportPdf = window_command("export.pdf", "Export to PDF…", &[], "Write the open note, or its volume, as a document."),
+    ExportHtml = window_command(
+        "export.html",
+        "Export to HTML…",
+        &[],
+        "Write the open note, or its volume, as pages for a browser."
+    ),
+    ExportPdf =
+        window_command("export.pdf", "Export to PDF…", &[], "Write the open note, or its volume, as a document."),
     ExportFolder = window_command(
         "export.folder",
         "Export to Markdown folder…",
         &[],
         "Write the open note with the files that it shows, or its volume, into a new folder.",
     ),
-    ExportOpen =
-        window_command("export.open", "Open the last export", &[], "Show what was exported last in the program for it."),
-    ViewLeft = window_command("view.left", "Show or hide the tree", &["Ctrl+B"], "Fold or unfold the panel at the left."),
+    ExportOpen = window_command(
+        "export.open",
+        "Open the last export",
+        &[],
+        "Show what was exported last in the program for it."
+    ),
+    ViewLeft =
+        window_command("view.left", "Show or hide the tree", &["Ctrl+B"], "Fold or unfold the panel at the left."),
     ViewRight = window_command(
         "view.right",
         "Show or hide the panel at the right",
@@ -456,7 +578,12 @@ command_table! {
     ViewReset = window_command("view.reset", "Normal size", &["Ctrl+0"], "Scale everything to 100 %."),
     ViewContrast =
         window_command("view.contrast", "More or less contrast", &[], "Make all colours stand out more, or as before."),
-    AppKeys = window_command("app.keys", "Keys and commands", &["F1"], "List all commands with their keys, and change these."),
+    AppKeys = window_command(
+        "app.keys",
+        "Keys and commands",
+        &["F1"],
+        "List all commands with their keys, and change these."
+    ),
     AppSettings = window_command("app.settings", "Settings", &["Ctrl+,"], "Set the look, the keys and the rest."),
     AppQuit = window_command("app.quit", "Quit", &["Ctrl+Q"], "Save and close the window."),
     AgentAsk = command_line_form(
@@ -465,14 +592,34 @@ command_table! {
         "ask",
         &[
             command_argument("TEXT", ArgumentForm::Needed, "what is to be done; `-`: as standard input says"),
-            command_argument("project", ArgumentForm::Value, "the volume in which it works; the one around this folder when left out"),
+            command_argument(
+                "project",
+                ArgumentForm::Value,
+                "the volume in which it works; the one around this folder when left out"
+            ),
             command_argument("note", ArgumentForm::Value, "the note that it is about"),
-            command_argument("session", ArgumentForm::Value, "the session that it goes on with; a new one when left out"),
-            command_argument("from", ArgumentForm::Value, "the message from which it branches off; begin: a first message of its own"),
+            command_argument(
+                "session",
+                ArgumentForm::Value,
+                "the session that it goes on with; a new one when left out"
+            ),
+            command_argument(
+                "from",
+                ArgumentForm::Value,
+                "the message from which it branches off; begin: a first message of its own"
+            ),
             command_argument("agent", ArgumentForm::Value, "which agent"),
-            command_argument("approve", ArgumentForm::Values, "what it may do without asking, as in \"shell: cargo test *\""),
+            command_argument(
+                "approve",
+                ArgumentForm::Values,
+                "what it may do without asking, as in \"shell: cargo test *\""
+            ),
             command_argument("budget", ArgumentForm::Value, "at most so many US dollars"),
-            command_argument("mode", ArgumentForm::Value, "auto, learner (a model), or follower (a trace that fits, without a model)"),
+            command_argument(
+                "mode",
+                ArgumentForm::Value,
+                "auto, learner (a model), or follower (a trace that fits, without a model)"
+            ),
             command_argument("without", ArgumentForm::Values, "a trace or an experience that it may not use"),
             command_argument("no-wait", ArgumentForm::Flag, "end when something waits for a decision"),
         ],
@@ -494,7 +641,11 @@ command_table! {
             command_argument("change", ArgumentForm::Value, "with --undo and --redo: only this change"),
             command_argument("hunk", ArgumentForm::Value, "and only this part of it"),
             command_argument("export", ArgumentForm::Flag, "print it as execution-state.json"),
-            command_argument("import", ArgumentForm::Value, "read an execution-state.json into the session named in place of the run"),
+            command_argument(
+                "import",
+                ArgumentForm::Value,
+                "read an execution-state.json into the session named in place of the run"
+            ),
         ],
         "List what agents did; of one, what was asked and changed.",
     ),
@@ -504,7 +655,11 @@ command_table! {
         "budget",
         &[
             command_argument("log", ArgumentForm::Flag, "also what each of the last runs has spent"),
-            command_argument("by", ArgumentForm::Value, "what was spent of each task, session, project or month, and what is left of it"),
+            command_argument(
+                "by",
+                ArgumentForm::Value,
+                "what was spent of each task, session, project or month, and what is left of it"
+            ),
         ],
         "Show what runs have spent this month, in all and by project, and what is left; --by task, session, project or \
          month.",
@@ -514,8 +669,16 @@ command_table! {
         "List memory",
         "memory",
         &[
-            command_argument("ACTION", ArgumentForm::Optional, "list, show, log, bearing, analyze, add, consolidate or forget"),
-            command_argument("TEXT", ArgumentForm::Optional, "an experience's id; a goal; a question; what was learned"),
+            command_argument(
+                "ACTION",
+                ArgumentForm::Optional,
+                "list, show, log, bearing, analyze, add, consolidate or forget"
+            ),
+            command_argument(
+                "TEXT",
+                ArgumentForm::Optional,
+                "an experience's id; a goal; a question; what was learned"
+            ),
             command_argument("project", ArgumentForm::Value, "only that of this volume"),
             command_argument("outcome", ArgumentForm::Value, "success, failure or success_with_recovery"),
             command_argument(
@@ -526,7 +689,11 @@ command_table! {
             command_argument("about", ArgumentForm::Value, "with analyze: words that the project or the goal has"),
             command_argument("goal", ArgumentForm::Value, "with add: what was wanted; with analyze: what for"),
             command_argument("source", ArgumentForm::Value, "with add: where it comes from"),
-            command_argument("expires", ArgumentForm::Value, "with add: the day from which on it does not count, `2027-01-31`"),
+            command_argument(
+                "expires",
+                ArgumentForm::Value,
+                "with add: the day from which on it does not count, `2027-01-31`"
+            ),
         ],
         "List what came of earlier work, or what was done lately; say what bears on a goal; add, consolidate, forget.",
     ),
@@ -555,7 +722,11 @@ command_table! {
         &[
             command_argument("ACTION", ArgumentForm::Optional, "list, show, export, import, forget or learn"),
             command_argument("NAME", ArgumentForm::Optional, "the trace; with import a file or `-`, with learn a run"),
-            command_argument("project", ArgumentForm::Value, "only those of this volume; with import: the volume that gets them"),
+            command_argument(
+                "project",
+                ArgumentForm::Value,
+                "only those of this volume; with import: the volume that gets them"
+            ),
         ],
         "List what runs have learned to do without a model; show, export, import or forget one; learn from a run.",
     ),
@@ -564,8 +735,16 @@ command_table! {
         "List a run's steps",
         "steps",
         &[
-            command_argument("RUN", ArgumentForm::Needed, "which, by the beginning of its id; `last`; a step of it as `3f2a90c1#…`"),
-            command_argument("whole", ArgumentForm::Flag, "what tools said in full, also where the run keeps only its beginning"),
+            command_argument(
+                "RUN",
+                ArgumentForm::Needed,
+                "which, by the beginning of its id; `last`; a step of it as `3f2a90c1#…`"
+            ),
+            command_argument(
+                "whole",
+                ArgumentForm::Flag,
+                "what tools said in full, also where the run keeps only its beginning"
+            ),
         ],
         "Print the steps of a run; with --json a line each.",
     ),
@@ -579,9 +758,17 @@ command_table! {
             command_argument("title", ArgumentForm::Value, "give it a title"),
             command_argument("go", ArgumentForm::Value, "look at the branch that ends with this message"),
             command_argument("fork", ArgumentForm::Value, "begin a new session with what was said up to this message"),
-            command_argument("merge", ArgumentForm::Value, "tell the current branch what came of the one that ends with this message"),
+            command_argument(
+                "merge",
+                ArgumentForm::Value,
+                "tell the current branch what came of the one that ends with this message"
+            ),
             command_argument("into", ArgumentForm::Value, "with --merge: the end of the branch that is told"),
-            command_argument("compare", ArgumentForm::Value, "the current branch beside the one that ends with this message"),
+            command_argument(
+                "compare",
+                ArgumentForm::Value,
+                "the current branch beside the one that ends with this message"
+            ),
             command_argument("export", ArgumentForm::Value, "print it: md, html, or json (agent.json)"),
             command_argument("import", ArgumentForm::Value, "read an agent.json; `-`: standard input"),
             command_argument("delete", ArgumentForm::Flag, "delete it and its runs for good"),
@@ -643,7 +830,14 @@ command_table! {
         "note.edit",
         "Edit a note",
         "edit",
-        &[NOTE_ARGUMENT, command_argument("text", ArgumentForm::Flag, "standard input is the note's new text; it becomes the smallest edits")],
+        &[
+            NOTE_ARGUMENT,
+            command_argument(
+                "text",
+                ArgumentForm::Flag,
+                "standard input is the note's new text; it becomes the smallest edits"
+            )
+        ],
         "Read {\"at\":BYTE,\"delete\":N,\"insert\":\"…\"} lines from standard input and perform each; print \
          {\"seq\":N,\"durable\":true} once it is on disk.",
     ),
@@ -675,7 +869,10 @@ command_table! {
         "workspace.todos",
         "List todos",
         "todos",
-        &[command_argument("words", ArgumentForm::Value, "only those with these words"), command_argument("all", ArgumentForm::Flag, "also those that are done")],
+        &[
+            command_argument("words", ArgumentForm::Value, "only those with these words"),
+            command_argument("all", ArgumentForm::Flag, "also those that are done")
+        ],
         "List the tasks of all notes by their day.",
     ),
     CollectionList = command_line_form(
@@ -694,17 +891,31 @@ command_table! {
         "mv",
         &[
             command_argument("NOTE", ArgumentForm::Needed, "the note, or a folder"),
-            command_argument("PATH", ArgumentForm::Needed, "its new path inside the volume, or a folder with `/` at its end"),
+            command_argument(
+                "PATH",
+                ArgumentForm::Needed,
+                "its new path inside the volume, or a folder with `/` at its end"
+            ),
         ],
         "Give a note or a folder another path; every link to it is written anew.",
     ),
-    NoteRemove = command_line_form("note.remove", "Delete a note", "rm", &[NOTE_ARGUMENT], "Put a note into the workspace's trash."),
+    NoteRemove = command_line_form(
+        "note.remove",
+        "Delete a note",
+        "rm",
+        &[NOTE_ARGUMENT],
+        "Put a note into the workspace's trash."
+    ),
     WorkspaceTrash = command_line_form(
         "workspace.trash",
         "List the trash",
         "trash",
         &[
-            command_argument("delete", ArgumentForm::Value, "delete this file of the trash for good: its old path, its name or its id"),
+            command_argument(
+                "delete",
+                ArgumentForm::Value,
+                "delete this file of the trash for good: its old path, its name or its id"
+            ),
             command_argument("empty", ArgumentForm::Flag, "delete for good all that lies in it"),
         ],
         "List what lies in the workspace's trash, or delete it for good, with history and outputs.",
@@ -729,15 +940,25 @@ command_table! {
             name: "history",
             args: &[
                 NOTE_ARGUMENT,
-                command_argument("at", ArgumentForm::Value, "print the note as it was after this change (its number or hash)"),
-                command_argument("diff", ArgumentForm::Flag, "print what has changed since --at; since the last version when left out"),
+                command_argument(
+                    "at",
+                    ArgumentForm::Value,
+                    "print the note as it was after this change (its number or hash)"
+                ),
+                command_argument(
+                    "diff",
+                    ArgumentForm::Flag,
+                    "print what has changed since --at; since the last version when left out"
+                ),
                 command_argument("blame", ArgumentForm::Flag, "print who wrote each line, and when"),
                 command_argument("restore", ArgumentForm::Value, "make the note again as it was after this change"),
             ],
         }),
     },
     NoteWriters = window_command(
-        "note.writers", "Who wrote this", &[],
+        "note.writers",
+        "Who wrote this",
+        &[],
         "Show who or what wrote each passage of the open note, and when.",
     ),
     FilesImport = command_line_form(
@@ -745,8 +966,16 @@ command_table! {
         "Import files",
         "import",
         &[
-            command_argument("PATH", ArgumentForm::Many, "files or folders to copy into a volume; a notebook (.ipynb) becomes a note"),
-            command_argument("volume", ArgumentForm::Value, "the volume (its name); `Notes` in the workspace when left out"),
+            command_argument(
+                "PATH",
+                ArgumentForm::Many,
+                "files or folders to copy into a volume; a notebook (.ipynb) becomes a note"
+            ),
+            command_argument(
+                "volume",
+                ArgumentForm::Value,
+                "the volume (its name); `Notes` in the workspace when left out"
+            ),
         ],
         "Copy files into a volume, byte for byte; never overwrites. A Jupyter notebook becomes a note with its \
          outputs, and `export` makes the same notebook of it again.",
@@ -758,20 +987,33 @@ command_table! {
         "Show the conversation with the agent beside the note, or hide it.",
     ),
     AgentNew = window_command("agent.new", "New agent session", &[], "Begin a new conversation with the agent."),
-    AgentStop =
-        window_command("agent.stop", "Stop the agent", &[], "Stop the run; what came by then is kept and it can be resumed."),
-    AgentResume =
-        window_command("agent.resume", "Resume the run", &[], "Let a run go on that was stopped, failed or came to its limit."),
-    AgentAllow = window_command("agent.allow", "Allow what the agent asks", &[], "Allow, once, what the agent asks first."),
+    AgentStop = window_command(
+        "agent.stop",
+        "Stop the agent",
+        &[],
+        "Stop the run; what came by then is kept and it can be resumed."
+    ),
+    AgentResume = window_command(
+        "agent.resume",
+        "Resume the run",
+        &[],
+        "Let a run go on that was stopped, failed or came to its limit."
+    ),
+    AgentAllow =
+        window_command("agent.allow", "Allow what the agent asks", &[], "Allow, once, what the agent asks first."),
     AgentDeny = window_command("agent.deny", "Deny what the agent asks", &[], "Deny what the agent asks first."),
     AgentTimeline =
         window_command("agent.timeline", "Timeline of the run", &[], "Draw the steps of the run as a graph by time."),
     AgentChanges = window_command(
-        "agent.changes", "Changes of the run", &[],
+        "agent.changes",
+        "Changes of the run",
+        &[],
         "Show what the run changed; take it back hunk by hunk, or all.",
     ),
     ViewMemory = window_command(
-        "view.memory", "Memory", &["Ctrl+Alt+M"],
+        "view.memory",
+        "Memory",
+        &["Ctrl+Alt+M"],
         "Browse what is remembered of earlier work; edit or forget it.",
     ),
     ViewTraces = window_command(
@@ -780,10 +1022,16 @@ command_table! {
         &["Ctrl+Alt+R"],
         "Show what runs have learned to do again without a model, how sure that is and what it has saved.",
     ),
-    ViewBudget =
-        window_command("view.budget", "Budget", &["Ctrl+Alt+G"], "Show what agents have spent and what is left of the month."),
+    ViewBudget = window_command(
+        "view.budget",
+        "Budget",
+        &["Ctrl+Alt+G"],
+        "Show what agents have spent and what is left of the month."
+    ),
     ViewSchedule = window_command(
-        "view.schedule", "Schedule", &["Ctrl+Alt+C"],
+        "view.schedule",
+        "Schedule",
+        &["Ctrl+Alt+C"],
         "Have work begin by itself; pause, remove or begin it now.",
     ),
     ViewAgents = window_command(
@@ -792,8 +1040,12 @@ command_table! {
         &["Ctrl+Alt+A"],
         "Show who can be asked, what each is for, and where it comes from.",
     ),
-    ViewPlans =
-        window_command("view.plans", "Plans", &["Ctrl+Alt+P"], "Show plans and their tasks; carry them out, or give them up."),
+    ViewPlans = window_command(
+        "view.plans",
+        "Plans",
+        &["Ctrl+Alt+P"],
+        "Show plans and their tasks; carry them out, or give them up."
+    ),
     MemoryUndo = window_command(
         "memory.undo",
         "Bring back what was forgotten",
@@ -865,7 +1117,11 @@ command_table! {
         "restore",
         &[
             command_argument("BACKUP", ArgumentForm::Needed, "a folder made by `backup`"),
-            command_argument("trusted", ArgumentForm::Flag, "it is your own: put volumes back to where they were, keep what you allowed"),
+            command_argument(
+                "trusted",
+                ArgumentForm::Flag,
+                "it is your own: put volumes back to where they were, keep what you allowed"
+            ),
         ],
         "Make a workspace (--workspace) of a backup; nothing is overwritten.",
     ),
@@ -882,7 +1138,11 @@ command_table! {
         "providers",
         &[
             command_argument("WHAT", ArgumentForm::Optional, "list (when left out), test or models"),
-            command_argument("NAME", ArgumentForm::Optional, "a provider of config.yaml; the default one when left out"),
+            command_argument(
+                "NAME",
+                ArgumentForm::Optional,
+                "a provider of config.yaml; the default one when left out"
+            ),
         ],
         "List the providers of language models that config.yaml names, look whether one is there, takes its key and \
          has its model, or list its models.",
@@ -893,7 +1153,11 @@ command_table! {
         "secrets",
         &[
             command_argument("WHAT", ArgumentForm::Needed, "list, set, rm or encrypt"),
-            command_argument("NAME", ArgumentForm::Optional, "the name, as in ${NAME} in config.yaml; a variable of that name goes first"),
+            command_argument(
+                "NAME",
+                ArgumentForm::Optional,
+                "the name, as in ${NAME} in config.yaml; a variable of that name goes first"
+            ),
         ],
         "Keep keys in the system's keyring or, where there is none, in an encrypted file; `set` reads the value from \
          standard input. With TRACEBOOK_PASSPHRASE the file is opened by that, else by a key file beside it; \
@@ -934,15 +1198,29 @@ command_table! {
         window: true,
         line: Some(CommandLineForm { name: "sync", args: sharing::SYNC }),
     },
-    SyncMerges =
-        window_command("sync.merges", "What other devices changed", &[], "Show notes before and after edits of other devices."),
+    SyncMerges = window_command(
+        "sync.merges",
+        "What other devices changed",
+        &[],
+        "Show notes before and after edits of other devices."
+    ),
     SyncLog = window_command("sync.log", "Log of sync", &[], "Show what sync did, in plain words, newest first."),
-    SyncPause = window_command("sync.pause", "Pause sync, or go on", &[], "Send and receive nothing for now; again: go on."),
-    SyncRetry = window_command("sync.retry", "Call hubs now", &[], "Try hubs that are not there at once, not only by and by."),
-    SyncShare =
-        window_command("sync.share", "Share this volume…", &[], "Share the open note's volume with other devices over a hub."),
-    SyncJoin =
-        window_command("sync.join", "Get a shared volume…", &[], "Get a volume that another device shares, by its address."),
+    SyncPause =
+        window_command("sync.pause", "Pause sync, or go on", &[], "Send and receive nothing for now; again: go on."),
+    SyncRetry =
+        window_command("sync.retry", "Call hubs now", &[], "Try hubs that are not there at once, not only by and by."),
+    SyncShare = window_command(
+        "sync.share",
+        "Share this volume…",
+        &[],
+        "Share the open note's volume with other devices over a hub."
+    ),
+    SyncJoin = window_command(
+        "sync.join",
+        "Get a shared volume…",
+        &[],
+        "Get a volume that another device shares, by its address."
+    ),
     SyncDevices = CommandInfo {
         id: "sync.devices",
         title: "Devices",
@@ -966,8 +1244,8 @@ command_table! {
         sharing::HUB,
         "Run a hub: a peer that always listens and keeps what it hears, for automerge-repo's protocol over WebSocket. \
          `invite` shows a code for one more device, `share` says who may do what with a volume.",
-    ),
-}
+    )
+);
 
 /// A command by the text of its id.
 pub fn find_command(id: &str) -> Option<&'static CommandInfo> {

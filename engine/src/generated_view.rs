@@ -1,6 +1,6 @@
 //! Generated views: what an agent proposes for a note as a tree of a few controls, in a fenced block whose language
-//! is `parse_view`. It holds no code: it names properties of the note and variables of its cells, and what a button asks for.
-//! It is read here strictly, and drawn only once the user has said so.
+//! is `parse_view`. It holds no code: it names properties of the note and variables of its cells, and what a button
+//! asks for. It is read here strictly, and drawn only once the user has said so.
 
 mod data;
 mod read;

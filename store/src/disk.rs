@@ -133,8 +133,8 @@ pub enum RowWrite {
         at: i64,
     },
     /// Moves a note's records from this number on out of the journal, bytes kept: those that
-    /// [`DiskReader::first_broken_record`] names. The first record that a process writes to a note does it by itself (with 0
-    /// for the time), as nobody could read that record otherwise.
+    /// [`DiskReader::first_broken_record`] names. The first record that a process writes to a note does it by itself
+    /// (with 0 for the time), as nobody could read that record otherwise.
     QuarantineJournal {
         /// Whose.
         note: DocId,
@@ -295,8 +295,8 @@ pub trait DiskReader: Send {
     /// A note's journal records that are not yet part of a change, oldest first. Ends before a record that is damaged
     /// or whose predecessor is lost.
     fn journal_records(&self, note: DocId) -> Result<Vec<(u64, Vec<u8>)>, DiskError>;
-    /// The number of the first record that [`DiskReader::journal_records`] ends before. What stands from there on cannot be
-    /// applied any more; see [`RowWrite::QuarantineJournal`].
+    /// The number of the first record that [`DiskReader::journal_records`] ends before. What stands from there on
+    /// cannot be applied any more; see [`RowWrite::QuarantineJournal`].
     fn first_broken_record(&self, note: DocId) -> Result<Option<u64>, DiskError>;
     /// Notes with journal records or whose text is ahead of their file.
     fn unfinished_notes(&self) -> Result<Vec<DocId>, DiskError>;

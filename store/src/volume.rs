@@ -177,7 +177,8 @@ impl VolumeDoc {
         Some(FileBytes { hash: hash.parse().ok()?, size: size.parse().ok()? })
     }
 
-    /// Which bytes other devices gave an attachment at the same time: all but those that [`VolumeDoc::attachment_bytes`] names.
+    /// Which bytes other devices gave an attachment at the same time: all but those that
+    /// [`VolumeDoc::attachment_bytes`] names.
     pub fn rival_hashes(&self, id: DocId) -> Vec<BlobHash> {
         let bytes = self.attachment_bytes(id).map(|bytes| bytes.hash);
         let Ok(Some((_, file))) = self.doc.get(&self.files, id.to_string()) else { return Vec::new() };

@@ -342,7 +342,7 @@ const WIDEST: usize = 120;
 const LONGEST: usize = 1000;
 
 /// Files that may be longer than `LONGEST` lines: flat tables, or the one reducer.
-const LONG: &[(&str, &str)] = &[];
+const LONG: &[(&str, &str)] = &[("engine/src/commands.rs", "the one table of commands")];
 
 /// The closed enums: a new variant must stop the build wherever one is handled.
 const CLOSED: &[&str] = &["Command", "Event", "Effect", "SessionInput"];

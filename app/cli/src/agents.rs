@@ -1,4 +1,5 @@
-//! Agents on the command line: `cmd_ask`, and what was asked before: `cmd_runs`, `cmd_steps`, `cmd_sessions`, `cmd_approvals`, `cmd_tools`.
+//! Agents on the command line: `cmd_ask`, and what was asked before: `cmd_runs`, `cmd_steps`, `cmd_sessions`,
+//! `cmd_approvals`, `cmd_tools`.
 
 mod ask;
 mod sessions;

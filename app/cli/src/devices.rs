@@ -1,5 +1,5 @@
-//! `cmd_devices`: which devices were paired, and which are revoked. `cmd_pair`: one more becomes acquainted, by a code. Neither
-//! needs an open workspace: the key and the list are the machine's.
+//! `cmd_devices`: which devices were paired, and which are revoked. `cmd_pair`: one more becomes acquainted, by a code.
+//! Neither needs an open workspace: the key and the list are the machine's.
 
 use super::{CliError, EXIT_DONE, EXIT_FAILED};
 use clap::ArgMatches;

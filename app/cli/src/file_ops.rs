@@ -1,4 +1,5 @@
-//! `cmd_mv`, `cmd_rm`, `cmd_trash`, `restore-note`, `cmd_undo`, `cmd_follow`: files moved, deleted and taken back, and links that follow.
+//! `cmd_mv`, `cmd_rm`, `cmd_trash`, `restore-note`, `cmd_undo`, `cmd_follow`: files moved, deleted and taken back, and
+//! links that follow.
 
 use super::parse::required_arg;
 use super::{CliError, CommandContext, EXIT_DONE, resolve};

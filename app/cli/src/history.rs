@@ -57,7 +57,8 @@ fn list_versions(scene: &mut CommandContext<'_>, story: Option<&NoteHistory>) ->
             let actor = story.and_then(|story| story.past.actors.get(moment.actor));
             serde_json::json!({
                 "number": at + 1, "hash": moment.hash.to_string(), "actor": actor.map(|actor| actor.to_hex_string()),
-                "time": moment.time, "operations": moment.operations, "message": moment.message, "who": who(at).describe(),
+                "time": moment.time, "operations": moment.operations, "message": moment.message,
+                    "who": who(at).describe(),
             })
         };
         let all: Vec<serde_json::Value> = moments.iter().enumerate().map(one).collect();

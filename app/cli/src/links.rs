@@ -43,7 +43,8 @@ pub(super) fn cmd_links(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
             json!({"target": link_text(link), "kind": link_kind_name(link), "at": link.at, "path": to})
         });
         let back = volume.links.backlinks(note).into_iter().map(|(from, link)| {
-            json!({"path": file_path(volume, from), "target": link_text(link), "kind": link_kind_name(link), "at": link.at,
+            json!({"path": file_path(volume, from), "target": link_text(link), "kind": link_kind_name(link),
+                "at": link.at,
                    "line": link.line})
         });
         let outline = volume.links.outline(note)?;
@@ -86,7 +87,8 @@ fn list_broken_links(scene: &mut CommandContext<'_>, only: Option<store::DocId>)
                 only.is_none_or(|only| only == *note) && session.agents().find_by_address(&link.target).is_none()
             });
             rows.extend(broken.map(|(note, link)| {
-                json!({"volume": volume.name, "path": file_path(volume, note), "target": link_text(link), "kind": link_kind_name(link),
+                json!({"volume": volume.name, "path": file_path(volume, note), "target": link_text(link),
+                    "kind": link_kind_name(link),
                        "at": link.at, "line": link.line})
             }));
         }

@@ -1,5 +1,5 @@
-//! `cmd_providers`: the language models of the configuration, and whether they answer. `cmd_secrets`: their keys. Neither
-//! needs an open workspace.
+//! `cmd_providers`: the language models of the configuration, and whether they answer. `cmd_secrets`: their keys.
+//! Neither needs an open workspace.
 
 use super::parse::required_arg;
 use super::{CliError, EXIT_DONE, EXIT_FAILED};
@@ -196,7 +196,10 @@ pub(super) fn cmd_secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) ->
         "list" => {
             let kept = secrets.list()?;
             if json {
-                let one = |(name, place): &(String, host::maintenance::secrets::SecretStore)| json!({"name": name, "place": place});
+                let one = |(name, place): &(String, host::maintenance::secrets::SecretStore)| {
+                    json!({"name": name,
+                    "place": place})
+                };
                 let all: Vec<_> = kept.iter().map(one).collect();
                 writeln!(out, "{}", json!({"secrets": all, "file": secrets.opened_by()?}))?;
                 return Ok(EXIT_DONE);

@@ -25,7 +25,8 @@ const MIN_COMPLETION_CHARS: usize = 2;
 const MAX_HOVER_CARD_LINES: usize = 16;
 const HOVER_CARD_WIDTH: f32 = 520.0;
 /// Python's own words, for when no kernel answers.
-const PYTHON_BUILTIN_WORDS: &str = "False None True abs all and any as assert async await bool break bytes class continue def del \
+const PYTHON_BUILTIN_WORDS: &str = "False None True abs all and any as assert async await bool break bytes class \
+    continue def del \
                      dict dir elif else enumerate except filter finally float for from getattr global if import in \
                      input int is isinstance lambda len list map match max min nonlocal not object open or pass \
                      print range raise repr return reversed round set setattr sorted str sum super try tuple type \

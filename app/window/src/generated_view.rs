@@ -1,6 +1,6 @@
-//! Generated views in notes: trees of a few controls that an agent proposed (`engine::generated_view`), drawn by this window and
-//! by nothing of their own, and only once the user has said so. A slider or a field sets a property of the note; a
-//! button becomes a run, of which the policy decides.
+//! Generated views in notes: trees of a few controls that an agent proposed (`engine::generated_view`), drawn by this
+//! window and by nothing of their own, and only once the user has said so. A slider or a field sets a property of the
+//! note; a button becomes a run, of which the policy decides.
 
 use super::AppWindow;
 use super::figure::{FigureSlot, PageFigures};

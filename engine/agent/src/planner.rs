@@ -13,7 +13,8 @@ pub const PLAN_TOOL: &str = "plan";
 /// The tool by which it is said who does which tasks.
 pub const ASSIGN_TOOL: &str = "assign";
 /// What a model is told that is to say so.
-pub const ASSIGN_PROMPT: &str = "You decide which agent does which task of a plan, by what each agent is good for. You do none \
+pub const ASSIGN_PROMPT: &str = "You decide which agent does which task of a plan, by what each agent is good for. \
+    You do none \
                        of the tasks yourself. Call the tool `assign` once, with every task in it.";
 /// Of a task's goal so many bytes are shown where it is asked who does it.
 const MAX_SHOWN_GOAL_BYTES: usize = 500;
@@ -56,7 +57,8 @@ pub fn plan_tool() -> ToolSpec {
             .to_owned(),
         parameters: json!({"type": "object", "additionalProperties": false, "required": ["tasks"], "properties": {
             "project": {"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,47}$", "description": "A short name"},
-            "tasks": {"type": "array", "minItems": 1, "maxItems": task_block::MAX_PLAN_TASKS, "items": {"type": "object",
+            "tasks": {"type": "array", "minItems": 1, "maxItems": task_block::MAX_PLAN_TASKS,
+                "items": {"type": "object",
                 "additionalProperties": false, "required": ["id", "goal"], "properties": {
                     "id": word,
                     "goal": {"type": "string", "minLength": 1, "maxLength": 10000},
@@ -86,7 +88,8 @@ pub fn assign_tool() -> ToolSpec {
         name: ASSIGN_TOOL.to_owned(),
         description: "Say for each task which of the agents does it: the one that is good for it.".to_owned(),
         parameters: json!({"type": "object", "additionalProperties": false, "required": ["tasks"], "properties": {
-            "tasks": {"type": "array", "minItems": 1, "maxItems": task_block::MAX_PLAN_TASKS, "items": {"type": "object",
+            "tasks": {"type": "array", "minItems": 1, "maxItems": task_block::MAX_PLAN_TASKS,
+                "items": {"type": "object",
                 "additionalProperties": false, "required": ["task", "agent"], "properties": {
                     "task": word, "agent": word}}}}}),
         risk: ToolRisk::None,

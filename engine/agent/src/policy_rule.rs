@@ -418,8 +418,8 @@ impl CallPattern {
 
 /// Whether an address fits a pattern: `https://HOST:PORT/PATH`, in which the scheme may be `*` or missing, the host may
 /// be `*` or begin with `*.`, the port may be `*` and is the scheme's own where it is missing, and a `*` of the path
-/// stands for anything. `private_addresses`: it lies outside of the public internet, so the host has to stand there as the address
-/// itself, or as `localhost`.
+/// stands for anything. `private_addresses`: it lies outside of the public internet, so the host has to stand there as
+/// the address itself, or as `localhost`.
 fn matches_address(pattern: &str, address: &WebAddress, inside: bool) -> bool {
     if inside && address.ip.is_none() {
         return false;

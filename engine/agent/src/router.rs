@@ -44,8 +44,8 @@ pub fn estimate_prompt_tokens(text: &str) -> u64 {
 }
 
 impl RequestFeatures {
-    /// Of the user's words `prompt` in a request of `estimate_prompt_tokens`, that offers `tools` and whose answer may have
-    /// `max_tokens`.
+    /// Of the user's words `prompt` in a request of `estimate_prompt_tokens`, that offers `tools` and whose answer may
+    /// have `max_tokens`.
     pub fn from_request(prompt: &str, tokens: u64, tools: usize, max_tokens: Option<u32>) -> RequestFeatures {
         let large = tokens > LARGE_REQUEST_TOKENS || max_tokens.is_some_and(|most| most > LARGE_ANSWER_TOKENS);
         let prompt = prompt.get(..prompt.floor_char_boundary(MAX_CLASSIFIED_PROMPT_BYTES)).unwrap_or_default();

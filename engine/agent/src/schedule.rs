@@ -24,7 +24,8 @@ use text::time_zone::ZoneClock;
 /// What was missed is made up for within so many seconds where nothing else is said.
 pub const DEFAULT_CATCH_UP_SECS: u64 = 12 * 3_600;
 /// What becomes of what was missed, and of the hours of summer time, for whoever makes a schedule.
-pub const CATCH_UP_POLICY_TEXT: &str = "Of all that was missed while nothing was open, only the last counts: it is made up for once \
+pub const CATCH_UP_POLICY_TEXT: &str = "Of all that was missed while nothing was open, only the last counts: it is \
+    made up for once \
      where it is no longer ago than 12 hours (or as the schedule says), else it is left out, and that is said. A time \
      that the change to summer time leaves out begins right after it; one that comes twice in autumn begins once, at \
      the first.";
@@ -268,7 +269,7 @@ impl WallClockTime<'_> {
         self.at + i64::from(self.zone.offset_at(self.at))
     }
 
-    fn to_time(&self) -> UnixMillis {
+    fn to_time(self) -> UnixMillis {
         UnixMillis(self.at.saturating_mul(1_000))
     }
 }

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use std::sync::OnceLock;
 
 /// How views are written, for models.
-pub const VIEW_GUIDE: &str = "A node is an object with a \"type\": column or row {children: [nodes]}; text {text, look?: \
+pub const VIEW_GUIDE: &str = "A node is an object with a \"type\": column or row {children: [nodes]}; text {text, \
+    look?: \
     heading|body|caption}, in which {property:NAME} and {variable:NAME} stand for values; table {rows: SOURCE, \
     columns?: [names]}; plot {y: SOURCE, x?: SOURCE, kind?: line|bar|points, title?}; slider {property, from, to, \
     step?, label?}; form {fields: [{property, label?, input?: text|number|check|choice, choices?: [texts]}], title?}; \

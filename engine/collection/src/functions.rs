@@ -367,9 +367,8 @@ mod tests {
 
     #[test]
     fn texts_stay_within_bounds() {
-        assert!(
-            matches!(text_method("ab", "repeat", &[ExprValue::Number(1e18)]), Some(ExprValue::Text(text)) if text.len() <= MAX_REPEATED_BYTES)
-        );
+        assert!(matches!(text_method("ab", "repeat", &[ExprValue::Number(1e18)]),
+                Some(ExprValue::Text(text)) if text.len() <= MAX_REPEATED_BYTES));
         assert_eq!(text_method("aé😀b", "slice", &[ExprValue::Number(-2.0)]), Some(text_value("😀b")));
         assert_eq!(text_method("a", "unheard", &[]), None);
     }

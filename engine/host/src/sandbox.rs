@@ -229,7 +229,7 @@ mod linux {
 /// Apple's own walls, by a profile for `sandbox-exec`. There is no count of processes there.
 #[cfg(target_os = "macos")]
 mod macos {
-    use super::{FILE, Order, Verdict, order, say};
+    use super::{MAX_FILE_BYTES, SandboxOrder, SandboxVerdict, order, say};
     use rustix::process::{Resource, Rlimit, Signal, kill_current_process_group, setrlimit, setsid};
     use std::os::fd::AsFd;
     use std::path::Path;

@@ -42,8 +42,8 @@ pub(crate) struct ConnectionFolder {
 
 impl JupyterKernel {
     /// Reads a `kernel.json`. `allowed` is what the user allowed to be started: `content`, the hash of this file;
-    /// `resolve_program`, the program's path; for one that others can change also `real`, where that path led, and `hash`, the
-    /// hash of the program. Anything else is not started. An error is a sentence.
+    /// `resolve_program`, the program's path; for one that others can change also `real`, where that path led, and
+    /// `hash`, the hash of the program. Anything else is not started. An error is a sentence.
     pub(crate) fn read(path: &Path, allowed: Option<Value>) -> Result<JupyterKernel, String> {
         let wrong = |why: String| format!("the kernel cannot be read: {why}: {}", path.display());
         let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;

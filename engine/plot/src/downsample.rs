@@ -117,7 +117,7 @@ pub(crate) fn downsample_columns(
         let to = if column > count {
             seen.end
         } else {
-            let edge = sx.to_number(edge);
+            let edge = sx.number(edge);
             from + x[from..seen.end].partition_point(|x| *x < edge)
         };
         if to > from {
@@ -220,7 +220,7 @@ mod tests {
             assert!(kept.windows(2).all(|pair| pair[0] < pair[1]));
             // As if every point of a column had been looked at.
             for column in [0, 1, 500, 999] {
-                let edges = [f64::from(column) / 2.0, f64::from(column + 1) / 2.0].map(|at| sx.to_number(at));
+                let edges = [f64::from(column) / 2.0, f64::from(column + 1) / 2.0].map(|at| sx.number(at));
                 let (from, to) = (edges[0].min(edges[1]), edges[0].max(edges[1]));
                 let within = |at: &usize| x[*at] > from && x[*at] < to;
                 let highest = |all: &mut dyn Iterator<Item = usize>| all.map(|at| y[at]).fold(0.0, f64::max);

@@ -253,13 +253,13 @@ impl<'a> AxesLayout<'a> {
         if !axes.off {
             for tick in self.ticks[0].ticks.iter().filter(|tick| axes.sides[0].grid && !tick.label.is_empty()) {
                 pen.draw_path(
-                    &[(x.to_position(tick.at), frame.top), (x.to_position(tick.at), frame.bottom)],
+                    &[(x.position(tick.at), frame.top), (x.position(tick.at), frame.bottom)],
                     line(grid, 0.8),
                 );
             }
             for tick in self.ticks[1].ticks.iter().filter(|tick| axes.sides[1].grid && !tick.label.is_empty()) {
                 pen.draw_path(
-                    &[(frame.left, y.to_position(tick.at)), (frame.right, y.to_position(tick.at))],
+                    &[(frame.left, y.position(tick.at)), (frame.right, y.position(tick.at))],
                     line(grid, 0.8),
                 );
             }
@@ -314,7 +314,7 @@ impl<'a> AxesLayout<'a> {
         let (edge, out) = if above { (frame.top, -1.0) } else { (frame.bottom, 1.0) };
         let turned = side.turn.abs() > MIN_TURN_DEGREES;
         for tick in &self.ticks[0].ticks {
-            let at = x.to_position(tick.at);
+            let at = x.position(tick.at);
             let long = if tick.label.is_empty() { TICK_LENGTH * 0.6 } else { TICK_LENGTH };
             let stroke = PlotStroke { colour: look.muted, alpha: 1.0, width: 0.8, dash: "-" };
             pen.draw_path(&[(at, edge), (at, edge + out * long)], stroke);
@@ -340,7 +340,7 @@ impl<'a> AxesLayout<'a> {
         let (look, side) = (self.look, &self.axes.sides[1]);
         let (edge, out, h) = if right { (frame.right, 1.0, HPos::Left) } else { (frame.left, -1.0, HPos::Right) };
         for tick in &self.ticks[1].ticks {
-            let at = y.to_position(tick.at);
+            let at = y.position(tick.at);
             let long = if tick.label.is_empty() { TICK_LENGTH * 0.6 } else { TICK_LENGTH };
             let stroke = PlotStroke { colour: look.muted, alpha: 1.0, width: 0.8, dash: "-" };
             pen.draw_path(&[(edge, at), (edge + out * long, at)], stroke);

@@ -197,20 +197,18 @@ fn place_legend(marks: &MarkPainter<'_>, asked: &str, [wide, high]: [f64; 2]) ->
         let below = marks.axes.marks.iter().map(|mark| match &mark.kind {
             MarkKind::Line { x, y, .. } => {
                 let step = x.0.len() / PLACEMENT_SAMPLE_POINTS + 1;
-                count(&mut x.0.iter().zip(&y.0).step_by(step).map(|(x, y)| (sx.to_position(*x), sy.to_position(*y))))
+                count(&mut x.0.iter().zip(&y.0).step_by(step).map(|(x, y)| (sx.position(*x), sy.position(*y))))
             }
             MarkKind::Points { x, y, .. } => {
                 let step = x.0.len() / PLACEMENT_SAMPLE_POINTS + 1;
-                let all = x.0.iter().zip(&y.0).step_by(step).map(|(x, y)| (sx.to_position(*x), sy.to_position(*y)));
+                let all = x.0.iter().zip(&y.0).step_by(step).map(|(x, y)| (sx.position(*x), sy.position(*y)));
                 2 * all.filter(|at| over.contains(*at)).count()
             }
             MarkKind::Bars { x, y, width, height, .. } => {
                 let all = x.0.iter().zip(&y.0).zip(width.0.iter().zip(&height.0));
                 all.filter(|((x, y), (wide, high))| {
-                    let (a, b) = (
-                        (sx.to_position(**x), sy.to_position(**y)),
-                        (sx.to_position(*x + *wide), sy.to_position(*y + *high)),
-                    );
+                    let (a, b) =
+                        ((sx.position(**x), sy.position(**y)), (sx.position(*x + *wide), sy.position(*y + *high)));
                     a.0.max(b.0) > over.left
                         && a.0.min(b.0) < over.right
                         && a.1.max(b.1) > over.top
@@ -223,7 +221,7 @@ fn place_legend(marks: &MarkPainter<'_>, asked: &str, [wide, high]: [f64; 2]) ->
                 let step = x.0.len() / PLACEMENT_SAMPLE_POINTS + 1;
                 let all = x.0.iter().zip(low.0.iter().zip(&high.0)).step_by(step);
                 all.filter(|(x, (low, high))| {
-                    let (at, a, b) = (sx.to_position(**x), sy.to_position(**high), sy.to_position(**low));
+                    let (at, a, b) = (sx.position(**x), sy.position(**high), sy.position(**low));
                     at > over.left && at < over.right && a.min(b) < over.bottom && a.max(b) > over.top
                 })
                 .count()
@@ -314,13 +312,13 @@ pub(crate) fn draw_colorbar<B: PlotBackend>(
     match levels {
         Some((levels, true)) => {
             for pair in levels.windows(2) {
-                let ([a, _], [_, b]) = (across(scale.to_position(pair[0])), across(scale.to_position(pair[1])));
+                let ([a, _], [_, b]) = (across(scale.position(pair[0])), across(scale.position(pair[1])));
                 pen.draw_rectangle(a, b, mapped_colour(shades, f64::midpoint(pair[0], pair[1])), 1.0, true, 1.0);
             }
         }
         Some((levels, false)) => {
             for level in levels {
-                pen.draw_path(&across(scale.to_position(*level)), line(mapped_colour(shades, *level), 1.5));
+                pen.draw_path(&across(scale.position(*level)), line(mapped_colour(shades, *level), 1.5));
             }
         }
         None => {
@@ -339,7 +337,7 @@ pub(crate) fn draw_colorbar<B: PlotBackend>(
     let long = if bar.below { area.width() * 0.6 } else { area.height() };
     let mut widest: f64 = 0.0;
     for tick in colorbar_ticks(axes, long) {
-        let at = scale.to_position(tick.at);
+        let at = scale.position(tick.at);
         widest = widest.max(pen.text_width(&tick.label, SMALL_FONT_SIZE));
         if bar.below {
             pen.draw_path(&[(at, area.bottom), (at, area.bottom + 3.0)], line(look.muted, 0.8));

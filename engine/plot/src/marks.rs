@@ -62,7 +62,7 @@ pub(crate) fn map_share(shades: &MappedValues, value: f64) -> f64 {
 
 impl MarkPainter<'_> {
     fn position_of(&self, x: f64, y: f64) -> PlotPoint {
-        (self.scales[0].to_position(x), self.scales[1].to_position(y))
+        (self.scales[0].position(x), self.scales[1].position(y))
     }
 
     pub(crate) fn draw_mark<B: PlotBackend>(&self, number: usize, pen: &mut PlotPainter<'_, B>) {
@@ -170,16 +170,16 @@ impl MarkPainter<'_> {
             }
             MarkKind::Rule { at, vertical, color, width, dash, alpha, .. } => {
                 let path = match vertical {
-                    true => [(sx.to_position(*at), frame.top), (sx.to_position(*at), frame.bottom)],
-                    false => [(frame.left, sy.to_position(*at)), (frame.right, sy.to_position(*at))],
+                    true => [(sx.position(*at), frame.top), (sx.position(*at), frame.bottom)],
+                    false => [(frame.left, sy.position(*at)), (frame.right, sy.position(*at))],
                 };
                 let stroke = PlotStroke { colour: look.resolve_colour(color), alpha: *alpha, width: *width, dash };
                 pen.draw_path_within(&path, stroke, frame);
             }
             MarkKind::Band { low, high, vertical, color, alpha, .. } => {
                 let (a, b) = match vertical {
-                    true => ((sx.to_position(*low), frame.top), (sx.to_position(*high), frame.bottom)),
-                    false => ((frame.left, sy.to_position(*low)), (frame.right, sy.to_position(*high))),
+                    true => ((sx.position(*low), frame.top), (sx.position(*high), frame.bottom)),
+                    false => ((frame.left, sy.position(*low)), (frame.right, sy.position(*high))),
                 };
                 if [a.0, a.1, b.0, b.1].iter().all(|at| at.is_finite()) && !is_outside(a, b, frame) {
                     pen.fill_rectangle_within(a, b, look.resolve_colour(color), *alpha, frame);
@@ -251,11 +251,8 @@ impl MarkPainter<'_> {
         let mut strips = vec![Vec::new()];
         let mut before: Option<(f64, f64, f64)> = None;
         for at in shown.iter().copied() {
-            let (across, a, b) = (
-                self.scales[0].to_position(x[at]),
-                self.scales[1].to_position(high[at]),
-                self.scales[1].to_position(low[at]),
-            );
+            let (across, a, b) =
+                (self.scales[0].position(x[at]), self.scales[1].position(high[at]), self.scales[1].position(low[at]));
             // A logarithmic scale has no nought: what ends there goes to the edge.
             let b = if self.scales[1].log && low[at] <= 0.0 { self.frame.bottom } else { b };
             if !(across.is_finite() && a.is_finite() && b.is_finite()) {
@@ -533,13 +530,13 @@ impl MarkPainter<'_> {
         let look = self.look;
         let total: f64 = parts.0.iter().sum();
         let mut from = start.to_radians();
-        let radius = (sx.to_position(1.0) - sx.to_position(0.0)).min(sy.to_position(0.0) - sy.to_position(1.0));
+        let radius = (sx.position(1.0) - sx.position(0.0)).min(sy.position(0.0) - sy.position(1.0));
         let sign = if *clockwise { -1.0 } else { 1.0 };
         for (number, part) in parts.0.iter().enumerate() {
             let to = from + sign * part / total * std::f64::consts::TAU;
             let middle = f64::midpoint(from, to);
             let away = out.0.get(number).copied().unwrap_or(0.0) * radius;
-            let centre = (sx.to_position(0.0) + away * middle.cos(), sy.to_position(0.0) - away * middle.sin());
+            let centre = (sx.position(0.0) + away * middle.cos(), sy.position(0.0) - away * middle.sin());
             let point = |angle: f64, share: f64| {
                 (centre.0 + radius * share * angle.cos(), centre.1 - radius * share * angle.sin())
             };

@@ -81,13 +81,14 @@ impl RasterMarks {
     ) {
         let CellGrid { rows, columns, place: [left, right, bottom, top] } = *grid;
         let (from, to) = (
-            (self.scales[0].to_position(left), self.scales[1].to_position(top)),
-            (self.scales[0].to_position(right), self.scales[1].to_position(bottom)),
+            (self.scales[0].position(left), self.scales[1].position(top)),
+            (self.scales[0].position(right), self.scales[1].position(bottom)),
         );
         if rows == 0 || columns == 0 || ![from.0, from.1, to.0, to.1].iter().all(|at| at.is_finite()) {
             return;
         }
-        // Which cells are in sight, and where their edges are. `format_with_step`: as pixels, cut at the edges of the frame.
+        // Which cells are in sight, and where their edges are. `format_with_step`: as pixels, cut at the edges of the
+        // frame.
         let side = |from: f64, to: f64, count: usize, low: f64, high: f64, fine: bool| {
             let cell = (to - from) / count as f64;
             let ends = [(low - from) / cell, (high - from) / cell];
@@ -141,7 +142,7 @@ impl RasterMarks {
 
     fn grid_corner(&self, heights: &HeightGrid<'_>, row: usize, column: usize) -> (PlotPoint, f64) {
         let z = heights.shades.values.0.get(row * heights.x.len() + column).copied().unwrap_or(f64::NAN);
-        ((self.scales[0].to_position(heights.x[column]), self.scales[1].to_position(heights.y[row])), z)
+        ((self.scales[0].position(heights.x[column]), self.scales[1].position(heights.y[row])), z)
     }
 
     /// Each cell of the grid, cut in two triangles: in a triangle a level is one straight line.

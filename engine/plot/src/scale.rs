@@ -13,34 +13,34 @@ pub(crate) struct AxisScale {
 }
 
 impl AxisScale {
-    fn to_linear(&self, x: f64) -> f64 {
+    fn linear(&self, x: f64) -> f64 {
         if self.log { x.ln() } else { x }
     }
 
     /// Where a number stands.
-    pub(crate) fn to_position(&self, x: f64) -> f64 {
-        let (low, high) = (self.to_linear(self.low), self.to_linear(self.high));
-        self.from + (self.to_linear(x) - low) / (high - low) * (self.to - self.from)
+    pub(crate) fn position(&self, x: f64) -> f64 {
+        let (low, high) = (self.linear(self.low), self.linear(self.high));
+        self.from + (self.linear(x) - low) / (high - low) * (self.to - self.from)
     }
 
     /// Where numbers stand, for very many of them: what is added and by what they are multiplied; on a logarithmic
     /// scale their logarithms are.
     pub(crate) fn affine(self) -> (f64, f64) {
-        let (low, high) = (self.to_linear(self.low), self.to_linear(self.high));
+        let (low, high) = (self.linear(self.low), self.linear(self.high));
         let slope = (self.to - self.from) / (high - low);
         (self.from - low * slope, slope)
     }
 
     /// Its ends, on a logarithmic scale their logarithms; a little wider.
     pub(crate) fn padded_ends(self) -> [f64; 2] {
-        let (low, high) = (self.to_linear(self.low), self.to_linear(self.high));
+        let (low, high) = (self.linear(self.low), self.linear(self.high));
         let room = (high - low) / (self.to - self.from);
         [low - room, high + room]
     }
 
     /// The number that stands there.
-    pub(crate) fn to_number(&self, at: f64) -> f64 {
-        let (low, high) = (self.to_linear(self.low), self.to_linear(self.high));
+    pub(crate) fn number(&self, at: f64) -> f64 {
+        let (low, high) = (self.linear(self.low), self.linear(self.high));
         let x = low + (at - self.from) / (self.to - self.from) * (high - low);
         if self.log { x.exp() } else { x }
     }

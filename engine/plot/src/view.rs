@@ -81,7 +81,7 @@ impl PlotView {
     pub fn zoom(&mut self, ready: &PreparedFigure, place: &PlacedAxes, at: [f64; 2], factor: f64) {
         for side in [0, 1] {
             let scale = place.scales[side];
-            let ends = [scale.from, scale.to].map(|end| scale.to_number(at[side] + (end - at[side]) / factor));
+            let ends = [scale.from, scale.to].map(|end| scale.number(at[side] + (end - at[side]) / factor));
             self.set_limits_if_sound(ready, place, side, ends);
         }
     }
@@ -90,7 +90,7 @@ impl PlotView {
     pub fn pan(&mut self, ready: &PreparedFigure, place: &PlacedAxes, by: [f64; 2]) {
         for side in [0, 1].into_iter().filter(|side| by[*side] != 0.0) {
             let scale = place.scales[side];
-            let ends = [scale.from, scale.to].map(|end| scale.to_number(end - by[side]));
+            let ends = [scale.from, scale.to].map(|end| scale.number(end - by[side]));
             self.set_limits_if_sound(ready, place, side, ends);
         }
     }
@@ -193,14 +193,14 @@ impl PlacedAxes {
             MarkKind::Line { x: across, y: up, .. } | MarkKind::Points { x: across, y: up, .. } => {
                 let count = across.0.len().min(up.0.len());
                 let range = if grows {
-                    let ends = [at.0 - reach, at.0 + reach].map(|at| sx.to_number(at));
+                    let ends = [at.0 - reach, at.0 + reach].map(|at| sx.number(at));
                     visible_range(&across.0, AxisScale { low: ends[0], high: ends[1], ..sx })
                 } else {
                     0..count
                 };
                 let (far, index) = range
                     .filter_map(|index| {
-                        let place = (sx.to_position(*across.0.get(index)?), sy.to_position(*up.0.get(index)?));
+                        let place = (sx.position(*across.0.get(index)?), sy.position(*up.0.get(index)?));
                         let far = (place.0 - at.0).hypot(place.1 - at.1);
                         (far <= reach && self.frame.contains(place)).then_some((far, index))
                     })
@@ -210,15 +210,15 @@ impl PlacedAxes {
                 if let Some(value) = kind.mapped_values().and_then(|shades| shades.values.0.get(index)) {
                     parts.push(("value", format_with_step(*value, value.abs() / 1_000.0)));
                 }
-                Some((far, NearestPoint { at: [sx.to_position(a), sy.to_position(b)], description: words(&parts) }))
+                Some((far, NearestPoint { at: [sx.position(a), sy.position(b)], description: words(&parts) }))
             }
             MarkKind::Bars { x: left, y: low, width, height, .. } => {
                 let all = left.0.iter().zip(&low.0).zip(width.0.iter().zip(&height.0));
                 let ((left, low), (wide, high)) = all.into_iter().rev().find(|((left, low), (wide, high))| {
                     let low = if sy.log && **low <= 0.0 { sy.low } else { **low };
                     inside(
-                        [sx.to_position(**left), sy.to_position(low)],
-                        [sx.to_position(*left + *wide), sy.to_position(low + **high)],
+                        [sx.position(**left), sy.position(low)],
+                        [sx.position(*left + *wide), sy.position(low + **high)],
                     )
                 })?;
                 let lying = axes.sides[1].ticks.is_some() && axes.sides[0].ticks.is_none();
@@ -226,20 +226,17 @@ impl PlacedAxes {
                     if lying { (left + wide, low + high / 2.0) } else { (low + high, left + wide / 2.0) };
                 let parts = if lying { [x(value), y(name)] } else { [x(name), y(value)] };
                 let place = if lying {
-                    [sx.to_position(value), sy.to_position(name)]
+                    [sx.position(value), sy.position(name)]
                 } else {
-                    [sx.to_position(name), sy.to_position(value)]
+                    [sx.position(name), sy.position(value)]
                 };
                 Some((reach * 0.5, NearestPoint { at: place, description: words(&parts) }))
             }
             MarkKind::Image { rows, columns, shades, place } => {
                 let (row, column) = self.image_cell(*rows, *columns, *place, at)?;
                 let value = *shades.values.0.get(row * columns + column)?;
-                let parts = [
-                    x(sx.to_number(at.0)),
-                    y(sy.to_number(at.1)),
-                    ("value", format_with_step(value, value.abs() / 1_000.0)),
-                ];
+                let parts =
+                    [x(sx.number(at.0)), y(sy.number(at.1)), ("value", format_with_step(value, value.abs() / 1_000.0))];
                 Some((reach * 0.9, NearestPoint { at: [at.0, at.1], description: words(&parts) }))
             }
             MarkKind::Pixels { rows, columns, place, .. } => {
@@ -248,7 +245,7 @@ impl PlacedAxes {
                 Some((reach * 0.9, NearestPoint { at: [at.0, at.1], description: words(&parts) }))
             }
             MarkKind::Pie { parts, labels, start, clockwise, .. } => {
-                let (dx, dy) = (sx.to_number(at.0), sy.to_number(at.1));
+                let (dx, dy) = (sx.number(at.0), sy.number(at.1));
                 let total: f64 = parts.0.iter().sum();
                 let turned = (dy.atan2(dx).to_degrees() - start) * if *clockwise { -1.0 } else { 1.0 };
                 let mut left = turned.rem_euclid(360.0) / 360.0 * total;
@@ -266,7 +263,7 @@ impl PlacedAxes {
                 far.then_some((reach * 0.9, NearestPoint { at: [at.0, at.1], description: said }))
             }
             MarkKind::Contour { x: across, y: up, shades, .. } => {
-                let (a, b) = (sx.to_number(at.0), sy.to_number(at.1));
+                let (a, b) = (sx.number(at.0), sy.number(at.1));
                 let next = |all: &[f64], to: f64| {
                     all.iter()
                         .enumerate()
@@ -275,7 +272,7 @@ impl PlacedAxes {
                 };
                 let (column, row) = (next(&across.0, a)?, next(&up.0, b)?);
                 let value = *shades.values.0.get(row * across.0.len() + column)?;
-                let spot = [sx.to_position(across.0[column]), sy.to_position(up.0[row])];
+                let spot = [sx.position(across.0[column]), sy.position(up.0[row])];
                 let parts = [x(across.0[column]), y(up.0[row]), ("z", format_with_step(value, value.abs() / 1_000.0))];
                 self.contains(spot).then(|| (reach * 0.95, NearestPoint { at: spot, description: words(&parts) }))
             }
@@ -292,7 +289,7 @@ impl PlacedAxes {
         [left, right, bottom, top]: [f64; 4],
         at: PlotPoint,
     ) -> Option<(usize, usize)> {
-        let (x, y) = (self.scales[0].to_number(at.0), self.scales[1].to_number(at.1));
+        let (x, y) = (self.scales[0].number(at.0), self.scales[1].number(at.1));
         let (across, down) = ((x - left) / (right - left), (y - top) / (bottom - top));
         let inside = (0.0..1.0).contains(&across) && (0.0..1.0).contains(&down);
         inside.then_some(((down * rows as f64) as usize, (across * columns as f64) as usize))

@@ -1,7 +1,7 @@
 //! Reads requests: one JSON object a line, bounded, each turned into one of those that the kernel knows.
 //!
-//! Whatever comes in, this never fails and never panics: a line that cannot be used becomes `IncomingRequest::Invalid` with a
-//! sentence, and reading goes on. It answers nothing and starts nothing.
+//! Whatever comes in, this never fails and never panics: a line that cannot be used becomes `IncomingRequest::Invalid`
+//! with a sentence, and reading goes on. It answers nothing and starts nothing.
 
 use std::io::{BufRead, Read};
 

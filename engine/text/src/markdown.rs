@@ -89,7 +89,8 @@ pub fn split_into_blocks(text: &str) -> Vec<&str> {
         }
     }
     while text.len() - start > MAX_STRUCTURE_BYTES {
-        start += find_long_cut(&text[start..], MAX_PARAGRAPH_BYTES); // nothing but blank lines, or a huge cell at the end
+        // nothing but blank lines, or a huge cell at the end
+        start += find_long_cut(&text[start..], MAX_PARAGRAPH_BYTES);
         cuts.push(start);
     }
     if cuts.last().is_some_and(|last| *last >= text.len()) {

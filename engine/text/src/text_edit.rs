@@ -598,7 +598,8 @@ mod tests {
                 chars.concat()
             };
             let (ours, theirs) = (side(edits[0], "O"), side(edits[1], "T"));
-            let merged = apply_edits(&ours, &rebase_edits(&compute_edits(&base, &theirs), &compute_edits(&base, &ours)));
+            let merged = apply_edits(&ours, &rebase_edits(&compute_edits(&base, &theirs), &compute_edits(&base,
+                &ours)));
             prop_assert_eq!(merged.matches('O').count(), 1, "{:?} + {:?} = {:?}", ours, theirs, merged);
             prop_assert_eq!(merged.matches('T').count(), 1, "{:?} + {:?} = {:?}", ours, theirs, merged);
         }

@@ -1,4 +1,5 @@
-//! A commit as SQL: what each [`RowWrite`] does to the tables. Knows nothing of files, and nothing of what the bytes mean.
+//! A commit as SQL: what each [`RowWrite`] does to the tables. Knows nothing of files, and nothing of what the bytes
+//! mean.
 
 use super::RowWrite;
 use super::reader::select_rows;

@@ -386,7 +386,8 @@ fn write() -> impl Strategy<Value = RowWrite> {
         4 => (0_u64..3, doc(), bytes()).prop_map(|(seq, note, record)| RowWrite::Journal { seq, note, record }),
         1 => (doc(), 0_u64..40).prop_map(|(note, upto)| RowWrite::JournalDone { note, upto }),
         3 => (doc(), bytes()).prop_map(|(doc, bytes)| RowWrite::Chunk { doc, bytes }),
-        1 => (doc(), bytes(), number.clone()).prop_map(|(doc, bytes, covers)| RowWrite::Snapshot { doc, bytes, covers }),
+        1 => (doc(), bytes(), number.clone()).prop_map(|(doc, bytes, covers)| RowWrite::Snapshot { doc, bytes,
+            covers }),
         1 => (doc(), number.clone()).prop_map(|(doc, upto)| RowWrite::DropChunks { doc, upto }),
         3 => (doc(), 0_u64..4, text(), text())
             .prop_map(|(note, id, pos, text)| RowWrite::Block { note, block: block(id, &pos, &text) }),
@@ -395,7 +396,8 @@ fn write() -> impl Strategy<Value = RowWrite> {
         1 => (doc(), text()).prop_map(|(volume, path)| RowWrite::RemoveFile { volume, path }),
         1 => (doc(), any::<bool>()).prop_map(|(note, ahead)| RowWrite::NoteAhead { note, ahead }),
         1 => (bytes(), at).prop_map(|(actor, at)| RowWrite::Actor { actor, at }),
-        1 => (doc(), number, text(), at).prop_map(|(doc, seq, why, at)| RowWrite::QuarantineChunk { doc, seq, why, at }),
+        1 => (doc(), number, text(), at).prop_map(|(doc, seq, why, at)| RowWrite::QuarantineChunk { doc, seq, why,
+            at }),
         1 => (doc(), 0_u64..40, text(), at)
             .prop_map(|(note, from, why, at)| RowWrite::QuarantineJournal { note, from, why, at }),
         1 => doc().prop_map(|doc| RowWrite::DeleteDocument { doc }),

@@ -182,7 +182,8 @@ pub(super) fn create_database(path: &Path) -> Result<(), DiskError> {
         conn.execute_batch("PRAGMA page_size = 4096; PRAGMA auto_vacuum = NONE; PRAGMA encoding = 'UTF-8'; BEGIN;")?;
         ALL_TABLES.iter().try_for_each(|table| conn.execute_batch(table.make))?;
         conn.execute_batch(&format!(
-            "PRAGMA application_id = {DATABASE_APPLICATION_ID}; PRAGMA user_version = {DATABASE_FORMAT}; COMMIT; PRAGMA journal_mode = WAL;"
+            "PRAGMA application_id = {DATABASE_APPLICATION_ID}; PRAGMA user_version = {DATABASE_FORMAT}; COMMIT; \
+                PRAGMA journal_mode = WAL;"
         ))?;
         conn.close().map_err(|(_, error)| error)
     };

@@ -4,10 +4,11 @@
 //! for it, few are asked for at a time (fewer on a slow line), and none is sent while others wait for the line. Only
 //! peers whose greeting says that they know it hear of it ([`super::Metadata::blobs`]).
 //!
-//! What a caller does: it tells of connections, of what it wants ([`BlobTransfers::want`]) and has ([`BlobTransfers::hold`]), of what
-//! comes ([`BlobTransfers::receive`]) and of time ([`BlobTransfers::advance`]), and performs what [`BlobTransfers::take_commands`] gives. A blob goes along
-//! with a volume: whoever may read the volume may fetch it, whoever may write the volume may bring it. What has come is
-//! a blob only once its hash was checked; what was fetched before a cut is not fetched again.
+//! What a caller does: it tells of connections, of what it wants ([`BlobTransfers::want`]) and has
+//! ([`BlobTransfers::hold`]), of what comes ([`BlobTransfers::receive`]) and of time ([`BlobTransfers::advance`]), and
+//! performs what [`BlobTransfers::take_commands`] gives. A blob goes along with a volume: whoever may read the volume
+//! may fetch it, whoever may write the volume may bring it. What has come is a blob only once its hash was checked;
+//! what was fetched before a cut is not fetched again.
 
 mod codec;
 mod fetch;
@@ -91,7 +92,8 @@ pub enum BlobCommand {
         /// The message.
         data: Vec<u8>,
     },
-    /// See how much of it is here, and call [`BlobTransfers::looked`]; [`BlobTransfers::failed`] where that cannot be seen.
+    /// See how much of it is here, and call [`BlobTransfers::looked`]; [`BlobTransfers::failed`] where that cannot be
+    /// seen.
     Probe {
         /// Which.
         item: VolumeBlob,
@@ -105,8 +107,8 @@ pub enum BlobCommand {
         /// From where on.
         offset: u64,
     },
-    /// Put this behind what is there of it: the file ends here, whatever it held beyond. Call [`BlobTransfers::failed`] where
-    /// that fails. In order, and before a [`BlobCommand::Check`] that follows.
+    /// Put this behind what is there of it: the file ends here, whatever it held beyond. Call [`BlobTransfers::failed`]
+    /// where that fails. In order, and before a [`BlobCommand::Check`] that follows.
     Write {
         /// Of which.
         item: VolumeBlob,

@@ -1,10 +1,11 @@
 //! All connections of one program over its documents, as one state machine.
 //!
-//! What a caller does: it tells of connections ([`SyncPeers::connect`], [`SyncPeers::receive`], [`SyncPeers::disconnect`]), of its
-//! own changes **once they are on disk** ([`SyncPeers::changed`]), and after each call performs what [`SyncPeers::take_outputs`] gives:
-//! [`PeersOutput::Load`] is answered by [`SyncPeers::loaded`], [`PeersOutput::Store`] by [`SyncPeers::stored`] or [`SyncPeers::refused`]. A
-//! program that dials says which documents it wants ([`SyncPeers::follow`]); one that listens need not. Of a document that
-//! was made just now ([`SyncPeers::initial_push`]) another Tracebook is sent all at once instead of being asked what it has.
+//! What a caller does: it tells of connections ([`SyncPeers::connect`], [`SyncPeers::receive`],
+//! [`SyncPeers::disconnect`]), of its own changes **once they are on disk** ([`SyncPeers::changed`]), and after each
+//! call performs what [`SyncPeers::take_outputs`] gives: [`PeersOutput::Load`] is answered by [`SyncPeers::loaded`],
+//! [`PeersOutput::Store`] by [`SyncPeers::stored`] or [`SyncPeers::refused`]. A program that dials says which documents
+//! it wants ([`SyncPeers::follow`]); one that listens need not. Of a document that was made just now
+//! ([`SyncPeers::initial_push`]) another Tracebook is sent all at once instead of being asked what it has.
 //!
 //! Nothing is sent before it is durable: while changes of a peer are on their way to the disk, nothing is said about
 //! their document to anybody, and further messages about it wait. So they come to the disk as one batch, too.
@@ -130,8 +131,8 @@ pub enum PeersOutput {
         /// Why, for the log.
         why: String,
     },
-    /// A Tracebook peer compares what it has of a volume with what we have: call [`SyncPeers::scoped`] with the volume's
-    /// documents.
+    /// A Tracebook peer compares what it has of a volume with what we have: call [`SyncPeers::scoped`] with the
+    /// volume's documents.
     NeedVolumeDocs {
         /// Which peer.
         link: LinkId,
@@ -416,7 +417,8 @@ impl SyncPeers {
                 self.outputs.push_back(PeersOutput::Extension { link, topic, data })
             }
             WireMessage::Leave { .. } => self.close_link(link, "it left"),
-            WireMessage::Subscription { .. } | WireMessage::RemoteHeads { .. } => {} // answered by nobody: an offer, not a duty
+            // answered by nobody: an offer, not a duty
+            WireMessage::Subscription { .. } | WireMessage::RemoteHeads { .. } => {}
             WireMessage::Join { .. }
             | WireMessage::Peer { .. }
             | WireMessage::Error { .. }

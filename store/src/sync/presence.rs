@@ -1,5 +1,6 @@
 //! Who is at a document, where their carets stand, which cells they run: said as ephemeral messages in the form of
-//! automerge-repo's `DocumentPresence`, so that its clients see us and we see them. Kept by nobody; who falls silent is gone.
+//! automerge-repo's `DocumentPresence`, so that its clients see us and we see them. Kept by nobody; who falls silent is
+//! gone.
 //!
 //! Nothing here reads a clock: all times are milliseconds of one that only goes forward.
 

@@ -1,7 +1,7 @@
 //! The messages of automerge-repo's network protocol, version 1, as CBOR, one in each WebSocket message.
 //!
-//! Beside automerge-repo's there is one of ours, [`WireMessage::Extension`], that only goes to a peer whose metadata says
-//! that it knows it. What comes in is untrusted: every length is checked before it is believed.
+//! Beside automerge-repo's there is one of ours, [`WireMessage::Extension`], that only goes to a peer whose metadata
+//! says that it knows it. What comes in is untrusted: every length is checked before it is believed.
 
 use super::address;
 use super::cbor::{CborError, CborReader, CborWriter};

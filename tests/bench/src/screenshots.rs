@@ -1,5 +1,6 @@
-//! `take_screenshots`: pictures of the window for the documentation, made without a display. The same window over the sample
-//! volume is led through a list of scenes, and what it would have a graphics card draw is painted on the processor.
+//! `take_screenshots`: pictures of the window for the documentation, made without a display. The same window over the
+//! sample volume is led through a list of scenes, and what it would have a graphics card draw is painted on the
+//! processor.
 
 pub(crate) mod canvas;
 mod conversation_fixture;

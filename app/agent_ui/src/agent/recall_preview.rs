@@ -96,7 +96,8 @@ impl RecallPreview {
         let (tell, told) = channel();
         let (search, wake) = (driver.search().clone(), ctx.clone());
         std::thread::spawn(move || {
-            let _ = tell.send(host::agents::experience::recall(&search, &root, &folders, &text)); // it may be sent by now
+            // it may be sent by now
+            let _ = tell.send(host::agents::experience::recall(&search, &root, &folders, &text));
             wake.request_repaint();
         });
         self.waits = Some(told);

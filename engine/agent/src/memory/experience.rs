@@ -222,7 +222,8 @@ fn truncate_text(text: &str) -> String {
 }
 
 impl Experience {
-    /// With its texts within bounds, and for failures a day on which they are forgotten. `now`: as of [`iso_timestamp`].
+    /// With its texts within bounds, and for failures a day on which they are forgotten. `now`: as of
+    /// [`iso_timestamp`].
     pub fn with_limits(mut self, now: i64) -> Experience {
         self.primary_goal = truncate_text(&self.primary_goal);
         self.output_summary = truncate_text(&self.output_summary);

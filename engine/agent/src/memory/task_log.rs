@@ -182,7 +182,8 @@ impl LoggedTask {
         }
         let code = if code.is_empty() { code } else { format!("\n## Code Generated\n{code}") };
         format!(
-            "{METADATA_DELIMITER}\n{}{METADATA_DELIMITER}\n\n{TASK_HEADING_PREFIX}{title}\n\n## Request\n\n{}\n\n## Actions Taken\n\n{}\n\n\
+            "{METADATA_DELIMITER}\n{}{METADATA_DELIMITER}\n\n{TASK_HEADING_PREFIX}{title}\n\n## Request\n\n{}\n\n## \
+                Actions Taken\n\n{}\n\n\
              ## Results\n\n{}\n{code}",
             known.to_yaml(),
             plain(&self.goal),
@@ -467,7 +468,8 @@ mod tests {
             let known = parse_entries("memory/short_term/a.md", &text, &mut Vec::new());
             let ends = known.last().is_none_or(|last| last.at + last.text.len() == text.len());
             prop_assert!(ends);
-            let more = parse_entries("memory/short_term/a.md", &with_logged_task(&text, &report(1).to_markdown()), &mut Vec::new());
+            let more = parse_entries("memory/short_term/a.md", &with_logged_task(&text, &report(1).to_markdown()),
+                &mut Vec::new());
             prop_assert_eq!(more.last().map(|last| &last.task), Some(&report(1)));
         }
     }

@@ -331,7 +331,8 @@ fn slot_candidates(goal: &ParsedGoal, note: Option<&str>) -> Vec<SlotCandidate> 
 /// and those of which something is left in a form that is not known.
 fn pinned_values(candidates: &[SlotCandidate], calls: &[CompletedCall]) -> BTreeSet<String> {
     let mut pinned: BTreeSet<String> = BTreeSet::new();
-    // Two of the same text cannot be told apart. Others that can be written alike must be alike again (`RunTrace::match_goal`).
+    // Two of the same text cannot be told apart. Others that can be written alike must be alike again
+    // (`RunTrace::match_goal`).
     for (at, one) in candidates.iter().enumerate() {
         for other in &candidates[at + 1..] {
             if one.slot.value == other.slot.value {

@@ -34,8 +34,8 @@ pub trait EmbeddingSpendGuard: Send + Sync {
     /// # Errors
     /// A sentence: nothing is left to pay for them.
     fn begin_call(&self, endpoint: &EmbedderChoice, tokens: u64) -> Result<(), String>;
-    /// A call that [`EmbeddingSpendGuard::begin_call`] allowed is over. `read`: tokens that the endpoint has read; `None`: it refused, or
-    /// did not answer.
+    /// A call that [`EmbeddingSpendGuard::begin_call`] allowed is over. `read`: tokens that the endpoint has read;
+    /// `None`: it refused, or did not answer.
     fn finish_call(&self, endpoint: &EmbedderChoice, tokens: u64, read: Option<u64>);
 }
 

@@ -38,7 +38,8 @@ impl OnnxRuntime {
             .find_map(|(place, from)| find_library_in(&place).map(|path| OnnxRuntime { path, origin: from }));
         found.ok_or_else(|| {
             format!(
-                "no ONNX Runtime library is here (looked for in the settings, {ORT_LIBRARY_VAR}, the system's folders and \
+                "no ONNX Runtime library is here (looked for in the settings, {ORT_LIBRARY_VAR}, the system's \
+                    folders and \
                  Python's packages); `pip install --user onnxruntime` brings one, the embedded model needs none"
             )
         })

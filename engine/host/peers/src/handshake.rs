@@ -164,8 +164,8 @@ pub async fn join_pairing(
     }
 }
 
-/// Lets somebody join who knows the code of `accept_pairing`, which is locked only for as long as each word takes to think of.
-/// Gives the other's card, and what it may do: as it stood in the offer when it began.
+/// Lets somebody join who knows the code of `accept_pairing`, which is locked only for as long as each word takes to
+/// think of. Gives the other's card, and what it may do: as it stood in the offer when it began.
 ///
 /// # Errors
 /// Why not; the other side has been told.

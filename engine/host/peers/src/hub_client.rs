@@ -60,10 +60,12 @@ impl std::fmt::Debug for HubClient {
 }
 
 type HubEventHandler = Arc<dyn Fn(u64, HubEvent) + Send + Sync>;
+/// This device's key, where a hub was paired, and the devices that are known.
+pub type CallerIdentity = (Option<DeviceKey>, BTreeMap<DeviceId, PairedDevice>);
+
 /// The key of this device, where a hub was paired, and the list of devices. Asked at every call, on a thread that may
 /// wait: the list changes, and a keyring takes its time.
-type CallerIdentitySource =
-    Arc<dyn Fn() -> Result<(Option<DeviceKey>, BTreeMap<DeviceId, PairedDevice>), String> + Send + Sync>;
+type CallerIdentitySource = Arc<dyn Fn() -> Result<CallerIdentity, String> + Send + Sync>;
 
 impl HubClient {
     /// Starts the thread. It ends when the client is dropped. `tell` is called on it and must not wait; `caller` says
@@ -72,7 +74,7 @@ impl HubClient {
     /// # Errors
     /// A sentence: the system gives no thread or no sockets.
     pub fn start(
-        caller: impl Fn() -> Result<(Option<DeviceKey>, BTreeMap<DeviceId, PairedDevice>), String> + Send + Sync + 'static,
+        caller: impl Fn() -> Result<CallerIdentity, String> + Send + Sync + 'static,
         tell: impl Fn(u64, HubEvent) + Send + Sync + 'static,
     ) -> Result<HubClient, String> {
         let (orders, queue) = unbounded_channel();

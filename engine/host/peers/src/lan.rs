@@ -136,8 +136,8 @@ impl LanEndpoint {
 pub struct IncomingCall(iroh::endpoint::Incoming);
 
 impl IncomingCall {
-    /// Hears who calls. Who calls is proved by then; `judge` says whether they are welcome (for [`DEVICE_ALPN`] only), and
-    /// the caller is told its words if not.
+    /// Hears who calls. Who calls is proved by then; `judge` says whether they are welcome (for [`DEVICE_ALPN`] only),
+    /// and the caller is told its words if not.
     ///
     /// # Errors
     /// It is not welcome, or takes too long.

@@ -194,7 +194,8 @@ async fn run_lan_peers(
             },
             fact = told.recv() => match fact {
                 None => break,
-                Some(LanConnectionEvent::DialFailed { device }) => _ = missed.insert(device, Instant::now() + LAN_REDIAL_DELAY),
+                Some(LanConnectionEvent::DialFailed { device }) => _ = missed.insert(device,
+                    Instant::now() + LAN_REDIAL_DELAY),
                 Some(LanConnectionEvent::Disconnected { link, why }) => {
                     if let Some(one) = open.remove(&link) {
                         missed.insert(one.device, Instant::now() + DEVICE_SCAN_INTERVAL);

@@ -327,8 +327,8 @@ impl ModelCallTask {
     }
 }
 
-/// The next event; `None`: a frame is so long that putting it together takes all the time there is. `genai_client` copies
-/// all that came of a frame with each packet, and has no limit of its own.
+/// The next event; `None`: a frame is so long that putting it together takes all the time there is. `genai_client`
+/// copies all that came of a frame with each packet, and has no limit of its own.
 async fn next_event(
     stream: &mut ChatStream,
     gather: &StreamCollector,

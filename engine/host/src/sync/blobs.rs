@@ -138,7 +138,8 @@ impl BlobExchange {
     pub(super) fn written(&mut self, doc: DocId) {
         let is_known = self.named.contains_key(&doc) || self.reading.contains(&doc);
         if is_known && self.volumes.values().any(|one| one.runs.contains_key(&doc)) {
-            self.changed.entry(doc).or_insert_with(|| Instant::now() + RUN_REREAD_INTERVAL); // each of its steps is a change
+            // each of its steps is a change
+            self.changed.entry(doc).or_insert_with(|| Instant::now() + RUN_REREAD_INTERVAL);
         } else if self.named.remove(&doc).is_some() && self.reading.insert(doc) || self.reading.contains(&doc) {
             // It may have been read before.
             let _ = self.shelf.chores.send(BlobTask::Named { doc, is_run: false });

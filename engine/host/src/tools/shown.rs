@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use store::disk::BlobStore;
 use store::{BlobHash, BlobRef};
 
-/// Bytes as text of at most [`MAX_TOOL_RESULT_BYTES`] bytes, with the secrets in it masked; the whole as a blob where something is left
-/// out.
+/// Bytes as text of at most [`MAX_TOOL_RESULT_BYTES`] bytes, with the secrets in it masked; the whole as a blob where
+/// something is left out.
 ///
 /// # Errors
 /// A sentence for the user: the blob could not be stored.

@@ -306,7 +306,8 @@ impl Session {
         let note = self.plan_note(run);
         self.record_run(turn, id, RunRecord { todos: Some(todos), ..RunRecord::default() });
         if let Some(note) = note {
-            let _ = self.set_task_status(turn, note, task.to_owned(), standing); // a note that cannot be read stays as it is
+            // a note that cannot be read stays as it is
+            let _ = self.set_task_status(turn, note, task.to_owned(), standing);
         }
         let (task, status) = (task.to_owned(), standing.as_str().to_owned());
         self.notify(turn, Notice::Task { run: id, task, status });

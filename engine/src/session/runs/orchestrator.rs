@@ -177,7 +177,10 @@ pub(super) fn current_plan(run: &AgentRun) -> Option<TaskPlan> {
 
 /// Whether the plan that a run carries out came by rules, or from the user: no model thought before it was called.
 fn is_planned_by_rules(run: &AgentRun) -> bool {
-    let called = |step: &&store::ExecutionStep| matches!(&step.kind, StepKind::ToolCall { tool_name, .. } if tool_name == PLAN_TOOL);
+    let called = |step: &&store::ExecutionStep| {
+        matches!(&step.kind, StepKind::ToolCall { tool_name,
+        .. } if tool_name == PLAN_TOOL)
+    };
     run.steps.iter().rev().find(called).is_some_and(|step| step.route.is_some())
 }
 

@@ -51,8 +51,8 @@ pub fn phases_of(agent: &str) -> Vec<&'static str> {
 }
 
 impl AgentRun {
-    /// The phase of each of its steps, from 1 as [`AgentRun::phases`] counts them; 0: none. Empty where its agent does not
-    /// work in phases. A result belongs where its call does, all else to what was said last.
+    /// The phase of each of its steps, from 1 as [`AgentRun::phases`] counts them; 0: none. Empty where its agent does
+    /// not work in phases. A result belongs where its call does, all else to what was said last.
     pub fn step_phases(&self) -> Vec<usize> {
         let own = agent_phases(&self.about.agent);
         if own.is_empty() {

@@ -66,7 +66,8 @@ impl SetFormula {
         Ok(SetFormula { list, words: super::to_plain_line(source), width, height, depth })
     }
 
-    /// It as SVG in a colour; what the formula itself colours stays so. The picture is [`FORMULA_PADDING_EM`] larger at each side.
+    /// It as SVG in a colour; what the formula itself colours stays so. The picture is [`FORMULA_PADDING_EM`] larger at
+    /// each side.
     pub fn to_svg(&self, ink: Rgb) -> String {
         let [r, g, b] = ink.map(|part| f32::from(part) / 255.0);
         let ink = Color::rgb(r, g, b);

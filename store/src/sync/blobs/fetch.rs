@@ -192,7 +192,8 @@ impl BlobTransfers {
         self.request_from(link, item);
     }
 
-    /// [`BlobCommand::Write`], [`BlobCommand::Probe`] or, where it is here all the same, [`BlobCommand::Read`] failed: tried again later.
+    /// [`BlobCommand::Write`], [`BlobCommand::Probe`] or, where it is here all the same, [`BlobCommand::Read`] failed:
+    /// tried again later.
     pub fn on_failed(&mut self, item: VolumeBlob, now: i64, may: PeerRights<'_>) {
         self.pause_blob(item, now, may);
     }

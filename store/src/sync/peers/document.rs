@@ -196,8 +196,8 @@ impl SyncPeers {
         }
     }
 
-    /// The answer to [`PeersOutput::Load`]: the document's chunks, none when there is no such document; or why it cannot be
-    /// read, and then it is not synced until somebody connects anew.
+    /// The answer to [`PeersOutput::Load`]: the document's chunks, none when there is no such document; or why it
+    /// cannot be read, and then it is not synced until somebody connects anew.
     pub fn on_loaded(&mut self, doc: DocId, chunks: Result<Vec<Vec<u8>>, String>) {
         let Some(document) = self.docs.get_mut(&doc).filter(|document| document.loading) else { return };
         let late = std::mem::take(&mut document.late_changes);
@@ -259,8 +259,8 @@ impl SyncPeers {
         }
     }
 
-    /// What [`PeersOutput::Store`] asked for is on disk. `false`: that was forgotten meanwhile, as the document was read
-    /// again; then [`SyncPeers::on_changed`] is to be told of it, as of what others write.
+    /// What [`PeersOutput::Store`] asked for is on disk. `false`: that was forgotten meanwhile, as the document was
+    /// read again; then [`SyncPeers::on_changed`] is to be told of it, as of what others write.
     pub fn on_stored(&mut self, ticket: DiskTicket) -> bool {
         let Some(doc) = self.tickets.remove(&ticket) else { return false };
         if let Some(document) = self.docs.get_mut(&doc).filter(|document| document.ticket == Some(ticket)) {
@@ -383,8 +383,8 @@ impl SyncPeers {
     }
 
     /// What came into the document since `before` goes to the disk; if nothing did, there may be an answer to give.
-    /// `whole_document_heads`: bytes that are all of it if they have its heads. They are kept as they came, and what was read of them
-    /// goes along.
+    /// `whole_document_heads`: bytes that are all of it if they have its heads. They are kept as they came, and what
+    /// was read of them goes along.
     fn store_received(
         &mut self,
         doc: DocId,

@@ -385,7 +385,8 @@ impl SyncPeers {
         }
     }
 
-    /// The answer to [`PeersOutput::NeedVolumeDocs`]: the documents of the volume as they are here; none when it is not shared.
+    /// The answer to [`PeersOutput::NeedVolumeDocs`]: the documents of the volume as they are here; none when it is not
+    /// shared.
     pub fn on_volume_docs(&mut self, link: LinkId, scope: DocId, docs: VolumeDocs) {
         let Some(peer) = self.links.get_mut(&link) else { return };
         let Some(talk) = peer.scopes.comparisons.remove(&scope).filter(|talk| talk.table.is_none()) else { return };
@@ -806,7 +807,8 @@ mod tests {
             for (link, name) in [(1, "hostile"), (2, "friend")] {
                 let metadata = PeerMetadata { tracebook: (!far || link == 2).then_some(9), ..PeerMetadata::default() };
                 one.connect(link, false, None, Box::new(|_| DocumentAccess::Write));
-                let join = WireMessage::Join { sender: id(name), versions: vec![wire::PROTOCOL_VERSION.to_owned()], metadata };
+                let join = WireMessage::Join { sender: id(name), versions: vec![wire::PROTOCOL_VERSION.to_owned()],
+                    metadata };
                 one.receive(link, &wire::encode(&join));
             }
             for (word, number, ours, tail) in words {

@@ -12,10 +12,12 @@ const FIXTURE_SESSION: DocId = DocId([21; 16]);
 const FIXTURE_RUN: DocId = DocId([22; 16]);
 
 const FIXTURE_QUESTION: &str = "Plan the garden for this year: what is sown when, and how many weeks does it take?";
-const FIXTURE_ANSWER: &str = "## The plan\n\nTwo things are **new** in [[Plan]]:\n\n1. peas come first, along the wall\n2. the \
+const FIXTURE_ANSWER: &str = "## The plan\n\nTwo things are **new** in [[Plan]]:\n\n1. peas come first, along the \
+    wall\n2. the \
      north bed is dug in March\n\n```python\nweeks = {\"Beans\": 9, \"Peas\": 11}\nprint(sum(weeks.values()))\n```\n\n\
      | Crop | Weeks |\n|---|---:|\n| Beans | 9 |\n| Peas | 11 |\n\nThe [[Beds]] need twenty weeks in all.";
-const FIXTURE_DIFF: &str = "--- Garden/Plan.md\n+++ Garden/Plan.md\n@@ -5,3 +5,4 @@\n ## Sowing\n \n-First two rows of beans, \
+const FIXTURE_DIFF: &str = "--- Garden/Plan.md\n+++ Garden/Plan.md\n@@ -5,3 +5,4 @@\n ## Sowing\n \n-First two rows \
+    of beans, \
      then peas along the wall.\n+First peas along the wall, then two rows of beans.\n+The north bed is dug in March.\n";
 
 fn json_object(value: &Value) -> Map<String, Value> {
