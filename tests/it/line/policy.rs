@@ -218,3 +218,25 @@ fn what_came_after_the_code_was_read_is_not_approved() {
     house.run(&["tools", "peek@2", "--approve"]).good();
     house.run(&["tools", "peek@7", "--approve"]).refused(2, "no version 7");
 }
+
+#[test]
+fn a_note_written_over_a_link_says_where_its_text_is() {
+    for (to, why) in [("../key", "leads out of the volume"), ("a.md", "stays in the volume"), ("no", "leads nowhere")] {
+        let model = one_call("write_file", json!({"path": "key.md", "content": "mine\n"}));
+        let house = house(&model, &[("a.md", "# A\n")]);
+        house.write("key", b"SECRET");
+        std::os::unix::fs::symlink(to, house.path("notes/key.md")).expect("linked");
+        let asked = house.run(&["ask", "go", "--approve", "write_file"]);
+        let said = house.run(&["steps", "last"]).text();
+        assert!(said.contains("key.md isn't written to the folder") && said.contains(why), "{to}: {said}");
+        assert!(said.contains("rename or delete key.md") && !said.contains("Created key.md"), "{to}: {said}");
+        assert!(asked.err.contains("not everything could be saved yet"), "{to}: {asked:?}");
+        // It is as it was said: the link and what it leads to are whole, and the text is there once the link is gone.
+        assert!(house.path("notes/key.md").is_symlink(), "{to}");
+        assert_eq!(house.read("key"), b"SECRET");
+        assert_eq!(house.read("notes/a.md"), b"# A\n");
+        std::fs::remove_file(house.path("notes/key.md")).expect("removed");
+        assert!(house.run(&["cat", "key.md"]).code(0).text().contains("mine\n"), "{to}");
+        assert!(String::from_utf8_lossy(&house.read("notes/key.md")).contains("mine\n"), "{to}");
+    }
+}
