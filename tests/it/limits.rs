@@ -337,3 +337,19 @@ fn random_words_of_each_grammar_are_read() {
         }
     });
 }
+
+#[test]
+fn unreadable_properties_are_told_by_note_and_line() {
+    // The bracket of the note's third line is still open where its properties end, on its fourth.
+    let text = "---\na: 1\nb: [x\n---\nBody\n";
+    let house = House::with(&[("Good.md", GOOD), ("Sub/Open.md", text)]);
+    house.write("notes/Deep.md", format!("---\na: 1\nb:\n  {}x\n---\n", "- ".repeat(80)).as_bytes());
+    let open = house.run(&["cat", "Sub/Open.md"]).code(0);
+    assert_eq!(open.out, text.as_bytes());
+    assert!(open.err.starts_with("tracebook: Sub/Open.md: Its properties can't be read: "), "{}", open.err);
+    assert!(open.err.contains("at byte 15 line 4 column 1."), "{}", open.err);
+    let deep = house.run(&["cat", "Deep"]).code(0).err;
+    assert_eq!(deep, "tracebook: Deep.md: Its properties can't be read: it nests more than 64 levels deep, line 4.\n");
+    assert!(house.run(&["ls"]).good().text().contains("levels deep, line 4."));
+    assert_eq!(house.run(&["cat", "Good.md"]).good().err, "");
+}

@@ -142,7 +142,10 @@ impl Outline {
         if let Some(front) = &front {
             match parse_properties(&text[front.clone()]) {
                 Ok(properties) => outline.properties = properties,
-                Err(why) => outline.problem = Some(format!("Its properties can't be read: {why}.")),
+                Err(why) => {
+                    let why = placed_in_note(text, front, why);
+                    outline.problem = Some(format!("Its properties can't be read: {why}."));
+                }
             }
             outline.aliases = property_words(&outline.properties, &["aliases", "alias"], ',');
             outline.tags = property_words(&outline.properties, &["tags", "tag"], ' ');
@@ -380,6 +383,12 @@ pub fn front_matter_range(text: &str) -> Option<Range<usize>> {
         at += line.len();
     }
     None
+}
+
+/// Why front matter cannot be read, with lines and bytes counted from the start of the note. The line above it opens a
+/// YAML document, so both can be read together.
+pub(crate) fn placed_in_note(text: &str, front: &Range<usize>, why: String) -> String {
+    crate::yaml::value(&text[..front.end]).err().unwrap_or(why)
 }
 
 /// YAML as JSON; what cannot be read is nothing.

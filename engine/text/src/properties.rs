@@ -51,7 +51,7 @@ pub fn read(text: &str) -> Option<Result<Vec<Property>, String>> {
     }
     let documents = match yaml_edit::parse_marked(yaml) {
         Ok(documents) => documents,
-        Err(why) => return Some(Err(why)),
+        Err(why) => return Some(Err(outline::placed_in_note(text, &range, why))),
     };
     let Some(first) = documents.first() else { return Some(Ok(Vec::new())) };
     let entries = match &first.data {
