@@ -263,6 +263,7 @@ fn left_out(volume: &engine::Volume) -> Option<String> {
     let first = outside().next()?;
     let more = match outside().count() - 1 {
         0 => String::new(),
+        1 => " (1 more is left out, too.)".to_owned(),
         more => format!(" ({more} more are left out, too.)"),
     };
     Some(format!("Left out of {}: {}: {}.{more}", volume.name, first.path, first.why))

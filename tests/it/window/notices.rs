@@ -32,3 +32,29 @@ fn what_a_schedule_begins_is_said() {
             .any(|(_, one)| one.last.as_ref().is_some_and(|last| last.came == ScheduleOutcome::Done))
     });
 }
+
+#[cfg(unix)]
+#[test]
+fn links_that_lead_out_of_the_volume_are_said_above_the_note() {
+    let bench = Bench::new(&[("One.md", "1\n")]);
+    std::fs::write(bench.folder.path().join("key"), "PRIVATE KEY zyzzogeton\n").expect("a file");
+    for name in ["key.md", "other.md"] {
+        std::os::unix::fs::symlink("../key", bench.notes().join(name)).expect("linked");
+    }
+    std::os::unix::fs::symlink("One.md", bench.notes().join("alias.md")).expect("linked");
+    let mut window = bench.opened();
+    let said = "Left out of notes: key.md: it is a symlink (to ../key) that leads out of the volume, so it is \
+                skipped. (1 more is left out, too.)";
+    until(&mut window, "it is said", |window| window.query_by_label(said).is_some());
+    assert!(window.query_all_by_label_contains("zyzzogeton").next().is_none());
+    assert!(window.query_all_by_label_contains("alias.md").next().is_none(), "that one is no fault");
+    pictured(&mut window, "skipped-links");
+    // It goes when the user has read it, and comes when there is another one.
+    window.get_by_label("Put away").click();
+    window.run();
+    assert!(window.query_by_label(said).is_none());
+    std::os::unix::fs::symlink("/etc/hosts", bench.notes().join("a.md")).expect("linked");
+    until(&mut window, "another one is said", |window| {
+        window.query_all_by_label_contains("a.md: it is a symlink (to /etc/hosts)").next().is_some()
+    });
+}
