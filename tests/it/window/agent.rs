@@ -599,7 +599,7 @@ fn the_phases_of_larger_work_are_seen_in_the_panel_and_on_the_timeline() {
 
 #[test]
 fn an_approval_shows_all_of_the_code_and_nothing_that_hides() {
-    let lines: String = (0..200).map(|line| format!("print({line})\n")).collect();
+    let lines: String = (0..400).map(|line| format!("print({line})\n")).collect();
     let code = format!("{lines}# \u{202e}sdrawkcab\u{200b}\nimport os\nos.remove('x')\n");
     let script = move |turn: usize, _: &Value| match turn {
         0 => (String::new(), vec![("run_python", json!({"code": code}))]),
@@ -612,10 +612,13 @@ fn an_approval_shows_all_of_the_code_and_nothing_that_hides() {
     let mut window = asked(&bench, &address);
     ask(&mut window, "do it");
     soon(&mut window, "it asks", |window| shows(window, "The agent waits: Run Python in the sandbox"));
-    for part in ["print(0)\n", "print(199)\n", "import os\nos.remove('x')", "\\u{202e}sdrawkcab\\u{200b}"] {
+    for part in ["print(0)\n", "print(399)\n", "import os\nos.remove('x')", "\\u{202e}sdrawkcab\\u{200b}"] {
         assert!(window.query_all_by_label_contains(part).next().is_some(), "{part:?} is shown");
     }
     assert!(window.query_all_by_label_contains("\u{202e}").next().is_none());
+    window.get_by_label("403 lines. Scroll to read all of them.");
+    let drawn = window.get_by_label_contains("print(399)\n").rect().height();
+    assert!(drawn >= 403.0 * 18.0, "all of it has room: {drawn}");
     assert!(window.query_all_by_label_contains("A lasting answer allows exactly this").next().is_some());
     window.get_by_label("Deny").click();
     soon(&mut window, "it asks", |window| {
