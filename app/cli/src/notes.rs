@@ -3,14 +3,8 @@
 use super::parse::required_arg;
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_USAGE, output_files, resolve};
 use clap::ArgMatches;
-<<<<<<< HEAD:app/cli/src/notes.rs
 use engine::{Command, Note, Session, StaleReason};
 use host::fs::copy;
-=======
-use engine::{Command, Note, Phase, Session, Stale};
-use engine::{splice, visible};
-use host::copy;
->>>>>>> cfd0a02 (Name the note and its own line where properties can't be read):app/src/line/notes.rs
 use std::io::{BufRead, BufReader, Read, Write};
 use std::time::Duration;
 use store::{BlockId, DocId, Execution};
@@ -21,9 +15,9 @@ const EDIT_DISK_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn report_problems(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
     let problems = scene.handle.read(move |session| {
-        let path = session.place(note).map_or("", |(_, path)| path);
+        let path = session.locate_file(note).map_or("", |(_, path)| path);
         let shown = session.volumes().find_map(|volume| volume.links.outline(note)?.problem.clone());
-        let shown = shown.map(|problem| format!("{}: {problem}", visible::line(path)));
+        let shown = shown.map(|problem| format!("{}: {problem}", text::untrusted_text::escape_line(path)));
         let own = session.note(note).map(|note| note.problems.clone()).unwrap_or_default();
         own.into_iter().chain(shown).collect::<Vec<_>>()
     })?;

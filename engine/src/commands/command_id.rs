@@ -23,7 +23,7 @@ macro_rules! command_info {
 /// Makes [`CommandId`](super::CommandId) and [`COMMANDS`](super::COMMANDS) of the rows
 /// `Name = window("area.verb", …)`, `Name = line("area.verb", …)` and `Name = CommandInfo { id: "area.verb", … }`.
 macro_rules! command_table {
-    ($($id:ident = $maker:ident $row:tt,)*) => {
+    ($($id:ident = $maker:ident $row:tt),* $(,)?) => {
         /// Identifies a command. Settings, the command line and files hold its text.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum CommandId {

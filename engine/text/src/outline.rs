@@ -388,7 +388,7 @@ pub fn front_matter_range(text: &str) -> Option<Range<usize>> {
 /// Why front matter cannot be read, with lines and bytes counted from the start of the note. The line above it opens a
 /// YAML document, so both can be read together.
 pub(crate) fn placed_in_note(text: &str, front: &Range<usize>, why: String) -> String {
-    crate::yaml::value(&text[..front.end]).err().unwrap_or(why)
+    crate::yaml_edit::parse_value(&text[..front.end]).err().unwrap_or(why)
 }
 
 /// YAML as JSON; what cannot be read is nothing.

@@ -57,7 +57,7 @@ impl RetrievalScores {
         self.queries += 1.0;
     }
 
-    fn to_json(&self) -> Value {
+    fn to_json(self) -> Value {
         let mean = |sum: f64| (sum / self.queries.max(1.0) * 1e4).round() / 1e4;
         json!({"ndcg10": mean(self.ndcg10), "recall10": mean(self.recall10), "recall100": mean(self.recall100)})
     }

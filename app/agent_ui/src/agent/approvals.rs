@@ -146,27 +146,18 @@ impl ApprovalCards {
         }
         ui.add_space(space::XS);
         let width = ui.available_width();
-<<<<<<< HEAD:app/agent_ui/src/agent/approvals.rs
-        let height = markdown_view::height(ui, width, &text) + 2.0 * space::XS;
-=======
-        let height = prose::height_in_full(ui, width, &text) + 2.0 * space::XS;
->>>>>>> 4ca3dc7 (Draw all of what an approval or a tool would run):app/src/window/agent/approvals.rs
+        let height = markdown_view::height_in_full(ui, width, &text) + 2.0 * space::XS;
         let area = ui.available_rect_before_wrap();
         let ground = egui::Rect::from_min_size(area.min, vec2(width, height.min(MAX_REQUEST_HEIGHT)));
         ui.painter().rect_filled(ground, theme::CONTROL_CORNER, colours.sunken);
         egui::ScrollArea::vertical().id_salt("arguments").max_height(MAX_REQUEST_HEIGHT).show(ui, |ui| {
             let (rect, response) = ui.allocate_exact_size(vec2(width, height), Sense::hover());
-<<<<<<< HEAD:app/agent_ui/src/agent/approvals.rs
-            markdown_view::paint_mono(ui, rect.min + vec2(0.0, space::XS), width, &text);
+            markdown_view::paint_mono_in_full(ui, rect.min + vec2(0.0, space::XS), width, &text);
             set_accessible_name(&response, Role::Label, &text);
-=======
-            prose::mono_in_full(ui, rect.min + vec2(0.0, space::XS), width, &text);
-            named(&response, Role::Label, &text);
->>>>>>> 4ca3dc7 (Draw all of what an approval or a tool would run):app/src/window/agent/approvals.rs
         });
-        if height > HIGHEST {
+        if height > MAX_REQUEST_HEIGHT {
             let says = format!("{} lines. Scroll to read all of them.", text.lines().count());
-            line(ui, &says, &tokens::caption(), colours.muted);
+            line(ui, &says, &theme::caption(), colours.muted);
         }
         ui.add_space(space::XS);
     }

@@ -155,18 +155,13 @@ fn above(at: usize, row: &MarkdownRow) -> f32 {
 }
 
 /// Text in the code font, with the lines of a diff on their grounds where it is one.
-<<<<<<< HEAD:app/agent_ui/src/agent/markdown_view.rs
 pub(super) fn paint_mono(ui: &Ui, at: Pos2, width: f32, text: &str) {
-    lines(ui, width, text, Some(at));
-=======
-pub(super) fn mono(ui: &Ui, at: Pos2, width: f32, text: &str) {
     lines(ui, width, text, Some(at), false);
 }
 
 /// The same without a limit: for what the user decides on, of which nothing may be left out.
-pub(super) fn mono_in_full(ui: &Ui, at: Pos2, width: f32, text: &str) {
+pub(super) fn paint_mono_in_full(ui: &Ui, at: Pos2, width: f32, text: &str) {
     lines(ui, width, text, Some(at), true);
->>>>>>> 4ca3dc7 (Draw all of what an approval or a tool would run):app/src/window/agent/prose.rs
 }
 
 /// How high such a text is.
@@ -174,40 +169,29 @@ pub(super) fn height(ui: &Ui, width: f32, text: &str) -> f32 {
     lines(ui, width, text, None, false)
 }
 
-<<<<<<< HEAD:app/agent_ui/src/agent/markdown_view.rs
-fn lines(ui: &Ui, width: f32, text: &str, paint: Option<Pos2>) -> f32 {
-    let colours = ThemeColors::of(ui);
-    let font = egui::FontId::new(12.0, theme::code().font.family);
-    let diff = is_diff(text);
-    let clip = ui.clip_rect();
-    let mut y = 0.0;
-    for line in text.lines().take(MAX_MONO_TEXT_LINES) {
-        let (ground, ink) = match (diff, line.as_bytes().first()) {
-=======
 /// How high it is without a limit.
 pub(super) fn height_in_full(ui: &Ui, width: f32, text: &str) -> f32 {
     lines(ui, width, text, None, true)
 }
 
 fn lines(ui: &Ui, width: f32, text: &str, paint: Option<Pos2>, in_full: bool) -> f32 {
-    let colours = Colours::of(ui);
-    let font = egui::FontId::new(12.0, tokens::code().font.family);
+    let colours = ThemeColors::of(ui);
+    let font = egui::FontId::new(12.0, theme::code().font.family);
     let diff = is_diff(text);
     let clip = ui.clip_rect();
     let mut y = 0.0;
-    let limit = if in_full { usize::MAX } else { LINES };
+    let limit = if in_full { usize::MAX } else { MAX_MONO_TEXT_LINES };
     let pieces = text.lines().take(limit).flat_map(|line| {
         let (mut rest, mut first) = (Some(line), true);
         // A long line goes on below, in pieces that can be laid out.
         std::iter::from_fn(move || {
-            let (piece, more) = rest?.split_at(rest?.floor_char_boundary(LINE));
+            let (piece, more) = rest?.split_at(rest?.floor_char_boundary(MAX_MONO_LINE_BYTES));
             rest = Some(more).filter(|more| in_full && !more.is_empty());
             Some((piece, std::mem::take(&mut first)))
         })
     });
     for (line, first) in pieces {
         let (ground, ink) = match (diff && first, line.as_bytes().first()) {
->>>>>>> 4ca3dc7 (Draw all of what an approval or a tool would run):app/src/window/agent/prose.rs
             (true, Some(b'+')) => (Some(colours.come), colours.ink),
             (true, Some(b'-')) => (Some(colours.gone), colours.ink),
             (true, Some(b'@')) => (None, colours.muted),
@@ -216,15 +200,7 @@ fn lines(ui: &Ui, width: f32, text: &str, paint: Option<Pos2>, in_full: bool) ->
         let mut job = egui::text::LayoutJob::default();
         job.wrap.max_width = (width - 2.0 * space::S).max(48.0);
         job.wrap.break_anywhere = true;
-<<<<<<< HEAD:app/agent_ui/src/agent/markdown_view.rs
-        job.append(
-            &line[..line.floor_char_boundary(MAX_MONO_LINE_BYTES)],
-            0.0,
-            ui::widgets::format(font.clone(), 18.0, ink),
-        );
-=======
-        job.append(line, 0.0, render::format(font.clone(), 18.0, ink));
->>>>>>> 4ca3dc7 (Draw all of what an approval or a tool would run):app/src/window/agent/prose.rs
+        job.append(line, 0.0, ui::widgets::format(font.clone(), 18.0, ink));
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         let height = galley.size().y.max(18.0);
         if let Some(at) = paint {
@@ -238,11 +214,7 @@ fn lines(ui: &Ui, width: f32, text: &str, paint: Option<Pos2>, in_full: bool) ->
         }
         y += height;
     }
-<<<<<<< HEAD:app/agent_ui/src/agent/markdown_view.rs
-    let more = text.lines().count().saturating_sub(MAX_MONO_TEXT_LINES);
-=======
     let more = text.lines().count().saturating_sub(limit);
->>>>>>> 4ca3dc7 (Draw all of what an approval or a tool would run):app/src/window/agent/prose.rs
     if more > 0 {
         if let Some(at) = paint {
             let at = at + vec2(space::S, y);
@@ -287,10 +259,10 @@ mod tests {
 
     #[test]
     fn what_is_decided_on_is_drawn_in_full() {
-        let line = format!("{}import os", " ".repeat(5 * LINE));
-        let text: String = (0..2 * LINES).map(|number| format!("print({number})\n")).collect();
+        let line = format!("{}import os", " ".repeat(5 * MAX_MONO_LINE_BYTES));
+        let text: String = (0..2 * MAX_MONO_TEXT_LINES).map(|number| format!("print({number})\n")).collect();
         let ctx = egui::Context::default();
-        tokens::install(&ctx);
+        theme::install_theme(&ctx);
         let mut heights = Vec::new();
         let mut output = ctx.run_ui(egui::RawInput::default(), |ui| {
             heights = [&line, &text].map(|text| (height(ui, 400.0, text), height_in_full(ui, 400.0, text))).to_vec();

@@ -168,23 +168,14 @@ fn card(ui: &mut Ui, tool: &RegisteredTool, actions: &mut Vec<PanelAction>) {
         // What is approved is what is seen.
         let code = untrusted_text::escape_block(&newest.code);
         let width = ui.available_width();
-<<<<<<< HEAD:app/agent_ui/src/agent/tools.rs
-        let height = markdown_view::height(ui, width, &code) + 2.0 * space::XS;
-=======
-        let height = prose::height_in_full(ui, width, &code) + 2.0 * space::XS;
->>>>>>> 4ca3dc7 (Draw all of what an approval or a tool would run):app/src/window/agent/tools.rs
+        let height = markdown_view::height_in_full(ui, width, &code) + 2.0 * space::XS;
         let area = ui.available_rect_before_wrap();
         let ground = egui::Rect::from_min_size(area.min, vec2(width, height.min(MAX_TOOL_CODE_HEIGHT)));
         ui.painter().rect_filled(ground, theme::CONTROL_CORNER, colours.sunken);
         egui::ScrollArea::vertical().id_salt(("code", &newest.name)).max_height(MAX_TOOL_CODE_HEIGHT).show(ui, |ui| {
             let (rect, response) = ui.allocate_exact_size(vec2(width, height), Sense::hover());
-<<<<<<< HEAD:app/agent_ui/src/agent/tools.rs
-            markdown_view::paint_mono(ui, rect.min + vec2(0.0, space::XS), width, &code);
+            markdown_view::paint_mono_in_full(ui, rect.min + vec2(0.0, space::XS), width, &code);
             set_accessible_name(&response, Role::Label, &code);
-=======
-            prose::mono_in_full(ui, rect.min + vec2(0.0, space::XS), width, &code);
-            named(&response, Role::Label, &code);
->>>>>>> 4ca3dc7 (Draw all of what an approval or a tool would run):app/src/window/agent/tools.rs
         });
         ui.horizontal_wrapped(|ui| {
             let name = newest.name.clone();

@@ -310,24 +310,19 @@ impl Session {
             note.by_agent = true;
         }
         self.end_burst(turn, note);
-<<<<<<< HEAD:engine/src/session/runs/tool_calls.rs
         self.record_note_change(turn, id, call, note, ChangeKind::Created { text: text.to_owned() });
-        successful_outcome(format!("Created {path}.\n{}", text::diff::unified_diff(path, None, Some(text))))
-=======
-        self.keep_change(turn, id, call, note, ChangeKind::Created { text: text.to_owned() });
-        let place = self.place(note).map_or(path, |(_, place)| place);
+        let place = self.locate_file(note).map_or(path, |(_, place)| place);
         let skipped = self.volumes.get(&volume).and_then(|volume| volume.skipped.iter().find(|one| one.path == place));
         let said = match skipped {
             // Its file cannot take the place of what is there, such as a symlink.
-            Some(crate::event::Skipped { why, .. }) => format!(
+            Some(crate::event::SkippedFile { why, .. }) => format!(
                 "{place} isn't written to the folder, because that name is taken: {why}. What is there stays as it \
                  is. The text is kept in the workspace only. Tell the user to rename or delete {place} in the folder; \
                  then the file is written there. Or write under another name."
             ),
             None => format!("Created {path}."),
         };
-        done(format!("{said}\n{}", crate::compare::unified(path, None, Some(text))))
->>>>>>> 1cfcd1f (Say that a note over a symlink is not written to the folder):engine/src/session/runs/deeds.rs
+        successful_outcome(format!("{said}\n{}", text::diff::unified_diff(path, None, Some(text))))
     }
 
     /// A tool of the model's own: it waits for the user.
