@@ -385,7 +385,7 @@ pub fn tabular_font(points: f32) -> FontId {
     FontId::new(points, named_family("tabular"))
 }
 
-/// An icon of `assets/icons.rs`.
+/// An icon of `icons.rs`.
 pub fn icon_font(points: f32) -> FontId {
     FontId::new(points, named_family("icons"))
 }

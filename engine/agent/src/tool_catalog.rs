@@ -1,4 +1,4 @@
-//! The tools that every agent has: names, schemas, risk. What they do is in `session/runs/deeds.rs`.
+//! The tools that every agent has: names, schemas, risk. What they do is in `session/runs/tool_calls.rs`.
 
 use crate::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
 use serde_json::{Value, json};
