@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Builds without optimisation take five times as long, and so may their workers (`app/src/drawings.rs`).
+/// Builds without optimisation take five times as long, and so may their workers (`app/export/src/render_jobs.rs`).
 const PACE: u32 = if cfg!(debug_assertions) { 5 } else { 1 };
 /// No process of the program may ever hold more than this, in bytes: the budget of a note, what the program is without
 /// it, and the note's text.
