@@ -11,6 +11,7 @@ pub mod fuzzy;
 pub mod icons;
 pub mod layout;
 pub mod picker;
+pub mod setting_rows;
 pub mod text;
 pub mod theme;
 pub mod time;

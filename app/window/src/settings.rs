@@ -4,7 +4,6 @@ mod devices;
 mod embeddings;
 mod providers;
 mod sections;
-mod setting_rows;
 mod shortcuts;
 
 use super::commands;
@@ -18,8 +17,8 @@ use engine::keymap::{KeymapPreset, effective_keymap};
 use engine::{ColorTheme, RunsState, Settings};
 use host::search::SearchService;
 use providers::ProviderSettings;
-use setting_rows::SettingsRows;
 use ui::icons;
+use ui::setting_rows::SettingsRows;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{floating_frame, icon_button, paint_focus_ring, set_accessible_name};
 

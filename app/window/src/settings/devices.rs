@@ -1,7 +1,6 @@
 //! The page on devices: which were paired, one more by a code or a QR code, one less. All that waits (disk, keyring,
 //! network) is done by threads; the page shows what they say.
 
-use super::setting_rows::{SettingsRows, text};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Sense, Ui, vec2};
@@ -15,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
+use ui::setting_rows::{SettingsRows, text};
 use ui::theme::{self, ThemeColors, space};
 use ui::widgets::{set_accessible_name, text_button};
 

@@ -1,7 +1,6 @@
 //! The page on search: which model finds by meaning, how far it is, and the searches that are kept.
 
 use super::SettingsChange;
-use super::setting_rows::{SettingsRows, segmented_control, text, toggle_switch};
 use eframe::egui;
 use egui::{Sense, pos2, vec2};
 use engine::Settings;
@@ -10,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use ui::icons;
+use ui::setting_rows::{SettingsRows, segmented_control, text, toggle_switch};
 use ui::text::format_thousands;
 use ui::theme::{self, ThemeColors};
 use ui::widgets::{icon_button, paint_clipped_text, text_button};

@@ -1,7 +1,6 @@
 //! The page on agents: which language models there are, whether they answer, where their configuration lies, and what
 //! the user has allowed for good. Keys are never shown.
 
-use super::setting_rows::SettingsRows;
 use agent::config::AgentConfig;
 use agent::model_call::ModelEndpoint;
 use agent::policy::Permission;
@@ -16,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use text::untrusted_text;
 use ui::icons;
+use ui::setting_rows::SettingsRows;
 use ui::theme::{self, ThemeColors, size};
 use ui::widgets::{icon_button, paint_clipped_text, text_button};
 

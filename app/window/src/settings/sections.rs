@@ -2,12 +2,12 @@
 
 use super::super::note_actions::write_date;
 use super::SettingsChange;
-use super::setting_rows::{SettingsRows, points, segmented_control, stepper, text, toggle_switch};
 use eframe::egui;
 use egui::{Sense, pos2, vec2};
 use engine::{ColorTheme, Settings};
 use jiff::Zoned;
 use ui::icons;
+use ui::setting_rows::{SettingsRows, points, segmented_control, stepper, text, toggle_switch};
 use ui::theme::{self, ThemeColors};
 use ui::widgets::{icon_button, paint_clipped_text, text_button};
 

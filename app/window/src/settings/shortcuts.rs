@@ -2,7 +2,6 @@
 
 use super::super::command_palette::keys as caps;
 use super::super::commands;
-use super::setting_rows::{segmented_control, show_row};
 use super::{SECTION_ROW_HEIGHT, SettingsChange, SettingsPage, ShortcutCapture};
 use eframe::egui;
 use egui::accesskit::Role;
@@ -11,6 +10,7 @@ use engine::Settings;
 use engine::commands::{CommandId, CommandInfo};
 use engine::keymap::{KeymapPreset, effective_keymap, overridden_keys};
 use ui::icons;
+use ui::setting_rows::{segmented_control, show_row};
 use ui::theme::{self, ThemeColors, space};
 use ui::widgets::{icon_button, paint_clipped_text, set_accessible_name, text_button};
 

@@ -1,25 +1,25 @@
 //! What the settings are made of: a line for each, and the few controls that set something.
 
+use crate::icons;
+use crate::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
+use crate::widgets::{chip_button, icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
 use eframe::egui;
 use egui::accesskit::{Role, Toggled};
 use egui::{Align, Align2, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use std::ops::RangeInclusive;
-use ui::icons;
-use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
-use ui::widgets::{chip_button, icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// The settings of a page, or of all pages those that are looked for.
-pub(super) struct SettingsRows<'a> {
-    pub(super) ui: &'a mut Ui,
+pub struct SettingsRows<'a> {
+    pub ui: &'a mut Ui,
     /// In small letters; empty: all are shown.
-    pub(super) wanted: &'a str,
+    pub wanted: &'a str,
     /// How many were shown.
-    pub(super) shown: usize,
+    pub shown: usize,
 }
 
 impl SettingsRows<'_> {
     /// A setting, if it is looked for.
-    pub(super) fn show_matching_row(&mut self, name: &str, about: &str, control: impl FnOnce(&mut Ui)) {
+    pub fn show_matching_row(&mut self, name: &str, about: &str, control: impl FnOnce(&mut Ui)) {
         let has = |text: &str| text.to_lowercase().contains(self.wanted);
         if has(name) || has(about) {
             self.shown += 1;
@@ -29,7 +29,7 @@ impl SettingsRows<'_> {
 }
 
 /// A setting: its name and what it means at the left, what sets it at the right.
-pub(super) fn show_row(ui: &mut Ui, name: &str, about: &str, control: impl FnOnce(&mut Ui)) {
+pub fn show_row(ui: &mut Ui, name: &str, about: &str, control: impl FnOnce(&mut Ui)) {
     let colours = ThemeColors::of(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 56.0), Sense::hover());
     set_accessible_name(&response, Role::Label, &format!("{name}: {about}"));
@@ -48,7 +48,7 @@ pub(super) fn show_row(ui: &mut Ui, name: &str, about: &str, control: impl FnOnc
 }
 
 /// One of a few; gives the one that was clicked.
-pub(super) fn segmented_control(ui: &mut Ui, names: &[&str], chosen: Option<usize>) -> Option<usize> {
+pub fn segmented_control(ui: &mut Ui, names: &[&str], chosen: Option<usize>) -> Option<usize> {
     let mut clicked = None;
     ui.spacing_mut().item_spacing.x = space::XS;
     for (place, name) in names.iter().enumerate().rev() {
@@ -60,7 +60,7 @@ pub(super) fn segmented_control(ui: &mut Ui, names: &[&str], chosen: Option<usiz
 }
 
 /// On or off; whether it was clicked.
-pub(super) fn toggle_switch(ui: &mut Ui, name: &str, on: bool) -> bool {
+pub fn toggle_switch(ui: &mut Ui, name: &str, on: bool) -> bool {
     let (rect, response) = ui.allocate_exact_size(vec2(40.0, size::MIN_CLICK_HEIGHT), Sense::click());
     response.widget_info(|| egui::WidgetInfo::selected(Role::Switch, true, on, name));
     let toggled = if on { Toggled::True } else { Toggled::False };
@@ -75,12 +75,12 @@ pub(super) fn toggle_switch(ui: &mut Ui, name: &str, on: bool) -> bool {
 }
 
 /// A part of the whole, in steps of a tenth.
-pub(super) fn stepper(ui: &mut Ui, name: &str, value: f32, range: RangeInclusive<f32>) -> Option<f32> {
+pub fn stepper(ui: &mut Ui, name: &str, value: f32, range: RangeInclusive<f32>) -> Option<f32> {
     stepped(ui, name, value, range, 0.1, &format!("{:.0} %", value * 100.0))
 }
 
 /// A width in points.
-pub(super) fn points(ui: &mut Ui, name: &str, value: f32, range: RangeInclusive<f32>) -> Option<f32> {
+pub fn points(ui: &mut Ui, name: &str, value: f32, range: RangeInclusive<f32>) -> Option<f32> {
     stepped(ui, name, value, range, 20.0, &format!("{value:.0}"))
 }
 
@@ -101,7 +101,7 @@ fn stepped(ui: &mut Ui, name: &str, value: f32, range: RangeInclusive<f32>, step
 }
 
 /// A line of text; gives it once it is written: by Enter, or when the field is left.
-pub(super) fn text(ui: &mut Ui, name: &str, kept: &str, hint: &str) -> Option<String> {
+pub fn text(ui: &mut Ui, name: &str, kept: &str, hint: &str) -> Option<String> {
     let id = ui.scope_id().with(("text of", name));
     // What is being written, until it is kept.
     let mut written: String = ui.data_mut(|data| data.get_temp(id)).unwrap_or_else(|| kept.to_owned());
