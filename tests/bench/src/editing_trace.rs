@@ -35,7 +35,7 @@ struct TraceTransaction {
 /// Where test data may lie: named, beside the folder of the command, beside the folder that the program was built in.
 fn test_data_folders() -> Vec<PathBuf> {
     let named = std::env::var_os("TRACEBOOK_DATA").map(PathBuf::from);
-    let built = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data"));
+    let built = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
     named.map_or_else(|| vec![PathBuf::from("../shared/data"), built], |named| vec![named])
 }
 

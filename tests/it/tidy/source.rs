@@ -419,7 +419,7 @@ fn use_trees_are_flattened_and_unit_tests_left_out() {
     assert_eq!(source.names(&["std::fs", "std::net"]), [(1, "std::fs")]);
     assert_eq!(source.shipped_lines(), 2, "the two lines under `#[cfg(test)]` are not counted");
     let source = Source::new("store/src/disk.rs".into(), "mod a;\n#[cfg(test)]\nmod suite;\n".into());
-    assert_eq!(source.test_modules(), ["store/src/disk/conformance.rs"]);
+    assert_eq!(source.test_modules(), ["store/src/disk/suite.rs"]);
 }
 
 #[test]

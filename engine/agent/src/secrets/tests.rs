@@ -252,10 +252,10 @@ fn texts(folder: &std::path::Path, ending: &[&str]) -> Vec<(std::path::PathBuf, 
 #[test]
 fn nothing_is_masked_in_vaults_notebooks_and_our_own_code() {
     let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut all = texts(&here.join("src/session"), &["rs"]);
+    let mut all = texts(&here.join("../src/session"), &["rs"]);
     assert!(all.len() > 20, "our own code is there");
-    all.extend(texts(&here.join("../system"), &["md", "yaml"]));
-    for shared in [here.join("../../shared/data"), "/work/shared/data".into()] {
+    all.extend(texts(&here.join("../../system"), &["md", "yaml"]));
+    for shared in [here.join("../../../shared/data"), "/work/shared/data".into()] {
         all.extend(texts(&shared.join("vaults"), &["md", "py", "json", "js", "css", "base"]));
         all.extend(texts(&shared.join("notebooks"), &["ipynb"]));
     }
