@@ -138,7 +138,7 @@ fn a_note_that_cannot_be_made_holds_nothing_up() {
     assert_ne!(removed.code, 0, "{removed:?}");
     assert!(removed.err.contains("cannot be deleted before it is saved"), "{removed:?}");
     house.run(&["undo"]);
-    assert!(begun.elapsed() < Duration::from_secs(50), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(300), "{:?}", begun.elapsed());
     assert_eq!(house.run(&["cat", "sub/new.md"]).text(), "mine", "it is kept");
     is_untouched(&house);
 }
