@@ -136,9 +136,11 @@ fn a_note_that_cannot_be_made_holds_nothing_up() {
     assert!(house.path("notes/moved.md").exists(), "{moved:?}");
     let removed = house.run(&["rm", "sub/new.md"]);
     assert_ne!(removed.code, 0, "{removed:?}");
-    assert!(removed.err.contains("cannot be deleted before it is saved"), "{removed:?}");
+    // Which of the two is said depends on whether saving was tried by then.
+    let says = ["cannot be deleted before it is saved", "cannot be saved, so it was not deleted"];
+    assert!(says.iter().any(|words| removed.err.contains(words)), "{removed:?}");
     house.run(&["undo"]);
-    assert!(begun.elapsed() < Duration::from_secs(300), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(120), "{:?}", begun.elapsed());
     assert_eq!(house.run(&["cat", "sub/new.md"]).text(), "mine", "it is kept");
     is_untouched(&house);
 }
