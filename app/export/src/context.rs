@@ -2,7 +2,6 @@
 
 use crate::error::ExportError;
 use crate::render_jobs::{LayoutQuestion, LayoutReply};
-use collection as base;
 use collection::{Collection, EmbeddedCollection, MirroredFile, VolumeMirror};
 use engine::Session;
 use host::Handle;
@@ -85,7 +84,7 @@ impl ExportFiles {
         if let Some((id, _)) = self.kinds.get(own) {
             self.links.borrow_mut().set_outline(*id, Arc::new(Outline::of(text)));
         }
-        base::replace_embeds(text, |embed| match self.collection_table(own, embed) {
+        collection::replace_embeds(text, |embed| match self.collection_table(own, embed) {
             // What is found changes: the question stays as it is written.
             _ if matches!(embed, EmbeddedCollection::Search { .. }) => None,
             Ok(table) => Some(table),
@@ -111,7 +110,7 @@ impl ExportFiles {
         };
         let made = std::thread::scope(|scope| {
             let thread =
-                std::thread::Builder::new().stack_size(base::EVAL_STACK_BYTES).spawn_scoped(scope, work).ok()?;
+                std::thread::Builder::new().stack_size(collection::EVAL_STACK_BYTES).spawn_scoped(scope, work).ok()?;
             thread.join().ok()
         });
         made.unwrap_or_else(|| Err("it could not be worked out".to_owned()))

@@ -1,7 +1,6 @@
 //! Where collections are worked out: a thread that has its own copy of what the index knows, kept in step in slices of
 //! a frame. Pages and embeds ask for a table; they get the one that is there, and a better one later.
 
-use collection as base;
 use collection::{Collection, CollectionTable, LocalNow, MirroredFile, VolumeMirror};
 use eframe::egui;
 use egui::Context;
@@ -124,7 +123,8 @@ impl QueryWorker {
         let (jobs, _) = self.way.get_or_insert_with(|| {
             let ((jobs, queue), (answers, done)) = (channel::<QueryJob>(), channel());
             let ctx = ctx.clone();
-            let thread = std::thread::Builder::new().name("collections".to_owned()).stack_size(base::EVAL_STACK_BYTES);
+            let thread =
+                std::thread::Builder::new().name("collections".to_owned()).stack_size(collection::EVAL_STACK_BYTES);
             // Without a thread the page goes on saying that it looks.
             let _ = thread.spawn(move || work(&queue, &answers, &ctx));
             (jobs, Mutex::new(done))
