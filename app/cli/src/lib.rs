@@ -14,6 +14,7 @@ mod collection_view;
 mod devices;
 mod file_ops;
 mod history;
+#[cfg(feature = "hub")]
 mod hub;
 mod kernels;
 mod links;
@@ -260,7 +261,10 @@ fn run_command_line(matches: &ArgMatches, words: &[String], hooks: ProgramHooks)
         "secrets" => return providers::cmd_secrets(args, json, &mut out),
         "devices" => return devices::cmd_devices(args, json, &mut out),
         "pair" => return devices::cmd_pair(args, json, &mut out),
+        #[cfg(feature = "hub")]
         "hub" => return hub::cmd_hub(&folder, args, json, &mut out),
+        #[cfg(not(feature = "hub"))]
+        "hub" => return Err(maintenance::built_without_hub()),
         "bench" | "screenshots" => {
             return match hooks.bench {
                 Some(measure) => measure(name, args, json, &mut out),

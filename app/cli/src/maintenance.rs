@@ -38,8 +38,33 @@ pub(super) fn cmd_init(folder: &Path, args: &ArgMatches, json: bool, out: &mut d
     Ok(EXIT_DONE)
 }
 
+/// What makes a build that leaves nothing out.
+const FULL_BUILD_COMMAND: &str = "cargo build --release --ignore-rust-version --features full";
+
+/// The answer of a build that has no hub.
+#[cfg(not(feature = "hub"))]
+pub(super) fn built_without_hub() -> CliError {
+    CliError::usage(format!("this build has no hub server; build one that has it with `{FULL_BUILD_COMMAND}`"))
+}
+
+/// The parts that a build may leave out, and how to get them.
+fn optional_parts() -> Vec<host::MachineCapability> {
+    let parts = [("hub server", cfg!(feature = "hub")), ("ONNX search models", cfg!(feature = "onnx"))];
+    let capability = |(name, there): (&str, bool)| host::MachineCapability {
+        area: "build",
+        name: name.to_owned(),
+        there,
+        note: match there {
+            true => "built in".to_owned(),
+            false => format!("left out of this build; `{FULL_BUILD_COMMAND}` has it"),
+        },
+    };
+    parts.map(capability).into()
+}
+
 pub(super) fn cmd_doctor(folder: &Path, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let mut offers = host::offers(&program_path()?);
+    offers.extend(optional_parts());
     let there = host::workspace_exists(folder);
     let note = match (there, host::owner_socket(folder)) {
         (false, _) => "there is no workspace here yet; the window or `tracebook init` makes one".to_owned(),

@@ -30,6 +30,7 @@ mod writer;
 pub use crate::kernel::inquiry::{CompletionChoice, InquiryAnswer, KernelInquiry, KernelVariable};
 pub use crate::maintenance::machine::{MachineCapability, has_display, offers};
 pub use crate::search::mentions::UnlinkedMention;
+#[cfg(feature = "hub")]
 pub use ::hub;
 pub use ::mcp;
 pub use ::peers;

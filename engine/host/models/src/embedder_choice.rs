@@ -52,6 +52,10 @@ impl FromStr for EmbedderChoice {
             return Ok(EmbedderChoice::Embedded);
         }
         if let Some(name) = text.strip_prefix("fastembed:") {
+            // A build without these models keeps what another build chose, and says so when it is to be loaded.
+            if cfg!(not(feature = "onnx")) && !name.is_empty() {
+                return Ok(EmbedderChoice::Fastembed(name.to_owned()));
+            }
             let known = crate::known_models();
             let found = known.iter().find(|known| known.name.eq_ignore_ascii_case(name) || known.repository == name);
             return found.map(|known| EmbedderChoice::Fastembed(known.name.clone())).ok_or_else(|| {

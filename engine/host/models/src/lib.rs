@@ -3,6 +3,10 @@
 
 mod embedder_choice;
 mod embedding_endpoint;
+#[cfg(feature = "onnx")]
+mod onnx;
+#[cfg(not(feature = "onnx"))]
+#[path = "onnx_left_out.rs"]
 mod onnx;
 mod onnx_runtime;
 

@@ -1,7 +1,9 @@
 //! The ONNX Runtime library: looked for before it is loaded, because what loads it ends the program when there is none.
 
+#[cfg(feature = "onnx")]
 use ort::environment::Environment;
 use std::path::{Path, PathBuf};
+#[cfg(feature = "onnx")]
 use std::sync::{Mutex, PoisonError};
 
 /// The environment's variable that names the library, as all programs that use it have it.
@@ -105,9 +107,11 @@ fn python_package_dirs() -> Vec<PathBuf> {
 }
 
 /// One for the process, once it was made.
+#[cfg(feature = "onnx")]
 static ONNX_ENVIRONMENT: Mutex<Option<Environment>> = Mutex::new(None);
 
 /// The environment in which models run; the library is loaded with the first.
+#[cfg(feature = "onnx")]
 pub(crate) fn shared_environment(named: Option<&Path>) -> Result<Environment, String> {
     let mut made = ONNX_ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(environment) = &*made {
@@ -127,7 +131,7 @@ pub(crate) fn shared_environment(named: Option<&Path>) -> Result<Environment, St
     Ok(environment)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "onnx"))]
 mod tests {
     use super::*;
 

@@ -1,0 +1,100 @@
+//! Stands in for models in ONNX form where the program was built without the feature `onnx`: lists none, loads none, and
+//! says how to get them.
+
+use crate::{EmbedderChoice, ModelLoadOptions};
+use embed::SentenceEmbedder;
+use std::path::Path;
+
+/// What whoever asks for such a model is told.
+pub(crate) const BUILT_WITHOUT_ONNX: &str = "this build can't run ONNX models; build one that can with \
+     `cargo build --release --ignore-rust-version --features full`, or choose the embedded model or an endpoint";
+
+/// A model that `fastembed` knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownModel {
+    /// Its name there.
+    pub name: String,
+    /// Where its files are, as Hugging Face names it.
+    pub repository: String,
+    /// How long its vectors are; 0 for a reranker.
+    pub dimensions: usize,
+    /// What it is good for.
+    pub description: String,
+}
+
+/// None: this build has no `fastembed`.
+pub fn known_models() -> Vec<KnownModel> {
+    Vec::new()
+}
+
+/// None: this build has no `fastembed`.
+pub fn known_rerankers() -> Vec<KnownModel> {
+    Vec::new()
+}
+
+/// A model that cannot exist in this build.
+pub(crate) enum OnnxEmbedder {}
+
+impl OnnxEmbedder {
+    pub(crate) fn load_known(_: &EmbedderChoice, _: &str, _: &ModelLoadOptions) -> Result<OnnxEmbedder, String> {
+        Err(BUILT_WITHOUT_ONNX.to_owned())
+    }
+
+    pub(crate) fn load_folder(_: &EmbedderChoice, _: &Path, _: &ModelLoadOptions) -> Result<OnnxEmbedder, String> {
+        Err(BUILT_WITHOUT_ONNX.to_owned())
+    }
+}
+
+impl SentenceEmbedder for OnnxEmbedder {
+    fn name(&self) -> &str {
+        match *self {}
+    }
+
+    fn dimensions(&self) -> usize {
+        match *self {}
+    }
+
+    fn unrelated_cosine(&self) -> f32 {
+        match *self {}
+    }
+
+    fn embed(&self, _: &str) -> Result<Vec<f32>, String> {
+        match *self {}
+    }
+}
+
+/// A reranker that cannot exist in this build.
+pub enum Reranker {}
+
+impl Reranker {
+    /// Loads nothing.
+    ///
+    /// # Errors
+    /// Always: how to get a build that can.
+    pub fn load(_: &str, _: &ModelLoadOptions) -> Result<Reranker, String> {
+        Err(BUILT_WITHOUT_ONNX.to_owned())
+    }
+
+    /// How well each passage answers the question, 0 to 1.
+    ///
+    /// # Errors
+    /// Never called: there is no such reranker.
+    pub fn scores(&self, _: &str, _: &[String]) -> Result<Vec<f32>, String> {
+        match *self {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_left_out_is_named_and_says_how_to_get_it() {
+        assert!(known_models().is_empty() && known_rerankers().is_empty());
+        let place = ModelLoadOptions::without_progress("/nowhere".into());
+        let choice: EmbedderChoice = "fastembed:BGESmallENV15".parse().expect("a name of an older choice is kept");
+        let why = crate::load_embedder(&choice, &place).err().unwrap_or_default();
+        assert!(why.contains("--features full"), "{why}");
+        assert!(crate::load_embedder(&EmbedderChoice::Embedded, &place).is_ok());
+    }
+}
