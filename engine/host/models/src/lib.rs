@@ -18,7 +18,7 @@ pub use onnx_runtime::{ORT_LIBRARY_VAR, OnnxRuntime};
 use embed::{MiniLm, SentenceEmbedder};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// A file of a model on its way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,8 +85,9 @@ impl ModelLoadOptions {
         }
     }
 
+    #[cfg(feature = "onnx")]
     fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.load(std::sync::atomic::Ordering::Relaxed)
     }
 }
 
