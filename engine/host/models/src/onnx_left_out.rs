@@ -1,5 +1,5 @@
-//! Stands in for models in ONNX form where the program was built without the feature `onnx`: lists none, loads none, and
-//! says how to get them.
+//! Stands in for models in ONNX form where the program was built without the feature `onnx`: lists none, loads none,
+//! and says how to get them.
 
 use crate::{EmbedderChoice, ModelLoadOptions};
 use embed::SentenceEmbedder;
